@@ -1,0 +1,70 @@
+// Stream capture for backends whose driver has none (OpenCL, the fake): what streams enqueue between begin_capture and
+// end_capture, as a graph. The rules of fork and join are CUDA's stream capture rules.
+//
+// Threads: a session may be used by several streams at once; a Capture belongs to its stream.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "warmgraph/backends/device.hpp"
+
+namespace warmgraph::backends {
+
+/// Nodes on which a stream's next work depends: sorted, unique, none reachable from another.
+using Frontier = std::vector<std::uint32_t>;
+
+/// The graph under construction, shared by the stream that began the capture and those forked from it.
+class CaptureSession {
+public:
+    /// Appends a node after `frontier`, which becomes that node.
+    void add(Frontier& frontier, RawWork work);
+    /// Adds `other` to `frontier`.
+    void merge(Frontier& frontier, const Frontier& other) const;
+    /// Remembers the first failure, which end() gives back.
+    void fail_with(Error error);
+    /// Ends the capture. not_recordable when a node does not reach `frontier`: a forked stream was not joined.
+    [[nodiscard]] Result<RawGraph> end(const Frontier& frontier);
+    [[nodiscard]] bool has_ended() const noexcept;
+
+private:
+    [[nodiscard]] bool reaches(std::uint32_t from, std::uint32_t to) const;
+
+    mutable std::mutex m_mutex;
+    RawGraph m_graph;
+    std::optional<Error> m_failure;
+    bool m_ended = false;
+};
+
+/// A point in the order of captured work.
+struct CapturedPoint {
+    std::shared_ptr<CaptureSession> session;
+    Frontier frontier;
+};
+
+/// One stream's part in a capture.
+class Capture {
+public:
+    [[nodiscard]] bool is_active() const noexcept { return m_session && !m_session->has_ended(); }
+    [[nodiscard]] Result<void> begin();
+    [[nodiscard]] Result<RawGraph> end();
+    /// REQUIRES: is_active().
+    void add(RawWork work) { m_session->add(m_frontier, std::move(work)); }
+    [[nodiscard]] CapturedPoint point() const { return {m_session, m_frontier}; }
+    /// Waits for a captured point; a stream that is not capturing becomes part of that capture.
+    [[nodiscard]] Result<void> wait(const CapturedPoint& point);
+    /// A call that no graph can hold: fails, now and when the capture ends. REQUIRES: is_active().
+    [[nodiscard]] std::unexpected<Error> refuse(std::string_view call);
+    /// Passes a failed check through, remembered for the end of the capture. REQUIRES: is_active().
+    [[nodiscard]] std::unexpected<Error> failed(Error error);
+
+private:
+    std::shared_ptr<CaptureSession> m_session;
+    Frontier m_frontier;
+    bool m_is_origin = false;
+};
+
+} // namespace warmgraph::backends

@@ -1,0 +1,206 @@
+// What a backend implements: one folder beside this one. The conformance suite (tests/backends) runs against each.
+//
+// Threads: a Device, and allocation and upload on it, may be used from any thread; a Stream and a GraphExec by one
+// thread at a time. Lifetimes: Device outlives everything made from it. Nothing here throws.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "warmgraph/backends/raw_graph.hpp"
+#include "warmgraph/base/error.hpp"
+#include "warmgraph/base/sha256.hpp"
+#include "warmgraph/cachefmt/guard_data.hpp"
+
+namespace warmgraph::backends {
+
+/// Loaded device code.
+class Module {
+public:
+    virtual ~Module() = default;
+    /// The portable binary that Device::load accepts in another process. Take it after the warm-up run has finished
+    /// (synchronize): it holds what was launched so far ready to run, and PoCL compiles the rest at its first launch
+    /// (opencl/NOTES.md). Same bytes at every call until something new is launched.
+    [[nodiscard]] virtual Result<Bytes> image() = 0;
+    /// Digest of source and options when it was compiled here; zero when it was loaded.
+    [[nodiscard]] virtual Digest origin() const noexcept = 0;
+    /// The image without the kernels that are not named: what a graph needs of it. Where a backend cannot cut, the whole.
+    /// Verification must bless it; where it does not, the whole is stored.
+    [[nodiscard]] virtual Result<Bytes> image_of(std::span<const std::string> kernels)
+    {
+        static_cast<void>(kernels);
+        return image();
+    }
+    /// Number of arguments of a kernel; not_found names the kernels there are.
+    [[nodiscard]] virtual Result<std::uint32_t> param_count(const std::string& kernel) = 0;
+    /// Variables whose contents differ now from the image's initial ones, by name. The device must be idle.
+    [[nodiscard]] virtual Result<std::vector<cachefmt::ModuleVariable>> changed_variables()
+    {
+        return std::vector<cachefmt::ModuleVariable>{};
+    }
+    /// Writes variables (blocking). not_found, invalid_argument (another size) name the variable.
+    [[nodiscard]] virtual Result<void> write_variables(std::span<const cachefmt::ModuleVariable> variables)
+    {
+        if (variables.empty()) return {};
+        return fail(ErrorCode::unsupported, "this backend's modules have no variables, '{}' is stored",
+                    variables[0].name);
+    }
+};
+
+/// A point in a stream's order.
+class Event {
+public:
+    virtual ~Event() = default;
+    /// The driver's handle (CUevent); 0 where a graph cannot hold it.
+    [[nodiscard]] virtual std::uint64_t native() const noexcept { return 0; }
+};
+
+/// An in-order queue. While capturing, enqueued work is recorded and not run; capture reads no memory.
+class Stream {
+public:
+    /// Blocks until its work is done, so that a process may exit after it (opencl/src/stream.hpp).
+    virtual ~Stream() = default;
+
+    /// invalid_argument for a missing kernel, a wrong number or kind of parameters, a block over the device's limit.
+    [[nodiscard]] virtual Result<void> launch(const RawKernel& kernel) = 0;
+    [[nodiscard]] virtual Result<void> copy(const RawCopy& copy) = 0;
+    [[nodiscard]] virtual Result<void> fill(const RawFill& fill) = 0;
+
+    /// An event after all work so far; another stream (of the same device) waits for it. Recording an event in a
+    /// capturing stream and waiting for it in another makes the other part of the capture (fork), as in CUDA.
+    /// Outside a capture any thread may record an event: that is how a launch in another stream is put in order.
+    [[nodiscard]] virtual Result<std::shared_ptr<Event>> record_event() = 0;
+    [[nodiscard]] virtual Result<void> wait(const std::shared_ptr<Event>& event) = 0;
+
+    /// Blocks until all work is done. not_recordable while capturing.
+    [[nodiscard]] virtual Result<void> synchronize() = 0;
+
+    /// not_recordable if it captures already.
+    [[nodiscard]] virtual Result<void> begin_capture() = 0;
+    /// The work since begin_capture, of this stream and of those forked from it, which must have been joined
+    /// (not_recordable otherwise). Ends the capture in any case; a sticky failure during it comes back here.
+    [[nodiscard]] virtual Result<RawGraph> end_capture() = 0;
+    [[nodiscard]] virtual bool is_capturing() const noexcept = 0;
+    /// The driver's handle, for libraries that enqueue by themselves (CUstream); null where they cannot.
+    [[nodiscard]] virtual void* native() const noexcept { return nullptr; }
+};
+
+/// An instantiated graph.
+class GraphExec {
+public:
+    virtual ~GraphExec() = default;
+    /// Enqueues the whole graph in `stream` (not capturing). partly_launched when a failure came after some nodes
+    /// were enqueued: running the function instead would do their work twice.
+    [[nodiscard]] virtual Result<void> launch(Stream& stream) noexcept = 0;
+    /// Gives one node new parameters, addresses or sizes. Same kind, kernel and dimensions as instantiated, else
+    /// invalid_argument. Launches already enqueued keep the old ones.
+    [[nodiscard]] virtual Result<void> update(std::uint32_t node, const RawWork& work) noexcept = 0;
+};
+
+struct DeviceLimits {
+    std::uint32_t memory_alignment =
+        128;                        ///< bytes: an offset into a base must be a multiple (OpenCL sub-buffers); 1 on CUDA
+    std::uint64_t max_block = 1024; ///< work-items
+    std::uint64_t local_memory = 48ULL * 1024;
+    std::uint64_t memory = 0;
+    bool flat_addresses = false; ///< every Address has k_flat_base, and a pointer may hide in any parameter word
+};
+
+class Device {
+public:
+    virtual ~Device() = default;
+
+    [[nodiscard]] virtual std::string id() const = 0;   ///< "opencl:0"
+    [[nodiscard]] virtual std::string name() const = 0; ///< marketing name
+    [[nodiscard]] virtual std::uint16_t ordinal() const noexcept = 0;
+    [[nodiscard]] virtual const DeviceLimits& limits() const noexcept = 0;
+    /// Guard facts: "backend", "device.architecture", "device.units", "device.local_memory", "device.partition",
+    /// "driver.version", "runtime.version" (must_match), "device.name" (advisory) ...
+    [[nodiscard]] virtual std::vector<cachefmt::Fact> facts() const = 0;
+    /// For `doctor`: how graphs are replayed here and why, e.g. "re-enqueue (command buffer 0.9.0 present, slower on PoCL)".
+    [[nodiscard]] virtual std::string replay_mode() const = 0;
+    /// Makes the device current on this thread for as long as the result lives, for callers and libraries that go by the
+    /// thread's device. Release it on the same thread, the last one first; the device outlives it. Null where there is nothing
+    /// to do.
+    [[nodiscard]] virtual std::shared_ptr<void> enter() const { return nullptr; }
+
+    [[nodiscard]] virtual Result<MemoryRef> allocate(
+        std::uint64_t size) = 0; ///< out_of_memory; size 0 is invalid_argument
+    virtual void release(const MemoryRef& memory) noexcept = 0;
+    /// Page-locked host memory. release() it as well. upload() and download() work on it.
+    [[nodiscard]] virtual Result<MemoryRef> allocate_host(std::uint64_t size)
+    {
+        return fail(ErrorCode::unsupported, "{} has no page-locked host memory for {} bytes", id(), size);
+    }
+    /// Of any address that the driver knows, also memory that this object did not allocate.
+    [[nodiscard]] virtual MemorySpace space_of(const Address& address) const noexcept
+    {
+        static_cast<void>(address);
+        return MemorySpace::device;
+    }
+    /// The live allocation around a flat address, whoever made it; nullopt where there is none. Backends without flat
+    /// addresses have none.
+    [[nodiscard]] virtual std::optional<MemoryRef> allocation_at(std::uint64_t flat) const noexcept
+    {
+        static_cast<void>(flat);
+        return std::nullopt;
+    }
+    /// An address range for captures only, which costs no memory (design 6.5). Two of them never touch. release() it as well.
+    [[nodiscard]] virtual Result<MemoryRef> reserve_shadow(std::uint64_t size) = 0;
+    [[nodiscard]] virtual Result<void> upload(const Address& to, ByteView bytes) = 0;              ///< blocking
+    [[nodiscard]] virtual Result<void> download(std::span<std::byte> to, const Address& from) = 0; ///< blocking
+
+    /// compile_failed carries the compiler's log.
+    [[nodiscard]] virtual Result<std::unique_ptr<Module>> compile(std::string_view source,
+                                                                  std::string_view options) = 0;
+    [[nodiscard]] virtual Result<std::unique_ptr<Module>> load(ByteView image) = 0;
+    [[nodiscard]] virtual Result<std::unique_ptr<Stream>> create_stream() = 0;
+    [[nodiscard]] virtual Result<std::unique_ptr<GraphExec>> instantiate(const RawGraph& graph) = 0;
+    /// An event that graphs can hold (Event::native).
+    [[nodiscard]] virtual Result<std::shared_ptr<Event>> create_event()
+    {
+        return fail(ErrorCode::unsupported, "{} has no events that a graph can hold", id());
+    }
+
+    /// Starts to keep the device code that the process loads, so that graphs with other libraries' kernels can be recorded.
+    /// Called before a function's warm-up; earlier is better (modules loaded before cannot be recorded). Idempotent.
+    /// not_recordable with the cure where it cannot (a profiler is attached).
+    [[nodiscard]] virtual Result<void> prepare_recording() { return {}; }
+    /// Reads a graph that somebody else captured (CUgraph), which is left as it is. not_recordable names what it cannot hold.
+    [[nodiscard]] virtual Result<RawGraph> read_graph(void* native)
+    {
+        static_cast<void>(native);
+        return fail(ErrorCode::unsupported, "{} cannot adopt graphs", id());
+    }
+    /// Instantiates somebody else's graph as it is, to compare with. update() of it is unsupported.
+    [[nodiscard]] virtual Result<std::unique_ptr<GraphExec>> instantiate_native(void* native)
+    {
+        static_cast<void>(native);
+        return fail(ErrorCode::unsupported, "{} cannot run other graphs", id());
+    }
+};
+
+/// A device that a backend could open.
+struct DeviceInfo {
+    std::string id; ///< "opencl:0"
+    std::string name;
+    std::string detail; ///< platform, versions
+};
+
+/// The name before the colon: "opencl".
+class Backend {
+public:
+    virtual ~Backend() = default;
+    [[nodiscard]] virtual std::string name() const = 0;
+    /// Empty with no error where there is no device; an error where the runtime is missing or broken (with the cure).
+    [[nodiscard]] virtual Result<std::vector<DeviceInfo>> devices() = 0;
+    /// `selector`: an index, or part of a device's or platform's name (case-insensitive). not_found lists what there is.
+    [[nodiscard]] virtual Result<std::shared_ptr<Device>> open(std::string_view selector) = 0;
+};
+
+} // namespace warmgraph::backends

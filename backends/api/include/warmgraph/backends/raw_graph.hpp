@@ -1,0 +1,136 @@
+// A graph with concrete addresses: what a capture yields and what a device instantiates. cachefmt::Graph is the same
+// with slots; replay/ turns one into the other.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "warmgraph/backends/address.hpp"
+#include "warmgraph/base/bytes.hpp"
+#include "warmgraph/cachefmt/graph.hpp"
+
+namespace warmgraph::backends {
+
+using cachefmt::Dim3;
+using cachefmt::EdgeData;
+using cachefmt::FunctionAttribute;
+using cachefmt::MemoryOperationKind;
+using cachefmt::MemorySpace;
+using cachefmt::ParamKind;
+using cachefmt::Pitch;
+
+class Module;
+
+struct RawParam {
+    ParamKind kind = ParamKind::value;
+    Bytes value;                  ///< ParamKind::value
+    Address address;              ///< ParamKind::memory
+    std::uint64_t local_size = 0; ///< ParamKind::local
+    bool operator==(const RawParam&) const = default;
+};
+
+/// See cachefmt::Attribute.
+struct RawAttribute {
+    std::uint32_t id = 0;
+    Bytes value;
+    bool operator==(const RawAttribute&) const = default;
+};
+
+struct RawKernel {
+    Module* module = nullptr; ///< outlives the graph and every exec made of it
+    std::string kernel;
+    Dim3 grid{1, 1, 1};  ///< work-groups
+    Dim3 block{1, 1, 1}; ///< work-items of a group
+    std::vector<RawParam> params;
+    std::uint32_t shared_bytes = 0;
+    bool packed = false;                                  ///< params is one value: the whole parameter buffer
+    std::vector<RawAttribute> attributes{};               ///< by id, unique
+    std::vector<FunctionAttribute> function_attributes{}; ///< by id, unique
+    bool operator==(const RawKernel&) const = default;
+};
+
+struct RawCopy {
+    Address source, destination;
+    std::uint64_t size = 0; ///< bytes of one row
+    std::uint64_t rows = 1, slices = 1;
+    Pitch source_pitch{}, destination_pitch{};
+    MemorySpace source_space = MemorySpace::device, destination_space = MemorySpace::device;
+    bool operator==(const RawCopy&) const = default;
+};
+
+struct RawFill {
+    Address destination;
+    Bytes pattern;
+    std::uint64_t size = 0; ///< bytes of one row
+    std::uint64_t rows = 1;
+    std::uint64_t pitch = 0;
+    bool operator==(const RawFill&) const = default;
+};
+
+struct RawEmpty {
+    bool operator==(const RawEmpty&) const = default;
+};
+
+/// `event`: the driver's handle (CUevent), which outlives the graph.
+struct RawEventRecord {
+    std::uint64_t event = 0;
+    bool operator==(const RawEventRecord&) const = default;
+};
+
+struct RawEventWait {
+    std::uint64_t event = 0;
+    bool operator==(const RawEventWait&) const = default;
+};
+
+/// A call of `function(data)` on a driver's thread.
+struct RawHost {
+    void (*function)(void*) = nullptr;
+    void* data = nullptr;
+    bool operator==(const RawHost&) const = default;
+};
+
+/// See cachefmt::MemoryOperation.
+struct RawMemoryOperation {
+    MemoryOperationKind kind = MemoryOperationKind::wait_32;
+    Address address;
+    std::uint64_t value = 0;
+    std::uint32_t flags = 0;
+    bool operator==(const RawMemoryOperation&) const = default;
+};
+
+struct RawMemoryOperations {
+    std::vector<RawMemoryOperation> operations;
+    bool operator==(const RawMemoryOperations&) const = default;
+};
+
+/// Same order as cachefmt::Node.
+using RawWork =
+    std::variant<RawEmpty, RawKernel, RawCopy, RawFill, RawEventRecord, RawEventWait, RawHost, RawMemoryOperations>;
+
+struct RawNode {
+    RawWork work;
+    std::vector<std::uint32_t> dependencies; ///< indices of earlier nodes, sorted, unique
+    std::vector<EdgeData> edges{};           ///< empty when all are plain, else one for each dependency
+    bool operator==(const RawNode&) const = default;
+};
+
+/// Memory that a captured graph allocated and freed by itself: an address range of this capture only.
+struct RawAllocation {
+    MemoryRef memory;
+    bool operator==(const RawAllocation&) const = default;
+};
+
+struct RawGraph {
+    std::vector<RawNode> nodes; ///< topological order
+    /// By address, none overlapping another. Their allocation nodes became empty nodes, as did those that freed them: they
+    /// become arena.
+    std::vector<RawAllocation> allocations{};
+    /// What the addresses in `allocations` belong to: while it lives, no other capture is given them. Not compared.
+    std::shared_ptr<const void> owner{};
+    bool operator==(const RawGraph& other) const { return nodes == other.nodes && allocations == other.allocations; }
+};
+
+} // namespace warmgraph::backends

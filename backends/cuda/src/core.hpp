@@ -1,0 +1,70 @@
+// What the parts of one CUDA device share.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "driver.hpp"
+#include "module_registry.hpp"
+#include "warmgraph/backends/cuda.hpp"
+#include "warmgraph/backends/device.hpp"
+
+namespace warmgraph::backends::cuda {
+
+/// Outlives everything that is made from it. The context is the device's primary one, which CUDA's runtime shares.
+struct Core {
+    std::shared_ptr<const Driver> driver;
+    CudaOptions options;
+    CUdevice device = 0;
+    CUcontext context = nullptr;
+    DeviceLimits limits;
+    int compute_major = 0, compute_minor = 0;
+    CUstream transfers = nullptr; ///< of uploads, downloads and module variables: waits for nobody's work
+    ModuleRegistry modules;       ///< every module that a kernel of a captured graph may come from
+};
+
+/// Makes the core's context current for its scope and puts the caller's back. Cheap (two driver calls, about 0.1 us);
+/// on a failure the first driver call inside reports it.
+class CurrentContext {
+public:
+    explicit CurrentContext(const Core& core) noexcept : m_core(core)
+    {
+        // Twice: what is released under it has no second chance, and would leak for good.
+        m_pushed = core.driver->cuCtxPushCurrent(core.context) == CUDA_SUCCESS ||
+                   core.driver->cuCtxPushCurrent(core.context) == CUDA_SUCCESS;
+    }
+    CurrentContext(const CurrentContext&) = delete;
+    CurrentContext& operator=(const CurrentContext&) = delete;
+    ~CurrentContext()
+    {
+        CUcontext popped = nullptr;
+        if (m_pushed) static_cast<void>(m_core.driver->cuCtxPopCurrent(&popped));
+    }
+
+private:
+    const Core& m_core;
+    bool m_pushed = false;
+};
+
+/// Lets this thread allocate, load code and transfer while one of its streams captures: such calls are no part of any
+/// stream's order, but the driver would break a thread-local capture for them.
+class OutsideCapture {
+public:
+    explicit OutsideCapture(const Core& core) noexcept : m_core(core), m_mode(CU_STREAM_CAPTURE_MODE_RELAXED)
+    {
+        m_changed = core.driver->cuThreadExchangeStreamCaptureMode(&m_mode) == CUDA_SUCCESS;
+    }
+    OutsideCapture(const OutsideCapture&) = delete;
+    OutsideCapture& operator=(const OutsideCapture&) = delete;
+    ~OutsideCapture()
+    {
+        if (m_changed) static_cast<void>(m_core.driver->cuThreadExchangeStreamCaptureMode(&m_mode));
+    }
+
+private:
+    const Core& m_core;
+    CUstreamCaptureMode m_mode;
+    bool m_changed = false;
+};
+
+} // namespace warmgraph::backends::cuda

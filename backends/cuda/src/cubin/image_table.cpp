@@ -1,0 +1,71 @@
+#include "image_table.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "cubin.hpp"
+
+namespace warmgraph::backends::cuda {
+
+namespace {
+
+bool may_be_of(const ModuleCall& call, const Bytes& image)
+{
+    const auto kernels = kernels_of(image);
+    if (!kernels) return false;
+    if (call.function && std::ranges::find(*kernels, *call.function) == kernels->end()) return false;
+    if (call.all_functions.empty()) return true;
+    return std::set(kernels->begin(), kernels->end()) == std::set(call.all_functions.begin(), call.all_functions.end());
+}
+
+} // namespace
+
+void ImageTable::tie(const ModuleCall& call, const std::vector<LoadedImage>& loaded)
+{
+    std::vector<LoadedImage> fitting;
+    for (const LoadedImage& image : loaded)
+        if (image.bytes && may_be_of(call, *image.bytes)) fitting.push_back(image);
+
+    const std::lock_guard lock(m_mutex);
+    if (call.module == ModuleCall::Module::made) m_ties.erase(call.handle);
+    const auto known = m_ties.find(call.handle);
+    if (fitting.empty() || (known != m_ties.end() && !known->second.image.bytes)) return;
+    // An older tie counts unless it cannot be: then its module went without a word and the handle was used again.
+    if (known != m_ties.end() && may_be_of(call, *known->second.image.bytes)) fitting.push_back(known->second.image);
+    const bool same =
+        std::ranges::all_of(fitting, [&](const LoadedImage& image) { return *image.bytes == *fitting.front().bytes; });
+    m_ties[call.handle] = Tie{same ? fitting.front() : LoadedImage{}, call.context};
+}
+
+void ImageTable::forget_module(const void* handle) noexcept
+{
+    const std::lock_guard lock(m_mutex);
+    m_ties.erase(handle);
+}
+
+void ImageTable::forget_image(std::uint32_t id) noexcept
+{
+    const std::lock_guard lock(m_mutex);
+    std::erase_if(m_ties, [&](const auto& tie) { return tie.second.image.bytes && tie.second.image.id == id; });
+}
+
+void ImageTable::forget_context(const void* context) noexcept
+{
+    const std::lock_guard lock(m_mutex);
+    std::erase_if(m_ties, [&](const auto& tie) { return tie.second.context == context; });
+}
+
+std::shared_ptr<const Bytes> ImageTable::find(const void* handle) const
+{
+    const std::lock_guard lock(m_mutex);
+    const auto known = m_ties.find(handle);
+    return known != m_ties.end() ? known->second.image.bytes : nullptr;
+}
+
+bool ImageTable::is_known(const void* handle) const
+{
+    const std::lock_guard lock(m_mutex);
+    return m_ties.contains(handle);
+}
+
+} // namespace warmgraph::backends::cuda

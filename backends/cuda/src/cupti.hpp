@@ -1,0 +1,42 @@
+// CUPTI, found at run time: only recording loads it. It hands over the device code that the driver loads.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <cupti.h>
+
+#include "warmgraph/base/error.hpp"
+
+namespace warmgraph::backends::cuda {
+
+#define WARMGRAPH_CUPTI_FUNCTIONS(X)                                                                                   \
+    X(cuptiSubscribe)                                                                                                  \
+    X(cuptiUnsubscribe)                                                                                                \
+    X(cuptiEnableCallback)                                                                                             \
+    X(cuptiGetResultString)
+
+/// Immutable after load. Never closed: its threads and exit handlers must find their code.
+class Cupti {
+public:
+    /// `library`: a name or path, or empty for $WARMGRAPH_CUPTI, else the copy that the process has loaded already (a
+    /// second one would not see its subscriber), the usual names and places, and beside the CUDA libraries in use (pip).
+    /// not_recordable with the cure.
+    [[nodiscard]] static Result<std::shared_ptr<const Cupti>> load(const std::string& library);
+
+    template <class... Params, class... Args>
+    [[nodiscard]] Result<void> call(const char* name, CUptiResult (*function)(Params...), Args... args) const
+    {
+        const CUptiResult status = function(args...);
+        if (status == CUPTI_SUCCESS) return {};
+        return std::unexpected(error(name, status));
+    }
+    /// Always not_recordable; says where another subscriber is the reason.
+    [[nodiscard]] Error error(const char* function, CUptiResult status) const;
+
+#define WARMGRAPH_CUPTI_MEMBER(name) decltype(&::name) name = nullptr;
+    WARMGRAPH_CUPTI_FUNCTIONS(WARMGRAPH_CUPTI_MEMBER)
+#undef WARMGRAPH_CUPTI_MEMBER
+};
+
+} // namespace warmgraph::backends::cuda

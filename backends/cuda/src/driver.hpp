@@ -1,0 +1,165 @@
+// The CUDA driver, found at run time, and the only way to call it: the text of a failed call is in its Error.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <cuda.h>
+
+#include "warmgraph/base/error.hpp"
+
+namespace warmgraph::backends::cuda {
+
+// Without these there is no backend. The names are the header's: its macros choose the version (cuMemAlloc_v2 ...), as
+// cuGetProcAddress does when it is asked for the header's CUDA_VERSION.
+#define WARMGRAPH_CUDA_REQUIRED(X)                                                                                     \
+    X(cuInit)                                                                                                          \
+    X(cuDriverGetVersion)                                                                                              \
+    X(cuGetErrorName)                                                                                                  \
+    X(cuGetErrorString)                                                                                                \
+    X(cuDeviceGetCount)                                                                                                \
+    X(cuDeviceGet)                                                                                                     \
+    X(cuDeviceGetName)                                                                                                 \
+    X(cuDeviceGetUuid)                                                                                                 \
+    X(cuDeviceGetAttribute)                                                                                            \
+    X(cuDeviceTotalMem)                                                                                                \
+    X(cuDevicePrimaryCtxRetain)                                                                                        \
+    X(cuDevicePrimaryCtxRelease)                                                                                       \
+    X(cuCtxPushCurrent)                                                                                                \
+    X(cuCtxPopCurrent)                                                                                                 \
+    X(cuCtxGetCurrent)                                                                                                 \
+    X(cuCtxSynchronize)                                                                                                \
+    X(cuMemAlloc)                                                                                                      \
+    X(cuMemFree)                                                                                                       \
+    X(cuMemHostAlloc)                                                                                                  \
+    X(cuMemFreeHost)                                                                                                   \
+    X(cuMemcpy)                                                                                                        \
+    X(cuMemcpyAsync)                                                                                                   \
+    X(cuMemGetAddressRange)                                                                                            \
+    X(cuMemAddressReserve)                                                                                             \
+    X(cuMemAddressFree)                                                                                                \
+    X(cuMemCreate)                                                                                                     \
+    X(cuMemRelease)                                                                                                    \
+    X(cuMemMap)                                                                                                        \
+    X(cuMemUnmap)                                                                                                      \
+    X(cuMemSetAccess)                                                                                                  \
+    X(cuMemGetAllocationGranularity)                                                                                   \
+    X(cuPointerGetAttribute)                                                                                           \
+    X(cuMemsetD8Async)                                                                                                 \
+    X(cuMemsetD16Async)                                                                                                \
+    X(cuMemsetD32Async)                                                                                                \
+    X(cuMemsetD2D8Async)                                                                                               \
+    X(cuMemsetD2D16Async)                                                                                              \
+    X(cuMemsetD2D32Async)                                                                                              \
+    X(cuMemcpy3DAsync)                                                                                                 \
+    X(cuStreamCreate)                                                                                                  \
+    X(cuStreamDestroy)                                                                                                 \
+    X(cuStreamSynchronize)                                                                                             \
+    X(cuStreamWaitEvent)                                                                                               \
+    X(cuStreamBeginCapture)                                                                                            \
+    X(cuStreamEndCapture)                                                                                              \
+    X(cuStreamIsCapturing)                                                                                             \
+    X(cuThreadExchangeStreamCaptureMode)                                                                               \
+    X(cuEventCreate)                                                                                                   \
+    X(cuEventRecord)                                                                                                   \
+    X(cuEventDestroy)                                                                                                  \
+    X(cuEventSynchronize)                                                                                              \
+    X(cuModuleLoadData)                                                                                                \
+    X(cuModuleUnload)                                                                                                  \
+    X(cuModuleGetFunction)                                                                                             \
+    X(cuModuleGetGlobal)                                                                                               \
+    X(cuModuleGetFunctionCount)                                                                                        \
+    X(cuModuleEnumerateFunctions)                                                                                      \
+    X(cuFuncGetAttribute)                                                                                              \
+    X(cuFuncSetAttribute)                                                                                              \
+    X(cuFuncGetModule)                                                                                                 \
+    X(cuFuncGetName)                                                                                                   \
+    X(cuFuncGetParamInfo)                                                                                              \
+    X(cuKernelGetFunction)                                                                                             \
+    X(cuLaunchKernelEx)                                                                                                \
+    X(cuGraphCreate)                                                                                                   \
+    X(cuGraphDestroy)                                                                                                  \
+    X(cuGraphGetNodes)                                                                                                 \
+    X(cuGraphGetEdges)                                                                                                 \
+    X(cuGraphNodeGetType)                                                                                              \
+    X(cuGraphAddDependencies)                                                                                          \
+    X(cuGraphAddEmptyNode)                                                                                             \
+    X(cuGraphAddKernelNode)                                                                                            \
+    X(cuGraphKernelNodeGetParams)                                                                                      \
+    X(cuGraphKernelNodeGetAttribute)                                                                                   \
+    X(cuGraphKernelNodeSetAttribute)                                                                                   \
+    X(cuGraphAddMemcpyNode)                                                                                            \
+    X(cuGraphMemcpyNodeGetParams)                                                                                      \
+    X(cuGraphAddMemsetNode)                                                                                            \
+    X(cuGraphMemsetNodeGetParams)                                                                                      \
+    X(cuGraphAddEventRecordNode)                                                                                       \
+    X(cuGraphEventRecordNodeGetEvent)                                                                                  \
+    X(cuGraphAddEventWaitNode)                                                                                         \
+    X(cuGraphEventWaitNodeGetEvent)                                                                                    \
+    X(cuGraphAddHostNode)                                                                                              \
+    X(cuGraphHostNodeGetParams)                                                                                        \
+    X(cuGraphChildGraphNodeGetGraph)                                                                                   \
+    X(cuGraphMemAllocNodeGetParams)                                                                                    \
+    X(cuGraphMemFreeNodeGetParams)                                                                                     \
+    X(cuGraphInstantiate)                                                                                              \
+    X(cuGraphExecDestroy)                                                                                              \
+    X(cuGraphUpload)                                                                                                   \
+    X(cuGraphLaunch)                                                                                                   \
+    X(cuGraphExecKernelNodeSetParams)                                                                                  \
+    X(cuGraphExecMemcpyNodeSetParams)                                                                                  \
+    X(cuGraphExecMemsetNodeSetParams)                                                                                  \
+    X(cuGraphExecEventRecordNodeSetEvent)                                                                              \
+    X(cuGraphExecEventWaitNodeSetEvent)                                                                                \
+    X(cuGraphExecHostNodeSetParams)
+
+// Null where the driver lacks them: what uses them does without.
+#define WARMGRAPH_CUDA_OPTIONAL(X)                                                                                     \
+    X(cuGraphInstantiateWithParams)                                                                                    \
+    X(cuLibraryGetModule)                                                                                              \
+    X(cuGraphAddBatchMemOpNode)                                                                                        \
+    X(cuGraphBatchMemOpNodeGetParams)                                                                                  \
+    X(cuGraphExecBatchMemOpNodeSetParams)
+
+/// Entry points by name. Immutable after load; shared by everything made from it.
+class Driver {
+public:
+    /// not_found where the library is missing, unsupported where it is too old (with the versions), both with the cure.
+    [[nodiscard]] static Result<std::shared_ptr<const Driver>> load(const std::string& library);
+    Driver() = default;
+    Driver(const Driver&) = delete;
+    Driver& operator=(const Driver&) = delete;
+    ~Driver();
+
+    /// "cuMemAlloc failed: CUDA_ERROR_OUT_OF_MEMORY (out of memory)". Code out_of_memory, else driver_failed.
+    [[nodiscard]] Error error(const char* function, CUresult status) const;
+
+    template <class... Params, class... Args>
+    [[nodiscard]] Result<void> call(const char* name, CUresult (*function)(Params...), Args... args) const
+    {
+        const CUresult status = function(args...);
+        if (status == CUDA_SUCCESS) [[likely]]
+            return {};
+        return std::unexpected(error(name, status));
+    }
+
+    /// The bare status, of calls whose failure is an answer: `status("cuInit", driver.cuInit, 0U)`. The name stands for the
+    /// test that looks for raw calls.
+    template <class... Params, class... Args>
+    [[nodiscard]] CUresult status(const char*, CUresult (*function)(Params...), Args... args) const noexcept
+    {
+        return function(args...);
+    }
+
+    int version = 0;    ///< 13000 of the driver
+    std::string path{}; ///< of the loaded library; empty where it cannot be told
+#define WARMGRAPH_CUDA_MEMBER(name) decltype(&::name) name = nullptr;
+    WARMGRAPH_CUDA_REQUIRED(WARMGRAPH_CUDA_MEMBER)
+    WARMGRAPH_CUDA_OPTIONAL(WARMGRAPH_CUDA_MEMBER)
+#undef WARMGRAPH_CUDA_MEMBER
+
+private:
+    void* m_library = nullptr;
+};
+
+} // namespace warmgraph::backends::cuda

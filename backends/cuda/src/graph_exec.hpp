@@ -1,0 +1,77 @@
+// An instantiated graph.
+#pragma once
+
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "graph_builder.hpp"
+#include "kernel_node.hpp"
+#include "memory_operations.hpp"
+
+namespace warmgraph::backends::cuda {
+
+/// A CUgraphExec, owned. The driver frees one that is still running when it has finished.
+class NativeExec {
+public:
+    explicit NativeExec(const Core& core) noexcept : m_core(core) {}
+    NativeExec(const NativeExec&) = delete;
+    NativeExec& operator=(const NativeExec&) = delete;
+    ~NativeExec();
+    /// Names the node where the driver does: its index in `nodes`.
+    [[nodiscard]] Result<void> instantiate(CUgraph graph, std::span<const CUgraphNode> nodes, unsigned long long flags);
+    [[nodiscard]] CUgraphExec get() const noexcept { return m_exec; }
+
+private:
+    const Core& m_core;
+    CUgraphExec m_exec = nullptr;
+};
+
+class CudaGraphExec final : public GraphExec {
+public:
+    [[nodiscard]] static Result<std::unique_ptr<CudaGraphExec>> make(Core& core, const RawGraph& graph);
+    /// Somebody else's graph, which must outlive this object. update() is unsupported.
+    [[nodiscard]] static Result<std::unique_ptr<CudaGraphExec>> adopt(Core& core, CUgraph graph);
+
+    /// A failed launch has enqueued nothing.
+    [[nodiscard]] Result<void> launch(Stream& stream) noexcept override;
+    /// The driver keeps the old parameters for launches in flight (cuGraphExecKernelNodeSetParams). unsupported where only
+    /// another exec can hold the change: copies and fills of several rows, launch attributes. Allocates nothing, copies
+    /// nothing but parameters; an unchanged node succeeds always.
+    [[nodiscard]] Result<void> update(std::uint32_t node, const RawWork& work) noexcept override;
+    /// What the first launch would do in the stream, ahead of it (cuGraphUpload).
+    [[nodiscard]] Result<void> upload(CUstream stream) noexcept;
+
+private:
+    /// A kernel node as instantiated, without its parameters.
+    struct Kernel {
+        const KernelFunction* function = nullptr;
+        Dim3 grid{}, block{};
+        std::uint64_t shared_bytes = 0;
+        std::size_t packed_size = 0; ///< 0: kernelParams
+        std::vector<RawAttribute> attributes;
+    };
+    /// Same order as RawWork.
+    using Node =
+        std::variant<RawEmpty, Kernel, RawCopy, RawFill, RawEventRecord, RawEventWait, RawHost, RawMemoryOperations>;
+
+    CudaGraphExec(Core& core, BuiltGraph built) noexcept : m_core(core), m_built(std::move(built)), m_exec(core) {}
+    void remember(const RawGraph& graph);
+    [[nodiscard]] static Result<void> check(const Kernel& before, const RawKernel& after);
+    [[nodiscard]] Result<void> change(CUgraphNode node, Kernel& before, const RawKernel& after);
+    [[nodiscard]] Result<void> change(CUgraphNode node, RawCopy& before, const RawCopy& after);
+    [[nodiscard]] Result<void> change(CUgraphNode node, RawFill& before, const RawFill& after);
+    [[nodiscard]] Result<void> change(CUgraphNode node, RawEventRecord& before, const RawEventRecord& after);
+    [[nodiscard]] Result<void> change(CUgraphNode node, RawEventWait& before, const RawEventWait& after);
+    [[nodiscard]] Result<void> change(CUgraphNode node, RawHost& before, const RawHost& after);
+    [[nodiscard]] Result<void> change(CUgraphNode node, RawMemoryOperations& before, const RawMemoryOperations& after);
+
+    Core& m_core;
+    BuiltGraph m_built; ///< updates name its nodes, so it stays; destroyed after m_exec
+    NativeExec m_exec;
+    std::vector<Node> m_nodes;
+    KernelParams m_params;
+    NativeOperations m_operations;
+};
+
+} // namespace warmgraph::backends::cuda

@@ -1,0 +1,151 @@
+#include "graph_reader.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "graph_flatten.hpp"
+#include "kernel_node.hpp"
+#include "memory_nodes.hpp"
+#include "memory_operations.hpp"
+
+namespace warmgraph::backends::cuda {
+namespace {
+
+class Reader {
+public:
+    explicit Reader(Core& core) noexcept : m_core(core), m_driver(*core.driver), m_kernels(core) {}
+
+    Result<RawGraph> read(CUgraph graph)
+    {
+        auto flat = flatten(m_driver, graph);
+        if (!flat) return std::unexpected(flat.error());
+        m_graph.nodes.reserve(flat->size());
+        for (FlatNode& node : *flat) {
+            auto work = read_work(node);
+            if (!work)
+                return within(fmt::format("node {} ({})", m_graph.nodes.size(), kind_name(node.type)), work.error());
+            m_graph.nodes.push_back({std::move(*work), std::move(node.dependencies), std::move(node.edges)});
+        }
+        if (!m_allocated.empty())
+            return fail(
+                ErrorCode::not_recordable,
+                "node {} (memory allocation): {:#x} is not freed in the same graph, so work outside may use it; free "
+                "it while capturing",
+                m_allocated.begin()->second, m_allocated.begin()->first);
+        merge_allocations();
+        return std::move(m_graph);
+    }
+
+private:
+    /// The driver may give the memory of an earlier allocation of the graph to a later one: as an arena both are one.
+    void merge_allocations()
+    {
+        auto& all = m_graph.allocations;
+        std::ranges::sort(all, {}, [](const RawAllocation& made) { return made.memory.address; });
+        std::vector<RawAllocation> merged;
+        for (const RawAllocation& made : all) {
+            const std::uint64_t end = made.memory.address.flat() + made.memory.size;
+            if (merged.empty() ||
+                merged.back().memory.address.flat() + merged.back().memory.size <= made.memory.address.flat())
+                merged.push_back(made);
+            else
+                merged.back().memory.size =
+                    std::max(merged.back().memory.size, end - merged.back().memory.address.flat());
+        }
+        all = std::move(merged);
+    }
+
+    Result<RawWork> read_work(const FlatNode& node)
+    {
+        switch (node.type) {
+        case CU_GRAPH_NODE_TYPE_EMPTY: return RawEmpty{};
+        case CU_GRAPH_NODE_TYPE_KERNEL: return m_kernels.read(node.handle);
+        case CU_GRAPH_NODE_TYPE_MEMCPY: return read_copy(m_core, node.handle, m_graph.allocations);
+        case CU_GRAPH_NODE_TYPE_MEMSET: return read_fill(m_core, node.handle);
+        case CU_GRAPH_NODE_TYPE_HOST: return read_host(node.handle);
+        case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+            return read_event<RawEventRecord>("cuGraphEventRecordNodeGetEvent", m_driver.cuGraphEventRecordNodeGetEvent,
+                                              node.handle);
+        case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+            return read_event<RawEventWait>("cuGraphEventWaitNodeGetEvent", m_driver.cuGraphEventWaitNodeGetEvent,
+                                            node.handle);
+        case CU_GRAPH_NODE_TYPE_MEM_ALLOC: return read_allocation(node.handle);
+        case CU_GRAPH_NODE_TYPE_MEM_FREE: return read_free(node.handle);
+        case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+            return fail(ErrorCode::not_recordable,
+                        "the driver does not give the conditional node's condition and bodies "
+                        "back; capture the taken branch, or leave this part out of the capture");
+        case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
+        case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
+            return fail(ErrorCode::not_recordable,
+                        "external semaphores belong to this process; signal and wait for them "
+                        "in the stream, before and after the captured work");
+        case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return read_operations(m_core, node.handle);
+        default: return fail(ErrorCode::not_recordable, "node type {} is unknown here", static_cast<int>(node.type));
+        }
+    }
+
+    Result<RawWork> read_host(CUgraphNode node)
+    {
+        CUDA_HOST_NODE_PARAMS native{};
+        auto got = m_driver.call("cuGraphHostNodeGetParams", m_driver.cuGraphHostNodeGetParams, node, &native);
+        if (!got) return std::unexpected(got.error());
+        return RawHost{native.fn, native.userData};
+    }
+
+    template <class Work>
+    Result<RawWork> read_event(const char* name, CUresult (*get)(CUgraphNode, CUevent*), CUgraphNode node)
+    {
+        CUevent event = nullptr;
+        if (auto got = m_driver.call(name, get, node, &event); !got) return std::unexpected(got.error());
+        return Work{reinterpret_cast<std::uintptr_t>(event)};
+    }
+
+    Result<RawWork> read_allocation(CUgraphNode node)
+    {
+        CUDA_MEM_ALLOC_NODE_PARAMS native{};
+        auto got = m_driver.call("cuGraphMemAllocNodeGetParams", m_driver.cuGraphMemAllocNodeGetParams, node, &native);
+        if (!got) return std::unexpected(got.error());
+        const CUmemLocation& location = native.poolProps.location;
+        if (location.type != CU_MEM_LOCATION_TYPE_DEVICE || location.id != m_core.device)
+            return fail(ErrorCode::not_recordable, "it allocates in location {} of type {}, expected device {}",
+                        location.id, static_cast<int>(location.type), m_core.device);
+        const auto index = static_cast<std::uint32_t>(m_graph.nodes.size());
+        if (const auto [at, added] = m_allocated.emplace(native.dptr, index); !added)
+            return fail(ErrorCode::not_recordable, "{:#x} is allocated already by node {}, and not freed before it",
+                        native.dptr, at->second);
+        m_graph.allocations.push_back({{Address::from_flat(native.dptr), native.bytesize}});
+        return RawEmpty{};
+    }
+
+    Result<RawWork> read_free(CUgraphNode node)
+    {
+        CUdeviceptr address = 0;
+        auto got = m_driver.call("cuGraphMemFreeNodeGetParams", m_driver.cuGraphMemFreeNodeGetParams, node, &address);
+        if (!got) return std::unexpected(got.error());
+        if (m_allocated.erase(address) == 0)
+            return fail(
+                ErrorCode::not_recordable,
+                "{:#x} was not allocated in the same graph; allocate it while capturing, or free it in the stream",
+                address);
+        return RawEmpty{};
+    }
+
+    Core& m_core;
+    const Driver& m_driver;
+    KernelReader m_kernels;
+    RawGraph m_graph;
+    std::map<CUdeviceptr, std::uint32_t> m_allocated; // not freed so far, with their nodes
+};
+
+} // namespace
+
+Result<RawGraph> read_graph(Core& core, CUgraph graph)
+{
+    if (graph == nullptr) return fail(ErrorCode::invalid_argument, "no graph to read: the handle is null");
+    const CurrentContext current(core);
+    const OutsideCapture outside(core);
+    return Reader(core).read(graph);
+}
+
+} // namespace warmgraph::backends::cuda

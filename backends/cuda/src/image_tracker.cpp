@@ -1,0 +1,361 @@
+#include "image_tracker.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <string_view>
+
+#include "cubin/image_table.hpp"
+#include "cupti.hpp"
+#include "loading_calls.hpp"
+#include "warmgraph/base/log.hpp"
+
+namespace warmgraph::backends::cuda {
+
+namespace {
+
+constexpr auto k_handle_calls = std::to_array<CUpti_CallbackId>(
+    {CUPTI_DRIVER_TRACE_CBID_cuTexObjectCreate, CUPTI_DRIVER_TRACE_CBID_cuTexObjectDestroy,
+     CUPTI_DRIVER_TRACE_CBID_cuSurfObjectCreate, CUPTI_DRIVER_TRACE_CBID_cuSurfObjectDestroy});
+constexpr auto k_unload_calls = std::to_array<CUpti_CallbackId>({CUPTI_DRIVER_TRACE_CBID_cuModuleUnload});
+constexpr auto k_resource_events =
+    std::to_array<CUpti_CallbackId>({CUPTI_CBID_RESOURCE_MODULE_LOADED, CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING,
+                                     CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING});
+
+// The driver calls that a thread is in, outermost first. Plain data: callbacks may come while a thread's other
+// thread-local objects are being destroyed.
+struct OpenCalls {
+    struct Call {
+        std::uint32_t id = 0;     // CUPTI's correlation id
+        std::uint64_t images = 0; // key into State::arrived; 0: nothing was loaded during it
+    };
+    std::array<Call, 16> calls{};
+    std::size_t depth = 0;
+    bool is_looking = false; // within our own driver calls
+};
+constinit thread_local OpenCalls t_open;
+
+struct State {
+    std::shared_ptr<const Driver> driver;
+    std::shared_ptr<const Cupti> cupti;
+    CUpti_SubscriberHandle subscriber = nullptr;
+    std::mutex start;
+    std::atomic<bool> is_running{false};
+    std::atomic<std::uint64_t> last_key{0};
+
+    ImageTable images;
+    std::mutex mutex; // of what follows; never held during a driver call
+    std::map<std::uint64_t, std::vector<LoadedImage>> arrived;
+    std::map<std::uint64_t, std::uint32_t> handles; // how many objects have this value
+};
+
+State& state()
+{
+    // Never destroyed: callbacks come until the process is gone.
+    static State* const s_state = std::make_unique<State>().release();
+    return *s_state;
+}
+
+// A capture on this thread is not broken by what we ask the driver.
+class AskDriver {
+public:
+    explicit AskDriver(const Driver& driver) noexcept : m_driver(driver)
+    {
+        t_open.is_looking = true;
+        m_changed = m_driver.status("cuThreadExchangeStreamCaptureMode", m_driver.cuThreadExchangeStreamCaptureMode,
+                                    &m_mode) == CUDA_SUCCESS;
+    }
+    AskDriver(const AskDriver&) = delete;
+    AskDriver& operator=(const AskDriver&) = delete;
+    ~AskDriver()
+    {
+        if (m_changed)
+            static_cast<void>(m_driver.status("cuThreadExchangeStreamCaptureMode",
+                                              m_driver.cuThreadExchangeStreamCaptureMode, &m_mode));
+        t_open.is_looking = false;
+    }
+
+    [[nodiscard]] std::optional<std::string> name_of(CUfunction function) const
+    {
+        const char* name = nullptr;
+        if (m_driver.status("cuFuncGetName", m_driver.cuFuncGetName, &name, function) != CUDA_SUCCESS ||
+            name == nullptr)
+            return std::nullopt;
+        return name;
+    }
+
+    // What the subject of a call says of its module; nullopt where the driver does not tell.
+    [[nodiscard]] std::optional<ModuleCall> module_of(const CallSubject& subject) const
+    {
+        ModuleCall call;
+        CUmodule module = subject.made != nullptr ? subject.made : subject.module;
+        if (subject.made != nullptr) call.module = ModuleCall::Module::made;
+        if (subject.library != nullptr) {
+            if (m_driver.cuLibraryGetModule == nullptr) return std::nullopt;
+            if (m_driver.status("cuLibraryGetModule", m_driver.cuLibraryGetModule, &module, subject.library) !=
+                CUDA_SUCCESS)
+                return std::nullopt;
+        }
+        CUfunction function = subject.function;
+        if (subject.kernel != nullptr && m_driver.status("cuKernelGetFunction", m_driver.cuKernelGetFunction, &function,
+                                                         subject.kernel) != CUDA_SUCCESS)
+            return std::nullopt;
+        if (function != nullptr) {
+            const auto found = module_of(function);
+            if (!found) return std::nullopt;
+            module = *found;
+            call.function = name_of(function);
+            if (!call.function) return std::nullopt;
+        }
+        if (module == nullptr) return std::nullopt;
+        call.handle = module;
+        return call;
+    }
+
+    [[nodiscard]] std::vector<std::string> functions_of(CUmodule module) const
+    {
+        unsigned int count = 0;
+        if (m_driver.status("cuModuleGetFunctionCount", m_driver.cuModuleGetFunctionCount, &count, module) !=
+            CUDA_SUCCESS)
+            return {};
+        std::vector<CUfunction> functions(count);
+        if (m_driver.status("cuModuleEnumerateFunctions", m_driver.cuModuleEnumerateFunctions, functions.data(), count,
+                            module) != CUDA_SUCCESS)
+            return {};
+        std::vector<std::string> names;
+        for (CUfunction function : functions)
+            if (auto name = name_of(function)) names.push_back(std::move(*name));
+        return names;
+    }
+
+private:
+    // `function` becomes the real function of a kernel in disguise.
+    [[nodiscard]] std::optional<CUmodule> module_of(CUfunction& function) const
+    {
+        CUmodule module = nullptr;
+        if (m_driver.status("cuFuncGetModule", m_driver.cuFuncGetModule, &module, function) == CUDA_SUCCESS)
+            return module;
+        CUfunction real = nullptr;
+        if (m_driver.status("cuKernelGetFunction", m_driver.cuKernelGetFunction, &real,
+                            reinterpret_cast<CUkernel>(function)) != CUDA_SUCCESS ||
+            m_driver.status("cuFuncGetModule", m_driver.cuFuncGetModule, &module, real) != CUDA_SUCCESS)
+            return std::nullopt;
+        function = real;
+        return module;
+    }
+
+    const Driver& m_driver;
+    CUstreamCaptureMode m_mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    bool m_changed = false;
+};
+
+void enter(const CUpti_CallbackData& data)
+{
+    // An exit that never came: what is open is not known any more, so nothing is tied to it.
+    if (t_open.depth == t_open.calls.size()) t_open.depth = 0;
+    t_open.calls[t_open.depth++] = {.id = data.correlationId, .images = 0};
+}
+
+void image_arrived(const CUpti_ModuleResourceData& data)
+{
+    if (t_open.depth == 0 || data.pCubin == nullptr) return; // no call that we could tie it to
+    auto& key = t_open.calls[t_open.depth - 1].images;
+    if (key == 0) key = ++state().last_key;
+    const auto* const begin = reinterpret_cast<const std::byte*>(data.pCubin);
+    auto bytes = std::make_shared<const Bytes>(begin, begin + data.cubinSize);
+    const std::lock_guard lock(state().mutex);
+    state().arrived[key].push_back({std::move(bytes), data.moduleId});
+}
+
+std::vector<LoadedImage> take_arrived(std::uint64_t key)
+{
+    if (key == 0) return {};
+    const std::lock_guard lock(state().mutex);
+    const auto node = state().arrived.extract(key);
+    return node ? std::move(node.mapped()) : std::vector<LoadedImage>{};
+}
+
+std::size_t count_arrived(std::uint64_t key)
+{
+    const std::lock_guard lock(state().mutex);
+    const auto found = state().arrived.find(key);
+    return found != state().arrived.end() ? found->second.size() : 0;
+}
+
+void tie(CUpti_CallbackId which, const CUpti_CallbackData& data, const OpenCalls::Call& open)
+{
+    if (*static_cast<const CUresult*>(data.functionReturnValue) != CUDA_SUCCESS) return;
+    const auto subject = subject_of(which, data.functionParams);
+    if (!subject) return;
+    if (open.images == 0) {
+        // Loaded lazily, later; but whatever had its handle before is gone.
+        if (subject->made != nullptr) state().images.forget_module(subject->made);
+        return;
+    }
+    std::optional<ModuleCall> call;
+    {
+        const AskDriver driver(*state().driver);
+        call = driver.module_of(*subject);
+        if (!call) return;
+        // One image, and nothing known before: it is the module's. Else its kernels decide.
+        const bool is_plain = count_arrived(open.images) == 1 &&
+                              (call->module == ModuleCall::Module::made || !state().images.is_known(call->handle));
+        if (!call->function && !is_plain)
+            call->all_functions = driver.functions_of(static_cast<CUmodule>(const_cast<void*>(call->handle)));
+    }
+    call->context = data.context;
+    state().images.tie(*call, take_arrived(open.images));
+}
+
+void leave(CUpti_CallbackId which, const CUpti_CallbackData& data)
+{
+    auto& open = t_open;
+    std::size_t at = open.depth;
+    while (at > 0 && open.calls[at - 1].id != data.correlationId) --at;
+    if (at == 0) return; // entered before we subscribed
+    open.depth = at;
+    // Still open while tied: what the driver loads for our questions belongs to the same call.
+    tie(which, data, open.calls[at - 1]);
+    static_cast<void>(take_arrived(open.calls[at - 1].images));
+    open.depth = at - 1;
+}
+
+void count_handle(std::uint64_t value, int change)
+{
+    const std::lock_guard lock(state().mutex);
+    const auto found = state().handles.find(value);
+    if (change > 0)
+        ++state().handles[value];
+    else if (found != state().handles.end() && --found->second == 0)
+        state().handles.erase(found);
+}
+
+// True where the call was one of those about handles.
+bool handle_call(CUpti_CallbackId which, const CUpti_CallbackData& data)
+{
+    const auto change = [&](std::uint64_t value, int by) {
+        const bool done = data.callbackSite == CUPTI_API_EXIT &&
+                          *static_cast<const CUresult*>(data.functionReturnValue) == CUDA_SUCCESS;
+        if (done) count_handle(value, by);
+        return true;
+    };
+    const void* const p = data.functionParams;
+    const bool is_exit = data.callbackSite == CUPTI_API_EXIT;
+    switch (which) {
+    case CUPTI_DRIVER_TRACE_CBID_cuTexObjectCreate:
+        return !is_exit || change(*static_cast<const cuTexObjectCreate_params*>(p)->pTexObject, 1);
+    case CUPTI_DRIVER_TRACE_CBID_cuSurfObjectCreate:
+        return !is_exit || change(*static_cast<const cuSurfObjectCreate_params*>(p)->pSurfObject, 1);
+    case CUPTI_DRIVER_TRACE_CBID_cuTexObjectDestroy:
+        return change(static_cast<const cuTexObjectDestroy_params*>(p)->texObject, -1);
+    case CUPTI_DRIVER_TRACE_CBID_cuSurfObjectDestroy:
+        return change(static_cast<const cuSurfObjectDestroy_params*>(p)->surfObject, -1);
+    default: return false;
+    }
+}
+
+void on_driver_call(CUpti_CallbackId which, const CUpti_CallbackData& data)
+{
+    if (t_open.is_looking || handle_call(which, data)) return;
+    if (which == CUPTI_DRIVER_TRACE_CBID_cuModuleUnload) {
+        // Before it happens: afterwards another thread may have got the same handle.
+        if (data.callbackSite == CUPTI_API_ENTER)
+            state().images.forget_module(static_cast<const cuModuleUnload_params*>(data.functionParams)->hmod);
+    } else if (data.callbackSite == CUPTI_API_ENTER)
+        enter(data);
+    else
+        leave(which, data);
+}
+
+void on_resource(CUpti_CallbackId which, const CUpti_ResourceData& data)
+{
+    if (which == CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING) {
+        state().images.forget_context(data.context);
+        return;
+    }
+    const auto* const module = static_cast<const CUpti_ModuleResourceData*>(data.resourceDescriptor);
+    if (module == nullptr) return;
+    if (which == CUPTI_CBID_RESOURCE_MODULE_LOADED) image_arrived(*module);
+    if (which == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING) state().images.forget_image(module->moduleId);
+}
+
+void CUPTIAPI on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId which, const void* data) noexcept
+{
+    try {
+        if (domain == CUPTI_CB_DOMAIN_DRIVER_API)
+            on_driver_call(which, *static_cast<const CUpti_CallbackData*>(data));
+        else if (domain == CUPTI_CB_DOMAIN_RESOURCE)
+            on_resource(which, *static_cast<const CUpti_ResourceData*>(data));
+    } catch (...) {
+        // Out of memory: the image is not known then, and a recording that needs it is refused.
+    }
+}
+
+Result<void> enable(const Cupti& cupti, CUpti_SubscriberHandle subscriber)
+{
+    const auto on = [&](CUpti_CallbackDomain domain, CUpti_CallbackId which) {
+        return cupti.call("cuptiEnableCallback", cupti.cuptiEnableCallback, std::uint32_t{1}, subscriber, domain,
+                          which);
+    };
+    for (const CUpti_CallbackId which : k_resource_events)
+        if (auto done = on(CUPTI_CB_DOMAIN_RESOURCE, which); !done) return done;
+    for (const auto calls :
+         {std::span<const CUpti_CallbackId>(k_unload_calls), std::span<const CUpti_CallbackId>(k_handle_calls)})
+        for (const CUpti_CallbackId which : calls)
+            if (auto done = on(CUPTI_CB_DOMAIN_DRIVER_API, which); !done) return done;
+    for (const CUpti_CallbackId which : loading_calls()) {
+        // An older CUPTI does not know the newest calls; images loaded in those are not known then.
+        if (auto done = on(CUPTI_CB_DOMAIN_DRIVER_API, which); !done)
+            log().debug("driver call {} is not watched: {}", which, done.error().message);
+    }
+    return {};
+}
+
+} // namespace
+
+bool tracking_requested() noexcept
+{
+    const char* const value = std::getenv("WARMGRAPH_TRACK_IMAGES");
+    return value != nullptr && std::string_view(value) == "1";
+}
+
+Result<void> ImageTracker::start(const std::shared_ptr<const Driver>& driver, const CudaOptions& options)
+{
+    State& tracker = state();
+    const std::lock_guard lock(tracker.start);
+    if (tracker.is_running) return {};
+    auto cupti = Cupti::load(options.cupti);
+    if (!cupti) return std::unexpected(std::move(cupti.error()));
+    // Before the first callback can come, and for good.
+    if (!tracker.driver) tracker.driver = driver;
+    tracker.cupti = *cupti;
+    const auto& loaded = *tracker.cupti;
+    if (auto done = loaded.call("cuptiSubscribe", loaded.cuptiSubscribe, &tracker.subscriber, &on_callback,
+                                static_cast<void*>(nullptr));
+        !done)
+        return done;
+    if (auto done = enable(loaded, tracker.subscriber); !done) {
+        static_cast<void>(loaded.call("cuptiUnsubscribe", loaded.cuptiUnsubscribe, tracker.subscriber));
+        return done;
+    }
+    tracker.is_running = true;
+    return {};
+}
+
+bool ImageTracker::is_running() noexcept { return state().is_running; }
+
+std::shared_ptr<const Bytes> ImageTracker::image_of(CUmodule module)
+{
+    return is_running() ? state().images.find(module) : nullptr;
+}
+
+bool ImageTracker::is_live_handle(std::uint64_t value)
+{
+    State& tracker = state();
+    const std::lock_guard lock(tracker.mutex);
+    return tracker.handles.contains(value);
+}
+
+} // namespace warmgraph::backends::cuda

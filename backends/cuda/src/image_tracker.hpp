@@ -1,0 +1,34 @@
+// Keeps the device code that anybody in this process loads, through CUPTI's callbacks, and the handles that are alive.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include <cuda.h>
+
+#include "driver.hpp"
+#include "warmgraph/backends/cuda.hpp"
+#include "warmgraph/base/bytes.hpp"
+
+namespace warmgraph::backends::cuda {
+
+/// Whether WARMGRAPH_TRACK_IMAGES=1 asks for the tracker as soon as a device is opened.
+[[nodiscard]] bool tracking_requested() noexcept;
+
+/// One for the process: CUPTI has one subscriber. Thread-safe.
+class ImageTracker {
+public:
+    /// Loads CUPTI and subscribes. Idempotent. not_recordable with the cure: CUPTI missing, or another subscriber (a
+    /// profiler) is attached.
+    [[nodiscard]] static Result<void> start(const std::shared_ptr<const Driver>& driver, const CudaOptions& options);
+    [[nodiscard]] static bool is_running() noexcept;
+
+    /// The cubin of a module that was loaded since start; null where it is unknown or ambiguous (IMAGES.md),
+    /// or where no tracker runs.
+    [[nodiscard]] static std::shared_ptr<const Bytes> image_of(CUmodule module);
+    /// Whether a texture or surface object, alive now, has this handle value.
+    [[nodiscard]] static bool is_live_handle(std::uint64_t value);
+};
+
+} // namespace warmgraph::backends::cuda

@@ -1,0 +1,133 @@
+#include "kernel_node.hpp"
+
+#include <algorithm>
+#include <mutex>
+
+#include "enqueue.hpp"
+
+namespace warmgraph::backends::cuda {
+namespace {
+
+bool may_be_set(std::uint32_t id) noexcept
+{
+    constexpr std::array k_settable{CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                    CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+                                    CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
+                                    CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT,
+                                    CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH,
+                                    CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED,
+                                    CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE};
+    return std::ranges::find(k_settable, static_cast<CUfunction_attribute>(id)) != k_settable.end();
+}
+
+} // namespace
+
+std::uint64_t shared_bytes_of(const RawKernel& kernel) noexcept
+{
+    std::uint64_t bytes = kernel.shared_bytes;
+    for (const RawParam& param : kernel.params)
+        if (param.kind == ParamKind::local) bytes += param.local_size;
+    return bytes;
+}
+
+Result<void> check_params(const RawKernel& kernel, const KernelInfo& info, std::size_t packed_size)
+{
+    const auto wrong = [&]<class... Args>(fmt::format_string<Args...> text, Args&&... args) {
+        return fail(ErrorCode::invalid_argument, "kernel '{}' is given {}", kernel.kernel,
+                    fmt::format(text, std::forward<Args>(args)...));
+    };
+    if (kernel.packed) {
+        if (kernel.params.size() != 1 || kernel.params[0].kind != ParamKind::value)
+            return wrong("{} packed parameters, expected one buffer", kernel.params.size());
+        const std::size_t size = kernel.params[0].value.size();
+        if (size == 0 || (packed_size != 0 && size != packed_size))
+            return wrong("parameters of wrong sizes: a buffer of {} bytes, expected {}", size, packed_size);
+        return {};
+    }
+    std::size_t index = 0;
+    for (const RawParam& param : kernel.params) {
+        if (param.kind == ParamKind::local) continue;
+        if (index == info.params.size()) return wrong("too many parameters, expected {}", info.params.size());
+        const std::size_t size = param.kind == ParamKind::memory ? sizeof(CUdeviceptr) : param.value.size();
+        if (size != info.params[index].size)
+            return wrong("parameters of wrong sizes: parameter {} has {} bytes, expected {}", index, size,
+                         info.params[index].size);
+        ++index;
+    }
+    if (index != info.params.size()) return wrong("{} parameters, expected {}", index, info.params.size());
+    return {};
+}
+
+Result<KernelFunction*> KernelFunctions::find(const RawKernel& kernel)
+{
+    KernelFunction*& found = m_index[{kernel.module, kernel.kernel}];
+    if (found == nullptr) {
+        const auto info = info_of(kernel);
+        if (!info) return std::unexpected(info.error());
+        m_functions.push_back({kernel.module, kernel.kernel, *info, {}});
+        found = &m_functions.back();
+    }
+    if (auto checked = check_params(kernel, *found->info); !checked) return std::unexpected(checked.error());
+    return found;
+}
+
+Result<void> apply_function_attributes(const Driver& driver, CUfunction function,
+                                       std::span<const FunctionAttribute> attributes)
+{
+    static std::mutex mutex; // between reading the limit and raising it
+    const std::scoped_lock lock(mutex);
+    for (const FunctionAttribute& attribute : attributes) {
+        if (!may_be_set(attribute.id))
+            return fail(ErrorCode::unsupported, "function attribute {} cannot be set", attribute.id);
+        const auto id = static_cast<CUfunction_attribute>(attribute.id);
+        int now = 0;
+        if (auto got = driver.call("cuFuncGetAttribute", driver.cuFuncGetAttribute, &now, id, function); !got)
+            return got;
+        const bool is_limit = id == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        if (now == attribute.value || (is_limit && now > attribute.value)) continue;
+        auto set = driver.call("cuFuncSetAttribute", driver.cuFuncSetAttribute, function, id, attribute.value);
+        if (!set)
+            return within(fmt::format("function attribute {} from {} to {}", attribute.id, now, attribute.value),
+                          set.error());
+    }
+    return {};
+}
+
+const CUDA_KERNEL_NODE_PARAMS& KernelParams::fill(CUfunction function, const RawKernel& kernel)
+{
+    m_native.func = function;
+    m_native.gridDimX = kernel.grid[0];
+    m_native.gridDimY = kernel.grid[1];
+    m_native.gridDimZ = kernel.grid[2];
+    m_native.blockDimX = kernel.block[0];
+    m_native.blockDimY = kernel.block[1];
+    m_native.blockDimZ = kernel.block[2];
+    m_native.sharedMemBytes = static_cast<unsigned int>(shared_bytes_of(kernel));
+    // The driver takes void* and reads only.
+    const auto readable = [](const std::byte* bytes) { return static_cast<void*>(const_cast<std::byte*>(bytes)); };
+    if (kernel.packed) {
+        m_packed_size = kernel.params[0].value.size();
+        m_extra = {CU_LAUNCH_PARAM_BUFFER_POINTER, readable(kernel.params[0].value.data()), CU_LAUNCH_PARAM_BUFFER_SIZE,
+                   &m_packed_size, CU_LAUNCH_PARAM_END};
+        m_native.kernelParams = nullptr;
+        m_native.extra = m_extra.data();
+        return m_native;
+    }
+    reserve(kernel.params.size());
+    std::size_t count = 0;
+    for (const RawParam& param : kernel.params) {
+        if (param.kind == ParamKind::local) continue;
+        if (param.kind == ParamKind::memory) {
+            m_addresses[count] = param.address.flat();
+            m_pointers[count] = &m_addresses[count];
+        } else {
+            m_pointers[count] = readable(param.value.data());
+        }
+        ++count;
+    }
+    m_native.kernelParams = count == 0 ? nullptr : m_pointers.data();
+    m_native.extra = nullptr;
+    return m_native;
+}
+
+} // namespace warmgraph::backends::cuda

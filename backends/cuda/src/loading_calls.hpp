@@ -1,0 +1,26 @@
+// The driver calls during which device code may be loaded, and the module that each is about.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include <cuda.h>
+#include <cupti.h>
+
+namespace warmgraph::backends::cuda {
+
+/// One of them is set.
+struct CallSubject {
+    CUmodule made = nullptr; ///< by this call
+    CUmodule module = nullptr;
+    CUlibrary library = nullptr;
+    CUkernel kernel = nullptr;
+    CUfunction function = nullptr; ///< or a CUkernel in disguise, as launches allow
+};
+
+/// All callbacks to subscribe to for this.
+[[nodiscard]] std::span<const CUpti_CallbackId> loading_calls() noexcept;
+/// What a call that succeeded was about; nullopt for another call. `params` is CUpti_CallbackData::functionParams.
+[[nodiscard]] std::optional<CallSubject> subject_of(CUpti_CallbackId call, const void* params) noexcept;
+
+} // namespace warmgraph::backends::cuda

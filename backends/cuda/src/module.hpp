@@ -1,0 +1,77 @@
+// Loaded device code: compiled or loaded here, or loaded by somebody else in this process.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <cuda.h>
+
+#include "warmgraph/backends/device.hpp"
+
+namespace warmgraph::backends::cuda {
+
+struct Core;
+struct CubinVariable;
+
+/// What launches are checked against.
+struct KernelInfo {
+    struct Param {
+        std::size_t offset = 0, size = 0; ///< bytes, in the parameter buffer
+    };
+    CUfunction function = nullptr;
+    std::vector<Param> params;
+    std::uint32_t max_block = 0;     ///< threads
+    std::uint32_t static_shared = 0; ///< bytes
+};
+
+/// Thread-safe. A module made here is unloaded with the object (the device is idle or the driver keeps the code of work
+/// in flight: lifetimes are the executable's); a foreign one never is.
+class CudaModule final : public Module {
+public:
+    /// Loads a cubin (or PTX) and registers it in core.modules.
+    [[nodiscard]] static Result<std::unique_ptr<CudaModule>> load(Core& core, ByteView image, const Digest& origin);
+    /// NVRTC: source to a cubin of the device's architecture, then load. compile_failed carries the log.
+    [[nodiscard]] static Result<std::unique_ptr<CudaModule>> compile(Core& core, std::string_view source,
+                                                                     std::string_view options);
+    /// A module of somebody else's, whose image the tracker kept. Made by ModuleRegistry.
+    [[nodiscard]] static std::unique_ptr<CudaModule> foreign(Core& core, CUmodule module, Bytes image);
+    CudaModule(const CudaModule&) = delete;
+    CudaModule& operator=(const CudaModule&) = delete;
+    ~CudaModule() override;
+
+    [[nodiscard]] Result<Bytes> image() override;
+    [[nodiscard]] Result<Bytes> image_of(std::span<const std::string> kernels) override; ///< cut (cubin/cut.hpp)
+    [[nodiscard]] Digest origin() const noexcept override { return m_origin; }
+    [[nodiscard]] Result<std::uint32_t> param_count(const std::string& kernel) override;
+    [[nodiscard]] Result<std::vector<cachefmt::ModuleVariable>> changed_variables() override;
+    [[nodiscard]] Result<void> write_variables(std::span<const cachefmt::ModuleVariable> variables) override;
+
+    [[nodiscard]] CUmodule handle() const noexcept { return m_module; }
+    /// Found once, then from a table. not_found names the kernels there are.
+    [[nodiscard]] Result<CUfunction> function(const std::string& kernel);
+    /// The same with what is known of it. Valid as long as the module.
+    [[nodiscard]] Result<const KernelInfo*> info(const std::string& kernel);
+
+private:
+    enum class Owner : std::uint8_t { here, elsewhere };
+    CudaModule(Core& core, CUmodule module, Owner owner, Bytes image, const Digest& origin);
+    [[nodiscard]] Result<KernelInfo> ask(const std::string& kernel) const;
+    [[nodiscard]] std::string kernel_names() const;
+    [[nodiscard]] Result<std::pair<CUdeviceptr, std::size_t>> variable(const std::string& name) const;
+    /// Its contents where they are not the image's.
+    [[nodiscard]] Result<std::optional<Bytes>> changed(const CubinVariable& known) const;
+
+    Core& m_core;
+    CUmodule m_module = nullptr;
+    Owner m_owner = Owner::here;
+    Bytes m_image;
+    Digest m_origin;
+    std::mutex m_mutex; // guards m_kernels
+    std::map<std::string, KernelInfo> m_kernels;
+};
+
+} // namespace warmgraph::backends::cuda

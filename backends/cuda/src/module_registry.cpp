@@ -1,0 +1,99 @@
+#include "module_registry.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core.hpp"
+#include "cubin/cubin.hpp"
+#include "image_tracker.hpp"
+#include "module.hpp"
+
+namespace warmgraph::backends::cuda {
+
+namespace {
+
+struct Origin {
+    CUmodule module = nullptr;
+    std::string kernel;
+};
+
+// A launch, and so a node, may hold a CUkernel where a CUfunction is expected.
+Result<Origin> origin_of(const Driver& driver, CUfunction function)
+{
+    Origin origin;
+    const CUresult plain = driver.status("cuFuncGetModule", driver.cuFuncGetModule, &origin.module, function);
+    if (plain != CUDA_SUCCESS) {
+        if (plain != CUDA_ERROR_INVALID_HANDLE && plain != CUDA_ERROR_INVALID_VALUE)
+            return std::unexpected(driver.error("cuFuncGetModule", plain));
+        const auto kernel = reinterpret_cast<CUkernel>(function);
+        if (auto done = driver.call("cuKernelGetFunction", driver.cuKernelGetFunction, &function, kernel); !done)
+            return std::unexpected(std::move(done.error()));
+        if (auto done = driver.call("cuFuncGetModule", driver.cuFuncGetModule, &origin.module, function); !done)
+            return std::unexpected(std::move(done.error()));
+    }
+    const char* name = nullptr;
+    if (auto done = driver.call("cuFuncGetName", driver.cuFuncGetName, &name, function); !done)
+        return std::unexpected(std::move(done.error()));
+    origin.kernel = name != nullptr ? name : "";
+    return origin;
+}
+
+std::unexpected<Error> image_unknown(const std::string& kernel)
+{
+    if (!ImageTracker::is_running())
+        return fail(ErrorCode::not_recordable,
+                    "kernel '{}' comes from a module that another library loaded, and device code is not kept: call "
+                    "prepare_recording (or set WARMGRAPH_TRACK_IMAGES=1) before the first launch of that library",
+                    kernel);
+    return fail(
+        ErrorCode::not_recordable,
+        "kernel '{}' comes from a module that was loaded before warmgraph kept device code, or whose code is not "
+        "certain: call prepare_recording (or set WARMGRAPH_TRACK_IMAGES=1) before the first launch of that library",
+        kernel);
+}
+
+} // namespace
+
+ModuleRegistry::ModuleRegistry() = default;
+ModuleRegistry::~ModuleRegistry() = default;
+
+void ModuleRegistry::add(CUmodule handle, CudaModule* module)
+{
+    const std::lock_guard lock(m_mutex);
+    m_modules[handle] = module;
+}
+
+void ModuleRegistry::remove(CUmodule handle) noexcept
+{
+    const std::lock_guard lock(m_mutex);
+    m_modules.erase(handle);
+}
+
+Result<CudaModule*> ModuleRegistry::module_of(Core& core, CUfunction function)
+{
+    const CurrentContext current(core);
+    const auto origin = origin_of(*core.driver, function);
+    if (!origin) return std::unexpected(origin.error());
+    const std::lock_guard lock(m_mutex);
+    if (const auto own = m_modules.find(origin->module); own != m_modules.end()) return own->second;
+    return foreign_module(core, origin->module, origin->kernel);
+}
+
+Result<CudaModule*> ModuleRegistry::foreign_module(Core& core, CUmodule handle, const std::string& kernel)
+{
+    auto image = ImageTracker::image_of(handle);
+    if (!image) return image_unknown(kernel);
+    Foreign& foreign = m_foreign[handle];
+    if (foreign.image != image) {
+        auto kernels = kernels_of(*image);
+        if (!kernels) return image_unknown(kernel);
+        auto module = CudaModule::foreign(core, handle, *image);
+        if (foreign.module) m_gone.push_back(std::move(foreign.module));
+        foreign = Foreign{std::move(image), std::move(*kernels), std::move(module)};
+    }
+    // An image without the kernel is not this module's.
+    if (std::ranges::find(foreign.kernels, kernel) == foreign.kernels.end()) return image_unknown(kernel);
+    return foreign.module.get();
+}
+
+} // namespace warmgraph::backends::cuda

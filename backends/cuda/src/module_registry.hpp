@@ -1,0 +1,50 @@
+// From a function handle to the Module it belongs to, never by name alone: names are not unique (design 6.2).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <cuda.h>
+
+#include "warmgraph/base/bytes.hpp"
+#include "warmgraph/base/error.hpp"
+
+namespace warmgraph::backends::cuda {
+
+struct Core;
+class CudaModule;
+
+/// Thread-safe.
+class ModuleRegistry {
+public:
+    ModuleRegistry();
+    ModuleRegistry(const ModuleRegistry&) = delete;
+    ModuleRegistry& operator=(const ModuleRegistry&) = delete;
+    ~ModuleRegistry();
+
+    /// Modules made here announce themselves.
+    void add(CUmodule handle, CudaModule* module);
+    void remove(CUmodule handle) noexcept;
+
+    /// The module of a function: one made here, or a foreign one whose image the tracker kept (made on first use, stays
+    /// until the registry goes). not_recordable with the cure where its image is not known.
+    [[nodiscard]] Result<CudaModule*> module_of(Core& core, CUfunction function);
+
+private:
+    struct Foreign {
+        std::shared_ptr<const Bytes> image; ///< the tracker's, by which a handle that is used again is noticed
+        std::vector<std::string> kernels;
+        std::unique_ptr<CudaModule> module;
+    };
+    [[nodiscard]] Result<CudaModule*> foreign_module(Core& core, CUmodule handle, const std::string& kernel);
+
+    std::mutex m_mutex; // guards what follows
+    std::map<CUmodule, CudaModule*> m_modules;
+    std::map<CUmodule, Foreign> m_foreign;
+    std::vector<std::unique_ptr<CudaModule>> m_gone; // foreign ones whose handle was used again; graphs may name them
+};
+
+} // namespace warmgraph::backends::cuda

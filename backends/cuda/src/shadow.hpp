@@ -1,0 +1,48 @@
+// Address ranges for captures that cost next to no memory: one piece of physical memory mapped over and over (design 6.5).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "core.hpp"
+
+namespace warmgraph::backends::cuda {
+
+/// Thread-safe. An unmapped reservation would not do: copies and fills into it are refused, even in a capture.
+class Shadows {
+public:
+    explicit Shadows(Core& core) noexcept : m_core(core) {}
+    Shadows(const Shadows&) = delete;
+    Shadows& operator=(const Shadows&) = delete;
+    ~Shadows();
+
+    /// The start of a range of at least `size` bytes. Behind it lie unmapped bytes, another number of them each time: two
+    /// shadows never touch, and no two are equally far apart as the memory they stand for.
+    [[nodiscard]] Result<std::uint64_t> reserve(std::uint64_t size);
+    [[nodiscard]] Result<void> release(std::uint64_t start);
+
+private:
+    struct Chunk; // physical memory
+    struct Shadow {
+        std::uint64_t reserved = 0; ///< bytes, guard included
+        std::uint64_t mapped = 0;   ///< bytes from the start
+        std::shared_ptr<const Chunk> chunk;
+    };
+    [[nodiscard]] Result<std::uint64_t> granularity();
+    [[nodiscard]] Result<std::shared_ptr<const Chunk>> chunk_for(std::uint64_t size);
+    [[nodiscard]] Result<std::shared_ptr<const Chunk>> make_chunk(std::uint64_t size);
+    [[nodiscard]] Result<void> map(std::uint64_t start, Shadow& shadow, std::uint64_t size);
+    [[nodiscard]] Result<void> undo(std::uint64_t start, const Shadow& shadow);
+
+    Core& m_core;
+    std::mutex m_mutex; // guards all below
+    std::uint64_t m_granularity = 0;
+    std::uint64_t m_count = 0;
+    std::shared_ptr<const Chunk> m_smallest; ///< kept; larger ones go with the last shadow that uses them
+    std::map<std::uint64_t, std::weak_ptr<const Chunk>> m_chunks; ///< by size
+    std::map<std::uint64_t, Shadow> m_shadows;                    ///< by start
+};
+
+} // namespace warmgraph::backends::cuda

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include "fake_state.hpp"
+#include "warmgraph/backends/address.hpp"
+
+namespace warmgraph::backends {
+
+/// Host memory by base. Thread-safe.
+class FakeMemory {
+public:
+    explicit FakeMemory(FakeState& state) noexcept : m_state(state) {}
+
+    [[nodiscard]] Result<MemoryRef> allocate(std::uint64_t size);
+    [[nodiscard]] Result<MemoryRef> reserve_shadow(std::uint64_t size);
+    void release(const MemoryRef& memory) noexcept;
+
+    /// That the bytes exist, shadows included.
+    [[nodiscard]] Result<void> check(const Address& address, std::uint64_t size) const;
+    /// `size` bytes of host memory; a shadow is refused. Valid until the release.
+    [[nodiscard]] Result<std::span<std::byte>> bytes(const Address& address, std::uint64_t size);
+    /// From there to the end of its allocation.
+    [[nodiscard]] Result<std::span<std::byte>> rest(const Address& address);
+
+private:
+    struct Allocation {
+        Allocation(FakeState& state, std::uint64_t bytes_in_all) : size(bytes_in_all), count(state.allocations) {}
+        std::uint64_t size;
+        std::optional<Bytes> bytes; ///< empty: a shadow
+        LiveCount count;
+    };
+    [[nodiscard]] MemoryRef insert(std::uint64_t size, std::optional<Bytes> bytes);
+    [[nodiscard]] Result<std::uint64_t> room(const Address& address, std::uint64_t size) const;
+
+    FakeState& m_state;
+    mutable std::mutex m_mutex;
+    std::map<std::uint64_t, Allocation> m_allocations;
+    std::uint64_t m_used = 0;
+};
+
+} // namespace warmgraph::backends

@@ -1,0 +1,12 @@
+// OpenCL 1.2 and later on any device; PoCL is the default where there is no accelerator.
+#pragma once
+
+#include <memory>
+
+#include "warmgraph/backends/device.hpp"
+
+namespace warmgraph::backends {
+
+[[nodiscard]] std::shared_ptr<Backend> make_opencl_backend();
+
+} // namespace warmgraph::backends

@@ -1,0 +1,100 @@
+#include "facts.hpp"
+
+#include <iterator>
+#include <sstream>
+
+#include "warmgraph/base/sha256.hpp"
+
+namespace warmgraph::backends::opencl {
+namespace {
+
+using cachefmt::Fact;
+using cachefmt::Role;
+
+std::string text_of(const Result<std::string>& found) { return found ? *found : cachefmt::k_unknown; }
+
+std::string device_text(cl_device_id device, cl_device_info what)
+{
+    return text_of(query_text("clGetDeviceInfo", clGetDeviceInfo, device, what));
+}
+
+template <class T>
+std::string device_number(cl_device_id device, cl_device_info what)
+{
+    const auto found = query<T>("clGetDeviceInfo", clGetDeviceInfo, device, what);
+    return found ? fmt::format("{}", *found) : cachefmt::k_unknown;
+}
+
+/// "OpenCL 3.0 PoCL HSTR: pthread-x86_64-pc-linux-gnu-skylake-avx512" names PoCL's target CPU; elsewhere the device's
+/// name does it.
+std::string architecture(cl_device_id device)
+{
+    const std::string version = device_text(device, CL_DEVICE_VERSION);
+    constexpr std::string_view k_pocl_target = "HSTR: ";
+    if (const auto at = version.find(k_pocl_target); at != std::string::npos)
+        return version.substr(at + k_pocl_target.size());
+    const std::string name = device_text(device, CL_DEVICE_NAME);
+    if (version == cachefmt::k_unknown || name == cachefmt::k_unknown) return cachefmt::k_unknown;
+    return fmt::format(
+        "{:#x} {} {}",
+        query<cl_uint>("clGetDeviceInfo", clGetDeviceInfo, device, cl_device_info{CL_DEVICE_VENDOR_ID}).value_or(0),
+        name, version);
+}
+
+std::string partition(cl_device_id device)
+{
+    const auto parent =
+        query<cl_device_id>("clGetDeviceInfo", clGetDeviceInfo, device, cl_device_info{CL_DEVICE_PARENT_DEVICE});
+    if (!parent) return cachefmt::k_unknown;
+    if (*parent == nullptr) return "none";
+    const auto how = query_list<cl_device_partition_property>("clGetDeviceInfo", clGetDeviceInfo, device,
+                                                              cl_device_info{CL_DEVICE_PARTITION_TYPE});
+    if (!how) return cachefmt::k_unknown;
+    std::string text = "sub-device";
+    for (const auto property : *how) text += fmt::format(" {:#x}", property);
+    return text;
+}
+
+/// The extensions' order is the driver's whim, so they are sorted first.
+std::string extensions_digest(cl_device_id device)
+{
+    const auto all = query_text("clGetDeviceInfo", clGetDeviceInfo, device, cl_device_info{CL_DEVICE_EXTENSIONS});
+    if (!all) return cachefmt::k_unknown;
+    std::istringstream words(*all);
+    std::vector<std::string> list{std::istream_iterator<std::string>(words), {}};
+    std::ranges::sort(list);
+    Sha256 hash;
+    for (const std::string& name : list) hash.update_field(name);
+    return short_hex(hash.finish());
+}
+
+} // namespace
+
+std::vector<Fact> device_facts(cl_platform_id platform, cl_device_id device)
+{
+    return {
+        {"backend", "opencl", Role::must_match},
+        {"device.address_bits", device_number<cl_uint>(device, CL_DEVICE_ADDRESS_BITS), Role::must_match},
+        {"device.architecture", architecture(device), Role::must_match},
+        {"device.extensions", extensions_digest(device), Role::must_match},
+        {"device.local_memory", device_number<cl_ulong>(device, CL_DEVICE_LOCAL_MEM_SIZE), Role::must_match},
+        {"device.max_group", device_number<std::size_t>(device, CL_DEVICE_MAX_WORK_GROUP_SIZE), Role::must_match},
+        {"device.memory_alignment", device_number<cl_uint>(device, CL_DEVICE_MEM_BASE_ADDR_ALIGN), Role::must_match},
+        {"device.name", device_text(device, CL_DEVICE_NAME), Role::advisory},
+        {"device.partition", partition(device), Role::must_match},
+        {"device.units", device_number<cl_uint>(device, CL_DEVICE_MAX_COMPUTE_UNITS), Role::must_match},
+        {"driver.version", device_text(device, CL_DRIVER_VERSION), Role::must_match},
+        {"runtime.version",
+         text_of(query_text("clGetPlatformInfo", clGetPlatformInfo, platform, cl_platform_info{CL_PLATFORM_VERSION})),
+         Role::must_match},
+    };
+}
+
+std::string compiler_identity(cl_platform_id platform, cl_device_id device)
+{
+    return fmt::format(
+        "{}|{}|{}", architecture(device), device_text(device, CL_DRIVER_VERSION),
+        text_of(query_text("clGetPlatformInfo", clGetPlatformInfo, platform, cl_platform_info{CL_PLATFORM_VERSION})));
+}
+
+} // namespace warmgraph::backends::opencl

@@ -1,0 +1,17 @@
+// What must be the same for a recorded graph to be valid here.
+#pragma once
+
+#include <vector>
+
+#include "driver.hpp"
+#include "warmgraph/cachefmt/guard_data.hpp"
+
+namespace warmgraph::backends::opencl {
+
+/// Guard facts; a probe that fails gives cachefmt::k_unknown.
+[[nodiscard]] std::vector<cachefmt::Fact> device_facts(cl_platform_id platform, cl_device_id device);
+
+/// Those that decide what the compiler makes of a source, in one text.
+[[nodiscard]] std::string compiler_identity(cl_platform_id platform, cl_device_id device);
+
+} // namespace warmgraph::backends::opencl

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <optional>
+
+#include "core.hpp"
+#include "lane_plan.hpp"
+#include "replay_node.hpp"
+#include "warmgraph/backends/device.hpp"
+
+namespace warmgraph::backends::opencl {
+
+/// A graph that is enqueued again at every launch, or through a command buffer while its arguments stay as they are.
+class OpenclGraphExec final : public GraphExec {
+public:
+    [[nodiscard]] static Result<std::unique_ptr<GraphExec>> make(Core& core, const RawGraph& graph);
+
+    [[nodiscard]] Result<void> launch(Stream& stream) noexcept override;
+    [[nodiscard]] Result<void> update(std::uint32_t node, const RawWork& work) noexcept override;
+
+private:
+    explicit OpenclGraphExec(Core& core) : m_core(core) {}
+    [[nodiscard]] Result<void> prepare_lanes();
+    [[nodiscard]] Result<void> prepare_command_buffer();
+    [[nodiscard]] Result<void> launch_in(cl_command_queue queue);
+    [[nodiscard]] Result<void> launch_line(cl_command_queue queue);
+    [[nodiscard]] Result<void> launch_lanes(cl_command_queue queue);
+    [[nodiscard]] Result<void> launch_step(std::uint32_t node, cl_command_queue queue);
+    [[nodiscard]] cl_command_queue lane(std::uint32_t index, cl_command_queue first) const noexcept;
+
+    Core& m_core;
+    std::vector<ReplayNode> m_nodes;
+    LanePlan m_plan;
+    std::vector<Queue> m_queues;       ///< of lanes 1, 2, ...
+    std::vector<DriverEvent> m_events; ///< by node, while lanes are enqueued
+    std::vector<cl_event> m_waits;     ///< reused
+    DriverEvent m_start;
+    std::size_t m_enqueued = 0; ///< nodes of the launch that failed
+
+    // Recording costs more than enqueueing once, so a launch right after an update enqueues, and the buffer is recorded
+    // anew only when the arguments have stayed for a second launch.
+    enum class Recorded { current, outdated, updated_just_now };
+    std::optional<CommandBuffer> m_buffer;
+    Queue m_recording_queue;
+    Recorded m_recorded = Recorded::current;
+};
+
+} // namespace warmgraph::backends::opencl

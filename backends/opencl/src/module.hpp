@@ -1,0 +1,75 @@
+// A program: compiled from source, or loaded from an image.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include "driver.hpp"
+#include "warmgraph/backends/device.hpp"
+
+namespace warmgraph::backends::opencl {
+
+/// What a kernel takes, asked of the driver once.
+struct KernelInfo {
+    std::vector<ParamKind> params;
+    std::uint64_t max_block = 0;                 ///< work-items of a group
+    std::array<std::size_t, 3> required_block{}; ///< reqd_work_group_size; zeros: none
+    std::uint64_t own_local_memory = 0;          ///< bytes that the kernel declares itself
+};
+
+/// What a module is made on; outlives it.
+struct Target {
+    cl_context context = nullptr;
+    cl_device_id device = nullptr;
+    std::string identity; ///< architecture and driver, for the origin digest
+    bool is_pocl = false;
+};
+
+class OpenclModule final : public Module {
+public:
+    [[nodiscard]] static Result<std::unique_ptr<Module>> compile(const Target& target, std::string_view source,
+                                                                 std::string_view options);
+    [[nodiscard]] static Result<std::unique_ptr<Module>> load(const Target& target, ByteView image);
+
+    [[nodiscard]] Result<Bytes> image() override;
+    [[nodiscard]] Digest origin() const noexcept override { return m_origin; }
+    [[nodiscard]] Result<std::uint32_t> param_count(const std::string& kernel) override;
+
+    /// Made on first use, valid as long as the module.
+    [[nodiscard]] Result<const KernelInfo*> info(const std::string& kernel);
+    /// That the driver takes `value` as that argument.
+    [[nodiscard]] Result<void> check_value(const std::string& kernel, std::uint32_t index, ByteView value);
+    /// An object of its own: arguments belong to the object, so nothing may share one (NOTES.md).
+    [[nodiscard]] Result<Kernel> create_kernel(const std::string& kernel);
+    [[nodiscard]] cl_program program() const noexcept { return m_program.get(); }
+    /// Tells which work-group function the driver specialises for a launch, which the next image has to hold.
+    void note_launch(const std::string& kernel, const Dim3& grid, const Dim3& block);
+
+private:
+    struct Known {
+        KernelInfo info;
+        Kernel probe; ///< for checks only; never launched
+    };
+    using Specialisation = std::tuple<std::string, Dim3, bool>;
+
+    OpenclModule(const Target& target, Program program) : m_target(target), m_program(std::move(program)) {}
+    [[nodiscard]] Result<Known*> known(const std::string& kernel);
+    [[nodiscard]] bool is_image_current() const;
+
+    Target m_target;
+    Program m_program;
+    Digest m_origin;
+    std::string m_source, m_options;
+    std::mutex m_mutex;
+    std::map<std::string, Known> m_kernels;
+    std::optional<Bytes> m_image;
+    bool m_is_loaded = false;
+    std::set<Specialisation> m_launched;
+    std::size_t m_imaged = 0; ///< how many of m_launched the image holds
+};
+
+} // namespace warmgraph::backends::opencl

@@ -1,0 +1,116 @@
+#include "stream.hpp"
+
+#include "enqueue.hpp"
+
+namespace warmgraph::backends::opencl {
+namespace {
+
+struct OpenclEvent final : Event {
+    OpenclEvent(const Core& made_on, DriverEvent made) : core(&made_on), event(std::move(made)) {}
+    OpenclEvent(const Core& made_on, CapturedPoint captured) : core(&made_on), point(std::move(captured)) {}
+
+    const Core* core;
+    DriverEvent event;                  ///< outside a capture
+    std::optional<CapturedPoint> point; ///< inside one
+};
+
+} // namespace
+
+OpenclStream::~OpenclStream()
+{
+    // Nobody is left to be told of a failure; what the work was to do is the caller's to check by synchronize().
+    static_cast<void>(call("clFinish", clFinish, queue()));
+}
+
+std::unexpected<Error> OpenclStream::failed(Error error)
+{
+    if (is_capturing()) return m_capture.failed(std::move(error));
+    return std::unexpected(std::move(error));
+}
+
+Result<cl_kernel> OpenclStream::kernel_of(const RawKernel& work)
+{
+    const auto module = module_of(work);
+    if (!module) return std::unexpected(module.error());
+    auto& kernels = m_kernels[(*module)->program()];
+    if (const auto found = kernels.find(work.kernel); found != kernels.end()) return found->second.get();
+    auto made = (*module)->create_kernel(work.kernel);
+    if (!made) return std::unexpected(made.error());
+    return kernels.emplace(work.kernel, std::move(*made)).first->second.get();
+}
+
+Result<void> OpenclStream::launch(const RawKernel& work)
+{
+    if (auto checked = check_launch(work, m_core.limits, m_core.memory); !checked) return failed(checked.error());
+    if (is_capturing()) {
+        m_capture.add(work);
+        return {};
+    }
+    const auto kernel = kernel_of(work);
+    if (!kernel) return std::unexpected(kernel.error());
+    for (cl_uint index = 0; index < work.params.size(); ++index) {
+        if (auto set = set_param(*kernel, index, work.params[index], m_core.memory); !set) {
+            return within(fmt::format("kernel '{}', parameter {}", work.kernel, index), set.error());
+        }
+    }
+    if (auto enqueued = enqueue_kernel(queue(), *kernel, geometry_of(work)); !enqueued) {
+        return within(fmt::format("kernel '{}'", work.kernel), enqueued.error());
+    }
+    static_cast<OpenclModule*>(work.module)->note_launch(work.kernel, work.grid, work.block);
+    return {};
+}
+
+Result<void> OpenclStream::copy(const RawCopy& work)
+{
+    if (auto checked = check_copy(work, m_core.memory); !checked) return failed(checked.error());
+    if (is_capturing()) {
+        m_capture.add(work);
+        return {};
+    }
+    const auto source = m_core.memory.object("copy source", work.source, work.size);
+    if (!source) return std::unexpected(source.error());
+    const auto destination = m_core.memory.object("copy destination", work.destination, work.size);
+    if (!destination) return std::unexpected(destination.error());
+    return enqueue_copy(queue(), *source, *destination, work);
+}
+
+Result<void> OpenclStream::fill(const RawFill& work)
+{
+    if (auto checked = check_fill(work, m_core.memory); !checked) return failed(checked.error());
+    if (is_capturing()) {
+        m_capture.add(work);
+        return {};
+    }
+    const auto destination = m_core.memory.object("fill destination", work.destination, work.size);
+    if (!destination) return std::unexpected(destination.error());
+    return enqueue_fill(queue(), *destination, work);
+}
+
+Result<std::shared_ptr<Event>> OpenclStream::record_event()
+{
+    if (is_capturing()) return std::make_shared<OpenclEvent>(m_core, m_capture.point());
+    auto event = enqueue_marker(queue());
+    if (!event) return std::unexpected(event.error());
+    // Another queue may only wait for an event whose queue was flushed (OpenCL 1.2, clFlush).
+    if (auto flushed = call("clFlush", clFlush, queue()); !flushed) return std::unexpected(flushed.error());
+    return std::make_shared<OpenclEvent>(m_core, std::move(*event));
+}
+
+Result<void> OpenclStream::wait(const std::shared_ptr<Event>& event)
+{
+    const auto* const ours = dynamic_cast<const OpenclEvent*>(event.get());
+    if (ours == nullptr || ours->core != &m_core)
+        return failed({ErrorCode::invalid_argument, "wait for an event that is null or of another device"});
+    if (ours->point) return m_capture.wait(*ours->point);
+    if (is_capturing()) return m_capture.refuse("wait for an event that was recorded outside the capture");
+    const cl_event waited = ours->event.get();
+    return enqueue_barrier(queue(), Waits(&waited, 1));
+}
+
+Result<void> OpenclStream::synchronize()
+{
+    if (is_capturing()) return m_capture.refuse("synchronize");
+    return call("clFinish", clFinish, queue());
+}
+
+} // namespace warmgraph::backends::opencl

@@ -1,0 +1,25 @@
+// The clock seam: everything that asks for the time takes a Clock&.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+namespace warmgraph {
+
+using Milliseconds = std::chrono::duration<double, std::milli>;
+
+class Clock {
+public:
+    virtual ~Clock() = default;
+    [[nodiscard]] virtual std::chrono::steady_clock::time_point steady() const noexcept = 0;
+    [[nodiscard]] virtual std::chrono::system_clock::time_point wall() const noexcept = 0;
+    virtual void sleep_for(std::chrono::milliseconds time) = 0;
+};
+
+/// The machine's clock; lives for the whole process, thread-safe.
+[[nodiscard]] Clock& system_clock() noexcept;
+
+/// "2026-11-20T10:11:12Z"
+[[nodiscard]] std::string to_iso8601(std::chrono::system_clock::time_point time);
+
+} // namespace warmgraph

@@ -1,0 +1,8 @@
+// Symbols of the shared library that users see. Everything else is hidden.
+#pragma once
+
+#if defined(WARMGRAPH_STATIC)
+#define WARMGRAPH_API
+#else
+#define WARMGRAPH_API __attribute__((visibility("default")))
+#endif

@@ -1,0 +1,145 @@
+#include "warmgraph/base/process.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <fstream>
+#include <span>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <openssl/rand.h>
+
+#include <elf.h>
+#include <link.h>
+#include <unistd.h>
+
+namespace warmgraph {
+namespace {
+
+using Notes = std::span<const std::byte>;
+
+std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
+
+std::string hex_of(std::span<const std::byte> bytes)
+{
+    std::string text;
+    for (const std::byte byte : bytes) text += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
+    return text;
+}
+
+/// Walks one PT_NOTE segment; `unit` is its alignment (4, or 8 for the notes that binutils aligns so).
+std::optional<std::string> build_id_in(Notes notes, std::size_t unit)
+{
+    constexpr std::size_t k_head = sizeof(ElfW(Nhdr));
+    while (notes.size() >= k_head) {
+        ElfW(Nhdr) head;
+        std::memcpy(&head, notes.data(), k_head);
+        const std::size_t content = round_up(k_head + head.n_namesz, unit);
+        if (content > notes.size() || head.n_descsz > notes.size() - content) return std::nullopt;
+        const char* name = reinterpret_cast<const char*>(notes.data() + k_head);
+        if (head.n_type == NT_GNU_BUILD_ID && head.n_namesz == 4 && std::memcmp(name, "GNU", 4) == 0) {
+            return hex_of(notes.subspan(content, head.n_descsz));
+        }
+        const std::size_t next = round_up(content + head.n_descsz, unit);
+        if (next >= notes.size()) break;
+        notes = notes.subspan(next);
+    }
+    return std::nullopt;
+}
+
+struct Object {
+    std::uintptr_t code = 0;
+    bool found = false;
+    std::string path; ///< "" for the program itself
+    std::optional<std::string> build_id;
+};
+
+int visit(dl_phdr_info* info, std::size_t, void* data)
+{
+    auto& object = *static_cast<Object*>(data);
+    const std::span headers(info->dlpi_phdr, info->dlpi_phnum);
+    for (const auto& header : headers) {
+        const std::uintptr_t start = info->dlpi_addr + header.p_vaddr;
+        if (header.p_type == PT_LOAD && object.code >= start && object.code - start < header.p_memsz)
+            object.found = true;
+    }
+    if (!object.found) return 0;
+    object.path = info->dlpi_name == nullptr ? "" : info->dlpi_name;
+    for (const auto& header : headers) {
+        if (header.p_type != PT_NOTE || object.build_id) continue;
+        const auto* start = reinterpret_cast<const std::byte*>(info->dlpi_addr + header.p_vaddr);
+        object.build_id = build_id_in(Notes(start, header.p_memsz), header.p_align == 8 ? 8 : 4);
+    }
+    return 1;
+}
+
+Object object_of(const void* code)
+{
+    Object object;
+    object.code = reinterpret_cast<std::uintptr_t>(code);
+    ::dl_iterate_phdr(visit, &object);
+    return object;
+}
+
+} // namespace
+
+std::optional<std::string> build_id_of(const void* code) noexcept
+{
+    try {
+        return object_of(code).build_id;
+    } catch (const std::exception&) {
+        return std::nullopt;
+    }
+}
+
+std::string binary_of(const void* code)
+{
+    const Object object = object_of(code);
+    if (!object.found) return "(no binary)";
+    if (!object.path.empty()) return object.path;
+    std::array<char, 4096> path{};
+    const ssize_t size = ::readlink("/proc/self/exe", path.data(), path.size());
+    return size > 0 ? std::string(path.data(), static_cast<std::size_t>(size)) : "(this program)";
+}
+
+std::string host_name()
+{
+    std::array<char, 256> name{};
+    if (::gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') return "unknown";
+    return name.data();
+}
+
+std::string boot_id()
+{
+    std::ifstream file("/proc/sys/kernel/random/boot_id");
+    std::string id;
+    return file >> id ? id : "unknown";
+}
+
+std::string random_uuid()
+{
+    std::array<unsigned char, 16> bytes{};
+    if (::RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) != 1) {
+        throw std::runtime_error("RAND_bytes failed: OpenSSL has no source of random numbers");
+    }
+    bytes[6] = static_cast<unsigned char>((bytes[6] & 0x0f) | 0x40); // version 4
+    bytes[8] = static_cast<unsigned char>((bytes[8] & 0x3f) | 0x80); // variant 1
+    std::string text;
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+        text += fmt::format("{:02x}", bytes[i]);
+    }
+    return text;
+}
+
+std::optional<std::string> environment(const char* name)
+{
+    const char* value = std::getenv(name);
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+} // namespace warmgraph

@@ -1,0 +1,147 @@
+#include "children.hpp"
+
+#include <charconv>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <stdexcept>
+#include <string>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cuda_chain.hpp"
+#include "timing.hpp"
+
+namespace warmgraph::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// "--name value" pairs.
+class Arguments {
+public:
+    explicit Arguments(std::span<char* const> words)
+    {
+        if (words.size() % 2 != 0) throw std::runtime_error("an option lacks its value");
+        for (std::size_t i = 0; i < words.size(); i += 2) m_values[words[i]] = words[i + 1];
+    }
+    [[nodiscard]] const std::string& text(const std::string& name) const
+    {
+        const auto found = m_values.find(name);
+        if (found == m_values.end()) throw std::runtime_error("missing option " + name);
+        return found->second;
+    }
+    [[nodiscard]] std::uint32_t number(const std::string& name) const
+    {
+        const std::string& given = text(name);
+        std::uint32_t value = 0;
+        const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), value);
+        if (error != std::errc{} || end != given.data() + given.size() || value == 0)
+            throw std::runtime_error(fmt::format("{} is '{}', expected a number from 1", name, given));
+        return value;
+    }
+
+private:
+    std::map<std::string, std::string> m_values;
+};
+
+void call(Function& function, const ChainDevice& shared)
+{
+    function({{"x", shared.x}, {"y", shared.y}, {"position", ChainDevice::k_position}});
+}
+
+/// From "device open, memory there" to the result on the host.
+Json chain(const Arguments& arguments)
+{
+    const SteadyTime start = now();
+    const ChainDevice shared;
+    const double context_ms = milliseconds_since(start);
+    const SteadyTime begin = now();
+    Cache cache = open_cache(arguments.text("--cache-dir"), Policy::read_write);
+    Function function = wrap_chain(cache, shared, arguments.number("--nodes"));
+    call(function, shared);
+    shared.device.synchronize();
+    const std::vector<float> y = shared.y.read<float>();
+    const double first_result_ms = milliseconds_since(begin);
+    const Report report = function.report();
+    Json phases = Json::array();
+    for (const auto& [name, took] : report.phases) phases.push_back({name, took});
+    return {{"outcome", to_string(report.outcome)}, {"reason", report.reason}, {"context_ms", context_ms},
+            {"first_result_ms", first_result_ms},   {"phases", phases},        {"result", y.front()}};
+}
+
+std::vector<Function> wrap_all(Cache& cache, const ChainDevice& shared, const Arguments& arguments)
+{
+    std::vector<Function> functions;
+    for (std::uint32_t i = 0; i < arguments.number("--count"); ++i)
+        functions.push_back(wrap_chain(cache, shared, arguments.number("--nodes"), i));
+    return functions;
+}
+
+Json record_graphs(const Arguments& arguments, const ChainDevice& shared)
+{
+    Cache cache = open_cache(arguments.text("--cache-dir"), Policy::read_write);
+    std::uint32_t recorded = 0;
+    for (Function& function : wrap_all(cache, shared, arguments)) {
+        call(function, shared);
+        shared.device.synchronize();
+        recorded += function.report().outcome == Outcome::recorded ? 1 : 0;
+    }
+    return {{"recorded", recorded}};
+}
+
+/// The most urgent graph's result, then all graphs restored; afterwards each is called once.
+Json open_graphs(const Arguments& arguments, const ChainDevice& shared)
+{
+    const SteadyTime begin = now();
+    Cache cache = open_cache(arguments.text("--cache-dir"), Policy::require_hit);
+    std::vector<Function> functions = wrap_all(cache, shared, arguments);
+    const std::string most_urgent = fmt::format("chain{}_0", arguments.number("--nodes"));
+    OpenOptions options;
+    options.urgency = [&](std::string_view function, std::span<const TensorDecl>) {
+        return function == most_urgent ? 1 : 0;
+    };
+    Opening opening = cache.open_all(std::move(options));
+    call(functions.front(), shared);
+    shared.device.synchronize();
+    const double first_ms = milliseconds_since(begin);
+    opening.wait();
+    const double all_ms = milliseconds_since(begin);
+    const OpenProgress progress = opening.progress();
+    for (Function& function : functions) {
+        call(function, shared);
+        expect_replayed(function);
+    }
+    shared.device.synchronize();
+    return {{"first_ms", first_ms}, {"all_ms", all_ms}, {"opened", progress.opened}, {"failed", progress.failed}};
+}
+
+Json graphs(const Arguments& arguments)
+{
+    const ChainDevice shared;
+    return arguments.text("--do") == "record" ? record_graphs(arguments, shared) : open_graphs(arguments, shared);
+}
+
+} // namespace
+
+int run_child(std::span<char* const> words)
+{
+    try {
+        if (words.empty()) throw std::runtime_error("--child needs a name: chain or graphs");
+        const std::string name = words.front();
+        const Arguments arguments{words.subspan(1)};
+        if (name != "chain" && name != "graphs")
+            throw std::runtime_error(fmt::format("--child is '{}', expected chain or graphs", name));
+        const Json result = name == "chain" ? chain(arguments) : graphs(arguments);
+        std::ofstream file{arguments.text("--json")};
+        file << result.dump(2) << "\n";
+        if (!file.flush()) throw std::runtime_error("cannot write " + arguments.text("--json"));
+        return 0;
+    } catch (const std::exception& error) {
+        std::cerr << "warmgraph_bench: " << error.what() << "\n";
+        return 1;
+    }
+}
+
+} // namespace warmgraph::bench

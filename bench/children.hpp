@@ -1,0 +1,13 @@
+// What the benchmark does in processes that it starts itself: `warmgraph_bench --child NAME ... --json FILE`.
+//   chain --cache-dir D --nodes N: one chain, recorded where the cache is empty, else restored, and called once
+//   graphs --cache-dir D --nodes N --count C --do record or open: C chains, restored through Cache::open_all
+#pragma once
+
+#include <span>
+
+namespace warmgraph::bench {
+
+/// The exit code. `arguments` without the program's name.
+[[nodiscard]] int run_child(std::span<char* const> arguments);
+
+} // namespace warmgraph::bench

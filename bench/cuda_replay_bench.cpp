@@ -1,0 +1,165 @@
+// A restored graph against the same work captured and instantiated by the driver itself, in one process: how long a replay
+// takes, and what the host pays for a call.
+#include <array>
+#include <optional>
+#include <stdexcept>
+
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+
+#include "cuda_bench.hpp"
+#include "cuda_chain.hpp"
+#include "cuda_driver.hpp"
+#include "once.hpp"
+#include "temp_dir.hpp"
+#include "timing.hpp"
+
+namespace warmgraph::bench {
+namespace {
+
+constexpr int k_rounds = 15;
+
+/// One chain twice: restored from a file, and native.
+class Pair {
+public:
+    explicit Pair(std::uint32_t nodes) : m_nodes(nodes)
+    {
+        record();
+        m_cache.emplace(open_cache(m_folder.path(), Policy::require_hit));
+        m_restored.emplace(wrap_chain(*m_cache, m_shared, nodes));
+        call();
+        m_stream.synchronize();
+        expect_replayed(*m_restored);
+        expect_same_result();
+    }
+
+    void call() { call(m_shared.x, ChainDevice::k_position); }
+    void call(const Buffer& x, std::int32_t position)
+    {
+        (*m_restored)(m_stream, {{"x", x}, {"y", m_shared.y}, {"position", position}});
+    }
+    void launch_native() const { m_native->launch(); }
+    void synchronize() { m_stream.synchronize(); }
+    [[nodiscard]] const ChainDevice& shared() const noexcept { return m_shared; }
+
+private:
+    /// The native graph is captured here too, where the program has been compiled and run.
+    void record()
+    {
+        Cache cache = open_cache(m_folder.path(), Policy::read_write);
+        Function function = wrap_chain(cache, m_shared, m_nodes);
+        function(m_stream, {{"x", m_shared.x}, {"y", m_shared.y}, {"position", ChainDevice::k_position}});
+        m_stream.synchronize();
+        const Report report = function.report();
+        if (report.outcome != Outcome::recorded) throw std::runtime_error("not recorded: " + report.reason);
+        const auto enqueue = [&] {
+            enqueue_chain(m_stream, m_shared.program, m_nodes, 0, m_shared.x.memory().address,
+                          m_native_y.memory().address, {m_even.memory().address, m_odd.memory().address},
+                          ChainDevice::k_position);
+        };
+        static_cast<void>(CudaDriver::get()); // makes the context current
+        enqueue();
+        m_stream.synchronize();
+        m_native.emplace(m_stream.native(), enqueue);
+    }
+
+    void expect_same_result()
+    {
+        launch_native();
+        m_stream.synchronize();
+        if (m_shared.y.read<float>() != m_native_y.read<float>())
+            throw std::runtime_error("the restored graph and the native one give different results");
+    }
+
+    test::TempDir m_folder;
+    std::uint32_t m_nodes;
+    ChainDevice m_shared;
+    Stream m_stream = m_shared.device.stream();
+    Buffer m_even = m_shared.device.allocate(ChainDevice::k_items * sizeof(float));
+    Buffer m_odd = m_shared.device.allocate(ChainDevice::k_items * sizeof(float));
+    Buffer m_native_y = m_shared.device.allocate(ChainDevice::k_items * sizeof(float));
+    std::optional<NativeGraph> m_native;
+    std::optional<Cache> m_cache;
+    std::optional<Function> m_restored;
+};
+
+/// Milliseconds of one replay, from the launch to its end, the mean of many that follow each other.
+template <class Launch>
+double replay_ms(Pair& pair, Launch launch)
+{
+    constexpr int k_launches = 100;
+    launch();
+    pair.synchronize();
+    const SteadyTime begin = now();
+    for (int i = 0; i < k_launches; ++i) launch();
+    pair.synchronize();
+    return milliseconds_since(begin) / k_launches;
+}
+
+void cuda_replay(benchmark::State& state)
+{
+    once(state, "cuda_replay", [&] {
+        Pair pair{static_cast<std::uint32_t>(state.range(0))};
+        std::vector<double> native, restored, ratio;
+        for (int round = 0; round < k_rounds; ++round) {
+            native.push_back(replay_ms(pair, [&] { pair.launch_native(); }));
+            restored.push_back(replay_ms(pair, [&] { pair.call(); }));
+            ratio.push_back(restored.back() / native.back());
+        }
+        state.counters["native_ms"] = median(native);
+        state.counters["restored_ms"] = median(restored);
+        state.counters["ratio"] = median(ratio);
+    });
+}
+
+/// Microseconds that the host takes to enqueue, the stream empty before each: the median of many.
+template <class Enqueue>
+double host_us(Pair& pair, Enqueue enqueue)
+{
+    constexpr int k_calls = 200;
+    enqueue(-1); // what the step before left bound
+    pair.synchronize();
+    std::vector<double> took;
+    for (int i = 0; i < k_calls; ++i) {
+        const SteadyTime begin = now();
+        enqueue(i);
+        took.push_back(1000.0 * milliseconds_since(begin));
+        pair.synchronize();
+    }
+    return median(took);
+}
+
+void cuda_calls(benchmark::State& state)
+{
+    once(state, "cuda_calls", [&] {
+        Pair pair{static_cast<std::uint32_t>(state.range(0))};
+        const ChainDevice& shared = pair.shared();
+        const auto nodes = static_cast<double>(state.range(0));
+        std::vector<double> native, steady, over, moved, scalar;
+        for (int round = 0; round < k_rounds; ++round) {
+            native.push_back(host_us(pair, [&](int) { pair.launch_native(); }));
+            steady.push_back(host_us(pair, [&](int) { pair.call(); }));
+            over.push_back(steady.back() - native.back());
+            const double with_move =
+                host_us(pair, [&](int i) { pair.call(i % 2 == 0 ? shared.other : shared.x, ChainDevice::k_position); });
+            moved.push_back((with_move - steady.back()) / nodes);
+            const double with_scalar = host_us(pair, [&](int i) { pair.call(shared.x, 10 + i); });
+            scalar.push_back((with_scalar - steady.back()) / nodes);
+        }
+        state.counters["native_us"] = median(native);
+        state.counters["steady_us"] = median(steady);
+        state.counters["over_us"] = median(over);
+        state.counters["moved_us_per_node"] = median(moved);
+        state.counters["scalar_us_per_node"] = median(scalar);
+    });
+}
+
+} // namespace
+
+void register_cuda_replay()
+{
+    benchmark::RegisterBenchmark("cuda_replay", cuda_replay)->Arg(182)->Arg(1000)->Iterations(1);
+    benchmark::RegisterBenchmark("cuda_calls", cuda_calls)->Arg(182)->Iterations(1);
+}
+
+} // namespace warmgraph::bench

@@ -1,0 +1,66 @@
+// The lines of `--backend cuda`. Targets: issue 3.
+#include <fmt/format.h>
+
+#include "report.hpp"
+
+namespace warmgraph::bench {
+namespace {
+
+void add_stored(Lines& lines, const Collector& collector)
+{
+    const double stored = collector.counter("first_call", "stored_bytes");
+    const double kernels = collector.counter("first_call", "kernel_bytes");
+    if (stored <= 0 || kernels <= 0) return;
+    lines.add("samples/llm: stored bytes, entries and images", stored / 1e3, "KB");
+    lines.add("samples/llm: bytes of the kernels in use", kernels / 1e3, "KB");
+    lines.add("samples/llm: stored / used", stored / kernels, "x");
+}
+
+void add_replay(Lines& lines, const Collector& collector)
+{
+    for (const int nodes : {182, 1000}) {
+        const std::string name = fmt::format("cuda_replay/{}", nodes);
+        const double ratio = collector.counter(name, "ratio");
+        if (ratio <= 0) continue;
+        lines.add(fmt::format("native replay, {} nodes", nodes), 1e3 * collector.counter(name, "native_ms"), "us");
+        lines.add(fmt::format("restored replay, {} nodes", nodes), 1e3 * collector.counter(name, "restored_ms"), "us");
+        lines.at_most("restored replay / native replay", ratio, "x", 1.01);
+    }
+    const std::string calls = "cuda_calls/182";
+    if (collector.counter(calls, "native_us") <= 0) return;
+    lines.add("cuGraphLaunch, 182 nodes, host time", collector.counter(calls, "native_us"), "us");
+    lines.add("steady call, 182 nodes, host time", collector.counter(calls, "steady_us"), "us");
+    lines.at_most("steady call over cuGraphLaunch", collector.counter(calls, "over_us"), "us", 1);
+    lines.at_most("rebinding a moved input, per node", collector.counter(calls, "moved_us_per_node"), "us", 0.6);
+    lines.at_most("rebinding a scalar, per node", collector.counter(calls, "scalar_us_per_node"), "us", 0.6);
+}
+
+void add_restore(Lines& lines, const Collector& collector)
+{
+    for (const int nodes : {1, 100, 182, 1000}) {
+        const std::string name = fmt::format("cuda_restore/{}", nodes);
+        const double first = collector.counter(name, "first_result_ms");
+        if (first <= 0) continue;
+        lines.add(fmt::format("file to first result, {} nodes, context ready", nodes), first, "ms");
+        for (const auto& [counter, value] : collector.counters(name)) {
+            if (counter.starts_with("phase")) lines.add("  " + counter.substr(7), value, "ms");
+        }
+        lines.add("  the same cold", collector.counter(name, "cold_ms"), "ms");
+        lines.add("  the context, before it", collector.counter(name, "context_ms"), "ms");
+    }
+    const std::string many = "cuda_open_all/128";
+    if (collector.counter(many, "all_ms") <= 0) return;
+    lines.at_most("128 graphs of 1000 nodes, the first result", collector.counter(many, "first_ms"), "ms", 15);
+    lines.at_most("128 graphs of 1000 nodes, all restored", collector.counter(many, "all_ms"), "ms", 450);
+}
+
+} // namespace
+
+void add_cuda(Lines& lines, const Collector& collector)
+{
+    add_stored(lines, collector);
+    add_replay(lines, collector);
+    add_restore(lines, collector);
+}
+
+} // namespace warmgraph::bench

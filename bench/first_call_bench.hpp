@@ -1,0 +1,10 @@
+#pragma once
+
+#include <string>
+
+namespace warmgraph::bench {
+
+/// `first_call`: samples/llm on this backend, cold and warm.
+void register_first_call(const std::string& backend);
+
+} // namespace warmgraph::bench

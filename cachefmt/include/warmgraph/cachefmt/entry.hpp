@@ -1,0 +1,66 @@
+// One entry: what is stored for a function under one set of guards.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "warmgraph/cachefmt/graph.hpp"
+#include "warmgraph/cachefmt/guard_data.hpp"
+
+namespace warmgraph::cachefmt {
+
+/// Names the folder of a function: cache_dir/model_info/rank/function.
+struct FunctionKey {
+    std::string model_info; ///< "TinyLlama_static_clgraphcache_1a2b3c4d"
+    std::string rank;       ///< "world1global_rank0"
+    std::string function;   ///< "decode"
+    auto operator<=>(const FunctionKey&) const = default;
+};
+
+/// Names an entry. The digest of an entry covers it, so that an entry copied under another key is refused.
+struct EntryKey {
+    FunctionKey function;
+    Digest guards; ///< guards_digest() of the entry's guards; also the file's name
+    auto operator<=>(const EntryKey&) const = default;
+};
+
+enum class EntryKind : std::uint8_t {
+    graph = 1,
+    tombstone = 2, ///< refused for good: `reason` and `difference` say why ("recompiled")
+};
+
+/// Recorded and shown, never compared.
+struct EntryInfo {
+    std::string created;      ///< ISO 8601
+    std::string created_by;   ///< "warmgraph 0.1.0"
+    double record_ms = 0;     ///< what a hit saves: compile + warm-up + record + verify
+    std::string verification; ///< "bitwise", "within spread 1.2e-7 (3 runs)"
+    std::uint32_t node_count = 0;
+    std::uint32_t image_count = 0;
+    std::uint32_t unproven = 0; ///< parameter words taken for addresses by their range alone (adopted with one capture)
+    std::string reason;         ///< tombstone
+    std::vector<std::string> difference; ///< tombstone
+    bool operator==(const EntryInfo&) const = default;
+};
+
+/// The part that is read and judged before any payload.
+struct EntryHeader {
+    EntryKey key;
+    EntryKind kind = EntryKind::graph;
+    Guards guards;
+    EntryInfo info;
+    bool operator==(const EntryHeader&) const = default;
+};
+
+struct Entry {
+    EntryHeader header;
+    Graph graph; ///< empty for a tombstone
+    bool operator==(const Entry&) const = default;
+};
+
+/// SHA-256 over the must_match facts, tensors and values in a canonical form (names and lengths included).
+[[nodiscard]] Digest guards_digest(const Guards& guards);
+
+} // namespace warmgraph::cachefmt

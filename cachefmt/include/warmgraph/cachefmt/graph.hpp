@@ -1,0 +1,253 @@
+// The graph model: what a function does, with slots and names, never addresses.
+// Enum values are stored: explicit and only ever appended to.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "warmgraph/base/bytes.hpp"
+#include "warmgraph/base/dtype.hpp"
+#include "warmgraph/base/sha256.hpp"
+
+namespace warmgraph::cachefmt {
+
+enum class RegionKind : std::uint8_t {
+    input = 0,    ///< the caller's, read
+    output = 1,   ///< the caller's, written
+    state = 2,    ///< the caller's, lives across calls (KV cache)
+    weights = 3,  ///< the caller's, read only, lives across calls
+    arena = 4,    ///< scratch, owned by the replayed entry; contents undefined at the start of a launch
+    constant = 5, ///< contents stored in the entry
+};
+
+enum class MemorySpace : std::uint8_t {
+    device = 0,
+    host = 1, ///< page-locked host memory that the device can address
+};
+
+/// A range of device memory that the graph touches.
+struct Region {
+    std::string name;
+    RegionKind kind = RegionKind::input;
+    std::uint64_t size = 0;      ///< bytes
+    std::uint32_t alignment = 1; ///< bytes, a power of two, that the address must have
+    Bytes contents;              ///< `constant` only, `size` bytes
+    MemorySpace space = MemorySpace::device;
+    bool operator==(const Region&) const = default;
+};
+
+/// A host value that may differ from call to call without another recording.
+struct Scalar {
+    std::string name;
+    DType type = DType::i32;
+    bool operator==(const Scalar&) const = default;
+};
+
+enum class SlotKind : std::uint8_t {
+    region =
+        0, ///< address of regions[target] + addend (in a value it may point outside, before the start or past the end)
+    scalar = 1, ///< value of scalars[target] + addend (addend 0 for floats), `width` bytes
+};
+
+/// A place in a parameter's bytes that is computed at bind time.
+struct Slot {
+    SlotKind kind = SlotKind::region;
+    std::uint32_t target = 0;
+    std::uint32_t offset = 0; ///< byte offset in the parameter's value; 0 for a memory parameter
+    std::uint8_t width = 8;   ///< bytes: 4 or 8
+    std::int64_t addend = 0;  ///< bytes for a region
+    bool operator==(const Slot&) const = default;
+};
+
+enum class ParamKind : std::uint8_t {
+    value = 0,  ///< `value` with slots patched in
+    memory = 1, ///< one memory object (OpenCL `cl_mem`): exactly one region slot, no bytes
+    local = 2,  ///< `local_size` bytes of work-group memory
+};
+
+struct Param {
+    ParamKind kind = ParamKind::value;
+    Bytes value; ///< what lies under a slot does not count
+    std::uint64_t local_size = 0;
+    std::vector<Slot> slots; ///< of a value: by offset, not overlapping
+    bool operator==(const Param&) const = default;
+};
+
+using Dim3 = std::array<std::uint32_t, 3>;
+
+/// A launch attribute as the driver holds it (CUDA: CUlaunchAttributeID and the used bytes of CUlaunchAttributeValue).
+struct Attribute {
+    std::uint32_t id = 0;
+    Bytes value;             ///< what lies under a slot does not count
+    std::vector<Slot> slots; ///< by offset: the address of an access-policy window
+    bool operator==(const Attribute&) const = default;
+};
+
+/// A property that the loaded kernel must have before it is launched (CUDA: CUfunction_attribute).
+struct FunctionAttribute {
+    std::uint32_t id = 0;
+    std::int32_t value = 0;
+    auto operator<=>(const FunctionAttribute&) const = default;
+};
+
+/// A kernel launch: `grid` work-groups (thread blocks) of `block` work-items (threads).
+struct KernelNode {
+    std::uint32_t image = 0; ///< index into Graph::images
+    std::string kernel;
+    Dim3 grid{1, 1, 1};
+    Dim3 block{1, 1, 1};
+    std::vector<Param> params;           ///< one for each kernel argument, in order; with `packed` a single value
+    std::uint32_t shared_bytes = 0;      ///< dynamic shared memory
+    bool packed = false;                 ///< params[0] is the whole parameter buffer (CUDA's `extra` form)
+    std::vector<Attribute> attributes{}; ///< by id, unique
+    std::vector<FunctionAttribute> function_attributes{}; ///< by id, unique
+    bool operator==(const KernelNode&) const = default;
+};
+
+/// Distances in a box of memory that is copied or filled. All zero for a plain range.
+struct Pitch {
+    std::uint64_t row = 0;   ///< bytes from one row to the next
+    std::uint64_t slice = 0; ///< bytes from one slice to the next, a multiple of `row`
+    auto operator<=>(const Pitch&) const = default;
+};
+
+struct CopyNode {
+    Slot source;
+    Slot destination;
+    std::uint64_t size = 0;             ///< bytes of one row
+    std::uint64_t rows = 1, slices = 1; ///< more than one: 2D, 3D
+    Pitch source_pitch{}, destination_pitch{};
+    MemorySpace source_space = MemorySpace::device, destination_space = MemorySpace::device;
+    bool operator==(const CopyNode&) const = default;
+};
+
+struct FillNode {
+    Slot destination;
+    Bytes pattern;          ///< 1, 2, 4, 8 or 16 bytes
+    std::uint64_t size = 0; ///< bytes of one row, a multiple of the pattern's
+    std::uint64_t rows = 1;
+    std::uint64_t pitch = 0; ///< bytes from one row to the next; 0 for one row
+    bool operator==(const FillNode&) const = default;
+};
+
+/// Records events[event]: work outside the graph may wait for it.
+struct EventRecordNode {
+    std::uint32_t event = 0;
+    bool operator==(const EventRecordNode&) const = default;
+};
+
+/// Waits for events[event], which work outside the graph, or an earlier node, records.
+struct EventWaitNode {
+    std::uint32_t event = 0;
+    bool operator==(const EventWaitNode&) const = default;
+};
+
+/// Calls a host function that the process registered under this name (backends/host_functions.hpp).
+struct HostNode {
+    std::string function;
+    bool operator==(const HostNode&) const = default;
+};
+
+/// What one operation of a batch does (CUDA: CUstreamBatchMemOpType has the same numbers).
+enum class MemoryOperationKind : std::uint8_t {
+    wait_32 = 1,             ///< until the word at the address compares to the value
+    write_32 = 2,            ///< the value to the address
+    flush_remote_writes = 3, ///< no address
+    wait_64 = 4,
+    write_64 = 5,
+    barrier = 6, ///< no address
+};
+
+/// Bytes at the operation's address; 0: it has none, and no value.
+[[nodiscard]] constexpr std::uint32_t width_of(MemoryOperationKind kind) noexcept
+{
+    switch (kind) {
+    case MemoryOperationKind::wait_32:
+    case MemoryOperationKind::write_32: return 4;
+    case MemoryOperationKind::wait_64:
+    case MemoryOperationKind::write_64: return 8;
+    case MemoryOperationKind::flush_remote_writes:
+    case MemoryOperationKind::barrier: break;
+    }
+    return 0;
+}
+
+struct MemoryOperation {
+    MemoryOperationKind kind = MemoryOperationKind::wait_32;
+    Slot address; ///< aligned to the width; Slot{} where there is none
+    std::uint64_t value = 0;
+    std::uint32_t flags = 0; ///< as the driver holds them (CUstreamWaitValue_flags, CUstreamWriteValue_flags ...)
+    bool operator==(const MemoryOperation&) const = default;
+};
+
+/// Waits and writes of single words, one after the other.
+struct MemoryOperationsNode {
+    std::vector<MemoryOperation> operations; ///< at least one
+    bool operator==(const MemoryOperationsNode&) const = default;
+};
+
+struct EmptyNode {
+    bool operator==(const EmptyNode&) const = default;
+};
+
+/// The alternatives' order is the stored node kind: empty 0, kernel 1, copy 2, fill 3, event record 4, event wait 5, host 6,
+/// memory operations 7.
+using Node = std::variant<EmptyNode, KernelNode, CopyNode, FillNode, EventRecordNode, EventWaitNode, HostNode,
+                          MemoryOperationsNode>;
+
+/// What an edge says beyond the order (CUDA: CUgraphEdgeData). All zero: the whole of `from` before all of `to`.
+struct EdgeData {
+    std::uint8_t from_port = 0; ///< 1: programmatic, 2: at the launch's start
+    std::uint8_t to_port = 0;
+    std::uint8_t type = 0; ///< 1: programmatic (dependent launch)
+    auto operator<=>(const EdgeData&) const = default;
+};
+
+struct Edge {
+    std::uint32_t from = 0;
+    std::uint32_t to = 0;
+    EdgeData data{};
+    auto operator<=>(const Edge&) const = default;
+};
+
+/// A module's `__device__` or `__constant__` variable whose contents, when the graph was captured, were not the image's.
+struct ModuleVariable {
+    std::string name; ///< as the image's symbol table spells it
+    Bytes contents;
+    bool operator==(const ModuleVariable&) const = default;
+};
+
+/// Device code the graph needs, by digest of its bytes.
+struct ImageRef {
+    Digest digest;
+    std::uint64_t size = 0;
+    /// SHA-256 of source and build options where they are known: two builds of one source may differ in
+    /// their bytes (PoCL), so graphs are compared by this and loaded by `digest`. Zero when unknown.
+    Digest origin;
+    std::string label;                       ///< for people: the program's name
+    std::vector<ModuleVariable> variables{}; ///< by name, unique; written after loading, once
+    bool operator==(const ImageRef&) const = default;
+};
+
+struct Graph {
+    std::vector<Region> regions;
+    std::vector<Scalar> scalars;
+    std::vector<ImageRef> images; ///< one for each loaded module: the same digest twice where their variables differ
+    std::vector<std::string> events{}; ///< names, unique
+    std::vector<Node> nodes;           ///< in a topological order: every edge goes from a lower to a higher index
+    std::vector<Edge> edges;           ///< sorted, unique by (from, to)
+    bool operator==(const Graph&) const = default;
+};
+
+/// SHA-256 over everything but image bytes (an image counts by `origin`, or by `digest` where that is zero):
+/// equal for two recordings of the same work.
+[[nodiscard]] Digest graph_digest(const Graph& graph);
+
+/// What differs between two graphs, one line each, at most `limit` lines: "node 3 (kernel 'rope'): grid 4,1,1
+/// against 8,1,1". Empty when graph_digest is equal.
+[[nodiscard]] std::vector<std::string> difference(const Graph& recorded, const Graph& now, std::size_t limit = 16);
+
+} // namespace warmgraph::cachefmt

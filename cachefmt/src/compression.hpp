@@ -1,0 +1,24 @@
+// zstd, bounded: the output size is known and checked before anything is allocated.
+#pragma once
+
+#include <memory>
+
+#include "warmgraph/base/bytes.hpp"
+#include "warmgraph/base/error.hpp"
+
+namespace warmgraph::cachefmt {
+
+/// Bytes that are not zeroed first: a size that lies costs address space, not time.
+struct RawBytes {
+    std::unique_ptr<std::byte[]> data;
+    std::size_t size = 0;
+    [[nodiscard]] ByteView view() const noexcept { return {data.get(), size}; }
+};
+
+/// One frame with its content size, no checksum (the payload digest covers it).
+[[nodiscard]] Result<Bytes> compress(ByteView bytes, int level);
+
+/// REQUIRES: `raw_size` is within its cap. `bytes` must be exactly one frame that states `raw_size` as its content size.
+[[nodiscard]] Result<RawBytes> decompress(ByteView bytes, std::uint64_t raw_size);
+
+} // namespace warmgraph::cachefmt

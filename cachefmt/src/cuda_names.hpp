@@ -1,0 +1,25 @@
+// Names of the numbers that CUDA's driver gives to properties of launches and functions (cuda.h 13.0), for people. Numbers
+// that are not known here are stored and shown all the same.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace warmgraph::cachefmt {
+
+/// CUlaunchAttributeID: "cluster dimension"; "attribute 99" where unknown.
+[[nodiscard]] std::string launch_attribute_name(std::uint32_t id);
+/// CUfunction_attribute: "max dynamic shared size bytes"; "function attribute 99" where unknown.
+[[nodiscard]] std::string function_attribute_name(std::uint32_t id);
+
+/// Flags of memory operations: CUstreamWaitValue_flags, CUstreamWriteValue_flags, CUstreamMemoryBarrier_flags.
+inline constexpr std::uint32_t k_wait_comparison = 3; ///< these bits: >=, ==, and, nor
+inline constexpr std::uint32_t k_wait_flush = 1U << 30;
+inline constexpr std::uint32_t k_write_without_barrier = 1;
+inline constexpr std::uint32_t k_barrier_of_device = 1;
+
+/// The attribute's value is one 32-bit number (cooperative, priority), or three (cluster dimensions).
+[[nodiscard]] bool is_one_number(std::uint32_t launch_attribute) noexcept;
+[[nodiscard]] bool is_three_numbers(std::uint32_t launch_attribute) noexcept;
+
+} // namespace warmgraph::cachefmt

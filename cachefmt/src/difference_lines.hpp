@@ -1,0 +1,45 @@
+// The lines that difference() gathers: at most a limit of them, the rest counted.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "warmgraph/cachefmt/graph.hpp"
+
+namespace warmgraph::cachefmt {
+
+class DifferenceLines {
+public:
+    explicit DifferenceLines(std::size_t limit) : m_limit(limit) {}
+
+    void line(std::string text);
+    /// "where: what recorded against now"
+    void line(const std::string& where, std::string_view what, std::string_view recorded, std::string_view now);
+
+    template <class T>
+    void number(const std::string& where, std::string_view what, T recorded, T now)
+    {
+        if (recorded != now) line(where, what, fmt::format("{}", recorded), fmt::format("{}", now));
+    }
+    void text(const std::string& where, std::string_view what, const std::string& recorded, const std::string& now);
+    /// From the first byte that differs.
+    void bytes(const std::string& where, std::string_view what, const Bytes& recorded, const Bytes& now);
+    void gone(const std::string& what) { line(what + " was recorded and is gone now"); }
+    void added(const std::string& what) { line(what + " was not recorded and is there now"); }
+
+    /// The last line counts those that did not fit.
+    [[nodiscard]] std::vector<std::string> finish() &&;
+
+private:
+    std::size_t m_limit;
+    std::size_t m_total = 0;
+    std::vector<std::string> m_lines;
+};
+
+/// Node `index` of both graphs.
+void compare_nodes(DifferenceLines& lines, const Graph& recorded, const Graph& now, std::size_t index);
+
+} // namespace warmgraph::cachefmt

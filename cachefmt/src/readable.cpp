@@ -1,0 +1,95 @@
+// The text form of `warmgraph show`: aligned columns, one section each.
+#include "warmgraph/cachefmt/readable.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "describe.hpp"
+#include "readable_table.hpp"
+#include "warmgraph/cachefmt/codec.hpp"
+
+namespace warmgraph::cachefmt {
+namespace {
+
+void put_field(std::string& out, std::string_view name, std::string_view value)
+{
+    if (!value.empty()) out += fmt::format("{:<12}{}\n", name, value);
+}
+
+std::string head(const Entry& entry)
+{
+    const EntryHeader& header = entry.header;
+    const EntryInfo& info = header.info;
+    std::string out;
+    put_field(out, "function", printable(header.key.function.function));
+    put_field(out, "model", printable(header.key.function.model_info));
+    put_field(out, "rank", printable(header.key.function.rank));
+    put_field(out, "entry", to_hex(header.key.guards));
+    put_field(out, "kind", fmt::format("{}, format {}", to_string(header.kind), k_format_version));
+    put_field(out, "created",
+              printable(info.created) + (info.created_by.empty() ? "" : " by " + printable(info.created_by)));
+    if (info.record_ms > 0)
+        put_field(out, "saves", fmt::format("{:.1f} ms a hit (the time to record)", info.record_ms));
+    put_field(out, "verified", printable(info.verification));
+    if (info.unproven > 0)
+        put_field(out, "unproven",
+                  fmt::format("{} taken for addresses by their range alone (adopted with one capture)",
+                              counted(info.unproven, "parameter word")));
+    put_field(out, "refused", printable(info.reason));
+    for (const std::string& line : info.difference) out += fmt::format("{:<12}{}\n", "", printable(line));
+    return out;
+}
+
+std::string guards_section(const Guards& guards)
+{
+    std::string out = fmt::format("\nguards: {}, {}, {}\n", counted(guards.facts.size(), "fact"),
+                                  counted(guards.tensors.size(), "tensor"), counted(guards.values.size(), "value"));
+    if (!guards.facts.empty()) {
+        Table table{{"fact", "value", "role"}};
+        for (const Fact& fact : guards.facts)
+            table.add({printable(fact.name), fact_text(fact.value), std::string{to_string(fact.role)}});
+        out += table.text();
+    }
+    if (!guards.tensors.empty()) {
+        Table table{{"tensor", "must be"}};
+        for (const TensorSpec& tensor : guards.tensors)
+            table.add({printable(tensor.name), to_text(tensor, guards) + " on " + printable(tensor.device)});
+        out += table.text();
+    }
+    if (!guards.values.empty()) {
+        Table table{{"value", "type", "must be"}};
+        for (const ValueSpec& value : guards.values)
+            table.add({printable(value.name), std::string{warmgraph::to_string(value.dtype)}, value_text(value)});
+        out += table.text();
+    }
+    return out;
+}
+
+std::vector<std::int64_t> contiguous(const std::vector<std::int64_t>& sizes)
+{
+    std::vector<std::int64_t> strides(sizes.size(), 1);
+    for (std::size_t i = sizes.size(); i-- > 1;)
+        if (__builtin_mul_overflow(strides[i], sizes[i], &strides[i - 1])) return {};
+    return strides;
+}
+
+} // namespace
+
+std::string to_text(const TensorSpec& tensor, const Guards& guards)
+{
+    std::string text = fmt::format("{}[{}]", warmgraph::to_string(tensor.dtype), fmt::join(tensor.sizes, ","));
+    if (tensor.strides != contiguous(tensor.sizes)) text += fmt::format(" strides {}", fmt::join(tensor.strides, ","));
+    text += fmt::format(" align {}", tensor.alignment);
+    if (tensor.alias_group < guards.tensors.size() && guards.tensors[tensor.alias_group].name != tensor.name)
+        text += " aliases " + printable(guards.tensors[tensor.alias_group].name);
+    return text;
+}
+
+std::string to_readable(const Entry& entry)
+{
+    std::string out = head(entry) + guards_section(entry.header.guards);
+    if (entry.header.kind == EntryKind::tombstone) return out;
+    return out + graph_sections(entry.graph);
+}
+
+} // namespace warmgraph::cachefmt

@@ -1,0 +1,39 @@
+// Adoption: a graph that somebody else captured (another framework's CUgraph) becomes an entry.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "warmgraph/arguments.hpp"
+#include "warmgraph/device.hpp"
+
+namespace warmgraph {
+
+/// A captured graph, and where its memory was. The graph stays the caller's and is left as it is.
+struct NativeCapture {
+    void* graph = nullptr; ///< CUgraph
+    /// Inputs, outputs and states by their name in the Spec. A state that is left out is where the Spec says.
+    std::vector<std::pair<std::string, MemoryRef>> regions{};
+    /// Memory that the graph uses as scratch (the framework's memory pools, workspaces), by names of your choice: the
+    /// restored graph gets its own.
+    std::vector<std::pair<std::string, MemoryRef>> scratch{};
+    /// Events that the graph records or waits for (CUevent), by name; empty: those of Spec::events.
+    std::vector<std::pair<std::string, void*>> events{};
+};
+
+/// Words of parameters that lie in a region, where no second capture proved them to be addresses by moving them.
+enum class Unproven : std::uint8_t { refuse, allow };
+
+struct Adoption {
+    NativeCapture first;
+    /// The same work captured with all of its regions and scratch elsewhere: it proves which words are addresses.
+    std::optional<NativeCapture> second{};
+    Unproven unproven = Unproven::refuse;
+    /// What Spec::values were when it was captured, by name.
+    std::vector<std::pair<std::string, Number>> values{};
+};
+
+} // namespace warmgraph

@@ -1,0 +1,123 @@
+// The cache of one model in one process.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "warmgraph/adoption.hpp"
+#include "warmgraph/device.hpp"
+#include "warmgraph/function.hpp"
+#include "warmgraph/opening.hpp"
+#include "warmgraph/recorder.hpp"
+#include "warmgraph/spec.hpp"
+
+namespace warmgraph {
+
+struct Statistics {
+    std::uint64_t hits = 0; ///< first calls that were replayed from the cache
+    std::uint64_t misses = 0;
+    std::uint64_t recordings = 0;
+    std::uint64_t refusals = 0;
+    std::uint64_t cache_faults = 0; ///< disk or damaged-entry failures that cost time only
+    std::uint64_t images_loaded = 0;
+    double load_ms = 0;                    ///< spent on hits
+    double saved_ms = 0;                   ///< recording time of what was replayed, less load_ms
+    std::vector<std::string> miss_reasons; ///< "decode: no entry", at most 64
+};
+
+enum class ShapeMode : std::uint8_t { fixed, dynamic }; ///< "static" / "dynamic" in the folder's name
+
+struct CacheOptions {
+    std::string model{};                         ///< folder name: letters, digits, '.', '_', '-'
+    std::map<std::string, std::string> config{}; ///< the model's configuration: part of its identity
+    std::string cache_dir{}; ///< empty: $WARMGRAPH_CACHE_DIR, else .warmgraph_cache; made absolute at once
+    ShapeMode shapes = ShapeMode::fixed;
+    std::optional<int> world_size{}, global_rank{}, tp_rank{}, pp_rank{}; ///< else from the launcher's environment
+    std::optional<Policy> policy{};                                       ///< else $WARMGRAPH_POLICY, else read_write
+    bool accept_newer_driver = false;      ///< driver and runtime: same or newer instead of equal
+    bool share_with_group = false;         ///< group-readable and -writable files
+    std::uint32_t max_variants = 64;       ///< of one function, on disk and in memory (where open_all may exceed it)
+    std::uint32_t record_wait_ms = 60'000; ///< how long to wait for another process that records the same entry
+    /// Before the first use of a restored graph it and the function itself are run on copies of the call's memory and
+    /// compared. A difference is a cache fault: the entry is removed and the function runs. Functions without a callable
+    /// (Cache::load, Cache::adopt) have nothing to compare with.
+    bool verify_on_load = false;
+};
+
+/// The cache of one model in one process.
+class WARMGRAPH_API Cache {
+public:
+    /// Wrong options (a bad name, a bad rank) throw; a folder that cannot be used does not: caching is then off and
+    /// disabled_reason() and one warning in the log say why.
+    explicit Cache(const CacheOptions& options);
+    Cache(Cache&&) noexcept;
+    Cache& operator=(Cache&&) noexcept;
+    ~Cache();
+
+    /// Wraps a callable. `name` is a folder name, unique within the cache.
+    template <class F>
+    [[nodiscard]] Function wrap(std::string name, const Device& device, Spec spec, F&& callable)
+    {
+        return wrap_code(std::move(name), device, std::move(spec), Callable(std::forward<F>(callable)),
+                         code_of<std::decay_t<F>>());
+    }
+    /// The same with the address of the code whose binary identifies it.
+    [[nodiscard]] Function wrap_code(std::string name, const Device& device, Spec spec, Callable callable,
+                                     const void* code);
+
+    /// A function without a callable: it can only be replayed. Its calls that miss throw miss_forbidden, saying why;
+    /// those whose entry cannot be used throw what stood in the way. Spec::version must be the one that the function was
+    /// wrapped or adopted with (invalid_argument when empty): there is no code that could tell. Policy refresh acts as
+    /// read_only.
+    [[nodiscard]] Function load(std::string name, const Device& device, Spec spec);
+
+    /// A graph that somebody else captured becomes an entry, under the guards that a call with the capture's memory and
+    /// the declared shapes has; the function that is returned replays it, as one of load() with this Spec does in the
+    /// next process. For another variant (a batch size) destroy the function and adopt under the same name again.
+    /// REQUIRES: the device is idle, and the first capture's memory has valid contents; it is put back as it was.
+    /// Spec::version is needed; scalars are not possible (`values` are). What cannot be adopted throws: not_recordable,
+    /// verification_failed, unsupported (OpenCL), miss_forbidden (policy require_hit), invalid_argument. A folder that
+    /// cannot be written does not: report().reason says it.
+    [[nodiscard]] Function adopt(std::string name, const Device& device, Spec spec, const Adoption& adoption);
+
+    /// Restores the entries on disk of all functions that exist now (this model and rank) whose facts hold here: the
+    /// most urgent one before it returns, the rest on threads of its own. A call whose entry was not restored yet
+    /// restores it itself, at once. Statistics count a hit when such an entry is first used. Never throws for an entry
+    /// that cannot be used: it counts as failed, and as a cache fault.
+    [[nodiscard]] Opening open_all(OpenOptions options = {});
+
+    [[nodiscard]] Statistics statistics() const;
+    /// "warmgraph: 2 hits, 0 misses, 1 images, 3.9 ms to load, 1.96 s saved"
+    [[nodiscard]] std::string summary() const;
+    [[nodiscard]] std::string directory() const;       ///< absolute
+    [[nodiscard]] std::string disabled_reason() const; ///< empty when caching works
+    /// Entries of this model's function as text (`warmgraph show`); one block for each variant.
+    [[nodiscard]] std::string readable(std::string_view function) const;
+    /// Removes this rank's entries of one function, or of all; returns how many.
+    std::uint64_t clear(std::string_view function = {});
+
+    struct Impl; ///< opaque
+
+private:
+    /// An address inside the binary that instantiates the wrapping of F: its build id identifies the code.
+    template <class F>
+    [[nodiscard]] static const void* code_of() noexcept
+    {
+        static const char anchor = 0;
+        return &anchor;
+    }
+    friend struct CacheAccess;
+    [[nodiscard]] Function make_function(std::string name, const Device& device, Spec spec, Callable callable,
+                                         const void* code);
+    explicit Cache(std::shared_ptr<Impl> impl) noexcept;
+    std::shared_ptr<Impl> m_impl;
+};
+
+} // namespace warmgraph

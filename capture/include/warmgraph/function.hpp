@@ -1,0 +1,68 @@
+// A cached function, and what its first call did.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "warmgraph/arguments.hpp"
+#include "warmgraph/stream.hpp"
+
+namespace warmgraph {
+
+enum class Outcome : std::uint8_t {
+    recorded, ///< missed, recorded, verified and (unless the disk failed) published
+    replayed, ///< hit
+    eager,    ///< ran as it is: policy, or no entry for these inputs
+    refused,  ///< ran as it is, because it cannot be recorded or replayed; the reason says why
+};
+[[nodiscard]] WARMGRAPH_API std::string_view to_string(Outcome outcome) noexcept;
+
+/// What the first call of a function (or of a variant) did.
+struct Report {
+    std::string function;
+    Outcome outcome = Outcome::eager;
+    std::string reason; ///< why it missed or was refused; empty for a plain hit
+    double first_call_ms = 0;
+    std::vector<std::pair<std::string, double>> phases; ///< milliseconds, in order: look up, load, build, compile, ...
+    std::string entry;                                  ///< first digits of the entry's guards digest
+};
+
+/// A cached function. Cheap to move; destroy it before its Cache.
+class WARMGRAPH_API Function {
+public:
+    Function(Function&&) noexcept;
+    Function& operator=(Function&&) noexcept;
+    ~Function();
+
+    /// Enqueues the function in the device's default stream, or in `stream`, and returns without waiting for it. The
+    /// first call loads or records. invalid_argument: an unknown, missing or repeated name, a buffer too small, a
+    /// scalar of another type. What the wrapped callable throws passes through.
+    Outcome operator()(std::initializer_list<Arg> args) { return call(std::span{args.begin(), args.size()}); }
+    Outcome operator()(Stream& stream, std::initializer_list<Arg> args)
+    {
+        return call(stream, std::span{args.begin(), args.size()});
+    }
+    Outcome call(std::span<const Arg> args);
+    Outcome call(Stream& stream, std::span<const Arg> args);
+
+    /// Moves a state to other memory of the same size.
+    void bind(std::string_view state, const MemoryRef& memory);
+
+    /// The first call's report (of the latest variant that was loaded or recorded).
+    [[nodiscard]] Report report() const;
+
+    struct Impl; ///< opaque
+
+private:
+    friend class Cache;
+    explicit Function(std::shared_ptr<Impl> impl) noexcept;
+    std::shared_ptr<Impl> m_impl;
+};
+
+} // namespace warmgraph

@@ -1,0 +1,57 @@
+// Restoring many entries ahead of their first calls.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "warmgraph/export.hpp"
+#include "warmgraph/spec.hpp"
+
+namespace warmgraph {
+
+struct OpenProgress {
+    std::size_t opened = 0;
+    std::size_t failed = 0; ///< damaged, or refused by the driver
+    std::size_t total = 0;  ///< entries whose facts hold here, and those whose header cannot be read
+    std::string function;   ///< of the last one
+    double elapsed_ms = 0;
+};
+
+enum class OpenWait : std::uint8_t { first, all };
+
+struct OpenOptions {
+    /// Higher is restored first; among equals, and without it, the most recently used. `inputs` as recorded. It is asked
+    /// before open_all returns, in its thread; what it throws passes through.
+    std::function<int(std::string_view function, std::span<const TensorDecl> inputs)> urgency{};
+    /// After each entry, in the thread that restored it, never two at a time. What it throws is logged.
+    std::function<void(const OpenProgress&)> progress{};
+    OpenWait wait = OpenWait::first;
+    std::uint32_t threads = 0; ///< that restore at once; 0: eight, or the machine's if it has fewer
+};
+
+/// A running Cache::open_all. Move-only. Its destructor stops after the entries that are being restored; what was restored
+/// stays with its function. It may outlive the Cache.
+class WARMGRAPH_API Opening {
+public:
+    Opening(Opening&&) noexcept;
+    Opening& operator=(Opening&&) noexcept;
+    ~Opening();
+
+    /// Blocks until all are restored. From one thread at a time, and not from the progress callback.
+    void wait();
+    [[nodiscard]] OpenProgress progress() const; ///< thread-safe
+
+    struct Impl; ///< opaque
+
+private:
+    friend class Cache;
+    explicit Opening(std::unique_ptr<Impl> impl) noexcept;
+    std::unique_ptr<Impl> m_impl;
+};
+
+} // namespace warmgraph

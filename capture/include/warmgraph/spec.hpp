@@ -1,0 +1,89 @@
+// What a function declares: its inputs, outputs, states and scalars, and what else its entries depend on.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "warmgraph/base/dtype.hpp"
+#include "warmgraph/device.hpp"
+
+namespace warmgraph {
+
+enum class Access : std::uint8_t { read_write, read_only };
+
+struct TensorDecl {
+    std::string name;
+    DType dtype = DType::u8;
+    std::vector<std::int64_t> sizes; ///< elements
+};
+
+/// Memory of the caller's that lives across calls: a KV cache (read_write) or weights (read_only).
+struct StateDecl {
+    std::string name;
+    MemoryRef memory; ///< may be moved later with Function::bind
+    Access access = Access::read_write;
+};
+
+struct ScalarDecl {
+    std::string name;
+    DType dtype = DType::i32; ///< i32, u32, i64, u64, f32 or f64
+    /// The values it may take (inclusive); a call outside is an error. Recording captures the function at several of
+    /// them to prove where the scalar goes, and runs it at one. Without a range it is captured over the whole type, and
+    /// run at the call's value alone.
+    std::optional<std::pair<double, double>> range;
+};
+
+[[nodiscard]] inline TensorDecl input(std::string name, DType dtype, std::vector<std::int64_t> sizes)
+{
+    return {std::move(name), dtype, std::move(sizes)};
+}
+[[nodiscard]] inline TensorDecl output(std::string name, DType dtype, std::vector<std::int64_t> sizes)
+{
+    return {std::move(name), dtype, std::move(sizes)};
+}
+[[nodiscard]] inline StateDecl state(std::string name, const MemoryRef& memory)
+{
+    return {std::move(name), memory, Access::read_write};
+}
+[[nodiscard]] inline StateDecl weights(std::string name, const MemoryRef& memory)
+{
+    return {std::move(name), memory, Access::read_only};
+}
+[[nodiscard]] inline ScalarDecl scalar(std::string name, DType dtype) { return {std::move(name), dtype, std::nullopt}; }
+[[nodiscard]] inline ScalarDecl scalar(std::string name, DType dtype, double low, double high)
+{
+    return {std::move(name), dtype, std::pair{low, high}};
+}
+
+enum class Policy : std::uint8_t {
+    read_write,  ///< replay a hit, record a miss (default)
+    read_only,   ///< replay a hit, run a miss as it is
+    refresh,     ///< record anew and replace; a different graph under the same guards is tombstoned
+    off,         ///< never look, never record
+    require_hit, ///< throw miss_forbidden where anything would be compiled or recorded
+};
+
+// The braces keep -Wmissing-field-initializers quiet where a user names only some members.
+struct Spec {
+    std::vector<TensorDecl> inputs{};
+    std::vector<TensorDecl> outputs{};
+    std::vector<StateDecl> states{};
+    std::vector<ScalarDecl> scalars{}; ///< patched at every call
+    std::vector<ScalarDecl> values{};  ///< host values that the function specialises on: guards, one variant each
+    std::vector<Program> code{};       ///< their source and options become guards
+    std::map<std::string, std::string> config{}; ///< further guards of this function
+    std::vector<std::string> environment{};      ///< environment variables that become guards
+    /// Code identity given by you; empty: the build id of the calling binary. Cache::load and Cache::adopt, which see no
+    /// code, need it.
+    std::string version{};
+    std::optional<Policy> policy{}; ///< instead of the cache's
+    /// Events that the graph shares with work outside it, by name: the driver's handles (CUevent), which outlive the
+    /// function. A restored graph gets an event of its own for each name that is not here.
+    std::map<std::string, void*> events{};
+};
+
+} // namespace warmgraph

@@ -1,0 +1,542 @@
+// warmgraph's C interface: the facade of warmgraph/warmgraph.hpp for C11 and for foreign function interfaces (ctypes).
+//
+// Calling it needs no macro: fixed-width types, plain structs and opaque handles only. Structs that may grow begin with
+// `size`, which the caller sets to the sizeof it was compiled with: members that it does not have take their defaults.
+// A larger struct than this library knows is taken when its further bytes are zero (unsupported otherwise).
+//
+// Errors: a function returns wg_ok or the code that names what to do; wg_last_error() then has the text. Nothing is
+// thrown. On failure an `out` handle is set to NULL. A null handle, name or array (with a count above 0) is
+// invalid_argument, except where a parameter says that it may be NULL. Getters that return a value give NULL or 0 for a
+// null handle. A miss, a damaged cache, a full disk or a refused recording is no failure: the function runs as it is,
+// and its report says why.
+//
+// Ownership: who creates a handle destroys it, once; destroying NULL does nothing. Handles keep alive what they need
+// of others, so the order does not matter (a function may outlive its cache handle and its device handle). What the
+// accelerator still works on must not be destroyed: synchronise first.
+//
+// Threads: devices, programs, caches and functions may be used from several threads at once. A stream, an event and a
+// recorder belong to one thread at a time.
+#pragma once
+
+#include <stdint.h>
+
+#include "warmgraph/export.hpp"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// --- values ---------------------------------------------------------------------------------------------------------
+
+/// wg_ok or a failure's code.
+typedef int32_t wg_status;
+enum wg_status_values {
+    wg_ok = 0,
+    wg_invalid_argument = 1,     ///< fix the call: a name, shape, binding, option or handle is wrong
+    wg_not_recordable = 2,       ///< the function did something that a graph cannot hold; it runs as it is
+    wg_compile_failed = 3,       ///< fix the kernel source; the compiler's log is in the text
+    wg_miss_forbidden = 4,       ///< policy require_hit: record first
+    wg_corrupt = 5,              ///< stored bytes are damaged or hostile
+    wg_stale = 6,                ///< stored for other facts (version, device, key)
+    wg_not_found = 7,            ///< the named thing does not exist
+    wg_io_failed = 8,            ///< the cache folder failed
+    wg_no_space = 9,             ///< the disk is full
+    wg_permission_denied = 10,   ///< the cache folder belongs to someone else or is not writable
+    wg_driver_failed = 11,       ///< the accelerator's driver refused a call; its text is in the message
+    wg_out_of_memory = 12,       ///< device or host memory ran out
+    wg_unsupported = 13,         ///< this backend, device or version of the library cannot do it
+    wg_verification_failed = 14, ///< the restored graph did not reproduce the function
+    wg_internal = 15,            ///< a defect of warmgraph: please report it
+    wg_partly_launched = 16      ///< the driver failed in the middle of a launch: state may be half updated
+};
+
+/// Element types.
+typedef int32_t wg_dtype;
+enum wg_dtype_values {
+    wg_u8 = 0,
+    wg_i8 = 1,
+    wg_u16 = 2,
+    wg_i16 = 3,
+    wg_u32 = 4,
+    wg_i32 = 5,
+    wg_u64 = 6,
+    wg_i64 = 7,
+    wg_f16 = 8,
+    wg_bf16 = 9,
+    wg_f32 = 10,
+    wg_f64 = 11,
+    wg_boolean = 12
+};
+
+/// What a call did.
+typedef int32_t wg_outcome;
+enum wg_outcome_values {
+    wg_outcome_recorded = 0, ///< missed, recorded, verified and (unless the disk failed) published
+    wg_outcome_replayed = 1, ///< hit
+    wg_outcome_eager = 2,    ///< ran as it is: policy, or no entry for these inputs
+    wg_outcome_refused = 3   ///< ran as it is, because it cannot be recorded or replayed; the report's reason says why
+};
+
+typedef int32_t wg_policy;
+enum wg_policy_values {
+    wg_policy_default = 0,    ///< cache: $WARMGRAPH_POLICY, else read_write; function: the cache's
+    wg_policy_read_write = 1, ///< replay a hit, record a miss
+    wg_policy_read_only = 2,  ///< replay a hit, run a miss as it is
+    wg_policy_refresh = 3,    ///< record anew and replace
+    wg_policy_off = 4,        ///< never look, never record
+    wg_policy_require_hit = 5 ///< fail with miss_forbidden where anything would be compiled or recorded
+};
+
+typedef int32_t wg_access;
+enum wg_access_values { wg_access_read_write = 0, wg_access_read_only = 1 };
+
+/// A place in device memory: `base` names an allocation, `offset` counts bytes from its start (add to it to point
+/// inside). Zero is null. On CUDA the base is always 256, and base + offset is the device pointer.
+typedef struct wg_address {
+    uint64_t base;
+    uint64_t offset;
+} wg_address;
+
+/// A range of device memory, not owned.
+typedef struct wg_memory {
+    wg_address address;
+    uint64_t size; ///< bytes
+} wg_memory;
+
+typedef struct wg_key_value {
+    const char* key;
+    const char* value;
+} wg_key_value;
+
+typedef struct wg_device wg_device;
+typedef struct wg_buffer wg_buffer;
+typedef struct wg_program wg_program;
+typedef struct wg_stream wg_stream;
+typedef struct wg_event wg_event;
+typedef struct wg_cache wg_cache;
+typedef struct wg_function wg_function;
+typedef struct wg_report wg_report;
+typedef struct wg_recorder wg_recorder;
+typedef struct wg_opening wg_opening;
+
+// --- library --------------------------------------------------------------------------------------------------------
+
+/// "0.1.0". Static.
+WARMGRAPH_API const char* wg_version(void);
+
+/// The text of the last call that failed in this thread: what was expected, what was found and the cure. Never NULL,
+/// "" when none failed yet; a call that succeeds leaves it. Valid until the next failing call in this thread.
+WARMGRAPH_API const char* wg_last_error(void);
+
+/// "not_recordable"; "ok"; "unknown" for no such code. Static.
+WARMGRAPH_API const char* wg_status_name(wg_status status);
+
+/// "replayed"; "unknown" for no such outcome. Static.
+WARMGRAPH_API const char* wg_outcome_name(wg_outcome outcome);
+
+// --- devices and memory ---------------------------------------------------------------------------------------------
+
+/// Opens an accelerator: "opencl:0", "opencl", "opencl:<part of a name>", the same with "cuda". not_found lists the
+/// devices there are; unsupported for "cuda" in a build without that backend.
+/// Opening one device twice gives two handles that share the default stream.
+WARMGRAPH_API wg_status wg_device_open(const char* id, wg_device** out);
+/// Its default stream's handle ends with it.
+WARMGRAPH_API wg_status wg_device_close(wg_device* device);
+/// Blocks until the default stream's work is done. not_recordable inside a function that is being captured.
+WARMGRAPH_API wg_status wg_device_synchronize(wg_device* device);
+/// "opencl:0". Valid as long as the handle.
+WARMGRAPH_API const char* wg_device_id(const wg_device* device);
+/// The marketing name. Valid as long as the handle.
+WARMGRAPH_API const char* wg_device_name(const wg_device* device);
+/// The default stream; it belongs to the device handle.
+WARMGRAPH_API wg_stream* wg_device_stream(wg_device* device);
+
+/// Starts to keep the device code that the process loads, so that graphs with the kernels of other libraries can be
+/// recorded or adopted. Call it before those libraries load theirs; recording calls it too, which may be too late.
+/// Idempotent. not_recordable with the cure where it cannot (a profiler is attached to the process).
+WARMGRAPH_API wg_status wg_prepare_recording(wg_device* device);
+
+/// Names a host function that recorded graphs may call: an entry stores the name, and a process that replays it
+/// registers its own function under that name first. `function(data)` runs on a thread of the driver's, where no driver
+/// call is allowed; both must stay valid as long as such graphs may run. invalid_argument: an empty or unprintable name,
+/// a null function, a name that another function has.
+WARMGRAPH_API wg_status wg_register_host_function(const char* name, void (*function)(void*), void* data);
+
+/// `bytes` of device memory, contents undefined. invalid_argument for 0 bytes, out_of_memory; not_recordable inside a
+/// function that is being captured (wg_recorder_alloc gives scratch memory).
+WARMGRAPH_API wg_status wg_buffer_create(wg_device* device, uint64_t bytes, wg_buffer** out);
+/// The same of page-locked host memory, which the device addresses too. unsupported on OpenCL.
+WARMGRAPH_API wg_status wg_buffer_create_host(wg_device* device, uint64_t bytes, wg_buffer** out);
+WARMGRAPH_API wg_status wg_buffer_destroy(wg_buffer* buffer);
+/// Blocking copies of exactly `bytes` bytes, to or from byte `offset` of the buffer; they do not wait for work in
+/// streams. invalid_argument when they do not fit; not_recordable inside a function that is being captured.
+WARMGRAPH_API wg_status wg_buffer_upload(wg_buffer* buffer, const void* from, uint64_t bytes, uint64_t offset);
+WARMGRAPH_API wg_status wg_buffer_download(const wg_buffer* buffer, void* to, uint64_t bytes, uint64_t offset);
+/// The whole buffer as a range, valid until it is destroyed.
+WARMGRAPH_API wg_memory wg_buffer_memory(const wg_buffer* buffer);
+/// Its device pointer; 0 on OpenCL, which has none.
+WARMGRAPH_API uint64_t wg_buffer_pointer(const wg_buffer* buffer);
+/// Memory that others allocated (CUDA), by device pointer: for wg_arg, wg_state_decl, wg_bind and kernel arguments.
+/// Null for a null pointer. The device that is given it checks it.
+WARMGRAPH_API wg_memory wg_memory_from_pointer(uint64_t pointer, uint64_t size);
+
+// --- programs and streams -------------------------------------------------------------------------------------------
+
+/// Kernel source with its build options; the texts are copied. It is compiled when a kernel is first launched from it,
+/// so a process in which everything is replayed never compiles. `options` may be NULL (none).
+WARMGRAPH_API wg_status wg_program_create(wg_device* device, const char* name, const char* source, const char* options,
+                                          wg_program** out);
+WARMGRAPH_API wg_status wg_program_destroy(wg_program* program);
+
+/// A new in-order stream.
+WARMGRAPH_API wg_status wg_stream_create(wg_device* device, wg_stream** out);
+/// invalid_argument for a stream that belongs to a device or to a recorder.
+WARMGRAPH_API wg_status wg_stream_destroy(wg_stream* stream);
+/// Blocks until its work is done. not_recordable inside a function that is being captured.
+WARMGRAPH_API wg_status wg_stream_synchronize(wg_stream* stream);
+/// The driver's handle (CUstream), for libraries that enqueue by themselves; NULL on OpenCL. (CUDA's default stream is
+/// NULL too; warmgraph never uses it.)
+WARMGRAPH_API void* wg_stream_native(const wg_stream* stream);
+/// An event after all work of the stream so far.
+WARMGRAPH_API wg_status wg_stream_record(wg_stream* stream, wg_event** out);
+/// Later work of the stream comes after the event. The event may be destroyed at once.
+WARMGRAPH_API wg_status wg_stream_wait(wg_stream* stream, const wg_event* event);
+WARMGRAPH_API wg_status wg_event_destroy(wg_event* event);
+
+typedef int32_t wg_kernel_arg_kind;
+enum wg_kernel_arg_kind_values {
+    wg_kernel_arg_memory = 0, ///< `address`
+    wg_kernel_arg_value = 1,  ///< `bytes` bytes at `value`, copied by the call
+    wg_kernel_arg_local = 2   ///< `bytes` bytes of work-group (shared) memory
+};
+
+/// One kernel argument. Members that its kind does not name are ignored.
+typedef struct wg_kernel_arg {
+    wg_kernel_arg_kind kind;
+    wg_address address;
+    const void* value;
+    uint64_t bytes;
+} wg_kernel_arg;
+
+/// Compiles the program when it was not yet (compile_failed carries the log), then enqueues one kernel in `grid` groups
+/// of `block` work-items. Arguments in the kernel's order. invalid_argument for a wrong number or kind of them.
+WARMGRAPH_API wg_status wg_launch(wg_stream* stream, const wg_program* program, const char* kernel,
+                                  const uint32_t grid[3], const uint32_t block[3], const wg_kernel_arg* args,
+                                  uint64_t count);
+/// Launch geometry beyond grid and block. Zero is the default of every member but `size`, `grid` and `block`. On OpenCL
+/// the others are unsupported.
+typedef struct wg_launch_options {
+    uint64_t size;         ///< sizeof(wg_launch_options)
+    uint32_t grid[3];      ///< groups
+    uint32_t block[3];     ///< work-items of a group
+    uint32_t cluster[3];   ///< groups of a cluster; all 0: no clusters
+    uint32_t shared_bytes; ///< dynamic shared memory
+    int32_t cooperative;   ///< nonzero: all groups may synchronise with each other
+    int32_t dependent;     ///< nonzero: programmatic dependent launch
+} wg_launch_options;
+
+/// wg_launch with these options.
+WARMGRAPH_API wg_status wg_launch_with(wg_stream* stream, const wg_program* program, const char* kernel,
+                                       const wg_launch_options* options, const wg_kernel_arg* args, uint64_t count);
+/// Enqueues a copy of `bytes` bytes.
+WARMGRAPH_API wg_status wg_copy(wg_stream* stream, wg_address to, wg_address from, uint64_t bytes);
+/// Enqueues a fill of `bytes` bytes with a pattern of 1, 2, 4, 8 or 16 bytes, which is copied; `bytes` is a multiple of
+/// it.
+WARMGRAPH_API wg_status wg_fill(wg_stream* stream, wg_address to, const void* pattern, uint64_t pattern_bytes,
+                                uint64_t bytes);
+
+// --- the cache ------------------------------------------------------------------------------------------------------
+
+/// What wg_cache_options_init sets is in brackets. Texts are copied.
+typedef struct wg_cache_options {
+    uint64_t size;              ///< sizeof(wg_cache_options)
+    const char* model;          ///< folder name: letters, digits, '.', '_', '-' [NULL: must be set]
+    const wg_key_value* config; ///< the model's configuration: part of its identity; no key twice [NULL]
+    uint64_t config_count;      ///< [0]
+    const char* cache_dir; ///< NULL or "": $WARMGRAPH_CACHE_DIR, else .warmgraph_cache; made absolute at once [NULL]
+    int32_t dynamic;       ///< nonzero: shapes are "dynamic" in the folder's name instead of "static" [0]
+    int32_t world_size;    ///< ranks: -1 takes the launcher's environment [-1]
+    int32_t global_rank;   ///< [-1]
+    int32_t tp_rank;       ///< [-1]
+    int32_t pp_rank;       ///< [-1]
+    wg_policy policy;      ///< [wg_policy_default]
+    int32_t accept_newer_driver; ///< nonzero: driver and runtime may be newer than recorded with [0]
+    int32_t share_with_group;    ///< nonzero: group-readable and -writable files [0]
+    uint32_t max_variants;       ///< of one function, on disk and in memory; 0: 64 [0]
+    uint32_t record_wait_ms;     ///< how long to wait for another process that records the same entry; 0: 60000 [0]
+    int32_t verify_on_load; ///< nonzero: a restored graph is compared with the function itself before its first use;
+                            ///< a wrong one is removed and counted as a cache fault. Not of loaded ones [0]
+} wg_cache_options;
+
+/// Fills in the defaults. `size` is the caller's sizeof(wg_cache_options); invalid_argument when it is too small.
+WARMGRAPH_API wg_status wg_cache_options_init(wg_cache_options* options, uint64_t size);
+
+/// The cache of one model in one process. Wrong options (a bad name, a bad rank) are invalid_argument; a folder that
+/// cannot be used is no failure: caching is then off, and wg_cache_disabled_reason and one warning in the log say why.
+WARMGRAPH_API wg_status wg_cache_open(const wg_cache_options* options, wg_cache** out);
+/// Functions of the cache stay usable.
+WARMGRAPH_API wg_status wg_cache_close(wg_cache* cache);
+/// The cache's folder, absolute. Valid as long as the handle.
+WARMGRAPH_API const char* wg_cache_directory(const wg_cache* cache);
+/// Why caching is off; "" when it works. Valid as long as the handle.
+WARMGRAPH_API const char* wg_cache_disabled_reason(const wg_cache* cache);
+/// "warmgraph: 2 hits, 0 misses, 1 images, 3.9 ms to load, 1.96 s saved". As snprintf: at most `capacity` bytes with
+/// the ending 0 are written; `length` (may be NULL) gets the whole text's length without it. `text` may be NULL when
+/// `capacity` is 0.
+WARMGRAPH_API wg_status wg_cache_summary(const wg_cache* cache, char* text, uint64_t capacity, uint64_t* length);
+/// Entries of this model's function as text (as `warmgraph show`), written like wg_cache_summary.
+WARMGRAPH_API wg_status wg_cache_readable(const wg_cache* cache, const char* function, char* text, uint64_t capacity,
+                                          uint64_t* length);
+/// Why first calls missed, at most 64 lines such as "decode: no entry", written like wg_cache_summary.
+WARMGRAPH_API wg_status wg_cache_miss_reasons(const wg_cache* cache, char* text, uint64_t capacity, uint64_t* length);
+/// Removes this model's entries of one function, or of all when `function` is NULL. `removed` may be NULL.
+WARMGRAPH_API wg_status wg_cache_clear(wg_cache* cache, const char* function, uint64_t* removed);
+
+typedef struct wg_statistics {
+    uint64_t size; ///< set it to sizeof(wg_statistics) before the call
+    uint64_t hits; ///< first calls that were replayed from the cache
+    uint64_t misses;
+    uint64_t recordings;
+    uint64_t refusals;
+    uint64_t cache_faults; ///< disk or damaged-entry failures that cost time only
+    uint64_t images_loaded;
+    double load_ms;  ///< spent on hits
+    double saved_ms; ///< recording time of what was replayed, less load_ms
+} wg_statistics;
+
+/// Fills `out->size` bytes; what a newer caller's struct has more is zero.
+WARMGRAPH_API wg_status wg_cache_statistics(const wg_cache* cache, wg_statistics* out);
+
+// --- functions ------------------------------------------------------------------------------------------------------
+
+typedef struct wg_tensor_decl {
+    const char* name;
+    wg_dtype dtype;
+    uint32_t rank;        ///< number of dimensions
+    const int64_t* sizes; ///< elements; NULL when rank is 0
+} wg_tensor_decl;
+
+/// Memory of the caller's that lives across calls: a KV cache (read_write) or weights (read_only).
+typedef struct wg_state_decl {
+    const char* name;
+    wg_memory memory; ///< may be moved later with wg_bind
+    wg_access access;
+} wg_state_decl;
+
+typedef struct wg_scalar_decl {
+    const char* name;
+    wg_dtype dtype;    ///< i32, u32, i64, u64, f32 or f64
+    int32_t has_range; ///< nonzero: `low` and `high` are the values it may take, inclusive
+    double low;        ///< recording runs the function at a second value of the range to prove where the scalar goes
+    double high;
+} wg_scalar_decl;
+
+/// An event of the driver's (CUevent), which outlives the function.
+typedef struct wg_named_event {
+    const char* name;
+    void* event;
+} wg_named_event;
+
+/// What a function takes; names and arrays are copied. Zero is the default of every member but `size` and `name`.
+typedef struct wg_function_spec {
+    uint64_t size;    ///< sizeof(wg_function_spec)
+    const char* name; ///< a folder name, unique within the cache
+    const wg_tensor_decl* inputs;
+    uint64_t input_count;
+    const wg_tensor_decl* outputs;
+    uint64_t output_count;
+    const wg_state_decl* states;
+    uint64_t state_count;
+    const wg_scalar_decl* scalars; ///< patched at every call
+    uint64_t scalar_count;
+    const wg_scalar_decl* values; ///< host values that the function specialises on: guards, one variant each
+    uint64_t value_count;
+    const wg_program* const* code; ///< their source and options become guards
+    uint64_t code_count;
+    const wg_key_value* config; ///< further guards of this function; no key twice
+    uint64_t config_count;
+    const char* const* environment; ///< names of environment variables that become guards
+    uint64_t environment_count;
+    const char*
+        version; ///< needed by wg_cache_load and wg_cache_adopt. Code identity given by you; NULL or "": the build id of the callback's binary.
+                 ///< A callback made at run time (ctypes) is in no binary: give its version
+    wg_policy policy;
+    const wg_named_event* events; ///< that the graph shares with work outside it; it gets its own for other names
+    uint64_t event_count;
+} wg_function_spec;
+
+/// Enqueues the function's work through the recorder. It is called more than once while recording, with other addresses
+/// and scalar values, in the thread of wg_call, and must enqueue the same work each time. Nonzero is failure. A wg_
+/// function that fails in it (a null or unknown name, a refused launch) fails the run with its code and text, also when
+/// the callback returns 0: its work would be missing. It must not throw or jump out. The recorder and its streams end
+/// with the call.
+typedef int (*wg_callback)(wg_recorder* recorder, void* user);
+
+/// Wraps a callback. `user` is handed to it as it is (may be NULL) and must live as long as the function.
+WARMGRAPH_API wg_status wg_wrap(wg_cache* cache, const wg_device* device, const wg_function_spec* spec,
+                                wg_callback callback, void* user, wg_function** out);
+/// A function without a callback: it can only be replayed. Its calls that miss are miss_forbidden, with the reason; those
+/// whose entry cannot be used have the code of what stood in the way. `spec->version` must be the one that the function
+/// was wrapped or adopted with (invalid_argument when it is empty).
+WARMGRAPH_API wg_status wg_cache_load(wg_cache* cache, const wg_device* device, const wg_function_spec* spec,
+                                      wg_function** out);
+WARMGRAPH_API wg_status wg_function_destroy(wg_function* function);
+/// Moves a state to other memory of the same size.
+WARMGRAPH_API wg_status wg_bind(wg_function* function, const char* state, wg_memory memory);
+
+typedef int32_t wg_arg_kind;
+enum wg_arg_kind_values {
+    wg_arg_memory = 0, ///< `memory` for an input or output as declared, or for a state
+    wg_arg_tensor = 1, ///< `memory`, `dtype`, `rank`, `sizes` and `strides`, where they differ from the declaration
+    wg_arg_number = 2  ///< `dtype` and `bits`, for a scalar or value
+};
+
+/// One named argument of a call. Members that its kind does not name are ignored.
+typedef struct wg_arg {
+    const char* name;
+    wg_arg_kind kind;
+    wg_dtype dtype; ///< numbers: i32, u32, i64, u64, f32 or f64
+    wg_memory memory;
+    const int64_t* sizes;   ///< `rank` of them, in elements; NULL when rank is 0
+    const int64_t* strides; ///< `rank` of them, in elements; NULL when contiguous
+    uint64_t rank;
+    uint64_t bits; ///< the number's bytes, zero-extended
+} wg_arg;
+
+/// Enqueues the function in `stream` and returns without waiting for it; wg_device_stream gives the default one. The
+/// first call loads or records. `outcome` may be NULL. invalid_argument: an unknown, missing or repeated name, a buffer
+/// too small, a number that the declared type cannot hold, a callback that returned nonzero. What failed in the
+/// callback comes back with its own code.
+WARMGRAPH_API wg_status wg_call(wg_function* function, wg_stream* stream, const wg_arg* args, uint64_t count,
+                                wg_outcome* outcome);
+
+/// What the first call of a function (or of the latest variant that was loaded or recorded) did. A copy.
+WARMGRAPH_API wg_status wg_function_report(const wg_function* function, wg_report** out);
+WARMGRAPH_API wg_status wg_report_destroy(wg_report* report);
+/// Texts are valid as long as the report.
+WARMGRAPH_API const char* wg_report_function(const wg_report* report);
+/// wg_outcome_eager before the first call; -1 for NULL.
+WARMGRAPH_API wg_outcome wg_report_outcome(const wg_report* report);
+/// Why it missed or was refused; "" for a plain hit.
+WARMGRAPH_API const char* wg_report_reason(const wg_report* report);
+/// First digits of the entry's guards digest; "" before the first call.
+WARMGRAPH_API const char* wg_report_entry(const wg_report* report);
+WARMGRAPH_API double wg_report_first_call_ms(const wg_report* report);
+/// Phases in order: look up, load, build, compile, ... NULL and 0 at an index that there is not.
+WARMGRAPH_API uint64_t wg_report_phase_count(const wg_report* report);
+WARMGRAPH_API const char* wg_report_phase_name(const wg_report* report, uint64_t index);
+WARMGRAPH_API double wg_report_phase_ms(const wg_report* report, uint64_t index);
+
+// --- adoption -------------------------------------------------------------------------------------------------------
+
+/// A range of device memory by name.
+typedef struct wg_named_memory {
+    const char* name;
+    uint64_t pointer; ///< device pointer
+    uint64_t size;    ///< bytes
+} wg_named_memory;
+
+/// A graph that was captured elsewhere (CUgraph), and where its memory was. It stays the caller's and is left as it is.
+typedef struct wg_native_capture {
+    uint64_t size; ///< sizeof(wg_native_capture)
+    void* graph;
+    const wg_named_memory*
+        regions; ///< inputs, outputs and states by their name in the spec; a state that is left out is
+                 ///< where the spec says
+    uint64_t region_count;
+    const wg_named_memory*
+        scratch; ///< memory pools, workspaces, by names of your choice: a restored graph gets its own
+    uint64_t scratch_count;
+    const wg_named_event* events; ///< that it records or waits for; none: the spec's
+    uint64_t event_count;
+} wg_native_capture;
+
+typedef struct wg_named_number {
+    const char* name;
+    wg_dtype dtype; ///< i32, u32, i64, u64, f32 or f64
+    uint64_t bits;  ///< the number's bytes, zero-extended
+} wg_named_number;
+
+typedef struct wg_adoption {
+    uint64_t size; ///< sizeof(wg_adoption)
+    const wg_native_capture* first;
+    const wg_native_capture*
+        second;                    ///< the same work with all regions and scratch elsewhere: it proves which words are
+                                   ///< addresses. NULL: none
+    int32_t allow_unproven;        ///< nonzero: words that lie in a region are taken for addresses without that proof
+    const wg_named_number* values; ///< what the spec's values were when it was captured
+    uint64_t value_count;
+} wg_adoption;
+
+/// The captured graph becomes an entry, under the guards that a call with the capture's memory and the declared shapes
+/// has; the function replays it, as one of wg_cache_load with this spec does in the next process. For another variant (a
+/// batch size) destroy the function and adopt under the same name again. The device must be idle, and the first
+/// capture's memory have valid contents; it is put back as it was. The version is needed; scalars are not possible.
+/// not_recordable, verification_failed, unsupported (OpenCL), miss_forbidden (policy require_hit), invalid_argument. A
+/// folder that cannot be written is no failure: the report's reason says it.
+WARMGRAPH_API wg_status wg_cache_adopt(wg_cache* cache, const wg_device* device, const wg_function_spec* spec,
+                                       const wg_adoption* adoption, wg_function** out);
+
+// --- restoring many entries ahead -----------------------------------------------------------------------------------
+
+typedef struct wg_open_progress {
+    uint64_t size; ///< set it to sizeof(wg_open_progress) before wg_opening_progress
+    uint64_t opened;
+    uint64_t failed; ///< damaged, or refused by the driver
+    uint64_t total;
+    double elapsed_ms;
+} wg_open_progress;
+
+typedef int32_t wg_open_wait;
+enum wg_open_wait_values { wg_open_wait_first = 0, wg_open_wait_all = 1 };
+
+/// Zero is the default of every member but `size`.
+typedef struct wg_open_options {
+    uint64_t size; ///< sizeof(wg_open_options)
+    /// Higher is restored first; NULL: the most recently used. `inputs` as recorded. Called before wg_open_all returns.
+    int32_t (*urgency)(const char* function, const wg_tensor_decl* inputs, uint64_t count, void* user);
+    /// After each entry, in the thread that restored it; `function` is the entry's. Both end with the call.
+    void (*progress)(const wg_open_progress* progress, const char* function, void* user);
+    void* user; ///< handed to both; must live until the opening is destroyed
+    wg_open_wait wait;
+    uint32_t threads; ///< that restore at once; 0: eight, or the machine's if it has fewer
+} wg_open_options;
+
+/// Restores the entries on disk of all functions that exist now whose facts hold here: the most urgent one before it
+/// returns, the rest on threads of its own. A call whose entry was not restored yet restores it itself, at once. An
+/// entry that cannot be used is no failure: it counts as failed. `options` may be NULL.
+WARMGRAPH_API wg_status wg_open_all(wg_cache* cache, const wg_open_options* options, wg_opening** out);
+/// Blocks until all are restored. Not from the progress callback, and from one thread at a time.
+WARMGRAPH_API wg_status wg_opening_wait(wg_opening* opening);
+/// Fills `out->size` bytes; what a newer caller's struct has more is zero.
+WARMGRAPH_API wg_status wg_opening_progress(const wg_opening* opening, wg_open_progress* out);
+/// Stops after the entry that is being restored; what was restored stays. Not from the progress callback.
+WARMGRAPH_API wg_status wg_opening_destroy(wg_opening* opening);
+
+// --- inside the callback --------------------------------------------------------------------------------------------
+
+/// The stream of this run; it belongs to the recorder.
+WARMGRAPH_API wg_stream* wg_recorder_stream(wg_recorder* recorder);
+/// A further stream that starts after all work of wg_recorder_stream so far; it belongs to the recorder. Join it before
+/// the callback returns (not_recordable otherwise).
+WARMGRAPH_API wg_status wg_recorder_fork(wg_recorder* recorder, wg_stream** out);
+/// Later work of wg_recorder_stream comes after the forked stream's. invalid_argument for a stream that is no fork of
+/// this recorder.
+WARMGRAPH_API wg_status wg_recorder_join(wg_recorder* recorder, wg_stream* forked);
+/// Where an input, output or state is in this run. invalid_argument for an unknown name.
+WARMGRAPH_API wg_status wg_recorder_address(wg_recorder* recorder, const char* name, wg_address* out);
+/// Scratch memory of `bytes` bytes that the entry owns, contents undefined. The same name gives the same memory.
+WARMGRAPH_API wg_status wg_recorder_alloc(wg_recorder* recorder, const char* name, uint64_t bytes, wg_address* out);
+/// The scalar or value of this run: writes the 4 or 8 bytes of a number of type `dtype`, which must be the declared
+/// one.
+WARMGRAPH_API wg_status wg_recorder_scalar(wg_recorder* recorder, const char* name, wg_dtype dtype, void* out);
+/// Sizes of an input or output in this run, in elements; they belong to the recorder. A state has its bytes as one
+/// size.
+WARMGRAPH_API wg_status wg_recorder_sizes(wg_recorder* recorder, const char* name, const int64_t** sizes,
+                                          uint64_t* rank);
+/// Element type of an input or output in this run.
+WARMGRAPH_API wg_status wg_recorder_dtype(wg_recorder* recorder, const char* name, wg_dtype* out);
+
+#ifdef __cplusplus
+} // extern "C"
+#endif

@@ -1,0 +1,33 @@
+// warmgraph: record a function that launches accelerator work once, replay it in every later process.
+//
+// This is the header that users include. C++20. Failures are thrown as warmgraph::Exception, whose code names what to
+// do (ErrorCode) and whose text says what was expected, what was found and the cure. A miss, a damaged cache, a full
+// disk or a refused recording is no failure: the function then runs as it is, and report() says why.
+//
+// Threads: Device, Program, Cache and Function may be used from several threads at once (calls of one Function are
+// enqueued one after another; concurrent first calls record once). A Stream and a Recorder belong to one thread.
+#pragma once
+
+#include <string_view>
+
+#include "warmgraph/adoption.hpp"
+#include "warmgraph/arguments.hpp"
+#include "warmgraph/backends/address.hpp"
+#include "warmgraph/base/dtype.hpp"
+#include "warmgraph/base/error_code.hpp"
+#include "warmgraph/cache.hpp"
+#include "warmgraph/device.hpp"
+#include "warmgraph/exception.hpp"
+#include "warmgraph/export.hpp"
+#include "warmgraph/function.hpp"
+#include "warmgraph/opening.hpp"
+#include "warmgraph/recorder.hpp"
+#include "warmgraph/spec.hpp"
+#include "warmgraph/stream.hpp"
+
+namespace warmgraph {
+
+/// "0.1.0"
+[[nodiscard]] WARMGRAPH_API std::string_view version() noexcept;
+
+} // namespace warmgraph

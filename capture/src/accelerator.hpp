@@ -1,0 +1,51 @@
+// Private parts of Device, Program and Stream.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "warmgraph/backends/device.hpp"
+#include "warmgraph/warmgraph.hpp"
+
+namespace warmgraph {
+
+struct Device::Impl {
+    std::shared_ptr<backends::Device> device;
+    std::shared_ptr<backends::Stream> default_stream;
+    std::mutex default_stream_mutex; ///< a stream is one thread's at a time, and this one is everybody's
+};
+
+struct Program::Impl {
+    std::shared_ptr<Device::Impl> device;
+    std::string name, source, options;
+    std::mutex mutex; // guards module: the first launch compiles, others wait for it
+    std::shared_ptr<backends::Module> module;
+
+    [[nodiscard]] Result<std::shared_ptr<backends::Module>> compiled();
+};
+
+struct Stream::Impl {
+    std::shared_ptr<backends::Device> device;
+    std::shared_ptr<backends::Stream> stream;
+};
+
+struct DeviceAccess {
+    static const std::shared_ptr<Device::Impl>& impl(const Device& device) noexcept { return device.m_impl; }
+};
+struct StreamAccess {
+    static Stream make(std::shared_ptr<backends::Device> device, std::shared_ptr<backends::Stream> stream)
+    {
+        return Stream{std::make_unique<Stream::Impl>(std::move(device), std::move(stream))};
+    }
+    /// invalid_argument for a stream that was moved from.
+    static Stream::Impl& impl(Stream& stream)
+    {
+        if (!stream.m_impl)
+            throw Exception(ErrorCode::invalid_argument,
+                            "stream is null: it was moved from, make one with Device::stream");
+        return *stream.m_impl;
+    }
+};
+
+} // namespace warmgraph

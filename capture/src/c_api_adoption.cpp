@@ -1,0 +1,66 @@
+// The C interface: graphs that others captured.
+#include <vector>
+
+#include "c_api.hpp"
+#include "numbers.hpp"
+
+using namespace warmgraph;        // NOLINT: the functions of the C interface are in no namespace
+using namespace warmgraph::c_api; // NOLINT
+
+namespace {
+
+std::vector<std::pair<std::string, MemoryRef>> to_regions(const wg_named_memory* first, std::uint64_t count,
+                                                          std::string_view what)
+{
+    std::vector<std::pair<std::string, MemoryRef>> result;
+    for (const wg_named_memory& memory : need_array(first, count, what)) {
+        const char* name = need_text(memory.name, fmt::format("a name in {}", what));
+        result.emplace_back(name, MemoryRef{Address::from_flat(memory.pointer), memory.size});
+    }
+    return result;
+}
+
+NativeCapture to_capture(const wg_native_capture& given)
+{
+    wg_native_capture from{};
+    copy_versioned(&from, sizeof from, &given, k_least_native_capture, "wg_native_capture");
+    NativeCapture result;
+    result.graph = from.graph;
+    result.regions = to_regions(from.regions, from.region_count, "the capture's regions");
+    result.scratch = to_regions(from.scratch, from.scratch_count, "the capture's scratch");
+    for (const wg_named_event& event : need_array(from.events, from.event_count, "the capture's events"))
+        result.events.emplace_back(need_text(event.name, "a name in the capture's events"), event.event);
+    return result;
+}
+
+Adoption to_adoption(const wg_adoption* given)
+{
+    wg_adoption from{};
+    copy_versioned(&from, sizeof from, &need(given, "adoption", "a wg_adoption"), k_least_adoption, "wg_adoption");
+    Adoption result;
+    result.first = to_capture(need(from.first, "the first capture", "a wg_native_capture"));
+    if (from.second != nullptr) result.second = to_capture(*from.second);
+    result.unproven = from.allow_unproven != 0 ? Unproven::allow : Unproven::refuse;
+    for (const wg_named_number& value : need_array(from.values, from.value_count, "the adoption's values")) {
+        const char* name = need_text(value.name, "a name in the adoption's values");
+        const DType dtype = to_dtype(value.dtype, name);
+        if (!is_scalar_type(dtype))
+            refuse("'{}' is a number of type {}, expected i32, u32, i64, u64, f32 or f64", name, to_string(dtype));
+        result.values.emplace_back(name, Number{dtype, value.bits});
+    }
+    return result;
+}
+
+} // namespace
+
+wg_status wg_cache_adopt(wg_cache* cache, const wg_device* device, const wg_function_spec* spec,
+                         const wg_adoption* adoption, wg_function** out)
+{
+    return guarded([&] {
+        wg_function*& handle = need_out(out);
+        auto& owner = need(cache, "cache", "one from wg_cache_open").cache;
+        const auto& target = need_device(device).device;
+        const wg_function_spec known = known_spec(spec);
+        handle = new wg_function{owner.adopt(known.name, target, to_spec(known), to_adoption(adoption))};
+    });
+}

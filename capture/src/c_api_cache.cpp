@@ -1,0 +1,146 @@
+// The C interface: the cache of a model.
+#include <algorithm>
+#include <cstring>
+
+#include "c_api.hpp"
+
+using namespace warmgraph;        // NOLINT: the functions of the C interface are in no namespace
+using namespace warmgraph::c_api; // NOLINT
+
+namespace {
+
+const wg_cache& need_cache(const wg_cache* cache) { return need(cache, "cache", "one from wg_cache_open"); }
+
+std::string or_empty(const char* text) { return text != nullptr ? text : ""; }
+
+std::optional<int> rank_or_environment(std::int32_t rank) noexcept
+{
+    constexpr std::int32_t k_from_environment = -1;
+    if (rank == k_from_environment) return std::nullopt;
+    return rank;
+}
+
+wg_cache_options default_options() noexcept
+{
+    wg_cache_options options{};
+    options.size = sizeof options;
+    options.world_size = options.global_rank = options.tp_rank = options.pp_rank = -1;
+    return options;
+}
+
+CacheOptions to_options(const wg_cache_options* given)
+{
+    need(given, "options", "what wg_cache_options_init filled, with a model");
+    wg_cache_options options = default_options();
+    copy_versioned(&options, sizeof options, given, k_least_cache_options, "wg_cache_options");
+    CacheOptions result;
+    result.model = need_text(options.model, "model name");
+    result.config = to_map(options.config, options.config_count, "the model's configuration");
+    result.cache_dir = or_empty(options.cache_dir);
+    result.shapes = options.dynamic != 0 ? ShapeMode::dynamic : ShapeMode::fixed;
+    result.world_size = rank_or_environment(options.world_size);
+    result.global_rank = rank_or_environment(options.global_rank);
+    result.tp_rank = rank_or_environment(options.tp_rank);
+    result.pp_rank = rank_or_environment(options.pp_rank);
+    result.policy = to_policy(options.policy);
+    result.accept_newer_driver = options.accept_newer_driver != 0;
+    result.share_with_group = options.share_with_group != 0;
+    if (options.max_variants != 0) result.max_variants = options.max_variants;
+    result.verify_on_load = options.verify_on_load != 0;
+    if (options.record_wait_ms != 0) result.record_wait_ms = options.record_wait_ms;
+    return result;
+}
+
+/// As snprintf.
+void write_text(std::string_view from, char* text, std::uint64_t capacity, std::uint64_t* length)
+{
+    if (text == nullptr && capacity != 0)
+        refuse("text is null with {} bytes: pass where to write, or 0 bytes", capacity);
+    if (length != nullptr) *length = from.size();
+    if (capacity == 0) return;
+    const std::size_t written = std::min<std::size_t>(from.size(), capacity - 1);
+    std::memcpy(text, from.data(), written);
+    text[written] = '\0';
+}
+
+} // namespace
+
+wg_status wg_cache_options_init(wg_cache_options* options, uint64_t size)
+{
+    return guarded([&] {
+        need(options, "options", "where to put the defaults");
+        check_size(size, k_least_cache_options, "wg_cache_options");
+        wg_cache_options defaults = default_options();
+        defaults.size = size;
+        write_versioned(options, size, &defaults, sizeof defaults);
+    });
+}
+
+wg_status wg_cache_open(const wg_cache_options* options, wg_cache** out)
+{
+    return guarded([&] {
+        wg_cache*& handle = need_out(out);
+        Cache cache{to_options(options)};
+        std::string directory = cache.directory(), reason = cache.disabled_reason();
+        handle = new wg_cache{std::move(cache), std::move(directory), std::move(reason)};
+    });
+}
+
+wg_status wg_cache_close(wg_cache* cache)
+{
+    return guarded([&] { delete cache; });
+}
+
+const char* wg_cache_directory(const wg_cache* cache)
+{
+    return guarded_get<const char*>(nullptr, [&] { return need_cache(cache).directory.c_str(); });
+}
+
+const char* wg_cache_disabled_reason(const wg_cache* cache)
+{
+    return guarded_get<const char*>(nullptr, [&] { return need_cache(cache).disabled_reason.c_str(); });
+}
+
+wg_status wg_cache_summary(const wg_cache* cache, char* text, uint64_t capacity, uint64_t* length)
+{
+    return guarded([&] { write_text(need_cache(cache).cache.summary(), text, capacity, length); });
+}
+
+wg_status wg_cache_readable(const wg_cache* cache, const char* function, char* text, uint64_t capacity,
+                            uint64_t* length)
+{
+    return guarded([&] {
+        const auto& source = need_cache(cache).cache;
+        write_text(source.readable(need_text(function, "function name")), text, capacity, length);
+    });
+}
+
+wg_status wg_cache_miss_reasons(const wg_cache* cache, char* text, uint64_t capacity, uint64_t* length)
+{
+    return guarded([&] {
+        const Statistics statistics = need_cache(cache).cache.statistics();
+        write_text(fmt::format("{}", fmt::join(statistics.miss_reasons, "\n")), text, capacity, length);
+    });
+}
+
+wg_status wg_cache_clear(wg_cache* cache, const char* function, uint64_t* removed)
+{
+    return guarded([&] {
+        need_cache(cache);
+        const std::uint64_t count = cache->cache.clear(or_empty(function));
+        if (removed != nullptr) *removed = count;
+    });
+}
+
+wg_status wg_cache_statistics(const wg_cache* cache, wg_statistics* out)
+{
+    return guarded([&] {
+        const Statistics from = need_cache(cache).cache.statistics();
+        const std::uint64_t size = need(out, "out", "where to put the statistics").size;
+        check_size(size, k_least_statistics, "wg_statistics");
+        const wg_statistics known{size,          from.hits,         from.misses,        from.recordings,
+                                  from.refusals, from.cache_faults, from.images_loaded, from.load_ms,
+                                  from.saved_ms};
+        write_versioned(out, size, &known, sizeof known);
+    });
+}

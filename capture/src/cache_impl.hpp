@@ -1,0 +1,74 @@
+// Private parts of Cache: what its functions share.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "warmgraph/cachefmt/entry.hpp"
+#include "warmgraph/guards/evaluate.hpp"
+#include "warmgraph/guards/rank.hpp"
+#include "warmgraph/replay/module_cache.hpp"
+#include "warmgraph/store/local_store.hpp"
+#include "warmgraph/warmgraph.hpp"
+
+namespace warmgraph {
+
+/// Counters of one process. Thread-safe.
+class Counters {
+public:
+    void hit(double load_ms, double record_ms);
+    void miss(const std::string& function, const std::string& reason);
+    void recording();
+    void refusal();
+    void cache_fault();
+    [[nodiscard]] Statistics snapshot() const;
+
+private:
+    static constexpr std::size_t k_most_reasons = 64;
+    mutable std::mutex m_mutex;
+    Statistics m_statistics;
+};
+
+struct Cache::Impl {
+    CacheOptions options;
+    guards::Rank rank;
+    Policy policy = Policy::read_write;
+    guards::Relaxation relaxation;
+    std::unique_ptr<store::LocalStore> store; ///< null when caching is off
+    std::string directory;
+    std::string disabled_reason;
+    replay::ModuleCache modules;
+    Counters counters;
+    std::mutex mutex; ///< guards functions
+    /// Those that exist, by name; null while one is being made.
+    std::map<std::string, std::weak_ptr<Function::Impl>> functions;
+
+    /// Everything that Cache's constructor does, with the file seam open.
+    [[nodiscard]] static std::shared_ptr<Impl> open(const CacheOptions& options, FileSystem& files);
+    /// The folder of this model on a backend.
+    [[nodiscard]] std::string model_info(std::string_view backend) const;
+    [[nodiscard]] cachefmt::FunctionKey key(const std::string& function, const backends::Device& device) const;
+    [[nodiscard]] std::string summary() const;
+    /// Those that exist now.
+    [[nodiscard]] std::vector<std::shared_ptr<Function::Impl>> living_functions();
+};
+
+/// For tests: a cache on another file system.
+struct CacheAccess {
+    static Cache open(const CacheOptions& options, FileSystem& files)
+    {
+        return Cache{Cache::Impl::open(options, files)};
+    }
+};
+
+/// The facts of a function here and now, canonical. `interface` is Interface::text().
+[[nodiscard]] std::vector<cachefmt::Fact> gather_facts(const Cache::Impl& cache, const std::string& function,
+                                                       const Spec& spec, const backends::Device& device,
+                                                       const std::string& interface, const void* code);
+
+} // namespace warmgraph

@@ -1,0 +1,45 @@
+#include "cache_impl.hpp"
+
+namespace warmgraph {
+
+void Counters::hit(double load_ms, double record_ms)
+{
+    const std::scoped_lock lock{m_mutex};
+    ++m_statistics.hits;
+    m_statistics.load_ms += load_ms;
+    m_statistics.saved_ms += record_ms - load_ms;
+}
+
+void Counters::miss(const std::string& function, const std::string& reason)
+{
+    const std::scoped_lock lock{m_mutex};
+    ++m_statistics.misses;
+    if (m_statistics.miss_reasons.size() < k_most_reasons)
+        m_statistics.miss_reasons.push_back(function + ": " + reason);
+}
+
+void Counters::recording()
+{
+    const std::scoped_lock lock{m_mutex};
+    ++m_statistics.recordings;
+}
+
+void Counters::refusal()
+{
+    const std::scoped_lock lock{m_mutex};
+    ++m_statistics.refusals;
+}
+
+void Counters::cache_fault()
+{
+    const std::scoped_lock lock{m_mutex};
+    ++m_statistics.cache_faults;
+}
+
+Statistics Counters::snapshot() const
+{
+    const std::scoped_lock lock{m_mutex};
+    return m_statistics;
+}
+
+} // namespace warmgraph

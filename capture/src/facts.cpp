@@ -1,0 +1,51 @@
+#include "accelerator.hpp"
+#include "cache_impl.hpp"
+#include "warmgraph/base/process.hpp"
+#include "warmgraph/cachefmt/codec.hpp"
+
+namespace warmgraph {
+
+namespace {
+
+using cachefmt::Fact;
+using cachefmt::Role;
+
+Fact code_identity(const Spec& spec, const void* code)
+{
+    if (!spec.version.empty()) return {"code.version", spec.version, Role::must_match};
+    return {"code.build_id", build_id_of(code).value_or(cachefmt::k_unknown), Role::must_match};
+}
+
+std::string source_digest(const Program& program)
+{
+    return to_hex(Sha256{}.update_field(program.source()).update_field(program.options()).finish());
+}
+
+} // namespace
+
+std::vector<Fact> gather_facts(const Cache::Impl& cache, const std::string& function, const Spec& spec,
+                               const backends::Device& device, const std::string& interface, const void* code)
+{
+    std::vector<Fact> facts = device.facts();
+    facts.push_back({"entry.format", std::to_string(cachefmt::k_format_version), Role::must_match});
+    facts.push_back({"interface", interface, Role::must_match});
+    facts.push_back(code_identity(spec, code));
+    for (const auto& [name, value] : cache.options.config)
+        facts.push_back({"config.model." + name, value, Role::must_match});
+    for (const auto& [name, value] : spec.config) facts.push_back({"config." + name, value, Role::must_match});
+    for (const auto& name : spec.environment)
+        facts.push_back({"env." + name, environment(name.c_str()).value_or("(unset)"), Role::must_match});
+    for (const auto& program : spec.code)
+        facts.push_back({"program." + program.name(), source_digest(program), Role::must_match});
+
+    facts.push_back({"model.name", cache.options.model, Role::identity});
+    facts.push_back({"function.name", function, Role::identity});
+    facts.push_back({"rank", guards::folder_name(cache.rank), Role::identity});
+
+    facts.push_back({"binary.path", binary_of(code), Role::advisory});
+    facts.push_back({"host.name", host_name(), Role::advisory});
+    guards::canonicalize(facts);
+    return facts;
+}
+
+} // namespace warmgraph

@@ -1,0 +1,127 @@
+// Function::Impl, the way of a graph that somebody else captured: described like a call, recorded, kept.
+#include <algorithm>
+
+#include "function_impl.hpp"
+#include "throwing.hpp"
+#include "warmgraph/base/log.hpp"
+
+namespace warmgraph {
+
+/// The capture as if it were a call.
+void Function::Impl::read_capture(const NativeCapture& capture, const Adoption& adoption, Frame& frame)
+{
+    std::vector<Arg> args;
+    for (const auto& [name, memory] : capture.regions) args.emplace_back(name, memory);
+    for (const auto& [name, number] : adoption.values) {
+        Arg& arg = args.emplace_back(name, MemoryRef{});
+        arg.value = number;
+    }
+    value_or_raise(m_reader.read(args, frame));
+}
+
+AdoptedCapture Function::Impl::adopted_capture(const NativeCapture& capture, const Frame& frame) const
+{
+    AdoptedCapture result;
+    result.graph = capture.graph;
+    result.regions = frame.memory;
+    result.scratch = capture.scratch;
+    for (const auto& [name, event] : capture.events)
+        result.events.emplace_back(name, reinterpret_cast<std::uintptr_t>(event));
+    if (result.events.empty()) result.events = m_subject.events;
+    return result;
+}
+
+namespace {
+
+/// The second capture's scratch in the order of the first's.
+void align_scratch(const std::string& name, const AdoptedCapture& first, AdoptedCapture& second)
+{
+    std::vector<std::pair<std::string, MemoryRef>> ordered;
+    for (const auto& [scratch, memory] : first.scratch) {
+        const auto same = std::ranges::find(second.scratch, scratch, &std::pair<std::string, MemoryRef>::first);
+        if (same == second.scratch.end() || same->second.size != memory.size)
+            raise({ErrorCode::invalid_argument,
+                   fmt::format("the second capture of '{}' has no scratch '{}' of {} bytes: give each capture the same "
+                               "regions, elsewhere",
+                               name, scratch, memory.size)});
+        ordered.push_back(*same);
+    }
+    if (second.scratch.size() != ordered.size())
+        raise(
+            {ErrorCode::invalid_argument,
+             fmt::format("the second capture of '{}' has {} scratch regions, the first {}: give each capture the same "
+                         "regions, elsewhere",
+                         name, second.scratch.size(), ordered.size())});
+    second.scratch = std::move(ordered);
+}
+
+} // namespace
+
+/// What stands in the way before anything is looked at.
+void Function::Impl::require_adoptable(const Journey& journey) const
+{
+    if (m_policy == Policy::require_hit)
+        raise(
+            {ErrorCode::miss_forbidden,
+             fmt::format("'{}' is adopted under policy require_hit, which records nothing: use Cache::load", m_name)});
+    if (!m_cache->store || m_policy == Policy::refresh) return;
+    const auto known = m_cache->store->header({m_key, journey.digest});
+    if (known && *known && (**known).kind == cachefmt::EntryKind::tombstone)
+        raise({ErrorCode::not_recordable,
+               fmt::format(
+                   "'{}' was recorded twice under the same guards with different graphs ({}): give what changed as "
+                   "a guard (Spec::config or Spec::version), or adopt it under policy refresh",
+                   m_name, fmt::join((**known).info.difference, "; "))});
+}
+
+/// Empty, or why the recording stays in this process only.
+std::string Function::Impl::keep_recording(Journey& journey, Recording& recording)
+{
+    if (!m_cache->store) return "not published: caching is off: " + m_cache->disabled_reason;
+    if (!publishes()) return fmt::format("not published: policy {}", m_policy == Policy::off ? "off" : "read_only");
+    if (tombstone_if_different(recording, nullptr)) {
+        count_refusal();
+        raise({ErrorCode::not_recordable,
+               fmt::format(
+                   "'{}' was recorded before under the same guards with a different graph: give what changed as a "
+                   "guard (Spec::config or Spec::version)",
+                   m_name)});
+    }
+    return publish(journey, recording);
+}
+
+void Function::Impl::adopt(const Adoption& adoption)
+{
+    const auto started = system_clock().steady();
+    const std::scoped_lock lock{m_mutex};
+    read_capture(adoption.first, adoption, m_frame);
+    const AdoptedCapture first = adopted_capture(adoption.first, m_frame);
+    std::optional<AdoptedCapture> second;
+    if (adoption.second) {
+        Frame moved;
+        read_capture(*adoption.second, adoption, moved);
+        second = adopted_capture(*adoption.second, moved);
+        align_scratch(m_name, first, *second);
+    }
+    Journey journey;
+    describe_call(journey);
+    require_adoptable(journey);
+
+    std::unique_ptr<FileLock> record_lock;
+    if (publishes()) static_cast<void>(take_record_lock(journey, record_lock)); // counted when it fails
+    const Proof proof = adoption.unproven == Unproven::allow ? Proof::allow_unproven : Proof::required;
+    auto recording = warmgraph::adopt(m_subject, m_frame, new_header(journey), first, second ? &*second : nullptr,
+                                      proof, m_cache->modules, journey.phases);
+    if (!recording) {
+        count_refusal();
+        raise(within(fmt::format("cannot adopt '{}'", m_name), recording.error()).error());
+    }
+    const std::string unpublished = keep_recording(journey, *recording);
+    if (!unpublished.empty()) log().warn("'{}' is adopted in this process only: {}", m_name, unpublished);
+    m_cache->counters.recording();
+    keep(recording->entry.header.guards, journey.digest, std::move(recording->executable));
+    finish(journey, Outcome::recorded, unpublished);
+    end_report(journey, started);
+}
+
+} // namespace warmgraph

@@ -1,0 +1,151 @@
+// Function::Impl, the way of an entry that is restored ahead of its first call, and that call.
+#include <algorithm>
+
+#include "function_impl.hpp"
+#include "warmgraph/base/log.hpp"
+
+namespace warmgraph {
+
+namespace {
+
+constexpr std::uint64_t k_placeholder_step = cachefmt::k_max_alignment; // keeps every alignment class
+
+std::uint64_t placeholder_bytes(const cachefmt::TensorSpec& spec) noexcept
+{
+    guards::TensorArg tensor;
+    tensor.dtype = spec.dtype;
+    tensor.rank = static_cast<std::uint8_t>(spec.sizes.size());
+    std::ranges::copy(spec.sizes, tensor.sizes.begin());
+    std::ranges::copy(spec.strides, tensor.strides.begin());
+    const std::uint64_t bytes = std::max<std::uint64_t>(guards::extent_bytes(tensor), 1);
+    return (bytes + k_placeholder_step - 1) / k_placeholder_step * k_placeholder_step;
+}
+
+/// Can a call of this interface look like the recorded one?
+bool fits(const Interface& interface, const cachefmt::Guards& recorded, const std::string& device)
+{
+    const auto& tensors = recorded.tensors;
+    if (!std::ranges::equal(tensors, interface.region_names, {}, &cachefmt::TensorSpec::name)) return false;
+    return std::ranges::all_of(tensors, [&](const cachefmt::TensorSpec& tensor) {
+        return tensor.device == device && tensor.sizes.size() <= cachefmt::k_max_rank &&
+               tensor.strides.size() == tensor.sizes.size();
+    });
+}
+
+} // namespace
+
+std::vector<OpenCandidate> Function::Impl::candidates() const
+{
+    std::vector<OpenCandidate> result;
+    if (!m_cache->store || m_policy == Policy::off || refreshes()) return result;
+    auto variants = m_cache->store->variants(m_key);
+    if (!variants) {
+        cache_fault("look-up", variants.error());
+        return result;
+    }
+    const auto facts = gather_facts(*m_cache, m_name, m_spec, *m_device->device, m_interface.text(), m_code);
+    for (const auto& variant : *variants)
+        if (auto found = candidate(variant, facts)) result.push_back(std::move(*found));
+    return result;
+}
+
+std::optional<OpenCandidate> Function::Impl::candidate(const store::Variant& variant,
+                                                       const std::vector<cachefmt::Fact>& facts) const
+{
+    OpenCandidate result;
+    result.guards = variant.guards;
+    result.last_used = variant.last_used;
+    if (!variant.header) {
+        result.damage = variant.header.error();
+        return result;
+    }
+    if (variant.header->kind != cachefmt::EntryKind::graph) return std::nullopt;
+    result.recorded = variant.header->guards;
+    // Tensors and values are every call's own: only the facts are judged now.
+    const cachefmt::Guards now{facts, result.recorded.tensors, result.recorded.values};
+    if (!guards::evaluate(result.recorded, now, m_cache->relaxation).empty()) return std::nullopt;
+    if (!fits(m_interface, result.recorded, m_device->device->id())) return std::nullopt;
+    for (std::size_t i = 0; i < m_interface.regions.size(); ++i) {
+        const auto& tensor = result.recorded.tensors[i];
+        result.placeholder_bytes += placeholder_bytes(tensor);
+        if (m_interface.regions[i].kind == cachefmt::RegionKind::input)
+            result.inputs.push_back({tensor.name, tensor.dtype, tensor.sizes});
+    }
+    return result;
+}
+
+bool Function::Impl::is_loaded(const Digest& digest) const noexcept
+{
+    return std::ranges::find(m_variants, digest, &LoadedVariant::guards) != m_variants.end();
+}
+
+Result<void> Function::Impl::open(const OpenCandidate& candidate, std::shared_ptr<const Placeholder> placeholder)
+{
+    const auto started = system_clock().steady();
+    const auto failed = [this](const Error& error) {
+        cache_fault("open", error);
+        return std::unexpected(error);
+    };
+    if (candidate.damage) return failed(*candidate.damage);
+    if (!placeholder) return failed({ErrorCode::out_of_memory, "no placeholder addresses could be reserved"});
+    std::vector<MemoryRef> regions;
+    {
+        const std::scoped_lock lock{m_mutex};
+        if (is_loaded(candidate.guards)) return {};
+        regions = m_reader.default_memory();
+    }
+    std::uint64_t used = 0;
+    for (std::size_t i = 0; i < regions.size(); ++i) {
+        if (!regions[i].address.is_null()) continue; // a state, where it is declared
+        const std::uint64_t bytes = placeholder_bytes(candidate.recorded.tensors[i]);
+        regions[i] = {placeholder->memory().address + used, bytes};
+        used += bytes;
+    }
+    // Not under the lock: calls go on meanwhile, and one of them may restore the same entry.
+    Phases phases;
+    auto restored = restore({m_key, candidate.guards}, store::Reading::ahead, regions,
+                            std::vector<std::uint64_t>(m_interface.scalars.size()), phases);
+    if (!restored) return failed(restored.error());
+    if (!*restored) return fail(ErrorCode::not_found, "the entry was removed while it was opened");
+    const double load_ms = Milliseconds{system_clock().steady() - started}.count();
+    const std::scoped_lock lock{m_mutex};
+    if (is_loaded(candidate.guards)) return {}; // a call was faster: ours is dropped
+    const auto& header = (**restored).header;
+    m_variants.push_back({guards::CallGuard{header.guards.tensors, header.guards.values, m_device->device->ordinal()},
+                          std::move((**restored).executable), candidate.guards,
+                          Unused{std::move(placeholder), load_ms, header.info.record_ms}});
+    m_most_variants = std::max(m_most_variants, m_variants.size());
+    return {};
+}
+
+/// Of a variant that open_all restored: what a load does besides restoring happens now.
+Outcome Function::Impl::first_use(Variants::iterator variant, const std::shared_ptr<backends::Stream>& stream)
+{
+    const auto started = system_clock().steady();
+    Journey journey;
+    journey.digest = variant->guards;
+    if (auto verified = verify(variant->guards, *variant->executable, stream, journey.phases); !verified) {
+        m_variants.erase(variant);
+        return first_call(stream, verified.error().message);
+    }
+    Result<void> launched;
+    {
+        const auto timer = journey.phases.measure("first launch");
+        launched = launch(*variant, stream);
+    }
+    if (!launched) {
+        cache_fault("replay", launched.error());
+        m_variants.erase(variant);
+        run_instead(launched.error(), stream);
+        return Outcome::eager;
+    }
+    count_hit(variant->unused->load_ms, variant->unused->record_ms);
+    m_cache->store->note_use({m_key, variant->guards});
+    variant->unused.reset();
+    m_variants.splice(m_variants.begin(), m_variants, variant);
+    finish(journey, Outcome::replayed, "");
+    end_report(journey, started);
+    return Outcome::replayed;
+}
+
+} // namespace warmgraph

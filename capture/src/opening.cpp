@@ -1,0 +1,194 @@
+// Cache::open_all: which entries, in which order, in which thread.
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "function_impl.hpp"
+#include "run_context.hpp"
+#include "throwing.hpp"
+#include "warmgraph/base/log.hpp"
+
+namespace warmgraph {
+
+namespace {
+
+/// Reading and decoding go side by side; the driver builds graphs hardly faster from several threads (design 6.8: 2.4 us a
+/// node from one thread, 1.6 from eight).
+constexpr std::size_t k_workers = 8;
+
+struct Planned {
+    std::weak_ptr<Function::Impl> function; ///< weak: a function may go away before its turn
+    std::string name;
+    OpenCandidate entry;
+    int urgency = 0;
+};
+
+using Placeholders = std::map<backends::Device*, std::shared_ptr<const Placeholder>>;
+
+std::vector<Planned> plan(Cache::Impl& cache, const OpenOptions& options)
+{
+    std::vector<Planned> result;
+    for (const auto& function : cache.living_functions())
+        for (auto& entry : function->candidates()) {
+            const int urgency = options.urgency ? options.urgency(function->name(), entry.inputs) : 0;
+            result.push_back({function, function->name(), std::move(entry), urgency});
+        }
+    std::ranges::stable_sort(result, [](const Planned& a, const Planned& b) {
+        return a.urgency != b.urgency ? a.urgency > b.urgency : a.entry.last_used > b.entry.last_used;
+    });
+    return result;
+}
+
+/// One for each device, as large as the largest entry needs.
+Placeholders reserve_placeholders(const std::vector<Planned>& queue)
+{
+    std::map<std::shared_ptr<backends::Device>, std::uint64_t> needed;
+    for (const Planned& planned : queue)
+        if (const auto function = planned.function.lock(); function && !planned.entry.damage) {
+            auto& bytes = needed[function->device()];
+            bytes = std::max(bytes, planned.entry.placeholder_bytes);
+        }
+    Placeholders result;
+    for (const auto& [device, bytes] : needed) {
+        auto reserved = Placeholder::reserve(device, std::max<std::uint64_t>(bytes, 1));
+        if (reserved)
+            result.emplace(device.get(), std::move(*reserved));
+        else
+            log().warn("cannot open entries ahead on {}: {}", device->id(), reserved.error().message);
+    }
+    return result;
+}
+
+} // namespace
+
+struct Opening::Impl {
+    Impl(std::shared_ptr<Cache::Impl> its_cache, OpenOptions its_options)
+        : cache(std::move(its_cache)),
+          options(std::move(its_options)),
+          started(system_clock().steady()),
+          queue(plan(*cache, options)),
+          placeholders(reserve_placeholders(queue))
+    {
+        state.total = queue.size();
+    }
+
+    [[nodiscard]] bool is_done() const noexcept { return next >= queue.size(); }
+    /// Restores what nobody else has begun until there is nothing left, or `stop`.
+    void restore_rest(const std::stop_token& stop) noexcept;
+    void restore(const Planned& planned) noexcept;
+    /// False where the system has no further thread.
+    [[nodiscard]] bool start_workers();
+    [[nodiscard]] Result<void> open(Function::Impl& function, const OpenCandidate& entry);
+    void report(const Planned& planned, const std::function<void(OpenProgress&)>& change) noexcept;
+
+    std::shared_ptr<Cache::Impl> cache;
+    OpenOptions options;
+    std::chrono::steady_clock::time_point started;
+    std::vector<Planned> queue;
+    std::atomic<std::size_t> next = 0;
+    const Placeholders placeholders; // while this lives, and while what was restored is unused
+    std::mutex progress_mutex;       // one report at a time
+    mutable std::mutex mutex;        // guards state
+    OpenProgress state;
+    std::vector<std::jthread> workers; // last: they end before what they use
+};
+
+void Opening::Impl::report(const Planned& planned, const std::function<void(OpenProgress&)>& change) noexcept
+{
+    try {
+        const std::scoped_lock reporting{progress_mutex};
+        OpenProgress now;
+        {
+            const std::scoped_lock lock{mutex};
+            change(state);
+            state.function = planned.name;
+            state.elapsed_ms = Milliseconds{system_clock().steady() - started}.count();
+            now = state;
+        }
+        if (options.progress) options.progress(now);
+    } catch (const std::exception& thrown) {
+        log().warn("open_all: the progress callback throws: {}", thrown.what());
+    } catch (...) {
+        log().warn("open_all: the progress callback throws something that is no std::exception");
+    }
+}
+
+Result<void> Opening::Impl::open(Function::Impl& function, const OpenCandidate& entry)
+try {
+    const auto placeholder = placeholders.find(function.device().get());
+    return function.open(entry, placeholder != placeholders.end() ? placeholder->second : nullptr);
+} catch (const std::exception& thrown) { // memory: nothing else throws here
+    return fail(ErrorCode::out_of_memory, "{}", thrown.what());
+}
+
+void Opening::Impl::restore(const Planned& planned) noexcept
+{
+    const auto function = planned.function.lock();
+    if (!function) return report(planned, [](OpenProgress& now) { --now.total; });
+    const auto opened = open(*function, planned.entry);
+    report(planned, [&opened](OpenProgress& now) { ++(opened ? now.opened : now.failed); });
+}
+
+void Opening::Impl::restore_rest(const std::stop_token& stop) noexcept
+{
+    while (!stop.stop_requested()) {
+        const std::size_t mine = next++;
+        if (mine >= queue.size()) return;
+        restore(queue[mine]);
+    }
+}
+
+bool Opening::Impl::start_workers()
+try {
+    const std::size_t left = queue.size() - next;
+    const std::size_t most = options.threads != 0
+                                 ? options.threads
+                                 : std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, k_workers);
+    workers.reserve(std::min(left, most));
+    while (workers.size() < std::min(left, most))
+        workers.emplace_back([this](const std::stop_token& stop) { restore_rest(stop); });
+    return true;
+} catch (const std::system_error& thrown) {
+    log().warn("open_all goes on with {} threads: {}", workers.size(), thrown.what());
+    return !workers.empty();
+}
+
+Opening::Opening(std::unique_ptr<Impl> impl) noexcept : m_impl(std::move(impl)) {}
+Opening::Opening(Opening&&) noexcept = default;
+Opening& Opening::operator=(Opening&&) noexcept = default;
+Opening::~Opening() = default;
+
+void Opening::wait()
+{
+    for (std::jthread& worker : m_impl->workers)
+        if (worker.joinable()) worker.join();
+}
+
+OpenProgress Opening::progress() const
+{
+    const std::scoped_lock lock{m_impl->mutex};
+    return m_impl->state;
+}
+
+Opening Cache::open_all(OpenOptions options)
+{
+    // Its function's lock is held by the very call that would wait for it here.
+    if (const RunContext* running = current_run())
+        raise({ErrorCode::invalid_argument,
+               fmt::format("open_all is called inside '{}': call it before the first call", running->function)});
+    auto impl = std::make_unique<Opening::Impl>(m_impl, std::move(options));
+    if (!impl->is_done()) impl->restore(impl->queue[impl->next++]);
+    if (!impl->is_done() && !impl->start_workers()) impl->restore_rest({});
+    const bool all = impl->options.wait == OpenWait::all;
+    Opening opening{std::move(impl)};
+    if (all) opening.wait();
+    return opening;
+}
+
+} // namespace warmgraph

@@ -1,0 +1,43 @@
+// Addresses to restore a graph with while those of its inputs and outputs are not known.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "warmgraph/backends/device.hpp"
+#include "warmgraph/base/error.hpp"
+
+namespace warmgraph {
+
+/// Nothing ever runs on it: the first launch rebinds. So one serves all graphs of a device.
+class Placeholder {
+public:
+    /// A range that graphs can be instantiated with. Memory where it is cheap: OpenCL refuses shadows in an instantiated
+    /// graph (it names memory by objects), and CUDA's driver does not let an exec move a copy from a shadow to memory, so
+    /// that the first call would instantiate again.
+    [[nodiscard]] static Result<std::shared_ptr<const Placeholder>> reserve(std::shared_ptr<backends::Device> device,
+                                                                            std::uint64_t bytes)
+    {
+        constexpr std::uint64_t k_cheap = 256ULL << 20U;
+        const bool may_be_shadow = device->limits().flat_addresses;
+        auto memory = may_be_shadow && bytes > k_cheap ? device->reserve_shadow(bytes) : device->allocate(bytes);
+        if (!memory && may_be_shadow) memory = device->reserve_shadow(bytes);
+        if (!memory) return within("reserve placeholder addresses", memory.error());
+        return std::shared_ptr<const Placeholder>{new Placeholder{std::move(device), *memory}};
+    }
+    Placeholder(const Placeholder&) = delete;
+    Placeholder& operator=(const Placeholder&) = delete;
+    ~Placeholder() { m_device->release(m_memory); }
+
+    [[nodiscard]] const MemoryRef& memory() const noexcept { return m_memory; }
+
+private:
+    Placeholder(std::shared_ptr<backends::Device> device, const MemoryRef& memory) noexcept
+        : m_device(std::move(device)), m_memory(memory)
+    {
+    }
+    std::shared_ptr<backends::Device> m_device;
+    MemoryRef m_memory;
+};
+
+} // namespace warmgraph

@@ -1,0 +1,139 @@
+#include "run.hpp"
+
+#include <algorithm>
+#include <exception>
+
+#include "accelerator.hpp"
+#include "numbers.hpp"
+#include "throwing.hpp"
+
+namespace warmgraph {
+
+Result<std::shared_ptr<backends::Stream>> StreamPool::at(std::size_t index)
+{
+    while (m_streams.size() <= index) {
+        auto stream = m_device->create_stream();
+        if (!stream) return std::unexpected(stream.error());
+        m_streams.push_back(std::move(*stream));
+    }
+    return m_streams[index];
+}
+
+struct Recorder::Impl {
+    const Subject& subject;
+    const Environment& environment;
+    ScratchPool& scratch;
+    Stream main;
+    std::vector<std::vector<std::int64_t>> sizes;
+    struct Fork {
+        Stream stream;
+        bool joined = false;
+    };
+    std::deque<Fork> forks; // a deque: references stay valid while it grows
+
+    [[nodiscard]] std::size_t region(std::string_view name) const
+    {
+        if (const auto index = subject.interface.region(name)) return *index;
+        std::string known;
+        for (const auto& region : subject.interface.regions) known += (known.empty() ? "" : ", ") + region.name;
+        raise({ErrorCode::invalid_argument, fmt::format("'{}' asks for '{}', which it did not declare: declared are {}",
+                                                        subject.name, name, known)});
+    }
+    void join(Fork& fork)
+    {
+        main.wait(fork.stream.record());
+        fork.joined = true;
+    }
+};
+
+Stream& Recorder::stream() noexcept { return m_impl.main; }
+
+Stream& Recorder::fork()
+{
+    auto stream = value_or_raise(m_impl.subject.streams.at(m_impl.forks.size()));
+    m_impl.forks.push_back({StreamAccess::make(m_impl.subject.device, std::move(stream))});
+    Stream& forked = m_impl.forks.back().stream;
+    forked.wait(m_impl.main.record());
+    return forked;
+}
+
+void Recorder::join(Stream& forked)
+{
+    const auto found =
+        std::ranges::find_if(m_impl.forks, [&forked](const auto& fork) { return &fork.stream == &forked; });
+    if (found == m_impl.forks.end())
+        raise({ErrorCode::invalid_argument, "join needs a stream that Recorder::fork of the same run returned"});
+    m_impl.join(*found);
+}
+
+Address Recorder::address(std::string_view name) const
+{
+    return m_impl.environment.regions[m_impl.region(name)].address;
+}
+const std::vector<std::int64_t>& Recorder::sizes(std::string_view name) const
+{
+    return m_impl.sizes[m_impl.region(name)];
+}
+DType Recorder::dtype(std::string_view name) const { return m_impl.environment.tensors[m_impl.region(name)].dtype; }
+
+Address Recorder::alloc(std::string_view name, std::uint64_t bytes)
+{
+    if (m_impl.subject.interface.region(name))
+        raise({ErrorCode::invalid_argument,
+               fmt::format("scratch '{}' has the name of a declared binding: choose another", name)});
+    return value_or_raise(m_impl.scratch.get(name, bytes)).address;
+}
+
+Number Recorder::number_of(std::string_view name, DType dtype) const
+{
+    const auto pick = [&](const std::vector<ScalarDecl>& decls,
+                          const std::vector<std::uint64_t>& bits) -> std::optional<Number> {
+        const auto found = std::ranges::find(decls, name, &ScalarDecl::name);
+        if (found == decls.end()) return std::nullopt;
+        if (found->dtype != dtype)
+            raise({ErrorCode::invalid_argument, fmt::format("'{}' is declared {}, asked for as {}", name,
+                                                            to_string(found->dtype), to_string(dtype))});
+        return Number{dtype, bits[static_cast<std::size_t>(found - decls.begin())]};
+    };
+    const auto& interface = m_impl.subject.interface;
+    if (const auto scalar = pick(interface.scalars, m_impl.environment.scalars)) return *scalar;
+    if (const auto value = pick(interface.values, m_impl.environment.values)) return *value;
+    raise({ErrorCode::invalid_argument,
+           fmt::format("'{}' asks for the scalar '{}', which it did not declare", m_impl.subject.name, name)});
+}
+
+void run(const Subject& subject, const Environment& environment, ScratchPool& scratch,
+         const std::shared_ptr<backends::Stream>& stream, RunContext& context)
+{
+    Recorder::Impl impl{subject, environment, scratch, StreamAccess::make(subject.device, stream), {}, {}};
+    for (const auto& tensor : environment.tensors) impl.sizes.push_back(sizes_of(tensor));
+    const RunScope scope{context};
+    scratch.begin_run();
+    Recorder recorder{impl};
+    {
+        // cuBLASLt and others use the thread's context, whatever the stream's.
+        const auto current = subject.device->enter();
+        subject.callable(recorder);
+    }
+    if (context.capturing) return;
+    for (auto& fork : impl.forks)
+        if (!fork.joined) impl.join(fork);
+}
+
+Result<void> guarded_run(const Subject& subject, const Environment& environment, ScratchPool& scratch,
+                         const std::shared_ptr<backends::Stream>& stream, RunContext& context)
+{
+    try {
+        run(subject, environment, scratch, stream, context);
+        return {};
+    } catch (const Exception& thrown) {
+        return std::unexpected(Error{thrown.code(), thrown.what()});
+    } catch (const std::exception& thrown) {
+        return fail(ErrorCode::not_recordable, "it throws while it is being recorded: {}", thrown.what());
+    } catch (...) {
+        return fail(ErrorCode::not_recordable,
+                    "it throws something that is no std::exception while it is being recorded");
+    }
+}
+
+} // namespace warmgraph

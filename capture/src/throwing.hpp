@@ -1,0 +1,20 @@
+// The facade's border: Result inside, Exception outside.
+#pragma once
+
+#include <utility>
+
+#include "warmgraph/base/error.hpp"
+#include "warmgraph/warmgraph.hpp"
+
+namespace warmgraph {
+
+[[noreturn]] inline void raise(const Error& error) { throw Exception(error.code, error.message); }
+
+template <class T>
+T value_or_raise(Result<T> result)
+{
+    if (!result) raise(result.error());
+    if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
+
+} // namespace warmgraph

@@ -1,0 +1,118 @@
+#include "verification.hpp"
+
+#include <algorithm>
+#include <span>
+
+#include "scratch.hpp"
+
+namespace warmgraph {
+
+namespace {
+
+/// Whether runs differ exactly as the contents of scratch before them: `outcomes` tells which run gave which outcome. A
+/// function that is nondeterministic by itself also differs on equal contents. The first run does not count: its scratch
+/// is made while it runs, and nobody wrote it.
+bool follows_scratch(std::span<const std::size_t> outcomes) noexcept
+{
+    const auto runs = outcomes.subspan(1);
+    bool is_repeated = false, differ = false;
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+        differ = differ || runs[i] != runs[0];
+        if (i < k_poison.size()) continue;
+        if (runs[i] != runs[i - k_poison.size()]) return false;
+        is_repeated = true;
+    }
+    return differ && is_repeated;
+}
+
+} // namespace
+
+std::vector<DType> region_types(const Frame& frame)
+{
+    std::vector<DType> result;
+    for (const auto& tensor : frame.tensors) result.push_back(tensor.dtype);
+    return result;
+}
+
+Result<void> learn_spread(Spread& spread, const std::function<Result<Outcomes>(std::size_t)>& run)
+{
+    std::vector<std::size_t> seen;
+    for (std::size_t i = 0; i < k_runs || (i < k_runs_when_they_differ && !spread.is_bitwise()); ++i) {
+        auto outcomes = run(i);
+        if (!outcomes) return std::unexpected(outcomes.error());
+        seen.push_back(spread.add(std::move(*outcomes)));
+    }
+    if (auto measured = spread.measure(); !measured) return measured;
+    // A tolerance as wide as what scratch happens to hold would accept anything.
+    if (follows_scratch(seen))
+        return fail(
+            ErrorCode::not_recordable,
+            "its results follow what scratch memory held before the run: it reads scratch that it did not write; "
+            "clear it first, or declare what must last from call to call as a state");
+    return {};
+}
+
+replay::Bindings bindings_of(const cachefmt::Graph& graph, const std::vector<MemoryRef>& regions,
+                             const std::vector<std::uint64_t>& scalars, const DeclaredEvents& events)
+{
+    replay::Bindings result{regions, scalars};
+    result.regions.resize(graph.regions.size());
+    for (const std::string& name : graph.events) {
+        const auto found = std::ranges::find(events, name, [](const auto& event) { return event.first; });
+        result.events.push_back(found != events.end() ? found->second : 0);
+    }
+    return result;
+}
+
+Result<Outcomes> TrialRun::run(std::size_t index, const std::vector<std::uint64_t>& scalars)
+{
+    if (auto reset = m_trial.reset(index % k_placements); !reset) return std::unexpected(reset.error());
+    if (auto poisoned = m_scratch.poison(k_poison[index % k_poison.size()]); !poisoned)
+        return std::unexpected(poisoned.error());
+    const Environment environment{m_frame.tensors, m_trial.regions(), scalars, m_frame.values};
+    auto ran = guarded_run(m_subject, environment, m_scratch, m_stream, m_context);
+    // Work that was enqueued before a failure still uses the trial memory.
+    if (auto done = m_stream->synchronize(); !done && ran) return std::unexpected(done.error());
+    if (!ran) return std::unexpected(ran.error());
+    return m_trial.collect();
+}
+
+Result<Outcomes> TrialReplay::run(replay::Executable& executable, std::size_t placement,
+                                  const std::vector<std::uint64_t>& scalars)
+{
+    if (auto reset = m_trial.reset(placement); !reset) return std::unexpected(reset.error());
+    if (const MemoryRef arena = executable.arena(); !arena.address.is_null())
+        if (auto poisoned = fill_memory(m_device, arena, k_poison[placement]); !poisoned)
+            return std::unexpected(poisoned.error());
+    const auto bindings = bindings_of(executable.graph(), m_trial.regions(), scalars, m_events);
+    auto launched = executable.launch(m_stream, bindings);
+    // Work that was enqueued before a failure still uses the trial memory.
+    if (auto done = m_stream.synchronize(); !done && launched) return std::unexpected(done.error());
+    // It was half done in copies: nothing of the caller's is in an unknown state.
+    if (!launched && launched.error().code == ErrorCode::partly_launched)
+        return fail(ErrorCode::driver_failed, "{}", launched.error().message);
+    if (!launched) return std::unexpected(launched.error());
+    return m_trial.collect();
+}
+
+Result<void> TrialReplay::accept_all(replay::Executable& executable, const std::vector<std::uint64_t>& scalars,
+                                     const Spread& spread)
+{
+    for (std::size_t placement = 0; placement < k_placements; ++placement) {
+        auto outcomes = run(executable, placement, scalars);
+        if (!outcomes) return std::unexpected(outcomes.error());
+        if (auto accepted = spread.accept(*outcomes); !accepted) return accepted;
+    }
+    return {};
+}
+
+Result<void> TrialReplay::check_caller_memory() const
+{
+    auto intact = m_trial.check_in_place();
+    if (!intact && intact.error().code == ErrorCode::verification_failed)
+        return fail(ErrorCode::partly_launched, "the restored graph wrote where it must not: {}",
+                    intact.error().message);
+    return intact;
+}
+
+} // namespace warmgraph

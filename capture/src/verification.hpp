@@ -1,0 +1,78 @@
+// What recording and adoption have in common when they hold a restored graph to the original's own results.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "run.hpp"
+#include "spread.hpp"
+#include "trial_memory.hpp"
+#include "warmgraph/replay/executable.hpp"
+
+namespace warmgraph {
+
+// Scratch contents differ from run to run, so that a function that reads what it did not write betrays itself.
+inline constexpr std::array k_poison{std::byte{0xFF}, std::byte{0x5A}, std::byte{0x00}};
+inline constexpr std::size_t k_runs = k_poison.size();
+inline constexpr std::size_t k_runs_when_they_differ = 8;
+inline constexpr std::size_t k_placements = 2;
+
+using DeclaredEvents = std::vector<std::pair<std::string, std::uint64_t>>; ///< name and driver handle
+
+[[nodiscard]] std::vector<DType> region_types(const Frame& frame);
+
+/// `run` is called with 0, 1 ...: three times, and more often when the results differ.
+[[nodiscard]] Result<void> learn_spread(Spread& spread, const std::function<Result<Outcomes>(std::size_t)>& run);
+
+/// For `graph`: its own regions are left out, its events are those declared by the same name.
+[[nodiscard]] replay::Bindings bindings_of(const cachefmt::Graph& graph, const std::vector<MemoryRef>& regions,
+                                           const std::vector<std::uint64_t>& scalars, const DeclaredEvents& events);
+
+/// A run of the function itself on trial memory with poisoned scratch, and what it left there.
+class TrialRun {
+public:
+    TrialRun(const Subject& subject, const Frame& frame, TrialMemory& trial, ScratchPool& scratch,
+             const std::shared_ptr<backends::Stream>& stream, RunContext& context)
+        : m_subject(subject), m_frame(frame), m_trial(trial), m_scratch(scratch), m_stream(stream), m_context(context)
+    {
+    }
+    /// `index` chooses placement and poison.
+    [[nodiscard]] Result<Outcomes> run(std::size_t index, const std::vector<std::uint64_t>& scalars);
+
+private:
+    const Subject& m_subject;
+    const Frame& m_frame;
+    TrialMemory& m_trial;
+    ScratchPool& m_scratch;
+    const std::shared_ptr<backends::Stream>& m_stream;
+    RunContext& m_context;
+};
+
+/// One launch of the restored graph on trial memory with poisoned scratch, and what it left there.
+class TrialReplay {
+public:
+    TrialReplay(backends::Device& device, backends::Stream& stream, TrialMemory& trial, const DeclaredEvents& events)
+        : m_device(device), m_stream(stream), m_trial(trial), m_events(events)
+    {
+    }
+    [[nodiscard]] Result<Outcomes> run(replay::Executable& executable, std::size_t placement,
+                                       const std::vector<std::uint64_t>& scalars);
+    /// At every placement; each outcome must be within the spread.
+    [[nodiscard]] Result<void> accept_all(replay::Executable& executable, const std::vector<std::uint64_t>& scalars,
+                                          const Spread& spread);
+    /// After all runs, whatever came of them. partly_launched: a replay wrote into memory that is used in place, and
+    /// nothing can put back what was there.
+    [[nodiscard]] Result<void> check_caller_memory() const;
+
+private:
+    backends::Device& m_device;
+    backends::Stream& m_stream;
+    TrialMemory& m_trial;
+    const DeclaredEvents& m_events;
+};
+
+} // namespace warmgraph

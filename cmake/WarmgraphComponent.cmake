@@ -1,0 +1,80 @@
+# One folder, one component: warmgraph_component(store SOURCES ... LINKS cachefmt LIBRARIES OpenSSL::Crypto)
+#   target warmgraph_<name>: a static library with C++23 and the folder's include/ as its public face.
+# TEST_ONLY keeps a component (a fake backend) out of libwarmgraph.
+include_guard(GLOBAL)
+# A folder finds what only it needs (OpenCL); the library links it too.
+set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
+if(WARMGRAPH_RELOCATABLE)
+  include(WarmgraphRelocatable)
+endif()
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+find_package(spdlog REQUIRED)
+find_package(fmt REQUIRED)
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
+set(WARMGRAPH_FMT fmt::fmt)
+set(WARMGRAPH_SPDLOG spdlog::spdlog)
+set(WARMGRAPH_ZSTD PkgConfig::ZSTD)
+if(WARMGRAPH_RELOCATABLE)
+  # Debian ships no archives of these two: the header-only form leaves nothing to find at run time.
+  set(WARMGRAPH_FMT fmt::fmt-header-only)
+  set(WARMGRAPH_SPDLOG spdlog::spdlog_header_only)
+  find_library(WARMGRAPH_ZSTD_ARCHIVE libzstd.a REQUIRED)
+  set(WARMGRAPH_ZSTD ${WARMGRAPH_ZSTD_ARCHIVE})
+endif()
+
+# The same objects go into the archive and into the shared library.
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
+endif()
+
+add_library(warmgraph_options INTERFACE)
+target_compile_options(warmgraph_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion)
+if(WARMGRAPH_WERROR)
+  # Not those that follow values through inlined library code: gcc 12 and 13 raise them falsely (its bugs 105329, 105651).
+  target_compile_options(warmgraph_options INTERFACE -Werror -Wno-error=restrict -Wno-error=stringop-overflow
+                         -Wno-error=stringop-overread -Wno-error=array-bounds -Wno-error=maybe-uninitialized)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+    target_compile_options(warmgraph_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-error=dangling-reference>)
+  endif()
+endif()
+
+# A sanitizer must see every object of a process, so these flags are global.
+if(WARMGRAPH_SANITIZE STREQUAL "address")
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+elseif(WARMGRAPH_SANITIZE STREQUAL "thread")
+  # std::atomic_thread_fence is unknown to gcc's ThreadSanitizer; with -Werror its warning would stop the build.
+  add_compile_options(-fsanitize=thread -fno-omit-frame-pointer -Wno-error=tsan)
+  add_link_options(-fsanitize=thread)
+elseif(WARMGRAPH_SANITIZE)
+  message(FATAL_ERROR "WARMGRAPH_SANITIZE is '${WARMGRAPH_SANITIZE}', expected address or thread")
+endif()
+
+if(WARMGRAPH_UNITY)
+  # In a batch every source looks like a header, where an unnamed namespace would be wrong.
+  target_compile_options(warmgraph_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
+endif()
+
+set_property(GLOBAL PROPERTY WARMGRAPH_COMPONENTS "")
+set_property(GLOBAL PROPERTY WARMGRAPH_LIBRARIES "")
+
+function(warmgraph_component name)
+  cmake_parse_arguments(arg "TEST_ONLY" "" "SOURCES;LINKS;LIBRARIES" ${ARGN})
+  set(target warmgraph_${name})
+  add_library(${target} STATIC ${arg_SOURCES})
+  target_compile_features(${target} PUBLIC cxx_std_23)
+  target_compile_definitions(${target} PUBLIC WARMGRAPH_VERSION="${PROJECT_VERSION}")
+  target_include_directories(${target} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/include PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/src)
+  list(TRANSFORM arg_LINKS PREPEND warmgraph_)
+  target_link_libraries(${target} PUBLIC ${arg_LINKS} ${arg_LIBRARIES} PRIVATE warmgraph_options)
+  set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
+                        UNITY_BUILD ${WARMGRAPH_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+  if(NOT arg_TEST_ONLY)
+    set_property(GLOBAL APPEND PROPERTY WARMGRAPH_COMPONENTS ${target})
+    set_property(GLOBAL APPEND PROPERTY WARMGRAPH_LIBRARIES ${arg_LIBRARIES})
+  endif()
+endfunction()

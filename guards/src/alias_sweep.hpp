@@ -1,0 +1,15 @@
+// Overlapping tensors, found in memory that the caller owns: a call must not allocate.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "warmgraph/guards/call_guard.hpp"
+
+namespace warmgraph::guards {
+
+/// Fills `groups` as alias_groups() describes. `order` is scratch; all three have the same length.
+void sweep_aliases(std::span<const TensorArg> tensors, std::span<std::uint32_t> order,
+                   std::span<std::uint32_t> groups) noexcept;
+
+} // namespace warmgraph::guards

@@ -1,0 +1,231 @@
+#include "warmgraph/guards/evaluate.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cure.hpp"
+#include "warmgraph/base/printable.hpp"
+
+namespace warmgraph::guards {
+
+namespace {
+
+constexpr const char* k_absent = "(absent)";
+constexpr const char* k_call_cure = "call it as recorded, or record a variant (policy read_write)";
+
+/// Collects what differs and counts what was compared.
+struct Comparison {
+    std::vector<Mismatch> mismatches;
+    std::size_t count = 0;
+
+    void add(bool agrees, std::string fact, std::string recorded, std::string now, std::string cure)
+    {
+        ++count;
+        if (!agrees) mismatches.push_back({std::move(fact), std::move(recorded), std::move(now), std::move(cure)});
+    }
+    /// A property of a call's tensor.
+    template <class T, class Show>
+    void property(const TensorSpec& tensor, const char* name, const T& recorded, const T& now, Show show)
+    {
+        ++count;
+        if (recorded == now) return;
+        mismatches.push_back({fmt::format("input {}: {}", tensor.name, name), show(recorded), show(now), k_call_cure});
+    }
+};
+
+// --- facts
+
+bool agree(const Fact& recorded, const Fact& now, const Relaxation& relaxation)
+{
+    if (recorded.value == cachefmt::k_unknown || now.value == cachefmt::k_unknown) return false;
+    if (recorded.value == now.value) return true;
+    return relaxation.driver == VersionRule::same_or_newer && is_driver_fact(recorded.name) &&
+           same_or_newer(recorded.value, now.value);
+}
+
+std::string shown(const Fact* fact)
+{
+    if (fact == nullptr) return k_absent;
+    return fact->value == cachefmt::k_unknown ? "unknown" : fact->value;
+}
+
+void compare_fact(Comparison& comparison, const Fact* recorded, const Fact* now, const Relaxation& relaxation)
+{
+    // A fact that either side takes for a guard is one: an entry cannot make a fact of this process advisory.
+    const auto advisory = [](const Fact* fact) { return fact == nullptr || fact->role == Role::advisory; };
+    if (advisory(recorded) && advisory(now)) return;
+    ++comparison.count;
+    if (recorded != nullptr && now != nullptr && agree(*recorded, *now, relaxation)) return;
+    const std::string& name = (recorded != nullptr ? recorded : now)->name;
+    const auto value = [](const Fact* fact) { return fact == nullptr ? nullptr : &fact->value; };
+    comparison.mismatches.push_back(
+        {name, shown(recorded), shown(now), cure_of(name, value(recorded), value(now), relaxation)});
+}
+
+void compare_facts(Comparison& comparison, const std::vector<Fact>& recorded, const std::vector<Fact>& now,
+                   const Relaxation& relaxation)
+{
+    std::map<std::string_view, std::pair<const Fact*, const Fact*>> by_name;
+    for (const Fact& fact : recorded) by_name[fact.name].first = &fact;
+    for (const Fact& fact : now) by_name[fact.name].second = &fact;
+    for (const auto& [name, both] : by_name) compare_fact(comparison, both.first, both.second, relaxation);
+}
+
+// --- tensors and values: by name, and in the same order
+
+template <class T>
+struct Pairing {
+    std::vector<std::pair<const T*, const T*>> common; ///< in the recorded order
+    std::vector<const T*> missing, extra;
+    bool same_order = true;
+};
+
+/// The k-th item of a name goes with the k-th of that name.
+template <class T>
+Pairing<T> pair_by_name(const std::vector<T>& recorded, const std::vector<T>& now)
+{
+    Pairing<T> pairing;
+    std::multimap<std::string_view, std::size_t> left;
+    for (std::size_t i = 0; i < now.size(); ++i) left.emplace(now[i].name, i);
+    std::optional<std::size_t> previous;
+    for (const T& item : recorded) {
+        const auto found = left.find(item.name); // the first inserted of equal names
+        if (found == left.end()) {
+            pairing.missing.push_back(&item);
+            continue;
+        }
+        if (previous && found->second < *previous) pairing.same_order = false;
+        previous = found->second;
+        pairing.common.emplace_back(&item, &now[found->second]);
+        left.erase(found);
+    }
+    for (std::size_t i = 0; i < now.size(); ++i)
+        if (std::ranges::any_of(left, [i](const auto& item) { return item.second == i; }))
+            pairing.extra.push_back(&now[i]);
+    return pairing;
+}
+
+template <class T>
+std::string names_of(const std::vector<T>& items)
+{
+    std::string names;
+    for (const T& item : items) names += (names.empty() ? "" : ", ") + item.name;
+    return names;
+}
+
+std::string to_text(const std::vector<std::int64_t>& numbers) { return fmt::format("[{}]", fmt::join(numbers, ",")); }
+
+std::string to_text(const TensorSpec& tensor)
+{
+    return fmt::format("{}{}", warmgraph::to_string(tensor.dtype), to_text(tensor.sizes));
+}
+
+std::string to_text(const ValueSpec& value)
+{
+    const std::string_view type = warmgraph::to_string(value.dtype);
+    switch (value.dtype) {
+    case DType::f32: return fmt::format("{} {}", type, std::bit_cast<float>(static_cast<std::uint32_t>(value.bits)));
+    case DType::f64: return fmt::format("{} {}", type, std::bit_cast<double>(value.bits));
+    case DType::i8: return fmt::format("{} {}", type, static_cast<std::int8_t>(value.bits));
+    case DType::i16: return fmt::format("{} {}", type, static_cast<std::int16_t>(value.bits));
+    case DType::i32: return fmt::format("{} {}", type, static_cast<std::int32_t>(value.bits));
+    case DType::i64: return fmt::format("{} {}", type, static_cast<std::int64_t>(value.bits));
+    case DType::f16:
+    case DType::bf16: return fmt::format("{} bits {:#06x}", type, value.bits);
+    default: return fmt::format("{} {}", type, value.bits);
+    }
+}
+
+/// By the leader's name: indices shift when a tensor is missing.
+std::string alias_of(const TensorSpec& tensor, const std::vector<TensorSpec>& all)
+{
+    if (tensor.alias_group >= all.size()) return fmt::format("overlaps tensor {}", tensor.alias_group);
+    const TensorSpec& leader = all[tensor.alias_group];
+    return &leader == &tensor ? "alone or first of its group" : fmt::format("overlaps {}", leader.name);
+}
+
+void compare_tensor(Comparison& comparison, const TensorSpec& recorded, const TensorSpec& now,
+                    const Guards& recorded_all, const Guards& now_all)
+{
+    const auto text = [](const std::string& value) { return value; };
+    comparison.property(recorded, "dtype", recorded.dtype, now.dtype,
+                        [](DType type) { return std::string(warmgraph::to_string(type)); });
+    const auto numbers = [](const std::vector<std::int64_t>& list) { return to_text(list); };
+    comparison.property(recorded, "sizes", recorded.sizes, now.sizes, numbers);
+    comparison.property(recorded, "strides", recorded.strides, now.strides, numbers);
+    comparison.property(recorded, "device", recorded.device, now.device, text);
+    comparison.add(now.alignment >= recorded.alignment, fmt::format("input {}: alignment", recorded.name),
+                   fmt::format("{} bytes", recorded.alignment), fmt::format("{} bytes", now.alignment),
+                   fmt::format("align it to {} bytes, or record a variant (policy read_write)", recorded.alignment));
+    comparison.property(recorded, "aliasing", alias_of(recorded, recorded_all.tensors), alias_of(now, now_all.tensors),
+                        text);
+}
+
+template <class T>
+void compare_presence(Comparison& comparison, const char* kind, const Pairing<T>& pairing,
+                      const std::vector<T>& recorded, const std::vector<T>& now)
+{
+    for (const T* item : pairing.missing)
+        comparison.add(false, fmt::format("{} {}", kind, item->name), to_text(*item), k_absent, k_call_cure);
+    for (const T* item : pairing.extra)
+        comparison.add(false, fmt::format("{} {}", kind, item->name), k_absent, to_text(*item), k_call_cure);
+    if (!pairing.same_order)
+        comparison.add(false, fmt::format("{}s: order", kind), names_of(recorded), names_of(now),
+                       "declare them in the recorded order, or record again");
+}
+
+Comparison compare(const Guards& recorded, const Guards& now, const Relaxation& relaxation)
+{
+    Comparison comparison;
+    compare_facts(comparison, recorded.facts, now.facts, relaxation);
+
+    const Pairing<TensorSpec> tensors = pair_by_name(recorded.tensors, now.tensors);
+    for (const auto& [before, after] : tensors.common) compare_tensor(comparison, *before, *after, recorded, now);
+    compare_presence(comparison, "input", tensors, recorded.tensors, now.tensors);
+
+    const Pairing<ValueSpec> values = pair_by_name(recorded.values, now.values);
+    for (const auto& [before, after] : values.common)
+        comparison.add(before->dtype == after->dtype && before->bits == after->bits,
+                       fmt::format("value {}", before->name), to_text(*before), to_text(*after), k_call_cure);
+    compare_presence(comparison, "value", values, recorded.values, now.values);
+    return comparison;
+}
+
+} // namespace
+
+std::vector<Mismatch> evaluate(const Guards& recorded, const Guards& now, const Relaxation& relaxation)
+{
+    return compare(recorded, now, relaxation).mismatches;
+}
+
+std::size_t compared_count(const Guards& recorded, const Guards& now) { return compare(recorded, now, {}).count; }
+
+std::string summarize(const std::vector<Mismatch>& mismatches)
+{
+    if (mismatches.empty()) return {};
+    const Mismatch& first = mismatches.front();
+    std::string text =
+        fmt::format("{} {} recorded, {} now", printable(first.fact), printable(first.recorded), printable(first.now));
+    if (mismatches.size() > 1) text += fmt::format("; and {} more", mismatches.size() - 1);
+    return text;
+}
+
+void canonicalize(std::vector<Fact>& facts)
+{
+    // Reversed and stable, so that the last of equal names comes first and is the one that unique() keeps.
+    std::ranges::reverse(facts);
+    std::ranges::stable_sort(facts, {}, &Fact::name);
+    const auto rest = std::ranges::unique(facts, {}, &Fact::name);
+    facts.erase(rest.begin(), rest.end());
+}
+
+} // namespace warmgraph::guards

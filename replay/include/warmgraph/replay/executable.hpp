@@ -1,0 +1,65 @@
+// A decoded entry bound to this process: images loaded, arena allocated, graph instantiated, ready to launch.
+// Uses neither capture/, nor a compiler.
+//
+// Threads: one thread at a time. Lifetimes: the Device and the bound memory outlive the executable; launches in flight
+// keep what they need (see lifetimes.md).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "warmgraph/backends/device.hpp"
+#include "warmgraph/base/phases.hpp"
+#include "warmgraph/cachefmt/entry.hpp"
+#include "warmgraph/replay/module_cache.hpp"
+
+namespace warmgraph::replay {
+
+/// Where the regions are and what the scalars are now, in the graph's order.
+/// Arena and constant regions are the executable's own: their entries are ignored.
+struct Bindings {
+    std::vector<MemoryRef> regions;
+    std::vector<std::uint64_t> scalars; ///< bits, zero-extended
+    /// The caller's events by driver handle, 0 (or left out) for one of the executable's own. Fixed at restore.
+    std::vector<std::uint64_t> events{};
+};
+
+/// Gives the bytes of an image; an error makes the restore fail.
+using ImageSource = std::function<Result<Bytes>(const cachefmt::ImageRef&)>;
+
+class Executable {
+public:
+    /// Loads images (through `modules`, once per process and digest), allocates the arena, uploads constants, builds
+    /// and instantiates with `bindings`. Errors: not_found (image), driver_failed, out_of_memory, invalid_argument
+    /// (binding missing, too small or misaligned, named), not_found (a host function that this process did not register).
+    [[nodiscard]] static Result<std::unique_ptr<Executable>> restore(std::shared_ptr<backends::Device> device,
+                                                                     cachefmt::Graph graph, ModuleCache& modules,
+                                                                     const ImageSource& images,
+                                                                     const Bindings& bindings, Phases& phases);
+
+    /// Rebinds what differs from the last call, then enqueues. On an error nothing was enqueued and the next bind
+    /// rewrites everything.
+    [[nodiscard]] Result<void> launch(backends::Stream& stream, const Bindings& bindings) noexcept;
+
+    [[nodiscard]] const cachefmt::Graph& graph() const noexcept;
+    [[nodiscard]] MemoryRef arena() const noexcept; ///< for verification, which poisons it
+    /// Nodes rewritten by the last launch.
+    [[nodiscard]] std::size_t rebound_nodes() const noexcept;
+
+    ~Executable();
+
+private:
+    struct Impl;
+    explicit Executable(std::unique_ptr<Impl> impl);
+    std::unique_ptr<Impl> m_impl;
+};
+
+/// The graph with slots replaced by addresses and values. `modules` in the order of graph.images; bindings.events holds
+/// a handle for each of graph.events.
+[[nodiscard]] Result<backends::RawGraph> resolve(const cachefmt::Graph& graph,
+                                                 std::span<backends::Module* const> modules, const Bindings& bindings);
+
+} // namespace warmgraph::replay

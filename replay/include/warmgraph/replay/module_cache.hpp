@@ -1,0 +1,38 @@
+// Images loaded in this process, once per device, digest and contents of their variables.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "warmgraph/backends/device.hpp"
+
+namespace warmgraph::replay {
+
+/// Thread-safe: concurrent requests for one image load it once. Devices whose images are loaded stay open.
+class ModuleCache {
+public:
+    /// Variables that `image` names are written once, right after loading: the same image with other contents is
+    /// another module.
+    [[nodiscard]] Result<std::shared_ptr<backends::Module>> load(const std::shared_ptr<backends::Device>& device,
+                                                                 const cachefmt::ImageRef& image,
+                                                                 const std::function<Result<Bytes>()>& bytes);
+    /// How many images were loaded (not found loaded already).
+    [[nodiscard]] std::size_t loaded() const noexcept;
+
+private:
+    struct Key {
+        std::shared_ptr<backends::Device> device; ///< a module needs its device to unload: a key outlives its value
+        Digest image;
+        Digest variables; ///< zero: the image's own
+        auto operator<=>(const Key&) const = default;
+    };
+    mutable std::mutex m_mutex;
+    std::map<Key, std::shared_ptr<backends::Module>> m_modules;
+    std::size_t m_loaded = 0;
+};
+
+} // namespace warmgraph::replay

@@ -1,0 +1,290 @@
+#include "warmgraph/replay/executable.hpp"
+
+#include <algorithm>
+#include <new>
+
+#include "patch_table.hpp"
+
+namespace warmgraph::replay {
+
+using cachefmt::RegionKind;
+
+namespace {
+
+/// Scratch regions are laid out in one allocation; 256 bytes is the strongest alignment class a guard names.
+constexpr std::uint64_t k_arena_alignment = 256;
+
+bool is_own(RegionKind kind) noexcept { return kind == RegionKind::arena || kind == RegionKind::constant; }
+
+std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) noexcept
+{
+    return (value + alignment - 1) / alignment * alignment;
+}
+
+Result<void> check_binding(const backends::Device& device, const cachefmt::Region& region, const MemoryRef& memory)
+{
+    if (memory.address.is_null())
+        return fail(ErrorCode::invalid_argument, "region '{}' is not bound: give it memory of {} bytes", region.name,
+                    region.size);
+    if (memory.size < region.size)
+        return fail(ErrorCode::invalid_argument, "region '{}' has {} bytes, expected at least {}", region.name,
+                    memory.size, region.size);
+    if (memory.address.offset % region.alignment != 0) // bases are aligned to the strongest class
+        return fail(ErrorCode::invalid_argument, "region '{}' lies at offset {}, expected a multiple of {}",
+                    region.name, memory.address.offset, region.alignment);
+    // Asked only where it matters: the driver's answer takes longer than the rest of a call.
+    if (region.space == cachefmt::MemorySpace::host && device.space_of(memory.address) != cachefmt::MemorySpace::host)
+        return fail(ErrorCode::invalid_argument,
+                    "region '{}' was page-locked host memory when it was recorded, now it is bound to device memory",
+                    region.name);
+    return {};
+}
+
+} // namespace
+
+struct Executable::Impl {
+    std::shared_ptr<backends::Device> device;
+    cachefmt::Graph graph;
+    std::vector<std::shared_ptr<backends::Module>> modules; // keep the code alive as long as the exec
+    std::vector<std::shared_ptr<backends::Event>> events;   // those that the caller did not give
+    MemoryRef arena;
+    PatchTable patches;
+    backends::RawGraph raw; // what the exec holds now
+    Bindings bound;         // what `raw` was made from
+    std::unique_ptr<backends::GraphExec> exec;
+    std::vector<std::uint8_t> dirty; // by node
+    std::vector<std::uint32_t> dirty_nodes;
+    std::size_t rebound = 0;
+    bool rewrite_all = false; // an update failed half way: the exec's parameters are unknown
+    /// Execs that a change made useless. Their launches may still be running, so they stay for a while.
+    std::vector<std::unique_ptr<backends::GraphExec>> retired;
+
+    ~Impl()
+    {
+        retired.clear();
+        exec.reset();
+        if (!arena.address.is_null()) device->release(arena);
+    }
+
+    Result<void> allocate_own_regions();
+    Result<void> load_modules(ModuleCache& cache, const ImageSource& images);
+    Result<void> bind_events(const Bindings& bindings);
+    Result<void> check(const Bindings& bindings) const;
+    void mark(std::span<const Site> sites) noexcept;
+    Result<void> rebind(const Bindings& bindings);
+    Result<void> update_dirty_nodes(backends::Stream& stream);
+    Result<void> instantiate_again(backends::Stream& stream) noexcept;
+};
+
+Result<void> Executable::Impl::allocate_own_regions()
+{
+    const std::uint64_t alignment = std::max<std::uint64_t>(k_arena_alignment, device->limits().memory_alignment);
+    std::uint64_t size = 0, strongest = alignment;
+    for (const auto& region : graph.regions) {
+        if (!is_own(region.kind)) continue;
+        size = align_up(size, std::max<std::uint64_t>(alignment, region.alignment)) + region.size;
+        strongest = std::max<std::uint64_t>(strongest, region.alignment);
+    }
+    bound.regions.resize(graph.regions.size());
+    if (size == 0) return {};
+
+    // What a device allocates is aligned to the weakest of these at least.
+    auto memory = device->allocate(size + (strongest - alignment));
+    if (!memory) return within("allocate the arena", memory.error());
+    arena = *memory;
+
+    const bool is_flat = device->limits().flat_addresses; // else offsets are all there is to align
+    std::uint64_t offset = is_flat ? align_up(arena.address.flat(), strongest) - arena.address.flat() : 0;
+    const std::uint64_t start = offset;
+    for (std::size_t i = 0; i < graph.regions.size(); ++i) {
+        const auto& region = graph.regions[i];
+        if (!is_own(region.kind)) continue;
+        offset = start + align_up(offset - start, std::max<std::uint64_t>(alignment, region.alignment));
+        bound.regions[i] = {arena.address + offset, region.size};
+        offset += region.size;
+        if (region.kind == RegionKind::constant) {
+            auto uploaded = device->upload(bound.regions[i].address, region.contents);
+            if (!uploaded) return within("upload constant '" + region.name + "'", uploaded.error());
+        }
+    }
+    return {};
+}
+
+Result<void> Executable::Impl::load_modules(ModuleCache& cache, const ImageSource& images)
+{
+    for (const auto& image : graph.images) {
+        auto module = cache.load(device, image, [&] { return images(image); });
+        if (!module) return within("load image " + short_hex(image.digest), module.error());
+        modules.push_back(std::move(*module));
+    }
+    return {};
+}
+
+/// An event that nobody outside needs is the executable's own: record and wait inside the graph still meet in it. One that
+/// the graph only waits for is somebody else's to record: of its own it would wait for nothing.
+Result<void> Executable::Impl::bind_events(const Bindings& bindings)
+{
+    const auto used_by = [this]<class Node>(std::size_t event, std::type_identity<Node>) {
+        return std::ranges::any_of(graph.nodes, [event](const cachefmt::Node& node) {
+            const auto* const use = std::get_if<Node>(&node);
+            return use != nullptr && use->event == event;
+        });
+    };
+    bound.events.assign(graph.events.size(), 0);
+    for (std::size_t i = 0; i < graph.events.size(); ++i) {
+        if (i < bindings.events.size() && bindings.events[i] != 0) {
+            bound.events[i] = bindings.events[i];
+            continue;
+        }
+        if (used_by(i, std::type_identity<cachefmt::EventWaitNode>{}) &&
+            !used_by(i, std::type_identity<cachefmt::EventRecordNode>{}))
+            return fail(
+                ErrorCode::invalid_argument,
+                "the graph waits for the event '{}', which it does not record itself: declare it (Spec::events)",
+                graph.events[i]);
+        auto event = device->create_event();
+        if (!event) return within("event '" + graph.events[i] + "'", event.error());
+        bound.events[i] = (*event)->native();
+        events.push_back(std::move(*event));
+    }
+    return {};
+}
+
+Result<void> Executable::Impl::check(const Bindings& bindings) const
+{
+    if (bindings.regions.size() != graph.regions.size() || bindings.scalars.size() != graph.scalars.size())
+        return fail(ErrorCode::invalid_argument, "{} regions and {} scalars are bound, expected {} and {}",
+                    bindings.regions.size(), bindings.scalars.size(), graph.regions.size(), graph.scalars.size());
+    for (std::size_t i = 0; i < graph.regions.size(); ++i) {
+        if (is_own(graph.regions[i].kind)) continue;
+        if (auto checked = check_binding(*device, graph.regions[i], bindings.regions[i]); !checked) return checked;
+    }
+    return {};
+}
+
+void Executable::Impl::mark(std::span<const Site> sites) noexcept
+{
+    for (const Site& site : sites) {
+        if (dirty[site.node] != 0) continue;
+        dirty[site.node] = 1;
+        dirty_nodes.push_back(site.node); // reserved for every node: allocates nothing
+    }
+}
+
+Result<void> Executable::Impl::rebind(const Bindings& bindings)
+{
+    for (std::size_t i = 0; i < graph.regions.size(); ++i) {
+        if (is_own(graph.regions[i].kind)) continue;
+        const bool moved = bound.regions[i].address != bindings.regions[i].address;
+        if (!moved && bound.regions[i].size == bindings.regions[i].size) continue;
+        if (auto checked = check_binding(*device, graph.regions[i], bindings.regions[i]); !checked) return checked;
+        bound.regions[i] = bindings.regions[i];
+        if (!moved) continue;
+        for (const Site& site : patches.by_region[i])
+            patch_region(raw.nodes[site.node], site, bindings.regions[i].address);
+        mark(patches.by_region[i]);
+    }
+    for (std::size_t i = 0; i < graph.scalars.size(); ++i) {
+        if (bound.scalars[i] == bindings.scalars[i]) continue;
+        bound.scalars[i] = bindings.scalars[i];
+        for (const Site& site : patches.by_scalar[i]) patch_scalar(raw.nodes[site.node], site, bindings.scalars[i]);
+        mark(patches.by_scalar[i]);
+    }
+    return {};
+}
+
+Result<void> Executable::Impl::update_dirty_nodes(backends::Stream& stream)
+{
+    Result<void> result;
+    for (const std::uint32_t node : dirty_nodes) {
+        dirty[node] = 0;
+        if (!result) continue;
+        result = exec->update(node, raw.nodes[node].work);
+    }
+    dirty_nodes.clear();
+    // Some changes only another exec can hold (CUDA: a copied box, an access-policy window).
+    if (!result && result.error().code == ErrorCode::unsupported) result = instantiate_again(stream);
+    rewrite_all = !result;
+    return result;
+}
+
+Result<void> Executable::Impl::instantiate_again(backends::Stream& stream) noexcept
+try {
+    constexpr std::size_t k_retired = 8;
+    if (retired.size() == k_retired) {
+        // Launches of one executable are in order, so what ends this stream's work has ended theirs.
+        if (auto done = stream.synchronize(); !done) return done;
+        retired.clear();
+    }
+    retired.reserve(k_retired);
+    auto made = device->instantiate(raw);
+    if (!made) return within("instantiate for other addresses", made.error());
+    retired.push_back(std::exchange(exec, std::move(*made)));
+    return {};
+} catch (const std::bad_alloc&) {
+    return fail(ErrorCode::out_of_memory, "no host memory to instantiate for other addresses");
+}
+
+Executable::Executable(std::unique_ptr<Impl> impl) : m_impl(std::move(impl)) {}
+Executable::~Executable() = default;
+
+Result<std::unique_ptr<Executable>> Executable::restore(std::shared_ptr<backends::Device> device, cachefmt::Graph graph,
+                                                        ModuleCache& modules, const ImageSource& images,
+                                                        const Bindings& bindings, Phases& phases)
+{
+    auto impl = std::make_unique<Impl>();
+    impl->device = std::move(device);
+    impl->graph = std::move(graph);
+    if (auto checked = impl->check(bindings); !checked) return std::unexpected(checked.error());
+    {
+        const auto timer = phases.measure("load");
+        if (auto loaded = impl->load_modules(modules, images); !loaded) return std::unexpected(loaded.error());
+    }
+    const auto timer = phases.measure("build");
+    if (auto allocated = impl->allocate_own_regions(); !allocated) return std::unexpected(allocated.error());
+    for (std::size_t i = 0; i < impl->graph.regions.size(); ++i)
+        if (!is_own(impl->graph.regions[i].kind)) impl->bound.regions[i] = bindings.regions[i];
+    impl->bound.scalars = bindings.scalars;
+    if (auto made = impl->bind_events(bindings); !made) return std::unexpected(made.error());
+
+    std::vector<backends::Module*> raw_modules;
+    for (const auto& module : impl->modules) raw_modules.push_back(module.get());
+    auto raw = resolve(impl->graph, raw_modules, impl->bound);
+    if (!raw) return std::unexpected(raw.error());
+    impl->raw = std::move(*raw);
+    impl->patches = make_patch_table(impl->graph);
+    impl->dirty.resize(impl->graph.nodes.size());
+    impl->dirty_nodes.reserve(impl->graph.nodes.size());
+
+    auto exec = impl->device->instantiate(impl->raw);
+    if (!exec) return within("instantiate", exec.error());
+    impl->exec = std::move(*exec);
+    return std::unique_ptr<Executable>(new Executable(std::move(impl)));
+}
+
+Result<void> Executable::launch(backends::Stream& stream, const Bindings& bindings) noexcept
+try {
+    Impl& impl = *m_impl;
+    if (bindings.regions.size() != impl.graph.regions.size() || bindings.scalars.size() != impl.graph.scalars.size())
+        return impl.check(bindings);
+    auto rebound = impl.rebind(bindings);
+    if (impl.rewrite_all) {
+        impl.dirty_nodes.clear();
+        for (std::uint32_t node = 0; node < impl.raw.nodes.size(); ++node) impl.dirty_nodes.push_back(node);
+    }
+    impl.rebound = impl.dirty_nodes.size();
+    // Whatever was patched in `raw` must reach the exec even when a later binding was refused: else the two differ.
+    if (auto updated = impl.update_dirty_nodes(stream); !updated) return updated;
+    if (!rebound) return rebound;
+    return impl.exec->launch(stream);
+} catch (
+    const std::bad_alloc&) { // only where an error's text is made: nothing was enqueued, and nodes may be half patched
+    m_impl->rewrite_all = true;
+    return std::unexpected(Error{ErrorCode::out_of_memory, {}});
+}
+
+const cachefmt::Graph& Executable::graph() const noexcept { return m_impl->graph; }
+MemoryRef Executable::arena() const noexcept { return m_impl->arena; }
+std::size_t Executable::rebound_nodes() const noexcept { return m_impl->rebound; }
+
+} // namespace warmgraph::replay

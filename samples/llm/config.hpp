@@ -1,0 +1,50 @@
+// The sizes of the model, and the geometries that its kernels are compiled for.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace llm {
+
+/// Items of the kernels' work-groups (kernels.cl, kernels.cu).
+inline constexpr std::uint32_t k_lanes = 8; ///< matvec: items that share one dot product; matmul: also rows of a tile
+inline constexpr std::uint32_t k_rows = 8;  ///< rows of a matrix for one group
+inline constexpr std::uint32_t k_norm_items = 32; ///< rmsnorm
+
+/// Padded lengths of a prompt. Each is one variant of the function `prompt`.
+inline constexpr std::array<std::uint32_t, 4> k_buckets{16, 32, 64, 128};
+
+struct Config {
+    std::string name;
+    std::uint32_t dim = 0;
+    std::uint32_t n_layers = 0;
+    std::uint32_t n_heads = 0;
+    std::uint32_t n_kv_heads = 0;
+    std::uint32_t hidden_dim = 0;
+    std::uint32_t vocab_size = 0;
+    std::uint32_t max_seq_len = 0;
+    double rope_theta = 0;
+    double norm_eps = 0;
+
+    /// From the metadata of a safetensors file; std::invalid_argument when a value is missing, is no number, or does not
+    /// fit the kernels.
+    [[nodiscard]] static Config from_metadata(const std::map<std::string, std::string>& metadata);
+
+    [[nodiscard]] std::uint32_t head_dim() const noexcept { return dim / n_heads; }
+    [[nodiscard]] std::uint32_t kv_dim() const noexcept { return n_kv_heads * head_dim(); }
+    [[nodiscard]] std::uint64_t kv_layer_bytes() const noexcept
+    {
+        return std::uint64_t{2} * kv_dim() * max_seq_len * sizeof(float);
+    }
+    /// "-D DIM=128 ...": what kernels.cl and kernels.cu expect.
+    [[nodiscard]] std::string definitions() const;
+    /// The same as a map: the model's identity in the cache.
+    [[nodiscard]] std::map<std::string, std::string> identity() const;
+};
+
+/// The smallest bucket that holds a prompt; std::invalid_argument when there is none.
+[[nodiscard]] std::uint32_t bucket_for(std::size_t tokens);
+
+} // namespace llm

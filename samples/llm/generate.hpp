@@ -1,0 +1,65 @@
+// Greedy generation with the two cached functions, and what their calls took.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model.hpp"
+#include <warmgraph/warmgraph.hpp>
+
+namespace llm {
+
+/// Calls of one function, from the upload of its token to its logits on the host.
+struct CallTimes {
+    double first_ms = 0;
+    std::vector<double> later_us;
+
+    void add(double milliseconds);
+    [[nodiscard]] std::optional<double> median_us() const;
+    [[nodiscard]] std::uint64_t calls() const noexcept { return m_calls; }
+
+private:
+    std::uint64_t m_calls = 0;
+};
+
+/// One sequence. The model and the cache outlive it.
+class Session {
+public:
+    Session(const warmgraph::Device& device, const Model& model, warmgraph::Cache& cache);
+
+    /// Logits after a prompt; starts a new sequence. Throws std::invalid_argument for a prompt that fits no bucket.
+    [[nodiscard]] std::vector<float> prompt(const std::vector<std::int32_t>& tokens);
+    /// Logits after one more token, which stands at `position`.
+    [[nodiscard]] std::vector<float> decode(std::int32_t token, std::int32_t position);
+
+    [[nodiscard]] warmgraph::Report prompt_report() const { return m_prompt.report(); }
+    [[nodiscard]] warmgraph::Report decode_report() const { return m_decode.report(); }
+    [[nodiscard]] const CallTimes& prompt_times() const noexcept { return m_prompt_times; }
+    [[nodiscard]] const CallTimes& decode_times() const noexcept { return m_decode_times; }
+    [[nodiscard]] std::uint32_t max_tokens() const noexcept { return m_max_tokens; }
+
+private:
+    [[nodiscard]] std::vector<float> read_logits() const;
+
+    warmgraph::Device m_device;
+    warmgraph::Buffer m_tokens; ///< i32[longest bucket]
+    warmgraph::Buffer m_token;  ///< i32[1]
+    warmgraph::Buffer m_logits; ///< f32[vocab]
+    warmgraph::Function m_prompt;
+    warmgraph::Function m_decode;
+    CallTimes m_prompt_times;
+    CallTimes m_decode_times;
+    std::uint32_t m_max_tokens;
+};
+
+/// The likeliest token; the first of equals.
+[[nodiscard]] std::int32_t argmax(const std::vector<float>& logits);
+
+/// The tokens that follow `length` tokens with these logits after them: at most `count`, fewer at `stop` (which is not
+/// part of them) and at the model's longest sequence.
+[[nodiscard]] std::vector<std::int32_t> generate(Session& session, std::vector<float> logits, std::size_t length,
+                                                 std::uint32_t count, std::optional<std::int32_t> stop);
+
+} // namespace llm

@@ -1,0 +1,183 @@
+// warmgraph_llm: continues a story. The second start of it replays what the first one recorded.
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "generate.hpp"
+#include "model.hpp"
+#include "result.hpp"
+#include "safetensors.hpp"
+#include "table.hpp"
+#include "tokenizer.hpp"
+#include <warmgraph/warmgraph.hpp>
+
+namespace {
+
+namespace fs = std::filesystem;
+namespace wg = warmgraph;
+using Clock = std::chrono::steady_clock;
+
+constexpr int k_failed = 1;
+constexpr int k_usage = 2;
+constexpr int k_missed = 3; // policy require_hit
+constexpr int k_steady_prompts = 5;
+
+const std::map<std::string, wg::Policy> k_policies{{"read_write", wg::Policy::read_write},
+                                                   {"read_only", wg::Policy::read_only},
+                                                   {"refresh", wg::Policy::refresh},
+                                                   {"off", wg::Policy::off},
+                                                   {"require_hit", wg::Policy::require_hit}};
+
+struct Options {
+    std::string prompt = "Once upon a time";
+    std::uint32_t tokens = 224;
+    std::string cache_dir;
+    std::string policy;
+    std::string backend = "opencl";
+    std::string device;
+    std::string weights;
+    std::string json;
+
+    /// "opencl", "cuda:0": what wg::Device takes. A device that names its backend needs no --backend.
+    [[nodiscard]] std::string device_id() const
+    {
+        if (device.empty()) return backend;
+        const std::string kind = device.substr(0, device.find(':'));
+        return kind == "opencl" || kind == "cuda" ? device : backend + ":" + device;
+    }
+};
+
+double milliseconds_between(Clock::time_point begin, Clock::time_point end)
+{
+    return std::chrono::duration<double, std::milli>(end - begin).count();
+}
+
+/// Beside this program, or where an installation puts them: both move together with it.
+fs::path find_weights(const std::string& given)
+{
+    if (!given.empty()) return given;
+    std::error_code ignored;
+    const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+    const fs::path installed = folder.parent_path() / LLM_INSTALLED_WEIGHTS;
+    return fs::exists(installed, ignored) ? installed : folder / fs::path(LLM_INSTALLED_WEIGHTS).filename();
+}
+
+llm::Result run(const Options& options)
+{
+    const auto start = Clock::now();
+    const wg::Device device{options.device_id()};
+    const auto opened = Clock::now();
+    const llm::Model model{device, llm::Safetensors::read(find_weights(options.weights))};
+    const auto ready = Clock::now();
+
+    wg::CacheOptions cache_options;
+    cache_options.model = model.config().name;
+    cache_options.config = model.config().identity();
+    cache_options.cache_dir = options.cache_dir;
+    if (!options.policy.empty()) cache_options.policy = k_policies.at(options.policy);
+    wg::Cache cache{cache_options};
+    llm::Session session{device, model, cache};
+
+    const std::vector<std::int32_t> prompt = llm::encode(options.prompt);
+    std::vector<float> logits = session.prompt(prompt);
+    const auto first = Clock::now();
+
+    llm::Result result;
+    result.tokens = llm::generate(session, std::move(logits), prompt.size(), options.tokens, llm::k_end_of_story);
+    result.text = options.prompt + llm::decode(result.tokens);
+    for (int i = 0; i < k_steady_prompts; ++i) static_cast<void>(session.prompt(prompt)); // only timed
+    result.context_ms = milliseconds_between(start, opened);
+    result.weights_ms = milliseconds_between(opened, ready);
+    result.first_token_ms = milliseconds_between(ready, first);
+    result.first_token_with_context_ms = milliseconds_between(start, first);
+    result.functions.push_back({session.prompt_report(), session.prompt_times()});
+    if (session.decode_times().calls() > 0)
+        result.functions.push_back({session.decode_report(), session.decode_times()});
+    result.statistics = cache.statistics();
+    result.summary = cache.summary();
+    return result;
+}
+
+void print_for_people(const llm::Result& result)
+{
+    fmt::print("{}\n\n{}\n", result.text, llm::to_table(result).text(llm::colour_of_stdout()));
+    for (const llm::FunctionResult& function : result.functions) {
+        if (!function.report.reason.empty()) fmt::print("{}: {}\n", function.report.function, function.report.reason);
+    }
+    fmt::print("{}\n", result.summary);
+}
+
+void write_json(const llm::Result& result, const std::string& path)
+{
+    // The model may be made to emit half a character: such bytes are replaced, not refused.
+    const std::string text = llm::to_json(result).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    if (path == "-") {
+        fmt::print("{}", text);
+        return;
+    }
+    std::ofstream file(path, std::ios::binary);
+    file << text;
+    if (!file.flush()) throw std::runtime_error(fmt::format("cannot write '{}'", path));
+}
+
+std::vector<std::string> names_of(const std::map<std::string, wg::Policy>& policies)
+{
+    std::vector<std::string> names;
+    for (const auto& policy : policies) names.push_back(policy.first);
+    return names;
+}
+
+void declare(CLI::App& app, Options& options)
+{
+    app.add_option("--prompt", options.prompt, "how the story begins, at most 128 bytes")->capture_default_str();
+    app.add_option("--tokens", options.tokens, "how many tokens at most")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 255));
+    app.add_option("--cache-dir", options.cache_dir, "default: $WARMGRAPH_CACHE_DIR, else .warmgraph_cache");
+    app.add_option("--policy", options.policy, "default: $WARMGRAPH_POLICY, else read_write")
+        ->check(CLI::IsMember(names_of(k_policies)));
+    app.add_option("--backend", options.backend, "kind of device: opencl or cuda")->capture_default_str();
+    app.add_option("--device", options.device, "index or part of the name, or cuda:0; default: the backend's first");
+    app.add_option("--weights", options.weights, "a safetensors file; default: the one that comes with the sample");
+    app.add_option("--json", options.json,
+                   "write the result to this file, '-': to standard output and nothing else there");
+    app.footer("exit codes: 0 done, 1 failed, 2 wrong usage, 3 policy require_hit and no entry");
+}
+
+} // namespace
+
+int main(int argc, char** argv)
+{
+    CLI::App app{
+        "Continues a story with a small language model whose two functions are recorded once and replayed by every "
+        "later process."};
+    Options options;
+    declare(app, options);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? 0 : k_usage;
+    }
+    try {
+        const llm::Result result = run(options);
+        if (options.json != "-") print_for_people(result);
+        if (!options.json.empty()) write_json(result, options.json);
+        return 0;
+    } catch (const wg::Exception& error) {
+        fmt::print(stderr, "warmgraph_llm: {}\n", error.what());
+        return error.code() == wg::ErrorCode::miss_forbidden ? k_missed : k_failed;
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "warmgraph_llm: {}\n", error.what());
+        return k_failed;
+    }
+}

@@ -1,0 +1,85 @@
+// One forward pass while it is enqueued. Everything but the products of matrices is the same on all backends: kernels of
+// equal names, arguments and geometries (kernels.cl, kernels.cu). The products are each backend's own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "config.hpp"
+#include <warmgraph/warmgraph.hpp>
+
+namespace llm {
+
+/// The rows of a pass: the first is at position `first`, those from `length` on are padding.
+struct Rows {
+    std::uint32_t count = 1;
+    std::int32_t first = 0;
+    std::int32_t length = 1;
+};
+
+class Pass {
+public:
+    Pass(const Config& config, const warmgraph::Program& program, warmgraph::Recorder& recorder, const Rows& rows);
+    Pass(const Pass&) = delete;
+    Pass& operator=(const Pass&) = delete;
+    virtual ~Pass() = default;
+
+    /// All of it, from the ids in the input `tokens` to the logits of the last real row.
+    void run(const char* tokens);
+
+protected:
+    using Address = warmgraph::Address;
+
+    virtual void layer(const std::string& prefix, std::uint32_t index) = 0;
+    /// Logits of one normed row; the head is tied to the embedding.
+    virtual void head(Address normed) = 0;
+
+    /// [rows][columns]. Every number of rows has scratch memory of its own: a name stands for one size.
+    [[nodiscard]] Address scratch(const std::string& name, std::uint32_t columns);
+    [[nodiscard]] Address weight(const std::string& name) const { return m_recorder[name]; }
+    /// One item for each element of [rows][columns].
+    [[nodiscard]] warmgraph::Launch each_of(std::uint32_t columns) const;
+
+    template <class... Args>
+    void launch(const char* kernel, const warmgraph::Launch& geometry, const Args&... args)
+    {
+        m_recorder.stream().launch(m_program, kernel, geometry, args...);
+    }
+
+    /// Into m_normed.
+    void rmsnorm(Address x, const std::string& name, std::uint32_t rows);
+    /// m_q, m_k and m_v into the layer's cache and m_mixed.
+    void attention(std::uint32_t index);
+
+    const Config& m_config;
+    warmgraph::Recorder& m_recorder;
+    Rows m_rows;
+    Address m_x, m_normed, m_q, m_k, m_v, m_mixed, m_gate;
+
+private:
+    [[nodiscard]] Address last_row();
+
+    const warmgraph::Program& m_program;
+};
+
+/// What a backend brings: its programs, compiled when a kernel is first launched, and its passes.
+class Kernels {
+public:
+    Kernels() = default;
+    Kernels(const Kernels&) = delete;
+    Kernels& operator=(const Kernels&) = delete;
+    virtual ~Kernels() = default;
+
+    [[nodiscard]] virtual const warmgraph::Program& prompt_program() const noexcept = 0;
+    [[nodiscard]] virtual const warmgraph::Program& decode_program() const noexcept = 0;
+    /// The pass refers to the recorder and to this object.
+    [[nodiscard]] virtual std::unique_ptr<Pass> prompt_pass(warmgraph::Recorder& recorder, const Rows& rows) = 0;
+    [[nodiscard]] virtual std::unique_ptr<Pass> decode_pass(warmgraph::Recorder& recorder, const Rows& rows) = 0;
+};
+
+/// `config` outlives them.
+[[nodiscard]] std::unique_ptr<Kernels> make_opencl_kernels(const Config& config, const warmgraph::Device& device);
+[[nodiscard]] std::unique_ptr<Kernels> make_cuda_kernels(const Config& config, const warmgraph::Device& device);
+
+} // namespace llm

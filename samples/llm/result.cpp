@@ -1,0 +1,101 @@
+#include "result.hpp"
+
+#include <algorithm>
+
+namespace llm {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json to_json(const FunctionResult& function)
+{
+    const std::optional<double> steady = function.times.median_us();
+    Json phases = Json::object();
+    for (const auto& [name, took] : function.report.phases) phases[name] = took;
+    return {{"outcome", warmgraph::to_string(function.report.outcome)},
+            {"reason", function.report.reason},
+            {"entry", function.report.entry},
+            {"calls", function.times.calls()},
+            {"first_call_ms", function.times.first_ms},
+            {"steady_call_us", steady ? Json(*steady) : Json()},
+            {"phases", phases}};
+}
+
+std::vector<std::string> phase_names(const FunctionResult& function)
+{
+    std::vector<std::string> names;
+    for (const auto& phase : function.report.phases) names.push_back(phase.first);
+    return names;
+}
+
+std::string phase_of(const FunctionResult& function, const std::string& name)
+{
+    for (const auto& [phase, took] : function.report.phases) {
+        if (phase == name) return milliseconds(took);
+    }
+    return "-";
+}
+
+template <class Cell>
+std::vector<std::string> cells(std::string title, const std::vector<FunctionResult>& functions, Cell&& cell)
+{
+    std::vector<std::string> row{std::move(title)};
+    for (const FunctionResult& function : functions) row.push_back(cell(function));
+    return row;
+}
+
+} // namespace
+
+std::vector<std::string> merged(std::vector<std::string> first, const std::vector<std::string>& second)
+{
+    auto at = first.begin();
+    for (const std::string& name : second) {
+        const auto found = std::find(first.begin(), first.end(), name);
+        at = (found == first.end() ? first.insert(at, name) : found) + 1;
+    }
+    return first;
+}
+
+Json to_json(const Result& result)
+{
+    Json functions = Json::object();
+    for (const FunctionResult& function : result.functions) functions[function.report.function] = to_json(function);
+    return {{"text", result.text},
+            {"tokens", result.tokens},
+            {"functions", functions},
+            {"time_to_first_token_ms", result.first_token_ms},
+            {"time_to_first_token_with_context_ms", result.first_token_with_context_ms},
+            {"phases", {{"context", result.context_ms}, {"weights", result.weights_ms}}},
+            {"hits", result.statistics.hits},
+            {"misses", result.statistics.misses},
+            {"miss_reasons", result.statistics.miss_reasons},
+            {"summary", result.summary}};
+}
+
+Table to_table(const Result& result)
+{
+    std::vector<std::string> names;
+    for (const FunctionResult& function : result.functions) names = merged(std::move(names), phase_names(function));
+
+    Table table;
+    table.row(cells("", result.functions, [](const FunctionResult& f) { return f.report.function; }));
+    table.row(cells("outcome", result.functions,
+                    [](const FunctionResult& f) { return std::string(warmgraph::to_string(f.report.outcome)); }));
+    for (const std::string& name : names) {
+        table.row(cells(name, result.functions, [&](const FunctionResult& f) { return phase_of(f, name); }));
+    }
+    table.rule();
+    table.row(
+        cells("first call", result.functions, [](const FunctionResult& f) { return milliseconds(f.times.first_ms); }));
+    table.row(cells("later calls", result.functions, [](const FunctionResult& f) {
+        const std::optional<double> steady = f.times.median_us();
+        return steady ? microseconds(*steady) : std::string("-");
+    }));
+    table.rule();
+    table.row({"context", milliseconds(result.context_ms)});
+    table.row({"weights", milliseconds(result.weights_ms)});
+    table.strong_row({"first token", milliseconds(result.first_token_ms)});
+    return table;
+}
+
+} // namespace llm

@@ -1,0 +1,39 @@
+// What one run of warmgraph_llm reports, for people and for machines.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "generate.hpp"
+#include "table.hpp"
+#include <warmgraph/warmgraph.hpp>
+
+namespace llm {
+
+struct FunctionResult {
+    warmgraph::Report report;
+    CallTimes times;
+};
+
+struct Result {
+    std::string text; ///< prompt and continuation
+    std::vector<std::int32_t> tokens;
+    double context_ms = 0;                  ///< opening the device
+    double weights_ms = 0;                  ///< reading and uploading them
+    double first_token_ms = 0;              ///< from "device open, weights there" to the first logits on the host
+    double first_token_with_context_ms = 0; ///< from the start of main()
+    std::vector<FunctionResult> functions;  ///< prompt, and decode where it was called
+    warmgraph::Statistics statistics;
+    std::string summary;
+};
+
+[[nodiscard]] nlohmann::ordered_json to_json(const Result& result);
+/// The phases of both functions side by side, and what the process took besides.
+[[nodiscard]] Table to_table(const Result& result);
+
+/// Two lists of names in one: `first` in its order, each name that only `second` has behind the one that precedes it there.
+[[nodiscard]] std::vector<std::string> merged(std::vector<std::string> first, const std::vector<std::string>& second);
+
+} // namespace llm

@@ -1,0 +1,140 @@
+// The cache folder. Layout (design section 4):
+//   <root>/<model_info>/<rank>/<func>/<guards digest>.wg    entries
+//   <root>/<model_info>/<rank>/<func>/usage.json            hits, last use, last miss (advisory)
+//   <root>/images/<2 hex>/<sha256>                          device code, shared by all
+//   <root>/quarantine/                                      what failed verification, with a reason beside it
+// Beside them while in use: .tmp-<host>-<boot>-<pid>-<uuid> (a file being written), .lock-<16 hex> (a recording),
+// .usage.lock.
+//
+// Commit protocol: see commit.md beside the source. Readers take no lock; a reader sees a whole file or none.
+// Thread-safe. A failure of the disk is an Error for the caller to count, never an exception.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "warmgraph/base/clock.hpp"
+#include "warmgraph/base/file_system.hpp"
+#include "warmgraph/cachefmt/codec.hpp"
+
+namespace warmgraph::store {
+
+using cachefmt::Entry;
+using cachefmt::EntryHeader;
+using cachefmt::EntryKey;
+using cachefmt::FunctionKey;
+
+enum class Sharing : std::uint8_t { owner_only, group }; ///< modes 0700/0600 or 02770/0660
+
+/// A read-only store needs no right to write and changes nothing: no touch, no quarantine, no usage. Calls that would
+/// write give permission_denied. Its folder must exist, and may also belong to root.
+enum class Access : std::uint8_t { read_write, read_only };
+
+/// Why an entry is read: it is used now, or ahead of its use, which note_use() then tells.
+enum class Reading : std::uint8_t { use, ahead };
+
+struct StoreOptions {
+    Sharing sharing = Sharing::owner_only;
+    Access access = Access::read_write;
+    std::uint32_t max_variants = 64; ///< of one function; the least recently used go first. Tombstones count
+    cachefmt::Limits limits{};
+    /// The largest image that is read or written (below limits.image_bytes): its digest is known only when it is read.
+    std::uint64_t image_bytes = 256ULL << 20;
+};
+
+/// A variant as found on disk: its header, or why it cannot be used.
+struct Variant {
+    Digest guards;                                   ///< from the file's name
+    std::uint64_t size = 0;                          ///< bytes on disk
+    std::chrono::system_clock::time_point last_used; ///< the file's modification time
+    Result<EntryHeader> header;                      ///< verified; the payload was not read
+};
+
+struct Damage {
+    std::filesystem::path path; ///< relative to the root
+    Error error;
+};
+
+struct FunctionUsage {
+    std::uint64_t hits = 0, misses = 0, recordings = 0, refusals = 0;
+    double saved_ms = 0;
+    std::string last_used{};      ///< ISO 8601
+    std::string last_miss_json{}; ///< facts of the last call that missed, see capture/; "" when none
+};
+
+class LocalStore {
+public:
+    /// Opens the folder, making it when missing; `root` is made absolute now. Errors: permission_denied (not
+    /// writable, or another owner's without Sharing::group), io_failed (is a file), not_found (read_only and missing),
+    /// each naming the path and the cure. `files` and `clock` must outlive the store and its locks.
+    [[nodiscard]] static Result<std::unique_ptr<LocalStore>> open(const std::filesystem::path& root,
+                                                                  const StoreOptions& options = {},
+                                                                  FileSystem& files = posix_file_system(),
+                                                                  Clock& clock = system_clock());
+
+    [[nodiscard]] const std::filesystem::path& root() const noexcept;
+
+    // --- entries
+    /// All functions on disk, sorted.
+    [[nodiscard]] Result<std::vector<FunctionKey>> functions() const;
+    /// All variants of a function, headers verified, sorted by digest. Damaged ones carry their error.
+    [[nodiscard]] Result<std::vector<Variant>> variants(const FunctionKey& function) const;
+    /// One header by exact key; nullopt when there is no such file.
+    [[nodiscard]] Result<std::optional<EntryHeader>> header(const EntryKey& key) const;
+    /// One entry, fully verified and (Reading::use) counted as used now. nullopt: no such file. corrupt and stale entries are moved
+    /// to quarantine (a newer format is left where it is) and the error is returned.
+    [[nodiscard]] Result<std::optional<Entry>> entry(const EntryKey& key, Reading reading = Reading::use);
+    /// Counts an entry as used now. Best effort.
+    void note_use(const EntryKey& key) noexcept;
+    /// Publishes: encodes, writes a temporary, syncs, renames; then evicts variants over the limit. Replaces an entry
+    /// of the same key (its identity is the caller's business), but never one of a newer format: that is `stale`.
+    [[nodiscard]] Result<void> publish(const Entry& entry);
+    [[nodiscard]] Result<void> remove(const EntryKey& key);
+
+    // --- images
+    /// Verified against the digest; nullopt when missing; damaged ones are quarantined and reported as missing too.
+    [[nodiscard]] Result<std::optional<Bytes>> image(const Digest& digest);
+    /// Writes unless it is there already (then it is touched). Returns true when written.
+    [[nodiscard]] Result<bool> publish_image(ByteView image);
+    /// Digests and sizes of all images.
+    [[nodiscard]] Result<std::vector<std::pair<Digest, std::uint64_t>>> images() const;
+    /// Removes images that no entry names and that are older than an hour (a writer publishes images first).
+    [[nodiscard]] Result<std::uint64_t> remove_unused_images();
+
+    // --- usage (best effort: a failure is swallowed here and never reaches a caller's result). Touches the disk: call
+    // it once for a load, a miss or a recording, not once for a call. What another process's write holds up is kept and
+    // written by the next add_usage or the destructor.
+    void add_usage(const FunctionKey& function, const FunctionUsage& more) noexcept;
+    /// The same on a thread of the store's, so that a first call does not wait for the disk.
+    void add_usage_soon(const FunctionKey& function, const FunctionUsage& more) noexcept;
+    [[nodiscard]] FunctionUsage usage(const FunctionKey& function) const;
+
+    // --- whole folder
+    /// Reads everything: every damaged, foreign or left-over file. Changes nothing. Codes: corrupt and stale (does not
+    /// verify; stored for another key), not_found (an entry whose image is missing), invalid_argument (a foreign file),
+    /// io_failed (a dead writer's temporary), or why a file cannot be read.
+    [[nodiscard]] Result<std::vector<Damage>> check() const;
+    /// Moves every damaged entry and image to quarantine, removes temporaries of dead writers; foreign files stay.
+    /// Returns what was found.
+    [[nodiscard]] Result<std::vector<Damage>> repair();
+    /// Removes matching functions' entries (nullopt: all); returns how many entries went. Unused images go too, however
+    /// young. `model` is the model's name, or the whole model_info for one configuration of it.
+    [[nodiscard]] Result<std::uint64_t> clear(const std::optional<std::string>& model,
+                                              const std::optional<std::string>& function);
+
+    /// One process records a function at a time: nullptr when another holds it; released when the holder dies.
+    [[nodiscard]] Result<std::unique_ptr<FileLock>> try_record_lock(const EntryKey& key);
+
+    ~LocalStore();
+
+private:
+    struct Impl;
+    explicit LocalStore(std::unique_ptr<Impl> impl);
+    std::unique_ptr<Impl> m_impl;
+};
+
+} // namespace warmgraph::store

@@ -1,0 +1,70 @@
+// The opened folder: where things lie, how they may be touched, and reading them with a verdict.
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "layout.hpp"
+
+namespace warmgraph::store {
+
+/// A file and the verdict on it. An I/O failure is no verdict: it is the error around this.
+template <class T>
+struct Judged {
+    FileInfo info;     ///< from before it was read: quarantine() moves only this very file
+    Result<T> content; ///< `corrupt` or `stale` when it must not be used
+    enum class Fate : std::uint8_t { set_aside, leave } fate = Fate::set_aside; ///< of a refused file
+};
+
+struct Disk {
+    Layout layout;
+    StoreOptions options;
+    Modes modes;
+    FileSystem& files;
+    Clock& clock;
+
+    [[nodiscard]] bool writable() const noexcept { return options.access == Access::read_write; }
+    /// permission_denied in a read-only store.
+    [[nodiscard]] Result<void> require_writable(std::string_view doing) const;
+
+    /// A regular file of at most `cap` bytes, else `corrupt`; nullopt when there is none.
+    [[nodiscard]] Result<std::optional<Judged<Bytes>>> read(const Path& path, std::uint64_t cap) const;
+    [[nodiscard]] Result<std::optional<Judged<Entry>>> read_entry(const EntryKey& key) const;
+    [[nodiscard]] Result<std::optional<Judged<EntryHeader>>> read_header(const EntryKey& key) const;
+    [[nodiscard]] Result<std::optional<Judged<Bytes>>> read_image(const Digest& digest) const;
+
+    /// Digests in the names of a function's entry files, sorted.
+    [[nodiscard]] Result<std::vector<Digest>> entries_of(const FunctionKey& function) const;
+    [[nodiscard]] Result<std::vector<FunctionKey>> functions() const;
+    [[nodiscard]] Result<std::vector<std::pair<Digest, std::uint64_t>>> images() const;
+
+    /// Moves a refused file to quarantine where the store may write.
+    template <class T>
+    void refuse(const Path& path, const Judged<T>& judged) const
+    {
+        if (judged.fate == Judged<T>::Fate::set_aside) set_aside(path, judged.info, judged.content.error());
+    }
+
+private:
+    void set_aside(const Path& path, const FileInfo& judged, const Error& reason) const;
+};
+
+struct LocalStore::Impl {
+    Disk disk;
+    std::mutex usage_mutex{};
+    std::map<FunctionKey, FunctionUsage> pending{}; ///< guarded by usage_mutex: usage that is not on disk yet
+    std::condition_variable_any usage_noted{};      ///< with usage_mutex
+    bool write_soon = false;                        ///< guarded by usage_mutex: work for the thread below
+    std::jthread usage_writer{};                    ///< made by the first add_usage_soon; last, so that it ends first
+
+    /// Merges into `pending`. REQUIRES: usage_mutex is held.
+    void note_usage(const FunctionKey& function, const FunctionUsage& more);
+    /// Returns for how many functions another writer was in the way. REQUIRES: usage_mutex is held.
+    std::size_t write_pending();
+    /// The writer thread's loop.
+    void run_usage_writer(const std::stop_token& stop) noexcept;
+};
+
+} // namespace warmgraph::store

@@ -1,0 +1,67 @@
+// Where everything lies in the cache folder, and with which modes. Pure: touches no disk.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "warmgraph/store/local_store.hpp"
+
+namespace warmgraph::store {
+
+using Path = std::filesystem::path;
+
+inline constexpr std::string_view k_entry_suffix = ".wg";
+inline constexpr std::string_view k_usage_file = "usage.json";
+inline constexpr std::string_view k_usage_lock = ".usage.lock";
+inline constexpr std::string_view k_lock_prefix = ".lock-";
+/// Top folders that are no model_info. `autotune` and `profile` are other kinds of artifacts.
+inline constexpr std::array<std::string_view, 4> k_reserved_folders{"images", "quarantine", "autotune", "profile"};
+
+struct Modes {
+    std::uint32_t folder;
+    std::uint32_t file;
+};
+[[nodiscard]] constexpr Modes modes_of(Sharing sharing) noexcept
+{
+    return sharing == Sharing::group ? Modes{02770, 0660} : Modes{0700, 0600};
+}
+
+/// Are these three names fit to be folders? (names.cpp)
+[[nodiscard]] Result<void> check_key(const FunctionKey& function);
+
+class Layout {
+public:
+    explicit Layout(Path root) : m_root(std::move(root)) {}
+
+    [[nodiscard]] const Path& root() const noexcept { return m_root; }
+    [[nodiscard]] Path images() const { return m_root / "images"; }
+    [[nodiscard]] Path quarantine() const { return m_root / "quarantine"; }
+    [[nodiscard]] Path image(const Digest& digest) const;
+    /// REQUIRES: check_key holds, here and below.
+    [[nodiscard]] Path function(const FunctionKey& key) const
+    {
+        return m_root / key.model_info / key.rank / key.function;
+    }
+    [[nodiscard]] Path entry(const EntryKey& key) const { return function(key.function) / entry_name(key.guards); }
+    [[nodiscard]] Path record_lock(const EntryKey& key) const;
+    /// For messages: relative to the root.
+    [[nodiscard]] Path relative(const Path& path) const { return path.lexically_relative(m_root); }
+
+    [[nodiscard]] static std::string entry_name(const Digest& guards)
+    {
+        return to_hex(guards) + std::string(k_entry_suffix);
+    }
+    /// The guards digest in an entry's file name; nullopt for any other name.
+    [[nodiscard]] static std::optional<Digest> entry_digest(std::string_view name);
+    /// The digest in an image's file name inside the folder `shard`.
+    [[nodiscard]] static std::optional<Digest> image_digest(std::string_view shard, std::string_view name);
+
+private:
+    Path m_root;
+};
+
+} // namespace warmgraph::store

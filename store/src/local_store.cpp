@@ -1,0 +1,98 @@
+#include "warmgraph/store/local_store.hpp"
+
+#include <system_error>
+
+#include <unistd.h>
+
+#include "disk.hpp"
+#include "temporary.hpp"
+
+namespace warmgraph::store {
+namespace {
+
+constexpr std::string_view k_other_folder = "set WARMGRAPH_CACHE_DIR or cache_dir to a folder of your own";
+
+Result<Path> resolve(const Path& root)
+{
+    if (root.empty()) return fail(ErrorCode::invalid_argument, "cache folder is empty: {}", k_other_folder);
+    if (root.native().find('\0') != std::string::npos) {
+        return fail(ErrorCode::invalid_argument, "cache folder has a NUL byte: {}", k_other_folder);
+    }
+    std::error_code error;
+    const Path absolute = std::filesystem::absolute(root, error).lexically_normal();
+    if (error)
+        return fail(ErrorCode::io_failed, "cannot resolve cache folder '{}': {}", root.string(), error.message());
+    return absolute.has_filename() ? absolute : absolute.parent_path();
+}
+
+/// What info() says about the folder; a link is followed, for people who keep caches on another disk.
+Result<std::optional<FileInfo>> inspect(FileSystem& files, Path& root)
+{
+    auto info = files.info(root);
+    if (!info || !*info || (*info)->type != FileType::other) return info;
+    std::error_code error;
+    const Path target = std::filesystem::canonical(root, error);
+    if (error) return info;
+    root = target;
+    return files.info(root);
+}
+
+Result<void> check_owner(const Path& root, const FileInfo& info, const StoreOptions& options)
+{
+    const auto user = ::geteuid();
+    if (info.owner == user || options.sharing == Sharing::group) return {};
+    if (options.access == Access::read_only && info.owner == 0) return {};
+    return fail(ErrorCode::permission_denied,
+                "cache folder {} belongs to user {}, expected {}: {}, or share it with your group (share_with_group)",
+                root.string(), info.owner, user, k_other_folder);
+}
+
+/// access() says yes to root even where writing fails, so something is written: a lock file, which is not synced.
+Result<void> check_writable(FileSystem& files, const Path& root, Modes modes)
+{
+    const Path probe = root / temporary_name();
+    const auto made = files.try_lock(probe, modes.file);
+    const auto removed = files.remove(probe);
+    if (!made) return within(fmt::format("cache folder {} is not writable", root.string()), made.error());
+    return removed;
+}
+
+} // namespace
+
+LocalStore::LocalStore(std::unique_ptr<Impl> impl) : m_impl(std::move(impl)) {}
+
+Result<std::unique_ptr<LocalStore>> LocalStore::open(const std::filesystem::path& given, const StoreOptions& options,
+                                                     FileSystem& files, Clock& clock)
+{
+    auto root = resolve(given);
+    if (!root) return std::unexpected(root.error());
+    const Modes modes = modes_of(options.sharing);
+    const bool writable = options.access == Access::read_write;
+
+    auto info = inspect(files, *root);
+    if (info && !*info && writable) {
+        if (auto made = files.make_directories(*root, modes.folder); !made) {
+            return within(fmt::format("cannot make cache folder {} ({})", root->string(), k_other_folder),
+                          made.error());
+        }
+        info = files.info(*root);
+    }
+    if (!info) return within(fmt::format("cannot open cache folder ({})", k_other_folder), info.error());
+    if (!*info)
+        return fail(ErrorCode::not_found, "cache folder {} does not exist: record first, or {}", root->string(),
+                    k_other_folder);
+    if ((*info)->type != FileType::directory) {
+        return fail(ErrorCode::io_failed, "cache folder {} is a file, expected a folder: remove it, or {}",
+                    root->string(), k_other_folder);
+    }
+    if (auto ok = check_owner(*root, **info, options); !ok) return std::unexpected(ok.error());
+    if (writable) {
+        if (auto ok = check_writable(files, *root, modes); !ok) return std::unexpected(ok.error());
+    }
+    auto impl = std::unique_ptr<Impl>(new Impl{{Layout(*root), options, modes, files, clock}, {}, {}});
+    return std::unique_ptr<LocalStore>(new LocalStore(std::move(impl)));
+}
+
+const std::filesystem::path& LocalStore::root() const noexcept { return m_impl->disk.layout.root(); }
+
+} // namespace warmgraph::store

@@ -1,0 +1,92 @@
+#include "warmgraph/store/names.hpp"
+
+#include <algorithm>
+
+#include "layout.hpp"
+#include "warmgraph/base/printable.hpp"
+#include "warmgraph/base/sha256.hpp"
+
+namespace warmgraph::store {
+namespace {
+
+constexpr std::size_t k_name_bytes = 128;
+/// A model's name and what model_info() adds: "_dynamic_cudagraphcache_" and 12 digits.
+constexpr std::size_t k_component_bytes = 200;
+constexpr std::size_t k_hash_digits = 12;
+
+bool is_allowed(char c) noexcept
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+           c == '-';
+}
+
+constexpr std::size_t k_shown = 64; // bytes of a bad name in a message
+
+Result<void> check_component(std::string_view what, std::string_view name, std::size_t limit)
+{
+    constexpr std::string_view k_cure = "use letters, digits, '.', '_' and '-'";
+    if (name.empty()) return fail(ErrorCode::invalid_argument, "{} is empty: {}", what, k_cure);
+    if (const auto bad = std::ranges::find_if_not(name, is_allowed); bad != name.end()) {
+        return fail(ErrorCode::invalid_argument, "{} '{}' has '{}' at byte {}: {}", what, printable(name, k_shown),
+                    printable(std::string_view(&*bad, 1)), bad - name.begin(), k_cure);
+    }
+    if (name.front() == '.' || name.front() == '-') {
+        return fail(ErrorCode::invalid_argument, "{} '{}' starts with '{}': start it with a letter, a digit or '_'",
+                    what, printable(name, k_shown), name.front());
+    }
+    if (name.size() > limit) {
+        return fail(ErrorCode::invalid_argument, "{} '{}' has {} bytes, at most {} are allowed: shorten it", what,
+                    printable(name, k_shown), name.size(), limit);
+    }
+    return {};
+}
+
+bool ends_with_and_drops(std::string_view& text, std::string_view end) noexcept
+{
+    if (!text.ends_with(end)) return false;
+    text.remove_suffix(end.size());
+    return true;
+}
+
+} // namespace
+
+Result<void> check_name(std::string_view what, std::string_view name)
+{
+    return check_component(what, name, k_name_bytes);
+}
+
+Result<void> check_key(const FunctionKey& function)
+{
+    if (auto ok = check_component("model info", function.model_info, k_component_bytes); !ok) return ok;
+    if (std::ranges::find(k_reserved_folders, function.model_info) != k_reserved_folders.end()) {
+        return fail(ErrorCode::invalid_argument,
+                    "model info '{}' is the name of one of the cache's own folders: use another", function.model_info);
+    }
+    if (auto ok = check_component("rank", function.rank, k_name_bytes); !ok) return ok;
+    return check_component("function name", function.function, k_name_bytes);
+}
+
+std::string model_info(std::string_view model, std::string_view backend, std::string_view shape_mode,
+                       const std::map<std::string, std::string>& config)
+{
+    Sha256 hash;
+    hash.update_field(model);
+    for (const auto& [name, value] : config) hash.update_field(name).update_field(value);
+    return fmt::format("{}_{}_{}_{}", model, shape_mode, backend == "cuda" ? "cudagraphcache" : "clgraphcache",
+                       to_hex(hash.finish()).substr(0, k_hash_digits));
+}
+
+std::string_view model_of(std::string_view model_info) noexcept
+{
+    std::string_view text = model_info;
+    const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+    if (text.size() <= k_hash_digits || !std::ranges::all_of(text.substr(text.size() - k_hash_digits), is_digit))
+        return model_info;
+    text.remove_suffix(k_hash_digits);
+    if (!ends_with_and_drops(text, "_clgraphcache_") && !ends_with_and_drops(text, "_cudagraphcache_"))
+        return model_info;
+    if (!ends_with_and_drops(text, "_static") && !ends_with_and_drops(text, "_dynamic")) return model_info;
+    return text.empty() ? model_info : text;
+}
+
+} // namespace warmgraph::store

@@ -1,0 +1,172 @@
+#include "scan.hpp"
+
+#include <algorithm>
+
+#include "temporary.hpp"
+#include "usage_file.hpp"
+
+namespace warmgraph::store {
+namespace {
+
+constexpr std::size_t k_key_levels = 3; // model_info, rank, function
+
+bool is_ours(const std::vector<std::string>& names)
+{
+    const auto at = [&](std::size_t level) { return level < names.size() ? names[level] : std::string("any"); };
+    return check_key({at(0), at(1), at(2)}).has_value();
+}
+
+} // namespace
+
+Result<void> Scan::run()
+{
+    if (auto ok = scan_root(); !ok) return ok;
+    if (auto ok = scan_images(); !ok) return ok;
+    scan_missing_images();
+    std::ranges::stable_sort(m_findings, {}, [](const Finding& finding) { return finding.damage.path.native(); });
+    return {};
+}
+
+Result<void> Scan::scan_root()
+{
+    const Path& root = m_disk.layout.root();
+    const auto items = m_disk.files.list(root);
+    if (!items) return std::unexpected(items.error());
+    for (const DirectoryItem& item : *items) {
+        const bool is_folder = item.type == FileType::directory;
+        const bool is_reserved = std::ranges::find(k_reserved_folders, item.name) != k_reserved_folders.end();
+        if (is_folder && is_reserved) continue;
+        if (is_folder && is_ours({item.name})) {
+            if (auto ok = scan_keys({item.name}); !ok) return ok;
+        } else {
+            scan_other(root, item);
+        }
+    }
+    return {};
+}
+
+Result<void> Scan::scan_keys(const std::vector<std::string>& names)
+{
+    if (names.size() == k_key_levels) return scan_function({names[0], names[1], names[2]});
+    Path folder = m_disk.layout.root();
+    for (const std::string& name : names) folder /= name;
+    const auto items = m_disk.files.list(folder);
+    if (!items) return std::unexpected(items.error());
+    for (const DirectoryItem& item : *items) {
+        auto below = names;
+        below.push_back(item.name);
+        if (item.type == FileType::directory && is_ours(below)) {
+            if (auto ok = scan_keys(below); !ok) return ok;
+        } else {
+            scan_other(folder, item);
+        }
+    }
+    return {};
+}
+
+Result<void> Scan::scan_function(const FunctionKey& function)
+{
+    const Path folder = m_disk.layout.function(function);
+    const auto items = m_disk.files.list(folder);
+    if (!items) return std::unexpected(items.error());
+    for (const DirectoryItem& item : *items) {
+        if (const auto digest = Layout::entry_digest(item.name)) {
+            scan_entry({function, *digest});
+        } else if (item.name == k_usage_file) {
+            scan_usage(folder / item.name);
+        } else if (item.name.starts_with(k_lock_prefix) && item.type == FileType::regular) {
+            m_record_locks.push_back(folder / item.name);
+        } else if (item.name != k_usage_lock || item.type != FileType::regular) {
+            scan_other(folder, item);
+        }
+    }
+    return {};
+}
+
+Result<void> Scan::scan_images()
+{
+    const auto shards = m_disk.files.list(m_disk.layout.images());
+    if (!shards) return std::unexpected(shards.error());
+    for (const DirectoryItem& shard : *shards) {
+        const Path folder = m_disk.layout.images() / shard.name;
+        if (shard.type != FileType::directory || shard.name.size() != 2) {
+            scan_other(m_disk.layout.images(), shard);
+            continue;
+        }
+        const auto items = m_disk.files.list(folder);
+        if (!items) return std::unexpected(items.error());
+        for (const DirectoryItem& item : *items) {
+            if (const auto digest = Layout::image_digest(shard.name, item.name)) {
+                scan_image(*digest);
+            } else {
+                scan_other(folder, item);
+            }
+        }
+    }
+    return {};
+}
+
+void Scan::scan_entry(const EntryKey& key)
+{
+    const Path path = m_disk.layout.entry(key);
+    const auto entry = m_disk.read_entry(key);
+    if (!entry) return add(path, entry.error(), Finding::Cure::leave);
+    if (!*entry) return; // evicted meanwhile
+    if ((*entry)->content) {
+        for (const auto& image : (*entry)->content->graph.images) m_named.emplace_back(key, image.digest);
+    } else if ((*entry)->fate == Judged<Entry>::Fate::set_aside) {
+        add(path, (*entry)->content.error(), Finding::Cure::set_aside, (*entry)->info);
+    }
+}
+
+void Scan::scan_image(const Digest& digest)
+{
+    const Path path = m_disk.layout.image(digest);
+    const auto image = m_disk.read_image(digest);
+    if (!image) return add(path, image.error(), Finding::Cure::leave);
+    if (*image && !(*image)->content) add(path, (*image)->content.error(), Finding::Cure::set_aside, (*image)->info);
+}
+
+void Scan::scan_usage(const Path& path)
+{
+    const auto file = m_disk.read(path, k_usage_cap);
+    if (!file) return add(path, file.error(), Finding::Cure::leave);
+    if (!*file || ((*file)->content && parse_usage(*(*file)->content))) return;
+    add(path, {ErrorCode::corrupt, "usage counters do not parse: they start again at 0 with the next use"},
+        Finding::Cure::remove);
+}
+
+void Scan::scan_missing_images()
+{
+    for (const auto& [key, digest] : m_named) {
+        const Path path = m_disk.layout.entry(key);
+        const auto image = m_disk.files.info(m_disk.layout.image(digest));
+        const auto entry = m_disk.files.info(path); // both may have been cleared since
+        if (!image || *image || !entry || !*entry) continue;
+        add(path,
+            {ErrorCode::not_found,
+             fmt::format("image {} is missing: the function is recorded again at its next call", to_hex(digest))},
+            Finding::Cure::set_aside, **entry);
+    }
+}
+
+void Scan::scan_other(const Path& folder, const DirectoryItem& item)
+{
+    const Path path = folder / item.name;
+    if (!is_temporary(item.name)) {
+        return add(path, {ErrorCode::invalid_argument, "no file of warmgraph's: move it elsewhere"},
+                   Finding::Cure::leave);
+    }
+    const auto info = m_disk.files.info(path);
+    if (!info) return add(path, info.error(), Finding::Cure::leave);
+    if (*info && is_abandoned(item.name, (*info)->modified, m_disk.clock.wall())) {
+        add(path, {ErrorCode::io_failed, "left over by a writer that died: repair removes it"}, Finding::Cure::remove);
+    }
+}
+
+void Scan::add(const Path& path, Error error, Finding::Cure cure, const FileInfo& info)
+{
+    m_findings.push_back({{m_disk.layout.relative(path), std::move(error)}, info, cure});
+}
+
+} // namespace warmgraph::store

@@ -1,0 +1,128 @@
+#include <exception>
+
+#include "commit.hpp"
+#include "disk.hpp"
+#include "usage_file.hpp"
+#include "warmgraph/base/log.hpp"
+
+namespace warmgraph::store {
+namespace {
+
+FunctionUsage read_usage(const Disk& disk, const FunctionKey& function)
+{
+    const auto file = disk.read(disk.layout.function(function) / k_usage_file, k_usage_cap);
+    if (!file || !*file || !(*file)->content) return {};
+    return parse_usage(*(*file)->content).value_or(FunctionUsage{});
+}
+
+enum class Outcome : std::uint8_t { written, busy, failed };
+
+/// Adds `more` to the file; `busy` when somebody else is at it just now.
+Outcome write_usage(const Disk& disk, const FunctionKey& function, const FunctionUsage& more)
+{
+    const Path folder = disk.layout.function(function);
+    const Result<Outcome> done = [&]() -> Result<Outcome> {
+        if (auto made = disk.files.make_directories(folder, disk.modes.folder); !made)
+            return std::unexpected(made.error());
+        const auto lock = disk.files.try_lock(folder / k_usage_lock, disk.modes.file);
+        if (!lock) return std::unexpected(lock.error());
+        if (!*lock) return Outcome::busy;
+        FunctionUsage usage = read_usage(disk, function);
+        merge(usage, more);
+        const std::string text = to_usage_json(usage);
+        auto written = commit(disk.files, folder / k_usage_file, as_bytes(text), disk.modes, Durability::unsynced);
+        if (!written) return std::unexpected(written.error());
+        return Outcome::written;
+    }();
+    if (!done) log().debug("usage of {} not written: {}", function.function, done.error().message);
+    return done.value_or(Outcome::failed);
+}
+
+} // namespace
+
+std::size_t LocalStore::Impl::write_pending()
+{
+    std::size_t busy = 0;
+    std::erase_if(pending, [&](const auto& item) {
+        const Outcome outcome = write_usage(disk, item.first, item.second);
+        busy += outcome == Outcome::busy ? 1 : 0;
+        return outcome == Outcome::written;
+    });
+    return busy;
+}
+
+void LocalStore::Impl::note_usage(const FunctionKey& function, const FunctionUsage& more)
+{
+    FunctionUsage stamped = more;
+    if (stamped.last_used.empty() && (more.hits > 0 || more.recordings > 0))
+        stamped.last_used = to_iso8601(disk.clock.wall());
+    merge(pending[function], stamped);
+}
+
+void LocalStore::add_usage(const FunctionKey& function, const FunctionUsage& more) noexcept
+{
+    try {
+        if (!m_impl->disk.writable() || !check_key(function)) return;
+        const std::scoped_lock guard(m_impl->usage_mutex);
+        m_impl->note_usage(function, more);
+        m_impl->write_pending();
+    } catch (const std::exception& error) {
+        log().debug("usage of a function not noted: {}", error.what());
+    }
+}
+
+void LocalStore::add_usage_soon(const FunctionKey& function, const FunctionUsage& more) noexcept
+{
+    try {
+        if (!m_impl->disk.writable() || !check_key(function)) return;
+        const std::scoped_lock guard(m_impl->usage_mutex);
+        m_impl->note_usage(function, more);
+        m_impl->write_soon = true;
+        if (!m_impl->usage_writer.joinable())
+            m_impl->usage_writer =
+                std::jthread([&impl = *m_impl](const std::stop_token& stop) { impl.run_usage_writer(stop); });
+        m_impl->usage_noted.notify_one();
+    } catch (const std::exception& error) {
+        log().debug("usage of a function not noted: {}", error.what());
+    }
+}
+
+void LocalStore::Impl::run_usage_writer(const std::stop_token& stop) noexcept
+{
+    while (!stop.stop_requested()) {
+        std::unique_lock guard(usage_mutex);
+        if (!usage_noted.wait(guard, stop, [this] { return write_soon; })) return; // the destructor writes the rest
+        write_soon = false;
+        try {
+            write_pending();
+        } catch (const std::exception& error) {
+            log().debug("usage not written: {}", error.what());
+        }
+    }
+}
+
+FunctionUsage LocalStore::usage(const FunctionKey& function) const
+{
+    if (!check_key(function)) return {};
+    FunctionUsage usage = read_usage(m_impl->disk, function);
+    const std::scoped_lock guard(m_impl->usage_mutex);
+    if (const auto own = m_impl->pending.find(function); own != m_impl->pending.end()) merge(usage, own->second);
+    return usage;
+}
+
+LocalStore::~LocalStore()
+{
+    // Others hold the lock for well under a millisecond: a few tries get what is still pending to the disk.
+    constexpr int k_tries = 50;
+    try {
+        m_impl->usage_writer = {}; // ends it
+        const std::scoped_lock guard(m_impl->usage_mutex);
+        if (m_impl->pending.empty()) return;
+        for (int i = 0; i < k_tries && m_impl->write_pending() > 0; ++i)
+            m_impl->disk.clock.sleep_for(std::chrono::milliseconds(1));
+    } catch (const std::exception& error) {
+        log().debug("usage not written: {}", error.what());
+    }
+}
+
+} // namespace warmgraph::store

@@ -1,0 +1,69 @@
+#include "usage_file.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+namespace warmgraph::store {
+namespace {
+
+using Json = nlohmann::json;
+
+bool read_count(const Json& json, const char* name, std::uint64_t& count)
+{
+    const auto field = json.find(name);
+    if (field == json.end() || !field->is_number_unsigned()) return false;
+    count = field->get<std::uint64_t>();
+    return true;
+}
+
+bool read_text(const Json& json, const char* name, std::string& text)
+{
+    const auto field = json.find(name);
+    if (field == json.end() || !field->is_string()) return false;
+    text = field->get<std::string>();
+    return true;
+}
+
+} // namespace
+
+std::string to_usage_json(const FunctionUsage& usage)
+{
+    const Json json{{"hits", usage.hits},
+                    {"misses", usage.misses},
+                    {"recordings", usage.recordings},
+                    {"refusals", usage.refusals},
+                    {"saved_ms", usage.saved_ms},
+                    {"last_used", usage.last_used},
+                    {"last_miss", usage.last_miss_json}};
+    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::optional<FunctionUsage> parse_usage(ByteView bytes)
+{
+    const Json json = Json::parse(as_text(bytes), nullptr, false);
+    if (!json.is_object()) return std::nullopt;
+    FunctionUsage usage;
+    const bool complete =
+        read_count(json, "hits", usage.hits) && read_count(json, "misses", usage.misses) &&
+        read_count(json, "recordings", usage.recordings) && read_count(json, "refusals", usage.refusals) &&
+        read_text(json, "last_used", usage.last_used) && read_text(json, "last_miss", usage.last_miss_json);
+    const auto saved = json.find("saved_ms");
+    if (!complete || saved == json.end() || !saved->is_number()) return std::nullopt;
+    usage.saved_ms = saved->get<double>();
+    return usage.saved_ms >= 0 && std::isfinite(usage.saved_ms) ? std::optional(usage) : std::nullopt;
+}
+
+void merge(FunctionUsage& into, const FunctionUsage& more)
+{
+    into.hits += more.hits;
+    into.misses += more.misses;
+    into.recordings += more.recordings;
+    into.refusals += more.refusals;
+    if (more.saved_ms >= 0 && std::isfinite(more.saved_ms)) into.saved_ms += more.saved_ms;
+    into.last_used = std::max(into.last_used, more.last_used); // ISO 8601 sorts as text
+    if (!more.last_miss_json.empty()) into.last_miss_json = more.last_miss_json;
+}
+
+} // namespace warmgraph::store

@@ -1,0 +1,141 @@
+// What Cubin::parse finds in what nvcc writes.
+#include <algorithm>
+
+#include "cubin/cubin.hpp"
+#include "cubin_files.hpp"
+#include "expect_error.hpp"
+
+namespace warmgraph::backends::cuda::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+using warmgraph::test::cubin_file;
+using warmgraph::test::failed_with;
+using warmgraph::test::succeeded;
+
+Cubin parsed(const std::string& name)
+{
+    auto cubin = Cubin::parse(cubin_file(name));
+    EXPECT_TRUE(succeeded(cubin));
+    return cubin ? std::move(*cubin) : Cubin{};
+}
+
+const CubinVariable& variable(const Cubin& cubin, const std::string& name)
+{
+    static const CubinVariable none;
+    const auto found = std::ranges::find(cubin.variables(), name, &CubinVariable::name);
+    EXPECT_NE(found, cubin.variables().end()) << name;
+    return found != cubin.variables().end() ? *found : none;
+}
+
+template <class T>
+T value(const CubinVariable& variable, std::size_t index)
+{
+    return load<T>(variable.initial, index * sizeof(T));
+}
+
+TEST(Cubin, ListsItsKernels)
+{
+    for (const char* name : {"several.cubin", "linked.cubin"}) {
+        const Cubin cubin = parsed(name);
+        EXPECT_THAT(cubin.kernels(), UnorderedElementsAre("scale", "shift", "sum", "through_pointer", "jumps",
+                                                          "_Z7mangledIfEvPT_", "_Z7mangledIdEvPT_"));
+        EXPECT_EQ(kernels_of(cubin_file(name)), cubin.kernels());
+        EXPECT_TRUE(cubin.has_kernel("sum"));
+        EXPECT_FALSE(cubin.has_kernel("_Z13shared_helperf")) << "a device function is no kernel";
+    }
+}
+
+TEST(Cubin, KnowsItsArchitecture)
+{
+    EXPECT_EQ(parsed("several.cubin").sm(), 90U);
+    EXPECT_EQ(parsed("mercury.cubin").sm(), 100U);
+}
+
+TEST(Cubin, OfAnOlderFormatKnowsItsArchitectureToo)
+{
+    Bytes bytes = cubin_file("several.cubin");
+    bytes[8] = std::byte{7}; // EI_ABIVERSION of CUDA 12
+    bytes[48] = std::byte{86};
+    const auto cubin = Cubin::parse(bytes);
+    ASSERT_TRUE(succeeded(cubin));
+    EXPECT_EQ(cubin->sm(), 86U);
+}
+
+TEST(Cubin, GivesTheInitialValuesOfItsVariables)
+{
+    for (const char* name : {"several.cubin", "linked.cubin"}) {
+        const Cubin cubin = parsed(name);
+        const CubinVariable& set = variable(cubin, "d_set");
+        EXPECT_EQ(set.kind, VariableKind::device);
+        ASSERT_EQ(set.initial.size(), 12U);
+        EXPECT_EQ(value<int>(set, 0), 1);
+        EXPECT_EQ(value<int>(set, 2), 3);
+        const CubinVariable& constant = variable(cubin, "c_set");
+        EXPECT_EQ(constant.kind, VariableKind::constant);
+        ASSERT_EQ(constant.initial.size(), 8U);
+        EXPECT_EQ(value<int>(constant, 1), 8);
+    }
+}
+
+TEST(Cubin, GivesZerosForVariablesWithoutInitialValue)
+{
+    const Cubin cubin = parsed("several.cubin");
+    EXPECT_EQ(variable(cubin, "d_zero").size, 256U);
+    EXPECT_EQ(variable(cubin, "d_zero").initial, Bytes(256));
+    EXPECT_EQ(variable(cubin, "c_zero").kind, VariableKind::constant);
+    EXPECT_EQ(variable(cubin, "c_zero").initial, Bytes(20));
+}
+
+TEST(Cubin, TellsLocalNamesFromVisibleOnes)
+{
+    const Cubin linked = parsed("linked.cubin");
+    EXPECT_EQ(variable(linked, "d_set").binding, VariableBinding::visible);
+    const auto is_local = [](const CubinVariable& v) {
+        return v.name.ends_with("d_local") && v.binding == VariableBinding::local;
+    };
+    EXPECT_TRUE(std::ranges::any_of(linked.variables(), is_local));
+    EXPECT_EQ(variable(parsed("several.cubin"), "d_set").binding, VariableBinding::local)
+        << "whole-program compilation";
+}
+
+TEST(Cubin, SaysWhereTheLoaderPutsAddresses)
+{
+    const Cubin lines = parsed("lines.cubin");
+    EXPECT_THAT(variable(lines, "d_pointer").relocated, ElementsAre(0U));
+    EXPECT_THAT(variable(lines, "d_value").relocated, IsEmpty());
+    EXPECT_THAT(variable(parsed("linked.cubin"), "d_function").relocated, ElementsAre(0U));
+}
+
+TEST(Cubin, MarksManagedVariables)
+{
+    const Cubin lines = parsed("lines.cubin");
+    EXPECT_EQ(variable(lines, "d_managed").kind, VariableKind::managed);
+    EXPECT_EQ(variable(lines, "d_value").kind, VariableKind::device);
+}
+
+TEST(Cubin, IsNothingElse)
+{
+    EXPECT_TRUE(failed_with(Cubin::parse({}), ErrorCode::unsupported, "0 bytes"));
+    EXPECT_TRUE(failed_with(Cubin::parse(as_bytes(std::string(200, '/'))), ErrorCode::unsupported, "no 64-bit ELF"));
+    Bytes other = cubin_file("several.cubin");
+    other[18] = std::byte{62}; // x86-64
+    EXPECT_TRUE(failed_with(Cubin::parse(other), ErrorCode::unsupported, "machine 62"));
+}
+
+TEST(Cubin, WithAVariableOutsideItsSectionIsCorrupt)
+{
+    Bytes bytes = cubin_file("several.cubin");
+    const auto file = elf::File::parse(bytes);
+    ASSERT_TRUE(succeeded(file));
+    const auto number = warmgraph::test::symbol_number(*file, "d_set");
+    ASSERT_TRUE(number.has_value());
+    const std::uint64_t at = file->sections()[file->symbol_section()].offset + 24ULL * *number + 8; // st_value
+    bytes[at + 3] = std::byte{1};
+    EXPECT_TRUE(failed_with(Cubin::parse(bytes), ErrorCode::corrupt, "variable 'd_set'"));
+}
+
+} // namespace
+} // namespace warmgraph::backends::cuda::test

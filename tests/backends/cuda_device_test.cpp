@@ -1,0 +1,213 @@
+// What the CUDA backend does beyond the conformance suite, on a GPU.
+#include <algorithm>
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include "expect_error.hpp"
+#include "warmgraph/backends/cuda.hpp"
+#include "warmgraph/base/process.hpp"
+
+namespace warmgraph::backends::test {
+namespace {
+
+using warmgraph::test::failed_with;
+using warmgraph::test::succeeded;
+
+constexpr const char* k_program = R"(
+__device__ int counter = 5;
+__constant__ float table[4] = {1, 2, 3, 4};
+extern "C" __global__ void count(int* out) { out[0] = counter + static_cast<int>(table[3]); counter += 1; }
+extern "C" __global__ void reverse(int* x, int n)
+{
+    extern __shared__ int words[];
+    for (int i = threadIdx.x; i < n; i += blockDim.x) words[i] = x[i];
+    __syncthreads();
+    for (int i = threadIdx.x; i < n; i += blockDim.x) x[i] = words[n - 1 - i];
+}
+)";
+
+class CudaDevice : public testing::Test {
+protected:
+    void SetUp() override
+    {
+        auto opened = make_cuda_backend()->open(environment("WARMGRAPH_TEST_CUDA").value_or(""));
+        ASSERT_TRUE(succeeded(opened));
+        device = *opened;
+        auto made = device->create_stream();
+        ASSERT_TRUE(succeeded(made));
+        stream = std::move(*made);
+    }
+    template <class T>
+    static T take(Result<T> result)
+    {
+        if (!result) throw std::runtime_error(result.error().message);
+        return std::move(*result);
+    }
+    std::vector<std::uint8_t> read(const Address& from, std::size_t size)
+    {
+        std::vector<std::uint8_t> bytes(size);
+        EXPECT_TRUE(succeeded(stream->synchronize()));
+        EXPECT_TRUE(succeeded(device->download(std::as_writable_bytes(std::span(bytes)), from)));
+        return bytes;
+    }
+    static RawParam pointer(const Address& address) { return {ParamKind::memory, {}, address, 0}; }
+
+    std::shared_ptr<Device> device;
+    std::unique_ptr<Stream> stream;
+};
+
+TEST_F(CudaDevice, TellsHostMemoryFromTheDevices)
+{
+    const MemoryRef host = take(device->allocate_host(1000)), here = take(device->allocate(1000));
+    EXPECT_EQ(device->space_of(host.address + 10), MemorySpace::host);
+    EXPECT_EQ(device->space_of(here.address + 10), MemorySpace::device);
+    EXPECT_EQ(device->allocation_at(host.address.flat() + 999), std::optional(host));
+    EXPECT_EQ(device->allocation_at(1), std::nullopt);
+    const std::vector<std::byte> bytes(1000, std::byte{7});
+    ASSERT_TRUE(succeeded(device->upload(host.address, bytes)));
+    EXPECT_EQ(*host.address.pointer<std::uint8_t>(), 7); // the host sees it too
+    RawCopy down{host.address, here.address, 1000};
+    down.source_space = MemorySpace::host;
+    ASSERT_TRUE(succeeded(stream->copy(down)));
+    EXPECT_EQ(read(here.address, 1000), std::vector<std::uint8_t>(1000, 7));
+    device->release(host);
+    device->release(here);
+    EXPECT_EQ(device->allocation_at(host.address.flat()), std::nullopt);
+}
+
+TEST_F(CudaDevice, GivesShadowsThatNeverTouchAndCostNothing)
+{
+    constexpr std::uint64_t k_size = 3ULL << 30;
+    std::vector<MemoryRef> shadows;
+    for (int i = 0; i < 64; ++i)
+        shadows.push_back(take(device->reserve_shadow(k_size + static_cast<std::uint64_t>(i))));
+    EXPECT_GT(64 * k_size, device->limits().memory);
+    std::ranges::sort(shadows);
+    for (std::size_t i = 1; i < shadows.size(); ++i)
+        EXPECT_GT(shadows[i].address.flat(), shadows[i - 1].address.flat() + shadows[i - 1].size);
+    for (const MemoryRef& shadow : shadows) {
+        EXPECT_EQ(device->allocation_at(shadow.address.flat()), std::nullopt);
+        device->release(shadow);
+    }
+    const MemoryRef again = take(device->reserve_shadow(1));
+    device->release(again);
+}
+
+TEST_F(CudaDevice, RaisesTheLimitOfSharedMemory)
+{
+    constexpr std::int32_t k_numbers = 20000; // 80,000 bytes, over the 49,152 that need no asking
+    const auto module = take(device->compile(k_program, ""));
+    std::vector<std::int32_t> numbers(k_numbers);
+    std::iota(numbers.begin(), numbers.end(), 0);
+    const MemoryRef x = take(device->allocate(numbers.size() * sizeof(std::int32_t)));
+    ASSERT_TRUE(succeeded(device->upload(x.address, std::as_bytes(std::span(numbers)))));
+    RawParam count;
+    append(count.value, k_numbers);
+    RawKernel work{module.get(), "reverse", {1, 1, 1}, {256, 1, 1}, {pointer(x.address), count}};
+    work.shared_bytes = k_numbers * sizeof(std::int32_t);
+    ASSERT_TRUE(succeeded(stream->launch(work)));
+    ASSERT_TRUE(succeeded(stream->synchronize()));
+    ASSERT_TRUE(succeeded(device->download(std::as_writable_bytes(std::span(numbers)), x.address)));
+    EXPECT_EQ(numbers.front(), k_numbers - 1);
+    EXPECT_EQ(numbers.back(), 0);
+    device->release(x);
+}
+
+TEST_F(CudaDevice, FindsChangedVariablesAndWritesThem)
+{
+    const auto module = take(device->compile(k_program, ""));
+    EXPECT_EQ(take(module->changed_variables()).size(), 0U);
+    const MemoryRef out = take(device->allocate(4));
+    const RawKernel count{module.get(), "count", {1, 1, 1}, {1, 1, 1}, {pointer(out.address)}};
+    ASSERT_TRUE(succeeded(stream->launch(count)));
+    EXPECT_EQ(read(out.address, 1)[0], 9);
+    const auto changed = take(module->changed_variables());
+    ASSERT_EQ(changed.size(), 1U);
+    EXPECT_EQ(changed[0].name, "counter");
+    EXPECT_EQ(load<std::int32_t>(changed[0].contents), 6);
+
+    const auto again = take(device->load(take(module->image())));
+    ASSERT_TRUE(succeeded(again->write_variables(changed)));
+    RawKernel same = count;
+    same.module = again.get();
+    ASSERT_TRUE(succeeded(stream->launch(same)));
+    EXPECT_EQ(read(out.address, 1)[0], 10);
+    const std::vector<cachefmt::ModuleVariable> shorter{{"counter", Bytes(3)}}, unknown{{"absent", Bytes(4)}};
+    EXPECT_TRUE(failed_with(again->write_variables(shorter), ErrorCode::invalid_argument, "4 bytes"));
+    EXPECT_TRUE(failed_with(again->write_variables(unknown), ErrorCode::not_found, "absent"));
+    device->release(out);
+}
+
+TEST_F(CudaDevice, CutsAnImageToTheKernelsInUse)
+{
+    const auto module = take(device->compile(k_program, ""));
+    const std::vector<std::string> used{"reverse"};
+    const Bytes cut = take(module->image_of(used));
+    EXPECT_LE(cut.size(), take(module->image()).size());
+    const auto loaded = take(device->load(cut));
+    EXPECT_EQ(take(loaded->param_count("reverse")), 2U);
+}
+
+TEST_F(CudaDevice, SaysThatAnImageIsForAnotherArchitecture)
+{
+    // Compiled for it and loaded, which is what must fail.
+    const auto other = device->compile(k_program, "--gpu-architecture=sm_75");
+    EXPECT_TRUE(failed_with(other, ErrorCode::stale, "it is for sm_75, the device is sm_"));
+}
+
+TEST_F(CudaDevice, FillsAndCopiesBoxes)
+{
+    const MemoryRef x = take(device->allocate(1024)), y = take(device->allocate(1024));
+    for (const MemoryRef& memory : {x, y}) ASSERT_TRUE(succeeded(stream->fill({memory.address, Bytes(1), 1024})));
+    Bytes pattern;
+    append(pattern, std::uint64_t{0x0807060504030201});
+    RawFill rows{x.address + 8, pattern, 16};
+    rows.rows = 3;
+    rows.pitch = 64;
+    ASSERT_TRUE(succeeded(stream->fill(rows)));
+    RawCopy box{x.address + 8, y.address, 16};
+    box.rows = 3;
+    box.source_pitch.row = 64;
+    box.destination_pitch.row = 32;
+    ASSERT_TRUE(succeeded(stream->copy(box)));
+    const auto in_x = read(x.address, 1024), in_y = read(y.address, 1024);
+    for (std::size_t i = 0; i < 1024; ++i) {
+        const bool in_row = i < 192 && i % 64 >= 8 && i % 64 < 24;
+        ASSERT_EQ(in_x[i], in_row ? i % 8 + 1 : 0) << i;
+        const bool copied = i < 96 && i % 32 < 16;
+        ASSERT_EQ(in_y[i], copied ? i % 8 + 1 : 0) << i;
+    }
+    rows.rows = 100;
+    EXPECT_TRUE(failed_with(stream->fill(rows), ErrorCode::invalid_argument, "1024"));
+    box.source_pitch.row = 8;
+    EXPECT_TRUE(failed_with(stream->copy(box), ErrorCode::invalid_argument, "row pitch"));
+    device->release(x);
+    device->release(y);
+}
+
+TEST_F(CudaDevice, GivesEventsThatGraphsCanHold)
+{
+    const auto event = take(device->create_event());
+    EXPECT_NE(event->native(), 0U);
+    EXPECT_TRUE(succeeded(stream->wait(event))); // never recorded: nothing to wait for
+    ASSERT_TRUE(succeeded(stream->begin_capture()));
+    EXPECT_TRUE(succeeded(stream->wait(event)));
+    const auto graph = take(stream->end_capture());
+    ASSERT_EQ(graph.nodes.size(), 1U);
+    EXPECT_EQ(std::get<RawEventWait>(graph.nodes[0].work).event, event->native());
+}
+
+TEST_F(CudaDevice, AllocatesAndUploadsWhileItCaptures)
+{
+    ASSERT_TRUE(succeeded(stream->begin_capture()));
+    const MemoryRef x = take(device->allocate(64));
+    EXPECT_TRUE(succeeded(device->upload(x.address, std::vector<std::byte>(64, std::byte{3}))));
+    EXPECT_TRUE(succeeded(stream->fill({x.address, Bytes(1), 32})));
+    EXPECT_EQ(take(stream->end_capture()).nodes.size(), 1U);
+    EXPECT_EQ(read(x.address, 64), std::vector<std::uint8_t>(64, 3));
+    device->release(x);
+}
+
+} // namespace
+} // namespace warmgraph::backends::test

@@ -1,0 +1,87 @@
+// G1 for the CUDA backend: whichever call of the driver fails, there is an Error that names it or the work is right
+// without it, and nothing leaks.
+#include <cstdlib>
+
+#include "cuda_fake_scenarios.hpp"
+
+namespace warmgraph::backends::test {
+namespace {
+
+using warmgraph::test::FakeCuda;
+
+class CudaFakeFaults : public testing::TestWithParam<Scenario> {
+protected:
+    /// Everything from loading the driver to closing the device.
+    [[nodiscard]] Result<void> run()
+    {
+        const auto opened = make_cuda_backend(FakeCuda::options())->open("");
+        if (!opened) return std::unexpected(opened.error());
+        return GetParam().run(**opened, fake);
+    }
+    /// An error has the call's name and the status's code.
+    void check_error(const Error& error, const std::string& call, CUresult status)
+    {
+        EXPECT_THAT(error.message, testing::Not(testing::HasSubstr(k_wrong)));
+        if (!call.starts_with("cu") || call.starts_with("cupti")) return; // NVRTC's and CUPTI's have texts of their own
+        EXPECT_THAT(error.message, testing::HasSubstr(call));
+        // What an exec cannot be changed to, another one can hold: the executable then makes it.
+        const bool by_another_exec = call == "cuGraphExecMemcpyNodeSetParams" ||
+                                     call == "cuGraphExecMemsetNodeSetParams" ||
+                                     call == "cuGraphExecBatchMemOpNodeSetParams";
+        const ErrorCode expected = status == CUDA_ERROR_OUT_OF_MEMORY ? ErrorCode::out_of_memory
+                                   : by_another_exec                  ? ErrorCode::unsupported
+                                                                      : ErrorCode::driver_failed;
+        EXPECT_EQ(to_string(error.code), to_string(expected)) << error.message;
+    }
+    FakeCuda fake;
+};
+
+TEST_P(CudaFakeFaults, NameTheCallAndLeakNothing)
+{
+    const Scenario& scenario = GetParam();
+    ASSERT_TRUE(succeeded(run()));
+    const std::string before = fake.live();
+    long errors = 0;
+    for (const CUresult status : {CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_UNKNOWN}) {
+        for (long nth = 1;; nth += nth < 200 ? 1 : 7) {
+            fake.reset();
+            fake.fail_at(nth, status);
+            const Result<void> done = run();
+            if (!fake.was_hit()) {
+                EXPECT_TRUE(succeeded(done));
+                break;
+            }
+            const std::string call = fake.call(nth - 1);
+            SCOPED_TRACE(fmt::format("call {}, {}, fails with {}", nth, call, static_cast<int>(status)));
+            if (!done) {
+                check_error(done.error(), call, status);
+                ++errors;
+            }
+            fake.reset();
+            ASSERT_EQ(fake.live(), before);
+            ASSERT_TRUE(succeeded(run())) << "without the fault";
+            ASSERT_EQ(fake.live(), before);
+        }
+    }
+    EXPECT_GE(errors, scenario.least_errors);
+}
+
+INSTANTIATE_TEST_SUITE_P(Scenarios, CudaFakeFaults, testing::ValuesIn(scenarios()),
+                         [](const testing::TestParamInfo<Scenario>& of) { return of.param.name; });
+
+/// In processes of their own: the tracker is one for the process, and other tests start it.
+TEST(CudaTracking, StartsWithTheDeviceWhereTheEnvironmentAsksForIt)
+{
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    const auto subscriptions = [](const char* value) {
+        const FakeCuda fake;
+        ::setenv("WARMGRAPH_TRACK_IMAGES", value, 1);
+        const auto opened = make_cuda_backend(FakeCuda::options())->open("");
+        return opened ? static_cast<int>(fake.calls_of("cuptiSubscribe")) : 9;
+    };
+    EXPECT_EXIT(std::exit(subscriptions("0")), testing::ExitedWithCode(0), "");
+    EXPECT_EXIT(std::exit(subscriptions("1")), testing::ExitedWithCode(1), "");
+}
+
+} // namespace
+} // namespace warmgraph::backends::test

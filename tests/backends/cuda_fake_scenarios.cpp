@@ -1,0 +1,229 @@
+#include "cuda_fake_scenarios.hpp"
+
+#include <algorithm>
+
+namespace warmgraph::backends::test {
+namespace {
+
+using warmgraph::test::FakeCuda;
+
+constexpr std::int32_t k_count = 64;
+constexpr std::uint64_t k_bytes = k_count * sizeof(std::int32_t);
+
+// The value of a Result, or its error for the caller.
+#define TAKE(name, expression)                                                                                         \
+    auto name##_result = (expression);                                                                                 \
+    if (!name##_result) return std::unexpected(name##_result.error());                                                 \
+    auto& name = *name##_result
+#define DO(expression)                                                                                                 \
+    do {                                                                                                               \
+        if (auto done = (expression); !done) return std::unexpected(done.error());                                     \
+    } while (false)
+
+/// Device memory that goes away with its scope.
+class Owned {
+public:
+    Owned(Device& device, const MemoryRef& memory) : m_device(device), m_memory(memory) {}
+    Owned(const Owned&) = delete;
+    Owned& operator=(const Owned&) = delete;
+    ~Owned() { m_device.release(m_memory); }
+
+private:
+    Device& m_device;
+    MemoryRef m_memory;
+};
+
+RawParam pointer(const Address& address) { return {ParamKind::memory, {}, address, 0}; }
+RawParam number(std::int32_t value)
+{
+    RawParam param;
+    append(param.value, value);
+    return param;
+}
+
+RawKernel add_scalar(Module& module, const Address& x, std::int32_t amount)
+{
+    return {&module, "add_scalar", {1, 1, 1}, {k_count, 1, 1}, {pointer(x), number(amount), number(k_count)}};
+}
+
+Bytes all_of(std::int32_t value)
+{
+    Bytes bytes;
+    for (std::int32_t i = 0; i < k_count; ++i) append(bytes, value);
+    return bytes;
+}
+
+Result<void> expect_all(Device& device, const Address& address, std::int32_t value)
+{
+    std::vector<std::int32_t> values(k_count);
+    DO(device.download(std::as_writable_bytes(std::span(values)), address));
+    if (std::ranges::all_of(values, [&](std::int32_t one) { return one == value; })) return {};
+    return fail(ErrorCode::internal, "{}: {} in place of {}", k_wrong, values[0], value);
+}
+
+Result<void> opens(Device& device, const FakeCuda&)
+{
+    return device.facts().size() >= 8 ? Result<void>{} : fail(ErrorCode::internal, "{}: few facts", k_wrong);
+}
+
+Result<void> uses_memory(Device& device, const FakeCuda&)
+{
+    TAKE(memory, device.allocate(k_bytes));
+    const Owned owned(device, memory);
+    DO(device.upload(memory.address, all_of(7)));
+    DO(expect_all(device, memory.address, 7));
+    TAKE(host, device.allocate_host(k_bytes));
+    const Owned owned_host(device, host);
+    DO(device.upload(host.address, all_of(8)));
+    return expect_all(device, host.address, 8);
+}
+
+Result<void> reserves_shadows(Device& device, const FakeCuda&)
+{
+    TAKE(one, device.reserve_shadow(5ULL << 20));
+    const Owned owned(device, one);
+    TAKE(other, device.reserve_shadow(1000));
+    const Owned owned_other(device, other);
+    if (other.address.offset - one.address.offset < one.size)
+        return fail(ErrorCode::internal, "{}: two shadows touch", k_wrong);
+    return {};
+}
+
+Result<void> runs_kernels(Device& device, const FakeCuda&)
+{
+    TAKE(compiled, device.compile(warmgraph::test::k_fake_cuda_program, ""));
+    TAKE(image, compiled->image());
+    TAKE(loaded, device.load(image));
+    TAKE(x, device.allocate(k_bytes));
+    const Owned owned(device, x);
+    TAKE(stream, device.create_stream());
+    DO(stream->fill({x.address, Bytes(4), k_bytes}));
+    DO(stream->launch(add_scalar(*compiled, x.address, 1)));
+    DO(stream->launch(add_scalar(*loaded, x.address, 2)));
+    DO(stream->synchronize());
+    return expect_all(device, x.address, 3);
+}
+
+/// Two streams; the first kernel has launch and function attributes, which must not get lost.
+Result<RawGraph> capture(Device& device, Module& module, const Address& x, const Address& y, const Address& z)
+{
+    TAKE(stream, device.create_stream());
+    TAKE(side, device.create_stream());
+    RawKernel first = add_scalar(module, x, 1);
+    first.attributes = {{8, Bytes(4, std::byte{0})}}; // CU_LAUNCH_ATTRIBUTE_PRIORITY
+    first.attributes[0].value[0] = std::byte{2};
+    first.shared_bytes = 100 * 1024;
+    DO(stream->begin_capture());
+    DO(stream->launch(first));
+    TAKE(fork, stream->record_event());
+    DO(side->wait(fork));
+    DO(side->copy({x, y, k_bytes}));
+    DO(stream->fill({z, Bytes(4), k_bytes}));
+    TAKE(join, side->record_event());
+    DO(stream->wait(join));
+    DO(stream->launch(add_scalar(module, y, 10)));
+    TAKE(graph, stream->end_capture());
+    const auto* const kernel = graph.nodes.size() == 4 ? std::get_if<RawKernel>(&graph.nodes[0].work) : nullptr;
+    if (kernel == nullptr || kernel->attributes != first.attributes || kernel->function_attributes.empty() ||
+        kernel->shared_bytes != first.shared_bytes || graph.nodes[3].dependencies.size() != 2)
+        return fail(ErrorCode::internal, "{}: the graph lost something", k_wrong);
+    return graph;
+}
+
+Result<void> captures(Device& device, const FakeCuda&)
+{
+    TAKE(module, device.compile(warmgraph::test::k_fake_cuda_program, ""));
+    TAKE(memory, device.reserve_shadow(3 * k_bytes));
+    const Owned owned(device, memory);
+    const Address x = memory.address;
+    TAKE(graph, capture(device, *module, x, x + k_bytes, x + 2 * k_bytes));
+    return graph.nodes.empty() ? fail(ErrorCode::internal, "{}: nothing captured", k_wrong) : Result<void>{};
+}
+
+Result<void> replays(Device& device, const FakeCuda&)
+{
+    TAKE(module, device.compile(warmgraph::test::k_fake_cuda_program, ""));
+    TAKE(memory, device.allocate(4 * k_bytes));
+    const Owned owned(device, memory);
+    const Address x = memory.address, y = x + k_bytes, z = y + k_bytes, w = z + k_bytes;
+    TAKE(graph, capture(device, *module, x, y, z));
+    TAKE(exec, device.instantiate(graph));
+    TAKE(stream, device.create_stream());
+    DO(stream->fill({x, Bytes(4, std::byte{1}), k_bytes})); // 0x01010101
+    DO(exec->launch(*stream));
+    DO(exec->update(1, RawCopy{x, w, k_bytes}));
+    DO(exec->update(2, RawFill{z, {std::byte{3}, {}, {}, {}}, k_bytes}));
+    DO(exec->update(3, add_scalar(*module, w, 20)));
+    DO(exec->launch(*stream));
+    DO(stream->synchronize());
+    DO(expect_all(device, y, 0x01010102 + 10)); // of the first launch only
+    DO(expect_all(device, z, 3));
+    return expect_all(device, w, 0x01010103 + 20);
+}
+
+Result<void> runs_host_and_event_nodes(Device& device, const FakeCuda&)
+{
+    int calls = 0;
+    const auto count = [](void* data) { ++*static_cast<int*>(data); };
+    TAKE(first, device.create_event());
+    TAKE(second, device.create_event());
+    RawGraph graph;
+    graph.nodes = {
+        {RawEventRecord{first->native()}, {}}, {RawHost{+count, &calls}, {0}}, {RawEventWait{first->native()}, {1}}};
+    TAKE(exec, device.instantiate(graph));
+    TAKE(stream, device.create_stream());
+    int others = 0;
+    DO(exec->launch(*stream));
+    DO(exec->update(1, RawHost{+count, &others}));
+    DO(exec->update(2, RawEventWait{second->native()}));
+    DO(exec->launch(*stream));
+    DO(stream->synchronize());
+    if (calls != 1 || others != 1)
+        return fail(ErrorCode::internal, "{}: {} and {} calls of the host node", k_wrong, calls, others);
+    return {};
+}
+
+/// A batch between two fills: it waits for the first one's words, and writes where it is told.
+Result<void> runs_memory_operations(Device& device, const FakeCuda&)
+{
+    using enum MemoryOperationKind;
+    TAKE(memory, device.allocate(2 * k_bytes));
+    const Owned owned(device, memory);
+    const Address x = memory.address, y = x + k_bytes;
+    const auto batch = [&](const Address& to, std::uint64_t value) {
+        return RawMemoryOperations{{{wait_32, x + 4, 7, CU_STREAM_WAIT_VALUE_EQ},
+                                    {barrier, {}, 0, 0},
+                                    {write_32, to, value, 0},
+                                    {write_64, to + 8, value << 32U | value, 0}}};
+    };
+    RawGraph graph;
+    graph.nodes = {{RawFill{x, {std::byte{7}, {}, {}, {}}, k_bytes}, {}}, {batch(x, 9), {0}}};
+    TAKE(exec, device.instantiate(graph));
+    TAKE(stream, device.create_stream());
+    DO(stream->fill({y, {std::byte{6}, {}, {}, {}}, k_bytes}));
+    DO(exec->launch(*stream));
+    DO(exec->update(1, batch(y, 5)));
+    DO(exec->launch(*stream));
+    DO(stream->synchronize());
+    DO(expect_all(device, x, 7)); // filled again by the second launch, which writes elsewhere
+    std::vector<std::int32_t> written(5);
+    DO(device.download(std::as_writable_bytes(std::span(written)), y));
+    if (written == std::vector<std::int32_t>{5, 6, 5, 5, 6}) return {};
+    return fail(ErrorCode::internal, "{}: {} and {} written", k_wrong, written[0], written[2]);
+}
+
+} // namespace
+
+std::vector<Scenario> scenarios()
+{
+    return {{"OpeningADevice", opens, 5},
+            {"UsingMemory", uses_memory, 5},
+            {"ReservingShadows", reserves_shadows, 5},
+            {"RunningKernels", runs_kernels, 10},
+            {"CapturingAForkAndAJoin", captures, 20},
+            {"InstantiatingUpdatingAndReplaying", replays, 30},
+            {"RunningHostAndEventNodes", runs_host_and_event_nodes, 10},
+            {"RunningMemoryOperations", runs_memory_operations, 10}};
+}
+
+} // namespace warmgraph::backends::test

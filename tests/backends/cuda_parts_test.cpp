@@ -1,0 +1,140 @@
+// Parts of the CUDA backend that need neither a driver nor a device.
+#include <gtest/gtest.h>
+
+#include "enqueue.hpp"
+#include "expect_error.hpp"
+#include "facts.hpp"
+#include "memory_operations.hpp"
+#include "nvrtc.hpp"
+#include "warmgraph/backends/cuda.hpp"
+
+namespace warmgraph::backends::cuda {
+namespace {
+
+using warmgraph::test::failed_with;
+using warmgraph::test::succeeded;
+using Words = std::vector<std::string>;
+
+TEST(CudaFacts, TakeTheDriversVersionFromItsFileOrItsModule)
+{
+    EXPECT_EQ(version_in_library_name("/usr/lib/x86_64-linux-gnu/libcuda.so.580.159.03"), "580.159.03");
+    EXPECT_EQ(version_in_library_name("/usr/lib/libcuda.so.1"), "");
+    EXPECT_EQ(version_in_library_name("/tmp/libfake_cuda.so"), "");
+    EXPECT_EQ(version_in_kernel_module_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.03  Tue Aug 5"),
+              "580.159.03");
+    EXPECT_EQ(version_in_kernel_module_text(
+                  "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  575.57.08  Release Build"),
+              "575.57.08");
+    EXPECT_EQ(version_in_kernel_module_text(""), "");
+    EXPECT_EQ(version_text(13000), "13.0");
+    EXPECT_EQ(version_text(12080), "12.8");
+}
+
+TEST(CudaFacts, TellAPartOfADeviceFromTheWhole)
+{
+    EXPECT_EQ(partition_in_name("NVIDIA H200"), "none");
+    EXPECT_EQ(partition_in_name("NVIDIA H200 MIG 1g.18gb"), "MIG 1g.18gb");
+}
+
+TEST(CudaOptions, SplitAtBlanksOutsideQuotationMarks)
+{
+    const auto words = [](std::string_view text) { return split_options(text).value_or(Words{"failed"}); };
+    EXPECT_EQ(words(""), Words{});
+    EXPECT_EQ(words("  -DX=1\t--std=c++17 \n"), (Words{"-DX=1", "--std=c++17"}));
+    EXPECT_EQ(words("-I'/a b' \"-DTEXT=it's\" ''"), (Words{"-I/a b", "-DTEXT=it's", ""}));
+    EXPECT_TRUE(failed_with(split_options("-I'/a b"), ErrorCode::invalid_argument, "not closed"));
+}
+
+TEST(CudaLibraries, AreNamedWithTheCureWhereTheyAreMissing)
+{
+    const auto backend = make_cuda_backend({.driver = "/nonexistent/libcuda.so.1"});
+    EXPECT_TRUE(failed_with(backend->devices(), ErrorCode::not_found, "/nonexistent/libcuda.so.1"));
+    EXPECT_TRUE(failed_with(backend->open(""), ErrorCode::not_found, "WARMGRAPH_CUDA_DRIVER"));
+    EXPECT_TRUE(
+        failed_with(make_cuda_backend({.driver = "libm.so.6"})->devices(), ErrorCode::unsupported, "libm.so.6"));
+    EXPECT_TRUE(failed_with(Nvrtc::load("/nonexistent/libnvrtc.so"), ErrorCode::not_found, "WARMGRAPH_NVRTC"));
+    EXPECT_TRUE(failed_with(Nvrtc::load("libm.so.6"), ErrorCode::not_found, "lacks functions"));
+    EXPECT_NE(find_nvrtc({.nvrtc = "/nonexistent/libnvrtc.so"}).find("install the CUDA toolkit"), std::string::npos);
+}
+
+TEST(CudaArguments, AreThePointersToTheirBytes)
+{
+    RawKernel work;
+    work.shared_bytes = 16;
+    RawParam memory, local, number;
+    memory.kind = ParamKind::memory;
+    memory.address = Address::from_flat(0x7f0000001000);
+    local.kind = ParamKind::local;
+    local.local_size = 256;
+    append(number.value, std::int32_t{7});
+    work.params = {memory, local, number};
+
+    Arguments arguments(work);
+    EXPECT_EQ(*static_cast<std::uint64_t*>(arguments.params()[0]), 0x7f0000001000U);
+    EXPECT_EQ(arguments.params()[1], work.params[2].value.data());
+    EXPECT_EQ(arguments.extra(), nullptr);
+    EXPECT_EQ(arguments.shared_bytes(), 272U);
+
+    const RawKernel values = as_values(work);
+    ASSERT_EQ(values.params.size(), 2U);
+    EXPECT_EQ(load<std::uint64_t>(values.params[0].value), 0x7f0000001000U);
+    EXPECT_EQ(values.params[1], number);
+    EXPECT_EQ(values.shared_bytes, 272U);
+}
+
+TEST(CudaArguments, PassAPackedBufferWhole)
+{
+    RawKernel work;
+    work.packed = true;
+    work.params.resize(1);
+    work.params[0].value.resize(1720);
+    Arguments arguments(work);
+    EXPECT_EQ(arguments.params(), nullptr);
+    ASSERT_NE(arguments.extra(), nullptr);
+    EXPECT_EQ(arguments.extra()[0], CU_LAUNCH_PARAM_BUFFER_POINTER);
+    EXPECT_EQ(arguments.extra()[1], work.params[0].value.data());
+    EXPECT_EQ(*static_cast<std::size_t*>(arguments.extra()[3]), 1720U);
+    EXPECT_EQ(arguments.extra()[4], CU_LAUNCH_PARAM_END);
+}
+
+TEST(CudaMemoryOperations, AreGivenToTheDriverAsTheyWere)
+{
+    using enum MemoryOperationKind;
+    Core core;
+    core.context = reinterpret_cast<CUcontext>(0x10); // NOLINT: only passed on
+    const Address at = Address::from_flat(0x7f0000001000);
+    NativeOperations native;
+    const auto& params = native.fill(core, {{{wait_32, at, 5, CU_STREAM_WAIT_VALUE_EQ | CU_STREAM_WAIT_VALUE_FLUSH},
+                                             {write_64, at + 8, 1ULL << 40, 0},
+                                             {barrier, {}, 0, CU_STREAM_MEMORY_BARRIER_TYPE_GPU},
+                                             {flush_remote_writes, {}, 0, 0}}});
+    EXPECT_EQ(params.ctx, core.context);
+    ASSERT_EQ(params.count, 4U);
+    EXPECT_EQ(params.flags, 0U);
+    EXPECT_EQ(params.paramArray[0].operation, CU_STREAM_MEM_OP_WAIT_VALUE_32);
+    EXPECT_EQ(params.paramArray[0].waitValue.address, at.flat());
+    EXPECT_EQ(params.paramArray[0].waitValue.value64, 5U);
+    EXPECT_EQ(params.paramArray[0].waitValue.flags, 1U | 1U << 30);
+    EXPECT_EQ(params.paramArray[1].operation, CU_STREAM_MEM_OP_WRITE_VALUE_64);
+    EXPECT_EQ(params.paramArray[1].writeValue.value64, 1ULL << 40);
+    EXPECT_EQ(params.paramArray[2].memoryBarrier.flags, 1U);
+    EXPECT_EQ(params.paramArray[3].operation, CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES);
+}
+
+TEST(CudaMemoryOperations, NeedAlignedWordsAndADriverThatHasThem)
+{
+    using enum MemoryOperationKind;
+    const auto at = [](std::uint64_t flat) { return Address::from_flat(flat); };
+    EXPECT_TRUE(succeeded(check_operations({{{wait_32, at(0x1004), 0, 0}, {barrier, {}, 0, 0}}})));
+    EXPECT_TRUE(failed_with(check_operations({{{barrier, {}, 0, 0}, {write_64, at(0x1004), 0, 0}}}),
+                            ErrorCode::invalid_argument, "memory operation 1: a word of 8 bytes at 0x1004"));
+    EXPECT_TRUE(failed_with(check_operations({{{write_32, {}, 0, 0}}}), ErrorCode::invalid_argument, "at 0x0"));
+    EXPECT_TRUE(failed_with(check_operations({}), ErrorCode::invalid_argument, "no memory operations"));
+    Core core;
+    core.driver = std::make_shared<Driver>(); // none of its entry points is there
+    EXPECT_TRUE(failed_with(read_operations(core, nullptr), ErrorCode::not_recordable,
+                            "has no cuGraphBatchMemOpNodeGetParams"));
+}
+
+} // namespace
+} // namespace warmgraph::backends::cuda

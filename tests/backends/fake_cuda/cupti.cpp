@@ -1,0 +1,130 @@
+#include "cupti.hpp"
+
+#include <set>
+#include <utility>
+
+#include <cupti.h>
+
+#include "faults.hpp"
+#include "modules.hpp"
+
+namespace fake_cuda {
+namespace {
+
+struct Subscriber {
+    CUpti_CallbackFunc callback = nullptr;
+    void* data = nullptr;
+    std::set<std::pair<CUpti_CallbackDomain, CUpti_CallbackId>> enabled;
+    std::set<CUpti_CallbackDomain> domains;
+
+    [[nodiscard]] bool wants(CUpti_CallbackDomain domain, CUpti_CallbackId id) const
+    {
+        return callback != nullptr && (domains.contains(domain) || enabled.contains({domain, id}));
+    }
+};
+
+Subscriber& subscriber()
+{
+    static Subscriber one;
+    return one;
+}
+
+// The only handle there is.
+CUpti_SubscriberHandle the_handle() { return reinterpret_cast<CUpti_SubscriberHandle>(&subscriber()); }
+
+/// The call that loads the module, at its start or end.
+void announce_call(CUpti_ApiCallbackSite site, CUmodule* loaded, const void* image, std::uint32_t correlation)
+{
+    constexpr CUpti_CallbackId k_call = CUPTI_DRIVER_TRACE_CBID_cuModuleLoadData;
+    if (!subscriber().wants(CUPTI_CB_DOMAIN_DRIVER_API, k_call)) return;
+    cuModuleLoadData_params params{loaded, image};
+    CUresult status = CUDA_SUCCESS;
+    CUpti_CallbackData data{};
+    data.callbackSite = site;
+    data.functionName = "cuModuleLoadData";
+    data.functionParams = &params;
+    data.functionReturnValue = &status;
+    data.correlationId = correlation;
+    static_cast<void>(cuCtxGetCurrent(&data.context));
+    subscriber().callback(subscriber().data, CUPTI_CB_DOMAIN_DRIVER_API, k_call, &data);
+}
+
+} // namespace
+
+void announce_module(CUmodule* loaded, const void* image)
+{
+    static std::uint32_t correlation = 0;
+    ++correlation;
+    announce_call(CUPTI_API_ENTER, loaded, image, correlation);
+    const auto& bytes = (*loaded)->image;
+    CUpti_ModuleResourceData module{};
+    module.cubinSize = bytes.size();
+    module.pCubin = reinterpret_cast<const char*>(bytes.data());
+    CUpti_ResourceData data{};
+    data.resourceDescriptor = &module;
+    static_cast<void>(cuCtxGetCurrent(&data.context));
+    if (subscriber().wants(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_LOADED))
+        subscriber().callback(subscriber().data, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_LOADED, &data);
+    announce_call(CUPTI_API_EXIT, loaded, image, correlation);
+}
+
+} // namespace fake_cuda
+
+using namespace fake_cuda;
+
+#define FAKE_CUPTI_ENTER(name)                                                                                         \
+    if (enter(name)) return CUPTI_ERROR_UNKNOWN;                                                                       \
+    const std::scoped_lock lock(driver_mutex())
+
+FAKE_CUDA_EXPORT CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc callback, void* data)
+{
+    FAKE_CUPTI_ENTER("cuptiSubscribe");
+    if (subscriber().callback != nullptr) return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+    subscriber() = {callback, data, {}, {}};
+    *handle = the_handle();
+    return CUPTI_SUCCESS;
+}
+
+FAKE_CUDA_EXPORT CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle handle)
+{
+    FAKE_CUPTI_ENTER("cuptiUnsubscribe");
+    if (handle != the_handle()) return CUPTI_ERROR_INVALID_PARAMETER;
+    subscriber() = {};
+    return CUPTI_SUCCESS;
+}
+
+FAKE_CUDA_EXPORT CUptiResult cuptiEnableCallback(std::uint32_t enable, CUpti_SubscriberHandle handle,
+                                                 CUpti_CallbackDomain domain, CUpti_CallbackId id)
+{
+    FAKE_CUPTI_ENTER("cuptiEnableCallback");
+    if (handle != the_handle()) return CUPTI_ERROR_INVALID_PARAMETER;
+    if (enable != 0)
+        subscriber().enabled.insert({domain, id});
+    else
+        subscriber().enabled.erase({domain, id});
+    return CUPTI_SUCCESS;
+}
+
+FAKE_CUDA_EXPORT CUptiResult cuptiEnableDomain(std::uint32_t enable, CUpti_SubscriberHandle handle,
+                                               CUpti_CallbackDomain domain)
+{
+    FAKE_CUPTI_ENTER("cuptiEnableDomain");
+    if (handle != the_handle()) return CUPTI_ERROR_INVALID_PARAMETER;
+    if (enable != 0)
+        subscriber().domains.insert(domain);
+    else
+        subscriber().domains.erase(domain);
+    return CUPTI_SUCCESS;
+}
+
+FAKE_CUDA_EXPORT CUptiResult cuptiGetVersion(std::uint32_t* version)
+{
+    *version = CUPTI_API_VERSION;
+    return CUPTI_SUCCESS;
+}
+
+FAKE_CUDA_EXPORT CUptiResult cuptiGetResultString(CUptiResult, const char** text)
+{
+    *text = "text of the fake CUPTI";
+    return CUPTI_SUCCESS;
+}

@@ -1,0 +1,60 @@
+// What the parts of the fake driver share: one lock, handles, contexts.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <cuda.h>
+
+namespace fake_cuda {
+
+/// Held by every entry point (entry_points.cpp), so nothing else here locks. Recursive: a cupti callback may call back.
+[[nodiscard]] std::recursive_mutex& driver_mutex();
+
+/// The live objects of one kind, by handle: a dead or foreign handle is an error, as with the driver, and no crash.
+template <class T>
+class Handles {
+public:
+    T* add(std::unique_ptr<T> object)
+    {
+        T* const handle = object.get();
+        m_objects.emplace(handle, std::move(object));
+        return handle;
+    }
+    [[nodiscard]] bool has(const T* handle) const { return m_objects.contains(handle); }
+    bool erase(const T* handle) { return m_objects.erase(handle) != 0; }
+    [[nodiscard]] long size() const { return static_cast<long>(m_objects.size()); }
+    [[nodiscard]] const auto& objects() const { return m_objects; }
+
+private:
+    std::unordered_map<const T*, std::unique_ptr<T>> m_objects;
+};
+
+/// Number of live objects by kind.
+[[nodiscard]] std::vector<std::pair<const char*, long>> live_objects();
+
+/// A kernel touched memory that is not there: synchronising calls report it from then on, as on a device.
+void set_sticky_error(CUresult status);
+[[nodiscard]] CUresult sticky_error();
+void clear_sticky_error();
+
+/// CUDA_ERROR_NOT_INITIALIZED before cuInit, CUDA_ERROR_INVALID_CONTEXT where this thread has none.
+[[nodiscard]] CUresult require_context();
+[[nodiscard]] long retained_contexts();
+[[nodiscard]] long contexts_of_this_thread();
+
+inline constexpr int k_architecture = 90;
+inline constexpr std::uint64_t k_total_memory = 64ULL << 30;
+inline constexpr unsigned k_max_block = 1024;
+inline constexpr int k_default_shared = 48 * 1024, k_largest_shared = 227 * 1024;
+
+} // namespace fake_cuda
+
+#define FAKE_CUDA_CHECK(expression)                                                                                    \
+    do {                                                                                                               \
+        if (const CUresult checked_status = (expression); checked_status != CUDA_SUCCESS) return checked_status;       \
+    } while (false)

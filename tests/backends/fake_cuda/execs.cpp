@@ -1,0 +1,159 @@
+// Instantiated graphs.
+#include <algorithm>
+#include <map>
+
+#include "graphs.hpp"
+#include "modules.hpp"
+#include "streams.hpp"
+
+struct CUgraphExec_st {
+    std::vector<fake_cuda::Work> works; ///< in order
+    std::map<CUgraphNode, std::size_t> places;
+};
+
+namespace fake_cuda {
+namespace {
+
+Handles<CUgraphExec_st>& execs()
+{
+    static Handles<CUgraphExec_st> all;
+    return all;
+}
+
+/// Child graphs are taken apart, so that the exec owns all its work.
+void append(CUgraphExec_st& exec, const CUgraph_st& graph)
+{
+    for (CUgraphNode node : in_order(graph)) {
+        exec.places[node] = exec.works.size();
+        if (const auto* child = std::get_if<ChildWork>(&node->work))
+            append(exec, *child->graph);
+        else
+            exec.works.push_back(node->work);
+    }
+}
+
+CUresult instantiate(CUgraphExec* exec, CUgraph graph)
+{
+    FAKE_CUDA_CHECK(require_context());
+    if (!is_graph(graph)) return CUDA_ERROR_INVALID_VALUE;
+    if (in_order(*graph).empty() && !graph->nodes.empty()) return CUDA_ERROR_INVALID_VALUE; // a cycle
+    auto made = std::make_unique<CUgraphExec_st>();
+    append(*made, *graph);
+    *exec = execs().add(std::move(made));
+    return CUDA_SUCCESS;
+}
+
+/// The exec's work of a node of the graph that it was made of; null where handles or kind are wrong.
+template <class Kind>
+Kind* find(CUgraphExec exec, CUgraphNode node)
+{
+    if (!execs().has(exec) || !is_node(node)) return nullptr;
+    const auto place = exec->places.find(node);
+    return place == exec->places.end() ? nullptr : std::get_if<Kind>(&exec->works[place->second]);
+}
+
+} // namespace
+
+long live_execs() { return execs().size(); }
+
+} // namespace fake_cuda
+
+using namespace fake_cuda;
+
+CUresult cuGraphInstantiate(CUgraphExec* exec, CUgraph graph, unsigned long long) { return instantiate(exec, graph); }
+
+CUresult cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* params)
+{
+    const CUresult status = instantiate(exec, graph);
+    params->hErrNode_out = nullptr;
+    params->result_out = status == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
+    return status;
+}
+
+CUresult cuGraphExecDestroy(CUgraphExec exec) { return execs().erase(exec) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; }
+
+CUresult cuGraphUpload(CUgraphExec exec, CUstream stream)
+{
+    if (!execs().has(exec) || !is_stream(stream)) return CUDA_ERROR_INVALID_HANDLE;
+    return CUDA_SUCCESS;
+}
+
+// No current context is asked for: the stream has one, and by the documentation CUDA_ERROR_INVALID_CONTEXT is not among
+// what it returns.
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
+{
+    if (!execs().has(exec) || !is_stream(stream)) return CUDA_ERROR_INVALID_HANDLE;
+    if (is_capturing(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    for (const Work& work : exec->works) {
+        const auto* const kernel = std::get_if<KernelWork>(&work);
+        if (kernel != nullptr && !is_function(kernel->function)) return CUDA_ERROR_INVALID_HANDLE;
+    }
+    for (const Work& work : exec->works) run(work);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* params)
+{
+    auto* const work = find<KernelWork>(exec, node);
+    if (work == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    KernelWork changed;
+    FAKE_CUDA_CHECK(make_kernel(changed, *params));
+    changed.attributes = work->attributes;
+    *work = std::move(changed);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D* params, CUcontext)
+{
+    auto* const work = find<CopyWork>(exec, node);
+    if (work == nullptr || check(*params) != CUDA_SUCCESS) return CUDA_ERROR_INVALID_VALUE;
+    work->params = *params;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* params,
+                                        CUcontext)
+{
+    auto* const work = find<FillWork>(exec, node);
+    if (work == nullptr || check(*params) != CUDA_SUCCESS) return CUDA_ERROR_INVALID_VALUE;
+    work->params = *params;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event)
+{
+    auto* const work = find<RecordWork>(exec, node);
+    if (work == nullptr || !is_event(event)) return CUDA_ERROR_INVALID_VALUE;
+    work->event = event;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event)
+{
+    auto* const work = find<WaitWork>(exec, node);
+    if (work == nullptr || !is_event(event)) return CUDA_ERROR_INVALID_VALUE;
+    work->event = event;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS* params)
+{
+    auto* const work = find<HostWork>(exec, node);
+    if (work == nullptr || params->fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    work->params = *params;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                            const CUDA_BATCH_MEM_OP_NODE_PARAMS* params)
+{
+    auto* const work = find<BatchWork>(exec, node);
+    if (work == nullptr || params->count != work->operations.size()) return CUDA_ERROR_INVALID_VALUE;
+    BatchWork changed;
+    FAKE_CUDA_CHECK(make_batch(changed, *params));
+    for (std::size_t i = 0; i < changed.operations.size(); ++i) {
+        if (changed.operations[i].operation != work->operations[i].operation) return CUDA_ERROR_INVALID_VALUE;
+    }
+    *work = std::move(changed);
+    return CUDA_SUCCESS;
+}

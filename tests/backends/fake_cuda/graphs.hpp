@@ -1,0 +1,49 @@
+// Graphs and their nodes.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "driver_state.hpp"
+#include "work.hpp"
+
+struct CUgraphNode_st {
+    CUgraph graph = nullptr;
+    fake_cuda::Work work;
+    /// Where cuGraphKernelNodeGetParams' pointers point, until the node changes or goes.
+    std::vector<void*> pointers{};
+    std::size_t buffer_size = 0;
+};
+
+struct CUgraph_st {
+    struct Edge {
+        CUgraphNode from = nullptr, to = nullptr;
+        CUgraphEdgeData data{};
+    };
+    std::vector<std::unique_ptr<CUgraphNode_st>> nodes;
+    std::vector<Edge> edges;
+    bool is_child = false; ///< belongs to a node of another graph
+};
+
+namespace fake_cuda {
+
+[[nodiscard]] long live_graphs();
+[[nodiscard]] long live_execs();
+[[nodiscard]] bool is_graph(CUgraph graph);
+[[nodiscard]] bool is_node(CUgraphNode node);
+
+[[nodiscard]] CUgraph create_graph();
+void destroy_graph(CUgraph graph);
+CUgraphNode add_node(CUgraph graph, Work work, std::span<const CUgraphNode> dependencies);
+/// Of nodes without a path from a later to an earlier one; empty where there is a cycle and there are nodes.
+[[nodiscard]] std::vector<CUgraphNode> in_order(const CUgraph_st& graph);
+
+/// The node's work of one kind; null where the handle is dead or the kind another.
+template <class Kind>
+[[nodiscard]] Kind* work_of(CUgraphNode node)
+{
+    return is_node(node) ? std::get_if<Kind>(&node->work) : nullptr;
+}
+
+} // namespace fake_cuda

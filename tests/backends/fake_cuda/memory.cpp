@@ -1,0 +1,160 @@
+#include "memory.hpp"
+
+#include <cstring>
+
+#include <sys/mman.h>
+
+#include "driver_state.hpp"
+
+namespace fake_cuda {
+namespace {
+
+constexpr std::size_t k_range = 16ULL << 40; // addresses only: shadows of a tebibyte fit
+constexpr std::size_t k_page = 4096;
+
+CUdeviceptr reserve_range()
+{
+    void* const range =
+        ::mmap(nullptr, k_range, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return range == MAP_FAILED ? 0 : address_of(range);
+}
+
+constexpr std::size_t round_up(std::size_t value, std::size_t multiple)
+{
+    return (value + multiple - 1) / multiple * multiple;
+}
+
+} // namespace
+
+CUdeviceptr Memory::allocate(std::size_t size, MemoryKind kind, std::size_t alignment)
+{
+    if (m_begin == 0) m_begin = m_next = reserve_range();
+    const bool is_backed = kind != MemoryKind::reserved;
+    if (m_begin == 0 || (is_backed && size > k_total_memory - m_used)) return 0;
+    const CUdeviceptr start = round_up(m_next, alignment);
+    if (size > m_begin + k_range - start) return 0;
+    m_next = start + round_up(size, 512);
+    if (is_backed) m_used += size;
+    m_allocations.emplace(start, Allocation{start, size, kind});
+    ++m_counts[static_cast<std::size_t>(kind)];
+    return start;
+}
+
+bool Memory::free(CUdeviceptr start, MemoryKind kind)
+{
+    const auto found = m_allocations.find(start);
+    if (found == m_allocations.end() || found->second.kind != kind) return false;
+    // Whole pages go back to the system.
+    const CUdeviceptr first = round_up(start, k_page), end = (start + found->second.size) / k_page * k_page;
+    if (end > first) ::madvise(pointer_to<void>(first), end - first, MADV_DONTNEED);
+    if (kind != MemoryKind::reserved) m_used -= found->second.size;
+    --m_counts[static_cast<std::size_t>(kind)];
+    m_allocations.erase(found);
+    return true;
+}
+
+const Allocation* Memory::around(CUdeviceptr address) const
+{
+    auto found = m_allocations.upper_bound(address);
+    if (found == m_allocations.begin()) return nullptr;
+    --found;
+    return address - found->second.start < found->second.size ? &found->second : nullptr;
+}
+
+std::span<std::byte> Memory::rest(CUdeviceptr address) const
+{
+    const Allocation* const found = around(address);
+    if (found == nullptr) return {};
+    return {pointer_to<std::byte>(address), found->start + found->size - address};
+}
+
+bool Memory::holds(CUdeviceptr address, std::size_t size) const
+{
+    if (m_begin == 0 || address < m_begin || address >= m_begin + k_range) return address != 0;
+    return rest(address).size() >= size;
+}
+
+Memory& memory()
+{
+    static Memory all;
+    return all;
+}
+
+} // namespace fake_cuda
+
+using namespace fake_cuda;
+
+CUresult cuMemAlloc(CUdeviceptr* address, std::size_t size)
+{
+    FAKE_CUDA_CHECK(require_context());
+    if (size == 0) return CUDA_ERROR_INVALID_VALUE;
+    *address = memory().allocate(size, MemoryKind::device);
+    return *address != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuMemFree(CUdeviceptr address)
+{
+    FAKE_CUDA_CHECK(require_context());
+    return memory().free(address, MemoryKind::device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemHostAlloc(void** pointer, std::size_t size, unsigned int)
+{
+    FAKE_CUDA_CHECK(require_context());
+    if (size == 0) return CUDA_ERROR_INVALID_VALUE;
+    const CUdeviceptr address = memory().allocate(size, MemoryKind::host);
+    *pointer = pointer_to<void>(address);
+    return address != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuMemFreeHost(void* pointer)
+{
+    FAKE_CUDA_CHECK(require_context());
+    return memory().free(address_of(pointer), MemoryKind::host) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, std::size_t size)
+{
+    FAKE_CUDA_CHECK(require_context());
+    if (!memory().holds(to, size) || !memory().holds(from, size)) return CUDA_ERROR_INVALID_VALUE;
+    std::memmove(pointer_to<void>(to), pointer_to<void>(from), size);
+    return sticky_error();
+}
+
+CUresult cuMemGetAddressRange(CUdeviceptr* start, std::size_t* size, CUdeviceptr address)
+{
+    FAKE_CUDA_CHECK(require_context());
+    const Allocation* const found = memory().around(address);
+    if (found == nullptr) return CUDA_ERROR_NOT_FOUND;
+    if (start != nullptr) *start = found->start;
+    if (size != nullptr) *size = found->size;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetInfo(std::size_t* available, std::size_t* total)
+{
+    FAKE_CUDA_CHECK(require_context());
+    *available = *total = k_total_memory;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr address)
+{
+    FAKE_CUDA_CHECK(require_context());
+    const Allocation* const found = memory().around(address);
+    if (found == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const auto put = [data](auto value) { std::memcpy(data, &value, sizeof value); };
+    switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+        put(static_cast<unsigned>(found->kind == MemoryKind::host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE));
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER: put(address); return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED: put(0U); return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: put(0); return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: put(found->start); return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: put(found->size); return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_MAPPED: put(1U); return CUDA_SUCCESS;
+    default: return CUDA_ERROR_INVALID_VALUE;
+    }
+}

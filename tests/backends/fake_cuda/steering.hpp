@@ -1,0 +1,85 @@
+// The fake CUDA driver as a test sees it. Its path is in WARMGRAPH_FAKE_CUDA (warmgraph_fake_cuda_test).
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include <cuda.h>
+#include <dlfcn.h>
+
+#include "fake_cuda.h"
+#include "warmgraph/backends/cuda.hpp"
+
+namespace warmgraph::test {
+
+/// One for the process, as the driver is.
+class FakeCuda {
+public:
+    FakeCuda() : m_library(::dlopen(WARMGRAPH_FAKE_CUDA, RTLD_NOW | RTLD_LOCAL))
+    {
+        if (m_library == nullptr) throw std::runtime_error(::dlerror());
+        reset();
+    }
+
+    /// The driver, NVRTC and CUPTI in one library.
+    [[nodiscard]] static backends::CudaOptions options()
+    {
+        return {WARMGRAPH_FAKE_CUDA, WARMGRAPH_FAKE_CUDA, WARMGRAPH_FAKE_CUDA};
+    }
+    void fail_at(long call, CUresult status) const
+    {
+        find<decltype(::fake_cuda_fail_at)>("fake_cuda_fail_at")(call, status);
+    }
+    /// 0 times: for ever.
+    void fail(const std::string& entry, long first, long times, CUresult status) const
+    {
+        find<decltype(::fake_cuda_fail)>("fake_cuda_fail")(entry.c_str(), first, times, status);
+    }
+    [[nodiscard]] bool was_hit() const { return find<decltype(::fake_cuda_was_hit)>("fake_cuda_was_hit")() != 0; }
+    [[nodiscard]] long calls() const { return find<decltype(::fake_cuda_calls)>("fake_cuda_calls")(); }
+    [[nodiscard]] long calls_of(const std::string& entry) const
+    {
+        long count = 0;
+        for (long i = 0; i < calls(); ++i) count += call(i) == entry ? 1 : 0;
+        return count;
+    }
+    /// From 0; empty where there is none.
+    [[nodiscard]] std::string call(long index) const
+    {
+        const char* const name = find<decltype(::fake_cuda_call)>("fake_cuda_call")(index);
+        return name != nullptr ? name : "";
+    }
+    /// What is alive, by kind.
+    [[nodiscard]] std::string live() const { return find<decltype(::fake_cuda_live_text)>("fake_cuda_live_text")(); }
+    void reset() const { find<decltype(::fake_cuda_reset)>("fake_cuda_reset")(); }
+
+    /// An entry point, as any user of the driver finds it.
+    template <class Function>
+    [[nodiscard]] Function* entry(const char* name) const
+    {
+        void* address = nullptr;
+        find<decltype(::cuGetProcAddress)>("cuGetProcAddress_v2")(name, &address, CUDA_VERSION, 0, nullptr);
+        if (address == nullptr) throw std::runtime_error(std::string("the fake driver has no ") + name);
+        return reinterpret_cast<Function*>(address);
+    }
+
+private:
+    template <class Function>
+    [[nodiscard]] Function* find(const char* name) const
+    {
+        void* const address = ::dlsym(m_library, name);
+        if (address == nullptr) throw std::runtime_error(::dlerror());
+        return reinterpret_cast<Function*>(address);
+    }
+    void* m_library;
+};
+
+/// The conformance suite's kernels (fake_cuda/source.hpp).
+inline constexpr const char* k_fake_cuda_program = "kernel iota(memory x, value n)\n"
+                                                   "kernel add_scalar(memory x, value amount, value n)\n"
+                                                   "kernel scale(memory x, value factor, value n)\n"
+                                                   "kernel copy(memory to, memory from, value n)\n"
+                                                   "kernel add(memory out, memory a, memory b, value n)\n"
+                                                   "kernel sum(memory out, memory x, local scratch, value n)\n";
+
+} // namespace warmgraph::test

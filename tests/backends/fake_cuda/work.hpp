@@ -1,0 +1,82 @@
+// What a node does, or a stream at once.
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include <cuda.h>
+
+namespace fake_cuda {
+
+struct EmptyWork {};
+
+struct KernelWork {
+    CUfunction function = nullptr;
+    std::array<unsigned, 3> grid{}, block{};
+    unsigned shared = 0;
+    bool is_packed = false;        ///< given as `extra`
+    std::vector<std::byte> buffer; ///< the arguments at their offsets
+    std::map<CUlaunchAttributeID, CUlaunchAttributeValue> attributes{};
+};
+
+struct CopyWork {
+    CUDA_MEMCPY3D params{};
+};
+
+struct FillWork {
+    CUDA_MEMSET_NODE_PARAMS params{};
+};
+
+struct RecordWork {
+    CUevent event = nullptr;
+};
+
+struct WaitWork {
+    CUevent event = nullptr;
+};
+
+struct HostWork {
+    CUDA_HOST_NODE_PARAMS params{};
+};
+
+/// Owned by the node's graph.
+struct ChildWork {
+    CUgraph graph = nullptr;
+};
+
+struct AllocateWork {
+    CUDA_MEM_ALLOC_NODE_PARAMS params{};
+};
+
+struct FreeWork {
+    CUdeviceptr address = 0;
+};
+
+struct BatchWork {
+    CUcontext context = nullptr;
+    std::vector<CUstreamBatchMemOpParams> operations{};
+};
+
+using Work = std::variant<EmptyWork, KernelWork, CopyWork, FillWork, RecordWork, WaitWork, HostWork, ChildWork,
+                          AllocateWork, FreeWork, BatchWork>;
+
+/// Takes the arguments out of a launch. CUDA_ERROR_INVALID_VALUE for what the driver refuses: no function, no or too large
+/// dimensions, more shared memory than the function may have, a buffer of another size.
+[[nodiscard]] CUresult make_kernel(KernelWork& work, const CUDA_KERNEL_NODE_PARAMS& params);
+[[nodiscard]] CUDA_MEMCPY3D linear_copy(CUdeviceptr to, CUdeviceptr from, std::size_t size);
+/// That sizes and kinds are such as the driver takes, and the memory is there.
+[[nodiscard]] CUresult check(const CUDA_MEMCPY3D& copy);
+[[nodiscard]] CUresult check(const CUDA_MEMSET_NODE_PARAMS& fill);
+
+[[nodiscard]] CUresult make_batch(BatchWork& work, const CUDA_BATCH_MEM_OP_NODE_PARAMS& params);
+
+/// A wait that does not hold becomes the context's sticky error.
+void run_batch(const BatchWork& work);
+/// Runs it at once. Memory that is not there becomes the context's sticky error, as on a device.
+void run(const Work& work);
+
+} // namespace fake_cuda

@@ -1,0 +1,17 @@
+// PoCL's kernel cache in a folder of this process, before its first OpenCL call. Included by one file of each binary.
+#pragma once
+
+#include <cstdlib>
+
+#include "temp_dir.hpp"
+
+namespace warmgraph::backends::test {
+
+inline const bool k_has_own_pocl_cache = [] {
+    static const warmgraph::test::TempDir folder;
+    ::setenv("POCL_CACHE_DIR", folder.path().c_str(), 1);
+    ::unsetenv("POCL_KERNEL_CACHE"); // with the cache off, an image lacks what is launched after the first (NOTES.md)
+    return true;
+}();
+
+} // namespace warmgraph::backends::test

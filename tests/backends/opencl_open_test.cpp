@@ -1,0 +1,78 @@
+// Opening OpenCL devices, rightly and wrongly.
+#include <cstdlib>
+
+#include <gtest/gtest.h>
+
+#include "child_process.hpp"
+#include "expect_error.hpp"
+#include "opencl_environment.hpp"
+#include "warmgraph/backends/opencl.hpp"
+
+namespace warmgraph::backends::test {
+namespace {
+
+using warmgraph::test::ChildProcess;
+using warmgraph::test::failed_with;
+using warmgraph::test::succeeded;
+
+TEST(OpenclOpen, SaysWhatToInstallWhereThereIsNoPlatform)
+{
+    const int status = ChildProcess([] {
+                           ::setenv("OCL_ICD_VENDORS", "/nonexistent/", 1); // the ICD loader's folder of drivers
+                           const auto devices = make_opencl_backend()->devices();
+                           const bool says_cure =
+                               !devices && devices.error().message.find("pocl-opencl-icd") != std::string::npos;
+                           return says_cure && devices.error().code == ErrorCode::not_found ? 0 : 1;
+                       }).wait();
+    EXPECT_EQ(status, 0);
+}
+
+TEST(OpenclOpen, FindsDevicesByIndexAndByPartOfTheName)
+{
+    const auto backend = make_opencl_backend();
+    const auto devices = backend->devices();
+    ASSERT_TRUE(succeeded(devices));
+    ASSERT_FALSE(devices->empty());
+    EXPECT_EQ(devices->front().id, "opencl:0");
+    const auto first = backend->open("0");
+    ASSERT_TRUE(succeeded(first));
+    EXPECT_EQ((*first)->name(), devices->front().name);
+    const auto same = backend->open("");
+    ASSERT_TRUE(succeeded(same));
+    EXPECT_EQ(*first, *same);
+    std::string part = devices->front().name.substr(0, 5);
+    for (char& letter : part) letter = static_cast<char>(std::toupper(letter));
+    const auto by_name = backend->open(part);
+    ASSERT_TRUE(succeeded(by_name));
+    EXPECT_EQ(*by_name, *first);
+}
+
+TEST(OpenclOpen, ListsTheDevicesWhenNoneMatches)
+{
+    const auto backend = make_opencl_backend();
+    EXPECT_TRUE(failed_with(backend->open("no such device"), ErrorCode::not_found, "opencl:0 ("));
+    EXPECT_TRUE(failed_with(backend->open("9999"), ErrorCode::not_found, "opencl:0 ("));
+}
+
+TEST(OpenclOpen, RefusesAnUnknownWayToReplay)
+{
+    ::setenv("WARMGRAPH_OPENCL_REPLAY", "commandbuffer", 1);
+    EXPECT_TRUE(
+        failed_with(make_opencl_backend()->open(""), ErrorCode::invalid_argument, "auto, command_buffer or enqueue"));
+    ::unsetenv("WARMGRAPH_OPENCL_REPLAY");
+}
+
+TEST(OpenclOpen, SaysHowItReplaysAndWhy)
+{
+    const auto mode_with = [](const char* wanted) {
+        ::setenv("WARMGRAPH_OPENCL_REPLAY", wanted, 1);
+        const auto device = make_opencl_backend()->open("");
+        ::unsetenv("WARMGRAPH_OPENCL_REPLAY");
+        return device ? (*device)->replay_mode() : device.error().message;
+    };
+    EXPECT_THAT(mode_with("enqueue"), testing::HasSubstr("re-enqueue (asked for"));
+    EXPECT_THAT(mode_with("auto"), testing::MatchesRegex("(re-enqueue|command buffer) .*"));
+}
+
+} // namespace
+} // namespace warmgraph::backends::test

@@ -1,0 +1,140 @@
+// Advisory locks: exclusive among threads and processes, gone with their holder.
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <signal.h>
+#include <sys/stat.h>
+
+#include "child_process.hpp"
+#include "expect_error.hpp"
+#include "temp_dir.hpp"
+#include "warmgraph/base/file_system.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Lock : public testing::Test {
+protected:
+    std::unique_ptr<FileLock> try_lock() { return m_files.try_lock(m_path, 0600).value(); }
+
+    TempDir m_dir;
+    FileSystem& m_files = posix_file_system();
+    fs::path m_path = m_dir.path() / "lock";
+};
+
+TEST_F(Lock, IsHeldByOneAtATimeWithinAProcess)
+{
+    auto first = try_lock();
+    ASSERT_NE(first, nullptr);
+    EXPECT_EQ(try_lock(), nullptr);
+    first.reset();
+    EXPECT_NE(try_lock(), nullptr);
+}
+
+TEST_F(Lock, IsHeldByOneProcessAtATime)
+{
+    const auto mine = try_lock();
+    ASSERT_NE(mine, nullptr);
+    EXPECT_EQ(ChildProcess([&] { return try_lock() == nullptr ? 0 : 1; }).wait(), 0);
+}
+
+TEST_F(Lock, IsReleasedWhenItsHolderIsKilled)
+{
+    const Gate taken;
+    const Gate never;
+    ChildProcess child([&] {
+        const auto lock = try_lock();
+        if (lock == nullptr) return 1;
+        taken.open();
+        never.wait();
+        return 0;
+    });
+    taken.wait();
+    EXPECT_EQ(try_lock(), nullptr);
+    ASSERT_EQ(::kill(child.pid(), SIGKILL), 0);
+    EXPECT_EQ(child.wait(), 1000 + SIGKILL);
+    EXPECT_NE(try_lock(), nullptr);
+}
+
+TEST_F(Lock, IsReleasedByItsHolderEvenWhileAForkedChildLives)
+{
+    auto mine = try_lock();
+    ASSERT_NE(mine, nullptr);
+    const Gate end;
+    ChildProcess child([&] {
+        end.wait();
+        return 0;
+    });
+    mine.reset();
+    EXPECT_NE(try_lock(), nullptr);
+    end.open();
+    EXPECT_EQ(child.wait(), 0);
+}
+
+TEST_F(Lock, IsNotReleasedByAForkedChildThatDropsIt)
+{
+    auto mine = try_lock();
+    ASSERT_NE(mine, nullptr);
+    EXPECT_EQ(ChildProcess([&] {
+                  mine.reset();
+                  return 0;
+              }).wait(),
+              0);
+    EXPECT_EQ(try_lock(), nullptr);
+}
+
+TEST_F(Lock, OnARemovedFileLocksNobodyOut)
+{
+    const auto old = try_lock();
+    ASSERT_NE(old, nullptr);
+    fs::remove(m_path);
+    const auto fresh = try_lock();
+    EXPECT_NE(fresh, nullptr) << "the file is a new one";
+    EXPECT_EQ(try_lock(), nullptr);
+}
+
+// Holders remove the file before they release: whoever opened the old one must not believe that he holds the lock.
+TEST_F(Lock, StaysExclusiveWhenHoldersRemoveTheFile)
+{
+    constexpr int k_threads = 4;
+    constexpr int k_rounds = 500;
+    std::atomic<int> inside = 0;
+    std::atomic<int> overlaps = 0;
+    std::atomic<int> entered = 0;
+    {
+        std::vector<std::jthread> threads;
+        for (int t = 0; t < k_threads; ++t) {
+            threads.emplace_back([&] {
+                for (int i = 0; i < k_rounds; ++i) {
+                    const auto lock = m_files.try_lock(m_path, 0600);
+                    if (!lock || !*lock) continue;
+                    if (++inside != 1) ++overlaps;
+                    ++entered;
+                    --inside;
+                    static_cast<void>(m_files.remove(m_path));
+                }
+            });
+        }
+    }
+    EXPECT_EQ(overlaps, 0);
+    EXPECT_GT(entered, 0);
+}
+
+TEST_F(Lock, RefusesFoldersLinksAndPipes)
+{
+    fs::create_directory(m_dir.path() / "folder");
+    fs::create_symlink(m_path, m_dir.path() / "link");
+    ASSERT_EQ(::mkfifo((m_dir.path() / "pipe").c_str(), 0600), 0);
+    for (const char* name : {"folder", "link", "pipe"}) {
+        EXPECT_TRUE(failed_with(m_files.try_lock(m_dir.path() / name, 0600), ErrorCode::io_failed, name)) << name;
+    }
+    EXPECT_TRUE(failed_with(m_files.try_lock(m_dir.path() / "none" / "lock", 0600), ErrorCode::not_found));
+}
+
+} // namespace
+} // namespace warmgraph::test

@@ -1,0 +1,67 @@
+// The logger is made once a process, so every case runs in a child that sets its own environment.
+#include <fstream>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "child_process.hpp"
+#include "temp_dir.hpp"
+#include "warmgraph/base/log.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+/// What a process with this WARMGRAPH_LOG prints to standard error when it logs one line at each level.
+std::string printed_at(const char* level)
+{
+    const TempDir dir;
+    const std::string path = (dir.path() / "stderr").string();
+    ChildProcess child([&] {
+        if (level == nullptr) {
+            ::unsetenv("WARMGRAPH_LOG");
+        } else {
+            ::setenv("WARMGRAPH_LOG", level, 1);
+        }
+        const int file = ::open(path.c_str(), O_WRONLY | O_CREAT, 0600);
+        if (file < 0 || ::dup2(file, STDERR_FILENO) < 0) return 1;
+        log().trace("a trace");
+        log().debug("a detail");
+        log().info("saved {}", "decode");
+        log().warn("odd");
+        log().error("bad");
+        return &log() == &log() ? 0 : 2;
+    });
+    EXPECT_EQ(child.wait(), 0);
+    std::stringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+}
+
+TEST(Log, PrintsWarningsAndErrorsOnlyWhenNothingIsSet)
+{
+    EXPECT_EQ(printed_at(nullptr), "warmgraph: warning: odd\nwarmgraph: error: bad\n");
+    EXPECT_EQ(printed_at(""), printed_at(nullptr));
+    EXPECT_EQ(printed_at("warn"), printed_at(nullptr));
+}
+
+TEST(Log, FollowsTheEnvironment)
+{
+    EXPECT_EQ(printed_at("off"), "");
+    EXPECT_EQ(printed_at("error"), "warmgraph: error: bad\n");
+    EXPECT_EQ(printed_at("info"), "warmgraph: saved decode\nwarmgraph: warning: odd\nwarmgraph: error: bad\n");
+    EXPECT_EQ(printed_at("debug"), "warmgraph: a detail\n" + printed_at("info"));
+    EXPECT_EQ(printed_at("trace"), "warmgraph: a trace\n" + printed_at("debug"));
+}
+
+TEST(Log, AnUnknownLevelIsNamedOnceAndTakenAsWarn)
+{
+    EXPECT_EQ(printed_at("verbose"), "warmgraph: warning: WARMGRAPH_LOG is 'verbose', expected trace, debug, info, "
+                                     "warn, error or off: using warn\n" +
+                                         printed_at("warn"));
+}
+
+} // namespace
+} // namespace warmgraph::test

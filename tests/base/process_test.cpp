@@ -1,0 +1,88 @@
+// Facts about this process.
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <regex>
+#include <set>
+
+#include <gtest/gtest.h>
+#include <openssl/evp.h>
+
+#include <stdlib.h>
+
+#include "warmgraph/base/process.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+/// What binutils says of a file.
+std::string readelf_build_id(const std::string& path)
+{
+    struct Close {
+        void operator()(std::FILE* pipe) const { ::pclose(pipe); }
+    };
+    const std::unique_ptr<std::FILE, Close> pipe(::popen(("readelf -n '" + path + "'").c_str(), "r"));
+    std::string text;
+    std::array<char, 4096> buffer{};
+    while (const std::size_t size = std::fread(buffer.data(), 1, buffer.size(), pipe.get()))
+        text.append(buffer.data(), size);
+    std::smatch match;
+    return std::regex_search(text, match, std::regex("Build ID: ([0-9a-f]+)")) ? match.str(1) : "(none)";
+}
+
+TEST(Process, BuildIdOfThisBinaryIsWhatReadelfSays)
+{
+    const void* code = reinterpret_cast<const void*>(&readelf_build_id);
+    const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+    EXPECT_EQ(binary_of(code), self);
+    ASSERT_TRUE(build_id_of(code));
+    EXPECT_EQ(build_id_of(code)->size(), 40U);
+    EXPECT_EQ(*build_id_of(code), readelf_build_id(self));
+}
+
+TEST(Process, BuildIdOfAFunctionInASharedLibraryIsTheLibrarys)
+{
+    const void* code = reinterpret_cast<const void*>(&EVP_MD_CTX_new);
+    EXPECT_NE(binary_of(code).find("libcrypto"), std::string::npos) << binary_of(code);
+    EXPECT_EQ(build_id_of(code).value_or("(none)"), readelf_build_id(binary_of(code)));
+    EXPECT_NE(build_id_of(code), build_id_of(reinterpret_cast<const void*>(&readelf_build_id)));
+}
+
+TEST(Process, AnAddressOutsideEveryBinaryHasNoBuildId)
+{
+    const auto heap = std::make_unique<int>(0);
+    EXPECT_FALSE(build_id_of(heap.get()));
+    EXPECT_FALSE(build_id_of(nullptr));
+    EXPECT_EQ(binary_of(heap.get()), "(no binary)");
+}
+
+TEST(Process, UuidsAreVersion4AndNeverTheSame)
+{
+    const std::regex form("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}");
+    std::set<std::string> seen;
+    for (int i = 0; i < 1000; ++i) {
+        const std::string uuid = random_uuid();
+        EXPECT_TRUE(std::regex_match(uuid, form)) << uuid;
+        seen.insert(uuid);
+    }
+    EXPECT_EQ(seen.size(), 1000U);
+}
+
+TEST(Process, HostAndBootHaveNames)
+{
+    EXPECT_FALSE(host_name().empty());
+    EXPECT_EQ(boot_id(), boot_id());
+    EXPECT_EQ(boot_id().size(), 36U);
+}
+
+TEST(Process, EnvironmentTellsEmptyFromUnset)
+{
+    ::setenv("WARMGRAPH_TEST_VARIABLE", "", 1);
+    EXPECT_EQ(environment("WARMGRAPH_TEST_VARIABLE"), "");
+    ::unsetenv("WARMGRAPH_TEST_VARIABLE");
+    EXPECT_EQ(environment("WARMGRAPH_TEST_VARIABLE"), std::nullopt);
+}
+
+} // namespace
+} // namespace warmgraph::test

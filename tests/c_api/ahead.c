@@ -1,0 +1,310 @@
+/* Functions without a callback, entries restored ahead, graphs of others, and what only some devices have. */
+#include <string.h>
+
+#include "checks.h"
+
+static wg_function_spec versioned_spec(const char* name)
+{
+    wg_function_spec spec = vector_spec(name);
+    spec.version = "1";
+    return spec;
+}
+
+/* Records add_one under these names. */
+static void record(const char* folder, const char* const* names, size_t count)
+{
+    wg_cache* cache = open_cache(folder, wg_policy_read_write);
+    wg_buffer *x = floats(0), *y = room();
+    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
+    for (size_t i = 0; i < count; ++i) {
+        const wg_function_spec spec = versioned_spec(names[i]);
+        wg_function* function = NULL;
+        wg_outcome outcome = -1;
+        OK(wg_wrap(cache, g_device, &spec, add_one, NULL, &function));
+        OK(wg_call(function, wg_device_stream(g_device), args, 2, &outcome));
+        CHECK(outcome == wg_outcome_recorded);
+        OK(wg_function_destroy(function));
+    }
+    OK(wg_cache_close(cache));
+    OK(wg_buffer_destroy(x));
+    OK(wg_buffer_destroy(y));
+}
+
+void loaded_functions_replay_and_say_why_they_miss(void)
+{
+    static const char* const names[] = {"f"};
+    record("load", names, 1);
+    wg_cache* cache = open_cache("load", wg_policy_read_write);
+    wg_function_spec spec = versioned_spec("f"), other = versioned_spec("f");
+    wg_buffer *x = floats(4), *y = room();
+    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
+    wg_function* function = NULL;
+    wg_outcome outcome = -1;
+    OK(wg_cache_load(cache, g_device, &spec, &function));
+    OK(wg_call(function, wg_device_stream(g_device), args, 2, &outcome));
+    CHECK(outcome == wg_outcome_replayed);
+    CHECK(holds(y, 5, 1));
+    OK(wg_function_destroy(function));
+    other.version = "2";
+    OK(wg_cache_load(cache, g_device, &other, &function));
+    FAILS(wg_call(function, wg_device_stream(g_device), args, 2, NULL), wg_miss_forbidden, "code.version");
+    OK(wg_function_destroy(function));
+
+    spec.version = NULL;
+    FAILS(wg_cache_load(cache, g_device, &spec, &function), wg_invalid_argument, "Spec::version");
+    CHECK(function == NULL);
+    FAILS(wg_cache_load(NULL, g_device, &spec, &function), wg_invalid_argument, "cache is null");
+    FAILS(wg_cache_load(cache, NULL, &spec, &function), wg_invalid_argument, "device is null");
+    FAILS(wg_cache_load(cache, g_device, NULL, &function), wg_invalid_argument, "spec is null");
+    FAILS(wg_cache_load(cache, g_device, &spec, NULL), wg_invalid_argument, "out is null");
+    OK(wg_cache_close(cache));
+    OK(wg_buffer_destroy(x));
+    OK(wg_buffer_destroy(y));
+}
+
+struct seen {
+    int calls;
+    uint64_t opened;
+    char order[8];
+};
+
+static int32_t last_name_first(const char* function, const wg_tensor_decl* inputs, uint64_t count, void* user)
+{
+    (void)user;
+    CHECK(count == 1 && strcmp(inputs[0].name, "x") == 0 && inputs[0].rank == 1 && inputs[0].sizes[0] == k_count);
+    return function[0];
+}
+
+static void note(const wg_open_progress* progress, const char* function, void* user)
+{
+    struct seen* seen = user;
+    seen->order[seen->calls++] = function[0];
+    seen->opened = progress->opened;
+    CHECK(progress->size == sizeof *progress && progress->total == 3 && progress->elapsed_ms >= 0);
+}
+
+void entries_are_opened_ahead(void)
+{
+    static const char* const names[] = {"a", "c", "b"};
+    record("open", names, 3);
+    wg_cache* cache = open_cache("open", wg_policy_require_hit);
+    wg_function* functions[3] = {NULL, NULL, NULL};
+    for (int i = 0; i < 3; ++i) {
+        const wg_function_spec spec = versioned_spec(names[i]);
+        OK(wg_cache_load(cache, g_device, &spec, &functions[i]));
+    }
+    struct seen seen = {0};
+    wg_open_options options = {.size = sizeof options};
+    options.urgency = last_name_first;
+    options.progress = note;
+    options.user = &seen;
+    wg_opening* opening = NULL;
+    OK(wg_open_all(cache, &options, &opening));
+    OK(wg_opening_wait(opening));
+    wg_open_progress progress = {.size = sizeof progress};
+    OK(wg_opening_progress(opening, &progress));
+    CHECK(progress.size == sizeof progress && progress.opened == 3 && progress.failed == 0 && progress.total == 3);
+    CHECK(seen.calls == 3 && seen.opened == 3 && strcmp(seen.order, "cba") == 0);
+
+    struct {
+        wg_open_progress known;
+        uint64_t further;
+    } newer = {{.size = sizeof newer}, 7};
+    OK(wg_opening_progress(opening, &newer.known));
+    CHECK(newer.known.total == 3 && newer.further == 0);
+    progress.size = 8;
+    FAILS(wg_opening_progress(opening, &progress), wg_invalid_argument, "wg_open_progress has the size 8");
+    FAILS(wg_opening_progress(opening, NULL), wg_invalid_argument, "out is null");
+    OK(wg_opening_destroy(opening));
+
+    wg_buffer *x = floats(1), *y = room();
+    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
+    wg_outcome outcome = -1;
+    for (int i = 0; i < 3; ++i) {
+        OK(wg_call(functions[i], wg_device_stream(g_device), args, 2, &outcome));
+        CHECK(outcome == wg_outcome_replayed);
+        CHECK(holds(y, 2, 1));
+        OK(wg_function_destroy(functions[i]));
+    }
+    OK(wg_open_all(cache, NULL, &opening)); /* no functions are left */
+    OK(wg_opening_destroy(opening));
+    OK(wg_opening_destroy(NULL));
+    FAILS(wg_open_all(NULL, NULL, &opening), wg_invalid_argument, "cache is null");
+    CHECK(opening == NULL);
+    FAILS(wg_open_all(cache, NULL, NULL), wg_invalid_argument, "out is null");
+    options.wait = 9;
+    FAILS(wg_open_all(cache, &options, &opening), wg_invalid_argument, "wait is 9");
+    options.size = 4;
+    FAILS(wg_open_all(cache, &options, &opening), wg_invalid_argument, "wg_open_options has the size 4");
+    FAILS(wg_opening_wait(NULL), wg_invalid_argument, "opening is null");
+    OK(wg_cache_close(cache));
+    OK(wg_buffer_destroy(x));
+    OK(wg_buffer_destroy(y));
+}
+
+void graphs_of_others_are_refused_here(void)
+{
+    wg_cache* cache = open_cache("adopt", wg_policy_read_write);
+    const wg_function_spec spec = versioned_spec("f");
+    int graph = 0;
+    const wg_named_memory regions[] = {{"x", 4096, k_bytes}, {"y", 8192, k_bytes}}, nameless = {NULL, 4096, k_bytes};
+    wg_native_capture capture = {.size = sizeof capture, .graph = &graph, .regions = regions, .region_count = 2};
+    const wg_named_number value = {"layers", wg_f16, 0};
+    wg_adoption adoption = {.size = sizeof adoption, .first = &capture};
+    wg_function* function = NULL;
+    FAILS(wg_cache_adopt(cache, g_device, &spec, &adoption, &function), wg_unsupported, "'f' cannot be adopted");
+    CHECK(function == NULL);
+    adoption.values = &value, adoption.value_count = 1;
+    FAILS(wg_cache_adopt(cache, g_device, &spec, &adoption, &function), wg_invalid_argument, "'layers' is a number");
+    adoption.values = NULL;
+    FAILS(wg_cache_adopt(cache, g_device, &spec, &adoption, &function), wg_invalid_argument,
+          "the adoption's values is null with 1 elements");
+    adoption.value_count = 0, capture.scratch = &nameless, capture.scratch_count = 1;
+    FAILS(wg_cache_adopt(cache, g_device, &spec, &adoption, &function), wg_invalid_argument,
+          "a name in the capture's scratch is null");
+    capture.scratch_count = 0, capture.graph = NULL;
+    FAILS(wg_cache_adopt(cache, g_device, &spec, &adoption, &function), wg_invalid_argument, "graph of 'f' is null");
+    capture.size = 0;
+    FAILS(wg_cache_adopt(cache, g_device, &spec, &adoption, &function), wg_invalid_argument,
+          "wg_native_capture has the size 0");
+    adoption.first = NULL;
+    FAILS(wg_cache_adopt(cache, g_device, &spec, &adoption, &function), wg_invalid_argument, "first capture is null");
+    FAILS(wg_cache_adopt(cache, g_device, &spec, NULL, &function), wg_invalid_argument, "adoption is null");
+    FAILS(wg_cache_adopt(NULL, g_device, &spec, &adoption, &function), wg_invalid_argument, "cache is null");
+    OK(wg_cache_close(cache));
+}
+
+static int launch_with_options(wg_recorder* recorder, void* user)
+{
+    wg_address x, y;
+    if (wg_recorder_address(recorder, "x", &x) != wg_ok || wg_recorder_address(recorder, "y", &y) != wg_ok) return 1;
+    const wg_kernel_arg args[] = {at(x), at(y)};
+    return wg_launch_with(wg_recorder_stream(recorder), g_program, "add_one", user, args, 2) != wg_ok;
+}
+
+void launch_options_reach_the_kernel(void)
+{
+    wg_cache* cache = open_cache("launch", wg_policy_read_write);
+    wg_launch_options options = {.size = sizeof options, .grid = {4, 1, 1}, .block = {16, 1, 1}};
+    const wg_function_spec spec = versioned_spec("f");
+    wg_buffer *x = floats(0), *y = room();
+    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
+    wg_stream* stream = wg_device_stream(g_device);
+    wg_function* function = NULL;
+    OK(wg_wrap(cache, g_device, &spec, launch_with_options, &options, &function));
+    OK(wg_call(function, stream, args, 2, NULL));
+    CHECK(holds(y, 1, 1));
+    const wg_kernel_arg plain[] = {at(wg_buffer_memory(x).address), at(wg_buffer_memory(y).address)};
+#define LAUNCH() wg_launch_with(stream, g_program, "add_one", &options, plain, 2)
+    options.shared_bytes = 64;
+    FAILS(LAUNCH(), wg_unsupported, "64 bytes of dynamic shared memory");
+    options.shared_bytes = 0, options.cooperative = 1;
+    FAILS(LAUNCH(), wg_unsupported, "launch attribute 2");
+    options.cooperative = 0, options.cluster[0] = 2;
+    FAILS(LAUNCH(), wg_unsupported, "launch attribute 4");
+    options.cluster[0] = 0, options.dependent = 1;
+    FAILS(LAUNCH(), wg_unsupported, "launch attribute 6");
+    options.size = 1;
+    FAILS(LAUNCH(), wg_invalid_argument, "wg_launch_options has the size 1");
+#undef LAUNCH
+    FAILS(wg_launch_with(stream, g_program, "add_one", NULL, plain, 2), wg_invalid_argument, "options is null");
+    OK(wg_function_destroy(function));
+    OK(wg_cache_close(cache));
+    OK(wg_buffer_destroy(x));
+    OK(wg_buffer_destroy(y));
+}
+
+static void nothing(void* data) { (void)data; }
+
+void pointers_streams_and_host_functions_have_their_place(void)
+{
+    wg_buffer *buffer = room(), *host = buffer;
+    const wg_memory memory = wg_memory_from_pointer(4096, 64), null = wg_memory_from_pointer(0, 64);
+    CHECK(memory.address.base + memory.address.offset == 4096 && memory.address.base != 0 && memory.size == 64);
+    CHECK(null.address.base == 0 && null.address.offset == 0);
+    CHECK(wg_buffer_pointer(buffer) == 0); /* OpenCL memory has no pointer */
+    CHECK(wg_buffer_pointer(NULL) == 0 && contains(wg_last_error(), "buffer is null"));
+    CHECK(wg_stream_native(wg_device_stream(g_device)) == NULL && wg_stream_native(NULL) == NULL);
+    FAILS(wg_buffer_create_host(g_device, 64, &host), wg_unsupported, "page-locked");
+    CHECK(host == NULL);
+    FAILS(wg_buffer_create_host(NULL, 64, &host), wg_invalid_argument, "device is null");
+    OK(wg_prepare_recording(g_device));
+    FAILS(wg_prepare_recording(NULL), wg_invalid_argument, "device is null");
+    OK(wg_register_host_function("c_api.nothing", nothing, NULL));
+    FAILS(wg_register_host_function("c_api.nothing", nothing, &host), wg_invalid_argument, "c_api.nothing");
+    FAILS(wg_register_host_function(NULL, nothing, NULL), wg_invalid_argument, "host function name is null");
+
+    wg_cache* cache = open_cache("pointers", wg_policy_read_write);
+    const wg_function_spec spec = versioned_spec("f");
+    wg_function* function = NULL;
+    OK(wg_wrap(cache, g_device, &spec, add_one, NULL, &function));
+    const wg_arg args[] = {{.name = "x", .memory = {memory.address, k_bytes}}, memory_arg("y", buffer)};
+    FAILS(wg_call(function, wg_device_stream(g_device), args, 2, NULL), wg_invalid_argument, "'x' is at base 0x100");
+    OK(wg_function_destroy(function));
+    OK(wg_cache_close(cache));
+    OK(wg_buffer_destroy(buffer));
+}
+
+void restored_graphs_are_verified_on_demand(void)
+{
+    static const char* const names[] = {"f"};
+    record("verify", names, 1);
+    char folder[256];
+    wg_cache* cache = open_cache("verify", wg_policy_read_write);
+    strncpy(folder, wg_cache_directory(cache), sizeof folder - 1);
+    folder[sizeof folder - 1] = '\0';
+    OK(wg_cache_close(cache));
+    wg_cache_options options;
+    OK(wg_cache_options_init(&options, sizeof options));
+    CHECK(options.verify_on_load == 0);
+    options.model = "toy";
+    options.cache_dir = folder;
+    options.world_size = 1;
+    options.global_rank = 0;
+    options.verify_on_load = 1;
+    OK(wg_cache_open(&options, &cache));
+    const wg_function_spec spec = versioned_spec("f");
+    wg_buffer *x = floats(0), *y = room();
+    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
+    wg_function* function = NULL;
+    wg_outcome outcome = -1;
+    int runs = 0;
+    OK(wg_wrap(cache, g_device, &spec, add_one, &runs, &function));
+    OK(wg_call(function, wg_device_stream(g_device), args, 2, &outcome));
+    CHECK(outcome == wg_outcome_replayed && runs > 0);
+    CHECK(holds(y, 1, 1));
+    OK(wg_function_destroy(function));
+    OK(wg_cache_close(cache));
+    OK(wg_buffer_destroy(x));
+    OK(wg_buffer_destroy(y));
+}
+
+/* What a program that was compiled with version 0.1.0's first headers passes. */
+void structs_of_older_callers_are_taken(void)
+{
+    enum { k_old_spec = 160, k_old_options = 80 };
+    wg_cache_options options;
+    memset(&options, 0xEE, sizeof options);
+    OK(wg_cache_options_init(&options, k_old_options));
+    options.model = "toy";
+    options.cache_dir = g_folder;
+    options.world_size = 1;
+    options.global_rank = 0;
+    wg_cache* cache = NULL;
+    OK(wg_cache_open(&options, &cache));
+    wg_function_spec spec;
+    memset(&spec, 0xEE, sizeof spec);
+    const wg_function_spec known = versioned_spec("older");
+    memcpy(&spec, &known, k_old_spec);
+    spec.size = k_old_spec;
+    wg_function* function = NULL;
+    OK(wg_cache_load(cache, g_device, &spec, &function));
+    OK(wg_function_destroy(function));
+    const wg_named_event nameless = {NULL, NULL}, twice[] = {{"done", NULL}, {"done", NULL}};
+    spec = known;
+    spec.events = &nameless, spec.event_count = 1;
+    FAILS(wg_cache_load(cache, g_device, &spec, &function), wg_invalid_argument, "a name in events is null");
+    spec.events = twice, spec.event_count = 2;
+    FAILS(wg_cache_load(cache, g_device, &spec, &function), wg_invalid_argument, "event 'done' is given twice");
+    OK(wg_cache_close(cache));
+}

@@ -1,0 +1,367 @@
+/* What works: devices, caches, functions, scalars, forks, events, states, reports. */
+#include <stdio.h>
+#include <string.h>
+
+#include "checks.h"
+
+void names_are_readable(void)
+{
+    unsigned major, minor, patch;
+    CHECK(sscanf(wg_version(), "%u.%u.%u", &major, &minor, &patch) == 3);
+    CHECK(strcmp(wg_status_name(wg_ok), "ok") == 0);
+    CHECK(strcmp(wg_status_name(wg_not_recordable), "not_recordable") == 0);
+    CHECK(strcmp(wg_status_name(wg_internal), "internal") == 0);
+    CHECK(strcmp(wg_status_name(99), "unknown") == 0);
+    CHECK(strcmp(wg_outcome_name(wg_outcome_replayed), "replayed") == 0);
+    CHECK(strcmp(wg_outcome_name(wg_outcome_refused), "refused") == 0);
+    CHECK(strcmp(wg_outcome_name(-1), "unknown") == 0);
+    CHECK(contains(wg_device_id(g_device), "opencl:"));
+    CHECK(strlen(wg_device_name(g_device)) > 0);
+}
+
+static wg_statistics statistics(const wg_cache* cache)
+{
+    wg_statistics result = {.size = sizeof result};
+    OK(wg_cache_statistics(cache, &result));
+    return result;
+}
+
+static void check_recorded_report(const wg_function* function)
+{
+    wg_report* report = NULL;
+    OK(wg_function_report(function, &report));
+    CHECK(wg_report_outcome(report) == wg_outcome_recorded);
+    CHECK(strcmp(wg_report_function(report), "add_one") == 0);
+    CHECK(strcmp(wg_report_reason(report), "no entry") == 0);
+    CHECK(strlen(wg_report_entry(report)) > 0);
+    CHECK(wg_report_first_call_ms(report) > 0);
+    const uint64_t phases = wg_report_phase_count(report);
+    CHECK(phases > 3);
+    int recorded = 0;
+    for (uint64_t i = 0; i < phases; ++i) {
+        CHECK(wg_report_phase_ms(report, i) >= 0);
+        recorded |= strcmp(wg_report_phase_name(report, i), "record") == 0;
+    }
+    CHECK(recorded);
+    CHECK(wg_report_phase_name(report, phases) == NULL && contains(wg_last_error(), "there is no phase"));
+    CHECK(wg_report_phase_ms(report, phases) == 0);
+    OK(wg_report_destroy(report));
+}
+
+void a_second_cache_replays_what_the_first_recorded(void)
+{
+    const wg_function_spec spec = vector_spec("add_one");
+    wg_buffer *x = floats(0), *y = room(), *later = floats(10);
+    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)},
+                 later_args[] = {memory_arg("x", later), memory_arg("y", y)};
+    int runs = 0;
+    wg_function* function = NULL;
+    wg_outcome outcome = -1;
+
+    wg_cache* cache = open_cache("replay", wg_policy_read_write);
+    CHECK(wg_cache_disabled_reason(cache)[0] == '\0');
+    CHECK(wg_cache_directory(cache)[0] == '/');
+    OK(wg_wrap(cache, g_device, &spec, add_one, &runs, &function));
+    OK(wg_call(function, wg_device_stream(g_device), args, 2, &outcome));
+    CHECK(outcome == wg_outcome_recorded && runs > 1);
+    CHECK(holds(y, 1, 1));
+    OK(wg_call(function, wg_device_stream(g_device), later_args, 2, &outcome));
+    CHECK(outcome == wg_outcome_replayed);
+    CHECK(holds(y, 11, 1));
+    check_recorded_report(function);
+    CHECK(statistics(cache).recordings == 1 && statistics(cache).misses == 1 && statistics(cache).hits == 0);
+    char reasons[64];
+    OK(wg_cache_miss_reasons(cache, reasons, sizeof reasons, NULL));
+    CHECK(strcmp(reasons, "add_one: no entry") == 0);
+    OK(wg_function_destroy(function));
+    OK(wg_cache_close(cache));
+
+    runs = 0;
+    cache = open_cache("replay", wg_policy_require_hit);
+    OK(wg_wrap(cache, g_device, &spec, add_one, &runs, &function));
+    OK(wg_call(function, wg_device_stream(g_device), args, 2, &outcome));
+    CHECK(outcome == wg_outcome_replayed && runs == 0);
+    CHECK(holds(y, 1, 1));
+    const wg_statistics now = statistics(cache);
+    CHECK(now.hits == 1 && now.misses == 0 && now.images_loaded == 1 && now.load_ms > 0);
+    char summary[256], cut[12];
+    uint64_t length = 0;
+    OK(wg_cache_summary(cache, summary, sizeof summary, &length));
+    CHECK(contains(summary, "warmgraph: 1 hits, 0 misses") && strlen(summary) == length);
+    OK(wg_cache_summary(cache, cut, sizeof cut, &length));
+    CHECK(strcmp(cut, "warmgraph: ") == 0 && length > sizeof cut);
+    OK(wg_cache_summary(cache, NULL, 0, &length));
+    CHECK(strlen(summary) == length);
+    OK(wg_function_destroy(function));
+    OK(wg_cache_close(cache));
+    OK(wg_buffer_destroy(x));
+    OK(wg_buffer_destroy(y));
+    OK(wg_buffer_destroy(later));
+}
+
+void a_function_outlives_its_cache_and_device_handles(void)
+{
+    const wg_function_spec spec = vector_spec("add_one");
+    wg_buffer *x = floats(0), *y = room();
+    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
+    wg_device* device = NULL;
+    wg_stream* stream = NULL;
+    wg_function* function = NULL;
+    wg_outcome outcome = -1;
+    wg_cache* cache = open_cache("outlives", wg_policy_read_write);
+    OK(wg_device_open(wg_device_id(g_device), &device));
+    OK(wg_stream_create(device, &stream));
+    OK(wg_wrap(cache, device, &spec, add_one, NULL, &function));
+    OK(wg_cache_close(cache));
+    OK(wg_device_close(device));
+    OK(wg_call(function, stream, args, 2, NULL));
+    OK(wg_stream_synchronize(stream));
+    CHECK(holds(y, 1, 1));
+    OK(wg_call(function, stream, args, 2, &outcome));
+    CHECK(outcome == wg_outcome_replayed);
+    OK(wg_stream_synchronize(stream));
+    OK(wg_function_destroy(function));
+    OK(wg_stream_destroy(stream));
+    OK(wg_buffer_destroy(x));
+    OK(wg_buffer_destroy(y));
+}
+
+/* y = (x + n) * f */
+static int shift_and_scale(wg_recorder* recorder, void* user)
+{
+    (void)user;
+    wg_address x, y, between;
+    int32_t n = 0;
+    float f = 0;
+    if (wg_recorder_address(recorder, "x", &x) != wg_ok || wg_recorder_address(recorder, "y", &y) != wg_ok ||
+        wg_recorder_alloc(recorder, "between", k_bytes, &between) != wg_ok ||
+        wg_recorder_scalar(recorder, "n", wg_i32, &n) != wg_ok ||
+        wg_recorder_scalar(recorder, "f", wg_f32, &f) != wg_ok)
+        return 1;
+    wg_stream* stream = wg_recorder_stream(recorder);
+    const wg_kernel_arg shift[] = {at(x), at(between), {.kind = wg_kernel_arg_value, .value = &n, .bytes = sizeof n}};
+    const wg_kernel_arg scale[] = {at(between), at(y), {.kind = wg_kernel_arg_value, .value = &f, .bytes = sizeof f}};
+    return launch(stream, "add_int", shift, 3) != wg_ok || launch(stream, "scale", scale, 3) != wg_ok;
+}
+
+static wg_arg int_arg(const char* name, int32_t value)
+{
+    wg_arg arg = {.name = name, .kind = wg_arg_number, .dtype = wg_i32};
+    memcpy(&arg.bits, &value, sizeof value);
+    return arg;
+}
+
+static wg_arg float_arg(const char* name, float value)
+{
+    wg_arg arg = {.name = name, .kind = wg_arg_number, .dtype = wg_f32};
+    memcpy(&arg.bits, &value, sizeof value);
+    return arg;
+}
+
+void scalars_are_patched_at_every_call(void)
+{
+    static const wg_scalar_decl scalars[] = {{"n", wg_i32, 1, -8, 1000}, {"f", wg_f32, 1, 0.25, 8}};
+    wg_function_spec spec = vector_spec("shift_and_scale");
+    spec.scalars = scalars;
+    spec.scalar_count = 2;
+    wg_buffer *x = floats(0), *y = room();
+    for (int round = 0; round < 2; ++round) {
+        wg_cache* cache = open_cache("scalars", round == 0 ? wg_policy_read_write : wg_policy_require_hit);
+        wg_function* function = NULL;
+        OK(wg_wrap(cache, g_device, &spec, shift_and_scale, NULL, &function));
+        const int32_t shifts[] = {3, -2, 700};
+        for (int i = 0; i < 3; ++i) {
+            const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y), int_arg("n", shifts[i]),
+                                   float_arg("f", 0.5F)};
+            wg_outcome outcome = -1;
+            OK(wg_call(function, wg_device_stream(g_device), args, 4, &outcome));
+            CHECK(outcome == (round == 0 && i == 0 ? wg_outcome_recorded : wg_outcome_replayed));
+            CHECK(holds(y, 0.5F * (float)shifts[i], 0.5F));
+        }
+        OK(wg_function_destroy(function));
+        OK(wg_cache_close(cache));
+    }
+    OK(wg_buffer_destroy(x));
+    OK(wg_buffer_destroy(y));
+}
+
+/* y = (x + 1) + (2 filled) + x, the two sums' left sides in two streams */
+static int fork_and_join(wg_recorder* recorder, void* user)
+{
+    (void)user;
+    const float two = 2;
+    wg_address x, y, left, right, copied;
+    wg_stream *stream = wg_recorder_stream(recorder), *forked = NULL;
+    if (wg_recorder_address(recorder, "x", &x) != wg_ok || wg_recorder_address(recorder, "y", &y) != wg_ok ||
+        wg_recorder_alloc(recorder, "left", k_bytes, &left) != wg_ok ||
+        wg_recorder_alloc(recorder, "right", k_bytes, &right) != wg_ok ||
+        wg_recorder_alloc(recorder, "copied", k_bytes, &copied) != wg_ok ||
+        wg_recorder_fork(recorder, &forked) != wg_ok)
+        return 1;
+    const wg_kernel_arg one[] = {at(x), at(left)}, first[] = {at(left), at(right), at(y)},
+                        second[] = {at(y), at(copied), at(y)};
+    return launch(stream, "add_one", one, 2) != wg_ok || wg_fill(forked, right, &two, sizeof two, k_bytes) != wg_ok ||
+           wg_copy(forked, copied, x, k_bytes) != wg_ok || wg_recorder_join(recorder, forked) != wg_ok ||
+           launch(stream, "add", first, 3) != wg_ok || launch(stream, "add", second, 3) != wg_ok;
+}
+
+void forks_scratch_copies_and_fills_are_replayed(void)
+{
+    const wg_function_spec spec = vector_spec("fork_and_join");
+    wg_buffer *x = floats(5), *y = room();
+    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
+    for (int round = 0; round < 2; ++round) {
+        wg_cache* cache = open_cache("forks", round == 0 ? wg_policy_read_write : wg_policy_require_hit);
+        wg_function* function = NULL;
+        wg_outcome outcome = -1;
+        OK(wg_wrap(cache, g_device, &spec, fork_and_join, NULL, &function));
+        OK(wg_call(function, wg_device_stream(g_device), args, 2, &outcome));
+        CHECK(outcome == (round == 0 ? wg_outcome_recorded : wg_outcome_replayed));
+        CHECK(holds(y, 13, 2));
+        OK(wg_function_destroy(function));
+        OK(wg_cache_close(cache));
+    }
+    OK(wg_buffer_destroy(x));
+    OK(wg_buffer_destroy(y));
+}
+
+void events_order_streams(void)
+{
+    wg_buffer *x = floats(0), *y = room();
+    const wg_address from = wg_buffer_memory(x).address, to = wg_buffer_memory(y).address;
+    const wg_kernel_arg args[] = {at(from), at(to)}, back[] = {at(to), at(from)};
+    wg_stream *first = NULL, *second = NULL;
+    wg_event* event = NULL;
+    OK(wg_stream_create(g_device, &first));
+    OK(wg_stream_create(g_device, &second));
+    OK(launch(first, "add_one", args, 2));
+    OK(wg_stream_record(first, &event));
+    OK(wg_stream_wait(second, event));
+    OK(wg_event_destroy(event));
+    OK(launch(second, "add_one", back, 2));
+    OK(wg_stream_synchronize(second));
+    CHECK(holds(x, 2, 1));
+    OK(wg_stream_destroy(first));
+    OK(wg_stream_destroy(second));
+    OK(wg_buffer_destroy(x));
+    OK(wg_buffer_destroy(y));
+}
+
+/* state += x, over as many elements as x has */
+static int accumulate(wg_recorder* recorder, void* user)
+{
+    (void)user;
+    wg_address x, state;
+    const int64_t* sizes = NULL;
+    uint64_t rank = 0;
+    wg_dtype dtype = -1;
+    if (wg_recorder_address(recorder, "x", &x) != wg_ok || wg_recorder_address(recorder, "state", &state) != wg_ok ||
+        wg_recorder_sizes(recorder, "x", &sizes, &rank) != wg_ok || wg_recorder_dtype(recorder, "x", &dtype) != wg_ok)
+        return 1;
+    if (rank != 1 || dtype != wg_f32) return 2;
+    const uint32_t grid[3] = {(uint32_t)sizes[0] / 16, 1, 1};
+    const wg_kernel_arg args[] = {at(state), at(x)};
+    return wg_launch(wg_recorder_stream(recorder), g_program, "accumulate", grid, k_block, args, 2) != wg_ok;
+}
+
+void states_move_and_tensors_change_shape(void)
+{
+    static const int64_t half[] = {k_count / 2};
+    wg_buffer *x = floats(0), *here = floats(100), *there = floats(200);
+    const wg_state_decl state = {"state", wg_buffer_memory(here), wg_access_read_write};
+    wg_function_spec spec = vector_spec("accumulate");
+    spec.outputs = NULL;
+    spec.output_count = 0;
+    spec.states = &state;
+    spec.state_count = 1;
+    wg_cache* cache = open_cache("states", wg_policy_read_write);
+    wg_function* function = NULL;
+    wg_outcome outcome = -1;
+    const wg_arg whole = memory_arg("x", x);
+    OK(wg_wrap(cache, g_device, &spec, accumulate, NULL, &function));
+    OK(wg_call(function, wg_device_stream(g_device), &whole, 1, &outcome));
+    CHECK(outcome == wg_outcome_recorded);
+    CHECK(holds(here, 100, 2));
+    OK(wg_bind(function, "state", wg_buffer_memory(there)));
+    OK(wg_call(function, wg_device_stream(g_device), &whole, 1, &outcome));
+    CHECK(outcome == wg_outcome_replayed);
+    CHECK(holds(there, 200, 2) && holds(here, 100, 2));
+
+    wg_arg part = whole;
+    part.kind = wg_arg_tensor;
+    part.dtype = wg_f32;
+    part.rank = 1;
+    part.sizes = half;
+    OK(wg_call(function, wg_device_stream(g_device), &part, 1, &outcome));
+    CHECK(outcome == wg_outcome_recorded); /* another variant */
+    float values[k_count];
+    OK(wg_device_synchronize(g_device));
+    OK(wg_buffer_download(there, values, k_bytes, 0));
+    CHECK(values[1] == 203 && values[k_count - 1] == 200 + 2 * (k_count - 1));
+    OK(wg_function_destroy(function));
+    OK(wg_cache_close(cache));
+    OK(wg_buffer_destroy(x));
+    OK(wg_buffer_destroy(here));
+    OK(wg_buffer_destroy(there));
+}
+
+void entries_are_shown_and_cleared(void)
+{
+    const wg_function_spec spec = vector_spec("add_one");
+    wg_buffer *x = floats(0), *y = room();
+    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
+    wg_cache* cache = open_cache("clear", wg_policy_read_write);
+    wg_function* function = NULL;
+    OK(wg_wrap(cache, g_device, &spec, add_one, NULL, &function));
+    OK(wg_call(function, wg_device_stream(g_device), args, 2, NULL));
+    OK(wg_device_synchronize(g_device));
+    uint64_t length = 0, removed = 0;
+    OK(wg_cache_readable(cache, "add_one", NULL, 0, &length));
+    CHECK(length > 100);
+    OK(wg_cache_clear(cache, "other", &removed));
+    CHECK(removed == 0);
+    OK(wg_cache_clear(cache, NULL, &removed));
+    CHECK(removed == 1);
+    OK(wg_cache_readable(cache, "add_one", NULL, 0, &length));
+    CHECK(length == 0);
+    OK(wg_function_destroy(function));
+    OK(wg_cache_close(cache));
+    OK(wg_buffer_destroy(x));
+    OK(wg_buffer_destroy(y));
+}
+
+void policies_and_unusable_folders_are_obeyed(void)
+{
+    wg_function_spec spec = vector_spec("add_one");
+    wg_buffer *x = floats(0), *y = room();
+    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
+    wg_function* function = NULL;
+    wg_outcome outcome = -1;
+
+    wg_cache* cache = open_cache("policies", wg_policy_require_hit);
+    OK(wg_wrap(cache, g_device, &spec, add_one, NULL, &function));
+    FAILS(wg_call(function, wg_device_stream(g_device), args, 2, &outcome), wg_miss_forbidden, "policy require_hit");
+    OK(wg_function_destroy(function));
+    spec.name = "as_it_is";
+    spec.policy = wg_policy_off;
+    OK(wg_wrap(cache, g_device, &spec, add_one, NULL, &function));
+    OK(wg_call(function, wg_device_stream(g_device), args, 2, &outcome));
+    CHECK(outcome == wg_outcome_eager && holds(y, 1, 1));
+    OK(wg_function_destroy(function));
+    OK(wg_cache_close(cache));
+
+    char path[256];
+    snprintf(path, sizeof path, "%s/a_file", g_folder);
+    FILE* file = fopen(path, "w");
+    CHECK(file != NULL && fclose(file) == 0);
+    cache = open_cache("a_file", wg_policy_read_write);
+    CHECK(strlen(wg_cache_disabled_reason(cache)) > 0);
+    spec.policy = wg_policy_default;
+    OK(wg_wrap(cache, g_device, &spec, add_one, NULL, &function));
+    OK(wg_call(function, wg_device_stream(g_device), args, 2, &outcome));
+    CHECK(outcome == wg_outcome_eager && holds(y, 1, 1));
+    OK(wg_function_destroy(function));
+    OK(wg_cache_close(cache));
+    OK(wg_buffer_destroy(x));
+    OK(wg_buffer_destroy(y));
+}

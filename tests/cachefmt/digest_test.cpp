@@ -1,0 +1,91 @@
+#include <functional>
+#include <set>
+
+#include "expect_error.hpp"
+#include "sample_entry.hpp"
+
+namespace warmgraph::cachefmt::test {
+namespace {
+
+TEST(GuardsDigest, ChangesWithEveryGuardThatMustMatch)
+{
+    const std::vector<std::function<void(Guards&)>> changes{
+        [](Guards& g) { g.facts[0].name += "x"; },
+        [](Guards& g) { g.facts[0].value += "x"; },
+        [](Guards& g) { g.facts[3].value = "4"; },
+        [](Guards& g) { g.facts[0].role = Role::advisory; },
+        [](Guards& g) { g.facts.erase(g.facts.begin() + 2); },
+        [](Guards& g) { g.facts[0] = {"code.idabc123", "", Role::must_match}; }, // lengths count
+        [](Guards& g) { g.tensors[0].name += "x"; },
+        [](Guards& g) { g.tensors[0].dtype = DType::u32; },
+        [](Guards& g) { g.tensors[1].sizes[0] = 3; },
+        [](Guards& g) { g.tensors[1].strides[0] = 128; },
+        [](Guards& g) { g.tensors[1].sizes = {2}, g.tensors[1].strides = {128}; },
+        [](Guards& g) { g.tensors[0].device = "opencl:1"; },
+        [](Guards& g) { g.tensors[0].alignment = 8; },
+        [](Guards& g) { g.tensors[2].alias_group = 0; },
+        [](Guards& g) { std::swap(g.tensors[0], g.tensors[1]); },
+        [](Guards& g) { g.values[0].name += "x"; },
+        [](Guards& g) { g.values[0].dtype = DType::u32; },
+        [](Guards& g) { g.values[0].bits += 1; },
+        [](Guards& g) { g.values.pop_back(); },
+    };
+    std::set<Digest> digests{guards_digest(sample_guards())};
+    for (const auto& change : changes) {
+        Guards guards = sample_guards();
+        change(guards);
+        EXPECT_TRUE(digests.insert(guards_digest(guards)).second) << "change " << digests.size() - 1;
+    }
+}
+
+TEST(GuardsDigest, IgnoresIdentityAndAdvisoryFacts)
+{
+    Guards guards = sample_guards();
+    guards.facts[1].value = "another name";
+    guards.facts[4].value = "another model";
+    guards.facts.push_back({"path", "/somewhere", Role::advisory});
+    EXPECT_EQ(guards_digest(guards), guards_digest(sample_guards()));
+}
+
+TEST(GuardsDigest, IsTheSameInEveryBuild)
+{
+    // Part of the format: file names in existing caches are this digest. Computed with Python's hashlib from the page.
+    EXPECT_EQ(to_hex(guards_digest({})), "fe11de77a799e2aafcc3f53ef2ac2e9a634d513eee3a692237cc2cc30f606e3f");
+    EXPECT_EQ(to_hex(guards_digest(sample_guards())),
+              "872c801494e93423a4feb6b585f8f4316f6a23c3ea466035ac95e70a9b5db711");
+    EXPECT_EQ(to_hex(graph_digest(sample_graph())), "f23430c65e3abd977e445f34bef5adea5fa004312fe47e63eda357f8c79e108a");
+    EXPECT_EQ(to_hex(graph_digest(sample_cuda_graph())),
+              "0fda33451617448d85acae090b0a6cb24b2188bca284e55f4351eaa5590518ab");
+}
+
+TEST(GraphDigest, CountsAnImageByItsSourceWhereThatIsKnown)
+{
+    Graph rebuilt = sample_graph();
+    rebuilt.images[0].digest = digest_of(77); // PoCL's binaries of one source differ
+    rebuilt.images[0].size = 4001;
+    rebuilt.images[0].label = "renamed";
+    EXPECT_EQ(graph_digest(rebuilt), graph_digest(sample_graph()));
+    rebuilt.images[1].digest = digest_of(78); // of unknown source
+    EXPECT_NE(graph_digest(rebuilt), graph_digest(sample_graph()));
+}
+
+TEST(GraphDigest, IgnoresWhatLiesUnderSlots)
+{
+    Graph other = sample_graph();
+    auto& params = std::get<KernelNode>(other.nodes[1]).params;
+    params[1].value.assign(4, std::byte{18}); // another position in the second recording
+    EXPECT_EQ(graph_digest(other), graph_digest(sample_graph()));
+    EXPECT_TRUE(difference(sample_graph(), other).empty());
+    params[3].value[12] = std::byte{43}; // between two slots
+    EXPECT_NE(graph_digest(other), graph_digest(sample_graph()));
+    Graph cuda = sample_cuda_graph();
+    auto& window = std::get<KernelNode>(cuda.nodes[6]).attributes[0].value;
+    std::fill_n(window.begin(), 8, std::byte{18}); // the address of the second recording
+    EXPECT_EQ(graph_digest(cuda), graph_digest(sample_cuda_graph()));
+    EXPECT_TRUE(difference(sample_cuda_graph(), cuda).empty());
+    window[8] = std::byte{43}; // behind the slot
+    EXPECT_NE(graph_digest(cuda), graph_digest(sample_cuda_graph()));
+}
+
+} // namespace
+} // namespace warmgraph::cachefmt::test

@@ -1,0 +1,225 @@
+#include <nlohmann/json.hpp>
+
+#include "expect_error.hpp"
+#include "sample_entry.hpp"
+#include "warmgraph/cachefmt/readable.hpp"
+
+namespace warmgraph::cachefmt::test {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(Readable, ShowsEverySectionInAlignedColumns)
+{
+    const std::string text = to_readable(sample_entry());
+    for (const char* line : {
+             "function    decode\n",
+             "model       TinyLlama_static_clgraphcache_1a2b3c4d\n",
+             "kind        graph, format 2\n",
+             "created     2026-11-20T10:11:12Z by warmgraph 0.1.0\n",
+             "verified    bitwise\n",
+             "guards: 5 facts, 3 tensors, 3 values\n",
+             "  driver.version       3.1          must_match\n",
+             "  env.OMP_NUM_THREADS  unknown      must_match\n",
+             "  logits  f32[2,128] strides 256,1 align 64 on opencl:0\n",
+             "  view    f32[128] align 64 aliases logits on opencl:0\n",
+             "  temperature  f32   0.5\n",
+             "  greedy       bool  true\n",
+             "  shift        i8    -1\n",
+             "bindings: 6 regions, 3 scalars\n",
+             "  2  kv       state     64 KB   256\n",
+             "  0  position  i32\n",
+             "images: 2\n",
+             "  0  llm    3.9 KB  01010101  02020202\n",
+             "  1  aux    300 B   03030303  unknown\n",
+             "nodes: 5, 5 edges\n",
+             "  1  rope     4,1,1  64,1,1  0      kv + 1024, position + 1, local 128 B, 24 B {0: scratch + 64, 8: "
+             "scale, 16: step - 1}, 3 B 090909\n",
+             "  2  (copy)   -      -       1      1.0 KB from scratch + 512 to logits\n",
+             "  4  finish   1,1,1  1,1,1   2,3\n",
+         })
+        EXPECT_THAT(text, HasSubstr(line));
+    EXPECT_THAT(text, Not(HasSubstr(" \n"))) << "blanks at the end of a line";
+}
+
+TEST(Readable, ShowsWhyATombstoneIsRefused)
+{
+    const std::string text = to_readable(sample_tombstone());
+    EXPECT_THAT(text, HasSubstr("kind        tombstone, format 2\n"));
+    EXPECT_THAT(text,
+                HasSubstr("refused     recompiled\n            node 3 (kernel 'rope'): grid 4,1,1 against 8,1,1\n"));
+    EXPECT_THAT(text, Not(HasSubstr("nodes:")));
+}
+
+TEST(Readable, LetsNoStoredTextDriveTheTerminal)
+{
+    Entry entry = sample_entry();
+    entry.header.guards.facts[0].value = "\x1b[31mred\nnext\xff\xc2\x9b\u00e9";
+    const std::string text = to_readable(entry);
+    EXPECT_THAT(text, HasSubstr("\\x1b[31mred\\x0anext\\xff\\xc2\\x9b\u00e9"));
+    EXPECT_EQ(text.find('\x1b'), std::string::npos);
+}
+
+TEST(ReadableJson, HasTheDocumentedKeys)
+{
+    const Entry entry = sample_entry();
+    const json object = json::parse(to_json(entry));
+    EXPECT_EQ(object.at("format"), 2);
+    EXPECT_EQ(object.at("kind"), "graph");
+    EXPECT_EQ(object.at("key").at("function"), "decode");
+    EXPECT_EQ(object.at("key").at("guards"), to_hex(entry.header.key.guards));
+    EXPECT_EQ(object.at("info").at("record_ms"), 1961.75);
+    EXPECT_EQ(object.at("guards").at("facts").size(), 5U);
+    EXPECT_TRUE(object.at("guards").at("facts").at(3).at("value").is_null());
+    EXPECT_EQ(object.at("guards").at("tensors").at(1).at("strides"), json({256, 1}));
+    EXPECT_EQ(object.at("guards").at("values").at(2).at("value"), "-1");
+    const json& graph = object.at("graph");
+    EXPECT_EQ(graph.at("digest"), to_hex(graph_digest(entry.graph)));
+    EXPECT_EQ(graph.at("regions").at(2).at("kind"), "state");
+    EXPECT_EQ(graph.at("scalars").at(1), json({{"name", "scale"}, {"type", "f32"}}));
+    EXPECT_TRUE(graph.at("images").at(1).at("origin").is_null());
+    const json& rope = graph.at("nodes").at(1);
+    EXPECT_EQ(rope.at("kind"), "kernel");
+    EXPECT_EQ(rope.at("grid"), json({4, 1, 1}));
+    EXPECT_EQ(rope.at("params").at(0).at("slots").at(0).at("text"), "kv + 1024");
+    EXPECT_EQ(rope.at("params").at(2), json({{"kind", "local"}, {"local_size", 128}}));
+    EXPECT_EQ(rope.at("params").at(4).at("value"), "090909");
+    EXPECT_EQ(graph.at("nodes").at(0).at("pattern"), "01010101");
+    EXPECT_EQ(graph.at("nodes").at(2).at("size"), 1024);
+    EXPECT_EQ(graph.at("edges").at(4), json({3, 4}));
+}
+
+TEST(Readable, ShowsWhatCudaAdds)
+{
+    const std::string text = to_readable(sample_cuda_entry());
+    for (const char* line : {
+             "unproven    3 parameter words taken for addresses by their range alone (adopted with one capture)\n",
+             "bindings: 7 regions, 3 scalars, 2 events\n",
+             "  6  staging  state (host)  4.0 KB  64\n",
+             "  1  done\n",
+             "  1      _ZN3llm4biasE  8 B\n",
+             "  5   (event wait)         -      -        4                  ready\n",
+             "  6   nvjet_gemm           2,1,1  128,1,1  5                  packed 32 B {8: kv - 256, 24: w + "
+             "1048576}, "
+             "shared "
+             "232448 B, access policy window = 32 B {0: w}, cluster dimension = 2,1,1, priority = -5, function's max "
+             "dynamic shared size bytes = 232448, function's non portable cluster size allowed = 1\n",
+             "  7   tail                 1,1,1  32,1,1   6 (programmatic)   programmatic stream serialization = 1\n",
+             "  8   (copy)               -      -        6 (from launch),7  2 slices of 4 rows of 64 B from staging "
+             "(host) "
+             "pitch "
+             "64/256 to kv pitch 128/1024\n",
+             "  9   (fill)               -      -        8                  3 rows of 32 B of scratch pitch 64 with "
+             "02020202\n",
+             "  10  (host)               -      -        9                  log_step\n",
+             "  11  (event record)       -      -        10                 done\n",
+             "  12  (memory operations)  -      -        11                 wait until kv + 8 >= 0x1, then flush, "
+             "write 0x10000000000 to staging + 4088 (64 bits), barrier of the device\n",
+         })
+        EXPECT_THAT(text, HasSubstr(line));
+}
+
+TEST(ReadableJson, HasWhatCudaAdds)
+{
+    const json object = json::parse(to_json(sample_cuda_entry()));
+    EXPECT_EQ(object.at("info").at("unproven"), 3);
+    const json& graph = object.at("graph");
+    EXPECT_EQ(graph.at("regions").at(6).at("space"), "host");
+    EXPECT_EQ(graph.at("images").at(1).at("variables").at(1), json({{"name", "lut"}, {"size", 4}}));
+    EXPECT_EQ(graph.at("events"), json({"ready", "done"}));
+    const json& gemm = graph.at("nodes").at(6);
+    EXPECT_EQ(gemm.at("shared_bytes"), 232448);
+    EXPECT_EQ(gemm.at("packed"), true);
+    EXPECT_EQ(gemm.at("attributes").at(0).at("slots").at(0).at("text"), "w");
+    EXPECT_EQ(gemm.at("attributes").at(1).at("name"), "cluster dimension");
+    EXPECT_EQ(gemm.at("attributes").at(1).at("value"), "020000000100000001000000");
+    EXPECT_EQ(gemm.at("attributes").at(2).at("text"), "-5");
+    EXPECT_EQ(gemm.at("function_attributes").at(1),
+              json({{"id", 14}, {"name", "non portable cluster size allowed"}, {"value", 1}}));
+    const json& copy = graph.at("nodes").at(8);
+    EXPECT_EQ(copy.at("rows"), 4);
+    EXPECT_EQ(copy.at("slices"), 2);
+    EXPECT_EQ(copy.at("source_space"), "host");
+    EXPECT_EQ(copy.at("destination_pitch"), json({{"row", 128}, {"slice", 1024}}));
+    EXPECT_EQ(graph.at("nodes").at(9).at("pitch"), 64);
+    EXPECT_EQ(graph.at("nodes").at(5), json({{"kind", "event wait"}, {"event", 0}, {"name", "ready"}}));
+    EXPECT_EQ(graph.at("nodes").at(10), json({{"kind", "host"}, {"function", "log_step"}}));
+    const json& batch = graph.at("nodes").at(12);
+    EXPECT_EQ(batch.at("kind"), "memory operations");
+    EXPECT_EQ(batch.at("operations").at(0).at("kind"), "wait_32");
+    EXPECT_EQ(batch.at("operations").at(0).at("address").at("text"), "kv + 8");
+    EXPECT_EQ(batch.at("operations").at(0).at("flags"), 1 << 30);
+    EXPECT_EQ(batch.at("operations").at(1).at("value"), 1LL << 40);
+    EXPECT_EQ(batch.at("operations").at(2), json({{"kind", "barrier"},
+                                                  {"address", nullptr},
+                                                  {"value", 0},
+                                                  {"flags", 1},
+                                                  {"text", "barrier of the device"}}));
+    EXPECT_EQ(graph.at("edges").at(7), json({6, 7}));
+    EXPECT_EQ(graph.at("edge_data").size(), 2U);
+    EXPECT_EQ(graph.at("edge_data").at(0),
+              json({{"edge", 7}, {"from_port", 1}, {"to_port", 0}, {"type", 1}, {"text", "programmatic"}}));
+}
+
+TEST(ReadableJson, OfATombstoneHasNoGraph)
+{
+    const json object = json::parse(to_json(sample_tombstone()));
+    EXPECT_TRUE(object.at("graph").is_null());
+    EXPECT_EQ(object.at("info").at("reason"), "recompiled");
+    EXPECT_EQ(object.at("info").at("difference").size(), 1U);
+}
+
+TEST(ReadableJson, IsValidForTextThatIsNoUtf8)
+{
+    Entry entry = sample_entry();
+    entry.header.guards.facts[0].value = "\xff\xfe";
+    EXPECT_TRUE(json::accept(to_json(entry)));
+}
+
+TEST(ReadableDot, DrawsOneBoxForEachNode)
+{
+    const std::string dot = to_dot(sample_entry());
+    for (const char* line : {"digraph \"decode\" {\n", "  n0 [label=\"0: fill 256 B\\nscratch\"];\n",
+                             "  n1 [label=\"1: rope\\ngrid 4,1,1 block 64,1,1\\nkv + 1024\\nposition + 1\\nscratch + "
+                             "64\\nscale\\nstep - 1\"];\n",
+                             "  n2 [label=\"2: copy 1.0 KB\\nscratch + 512\\n-> logits\"];\n",
+                             "  n3 [label=\"3: empty\"];\n", "  n3 -> n4;\n"})
+        EXPECT_THAT(dot, HasSubstr(line));
+}
+
+TEST(ReadableDot, DrawsWhatCudaAdds)
+{
+    const std::string dot = to_dot(sample_cuda_entry());
+    for (const char* line :
+         {"  n5 [label=\"5: event wait\\nready\"];\n",
+          "\\nw + 1048576\\nshared 227 KB\\naccess policy window = 32 B {0: w}",
+          "  n8 [label=\"8: copy 2 slices of 4 rows of 64 B\\nstaging\\n-> kv\"];\n",
+          "  n9 [label=\"9: fill 3 rows of 32 B\\nscratch\"];\n", "  n10 [label=\"10: host\\nlog_step\"];\n",
+          "  n12 [label=\"12: memory operations\\nwait until kv + 8 >= 0x1, then flush\\nwrite 0x10000000000 to "
+          "staging + "
+          "4088 (64 bits)\\nbarrier of the device\"];\n",
+          "  n6 -> n7 [label=\"programmatic\"];\n", "  n7 -> n8;\n"})
+        EXPECT_THAT(dot, HasSubstr(line));
+}
+
+TEST(ReadableDot, QuotesNames)
+{
+    Entry entry = sample_entry();
+    std::get<KernelNode>(entry.graph.nodes[4]).kernel = "a\"];x\\";
+    EXPECT_THAT(to_dot(entry), HasSubstr("  n4 [label=\"4: a\\\"];x\\\\\\ngrid"));
+}
+
+TEST(TensorText, IsShort)
+{
+    const Guards guards{.facts = {},
+                        .tensors = {{"ids", DType::i32, {1, 64}, {64, 1}, "opencl:0", 128, 0},
+                                    {"s", DType::f32, {}, {}, "opencl:0", 4, 1}},
+                        .values = {}};
+    EXPECT_EQ(to_text(guards.tensors[0], guards), "i32[1,64] align 128");
+    EXPECT_EQ(to_text(guards.tensors[1], guards), "f32[] align 4");
+}
+
+} // namespace
+} // namespace warmgraph::cachefmt::test

@@ -1,0 +1,161 @@
+#include "expect_error.hpp"
+#include "random_graph.hpp"
+#include "sample_entry.hpp"
+
+namespace warmgraph::cachefmt::test {
+namespace {
+
+using warmgraph::test::failed_with;
+using warmgraph::test::RandomEntry;
+using warmgraph::test::succeeded;
+using warmgraph::test::test_seed;
+
+TEST(RoundTrip, GivesBackEverything)
+{
+    const Entry entry = sample_entry();
+    const auto bytes = encode(entry);
+    ASSERT_TRUE(succeeded(bytes));
+    const auto back = decode(*bytes, entry.header.key);
+    ASSERT_TRUE(succeeded(back));
+    EXPECT_TRUE(*back == entry);
+}
+
+TEST(RoundTrip, GivesBackEverythingThatCudaAdds)
+{
+    const Entry entry = sample_cuda_entry();
+    for (const std::uint64_t compress_above : {std::uint64_t{0}, std::uint64_t{1} << 30}) {
+        const auto bytes = encode(entry, {.compress_above = compress_above});
+        ASSERT_TRUE(succeeded(bytes));
+        const auto back = decode(*bytes, entry.header.key);
+        ASSERT_TRUE(succeeded(back));
+        EXPECT_TRUE(*back == entry);
+        EXPECT_EQ(graph_digest(back->graph), graph_digest(entry.graph));
+    }
+}
+
+TEST(RoundTrip, GivesBackATombstone)
+{
+    const Entry entry = sample_tombstone();
+    const auto bytes = encode(entry);
+    ASSERT_TRUE(succeeded(bytes));
+    const auto back = decode(*bytes, entry.header.key);
+    ASSERT_TRUE(succeeded(back));
+    EXPECT_TRUE(*back == entry);
+}
+
+TEST(RoundTrip, HoldsForRandomEntriesCompressedOrNot)
+{
+    const std::uint64_t seed = test_seed();
+    for (std::uint64_t round = 0; round < 300; ++round) {
+        SCOPED_TRACE("WARMGRAPH_TEST_SEED=" + std::to_string(seed + round));
+        const Entry entry = RandomEntry{seed + round}.entry();
+        ASSERT_TRUE(succeeded(validate(entry.graph)));
+        for (const std::uint64_t compress_above : {std::uint64_t{0}, std::uint64_t{1} << 30}) {
+            const auto bytes = encode(entry, {.compress_above = compress_above});
+            ASSERT_TRUE(succeeded(bytes));
+            const auto back = decode(*bytes, entry.header.key);
+            ASSERT_TRUE(succeeded(back));
+            ASSERT_TRUE(*back == entry);
+            ASSERT_EQ(graph_digest(back->graph), graph_digest(entry.graph));
+        }
+    }
+}
+
+TEST(RoundTrip, WorksFromBytesAtAnyAddress)
+{
+    const Entry entry = sample_entry();
+    const auto bytes = encode(entry);
+    ASSERT_TRUE(succeeded(bytes));
+    for (std::size_t shift = 1; shift < 8; ++shift) {
+        Bytes shifted(shift);
+        append(shifted, ByteView{*bytes});
+        EXPECT_TRUE(succeeded(decode(ByteView{shifted}.subspan(shift), entry.header.key))) << shift;
+    }
+}
+
+TEST(Encode, GivesEqualBytesForEqualEntries)
+{
+    const std::uint64_t seed = test_seed();
+    for (const std::uint64_t compress_above : {std::uint64_t{0}, std::uint64_t{1} << 30}) {
+        const auto one = encode(RandomEntry{seed}.entry(), {.compress_above = compress_above});
+        const auto two = encode(RandomEntry{seed}.entry(), {.compress_above = compress_above});
+        ASSERT_TRUE(succeeded(one));
+        ASSERT_TRUE(succeeded(two));
+        EXPECT_EQ(*one, *two);
+    }
+}
+
+TEST(Encode, CompressesAboveTheThresholdOnly)
+{
+    Entry entry = sample_entry();
+    entry.graph.regions[5] = {"table", RegionKind::constant, 100'000, 16, Bytes(100'000)};
+    settle(entry);
+    const auto compressed = encode(entry);
+    const auto plain = encode(entry, {.compress_above = 1 << 20});
+    ASSERT_TRUE(succeeded(compressed));
+    ASSERT_TRUE(succeeded(plain));
+    EXPECT_LT(compressed->size(), 5'000U);
+    EXPECT_GT(plain->size(), 100'000U);
+    EXPECT_EQ(load<std::uint32_t>(*compressed, 40), 1U);
+    EXPECT_EQ(load<std::uint32_t>(*plain, 40), 0U);
+}
+
+TEST(Encode, StoresZerosUnderSlots)
+{
+    Entry entry = sample_entry();
+    const auto expected = encode(entry);
+    auto& kernel = std::get<KernelNode>(entry.graph.nodes[1]);
+    kernel.params[1].value.assign(4, std::byte{17}); // the position of the recording call
+    const auto bytes = encode(entry);
+    ASSERT_TRUE(succeeded(expected));
+    ASSERT_TRUE(succeeded(bytes));
+    EXPECT_EQ(*bytes, *expected);
+}
+
+TEST(Encode, StoresZerosUnderSlotsOfAttributes)
+{
+    Entry entry = sample_cuda_entry();
+    const auto expected = encode(entry);
+    auto& value = std::get<KernelNode>(entry.graph.nodes[6]).attributes[0].value;
+    std::fill_n(value.begin(), 8, std::byte{17}); // the window's address in the recording process
+    const auto bytes = encode(entry);
+    ASSERT_TRUE(succeeded(expected));
+    ASSERT_TRUE(succeeded(bytes));
+    EXPECT_EQ(*bytes, *expected);
+}
+
+TEST(Encode, RefusesWhatItCouldNotReadBack)
+{
+    Entry cycle = sample_entry();
+    cycle.graph.edges[0] = {1, 0};
+    EXPECT_TRUE(failed_with(encode(cycle), ErrorCode::internal, "does not go from a lower to a higher node"));
+    Entry key = sample_entry();
+    key.header.key.guards = digest_of(9);
+    EXPECT_TRUE(failed_with(encode(key), ErrorCode::internal, "key has guards digest"));
+    Entry counts = sample_entry();
+    counts.header.info.node_count = 1;
+    EXPECT_TRUE(failed_with(encode(counts), ErrorCode::internal, "header says 1 nodes, the graph has 5"));
+    Entry unsorted = sample_entry();
+    std::swap(unsorted.header.guards.facts[0], unsorted.header.guards.facts[1]);
+    settle(unsorted);
+    EXPECT_TRUE(failed_with(encode(unsorted), ErrorCode::internal, "facts are sorted by name"));
+}
+
+TEST(DecodeHeader, NeedsNoByteOfThePayload)
+{
+    const Entry entry = sample_entry();
+    auto bytes = encode(entry);
+    ASSERT_TRUE(succeeded(bytes));
+    const auto extent = header_extent(ByteView{*bytes}.first(k_envelope_bytes));
+    ASSERT_TRUE(succeeded(extent));
+    ASSERT_LT(*extent, bytes->size());
+    const auto header = decode_header(ByteView{*bytes}.first(*extent), entry.header.key);
+    ASSERT_TRUE(succeeded(header));
+    EXPECT_TRUE(*header == entry.header);
+    bytes->back() ^= std::byte{1};
+    EXPECT_TRUE(succeeded(decode_header(*bytes, entry.header.key)));
+    EXPECT_TRUE(failed_with(decode(*bytes, entry.header.key), ErrorCode::corrupt, "payload digest does not match"));
+}
+
+} // namespace
+} // namespace warmgraph::cachefmt::test

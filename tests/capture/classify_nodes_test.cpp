@@ -1,0 +1,345 @@
+// Everything of a graph that is no parameter: copies, attributes, events, host functions, edges, its own allocations.
+#include "flat_captures.hpp"
+#include "warmgraph/backends/host_functions.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+using namespace backends;
+using testing::AllOf;
+using testing::HasSubstr;
+
+void nothing(void*) {}
+
+class Nodes : public FlatCaptures {
+protected:
+    Nodes()
+    {
+        capture_all([](const Places&) { return (Packer{} << 1).bytes(); });
+    }
+    [[nodiscard]] static RawKernel& kernel(Capture& capture)
+    {
+        return std::get<RawKernel>(capture.graph.nodes[0].work);
+    }
+    [[nodiscard]] const cachefmt::KernelNode& stored_kernel()
+    {
+        m_result = classified();
+        EXPECT_TRUE(m_result) << m_result.error().message;
+        return std::get<cachefmt::KernelNode>(m_result->graph.nodes[0]);
+    }
+    template <class Node>
+    [[nodiscard]] Node last()
+    {
+        auto result = classified();
+        if (!result) {
+            ADD_FAILURE() << result.error().message;
+            return {};
+        }
+        m_result = result;
+        return std::get<Node>(result->graph.nodes.back());
+    }
+    /// `change` is applied to the second capture of the same, which must then be refused.
+    template <class Change>
+    void expect_seen(Change change, const std::string& as)
+    {
+        const Captures before = captures;
+        change(*captures.again);
+        expect_refused(HasSubstr(as));
+        captures = before;
+        change(*captures.moved);
+        expect_refused(HasSubstr(as));
+        captures = before;
+    }
+    Result<Classified> m_result = Classified{};
+};
+
+TEST_F(Nodes, ACopyKeepsItsBoxAndFollowsBothRegions)
+{
+    for (auto* capture : {&captures.first, &*captures.again, &*captures.moved}) {
+        RawCopy copy{capture->regions[0].address + 16, capture->regions[1].address, 32, 4, 2, {64, 256}, {32, 128}};
+        copy.source_space = MemorySpace::host;
+        capture->graph.nodes.push_back({copy, {0}});
+    }
+    const auto copy = last<cachefmt::CopyNode>();
+    EXPECT_EQ(copy.source, slot(0, 0, 16));
+    EXPECT_EQ(copy.destination, slot(1, 0, 0));
+    EXPECT_EQ(copy.rows, 4U);
+    EXPECT_EQ(copy.slices, 2U);
+    EXPECT_EQ(copy.source_pitch, (Pitch{64, 256}));
+    EXPECT_EQ(copy.destination_pitch, (Pitch{32, 128}));
+    EXPECT_EQ(copy.source_space, MemorySpace::host);
+}
+
+TEST_F(Nodes, ACopyThatReachesOutsideItsRegionIsRefused)
+{
+    for (auto* capture : {&captures.first, &*captures.again, &*captures.moved})
+        capture->graph.nodes.push_back(
+            {RawCopy{capture->regions[0].address + 2 * k_size, capture->regions[1].address, 32}, {}});
+    expect_refused(AllOf(HasSubstr("node 1 (copy)"), HasSubstr("its source"), HasSubstr("'x'")));
+}
+
+class AdjacentNodes : public Nodes {
+protected:
+    /// 'y' follows 'x' directly and moves with it.
+    AdjacentNodes()
+    {
+        m_first.y = m_first.x + k_size;
+        m_moved.y = m_moved.x + k_size;
+        capture_all([](const Places&) { return (Packer{} << 1).bytes(); });
+    }
+    void add_copy_to_the_boundary(std::uint64_t size)
+    {
+        for (auto* capture : {&captures.first, &*captures.again, &*captures.moved})
+            capture->graph.nodes.push_back(
+                {RawCopy{capture->scratch[0].second.address, capture->regions[1].address, size}, {}});
+    }
+};
+
+TEST_F(AdjacentNodes, ACopyToTheStartOfARegionIsNotOnePastTheEndOfTheOneBefore)
+{
+    add_copy_to_the_boundary(32);
+    EXPECT_EQ(last<cachefmt::CopyNode>().destination, slot(1, 0, 0));
+    EXPECT_EQ(m_result->unproven, 0U);
+    add_copy_to_the_boundary(0);
+    expect_refused(AllOf(HasSubstr("node 2 (copy)"), HasSubstr("'x'"), HasSubstr("'y'")));
+}
+
+TEST_F(AdjacentNodes, AFillAtTheStartOfARegionIsNotOnePastTheEndOfTheOneBefore)
+{
+    for (auto* capture : {&captures.first, &*captures.again, &*captures.moved})
+        capture->graph.nodes.push_back({RawFill{capture->regions[1].address, {std::byte{7}}, 32}, {}});
+    EXPECT_EQ(last<cachefmt::FillNode>().destination, slot(1, 0, 0));
+    EXPECT_EQ(m_result->unproven, 0U);
+}
+
+TEST_F(Nodes, ACopyFromTheEndOfItsRegionIsRefusedUnlessItCopiesNothing)
+{
+    const auto copy_from_the_end = [this](std::uint64_t size) {
+        for (auto* capture : {&captures.first, &*captures.again, &*captures.moved})
+            capture->graph.nodes.push_back(
+                {RawCopy{capture->regions[0].address + k_size, capture->regions[1].address, size}, {}});
+    };
+    copy_from_the_end(0);
+    EXPECT_EQ(last<cachefmt::CopyNode>().source, slot(0, 0, k_size));
+    copy_from_the_end(1);
+    expect_refused(AllOf(HasSubstr("node 2 (copy)"), HasSubstr("its source"), HasSubstr("outside its 4096")));
+}
+
+TEST_F(Nodes, AFillKeepsItsRowsAndAnUndeclaredDestinationIsRefused)
+{
+    for (auto* capture : {&captures.first, &*captures.again, &*captures.moved})
+        capture->graph.nodes.push_back({RawFill{capture->regions[1].address, {std::byte{7}}, 32, 4, 64}, {}});
+    const auto fill = last<cachefmt::FillNode>();
+    EXPECT_EQ(fill.rows, 4U);
+    EXPECT_EQ(fill.pitch, 64U);
+    add_to_all({RawFill{Address::from_flat(0x7a00'0000'0000), {std::byte{7}}, 32}, {}});
+    expect_refused(AllOf(HasSubstr("node 2 (fill)"), HasSubstr("no declared region")));
+}
+
+TEST_F(Nodes, MemoryOperationsFollowTheirRegionsAndABarrierHasNone)
+{
+    using enum MemoryOperationKind;
+    for (auto* capture : {&captures.first, &*captures.again, &*captures.moved})
+        capture->graph.nodes.push_back(
+            {RawMemoryOperations{{{wait_32, capture->regions[0].address + 8, 3, 1},
+                                  {barrier, {}, 0, 1},
+                                  {write_64, capture->regions[1].address + (k_size - 8), 1ULL << 62, 0}}},
+             {}});
+    const cachefmt::MemoryOperationsNode expected{
+        {{wait_32, slot(0, 0, 8), 3, 1}, {barrier, {}, 0, 1}, {write_64, slot(1, 0, k_size - 8), 1ULL << 62, 0}}};
+    EXPECT_EQ(last<cachefmt::MemoryOperationsNode>(), expected);
+}
+
+TEST_F(Nodes, AWordOfAMemoryOperationLiesWholeAndAlignedInItsRegion)
+{
+    using enum MemoryOperationKind;
+    const auto at = [&](std::uint64_t offset, MemoryOperationKind kind) {
+        for (auto* capture : {&captures.first, &*captures.again, &*captures.moved}) {
+            capture->graph.nodes.resize(1);
+            capture->graph.nodes.push_back(
+                {RawMemoryOperations{{{kind, capture->regions[1].address + offset, 0, 0}}}, {}});
+        }
+    };
+    for (const std::uint64_t offset : {k_size - 4, std::uint64_t{12}}) {
+        at(offset, write_64);
+        expect_refused(AllOf(HasSubstr("node 1 (memory operations)"), HasSubstr("operation 0"), HasSubstr("'y'"),
+                             HasSubstr("a word of 8 bytes")));
+    }
+    at(k_size, write_64);
+    expect_refused(AllOf(HasSubstr("node 1 (memory operations)"), HasSubstr("operation 0"), HasSubstr("outside")));
+    at(k_size - 4, wait_32);
+    EXPECT_TRUE(classified());
+    at(0, wait_32);
+    std::get<RawMemoryOperations>(captures.moved->graph.nodes[1].work).operations[0].address =
+        captures.first.regions[1].address;
+    expect_refused(AllOf(HasSubstr("node 1 (memory operations)"), HasSubstr("'y'")));
+}
+
+TEST_F(Nodes, AValueOfAMemoryOperationIsTheSameInEveryCaptureAndNoAddress)
+{
+    using enum MemoryOperationKind;
+    for (auto* capture : {&captures.first, &*captures.again, &*captures.moved})
+        capture->graph.nodes.push_back(
+            {RawMemoryOperations{{{barrier, {}, 0, 0}, {write_64, capture->regions[1].address, 5, 0}}}, {}});
+    const auto write = [](Capture& c) -> RawMemoryOperation& {
+        return std::get<RawMemoryOperations>(c.graph.nodes[1].work).operations[1];
+    };
+    expect_seen([&](Capture& c) { write(c).value = 6; }, "operation 1 of value 0x5 and then 0x6");
+    expect_seen([&](Capture& c) { write(c).kind = wait_64; }, "another kind or other flags of operation 1");
+    expect_seen([&](Capture& c) { write(c).flags = 1; }, "another kind or other flags of operation 1");
+    expect_seen([](Capture& c) { std::get<RawMemoryOperations>(c.graph.nodes[1].work).operations.pop_back(); },
+                "2 and then 1 operations");
+    EXPECT_TRUE(classified());
+    const std::uint64_t kept = captures.first.regions[0].address.flat() + 16;
+    for (auto* capture : {&captures.first, &*captures.again, &*captures.moved}) write(*capture).value = kept;
+    expect_refused(AllOf(HasSubstr("value of operation 1"), HasSubstr("'x'")));
+    for (auto* capture : {&captures.first, &*captures.again, &*captures.moved})
+        write(*capture).value = 0x7777'0000'0000;
+    captures.allocation_at = [](std::uint64_t) { return std::optional{at(0x7777'0000'0000)}; };
+    expect_refused(AllOf(HasSubstr("value of operation 1"), HasSubstr("0x777700000000")));
+}
+
+TEST_F(Nodes, AMemoryOperationMustNotFollowAScalar)
+{
+    using enum MemoryOperationKind;
+    interface.scalars.push_back(scalar("n", DType::i32, 0, 100));
+    capture_all([](const Places&) { return (Packer{} << 1).bytes(); });
+    const auto add = [](Capture& c) {
+        c.graph.nodes.push_back({RawMemoryOperations{{{write_32, c.regions[1].address, 5, 0}}}, {}});
+    };
+    for (auto* capture : {&captures.first, &*captures.again, &*captures.moved}) add(*capture);
+    for (ScalarProbe& probe : captures.probes) add(probe.capture);
+    captures.scalars = {5};
+    EXPECT_TRUE(classified());
+    auto& probed = std::get<RawMemoryOperations>(captures.probes[1].capture.graph.nodes[1].work).operations[0];
+    probed.value = 50;
+    expect_refused(AllOf(HasSubstr("depends on the scalar 'n'"), HasSubstr("value 0x5 and then 0x32")));
+    probed.value = 5;
+    probed.address = probed.address + 4;
+    expect_refused(AllOf(HasSubstr("node 1 (memory operations)"), HasSubstr("depends on the scalar 'n'")));
+}
+
+TEST_F(Nodes, TheWindowOfAnAccessPolicyFollowsItsRegionAndOtherAttributesStay)
+{
+    for (auto* capture : {&captures.first, &*captures.again, &*captures.moved}) {
+        const std::uint64_t base = capture->regions[1].address.flat();
+        kernel(*capture).attributes = {{1, (Packer{} << base << std::uint64_t{512} << 1.0F << 2 << 1).bytes()},
+                                       {4, (Packer{} << 2 << 1 << 1).bytes()}};
+        kernel(*capture).function_attributes = {{8, 65536}};
+        kernel(*capture).shared_bytes = 1000;
+    }
+    const auto& node = stored_kernel();
+    ASSERT_EQ(node.attributes.size(), 2U);
+    EXPECT_EQ(node.attributes[0].id, 1U);
+    EXPECT_THAT(node.attributes[0].slots, testing::ElementsAre(slot(1, 0, 0)));
+    EXPECT_TRUE(node.attributes[1].slots.empty());
+    EXPECT_EQ(node.attributes[1].value, kernel(captures.first).attributes[1].value);
+    EXPECT_EQ(node.function_attributes, kernel(captures.first).function_attributes);
+    EXPECT_EQ(node.shared_bytes, 1000U);
+    kernel(*captures.moved).attributes[0].value[8] = std::byte{9};
+    expect_refused(AllOf(HasSubstr("attribute 1 byte 8"), HasSubstr("kernel 'k'")));
+}
+
+TEST_F(Nodes, DeclaredEventsBecomeNamesAndOthersAreRefused)
+{
+    captures.events = {{"unused", 11}, {"ready", 12}};
+    add_to_all({RawEventWait{12}, {}});
+    add_to_all({RawEventRecord{12}, {1}});
+    EXPECT_EQ(last<cachefmt::EventRecordNode>().event, 0U);
+    EXPECT_EQ(m_result->graph.events, std::vector<std::string>{"ready"});
+    add_to_all({RawEventRecord{13}, {2}});
+    expect_refused(AllOf(HasSubstr("node 3 (event record)"), HasSubstr("declare it by name")));
+}
+
+TEST_F(Nodes, HostFunctionsAreStoredByNameAndUnregisteredOnesAreRefused)
+{
+    int data = 0, other = 0;
+    ASSERT_TRUE(register_host_function("classify_nodes_test.nothing", {nothing, &data}));
+    add_to_all({RawHost{nothing, &data}, {}});
+    EXPECT_EQ(last<cachefmt::HostNode>().function, "classify_nodes_test.nothing");
+    add_to_all({RawHost{nothing, &other}, {}});
+    expect_refused(AllOf(HasSubstr("node 2 (host function)"), HasSubstr("register_host_function")));
+}
+
+TEST_F(Nodes, EdgeDataIsKeptAndPlainEdgesMayBeSpelledOut)
+{
+    add_to_all({RawEmpty{}, {0}, {{1, 0, 1}}});
+    add_to_all({RawEmpty{}, {0, 1}});
+    captures.again->graph.nodes[2].edges.clear();
+    captures.moved->graph.nodes[2].edges = {{}, {}};
+    const auto result = classified();
+    ASSERT_TRUE(result) << result.error().message;
+    EXPECT_THAT(result->graph.edges, testing::ElementsAre(cachefmt::Edge{0, 1, {1, 0, 1}}, cachefmt::Edge{0, 2, {}},
+                                                          cachefmt::Edge{1, 2, {}}));
+}
+
+TEST_F(Nodes, WhateverElseDiffersBetweenCapturesIsRefused)
+{
+    add_to_all({RawCopy{captures.first.regions[0].address, captures.first.regions[1].address, 32}, {0}});
+    captures.moved->graph.nodes[1].work =
+        RawCopy{captures.moved->regions[0].address, captures.moved->regions[1].address, 32};
+    add_to_all({RawHost{nothing, nullptr}, {}});
+    const auto copy = [](Capture& capture) -> RawCopy& { return std::get<RawCopy>(capture.graph.nodes[1].work); };
+    expect_seen([](Capture& c) { kernel(c).grid[0] = 2; }, "grid");
+    expect_seen([](Capture& c) { kernel(c).shared_bytes = 1; }, "shared memory");
+    expect_seen([](Capture& c) { kernel(c).packed = true; }, "form of parameters");
+    expect_seen([](Capture& c) { kernel(c).kernel = "l"; }, "kernel 'l'");
+    expect_seen([](Capture& c) { kernel(c).params[0].value.resize(8); }, "size of parameter 0");
+    expect_seen([](Capture& c) { kernel(c).attributes = {{2, {std::byte{1}}}}; }, "launch attributes");
+    expect_seen([](Capture& c) { kernel(c).function_attributes = {{8, 1}}; }, "function attributes");
+    expect_seen([&](Capture& c) { copy(c).rows = 2; }, "another size");
+    expect_seen([&](Capture& c) { copy(c).source_pitch.row = 2; }, "pitch");
+    expect_seen([&](Capture& c) { copy(c).destination_space = MemorySpace::host; }, "kinds of memory");
+    expect_seen([](Capture& c) { c.graph.nodes[1].edges = {{1, 0, 1}}; }, "edge data");
+    expect_seen([](Capture& c) { c.graph.nodes[1].dependencies.clear(); }, "dependencies");
+    expect_seen([](Capture& c) { c.graph.nodes[2].work = RawHost{nothing, &c}; }, "another function or other data");
+    expect_seen([](Capture& c) { c.graph.nodes[2].work = RawEmpty{}; }, "(empty)");
+    expect_seen([](Capture& c) { c.graph.nodes.pop_back(); }, "3 nodes and then 2");
+    expect_seen([](Capture& c) { c.graph.allocations.push_back({at(0x1000)}); }, "memory allocations");
+}
+
+class Allocations : public FlatCaptures {
+protected:
+    /// The graph's own memory lies at other places in every capture.
+    void capture_with_allocation(std::uint64_t first, std::uint64_t again, std::uint64_t moved)
+    {
+        const auto make = [](Capture& capture, std::uint64_t place) {
+            capture.graph.allocations = {{at(place)}};
+            std::get<RawKernel>(capture.graph.nodes[0].work).params[0].value = (Packer{} << place + 64).bytes();
+            capture.graph.nodes.push_back({RawFill{Address::from_flat(place), {std::byte{0}}, 16}, {0}});
+            capture.graph.nodes.push_back(
+                {RawMemoryOperations{{{MemoryOperationKind::write_32, Address::from_flat(place + 32), 1, 0}}}, {1}});
+        };
+        capture_all([](const Places&) { return (Packer{} << 0L).bytes(); });
+        make(captures.first, first);
+        make(*captures.again, again);
+        make(*captures.moved, moved);
+    }
+};
+
+TEST_F(Allocations, OfTheGraphBecomeArenaWhereverEachCaptureHadThem)
+{
+    capture_with_allocation(0x7f00'0300'0000, 0x7f00'0500'0000, 0x7e00'0900'0000);
+    const auto result = classified();
+    ASSERT_TRUE(result) << result.error().message;
+    ASSERT_EQ(result->graph.regions.size(), 4U);
+    EXPECT_EQ(result->graph.regions[3].name, "graph allocation 0");
+    EXPECT_EQ(result->graph.regions[3].kind, cachefmt::RegionKind::arena);
+    EXPECT_EQ(result->graph.regions[3].size, k_size);
+    EXPECT_EQ(result->graph.regions[3].alignment, 512U);
+    EXPECT_THAT(std::get<cachefmt::KernelNode>(result->graph.nodes[0]).params[0].slots,
+                testing::ElementsAre(slot(3, 0, 64)));
+    EXPECT_EQ(std::get<cachefmt::FillNode>(result->graph.nodes[1]).destination, slot(3, 0, 0));
+    EXPECT_EQ(std::get<cachefmt::MemoryOperationsNode>(result->graph.nodes[2]).operations[0].address, slot(3, 0, 32));
+}
+
+TEST_F(Allocations, AtTheSamePlaceInEveryCaptureProveNothing)
+{
+    capture_with_allocation(0x7f00'0300'0000, 0x7f00'0300'0000, 0x7f00'0300'0000);
+    expect_refused(AllOf(HasSubstr("graph allocation 0"), HasSubstr("same place in both captures")));
+    captures.proof = Proof::allow_unproven;
+    EXPECT_EQ(classified()->unproven, 3U);
+}
+
+} // namespace
+} // namespace warmgraph::test

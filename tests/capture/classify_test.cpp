@@ -1,0 +1,187 @@
+// Differential capture on hand-made captures: what the device backends cannot be made to produce.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "classify.hpp"
+
+namespace warmgraph {
+namespace {
+
+using backends::ParamKind;
+using backends::RawFill;
+using backends::RawKernel;
+using backends::RawParam;
+
+constexpr std::uint64_t k_size = 256;
+
+template <class T>
+RawParam value(T number)
+{
+    Bytes bytes;
+    append(bytes, number);
+    return {ParamKind::value, bytes, {}, 0};
+}
+RawParam memory(Address address) { return {ParamKind::memory, {}, address, 0}; }
+
+class Classify : public testing::Test {
+protected:
+    Classify()
+    {
+        interface.regions.push_back({"x", cachefmt::RegionKind::input, DType::f32, {64}, {}});
+        interface.regions.push_back({"y", cachefmt::RegionKind::output, DType::f32, {64}, {}});
+        interface.scalars.push_back(scalar("n", DType::i32, 0, 100));
+        captures.scalars = {5};
+    }
+    /// One kernel whose parameters `make` gives for a set of addresses and a scalar value.
+    template <class Make>
+    void capture_all(Make make)
+    {
+        const auto capture = [&](std::uint64_t place, std::int32_t n) {
+            Capture result;
+            result.regions = {{{place + 1, 0}, k_size}, {{place + 2, 0}, k_size}};
+            result.graph.nodes.push_back(
+                {RawKernel{nullptr, "k", {1, 1, 1}, {1, 1, 1}, make(Address{place + 1, 0}, Address{place + 2, 0}, n)},
+                 {}});
+            return result;
+        };
+        captures.first = capture(0, 5);
+        captures.again = capture(0, 5);
+        captures.moved = capture(100, 5);
+        captures.probes = {{0, 0, capture(0, 0)}, {0, 100, capture(0, 100)}};
+    }
+    [[nodiscard]] Result<cachefmt::Graph> graph() const
+    {
+        auto classified = classify(interface, captures);
+        if (!classified) return std::unexpected(classified.error());
+        return std::move(classified->graph);
+    }
+    [[nodiscard]] const cachefmt::Param& param(const cachefmt::Graph& from, std::size_t index) const
+    {
+        return std::get<cachefmt::KernelNode>(from.nodes[0]).params[index];
+    }
+    Interface interface;
+    Captures captures;
+};
+
+TEST_F(Classify, AnAddressBecomesItsRegionAndOffset)
+{
+    capture_all([](Address x, Address y, std::int32_t) { return std::vector{memory(x + 128), memory(y)}; });
+    const auto result = graph();
+    ASSERT_TRUE(result) << result.error().message;
+    EXPECT_EQ(param(*result, 0).slots.at(0).target, 0U);
+    EXPECT_EQ(param(*result, 0).slots.at(0).addend, 128);
+    EXPECT_EQ(param(*result, 1).slots.at(0).target, 1U);
+}
+
+TEST_F(Classify, OnePastTheEndBelongsToItsRegionAndBeyondIsRefused)
+{
+    capture_all([](Address x, Address, std::int32_t) { return std::vector{memory(x + k_size)}; });
+    EXPECT_TRUE(graph());
+    capture_all([](Address x, Address, std::int32_t) { return std::vector{memory(x + (k_size + 1))}; });
+    const auto refused = graph();
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().message, testing::HasSubstr("node 0 (kernel 'k') takes an address at parameter 0"));
+}
+
+TEST_F(Classify, OnePastTheEndIsNoPlaceToFill)
+{
+    const auto fill_the_end = [this](std::uint64_t size) {
+        capture_all([](Address, Address, std::int32_t) { return std::vector<RawParam>{}; });
+        for (Capture* capture : {&captures.first, &*captures.again, &*captures.moved})
+            capture->graph.nodes.push_back({RawFill{capture->regions[0].address + k_size, {std::byte{1}}, size}, {}});
+        captures.probes.clear();
+    };
+    fill_the_end(0);
+    EXPECT_TRUE(graph());
+    fill_the_end(16);
+    const auto refused = graph();
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().message, testing::HasSubstr("node 1 (fill) takes an address at its destination"));
+}
+
+TEST_F(Classify, AnAddressThatStaysWhileItsRegionMovesIsRefused)
+{
+    capture_all([](Address, Address y, std::int32_t) { return std::vector{memory({1, 0}), memory(y)}; });
+    EXPECT_FALSE(graph());
+}
+
+TEST_F(Classify, AnOffsetThatDependsOnThePlaceIsRefused)
+{
+    capture_all([](Address x, Address, std::int32_t) { return std::vector{memory(x + (x.base > 50 ? 128 : 0))}; });
+    const auto refused = graph();
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().message, testing::HasSubstr("does not follow its region"));
+}
+
+TEST_F(Classify, AScalarInsideAByValueStructGetsASlotAtItsOffset)
+{
+    struct Args {
+        std::int32_t width, position;
+        float eps;
+    };
+    capture_all([](Address, Address, std::int32_t n) { return std::vector{value(Args{64, n + 1, 0.5F})}; });
+    const auto result = graph();
+    ASSERT_TRUE(result) << result.error().message;
+    const auto& slots = param(*result, 0).slots;
+    ASSERT_EQ(slots.size(), 1U);
+    EXPECT_EQ(slots[0].offset, 4U);
+    EXPECT_EQ(slots[0].width, 4);
+    EXPECT_EQ(slots[0].addend, 1);
+}
+
+TEST_F(Classify, AnIntegerThatEqualsTheScalarByChanceStaysAConstant)
+{
+    capture_all([](Address, Address, std::int32_t) { return std::vector{value(std::int32_t{5})}; });
+    const auto result = graph();
+    ASSERT_TRUE(result) << result.error().message;
+    EXPECT_TRUE(param(*result, 0).slots.empty());
+}
+
+TEST_F(Classify, AScalarThatIsSignExtendedWithinItsRangeIsRefused)
+{
+    // 64 bits of (n - 50): the high half changes between the ends of the range, a 4-byte slot would miss it.
+    capture_all([](Address, Address, std::int32_t n) { return std::vector{value(std::int64_t{n} - 50)}; });
+    EXPECT_FALSE(graph());
+    // 64 bits of n itself: the high half is 0 over the whole range.
+    capture_all([](Address, Address, std::int32_t n) { return std::vector{value(std::int64_t{n})}; });
+    EXPECT_TRUE(graph());
+}
+
+TEST_F(Classify, AScalarCutToFewerBytesIsRefused)
+{
+    capture_all([](Address, Address, std::int32_t n) { return std::vector{value(static_cast<std::int16_t>(n))}; });
+    EXPECT_FALSE(graph());
+}
+
+TEST_F(Classify, OneCaptureIsNoProofAndIsTakenOnlyWhenThatIsAllowed)
+{
+    capture_all([](Address x, Address, std::int32_t) { return std::vector{memory(x + 128)}; });
+    captures.again.reset();
+    captures.moved.reset();
+    const auto refused = graph();
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().message, testing::HasSubstr("one capture does not prove"));
+    captures.proof = Proof::allow_unproven;
+    const auto taken = classify(interface, captures);
+    ASSERT_TRUE(taken) << taken.error().message;
+    EXPECT_EQ(taken->unproven, 1U);
+    EXPECT_EQ(param(taken->graph, 0).slots.at(0).addend, 128);
+}
+
+TEST_F(Classify, AFillPatternThatFollowsAScalarIsRefused)
+{
+    capture_all([](Address, Address, std::int32_t) { return std::vector<RawParam>{}; });
+    const auto with_fill = [](Capture& capture, std::byte pattern) {
+        capture.graph.nodes.push_back({RawFill{capture.regions[0].address, {pattern}, 16}, {}});
+    };
+    for (Capture* capture : {&captures.first, &*captures.again, &*captures.moved, &captures.probes[0].capture})
+        with_fill(*capture, std::byte{1});
+    with_fill(captures.probes[1].capture, std::byte{2});
+    const auto refused = graph();
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().message,
+                testing::AllOf(testing::HasSubstr("scalar 'n'"), testing::HasSubstr("node 1 (fill)")));
+}
+
+} // namespace
+} // namespace warmgraph

@@ -1,0 +1,223 @@
+// Pointers among the words of by-value parameters: found by how they move, or refused.
+#include "flat_captures.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class Words : public FlatCaptures {};
+
+TEST_F(Words, APointerInsideAByValueStructFollowsItsRegion)
+{
+    capture_all([](const Places& at) { return (Packer{} << std::int32_t{64} << 0.5F << at.x + 128 << 7L).bytes(); });
+    EXPECT_THAT(slots(), ElementsAre(slot(0, 8, 128)));
+    EXPECT_EQ(m_unproven, 0U);
+}
+
+TEST_F(Words, EveryPointerOfAPackedBufferFollowsItsOwnRegion)
+{
+    capture_all([](const Places& at) {
+        return (Packer{} << at.y << std::int32_t{3} << std::int32_t{4} << at.x << at.pool + 256).bytes();
+    });
+    for (Capture* capture : {&captures.first, &*captures.again, &*captures.moved})
+        std::get<backends::RawKernel>(capture->graph.nodes[0].work).packed = true;
+    EXPECT_THAT(slots(), ElementsAre(slot(1, 0, 0), slot(0, 16, 0), slot(2, 24, 256)));
+    EXPECT_TRUE(std::get<cachefmt::KernelNode>(classified()->graph.nodes[0]).packed);
+}
+
+TEST_F(Words, TheAddressInsideAnOpaqueTensorMapFollows)
+{
+    capture_all([](const Places& at) {
+        return Packer{}.skip(64).operator<<(at.y + 64).operator<<(0x8000'4000'2000'1000ULL).skip(112).bytes();
+    });
+    EXPECT_THAT(slots(), ElementsAre(slot(1, 64, 64)));
+}
+
+TEST_F(Words, APointerAtAFourAlignedOffsetIsFound)
+{
+    capture_all([](const Places& at) { return (Packer{} << std::int32_t{1} << at.x << std::int32_t{2}).bytes(); });
+    EXPECT_THAT(slots(), ElementsAre(slot(0, 4, 0)));
+}
+
+TEST_F(Words, APointerAtAnyOffsetIsFound)
+{
+    capture_all([](const Places& at) { return (Packer{} << std::int8_t{1} << at.x + 8 << std::int64_t{2}).bytes(); });
+    EXPECT_THAT(slots(), ElementsAre(slot(0, 1, 8)));
+}
+
+TEST_F(Words, OnePastTheEndBelongsToItsRegion)
+{
+    capture_all([](const Places& at) { return (Packer{} << at.x + k_size).bytes(); });
+    EXPECT_THAT(slots(), ElementsAre(slot(0, 0, k_size)));
+}
+
+TEST_F(Words, OfAdjacentRegionsTheOneThatMovedAsFarIsFollowed)
+{
+    m_first.y = m_first.x + k_size;
+    capture_all([](const Places& at) { return (Packer{} << at.x + k_size << at.y).bytes(); });
+    ASSERT_EQ(captures.first.regions[0].address + k_size, captures.first.regions[1].address);
+    EXPECT_THAT(slots(), ElementsAre(slot(0, 0, k_size), slot(1, 8, 0)));
+}
+
+TEST_F(Words, AdjacentRegionsThatMovedTogetherCannotBeToldApart)
+{
+    m_first.y = m_first.x + k_size;
+    m_moved.y = m_moved.x + k_size;
+    capture_all([](const Places& at) { return (Packer{} << at.y).bytes(); });
+    expect_refused(
+        AllOf(HasSubstr("'x'"), HasSubstr("'y'"), HasSubstr("parameter 0 byte 0"), HasSubstr("0x7f0000001000")));
+    captures.proof = Proof::allow_unproven;
+    EXPECT_THAT(slots(), ElementsAre(slot(1, 0, 0)));
+    EXPECT_EQ(m_unproven, 1U);
+}
+
+TEST_F(Words, APointerBeforeItsRegionOrBeyondItIsProvenByItsMovement)
+{
+    capture_all([](const Places& at) { return (Packer{} << at.x - 0x10000 << at.y + 0x20000).bytes(); });
+    EXPECT_THAT(slots(), ElementsAre(slot(0, 0, -0x10000), slot(1, 8, 0x20000)));
+    EXPECT_EQ(m_unproven, 0U);
+}
+
+TEST_F(Words, APointerOutsideThatTwoRegionsExplainIsRefusedNamingBoth)
+{
+    m_moved.y = m_moved.x + (m_first.y - m_first.x);
+    capture_all([](const Places& at) { return (Packer{} << at.x - 0x10000).bytes(); });
+    expect_refused(AllOf(HasSubstr("'x'"), HasSubstr("'y'")));
+}
+
+TEST_F(Words, ADeclaredRegionInsideAPoolIsCutOutOfThePool)
+{
+    m_first.y = m_first.pool + 0x800;
+    m_moved.y = m_moved.pool + 0x800;
+    interface.regions[1].sizes = {0x100};
+    capture_all([](const Places& at) { return (Packer{} << at.y + 16 << at.pool << at.y + 0x200).bytes(); });
+    captures.first.regions[1].size = captures.again->regions[1].size = captures.moved->regions[1].size = 0x100;
+    EXPECT_THAT(slots(), ElementsAre(slot(1, 0, 16), slot(2, 8, 0), slot(2, 16, 0xA00)));
+}
+
+TEST_F(Words, AWordThatMovesByAnythingElseIsRefusedWithNodeKernelOffsetAndBothValues)
+{
+    capture_all([](const Places& at) { return (Packer{} << 1L << 2 * at.x).bytes(); });
+    expect_refused(AllOf(HasSubstr("node 0 (kernel 'k')"), HasSubstr("parameter 0 byte 8"), HasSubstr("0xfe0000000000"),
+                         HasSubstr("0xfc0010000000"), HasSubstr("no declared region")));
+    capture_all([](const Places& at) { return (Packer{} << at.x + (at.x > 0x7f00'0000'0000 - 1 ? 0 : 64)).bytes(); });
+    expect_refused(HasSubstr("0 bytes into 'x'"));
+}
+
+TEST_F(Words, AWordThatIsAnotherOneTheSecondTimeIsRefusedWithItsPlaceAndBothValues)
+{
+    int calls = 0;
+    capture_all([&calls](const Places&) { return (Packer{} << 9L << 0x10L + ++calls).bytes(); });
+    expect_refused(AllOf(HasSubstr("something else the second time"), HasSubstr("node 0 (kernel 'k')"),
+                         HasSubstr("parameter 0 byte 8: 0x11 and then 0x12")));
+}
+
+TEST_F(Words, HalfOfAnAddressIsRefused)
+{
+    capture_all([](const Places& at) { return (Packer{} << static_cast<std::uint32_t>(at.x >> 8)).bytes(); });
+    expect_refused(HasSubstr("a value computed from an address cannot be recorded"));
+}
+
+TEST_F(Words, AnIntegerThatLooksLikeAnAddressOfADeclaredRegionIsRefused)
+{
+    capture_all([this](const Places&) { return (Packer{} << m_first.x + 64).bytes(); });
+    expect_refused(
+        AllOf(HasSubstr("stays when that region is elsewhere"), HasSubstr("'x'"), HasSubstr("0x7f0000000040")));
+    captures.proof = Proof::allow_unproven; // movement proves that it follows nothing
+    expect_refused(HasSubstr("stays when that region is elsewhere"));
+}
+
+TEST_F(Words, AnIntegerThatLooksLikeAnAddressOfALiveAllocationIsRefusedAndAskedAboutOnce)
+{
+    int asked = 0;
+    captures.allocation_at = [&](std::uint64_t flat) -> std::optional<MemoryRef> {
+        ++asked;
+        return flat == 0x7a00'0000'0010 ? std::optional{at(0x7a00'0000'0000)} : std::nullopt;
+    };
+    capture_all([](const Places&) {
+        return (Packer{} << 5L << 0x7b00'0000'0000L << 0x7b00'0000'0000L << 0x7a00'0000'0000'0000L).bytes();
+    });
+    EXPECT_THAT(slots(), IsEmpty());
+    EXPECT_EQ(asked, 1) << "small and huge words cannot be pointers, and one answer does for equal words";
+    capture_all([](const Places&) { return (Packer{} << 0x7a00'0000'0010L).bytes(); });
+    expect_refused(AllOf(HasSubstr("takes a pointer at parameter 0 byte 0 that lies in no declared region"),
+                         HasSubstr("0x7a0000000010"), HasSubstr("inside an allocation of 4096 bytes"),
+                         HasSubstr("Recorder::alloc")));
+    capture_only_once();
+    captures.proof = Proof::allow_unproven;
+    expect_refused(HasSubstr("lies in no declared region"));
+}
+
+TEST_F(Words, ARegionThatDidNotMoveProvesNothing)
+{
+    m_moved.y = m_first.y;
+    capture_all([](const Places& at) { return (Packer{} << at.x << at.y + 32).bytes(); });
+    expect_refused(AllOf(HasSubstr("'y'"), HasSubstr("same place in both captures")));
+    captures.proof = Proof::allow_unproven;
+    EXPECT_THAT(slots(), ElementsAre(slot(0, 0, 0), slot(1, 8, 32)));
+    EXPECT_EQ(m_unproven, 1U);
+}
+
+TEST_F(Words, OneCaptureIsTakenByRangeOnlyWhenThatIsAllowed)
+{
+    capture_all([](const Places& at) {
+        return (Packer{} << at.x + 16 << std::int32_t{1} << at.pool << std::int32_t{2} << 77L).bytes();
+    });
+    capture_only_once();
+    expect_refused(AllOf(HasSubstr("second capture"), HasSubstr("'x'"), HasSubstr("parameter 0 byte 0")));
+    captures.proof = Proof::allow_unproven;
+    EXPECT_THAT(slots(), ElementsAre(slot(0, 0, 16), slot(2, 12, 0)));
+    EXPECT_EQ(m_unproven, 2U);
+}
+
+TEST_F(Words, OneCaptureOfPlainNumbersNeedsNoProof)
+{
+    capture_all([](const Places&) { return (Packer{} << 1L << 2.5).bytes(); });
+    capture_only_once();
+    EXPECT_THAT(slots(), IsEmpty());
+    EXPECT_EQ(m_unproven, 0U);
+}
+
+class WordsAndScalars : public FlatCaptures {
+protected:
+    WordsAndScalars()
+    {
+        interface.scalars.push_back(scalar("n", DType::i32, 0, 100));
+        captures.scalars = {5};
+    }
+};
+
+TEST_F(WordsAndScalars, StandSideBySide)
+{
+    capture_all([](const Places& at) { return (Packer{} << at.x << at.n << std::int32_t{9} << at.y).bytes(); });
+    const auto found = slots();
+    ASSERT_EQ(found.size(), 3U);
+    EXPECT_EQ(found[0], slot(0, 0, 0));
+    EXPECT_EQ(found[1].kind, cachefmt::SlotKind::scalar);
+    EXPECT_EQ(found[1].offset, 8U);
+    EXPECT_EQ(found[2], slot(1, 16, 0));
+}
+
+TEST_F(WordsAndScalars, AnAddressThatDependsOnAScalarIsRefused)
+{
+    capture_all([](const Places& at) { return (Packer{} << at.x + static_cast<std::uint64_t>(at.n)).bytes(); });
+    expect_refused(HasSubstr("an address that depends on a scalar"));
+    capture_all([](const Places& at) { return (Packer{} << at.x + 4 * static_cast<std::uint64_t>(at.n)).bytes(); });
+    expect_refused(HasSubstr("scalar 'n'"));
+}
+
+TEST_F(WordsAndScalars, AWordThatOverlapsAScalarIsTheScalars)
+{
+    // Together with its neighbour the scalar looks like an address of 'x': 0x00007f00'00000005.
+    capture_all([](const Places& at) { return (Packer{} << at.n << std::int32_t{0x7f00}).bytes(); });
+    const auto found = slots();
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0].kind, cachefmt::SlotKind::scalar);
+}
+
+} // namespace
+} // namespace warmgraph::test

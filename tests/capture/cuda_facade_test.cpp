@@ -1,0 +1,462 @@
+// The facade on a CUDA device: pointers, native streams, launch options, graphs of others, entries opened ahead. Built
+// twice: for a GPU, and over the fake driver (WARMGRAPH_FAKE_CUDA), which runs the same calls on the host.
+#include <atomic>
+#include <cstdlib>
+#include <stdexcept>
+#include <thread>
+
+#include <cuda.h>
+#include <dlfcn.h>
+
+#include "facade_fixture.hpp"
+#ifdef WARMGRAPH_FAKE_CUDA
+#include "fake_cuda/steering.hpp"
+#else
+#include "cuda_program.hpp"
+#endif
+
+namespace warmgraph::test {
+namespace {
+
+using std::int32_t;
+
+#ifdef WARMGRAPH_FAKE_CUDA
+constexpr const char* k_library = WARMGRAPH_FAKE_CUDA;
+constexpr const char* k_program = k_fake_cuda_program;
+#else
+constexpr const char* k_library = "libcuda.so.1";
+constexpr const char* k_program = backends::test::k_cuda_program;
+#endif
+constexpr std::int64_t k_count = 256;
+constexpr std::uint64_t k_bytes = k_count * 4;
+
+/// Before the first device is opened.
+void choose_driver()
+{
+#ifdef WARMGRAPH_FAKE_CUDA
+    for (const char* name : {"WARMGRAPH_CUDA_DRIVER", "WARMGRAPH_NVRTC", "WARMGRAPH_CUPTI"})
+        ::setenv(name, k_library, 1);
+#endif
+}
+
+/// The driver's own calls, as another framework would make them.
+class Driver {
+public:
+    Driver()
+    {
+        CUdevice device = 0;
+        CUcontext context = nullptr;
+        check(call<decltype(&cuInit)>("cuInit")(0));
+        check(call<decltype(&cuDeviceGet)>("cuDeviceGet")(&device, 0));
+        check(call<decltype(&cuDevicePrimaryCtxRetain)>("cuDevicePrimaryCtxRetain")(&context, device));
+        check(call<decltype(&cuCtxSetCurrent)>("cuCtxSetCurrent")(context));
+    }
+    template <class F>
+    [[nodiscard]] F call(const char* name) const
+    {
+        using Lookup = CUresult (*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
+        const auto lookup = reinterpret_cast<Lookup>(::dlsym(m_library, "cuGetProcAddress_v2"));
+        void* found = nullptr;
+        check(lookup(name, &found, 12000, CU_GET_PROC_ADDRESS_DEFAULT, nullptr));
+        EXPECT_NE(found, nullptr) << name;
+        return reinterpret_cast<F>(found);
+    }
+    static void check(CUresult result) { ASSERT_EQ(result, CUDA_SUCCESS); }
+
+    /// from -> through -> to, captured and not run.
+    [[nodiscard]] CUgraph capture_copies(const MemoryRef& from, const MemoryRef& through, const MemoryRef& to) const
+    {
+        CUstream stream = nullptr;
+        CUgraph graph = nullptr;
+        const auto copy = call<decltype(&cuMemcpyAsync)>("cuMemcpyAsync");
+        check(call<decltype(&cuStreamCreate)>("cuStreamCreate")(&stream, CU_STREAM_NON_BLOCKING));
+        check(
+            call<decltype(&cuStreamBeginCapture)>("cuStreamBeginCapture")(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+        check(copy(through.address.flat(), from.address.flat(), from.size, stream));
+        check(copy(to.address.flat(), through.address.flat(), from.size, stream));
+        check(call<decltype(&cuStreamEndCapture)>("cuStreamEndCapture")(stream, &graph));
+        check(call<decltype(&cuStreamDestroy)>("cuStreamDestroy")(stream));
+        return graph;
+    }
+    void destroy(void* graph) const
+    {
+        check(call<decltype(&cuGraphDestroy)>("cuGraphDestroy")(static_cast<CUgraph>(graph)));
+    }
+
+private:
+    void* m_library = ::dlopen(k_library, RTLD_NOW | RTLD_GLOBAL);
+};
+
+class CudaFacade : public testing::Test {
+protected:
+    [[nodiscard]] CacheOptions options(Policy policy = Policy::read_write) const
+    {
+        CacheOptions result;
+        result.model = "toy";
+        result.cache_dir = (dir.path() / "cache").string();
+        result.policy = policy;
+        result.world_size = 1;
+        result.global_rank = 0;
+        return result;
+    }
+    static Spec spec()
+    {
+        Spec result;
+        result.inputs = {input("x", i32, {k_count})};
+        result.outputs = {output("y", i32, {k_count})};
+        result.version = "1";
+        return result;
+    }
+    [[nodiscard]] static std::vector<int32_t> counting(int32_t first, std::int64_t count = k_count)
+    {
+        std::vector<int32_t> values(static_cast<std::size_t>(count));
+        std::iota(values.begin(), values.end(), first);
+        return values;
+    }
+    [[nodiscard]] Buffer numbers(int32_t first, std::int64_t count = k_count) const
+    {
+        return device.upload<int32_t>(counting(first, count));
+    }
+    [[nodiscard]] std::vector<int32_t> read(const Buffer& buffer) const
+    {
+        device.synchronize();
+        return buffer.read<int32_t>();
+    }
+    /// y = x + 1, of any size.
+    [[nodiscard]] Function add_one(Cache& cache) const
+    {
+        return cache.wrap("f", device, spec(), [this](Recorder& r) {
+            const auto count = static_cast<int32_t>(r.sizes("x")[0]);
+            const Launch launch{.grid = {static_cast<std::uint32_t>(count + 127) / 128}, .block = {128}};
+            r.stream().copy(r["y"], r["x"], static_cast<std::uint64_t>(count) * 4);
+            r.stream().launch(program, "add_scalar", launch, r["y"], int32_t{1}, count);
+        });
+    }
+    Outcome call(Function& f, std::int64_t count) const
+    {
+        const Buffer x = numbers(5, count), y = device.allocate(static_cast<std::uint64_t>(count) * 4);
+        const Outcome outcome = f({{"x", Tensor{x, i32, {count}, {}}}, {"y", Tensor{y, i32, {count}, {}}}});
+        EXPECT_EQ(read(y), counting(6, count));
+        return outcome;
+    }
+    TempDir dir;
+    Device device{(choose_driver(), "cuda")};
+    Program program = device.program("small", k_program);
+};
+
+TEST_F(CudaFacade, RecordsReplaysLoadsAndOpensAhead)
+{
+    device.prepare_recording();
+    {
+        Cache cache{options()};
+        Function f = add_one(cache);
+        for (const std::int64_t count : {128, 200, 256})
+            EXPECT_EQ(call(f, count), Outcome::recorded) << f.report().reason;
+    }
+    for (const bool verified : {false, true}) {
+        CacheOptions with = options(Policy::require_hit);
+        with.verify_on_load = verified;
+        Cache cache{with};
+        Function f = add_one(cache);
+        const Opening opening = cache.open_all({.wait = OpenWait::all});
+        EXPECT_EQ(opening.progress().opened, 3U);
+        for (const std::int64_t count : {200, 128, 256}) EXPECT_EQ(call(f, count), Outcome::replayed);
+        EXPECT_EQ(cache.statistics().hits, 3U);
+    }
+    Cache cache{options()};
+    Function f = cache.load("f", device, spec());
+    EXPECT_EQ(call(f, 200), Outcome::replayed);
+}
+
+TEST_F(CudaFacade, DynamicSharedMemoryIsPartOfTheLaunch)
+{
+    device.prepare_recording();
+    Cache cache{options()};
+    Spec one = spec();
+    one.outputs = {output("y", i32, {1})};
+    Function f = cache.wrap("sum", device, one, [this](Recorder& r) {
+        r.stream().launch(program, "sum", Launch{.grid = {1}, .block = {64}, .shared_bytes = 64 * 4}, r["y"], r["x"],
+                          int32_t{k_count});
+    });
+    const Buffer x = numbers(1), y = device.allocate(4);
+    for (const Outcome outcome : {Outcome::recorded, Outcome::replayed}) {
+        EXPECT_EQ(f({{"x", x}, {"y", y}}), outcome) << f.report().reason;
+        EXPECT_EQ(read(y), std::vector<int32_t>{k_count * (k_count + 1) / 2});
+    }
+}
+
+TEST_F(CudaFacade, PointersOfOthersAreMemoryAndOtherAddressesAreNot)
+{
+    Cache cache{options(Policy::off)};
+    Function f = add_one(cache);
+    const Buffer x = numbers(0), y = device.allocate(k_bytes);
+    const MemoryRef pointer{Address::from_pointer(x.memory().address.pointer()), k_bytes};
+    EXPECT_EQ(f({{"x", pointer}, {"y", y}}), Outcome::eager);
+    EXPECT_EQ(read(y), counting(1));
+    const auto thrown = thrown_by([&] { f({{"x", MemoryRef{{4096, 0}, k_bytes}}, {"y", y}}); });
+    ASSERT_TRUE(thrown);
+    EXPECT_EQ(thrown->code(), ErrorCode::invalid_argument);
+    EXPECT_THAT(thrown->what(), testing::HasSubstr("Address::from_pointer"));
+}
+
+TEST_F(CudaFacade, StreamsAreTheDriversAndPageLockedMemoryIsAddressable)
+{
+    Stream stream = device.stream();
+    EXPECT_NE(stream.native(), nullptr);
+    Buffer host = device.allocate_host(k_bytes);
+    host.write(counting(3));
+    const Buffer y = device.allocate(k_bytes);
+    stream.copy(y.memory().address, host.memory().address, k_bytes);
+    stream.synchronize();
+    EXPECT_EQ(y.read<int32_t>(), counting(3));
+}
+
+TEST_F(CudaFacade, WhatLibrariesEnqueueOnTheNativeStreamIsRecordedHostFunctionsAndEventsByName)
+{
+    const Driver driver;
+    const auto copy = driver.call<decltype(&cuMemcpyAsync)>("cuMemcpyAsync");
+    const auto record = driver.call<decltype(&cuEventRecordWithFlags)>("cuEventRecordWithFlags");
+    const auto call_host = driver.call<decltype(&cuLaunchHostFunc)>("cuLaunchHostFunc");
+    const auto is_capturing = driver.call<decltype(&cuStreamIsCapturing)>("cuStreamIsCapturing");
+    CUevent done = nullptr;
+    Driver::check(driver.call<decltype(&cuEventCreate)>("cuEventCreate")(&done, CU_EVENT_DISABLE_TIMING));
+    static std::atomic<int> host_calls; // registered for good
+    const CUhostFn count = [](void* calls) { ++*static_cast<std::atomic<int>*>(calls); };
+    register_host_function("cuda_facade.count", count, &host_calls);
+    const auto wrap = [&](Cache& cache, const Spec& declared) {
+        return cache.wrap("native", device, declared, [&](Recorder& r) {
+            const auto stream = static_cast<CUstream>(r.stream().native());
+            Driver::check(copy(r["y"].flat(), r["x"].flat(), k_bytes, stream));
+            Driver::check(call_host(stream, count, &host_calls));
+            // Outside a capture the driver knows no external events.
+            CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
+            Driver::check(is_capturing(stream, &capturing));
+            Driver::check(record(done, stream,
+                                 capturing == CU_STREAM_CAPTURE_STATUS_ACTIVE ? CU_EVENT_RECORD_EXTERNAL
+                                                                              : CU_EVENT_RECORD_DEFAULT));
+        });
+    };
+    const Buffer x = numbers(3), y = device.allocate(k_bytes);
+    Spec declared = spec();
+    declared.events = {{"done", done}};
+    {
+        Cache cache{options(Policy::read_write)};
+        Function f = wrap(cache, spec());
+        EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::refused);
+        EXPECT_THAT(f.report().reason, testing::HasSubstr("event")) << "it was not declared";
+        EXPECT_EQ(read(y), counting(3));
+    }
+    for (const Outcome outcome : {Outcome::recorded, Outcome::replayed}) {
+        Cache cache{options()};
+        Function f = wrap(cache, declared);
+        EXPECT_EQ(f({{"x", x}, {"y", y}}), outcome) << f.report().reason;
+        EXPECT_EQ(read(y), counting(3));
+    }
+    const int before = host_calls;
+    Cache cache{options()};
+    Function f = cache.load("native", device, declared);
+    EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::replayed);
+    device.synchronize();
+    EXPECT_EQ(host_calls, before + 1);
+    EXPECT_EQ(driver.call<decltype(&cuEventQuery)>("cuEventQuery")(done), CUDA_SUCCESS);
+    Driver::check(driver.call<decltype(&cuEventDestroy)>("cuEventDestroy")(done));
+}
+
+TEST_F(CudaFacade, TheCallableSeesTheDevicesContextAlsoInAThreadWithoutOne)
+{
+    const Driver driver;
+    const auto get_current = driver.call<decltype(&cuCtxGetCurrent)>("cuCtxGetCurrent");
+    const auto current = [&] {
+        CUcontext context = nullptr;
+        Driver::check(get_current(&context));
+        return context;
+    };
+    const CUcontext primary = current();
+    ASSERT_NE(primary, nullptr);
+    std::vector<CUcontext> seen;
+    Cache cache{options()};
+    Function f = cache.wrap("f", device, spec(), [&](Recorder& r) {
+        seen.push_back(current());
+        r.stream().copy(r["y"], r["x"], k_bytes);
+    });
+    const Buffer x = numbers(3), y = device.allocate(k_bytes);
+    std::thread{[&] {
+        EXPECT_EQ(current(), nullptr);
+        EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::recorded) << f.report().reason;
+        EXPECT_EQ(current(), nullptr) << "the thread is left as it was";
+    }}.join();
+    EXPECT_GT(seen.size(), 1U);
+    EXPECT_THAT(seen, testing::Each(primary));
+    EXPECT_EQ(read(y), counting(3));
+
+    seen.clear();
+    Cache none{options(Policy::off)};
+    Function eager = none.wrap("f", device, spec(), [&](Recorder& r) {
+        seen.push_back(current());
+        r.stream().copy(r["y"], r["x"], k_bytes);
+        throw std::runtime_error("after its work");
+    });
+    std::thread{[&] {
+        EXPECT_THROW((void)eager({{"x", x}, {"y", y}}), std::runtime_error);
+        EXPECT_EQ(current(), nullptr);
+    }}.join();
+    EXPECT_THAT(seen, testing::ElementsAre(primary));
+}
+
+TEST_F(CudaFacade, WordsThatAStreamWritesAndWaitsForAreRecordedAndFollowTheirRegions)
+{
+    const Driver driver;
+    const auto write = driver.call<decltype(&cuStreamWriteValue32)>("cuStreamWriteValue32");
+    const auto wait = driver.call<decltype(&cuStreamWaitValue32)>("cuStreamWaitValue32");
+    const auto batch = driver.call<decltype(&cuStreamBatchMemOp)>("cuStreamBatchMemOp");
+    const auto wrap = [&](Cache& cache) {
+        return cache.wrap("words", device, spec(), [&](Recorder& r) {
+            const auto stream = static_cast<CUstream>(r.stream().native());
+            const CUdeviceptr y = r["y"].flat();
+            r.stream().copy(r["y"], r["x"], k_bytes);
+            Driver::check(wait(stream, r["x"].flat() + 8, 2, CU_STREAM_WAIT_VALUE_GEQ));
+            Driver::check(write(stream, y + 4, 77, CU_STREAM_WRITE_VALUE_DEFAULT));
+            CUstreamBatchMemOpParams operations[2]{};
+            operations[0].waitValue.address = y + 4;
+            operations[0].waitValue.value = 77;
+            operations[0].waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
+            operations[0].operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+            operations[1].writeValue.address = y + k_bytes - 8;
+            operations[1].writeValue.value64 = 0x0000'0005'0000'0004;
+            operations[1].operation = CU_STREAM_MEM_OP_WRITE_VALUE_64;
+            Driver::check(batch(stream, 2, operations, 0));
+        });
+    };
+    const auto expected = [](std::int32_t first) {
+        auto values = counting(first);
+        values[1] = 77;
+        values[k_count - 2] = 4;
+        values[k_count - 1] = 5;
+        return values;
+    };
+    for (const Outcome outcome : {Outcome::recorded, Outcome::replayed}) {
+        Cache cache{options()};
+        Function f = wrap(cache);
+        const Buffer x = numbers(3), y = device.allocate(k_bytes);
+        EXPECT_EQ(f({{"x", x}, {"y", y}}), outcome) << f.report().reason;
+        EXPECT_EQ(read(y), expected(3));
+        const Buffer x2 = numbers(9), y2 = device.allocate(k_bytes);
+        EXPECT_EQ(f({{"x", x2}, {"y", y2}}), Outcome::replayed);
+        EXPECT_EQ(read(y2), expected(9));
+        EXPECT_EQ(read(y), expected(3)) << "the first call's memory is left alone";
+    }
+}
+
+class CudaAdoption : public CudaFacade {
+protected:
+    CudaAdoption()
+    {
+        adoption.first.graph = driver.capture_copies(x, pool, y);
+        adoption.first.regions = {{"x", x}, {"y", y}};
+        adoption.first.scratch = {{"pool", pool}};
+    }
+    ~CudaAdoption() override
+    {
+        driver.destroy(adoption.first.graph);
+        if (adoption.second) driver.destroy(adoption.second->graph);
+    }
+    /// The same work with everything elsewhere.
+    void capture_again()
+    {
+        const MemoryRef moved_y{y2.memory().address + k_bytes, k_bytes};
+        const MemoryRef moved_pool{pool2.memory().address + 512, k_bytes};
+        adoption.second = NativeCapture{
+            driver.capture_copies(x2, moved_pool, moved_y), {{"x", x2}, {"y", moved_y}}, {{"pool", moved_pool}}, {}};
+    }
+    std::optional<Exception> refusal()
+    {
+        Cache cache{options()};
+        return thrown_by([&] { (void)cache.adopt("copy", device, spec(), adoption); });
+    }
+    Driver driver;
+    Buffer x = numbers(0), y = device.allocate(k_bytes), pool = device.allocate(k_bytes);
+    Buffer x2 = numbers(0), y2 = device.allocate(2 * k_bytes), pool2 = device.allocate(3 * k_bytes);
+    Adoption adoption;
+};
+
+TEST_F(CudaAdoption, IsProvenBySecondCaptureAndReplaysElsewhereAlsoInTheNextCache)
+{
+    capture_again();
+    y.write(counting(77));
+    {
+        Cache cache{options()};
+        Function f = cache.adopt("copy", device, spec(), adoption);
+        EXPECT_EQ(f.report().outcome, Outcome::recorded) << f.report().reason;
+        EXPECT_EQ(f.report().reason, "");
+        EXPECT_EQ(read(y), counting(77)) << "the caller's memory is put back";
+        EXPECT_EQ(cache.statistics().recordings, 1U);
+        const Buffer other = numbers(9), out = device.allocate(k_bytes);
+        EXPECT_EQ(f({{"x", other}, {"y", out}}), Outcome::replayed);
+        EXPECT_EQ(read(out), counting(9));
+    }
+    Cache cache{options()};
+    Function f = cache.load("copy", device, spec());
+    EXPECT_EQ(cache.open_all({.wait = OpenWait::all}).progress().opened, 1U);
+    const Buffer other = numbers(4), out = device.allocate(k_bytes);
+    EXPECT_EQ(f({{"x", other}, {"y", out}}), Outcome::replayed);
+    EXPECT_EQ(read(out), counting(4));
+}
+
+TEST_F(CudaAdoption, TheSameWorkTwiceIsNoDifferenceAndOtherWorkIsRecompiled)
+{
+    capture_again();
+    Cache cache{options()};
+    for (int i = 0; i < 2; ++i) EXPECT_NO_THROW((void)cache.adopt("copy", device, spec(), adoption));
+    const NativeCapture first = adoption.first, second = *adoption.second;
+    const MemoryRef half{x.memory().address, k_bytes / 2}, half2{x2.memory().address, k_bytes / 2};
+    adoption.first.graph = driver.capture_copies(half, pool, y);
+    adoption.second->graph = driver.capture_copies(half2, second.scratch[0].second, second.regions[1].second);
+    const auto thrown = thrown_by([&] { (void)cache.adopt("copy", device, spec(), adoption); });
+    ASSERT_TRUE(thrown);
+    EXPECT_EQ(thrown->code(), ErrorCode::not_recordable);
+    EXPECT_THAT(thrown->what(), testing::HasSubstr("with a different graph"));
+    const auto again = thrown_by([&] { (void)cache.adopt("copy", device, spec(), adoption); });
+    ASSERT_TRUE(again);
+    EXPECT_THAT(again->what(), testing::HasSubstr("recorded twice under the same guards")) << "the tombstone is obeyed";
+    driver.destroy(first.graph);
+    driver.destroy(second.graph);
+}
+
+TEST_F(CudaAdoption, UnderAPolicyThatRecordsNothingIsRefusedOrStaysInTheProcess)
+{
+    capture_again();
+    {
+        Cache recording{options()}; // a read-only folder must exist
+    }
+    Cache strict{options(Policy::require_hit)};
+    const auto thrown = thrown_by([&] { (void)strict.adopt("copy", device, spec(), adoption); });
+    ASSERT_TRUE(thrown);
+    EXPECT_EQ(thrown->code(), ErrorCode::miss_forbidden);
+    for (const Policy policy : {Policy::read_only, Policy::off}) {
+        Cache cache{options(policy)};
+        Function f = cache.adopt("copy", device, spec(), adoption);
+        EXPECT_THAT(f.report().reason, testing::HasSubstr("not published"));
+        const Buffer other = numbers(4), out = device.allocate(k_bytes);
+        EXPECT_EQ(f({{"x", other}, {"y", out}}), Outcome::replayed);
+        EXPECT_EQ(read(out), counting(4));
+    }
+}
+
+TEST_F(CudaAdoption, WithWrongRegionsOrScratchIsInvalid)
+{
+    adoption.first.regions.pop_back();
+    auto thrown = refusal();
+    ASSERT_TRUE(thrown);
+    EXPECT_EQ(thrown->code(), ErrorCode::invalid_argument);
+    EXPECT_THAT(thrown->what(), testing::HasSubstr("'y' is missing"));
+    adoption.first.regions = {{"x", x}, {"y", y}};
+    capture_again();
+    adoption.second->scratch[0].first = "workspace";
+    thrown = refusal();
+    ASSERT_TRUE(thrown);
+    EXPECT_EQ(thrown->code(), ErrorCode::invalid_argument);
+    EXPECT_THAT(thrown->what(), testing::HasSubstr("no scratch 'pool'"));
+}
+
+} // namespace
+} // namespace warmgraph::test

@@ -1,0 +1,223 @@
+// G1 for the whole facade on CUDA: whichever call of the driver fails, the caller gets the function's result, the fault is
+// counted, and nothing leaks.
+#include "facade_fixture.hpp"
+#include "fake_cuda/steering.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+constexpr std::int32_t k_count = 32;
+constexpr Launch k_launch{.grid = {1, 1, 1}, .block = {k_count, 1, 1}};
+
+const std::vector<std::int32_t> k_right(k_count, 42), k_right_moved(k_count, 88);
+
+struct Answer {
+    Outcome outcome = Outcome::eager;
+    std::vector<std::int32_t> values, moved_values;
+    Statistics statistics;
+    std::string reason;
+};
+
+class CudaFakeFacade : public testing::Test {
+protected:
+    CudaFakeFacade()
+    {
+        // The facade's own backend, which it makes when the first device is opened.
+        for (const char* name : {"WARMGRAPH_CUDA_DRIVER", "WARMGRAPH_NVRTC", "WARMGRAPH_CUPTI"})
+            ::setenv(name, WARMGRAPH_FAKE_CUDA, 1);
+    }
+
+    [[nodiscard]] CacheOptions options() const
+    {
+        CacheOptions options;
+        options.model = "toy";
+        options.cache_dir = (dir.path() / "cache").string();
+        options.policy = Policy::read_write;
+        options.world_size = 1;
+        options.global_rank = 0;
+        return options;
+    }
+    /// Device, cache and function of their own over `dir`, as in a new process: a call, then one with other memory, which
+    /// rebinds. `arm` sets the fault; it is there from the first call's start to the second one's end.
+    template <class Arm>
+    Answer call(Arm arm)
+    {
+        const Device device{"cuda:0"};
+        const Program program = device.program("small", k_fake_cuda_program);
+        const Buffer x = device.upload<std::int32_t>(std::vector<std::int32_t>(k_count, 5)), y = device.allocate(128);
+        const Buffer other_x = device.upload<std::int32_t>(std::vector<std::int32_t>(k_count, 50));
+        const Buffer other_y = device.allocate(128);
+        Cache cache{options()};
+        Spec spec;
+        spec.inputs = {input("x", i32, {k_count})};
+        spec.outputs = {output("y", i32, {k_count})};
+        spec.scalars = {scalar("amount", i32, 0, 100)};
+        spec.code = {program};
+        Function f = cache.wrap("f", device, spec, [&](Recorder& r) {
+            const Address scratch = r.alloc("scratch", 128);
+            r.stream().zero(scratch, 128);
+            r.stream().copy(scratch, r["x"], 128);
+            r.stream().launch(program, "add_scalar", k_launch, scratch, r.scalar<std::int32_t>("amount"), k_count);
+            Stream& side = r.fork();
+            side.launch(program, "copy", k_launch, r["y"], scratch, k_count);
+            r.join(side);
+        });
+        fake.reset();
+        arm();
+        Answer answer;
+        answer.outcome = f({{"x", x}, {"y", y}, {"amount", 37}});
+        static_cast<void>(f({{"x", other_x}, {"y", other_y}, {"amount", 38}}));
+        calls = fake.calls();
+        was_hit = fake.was_hit();
+        instantiations = fake.calls_of("cuGraphInstantiate") + fake.calls_of("cuGraphInstantiateWithParams");
+        failed_call = failing > 0 ? fake.call(failing - 1) : "";
+        fake.reset();
+        device.synchronize();
+        answer.values = y.read<std::int32_t>();
+        answer.moved_values = other_y.read<std::int32_t>();
+        answer.statistics = cache.statistics();
+        answer.reason = f.report().reason;
+        return answer;
+    }
+    Answer call()
+    {
+        return call([] {});
+    }
+    /// Every call of the driver fails once. `prepare` puts the cache folder in the state to start from.
+    template <class Prepare>
+    void expect_right_results(Prepare prepare, Outcome undisturbed)
+    {
+        static_cast<void>(call()); // what a process does once (CUPTI) is done
+        prepare();
+        ASSERT_EQ(call().outcome, undisturbed);
+        const std::string before = fake.live();
+        const long total = calls;
+        long counted = 0;
+        for (failing = 1; failing <= total; failing += failing < 200 ? 1 : 7) {
+            prepare();
+            const CUresult status = failing % 2 == 0 ? CUDA_ERROR_UNKNOWN : CUDA_ERROR_OUT_OF_MEMORY;
+            const Answer answer = call([&] { fake.fail_at(failing, status); });
+            SCOPED_TRACE(fmt::format("call {} of {}, {}: {} ({})", failing, total, failed_call,
+                                     static_cast<int>(answer.outcome), answer.reason));
+            ASSERT_TRUE(was_hit);
+            ASSERT_EQ(answer.values, k_right);
+            ASSERT_EQ(answer.moved_values, k_right_moved);
+            if (answer.outcome == Outcome::refused) {
+                EXPECT_GE(answer.statistics.refusals, 1U);
+            } else if (answer.outcome == Outcome::eager) {
+                EXPECT_GE(answer.statistics.cache_faults, 1U);
+            }
+            counted += answer.outcome != undisturbed ? 1 : 0;
+            ASSERT_EQ(fake.live(), before);
+        }
+        EXPECT_GE(counted, 10);
+    }
+    void forget() { std::filesystem::remove_all(dir.path() / "cache"); }
+
+    TempDir dir;
+    FakeCuda fake;
+    long failing = 0, calls = 0;
+    bool was_hit = false;
+    long instantiations = 0; ///< between reset and the second call's end
+    std::string failed_call;
+};
+
+// The first: a process subscribes once.
+TEST_F(CudaFakeFacade, WithoutCuptiNothingIsRecordedAndTheCureIsNamed)
+{
+    const Answer answer = call([&] { fake.fail("cuptiSubscribe", 1, 0, CUDA_ERROR_UNKNOWN); });
+    EXPECT_TRUE(was_hit);
+    EXPECT_EQ(answer.outcome, Outcome::refused);
+    EXPECT_EQ(answer.values, k_right);
+    EXPECT_GE(answer.statistics.refusals, 1U);
+    EXPECT_THAT(answer.reason, testing::HasSubstr("cuptiSubscribe"));
+}
+
+TEST_F(CudaFakeFacade, WhatTheDriverDoesNotLetAnExecChangeAnotherOneHolds)
+{
+    ASSERT_EQ(call().outcome, Outcome::recorded);
+    const auto replay = [&](auto arm) {
+        const Answer answer = call(arm);
+        EXPECT_EQ(answer.outcome, Outcome::replayed) << answer.reason;
+        EXPECT_EQ(answer.values, k_right);
+        EXPECT_EQ(answer.moved_values, k_right_moved);
+        EXPECT_EQ(answer.statistics.cache_faults, 0U);
+    };
+    replay([] {});
+    const long instantiated = instantiations;
+    replay([&] { fake.fail("cuGraphExecMemcpyNodeSetParams", 1, 0, CUDA_ERROR_INVALID_VALUE); });
+    EXPECT_TRUE(was_hit);
+    EXPECT_EQ(instantiations, instantiated + 1);
+}
+
+TEST_F(CudaFakeFacade, RecordsAndRestoresInANewProcess)
+{
+    const std::string before = fake.live();
+    const Answer cold = call(), warm = call();
+    EXPECT_EQ(cold.outcome, Outcome::recorded) << cold.reason;
+    EXPECT_EQ(warm.outcome, Outcome::replayed) << warm.reason;
+    for (const Answer& answer : {cold, warm}) {
+        EXPECT_EQ(answer.values, k_right);
+        EXPECT_EQ(answer.moved_values, k_right_moved);
+    }
+    EXPECT_EQ(warm.statistics.hits, 1U);
+    EXPECT_EQ(fake.live(), before);
+}
+
+TEST_F(CudaFakeFacade, FaultsWhileRecordingLeaveTheCallerWithTheRightResult)
+{
+    expect_right_results([this] { forget(); }, Outcome::recorded);
+}
+
+TEST_F(CudaFakeFacade, FaultsWhileReplayingLeaveTheCallerWithTheRightResult)
+{
+    expect_right_results(
+        [this] {
+            forget();
+            ASSERT_EQ(call().outcome, Outcome::recorded);
+        },
+        Outcome::replayed);
+}
+
+TEST_F(CudaFakeFacade, OutOfMemoryAtInstantiateRunsTheFunctionAsItIs)
+{
+    static_cast<void>(call());
+    const std::string before = fake.live();
+    const Answer answer = call([&] { fake.fail("cuGraphInstantiateWithParams", 1, 0, CUDA_ERROR_OUT_OF_MEMORY); });
+    EXPECT_TRUE(was_hit);
+    EXPECT_EQ(answer.values, k_right);
+    EXPECT_EQ(answer.moved_values, k_right_moved);
+    EXPECT_NE(answer.outcome, Outcome::replayed);
+    EXPECT_GE(answer.statistics.cache_faults, 1U);
+    EXPECT_THAT(answer.reason, testing::HasSubstr("CUDA_ERROR_OUT_OF_MEMORY"));
+    EXPECT_EQ(fake.live(), before);
+}
+
+TEST_F(CudaFakeFacade, AnImageForAnotherArchitectureRunsTheFunctionAsItIs)
+{
+    static_cast<void>(call());
+    // The first load is the restored image's; the function's own program is compiled and loaded after it.
+    const Answer answer = call([&] { fake.fail("cuModuleLoadData", 1, 1, CUDA_ERROR_NO_BINARY_FOR_GPU); });
+    EXPECT_TRUE(was_hit);
+    EXPECT_EQ(answer.values, k_right);
+    EXPECT_EQ(answer.moved_values, k_right_moved);
+    EXPECT_NE(answer.outcome, Outcome::replayed);
+    EXPECT_GE(answer.statistics.cache_faults + answer.statistics.recordings, 1U);
+    EXPECT_THAT(answer.reason, testing::HasSubstr("another architecture"));
+}
+
+TEST_F(CudaFakeFacade, ADriverThatFailsForGoodIsAnErrorAndNotAWrongResult)
+{
+    static_cast<void>(call());
+    const std::string before = fake.live();
+    const auto thrown =
+        thrown_by([&] { call([&] { fake.fail("cuLaunchKernelEx", 1, 0, CUDA_ERROR_UNKNOWN), forget(); }); });
+    fake.reset();
+    ASSERT_TRUE(thrown);
+    EXPECT_EQ(thrown->code(), ErrorCode::driver_failed);
+    EXPECT_THAT(thrown->what(), testing::HasSubstr("cuLaunchKernelEx failed: CUDA_ERROR_UNKNOWN"));
+    EXPECT_EQ(fake.live(), before);
+}
+
+} // namespace
+} // namespace warmgraph::test

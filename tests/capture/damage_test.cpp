@@ -1,0 +1,127 @@
+// A damaged, foreign or full cache costs time, not the caller's result.
+#include "cache_impl.hpp"
+#include "facade_fixture.hpp"
+#include "faulty_file_system.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+class Damage : public FacadeTest {
+protected:
+    Report call(Policy policy = Policy::read_write)
+    {
+        Cache cache{options(policy)};
+        Function f = add_one(cache);
+        const Buffer x = floats(0), y = device.allocate(k_count * 4);
+        f({{"x", x}, {"y", y}});
+        EXPECT_EQ(read(y), read(floats(1)));
+        faults = cache.statistics().cache_faults;
+        return f.report();
+    }
+    std::uint64_t faults = 0;
+};
+
+TEST_F(Damage, ATruncatedOrFlippedEntryIsQuarantinedAndReplacedInTheSameRun)
+{
+    call();
+    const auto path = entries().at(0);
+    const auto good = file_bytes(path);
+    auto flipped = good;
+    flipped[flipped.size() / 2] ^= 4;
+    for (const auto& bad : {std::vector<char>(good.begin(), good.begin() + 100), flipped, std::vector<char>{}}) {
+        write_file(path, bad);
+        const Report report = call();
+        EXPECT_EQ(report.outcome, Outcome::recorded) << report.reason;
+        EXPECT_EQ(call().outcome, Outcome::replayed) << "the run before replaced it";
+    }
+}
+
+TEST_F(Damage, AnotherKeysBytesAreRefused)
+{
+    call();
+    const auto path = entries().at(0);
+    {
+        Cache cache{options()};
+        Function g = add_one(cache, "other");
+        const Buffer x = floats(0), y = device.allocate(k_count * 4);
+        g({{"x", x}, {"y", y}});
+    }
+    const auto all = entries();
+    const auto other_path =
+        *std::ranges::find_if(all, [](const auto& file) { return file.parent_path().filename() == "other"; });
+    write_file(path, file_bytes(other_path));
+    EXPECT_EQ(call().outcome, Outcome::recorded);
+    EXPECT_EQ(call().outcome, Outcome::replayed);
+}
+
+TEST_F(Damage, ANewerFormatIsAMissAndIsReplacedOnlyUnderItsOwnKey)
+{
+    call();
+    const auto path = entries().at(0);
+    auto newer = file_bytes(path);
+    newer[8] = 99; // format version, docs/format.md
+    write_file(path, newer);
+    const Report report = call(Policy::read_only);
+    EXPECT_EQ(report.outcome, Outcome::eager);
+    EXPECT_THAT(report.reason, testing::HasSubstr("format 99"));
+    EXPECT_EQ(file_bytes(path), newer) << "an older reader leaves it";
+}
+
+TEST_F(Damage, AMissingImageIsRecordedAgain)
+{
+    call();
+    std::filesystem::remove_all(dir.path() / "cache" / "images");
+    const Report report = call();
+    EXPECT_EQ(report.outcome, Outcome::recorded);
+    EXPECT_THAT(report.reason, testing::HasSubstr("image"));
+    EXPECT_GE(faults, 1U);
+    EXPECT_EQ(call().outcome, Outcome::replayed);
+}
+
+TEST_F(Damage, ADamagedImageIsRecordedAgain)
+{
+    call();
+    for (const auto& item : std::filesystem::recursive_directory_iterator(dir.path() / "cache" / "images")) {
+        if (!item.is_regular_file()) continue;
+        auto bytes = file_bytes(item.path());
+        bytes[bytes.size() / 2] ^= 1;
+        write_file(item.path(), bytes);
+    }
+    EXPECT_EQ(call().outcome, Outcome::recorded);
+    EXPECT_EQ(call().outcome, Outcome::replayed);
+}
+
+TEST_F(Damage, AFullDiskAtAnyPointLeavesTheResultAndAUsableCache)
+{
+    int unpublished = 0;
+    for (std::uint64_t nth = 1; nth < 100; ++nth) {
+        std::filesystem::remove_all(dir.path() / "cache");
+        FaultyFileSystem disk;
+        disk.fail_at(nth, ErrorCode::no_space, FaultyFileSystem::Lasts::for_ever);
+        Cache cache = CacheAccess::open(options(), disk);
+        Function f = add_one(cache);
+        const Buffer x = floats(0), y = device.allocate(k_count * 4);
+        const Outcome outcome = f({{"x", x}, {"y", y}});
+        EXPECT_EQ(read(y), read(floats(1))) << "operation " << nth;
+        const std::string reason = f.report().reason;
+        EXPECT_EQ(f({{"x", x}, {"y", y}}), outcome == Outcome::recorded ? Outcome::replayed : outcome);
+        if (disk.injected() == 0) {
+            EXPECT_GT(nth, 5U) << "the fault was never reached";
+            EXPECT_GT(unpublished, 0) << "no recording was kept from being published";
+            return;
+        }
+        if (reason.find("not published") != std::string::npos) {
+            ++unpublished;
+            EXPECT_EQ(outcome, Outcome::recorded) << "a recording stays usable in its process";
+            EXPECT_GE(cache.statistics().cache_faults, 1U);
+            EXPECT_TRUE(entries().empty());
+        }
+        const Report after = call();
+        EXPECT_TRUE(after.outcome == Outcome::recorded || after.outcome == Outcome::replayed)
+            << "operation " << nth << ": " << after.reason;
+    }
+    FAIL() << "more than 100 file operations in one recording";
+}
+
+} // namespace
+} // namespace warmgraph::test

@@ -1,0 +1,354 @@
+#include "facade_fixture.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+using Facade = FacadeTest;
+
+TEST_F(Facade, RecordsAtTheFirstCallAndReplaysLaterOnes)
+{
+    Cache cache{options()};
+    Function f = add_one(cache);
+    const Buffer x = floats(0), y = device.allocate(k_count * 4);
+    EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::recorded);
+    EXPECT_EQ(read(y), read(floats(1)));
+    EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::replayed);
+    EXPECT_EQ(cache.statistics().misses, 1U);
+    EXPECT_EQ(cache.statistics().recordings, 1U);
+    EXPECT_EQ(entries().size(), 1U);
+}
+
+TEST_F(Facade, ASecondCacheReplaysWithoutRunningTheCallable)
+{
+    {
+        Cache cache{options()};
+        Function f = add_one(cache);
+        const Buffer x = floats(0), y = device.allocate(k_count * 4);
+        f({{"x", x}, {"y", y}});
+        device.synchronize();
+    }
+    Cache cache{options()};
+    int runs = 0;
+    // The same code identity (build id) and interface; the callable would do something else if it ran.
+    Function f = cache.wrap("add_one", device, vector_spec(), [&runs](Recorder&) { ++runs; });
+    const Buffer x = floats(10), y = device.allocate(k_count * 4);
+    EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::replayed);
+    EXPECT_EQ(read(y), read(floats(11)));
+    EXPECT_EQ(runs, 0);
+    EXPECT_EQ(cache.statistics().hits, 1U);
+    EXPECT_EQ(cache.statistics().images_loaded, 1U);
+    EXPECT_GT(cache.statistics().saved_ms, 0.0);
+}
+
+TEST_F(Facade, ReportTellsOutcomeReasonAndPhases)
+{
+    const Buffer x = floats(0), y = device.allocate(k_count * 4);
+    const auto has_phase = [](const Report& report, std::string_view name) {
+        return std::ranges::any_of(report.phases, [name](const auto& phase) { return phase.first == name; });
+    };
+    {
+        Cache cache{options()};
+        Function f = add_one(cache);
+        f({{"x", x}, {"y", y}});
+        const Report report = f.report();
+        EXPECT_EQ(report.outcome, Outcome::recorded);
+        EXPECT_EQ(report.reason, "no entry");
+        EXPECT_GT(report.first_call_ms, 0);
+        for (const auto* phase : {"look up", "compile", "warm up", "record", "verify", "publish", "first launch"})
+            EXPECT_TRUE(has_phase(report, phase)) << phase;
+    }
+    Cache cache{options()};
+    Function f = add_one(cache);
+    f({{"x", x}, {"y", y}});
+    const Report report = f.report();
+    EXPECT_EQ(report.outcome, Outcome::replayed);
+    EXPECT_EQ(report.reason, "");
+    for (const auto* phase : {"look up", "load", "build", "first launch"})
+        EXPECT_TRUE(has_phase(report, phase)) << phase;
+    for (const auto* phase : {"compile", "record", "verify"}) EXPECT_FALSE(has_phase(report, phase)) << phase;
+}
+
+TEST_F(Facade, StateAdvancesExactlyOncePerCallColdAndWarm)
+{
+    const Buffer state_memory = floats(0), x = floats(0);
+    Spec spec;
+    spec.inputs = {input("x", f32, {k_count})};
+    spec.states = {state("sum", state_memory)};
+    spec.code = {program};
+    const auto body = [this](Recorder& r) { r.stream().launch(program, "accumulate", k_launch, r["sum"], r["x"]); };
+    for (int process = 0; process < 2; ++process) {
+        Cache cache{options()};
+        Function f = cache.wrap("accumulate", device, spec, body);
+        for (int call = 0; call < 3; ++call) f({{"x", x}});
+    }
+    std::vector<float> expected(k_count);
+    for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = static_cast<float>(i) * 7;
+    EXPECT_EQ(read(state_memory), expected);
+}
+
+TEST_F(Facade, AnotherShapeBecomesAnotherVariant)
+{
+    Cache cache{options()};
+    Spec spec = vector_spec();
+    Function f = cache.wrap("add_one", device, spec, [this](Recorder& r) {
+        const auto n = static_cast<std::uint32_t>(r.sizes("x")[0]);
+        r.stream().launch(program, "add_one", {.grid = {n / 16, 1, 1}, .block = {16, 1, 1}}, r["x"], r["y"]);
+    });
+    const Buffer x = floats(0), y = device.allocate(k_count * 4);
+    EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::recorded);
+    const Tensor half_x{x, f32, {32}, {}}, half_y{y, f32, {32}, {}};
+    EXPECT_EQ(f({{"x", half_x}, {"y", half_y}}), Outcome::recorded);
+    EXPECT_THAT(f.report().reason, testing::HasSubstr("input x: sizes"));
+    EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::replayed);
+    EXPECT_EQ(f({{"x", half_x}, {"y", half_y}}), Outcome::replayed);
+    EXPECT_EQ(entries().size(), 2U);
+}
+
+TEST_F(Facade, TheLeastRecentlyUsedVariantGoesFirst)
+{
+    CacheOptions limited = options();
+    limited.max_variants = 2;
+    Cache cache{limited};
+    Function f = cache.wrap("add_one", device, vector_spec(), [this](Recorder& r) {
+        const auto n = static_cast<std::uint32_t>(r.sizes("x")[0]);
+        r.stream().launch(program, "add_one", {.grid = {n / 16, 1, 1}, .block = {16, 1, 1}}, r["x"], r["y"]);
+    });
+    const Buffer x = floats(0), y = device.allocate(k_count * 4);
+    const auto call = [&](std::int64_t n) {
+        return f({{"x", Tensor{x, f32, {n}, {}}}, {"y", Tensor{y, f32, {n}, {}}}});
+    };
+    EXPECT_EQ(call(16), Outcome::recorded);
+    EXPECT_EQ(call(32), Outcome::recorded);
+    EXPECT_EQ(call(48), Outcome::recorded);
+    EXPECT_EQ(entries().size(), 2U);
+    EXPECT_EQ(call(16), Outcome::recorded) << "evicted in memory and on disk, so recorded again";
+    EXPECT_EQ(call(48), Outcome::replayed);
+}
+
+TEST_F(Facade, ForkAndJoinBecomeEdges)
+{
+    const auto body = [this](Recorder& r) {
+        const Address left = r.alloc("left", k_count * 4), right = r.alloc("right", k_count * 4);
+        Stream& side = r.fork();
+        r.stream().launch(program, "scale", k_launch, r["x"], left, 2.0F);
+        side.launch(program, "scale", k_launch, r["x"], right, 3.0F);
+        r.join(side);
+        r.stream().launch(program, "add", k_launch, left, right, r["y"]);
+    };
+    std::vector<float> expected(k_count);
+    for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = static_cast<float>(i) * 5;
+    for (int process = 0; process < 2; ++process) {
+        Cache cache{options()};
+        Function f = cache.wrap("fork", device, vector_spec(), body);
+        const Buffer x = floats(0), y = device.allocate(k_count * 4);
+        EXPECT_EQ(f({{"x", x}, {"y", y}}), process == 0 ? Outcome::recorded : Outcome::replayed);
+        EXPECT_EQ(read(y), expected);
+        EXPECT_THAT(cache.readable("fork"), testing::HasSubstr("scale"));
+    }
+}
+
+TEST_F(Facade, CopyAndFillAreRecorded)
+{
+    const auto body = [this](Recorder& r) {
+        const Address scratch = r.alloc("scratch", k_count * 4);
+        r.stream().zero(scratch, k_count * 4);
+        r.stream().copy(scratch, r["x"], k_count * 2);
+        r.stream().launch(program, "add_one", k_launch, scratch, r["y"]);
+    };
+    std::vector<float> expected(k_count, 1.0F);
+    for (std::size_t i = 0; i < expected.size() / 2; ++i) expected[i] = static_cast<float>(i) + 1;
+    for (int process = 0; process < 2; ++process) {
+        Cache cache{options()};
+        Function f = cache.wrap("copies", device, vector_spec(), body);
+        const Buffer x = floats(0), y = device.allocate(k_count * 4);
+        f({{"x", x}, {"y", y}});
+        EXPECT_EQ(f.report().outcome, process == 0 ? Outcome::recorded : Outcome::replayed) << f.report().reason;
+        EXPECT_EQ(read(y), expected);
+    }
+}
+
+TEST_F(Facade, MovedStateIsRebound)
+{
+    const Buffer first = floats(0), second = floats(100), y = device.allocate(k_count * 4);
+    Spec spec;
+    spec.outputs = {output("y", f32, {k_count})};
+    spec.states = {weights("w", first)};
+    spec.code = {program};
+    Cache cache{options()};
+    Function f = cache.wrap("weights", device, spec,
+                            [this](Recorder& r) { r.stream().launch(program, "add_one", k_launch, r["w"], r["y"]); });
+    EXPECT_EQ(f({{"y", y}}), Outcome::recorded);
+    EXPECT_EQ(read(y)[0], 1.0F);
+    f.bind("w", second);
+    EXPECT_EQ(f({{"y", y}}), Outcome::replayed);
+    EXPECT_EQ(read(y)[0], 101.0F);
+    const Buffer third = floats(200);
+    EXPECT_EQ(f({{"y", y}, {"w", third}}), Outcome::replayed) << "a call may move a state too";
+    EXPECT_EQ(read(y)[0], 201.0F);
+}
+
+TEST_F(Facade, LaunchesInDifferentStreamsKeepTheirOrder)
+{
+    const Buffer sum = floats(0), x = floats(0);
+    Spec spec;
+    spec.inputs = {input("x", f32, {k_count})};
+    spec.states = {state("sum", sum)};
+    spec.code = {program};
+    Cache cache{options()};
+    Function f = cache.wrap("accumulate", device, spec, [this](Recorder& r) {
+        r.stream().launch(program, "accumulate", k_launch, r["sum"], r["x"]);
+    });
+    Stream a = device.stream(), b = device.stream();
+    for (int i = 0; i < 20; ++i) {
+        f(a, {{"x", x}});
+        f(b, {{"x", x}});
+    }
+    a.synchronize();
+    b.synchronize();
+    EXPECT_EQ(sum.read<float>()[1], 41.0F);
+}
+
+TEST_F(Facade, RanksShareImagesAndNotEntries)
+{
+    const Buffer x = floats(0), y = device.allocate(k_count * 4);
+    for (int rank = 0; rank < 2; ++rank) {
+        CacheOptions of_rank = options();
+        of_rank.world_size = 2;
+        of_rank.global_rank = rank;
+        of_rank.tp_rank = rank;
+        Cache cache{of_rank};
+        Function f = add_one(cache);
+        EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::recorded);
+    }
+    const auto found = entries();
+    ASSERT_EQ(found.size(), 2U);
+    EXPECT_EQ(found[0].parent_path().parent_path().filename(), "world2global_rank0_tp_rank0");
+    EXPECT_EQ(found[1].parent_path().parent_path().filename(), "world2global_rank1_tp_rank1");
+    std::size_t images = 0;
+    for (const auto& item : std::filesystem::recursive_directory_iterator(dir.path() / "cache" / "images"))
+        images += item.is_regular_file() ? 1 : 0;
+    EXPECT_EQ(images, 1U);
+}
+
+TEST_F(Facade, RankComesFromTheLaunchersEnvironment)
+{
+    ::setenv("WORLD_SIZE", "8", 1);
+    ::setenv("RANK", "3", 1);
+    CacheOptions from_environment = options();
+    from_environment.world_size.reset();
+    from_environment.global_rank.reset();
+    {
+        Cache cache{from_environment};
+        Function f = add_one(cache);
+        const Buffer x = floats(0), y = device.allocate(k_count * 4);
+        f({{"x", x}, {"y", y}});
+    }
+    ::unsetenv("WORLD_SIZE");
+    ::unsetenv("RANK");
+    ASSERT_EQ(entries().size(), 1U);
+    EXPECT_EQ(entries()[0].parent_path().parent_path().filename(), "world8global_rank3");
+}
+
+TEST_F(Facade, FoldersAreModelInfoRankAndFunction)
+{
+    Cache cache{options()};
+    Function f = add_one(cache);
+    const Buffer x = floats(0), y = device.allocate(k_count * 4);
+    f({{"x", x}, {"y", y}});
+    const auto relative = std::filesystem::relative(entries().at(0), cache.directory());
+    auto part = relative.begin();
+    EXPECT_THAT((part++)->string(), testing::MatchesRegex("toy_static_clgraphcache_[0-9a-f]+"));
+    EXPECT_EQ((part++)->string(), "world1global_rank0");
+    EXPECT_EQ((part++)->string(), "add_one");
+}
+
+TEST_F(Facade, ChangedSourceOrConfigurationOrVersionMissesWithTheReason)
+{
+    const Buffer x = floats(0), y = device.allocate(k_count * 4);
+    const auto outcome_of = [&](const Spec& spec) {
+        Cache cache{options()};
+        Function f = cache.wrap("add_one", device, spec, [this](Recorder& r) {
+            r.stream().launch(program, "add_one", k_launch, r["x"], r["y"]);
+        });
+        f({{"x", x}, {"y", y}});
+        return f.report();
+    };
+    EXPECT_EQ(outcome_of(vector_spec()).outcome, Outcome::recorded);
+    EXPECT_EQ(outcome_of(vector_spec()).outcome, Outcome::replayed);
+    Spec configured = vector_spec();
+    configured.config["dtype"] = "f32";
+    EXPECT_THAT(outcome_of(configured).reason, testing::HasSubstr("config.dtype"));
+    Spec other_code = vector_spec();
+    other_code.code = {device.program("small", std::string{k_small_kernels} + "// changed\n")};
+    EXPECT_THAT(outcome_of(other_code).reason, testing::HasSubstr("program.small"));
+    Spec versioned = vector_spec();
+    versioned.version = "2";
+    EXPECT_THAT(outcome_of(versioned).reason, testing::HasSubstr("code."));
+    ::setenv("WARMGRAPH_TEST_GUARD", "a", 1);
+    Spec with_environment = vector_spec();
+    with_environment.environment = {"WARMGRAPH_TEST_GUARD"};
+    EXPECT_EQ(outcome_of(with_environment).outcome, Outcome::recorded);
+    ::setenv("WARMGRAPH_TEST_GUARD", "b", 1);
+    EXPECT_THAT(outcome_of(with_environment).reason, testing::HasSubstr("env.WARMGRAPH_TEST_GUARD"));
+    ::unsetenv("WARMGRAPH_TEST_GUARD");
+}
+
+TEST_F(Facade, SummaryCountsHitsMissesAndSavings)
+{
+    const Buffer x = floats(0), y = device.allocate(k_count * 4);
+    Cache cold{options()};
+    Function f = add_one(cold);
+    f({{"x", x}, {"y", y}});
+    EXPECT_THAT(cold.summary(), testing::StartsWith("warmgraph: 0 hits, 1 misses, 1 images, "));
+    Cache warm{options()};
+    Function g = add_one(warm);
+    g({{"x", x}, {"y", y}});
+    EXPECT_THAT(warm.summary(), testing::StartsWith("warmgraph: 1 hits, 0 misses, 1 images, "));
+    EXPECT_THAT(warm.summary(), testing::HasSubstr(" saved"));
+}
+
+TEST_F(Facade, ClearRemovesAFunctionsEntries)
+{
+    const Buffer x = floats(0), y = device.allocate(k_count * 4);
+    Cache cache{options()};
+    Function f = add_one(cache, "first"), g = add_one(cache, "second");
+    f({{"x", x}, {"y", y}});
+    g({{"x", x}, {"y", y}});
+    EXPECT_EQ(entries().size(), 2U);
+    EXPECT_EQ(cache.clear("first"), 1U);
+    EXPECT_EQ(entries().size(), 1U);
+    EXPECT_EQ(cache.clear(), 1U);
+    EXPECT_TRUE(entries().empty());
+}
+
+TEST_F(Facade, ClearLeavesOtherConfigurationsOfTheModelAlone)
+{
+    const Buffer x = floats(0), y = device.allocate(k_count * 4);
+    CacheOptions other = options();
+    other.config["dtype"] = "f16";
+    for (const CacheOptions& of_model : {options(), other}) {
+        Cache cache{of_model};
+        Function f = add_one(cache);
+        f({{"x", x}, {"y", y}});
+    }
+    Cache cache{options()};
+    EXPECT_EQ(cache.clear(), 1U);
+    EXPECT_EQ(entries().size(), 1U);
+}
+
+TEST_F(Facade, AliasingIsAGuardAndAliasedTensorsReplayRight)
+{
+    Cache cache{options()};
+    Function f = add_one(cache);
+    const Buffer x = floats(0), y = device.allocate(k_count * 4);
+    EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::recorded);
+    const Buffer both = floats(0);
+    EXPECT_EQ(f({{"x", both}, {"y", both}}), Outcome::recorded) << "aliasing tensors are another variant";
+    EXPECT_THAT(f.report().reason, testing::HasSubstr("alias"));
+    EXPECT_EQ(read(both)[0], 1.0F);
+    EXPECT_EQ(f({{"x", both}, {"y", both}}), Outcome::replayed);
+    EXPECT_EQ(read(both)[0], 2.0F);
+}
+
+} // namespace
+} // namespace warmgraph::test

@@ -1,0 +1,120 @@
+// C2 where ThreadSanitizer sees everything: threads on one cache and one function, over the fake driver.
+#include <atomic>
+#include <thread>
+
+#include "facade_fixture.hpp"
+#include "warmgraph/backends/fake.hpp"
+#include "warmgraph/backends/registry.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+constexpr std::int32_t k_count = 32;
+constexpr int k_threads = 8;
+constexpr int k_calls = 50;
+
+class FakeThreads : public testing::Test {
+protected:
+    FakeThreads() { backends::register_backend(fake); }
+    TempDir dir;
+    std::shared_ptr<backends::FakeBackend> fake = backends::make_fake_backend();
+};
+
+TEST_F(FakeThreads, CallOneFunctionWithScalarsInStreamsOfTheirOwnAndInTheDefaultOne)
+{
+    const Device device{"fake:0"};
+    const Program program = device.program("small", "kernel add_scalar(memory x, value amount, value n)\n");
+    CacheOptions options;
+    options.model = "toy";
+    options.cache_dir = (dir.path() / "cache").string();
+    options.policy = Policy::read_write;
+    Cache cache{options};
+    Spec spec;
+    spec.inputs = {input("x", i32, {k_count})};
+    spec.outputs = {output("y", i32, {k_count})};
+    spec.scalars = {scalar("amount", i32, 0, 1000)};
+    spec.code = {program};
+    Function f = cache.wrap("f", device, spec, [&](Recorder& r) {
+        r.stream().copy(r["y"], r["x"], k_count * 4);
+        r.stream().launch(program, "add_scalar", {.grid = {1, 1, 1}, .block = {k_count, 1, 1}}, r["y"],
+                          r.scalar<std::int32_t>("amount"), k_count);
+    });
+    std::atomic<int> recorded = 0, wrong = 0;
+    {
+        std::vector<std::jthread> threads;
+        for (int t = 0; t < k_threads; ++t)
+            threads.emplace_back([&, t] {
+                const Buffer x = device.upload<std::int32_t>(std::vector<std::int32_t>(k_count, t)),
+                             y = device.allocate(k_count * 4);
+                Stream own = device.stream();
+                for (int i = 0; i < k_calls; ++i) {
+                    const Outcome outcome = t % 2 == 0 ? f(own, {{"x", x}, {"y", y}, {"amount", i}})
+                                                       : f({{"x", x}, {"y", y}, {"amount", i}});
+                    recorded += outcome == Outcome::recorded ? 1 : 0;
+                    if (t % 2 == 0)
+                        own.synchronize();
+                    else
+                        device.synchronize();
+                    wrong += y.read<std::int32_t>() == std::vector<std::int32_t>(k_count, t + i) ? 0 : 1;
+                }
+            });
+    }
+    EXPECT_EQ(recorded, 1);
+    EXPECT_EQ(wrong, 0);
+    EXPECT_EQ(cache.statistics().misses, 1U);
+}
+
+TEST_F(FakeThreads, CallWhatOpenAllRestoresAtTheSameTime)
+{
+    constexpr std::int32_t k_shapes = 12;
+    const Device device{"fake:0"};
+    const Program program = device.program("small", "kernel add_scalar(memory x, value amount, value n)\n");
+    CacheOptions options;
+    options.model = "toy";
+    options.cache_dir = (dir.path() / "cache").string();
+    options.policy = Policy::read_write;
+    Spec spec;
+    spec.inputs = {input("x", i32, {k_count})};
+    spec.outputs = {output("y", i32, {k_count})};
+    spec.code = {program};
+    const Callable callable = [&](Recorder& r) {
+        const auto count = static_cast<std::int32_t>(r.sizes("x")[0]);
+        r.stream().copy(r["y"], r["x"], static_cast<std::uint64_t>(count) * 4);
+        r.stream().launch(program, "add_scalar", {.grid = {1}, .block = {k_count}}, r["y"], std::int32_t{1}, count);
+    };
+    const auto call = [&](Function& f, Stream& stream, std::int32_t count) {
+        const std::vector<std::int32_t> values(static_cast<std::size_t>(count), 5);
+        const Buffer x = device.upload<std::int32_t>(values), y = device.allocate(values.size() * 4);
+        const Outcome outcome = f(stream, {{"x", Tensor{x, i32, {count}, {}}}, {"y", Tensor{y, i32, {count}, {}}}});
+        stream.synchronize();
+        EXPECT_EQ(y.read<std::int32_t>(), std::vector<std::int32_t>(values.size(), 6));
+        return outcome;
+    };
+    {
+        Cache cache{options};
+        Function f = cache.wrap("f", device, spec, callable);
+        Stream stream = device.stream();
+        for (std::int32_t count = 1; count <= k_shapes; ++count) EXPECT_EQ(call(f, stream, count), Outcome::recorded);
+    }
+    Cache cache{options};
+    Function f = cache.wrap("f", device, spec, callable);
+    std::atomic<int> replayed = 0;
+    Opening opening = cache.open_all();
+    {
+        std::vector<std::jthread> threads;
+        for (std::int32_t t = 0; t < 4; ++t)
+            threads.emplace_back([&, t] {
+                Stream stream = device.stream();
+                for (std::int32_t i = 0; i < 2 * k_shapes; ++i)
+                    replayed += call(f, stream, 1 + (i * (t + 1) + t) % k_shapes) == Outcome::replayed ? 1 : 0;
+            });
+    }
+    opening.wait();
+    EXPECT_EQ(replayed, 4 * 2 * k_shapes);
+    EXPECT_EQ(opening.progress().opened, static_cast<std::size_t>(k_shapes));
+    EXPECT_LE(cache.statistics().hits, static_cast<std::uint64_t>(k_shapes)) << "each entry counts once";
+    EXPECT_EQ(cache.statistics().misses, 0U);
+}
+
+} // namespace
+} // namespace warmgraph::test

@@ -1,0 +1,236 @@
+// For tests: a device whose memory is the process's own, so that it has flat addresses as CUDA has: pointers among
+// parameters' bytes, modules with variables and images that can be cut, graphs that somebody else captured.
+#pragma once
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+
+#include <sys/mman.h>
+
+#include "warmgraph/backends/capture_session.hpp"
+#include "warmgraph/backends/device.hpp"
+
+namespace warmgraph::test {
+
+/// Kernels: "add" (y, x, n): y[i] = x[i] + bias, with the variable `bias`, which is 1 in the image. "sum" (y, w, n): y[0] = sum
+/// of w. "count" (y): y[0] = bias++. "spoil" (w): w[0] = 0 where it was restored, nothing where it was compiled. i32 all.
+class FlatModule final : public backends::Module {
+public:
+    enum class Origin : std::uint8_t { compiled, whole, cut };
+    FlatModule(Origin from, std::int32_t error) : origin_of_code(from), m_error(error) {}
+
+    Result<Bytes> image() override { return text("whole"); }
+    Result<Bytes> image_of(std::span<const std::string> kernels) override
+    {
+        std::string name = "cut:";
+        for (const auto& kernel : kernels) name += kernel + ",";
+        return text(name);
+    }
+    [[nodiscard]] Digest origin() const noexcept override { return {}; }
+    Result<std::uint32_t> param_count(const std::string&) override { return 3U; }
+    Result<std::vector<cachefmt::ModuleVariable>> changed_variables() override
+    {
+        std::vector<cachefmt::ModuleVariable> changed;
+        if (bias != 1) append(changed.emplace_back("bias", Bytes{}).contents, bias);
+        if (table != 0) append(changed.emplace_back("table", Bytes{}).contents, table);
+        return changed;
+    }
+    Result<void> write_variables(std::span<const cachefmt::ModuleVariable> variables) override
+    {
+        for (const auto& variable : variables) bias = load<std::int32_t>(variable.contents);
+        return {};
+    }
+    void run(const backends::RawKernel& kernel)
+    {
+        const auto pointer = [&](std::size_t i) { return load<std::int32_t*>(kernel.params[i].value); };
+        if (kernel.kernel == "spoil" && origin_of_code != Origin::compiled) *pointer(0) = 0;
+        if (kernel.kernel == "count") *pointer(0) = bias++;
+        if (kernel.params.size() < 3) return;
+        const auto n = load<std::int32_t>(kernel.params[2].value);
+        if (kernel.kernel == "add")
+            for (std::int32_t i = 0; i < n; ++i) pointer(0)[i] = pointer(1)[i] + bias + m_error;
+        if (kernel.kernel == "sum") {
+            std::int32_t sum = 0;
+            for (std::int32_t i = 0; i < n; ++i) sum += pointer(1)[i];
+            pointer(0)[0] = sum;
+        }
+    }
+    std::int32_t bias = 1;
+    std::uint64_t table = 0;
+    Origin origin_of_code;
+
+private:
+    static Bytes text(std::string_view name)
+    {
+        const auto view = as_bytes(name);
+        return {view.begin(), view.end()};
+    }
+    std::int32_t m_error;
+};
+
+inline void run_flat(const backends::RawWork& work)
+{
+    if (const auto* kernel = std::get_if<backends::RawKernel>(&work))
+        dynamic_cast<FlatModule&>(*kernel->module).run(*kernel);
+    if (const auto* copy = std::get_if<backends::RawCopy>(&work))
+        std::memcpy(copy->destination.pointer(), copy->source.pointer(), copy->size);
+    if (const auto* fill = std::get_if<backends::RawFill>(&work))
+        std::memset(fill->destination.pointer(), std::to_integer<int>(fill->pattern[0]), fill->size);
+}
+
+class FlatStream final : public backends::Stream {
+public:
+    Result<void> launch(const backends::RawKernel& kernel) override { return enqueue(kernel); }
+    Result<void> copy(const backends::RawCopy& copy) override { return enqueue(copy); }
+    Result<void> fill(const backends::RawFill& fill) override { return enqueue(fill); }
+    Result<std::shared_ptr<backends::Event>> record_event() override { return fail(ErrorCode::unsupported, "events"); }
+    Result<void> wait(const std::shared_ptr<backends::Event>&) override { return {}; }
+    Result<void> synchronize() override { return {}; }
+    Result<void> begin_capture() override { return m_capture.begin(); }
+    Result<backends::RawGraph> end_capture() override { return m_capture.end(); }
+    [[nodiscard]] bool is_capturing() const noexcept override { return m_capture.is_active(); }
+
+private:
+    Result<void> enqueue(const backends::RawWork& work)
+    {
+        if (is_capturing())
+            m_capture.add(work);
+        else
+            run_flat(work);
+        return {};
+    }
+    backends::Capture m_capture;
+};
+
+class FlatExec final : public backends::GraphExec {
+public:
+    explicit FlatExec(backends::RawGraph graph) : m_graph(std::move(graph)) {}
+    Result<void> launch(backends::Stream&) noexcept override
+    {
+        for (const auto& node : m_graph.nodes) run_flat(node.work);
+        return {};
+    }
+    Result<void> update(std::uint32_t node, const backends::RawWork& work) noexcept override
+    {
+        m_graph.nodes[node].work = work;
+        return {};
+    }
+
+private:
+    backends::RawGraph m_graph;
+};
+
+class FlatDevice final : public backends::Device {
+public:
+    FlatDevice()
+    {
+        m_limits.flat_addresses = true;
+        m_limits.memory_alignment = 1;
+    }
+    ~FlatDevice() override
+    {
+        for (const auto& [flat, block] : m_blocks) free_block(flat, block);
+    }
+    [[nodiscard]] std::string id() const override { return "flat:0"; }
+    [[nodiscard]] std::string name() const override { return "flat"; }
+    [[nodiscard]] std::uint16_t ordinal() const noexcept override { return 0; }
+    [[nodiscard]] const backends::DeviceLimits& limits() const noexcept override { return m_limits; }
+    [[nodiscard]] std::vector<cachefmt::Fact> facts() const override { return {}; }
+    [[nodiscard]] std::string replay_mode() const override { return "runs each node at once (a test's)"; }
+
+    Result<MemoryRef> allocate(std::uint64_t size) override
+    {
+        constexpr std::uint64_t k_alignment = 512;
+        auto* const memory = static_cast<std::byte*>(
+            std::aligned_alloc(k_alignment, (lead + size + k_alignment - 1) / k_alignment * k_alignment));
+        return add(memory + lead, {size, false, lead});
+    }
+    Result<MemoryRef> reserve_shadow(std::uint64_t size) override
+    {
+        void* range = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        return add(range, {size, true});
+    }
+    void release(const MemoryRef& memory) noexcept override
+    {
+        const auto found = m_blocks.find(memory.address.flat());
+        if (found == m_blocks.end()) return;
+        free_block(found->first, found->second);
+        m_blocks.erase(found);
+    }
+    [[nodiscard]] std::optional<MemoryRef> allocation_at(std::uint64_t flat) const noexcept override
+    {
+        auto after = m_blocks.upper_bound(flat);
+        if (after == m_blocks.begin()) return std::nullopt;
+        const auto& [start, block] = *--after;
+        if (block.is_shadow || flat - start >= block.size) return std::nullopt;
+        return MemoryRef{Address::from_flat(start), block.size};
+    }
+    Result<void> upload(const Address& to, ByteView bytes) override
+    {
+        std::ranges::copy(bytes, to.pointer<std::byte>());
+        return {};
+    }
+    Result<void> download(std::span<std::byte> to, const Address& from) override
+    {
+        std::copy_n(from.pointer<const std::byte>(), to.size(), to.begin());
+        return {};
+    }
+    Result<std::unique_ptr<backends::Module>> compile(std::string_view, std::string_view) override
+    {
+        return std::make_unique<FlatModule>(FlatModule::Origin::compiled, 0);
+    }
+    Result<std::unique_ptr<backends::Module>> load(ByteView image) override
+    {
+        const bool is_cut = as_text(image).starts_with("cut:");
+        return std::make_unique<FlatModule>(is_cut ? FlatModule::Origin::cut : FlatModule::Origin::whole,
+                                            is_cut ? error_of_cut_images : 0);
+    }
+    Result<std::unique_ptr<backends::Stream>> create_stream() override { return std::make_unique<FlatStream>(); }
+    Result<std::unique_ptr<backends::GraphExec>> instantiate(const backends::RawGraph& graph) override
+    {
+        return std::make_unique<FlatExec>(graph);
+    }
+    Result<void> prepare_recording() override
+    {
+        ++preparations;
+        return {};
+    }
+    /// `native` is a backends::RawGraph.
+    Result<backends::RawGraph> read_graph(void* native) override { return *static_cast<backends::RawGraph*>(native); }
+    Result<std::unique_ptr<backends::GraphExec>> instantiate_native(void* native) override
+    {
+        return std::make_unique<FlatExec>(*static_cast<backends::RawGraph*>(native));
+    }
+
+    std::int32_t error_of_cut_images = 0; ///< what they compute wrong
+    std::uint64_t lead = 0;               ///< bytes from a multiple of 512 at which allocations start
+    int preparations = 0;
+
+private:
+    struct Block {
+        std::uint64_t size = 0;
+        bool is_shadow = false;
+        std::uint64_t lead = 0;
+    };
+    Result<MemoryRef> add(void* memory, const Block& block)
+    {
+        m_blocks.emplace(reinterpret_cast<std::uintptr_t>(memory), block);
+        return MemoryRef{Address::from_pointer(memory), block.size};
+    }
+    static void free_block(std::uint64_t flat, const Block& block) noexcept
+    {
+        void* memory = Address::from_flat(flat - block.lead).pointer();
+        if (block.is_shadow)
+            munmap(memory, block.size);
+        else
+            std::free(memory); // NOLINT: of aligned_alloc
+    }
+    backends::DeviceLimits m_limits;
+    std::map<std::uint64_t, Block> m_blocks;
+};
+
+} // namespace warmgraph::test

@@ -1,0 +1,88 @@
+// A function on a FlatDevice: its interface, a call's frame, and memory with contents.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "flat_device.hpp"
+#include "recording.hpp"
+#include "warmgraph/guards/call_guard.hpp"
+
+namespace warmgraph::test {
+
+class FlatFunction : public testing::Test {
+protected:
+    static constexpr std::int32_t k_count = 64;
+
+    /// A region of i32 elements with memory of its own, `offset` bytes into an allocation.
+    MemoryRef declare(const std::string& name, cachefmt::RegionKind kind, std::int32_t count, std::int32_t value,
+                      std::uint64_t offset = 0)
+    {
+        const MemoryRef memory = make(count, value, offset);
+        interface.regions.push_back({name, kind, DType::i32, {count}, {}});
+        interface.region_names.push_back(name);
+        guards::TensorArg tensor;
+        tensor.base = memory.address.base;
+        tensor.offset = memory.address.offset;
+        tensor.dtype = DType::i32;
+        tensor.rank = 1;
+        tensor.sizes[0] = count;
+        tensor.strides[0] = 1;
+        frame.tensors.push_back(tensor);
+        frame.memory.push_back(memory);
+        return memory;
+    }
+    MemoryRef make(std::int32_t count, std::int32_t value, std::uint64_t offset = 0)
+    {
+        const std::uint64_t size = static_cast<std::uint64_t>(count) * 4;
+        const MemoryRef memory{device->allocate(size + offset)->address + offset, size};
+        std::fill_n(memory.address.pointer<std::int32_t>(), count, value);
+        return memory;
+    }
+    static std::vector<std::int32_t> read(const MemoryRef& memory)
+    {
+        const auto* from = memory.address.pointer<const std::int32_t>();
+        return {from, from + memory.size / 4};
+    }
+    static std::vector<std::int32_t> all(std::int32_t value) { return std::vector<std::int32_t>(k_count, value); }
+
+    [[nodiscard]] backends::RawKernel kernel(const std::string& name, std::initializer_list<Address> pointers,
+                                             std::optional<std::int32_t> n = std::nullopt)
+    {
+        backends::RawKernel result;
+        result.module = module.get();
+        result.kernel = name;
+        for (const Address& address : pointers) append(result.params.emplace_back().value, address.flat());
+        if (n) append(result.params.emplace_back().value, *n);
+        return result;
+    }
+    [[nodiscard]] cachefmt::EntryHeader header() const
+    {
+        cachefmt::EntryHeader result;
+        result.guards.tensors = guards::describe(frame.tensors, interface.region_names, "flat:");
+        result.key = {{"toy_static_cudagraphcache_12345678", "world1global_rank0", "f"},
+                      cachefmt::guards_digest(result.guards)};
+        return result;
+    }
+    [[nodiscard]] const cachefmt::KernelNode& stored_kernel(const Recording& recording, std::size_t node = 0) const
+    {
+        return std::get<cachefmt::KernelNode>(recording.entry.graph.nodes[node]);
+    }
+    /// Launches the recording on other memory and gives what it left there.
+    Result<void> replay(Recording& recording, std::vector<MemoryRef> regions)
+    {
+        auto stream = *device->create_stream();
+        replay::Bindings bindings{std::move(regions), frame.scalars};
+        bindings.regions.resize(recording.entry.graph.regions.size());
+        return recording.executable->launch(*stream, bindings);
+    }
+
+    std::shared_ptr<FlatDevice> device = std::make_shared<FlatDevice>();
+    std::unique_ptr<FlatModule> module = std::make_unique<FlatModule>(FlatModule::Origin::compiled, 0);
+    Interface interface;
+    Frame frame;
+    replay::ModuleCache modules;
+    Phases phases;
+};
+
+} // namespace warmgraph::test

@@ -1,0 +1,122 @@
+// Functions without their callable: what was recorded elsewhere is replayed, and a miss is the caller's to know.
+#include "facade_fixture.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+class Loading : public FacadeTest {
+protected:
+    [[nodiscard]] Spec versioned(const std::string& version = "1") const
+    {
+        Spec spec = vector_spec();
+        spec.version = version;
+        return spec;
+    }
+    void record(const Spec& spec)
+    {
+        Cache cache{options()};
+        Function f = cache.wrap("f", device, spec, [this](Recorder& r) {
+            r.stream().launch(program, "add_one", k_launch, r["x"], r["y"]);
+        });
+        const Buffer x = floats(0), y = device.allocate(k_count * 4);
+        ASSERT_EQ(f({{"x", x}, {"y", y}}), Outcome::recorded);
+    }
+    /// What the call of a loaded function throws.
+    std::optional<Exception> thrown_by_call(const CacheOptions& with, const Spec& spec)
+    {
+        Cache cache{with};
+        Function f = cache.load("f", device, spec);
+        const Buffer x = floats(0), y = device.allocate(k_count * 4);
+        auto thrown = thrown_by([&] { f({{"x", x}, {"y", y}}); });
+        statistics = cache.statistics();
+        return thrown;
+    }
+    Statistics statistics;
+};
+
+TEST_F(Loading, ReplaysWhatAnotherProcessRecorded)
+{
+    record(versioned());
+    for (const Policy policy : {Policy::read_write, Policy::read_only, Policy::refresh, Policy::require_hit}) {
+        Cache cache{options(policy)};
+        Function f = cache.load("f", device, versioned());
+        const Buffer x = floats(3), other = floats(7), y = device.allocate(k_count * 4);
+        EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::replayed);
+        EXPECT_EQ(read(y), read(floats(4)));
+        EXPECT_EQ(f({{"x", other}, {"y", y}}), Outcome::replayed) << "inputs are rebound";
+        EXPECT_EQ(read(y), read(floats(8)));
+        EXPECT_EQ(cache.statistics().hits, 1U);
+        EXPECT_EQ(f.report().outcome, Outcome::replayed);
+    }
+}
+
+TEST_F(Loading, AMissThrowsAndSaysWhy)
+{
+    const auto nothing_there = thrown_by_call(options(), versioned());
+    ASSERT_TRUE(nothing_there);
+    EXPECT_EQ(nothing_there->code(), ErrorCode::miss_forbidden);
+    EXPECT_THAT(nothing_there->what(),
+                testing::AllOf(testing::HasSubstr("'f' can only be replayed"), testing::HasSubstr("no entry"),
+                               testing::HasSubstr("Cache::wrap")));
+    EXPECT_EQ(statistics.misses, 1U);
+    record(versioned());
+    const auto other_version = thrown_by_call(options(), versioned("2"));
+    ASSERT_TRUE(other_version);
+    EXPECT_EQ(other_version->code(), ErrorCode::miss_forbidden);
+    EXPECT_THAT(other_version->what(), testing::HasSubstr("code.version"));
+    const auto off = thrown_by_call(options(Policy::off), versioned());
+    ASSERT_TRUE(off);
+    EXPECT_THAT(off->what(), testing::HasSubstr("policy off"));
+}
+
+TEST_F(Loading, AMissIsLookedUpAgainAtTheNextCall)
+{
+    Cache cache{options()};
+    Function f = cache.load("f", device, versioned());
+    const Buffer x = floats(0), y = device.allocate(k_count * 4);
+    EXPECT_TRUE(thrown_by([&] { f({{"x", x}, {"y", y}}); }));
+    record(versioned()); // as another process would meanwhile
+    EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::replayed);
+    EXPECT_EQ(read(y), read(floats(1)));
+}
+
+TEST_F(Loading, AnEntryThatCannotBeUsedThrowsWhatStoodInTheWay)
+{
+    record(versioned());
+    auto bytes = file_bytes(entries().at(0));
+    bytes[bytes.size() - 1] ^= 1; // the payload: headers and guards are good
+    write_file(entries().at(0), bytes);
+    const auto thrown = thrown_by_call(options(), versioned());
+    ASSERT_TRUE(thrown);
+    EXPECT_EQ(thrown->code(), ErrorCode::corrupt) << thrown->what();
+    EXPECT_EQ(statistics.cache_faults, 1U);
+}
+
+TEST_F(Loading, NeedsAVersionAndAFreeName)
+{
+    Cache cache{options()};
+    const auto nameless = thrown_by([&] { (void)cache.load("f", device, vector_spec()); });
+    ASSERT_TRUE(nameless);
+    EXPECT_EQ(nameless->code(), ErrorCode::invalid_argument);
+    EXPECT_THAT(nameless->what(), testing::HasSubstr("Spec::version"));
+    const Function f = cache.load("f", device, versioned());
+    const auto twice = thrown_by([&] { (void)cache.load("f", device, versioned()); });
+    ASSERT_TRUE(twice);
+    EXPECT_THAT(twice->what(), testing::HasSubstr("'f' is wrapped already"));
+    EXPECT_EQ(thrown_by([&] { (void)cache.load("../f", device, versioned()); })->code(), ErrorCode::invalid_argument);
+}
+
+TEST_F(Loading, ANameIsFreeAgainWhenItsFunctionIsGone)
+{
+    record(versioned());
+    Cache cache{options()};
+    const Buffer x = floats(0), y = device.allocate(k_count * 4);
+    for (int i = 0; i < 3; ++i) {
+        Function f = cache.load("f", device, versioned());
+        Function moved = std::move(f);
+        EXPECT_EQ(moved({{"x", x}, {"y", y}}), Outcome::replayed);
+    }
+}
+
+} // namespace
+} // namespace warmgraph::test

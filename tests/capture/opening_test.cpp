@@ -1,0 +1,327 @@
+// open_all: entries are restored ahead of their first calls, in order, whatever else happens meanwhile.
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <thread>
+
+#include "facade_fixture.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class OpenAll : public FacadeTest {
+protected:
+    static Spec spec_of(const std::string& version = "1")
+    {
+        Spec spec;
+        spec.inputs = {input("x", f32, {k_count})};
+        spec.outputs = {output("y", f32, {k_count})};
+        spec.version = version;
+        return spec;
+    }
+    /// y = x + 1, of any multiple of 16 elements.
+    [[nodiscard]] Function any_size(Cache& cache, const std::string& name = "f") const
+    {
+        return cache.wrap(name, device, spec_of(), [this](Recorder& r) {
+            const auto groups = static_cast<std::uint32_t>(r.sizes("x")[0] / 16);
+            r.stream().launch(program, "add_one", {.grid = {groups}, .block = {16}}, r["x"], r["y"]);
+        });
+    }
+    /// Calls it with `count` elements and checks the result.
+    Outcome call(Function& f, std::int64_t count) const
+    {
+        const Buffer x = floats(5, count), y = device.allocate(static_cast<std::uint64_t>(count) * 4);
+        const Outcome outcome = f({{"x", Tensor{x, f32, {count}, {}}}, {"y", Tensor{y, f32, {count}, {}}}});
+        EXPECT_EQ(read(y), read(floats(6, count)));
+        return outcome;
+    }
+    void record(const std::vector<std::int64_t>& counts, const std::string& name = "f") const
+    {
+        Cache cache{options()};
+        Function f = any_size(cache, name);
+        for (const std::int64_t count : counts) ASSERT_EQ(call(f, count), Outcome::recorded);
+    }
+    static OpenOptions all() { return {.wait = OpenWait::all}; }
+};
+
+TEST_F(OpenAll, RestoresEveryShapeAndCountsEachHitAtItsFirstUse)
+{
+    record({16, 32, 48, 64});
+    Cache cache{options(Policy::require_hit)};
+    Function f = any_size(cache);
+    const Opening opening = cache.open_all(all());
+    EXPECT_EQ(opening.progress().opened, 4U);
+    EXPECT_EQ(opening.progress().failed, 0U);
+    EXPECT_EQ(opening.progress().total, 4U);
+    EXPECT_EQ(opening.progress().function, "f");
+    EXPECT_GT(opening.progress().elapsed_ms, 0);
+    EXPECT_EQ(cache.statistics().hits, 0U);
+    EXPECT_EQ(cache.statistics().images_loaded, 1U) << "images are shared";
+    fs::remove_all(dir.path() / "cache"); // nothing is read any more
+    for (int round = 0; round < 2; ++round)
+        for (const std::int64_t count : {48, 16, 64, 32}) EXPECT_EQ(call(f, count), Outcome::replayed);
+    EXPECT_EQ(cache.statistics().hits, 4U);
+    EXPECT_EQ(cache.statistics().misses, 0U);
+    EXPECT_GT(cache.statistics().saved_ms, 0);
+    EXPECT_EQ(f.report().outcome, Outcome::replayed);
+}
+
+TEST_F(OpenAll, RestoresTheMostUrgentBeforeItReturnsAndTheRestInOrder)
+{
+    record({16}, "a");
+    record({48}, "b");
+    record({32}, "c");
+    Cache cache{options()};
+    const Function a = any_size(cache, "a"), b = any_size(cache, "b"), c = any_size(cache, "c");
+    std::vector<std::string> order;
+    std::vector<std::size_t> opened;
+    std::promise<void> go;
+    OpenOptions urgent;
+    urgent.urgency = [](std::string_view, std::span<const TensorDecl> inputs) {
+        EXPECT_EQ(inputs.size(), 1U);
+        EXPECT_EQ(inputs[0].name, "x");
+        return static_cast<int>(inputs[0].sizes[0]);
+    };
+    urgent.progress = [&, released = go.get_future().share()](const OpenProgress& now) {
+        if (now.opened > 1) released.wait();
+        order.push_back(now.function);
+        opened.push_back(now.opened);
+        EXPECT_EQ(now.total, 3U);
+    };
+    Opening opening = cache.open_all(urgent);
+    EXPECT_EQ(order, std::vector<std::string>{"b"});
+    EXPECT_GE(opening.progress().opened, 1U);
+    go.set_value();
+    opening.wait();
+    opening.wait(); // once more is harmless
+    EXPECT_EQ(order, (std::vector<std::string>{"b", "c", "a"}));
+    EXPECT_EQ(opened, (std::vector<std::size_t>{1, 2, 3}));
+}
+
+TEST_F(OpenAll, WithoutUrgencyStartsWithTheMostRecentlyUsed)
+{
+    for (const char* name : {"a", "b", "c"}) record({16}, name);
+    auto time = fs::file_time_type::clock::now();
+    for (const auto& path : entries()) { // sorted: a, b, c
+        const bool last = path.parent_path().filename() == "b";
+        fs::last_write_time(path, last ? time + std::chrono::hours{1} : time -= std::chrono::hours{1});
+    }
+    for (int round = 0; round < 2; ++round) { // opening alone does not count as use
+        Cache cache{options()};
+        const Function a = any_size(cache, "a"), b = any_size(cache, "b"), c = any_size(cache, "c");
+        std::vector<std::string> order;
+        OpenOptions plain = all();
+        plain.progress = [&](const OpenProgress& now) { order.push_back(now.function); };
+        (void)cache.open_all(plain);
+        EXPECT_EQ(order, (std::vector<std::string>{"b", "a", "c"}));
+    }
+    {
+        Cache cache{options()};
+        Function c = any_size(cache, "c");
+        fs::last_write_time(entries().at(1), time); // b
+        (void)cache.open_all(all());
+        EXPECT_EQ(call(c, 16), Outcome::replayed); // a first use does
+    }
+    EXPECT_GT(fs::last_write_time(entries().at(2)), fs::last_write_time(entries().at(0)));
+}
+
+TEST_F(OpenAll, ADamagedEntryFailsAloneAndIsRecordedAgainWhenItIsCalled)
+{
+    record({16, 32, 48});
+    auto payload = file_bytes(entries().at(0));
+    payload.back() ^= 1;
+    write_file(entries().at(0), payload);
+    auto header = file_bytes(entries().at(1));
+    header[header.size() / 2] ^= 1;
+    header[40] ^= 1;
+    write_file(entries().at(1), header);
+    Cache cache{options()};
+    Function f = any_size(cache);
+    const Opening opening = cache.open_all(all());
+    EXPECT_EQ(opening.progress().opened, 1U);
+    EXPECT_EQ(opening.progress().failed, 2U);
+    EXPECT_EQ(opening.progress().total, 3U);
+    EXPECT_EQ(cache.statistics().cache_faults, 2U);
+    int recorded = 0;
+    for (const std::int64_t count : {16, 32, 48}) recorded += call(f, count) == Outcome::recorded ? 1 : 0;
+    EXPECT_EQ(recorded, 2);
+}
+
+TEST_F(OpenAll, ACallMeanwhileRestoresItsOwnEntryAndNothingIsThereTwice)
+{
+    record({16, 32, 48});
+    Cache cache{options(Policy::require_hit)};
+    Function f = any_size(cache);
+    std::promise<void> called;
+    OpenOptions slow;
+    slow.urgency = [](std::string_view, std::span<const TensorDecl> inputs) {
+        return -static_cast<int>(inputs[0].sizes[0]);
+    };
+    slow.progress = [done = called.get_future().share()](const OpenProgress& now) {
+        if (now.opened == 2) done.wait(); // between the second and the third
+    };
+    Opening opening = cache.open_all(slow);
+    EXPECT_EQ(call(f, 48), Outcome::replayed) << "not opened yet";
+    EXPECT_EQ(cache.statistics().hits, 1U);
+    called.set_value();
+    opening.wait();
+    EXPECT_EQ(opening.progress().opened, 3U);
+    for (const std::int64_t count : {48, 32, 16}) EXPECT_EQ(call(f, count), Outcome::replayed);
+    EXPECT_EQ(cache.statistics().hits, 3U) << "the one that the call restored counts once";
+    EXPECT_EQ(cache.statistics().images_loaded, 1U);
+}
+
+TEST_F(OpenAll, KeepsMoreVariantsThanTheLimit)
+{
+    record({16, 32, 48, 64});
+    CacheOptions narrow = options(Policy::require_hit);
+    narrow.max_variants = 2;
+    Cache cache{narrow};
+    Function f = any_size(cache);
+    const Opening opening = cache.open_all(all());
+    for (int round = 0; round < 2; ++round)
+        for (const std::int64_t count : {16, 32, 48, 64}) EXPECT_EQ(call(f, count), Outcome::replayed);
+    EXPECT_EQ(cache.statistics().hits, 4U) << "the second round found them in memory";
+}
+
+TEST_F(OpenAll, RestoresFromSeveralThreadsAndReportsOneAtATime)
+{
+    record({16, 32, 48, 64});
+    Cache cache{options(Policy::require_hit)};
+    Function f = any_size(cache);
+    std::atomic<int> reporting = 0;
+    std::vector<std::size_t> counts;
+    OpenOptions several;
+    several.wait = OpenWait::all;
+    several.threads = 4;
+    several.progress = [&](const OpenProgress& now) {
+        EXPECT_EQ(++reporting, 1);
+        counts.push_back(now.opened);
+        std::this_thread::sleep_for(std::chrono::milliseconds{5});
+        --reporting;
+    };
+    EXPECT_EQ(cache.open_all(several).progress().opened, 4U);
+    EXPECT_EQ(counts, (std::vector<std::size_t>{1, 2, 3, 4}));
+    for (const std::int64_t count : {16, 32, 48, 64}) EXPECT_EQ(call(f, count), Outcome::replayed);
+    EXPECT_EQ(cache.statistics().hits, 4U);
+}
+
+TEST_F(OpenAll, DestroyingTheOpeningStopsAfterTheCurrentEntry)
+{
+    record({16, 32, 48, 64});
+    Cache cache{options(Policy::require_hit)};
+    Function f = any_size(cache);
+    std::atomic<std::size_t> opened = 0;
+    OpenOptions slow;
+    slow.threads = 1;
+    slow.progress = [&](const OpenProgress& now) {
+        opened = now.opened;
+        if (now.opened == 2) std::this_thread::sleep_for(std::chrono::milliseconds{500});
+    };
+    {
+        const Opening opening = cache.open_all(slow);
+        while (opened < 2) std::this_thread::yield();
+    }
+    EXPECT_EQ(opened, 2U);
+    for (const std::int64_t count : {16, 32, 48, 64}) EXPECT_EQ(call(f, count), Outcome::replayed);
+    EXPECT_EQ(cache.statistics().hits, 4U);
+}
+
+TEST_F(OpenAll, OutlivesTheCacheAndItsFunctions)
+{
+    record({16, 32, 48});
+    std::optional<Opening> opening;
+    std::promise<void> gone;
+    {
+        Cache cache{options()};
+        const Function f = any_size(cache);
+        OpenOptions slow;
+        slow.threads = 1;
+        slow.progress = [done = gone.get_future().share()](const OpenProgress& now) {
+            if (now.opened == 2) done.wait();
+        };
+        opening.emplace(cache.open_all(slow));
+        while (opening->progress().opened < 2) std::this_thread::yield();
+    }
+    gone.set_value();
+    opening->wait();
+    EXPECT_EQ(opening->progress().opened, 2U);
+    EXPECT_EQ(opening->progress().total, 2U) << "an entry of a function that is gone is not to be restored";
+}
+
+TEST_F(OpenAll, BindsStatesWhereTheyAreDeclaredAndFollowsThemAfterwards)
+{
+    const Buffer state_memory = floats(0), elsewhere = floats(100);
+    const auto wrap = [&](Cache& cache) {
+        Spec spec;
+        spec.inputs = {input("x", f32, {k_count})};
+        spec.states = {state("s", state_memory)};
+        spec.version = "1";
+        return cache.wrap("accumulate", device, spec,
+                          [this](Recorder& r) { r.stream().launch(program, "accumulate", k_launch, r["s"], r["x"]); });
+    };
+    const Buffer ones = device.upload<float>(std::vector<float>(k_count, 1.0f));
+    {
+        Cache cache{options()};
+        Function f = wrap(cache);
+        EXPECT_EQ(f({{"x", ones}}), Outcome::recorded);
+    }
+    Cache cache{options(Policy::require_hit)};
+    Function f = wrap(cache);
+    EXPECT_EQ(cache.open_all(all()).progress().opened, 1U);
+    EXPECT_EQ(f({{"x", ones}}), Outcome::replayed);
+    EXPECT_EQ(read(state_memory), read(floats(2)));
+    f.bind("s", elsewhere);
+    EXPECT_EQ(f({{"x", ones}}), Outcome::replayed);
+    EXPECT_EQ(read(elsewhere), read(floats(101)));
+}
+
+TEST_F(OpenAll, LeavesEntriesOfOtherFactsPoliciesAndFunctionsAlone)
+{
+    record({16});
+    {
+        Cache cache{options()};
+        const Function other = cache.load("f", device, spec_of("2"));
+        EXPECT_EQ(cache.open_all(all()).progress().total, 0U) << "another version";
+    }
+    {
+        Cache cache{options()};
+        EXPECT_EQ(cache.open_all(all()).progress().total, 0U) << "no function";
+    }
+    for (const Policy policy : {Policy::off, Policy::refresh}) {
+        Cache cache{options(policy)};
+        const Function f = any_size(cache);
+        EXPECT_EQ(cache.open_all(all()).progress().total, 0U);
+    }
+    Cache cache{options()};
+    const Function f = cache.load("f", device, spec_of());
+    EXPECT_EQ(cache.open_all(all()).progress().total, 1U) << "a loaded function's";
+}
+
+TEST_F(OpenAll, WhatTheProgressCallbackThrowsIsNotTheCallers)
+{
+    record({16, 32});
+    Cache cache{options()};
+    const Function f = any_size(cache);
+    OpenOptions throwing;
+    throwing.progress = [](const OpenProgress&) { throw std::runtime_error("no screen"); };
+    Opening opening = cache.open_all(throwing);
+    opening.wait();
+    EXPECT_EQ(opening.progress().opened, 2U);
+}
+
+TEST_F(OpenAll, InsideAFunctionIsRefused)
+{
+    Cache cache{options(Policy::off)};
+    Function f = cache.wrap("f", device, vector_spec(), [&](Recorder&) { (void)cache.open_all(); });
+    const Buffer x = floats(0), y = device.allocate(k_count * 4);
+    const auto thrown = thrown_by([&] { f({{"x", x}, {"y", y}}); });
+    ASSERT_TRUE(thrown);
+    EXPECT_EQ(thrown->code(), ErrorCode::invalid_argument);
+    EXPECT_THAT(thrown->what(), testing::HasSubstr("open_all is called inside 'f'"));
+}
+
+} // namespace
+} // namespace warmgraph::test

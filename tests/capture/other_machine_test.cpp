@@ -1,0 +1,93 @@
+// The same cache folder on another machine, driver or device: a fake backend with other facts stands for it.
+#include "facade_fixture.hpp"
+#include "warmgraph/backends/fake.hpp"
+#include "warmgraph/backends/registry.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+constexpr std::int32_t k_count = 32;
+
+class OtherMachine : public testing::Test {
+protected:
+    [[nodiscard]] CacheOptions options(bool accept_newer_driver = false) const
+    {
+        CacheOptions result;
+        result.model = "toy";
+        result.cache_dir = (dir.path() / "cache").string();
+        result.policy = Policy::read_write;
+        result.world_size = 1;
+        result.global_rank = 0;
+        result.accept_newer_driver = accept_newer_driver;
+        return result;
+    }
+    /// The first call on a machine with these properties; x is 5 everywhere, the function adds 37.
+    Report call(const backends::FakeOptions& machine, bool accept_newer_driver = false)
+    {
+        backends::register_backend(backends::make_fake_backend(machine));
+        const Device device{"fake:0"};
+        const Program program = device.program("small", "kernel add_scalar(memory x, value amount, value n)\n");
+        Cache cache{options(accept_newer_driver)};
+        Function f = wrap(cache, device, program);
+        const Buffer x = device.upload<std::int32_t>(std::vector<std::int32_t>(k_count, 5)),
+                     y = device.allocate(k_count * 4);
+        f({{"x", x}, {"y", y}});
+        device.synchronize();
+        EXPECT_EQ(y.read<std::int32_t>(), std::vector<std::int32_t>(k_count, 42));
+        return f.report();
+    }
+    static Function wrap(Cache& cache, const Device& device, const Program& program)
+    {
+        Spec spec;
+        spec.inputs = {input("x", i32, {k_count})};
+        spec.outputs = {output("y", i32, {k_count})};
+        spec.code = {program};
+        return cache.wrap("f", device, spec, [program](Recorder& r) {
+            r.stream().copy(r["y"], r["x"], k_count * 4);
+            r.stream().launch(program, "add_scalar", {.grid = {1}, .block = {k_count}}, r["y"], std::int32_t{37},
+                              k_count);
+        });
+    }
+    TempDir dir;
+};
+
+TEST_F(OtherMachine, WithAnotherArchitectureMissesAndKeepsBothEntries)
+{
+    const backends::FakeOptions here, there{.architecture = "fake-2"};
+    EXPECT_EQ(call(here).outcome, Outcome::recorded);
+    const Report elsewhere = call(there);
+    EXPECT_EQ(elsewhere.outcome, Outcome::recorded);
+    EXPECT_THAT(elsewhere.reason, testing::AllOf(testing::HasSubstr("device.architecture"),
+                                                 testing::HasSubstr("fake-1"), testing::HasSubstr("fake-2")));
+    EXPECT_EQ(call(here).outcome, Outcome::replayed);
+    EXPECT_EQ(call(there).outcome, Outcome::replayed);
+}
+
+TEST_F(OtherMachine, WithANewerDriverMissesUnlessThatIsAccepted)
+{
+    EXPECT_EQ(call({.driver_version = "1.9"}).outcome, Outcome::recorded);
+    const Report strict = call({.driver_version = "1.10"});
+    EXPECT_THAT(strict.reason, testing::HasSubstr("driver.version"));
+    std::filesystem::remove_all(dir.path() / "cache");
+    EXPECT_EQ(call({.driver_version = "1.9"}).outcome, Outcome::recorded);
+    EXPECT_EQ(call({.driver_version = "1.10"}, true).outcome, Outcome::replayed);
+    EXPECT_EQ(call({.driver_version = "1.8"}, true).outcome, Outcome::recorded) << "older is never accepted";
+}
+
+TEST_F(OtherMachine, MemoryOfAnotherDeviceIsRefusedByName)
+{
+    backends::register_backend(backends::make_fake_backend({.devices = 2}));
+    const Device device{"fake:0"}, other{"fake:1"};
+    const Program program = device.program("small", "kernel add_scalar(memory x, value amount, value n)\n");
+    const Buffer x = device.upload<std::int32_t>(std::vector<std::int32_t>(k_count, 5)),
+                 foreign = other.allocate(k_count * 4);
+    Cache cache{options()};
+    Function f = wrap(cache, device, program);
+    const auto thrown = thrown_by([&] { f({{"x", x}, {"y", foreign}}); });
+    ASSERT_TRUE(thrown);
+    EXPECT_EQ(thrown->code(), ErrorCode::invalid_argument) << thrown->what();
+    EXPECT_THAT(thrown->what(), testing::HasSubstr("no memory of this device"));
+}
+
+} // namespace
+} // namespace warmgraph::test

@@ -1,0 +1,160 @@
+#include "facade_fixture.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+using Policies = FacadeTest;
+
+TEST_F(Policies, OffNeitherLooksNorRecords)
+{
+    Cache cache{options(Policy::off)};
+    Function f = add_one(cache);
+    const Buffer x = floats(0), y = device.allocate(k_count * 4);
+    EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::eager);
+    EXPECT_EQ(read(y), read(floats(1)));
+    EXPECT_FALSE(std::filesystem::exists(dir.path() / "cache"));
+    EXPECT_EQ(cache.statistics().misses, 0U);
+}
+
+TEST_F(Policies, OffServesEveryShapeWithScratchOfItsSize)
+{
+    Cache cache{options(Policy::off)};
+    Function f = cache.wrap("f", device, vector_spec(), [this](Recorder& r) {
+        const auto n = static_cast<std::uint32_t>(r.sizes("x")[0]);
+        const Launch launch{.grid = {n / 16}, .block = {16}};
+        const Address scratch = r.alloc("scratch", n * 4);
+        r.stream().launch(program, "add_one", launch, r["x"], scratch);
+        r.stream().launch(program, "add_one", launch, scratch, r["y"]);
+    });
+    const Buffer x = floats(0), y = device.allocate(k_count * 4);
+    for (const std::int64_t n : {16, 64, 32, 64}) {
+        EXPECT_EQ(f({{"x", Tensor{x, f32, {n}, {}}}, {"y", Tensor{y, f32, {n}, {}}}}), Outcome::eager);
+        EXPECT_EQ(read(y)[static_cast<std::size_t>(n) - 1], static_cast<float>(n) + 1);
+    }
+}
+
+TEST_F(Policies, ReadOnlyReplaysHitsAndRunsMissesAsTheyAre)
+{
+    const Buffer x = floats(0), y = device.allocate(k_count * 4);
+    {
+        Cache cache{options()};
+        Function f = add_one(cache);
+        f({{"x", x}, {"y", y}});
+    }
+    Cache cache{options(Policy::read_only)};
+    Function known = add_one(cache), unknown = add_one(cache, "unknown");
+    EXPECT_EQ(known({{"x", x}, {"y", y}}), Outcome::replayed);
+    EXPECT_EQ(unknown({{"x", x}, {"y", y}}), Outcome::eager);
+    EXPECT_EQ(unknown({{"x", x}, {"y", y}}), Outcome::eager);
+    EXPECT_EQ(cache.statistics().misses, 1U) << "the second call of a known miss costs no look-up";
+    EXPECT_EQ(entries().size(), 1U);
+}
+
+TEST_F(Policies, RequireHitThrowsWhereAnythingWouldBeRecorded)
+{
+    const Buffer x = floats(0), y = device.allocate(k_count * 4);
+    {
+        Cache cache{options()};
+        Function f = add_one(cache);
+        f({{"x", x}, {"y", y}});
+    }
+    Cache cache{options(Policy::require_hit)};
+    Function known = add_one(cache), unknown = add_one(cache, "unknown");
+    EXPECT_EQ(known({{"x", x}, {"y", y}}), Outcome::replayed);
+    const auto thrown = thrown_by([&] { unknown({{"x", x}, {"y", y}}); });
+    ASSERT_TRUE(thrown);
+    EXPECT_EQ(thrown->code(), ErrorCode::miss_forbidden);
+    EXPECT_THAT(thrown->what(), testing::HasSubstr("warmgraph explain toy/unknown"));
+    EXPECT_TRUE(entries().size() == 1);
+}
+
+TEST_F(Policies, RequireHitThrowsWhenTheFolderIsMissing)
+{
+    Cache cache{options(Policy::require_hit)};
+    Function f = add_one(cache);
+    const Buffer x = floats(0), y = device.allocate(k_count * 4);
+    const auto thrown = thrown_by([&] { f({{"x", x}, {"y", y}}); });
+    ASSERT_TRUE(thrown);
+    EXPECT_EQ(thrown->code(), ErrorCode::miss_forbidden);
+}
+
+TEST_F(Policies, RefreshRecordsTheSameFunctionAgainAndReplacesIt)
+{
+    const Buffer x = floats(0), y = device.allocate(k_count * 4);
+    for (int round = 0; round < 2; ++round) {
+        Cache cache{options(Policy::refresh)};
+        Function f = add_one(cache);
+        EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::recorded) << f.report().reason;
+        EXPECT_EQ(read(y), read(floats(1)));
+    }
+    EXPECT_EQ(entries().size(), 1U);
+    Cache cache{options()};
+    Function f = add_one(cache);
+    EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::replayed);
+}
+
+TEST_F(Policies, ADifferentSecondRecordingIsTombstonedAsRecompiledAndRefused)
+{
+    const Buffer x = floats(0), y = device.allocate(k_count * 4);
+    float factor = 2.0F; // outside of every guard: the function is not a function of its guards
+    const auto wrap = [&](Cache& cache) {
+        return cache.wrap("scale", device, vector_spec(),
+                          [&](Recorder& r) { r.stream().launch(program, "scale", k_launch, r["x"], r["y"], factor); });
+    };
+    {
+        Cache cache{options()};
+        Function f = wrap(cache);
+        EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::recorded);
+    }
+    factor = 3.0F;
+    {
+        Cache cache{options(Policy::refresh)};
+        Function f = wrap(cache);
+        EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::refused);
+        EXPECT_EQ(read(y)[1], 3.0F) << "the caller gets the function's own result";
+        EXPECT_THAT(f.report().reason, testing::HasSubstr("recompiled"));
+    }
+    Cache cache{options()};
+    Function f = wrap(cache);
+    EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::refused);
+    EXPECT_EQ(read(y)[1], 3.0F);
+    EXPECT_THAT(f.report().reason, testing::HasSubstr("node 0"));
+    EXPECT_THAT(f.report().reason, testing::HasSubstr("scale"));
+    EXPECT_EQ(cache.statistics().refusals, 1U);
+    EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::refused);
+    EXPECT_EQ(cache.clear("scale"), 1U);
+    Cache cleared{options()};
+    Function g = wrap(cleared);
+    EXPECT_EQ(g({{"x", x}, {"y", y}}), Outcome::recorded);
+}
+
+TEST_F(Policies, TheEnvironmentSetsThePolicyUnlessTheOptionsDo)
+{
+    ::setenv("WARMGRAPH_POLICY", "off", 1);
+    CacheOptions from_environment = options();
+    from_environment.policy.reset();
+    Cache off{from_environment};
+    EXPECT_EQ(off.disabled_reason(), "policy off");
+    Cache on{options()};
+    EXPECT_EQ(on.disabled_reason(), "");
+    ::setenv("WARMGRAPH_POLICY", "sometimes", 1);
+    const auto thrown = thrown_by([&] { Cache{from_environment}; });
+    ::unsetenv("WARMGRAPH_POLICY");
+    ASSERT_TRUE(thrown);
+    EXPECT_THAT(thrown->what(), testing::HasSubstr("expected read_write"));
+}
+
+TEST_F(Policies, AFunctionsOwnPolicyWins)
+{
+    Cache cache{options()};
+    Spec spec = vector_spec();
+    spec.policy = Policy::off;
+    Function f = cache.wrap("add_one", device, spec,
+                            [this](Recorder& r) { r.stream().launch(program, "add_one", k_launch, r["x"], r["y"]); });
+    const Buffer x = floats(0), y = device.allocate(k_count * 4);
+    EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::eager);
+    EXPECT_TRUE(entries().empty());
+}
+
+} // namespace
+} // namespace warmgraph::test

@@ -1,0 +1,119 @@
+// C3: many processes miss the same function at once. One records, the others wait and replay; a leader that is killed
+// is replaced; nobody waits longer than the limit.
+#include <chrono>
+#include <thread>
+
+#include <signal.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "facade_fixture.hpp"
+#include "warmgraph/base/file_system.hpp"
+#include "warmgraph/store/local_store.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+constexpr int k_processes = 16;
+
+// OpenCL does not survive fork(), so no device is opened before the children are.
+class Processes : public testing::Test {
+protected:
+    /// Runs one call in a child and gives the outcome as its exit code; 99 for a wrong result.
+    pid_t spawn(std::uint32_t record_wait_ms, int startup_pipe = -1)
+    {
+        const pid_t child = ::fork();
+        if (child != 0) return child;
+        std::exit(child_main(record_wait_ms, startup_pipe));
+    }
+    int child_main(std::uint32_t record_wait_ms, int startup_pipe)
+    {
+        try {
+            isolate_pocl();
+            CacheOptions options;
+            options.model = "toy";
+            options.cache_dir = (dir.path() / "cache").string();
+            options.policy = Policy::read_write;
+            options.record_wait_ms = record_wait_ms;
+            options.world_size = 1;
+            options.global_rank = 0;
+            Device device{"opencl"};
+            const Program program = device.program("small", k_small_kernels);
+            Cache cache{options};
+            Spec spec;
+            spec.inputs = {input("x", f32, {64})};
+            spec.outputs = {output("y", f32, {64})};
+            spec.code = {program};
+            Function f = cache.wrap("f", device, spec, [&](Recorder& r) {
+                if (startup_pipe >= 0) {
+                    [[maybe_unused]] const auto written = ::write(startup_pipe, "r", 1); // recording has begun
+                    ::pause();
+                }
+                r.stream().launch(program, "add_one", {.grid = {4, 1, 1}, .block = {16, 1, 1}}, r["x"], r["y"]);
+            });
+            const Buffer x = device.upload<float>(std::vector<float>(64, 1.0F)), y = device.allocate(256);
+            const Outcome outcome = f({{"x", x}, {"y", y}});
+            device.synchronize();
+            return y.read<float>() == std::vector<float>(64, 2.0F) ? static_cast<int>(outcome) : 99;
+        } catch (const std::exception& error) {
+            std::fprintf(stderr, "child: %s\n", error.what());
+            return 98;
+        }
+    }
+    static int wait_for(pid_t child)
+    {
+        int status = 0;
+        ::waitpid(child, &status, 0);
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 100 + WTERMSIG(status);
+    }
+    TempDir dir;
+};
+
+TEST_F(Processes, SixteenThatMissAtOnceRecordOnce)
+{
+    std::vector<pid_t> children;
+    for (int i = 0; i < k_processes; ++i) children.push_back(spawn(120'000));
+    int recorded = 0, replayed = 0;
+    for (const pid_t child : children) {
+        const int outcome = wait_for(child);
+        recorded += outcome == static_cast<int>(Outcome::recorded) ? 1 : 0;
+        replayed += outcome == static_cast<int>(Outcome::replayed) ? 1 : 0;
+    }
+    EXPECT_EQ(recorded, 1);
+    EXPECT_EQ(replayed, k_processes - 1);
+}
+
+TEST_F(Processes, AKilledLeaderIsReplaced)
+{
+    int pipe_ends[2];
+    ASSERT_EQ(::pipe(pipe_ends), 0);
+    const pid_t leader = spawn(120'000, pipe_ends[1]);
+    char byte = 0;
+    ASSERT_EQ(::read(pipe_ends[0], &byte, 1), 1) << "the leader records and holds the lock";
+    const pid_t follower = spawn(120'000);
+    ::kill(leader, SIGKILL);
+    EXPECT_EQ(wait_for(leader), 100 + SIGKILL);
+    EXPECT_EQ(wait_for(follower), static_cast<int>(Outcome::recorded));
+    EXPECT_EQ(wait_for(spawn(120'000)), static_cast<int>(Outcome::replayed));
+    ::close(pipe_ends[0]);
+    ::close(pipe_ends[1]);
+}
+
+TEST_F(Processes, NobodyWaitsLongerThanTheLimit)
+{
+    int pipe_ends[2];
+    ASSERT_EQ(::pipe(pipe_ends), 0);
+    const pid_t leader = spawn(120'000, pipe_ends[1]);
+    char byte = 0;
+    ASSERT_EQ(::read(pipe_ends[0], &byte, 1), 1);
+    // The leader never finishes: the follower's own limit lets it record for itself.
+    EXPECT_EQ(wait_for(spawn(50)), static_cast<int>(Outcome::recorded));
+    ::kill(leader, SIGKILL);
+    wait_for(leader);
+    ::close(pipe_ends[0]);
+    ::close(pipe_ends[1]);
+}
+
+} // namespace
+} // namespace warmgraph::test

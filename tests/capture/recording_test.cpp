@@ -1,0 +1,185 @@
+// Recording on a device with flat addresses: captures, images, module state, alignment.
+#include "accelerator.hpp"
+#include "flat_fixture.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+using cachefmt::RegionKind;
+using testing::AllOf;
+using testing::HasSubstr;
+
+class RecordingTest : public FlatFunction {
+protected:
+    RecordingTest()
+    {
+        x = declare("x", RegionKind::input, k_count, 5);
+        y = declare("y", RegionKind::output, k_count, 0);
+    }
+    Result<Recording> recorded(const Callable& callable)
+    {
+        StreamPool streams{device};
+        const Subject subject{"f", interface, callable, device, streams};
+        return record(subject, frame, header(), modules, phases);
+    }
+    void launch(Recorder& r, const backends::RawKernel& work)
+    {
+        EXPECT_TRUE(StreamAccess::impl(r.stream()).stream->launch(work));
+    }
+    Callable add = [this](Recorder& r) { launch(r, kernel("add", {r["y"], r["x"]}, k_count)); };
+    MemoryRef x, y;
+};
+
+TEST_F(RecordingTest, FindsPointersAmongParametersAndLeavesTheCallersMemoryAlone)
+{
+    auto recording = recorded([this](Recorder& r) {
+        const Address scratch = r.alloc("scratch", k_count * 4);
+        launch(r, kernel("add", {scratch, r["x"]}, k_count));
+        launch(r, kernel("add", {r["y"] + 4, scratch + 4}, k_count - 1));
+    });
+    ASSERT_TRUE(recording) << recording.error().message;
+    EXPECT_EQ(device->preparations, 1);
+    EXPECT_EQ(read(y), all(0));
+    const auto& params = stored_kernel(*recording, 1).params;
+    EXPECT_EQ(params[0].slots.at(0), (cachefmt::Slot{cachefmt::SlotKind::region, 1, 0, 8, 4}));
+    EXPECT_EQ(params[1].slots.at(0), (cachefmt::Slot{cachefmt::SlotKind::region, 2, 0, 8, 4}));
+    EXPECT_EQ(recording->entry.header.info.unproven, 0U);
+    EXPECT_EQ(recording->entry.header.info.verification, "bitwise (3 runs)");
+
+    const MemoryRef other_x = make(k_count, 40), other_y = make(k_count, -1);
+    ASSERT_TRUE(replay(*recording, {other_x, other_y}));
+    auto expected = all(42);
+    expected[0] = -1;
+    EXPECT_EQ(read(other_y), expected);
+}
+
+TEST_F(RecordingTest, CapturesATensorAtAnAddressOfExactlyItsAlignment)
+{
+    frame = {};
+    interface = {};
+    declare("x", RegionKind::input, k_count, 5, 4);
+    declare("y", RegionKind::output, k_count, 0, 256);
+    std::vector<std::uint64_t> seen_x, seen_y;
+    auto recording = recorded([&](Recorder& r) {
+        seen_x.push_back(r["x"].flat() % 8);
+        seen_y.push_back(r["y"].flat() % 256);
+        add(r);
+    });
+    ASSERT_TRUE(recording) << recording.error().message;
+    EXPECT_THAT(seen_x, testing::Each(4U));
+    EXPECT_THAT(seen_y, testing::Each(0U));
+    EXPECT_EQ(recording->entry.graph.regions[0].alignment, 4U);
+}
+
+TEST_F(RecordingTest, MovesEveryRegionByADistanceOfItsOwn)
+{
+    for (int i = 0; i < 12; ++i) declare(fmt::format("w{}", i), RegionKind::weights, k_count, i);
+    auto recording = recorded([this](Recorder& r) {
+        add(r);
+        for (int i = 0; i < 12; ++i) {
+            const Address part = r.alloc(fmt::format("part{}", i), 64);
+            launch(r, kernel("sum", {part, r[fmt::format("w{}", i)]}, k_count));
+            launch(r, kernel("add", {r["y"] + static_cast<std::uint64_t>(i) * 4, part}, 1));
+        }
+    });
+    ASSERT_TRUE(recording) << recording.error().message;
+    EXPECT_EQ(recording->entry.header.info.unproven, 0U);
+}
+
+TEST_F(RecordingTest, RestoredScratchIsAlignedAsItWasWhereverTheDeviceAllocates)
+{
+    device->lead = 256;
+    cachefmt::Graph graph;
+    graph.regions = {{"scratch", RegionKind::arena, 64, 512, {}}};
+    graph.nodes.emplace_back(
+        cachefmt::FillNode{{cachefmt::SlotKind::region, 0, 0, 8, 0}, Bytes(1, std::byte{0x5A}), 64});
+    const auto executable = replay::Executable::restore(device, graph, modules, {}, {{MemoryRef{}}, {}}, phases);
+    ASSERT_TRUE(executable) << executable.error().message;
+    const MemoryRef arena = (*executable)->arena();
+    auto* const start = arena.address.pointer<std::byte>();
+    std::fill_n(start, arena.size, std::byte{0});
+    auto stream = *device->create_stream();
+    ASSERT_TRUE((*executable)->launch(*stream, {{MemoryRef{}}, {}}));
+    auto* const written = std::find(start, start + arena.size, std::byte{0x5A});
+    ASSERT_LE(written + 64, start + arena.size);
+    EXPECT_EQ(Address::from_pointer(written).flat() % 512, 0U);
+    EXPECT_EQ(std::count(start, start + arena.size, std::byte{0x5A}), 64);
+}
+
+TEST_F(RecordingTest, StoresImagesCutDownToTheKernelsInUse)
+{
+    auto recording = recorded(add);
+    ASSERT_TRUE(recording) << recording.error().message;
+    ASSERT_EQ(recording->images.size(), 1U);
+    EXPECT_EQ(as_text(recording->images[0].second), "cut:add,");
+}
+
+TEST_F(RecordingTest, StoresTheWholeImageWhereTheCutOneComputesSomethingElse)
+{
+    device->error_of_cut_images = 1;
+    auto recording = recorded(add);
+    ASSERT_TRUE(recording) << recording.error().message;
+    ASSERT_EQ(recording->images.size(), 1U);
+    EXPECT_EQ(as_text(recording->images[0].second), "whole");
+    EXPECT_EQ(recording->entry.graph.images.at(0).digest, sha256(recording->images[0].second));
+}
+
+TEST_F(RecordingTest, StoresModuleVariablesThatWereWrittenBefore)
+{
+    module->bias = 7;
+    auto recording = recorded(add);
+    ASSERT_TRUE(recording) << recording.error().message;
+    const auto& variables = recording->entry.graph.images.at(0).variables;
+    ASSERT_EQ(variables.size(), 1U);
+    EXPECT_EQ(variables[0].name, "bias");
+    const MemoryRef other_x = make(k_count, 40), other_y = make(k_count, 0);
+    ASSERT_TRUE(replay(*recording, {other_x, other_y}));
+    EXPECT_EQ(read(other_y), all(47));
+}
+
+TEST_F(RecordingTest, RefusesAVariableThatTheWorkItselfChanges)
+{
+    const auto refused = recorded([this](Recorder& r) {
+        launch(r, kernel("count", {r.alloc("n", 4)}));
+        launch(r, kernel("sum", {r["y"], r["x"]}, k_count));
+    });
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::not_recordable);
+    EXPECT_THAT(refused.error().message, AllOf(HasSubstr("'bias'"), HasSubstr("from run to run")));
+}
+
+TEST_F(RecordingTest, RefusesAVariableThatHoldsAPointer)
+{
+    module->table = x.address.flat() + 8;
+    auto refused = recorded(add);
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().message, AllOf(HasSubstr("'table'"), HasSubstr("byte 0"), HasSubstr("'x'")));
+    module->table = make(k_count, 0).address.flat();
+    refused = recorded(add);
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().message, AllOf(HasSubstr("'table'"), HasSubstr("allocation of 256 bytes")));
+}
+
+TEST_F(RecordingTest, RefusesUndeclaredMemoryWithTheAllocationItIsIn)
+{
+    const MemoryRef secret = make(k_count, 3);
+    const auto refused = recorded([&](Recorder& r) { launch(r, kernel("add", {r["y"], secret.address}, k_count)); });
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().message,
+                AllOf(HasSubstr("node 0 (kernel 'add')"), HasSubstr("parameter 1 byte 0"),
+                      HasSubstr(fmt::format("{:#x}", secret.address.flat())), HasSubstr("256 bytes")));
+}
+
+TEST_F(RecordingTest, RefusesAnAddressThatWasKeptFromAnEarlierRun)
+{
+    Address kept;
+    const auto refused = recorded([&](Recorder& r) {
+        if (kept.is_null()) kept = r["x"];
+        launch(r, kernel("add", {r["y"], kept}, k_count));
+    });
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::not_recordable);
+}
+
+} // namespace
+} // namespace warmgraph::test

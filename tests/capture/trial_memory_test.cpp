@@ -1,0 +1,98 @@
+// Copies for verification, and read-only states that are too large to copy.
+#include "flat_fixture.hpp"
+#include "trial_memory.hpp"
+#include "verification.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+using cachefmt::RegionKind;
+using testing::HasSubstr;
+
+class TrialMemoryTest : public FlatFunction {
+protected:
+    TrialMemoryTest()
+    {
+        x = declare("x", RegionKind::input, k_count, 5, 4);
+        w = declare("w", RegionKind::weights, k_count, 3);
+    }
+    std::unique_ptr<TrialMemory> create(std::uint64_t largest_copied_weights)
+    {
+        auto trial = TrialMemory::create(device, interface, frame, largest_copied_weights);
+        EXPECT_TRUE(trial) << trial.error().message;
+        EXPECT_TRUE((*trial)->reset(0));
+        return std::move(*trial);
+    }
+    MemoryRef x, w;
+};
+
+TEST_F(TrialMemoryTest, CopiesHaveTheContentsAndTheAlignmentOfTheCallAndTwoPlaces)
+{
+    const auto trial = create(1U << 20);
+    const auto first = trial->regions();
+    EXPECT_NE(first[0].address, x.address);
+    EXPECT_NE(first[1].address, w.address);
+    EXPECT_EQ(first[0].address.flat() % 256, x.address.flat() % 256);
+    EXPECT_EQ(read(first[0]), all(5));
+    EXPECT_EQ(read(first[1]), all(3));
+    ASSERT_TRUE(trial->reset(1));
+    EXPECT_NE(trial->regions()[0].address, first[0].address);
+    EXPECT_EQ(read(trial->regions()[0]), all(5));
+    EXPECT_TRUE(trial->collect());
+    trial->regions()[1].address.pointer<std::int32_t>()[k_count] = 0;
+    const auto broken = trial->collect();
+    ASSERT_FALSE(broken);
+    EXPECT_THAT(broken.error().message, HasSubstr("outside 'w'"));
+}
+
+TEST_F(TrialMemoryTest, LargeWeightsAreUsedInPlaceAndWatched)
+{
+    const auto trial = create(k_count * 4 - 1);
+    EXPECT_EQ(trial->regions()[1], w);
+    EXPECT_NE(trial->regions()[0].address, x.address) << "only what is read-only may be used in place";
+    const auto outcomes = trial->collect();
+    ASSERT_TRUE(outcomes);
+    EXPECT_TRUE((*outcomes)[1].empty());
+    EXPECT_TRUE(trial->check_in_place());
+    w.address.pointer<std::int32_t>()[k_count - 1] = 4;
+    const auto changed = trial->check_in_place();
+    ASSERT_FALSE(changed);
+    EXPECT_EQ(changed.error().code, ErrorCode::verification_failed);
+    EXPECT_THAT(changed.error().message, HasSubstr("'w'"));
+}
+
+TEST_F(TrialMemoryTest, WeightsThatAliasSomethingWritableAreCopied)
+{
+    frame.tensors[0].offset = frame.tensors[1].offset; // x lies where w does
+    frame.memory[0] = w;
+    const auto trial = create(1);
+    EXPECT_NE(trial->regions()[1].address, w.address);
+    EXPECT_EQ(trial->regions()[0].address, trial->regions()[1].address);
+}
+
+TEST_F(TrialMemoryTest, TheCallersMemoryIsPutBack)
+{
+    const auto trial = create(1U << 20);
+    std::fill_n(x.address.pointer<std::int32_t>(), k_count, 0);
+    const auto left = trial->collect_original();
+    ASSERT_TRUE(left);
+    EXPECT_EQ(load<std::int32_t>((*left)[0]), 0);
+    ASSERT_TRUE(trial->write_back());
+    EXPECT_EQ(read(x), all(5));
+}
+
+TEST_F(TrialMemoryTest, AReplayThatWritesIntoMemoryUsedInPlaceIsNoOrdinaryFailure)
+{
+    const auto trial = create(1);
+    auto stream = *device->create_stream();
+    const DeclaredEvents events;
+    const TrialReplay replay{*device, *stream, *trial, events};
+    EXPECT_TRUE(replay.check_caller_memory());
+    *w.address.pointer<std::int32_t>() = 0;
+    const auto damaged = replay.check_caller_memory();
+    ASSERT_FALSE(damaged);
+    EXPECT_EQ(damaged.error().code, ErrorCode::partly_launched) << "the function must not run on top of it";
+}
+
+} // namespace
+} // namespace warmgraph::test

@@ -1,0 +1,175 @@
+// A library that leaves padding of its by-value parameters uninitialised (cuBLAS 13): recorded, and recorded again.
+#include <set>
+
+#include "accelerator.hpp"
+#include "facade_fixture.hpp"
+#include "flat_fixture.hpp"
+#include "warmgraph/backends/registry.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+using testing::HasSubstr;
+
+class FlatBackend final : public backends::Backend {
+public:
+    explicit FlatBackend(std::shared_ptr<backends::Device> device) : m_device(std::move(device)) {}
+    [[nodiscard]] std::string name() const override { return "flat"; }
+    [[nodiscard]] Result<std::vector<backends::DeviceInfo>> devices() override
+    {
+        return std::vector<backends::DeviceInfo>{{"flat:0", "flat", ""}};
+    }
+    [[nodiscard]] Result<std::shared_ptr<backends::Device>> open(std::string_view) override { return m_device; }
+
+private:
+    std::shared_ptr<backends::Device> m_device;
+};
+
+/// As a frame that other code left below would look: another process has another address here.
+template <std::size_t bytes, class Work>
+[[gnu::noinline]] void lower_on_the_stack(const Work& work)
+{
+    std::array<std::byte, bytes> room;
+    void* const here = room.data();
+    asm volatile("" : : "r"(here) : "memory");
+    work();
+    asm volatile("" : : "r"(here) : "memory");
+}
+
+class UninitialisedPadding : public FlatFunction {
+protected:
+    UninitialisedPadding() { backends::register_backend(std::make_shared<FlatBackend>(device)); }
+
+    [[nodiscard]] CacheOptions options(Policy policy) const
+    {
+        CacheOptions result;
+        result.model = "toy";
+        result.cache_dir = (dir.path() / "cache").string();
+        result.policy = policy;
+        result.world_size = 1;
+        result.global_rank = 0;
+        return result;
+    }
+    /// y = x + 1, with a struct of a bool and what was on the stack as a further parameter: 15 of its 16 bytes.
+    void add(Recorder& r)
+    {
+        // Not a local's address: AddressSanitizer keeps locals on a stack of its own.
+        auto left = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+        auto work = kernel("add", {r["y"], r["x"]}, k_count);
+        Bytes& padded = work.params.emplace_back().value;
+        append(padded, (left & ~std::uintptr_t{0xff}) | 1);
+        append(padded, left);
+        m_seen.insert(left);
+        EXPECT_TRUE(StreamAccess::impl(r.stream()).stream->launch(work));
+    }
+    Outcome call_in_a_new_cache(Policy policy, const Callable& callable)
+    {
+        Spec spec;
+        spec.inputs = {input("x", i32, {k_count})};
+        spec.outputs = {output("y", i32, {k_count})};
+        spec.version = "1";
+        Cache cache{options(policy)};
+        Function f = cache.wrap("f", Device{"flat:0"}, spec, callable);
+        const Outcome outcome = f({{"x", x}, {"y", y}});
+        m_reason = f.report().reason;
+        EXPECT_EQ(read(y), all(6));
+        return outcome;
+    }
+    TempDir dir;
+    MemoryRef x = make(k_count, 5), y = make(k_count, 0);
+    std::set<std::uintptr_t> m_seen;
+    std::string m_reason;
+};
+
+TEST_F(UninitialisedPadding, IsNoDifferenceBetweenTwoRecordings)
+{
+    const Callable callable = [this](Recorder& r) { add(r); };
+    EXPECT_EQ(call_in_a_new_cache(Policy::read_write, callable), Outcome::recorded) << m_reason;
+    lower_on_the_stack<100'000>([&] {
+        EXPECT_EQ(call_in_a_new_cache(Policy::refresh, callable), Outcome::recorded) << m_reason;
+        EXPECT_EQ(call_in_a_new_cache(Policy::require_hit, callable), Outcome::replayed) << m_reason;
+    });
+    EXPECT_GT(m_seen.size(), 2U) << "the two recordings saw other addresses";
+}
+
+TEST_F(UninitialisedPadding, IsStoredAsZerosNextToWhatIsReal)
+{
+    declare("x", cachefmt::RegionKind::input, k_count, 5);
+    declare("y", cachefmt::RegionKind::output, k_count, 0);
+    StreamPool streams{device};
+    const Callable callable = [this](Recorder& r) { add(r); };
+    const Subject subject{"f", interface, callable, device, streams};
+    auto recording = record(subject, frame, header(), modules, phases);
+    ASSERT_TRUE(recording) << recording.error().message;
+    Bytes expected(16);
+    expected[0] = std::byte{1};
+    EXPECT_EQ(stored_kernel(*recording).params.at(3).value, expected);
+}
+
+TEST_F(UninitialisedPadding, BesideAWordThatReallyChangesIsRefused)
+{
+    std::uint64_t calls = 0;
+    const Callable callable = [&](Recorder& r) {
+        add(r);
+        auto work = kernel("add", {r["y"], r["x"]}, k_count);
+        append(work.params.emplace_back().value, ++calls);
+        EXPECT_TRUE(StreamAccess::impl(r.stream()).stream->launch(work));
+    };
+    EXPECT_EQ(call_in_a_new_cache(Policy::read_write, callable), Outcome::refused);
+    EXPECT_THAT(m_reason, HasSubstr("node 1 (kernel 'add'), parameter 3 byte 0"));
+}
+
+/// One byte of an address, which moves with the depth and is too little to be told.
+TEST_F(UninitialisedPadding, OfAShapeThatCannotBeToldIsNoReasonToRefuse)
+{
+    std::set<std::uint32_t> seen;
+    const Callable callable = [&](Recorder& r) {
+        const auto left = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+        const auto padded = static_cast<std::uint32_t>((left & 0xff00U) | 1U);
+        seen.insert(padded);
+        auto work = kernel("add", {r["y"], r["x"]}, k_count);
+        append(work.params.emplace_back().value, padded);
+        EXPECT_TRUE(StreamAccess::impl(r.stream()).stream->launch(work));
+    };
+    EXPECT_EQ(call_in_a_new_cache(Policy::read_write, callable), Outcome::recorded) << m_reason;
+    EXPECT_GT(seen.size(), 1U) << "it moved";
+    EXPECT_EQ(call_in_a_new_cache(Policy::require_hit, callable), Outcome::replayed) << m_reason;
+}
+
+/// Padding of a shape that no movement tells: the stored entry, replayed, decides.
+TEST_F(UninitialisedPadding, AConstantThatNoKernelReadsIsNoRecompiledFunction)
+{
+    std::uint64_t rest = 0x0134'0000;
+    const Callable callable = [&](Recorder& r) {
+        auto work = kernel("add", {r["y"], r["x"]}, k_count);
+        append(work.params.emplace_back().value, rest);
+        EXPECT_TRUE(StreamAccess::impl(r.stream()).stream->launch(work));
+    };
+    EXPECT_EQ(call_in_a_new_cache(Policy::read_write, callable), Outcome::recorded) << m_reason;
+    rest = 0x0108'0000;
+    EXPECT_EQ(call_in_a_new_cache(Policy::refresh, callable), Outcome::recorded) << m_reason;
+    EXPECT_EQ(call_in_a_new_cache(Policy::require_hit, callable), Outcome::replayed) << m_reason;
+}
+
+TEST_F(UninitialisedPadding, AConstantThatMattersIsARecompiledFunction)
+{
+    std::int32_t count = k_count;
+    const Callable callable = [&](Recorder& r) {
+        EXPECT_TRUE(StreamAccess::impl(r.stream()).stream->launch(kernel("add", {r["y"], r["x"]}, count)));
+    };
+    EXPECT_EQ(call_in_a_new_cache(Policy::read_write, callable), Outcome::recorded) << m_reason;
+    --count;
+    const std::int32_t other = 77;
+    ASSERT_TRUE(device->upload(y.address + (k_count - 1) * sizeof other, std::as_bytes(std::span(&other, 1))));
+    Spec spec;
+    spec.inputs = {input("x", i32, {k_count})};
+    spec.outputs = {output("y", i32, {k_count})};
+    spec.version = "1";
+    Cache cache{options(Policy::refresh)};
+    Function f = cache.wrap("f", Device{"flat:0"}, spec, callable);
+    EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::refused);
+    EXPECT_THAT(f.report().reason, HasSubstr("recompiled"));
+}
+
+} // namespace
+} // namespace warmgraph::test

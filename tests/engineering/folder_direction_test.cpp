@@ -1,0 +1,120 @@
+// Folders are the architecture: data flows from top to bottom, and a folder uses only those above it.
+#include <map>
+#include <optional>
+#include <set>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include "repository.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What each may include besides itself. Only capture and tool name a backend; nothing that is shipped names the fake one.
+const std::map<std::string, std::set<std::string>> k_allowed{
+    {"base", {}},
+    {"cachefmt", {"base"}},
+    {"guards", {"base", "cachefmt"}},
+    {"store", {"base", "cachefmt", "guards"}},
+    {"backends/api", {"base", "cachefmt"}},
+    {"backends/opencl", {"base", "cachefmt", "backends/api"}},
+    {"backends/cuda", {"base", "cachefmt", "backends/api"}},
+    {"backends/fake", {"base", "cachefmt", "backends/api"}},
+    {"replay", {"base", "cachefmt", "guards", "store", "backends/api"}},
+    {"capture", {"base", "cachefmt", "guards", "store", "backends/api", "backends/opencl", "backends/cuda", "replay"}},
+    {"tool",
+     {"base", "cachefmt", "guards", "store", "backends/api", "backends/opencl", "backends/cuda", "replay", "capture"}},
+};
+
+std::set<std::string> public_headers()
+{
+    std::set<std::string> headers;
+    std::istringstream list(WARMGRAPH_PUBLIC_HEADERS);
+    for (std::string path; std::getline(list, path, ',');) headers.insert(path);
+    return headers;
+}
+
+// The folder of k_allowed that a file lies in.
+std::optional<std::string> folder_of(const fs::path& file)
+{
+    auto part = file.begin();
+    std::string folder = part->string();
+    if (folder == "backends" && ++part != file.end()) folder += "/" + part->string();
+    return k_allowed.contains(folder) ? std::optional(folder) : std::nullopt;
+}
+
+// The file that an include in `from` means, when it is one of ours.
+std::optional<fs::path> resolve(const fs::path& from, const std::string& include)
+{
+    const fs::path beside = (from.parent_path() / include).lexically_normal();
+    if (fs::exists(source_dir() / beside)) return beside;
+    for (const auto& [folder, ignored] : k_allowed) {
+        for (const char* face : {"include", "src"}) {
+            const fs::path candidate = fs::path(folder) / face / include;
+            if (fs::exists(source_dir() / candidate)) return candidate;
+        }
+    }
+    return std::nullopt;
+}
+
+std::vector<fs::path> sources_under(const fs::path& folder)
+{
+    return files_under(folder, {".cpp", ".hpp", ".h", ".c"});
+}
+
+TEST(Folders, UseOnlyTheOnesAboveThem)
+{
+    std::size_t looked_at = 0;
+    for (const auto& [folder, allowed] : k_allowed) {
+        for (const fs::path& file : sources_under(folder)) {
+            for (const Include& include : includes_of(read_text(file))) {
+                const auto target = resolve(file, include.path);
+                if (!target) {
+                    // Anything else that claims to be ours would escape this test.
+                    EXPECT_FALSE(include.path.starts_with("warmgraph/"))
+                        << file << ":" << include.line << " includes " << include.path << ", which is in no folder";
+                    continue;
+                }
+                ++looked_at;
+                const auto used = folder_of(*target);
+                EXPECT_TRUE(used && (*used == folder || allowed.contains(*used)))
+                    << file << ":" << include.line << " includes " << *target << ", which is not above " << folder;
+            }
+        }
+    }
+    EXPECT_GT(looked_at, 40U) << "the test found hardly any source";
+}
+
+TEST(Folders, AreAllKnownToThisTest)
+{
+    for (const auto& entry : fs::directory_iterator(source_dir() / "backends")) {
+        if (!entry.is_directory()) continue;
+        EXPECT_TRUE(k_allowed.contains("backends/" + entry.path().filename().string())) << entry.path();
+    }
+    for (const auto& entry : fs::directory_iterator(source_dir())) {
+        const std::string name = entry.path().filename().string();
+        if (!fs::is_directory(entry.path() / "include") && !fs::is_directory(entry.path() / "src")) continue;
+        EXPECT_TRUE(k_allowed.contains(name)) << entry.path();
+    }
+}
+
+TEST(Folders, LetPublicHeadersAndSamplesSeeOnlyPublicHeaders)
+{
+    const std::set<std::string> headers = public_headers();
+    std::vector<fs::path> outside = sources_under("samples");
+    outside.insert(outside.end(), headers.begin(), headers.end());
+    for (const fs::path& file : outside) {
+        for (const Include& include : includes_of(read_text(file))) {
+            const auto target = resolve(file, include.path);
+            if (!target || !folder_of(*target)) continue;
+            EXPECT_TRUE(headers.contains(target->string()))
+                << file << ":" << include.line << " includes " << *target << ", which is not installed";
+        }
+    }
+}
+
+} // namespace
+} // namespace warmgraph::test

@@ -1,0 +1,175 @@
+// Q2: nothing is forgotten. A test file, fuzz target or sample that is not built or not run fails here.
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "repository.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+struct Compiled {
+    std::string target;
+    std::string command;
+};
+
+// By source file, relative to the repository.
+std::map<std::string, Compiled> compiled_files()
+{
+    std::ifstream file(fs::path(WARMGRAPH_BINARY_DIR) / "compile_commands.json");
+    std::map<std::string, Compiled> compiled;
+    // "-o tests/base/CMakeFiles/base_bytes_test.dir/bytes_test.cpp.o": the key "output" came with CMake 3.26.
+    const std::regex target(R"re( -o \S*CMakeFiles/([^/ ]+)\.dir/)re");
+    for (const json& command : json::parse(file)) {
+        std::smatch match;
+        const auto line = command.at("command").get<std::string>();
+        if (!std::regex_search(line, match, target)) continue;
+        const fs::path source = command.at("file").get<std::string>();
+        compiled[source.lexically_relative(source_dir()).string()] = {match.str(1), line};
+    }
+    return compiled;
+}
+
+struct Registered {
+    std::string name;
+    std::string command; ///< all words
+};
+
+std::vector<Registered> registered_tests()
+{
+    const std::string ask = "'" WARMGRAPH_CTEST "' --test-dir '" WARMGRAPH_BINARY_DIR "' --show-only=json-v1";
+    std::string text;
+    std::FILE* pipe = ::popen(ask.c_str(), "r");
+    if (pipe == nullptr) throw std::runtime_error("cannot run " + ask);
+    std::array<char, 65536> buffer;
+    for (std::size_t n = 0; (n = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) text.append(buffer.data(), n);
+    if (::pclose(pipe) != 0) throw std::runtime_error("failed: " + ask);
+    std::vector<Registered> tests;
+    const json listing = json::parse(text);
+    for (const json& test : listing.at("tests")) {
+        if (!test.contains("command")) continue; // ctest knows no binary for it: not built
+        Registered entry{test.at("name").get<std::string>(), {}};
+        for (const json& word : test.at("command")) entry.command += word.get<std::string>() + " ";
+        tests.push_back(std::move(entry));
+    }
+    return tests;
+}
+
+bool runs(const std::vector<Registered>& tests, const std::string& target)
+{
+    const std::string binary = "/" + target + " ";
+    return std::ranges::any_of(tests,
+                               [&](const Registered& test) { return test.command.find(binary) != std::string::npos; });
+}
+
+/// Tests of the CUDA backend, which is built only where CUDA's headers are.
+bool needs_cuda(const fs::path& file)
+{
+    const std::string path = file.string();
+    return path.starts_with("tests/gpu/") || path.starts_with("tests/backends/fake_cuda/") ||
+           file.filename().string().starts_with("cuda_");
+}
+
+#ifdef WARMGRAPH_HAVE_CUDA
+constexpr bool k_has_cuda = true;
+#else
+constexpr bool k_has_cuda = false;
+#endif
+
+std::vector<fs::path> test_sources()
+{
+    std::vector<fs::path> sources;
+    for (const fs::path& file : files_under("tests", {".cpp", ".c"})) {
+        // The consumers are built by the packaging tests, outside this build, on purpose.
+        if (file.string().starts_with("tests/packaging/")) continue;
+        if (k_has_cuda || !needs_cuda(file)) sources.push_back(file);
+    }
+    return sources;
+}
+
+TEST(Inventory, BuildsEverySourceUnderTests)
+{
+    const auto compiled = compiled_files();
+    for (const fs::path& file : test_sources()) {
+        EXPECT_TRUE(compiled.contains(file.string()))
+            << file << " is in no target: add it to its folder's CMakeLists.txt";
+    }
+}
+
+TEST(Inventory, RunsEveryTestAndFuzzTarget)
+{
+    const auto compiled = compiled_files();
+    const auto tests = registered_tests();
+    for (const fs::path& file : test_sources()) {
+        const std::string stem = file.stem().string();
+        if (!stem.ends_with("_test") && !stem.ends_with("_fuzz")) continue;
+        const auto target = compiled.find(file.string());
+        if (target == compiled.end()) continue; // the test above says so
+        EXPECT_TRUE(runs(tests, target->second.target))
+            << file << " is built into " << target->second.target << ", which ctest does not run";
+    }
+}
+
+TEST(Inventory, RunsEveryCaseThatIsWritten)
+{
+    const std::regex a_case(R"re((?:^|\n)\s*(?:TYPED_)?TEST(?:_F|_P)?\s*\(\s*(\w+)\s*,\s*(\w+)\s*\))re");
+    const auto compiled = compiled_files();
+    const auto tests = registered_tests();
+    std::size_t looked_at = 0;
+    for (const fs::path& file : test_sources()) {
+        const auto target = compiled.find(file.string());
+        if (target == compiled.end()) continue;
+        const std::string code = without_comments_and_strings(read_text(file));
+        for (std::sregex_iterator at(code.begin(), code.end(), a_case), end; at != end; ++at) {
+            ++looked_at;
+            // "Suite.Case", "Instance/Suite.Case/0" (TEST_P), "Suite/0.Case" (TYPED_TEST)
+            const std::regex name("[./]" + at->str(1) + "(/[^.]+)?\\." + at->str(2) + "(/.*)?$");
+            const bool found = std::ranges::any_of(tests, [&](const Registered& test) {
+                return test.name.starts_with(target->second.target + ".") && std::regex_search(test.name, name);
+            });
+            EXPECT_TRUE(found) << file << ": ctest does not run " << at->str(1) << "." << at->str(2);
+            EXPECT_FALSE(at->str(1).starts_with("DISABLED_") || at->str(2).starts_with("DISABLED_"))
+                << file << ": " << at->str(1) << "." << at->str(2) << " is written but switched off";
+        }
+    }
+    EXPECT_GT(looked_at, 20U) << "hardly any test found";
+}
+
+TEST(Inventory, BuildsAndRunsEverySample)
+{
+    const auto compiled = compiled_files();
+    const auto tests = registered_tests();
+    std::set<std::string> samples;
+    for (const fs::path& file : files_under("samples", {".cpp", ".c", ".hpp", ".cl", ".py", ".txt"})) {
+        if (std::distance(file.begin(), file.end()) > 2)
+            samples.insert("samples/" + std::next(file.begin())->string() + "/");
+    }
+    EXPECT_FALSE(samples.empty());
+    for (const std::string& sample : samples) {
+        EXPECT_TRUE(std::ranges::any_of(compiled, [&](const auto& entry) { return entry.first.starts_with(sample); }))
+            << sample << " has no source that is built";
+        // By ctest itself, or by a test that was given the program's path when it was compiled.
+        const std::string folder = std::string(WARMGRAPH_BINARY_DIR) + "/" + sample;
+        const std::regex given(R"re(-D\w+=[\\"']*)re" + folder);
+        const bool run =
+            std::ranges::any_of(
+                tests, [&](const Registered& test) { return test.command.find(folder) != std::string::npos; }) ||
+            std::ranges::any_of(compiled, [&](const auto& entry) {
+                return entry.first.starts_with("tests/") && runs(tests, entry.second.target) &&
+                       std::regex_search(entry.second.command, given);
+            });
+        EXPECT_TRUE(run) << "no test runs a program of " << sample;
+    }
+}
+
+} // namespace
+} // namespace warmgraph::test

@@ -1,0 +1,33 @@
+// The repository as the engineering tests see it.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace warmgraph::test {
+
+[[nodiscard]] std::filesystem::path source_dir();
+
+/// Paths relative to source_dir() of all files under `folder` with one of these extensions, sorted; without build folders
+/// and hidden ones.
+[[nodiscard]] std::vector<std::filesystem::path> files_under(const std::filesystem::path& folder,
+                                                             const std::vector<std::string>& extensions);
+
+/// Throws when it cannot be read.
+[[nodiscard]] std::string read_text(const std::filesystem::path& relative);
+
+/// C++ text with comments and the contents of string and character literals blanked; lines keep their numbers.
+[[nodiscard]] std::string without_comments_and_strings(std::string_view text);
+
+[[nodiscard]] std::size_t line_of(std::string_view text, std::size_t position);
+
+/// What is given to `#include "..."` and `#include <...>`.
+struct Include {
+    std::string path;
+    std::size_t line = 0;
+};
+[[nodiscard]] std::vector<Include> includes_of(const std::string& text);
+
+} // namespace warmgraph::test

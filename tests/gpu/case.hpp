@@ -1,0 +1,71 @@
+// A hard case: work that is recorded in one process and restored in another, at other addresses. Each case is run in three
+// processes: native (no cache), record, replay; their results are compared.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "native.hpp"
+#include "warmgraph/warmgraph.hpp"
+
+namespace warmgraph::test {
+
+/// Device memory of a case. Inputs and states start with pseudo-random contents of their type, the same in every process.
+struct Memory {
+    enum class Kind { input, output, state, weights };
+    std::string name;
+    Kind kind = Kind::input;
+    DType dtype = f32;
+    std::int64_t count = 0; ///< elements
+};
+
+struct Case {
+    std::string name;
+    std::vector<Memory> memory;
+    std::vector<ScalarDecl> scalars{};
+    std::vector<std::pair<std::string, int>> scalar_values{}; ///< i32, of the measured call
+    /// What is cached. Loads code when it is first called, so a process that only replays loads none.
+    Callable work;
+    double tolerance = 0;                 ///< largest relative difference of an element; 0: bitwise
+    Outcome expected = Outcome::recorded; ///< of the recording process; refused: the replaying one must run it too
+    std::string refusal{};                ///< part of the reason when refused
+};
+
+using MakeCase = std::function<Case()>;
+
+/// Every case by name. Each file in cases/ has one function that adds its own.
+[[nodiscard]] const std::vector<std::pair<std::string, MakeCase>>& cases();
+void add_kernel_cases(std::vector<std::pair<std::string, MakeCase>>& all);
+void add_module_cases(std::vector<std::pair<std::string, MakeCase>>& all);
+void add_shape_cases(std::vector<std::pair<std::string, MakeCase>>& all);
+void add_memory_cases(std::vector<std::pair<std::string, MakeCase>>& all);
+void add_library_cases(std::vector<std::pair<std::string, MakeCase>>& all);
+
+/// Runs one case in this process: `mode` native, record or replay; results go to folder/<mode>.bin. Returns the exit code.
+[[nodiscard]] int run_child(const std::string& name, const std::string& mode, const std::string& folder);
+
+/// The stream that a callable enqueues on.
+[[nodiscard]] inline CUstream native_stream(Stream& stream) { return static_cast<CUstream>(stream.native()); }
+
+/// Code that is compiled and loaded once per process, when it is first needed.
+class LazyModule {
+public:
+    explicit LazyModule(std::string source, std::string options = "")
+        : m_source(std::move(source)), m_options(std::move(options))
+    {
+    }
+    [[nodiscard]] CUfunction operator[](const char* kernel) { return Native::instance().function(module(), kernel); }
+    [[nodiscard]] CUmodule module()
+    {
+        if (m_module == nullptr) m_module = Native::instance().load(Native::compile(m_source, m_options));
+        return m_module;
+    }
+
+private:
+    std::string m_source, m_options;
+    CUmodule m_module = nullptr;
+};
+
+} // namespace warmgraph::test

@@ -1,0 +1,155 @@
+// Which device code a kernel belongs to, and what its variables hold.
+#include "../case.hpp"
+
+namespace warmgraph::test {
+
+namespace {
+
+constexpr std::int64_t k_count = 4096;
+
+std::vector<Memory> two_results()
+{
+    return {{"x", Memory::Kind::input, f32, k_count},
+            {"y", Memory::Kind::output, f32, k_count},
+            {"z", Memory::Kind::output, f32, k_count}};
+}
+
+void launch_on(Recorder& r, CUfunction function, const char* to)
+{
+    void *x = r["x"].pointer(), *y = r[to].pointer();
+    Native::instance().launch(native_stream(r.stream()), function, k_count / 256, 256, {&x, &y});
+}
+
+Case equal_kernel_names()
+{
+    auto plus = std::make_shared<LazyModule>(
+        R"(extern "C" __global__ void apply(const float* x, float* y) { int i = blockIdx.x * 256 + threadIdx.x; y[i] = x[i] + 3; })");
+    auto times = std::make_shared<LazyModule>(
+        R"(extern "C" __global__ void apply(const float* x, float* y) { int i = blockIdx.x * 256 + threadIdx.x; y[i] = x[i] * 5; })");
+    return {.name = "two_modules_with_equal_kernel_names", .memory = two_results(), .work = [plus, times](Recorder& r) {
+                launch_on(r, (*plus)["apply"], "y");
+                launch_on(r, (*times)["apply"], "z");
+            }};
+}
+
+constexpr const char* k_with_variables = R"(
+__constant__ float factor = 1;
+__device__ int offset;
+extern "C" __global__ void apply(const float* x, float* y) { int i = blockIdx.x * 256 + threadIdx.x; y[i] = x[i] * factor + offset; })";
+
+void set(CUmodule module, const char* name, const void* value)
+{
+    const Native& native = Native::instance();
+    CUdeviceptr at = 0;
+    std::size_t size = 0;
+    native.check(native.driver().cuModuleGetGlobal(&at, &size, module, name), "cuModuleGetGlobal");
+    native.check(native.driver().cuMemcpy(at, reinterpret_cast<CUdeviceptr>(value), size), "cuMemcpy");
+}
+
+/// Loaded twice by this process: equal images, other contents.
+struct Pair {
+    CUmodule first = nullptr, second = nullptr;
+    void load()
+    {
+        if (first != nullptr) return;
+        const Native& native = Native::instance();
+        const Bytes cubin = Native::compile(k_with_variables);
+        first = native.load(cubin);
+        second = native.load(cubin);
+        const float two = 2, ten = 10;
+        const int seven = 7, nine = 9;
+        set(first, "factor", &two);
+        set(first, "offset", &seven);
+        set(second, "factor", &ten);
+        set(second, "offset", &nine);
+    }
+};
+
+Case one_image_with_two_states()
+{
+    auto pair = std::make_shared<Pair>();
+    return {
+        .name = "one_image_loaded_twice_with_other_variables", .memory = two_results(), .work = [pair](Recorder& r) {
+            pair->load();
+            launch_on(r, Native::instance().function(pair->first, "apply"), "y");
+            launch_on(r, Native::instance().function(pair->second, "apply"), "z");
+        }};
+}
+
+/// A variable that holds a pointer into memory of the call: it cannot follow, so it is refused.
+Case pointer_in_a_variable()
+{
+    auto code = std::make_shared<LazyModule>(R"(
+__constant__ const float* table;
+extern "C" __global__ void apply(const float* x, float* y) { int i = blockIdx.x * 256 + threadIdx.x; y[i] = x[i] + *table; })");
+    auto memory = std::make_shared<CUdeviceptr>(0);
+    return {.name = "pointer_in_a_constant",
+            .memory = {{"x", Memory::Kind::input, f32, k_count}, {"y", Memory::Kind::output, f32, k_count}},
+            .work =
+                [code, memory](Recorder& r) {
+                    const Native& native = Native::instance();
+                    if (*memory == 0) {
+                        native.check(native.driver().cuMemAlloc(memory.get(), 4096), "cuMemAlloc");
+                        const float eleven = 11;
+                        native.check(
+                            native.driver().cuMemcpy(*memory, reinterpret_cast<CUdeviceptr>(&eleven), sizeof eleven),
+                            "cuMemcpy");
+                        set(code->module(), "table", memory.get());
+                    }
+                    launch_on(r, (*code)["apply"], "y");
+                },
+            .expected = Outcome::refused,
+            .refusal = "table"};
+}
+
+/// The address of a module's variable as a parameter: another process has it elsewhere, and nothing moves it here.
+Case address_of_a_variable()
+{
+    auto code = std::make_shared<LazyModule>(R"(
+__device__ float table[4] = {1, 2, 3, 4};
+extern "C" __global__ void apply(const float* x, float* y, const float* table) { int i = blockIdx.x * 256 + threadIdx.x; y[i] = x[i] + table[2]; })");
+    return {.name = "address_of_a_variable",
+            .memory = {{"x", Memory::Kind::input, f32, k_count}, {"y", Memory::Kind::output, f32, k_count}},
+            .work =
+                [code](Recorder& r) {
+                    const Native& native = Native::instance();
+                    CUdeviceptr table = 0;
+                    native.check(native.driver().cuModuleGetGlobal(&table, nullptr, code->module(), "table"),
+                                 "cuModuleGetGlobal");
+                    void *x = r["x"].pointer(), *y = r["y"].pointer();
+                    native.launch(native_stream(r.stream()), (*code)["apply"], k_count / 256, 256, {&x, &y, &table});
+                },
+            .expected = Outcome::refused,
+            .refusal = "lies in no declared region"};
+}
+
+/// Only one of many kernels is used: the stored image is cut down to it and the functions it calls.
+Case one_of_many_kernels()
+{
+    std::string source = R"(
+__device__ __noinline__ float twice(float v) { return v + v; }
+__device__ __noinline__ float unused(float v) { return v * v * v; }
+)";
+    for (int i = 0; i < 60; ++i)
+        source += "extern \"C\" __global__ void kernel" + std::to_string(i) +
+                  "(const float* x, float* y) { int i = blockIdx.x * 256 + threadIdx.x; y[i] = " +
+                  (i % 2 == 0 ? "twice" : "unused") + "(x[i]) + " + std::to_string(i) + "; }\n";
+    auto code = std::make_shared<LazyModule>(source);
+    return {.name = "one_of_many_kernels", .memory = two_results(), .work = [code](Recorder& r) {
+                launch_on(r, (*code)["kernel32"], "y");
+                launch_on(r, (*code)["kernel34"], "z");
+            }};
+}
+
+} // namespace
+
+void add_module_cases(std::vector<std::pair<std::string, MakeCase>>& all)
+{
+    all.emplace_back("two_modules_with_equal_kernel_names", equal_kernel_names);
+    all.emplace_back("one_image_loaded_twice_with_other_variables", one_image_with_two_states);
+    all.emplace_back("pointer_in_a_constant", pointer_in_a_variable);
+    all.emplace_back("address_of_a_variable", address_of_a_variable);
+    all.emplace_back("one_of_many_kernels", one_of_many_kernels);
+}
+
+} // namespace warmgraph::test

@@ -1,0 +1,162 @@
+// G1 on the device itself: what the driver refuses costs the cache, never the caller's result.
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "native.hpp"
+#include "temp_dir.hpp"
+#include "warmgraph/store/local_store.hpp"
+#include "warmgraph/warmgraph.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+constexpr const char* k_kernels = R"(
+extern "C" __global__ void add_one(float* y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] += 1; })";
+constexpr std::int64_t k_count = 1024;
+
+class Fallback : public testing::Test {
+protected:
+    [[nodiscard]] CacheOptions options() const
+    {
+        CacheOptions result;
+        result.model = "fallback";
+        result.cache_dir = (dir.path() / "cache").string();
+        result.world_size = 1;
+        result.global_rank = 0;
+        return result;
+    }
+    [[nodiscard]] Function wrap(Cache& cache, int nodes) const
+    {
+        Spec spec;
+        spec.states = {state("y", y)};
+        spec.code = {program};
+        return cache.wrap("add", device, spec, [this, nodes](Recorder& r) {
+            for (int i = 0; i < nodes; ++i)
+                r.stream().launch(program, "add_one", {.grid = {8, 1, 1}, .block = {128, 1, 1}}, r["y"],
+                                  static_cast<std::int32_t>(k_count));
+        });
+    }
+    [[nodiscard]] std::vector<float> result() const
+    {
+        device.synchronize();
+        return y.read<float>();
+    }
+    /// Gives every entry's images other bytes, as if they had been recorded so; digests and seals fit.
+    void replace_images(const Bytes& image)
+    {
+        auto store = *store::LocalStore::open(dir.path() / "cache");
+        const auto functions = *store->functions();
+        ASSERT_EQ(functions.size(), 1U);
+        const auto variants = *store->variants(functions[0]);
+        for (const auto& variant : variants) {
+            store::Entry entry = **store->entry({functions[0], variant.guards});
+            for (auto& reference : entry.graph.images) {
+                reference.digest = sha256(image);
+                reference.size = image.size();
+                reference.variables.clear();
+            }
+            ASSERT_TRUE(store->publish_image(image).has_value());
+            ASSERT_TRUE(store->publish(entry).has_value());
+        }
+    }
+
+    TempDir dir;
+    Device device{"cuda:0"};
+    Program program = device.program("add", k_kernels);
+    Buffer y = device.upload<float>(std::vector<float>(k_count, 0.0F));
+};
+
+TEST_F(Fallback, AnImageThatTheDriverRefusesRunsTheFunctionAndSaysWhy)
+{
+    {
+        Cache cache{options()};
+        ASSERT_EQ(wrap(cache, 3)({}), Outcome::recorded);
+        ASSERT_EQ(result(), std::vector<float>(k_count, 3.0F));
+    }
+    // A cubin's architecture is in the ELF header's flags: sm_90 becomes sm_50, which no supported driver runs here.
+    Bytes other = Native::compile(k_kernels);
+    for (const std::size_t at : {48U, 49U, 50U})
+        if (std::to_integer<int>(other[at]) == 90) other[at] = std::byte{50};
+    replace_images(other);
+
+    Cache cache{options()};
+    Function f = wrap(cache, 3);
+    const Outcome outcome = f({});
+    EXPECT_NE(outcome, Outcome::replayed);
+    EXPECT_EQ(result(), std::vector<float>(k_count, 6.0F));
+    EXPECT_EQ(cache.statistics().cache_faults, 1U);
+    EXPECT_FALSE(cache.statistics().miss_reasons.empty());
+    EXPECT_EQ(f({}), outcome == Outcome::recorded ? Outcome::replayed : outcome);
+    EXPECT_EQ(result(), std::vector<float>(k_count, 9.0F));
+}
+
+TEST_F(Fallback, AnImageThatIsNoDeviceCodeRunsTheFunction)
+{
+    {
+        Cache cache{options()};
+        ASSERT_EQ(wrap(cache, 3)({}), Outcome::recorded);
+    }
+    replace_images(Bytes(4096, std::byte{0x5A}));
+    Cache cache{options()};
+    Function f = wrap(cache, 3);
+    EXPECT_NE(f({}), Outcome::replayed);
+    EXPECT_EQ(result(), std::vector<float>(k_count, 6.0F));
+    EXPECT_EQ(cache.statistics().cache_faults, 1U);
+}
+
+/// All device memory, in pieces down to the smallest that the driver gives.
+class Hog {
+public:
+    Hog()
+    {
+        const Native& native = Native::instance();
+        for (std::uint64_t piece = 64ULL << 30; piece >= 2ULL << 20;) {
+            CUdeviceptr memory = 0;
+            if (native.driver().cuMemAlloc(&memory, piece) == CUDA_SUCCESS)
+                m_memory.push_back(memory);
+            else
+                piece /= 2;
+        }
+    }
+    ~Hog()
+    {
+        for (const CUdeviceptr memory : m_memory) static_cast<void>(Native::instance().driver().cuMemFree(memory));
+    }
+    Hog(const Hog&) = delete;
+    Hog& operator=(const Hog&) = delete;
+
+private:
+    std::vector<CUdeviceptr> m_memory;
+};
+
+TEST_F(Fallback, NoMemoryToInstantiateRunsTheFunction)
+{
+    constexpr int k_nodes = 20'000;
+    {
+        Cache cache{options()};
+        ASSERT_EQ(wrap(cache, k_nodes)({}), Outcome::recorded);
+        ASSERT_EQ(result(), std::vector<float>(k_count, static_cast<float>(k_nodes)));
+    }
+    Cache cache{options()};
+    Function f = wrap(cache, k_nodes);
+    {
+        Buffer warm = device.allocate(4096); // and its code, which the function itself needs
+        device.stream().launch(program, "add_one", {.grid = {8, 1, 1}, .block = {128, 1, 1}}, warm.memory().address,
+                               static_cast<std::int32_t>(k_count));
+        device.synchronize();
+        const Hog hog;
+        const Outcome outcome = f({});
+        EXPECT_EQ(result(), std::vector<float>(k_count, 2.0F * k_nodes));
+        if (outcome == Outcome::replayed) {
+            EXPECT_EQ(cache.statistics().cache_faults, 0U); // the driver had enough left
+        } else {
+            EXPECT_GE(cache.statistics().cache_faults, 1U);
+        }
+    }
+    f({});
+    EXPECT_EQ(result(), std::vector<float>(k_count, 3.0F * k_nodes));
+}
+
+} // namespace
+} // namespace warmgraph::test

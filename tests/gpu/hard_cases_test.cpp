@@ -1,0 +1,102 @@
+// Each hard case: recorded in one process, restored in another at other addresses, compared with a native run in a third.
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include <gtest/gtest.h>
+
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include "case.hpp"
+#include "temp_dir.hpp"
+
+extern char** environ; // NOLINT: POSIX
+
+namespace warmgraph::test {
+namespace {
+
+int run_process(const std::string& name, const char* mode, const std::string& folder)
+{
+    std::string self = "/proc/self/exe", flag = "--child", mode_text = mode, name_text = name, folder_text = folder;
+    char* const arguments[] = {self.data(),      flag.data(),        name_text.data(),
+                               mode_text.data(), folder_text.data(), nullptr};
+    pid_t child = 0;
+    if (::posix_spawn(&child, self.c_str(), nullptr, nullptr, arguments, environ) != 0) return -1;
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+std::vector<char> read(const std::string& path)
+{
+    std::ifstream file{path, std::ios::binary};
+    return {std::istreambuf_iterator<char>{file}, {}};
+}
+
+float value_at(const std::vector<char>& bytes, std::size_t index, DType dtype)
+{
+    if (dtype == f32) {
+        float value = 0;
+        std::memcpy(&value, bytes.data() + index * 4, 4);
+        return value;
+    }
+    std::uint32_t bits = 0;
+    std::uint16_t half = 0;
+    std::memcpy(&half, bytes.data() + index * 2, 2);
+    bits = static_cast<std::uint32_t>(half) << 16;
+    float value = 0;
+    std::memcpy(&value, &bits, 4);
+    return value;
+}
+
+class HardCase : public testing::TestWithParam<std::string> {};
+
+TEST_P(HardCase, IsRecordedInOneProcessAndRestoredInAnother)
+{
+    const TempDir folder;
+    for (const char* mode : {"native", "record", "replay"})
+        ASSERT_EQ(run_process(GetParam(), mode, folder.path().string()), 0) << mode;
+    const auto native = read(folder.path().string() + "/native.bin");
+    const auto recorded = read(folder.path().string() + "/record.bin");
+    const auto replayed = read(folder.path().string() + "/replay.bin");
+    ASSERT_FALSE(native.empty());
+    ASSERT_EQ(recorded.size(), native.size());
+    ASSERT_EQ(replayed.size(), native.size());
+
+    Case work;
+    for (const auto& [name, make] : cases())
+        if (name == GetParam()) work = make();
+    if (work.tolerance == 0) {
+        EXPECT_TRUE(native == recorded);
+        EXPECT_TRUE(native == replayed);
+        return;
+    }
+    const DType dtype = work.memory.back().dtype; // results of a case with a tolerance are of one type
+    for (std::size_t i = 0; i < native.size() / size_of(dtype); ++i) {
+        const float expected = value_at(native, i, dtype);
+        const auto limit = static_cast<float>(work.tolerance * std::max(1.0, std::abs(static_cast<double>(expected))));
+        ASSERT_NEAR(value_at(recorded, i, dtype), expected, limit) << i;
+        ASSERT_NEAR(value_at(replayed, i, dtype), expected, limit) << i;
+    }
+}
+
+std::vector<std::string> names()
+{
+    std::vector<std::string> all;
+    for (const auto& item : cases()) all.push_back(item.first);
+    return all;
+}
+INSTANTIATE_TEST_SUITE_P(All, HardCase, testing::ValuesIn(names()), [](const auto& tested) { return tested.param; });
+
+} // namespace
+} // namespace warmgraph::test
+
+int main(int argc, char** argv)
+{
+    if (argc == 5 && std::string_view{argv[1]} == "--child")
+        return warmgraph::test::run_child(argv[2], argv[3], argv[4]);
+    testing::InitGoogleTest(&argc, argv);
+    return RUN_ALL_TESTS();
+}

@@ -1,0 +1,113 @@
+"""warmgraph's C interface through ctypes: as much of warmgraph.h as an adoption needs."""
+import ctypes as c
+
+BF16 = 9
+READ_ONLY = 1
+
+
+class Address(c.Structure):
+    _fields_ = [("base", c.c_uint64), ("offset", c.c_uint64)]
+
+
+class Memory(c.Structure):
+    _fields_ = [("address", Address), ("size", c.c_uint64)]
+
+    @staticmethod
+    def at(pointer, size):
+        return Memory(Address(256, pointer - 256), size)
+
+
+class TensorDecl(c.Structure):
+    _fields_ = [("name", c.c_char_p), ("dtype", c.c_int32), ("rank", c.c_uint32), ("sizes", c.POINTER(c.c_int64))]
+
+
+class StateDecl(c.Structure):
+    _fields_ = [("name", c.c_char_p), ("memory", Memory), ("access", c.c_int32)]
+
+
+class FunctionSpec(c.Structure):
+    _fields_ = [
+        ("size", c.c_uint64), ("name", c.c_char_p),
+        ("inputs", c.POINTER(TensorDecl)), ("input_count", c.c_uint64),
+        ("outputs", c.POINTER(TensorDecl)), ("output_count", c.c_uint64),
+        ("states", c.POINTER(StateDecl)), ("state_count", c.c_uint64),
+        ("scalars", c.c_void_p), ("scalar_count", c.c_uint64),
+        ("values", c.c_void_p), ("value_count", c.c_uint64),
+        ("code", c.c_void_p), ("code_count", c.c_uint64),
+        ("config", c.c_void_p), ("config_count", c.c_uint64),
+        ("environment", c.c_void_p), ("environment_count", c.c_uint64),
+        ("version", c.c_char_p), ("policy", c.c_int32),
+        ("events", c.c_void_p), ("event_count", c.c_uint64),
+    ]
+
+
+class CacheOptions(c.Structure):
+    _fields_ = [
+        ("size", c.c_uint64), ("model", c.c_char_p), ("config", c.c_void_p), ("config_count", c.c_uint64),
+        ("cache_dir", c.c_char_p), ("dynamic", c.c_int32), ("world_size", c.c_int32), ("global_rank", c.c_int32),
+        ("tp_rank", c.c_int32), ("pp_rank", c.c_int32), ("policy", c.c_int32), ("accept_newer_driver", c.c_int32),
+        ("share_with_group", c.c_int32), ("max_variants", c.c_uint32), ("record_wait_ms", c.c_uint32),
+        ("verify_on_load", c.c_int32),
+    ]
+
+
+class NamedMemory(c.Structure):
+    _fields_ = [("name", c.c_char_p), ("pointer", c.c_uint64), ("size", c.c_uint64)]
+
+
+class NativeCapture(c.Structure):
+    _fields_ = [
+        ("size", c.c_uint64), ("graph", c.c_void_p),
+        ("regions", c.POINTER(NamedMemory)), ("region_count", c.c_uint64),
+        ("scratch", c.POINTER(NamedMemory)), ("scratch_count", c.c_uint64),
+        ("events", c.c_void_p), ("event_count", c.c_uint64),
+    ]
+
+
+class Adoption(c.Structure):
+    _fields_ = [
+        ("size", c.c_uint64), ("first", c.POINTER(NativeCapture)), ("second", c.POINTER(NativeCapture)),
+        ("allow_unproven", c.c_int32), ("values", c.c_void_p), ("value_count", c.c_uint64),
+    ]
+
+
+class Failure(RuntimeError):
+    pass
+
+
+class Library:
+    """Calls by name; a status that is not ok becomes a Failure with the library's text."""
+
+    def __init__(self, path):
+        self._library = c.CDLL(path)
+        self._library.wg_last_error.restype = c.c_char_p
+        self._library.wg_status_name.restype = c.c_char_p
+        self._library.wg_report_reason.restype = c.c_char_p
+
+    def call(self, name, *arguments):
+        status = getattr(self._library, name)(*arguments)
+        if status != 0:
+            code = self._library.wg_status_name(status).decode()
+            raise Failure(f"{name}: {code}: {self._library.wg_last_error().decode()}")
+
+    def made(self, name, *arguments):
+        """A call whose last argument is where the handle goes."""
+        handle = c.c_void_p()
+        self.call(name, *arguments, c.byref(handle))
+        return handle
+
+
+def array(kind, items):
+    return (kind * len(items))(*items)
+
+
+def named(ranges):
+    return array(NamedMemory, [NamedMemory(r.name.encode(), r.pointer, r.size) for r in ranges])
+
+
+def native_capture(captured):
+    """`captured`: graph, regions and scratch with name, pointer and size. The result keeps what it points to."""
+    regions, scratch = named(captured.regions), named(captured.scratch)
+    native = NativeCapture(c.sizeof(NativeCapture), captured.native, regions, len(regions), scratch, len(scratch), None, 0)
+    native.keep = (regions, scratch)
+    return native

@@ -1,0 +1,140 @@
+// A graph that PyTorch captured, adopted through the C interface from Python, replayed here without PyTorch at other addresses.
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "temp_dir.hpp"
+#include "warmgraph/warmgraph.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The scripts and the shared library lie beside this program, or where the source tree has them.
+fs::path beside(const char* name) { return fs::read_symlink("/proc/self/exe").parent_path() / name; }
+
+std::vector<std::byte> read(const fs::path& path)
+{
+    std::ifstream file{path, std::ios::binary};
+    std::vector<char> text{std::istreambuf_iterator<char>{file}, {}};
+    const auto bytes = std::as_bytes(std::span{text});
+    return {bytes.begin(), bytes.end()};
+}
+
+float bf16_at(const std::vector<std::byte>& bytes, std::size_t index)
+{
+    std::uint16_t half = 0;
+    std::memcpy(&half, bytes.data() + index * 2, 2);
+    const std::uint32_t bits = static_cast<std::uint32_t>(half) << 16U;
+    float value = 0;
+    std::memcpy(&value, &bits, 4);
+    return value;
+}
+
+class TorchAdoption : public testing::Test {
+protected:
+    int adopt(const std::string& more = "") const
+    {
+        const std::string command = "python3 " + beside("torch/adopt_torch_graph.py").string() + " " +
+                                    beside("libwarmgraph.so").string() + " " + folder.path().string() + " " + more;
+        const int status = std::system(command.c_str());
+        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    }
+    TempDir folder;
+};
+
+/// What Python left behind, in this process at other addresses; nothing here knows of PyTorch.
+class Replayed {
+public:
+    explicit Replayed(const fs::path& folder) : m_folder(folder)
+    {
+        m_junk.push_back(m_device.allocate(12'345'678));
+        std::ifstream index{folder / "regions.txt"};
+        std::int64_t rows = 0, columns = 0;
+        index >> rows >> columns;
+        std::string name;
+        std::uint64_t size = 0;
+        while (index >> name >> size) {
+            Buffer buffer = m_device.allocate(size);
+            if (name != "out") buffer.upload(read(folder / (name + ".bin")));
+            if (name != "x" && name != "out") m_spec.states.push_back(weights(name, buffer));
+            m_memory.emplace(name, std::move(buffer));
+        }
+        m_spec.version = "torch-block 1";
+        m_spec.inputs = {input("x", bf16, {rows, columns})};
+        m_spec.outputs = {output("out", bf16, {rows, columns})};
+    }
+    /// Loads, replays once, prints the phases, and compares with PyTorch's own replay.
+    void run()
+    {
+        CacheOptions options;
+        options.model = "torch-block";
+        options.cache_dir = (m_folder / "cache").string();
+        options.world_size = 1;
+        options.global_rank = 0;
+        Cache cache{options};
+        Function block = cache.load("block", m_device, m_spec);
+        ASSERT_EQ(block({{"x", m_memory.at("x")}, {"out", m_memory.at("out")}}), Outcome::replayed)
+            << block.report().reason;
+        m_device.synchronize();
+        for (const auto& [phase, milliseconds] : block.report().phases)
+            std::printf("  %-14s %8.2f ms\n", phase.c_str(), milliseconds);
+        std::printf("  %-14s %8.2f ms\n", "first call", block.report().first_call_ms);
+        compare();
+    }
+
+private:
+    void compare() const
+    {
+        const auto expected = read(m_folder / "out.bin");
+        const auto result = m_memory.at("out").read<std::byte>();
+        ASSERT_EQ(result.size(), expected.size());
+        double worst = 0, largest = 0;
+        for (std::size_t i = 0; i < result.size() / 2; ++i) {
+            worst = std::max(worst, std::abs(static_cast<double>(bf16_at(result, i)) - bf16_at(expected, i)));
+            largest = std::max(largest, std::abs(static_cast<double>(bf16_at(expected, i))));
+        }
+        std::printf("  largest difference %g of %g\n", worst, largest);
+        EXPECT_GT(largest, 0.5);
+        EXPECT_LE(worst, largest * 0.02); // bf16 rounding: 1/256 of a value, a few times
+    }
+
+    fs::path m_folder;
+    Device m_device{"cuda:0"};
+    std::vector<Buffer> m_junk;
+    Spec m_spec;
+    std::map<std::string, Buffer> m_memory;
+};
+
+TEST_F(TorchAdoption, ProvenByTwoCapturesItReplaysWithoutPyTorch)
+{
+    ASSERT_EQ(adopt(), 0);
+    Replayed{folder.path()}.run();
+}
+
+/// One token through sixteen layers: about 180 kernels of Triton, cuBLASLt and the fused attention.
+TEST_F(TorchAdoption, ADecodeStepOfSixteenLayersIsReplayed)
+{
+    ::setenv("WG_TORCH_LAYERS", "16", 1);
+    ::setenv("WG_TORCH_ROWS", "1", 1);
+    const int status = adopt();
+    ::unsetenv("WG_TORCH_LAYERS");
+    ::unsetenv("WG_TORCH_ROWS");
+    ASSERT_EQ(status, 0);
+    std::uintmax_t stored = 0;
+    for (const auto& item : fs::recursive_directory_iterator(folder.path() / "cache"))
+        if (item.is_regular_file() && item.path().filename() != "usage.json") stored += item.file_size();
+    std::printf("  stored %.2f MB\n", static_cast<double>(stored) / 1e6);
+    Replayed{folder.path()}.run();
+}
+
+TEST_F(TorchAdoption, OneCaptureAloneProvesNothing) { EXPECT_EQ(adopt("once"), 3); }
+
+} // namespace
+} // namespace warmgraph::test

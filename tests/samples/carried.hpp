@@ -1,0 +1,15 @@
+// Where a file of this build is now.
+#pragma once
+
+#include <filesystem>
+
+namespace llm {
+
+/// Beside this program when they were carried to another machine together, else where it was built.
+[[nodiscard]] inline std::filesystem::path carried(const std::filesystem::path& built)
+{
+    const auto beside = std::filesystem::read_symlink("/proc/self/exe").parent_path() / built.filename();
+    return std::filesystem::exists(beside) ? beside : built;
+}
+
+} // namespace llm

@@ -1,0 +1,38 @@
+// What a warm process on CUDA must never load.
+#include "process_fixture.hpp"
+
+namespace llm {
+namespace {
+
+using testing::HasSubstr;
+
+TEST_F(Process, AWarmStartNeedsNoCompilerNoProductLibraryAndNoProfiler)
+{
+    const nlohmann::json cold = serve();
+    m_environment = {
+        {"WARMGRAPH_NVRTC", "/nowhere/a"}, {"WARMGRAPH_CUBLASLT", "/nowhere/b"}, {"WARMGRAPH_CUPTI", "/nowhere/c"}};
+    const nlohmann::json warm = serve({"--policy", "require_hit"});
+    EXPECT_EQ(outcome(warm, "prompt"), "replayed");
+    EXPECT_EQ(outcome(warm, "decode"), "replayed");
+    EXPECT_EQ(warm.at("text"), cold.at("text"));
+    EXPECT_EQ(warm.at("tokens"), cold.at("tokens"));
+
+    // A cold start does: without this the names above might reach nobody.
+    const std::string empty = (m_folder.path() / "empty").string();
+    const Ended without_compiler = llm({"--cache-dir", empty});
+    EXPECT_EQ(without_compiler.code, 1);
+    EXPECT_THAT(without_compiler.errors, HasSubstr("/nowhere/a"));
+    m_environment.erase("WARMGRAPH_NVRTC");
+    const Ended without_products = llm({"--cache-dir", empty, "--policy", "off"});
+    EXPECT_EQ(without_products.code, 1);
+    EXPECT_THAT(without_products.errors, HasSubstr("WARMGRAPH_CUBLASLT"));
+}
+
+TEST_F(Process, ADeviceThatNamesItsBackendNeedsNoOtherOption)
+{
+    const Ended ended = run(carried(LLM_BINARY), {"--device", "cuda:0", "--tokens", "8", "--policy", "off"});
+    EXPECT_EQ(ended.code, 0) << ended.errors;
+}
+
+} // namespace
+} // namespace llm

@@ -1,0 +1,105 @@
+// Starts the real binaries in processes of their own, each test with a cache of its own.
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "carried.hpp"
+#include "spawn.hpp"
+#include "temp_dir.hpp"
+
+namespace llm {
+
+namespace fs = std::filesystem;
+
+inline std::string content_of(const fs::path& path)
+{
+    std::ifstream file(path, std::ios::binary);
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+struct Ended {
+    int code = 0;
+    std::string output;
+    std::string errors;
+};
+
+class Process : public testing::Test {
+protected:
+    /// With a cache folder of this test, and an empty folder for PoCL's kernel cache in every run. It is isolated rather
+    /// than off: PoCL 3.1 sometimes aborts where it removes the files of an uncached program ("Can't get stat() on ...").
+    [[nodiscard]] Ended run(const fs::path& program, std::vector<std::string> arguments)
+    {
+        const std::string number = std::to_string(++m_runs);
+        const fs::path pocl = m_folder.path() / ("pocl" + number);
+        fs::create_directories(pocl);
+        Command command{
+            program, std::move(arguments), {}, m_folder.path() / ("out" + number), m_folder.path() / ("err" + number)};
+        command.environment = {{"POCL_KERNEL_CACHE", "1"},
+                               {"POCL_CACHE_DIR", pocl.string()},
+                               {"CUDA_CACHE_DISABLE", "1"},
+                               {"WARMGRAPH_CACHE_DIR", cache().string()},
+                               {"WARMGRAPH_POLICY", "read_write"}};
+        command.environment.insert(m_environment.begin(), m_environment.end());
+        const int code = llm::run(command);
+        return {code, content_of(command.output), content_of(command.errors)};
+    }
+    /// The same on the backend that this test is built for.
+    [[nodiscard]] Ended run_on_backend(const fs::path& program, const std::vector<std::string>& arguments)
+    {
+        std::vector<std::string> all{"--backend", LLM_BACKEND};
+        all.insert(all.end(), arguments.begin(), arguments.end());
+        return run(program, std::move(all));
+    }
+    [[nodiscard]] Ended llm(const std::vector<std::string>& arguments)
+    {
+        return run_on_backend(carried(LLM_BINARY), arguments);
+    }
+    [[nodiscard]] Ended demo(const std::vector<std::string>& arguments)
+    {
+        return run_on_backend(carried(LLM_DEMO_BINARY), arguments);
+    }
+
+    /// One start of the service, as JSON.
+    [[nodiscard]] nlohmann::json serve(const std::vector<std::string>& more = {})
+    {
+        std::vector<std::string> arguments{"--prompt", "Once upon a time", "--tokens", "40", "--json", "-"};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        const Ended ended = llm(arguments);
+        EXPECT_EQ(ended.code, 0) << ended.errors;
+        return nlohmann::json::parse(ended.output, nullptr, false);
+    }
+
+    [[nodiscard]] fs::path cache() const { return m_folder.path() / "cache"; }
+    /// Entry files of one function.
+    [[nodiscard]] std::vector<fs::path> entries_of(const std::string& function) const
+    {
+        std::vector<fs::path> entries;
+        for (const auto& entry : fs::recursive_directory_iterator(cache())) {
+            if (entry.path().extension() == ".wg" && entry.path().parent_path().filename() == function)
+                entries.push_back(entry.path());
+        }
+        return entries;
+    }
+
+    warmgraph::test::TempDir m_folder;
+    std::map<std::string, std::string> m_environment; ///< of later runs, besides
+    int m_runs = 0;
+};
+
+inline std::string outcome(const nlohmann::json& run, const char* function)
+{
+    return run.at("functions").at(function).at("outcome");
+}
+
+} // namespace llm

@@ -1,0 +1,208 @@
+// Damaged, foreign and newer files: refused, set aside with the reason, and replaced in the same run.
+#include <functional>
+
+#include <sys/stat.h>
+
+#include "store_fixture.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+
+class Damage : public StoreTest {
+protected:
+    Damage() { m_store = open(); }
+    /// The file is refused with this code, lies in quarantine with its reason, and can be published again.
+    void expect_refused_and_replaced(const Entry& entry, ErrorCode code)
+    {
+        const std::size_t before = quarantined().size();
+        EXPECT_TRUE(failed_with(m_store->entry(entry.header.key), code, to_hex(entry.header.key.guards)));
+        EXPECT_EQ(quarantined().size(), before + 1);
+        EXPECT_FALSE(fs::exists(fs::symlink_status(path_of(entry.header.key))));
+        EXPECT_FALSE(m_store->entry(entry.header.key).value()) << "now it is a plain miss";
+        ASSERT_TRUE(succeeded(m_store->publish(entry)));
+        EXPECT_EQ(m_store->entry(entry.header.key).value(), entry);
+    }
+
+    std::unique_ptr<LocalStore> m_store;
+    Entry m_entry = make_entry(k_decode);
+    fs::path m_path = path_of(m_entry.header.key);
+};
+
+TEST_F(Damage, AFlippedBitAnywhereIsRefusedAndReplaced)
+{
+    ASSERT_TRUE(succeeded(m_store->publish(m_entry)));
+    const std::uint64_t size = fs::file_size(m_path);
+    for (std::uint64_t byte = 16; byte < size; byte += 37) { // from 16 on: before lie magic, version and kind
+        flip(m_path, byte);
+        expect_refused_and_replaced(m_entry, ErrorCode::corrupt);
+    }
+}
+
+TEST_F(Damage, ATruncatedEmptyOrLongerFileIsRefusedAndReplaced)
+{
+    ASSERT_TRUE(succeeded(m_store->publish(m_entry)));
+    const std::uint64_t size = fs::file_size(m_path);
+    for (const std::uint64_t length :
+         {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{191}, size / 2, size - 1, size + 1}) {
+        fs::resize_file(m_path, length);
+        expect_refused_and_replaced(m_entry, ErrorCode::corrupt);
+    }
+}
+
+TEST_F(Damage, AFileOverTheCapIsRefusedUnread)
+{
+    ASSERT_TRUE(succeeded(m_store->publish(m_entry)));
+    fs::resize_file(m_path, 1ULL << 40); // sparse: reading it would take the machine's memory
+    expect_refused_and_replaced(m_entry, ErrorCode::corrupt);
+}
+
+TEST_F(Damage, LinksPipesAndFoldersInAnEntrysPlaceAreRefusedAndReplaced)
+{
+    ASSERT_TRUE(succeeded(m_store->publish(m_entry)));
+    fs::rename(m_path, m_dir.path() / "elsewhere");
+    fs::create_symlink(m_dir.path() / "elsewhere", m_path);
+    expect_refused_and_replaced(m_entry, ErrorCode::corrupt);
+    fs::remove(m_path);
+    ASSERT_EQ(::mkfifo(m_path.c_str(), 0600), 0);
+    EXPECT_FALSE(m_store->header(m_entry.header.key));
+    expect_refused_and_replaced(m_entry, ErrorCode::corrupt);
+    fs::remove(m_path);
+    fs::create_directories(m_path / "below");
+    expect_refused_and_replaced(m_entry, ErrorCode::corrupt);
+    EXPECT_TRUE(fs::exists(m_dir.path() / "elsewhere")) << "what a link points to is none of our business";
+}
+
+TEST_F(Damage, AnotherKeysBytesAreRefusedAndReplaced)
+{
+    const Entry other = make_entry(k_decode, 1);
+    const Entry elsewhere = make_entry(k_prompt);
+    for (const Entry& source : {other, elsewhere}) {
+        ASSERT_TRUE(succeeded(m_store->publish(m_entry)));
+        ASSERT_TRUE(succeeded(m_store->publish(source)));
+        fs::copy_file(path_of(source.header.key), m_path, fs::copy_options::overwrite_existing);
+        EXPECT_TRUE(failed_with(m_store->header(m_entry.header.key), ErrorCode::stale));
+        expect_refused_and_replaced(m_entry, ErrorCode::stale);
+        EXPECT_EQ(m_store->entry(source.header.key).value(), source) << "the other one is untouched";
+    }
+}
+
+TEST_F(Damage, ANewerFormatStaysAndIsNotOverwritten)
+{
+    ASSERT_TRUE(succeeded(m_store->publish(m_entry)));
+    std::string text = snapshot(folder()).begin()->second;
+    text[8] = static_cast<char>(cachefmt::k_format_version + 1); // docs/format.md: the version, behind 8 bytes of magic
+    write(m_path, text);
+    const auto before = snapshot(m_root);
+    EXPECT_TRUE(failed_with(m_store->entry(m_entry.header.key), ErrorCode::stale, "format"));
+    EXPECT_TRUE(failed_with(m_store->header(m_entry.header.key), ErrorCode::stale, "format"));
+    EXPECT_TRUE(failed_with(m_store->publish(m_entry), ErrorCode::stale, "newer warmgraph"));
+    EXPECT_TRUE(m_store->check().value().empty()) << "it is not damaged";
+    EXPECT_TRUE(m_store->repair().value().empty());
+    EXPECT_EQ(snapshot(m_root), before);
+}
+
+TEST_F(Damage, AnOlderFormatIsSetAside)
+{
+    ASSERT_TRUE(succeeded(m_store->publish(m_entry)));
+    std::string text = snapshot(folder()).begin()->second;
+    text[8] = 0;
+    write(m_path, text);
+    expect_refused_and_replaced(m_entry, ErrorCode::stale);
+}
+
+TEST_F(Damage, TheReasonLiesBesideTheFile)
+{
+    ASSERT_TRUE(succeeded(m_store->publish(m_entry)));
+    flip(m_path, 300);
+    EXPECT_FALSE(m_store->entry(m_entry.header.key));
+    const auto names = names_in(m_root / "quarantine");
+    ASSERT_EQ(names.size(), 2U);
+    EXPECT_THAT(names[0], EndsWith("-" + m_path.filename().string()));
+    EXPECT_EQ(names[1], names[0] + ".reason");
+    const auto files = snapshot(m_root / "quarantine");
+    EXPECT_THAT(files.at(names[1]), HasSubstr(m_path.lexically_relative(m_root).string()));
+    EXPECT_THAT(files.at(names[1]), HasSubstr("corrupt"));
+}
+
+TEST_F(Damage, QuarantineDoesNotGrowForEver)
+{
+    for (int i = 0; i < 80; ++i) {
+        write(m_path, "damaged " + std::to_string(i));
+        EXPECT_FALSE(m_store->entry(m_entry.header.key));
+    }
+    EXPECT_EQ(quarantined().size(), 64U);
+    EXPECT_EQ(names_in(m_root / "quarantine").size(), 128U);
+}
+
+TEST_F(Damage, VariantsCarryTheirErrorAndStayWhereTheyAre)
+{
+    const Entry good = make_entry(k_decode, 1);
+    ASSERT_TRUE(succeeded(m_store->publish(m_entry)));
+    ASSERT_TRUE(succeeded(m_store->publish(good)));
+    flip(m_path, 200);
+    const auto before = snapshot(m_root);
+    const auto variants = m_store->variants(k_decode).value();
+    ASSERT_EQ(variants.size(), 2U);
+    for (const auto& variant : variants) {
+        if (variant.guards == good.header.key.guards) {
+            EXPECT_TRUE(succeeded(variant.header));
+        } else {
+            EXPECT_TRUE(failed_with(variant.header, ErrorCode::corrupt));
+        }
+    }
+    EXPECT_EQ(snapshot(m_root), before);
+}
+
+TEST_F(Damage, ADamagedImageIsMissingAndIsReplaced)
+{
+    const Bytes image = image_of("device code");
+    for (const std::string& content :
+         {std::string("device codf"), std::string(), std::string("device code and more")}) {
+        ASSERT_TRUE(succeeded(m_store->publish_image(image)));
+        write(path_of(image), content);
+        EXPECT_FALSE(m_store->image(sha256(image)).value());
+        EXPECT_FALSE(fs::exists(path_of(image)));
+        EXPECT_TRUE(m_store->publish_image(image).value());
+        EXPECT_EQ(m_store->image(sha256(image)).value(), image);
+    }
+    EXPECT_EQ(quarantined().size(), 3U);
+}
+
+TEST_F(Damage, PublishingAnImageReplacesADamagedOne)
+{
+    const Bytes image = image_of("device code");
+    ASSERT_TRUE(m_store->publish_image(image).value());
+    write(path_of(image), "device codf");
+    EXPECT_TRUE(m_store->publish_image(image).value());
+    EXPECT_EQ(m_store->image(sha256(image)).value(), image);
+}
+
+/// Replaces the file between its being read and its being set aside, as a second process may.
+class ReplacingFiles final : public ForwardingFileSystem {
+public:
+    std::function<void()> after_read;
+    Result<std::optional<Bytes>> read(const Path& path, std::uint64_t limit) override
+    {
+        auto bytes = ForwardingFileSystem::read(path, limit);
+        if (after_read) std::exchange(after_read, nullptr)();
+        return bytes;
+    }
+};
+
+TEST_F(Damage, AFileThatWasReplacedMeanwhileIsNotSetAside)
+{
+    ReplacingFiles files;
+    const auto second = open({}, files);
+    ASSERT_TRUE(succeeded(m_store->publish(m_entry)));
+    flip(m_path, 300);
+    files.after_read = [&] { ASSERT_TRUE(succeeded(m_store->publish(make_entry(k_decode, 0, "a good one")))); };
+    EXPECT_TRUE(failed_with(second->entry(m_entry.header.key), ErrorCode::corrupt));
+    EXPECT_TRUE(quarantined().empty());
+    EXPECT_EQ((*second->entry(m_entry.header.key))->header.info.verification, "a good one");
+}
+
+} // namespace
+} // namespace warmgraph::test

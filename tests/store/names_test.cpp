@@ -1,0 +1,147 @@
+// Names that come from outside, and the names made of them.
+#include "store_fixture.hpp"
+#include "warmgraph/store/names.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+using namespace std::string_literals;
+
+struct BadName {
+    std::string name;
+    std::string says;
+};
+
+std::vector<BadName> bad_names()
+{
+    return {
+        {"", "is empty"},
+        {"a/b", "'a/b' has '/' at byte 1"},
+        {"/etc/passwd", "has '/' at byte 0"},
+        {"..", "starts with '.'"},
+        {".", "starts with '.'"},
+        {"../../x", "has '/' at byte 2"},
+        {".hidden", "starts with '.'"},
+        {"-rf", "starts with '-'"},
+        {"a\0b"s, "has '\\x00' at byte 1"},
+        {"a\nb", "has '\\x0a' at byte 1"},
+        {"a b", "has ' ' at byte 1"},
+        {"mod\xc3\xa8le", "has '\\xc3' at byte 3"},
+        {"a\\b", "has '\\' at byte 1"},
+        {"a:b", "has ':' at byte 1"},
+        {std::string(300, 'n'), "has 300 bytes, at most 128"},
+        {std::string(129, 'n'), "has 129 bytes, at most 128"},
+    };
+}
+
+TEST(CheckName, SaysWhichRuleIsBrokenAndHowToRepairIt)
+{
+    for (const BadName& bad : bad_names()) {
+        EXPECT_TRUE(failed_with(store::check_name("function name", bad.name), ErrorCode::invalid_argument, bad.says));
+        EXPECT_TRUE(
+            failed_with(store::check_name("function name", bad.name), ErrorCode::invalid_argument, "function name"));
+    }
+    EXPECT_EQ(store::check_name("function name", "a/b").error().message,
+              "function name 'a/b' has '/' at byte 1: use letters, digits, '.', '_' and '-'");
+}
+
+TEST(CheckName, TakesOrdinaryNames)
+{
+    for (const std::string& name : {"decode"s, "a"s, "Llama-3.1_8B"s, "0"s, "_x"s, "a..b"s, std::string(128, 'n')}) {
+        EXPECT_TRUE(succeeded(store::check_name("model", name)));
+    }
+}
+
+class KeyNames : public StoreTest {};
+
+TEST_F(KeyNames, EveryCallRefusesABadNameAndTouchesNothing)
+{
+    const auto store = open();
+    for (const BadName& bad : bad_names()) {
+        for (int part = 0; part < 3; ++part) {
+            FunctionKey function = k_decode;
+            (part == 0 ? function.model_info : part == 1 ? function.rank : function.function) = bad.name;
+            if (part == 0 && bad.name.size() == 129) continue; // a model_info may be longer than a model's name
+            const Entry entry = make_entry(function);
+            const EntryKey& key = entry.header.key;
+            EXPECT_TRUE(failed_with(store->publish(entry), ErrorCode::invalid_argument)) << bad.says;
+            EXPECT_TRUE(failed_with(store->entry(key), ErrorCode::invalid_argument)) << bad.says;
+            EXPECT_TRUE(failed_with(store->header(key), ErrorCode::invalid_argument)) << bad.says;
+            EXPECT_TRUE(failed_with(store->variants(function), ErrorCode::invalid_argument)) << bad.says;
+            EXPECT_TRUE(failed_with(store->remove(key), ErrorCode::invalid_argument)) << bad.says;
+            EXPECT_TRUE(failed_with(store->try_record_lock(key), ErrorCode::invalid_argument)) << bad.says;
+            store->add_usage(function, {.hits = 1});
+            EXPECT_EQ(store->usage(function).hits, 0U);
+        }
+    }
+    EXPECT_TRUE(names_in(m_root).empty());
+}
+
+TEST_F(KeyNames, TheCachesOwnFoldersAreNoModels)
+{
+    const auto store = open();
+    for (const char* name : {"images", "quarantine", "autotune", "profile"}) {
+        EXPECT_TRUE(failed_with(store->publish(make_entry({name, "rank", "f"})), ErrorCode::invalid_argument, name));
+    }
+}
+
+TEST_F(KeyNames, TheLongestNamesThatAreAllowedWork)
+{
+    const auto store = open();
+    const std::string longest(128, 'n');
+    const FunctionKey function{store::model_info(longest, "cuda", "dynamic", {}), longest, longest};
+    EXPECT_TRUE(succeeded(store->publish(make_entry(function))));
+    EXPECT_EQ(store->functions().value(), std::vector{function});
+}
+
+TEST_F(KeyNames, FunctionsIgnoresFoldersThatAreNoNames)
+{
+    const auto store = open();
+    ASSERT_TRUE(succeeded(store->publish(make_entry(k_decode))));
+    fs::create_directories(m_root / "a b" / "rank" / "f");
+    fs::create_directories(m_root / ".git" / "rank" / "f");
+    fs::create_directories(m_root / "images" / "rank" / "f");
+    fs::create_directories(m_root / "model" / "-rank" / "f");
+    fs::create_directories(m_root / "model" / "rank" / "f$");
+    write(m_root / "model" / "rank" / "file", "");
+    fs::create_directory_symlink("/", m_root / "model" / "rank" / "link");
+    EXPECT_EQ(store->functions().value(), std::vector{k_decode});
+}
+
+TEST(ModelInfo, HasTheDocumentedForm)
+{
+    const std::string info = store::model_info("tiny-llama", "opencl", "static", {{"dtype", "f32"}});
+    EXPECT_THAT(info, testing::MatchesRegex("tiny-llama_static_clgraphcache_[0-9a-f]+"));
+    EXPECT_EQ(info.size(), std::string("tiny-llama_static_clgraphcache_").size() + 12);
+    EXPECT_THAT(store::model_info("m", "cuda", "dynamic", {}), testing::StartsWith("m_dynamic_cudagraphcache_"));
+}
+
+TEST(ModelInfo, ChangesWithModelAndConfigurationAndNothingElse)
+{
+    const auto hash = [](const std::string& info) { return info.substr(info.size() - 12); };
+    const auto of = [&](const std::string& model, const std::map<std::string, std::string>& config) {
+        return hash(store::model_info(model, "opencl", "static", config));
+    };
+    EXPECT_EQ(of("m", {{"a", "b"}}), of("m", {{"a", "b"}}));
+    EXPECT_NE(of("m", {{"a", "b"}}), of("n", {{"a", "b"}}));
+    EXPECT_NE(of("m", {{"a", "b"}}), of("m", {{"a", "c"}}));
+    EXPECT_NE(of("m", {{"a", "b"}}), of("m", {}));
+    EXPECT_NE(of("m", {{"a", "bc"}}), of("m", {{"ab", "c"}}));
+    EXPECT_EQ(of("m", {}), hash(store::model_info("m", "cuda", "dynamic", {})));
+}
+
+TEST(ModelOf, IsTheModelThatTheInfoWasMadeOf)
+{
+    for (const char* model : {"m", "tiny-llama", "a_static_b", "x_static_clgraphcache_0123456789ab"}) {
+        EXPECT_EQ(store::model_of(store::model_info(model, "cuda", "static", {})), model);
+        EXPECT_EQ(store::model_of(store::model_info(model, "opencl", "dynamic", {})), model);
+    }
+    for (const char* other :
+         {"", "m", "m_static_clgraphcache_0123", "m_static_othercache_0123456789ab", "m_odd_clgraphcache_0123456789ab",
+          "_static_clgraphcache_0123456789ab", "m_static_clgraphcache_0123456789AB"}) {
+        EXPECT_EQ(store::model_of(other), other);
+    }
+}
+
+} // namespace
+} // namespace warmgraph::test

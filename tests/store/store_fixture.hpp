@@ -1,0 +1,131 @@
+// A cache folder of its own, and entries to put into it.
+#pragma once
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "expect_error.hpp"
+#include "faulty_file_system.hpp"
+#include "temp_dir.hpp"
+#include "warmgraph/base/file_system.hpp"
+#include "warmgraph/base/log.hpp"
+#include "warmgraph/store/local_store.hpp"
+
+namespace warmgraph::test {
+
+namespace fs = std::filesystem;
+using store::Entry;
+using store::EntryHeader;
+using store::EntryKey;
+using store::FunctionKey;
+using store::LocalStore;
+using store::StoreOptions;
+
+inline const FunctionKey k_decode{"tiny_static_clgraphcache_0123456789ab", "world1global_rank0", "decode"};
+inline const FunctionKey k_prompt{"tiny_static_clgraphcache_0123456789ab", "world1global_rank0", "prompt"};
+
+/// Device code of this text; an entry names it by its digest.
+inline Bytes image_of(std::string_view text) { return Bytes(as_bytes(text).begin(), as_bytes(text).end()); }
+
+/// An entry that fills a buffer and names `images`. Entries of different `variant` have different guards; `mark` is
+/// recorded with it and changes the bytes but not the key.
+inline Entry make_entry(const FunctionKey& function, int variant = 0, const std::string& mark = "",
+                        const std::vector<Bytes>& images = {})
+{
+    Entry entry;
+    entry.header.guards.facts = {{"config.variant", std::to_string(variant), cachefmt::Role::must_match}};
+    entry.header.key = {function, cachefmt::guards_digest(entry.header.guards)};
+    entry.header.info.created = "2026-11-20T10:11:12Z";
+    entry.header.info.verification = mark;
+    entry.header.info.node_count = 1;
+    entry.header.info.image_count = static_cast<std::uint32_t>(images.size());
+    entry.graph.regions = {{"logits", cachefmt::RegionKind::output, 1024, 16, {}}};
+    for (const Bytes& image : images) entry.graph.images.push_back({sha256(image), image.size(), {}, "kernels"});
+    entry.graph.nodes = {cachefmt::FillNode{{}, Bytes(4), 1024}};
+    return entry;
+}
+
+/// All files below a folder with their contents, by path relative to it. Folders have the content "(folder)".
+inline std::map<std::string, std::string> snapshot(const fs::path& root)
+{
+    std::map<std::string, std::string> files;
+    for (const auto& item : fs::recursive_directory_iterator(root)) {
+        std::string& text = files[item.path().lexically_relative(root).string()];
+        if (item.is_directory()) {
+            text = "(folder)";
+        } else if (item.is_regular_file()) {
+            std::ifstream file(item.path(), std::ios::binary);
+            text.assign(std::istreambuf_iterator<char>(file), {});
+        } else {
+            text = "(other)";
+        }
+    }
+    return files;
+}
+
+/// Names of what lies in a folder, sorted.
+inline std::vector<std::string> names_in(const fs::path& folder)
+{
+    std::vector<std::string> names;
+    if (!fs::exists(folder)) return names;
+    for (const auto& item : fs::directory_iterator(folder)) names.push_back(item.path().filename().string());
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+class StoreTest : public testing::Test {
+protected:
+    /// Hundreds of files are damaged here on purpose: the warnings of that would hide a test's own message.
+    StoreTest() { log().set_level(spdlog::level::off); }
+    std::unique_ptr<LocalStore> open(const StoreOptions& options = {}, FileSystem& files = posix_file_system())
+    {
+        auto store = LocalStore::open(m_root, options, files);
+        if (!store) throw std::runtime_error(store.error().message);
+        return std::move(*store);
+    }
+    fs::path folder(const FunctionKey& key = k_decode) const
+    {
+        return m_root / key.model_info / key.rank / key.function;
+    }
+    fs::path path_of(const EntryKey& key) const { return folder(key.function) / (to_hex(key.guards) + ".wg"); }
+    fs::path path_of(const Bytes& image) const
+    {
+        const std::string hex = to_hex(sha256(image));
+        return m_root / "images" / hex.substr(0, 2) / hex;
+    }
+    /// Inverts one bit.
+    static void flip(const fs::path& path, std::uint64_t byte)
+    {
+        std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+        file.seekg(static_cast<std::streamoff>(byte));
+        const int old = file.get();
+        file.seekp(static_cast<std::streamoff>(byte));
+        file.put(static_cast<char>(old ^ 1));
+    }
+    static void write(const fs::path& path, std::string_view text)
+    {
+        fs::create_directories(path.parent_path());
+        std::ofstream(path, std::ios::binary) << text;
+    }
+    static void make_older(const fs::path& path, std::chrono::minutes age)
+    {
+        fs::last_write_time(path, fs::file_time_type::clock::now() - age);
+    }
+    /// Names in quarantine without the reasons.
+    std::vector<std::string> quarantined() const
+    {
+        std::vector<std::string> names = names_in(m_root / "quarantine");
+        std::erase_if(names, [](const std::string& name) { return name.ends_with(".reason"); });
+        return names;
+    }
+
+    TempDir m_dir;
+    fs::path m_root = m_dir.path() / "cache";
+};
+
+} // namespace warmgraph::test

@@ -1,0 +1,191 @@
+// Usage counters: advisory, merged across stores and processes, never in anybody's way.
+#include <limits>
+#include <thread>
+
+#include <nlohmann/json.hpp>
+
+#include "child_process.hpp"
+#include "store_fixture.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+class Usage : public StoreTest {
+protected:
+    fs::path m_file = folder() / "usage.json";
+};
+
+TEST_F(Usage, IsEmptyAtFirst)
+{
+    const auto usage = open()->usage(k_decode);
+    EXPECT_EQ(usage.hits, 0U);
+    EXPECT_EQ(usage.last_used, "");
+    EXPECT_EQ(usage.last_miss_json, "");
+    EXPECT_FALSE(fs::exists(m_file)) << "asking makes no file";
+}
+
+TEST_F(Usage, AddsUpAcrossStores)
+{
+    open()->add_usage(k_decode, {.hits = 1, .recordings = 1, .saved_ms = 1.5, .last_used = "2026-11-20T10:00:00Z"});
+    open()->add_usage(k_decode, {.hits = 2,
+                                 .misses = 3,
+                                 .refusals = 4,
+                                 .saved_ms = 2,
+                                 .last_used = "2026-11-20T09:00:00Z",
+                                 .last_miss_json = R"({"driver.version":"1"})"});
+    open()->add_usage(k_decode, {.misses = 1});
+    const auto usage = open()->usage(k_decode);
+    EXPECT_EQ(usage.hits, 3U);
+    EXPECT_EQ(usage.misses, 4U);
+    EXPECT_EQ(usage.recordings, 1U);
+    EXPECT_EQ(usage.refusals, 4U);
+    EXPECT_EQ(usage.saved_ms, 3.5);
+    EXPECT_EQ(usage.last_used, "2026-11-20T10:00:00Z") << "the latest";
+    EXPECT_EQ(usage.last_miss_json, R"({"driver.version":"1"})") << "the last that there was";
+    EXPECT_EQ(open()->usage(k_prompt).hits, 0U);
+}
+
+TEST_F(Usage, WhatIsAddedSoonReachesTheDiskWithoutAnotherCall)
+{
+    const auto store = open();
+    store->add_usage_soon(k_decode, {.hits = 1});
+    store->add_usage_soon(k_decode, {.hits = 2});
+    EXPECT_EQ(store->usage(k_decode).hits, 3U) << "known at once in the same store";
+    const auto other = open();
+    for (int i = 0; i < 2000 && other->usage(k_decode).hits < 3; ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    EXPECT_EQ(other->usage(k_decode).hits, 3U);
+}
+
+TEST_F(Usage, WhatIsAddedSoonIsWrittenAtTheLatestWhenTheStoreGoes)
+{
+    for (int i = 0; i < 20; ++i) open()->add_usage_soon(k_decode, {.hits = 1});
+    EXPECT_EQ(open()->usage(k_decode).hits, 20U);
+}
+
+TEST_F(Usage, AHitWithoutATimeWasNow)
+{
+    const std::string before = to_iso8601(std::chrono::system_clock::now());
+    open()->add_usage(k_decode, {.hits = 1});
+    EXPECT_GE(open()->usage(k_decode).last_used, before);
+    EXPECT_LE(open()->usage(k_decode).last_used, to_iso8601(std::chrono::system_clock::now()));
+}
+
+TEST_F(Usage, IsReadableJson)
+{
+    open()->add_usage(k_decode, {.hits = 2, .saved_ms = 0.5, .last_miss_json = "{}"});
+    std::ifstream file(m_file);
+    const auto json = nlohmann::json::parse(file);
+    EXPECT_EQ(json.at("hits"), 2);
+    EXPECT_EQ(json.at("saved_ms"), 0.5);
+    EXPECT_EQ(json.at("last_miss"), "{}");
+}
+
+TEST_F(Usage, ADamagedFileStartsAgain)
+{
+    for (const char* text :
+         {"", "{", "[]", "null", "{}", R"({"hits": -1})", R"({"hits": "many"})", "\xff\xfe",
+          R"({"hits":1,"misses":0,"recordings":0,"refusals":0,"saved_ms":-1,"last_used":"","last_miss":""})"}) {
+        write(m_file, text);
+        EXPECT_EQ(open()->usage(k_decode).hits, 0U) << text;
+        open()->add_usage(k_decode, {.hits = 2});
+        EXPECT_EQ(open()->usage(k_decode).hits, 2U) << text;
+    }
+    write(m_file, std::string(100'000, '['));
+    EXPECT_EQ(open()->usage(k_decode).hits, 0U) << "deep nesting";
+}
+
+TEST_F(Usage, TakesOddTextsAndNumbers)
+{
+    open()->add_usage(
+        k_decode, {.hits = 1, .saved_ms = std::numeric_limits<double>::quiet_NaN(), .last_miss_json = "\xff\x01\"\n"});
+    open()->add_usage(k_decode, {.hits = 1, .saved_ms = -5});
+    EXPECT_EQ(open()->usage(k_decode).hits, 2U);
+    EXPECT_EQ(open()->usage(k_decode).saved_ms, 0);
+}
+
+TEST_F(Usage, WhatAnotherWriterHoldsUpIsKeptAndWrittenLater)
+{
+    const auto store = open();
+    fs::create_directories(folder());
+    auto lock = posix_file_system().try_lock(folder() / ".usage.lock", 0600).value();
+    ASSERT_NE(lock, nullptr);
+    store->add_usage(k_decode, {.hits = 1});
+    EXPECT_FALSE(fs::exists(m_file));
+    EXPECT_EQ(store->usage(k_decode).hits, 1U) << "this process knows of it";
+    lock.reset();
+    store->add_usage(k_decode, {.hits = 1});
+    EXPECT_EQ(open()->usage(k_decode).hits, 2U);
+}
+
+TEST_F(Usage, IsWrittenWhenTheStoreCloses)
+{
+    auto store = open();
+    fs::create_directories(folder());
+    auto lock = posix_file_system().try_lock(folder() / ".usage.lock", 0600).value();
+    store->add_usage(k_decode, {.hits = 1});
+    lock.reset();
+    store.reset();
+    EXPECT_EQ(open()->usage(k_decode).hits, 1U);
+}
+
+TEST_F(Usage, AStoreClosesSoonWhileTheLockStaysHeld)
+{
+    auto store = open();
+    fs::create_directories(folder());
+    const auto lock = posix_file_system().try_lock(folder() / ".usage.lock", 0600).value();
+    store->add_usage(k_decode, {.hits = 1});
+    const auto start = std::chrono::steady_clock::now();
+    store.reset();
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+}
+
+TEST_F(Usage, MergesAcrossProcesses)
+{
+    constexpr int k_processes = 8;
+    constexpr std::uint64_t k_rounds = 20;
+    {
+        const Gate gate;
+        std::vector<ChildProcess> children;
+        for (int i = 0; i < k_processes; ++i) {
+            children.emplace_back([&] {
+                gate.wait();
+                const auto store = open();
+                for (std::uint64_t round = 0; round < k_rounds; ++round)
+                    store->add_usage(k_decode, {.hits = 1, .saved_ms = 0.5});
+                // Best effort under contention: what is still pending is written when nobody else is at it.
+                while (posix_file_system().try_lock(folder() / ".usage.lock", 0600).value() == nullptr) {}
+                store->add_usage(k_decode, {.misses = 1});
+                return 0;
+            });
+        }
+        for (int i = 0; i < k_processes; ++i) gate.open();
+        for (ChildProcess& child : children) EXPECT_EQ(child.wait(), 0);
+    }
+    const auto usage = open()->usage(k_decode);
+    EXPECT_EQ(usage.hits, k_processes * k_rounds);
+    EXPECT_EQ(usage.misses, std::uint64_t{k_processes});
+    EXPECT_EQ(usage.saved_ms, k_processes * k_rounds * 0.5);
+    EXPECT_THAT(names_in(folder()), testing::UnorderedElementsAre(".usage.lock", "usage.json"));
+}
+
+TEST_F(Usage, NoFailureOfTheDiskReachesTheCaller)
+{
+    FaultyFileSystem files;
+    const auto store = open({}, files);
+    for (std::uint64_t nth = 1;; ++nth) {
+        files.fail_at(nth, ErrorCode::no_space, FaultyFileSystem::Lasts::for_ever);
+        store->add_usage(k_decode, {.hits = 1});
+        const bool failed = files.injected() > 0;
+        files.stop_failing();
+        if (!failed) {
+            EXPECT_EQ(store->usage(k_decode).hits, nth) << "counted once each, failed writes included";
+            EXPECT_EQ(open()->usage(k_decode).hits, nth);
+            EXPECT_GT(nth, 4U) << "failures were injected";
+            break;
+        }
+    }
+}
+
+} // namespace
+} // namespace warmgraph::test

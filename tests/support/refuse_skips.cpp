@@ -1,0 +1,25 @@
+// A skipped test proves nothing, and nobody reads that it was skipped: it fails. WARMGRAPH_ALLOW_SKIPS=1 lets a developer
+// without the resource (an OpenCL device, a file system) see the rest.
+#include <cstdlib>
+
+#include <gtest/gtest.h>
+
+namespace {
+
+class RefuseSkips : public testing::EmptyTestEventListener {
+    // Called before the printer's, which then shows the test as failed (googletest: "Extending by handling test events").
+    void OnTestEnd(const testing::TestInfo& test) override
+    {
+        if (test.result()->Skipped() && std::getenv("WARMGRAPH_ALLOW_SKIPS") == nullptr) {
+            ADD_FAILURE()
+                << "this test was skipped; install what it needs (./dev setup) or set WARMGRAPH_ALLOW_SKIPS=1";
+        }
+    }
+};
+
+[[maybe_unused]] const bool k_installed = [] {
+    testing::UnitTest::GetInstance()->listeners().Append(new RefuseSkips); // the list owns it
+    return true;
+}();
+
+} // namespace

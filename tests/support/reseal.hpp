@@ -1,0 +1,44 @@
+// Makes damaged or hostile entry bytes pass every digest, as somebody who can write to the cache folder could.
+// Written from docs/format.md, not from the library's code: a second implementation of the seal.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "warmgraph/cachefmt/entry.hpp"
+
+namespace warmgraph::test {
+
+namespace envelope_at {
+inline constexpr std::size_t version = 8, kind = 12, header_size = 16, payload_stored = 24, payload_raw = 32,
+                             compression = 40, flags = 44, payload_digest = 48, header_digest = 80, key_digest = 112,
+                             reserved = 144, end = 192;
+} // namespace envelope_at
+
+template <class T>
+void poke(Bytes& bytes, std::size_t offset, const T& value)
+{
+    std::memcpy(bytes.data() + offset, &value, sizeof value);
+}
+
+/// REQUIRES: at least an envelope. Sizes that lie are taken as far as the bytes go.
+inline void reseal(Bytes& bytes, const cachefmt::EntryKey& key)
+{
+    const std::uint64_t rest = bytes.size() - envelope_at::end;
+    const auto header_size = std::min(load<std::uint64_t>(bytes, envelope_at::header_size), rest);
+    const auto payload_size = std::min(load<std::uint64_t>(bytes, envelope_at::payload_stored), rest - header_size);
+    const ByteView all{bytes};
+    poke(bytes, envelope_at::payload_digest, sha256(all.subspan(envelope_at::end + header_size, payload_size)).bytes);
+
+    Sha256 key_hash;
+    key_hash.update_field("warmgraph key 1").update_field(key.function.model_info).update_field(key.function.rank);
+    key_hash.update_field(key.function.function).update_field(ByteView{key.guards.bytes});
+    poke(bytes, envelope_at::key_digest, key_hash.finish().bytes);
+
+    poke(bytes, envelope_at::header_digest, Digest{}.bytes);
+    Sha256 hash;
+    hash.update_field("warmgraph entry 1").update(all.first(envelope_at::end + header_size));
+    poke(bytes, envelope_at::header_digest, hash.finish().bytes);
+}
+
+} // namespace warmgraph::test

@@ -1,0 +1,132 @@
+// A cache folder with entries, and the command run against it in a clean environment.
+#pragma once
+
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include <sys/wait.h>
+
+#include "temp_dir.hpp"
+#include "warmgraph/store/local_store.hpp"
+
+namespace warmgraph::test {
+
+struct CommandResult {
+    int status = -1; ///< 1000 + signal when it crashed
+    std::string out, error;
+    [[nodiscard]] nlohmann::json json() const { return nlohmann::json::parse(out); }
+};
+
+class CommandTest : public ::testing::Test {
+protected:
+    const cachefmt::FunctionKey k_decode{"tiny-llama_static_clgraphcache_0123456789ab", "world1global_rank0", "decode"};
+
+    /// `arguments` are shell words. The cache folder is the test's unless they give one.
+    CommandResult run(const std::string& arguments, const std::map<std::string, std::string>& environment = {}) const
+    {
+        std::string line = "cd '" + m_dir.path().string() + "' && env -i PATH=/usr/bin:/bin POCL_CACHE_DIR='" +
+                           m_dir.path().string() + "/pocl' HOME='" + m_dir.path().string() + "' WARMGRAPH_CACHE_DIR='" +
+                           cache().string() + "'";
+        for (const char* kept :
+             {"OCL_ICD_VENDORS", "LD_LIBRARY_PATH", "ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"})
+            if (const char* value = std::getenv(kept)) line += std::string(" ") + kept + "='" + value + "'";
+        for (const auto& [name, value] : environment) line += " " + name + "='" + value + "'";
+        line += " " WARMGRAPH_COMMAND " " + arguments + " >out.txt 2>error.txt </dev/null";
+        const int status = std::system(line.c_str());
+        return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status), text_of(m_dir.path() / "out.txt"),
+                text_of(m_dir.path() / "error.txt")};
+    }
+
+    [[nodiscard]] std::filesystem::path cache() const { return m_dir.path() / "cache"; }
+    [[nodiscard]] std::filesystem::path dir() const { return m_dir.path(); }
+
+    std::unique_ptr<store::LocalStore> open_store() const
+    {
+        auto store = store::LocalStore::open(cache());
+        if (!store) throw std::runtime_error(store.error().message);
+        return std::move(*store);
+    }
+
+    static cachefmt::Guards sample_guards()
+    {
+        using cachefmt::Role;
+        return {.facts = {{"config.dtype", "f32", Role::must_match},
+                          {"env.WG_TEST", "4", Role::must_match},
+                          {"host.name", "here", Role::advisory}},
+                .tensors = {{"token", DType::i32, {1}, {1}, "opencl:0", 256, 0}},
+                .values = {{"layers", DType::i64, 2}}};
+    }
+
+    /// One fill of the region "token".
+    static cachefmt::Entry sample_entry(const cachefmt::FunctionKey& key, cachefmt::Guards guards = sample_guards())
+    {
+        cachefmt::Entry entry;
+        entry.header.key = {key, cachefmt::guards_digest(guards)};
+        entry.header.guards = std::move(guards);
+        entry.header.info = {.created = "2026-11-20T10:11:12Z",
+                             .created_by = "warmgraph 0.1.0",
+                             .record_ms = 12.5,
+                             .verification = "bitwise",
+                             .node_count = 1,
+                             .image_count = 0,
+                             .reason = {},
+                             .difference = {}};
+        entry.graph.regions = {{"token", cachefmt::RegionKind::input, 4, 4, {}}};
+        entry.graph.nodes = {cachefmt::FillNode{{}, Bytes(4), 4}};
+        return entry;
+    }
+
+    static cachefmt::Entry tombstone(const cachefmt::FunctionKey& key, cachefmt::Guards guards = sample_guards())
+    {
+        cachefmt::Entry entry = sample_entry(key, std::move(guards));
+        entry.header.kind = cachefmt::EntryKind::tombstone;
+        entry.header.info.reason = "recompiled";
+        entry.header.info.difference = {"node 0 (fill): size 4 against 8"};
+        entry.header.info.node_count = 0;
+        entry.graph = {};
+        return entry;
+    }
+
+    static void publish(store::LocalStore& store, const cachefmt::Entry& entry)
+    {
+        const auto done = store.publish(entry);
+        if (!done) throw std::runtime_error(done.error().message);
+    }
+
+    [[nodiscard]] std::filesystem::path path_of(const cachefmt::Entry& entry) const
+    {
+        const auto& key = entry.header.key;
+        return cache() / key.function.model_info / key.function.rank / key.function.function /
+               (to_hex(key.guards) + ".wg");
+    }
+
+    static void damage(const std::filesystem::path& path)
+    {
+        std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+        file.seekg(-1, std::ios::end);
+        const char last = static_cast<char>(file.get());
+        file.seekp(-1, std::ios::end);
+        file.put(static_cast<char>(last ^ 1));
+        if (!file) throw std::runtime_error("cannot damage " + path.string());
+    }
+
+    static std::string text_of(const std::filesystem::path& path)
+    {
+        std::ifstream file(path, std::ios::binary);
+        return {std::istreambuf_iterator<char>(file), {}};
+    }
+
+private:
+    TempDir m_dir;
+};
+
+} // namespace warmgraph::test

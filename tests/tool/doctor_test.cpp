@@ -1,0 +1,78 @@
+#include "command_fixture.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+class Doctor : public CommandTest {};
+
+TEST_F(Doctor, FindsNoProblemOnASoundMachineWithAnOpenClDevice)
+{
+    open_store();
+    const CommandResult text = run("doctor");
+    EXPECT_EQ(text.status, 0) << text.out << text.error;
+    for (const char* part :
+         {"version", "device opencl:0", "driver", "replay", "OpenSSL", "flatbuffers", "spdlog", "zstd", "CUDA driver",
+          "free space", "WARMGRAPH_CACHE_DIR", "world1global_rank0", "no problem found"})
+        EXPECT_THAT(text.out, HasSubstr(part));
+    const auto json = run("doctor --json").json();
+    EXPECT_THAT(json["problems"], IsEmpty());
+    EXPECT_THAT(json["devices"], Not(IsEmpty()));
+    EXPECT_EQ(json["cache"]["path"], cache().string());
+    EXPECT_EQ(json["cache"]["writable"], true);
+}
+
+TEST_F(Doctor, TakesAFolderThatIsNotThereYetForNoProblem)
+{
+    EXPECT_EQ(run("doctor").status, 0);
+    EXPECT_FALSE(std::filesystem::exists(cache()));
+}
+
+TEST_F(Doctor, NamesEachProblemWithItsCure)
+{
+    auto store = open_store();
+    const auto entry = sample_entry(k_decode);
+    publish(*store, entry);
+    std::ofstream(path_of(entry), std::ios::binary | std::ios::trunc) << "short";
+    const CommandResult result =
+        run("doctor", {{"WARMGRAPH_POLICY", "sometimes"}, {"WARMGRAPH_LOG", "loud"}, {"WORLD_SIZE", "8"}});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_THAT(result.out, HasSubstr("4 problems"));
+    EXPECT_THAT(result.out, HasSubstr("WARMGRAPH_POLICY is 'sometimes'"));
+    EXPECT_THAT(result.out, HasSubstr("WARMGRAPH_LOG is 'loud'"));
+    EXPECT_THAT(result.out, HasSubstr("WORLD_SIZE is 8, but there is no rank"));
+    EXPECT_THAT(result.out, HasSubstr("1 of 1 entries cannot be used"));
+    EXPECT_THAT(result.out, HasSubstr("warmgraph check --repair"));
+}
+
+TEST_F(Doctor, ReportsQuarantineAndAFolderThatIsAFile)
+{
+    auto store = open_store();
+    const auto entry = sample_entry(k_decode);
+    publish(*store, entry);
+    damage(path_of(entry));
+    EXPECT_EQ(run("check --repair").status, 0);
+    EXPECT_THAT(run("doctor").out, HasSubstr("1 damaged file in quarantine"));
+
+    std::ofstream(dir() / "file") << "x";
+    const CommandResult file = run("doctor --cache-dir file");
+    EXPECT_EQ(file.status, 1);
+    EXPECT_THAT(file.out, HasSubstr("is a file"));
+}
+
+TEST_F(Doctor, SaysWhenThereIsNoOpenClDevice)
+{
+    const auto empty = dir() / "vendors";
+    std::filesystem::create_directory(empty);
+    // Nor a GPU, with which nothing would be wrong.
+    const CommandResult result =
+        run("doctor", {{"OCL_ICD_VENDORS", empty.string() + "/"}, {"WARMGRAPH_CUDA_DRIVER", "libnone.so"}});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_THAT(result.out, HasSubstr("pocl-opencl-icd"));
+}
+
+} // namespace
+} // namespace warmgraph::test

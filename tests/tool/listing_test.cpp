@@ -1,0 +1,162 @@
+#include "command_fixture.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+
+class Listing : public CommandTest {};
+
+TEST_F(Listing, OfAnEmptyCacheIsAFooter)
+{
+    open_store();
+    EXPECT_THAT(run("ls").out, HasSubstr("0 functions, 0 variants, 0 images"));
+    EXPECT_THAT(run("ls --json").json()["functions"], IsEmpty());
+}
+
+TEST_F(Listing, ShowsEachFunctionWithItsVariantsAndHits)
+{
+    auto store = open_store();
+    publish(*store, sample_entry(k_decode));
+    auto guards = sample_guards();
+    guards.facts[0].value = "f16";
+    publish(*store, tombstone(k_decode, guards));
+    store->add_usage(k_decode, {.hits = 9412, .misses = 3, .saved_ms = 1960, .last_used = {}, .last_miss_json = {}});
+    store.reset();
+
+    const CommandResult text = run("ls");
+    EXPECT_EQ(text.status, 0);
+    EXPECT_THAT(text.out, HasSubstr("model       rank                function  variants"));
+    EXPECT_THAT(text.out, HasSubstr("tiny-llama  world1global_rank0  decode    2 (1 recompiled)"));
+    EXPECT_THAT(text.out, HasSubstr("9 412"));
+    EXPECT_THAT(text.out, HasSubstr("1 function, 2 variants, 0 images"));
+    EXPECT_THAT(text.out, Not(HasSubstr("\x1b[")));
+
+    const auto function = run("ls --json").json()["functions"].at(0);
+    EXPECT_EQ(function["model"], "tiny-llama");
+    EXPECT_EQ(function["variants"], 2);
+    EXPECT_EQ(function["recompiled"], 1);
+    EXPECT_EQ(function["hits"], 9412);
+}
+
+TEST_F(Listing, CountsDamagedEntriesWithoutTouchingThem)
+{
+    auto store = open_store();
+    const auto entry = sample_entry(k_decode);
+    publish(*store, entry);
+    std::ofstream(path_of(entry), std::ios::binary | std::ios::trunc) << "short";
+    EXPECT_THAT(run("ls").out, HasSubstr("1 (1 damaged)"));
+    EXPECT_TRUE(std::filesystem::exists(path_of(entry)));
+}
+
+TEST_F(Listing, StatsGivesRatesAndTotals)
+{
+    auto store = open_store();
+    publish(*store, sample_entry(k_decode));
+    store->add_usage(
+        k_decode, {.hits = 3, .misses = 1, .recordings = 1, .saved_ms = 1960, .last_used = {}, .last_miss_json = {}});
+    store.reset();
+    const CommandResult text = run("stats");
+    EXPECT_EQ(text.status, 0);
+    EXPECT_THAT(text.out, HasSubstr("75 %"));
+    EXPECT_THAT(text.out, HasSubstr("3 hits, 1 misses, 1.96 s saved"));
+    EXPECT_EQ(run("stats --json").json()["total"]["hits"], 3);
+}
+
+class Show : public CommandTest {};
+
+TEST_F(Show, PrintsAnEntryAsTextJsonAndDrawing)
+{
+    auto store = open_store();
+    const auto entry = sample_entry(k_decode);
+    publish(*store, entry);
+    for (const std::string& target :
+         {std::string("tiny-llama/decode"), std::string("tiny-llama/world1global_rank0/decode"),
+          k_decode.model_info + "/decode", path_of(entry).string()}) {
+        const CommandResult text = run("show " + target);
+        EXPECT_EQ(text.status, 0) << text.error;
+        EXPECT_THAT(text.out, HasSubstr("config.dtype"));
+        EXPECT_THAT(text.out, HasSubstr("token"));
+    }
+    EXPECT_THAT(run("show tiny-llama/decode --dot").out, HasSubstr("digraph"));
+    const auto json = run("show tiny-llama/decode --json").json();
+    EXPECT_EQ(json["entries"].size(), 1U);
+    EXPECT_EQ(json["entries"][0]["path"], path_of(entry).string());
+    EXPECT_THAT(run("show tiny-llama/decode --dot --json").json()["entries"][0]["dot"].get<std::string>(),
+                HasSubstr("digraph"));
+}
+
+TEST_F(Show, PrintsATombstoneWithItsDifference)
+{
+    auto store = open_store();
+    publish(*store, tombstone(k_decode));
+    const CommandResult text = run("show tiny-llama/decode");
+    EXPECT_EQ(text.status, 0);
+    EXPECT_THAT(text.out, HasSubstr("recompiled"));
+    EXPECT_THAT(text.out, HasSubstr("size 4 against 8"));
+}
+
+TEST_F(Show, ListsWhatThereIsForAnUnknownName)
+{
+    auto store = open_store();
+    EXPECT_THAT(run("show a/b").error, HasSubstr("no function 'a/b' in the cache, which is empty"));
+    publish(*store, sample_entry(k_decode));
+    for (const char* target : {"a/b", "tiny/decode", "tiny-llama/prompt", "tiny-llama/world2global_rank0/decode"}) {
+        const CommandResult result = run(std::string("show ") + target);
+        EXPECT_EQ(result.status, 1) << target;
+        EXPECT_THAT(result.error, HasSubstr(k_decode.model_info + "/world1global_rank0/decode")) << target;
+    }
+    for (const char* target : {"decode", "/decode", "a/b/c/d", "''"})
+        EXPECT_EQ(run(std::string("show ") + target).status, 2) << target;
+}
+
+TEST_F(Show, ListsTheCandidatesOfAnAmbiguousName)
+{
+    auto store = open_store();
+    auto other = k_decode;
+    other.rank = "world2global_rank1";
+    publish(*store, sample_entry(k_decode));
+    publish(*store, sample_entry(other));
+    const CommandResult result = run("show tiny-llama/decode");
+    EXPECT_EQ(result.status, 2);
+    EXPECT_THAT(result.error, HasSubstr("names 2 functions"));
+    EXPECT_THAT(result.error, HasSubstr("\n  " + k_decode.model_info + "/world2global_rank1/decode\n"));
+    EXPECT_EQ(run("show tiny-llama/world2global_rank1/decode").status, 0);
+}
+
+TEST_F(Show, RefusesDamagedAndMisplacedFilesAndLeavesThemThere)
+{
+    auto store = open_store();
+    const auto entry = sample_entry(k_decode);
+    publish(*store, entry);
+    const auto moved = dir() / "a" / "b" / "c" / path_of(entry).filename();
+    std::filesystem::create_directories(moved.parent_path());
+    std::filesystem::copy_file(path_of(entry), moved);
+    EXPECT_EQ(run("show " + moved.string()).status, 1);
+    damage(path_of(entry));
+    for (const std::string& target : {std::string("tiny-llama/decode"), path_of(entry).string()}) {
+        const CommandResult result = run("show " + target);
+        EXPECT_EQ(result.status, 1);
+        EXPECT_THAT(result.out, IsEmpty());
+        EXPECT_THAT(result.error, HasSubstr(path_of(entry).filename().string()));
+    }
+    EXPECT_TRUE(run("show tiny-llama/decode --json").json().contains("error"));
+    EXPECT_TRUE(std::filesystem::exists(path_of(entry)));
+    EXPECT_EQ(run("show nowhere.wg").status, 2);
+    EXPECT_EQ(run("show x/y/z/" + std::string(64, 'a') + ".wg").status, 1);
+}
+
+TEST_F(Show, KeepsEscapeSequencesOffTheTerminal)
+{
+    auto store = open_store();
+    auto guards = sample_guards();
+    guards.facts[0].value = "\x1b[31mred";
+    publish(*store, sample_entry(k_decode, guards));
+    EXPECT_THAT(run("show tiny-llama/decode").out, Not(HasSubstr("\x1b")));
+}
+
+} // namespace
+} // namespace warmgraph::test

@@ -1,0 +1,57 @@
+// `warmgraph check`: reads every file of the cache folder.
+#include "commands.hpp"
+
+namespace warmgraph::tool {
+
+namespace {
+
+std::string to_text(const Context& context, const std::vector<store::Damage>& damages, Mending mending,
+                    std::uint64_t left)
+{
+    if (damages.empty()) return fmt::format("{}: no damage found\n", context.cache_dir.string());
+    Table table({{"path"}, {"what"}, {"why"}});
+    for (const store::Damage& damage : damages)
+        table.add({damage.path.string(), std::string(to_string(damage.error.code)), damage.error.message});
+    std::string text = table.text(context.style) + plural(damages.size(), "file") + " with something wrong";
+    if (mending == Mending::look_only) return text + "; nothing was changed: repair with `warmgraph check --repair`\n";
+    return text + (left == 0 ? "; repaired\n" : fmt::format("; repaired but for {}\n", plural(left, "file")));
+}
+
+Json to_json(const Context& context, const std::vector<store::Damage>& damages, Mending mending, std::uint64_t left)
+{
+    Json list = Json::array();
+    for (const store::Damage& damage : damages)
+        list.push_back({{"path", damage.path.string()},
+                        {"code", to_string(damage.error.code)},
+                        {"message", damage.error.message}});
+    return {{"cache_dir", context.cache_dir.string()},
+            {"damage", list},
+            {"repair", mending == Mending::repair},
+            {"left", left}};
+}
+
+} // namespace
+
+Result<int> check(const Context& context, Mending mending)
+{
+    const bool repairs = mending == Mending::repair;
+    const auto store = open_store(context, repairs ? store::Access::read_write : store::Access::read_only);
+    if (!store) return std::unexpected(store.error());
+    std::vector<store::Damage> damages;
+    std::uint64_t left = 0;
+    if (*store) {
+        auto found = repairs ? (*store)->repair() : (*store)->check();
+        if (!found) return std::unexpected(found.error());
+        const auto after = repairs ? (*store)->check() : found;
+        if (!after) return std::unexpected(after.error());
+        damages = std::move(*found);
+        left = after->size();
+    }
+    if (context.output == Output::json)
+        print(to_json(context, damages, mending, left));
+    else
+        print(*store ? to_text(context, damages, mending, left) : no_folder_text(context));
+    return left == 0 ? k_ok : k_found_wrong;
+}
+
+} // namespace warmgraph::tool

@@ -1,0 +1,114 @@
+#include "comparison.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "warmgraph/backends/opencl.hpp"
+#if WARMGRAPH_HAVE_CUDA
+#include "warmgraph/backends/cuda.hpp"
+#endif
+#include "warmgraph/backends/registry.hpp"
+#include "warmgraph/base/process.hpp"
+
+namespace warmgraph::tool {
+
+namespace {
+
+using cachefmt::EntryHeader;
+using cachefmt::Fact;
+using cachefmt::Guards;
+using cachefmt::Role;
+
+constexpr std::string_view k_environment = "env.";
+
+bool is_device_fact(const std::string& name)
+{
+    static constexpr std::array<std::string_view, 4> prefixes{"backend", "device.", "driver.", "runtime."};
+    return std::ranges::any_of(prefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+/// "opencl:0" from the newest way of saying it to the oldest: a tensor's device, else the backend's first device.
+std::string device_id(const std::vector<EntryHeader>& recorded)
+{
+    for (const EntryHeader& header : recorded)
+        if (!header.guards.tensors.empty()) return header.guards.tensors.front().device;
+    for (const EntryHeader& header : recorded)
+        for (const Fact& fact : header.guards.facts)
+            if (fact.name == "backend") return fact.value;
+    return "opencl";
+}
+
+/// The recorded guards without what is not known here.
+Guards restricted(const Guards& guards, const std::vector<Fact>& local)
+{
+    Guards part;
+    std::ranges::copy_if(guards.facts, std::back_inserter(part.facts), [&](const Fact& fact) {
+        return is_device_fact(fact.name) ||
+               std::ranges::any_of(local, [&](const Fact& other) { return other.name == fact.name; });
+    });
+    return part;
+}
+
+Comparison compare(const EntryHeader& header, const Guards& recorded, const Guards& now,
+                   const guards::Relaxation& relaxation)
+{
+    Comparison comparison{header.key.guards, guards::evaluate(recorded, now, relaxation),
+                          guards::compared_count(recorded, now), std::nullopt};
+    if (header.kind == cachefmt::EntryKind::tombstone) comparison.tombstone = header.info;
+    return comparison;
+}
+
+template <class Compare>
+Comparison fewest(const std::vector<EntryHeader>& recorded, Compare compare_one)
+{
+    std::vector<Comparison> all;
+    std::ranges::transform(recorded, std::back_inserter(all), compare_one);
+    return *std::ranges::min_element(all, {}, [](const Comparison& c) { return c.mismatches.size(); });
+}
+
+} // namespace
+
+LocalFacts gather_local_facts(const std::vector<EntryHeader>& recorded)
+{
+    LocalFacts local;
+    backends::register_backend(backends::make_opencl_backend());
+#if WARMGRAPH_HAVE_CUDA
+    backends::register_backend(backends::make_cuda_backend());
+#endif
+    if (const auto device = backends::open_device(device_id(recorded))) {
+        local.facts = (*device)->facts();
+    } else {
+        local.problem = device.error().message;
+        for (const EntryHeader& header : recorded)
+            for (const Fact& fact : header.guards.facts)
+                if (is_device_fact(fact.name)) local.facts.push_back({fact.name, cachefmt::k_unknown, fact.role});
+    }
+    for (const EntryHeader& header : recorded)
+        for (const Fact& fact : header.guards.facts)
+            if (fact.name.starts_with(k_environment))
+                local.facts.push_back(
+                    {fact.name, environment(fact.name.c_str() + k_environment.size()).value_or("(unset)"), fact.role});
+    guards::canonicalize(local.facts);
+    return local;
+}
+
+Comparison nearest_here(const std::vector<EntryHeader>& recorded, const LocalFacts& local,
+                        const guards::Relaxation& relaxation)
+{
+    return fewest(recorded, [&](const EntryHeader& header) {
+        // Another variant's variables are no facts of this one.
+        Guards now;
+        std::ranges::copy_if(local.facts, std::back_inserter(now.facts), [&](const Fact& fact) {
+            return !fact.name.starts_with(k_environment) ||
+                   std::ranges::any_of(header.guards.facts, [&](const Fact& f) { return f.name == fact.name; });
+        });
+        return compare(header, restricted(header.guards, now.facts), now, relaxation);
+    });
+}
+
+Comparison nearest(const std::vector<EntryHeader>& recorded, const Guards& now, const guards::Relaxation& relaxation)
+{
+    return fewest(recorded, [&](const EntryHeader& header) { return compare(header, header.guards, now, relaxation); });
+}
+
+} // namespace warmgraph::tool

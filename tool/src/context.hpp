@@ -1,0 +1,55 @@
+// What every subcommand is given, and what its outcome means to the shell.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "terminal.hpp"
+#include "warmgraph/base/clock.hpp"
+#include "warmgraph/base/error.hpp"
+#include "warmgraph/base/file_system.hpp"
+#include "warmgraph/store/local_store.hpp"
+
+namespace warmgraph::tool {
+
+using Json = nlohmann::ordered_json;
+
+/// Exit statuses, as in --help and docs/command.md.
+enum Exit : int {
+    k_ok = 0,
+    k_found_wrong = 1, ///< damage, a miss, a problem, or nothing by that name
+    k_usage = 2,
+    k_no_cache = 3, ///< the cache folder cannot be used
+};
+
+enum class Output : std::uint8_t { text, json };
+
+struct Context {
+    std::filesystem::path cache_dir; ///< absolute
+    Output output = Output::text;
+    Style style;
+    FileSystem& files;
+    Clock& clock;
+};
+
+/// --cache-dir, else $WARMGRAPH_CACHE_DIR, else .warmgraph_cache under the working directory.
+[[nodiscard]] std::filesystem::path resolve_cache_dir(const std::string& option);
+
+/// nullptr where the folder does not exist: no subcommand makes one.
+[[nodiscard]] Result<std::unique_ptr<store::LocalStore>> open_store(const Context& context,
+                                                                    store::Access access = store::Access::read_only);
+
+/// One document on standard output. Bytes that are no UTF-8 become U+FFFD.
+void print(const Json& document);
+void print(const std::string& text);
+
+/// Reports on standard error (and as a document with --json) and gives the exit status that fits.
+[[nodiscard]] int report_failure(Output output, const Error& error);
+
+/// "no cache folder at /x: nothing was recorded yet, or give --cache-dir"
+[[nodiscard]] std::string no_folder_text(const Context& context);
+
+} // namespace warmgraph::tool

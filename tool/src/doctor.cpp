@@ -1,0 +1,49 @@
+// `warmgraph doctor`: what this machine has, what is wrong, and how to mend it.
+#include <algorithm>
+
+#include "commands.hpp"
+#include "doctor_report.hpp"
+#include "warmgraph/base/printable.hpp"
+
+namespace warmgraph::tool {
+
+namespace {
+
+std::string to_text(const Context& context, const Report& report)
+{
+    std::string text;
+    for (const auto& [title, lines] : report.sections) {
+        text += context.style.paint(Colour::bold, title) + "\n";
+        std::size_t width = 0;
+        for (const auto& [name, value] : lines) width = std::max(width, name.size());
+        for (const auto& [name, value] : lines)
+            text += fmt::format("  {:<{}}  {}\n", name, width, printable(value, 400));
+    }
+    if (report.problems.empty()) return text + context.style.paint(Colour::green, "no problem found") + "\n";
+    text += context.style.paint(Colour::red, plural(report.problems.size(), "problem")) + "\n";
+    for (const auto& [what, cure] : report.problems)
+        text += fmt::format("  {}\n    {}\n", printable(what, 1000), printable(cure, 1000));
+    return text;
+}
+
+} // namespace
+
+Result<int> doctor(const Context& context)
+{
+    Report report;
+    report_system(report);
+    report_devices(report, context);
+    report_cache(report, context);
+    report_environment(report);
+    if (context.output == Output::json) {
+        report.document["problems"] = Json::array();
+        for (const auto& [what, cure] : report.problems)
+            report.document["problems"].push_back({{"problem", what}, {"cure", cure}});
+        print(report.document);
+    } else {
+        print(to_text(context, report));
+    }
+    return report.problems.empty() ? k_ok : k_found_wrong;
+}
+
+} // namespace warmgraph::tool

@@ -1,0 +1,161 @@
+// The cache folder and the environment.
+#include <algorithm>
+#include <array>
+
+#include <fmt/ranges.h>
+
+#include "doctor_report.hpp"
+#include "warmgraph/base/process.hpp"
+#include "warmgraph/guards/rank.hpp"
+
+namespace warmgraph::tool {
+
+namespace {
+
+constexpr std::uint64_t k_little_space = 100'000'000; ///< bytes: about two hundred entries with their images
+
+struct Contents {
+    std::uint64_t functions = 0, entries = 0, damaged = 0, images = 0, image_bytes = 0, quarantined = 0;
+};
+
+Result<Contents> contents_of(const Context& context, const store::LocalStore& store)
+{
+    Contents contents;
+    const auto functions = store.functions();
+    if (!functions) return std::unexpected(functions.error());
+    contents.functions = functions->size();
+    for (const auto& key : *functions) {
+        const auto variants = store.variants(key);
+        if (!variants) return std::unexpected(variants.error());
+        contents.entries += variants->size();
+        contents.damaged += static_cast<std::uint64_t>(
+            std::ranges::count_if(*variants, [](const store::Variant& v) { return !v.header; }));
+    }
+    const auto images = store.images();
+    if (!images) return std::unexpected(images.error());
+    contents.images = images->size();
+    for (const auto& [digest, size] : *images) contents.image_bytes += size;
+    const auto quarantined = context.files.list(store.root() / "quarantine");
+    if (!quarantined) return std::unexpected(quarantined.error());
+    contents.quarantined = static_cast<std::uint64_t>(
+        std::ranges::count_if(*quarantined, [](const DirectoryItem& item) { return !item.name.ends_with(".reason"); }));
+    return contents;
+}
+
+using Lines = std::vector<std::pair<std::string, std::string>>;
+
+void report_space(Report& report, const Context& context, Lines& lines, Json& cache)
+{
+    std::error_code error;
+    const auto space = std::filesystem::space(context.cache_dir, error);
+    if (error) return;
+    lines.emplace_back("free space", size_text(space.available));
+    cache["free_bytes"] = space.available;
+    if (space.available < k_little_space)
+        report.problems.emplace_back(
+            fmt::format("only {} are free at {}", size_text(space.available), context.cache_dir.string()),
+            "make room (`warmgraph clear`), or set WARMGRAPH_CACHE_DIR to another disk");
+}
+
+void report_contents(Report& report, const Context& context, const store::LocalStore& store, Lines& lines, Json& cache)
+{
+    const auto contents = contents_of(context, store);
+    if (!contents) {
+        report.problems.emplace_back(contents.error().message,
+                                     "look at the folder's files, or set WARMGRAPH_CACHE_DIR to another one");
+        return;
+    }
+    lines.emplace_back("functions", count_text(contents->functions));
+    lines.emplace_back("entries", count_text(contents->entries));
+    lines.emplace_back("images",
+                       fmt::format("{} ({})", count_text(contents->images), size_text(contents->image_bytes)));
+    lines.emplace_back("quarantine", plural(contents->quarantined, "file"));
+    cache.update(Json{{"functions", contents->functions},
+                      {"entries", contents->entries},
+                      {"images", contents->images},
+                      {"image_bytes", contents->image_bytes},
+                      {"quarantined", contents->quarantined}});
+    if (contents->damaged > 0)
+        report.problems.emplace_back(
+            fmt::format("{} of {} entries cannot be used", contents->damaged, contents->entries),
+            "see `warmgraph check`; `warmgraph check --repair` moves them to quarantine");
+    if (contents->quarantined > 0)
+        report.problems.emplace_back(plural(contents->quarantined, "damaged file") + " in quarantine",
+                                     "find the cause (disk, copying); then `warmgraph clear --kind quarantine`");
+}
+
+struct Variable {
+    const char* name;
+    const char* meaning;
+};
+constexpr std::array k_variables{
+    Variable{"WARMGRAPH_CACHE_DIR", "cache folder"},
+    Variable{"WARMGRAPH_POLICY", "read_write, read_only, refresh, off or require_hit"},
+    Variable{"WARMGRAPH_LOG", "trace, debug, info, warn, error or off"},
+    Variable{"WORLD_SIZE", "ranks (torchrun)"},
+    Variable{"RANK", "this rank (torchrun)"},
+    Variable{"OMPI_COMM_WORLD_SIZE", "ranks (OpenMPI)"},
+    Variable{"OMPI_COMM_WORLD_RANK", "this rank (OpenMPI)"},
+    Variable{"SLURM_NTASKS", "ranks (Slurm)"},
+    Variable{"SLURM_PROCID", "this rank (Slurm)"},
+    Variable{"POCL_KERNEL_CACHE", "PoCL's own cache"},
+    Variable{"POCL_CACHE_DIR", "folder of PoCL's own cache"},
+};
+
+template <std::size_t N>
+void check_choice(Report& report, const char* variable, const std::array<std::string_view, N>& choices)
+{
+    const auto value = environment(variable);
+    if (!value || value->empty() || std::ranges::find(choices, *value) != choices.end()) return;
+    report.problems.emplace_back(fmt::format("{} is '{}'", variable, *value),
+                                 fmt::format("set it to one of {}, or unset it", fmt::join(choices, ", ")));
+}
+
+} // namespace
+
+void report_cache(Report& report, const Context& context)
+{
+    Lines lines{{"path", context.cache_dir.string()}};
+    Json cache{{"path", context.cache_dir.string()}};
+    const auto info = context.files.info(context.cache_dir);
+    cache["exists"] = info && *info;
+    if (info && !*info) lines.emplace_back("state", "not there yet: it is made by the first recording");
+    if (info && *info) {
+        lines.emplace_back("owner", fmt::format("user {}, mode {:o}", (*info)->owner, (*info)->mode));
+        cache.update(Json{{"owner", (*info)->owner}, {"mode", fmt::format("{:o}", (*info)->mode)}});
+        const auto writable = open_store(context, store::Access::read_write);
+        lines.emplace_back("writable", writable ? "yes" : "no");
+        cache["writable"] = writable.has_value();
+        if (!writable) report.problems.emplace_back(writable.error().message, "caching is off until this is mended");
+        report_space(report, context, lines, cache);
+        if (writable && *writable) report_contents(report, context, **writable, lines, cache);
+    }
+    if (!info) report.problems.emplace_back(info.error().message, "set WARMGRAPH_CACHE_DIR to a folder of your own");
+    report.section("cache folder") = std::move(lines);
+    report.document["cache"] = std::move(cache);
+}
+
+void report_environment(Report& report)
+{
+    Json variables = Json::object();
+    auto& lines = report.section("environment");
+    for (const Variable& variable : k_variables) {
+        const auto value = environment(variable.name);
+        variables[variable.name] = value ? Json(*value) : Json();
+        lines.emplace_back(variable.name, value ? *value : fmt::format("not set ({})", variable.meaning));
+    }
+    report.document["environment"] = variables;
+
+    const auto rank = guards::resolve_rank({}, environment);
+    if (rank)
+        lines.emplace_back("rank folder", guards::folder_name(*rank));
+    else
+        report.problems.emplace_back(rank.error().message, "correct or unset the launcher's variables");
+    report.document["rank"] = rank ? Json(guards::folder_name(*rank)) : Json();
+    check_choice(report, "WARMGRAPH_POLICY",
+                 std::to_array<std::string_view>({"read_write", "read_only", "refresh", "off", "require_hit"}));
+    check_choice(report, "WARMGRAPH_LOG",
+                 std::to_array<std::string_view>({"trace", "debug", "info", "warn", "error", "off"}));
+}
+
+} // namespace warmgraph::tool

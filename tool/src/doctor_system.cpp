@@ -1,0 +1,153 @@
+// Version, platform, libraries, devices.
+#include <algorithm>
+
+#include <CLI/CLI.hpp>
+#include <flatbuffers/flatbuffers.h>
+#include <openssl/crypto.h>
+#include <spdlog/version.h>
+#include <zstd.h>
+
+#include <sys/utsname.h>
+
+#include "doctor_report.hpp"
+#if WARMGRAPH_HAVE_CUDA
+#include "warmgraph/backends/cuda.hpp"
+#endif
+#include "warmgraph/backends/opencl.hpp"
+#include "warmgraph/base/process.hpp"
+#include "warmgraph/cachefmt/codec.hpp"
+
+namespace warmgraph::tool {
+
+namespace {
+
+std::string platform_text()
+{
+    utsname name{};
+    if (::uname(&name) != 0) return "unknown";
+    return fmt::format("{} {} {}", name.sysname, name.release, name.machine);
+}
+
+std::string fact_of(const backends::Device& device, std::string_view name)
+{
+    for (const cachefmt::Fact& fact : device.facts())
+        if (fact.name == name) return fact.value == cachefmt::k_unknown ? "unknown" : fact.value;
+    return "unknown";
+}
+
+void report_device(Report& report, const Context& context, backends::Backend& backend, const backends::DeviceInfo& info,
+                   Json& list)
+{
+    const auto start = context.clock.steady();
+    const auto device = backend.open(info.id.substr(info.id.find(':') + 1));
+    const double open_ms = Milliseconds{context.clock.steady() - start}.count();
+    auto& lines = report.section("device " + info.id);
+    lines.emplace_back("name", info.name);
+    lines.emplace_back("platform", info.detail);
+    if (!device) {
+        lines.emplace_back("open", device.error().message);
+        list.push_back(
+            {{"id", info.id}, {"name", info.name}, {"platform", info.detail}, {"error", device.error().message}});
+        report.problems.emplace_back(fmt::format("device {} cannot be opened: {}", info.id, device.error().message),
+                                     "repair or reinstall its driver");
+        return;
+    }
+    const std::string driver = fact_of(**device, "driver.version");
+    lines.emplace_back("driver", driver);
+    lines.emplace_back("replay", (*device)->replay_mode());
+    lines.emplace_back("opened in", time_text(open_ms));
+    list.push_back({{"id", info.id},
+                    {"name", info.name},
+                    {"platform", info.detail},
+                    {"driver", driver},
+                    {"replay", (*device)->replay_mode()},
+                    {"open_ms", open_ms}});
+}
+
+#if WARMGRAPH_HAVE_CUDA
+/// Its devices, and which of its libraries there are. None is a problem: most machines have no NVIDIA GPU.
+void report_cuda(Report& report, const Context& context, Json& list)
+{
+    const auto backend = backends::make_cuda_backend();
+    const auto devices = backend->devices();
+    std::string driver = devices ? "found" : devices.error().message;
+    if (devices && devices->empty()) driver = "found, but there is no device";
+    const std::string nvrtc = backends::find_nvrtc(), cupti = backends::find_cupti();
+    report.section("CUDA") = {{"CUDA driver", driver}, {"NVRTC (compiles)", nvrtc}, {"CUPTI (records)", cupti}};
+    report.document["cuda"] = {{"driver", driver}, {"nvrtc", nvrtc}, {"cupti", cupti}};
+    report.document["cuda_driver"] = devices.has_value();
+    if (!devices) {
+        if (devices.error().code != ErrorCode::not_found)
+            report.problems.emplace_back(fmt::format("CUDA cannot be used: {}", driver), "repair the NVIDIA driver");
+        return;
+    }
+    for (const backends::DeviceInfo& info : *devices) report_device(report, context, *backend, info, list);
+}
+#else
+void report_cuda(Report& report, const Context&, Json&)
+{
+    report.section("CUDA") = {{"CUDA driver", "not looked for: this build has no CUDA backend"}};
+    report.document["cuda_driver"] = false;
+}
+#endif
+
+void note_pocl(Report& report, const std::vector<backends::DeviceInfo>& devices)
+{
+    const bool pocl = std::ranges::any_of(devices, [](const backends::DeviceInfo& info) {
+        return info.detail.find("Portable Computing Language") != std::string::npos ||
+               info.detail.find("PoCL") != std::string::npos || info.detail.find("pocl") != std::string::npos;
+    });
+    if (!pocl) return;
+    const bool off = environment("POCL_KERNEL_CACHE") == "0";
+    const std::string note =
+        off ? "off (POCL_KERNEL_CACHE=0): PoCL 3.1 now and then aborts so; give it an empty POCL_CACHE_DIR instead"
+            : "on: PoCL keeps compiled kernels of its own; give each process an empty POCL_CACHE_DIR to compare cold "
+              "and warm starts";
+    report.document["pocl_kernel_cache"] = off ? "off" : "on";
+    report.section("PoCL").emplace_back("kernel cache", note);
+}
+
+} // namespace
+
+void report_system(Report& report)
+{
+    const std::vector<std::pair<std::string, std::string>> libraries{
+        {"OpenSSL", OpenSSL_version(OPENSSL_VERSION)},
+        {"flatbuffers",
+         fmt::format("{}.{}.{}", FLATBUFFERS_VERSION_MAJOR, FLATBUFFERS_VERSION_MINOR, FLATBUFFERS_VERSION_REVISION)},
+        {"spdlog", fmt::format("{}.{}.{}", SPDLOG_VER_MAJOR, SPDLOG_VER_MINOR, SPDLOG_VER_PATCH)},
+        {"zstd", ZSTD_versionString()},
+        {"fmt", fmt::format("{}.{}.{}", FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100)},
+        {"CLI11", CLI11_VERSION}};
+    auto& lines = report.section("warmgraph");
+    lines = {{"version", WARMGRAPH_VERSION},
+             {"format", std::to_string(cachefmt::k_format_version)},
+             {"platform", platform_text()}};
+    lines.insert(lines.end(), libraries.begin(), libraries.end());
+    Json versions = Json::object();
+    for (const auto& [name, version] : libraries) versions[name] = version;
+    report.document.update(Json{{"version", WARMGRAPH_VERSION},
+                                {"format", cachefmt::k_format_version},
+                                {"platform", platform_text()},
+                                {"libraries", versions}});
+}
+
+void report_devices(Report& report, const Context& context)
+{
+    Json list = Json::array();
+    const auto backend = backends::make_opencl_backend();
+    const auto devices = backend->devices();
+    const std::string cure = "install an OpenCL runtime (Debian, Ubuntu: apt install pocl-opencl-icd); see `clinfo -l`";
+    if (devices) {
+        for (const backends::DeviceInfo& info : *devices) report_device(report, context, *backend, info, list);
+        note_pocl(report, *devices);
+    }
+    report_cuda(report, context, list);
+    // With a device of another kind nothing is wrong without OpenCL.
+    if (list.empty() && !devices)
+        report.problems.emplace_back(fmt::format("OpenCL cannot be used: {}", devices.error().message), cure);
+    if (list.empty() && devices && devices->empty()) report.problems.emplace_back("there is no OpenCL device", cure);
+    report.document["devices"] = list;
+}
+
+} // namespace warmgraph::tool

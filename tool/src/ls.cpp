@@ -1,0 +1,132 @@
+// `warmgraph ls`: one line a function.
+#include <algorithm>
+
+#include "commands.hpp"
+#include "selection.hpp"
+#include "warmgraph/store/names.hpp"
+
+namespace warmgraph::tool {
+
+namespace {
+
+struct Row {
+    cachefmt::FunctionKey key;
+    std::uint64_t variants = 0, damaged = 0, tombstones = 0, size = 0;
+    std::uint32_t nodes = 0, images = 0; ///< of the variant used last
+    std::chrono::system_clock::time_point last_used{};
+    std::uint64_t hits = 0;
+};
+
+Result<Row> row_of(const store::LocalStore& store, const cachefmt::FunctionKey& key)
+{
+    const auto variants = store.variants(key);
+    if (!variants) return std::unexpected(variants.error());
+    Row row{.key = key};
+    row.hits = store.usage(key).hits;
+    for (const store::Variant& variant : *variants) {
+        ++row.variants;
+        row.size += variant.size;
+        if (!variant.header)
+            ++row.damaged;
+        else if (variant.header->kind == cachefmt::EntryKind::tombstone)
+            ++row.tombstones;
+        const bool newest = variant.last_used >= row.last_used;
+        row.last_used = std::max(row.last_used, variant.last_used);
+        if (newest && variant.header) {
+            row.nodes = variant.header->info.node_count;
+            row.images = variant.header->info.image_count;
+        }
+    }
+    return row;
+}
+
+std::string variants_text(const Row& row)
+{
+    std::string text = count_text(row.variants);
+    if (row.tombstones > 0) text += fmt::format(" ({} recompiled)", row.tombstones);
+    if (row.damaged > 0) text += fmt::format(" ({} damaged)", row.damaged);
+    return text;
+}
+
+struct Totals {
+    std::uint64_t variants = 0, entry_bytes = 0, images = 0, image_bytes = 0;
+};
+
+Json to_json(const Context& context, const std::vector<Row>& rows, const Totals& totals)
+{
+    Json functions = Json::array();
+    for (const Row& row : rows)
+        functions.push_back({{"model", store::model_of(row.key.model_info)},
+                             {"model_info", row.key.model_info},
+                             {"rank", row.key.rank},
+                             {"function", row.key.function},
+                             {"variants", row.variants},
+                             {"recompiled", row.tombstones},
+                             {"damaged", row.damaged},
+                             {"nodes", row.nodes},
+                             {"images", row.images},
+                             {"bytes", row.size},
+                             {"last_used", row.variants > 0 ? Json(to_iso8601(row.last_used)) : Json()},
+                             {"hits", row.hits}});
+    return {{"cache_dir", context.cache_dir.string()}, {"functions", functions},  {"variants", totals.variants},
+            {"entry_bytes", totals.entry_bytes},       {"images", totals.images}, {"image_bytes", totals.image_bytes}};
+}
+
+std::string to_text(const Context& context, const std::vector<Row>& rows, const Totals& totals)
+{
+    using enum Table::Align;
+    Table table({{"model"},
+                 {"rank"},
+                 {"function"},
+                 {"variants"},
+                 {"nodes", right},
+                 {"images", right},
+                 {"size", right},
+                 {"last used"},
+                 {"hits", right}});
+    for (const Row& row : rows)
+        table.add({std::string(store::model_of(row.key.model_info)), row.key.rank, row.key.function, variants_text(row),
+                   count_text(row.nodes), count_text(row.images), size_text(row.size),
+                   row.variants > 0 ? ago_text(row.last_used, context.clock.wall()) : "never", count_text(row.hits)});
+    const std::string footer = fmt::format("{}, {}, {} ({} shared), {} in entries\n", plural(rows.size(), "function"),
+                                           plural(totals.variants, "variant"), plural(totals.images, "image"),
+                                           size_text(totals.image_bytes), size_text(totals.entry_bytes));
+    return rows.empty() ? footer : table.text(context.style) + footer;
+}
+
+Result<void> gather(const store::LocalStore& store, std::vector<Row>& rows, Totals& totals)
+{
+    const auto functions = store.functions();
+    if (!functions) return std::unexpected(functions.error());
+    for (const cachefmt::FunctionKey& key : *functions) {
+        auto row = row_of(store, key);
+        if (!row) return std::unexpected(row.error());
+        totals.variants += row->variants;
+        totals.entry_bytes += row->size;
+        rows.push_back(std::move(*row));
+    }
+    const auto images = store.images();
+    if (!images) return std::unexpected(images.error());
+    totals.images = images->size();
+    for (const auto& [digest, size] : *images) totals.image_bytes += size;
+    return {};
+}
+
+} // namespace
+
+Result<int> ls(const Context& context)
+{
+    const auto store = open_store(context);
+    if (!store) return std::unexpected(store.error());
+    std::vector<Row> rows;
+    Totals totals;
+    if (*store)
+        if (const auto done = gather(**store, rows, totals); !done) return std::unexpected(done.error());
+    if (context.output == Output::json)
+        print(to_json(context, rows, totals));
+    else
+        print(*store ? to_text(context, rows, totals) : no_folder_text(context));
+    return k_ok;
+}
+
+} // namespace warmgraph::tool

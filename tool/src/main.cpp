@@ -1,0 +1,116 @@
+// The command `warmgraph`: look at a cache folder, explain misses, check and clear it. docs/command.md describes it.
+#include <cstdio>
+#include <functional>
+#include <map>
+
+#include <CLI/CLI.hpp>
+
+#include "commands.hpp"
+
+namespace {
+
+using namespace warmgraph;
+using namespace warmgraph::tool;
+
+constexpr const char* k_exit_codes =
+    "Exit status:\n"
+    "  0  fine\n"
+    "  1  something is wrong: damage found, the function would miss, a problem, no such function\n"
+    "  2  the command was used wrongly\n"
+    "  3  the cache folder cannot be used";
+
+struct Arguments {
+    std::string cache_dir, target, model, function;
+    bool json = false, dot = false, repair = false, accept_newer_driver = false;
+    ClearKind kind = ClearKind::entries;
+};
+
+using Command = std::function<Result<int>(const Context&, const Arguments&)>;
+
+CLI::App* add(CLI::App& app, std::map<const CLI::App*, Command>& commands, const std::string& name,
+              const std::string& description, Command command)
+{
+    CLI::App* sub = app.add_subcommand(name, description);
+    sub->fallthrough(); // --json and --cache-dir may also stand behind the subcommand
+    commands[sub] = std::move(command);
+    return sub;
+}
+
+std::optional<std::string> given(const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); }
+
+void describe(CLI::App& app, Arguments& arguments, std::map<const CLI::App*, Command>& commands)
+{
+    app.add_option("--cache-dir", arguments.cache_dir,
+                   "cache folder (default: $WARMGRAPH_CACHE_DIR, else .warmgraph_cache)");
+    app.add_flag("--json", arguments.json, "one JSON document on standard output");
+    app.set_version_flag("--version", "warmgraph " WARMGRAPH_VERSION);
+    app.footer(k_exit_codes);
+    app.require_subcommand(1);
+
+    add(app, commands, "ls", "list the cached functions", [](const Context& c, const Arguments&) { return ls(c); });
+
+    CLI::App* show_app =
+        add(app, commands, "show", "show a function's entries: guards, bindings, nodes, images",
+            [](const Context& c, const Arguments& a) {
+                return show(c, a.target, a.dot ? ShowForm::dot : a.json ? ShowForm::json : ShowForm::text);
+            });
+    show_app->add_option("function", arguments.target, "model/function, model/rank/function, or the path of a .wg file")
+        ->required();
+    show_app->add_flag("--dot", arguments.dot, "a drawing of the graph for Graphviz");
+
+    CLI::App* explain_app =
+        add(app, commands, "explain", "say why a function would miss here", [](const Context& c, const Arguments& a) {
+            using guards::VersionRule;
+            return explain(c, a.target, {a.accept_newer_driver ? VersionRule::same_or_newer : VersionRule::exact});
+        });
+    explain_app->add_option("function", arguments.target, "model/function or model/rank/function")->required();
+    explain_app->add_flag("--accept-newer-driver", arguments.accept_newer_driver,
+                          "judge as CacheOptions::accept_newer_driver does");
+
+    CLI::App* check_app = add(
+        app, commands, "check", "read everything and report damage; changes nothing by itself",
+        [](const Context& c, const Arguments& a) { return check(c, a.repair ? Mending::repair : Mending::look_only); });
+    check_app->add_flag("--repair", arguments.repair, "move what is damaged to quarantine");
+
+    add(app, commands, "stats", "hits, misses and time saved",
+        [](const Context& c, const Arguments&) { return stats(c); });
+
+    CLI::App* clear_app = add(app, commands, "clear", "remove entries", [](const Context& c, const Arguments& a) {
+        return clear(c, {given(a.model), given(a.function), a.kind});
+    });
+    clear_app->add_option("--model", arguments.model, "only this model");
+    clear_app->add_option("--func", arguments.function, "only this function");
+    const std::map<std::string, ClearKind> kinds{{"entries", ClearKind::entries},
+                                                 {"images", ClearKind::images},
+                                                 {"quarantine", ClearKind::quarantine},
+                                                 {"all", ClearKind::all}};
+    clear_app->add_option("--kind", arguments.kind, "entries (default), images (that no entry uses), quarantine, all")
+        ->transform(CLI::CheckedTransformer(kinds));
+
+    add(app, commands, "doctor", "check devices, libraries, cache folder and environment",
+        [](const Context& c, const Arguments&) { return doctor(c); });
+}
+
+} // namespace
+
+int main(int argc, char** argv)
+{
+    CLI::App app{"warmgraph: a cache of captured execution", "warmgraph"};
+    Arguments arguments;
+    std::map<const CLI::App*, Command> commands;
+    describe(app, arguments, commands);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? k_ok : k_usage;
+    }
+    const Output output = arguments.json ? Output::json : Output::text;
+    try {
+        const Context context{resolve_cache_dir(arguments.cache_dir), output, style_of_standard_output(),
+                              posix_file_system(), system_clock()};
+        const Result<int> status = commands.at(app.get_subcommands().front())(context, arguments);
+        return status ? *status : report_failure(output, status.error());
+    } catch (const std::exception& error) {
+        return report_failure(output, {ErrorCode::internal, error.what()});
+    }
+}

@@ -1,0 +1,78 @@
+#include "selection.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "warmgraph/store/names.hpp"
+
+namespace warmgraph::tool {
+
+namespace {
+
+std::vector<std::string_view> split(std::string_view text)
+{
+    std::vector<std::string_view> parts;
+    for (std::size_t start = 0;;) {
+        const std::size_t end = text.find('/', start);
+        parts.push_back(text.substr(start, end - start));
+        if (end == std::string_view::npos) return parts;
+        start = end + 1;
+    }
+}
+
+std::string list_of(const std::vector<cachefmt::FunctionKey>& functions)
+{
+    constexpr std::size_t limit = 20;
+    std::string list;
+    for (std::size_t i = 0; i < std::min(functions.size(), limit); ++i) list += "\n  " + full_name(functions[i]);
+    if (functions.size() > limit) list += fmt::format("\n  and {} more", functions.size() - limit);
+    return list;
+}
+
+} // namespace
+
+bool is_model(std::string_view model_info, std::string_view name)
+{
+    return name == model_info || name == store::model_of(model_info);
+}
+
+std::string full_name(const cachefmt::FunctionKey& key)
+{
+    return fmt::format("{}/{}/{}", key.model_info, key.rank, key.function);
+}
+
+Result<cachefmt::FunctionKey> select(const std::vector<cachefmt::FunctionKey>& functions, std::string_view name)
+{
+    const std::vector<std::string_view> parts = split(name);
+    if (parts.size() < 2 || parts.size() > 3 || std::ranges::any_of(parts, &std::string_view::empty))
+        return fail(ErrorCode::invalid_argument, "'{}' names no function: give model/function or model/rank/function",
+                    name);
+    std::vector<cachefmt::FunctionKey> found;
+    for (const cachefmt::FunctionKey& key : functions)
+        if (is_model(key.model_info, parts.front()) && key.function == parts.back() &&
+            (parts.size() == 2 || key.rank == parts[1]))
+            found.push_back(key);
+    if (found.size() == 1) return found.front();
+    if (found.empty())
+        return fail(ErrorCode::not_found, "no function '{}' in the cache{}", name,
+                    functions.empty() ? ", which is empty" : "; there are:" + list_of(functions));
+    return fail(ErrorCode::invalid_argument, "'{}' names {} functions: give one in full{}", name, found.size(),
+                list_of(found));
+}
+
+Result<cachefmt::EntryKey> key_of_path(const std::filesystem::path& path)
+{
+    const auto full = std::filesystem::absolute(path).lexically_normal();
+    const auto folder = full.parent_path();
+    const std::optional<Digest> digest = digest_from_hex(full.stem().string());
+    if (!digest)
+        return fail(ErrorCode::invalid_argument,
+                    "'{}' is no entry's file name: expected <model_info>/<rank>/<function>/<64 hex digits>.wg",
+                    path.string());
+    return cachefmt::EntryKey{{folder.parent_path().parent_path().filename().string(),
+                               folder.parent_path().filename().string(), folder.filename().string()},
+                              *digest};
+}
+
+} // namespace warmgraph::tool

@@ -1,0 +1,28 @@
+// Which function a user means by "tiny-llama/decode".
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "warmgraph/cachefmt/entry.hpp"
+#include "warmgraph/store/local_store.hpp"
+
+namespace warmgraph::tool {
+
+/// The folder itself, or the model's name.
+[[nodiscard]] bool is_model(std::string_view model_info, std::string_view name);
+
+/// "model_info/rank/function", as it is on disk and as the log names it.
+[[nodiscard]] std::string full_name(const cachefmt::FunctionKey& key);
+
+/// `name`: model/function or model/rank/function, where model is a name or a model_info folder. not_found lists what
+/// there is; invalid_argument where several fit, with their full names.
+[[nodiscard]] Result<cachefmt::FunctionKey> select(const std::vector<cachefmt::FunctionKey>& functions,
+                                                   std::string_view name);
+
+/// The key that a file at <...>/<model_info>/<rank>/<function>/<digest>.wg must have.
+[[nodiscard]] Result<cachefmt::EntryKey> key_of_path(const std::filesystem::path& path);
+
+} // namespace warmgraph::tool

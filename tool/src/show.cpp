@@ -1,0 +1,90 @@
+// `warmgraph show`: entries as people, programs and Graphviz read them. The file is read here and not through
+// LocalStore::entry(), which would count a use and move a damaged entry away.
+#include "commands.hpp"
+#include "selection.hpp"
+#include "warmgraph/cachefmt/codec.hpp"
+#include "warmgraph/cachefmt/readable.hpp"
+
+namespace warmgraph::tool {
+
+namespace {
+
+Result<cachefmt::Entry> read_entry(const Context& context, const std::filesystem::path& path,
+                                   const cachefmt::EntryKey& key)
+{
+    const cachefmt::Limits limits;
+    const std::uint64_t most = cachefmt::k_envelope_bytes + limits.header_bytes + limits.payload_stored_bytes;
+    const auto bytes = context.files.read(path, most + 1);
+    if (!bytes) return within(path.string(), bytes.error());
+    if (!*bytes) return fail(ErrorCode::not_found, "{} does not exist", path.string());
+    auto entry = cachefmt::decode(**bytes, key, limits);
+    if (!entry) return within(path.string(), entry.error());
+    return entry;
+}
+
+/// The files of a function, or the one file.
+Result<std::vector<std::pair<std::filesystem::path, cachefmt::EntryKey>>> files_of(const Context& context,
+                                                                                   const std::string& target)
+{
+    if (target.ends_with(".wg")) {
+        const auto key = key_of_path(target);
+        if (!key) return std::unexpected(key.error());
+        return {{{std::filesystem::absolute(target), *key}}};
+    }
+    const auto store = open_store(context);
+    if (!store) return std::unexpected(store.error());
+    const auto functions = *store ? (*store)->functions() : std::vector<cachefmt::FunctionKey>{};
+    if (!functions) return std::unexpected(functions.error());
+    const auto key = select(*functions, target);
+    if (!key) return std::unexpected(key.error());
+    const auto variants = (*store)->variants(*key);
+    if (!variants) return std::unexpected(variants.error());
+    if (variants->empty()) return fail(ErrorCode::not_found, "function {} has no entries", full_name(*key));
+
+    std::vector<std::pair<std::filesystem::path, cachefmt::EntryKey>> files;
+    for (const store::Variant& variant : *variants)
+        files.emplace_back((*store)->root() / key->model_info / key->rank / key->function /
+                               (to_hex(variant.guards) + ".wg"),
+                           cachefmt::EntryKey{*key, variant.guards});
+    return files;
+}
+
+std::string text_of(const cachefmt::Entry& entry, ShowForm form)
+{
+    return form == ShowForm::dot ? cachefmt::to_dot(entry) : cachefmt::to_readable(entry);
+}
+
+} // namespace
+
+Result<int> show(const Context& context, const std::string& target, ShowForm form)
+{
+    const auto files = files_of(context, target);
+    if (!files) return std::unexpected(files.error());
+    Json entries = Json::array();
+    Json damaged = Json::array();
+    std::string text;
+    for (const auto& [path, key] : *files) {
+        const auto entry = read_entry(context, path, key);
+        if (!entry && files->size() == 1) return std::unexpected(entry.error());
+        if (!entry) {
+            damaged.push_back({{"path", path.string()}, {"error", entry.error().message}});
+        } else if (context.output == Output::json) {
+            Json item = form == ShowForm::dot ? Json{{"dot", cachefmt::to_dot(*entry)}}
+                                              : Json::parse(cachefmt::to_json(*entry));
+            item["path"] = path.string();
+            entries.push_back(std::move(item));
+        } else {
+            text += (text.empty() ? "" : "\n") + text_of(*entry, form);
+        }
+    }
+    if (context.output == Output::json) {
+        print(Json{{"entries", entries}, {"damaged", damaged}});
+    } else {
+        print(text);
+        for (const Json& item : damaged)
+            static_cast<void>(report_failure(Output::text, {ErrorCode::corrupt, item["error"].get<std::string>()}));
+    }
+    return damaged.empty() ? k_ok : k_found_wrong;
+}
+
+} // namespace warmgraph::tool

@@ -1,0 +1,54 @@
+// Text for people: colours, tables, sizes and times.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace warmgraph::tool {
+
+enum class Colour : std::uint8_t { plain, bold, red, green, yellow };
+
+/// Paints, or leaves text as it is.
+struct Style {
+    bool colours = false;
+    [[nodiscard]] std::string paint(Colour colour, std::string_view text) const;
+};
+
+/// Colours only where standard output is a terminal and NO_COLOR is not set to anything (no-color.org).
+[[nodiscard]] Style style_of_standard_output();
+
+/// Columns as wide as their widest cell, two blanks apart. Cells are made printable here.
+class Table {
+public:
+    enum class Align : std::uint8_t { left, right };
+    struct Column {
+        std::string title;
+        Align align = Align::left;
+    };
+    explicit Table(std::vector<Column> columns, std::size_t indent = 0)
+        : m_columns(std::move(columns)), m_indent(indent)
+    {
+    }
+    void add(std::vector<std::string> row);
+    [[nodiscard]] std::string text(const Style& style) const;
+
+private:
+    std::vector<Column> m_columns;
+    std::vector<std::vector<std::string>> m_rows;
+    std::size_t m_indent;
+};
+
+[[nodiscard]] std::string size_text(std::uint64_t bytes);  ///< "41 KB", "0.9 MB" (powers of 1000)
+[[nodiscard]] std::string count_text(std::uint64_t count); ///< "9 412"
+[[nodiscard]] std::string time_text(double milliseconds);  ///< "3.9 ms", "1.96 s"
+/// "2 min ago"; "in the future" where the clock went back.
+[[nodiscard]] std::string ago_text(std::chrono::system_clock::time_point then,
+                                   std::chrono::system_clock::time_point now);
+/// "1 variant", "2 variants"
+[[nodiscard]] std::string plural(std::uint64_t count, std::string_view noun);
+
+} // namespace warmgraph::tool
