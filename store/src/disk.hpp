@@ -53,6 +53,9 @@ private:
 
 struct LocalStore::Impl {
     Disk disk;
+    /// Held while usage moves from `pending` to the disk and by whoever asks for both, so that nothing is between them
+    /// unseen. Taken before usage_mutex; never by add_usage_soon, which waits for no disk.
+    std::mutex usage_file_mutex{};
     std::mutex usage_mutex{};
     std::map<FunctionKey, FunctionUsage> pending{}; ///< guarded by usage_mutex: usage that is not on disk yet
     std::condition_variable_any usage_noted{};      ///< with usage_mutex
@@ -61,7 +64,7 @@ struct LocalStore::Impl {
 
     /// Merges into `pending`. REQUIRES: usage_mutex is held.
     void note_usage(const FunctionKey& function, const FunctionUsage& more);
-    /// Returns for how many functions another writer was in the way. REQUIRES: usage_mutex is held.
+    /// Returns for how many functions another writer was in the way. REQUIRES: neither mutex is held.
     std::size_t write_pending();
     /// The writer thread's loop.
     void run_usage_writer(const std::stop_token& stop) noexcept;

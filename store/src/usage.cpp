@@ -42,12 +42,24 @@ Outcome write_usage(const Disk& disk, const FunctionKey& function, const Functio
 
 std::size_t LocalStore::Impl::write_pending()
 {
+    const std::scoped_lock files(usage_file_mutex);
+    std::map<FunctionKey, FunctionUsage> taken;
+    {
+        const std::scoped_lock guard(usage_mutex);
+        taken.swap(pending);
+    }
     std::size_t busy = 0;
-    std::erase_if(pending, [&](const auto& item) {
+    std::erase_if(taken, [&](const auto& item) {
         const Outcome outcome = write_usage(disk, item.first, item.second);
         busy += outcome == Outcome::busy ? 1 : 0;
         return outcome == Outcome::written;
     });
+    const std::scoped_lock guard(usage_mutex);
+    for (auto& [function, left] : taken) {
+        FunctionUsage& noted_since = pending[function];
+        merge(left, noted_since);
+        noted_since = std::move(left);
+    }
     return busy;
 }
 
@@ -63,8 +75,10 @@ void LocalStore::add_usage(const FunctionKey& function, const FunctionUsage& mor
 {
     try {
         if (!m_impl->disk.writable() || !check_key(function)) return;
-        const std::scoped_lock guard(m_impl->usage_mutex);
-        m_impl->note_usage(function, more);
+        {
+            const std::scoped_lock guard(m_impl->usage_mutex);
+            m_impl->note_usage(function, more);
+        }
         m_impl->write_pending();
     } catch (const std::exception& error) {
         log().debug("usage of a function not noted: {}", error.what());
@@ -89,12 +103,19 @@ void LocalStore::add_usage_soon(const FunctionKey& function, const FunctionUsage
 
 void LocalStore::Impl::run_usage_writer(const std::stop_token& stop) noexcept
 {
+    // Others hold the lock for well under a millisecond, unless their disk is slow.
+    constexpr std::chrono::milliseconds k_pause_when_busy(10);
     while (!stop.stop_requested()) {
-        std::unique_lock guard(usage_mutex);
-        if (!usage_noted.wait(guard, stop, [this] { return write_soon; })) return; // the destructor writes the rest
-        write_soon = false;
+        {
+            std::unique_lock guard(usage_mutex);
+            if (!usage_noted.wait(guard, stop, [this] { return write_soon; })) return; // the destructor writes the rest
+            write_soon = false;
+        }
         try {
-            write_pending();
+            if (write_pending() == 0) continue;
+            std::unique_lock guard(usage_mutex);
+            write_soon = true;
+            usage_noted.wait_for(guard, stop, k_pause_when_busy, [] { return false; });
         } catch (const std::exception& error) {
             log().debug("usage not written: {}", error.what());
         }
@@ -104,6 +125,7 @@ void LocalStore::Impl::run_usage_writer(const std::stop_token& stop) noexcept
 FunctionUsage LocalStore::usage(const FunctionKey& function) const
 {
     if (!check_key(function)) return {};
+    const std::scoped_lock files(m_impl->usage_file_mutex);
     FunctionUsage usage = read_usage(m_impl->disk, function);
     const std::scoped_lock guard(m_impl->usage_mutex);
     if (const auto own = m_impl->pending.find(function); own != m_impl->pending.end()) merge(usage, own->second);
@@ -116,8 +138,6 @@ LocalStore::~LocalStore()
     constexpr int k_tries = 50;
     try {
         m_impl->usage_writer = {}; // ends it
-        const std::scoped_lock guard(m_impl->usage_mutex);
-        if (m_impl->pending.empty()) return;
         for (int i = 0; i < k_tries && m_impl->write_pending() > 0; ++i)
             m_impl->disk.clock.sleep_for(std::chrono::milliseconds(1));
     } catch (const std::exception& error) {

@@ -57,6 +57,31 @@ TEST_F(Usage, WhatIsAddedSoonReachesTheDiskWithoutAnotherCall)
     EXPECT_EQ(other->usage(k_decode).hits, 3U);
 }
 
+TEST_F(Usage, WhatIsAddedSoonIsNeverUnseenOnItsWayToTheDisk)
+{
+    constexpr std::uint64_t k_rounds = 300;
+    const auto store = open();
+    for (std::uint64_t i = 1; i <= k_rounds; ++i) {
+        store->add_usage_soon(k_decode, {.hits = 1});
+        ASSERT_EQ(store->usage(k_decode).hits, i);
+    }
+}
+
+TEST_F(Usage, WhatIsAddedSoonWhileAnotherWritesIsWrittenAfterwards)
+{
+    const auto store = open();
+    fs::create_directories(folder());
+    auto lock = posix_file_system().try_lock(folder() / ".usage.lock", 0600).value();
+    store->add_usage_soon(k_decode, {.hits = 1});
+    std::this_thread::sleep_for(std::chrono::milliseconds(20)); // time to find it busy; less is no failure
+    EXPECT_FALSE(fs::exists(m_file));
+    lock.reset();
+    const auto other = open();
+    for (int i = 0; i < 2000 && other->usage(k_decode).hits < 1; ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    EXPECT_EQ(other->usage(k_decode).hits, 1U);
+}
+
 TEST_F(Usage, WhatIsAddedSoonIsWrittenAtTheLatestWhenTheStoreGoes)
 {
     for (int i = 0; i < 20; ++i) open()->add_usage_soon(k_decode, {.hits = 1});

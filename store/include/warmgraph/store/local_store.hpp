@@ -109,7 +109,8 @@ public:
     // it once for a load, a miss or a recording, not once for a call. What another process's write holds up is kept and
     // written by the next add_usage or the destructor.
     void add_usage(const FunctionKey& function, const FunctionUsage& more) noexcept;
-    /// The same on a thread of the store's, so that a first call does not wait for the disk.
+    /// The same on a thread of the store's, so that a first call does not wait for the disk; tries again by itself
+    /// while another process writes.
     void add_usage_soon(const FunctionKey& function, const FunctionUsage& more) noexcept;
     [[nodiscard]] FunctionUsage usage(const FunctionKey& function) const;
 
