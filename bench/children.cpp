@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cuda_chain.hpp"
+#include "cuda_products.hpp"
 #include "timing.hpp"
 
 namespace warmgraph::bench {
@@ -51,18 +52,21 @@ void call(Function& function, const ChainDevice& shared)
     function({{"x", shared.x}, {"y", shared.y}, {"position", ChainDevice::k_position}});
 }
 
-/// From "device open, memory there" to the result on the host.
-Json chain(const Arguments& arguments)
+void call(Function& function, const ProductsDevice& shared) { function({{"x", shared.x}, {"y", shared.y}}); }
+
+/// From "device open, memory there" to the result on the host. `wrap` makes the function over the memory.
+template <class Memory, class Wrap>
+Json first_result(const Arguments& arguments, Wrap wrap)
 {
     const SteadyTime start = now();
-    const ChainDevice shared;
+    const Memory shared;
     const double context_ms = milliseconds_since(start);
     const SteadyTime begin = now();
     Cache cache = open_cache(arguments.text("--cache-dir"), Policy::read_write);
-    Function function = wrap_chain(cache, shared, arguments.number("--nodes"));
+    Function function = wrap(cache, shared, arguments.number("--nodes"));
     call(function, shared);
     shared.device.synchronize();
-    const std::vector<float> y = shared.y.read<float>();
+    const std::vector<float> y = shared.y.template read<float>();
     const double first_result_ms = milliseconds_since(begin);
     const Report report = function.report();
     Json phases = Json::array();
@@ -123,17 +127,25 @@ Json graphs(const Arguments& arguments)
     return arguments.text("--do") == "record" ? record_graphs(arguments, shared) : open_graphs(arguments, shared);
 }
 
+Json run(const std::string& name, const Arguments& arguments)
+{
+    if (name == "chain")
+        return first_result<ChainDevice>(arguments, [](Cache& cache, const ChainDevice& shared, std::uint32_t nodes) {
+            return wrap_chain(cache, shared, nodes);
+        });
+    if (name == "products") return first_result<ProductsDevice>(arguments, wrap_products);
+    if (name == "graphs") return graphs(arguments);
+    throw std::runtime_error(fmt::format("--child is '{}', expected chain, products or graphs", name));
+}
+
 } // namespace
 
 int run_child(std::span<char* const> words)
 {
     try {
-        if (words.empty()) throw std::runtime_error("--child needs a name: chain or graphs");
-        const std::string name = words.front();
+        if (words.empty()) throw std::runtime_error("--child needs a name: chain, products or graphs");
         const Arguments arguments{words.subspan(1)};
-        if (name != "chain" && name != "graphs")
-            throw std::runtime_error(fmt::format("--child is '{}', expected chain or graphs", name));
-        const Json result = name == "chain" ? chain(arguments) : graphs(arguments);
+        const Json result = run(words.front(), arguments);
         std::ofstream file{arguments.text("--json")};
         file << result.dump(2) << "\n";
         if (!file.flush()) throw std::runtime_error("cannot write " + arguments.text("--json"));

@@ -1,5 +1,6 @@
 // What the benchmark does in processes that it starts itself: `warmgraph_bench --child NAME ... --json FILE`.
 //   chain --cache-dir D --nodes N: one chain, recorded where the cache is empty, else restored, and called once
+//   products --cache-dir D --nodes N: the same with N products of cuBLASLt
 //   graphs --cache-dir D --nodes N --count C --do record or open: C chains, restored through Cache::open_all
 #pragma once
 

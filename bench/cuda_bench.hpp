@@ -4,7 +4,7 @@ namespace warmgraph::bench {
 
 /// `cuda_replay` and `cuda_calls`: a restored graph against the driver's own.
 void register_cuda_replay();
-/// `cuda_restore` and `cuda_open_all`: fresh processes, from the file to the first result.
+/// `cuda_restore`, `cuda_products` and `cuda_open_all`: fresh processes, from the file to the first result.
 void register_cuda_restore();
 
 } // namespace warmgraph::bench

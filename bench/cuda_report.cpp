@@ -35,6 +35,28 @@ void add_replay(Lines& lines, const Collector& collector)
     lines.at_most("rebinding a scalar, per node", collector.counter(calls, "scalar_us_per_node"), "us", 0.6);
 }
 
+/// What the time to the first result of `name` went into.
+void add_phases(Lines& lines, const Collector& collector, const std::string& name)
+{
+    for (const auto& [counter, value] : collector.counters(name)) {
+        if (counter.starts_with("phase")) lines.add("  " + counter.substr(7), value, "ms");
+    }
+    lines.add("  the same cold", collector.counter(name, "cold_ms"), "ms");
+    lines.add("  the context, before it", collector.counter(name, "context_ms"), "ms");
+}
+
+void add_products(Lines& lines, const Collector& collector)
+{
+    const std::string name = "cuda_products/182";
+    const double first = collector.counter(name, "first_result_ms");
+    if (first <= 0) return;
+    lines.at_most("file to first result, 182 cuBLASLt products, context ready", first, "ms", 5);
+    add_phases(lines, collector, name);
+    const double stored = collector.counter(name, "stored_bytes");
+    lines.at_most("  stored bytes, entry and images", stored / 1e6, "MB", 1.2);
+    lines.add("  stored / bytes of the kernels in use", stored / collector.counter(name, "kernel_bytes"), "x");
+}
+
 void add_restore(Lines& lines, const Collector& collector)
 {
     for (const int nodes : {1, 100, 182, 1000}) {
@@ -42,12 +64,9 @@ void add_restore(Lines& lines, const Collector& collector)
         const double first = collector.counter(name, "first_result_ms");
         if (first <= 0) continue;
         lines.add(fmt::format("file to first result, {} nodes, context ready", nodes), first, "ms");
-        for (const auto& [counter, value] : collector.counters(name)) {
-            if (counter.starts_with("phase")) lines.add("  " + counter.substr(7), value, "ms");
-        }
-        lines.add("  the same cold", collector.counter(name, "cold_ms"), "ms");
-        lines.add("  the context, before it", collector.counter(name, "context_ms"), "ms");
+        add_phases(lines, collector, name);
     }
+    add_products(lines, collector);
     const std::string many = "cuda_open_all/128";
     if (collector.counter(many, "all_ms") <= 0) return;
     lines.at_most("128 graphs of 1000 nodes, the first result", collector.counter(many, "first_ms"), "ms", 15);

@@ -1,4 +1,6 @@
-// Fresh processes: from the file to the first result, for graphs of several lengths and for many graphs at once.
+// Fresh processes: from the file to the first result, for graphs of several lengths, for a library's kernels and
+// for many graphs at once.
+#include <filesystem>
 #include <map>
 #include <stdexcept>
 #include <vector>
@@ -9,6 +11,7 @@
 #include "cuda_bench.hpp"
 #include "once.hpp"
 #include "processes.hpp"
+#include "stored_bytes.hpp"
 #include "temp_dir.hpp"
 #include "timing.hpp"
 
@@ -17,29 +20,46 @@ namespace {
 
 constexpr int k_repetitions = 7;
 
+/// The child `name` once cold and then again and again warm, with `state`'s number of nodes.
+void restore(benchmark::State& state, const std::string& name, const std::filesystem::path& cache)
+{
+    const std::vector<std::string> arguments{"--cache-dir", cache, "--nodes", std::to_string(state.range(0))};
+    const auto cold = child(name, arguments);
+    if (cold.at("outcome") != "recorded")
+        throw std::runtime_error("not recorded: " + cold.at("reason").get<std::string>());
+    std::map<std::string, std::vector<double>> figures;
+    for (int i = 0; i < k_repetitions; ++i) {
+        const auto warm = child(name, arguments);
+        if (warm.at("outcome") != "replayed" || warm.at("result") != cold.at("result"))
+            throw std::runtime_error("not replayed: " + warm.at("reason").get<std::string>());
+        figures["context_ms"].push_back(warm.at("context_ms"));
+        figures["first_result_ms"].push_back(warm.at("first_result_ms"));
+        // Counters come back by name: the number keeps the phases' order.
+        int number = 0;
+        for (const auto& phase : warm.at("phases"))
+            figures[fmt::format("phase{:02}{}", number++, phase.at(0).get<std::string>())].push_back(phase.at(1));
+    }
+    state.counters["cold_ms"] = cold.at("first_result_ms").get<double>();
+    for (const auto& [figure, values] : figures) state.counters[figure] = median(values);
+}
+
 void cuda_restore(benchmark::State& state)
 {
     once(state, "cuda_restore", [&] {
         const test::TempDir dir;
-        const std::vector<std::string> arguments{"--cache-dir", dir.path() / "cache", "--nodes",
-                                                 std::to_string(state.range(0))};
-        const auto cold = child("chain", arguments);
-        if (cold.at("outcome") != "recorded")
-            throw std::runtime_error("not recorded: " + cold.at("reason").get<std::string>());
-        std::map<std::string, std::vector<double>> figures;
-        for (int i = 0; i < k_repetitions; ++i) {
-            const auto warm = child("chain", arguments);
-            if (warm.at("outcome") != "replayed" || warm.at("result") != cold.at("result"))
-                throw std::runtime_error("not replayed: " + warm.at("reason").get<std::string>());
-            figures["context_ms"].push_back(warm.at("context_ms"));
-            figures["first_result_ms"].push_back(warm.at("first_result_ms"));
-            // Counters come back by name: the number keeps the phases' order.
-            int number = 0;
-            for (const auto& phase : warm.at("phases"))
-                figures[fmt::format("phase{:02}{}", number++, phase.at(0).get<std::string>())].push_back(phase.at(1));
-        }
-        state.counters["cold_ms"] = cold.at("first_result_ms").get<double>();
-        for (const auto& [name, values] : figures) state.counters[name] = median(values);
+        restore(state, "chain", dir.path() / "cache");
+    });
+}
+
+void cuda_products(benchmark::State& state)
+{
+    once(state, "cuda_products", [&] {
+        const test::TempDir dir;
+        const auto cache = dir.path() / "cache";
+        restore(state, "products", cache);
+        const StoredBytes bytes = stored_bytes(cache);
+        state.counters["stored_bytes"] = static_cast<double>(bytes.stored);
+        state.counters["kernel_bytes"] = static_cast<double>(bytes.kernels);
     });
 }
 
@@ -73,6 +93,7 @@ void cuda_open_all(benchmark::State& state)
 void register_cuda_restore()
 {
     benchmark::RegisterBenchmark("cuda_restore", cuda_restore)->Arg(1)->Arg(100)->Arg(182)->Arg(1000)->Iterations(1);
+    benchmark::RegisterBenchmark("cuda_products", cuda_products)->Arg(182)->Iterations(1);
     benchmark::RegisterBenchmark("cuda_open_all", cuda_open_all)->Arg(128)->Iterations(1);
 }
 

@@ -18,7 +18,7 @@ public:
 
 Clock& system_clock() noexcept
 {
-    static SystemClock clock;
+    static SystemClock& clock = *new SystemClock; // never destroyed: threads may outlive main()
     return clock;
 }
 

@@ -197,8 +197,9 @@ Result<void> PosixFileSystem::make_directories(const Path& path, std::uint32_t m
     if (::mkdir(path.c_str(), mode & 0777) != 0) {
         if (errno != EEXIST) return failed("make folder", path, errno);
         // Somebody else made it first, and sets its mode; or a dangling link is in the way.
-        if (::stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return failed("make folder", path, ENOTDIR);
-        return {};
+        if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) return {};
+        const bool gone = ::lstat(path.c_str(), &status) != 0 && errno == ENOENT; // removed since
+        return failed("make folder", path, gone ? ENOENT : ENOTDIR);
     }
     // mkdir() obeys the umask and drops the set-group-id bit.
     if (::chmod(path.c_str(), mode) != 0) return failed("set the mode of", path, errno);
@@ -232,7 +233,8 @@ Result<std::optional<FileInfo>> PosixFileSystem::info(const Path& path)
         return failed("inspect", path, errno);
     }
     return FileInfo{type_of(status.st_mode), static_cast<std::uint64_t>(status.st_size),
-                    static_cast<std::uint32_t>(status.st_mode & 07777), status.st_uid, time_of(status.st_mtim)};
+                    static_cast<std::uint32_t>(status.st_mode & 07777), status.st_uid, status.st_ino,
+                    time_of(status.st_mtim)};
 }
 
 Result<void> PosixFileSystem::touch(const Path& path)
@@ -272,7 +274,7 @@ Result<std::unique_ptr<FileLock>> PosixFileSystem::try_lock(const Path& path, st
 
 FileSystem& posix_file_system() noexcept
 {
-    static PosixFileSystem files;
+    static PosixFileSystem& files = *new PosixFileSystem; // never destroyed: threads may outlive main()
     return files;
 }
 

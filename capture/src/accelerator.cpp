@@ -113,8 +113,9 @@ Result<std::shared_ptr<backends::Module>> Program::Impl::compiled()
 namespace {
 std::shared_ptr<Device::Impl> shared_device(std::shared_ptr<backends::Device> device)
 {
-    static std::mutex mutex;
-    static std::map<backends::Device*, std::weak_ptr<Device::Impl>> known;
+    // Never destroyed: threads may outlive main().
+    static std::mutex& mutex = *new std::mutex;
+    static auto& known = *new std::map<backends::Device*, std::weak_ptr<Device::Impl>>;
     const std::scoped_lock lock{mutex};
     auto& entry = known[device.get()];
     if (auto impl = entry.lock()) return impl;
@@ -166,7 +167,9 @@ Stream Device::stream() const
 void Device::synchronize() const
 {
     refuse_while_capturing("Device::synchronize", "synchronise after the call instead");
-    const std::scoped_lock lock{m_impl->default_stream_mutex};
+    // Inside a function that runs, its call holds this mutex already, or who holds it waits for that call.
+    std::unique_lock lock{m_impl->default_stream_mutex, std::defer_lock};
+    if (current_run() == nullptr) lock.lock();
     value_or_raise(m_impl->default_stream->synchronize());
 }
 
@@ -255,7 +258,16 @@ void Stream::zero(Address to, std::uint64_t bytes)
     fill(to, k_zero, bytes);
 }
 
-Event Stream::record() { return value_or_raise(m_impl->stream->record_event()); }
+Event Stream::record()
+{
+    struct Kept {
+        std::shared_ptr<backends::Device> device; // it may be the last that is left of it; destroyed after the event
+        std::shared_ptr<backends::Event> event;
+    };
+    auto kept = std::make_shared<Kept>(m_impl->device, value_or_raise(m_impl->stream->record_event()));
+    auto* const event = kept->event.get();
+    return Event{std::move(kept), event};
+}
 void Stream::wait(const Event& event)
 {
     if (!event)

@@ -141,6 +141,15 @@ void Function::Impl::refuse_nested_call(const RunContext& running) const
            fmt::format("'{}' is called inside '{}': enqueue its work there instead", m_name, running.function)});
 }
 
+/// Likewise. Another function's callable may do so.
+void Function::Impl::refuse_inside_itself(std::string_view what) const
+{
+    const RunContext* const running = current_run();
+    if (running == nullptr || running->function != m_name) return;
+    raise({ErrorCode::invalid_argument,
+           fmt::format("'{}' is {} inside its own callable: do it before or after the call", m_name, what)});
+}
+
 /// The guards of the call in m_frame, here and now.
 void Function::Impl::describe_call(Journey& journey)
 {
@@ -275,6 +284,7 @@ void Function::Impl::keep(const cachefmt::Guards& guards, const Digest& digest,
 
 void Function::Impl::bind(std::string_view state, const MemoryRef& memory)
 {
+    refuse_inside_itself("bound");
     const std::scoped_lock lock{m_mutex};
     const auto region = m_interface.region(state);
     const bool is_state = region && (m_interface.regions[*region].kind == cachefmt::RegionKind::state ||
@@ -290,6 +300,7 @@ void Function::Impl::bind(std::string_view state, const MemoryRef& memory)
 
 Report Function::Impl::report() const
 {
+    refuse_inside_itself("asked for its report");
     const std::scoped_lock lock{m_mutex};
     return m_report;
 }

@@ -103,6 +103,7 @@ private:
         return m_cache->store && (m_policy == Policy::read_write || m_policy == Policy::refresh);
     }
     void refuse_nested_call(const RunContext& running) const;
+    void refuse_inside_itself(std::string_view what) const;
     /// `why_not`: why an entry that is loaded cannot be used; "" when there is none.
     [[nodiscard]] Outcome first_call(const std::shared_ptr<backends::Stream>& stream, std::string why_not);
     [[nodiscard]] Outcome first_use(Variants::iterator variant, const std::shared_ptr<backends::Stream>& stream);

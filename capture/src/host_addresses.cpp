@@ -16,15 +16,20 @@ constexpr std::uint64_t k_shift = 0x11240;
 static_assert(k_shift % 64 == 0 && (k_shift & 0xff) != 0 && (k_shift >> 8 & 0xff) != 0 && k_shift >> 16 != 0);
 constexpr std::uint64_t k_room = 8 * k_shift; ///< bytes that must be left: a callable that just fits must go on fitting
 constexpr std::uint64_t k_page = 4096;
+constexpr std::uint64_t k_spare = 4 * k_page; ///< bytes that later callers may be deeper than the first one
 /// Bytes below the top in which addresses are looked for: an unlimited stack would make any number look like one.
 constexpr std::uint64_t k_reach = 64ULL << 20;
 
-/// Calls work below `room` bytes of stack. Gives the address below which its frames lie. Before the room all is filled up to a
-/// page, so that the distance between two such calls is the difference of their rooms, to whole pages, whoever makes them.
-[[gnu::noinline]] void run_below(std::uint64_t room, const std::function<void()>& work, std::uint64_t& top)
+/// Calls work below `room` bytes of stack. Gives the address below which its frames lie. Before the room all is filled down to
+/// one address, the anchor, which the first call chooses `spare` bytes below itself: so the distance between two calls is the
+/// difference of their rooms, though one caller's frames are larger than the other's. A call from deeper than that, or from
+/// another part of the stack, chooses anew, a whole number of pages away.
+[[gnu::noinline]] void run_below(std::uint64_t& anchor, std::uint64_t spare, std::uint64_t room,
+                                 const std::function<void()>& work, std::uint64_t& top)
 {
     const auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-    void* const space = __builtin_alloca(room + frame % k_page + 16);
+    if (anchor == 0 || frame < anchor || frame - anchor > 2 * k_spare) anchor = (frame - spare) / k_page * k_page;
+    void* const space = __builtin_alloca(room + (frame - anchor) + 16);
     top = reinterpret_cast<std::uintptr_t>(space);
     asm volatile("" : : "r"(space) : "memory"); // else the compiler leaves unused space out
     work();
@@ -153,7 +158,7 @@ void HostStack::run(StackDepth depth, const std::function<void()>& work)
     const bool is_deeper = depth == StackDepth::deeper;
     std::uint64_t& top = is_deeper ? m_deeper : m_usual;
     const bool known = has_room();
-    run_below(is_deeper && known ? k_shift : 0, work, top);
+    run_below(m_anchor, known ? k_spare : 0, is_deeper && known ? k_shift : 0, work, top);
     if (!known) top = 0;
 }
 

@@ -49,6 +49,7 @@ private:
     [[nodiscard]] bool has_room() const noexcept;
 
     std::uint64_t m_bottom = 0, m_end = 0;   // 0: unknown
+    std::uint64_t m_anchor = 0;              // what the stack is filled down to before all work; 0: nothing ran yet
     std::uint64_t m_usual = 0, m_deeper = 0; // where the work's frames began
 };
 

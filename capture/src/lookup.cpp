@@ -107,6 +107,7 @@ Result<void> Function::Impl::verify(const Digest& digest, replay::Executable& ex
 {
     if (!m_cache->options.verify_on_load || !m_callable) return {};
     const auto timer = phases.measure("verify");
+    order_after_last(stream);              // what the callable holds, the last launch may still be using
     auto verified = stream->synchronize(); // the caller's memory is about to be read
     if (verified) verified = verify_restored(m_subject, m_frame, executable, phases);
     if (verified) return {};

@@ -78,6 +78,13 @@ struct Opening::Impl {
         state.total = queue.size();
     }
 
+    Impl(const Impl&) = delete;
+    Impl& operator=(const Impl&) = delete;
+    ~Impl()
+    {
+        for (std::jthread& worker : workers) worker.request_stop(); // all, before the first is waited for
+    }
+
     [[nodiscard]] bool is_done() const noexcept { return next >= queue.size(); }
     /// Restores what nobody else has begun until there is nothing left, or `stop`.
     void restore_rest(const std::stop_token& stop) noexcept;

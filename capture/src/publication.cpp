@@ -74,6 +74,7 @@ bool Function::Impl::differs_in_padding_only(const cachefmt::Graph& previous, co
     auto restored =
         restore(recording.entry.header.key, store::Reading::ahead, m_frame.memory, m_frame.scalars, unmeasured);
     if (!restored || !*restored) return true;
+    order_after_last(stream);          // what the callable holds, the last launch may still be using
     auto idle = stream->synchronize(); // the caller's memory is about to be read
     auto verified = idle ? verify_restored(m_subject, m_frame, *(**restored).executable, unmeasured) : idle;
     // Memory of the caller's that was used in place is damaged: the function itself would compute with it.
@@ -160,6 +161,7 @@ Outcome Function::Impl::record_and_launch(Journey& journey, const std::shared_pt
         m_variants.pop_front();
     }
 
+    order_after_last(stream);          // what the callable holds, the last launch may still be using
     auto idle = stream->synchronize(); // the caller's memory is about to be read
     auto recording = idle ? record(m_subject, m_frame, new_header(journey), m_cache->modules, journey.phases)
                           : Result<Recording>{std::unexpected(idle.error())};

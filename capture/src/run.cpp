@@ -110,14 +110,25 @@ void run(const Subject& subject, const Environment& environment, ScratchPool& sc
     const RunScope scope{context};
     scratch.begin_run();
     Recorder recorder{impl};
-    {
+    const auto join_forks = [&] {
+        if (context.capturing) return;
+        for (auto& fork : impl.forks)
+            if (!fork.joined) impl.join(fork);
+    };
+    try {
         // cuBLASLt and others use the thread's context, whatever the stream's.
         const auto current = subject.device->enter();
         subject.callable(recorder);
+    } catch (...) {
+        // What was forked before may still use the scratch: later work in the stream comes after it all the same.
+        try {
+            join_forks();
+        } catch (const std::exception& failed) {
+            log().warn("'{}' throws, and what it forked cannot be joined: {}", subject.name, failed.what());
+        }
+        throw;
     }
-    if (context.capturing) return;
-    for (auto& fork : impl.forks)
-        if (!fork.joined) impl.join(fork);
+    join_forks();
 }
 
 Result<void> guarded_run(const Subject& subject, const Environment& environment, ScratchPool& scratch,

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "result.hpp"
@@ -40,7 +41,11 @@ struct Options {
 fs::path fast_folder()
 {
     const fs::path memory = "/dev/shm";
-    return ::access(memory.c_str(), W_OK) == 0 ? memory : fs::temp_directory_path();
+    struct statvfs info{};
+    // PoCL loads shared objects from there, which containers often forbid.
+    const bool usable = ::access(memory.c_str(), W_OK | X_OK) == 0 && ::statvfs(memory.c_str(), &info) == 0 &&
+                        (info.f_flag & ST_NOEXEC) == 0;
+    return usable ? memory : fs::temp_directory_path();
 }
 
 /// The given folder, or one that is removed at the end.

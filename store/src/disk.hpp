@@ -6,6 +6,8 @@
 #include <mutex>
 #include <thread>
 
+#include <unistd.h>
+
 #include "layout.hpp"
 
 namespace warmgraph::store {
@@ -53,6 +55,7 @@ private:
 
 struct LocalStore::Impl {
     Disk disk;
+    pid_t process = ::getpid(); ///< that opened the store
     /// Held while usage moves from `pending` to the disk and by whoever asks for both, so that nothing is between them
     /// unseen. Taken before usage_mutex; never by add_usage_soon, which waits for no disk.
     std::mutex usage_file_mutex{};

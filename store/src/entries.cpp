@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include "commit.hpp"
 #include "disk.hpp"
 #include "eviction.hpp"
@@ -19,6 +21,7 @@ public:
     RecordLock& operator=(const RecordLock&) = delete;
     ~RecordLock() override
     {
+        if (::getpid() != m_holder) return; // a forked child: the lock is its parent's
         if (const auto removed = m_files.remove(m_path); !removed)
             log().debug("lock file stays: {}", removed.error().message);
     }
@@ -27,6 +30,7 @@ private:
     FileSystem& m_files;
     Path m_path;
     std::unique_ptr<FileLock> m_lock; // released after the file is gone
+    pid_t m_holder = ::getpid();
 };
 
 /// The verdict for a caller, who knows the key and not the file.
@@ -134,11 +138,15 @@ Result<std::unique_ptr<FileLock>> LocalStore::try_record_lock(const EntryKey& ke
     const Disk& disk = m_impl->disk;
     if (auto ok = disk.require_writable("record"); !ok) return std::unexpected(ok.error());
     if (auto ok = check_key(key.function); !ok) return std::unexpected(ok.error());
-    if (auto made = disk.files.make_directories(disk.layout.function(key.function), disk.modes.folder); !made) {
-        return std::unexpected(made.error());
-    }
     Path path = disk.layout.record_lock(key);
-    auto lock = disk.files.try_lock(path, disk.modes.file);
+    const auto try_once = [&]() -> Result<std::unique_ptr<FileLock>> {
+        if (auto made = disk.files.make_directories(path.parent_path(), disk.modes.folder); !made)
+            return std::unexpected(made.error());
+        return disk.files.try_lock(path, disk.modes.file);
+    };
+    auto lock = try_once();
+    // As in commit(): `warmgraph clear` may remove the empty folder in between.
+    for (int again = 0; again < 3 && !lock && lock.error().code == ErrorCode::not_found; ++again) lock = try_once();
     if (!lock || !*lock) return lock;
     return std::make_unique<RecordLock>(disk.files, std::move(path), std::move(*lock));
 }

@@ -19,13 +19,14 @@ constexpr std::size_t k_uuid_bytes = 36;
 /// "<host>.<namespace>-<boot>": never changes in a process, nor in its forks.
 const std::string& writer_place()
 {
-    static const std::string k_place = [] {
+    // Never destroyed: threads may outlive main().
+    static const std::string& k_place = *new std::string([] {
         std::string host = host_name();
         std::ranges::replace_if(host, [](char c) { return c == '/' || c <= ' ' || c > '~'; }, '_');
         struct stat status{};
         const auto space = ::stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : ino_t{0};
         return fmt::format("{}.{}-{}", host, space, boot_id());
-    }();
+    }());
     return k_place;
 }
 

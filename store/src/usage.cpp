@@ -1,5 +1,7 @@
 #include <exception>
 
+#include <unistd.h>
+
 #include "commit.hpp"
 #include "disk.hpp"
 #include "usage_file.hpp"
@@ -21,10 +23,11 @@ enum class Outcome : std::uint8_t { written, busy, failed };
 Outcome write_usage(const Disk& disk, const FunctionKey& function, const FunctionUsage& more)
 {
     const Path folder = disk.layout.function(function);
-    const Result<Outcome> done = [&]() -> Result<Outcome> {
+    const Result<Outcome> done = [&]() -> Result<Outcome> try {
         if (auto made = disk.files.make_directories(folder, disk.modes.folder); !made)
             return std::unexpected(made.error());
         const auto lock = disk.files.try_lock(folder / k_usage_lock, disk.modes.file);
+        if (!lock && lock.error().code == ErrorCode::not_found) return Outcome::busy; // `warmgraph clear` is at it
         if (!lock) return std::unexpected(lock.error());
         if (!*lock) return Outcome::busy;
         FunctionUsage usage = read_usage(disk, function);
@@ -33,6 +36,8 @@ Outcome write_usage(const Disk& disk, const FunctionKey& function, const Functio
         auto written = commit(disk.files, folder / k_usage_file, as_bytes(text), disk.modes, Durability::unsynced);
         if (!written) return std::unexpected(written.error());
         return Outcome::written;
+    } catch (const std::exception& error) { // what is counted must not get lost with it
+        return fail(ErrorCode::io_failed, "{}", error.what());
     }();
     if (!done) log().debug("usage of {} not written: {}", function.function, done.error().message);
     return done.value_or(Outcome::failed);
@@ -134,12 +139,17 @@ FunctionUsage LocalStore::usage(const FunctionKey& function) const
 
 LocalStore::~LocalStore()
 {
-    // Others hold the lock for well under a millisecond: a few tries get what is still pending to the disk.
+    // A forked child has no such thread to end, and what is pending is its parent's to write.
+    if (::getpid() != m_impl->process) {
+        static_cast<void>(m_impl.release());
+        return;
+    }
+    // Others hold the lock for well under a millisecond, unless their disk is slow: 1.3 s in all.
     constexpr int k_tries = 50;
     try {
         m_impl->usage_writer = {}; // ends it
         for (int i = 0; i < k_tries && m_impl->write_pending() > 0; ++i)
-            m_impl->disk.clock.sleep_for(std::chrono::milliseconds(1));
+            m_impl->disk.clock.sleep_for(std::chrono::milliseconds(i + 1));
     } catch (const std::exception& error) {
         log().debug("usage not written: {}", error.what());
     }

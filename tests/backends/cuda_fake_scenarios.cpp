@@ -183,6 +183,25 @@ Result<void> runs_host_and_event_nodes(Device& device, const FakeCuda&)
     return {};
 }
 
+/// Plain and programmatic edges in turn, for a driver that takes one kind a call. What it holds is compared while the graph
+/// is built.
+Result<void> keeps_edge_data(Device& device, const FakeCuda&)
+{
+    constexpr EdgeData k_plain{}, k_programmatic{1, 0, 1};
+    TAKE(module, device.compile(warmgraph::test::k_fake_cuda_program, ""));
+    TAKE(memory, device.allocate(k_bytes));
+    const Owned owned(device, memory);
+    const RawKernel add = add_scalar(*module, memory.address, 1);
+    RawGraph graph;
+    graph.nodes = {{add, {}},
+                   {add, {0}, {k_programmatic}},
+                   {add, {0, 1}, {k_plain, k_programmatic}},
+                   {add, {2}},
+                   {add, {2, 3}, {k_programmatic, k_plain}}};
+    TAKE(exec, device.instantiate(graph));
+    return {};
+}
+
 /// A batch between two fills: it waits for the first one's words, and writes where it is told.
 Result<void> runs_memory_operations(Device& device, const FakeCuda&)
 {
@@ -223,6 +242,7 @@ std::vector<Scenario> scenarios()
             {"CapturingAForkAndAJoin", captures, 20},
             {"InstantiatingUpdatingAndReplaying", replays, 30},
             {"RunningHostAndEventNodes", runs_host_and_event_nodes, 10},
+            {"KeepingEdgeData", keeps_edge_data, 10},
             {"RunningMemoryOperations", runs_memory_operations, 10}};
 }
 

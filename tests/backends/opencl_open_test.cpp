@@ -1,5 +1,7 @@
 // Opening OpenCL devices, rightly and wrongly.
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -25,6 +27,25 @@ TEST(OpenclOpen, SaysWhatToInstallWhereThereIsNoPlatform)
                            return says_cure && devices.error().code == ErrorCode::not_found ? 0 : 1;
                        }).wait();
     EXPECT_EQ(status, 0);
+}
+
+TEST(OpenclOpen, ByTwoThreadsAtOnceFindsTheDeviceForBoth)
+{
+    // In processes of their own: PoCL initialises itself once. A millisecond apart, the second came in the middle of it.
+    for (int i = 0; i < 5; ++i) {
+        const int status = ChildProcess([] {
+                               bool first = false, second = false;
+                               {
+                                   const std::jthread one([&] { first = make_opencl_backend()->open("").has_value(); });
+                                   const std::jthread other([&] {
+                                       std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                                       second = make_opencl_backend()->open("").has_value();
+                                   });
+                               }
+                               return first && second ? 0 : 1;
+                           }).wait();
+        EXPECT_EQ(status, 0);
+    }
 }
 
 TEST(OpenclOpen, FindsDevicesByIndexAndByPartOfTheName)

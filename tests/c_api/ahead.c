@@ -95,6 +95,7 @@ void entries_are_opened_ahead(void)
     }
     struct seen seen = {0};
     wg_open_options options = {.size = sizeof options};
+    options.threads = 1; /* several report as they get done */
     options.urgency = last_name_first;
     options.progress = note;
     options.user = &seen;

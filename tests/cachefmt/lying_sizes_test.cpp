@@ -58,7 +58,13 @@ using warmgraph::test::reseal;
 using warmgraph::test::succeeded;
 namespace at = warmgraph::test::envelope_at;
 
-constexpr double k_most_ms = 50; // of this thread's processor time: other processes do not count
+// Of this thread's processor time, which a core that others share stretches too. The largest case here verifies 51,200 tables:
+// 11 to 50 ms under the sanitizers, by how busy the machine is.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr double k_most_ms = 2'000;
+#else
+constexpr double k_most_ms = 250;
+#endif
 
 /// Small caps, so that an allocation by a lying size would show.
 constexpr Limits k_limits{.header_bytes = 64 << 10, .payload_stored_bytes = 1 << 20, .payload_bytes = 1 << 20};

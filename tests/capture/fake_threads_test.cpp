@@ -28,6 +28,8 @@ TEST_F(FakeThreads, CallOneFunctionWithScalarsInStreamsOfTheirOwnAndInTheDefault
     options.model = "toy";
     options.cache_dir = (dir.path() / "cache").string();
     options.policy = Policy::read_write;
+    options.world_size = 1; // whatever a launcher left in the environment
+    options.global_rank = 0;
     Cache cache{options};
     Spec spec;
     spec.inputs = {input("x", i32, {k_count})};
@@ -73,6 +75,8 @@ TEST_F(FakeThreads, CallWhatOpenAllRestoresAtTheSameTime)
     options.model = "toy";
     options.cache_dir = (dir.path() / "cache").string();
     options.policy = Policy::read_write;
+    options.world_size = 1; // whatever a launcher left in the environment
+    options.global_rank = 0;
     Spec spec;
     spec.inputs = {input("x", i32, {k_count})};
     spec.outputs = {output("y", i32, {k_count})};

@@ -237,12 +237,32 @@ TEST(HostStackTest, MovesThemByMoreWholePagesWhereTheCallerIsDeeperToo)
 {
     HostStack stack;
     const std::uint64_t first = run_and_see(stack, StackDepth::usual);
-    const std::uint64_t again = run_and_see_below<10000>(stack, StackDepth::deeper);
+    const std::uint64_t again = run_and_see_below<40'000>(stack, StackDepth::deeper);
     EXPECT_EQ(first - again, stack.movement().shift);
     EXPECT_GT(first - again, k_shift);
     EXPECT_EQ((first - again) % 4096, k_shift % 4096);
 }
 #endif
+
+TEST(HostStackTest, PutsTheFramesOfCallersOfSeveralDepthsInOnePlace)
+{
+    // Wherever the thread's stack begins within its page: the first caller's place decides.
+    const auto in_one_place = [] {
+        HostStack stack;
+        const std::uint64_t first = run_and_see(stack, StackDepth::usual);
+        EXPECT_EQ(run_and_see_below<992>(stack, StackDepth::usual), first);
+        EXPECT_EQ(run_and_see_below<10'016>(stack, StackDepth::usual), first);
+        EXPECT_EQ(first - run_and_see_below<992>(stack, StackDepth::deeper), k_shift);
+    };
+    in_one_place();
+    for (int i = 0; i < 16; ++i) {
+        volatile std::byte room[1 + 256 * 16];
+        room[0] = std::byte{1};
+        void* const space = __builtin_alloca(static_cast<std::size_t>(256 * i) + 16);
+        asm volatile("" : : "r"(space) : "memory");
+        in_one_place();
+    }
+}
 
 TEST(HostStackTest, RunsTheWorkAllTheSameWhereASmallStackHasNoRoomToSpare)
 {

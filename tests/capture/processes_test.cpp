@@ -89,6 +89,7 @@ TEST_F(Processes, AKilledLeaderIsReplaced)
     int pipe_ends[2];
     ASSERT_EQ(::pipe(pipe_ends), 0);
     const pid_t leader = spawn(120'000, pipe_ends[1]);
+    ::close(pipe_ends[1]); // so that a leader that ends early ends the read
     char byte = 0;
     ASSERT_EQ(::read(pipe_ends[0], &byte, 1), 1) << "the leader records and holds the lock";
     const pid_t follower = spawn(120'000);
@@ -97,7 +98,6 @@ TEST_F(Processes, AKilledLeaderIsReplaced)
     EXPECT_EQ(wait_for(follower), static_cast<int>(Outcome::recorded));
     EXPECT_EQ(wait_for(spawn(120'000)), static_cast<int>(Outcome::replayed));
     ::close(pipe_ends[0]);
-    ::close(pipe_ends[1]);
 }
 
 TEST_F(Processes, NobodyWaitsLongerThanTheLimit)
@@ -105,6 +105,7 @@ TEST_F(Processes, NobodyWaitsLongerThanTheLimit)
     int pipe_ends[2];
     ASSERT_EQ(::pipe(pipe_ends), 0);
     const pid_t leader = spawn(120'000, pipe_ends[1]);
+    ::close(pipe_ends[1]);
     char byte = 0;
     ASSERT_EQ(::read(pipe_ends[0], &byte, 1), 1);
     // The leader never finishes: the follower's own limit lets it record for itself.
@@ -112,7 +113,6 @@ TEST_F(Processes, NobodyWaitsLongerThanTheLimit)
     ::kill(leader, SIGKILL);
     wait_for(leader);
     ::close(pipe_ends[0]);
-    ::close(pipe_ends[1]);
 }
 
 } // namespace

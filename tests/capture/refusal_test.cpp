@@ -39,6 +39,16 @@ TEST_F(Refusals, SynchronizingIsRefusedByName)
         "Stream::synchronize");
 }
 
+TEST_F(Refusals, SynchronizingTheDeviceIsRefusedByName)
+{
+    expect_refused(
+        [this](Recorder& r) {
+            work(r);
+            device.synchronize(); // the call is in the device's own stream
+        },
+        "Device::synchronize");
+}
+
 TEST_F(Refusals, ReadingBackIsRefusedByNameEvenWhenTheExceptionIsSwallowed)
 {
     const Buffer probe = floats(0);

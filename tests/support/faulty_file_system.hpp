@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <limits>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "warmgraph/base/file_system.hpp"
@@ -72,65 +74,66 @@ public:
 
     Result<std::optional<Bytes>> read(const Path& path, std::uint64_t limit) override
     {
-        if (auto failed = next("read", path)) return std::unexpected(*failed);
+        if (auto failed = next("read", path)) return std::unexpected(failed->first);
         return ForwardingFileSystem::read(path, limit);
     }
     Result<void> write_new(const Path& path, ByteView bytes, std::uint32_t mode, Durability durability) override
     {
         if (auto failed = next("write", path)) {
-            if (m_leaves == Leaves::half_a_file) {
+            if (failed->second == Leaves::half_a_file) {
                 static_cast<void>(
                     ForwardingFileSystem::write_new(path, bytes.first(bytes.size() / 2), mode, durability));
             }
-            return std::unexpected(*failed);
+            return std::unexpected(failed->first);
         }
         return ForwardingFileSystem::write_new(path, bytes, mode, durability);
     }
     Result<void> rename(const Path& from, const Path& to, Durability durability) override
     {
-        if (auto failed = next("rename", from)) return std::unexpected(*failed);
+        if (auto failed = next("rename", from)) return std::unexpected(failed->first);
         return ForwardingFileSystem::rename(from, to, durability);
     }
     Result<void> remove(const Path& path) override
     {
-        if (auto failed = next("remove", path)) return std::unexpected(*failed);
+        if (auto failed = next("remove", path)) return std::unexpected(failed->first);
         return ForwardingFileSystem::remove(path);
     }
     Result<void> make_directories(const Path& path, std::uint32_t mode) override
     {
-        if (auto failed = next("make folder", path)) return std::unexpected(*failed);
+        if (auto failed = next("make folder", path)) return std::unexpected(failed->first);
         return ForwardingFileSystem::make_directories(path, mode);
     }
     Result<std::vector<DirectoryItem>> list(const Path& path) override
     {
-        if (auto failed = next("list", path)) return std::unexpected(*failed);
+        if (auto failed = next("list", path)) return std::unexpected(failed->first);
         return ForwardingFileSystem::list(path);
     }
     Result<std::optional<FileInfo>> info(const Path& path) override
     {
-        if (auto failed = next("inspect", path)) return std::unexpected(*failed);
+        if (auto failed = next("inspect", path)) return std::unexpected(failed->first);
         return ForwardingFileSystem::info(path);
     }
     Result<void> touch(const Path& path) override
     {
-        if (auto failed = next("touch", path)) return std::unexpected(*failed);
+        if (auto failed = next("touch", path)) return std::unexpected(failed->first);
         return ForwardingFileSystem::touch(path);
     }
     Result<std::unique_ptr<FileLock>> try_lock(const Path& path, std::uint32_t mode) override
     {
-        if (auto failed = next("lock", path)) return std::unexpected(*failed);
+        if (auto failed = next("lock", path)) return std::unexpected(failed->first);
         return ForwardingFileSystem::try_lock(path, mode);
     }
 
 private:
-    std::optional<Error> next(const char* operation, const Path& path)
+    /// The failure, and what it leaves where it is a write.
+    std::optional<std::pair<Error, Leaves>> next(const char* operation, const Path& path)
     {
         const std::scoped_lock guard(m_mutex);
         ++m_operations;
         const bool fails = m_lasts == Lasts::once ? m_operations == m_nth : m_operations >= m_nth;
         if (!fails) return std::nullopt;
         ++m_injected;
-        return Error{m_code, fmt::format("injected failure: {} {}", operation, path.string())};
+        return std::pair{Error{m_code, fmt::format("injected failure: {} {}", operation, path.string())}, m_leaves};
     }
 
     std::mutex m_mutex;

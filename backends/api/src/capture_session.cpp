@@ -4,12 +4,14 @@
 
 namespace warmgraph::backends {
 
-void CaptureSession::add(Frontier& frontier, RawWork work)
+Result<void> CaptureSession::add(Frontier& frontier, RawWork work)
 {
     const std::scoped_lock lock(m_mutex);
+    if (m_ended) return fail(ErrorCode::not_recordable, "the capture was ended meanwhile in another thread");
     const auto index = static_cast<std::uint32_t>(m_graph.nodes.size());
     m_graph.nodes.push_back({std::move(work), std::move(frontier)});
     frontier.assign(1, index);
+    return {};
 }
 
 void CaptureSession::merge(Frontier& frontier, const Frontier& other) const

@@ -15,7 +15,7 @@ struct HostFunctions {
 
 HostFunctions& host_functions()
 {
-    static HostFunctions instance;
+    static HostFunctions& instance = *new HostFunctions; // never destroyed: threads may outlive main()
     return instance;
 }
 

@@ -13,7 +13,7 @@ struct Registry {
 
 Registry& registry()
 {
-    static Registry instance;
+    static Registry& instance = *new Registry; // never destroyed: threads may outlive main()
     return instance;
 }
 

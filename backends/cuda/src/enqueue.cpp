@@ -33,15 +33,8 @@ Result<void> prepare_function(const Driver& driver, const KernelInfo& info, cons
     auto applied = apply_function_attributes(driver, info.function, work.function_attributes);
     if (!applied) return applied;
     if (shared + info.static_shared > k_default_shared) {
-        int now = 0;
-        auto read = driver.call("cuFuncGetAttribute", driver.cuFuncGetAttribute, &now,
-                                CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, info.function);
-        if (!read) return read;
-        if (std::cmp_less(now, shared)) {
-            auto raised = set_function(driver, info.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                       static_cast<int>(shared));
-            if (!raised) return raised;
-        }
+        const FunctionAttribute limit{CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shared)};
+        if (auto raised = apply_function_attributes(driver, info.function, {&limit, 1}); !raised) return raised;
     }
     if (cluster_of(work) <= k_portable_cluster) return {};
     return set_function(driver, info.function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);

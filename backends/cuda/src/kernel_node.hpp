@@ -28,6 +28,7 @@ private:
         std::string name;
         std::vector<std::uint32_t> sizes; ///< of parameters
         std::vector<FunctionAttribute> attributes;
+        int free_shared = 0;     ///< bytes of dynamic shared memory that a launch has without raising the limit
         AttributeValues fresh{}; ///< launch attributes of a node to which nothing was done
     };
     [[nodiscard]] Result<const Known*> known(const CUDA_KERNEL_NODE_PARAMS& native);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "image_tracker.hpp"
 #include "kernel_node.hpp"
@@ -20,8 +21,22 @@ Result<std::vector<std::uint32_t>> param_sizes(const Driver& driver, CUfunction 
     }
 }
 
-/// Those that are not as a freshly loaded function has them.
-Result<std::vector<FunctionAttribute>> read_function_attributes(const Driver& driver, CUfunction function)
+/// The limit of dynamic shared memory is the loaded function's: somebody else's launch may have raised it further. What is
+/// recorded is what this launch needs of it.
+void limit_to_launch(std::vector<FunctionAttribute>& attributes, int free_shared, unsigned int needed)
+{
+    const auto limit = std::ranges::find(attributes, std::uint32_t{CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES},
+                                         &FunctionAttribute::id);
+    if (limit == attributes.end()) return;
+    if (std::cmp_greater(needed, free_shared))
+        limit->value = static_cast<int>(needed);
+    else
+        attributes.erase(limit);
+}
+
+/// Those that are not as a freshly loaded function has them. `free_shared`: bytes of dynamic shared memory that it has then.
+Result<std::vector<FunctionAttribute>> read_function_attributes(const Driver& driver, CUfunction function,
+                                                                int& free_shared)
 {
     Result<void> done; // the first failure but of an attribute that this driver does not know
     const auto get = [&](CUfunction_attribute id, int otherwise) {
@@ -36,8 +51,8 @@ Result<std::vector<FunctionAttribute>> read_function_attributes(const Driver& dr
     const auto keep = [&](CUfunction_attribute id, int value) {
         found.push_back({static_cast<std::uint32_t>(id), value});
     };
-    const int own = k_default_shared - get(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, 0);
-    if (const int limit = get(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, own); limit > own)
+    free_shared = k_default_shared - get(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, 0);
+    if (const int limit = get(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, free_shared); limit > free_shared)
         keep(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, limit);
     if (const int carveout = get(CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, -1); carveout != -1)
         keep(CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, carveout);
@@ -148,7 +163,7 @@ Result<const KernelReader::Known*> KernelReader::known(const CUDA_KERNEL_NODE_PA
     auto sizes = param_sizes(driver, native.func);
     if (!sizes) return within(fmt::format("kernel '{}'", known.name), sizes.error());
     known.sizes = std::move(*sizes);
-    auto attributes = read_function_attributes(driver, native.func);
+    auto attributes = read_function_attributes(driver, native.func, known.free_shared);
     if (!attributes) return within(fmt::format("kernel '{}'", known.name), attributes.error());
     known.attributes = std::move(*attributes);
     auto fresh = fresh_attributes(native);
@@ -183,6 +198,7 @@ Result<RawKernel> KernelReader::read(CUgraphNode node)
     kernel.block = {native.blockDimX, native.blockDimY, native.blockDimZ};
     kernel.shared_bytes = native.sharedMemBytes;
     kernel.function_attributes = (*function)->attributes;
+    limit_to_launch(kernel.function_attributes, (*function)->free_shared, native.sharedMemBytes);
     if (auto read = read_params(native, (*function)->sizes, kernel); !read) return in_kernel(read.error());
     if (auto checked = check_handles(kernel); !checked) return in_kernel(checked.error());
     const auto held = read_attributes(driver, node);

@@ -110,8 +110,9 @@ Result<std::shared_ptr<const Nvrtc>> Nvrtc::open(const std::vector<std::string>&
 
 Result<std::shared_ptr<const Nvrtc>> Nvrtc::load(const std::string& library)
 {
-    static std::mutex mutex;
-    static std::map<std::string, std::shared_ptr<const Nvrtc>> loaded;
+    // Never destroyed: threads may outlive main().
+    static std::mutex& mutex = *new std::mutex;
+    static auto& loaded = *new std::map<std::string, std::shared_ptr<const Nvrtc>>;
     const std::string asked = !library.empty() ? library : environment("WARMGRAPH_NVRTC").value_or("");
     const std::scoped_lock lock(mutex);
     if (const auto found = loaded.find(asked); found != loaded.end()) return found->second;

@@ -139,8 +139,7 @@ Result<void> FakeStream::enqueue(const char* entry, const RawWork& work)
     if (auto entered = pass(m_state.enter(entry)); !entered) return entered;
     if (auto checked = pass(check_fake(work, m_state, m_memory)); !checked) return checked;
     if (!is_capturing()) return run_fake(work, m_memory);
-    m_capture.add(work);
-    return {};
+    return m_capture.add(work);
 }
 
 Result<std::shared_ptr<Event>> FakeStream::record_event()

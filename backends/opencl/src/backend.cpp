@@ -27,6 +27,9 @@ Result<std::vector<T>> list_ids(std::string_view text, Function function, cl_int
 
 Result<std::vector<FoundDevice>> find_devices()
 {
+    // PoCL has no device for a thread that asks while another thread's first question still initialises it.
+    static std::mutex& mutex = *new std::mutex; // never destroyed: threads may outlive main()
+    const std::scoped_lock lock(mutex);
     constexpr cl_int k_platform_not_found = -1001; // CL_PLATFORM_NOT_FOUND_KHR of cl_khr_icd
     const auto platforms = list_ids<cl_platform_id>("clGetPlatformIDs", clGetPlatformIDs, k_platform_not_found);
     if (!platforms) return within("list the OpenCL platforms", platforms.error());

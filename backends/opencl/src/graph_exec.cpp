@@ -124,7 +124,11 @@ Result<void> OpenclGraphExec::launch_lanes(cl_command_queue queue)
     m_start = std::move(*start);
     if (auto flushed = call("clFlush", clFlush, queue); !flushed) return flushed;
     for (std::uint32_t node = 0; node < m_nodes.size(); ++node) {
-        if (auto launched = launch_step(node, queue); !launched) return launched;
+        if (auto launched = launch_step(node, queue); !launched) {
+            // Nothing joins the other lanes now, and nobody else would wait for them.
+            for (const Queue& other : m_queues) static_cast<void>(call("clFinish", clFinish, other.get()));
+            return launched;
+        }
         ++m_enqueued;
     }
     if (m_plan.joined.empty()) return {};

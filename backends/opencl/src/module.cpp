@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "live_queues.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/process.hpp"
 
@@ -133,6 +134,8 @@ Result<Bytes> OpenclModule::image()
 {
     const std::scoped_lock lock(m_mutex);
     if (m_image && is_image_current()) return *m_image;
+    // What other threads launched counts as launched, and may still be compiling.
+    if (m_target.is_pocl && !m_is_loaded) LiveQueues::instance().finish_all();
     // PoCL packs its compiled work-group functions when it is asked for the first time, and never again for that
     // program: what was launched since comes from another build of the same source.
     Program again;

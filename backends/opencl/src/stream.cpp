@@ -1,6 +1,7 @@
 #include "stream.hpp"
 
 #include "enqueue.hpp"
+#include "live_queues.hpp"
 
 namespace warmgraph::backends::opencl {
 namespace {
@@ -16,11 +17,12 @@ struct OpenclEvent final : Event {
 
 } // namespace
 
-OpenclStream::~OpenclStream()
+OpenclStream::OpenclStream(Core& core, Queue queue) : m_core(core), m_queue(std::move(queue))
 {
-    // Nobody is left to be told of a failure; what the work was to do is the caller's to check by synchronize().
-    static_cast<void>(call("clFinish", clFinish, queue()));
+    LiveQueues::instance().add(m_queue.get());
 }
+
+OpenclStream::~OpenclStream() { LiveQueues::instance().remove(m_queue.get()); }
 
 std::unexpected<Error> OpenclStream::failed(Error error)
 {
@@ -42,10 +44,7 @@ Result<cl_kernel> OpenclStream::kernel_of(const RawKernel& work)
 Result<void> OpenclStream::launch(const RawKernel& work)
 {
     if (auto checked = check_launch(work, m_core.limits, m_core.memory); !checked) return failed(checked.error());
-    if (is_capturing()) {
-        m_capture.add(work);
-        return {};
-    }
+    if (is_capturing()) return m_capture.add(work);
     const auto kernel = kernel_of(work);
     if (!kernel) return std::unexpected(kernel.error());
     for (cl_uint index = 0; index < work.params.size(); ++index) {
@@ -63,10 +62,7 @@ Result<void> OpenclStream::launch(const RawKernel& work)
 Result<void> OpenclStream::copy(const RawCopy& work)
 {
     if (auto checked = check_copy(work, m_core.memory); !checked) return failed(checked.error());
-    if (is_capturing()) {
-        m_capture.add(work);
-        return {};
-    }
+    if (is_capturing()) return m_capture.add(work);
     const auto source = m_core.memory.object("copy source", work.source, work.size);
     if (!source) return std::unexpected(source.error());
     const auto destination = m_core.memory.object("copy destination", work.destination, work.size);
@@ -77,10 +73,7 @@ Result<void> OpenclStream::copy(const RawCopy& work)
 Result<void> OpenclStream::fill(const RawFill& work)
 {
     if (auto checked = check_fill(work, m_core.memory); !checked) return failed(checked.error());
-    if (is_capturing()) {
-        m_capture.add(work);
-        return {};
-    }
+    if (is_capturing()) return m_capture.add(work);
     const auto destination = m_core.memory.object("fill destination", work.destination, work.size);
     if (!destination) return std::unexpected(destination.error());
     return enqueue_fill(queue(), *destination, work);

@@ -12,9 +12,7 @@ namespace warmgraph::backends::opencl {
 /// An in-order command queue that can record instead (OpenCL has no stream capture).
 class OpenclStream final : public Stream {
 public:
-    OpenclStream(Core& core, Queue queue) : m_core(core), m_queue(std::move(queue)) {}
-    /// Waits: PoCL compiles a kernel in a worker at its first launch, and a process that exits meanwhile runs LLVM's
-    /// static destructors under that worker and crashes.
+    OpenclStream(Core& core, Queue queue);
     ~OpenclStream() override;
     OpenclStream(const OpenclStream&) = delete;
     OpenclStream& operator=(const OpenclStream&) = delete;

@@ -25,6 +25,7 @@ struct FileInfo {
     std::uint64_t size = 0;
     std::uint32_t mode = 0;  ///< permission bits
     std::uint32_t owner = 0; ///< user id
+    std::uint64_t inode = 0; ///< another one: another file
     std::chrono::system_clock::time_point modified;
 };
 

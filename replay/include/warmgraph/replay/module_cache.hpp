@@ -1,4 +1,4 @@
-// Images loaded in this process, once per device, digest and contents of their variables.
+// Images loaded in this process, once per device, digest and contents of their variables, whoever loads them.
 #pragma once
 
 #include <cstddef>
@@ -6,21 +6,28 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <utility>
 
 #include "warmgraph/backends/device.hpp"
 
 namespace warmgraph::replay {
 
-/// Thread-safe: concurrent requests for one image load it once. Devices whose images are loaded stay open.
+/// What one cache has in use of the process's loaded images. An image stays loaded as long as a ModuleCache that asked for
+/// it, or somebody who has it from there. Thread-safe: concurrent requests for one image, through whichever object, load it
+/// once. Devices whose images are loaded stay open.
 class ModuleCache {
 public:
+    ModuleCache() = default;
+    ModuleCache(const ModuleCache&) = delete;
+    ModuleCache& operator=(const ModuleCache&) = delete;
+    ~ModuleCache();
+
     /// Variables that `image` names are written once, right after loading: the same image with other contents is
-    /// another module.
+    /// another module. `bytes` is called only where the image has to be loaded, and may take its time: other images
+    /// are loaded meanwhile.
     [[nodiscard]] Result<std::shared_ptr<backends::Module>> load(const std::shared_ptr<backends::Device>& device,
                                                                  const cachefmt::ImageRef& image,
                                                                  const std::function<Result<Bytes>()>& bytes);
-    /// How many images were loaded (not found loaded already).
+    /// How many images were loaded for this object (not found loaded already).
     [[nodiscard]] std::size_t loaded() const noexcept;
 
 private:

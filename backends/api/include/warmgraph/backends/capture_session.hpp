@@ -20,8 +20,8 @@ using Frontier = std::vector<std::uint32_t>;
 /// The graph under construction, shared by the stream that began the capture and those forked from it.
 class CaptureSession {
 public:
-    /// Appends a node after `frontier`, which becomes that node.
-    void add(Frontier& frontier, RawWork work);
+    /// Appends a node after `frontier`, which becomes that node. not_recordable when the capture has ended.
+    [[nodiscard]] Result<void> add(Frontier& frontier, RawWork work);
     /// Adds `other` to `frontier`.
     void merge(Frontier& frontier, const Frontier& other) const;
     /// Remembers the first failure, which end() gives back.
@@ -51,8 +51,8 @@ public:
     [[nodiscard]] bool is_active() const noexcept { return m_session && !m_session->has_ended(); }
     [[nodiscard]] Result<void> begin();
     [[nodiscard]] Result<RawGraph> end();
-    /// REQUIRES: is_active().
-    void add(RawWork work) { m_session->add(m_frontier, std::move(work)); }
+    /// REQUIRES: is_active() was so: another thread may end a forked stream's capture at any time.
+    [[nodiscard]] Result<void> add(RawWork work) { return m_session->add(m_frontier, std::move(work)); }
     [[nodiscard]] CapturedPoint point() const { return {m_session, m_frontier}; }
     /// Waits for a captured point; a stream that is not capturing becomes part of that capture.
     [[nodiscard]] Result<void> wait(const CapturedPoint& point);

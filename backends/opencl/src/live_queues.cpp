@@ -1,0 +1,38 @@
+#include "live_queues.hpp"
+
+#include <cstdlib>
+
+namespace warmgraph::backends::opencl {
+
+LiveQueues& LiveQueues::instance()
+{
+    static LiveQueues& queues = *[] { // never destroyed: a stream may outlive static destructors
+        auto* const made = new LiveQueues;
+        static_cast<void>(std::atexit([] { instance().finish_all(); }));
+        return made;
+    }();
+    return queues;
+}
+
+void LiveQueues::add(cl_command_queue queue)
+{
+    const std::scoped_lock lock(m_mutex);
+    m_queues.insert(queue);
+}
+
+void LiveQueues::remove(cl_command_queue queue) noexcept
+{
+    // Nobody is left to be told of a failure; what the work was to do is the caller's to check by synchronize().
+    if (::getpid() == m_process) static_cast<void>(call("clFinish", clFinish, queue));
+    const std::scoped_lock lock(m_mutex);
+    m_queues.erase(queue);
+}
+
+void LiveQueues::finish_all() noexcept
+{
+    if (::getpid() != m_process) return;
+    const std::scoped_lock lock(m_mutex);
+    for (const cl_command_queue queue : m_queues) static_cast<void>(call("clFinish", clFinish, queue));
+}
+
+} // namespace warmgraph::backends::opencl
