@@ -6,6 +6,7 @@
 #include "accelerator.hpp"
 #include "numbers.hpp"
 #include "throwing.hpp"
+#include "warmgraph/base/log.hpp"
 
 namespace warmgraph {
 

@@ -19,26 +19,28 @@ FunctionUsage read_usage(const Disk& disk, const FunctionKey& function)
 
 enum class Outcome : std::uint8_t { written, busy, failed };
 
+Result<Outcome> try_write_usage(const Disk& disk, const FunctionKey& function, const FunctionUsage& more)
+try {
+    const Path folder = disk.layout.function(function);
+    if (auto made = disk.files.make_directories(folder, disk.modes.folder); !made) return std::unexpected(made.error());
+    const auto lock = disk.files.try_lock(folder / k_usage_lock, disk.modes.file);
+    if (!lock && lock.error().code == ErrorCode::not_found) return Outcome::busy; // `warmgraph clear` is at it
+    if (!lock) return std::unexpected(lock.error());
+    if (!*lock) return Outcome::busy;
+    FunctionUsage usage = read_usage(disk, function);
+    merge(usage, more);
+    const std::string text = to_usage_json(usage);
+    auto written = commit(disk.files, folder / k_usage_file, as_bytes(text), disk.modes, Durability::unsynced);
+    if (!written) return std::unexpected(written.error());
+    return Outcome::written;
+} catch (const std::exception& error) { // what is counted must not get lost with it
+    return fail(ErrorCode::io_failed, "{}", error.what());
+}
+
 /// Adds `more` to the file; `busy` when somebody else is at it just now.
 Outcome write_usage(const Disk& disk, const FunctionKey& function, const FunctionUsage& more)
 {
-    const Path folder = disk.layout.function(function);
-    const Result<Outcome> done = [&]() -> Result<Outcome> try {
-        if (auto made = disk.files.make_directories(folder, disk.modes.folder); !made)
-            return std::unexpected(made.error());
-        const auto lock = disk.files.try_lock(folder / k_usage_lock, disk.modes.file);
-        if (!lock && lock.error().code == ErrorCode::not_found) return Outcome::busy; // `warmgraph clear` is at it
-        if (!lock) return std::unexpected(lock.error());
-        if (!*lock) return Outcome::busy;
-        FunctionUsage usage = read_usage(disk, function);
-        merge(usage, more);
-        const std::string text = to_usage_json(usage);
-        auto written = commit(disk.files, folder / k_usage_file, as_bytes(text), disk.modes, Durability::unsynced);
-        if (!written) return std::unexpected(written.error());
-        return Outcome::written;
-    } catch (const std::exception& error) { // what is counted must not get lost with it
-        return fail(ErrorCode::io_failed, "{}", error.what());
-    }();
+    const auto done = try_write_usage(disk, function, more);
     if (!done) log().debug("usage of {} not written: {}", function.function, done.error().message);
     return done.value_or(Outcome::failed);
 }

@@ -97,10 +97,8 @@ public:
 private:
     Result<void> enqueue(const backends::RawWork& work)
     {
-        if (is_capturing())
-            m_capture.add(work);
-        else
-            run_flat(work);
+        if (is_capturing()) return m_capture.add(work);
+        run_flat(work);
         return {};
     }
     backends::Capture m_capture;
