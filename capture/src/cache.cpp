@@ -86,7 +86,7 @@ std::string Cache::Impl::summary() const
     const Statistics now = counters.snapshot();
     std::string text =
         fmt::format("warmgraph: {} hits, {} misses, {} images, {} to load, {} saved", now.hits, now.misses,
-                    modules.loaded(), milliseconds_text(now.load_ms), milliseconds_text(now.saved_ms));
+                    modules.count(), milliseconds_text(now.load_ms), milliseconds_text(now.saved_ms));
     if (now.refusals != 0) text += fmt::format(", {} refused", now.refusals);
     if (now.cache_faults != 0) text += fmt::format(", {} cache faults", now.cache_faults);
     if (!disabled_reason.empty()) text += fmt::format(" (caching is off: {})", disabled_reason);
@@ -198,7 +198,7 @@ std::vector<std::shared_ptr<Function::Impl>> Cache::Impl::living_functions()
 Statistics Cache::statistics() const
 {
     Statistics statistics = m_impl->counters.snapshot();
-    statistics.images_loaded = m_impl->modules.loaded();
+    statistics.images_loaded = m_impl->modules.count();
     return statistics;
 }
 std::string Cache::summary() const { return m_impl->summary(); }

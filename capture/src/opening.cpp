@@ -4,6 +4,7 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "function_impl.hpp"
 #include "run_context.hpp"
 #include "throwing.hpp"
+#include "warmgraph/base/exit_hook.hpp"
 #include "warmgraph/base/log.hpp"
 
 namespace warmgraph {
@@ -80,10 +82,7 @@ struct Opening::Impl {
 
     Impl(const Impl&) = delete;
     Impl& operator=(const Impl&) = delete;
-    ~Impl()
-    {
-        for (std::jthread& worker : workers) worker.request_stop(); // all, before the first is waited for
-    }
+    ~Impl() { request_stop(); }
 
     [[nodiscard]] bool is_done() const noexcept { return next >= queue.size(); }
     /// Restores what nobody else has begun until there is nothing left, or `stop`.
@@ -93,6 +92,12 @@ struct Opening::Impl {
     [[nodiscard]] bool start_workers();
     [[nodiscard]] Result<void> open(Function::Impl& function, const OpenCandidate& entry);
     void report(const Planned& planned, const std::function<void(OpenProgress&)>& change) noexcept;
+    /// Of all, before the first is waited for.
+    void request_stop() noexcept
+    {
+        for (std::jthread& worker : workers) worker.request_stop();
+    }
+    void join();
 
     std::shared_ptr<Cache::Impl> cache;
     OpenOptions options;
@@ -103,7 +108,9 @@ struct Opening::Impl {
     std::mutex progress_mutex;       // one report at a time
     mutable std::mutex mutex;        // guards state
     OpenProgress state;
-    std::vector<std::jthread> workers; // last: they end before what they use
+    std::mutex join_mutex;             // one thread waits for workers at a time
+    std::vector<std::jthread> workers; // they end before what they use
+    std::optional<ExitHook> end_workers;
 };
 
 void Opening::Impl::report(const Planned& planned, const std::function<void(OpenProgress&)>& change) noexcept
@@ -158,6 +165,11 @@ try {
                                  ? options.threads
                                  : std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, k_workers);
     workers.reserve(std::min(left, most));
+    // A process that exits would take down the driver and OpenSSL under them.
+    end_workers.emplace([this] {
+        request_stop();
+        join();
+    });
     while (workers.size() < std::min(left, most))
         workers.emplace_back([this](const std::stop_token& stop) { restore_rest(stop); });
     return true;
@@ -166,16 +178,19 @@ try {
     return !workers.empty();
 }
 
+void Opening::Impl::join()
+{
+    const std::scoped_lock lock{join_mutex};
+    for (std::jthread& worker : workers)
+        if (worker.joinable() && worker.get_id() != std::this_thread::get_id()) worker.join(); // it may be a worker that exits
+}
+
 Opening::Opening(std::unique_ptr<Impl> impl) noexcept : m_impl(std::move(impl)) {}
 Opening::Opening(Opening&&) noexcept = default;
 Opening& Opening::operator=(Opening&&) noexcept = default;
 Opening::~Opening() = default;
 
-void Opening::wait()
-{
-    for (std::jthread& worker : m_impl->workers)
-        if (worker.joinable()) worker.join();
-}
+void Opening::wait() { m_impl->join(); }
 
 OpenProgress Opening::progress() const
 {

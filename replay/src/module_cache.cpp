@@ -92,8 +92,7 @@ Result<std::shared_ptr<backends::Module>> ModuleCache::load(const std::shared_pt
     const auto slot = Process::instance().slot({device.get(), key.image, key.variables});
     const std::scoped_lock loading{slot->mutex};
     auto module = slot->module.lock();
-    const bool is_new = !module;
-    if (is_new) {
+    if (!module) {
         auto contents = bytes();
         if (!contents) return std::unexpected(contents.error());
         auto loaded = Process::load(*device, image, *contents);
@@ -102,14 +101,13 @@ Result<std::shared_ptr<backends::Module>> ModuleCache::load(const std::shared_pt
         slot->module = module;
     }
     const std::scoped_lock lock{m_mutex};
-    if (is_new) ++m_loaded;
     return m_modules.try_emplace(std::move(key), std::move(module)).first->second;
 }
 
-std::size_t ModuleCache::loaded() const noexcept
+std::size_t ModuleCache::count() const noexcept
 {
     const std::scoped_lock lock{m_mutex};
-    return m_loaded;
+    return m_modules.size();
 }
 
 } // namespace warmgraph::replay

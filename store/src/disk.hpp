@@ -4,11 +4,13 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include <unistd.h>
 
 #include "layout.hpp"
+#include "warmgraph/base/exit_hook.hpp"
 
 namespace warmgraph::store {
 
@@ -63,12 +65,18 @@ struct LocalStore::Impl {
     std::map<FunctionKey, FunctionUsage> pending{}; ///< guarded by usage_mutex: usage that is not on disk yet
     std::condition_variable_any usage_noted{};      ///< with usage_mutex
     bool write_soon = false;                        ///< guarded by usage_mutex: work for the thread below
-    std::jthread usage_writer{};                    ///< made by the first add_usage_soon; last, so that it ends first
+    bool is_exiting = false;                        ///< guarded by usage_mutex: the process is; no thread any more
+    std::jthread usage_writer{};                    ///< made by the first add_usage_soon; ends before what it uses
+    std::optional<ExitHook> end_usage_writer{};     ///< made with it
 
     /// Merges into `pending`. REQUIRES: usage_mutex is held.
     void note_usage(const FunctionKey& function, const FunctionUsage& more);
     /// Returns for how many functions another writer was in the way. REQUIRES: neither mutex is held.
     std::size_t write_pending();
+    /// REQUIRES: usage_mutex is held.
+    void start_usage_writer();
+    /// Ends the writer thread and writes what it left.
+    void end_usage() noexcept;
     /// The writer thread's loop.
     void run_usage_writer(const std::stop_token& stop) noexcept;
 };

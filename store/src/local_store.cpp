@@ -89,7 +89,7 @@ Result<std::unique_ptr<LocalStore>> LocalStore::open(const std::filesystem::path
     if (writable) {
         if (auto ok = check_writable(files, *root, modes); !ok) return std::unexpected(ok.error());
     }
-    auto impl = std::unique_ptr<Impl>(new Impl{{Layout(*root), options, modes, files, clock}, {}, {}});
+    auto impl = std::unique_ptr<Impl>(new Impl{.disk = {Layout(*root), options, modes, files, clock}});
     return std::unique_ptr<LocalStore>(new LocalStore(std::move(impl)));
 }
 

@@ -99,12 +99,35 @@ void LocalStore::add_usage_soon(const FunctionKey& function, const FunctionUsage
         const std::scoped_lock guard(m_impl->usage_mutex);
         m_impl->note_usage(function, more);
         m_impl->write_soon = true;
-        if (!m_impl->usage_writer.joinable())
-            m_impl->usage_writer =
-                std::jthread([&impl = *m_impl](const std::stop_token& stop) { impl.run_usage_writer(stop); });
+        if (!m_impl->is_exiting && !m_impl->usage_writer.joinable()) m_impl->start_usage_writer();
         m_impl->usage_noted.notify_one();
     } catch (const std::exception& error) {
         log().debug("usage of a function not noted: {}", error.what());
+    }
+}
+
+void LocalStore::Impl::start_usage_writer()
+{
+    usage_writer = std::jthread([this](const std::stop_token& stop) { run_usage_writer(stop); });
+    end_usage_writer.emplace([this] {
+        {
+            const std::scoped_lock guard(usage_mutex);
+            is_exiting = true;
+        }
+        end_usage();
+    });
+}
+
+void LocalStore::Impl::end_usage() noexcept
+{
+    // Others hold the lock for well under a millisecond, unless their disk is slow: 1.3 s in all.
+    constexpr int k_tries = 50;
+    try {
+        usage_writer = {}; // ends it
+        for (int i = 0; i < k_tries && write_pending() > 0; ++i)
+            disk.clock.sleep_for(std::chrono::milliseconds(i + 1));
+    } catch (const std::exception& error) {
+        log().debug("usage not written: {}", error.what());
     }
 }
 
@@ -146,15 +169,8 @@ LocalStore::~LocalStore()
         static_cast<void>(m_impl.release());
         return;
     }
-    // Others hold the lock for well under a millisecond, unless their disk is slow: 1.3 s in all.
-    constexpr int k_tries = 50;
-    try {
-        m_impl->usage_writer = {}; // ends it
-        for (int i = 0; i < k_tries && m_impl->write_pending() > 0; ++i)
-            m_impl->disk.clock.sleep_for(std::chrono::milliseconds(i + 1));
-    } catch (const std::exception& error) {
-        log().debug("usage not written: {}", error.what());
-    }
+    m_impl->end_usage_writer.reset();
+    m_impl->end_usage();
 }
 
 } // namespace warmgraph::store

@@ -1,7 +1,10 @@
 // C2 where ThreadSanitizer sees everything: threads on one cache and one function, over the fake driver.
 #include <atomic>
+#include <chrono>
+#include <cstdlib>
 #include <thread>
 
+#include "child_process.hpp"
 #include "facade_fixture.hpp"
 #include "warmgraph/backends/fake.hpp"
 #include "warmgraph/backends/registry.hpp"
@@ -118,6 +121,48 @@ TEST_F(FakeThreads, CallWhatOpenAllRestoresAtTheSameTime)
     EXPECT_EQ(opening.progress().opened, static_cast<std::size_t>(k_shapes));
     EXPECT_LE(cache.statistics().hits, static_cast<std::uint64_t>(k_shapes)) << "each entry counts once";
     EXPECT_EQ(cache.statistics().misses, 0U);
+}
+
+/// What a program does that never closes its handles, while entries are restored behind its back.
+int exit_while_entries_are_opened(const CacheOptions& options)
+{
+    constexpr std::int32_t k_shapes = 8;
+    const Device device{"fake:0"};
+    Spec spec;
+    spec.inputs = {input("x", i32, {k_count})};
+    spec.outputs = {output("y", i32, {k_count})};
+    spec.version = "1";
+    const Callable callable = [](Recorder& r) {
+        r.stream().copy(r["y"], r["x"], static_cast<std::uint64_t>(r.sizes("x")[0]) * 4);
+    };
+    const Buffer x = device.allocate(4 * k_count), y = device.allocate(4 * k_count);
+    {
+        Cache cache{options};
+        Function f = cache.wrap("f", device, spec, callable);
+        for (std::int64_t count = 1; count <= k_shapes; ++count)
+            if (f({{"x", Tensor{x, i32, {count}, {}}}, {"y", Tensor{y, i32, {count}, {}}}}) != Outcome::recorded)
+                return 3;
+    }
+    auto& cache = *new Cache{options};
+    auto& f = *new Function{cache.wrap("f", device, spec, callable)};
+    OpenOptions slowly;
+    slowly.threads = 2;
+    slowly.progress = [](const OpenProgress&) { std::this_thread::sleep_for(std::chrono::milliseconds{1}); };
+    static_cast<void>(new Opening{cache.open_all(slowly)});
+    std::exit(f.report().outcome == Outcome::eager ? 0 : 4);
+}
+
+TEST_F(FakeThreads, OfAnOpeningEndWhereTheProcessExitsInTheMiddle)
+{
+    CacheOptions options;
+    options.model = "toy";
+    options.policy = Policy::read_write;
+    options.world_size = 1;
+    options.global_rank = 0;
+    for (int i = 0; i < 5; ++i) {
+        options.cache_dir = (dir.path() / std::to_string(i)).string();
+        ASSERT_EQ(ChildProcess([&] { return exit_while_entries_are_opened(options); }).wait(), 0);
+    }
 }
 
 } // namespace

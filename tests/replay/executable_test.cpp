@@ -160,7 +160,7 @@ TEST_F(ExecutableTest, AnImageIsLoadedOnceAndItsAbsenceIsTheRestoresFailure)
     EXPECT_THAT(missing.error().message, testing::HasSubstr("gone"));
     ASSERT_TRUE(restore(bindings(1)));
     ASSERT_TRUE(restore(bindings(1)));
-    EXPECT_EQ(modules.loaded(), 1U);
+    EXPECT_EQ(modules.count(), 1U);
 }
 
 TEST_F(ExecutableTest, ADeviceStaysOpenAsLongAsItsModulesAreCached)

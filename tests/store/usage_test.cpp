@@ -88,6 +88,35 @@ TEST_F(Usage, WhatIsAddedSoonIsWrittenAtTheLatestWhenTheStoreGoes)
     EXPECT_EQ(open()->usage(k_decode).hits, 20U);
 }
 
+TEST_F(Usage, WhatIsAddedSoonIsWrittenWhenTheProcessExitsWithTheStoreOpen)
+{
+    constexpr std::uint64_t k_processes = 20;
+    for (std::uint64_t i = 0; i < k_processes; ++i) {
+        ChildProcess child([this]() -> int {
+            open().release()->add_usage_soon(k_decode, {.hits = 1}); // NOLINT: nobody closes it
+            std::exit(0);
+        });
+        ASSERT_EQ(child.wait(), 0);
+    }
+    EXPECT_EQ(open()->usage(k_decode).hits, k_processes);
+}
+
+TEST_F(Usage, AForkedChildThatDropsTheStoreEndsAndWritesNothing)
+{
+    auto store = open();
+    fs::create_directories(folder());
+    auto lock = posix_file_system().try_lock(folder() / ".usage.lock", 0600).value();
+    store->add_usage_soon(k_decode, {.hits = 1}); // its parent's to write
+    ChildProcess child([&]() -> int {
+        store.reset();
+        return 0;
+    });
+    EXPECT_EQ(child.wait(), 0);
+    lock.reset();
+    store.reset();
+    EXPECT_EQ(open()->usage(k_decode).hits, 1U);
+}
+
 TEST_F(Usage, AHitWithoutATimeWasNow)
 {
     const std::string before = to_iso8601(std::chrono::system_clock::now());

@@ -27,8 +27,8 @@ public:
     [[nodiscard]] Result<std::shared_ptr<backends::Module>> load(const std::shared_ptr<backends::Device>& device,
                                                                  const cachefmt::ImageRef& image,
                                                                  const std::function<Result<Bytes>()>& bytes);
-    /// How many images were loaded for this object (not found loaded already).
-    [[nodiscard]] std::size_t loaded() const noexcept;
+    /// How many images it has, whoever loaded them.
+    [[nodiscard]] std::size_t count() const noexcept;
 
 private:
     struct Key {
@@ -39,7 +39,6 @@ private:
     };
     mutable std::mutex m_mutex;
     std::map<Key, std::shared_ptr<backends::Module>> m_modules;
-    std::size_t m_loaded = 0;
 };
 
 } // namespace warmgraph::replay
