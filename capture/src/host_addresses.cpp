@@ -23,8 +23,9 @@ constexpr std::uint64_t k_reach = 64ULL << 20;
 /// Calls work below `room` bytes of stack. Gives the address below which its frames lie. Before the room all is filled down to
 /// one address, the anchor, which the first call chooses `spare` bytes below itself: so the distance between two calls is the
 /// difference of their rooms, though one caller's frames are larger than the other's. A call from deeper than that, or from
-/// another part of the stack, chooses anew, a whole number of pages away.
-[[gnu::noinline]] void run_below(std::uint64_t& anchor, std::uint64_t spare, std::uint64_t room,
+/// another part of the stack, chooses anew, a whole number of pages away. Not instrumented: AddressSanitizer would align the
+/// space by the caller's frame.
+[[gnu::noinline, gnu::no_sanitize_address]] void run_below(std::uint64_t& anchor, std::uint64_t spare, std::uint64_t room,
                                  const std::function<void()>& work, std::uint64_t& top)
 {
     const auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));

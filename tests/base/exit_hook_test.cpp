@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "child_process.hpp"
+#include "never_destroyed.hpp"
 #include "warmgraph/base/exit_hook.hpp"
 #include "warmgraph/base/sha256.hpp"
 
@@ -33,8 +34,7 @@ std::string written_until_exit(Body body)
     return text;
 }
 
-/// An object that nobody destroys.
-void leak(std::function<void()> hook) { static_cast<void>(new ExitHook(std::move(hook))); }
+void leak(std::function<void()> hook) { never_destroyed<ExitHook>(std::move(hook)); }
 
 TEST(ExitHooks, RunTheLastOneFirstAndOnce)
 {
@@ -86,7 +86,7 @@ TEST(ExitHooks, EndAThreadThatWouldUseOpensslWhileItIsTakenDown)
                 std::atomic<bool> stops = false, runs = false;
                 std::thread thread;
             };
-            auto& worker = *new Worker;
+            auto& worker = never_destroyed<Worker>();
             worker.thread = std::thread([&worker] {
                 while (!worker.stops) {
                     static_cast<void>(sha256({}));

@@ -1,5 +1,7 @@
 // G1 on the fake driver: whichever call of the driver fails, the caller gets the function's result, the fault is
 // counted, and nothing leaks.
+#include <stdexcept>
+
 #include "facade_fixture.hpp"
 #include "warmgraph/backends/fake.hpp"
 #include "warmgraph/backends/registry.hpp"
@@ -160,6 +162,37 @@ TEST_F(DriverFaults, OutOfMemoryWhileRestoringRunsTheFunctionAsItIs)
         backends::Fault{"instantiate", 1, backends::FaultLength::for_ever, {ErrorCode::out_of_memory, "no memory"}});
     EXPECT_EQ(result.values, std::vector<std::int32_t>(k_count, 42));
     EXPECT_GE(result.cache_faults, 1U);
+}
+
+TEST_F(DriverFaults, WhatWasForkedIsJoinedWhereTheCallableThrows)
+{
+    const Device device{"fake:0"};
+    const Buffer y = device.allocate(k_count * 4);
+    CacheOptions options;
+    options.model = "toy";
+    options.policy = Policy::off;
+    options.world_size = 1;
+    options.global_rank = 0;
+    Cache cache{options};
+    Spec spec;
+    spec.outputs = {output("y", i32, {k_count})};
+    Function f = cache.wrap("f", device, spec, [](Recorder& r) {
+        r.fork().zero(r["y"], k_count * 4);
+        throw std::runtime_error("on purpose");
+    });
+    const auto what = [&]() -> std::string {
+        try {
+            f({{"y", y}});
+        } catch (const std::runtime_error& thrown) {
+            return thrown.what();
+        }
+        return "nothing was thrown";
+    };
+    fake->clear_calls();
+    EXPECT_EQ(what(), "on purpose");
+    EXPECT_EQ(fake->call_count("wait"), 2U) << "once to fork, once to join";
+    fake->inject({"wait", 2});
+    EXPECT_EQ(what(), "on purpose") << "also where the join fails";
 }
 
 } // namespace

@@ -6,6 +6,7 @@
 
 #include "child_process.hpp"
 #include "facade_fixture.hpp"
+#include "never_destroyed.hpp"
 #include "warmgraph/backends/fake.hpp"
 #include "warmgraph/backends/registry.hpp"
 
@@ -143,12 +144,12 @@ int exit_while_entries_are_opened(const CacheOptions& options)
             if (f({{"x", Tensor{x, i32, {count}, {}}}, {"y", Tensor{y, i32, {count}, {}}}}) != Outcome::recorded)
                 return 3;
     }
-    auto& cache = *new Cache{options};
-    auto& f = *new Function{cache.wrap("f", device, spec, callable)};
+    auto& cache = never_destroyed<Cache>(options);
+    auto& f = never_destroyed<Function>(cache.wrap("f", device, spec, callable));
     OpenOptions slowly;
     slowly.threads = 2;
     slowly.progress = [](const OpenProgress&) { std::this_thread::sleep_for(std::chrono::milliseconds{1}); };
-    static_cast<void>(new Opening{cache.open_all(slowly)});
+    never_destroyed<Opening>(cache.open_all(slowly));
     std::exit(f.report().outcome == Outcome::eager ? 0 : 4);
 }
 

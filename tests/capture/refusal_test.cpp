@@ -195,5 +195,24 @@ TEST_F(Refusals, ACallInsideACallIsAnError)
     EXPECT_THAT(thrown->what(), testing::HasSubstr("'inner' is called inside 'outer'"));
 }
 
+TEST_F(Refusals, AFunctionIsNotAskedNorBoundInsideItself)
+{
+    CacheOptions uncached = options();
+    uncached.policy = Policy::off;
+    Cache cache{uncached};
+    Function* self = nullptr;
+    const Buffer x = floats(0), y = device.allocate(k_count * 4);
+    Function asks = cache.wrap("asks", device, vector_spec(), [&](Recorder&) { (void)self->report(); });
+    self = &asks;
+    const auto asked = thrown_by([&] { asks({{"x", x}, {"y", y}}); });
+    ASSERT_TRUE(asked);
+    EXPECT_THAT(asked->what(), testing::HasSubstr("'asks' is asked for its report inside its own callable"));
+    Function binds = cache.wrap("binds", device, vector_spec(), [&](Recorder&) { self->bind("kv", x); });
+    self = &binds;
+    const auto bound = thrown_by([&] { binds({{"x", x}, {"y", y}}); });
+    ASSERT_TRUE(bound);
+    EXPECT_THAT(bound->what(), testing::HasSubstr("'binds' is bound inside its own callable"));
+}
+
 } // namespace
 } // namespace warmgraph::test

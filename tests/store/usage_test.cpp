@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "child_process.hpp"
+#include "never_destroyed.hpp"
 #include "store_fixture.hpp"
 
 namespace warmgraph::test {
@@ -93,7 +94,7 @@ TEST_F(Usage, WhatIsAddedSoonIsWrittenWhenTheProcessExitsWithTheStoreOpen)
     constexpr std::uint64_t k_processes = 20;
     for (std::uint64_t i = 0; i < k_processes; ++i) {
         ChildProcess child([this]() -> int {
-            open().release()->add_usage_soon(k_decode, {.hits = 1}); // NOLINT: nobody closes it
+            never_destroyed<std::unique_ptr<LocalStore>>(open())->add_usage_soon(k_decode, {.hits = 1});
             std::exit(0);
         });
         ASSERT_EQ(child.wait(), 0);

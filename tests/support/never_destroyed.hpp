@@ -1,0 +1,18 @@
+// Objects that a test abandons on purpose.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+namespace warmgraph::test {
+
+/// An object that nobody destroys. Reachable until the end, so that LeakSanitizer takes it for what it is.
+template <class T, class... Args>
+T& never_destroyed(Args&&... args)
+{
+    static std::vector<T*>& all = *new std::vector<T*>;
+    all.push_back(new T(std::forward<Args>(args)...));
+    return *all.back();
+}
+
+} // namespace warmgraph::test
