@@ -14,7 +14,8 @@ public:
     ProductsDevice();
 
     static constexpr std::uint32_t k_rows = 4;
-    static constexpr std::array<std::uint32_t, 6> k_widths{256, 1024, 256, 768, 256, 512}; ///< and from the last to the first
+    /// And from the last to the first.
+    static constexpr std::array<std::uint32_t, 6> k_widths{256, 1024, 256, 768, 256, 512};
 
     Device device{"cuda"};
     Buffer x, y;                                  ///< f32[k_rows][k_widths[0]]

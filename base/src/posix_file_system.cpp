@@ -232,8 +232,11 @@ Result<std::optional<FileInfo>> PosixFileSystem::info(const Path& path)
         if (errno == ENOENT) return std::nullopt;
         return failed("inspect", path, errno);
     }
-    return FileInfo{type_of(status.st_mode), static_cast<std::uint64_t>(status.st_size),
-                    static_cast<std::uint32_t>(status.st_mode & 07777), status.st_uid, status.st_ino,
+    return FileInfo{type_of(status.st_mode),
+                    static_cast<std::uint64_t>(status.st_size),
+                    static_cast<std::uint32_t>(status.st_mode & 07777),
+                    status.st_uid,
+                    status.st_ino,
                     time_of(status.st_mtim)};
 }
 

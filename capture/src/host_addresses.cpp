@@ -25,8 +25,9 @@ constexpr std::uint64_t k_reach = 64ULL << 20;
 /// difference of their rooms, though one caller's frames are larger than the other's. A call from deeper than that, or from
 /// another part of the stack, chooses anew, a whole number of pages away. Not instrumented: AddressSanitizer would align the
 /// space by the caller's frame.
-[[gnu::noinline, gnu::no_sanitize_address]] void run_below(std::uint64_t& anchor, std::uint64_t spare, std::uint64_t room,
-                                 const std::function<void()>& work, std::uint64_t& top)
+[[gnu::noinline, gnu::no_sanitize_address]] void run_below(std::uint64_t& anchor, std::uint64_t spare,
+                                                           std::uint64_t room, const std::function<void()>& work,
+                                                           std::uint64_t& top)
 {
     const auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
     if (anchor == 0 || frame < anchor || frame - anchor > 2 * k_spare) anchor = (frame - spare) / k_page * k_page;

@@ -182,7 +182,8 @@ void Opening::Impl::join()
 {
     const std::scoped_lock lock{join_mutex};
     for (std::jthread& worker : workers)
-        if (worker.joinable() && worker.get_id() != std::this_thread::get_id()) worker.join(); // it may be a worker that exits
+        if (worker.joinable() && worker.get_id() != std::this_thread::get_id()) // it may be a worker that exits
+            worker.join();
 }
 
 Opening::Opening(std::unique_ptr<Impl> impl) noexcept : m_impl(std::move(impl)) {}

@@ -24,7 +24,7 @@ struct Slot {
 };
 
 struct SlotKey {
-    const backends::Device* device = nullptr; ///< its modules are gone before it, so that a slot never meets another one
+    const backends::Device* device = nullptr; ///< its modules go before it: a slot never meets another one
     Digest image;
     Digest variables;
     auto operator<=>(const SlotKey&) const = default;

@@ -38,7 +38,9 @@ void quarantine(FileSystem& files, const Layout& layout, Modes modes, const Path
                 const Error& reason)
 {
     const auto now = files.info(path);
-    if (now && (!*now || (*now)->inode != judged.inode || (*now)->modified != judged.modified || (*now)->size != judged.size)) return;
+    if (now &&
+        (!*now || (*now)->inode != judged.inode || (*now)->modified != judged.modified || (*now)->size != judged.size))
+        return;
 
     const Path folder = layout.quarantine();
     const std::string name = fmt::format("{}-{}", random_uuid(), path.filename().string());

@@ -124,8 +124,7 @@ void LocalStore::Impl::end_usage() noexcept
     constexpr int k_tries = 50;
     try {
         usage_writer = {}; // ends it
-        for (int i = 0; i < k_tries && write_pending() > 0; ++i)
-            disk.clock.sleep_for(std::chrono::milliseconds(i + 1));
+        for (int i = 0; i < k_tries && write_pending() > 0; ++i) disk.clock.sleep_for(std::chrono::milliseconds(i + 1));
     } catch (const std::exception& error) {
         log().debug("usage not written: {}", error.what());
     }

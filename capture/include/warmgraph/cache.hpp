@@ -25,8 +25,8 @@ struct Statistics {
     std::uint64_t misses = 0;
     std::uint64_t recordings = 0;
     std::uint64_t refusals = 0;
-    std::uint64_t cache_faults = 0; ///< disk or damaged-entry failures that cost time only
-    std::uint64_t images_loaded = 0; ///< that its entries use, whichever cache of the process loaded them
+    std::uint64_t cache_faults = 0;        ///< disk or damaged-entry failures that cost time only
+    std::uint64_t images_loaded = 0;       ///< that its entries use, whichever cache of the process loaded them
     double load_ms = 0;                    ///< spent on hits
     double saved_ms = 0;                   ///< recording time of what was replayed, less load_ms
     std::vector<std::string> miss_reasons; ///< "decode: no entry", at most 64

@@ -298,10 +298,10 @@ typedef struct wg_statistics {
     uint64_t misses;
     uint64_t recordings;
     uint64_t refusals;
-    uint64_t cache_faults; ///< disk or damaged-entry failures that cost time only
+    uint64_t cache_faults;  ///< disk or damaged-entry failures that cost time only
     uint64_t images_loaded; ///< that its entries use, whichever cache of the process loaded them
-    double load_ms;  ///< spent on hits
-    double saved_ms; ///< recording time of what was replayed, less load_ms
+    double load_ms;         ///< spent on hits
+    double saved_ms;        ///< recording time of what was replayed, less load_ms
 } wg_statistics;
 
 /// Fills `out->size` bytes; what a newer caller's struct has more is zero.
