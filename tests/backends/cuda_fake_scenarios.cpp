@@ -124,7 +124,8 @@ Result<RawGraph> capture(Device& device, Module& module, const Address& x, const
     DO(stream->launch(add_scalar(module, y, 10)));
     TAKE(graph, stream->end_capture());
     const auto* const kernel = graph.nodes.size() == 4 ? std::get_if<RawKernel>(&graph.nodes[0].work) : nullptr;
-    if (kernel == nullptr || kernel->attributes != first.attributes || kernel->function_attributes.empty() ||
+    const std::vector limit{FunctionAttribute{CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100 * 1024}};
+    if (kernel == nullptr || kernel->attributes != first.attributes || kernel->function_attributes != limit ||
         kernel->shared_bytes != first.shared_bytes || graph.nodes[3].dependencies.size() != 2)
         return fail(ErrorCode::internal, "{}: the graph lost something", k_wrong);
     return graph;
@@ -136,6 +137,12 @@ Result<void> captures(Device& device, const FakeCuda&)
     TAKE(memory, device.reserve_shadow(3 * k_bytes));
     const Owned owned(device, memory);
     const Address x = memory.address;
+    TAKE(y, device.allocate(k_bytes));
+    const Owned owned_too(device, y);
+    TAKE(stream, device.create_stream());
+    RawKernel larger = add_scalar(*module, y.address, 1);
+    larger.shared_bytes = 150 * 1024; // raises the function's limit, which is not the captured launch's
+    DO(stream->launch(larger));
     TAKE(graph, capture(device, *module, x, x + k_bytes, x + 2 * k_bytes));
     return graph.nodes.empty() ? fail(ErrorCode::internal, "{}: nothing captured", k_wrong) : Result<void>{};
 }

@@ -1,16 +1,10 @@
 #include "live_queues.hpp"
 
-#include <cstdlib>
-
 namespace warmgraph::backends::opencl {
 
 LiveQueues& LiveQueues::instance()
 {
-    static LiveQueues& queues = *[] { // never destroyed: a stream may outlive static destructors
-        auto* const made = new LiveQueues;
-        static_cast<void>(std::atexit([] { instance().finish_all(); }));
-        return made;
-    }();
+    static LiveQueues& queues = *new LiveQueues; // never destroyed: a stream may outlive static destructors
     return queues;
 }
 

@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include "driver.hpp"
+#include "warmgraph/base/exit_hook.hpp"
 
 namespace warmgraph::backends::opencl {
 
-/// Thread-safe. At the process's exit its work is waited for: the handler is registered with the first stream, later than
-/// the driver's destructors, and so runs before them.
+/// Thread-safe. When the process exits, its work is waited for.
 class LiveQueues {
 public:
     [[nodiscard]] static LiveQueues& instance();
@@ -30,6 +30,7 @@ private:
     const pid_t m_process = ::getpid(); ///< a forked child has none of the driver's threads, and would wait for ever
     std::mutex m_mutex;
     std::set<cl_command_queue> m_queues;
+    ExitHook m_at_exit{[this] { finish_all(); }}; ///< made with the first stream: the driver is loaded, and outlives it
 };
 
 } // namespace warmgraph::backends::opencl
