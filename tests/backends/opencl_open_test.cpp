@@ -7,7 +7,9 @@
 
 #include "child_process.hpp"
 #include "expect_error.hpp"
+#include "never_destroyed.hpp"
 #include "opencl_environment.hpp"
+#include "opencl_program.hpp"
 #include "warmgraph/backends/opencl.hpp"
 
 namespace warmgraph::backends::test {
@@ -15,6 +17,7 @@ namespace {
 
 using warmgraph::test::ChildProcess;
 using warmgraph::test::failed_with;
+using warmgraph::test::never_destroyed;
 using warmgraph::test::succeeded;
 
 TEST(OpenclOpen, SaysWhatToInstallWhereThereIsNoPlatform)
@@ -45,6 +48,26 @@ TEST(OpenclOpen, ByTwoThreadsAtOnceFindsTheDeviceForBoth)
                                return first && second ? 0 : 1;
                            }).wait();
         EXPECT_EQ(status, 0);
+    }
+}
+
+TEST(OpenclOpen, AProcessMayExitWhileAKernelOfAnOpenStreamIsCompiled)
+{
+    for (int i = 0; i < 5; ++i) {
+        const warmgraph::test::TempDir empty_cache;
+        ChildProcess child([&]() -> int {
+            ::setenv("POCL_CACHE_DIR", empty_cache.path().c_str(), 1);
+            auto& device = never_destroyed<std::shared_ptr<Device>>(*make_opencl_backend()->open(""));
+            auto& module = never_destroyed<std::unique_ptr<Module>>(*device->compile(k_opencl_program, ""));
+            auto& stream = never_destroyed<std::unique_ptr<Stream>>(*device->create_stream());
+            RawParam x, count;
+            x.kind = ParamKind::memory;
+            x.address = device->allocate(256)->address;
+            append(count.value, std::int32_t{64});
+            const auto launched = stream->launch({module.get(), "iota", {1, 1, 1}, {64, 1, 1}, {x, count}});
+            std::exit(launched ? 0 : 3);
+        });
+        EXPECT_EQ(child.wait(), 0);
     }
 }
 
