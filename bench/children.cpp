@@ -106,19 +106,27 @@ Json open_graphs(const Arguments& arguments, const ChainDevice& shared)
     options.urgency = [&](std::string_view function, std::span<const TensorDecl>) {
         return function == most_urgent ? 1 : 0;
     };
+    double all_ms = 0;
+    options.progress = [&](const OpenProgress& now) { // one at a time
+        if (now.opened + now.failed == now.total) all_ms = milliseconds_since(begin);
+    };
     Opening opening = cache.open_all(std::move(options));
     call(functions.front(), shared);
     shared.device.synchronize();
     const double first_ms = milliseconds_since(begin);
     opening.wait();
-    const double all_ms = milliseconds_since(begin);
+    const double uploaded_ms = milliseconds_since(begin);
     const OpenProgress progress = opening.progress();
     for (Function& function : functions) {
         call(function, shared);
         expect_replayed(function);
     }
     shared.device.synchronize();
-    return {{"first_ms", first_ms}, {"all_ms", all_ms}, {"opened", progress.opened}, {"failed", progress.failed}};
+    return {{"first_ms", first_ms},
+            {"all_ms", all_ms},
+            {"uploaded_ms", uploaded_ms},
+            {"opened", progress.opened},
+            {"failed", progress.failed}};
 }
 
 Json graphs(const Arguments& arguments)

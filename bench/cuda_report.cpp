@@ -71,6 +71,7 @@ void add_restore(Lines& lines, const Collector& collector)
     if (collector.counter(many, "all_ms") <= 0) return;
     lines.at_most("128 graphs of 1000 nodes, the first result", collector.counter(many, "first_ms"), "ms", 15);
     lines.at_most("128 graphs of 1000 nodes, all restored", collector.counter(many, "all_ms"), "ms", 450);
+    lines.add("  and uploaded, off the critical path", collector.counter(many, "uploaded_ms"), "ms");
 }
 
 } // namespace

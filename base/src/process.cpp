@@ -1,6 +1,7 @@
 #include "warmgraph/base/process.hpp"
 
 #include <array>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -9,9 +10,9 @@
 #include <fstream>
 #include <span>
 #include <stdexcept>
+#include <system_error>
 
 #include <fmt/format.h>
-#include <openssl/rand.h>
 
 #include <elf.h>
 #include <link.h>
@@ -123,9 +124,9 @@ std::string boot_id()
 std::string random_uuid()
 {
     std::array<unsigned char, 16> bytes{};
-    if (::RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) != 1) {
-        throw std::runtime_error("RAND_bytes failed: OpenSSL has no source of random numbers");
-    }
+    // Not OpenSSL's: its first random number takes 0.7 ms of a process that starts.
+    if (::getentropy(bytes.data(), bytes.size()) != 0)
+        throw std::system_error(errno, std::system_category(), "getentropy gives no random numbers");
     bytes[6] = static_cast<unsigned char>((bytes[6] & 0x0f) | 0x40); // version 4
     bytes[8] = static_cast<unsigned char>((bytes[8] & 0x3f) | 0x80); // variant 1
     std::string text;

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <exception>
 #include <map>
+#include <system_error>
+#include <thread>
 
 #include "run_context.hpp"
 #include "throwing.hpp"
@@ -10,6 +14,7 @@
 #include "warmgraph/backends/opencl.hpp"
 #include "warmgraph/backends/registry.hpp"
 #include "warmgraph/base/log.hpp"
+#include "warmgraph/base/sha256.hpp"
 #if WARMGRAPH_HAVE_CUDA
 #include "warmgraph/backends/cuda.hpp"
 #endif
@@ -38,6 +43,22 @@ void require_built_backend(std::string_view id)
         if (backend->name() == k_cuda) return;
     raise({ErrorCode::unsupported,
            fmt::format("cannot open '{}': this build has no CUDA backend: configure where cuda.h is found", id)});
+}
+
+/// OpenSSL's first digest takes 1.3 ms (it reads its configuration), which a first call would pay; drivers take longer to
+/// open.
+std::jthread first_digest()
+try {
+    static std::atomic_flag done;
+    if (done.test_and_set()) return {};
+    return std::jthread{[] {
+        try {
+            static_cast<void>(sha256({}));
+        } catch (const std::exception&) { // whoever needs a digest will hear of it
+        }
+    }};
+} catch (const std::system_error&) { // no thread: the first call pays
+    return {};
 }
 
 /// One Impl for each opened device, so that all of its Device objects share the default stream.
@@ -131,6 +152,7 @@ Device::Device(std::string_view id)
 {
     register_built_backends();
     require_built_backend(id);
+    const std::jthread digest = first_digest();
     m_impl = shared_device(value_or_raise(backends::open_device(id)));
 }
 
@@ -174,6 +196,11 @@ void Device::synchronize() const
 }
 
 void Device::prepare_recording() const { value_or_raise(m_impl->device->prepare_recording()); }
+
+void Device::register_module(void* module, std::span<const std::byte> image) const
+{
+    value_or_raise(m_impl->device->register_module(module, image));
+}
 
 void register_host_function(std::string name, void (*function)(void*), void* data)
 {

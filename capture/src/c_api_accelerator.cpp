@@ -69,6 +69,14 @@ wg_status wg_prepare_recording(wg_device* device)
     return guarded([&] { need_device(device).device.prepare_recording(); });
 }
 
+wg_status wg_register_module(wg_device* device, void* module, const void* image, uint64_t bytes)
+{
+    return guarded([&] {
+        const auto& owner = need_device(device).device;
+        owner.register_module(module, {&need(static_cast<const std::byte*>(image), "image", "the module's cubin"), bytes});
+    });
+}
+
 wg_status wg_register_host_function(const char* name, void (*function)(void*), void* data)
 {
     return guarded([&] { register_host_function(need_text(name, "host function name"), function, data); });

@@ -64,6 +64,8 @@ struct Function::Impl {
     /// Restores one of them unless a call did so already; `placeholder` is null where none could be reserved. Thread-safe
     /// against calls. A failure was counted and logged.
     [[nodiscard]] Result<void> open(const OpenCandidate& candidate, std::shared_ptr<const Placeholder> placeholder);
+    /// What open() restored and no call used so far: takes from its first launch what can be done ahead. Thread-safe.
+    [[nodiscard]] Result<void> upload(const Digest& guards);
     /// Gives the name free: the function's handle is gone, whoever still works on it.
     void retire() noexcept;
     [[nodiscard]] const std::string& name() const noexcept { return m_name; }

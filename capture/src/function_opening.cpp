@@ -118,6 +118,14 @@ Result<void> Function::Impl::open(const OpenCandidate& candidate, std::shared_pt
     return {};
 }
 
+Result<void> Function::Impl::upload(const Digest& guards)
+{
+    const std::scoped_lock lock{m_mutex};
+    const auto variant = std::ranges::find(m_variants, guards, &LoadedVariant::guards);
+    if (variant == m_variants.end() || !variant->unused) return {};
+    return variant->executable->upload();
+}
+
 /// Of a variant that open_all restored: what a load does besides restoring happens now.
 Outcome Function::Impl::first_use(Variants::iterator variant, const std::shared_ptr<backends::Stream>& stream)
 {

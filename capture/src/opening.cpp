@@ -1,9 +1,11 @@
 // Cache::open_all: which entries, in which order, in which thread.
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <exception>
 #include <map>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -84,10 +86,11 @@ struct Opening::Impl {
     Impl& operator=(const Impl&) = delete;
     ~Impl() { request_stop(); }
 
-    [[nodiscard]] bool is_done() const noexcept { return next >= queue.size(); }
-    /// Restores what nobody else has begun until there is nothing left, or `stop`.
-    void restore_rest(const std::stop_token& stop) noexcept;
+    /// Restores what nobody else has begun until there is nothing left, or `stop`; then, when all others have, too, uploads
+    /// what it restored: an entry that is not restored yet costs its first call more than one that is not uploaded.
+    void work(const std::stop_token& stop) noexcept;
     void restore(const Planned& planned) noexcept;
+    void upload(const Planned& planned) noexcept;
     /// False where the system has no further thread.
     [[nodiscard]] bool start_workers();
     [[nodiscard]] Result<void> open(Function::Impl& function, const OpenCandidate& entry);
@@ -104,10 +107,12 @@ struct Opening::Impl {
     std::chrono::steady_clock::time_point started;
     std::vector<Planned> queue;
     std::atomic<std::size_t> next = 0;
+    std::atomic<bool> first_taken = false; // by a worker, to upload it
     const Placeholders placeholders; // while this lives, and while what was restored is unused
     std::mutex progress_mutex;       // one report at a time
     mutable std::mutex mutex;        // guards state
     OpenProgress state;
+    std::condition_variable_any restored_one; // with `mutex`
     std::mutex join_mutex;             // one thread waits for workers at a time
     std::vector<std::jthread> workers; // they end before what they use
     std::optional<ExitHook> end_workers;
@@ -121,8 +126,9 @@ void Opening::Impl::report(const Planned& planned, const std::function<void(Open
         {
             const std::scoped_lock lock{mutex};
             change(state);
-            state.function = planned.name;
+            restored_one.notify_all();
             state.elapsed_ms = Milliseconds{system_clock().steady() - started}.count();
+            state.function = planned.name;
             now = state;
         }
         if (options.progress) options.progress(now);
@@ -149,18 +155,45 @@ void Opening::Impl::restore(const Planned& planned) noexcept
     report(planned, [&opened](OpenProgress& now) { ++(opened ? now.opened : now.failed); });
 }
 
-void Opening::Impl::restore_rest(const std::stop_token& stop) noexcept
+void Opening::Impl::upload(const Planned& planned) noexcept
+try {
+    const auto function = planned.function.lock();
+    if (!function) return;
+    if (auto uploaded = function->upload(planned.entry.guards); !uploaded)
+        log().debug("'{}' was not uploaded, its first launch will do it: {}", planned.name, uploaded.error().message);
+} catch (const std::exception& thrown) { // memory: nothing else throws here
+    log().debug("'{}' was not uploaded, its first launch will do it: {}", planned.name, thrown.what());
+}
+
+void Opening::Impl::work(const std::stop_token& stop) noexcept
 {
+    std::vector<std::size_t> mine;
+    const auto remember = [&mine](std::size_t index) {
+        try {
+            mine.push_back(index);
+        } catch (const std::bad_alloc&) { // it is not uploaded ahead
+        }
+    };
     while (!stop.stop_requested()) {
-        const std::size_t mine = next++;
-        if (mine >= queue.size()) return;
-        restore(queue[mine]);
+        const std::size_t index = next++;
+        if (index >= queue.size()) break;
+        restore(queue[index]);
+        remember(index);
+    }
+    if (!first_taken.exchange(true)) remember(0); // restored by the caller of open_all
+    {
+        std::unique_lock lock{mutex};
+        if (!restored_one.wait(lock, stop, [this] { return state.opened + state.failed >= state.total; })) return;
+    }
+    for (const std::size_t index : mine) {
+        if (stop.stop_requested()) return;
+        upload(queue[index]);
     }
 }
 
 bool Opening::Impl::start_workers()
 try {
-    const std::size_t left = queue.size() - next;
+    const std::size_t left = std::max<std::size_t>(queue.size() - next, 1); // the first is to be uploaded
     const std::size_t most = options.threads != 0
                                  ? options.threads
                                  : std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, k_workers);
@@ -171,7 +204,7 @@ try {
         join();
     });
     while (workers.size() < std::min(left, most))
-        workers.emplace_back([this](const std::stop_token& stop) { restore_rest(stop); });
+        workers.emplace_back([this](const std::stop_token& stop) { work(stop); });
     return true;
 } catch (const std::system_error& thrown) {
     log().warn("open_all goes on with {} threads: {}", workers.size(), thrown.what());
@@ -206,8 +239,10 @@ Opening Cache::open_all(OpenOptions options)
         raise({ErrorCode::invalid_argument,
                fmt::format("open_all is called inside '{}': call it before the first call", running->function)});
     auto impl = std::make_unique<Opening::Impl>(m_impl, std::move(options));
-    if (!impl->is_done()) impl->restore(impl->queue[impl->next++]);
-    if (!impl->is_done() && !impl->start_workers()) impl->restore_rest({});
+    if (!impl->queue.empty()) {
+        impl->restore(impl->queue[impl->next++]);
+        if (!impl->start_workers()) impl->work({});
+    }
     const bool all = impl->options.wait == OpenWait::all;
     Opening opening{std::move(impl)};
     if (all) opening.wait();

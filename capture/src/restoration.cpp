@@ -94,13 +94,23 @@ Result<Recording> attempt(const RestorationRequest& request, const ImageSet& ima
         return fail(ErrorCode::internal, "image {} was not gathered", short_hex(image.digest));
     };
     const auto& graph = recording.entry.graph;
-    Phases unmeasured; // all of it is verification
-    auto executable =
-        replay::Executable::restore(request.device, graph, modules, image_of,
-                                    bindings_of(graph, request.regions, request.scalars, request.events), unmeasured);
+    const auto restore = [&](replay::OwnModules own) {
+        Phases unmeasured; // all of it is verification
+        return replay::Executable::restore(request.device, graph, modules, image_of,
+                                           bindings_of(graph, request.regions, request.scalars, request.events),
+                                           unmeasured, own);
+    };
+    auto executable = restore(replay::OwnModules::ignore);
     if (!executable) return std::unexpected(executable.error());
     recording.executable = std::move(*executable);
     if (auto verified = verify(*recording.executable); !verified) return std::unexpected(verified.error());
+    if (request.device->own_modules().empty()) return recording;
+    // What is stored is right. Later calls here run the modules that the function itself uses, which the host may write to.
+    if (auto bound = restore(replay::OwnModules::bind))
+        recording.executable = std::move(*bound);
+    else
+        log().debug("'{}' goes on with copies of its modules: {}", request.header.key.function.function,
+                    bound.error().message);
     return recording;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 
+#include "own_modules.hpp"
 #include "patch_table.hpp"
 
 namespace warmgraph::replay {
@@ -67,7 +68,7 @@ struct Executable::Impl {
     }
 
     Result<void> allocate_own_regions();
-    Result<void> load_modules(ModuleCache& cache, const ImageSource& images);
+    Result<void> load_modules(ModuleCache& cache, const ImageSource& images, OwnModules own);
     Result<void> bind_events(const Bindings& bindings);
     Result<void> check(const Bindings& bindings) const;
     void mark(std::span<const Site> sites) noexcept;
@@ -110,12 +111,21 @@ Result<void> Executable::Impl::allocate_own_regions()
     return {};
 }
 
-Result<void> Executable::Impl::load_modules(ModuleCache& cache, const ImageSource& images)
+Result<void> Executable::Impl::load_modules(ModuleCache& cache, const ImageSource& images, OwnModules own)
 {
-    for (const auto& image : graph.images) {
+    if (own == OwnModules::bind) {
+        auto found = find_own_modules(*device, graph);
+        if (!found) return std::unexpected(found.error());
+        modules = std::move(*found);
+    } else {
+        modules.resize(graph.images.size());
+    }
+    for (std::size_t i = 0; i < graph.images.size(); ++i) {
+        if (modules[i]) continue;
+        const auto& image = graph.images[i];
         auto module = cache.load(device, image, [&] { return images(image); });
         if (!module) return within("load image " + short_hex(image.digest), module.error());
-        modules.push_back(std::move(*module));
+        modules[i] = std::move(*module);
     }
     return {};
 }
@@ -195,7 +205,9 @@ Result<void> Executable::Impl::rebind(const Bindings& bindings)
 
 Result<void> Executable::Impl::update_dirty_nodes(backends::Stream& stream)
 {
+    if (dirty_nodes.empty()) return {};
     Result<void> result;
+    const auto current = device->enter(); // once, not by each update
     for (const std::uint32_t node : dirty_nodes) {
         dirty[node] = 0;
         if (!result) continue;
@@ -230,7 +242,7 @@ Executable::~Executable() = default;
 
 Result<std::unique_ptr<Executable>> Executable::restore(std::shared_ptr<backends::Device> device, cachefmt::Graph graph,
                                                         ModuleCache& modules, const ImageSource& images,
-                                                        const Bindings& bindings, Phases& phases)
+                                                        const Bindings& bindings, Phases& phases, OwnModules own)
 {
     auto impl = std::make_unique<Impl>();
     impl->device = std::move(device);
@@ -238,7 +250,7 @@ Result<std::unique_ptr<Executable>> Executable::restore(std::shared_ptr<backends
     if (auto checked = impl->check(bindings); !checked) return std::unexpected(checked.error());
     {
         const auto timer = phases.measure("load");
-        if (auto loaded = impl->load_modules(modules, images); !loaded) return std::unexpected(loaded.error());
+        if (auto loaded = impl->load_modules(modules, images, own); !loaded) return std::unexpected(loaded.error());
     }
     const auto timer = phases.measure("build");
     if (auto allocated = impl->allocate_own_regions(); !allocated) return std::unexpected(allocated.error());
@@ -282,6 +294,8 @@ try {
     m_impl->rewrite_all = true;
     return std::unexpected(Error{ErrorCode::out_of_memory, {}});
 }
+
+Result<void> Executable::upload() noexcept { return m_impl->exec->upload(); }
 
 const cachefmt::Graph& Executable::graph() const noexcept { return m_impl->graph; }
 MemoryRef Executable::arena() const noexcept { return m_impl->arena; }

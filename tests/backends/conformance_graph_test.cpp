@@ -49,6 +49,26 @@ TEST_P(ConformanceGraph, RecordsOnShadowsThatNothingElseMayUse)
     device->release(shadow);
 }
 
+TEST_P(ConformanceGraph, UploadsAheadAndTakesChangesAfterwards)
+{
+    const Address x = allocate(all(1)), other = allocate(all(1));
+    const RawGraph graph = capture([&] {
+        EXPECT_TRUE(succeeded(stream->launch(scale(x, 3))));
+        EXPECT_TRUE(succeeded(stream->launch(add_scalar(x, 4))));
+    });
+    const auto exec = take(device->instantiate(graph));
+    ASSERT_TRUE(succeeded(exec->upload()));
+    EXPECT_EQ(read(x), all(1)) << "nothing ran";
+    ASSERT_TRUE(succeeded(exec->launch(*stream)));
+    ASSERT_TRUE(succeeded(exec->upload())) << "with a launch in flight";
+    for (std::uint32_t node = 0; node < 2; ++node)
+        ASSERT_TRUE(succeeded(exec->update(node, node == 0 ? scale(other, 5) : add_scalar(other, 6))));
+    ASSERT_TRUE(succeeded(exec->launch(*stream)));
+    finish();
+    EXPECT_EQ(read(x), all(7));
+    EXPECT_EQ(read(other), all(11));
+}
+
 TEST_P(ConformanceGraph, RunsLikeTheEagerWork)
 {
     const Address eager = allocate(all(1)), replayed = allocate(all(1)), scratch = allocate(all(0));

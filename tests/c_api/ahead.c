@@ -231,6 +231,9 @@ void pointers_streams_and_host_functions_have_their_place(void)
     FAILS(wg_buffer_create_host(NULL, 64, &host), wg_invalid_argument, "device is null");
     OK(wg_prepare_recording(g_device));
     FAILS(wg_prepare_recording(NULL), wg_invalid_argument, "device is null");
+    FAILS(wg_register_module(NULL, &host, &host, 8), wg_invalid_argument, "device is null");
+    FAILS(wg_register_module(g_device, &host, NULL, 8), wg_invalid_argument, "image is null");
+    FAILS(wg_register_module(g_device, &host, &host, 8), wg_unsupported, "has no modules of the driver");
     OK(wg_register_host_function("c_api.nothing", nothing, NULL));
     FAILS(wg_register_host_function("c_api.nothing", nothing, &host), wg_invalid_argument, "c_api.nothing");
     FAILS(wg_register_host_function(NULL, nothing, NULL), wg_invalid_argument, "host function name is null");

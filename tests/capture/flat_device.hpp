@@ -197,6 +197,7 @@ public:
         ++preparations;
         return {};
     }
+    [[nodiscard]] std::vector<std::shared_ptr<backends::Module>> own_modules() override { return own; }
     /// `native` is a backends::RawGraph.
     Result<backends::RawGraph> read_graph(void* native) override { return *static_cast<backends::RawGraph*>(native); }
     Result<std::unique_ptr<backends::GraphExec>> instantiate_native(void* native) override
@@ -207,6 +208,7 @@ public:
     std::int32_t error_of_cut_images = 0; ///< what they compute wrong
     std::uint64_t lead = 0;               ///< bytes from a multiple of 512 at which allocations start
     int preparations = 0;
+    std::vector<std::shared_ptr<backends::Module>> own;
 
 private:
     struct Block {

@@ -115,6 +115,11 @@ Result<std::unique_ptr<Module>> CudaDevice::compile(std::string_view source, std
 
 Result<std::unique_ptr<Module>> CudaDevice::load(ByteView image) { return CudaModule::load(*m_core, image, Digest{}); }
 
+Result<void> CudaDevice::register_module(void* module, ByteView image)
+{
+    return m_core->modules.declare(*m_core, static_cast<CUmodule>(module), image);
+}
+
 Result<std::unique_ptr<Stream>> CudaDevice::create_stream() { return CudaStream::make(*m_core, *m_memory); }
 
 Result<std::unique_ptr<GraphExec>> CudaDevice::instantiate(const RawGraph& graph)

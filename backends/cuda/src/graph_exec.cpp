@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph_reader.hpp"
+#include "host_pages.hpp"
 #include "memory_nodes.hpp"
 #include "warmgraph/backends/work_checks.hpp"
 
@@ -68,6 +70,11 @@ Result<void> NativeExec::instantiate(CUgraph graph, std::span<const CUgraphNode>
 
 Result<std::unique_ptr<CudaGraphExec>> CudaGraphExec::make(Core& core, const RawGraph& graph)
 {
+    // Half of what it keeps: more is not used up, and a long graph's whole crosses glibc's arenas (measured).
+    constexpr std::size_t k_bytes_of_node = 4096, k_least_nodes = 64, k_most_bytes = 32U << 20U;
+    const std::size_t nodes = graph.nodes.size();
+    const PopulatedHeap heap(nodes < k_least_nodes ? 0 : std::min(nodes * k_bytes_of_node, k_most_bytes));
+    const Core::Building building(core);
     auto built = build_graph(core, graph);
     if (!built) return std::unexpected(built.error());
     std::unique_ptr<CudaGraphExec> exec(new CudaGraphExec(core, std::move(*built)));
@@ -81,7 +88,10 @@ Result<std::unique_ptr<CudaGraphExec>> CudaGraphExec::adopt(Core& core, CUgraph 
 {
     if (graph == nullptr) return fail(ErrorCode::invalid_argument, "no graph to instantiate: the handle is null");
     std::unique_ptr<CudaGraphExec> exec(new CudaGraphExec(core, BuiltGraph{NativeGraph(*core.driver), {}, {}, {}}));
-    if (auto instantiated = exec->m_exec.instantiate(graph, {}, 0); !instantiated)
+    // As the restored one that it is compared with; of a graph that cannot be read nothing is.
+    const auto read = read_graph(core, graph);
+    const unsigned long long flags = read ? flags_of(*read) : 0;
+    if (auto instantiated = exec->m_exec.instantiate(graph, {}, flags); !instantiated)
         return std::unexpected(instantiated.error());
     return exec;
 }
@@ -118,10 +128,15 @@ try {
     return out_of_memory();
 }
 
-Result<void> CudaGraphExec::upload(CUstream stream) noexcept
+Result<void> CudaGraphExec::upload() noexcept
 try {
+    const Driver& driver = *m_core.driver;
     const CurrentContext current(m_core);
-    return m_core.driver->call("cuGraphUpload", m_core.driver->cuGraphUpload, m_exec.get(), stream);
+    const OutsideCapture outside(m_core);
+    auto done = driver.call("cuGraphUpload", driver.cuGraphUpload, m_exec.get(), m_core.transfers);
+    // A launch in another stream is in order with launches of the exec; cuda.h does not say so of uploads.
+    if (done) done = driver.call("cuStreamSynchronize", driver.cuStreamSynchronize, m_core.transfers);
+    return done;
 } catch (...) {
     return out_of_memory();
 }

@@ -39,8 +39,7 @@ public:
     /// another exec can hold the change: copies and fills of several rows, launch attributes. Allocates nothing, copies
     /// nothing but parameters; an unchanged node succeeds always.
     [[nodiscard]] Result<void> update(std::uint32_t node, const RawWork& work) noexcept override;
-    /// What the first launch would do in the stream, ahead of it (cuGraphUpload).
-    [[nodiscard]] Result<void> upload(CUstream stream) noexcept;
+    [[nodiscard]] Result<void> upload() noexcept override;
 
 private:
     /// A kernel node as instantiated, without its parameters.

@@ -69,6 +69,36 @@ void ModuleRegistry::remove(CUmodule handle) noexcept
     m_modules.erase(handle);
 }
 
+Result<void> ModuleRegistry::declare(Core& core, CUmodule handle, ByteView image)
+{
+    if (handle == nullptr) return fail(ErrorCode::invalid_argument, "no module to register: the handle is null");
+    const auto kernels = kernels_of(image);
+    if (!kernels)
+        return fail(ErrorCode::invalid_argument,
+                    "{} bytes are given as the module's image, expected the cubin that it was loaded from: {}",
+                    image.size(), kernels.error().message);
+    std::shared_ptr<CudaModule> module = CudaModule::foreign(core, handle, {image.begin(), image.end()});
+    for (const std::string& kernel : *kernels)
+        if (const auto found = module->info(kernel); !found) {
+            const bool is_other = found.error().code == ErrorCode::not_found;
+            return fail(is_other ? ErrorCode::invalid_argument : found.error().code,
+                        "the image is not the module's: {}", found.error().message);
+        }
+    const std::lock_guard lock(m_mutex);
+    auto& known = m_declared[handle];
+    if (known) m_gone.push_back(std::move(known));
+    known = std::move(module);
+    return {};
+}
+
+std::vector<std::shared_ptr<Module>> ModuleRegistry::declared()
+{
+    const std::lock_guard lock(m_mutex);
+    std::vector<std::shared_ptr<Module>> result;
+    for (const auto& [handle, module] : m_declared) result.push_back(module);
+    return result;
+}
+
 Result<CudaModule*> ModuleRegistry::module_of(Core& core, CUfunction function)
 {
     const CurrentContext current(core);
@@ -76,6 +106,8 @@ Result<CudaModule*> ModuleRegistry::module_of(Core& core, CUfunction function)
     if (!origin) return std::unexpected(origin.error());
     const std::lock_guard lock(m_mutex);
     if (const auto own = m_modules.find(origin->module); own != m_modules.end()) return own->second;
+    if (const auto declared = m_declared.find(origin->module); declared != m_declared.end())
+        return declared->second.get();
     return foreign_module(core, origin->module, origin->kernel);
 }
 

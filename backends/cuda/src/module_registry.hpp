@@ -9,6 +9,7 @@
 
 #include <cuda.h>
 
+#include "warmgraph/backends/device.hpp"
 #include "warmgraph/base/bytes.hpp"
 #include "warmgraph/base/error.hpp"
 
@@ -29,8 +30,12 @@ public:
     void add(CUmodule handle, CudaModule* module);
     void remove(CUmodule handle) noexcept;
 
-    /// The module of a function: one made here, or a foreign one whose image the tracker kept (made on first use, stays
-    /// until the registry goes). not_recordable with the cure where its image is not known.
+    /// See Device::register_module. The same handle again takes the new image.
+    [[nodiscard]] Result<void> declare(Core& core, CUmodule handle, ByteView image);
+    [[nodiscard]] std::vector<std::shared_ptr<Module>> declared();
+
+    /// The module of a function: one made here, a declared one, or a foreign one whose image the tracker kept (made on first
+    /// use, stays until the registry goes). not_recordable with the cure where its image is not known.
     [[nodiscard]] Result<CudaModule*> module_of(Core& core, CUfunction function);
 
 private:
@@ -43,8 +48,9 @@ private:
 
     std::mutex m_mutex; // guards what follows
     std::map<CUmodule, CudaModule*> m_modules;
+    std::map<CUmodule, std::shared_ptr<CudaModule>> m_declared;
     std::map<CUmodule, Foreign> m_foreign;
-    std::vector<std::unique_ptr<CudaModule>> m_gone; // foreign ones whose handle was used again; graphs may name them
+    std::vector<std::shared_ptr<CudaModule>> m_gone; // foreign ones whose handle was used again; graphs may name them
 };
 
 } // namespace warmgraph::backends::cuda

@@ -112,6 +112,12 @@ public:
     /// recorded or adopted. Call it before those libraries load theirs; recording calls it too, which may be too late.
     /// Idempotent. not_recordable with the cure where it cannot (a profiler is attached to the process).
     void prepare_recording() const;
+    /// Declares that this process loaded the driver's `module` (CUmodule) from `image` (a cubin), and keeps it loaded for as
+    /// long as this device is open. Recording then knows its code, whenever it was loaded. Replays run this module where an
+    /// entry needs the same code and its variables hold what they held when it was recorded: what the host writes into them
+    /// later reaches the replays as it reaches the function. Where they hold something else, the entry is refused. Register
+    /// before the first call. invalid_argument where the image is not the module's. CUDA only.
+    void register_module(void* module, std::span<const std::byte> image) const;
 
     struct Impl; ///< opaque
 

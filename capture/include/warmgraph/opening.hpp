@@ -35,14 +35,14 @@ struct OpenOptions {
 };
 
 /// A running Cache::open_all. Move-only. Its destructor stops after the entries that are being restored; what was restored
-/// stays with its function. It may outlive the Cache.
+/// stays with its function, and is uploaded by its first launch where that was not done yet. It may outlive the Cache.
 class WARMGRAPH_API Opening {
 public:
     Opening(Opening&&) noexcept;
     Opening& operator=(Opening&&) noexcept;
     ~Opening();
 
-    /// Blocks until all are restored. From one thread at a time, and not from the progress callback.
+    /// Blocks until all are restored and what their first launches need is on the device. From one thread at a time, and not from the progress callback.
     void wait();
     [[nodiscard]] OpenProgress progress() const; ///< thread-safe
 

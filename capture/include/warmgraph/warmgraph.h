@@ -155,6 +155,12 @@ WARMGRAPH_API wg_stream* wg_device_stream(wg_device* device);
 /// recorded or adopted. Call it before those libraries load theirs; recording calls it too, which may be too late.
 /// Idempotent. not_recordable with the cure where it cannot (a profiler is attached to the process).
 WARMGRAPH_API wg_status wg_prepare_recording(wg_device* device);
+/// Declares that this process loaded the driver's `module` (CUmodule) from `image` (a cubin of `bytes` bytes, copied), and
+/// keeps it loaded for as long as the device is open. Recording then knows its code, whenever it was loaded. Replays run this
+/// module where an entry needs the same code and its variables hold what they held when it was recorded: what the host
+/// writes into them later reaches the replays as it reaches the function. Where they hold something else, the entry is
+/// refused. Register before the first call. wg_invalid_argument where the image is not the module's. CUDA only.
+WARMGRAPH_API wg_status wg_register_module(wg_device* device, void* module, const void* image, uint64_t bytes);
 
 /// Names a host function that recorded graphs may call: an entry stores the name, and a process that replays it
 /// registers its own function under that name first. `function(data)` runs on a thread of the driver's, where no driver
@@ -506,7 +512,7 @@ typedef struct wg_open_options {
 /// returns, the rest on threads of its own. A call whose entry was not restored yet restores it itself, at once. An
 /// entry that cannot be used is no failure: it counts as failed. `options` may be NULL.
 WARMGRAPH_API wg_status wg_open_all(wg_cache* cache, const wg_open_options* options, wg_opening** out);
-/// Blocks until all are restored. Not from the progress callback, and from one thread at a time.
+/// Blocks until all are restored and what their first launches need is on the device. Not from the progress callback, and from one thread at a time.
 WARMGRAPH_API wg_status wg_opening_wait(wg_opening* opening);
 /// Fills `out->size` bytes; what a newer caller's struct has more is zero.
 WARMGRAPH_API wg_status wg_opening_progress(const wg_opening* opening, wg_open_progress* out);

@@ -15,7 +15,7 @@ namespace warmgraph {
 
 [[nodiscard]] std::string host_name();
 [[nodiscard]] std::string boot_id();     ///< /proc/sys/kernel/random/boot_id, "unknown" when unreadable
-[[nodiscard]] std::string random_uuid(); ///< RFC 4122 version 4, from OpenSSL's RAND_bytes
+[[nodiscard]] std::string random_uuid(); ///< RFC 4122 version 4, from the system (getentropy)
 [[nodiscard]] std::optional<std::string> environment(const char* name);
 
 } // namespace warmgraph

@@ -30,19 +30,28 @@ struct Bindings {
 /// Gives the bytes of an image; an error makes the restore fail.
 using ImageSource = std::function<Result<Bytes>(const cachefmt::ImageRef&)>;
 
+/// Whether an executable runs this process's own modules (Device::own_modules), where they are what its graph needs, or
+/// copies of the stored images alone. Verification needs the latter: else it would not see what is stored.
+enum class OwnModules : std::uint8_t { bind, ignore };
+
 class Executable {
 public:
     /// Loads images (through `modules`, once per process and digest), allocates the arena, uploads constants, builds
     /// and instantiates with `bindings`. Errors: not_found (image), driver_failed, out_of_memory, invalid_argument
-    /// (binding missing, too small or misaligned, named), not_found (a host function that this process did not register).
+    /// (binding missing, too small or misaligned, named), not_found (a host function that this process did not register),
+    /// stale (a variable of an own module holds something else than when it was recorded).
     [[nodiscard]] static Result<std::unique_ptr<Executable>> restore(std::shared_ptr<backends::Device> device,
                                                                      cachefmt::Graph graph, ModuleCache& modules,
                                                                      const ImageSource& images,
-                                                                     const Bindings& bindings, Phases& phases);
+                                                                     const Bindings& bindings, Phases& phases,
+                                                                     OwnModules own = OwnModules::bind);
 
     /// Rebinds what differs from the last call, then enqueues. On an error nothing was enqueued and the next bind
     /// rewrites everything.
     [[nodiscard]] Result<void> launch(backends::Stream& stream, const Bindings& bindings) noexcept;
+
+    /// Takes from the first launch what can be done ahead of it; blocks. A failure leaves everything as it was.
+    [[nodiscard]] Result<void> upload() noexcept;
 
     [[nodiscard]] const cachefmt::Graph& graph() const noexcept;
     [[nodiscard]] MemoryRef arena() const noexcept; ///< for verification, which poisons it

@@ -100,6 +100,9 @@ public:
     /// Gives one node new parameters, addresses or sizes. Same kind, kernel and dimensions as instantiated, else
     /// invalid_argument. Launches already enqueued keep the old ones.
     [[nodiscard]] virtual Result<void> update(std::uint32_t node, const RawWork& work) noexcept = 0;
+    /// Does ahead what the first launch would do besides launching, and blocks until it is done. What is updated later stays
+    /// as cheap. Where a backend has nothing to do: success.
+    [[nodiscard]] virtual Result<void> upload() noexcept { return {}; }
 };
 
 struct DeviceLimits {
@@ -159,6 +162,16 @@ public:
     [[nodiscard]] virtual Result<std::unique_ptr<Module>> compile(std::string_view source,
                                                                   std::string_view options) = 0;
     [[nodiscard]] virtual Result<std::unique_ptr<Module>> load(ByteView image) = 0;
+    /// Declares that this process loaded the driver's `module` (CUmodule) from `image` (a cubin), and keeps it loaded for as
+    /// long as the device is open. Recording then knows its code whenever it was loaded, and replays bind to it.
+    /// invalid_argument where the image is none, or its kernels are not in the module.
+    [[nodiscard]] virtual Result<void> register_module(void* module, ByteView image)
+    {
+        static_cast<void>(module);
+        return fail(ErrorCode::unsupported, "{} has no modules of the driver ({} bytes given)", id(), image.size());
+    }
+    /// Those that were registered.
+    [[nodiscard]] virtual std::vector<std::shared_ptr<Module>> own_modules() { return {}; }
     [[nodiscard]] virtual Result<std::unique_ptr<Stream>> create_stream() = 0;
     [[nodiscard]] virtual Result<std::unique_ptr<GraphExec>> instantiate(const RawGraph& graph) = 0;
     /// An event that graphs can hold (Event::native).
