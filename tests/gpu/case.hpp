@@ -21,11 +21,15 @@ struct Memory {
     std::int64_t count = 0; ///< elements
 };
 
+enum class Mode { native, record, replay };
+
 struct Case {
     std::string name;
     std::vector<Memory> memory;
     std::vector<ScalarDecl> scalars{};
     std::vector<std::pair<std::string, int>> scalar_values{}; ///< i32, of the measured call
+    /// Scalars that each process has its own values for; made once, when the memory is there.
+    std::function<std::vector<Arg>(Mode)> own_scalars{};
     /// What is cached. Loads code when it is first called, so a process that only replays loads none.
     Callable work;
     double tolerance = 0;                 ///< largest relative difference of an element; 0: bitwise

@@ -9,8 +9,6 @@ namespace warmgraph::test {
 
 namespace {
 
-enum class Mode { native, record, replay };
-
 /// Values of a type, small enough that products do not overflow; the same in every process.
 std::vector<std::byte> contents(const Memory& memory, std::uint32_t seed)
 {
@@ -45,6 +43,7 @@ public:
     {
         allocate();
         if (m_mode == Mode::record) m_device.prepare_recording();
+        if (m_case.own_scalars) m_own_scalars = m_case.own_scalars(m_mode);
         CacheOptions options;
         options.model = "hard";
         options.cache_dir = m_folder + "/cache";
@@ -105,7 +104,7 @@ private:
     }
     Outcome call(Function& function)
     {
-        std::vector<Arg> args;
+        std::vector<Arg> args = m_own_scalars;
         for (std::size_t i = 0; i < m_case.memory.size(); ++i)
             if (m_case.memory[i].kind == Memory::Kind::input || m_case.memory[i].kind == Memory::Kind::output)
                 args.emplace_back(m_case.memory[i].name, m_buffers[i]);
@@ -155,6 +154,7 @@ private:
     std::string m_folder;
     Device m_device{"cuda:0"};
     std::vector<Buffer> m_junk, m_buffers;
+    std::vector<Arg> m_own_scalars;
 };
 
 } // namespace

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "image_tracker.hpp"
 #include "kernel_node.hpp"
 #include "module.hpp"
 
@@ -111,26 +110,6 @@ Result<void> read_params(const CUDA_KERNEL_NODE_PARAMS& native, const std::vecto
     return {};
 }
 
-/// Handles are small integers, so a hit is only a suspicion; a new process cannot have the object, so it must do.
-Result<void> check_handles(const RawKernel& kernel)
-{
-    if (!ImageTracker::is_running()) return {};
-    for (std::size_t param = 0; param < kernel.params.size(); ++param) {
-        const Bytes& value = kernel.params[param].value;
-        for (std::size_t offset = 0; offset + 8 <= value.size(); offset += 8) {
-            const auto word = load<std::uint64_t>(value, offset);
-            if (word != 0 && ImageTracker::is_live_handle(word))
-                return fail(
-                    ErrorCode::not_recordable,
-                    "parameter {} holds {} at offset {}, which may be the handle of a texture object, which a new "
-                    "process cannot have; read plain memory instead, or destroy texture objects that are not in "
-                    "use before recording",
-                    param, word, offset);
-        }
-    }
-    return {};
-}
-
 } // namespace
 
 Result<AttributeValues> KernelReader::fresh_attributes(const CUDA_KERNEL_NODE_PARAMS& native)
@@ -200,7 +179,6 @@ Result<RawKernel> KernelReader::read(CUgraphNode node)
     kernel.function_attributes = (*function)->attributes;
     limit_to_launch(kernel.function_attributes, (*function)->free_shared, native.sharedMemBytes);
     if (auto read = read_params(native, (*function)->sizes, kernel); !read) return in_kernel(read.error());
-    if (auto checked = check_handles(kernel); !checked) return in_kernel(checked.error());
     const auto held = read_attributes(driver, node);
     if (!held) return in_kernel(held.error());
     kernel.attributes = changed_attributes(*held, (*function)->fresh);
