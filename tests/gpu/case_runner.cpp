@@ -9,6 +9,12 @@ namespace warmgraph::test {
 
 namespace {
 
+std::string& the_prepared_folder()
+{
+    static std::string folder;
+    return folder;
+}
+
 /// Values of a type, small enough that products do not overflow; the same in every process.
 std::vector<std::byte> contents(const Memory& memory, std::uint32_t seed)
 {
@@ -159,6 +165,8 @@ private:
 
 } // namespace
 
+const std::string& prepared_folder() { return the_prepared_folder(); }
+
 const std::vector<std::pair<std::string, MakeCase>>& cases()
 {
     static const auto all = [] {
@@ -167,6 +175,7 @@ const std::vector<std::pair<std::string, MakeCase>>& cases()
         add_module_cases(list);
         add_shape_cases(list);
         add_memory_cases(list);
+        add_triton_cases(list);
 #ifdef WARMGRAPH_TEST_LIBRARIES
         add_library_cases(list);
 #endif
@@ -180,6 +189,8 @@ int run_child(const std::string& name, const std::string& mode, const std::strin
     try {
         const auto found = std::ranges::find(cases(), name, &std::pair<std::string, MakeCase>::first);
         if (found == cases().end()) throw std::runtime_error("no such case");
+        the_prepared_folder() = folder + "/prepared";
+        if (mode == "prepare") return found->second().prepare();
         return Process{found->second(),
                        mode == "native"   ? Mode::native
                        : mode == "record" ? Mode::record
