@@ -110,6 +110,16 @@ Result<void> read_params(const CUDA_KERNEL_NODE_PARAMS& native, const std::vecto
     return {};
 }
 
+/// Only its name is asked for: in the device's own context the driver may answer nothing else about it.
+std::unexpected<Error> of_another_context(const Driver& driver, CUfunction function)
+{
+    const char* name = nullptr;
+    if (function != nullptr) static_cast<void>(driver.status("cuFuncGetName", driver.cuFuncGetName, &name, function));
+    return within(fmt::format("kernel '{}'", name != nullptr ? name : "(no name)"),
+                  {ErrorCode::not_recordable,
+                   "it runs in another context than the device's primary one; capture with the primary context"});
+}
+
 } // namespace
 
 Result<AttributeValues> KernelReader::fresh_attributes(const CUDA_KERNEL_NODE_PARAMS& native)
@@ -157,6 +167,7 @@ Result<RawKernel> KernelReader::read(CUgraphNode node)
     CUDA_KERNEL_NODE_PARAMS native{};
     auto got = driver.call("cuGraphKernelNodeGetParams", driver.cuGraphKernelNodeGetParams, node, &native);
     if (!got) return std::unexpected(got.error());
+    if (native.ctx != nullptr && native.ctx != m_core.context) return of_another_context(driver, native.func);
     if (native.func == nullptr) {
         got = driver.call("cuKernelGetFunction", driver.cuKernelGetFunction, &native.func, native.kern);
         if (!got) return std::unexpected(got.error());
@@ -166,10 +177,6 @@ Result<RawKernel> KernelReader::read(CUgraphNode node)
     const auto in_kernel = [&](Error error) {
         return within(fmt::format("kernel '{}'", (*function)->name), std::move(error));
     };
-    if (native.ctx != nullptr && native.ctx != m_core.context)
-        return in_kernel(
-            {ErrorCode::not_recordable,
-             "it runs in another context than the device's primary one; capture with the primary context"});
     RawKernel kernel;
     kernel.module = (*function)->module;
     kernel.kernel = (*function)->name;
