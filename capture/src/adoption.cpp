@@ -172,6 +172,7 @@ Result<Classified> AdoptionSession::classified(const AdoptedCapture* second, Pro
     captures.flat_addresses = true;
     captures.proof = proof;
     captures.allocation_at = allocation_at();
+    captures.is_handle = [device = m_subject.device](std::uint64_t word) { return device->is_handle(word); };
     captures.events = m_first.events;
     auto first = read(m_first);
     if (!first) return std::unexpected(first.error());

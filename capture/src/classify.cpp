@@ -182,6 +182,8 @@ Result<cachefmt::Param> Classifier::param(std::size_t index, std::size_t number)
     if (!pointers) return std::unexpected(pointers.error());
     param.slots.insert(param.slots.end(), pointers->begin(), pointers->end());
     std::ranges::sort(param.slots, {}, &Slot::offset);
+    if (auto checked = m_words->check_handles(place, first.value, param.slots); !checked)
+        return std::unexpected(checked.error());
     return param;
 }
 

@@ -45,6 +45,8 @@ struct Captures {
     /// Device::allocation_at of the device; null where there are no flat addresses. A word that does not move, follows no
     /// region and lies in a live allocation is refused.
     std::function<std::optional<MemoryRef>(std::uint64_t)> allocation_at{};
+    /// Device::is_handle; null likewise. A parameter's word that is one and follows no scalar is refused.
+    std::function<bool(std::uint64_t)> is_handle{};
     /// Declared events: name and driver handle.
     std::vector<std::pair<std::string, std::uint64_t>> events{};
 };

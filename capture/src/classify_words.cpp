@@ -246,6 +246,25 @@ Result<std::vector<Slot>> FlatWords::slots(const WordPlace& place, ByteView firs
     return found;
 }
 
+/// Handles are small integers, so a hit is only a suspicion; a new process has other ones, so it must do. What is the same
+/// in all captures cannot be a scalar's.
+Result<void> FlatWords::check_handles(const WordPlace& place, ByteView value, std::span<const Slot> slots) const
+{
+    if (!m_captures.is_handle) return {};
+    for (std::size_t at = 0; at + k_word <= value.size(); at += k_word) {
+        const auto word = load<std::uint64_t>(value, at);
+        if (word == 0 || overlaps(slots, at) || !m_captures.is_handle(word)) continue;
+        return fail(
+            ErrorCode::not_recordable,
+            "{} takes at {} the value {:#x}, which may be the handle of a texture or surface object, and means "
+            "nothing in another process: declare it as a u64 scalar and pass each process's own handle "
+            "(adopting: read plain memory); a number that is no handle: destroy such objects that are not in use "
+            "before recording",
+            place.subject(), place.at(at), word);
+    }
+    return {};
+}
+
 Result<Slot> FlatWords::address(const WordPlace& place, const Address& first, const std::optional<Address>& moved)
 {
     Bytes was, is;

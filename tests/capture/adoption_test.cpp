@@ -131,6 +131,16 @@ TEST_F(AdoptionTest, EventsOfTheSecondCaptureAreMatchedByName)
     EXPECT_EQ(recording->entry.graph.events, std::vector<std::string>{"done"});
 }
 
+TEST_F(AdoptionTest, ATexturesHandleIsRefused)
+{
+    device->textures->live = {{7, 11}};
+    first->graph.nodes.push_back({fetch(first->capture.regions[1].address, 7), {1}});
+    second->graph.nodes.push_back({fetch(second->capture.regions[1].address, 7), {1}});
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                   AllOf(HasSubstr("node 2 (kernel 'fetch')"), HasSubstr("parameter 1 byte 0"), HasSubstr("texture")));
+    EXPECT_FALSE(device->textures->was_misused);
+}
+
 TEST_F(AdoptionTest, WrongArgumentsAreNamed)
 {
     AdoptedCapture wrong = first->capture;

@@ -219,5 +219,45 @@ TEST_F(WordsAndScalars, AWordThatOverlapsAScalarIsTheScalars)
     EXPECT_EQ(found[0].kind, cachefmt::SlotKind::scalar);
 }
 
+class Handles : public FlatCaptures {
+protected:
+    Handles()
+    {
+        captures.is_handle = [](std::uint64_t word) { return word == 5 || word == 6; };
+    }
+};
+
+TEST_F(Handles, AWordThatEqualsOneIsRefusedWithItsPlaceAndTheCure)
+{
+    capture_all([](const Places& at) { return (Packer{} << at.x << std::uint64_t{6}).bytes(); });
+    const auto why =
+        AllOf(HasSubstr("node 0 (kernel 'k')"), HasSubstr("parameter 0 byte 8"), HasSubstr("0x6"), HasSubstr("texture"),
+              HasSubstr("declare it as a u64 scalar and pass each process's own handle"));
+    expect_refused(why);
+    capture_only_once();
+    captures.proof = Proof::allow_unproven;
+    expect_refused(why);
+}
+
+TEST_F(Handles, AreWholeWordsAndNeverZero)
+{
+    capture_all([](const Places&) {
+        return (Packer{} << std::int32_t{1} << std::int32_t{5} << std::uint64_t{0} << std::int32_t{6}).bytes();
+    });
+    EXPECT_THAT(slots(), IsEmpty());
+}
+
+TEST_F(Handles, AWordThatFollowsAScalarIsTheScalarsAndNoOtherOne)
+{
+    interface.scalars.push_back(scalar("texture", DType::u64));
+    captures.scalars = {5};
+    capture_all([](const Places& at) { return (Packer{} << at.y << static_cast<std::uint64_t>(at.n)).bytes(); });
+    EXPECT_THAT(slots(), ElementsAre(slot(1, 0, 0), cachefmt::Slot{cachefmt::SlotKind::scalar, 0, 8, 8, 0}));
+    capture_all([](const Places& at) {
+        return (Packer{} << at.y << static_cast<std::uint64_t>(at.n) << std::uint64_t{5}).bytes();
+    });
+    expect_refused(HasSubstr("parameter 0 byte 16"));
+}
+
 } // namespace
 } // namespace warmgraph::test

@@ -347,6 +347,61 @@ TEST_F(CudaFacade, WordsThatAStreamWritesAndWaitsForAreRecordedAndFollowTheirReg
     }
 }
 
+/// Of linear memory; destroyed with its scope.
+class Texture {
+public:
+    Texture(const Driver& driver, const Buffer& contents) : m_driver(driver)
+    {
+        CUDA_RESOURCE_DESC resource{};
+        resource.resType = CU_RESOURCE_TYPE_LINEAR;
+        resource.res.linear.devPtr = contents.memory().address.flat();
+        resource.res.linear.format = CU_AD_FORMAT_SIGNED_INT32;
+        resource.res.linear.numChannels = 1;
+        resource.res.linear.sizeInBytes = contents.size();
+        const CUDA_TEXTURE_DESC how{};
+        Driver::check(
+            m_driver.call<decltype(&cuTexObjectCreate)>("cuTexObjectCreate")(&m_object, &resource, &how, nullptr));
+    }
+    Texture(const Texture&) = delete;
+    Texture& operator=(const Texture&) = delete;
+    ~Texture() { Driver::check(m_driver.call<decltype(&cuTexObjectDestroy)>("cuTexObjectDestroy")(m_object)); }
+    [[nodiscard]] std::uint64_t handle() const noexcept { return m_object; }
+
+private:
+    const Driver& m_driver;
+    CUtexObject m_object = 0;
+};
+
+TEST_F(CudaFacade, ATexturesHandleIsAScalarOrRefused)
+{
+    device.prepare_recording(); // from here on it is known which handles there are
+    const Driver driver;
+    const Buffer x = numbers(3), y = device.allocate(k_bytes);
+    const Texture one{driver, x}, other{driver, y};
+    ASSERT_NE(one.handle(), other.handle());
+    // In place of a pointer that the kernel, of no elements, does not follow: nothing here can read a texture everywhere.
+    const auto enqueue = [&](Recorder& r, std::uint64_t handle) {
+        r.stream().copy(r["y"], r["x"], k_bytes);
+        r.stream().launch(program, "copy", {.grid = {1}, .block = {32}}, r["y"], handle, int32_t{0});
+    };
+    Spec declared = spec();
+    declared.scalars = {scalar("texture", u64)};
+    for (const auto& [texture, outcome] : {std::pair{&one, Outcome::recorded}, {&other, Outcome::replayed}}) {
+        Cache cache{options()};
+        Function f = cache.wrap("by_scalar", device, declared,
+                                [&](Recorder& r) { enqueue(r, r.scalar<std::uint64_t>("texture")); });
+        EXPECT_EQ(f({{"x", x}, {"y", y}, {"texture", texture->handle()}}), outcome) << f.report().reason;
+        EXPECT_EQ(read(y), counting(3));
+    }
+    Cache cache{options()};
+    Function f = cache.wrap("by_itself", device, spec(), [&](Recorder& r) { enqueue(r, one.handle()); });
+    EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::refused);
+    EXPECT_THAT(f.report().reason,
+                testing::AllOf(testing::HasSubstr("kernel 'copy'"), testing::HasSubstr("parameter 1 byte 0"),
+                               testing::HasSubstr("texture"), testing::HasSubstr("declare it as a u64 scalar")));
+    EXPECT_EQ(read(y), counting(3));
+}
+
 class CudaAdoption : public CudaFacade {
 protected:
     CudaAdoption()

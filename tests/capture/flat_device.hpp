@@ -16,12 +16,23 @@
 
 namespace warmgraph::test {
 
+/// What a device's kernels read by handle.
+struct FlatTextures {
+    std::map<std::uint64_t, std::int32_t> live; ///< contents by handle
+    bool was_misused = false;                   ///< a kernel ran with a handle that is none
+};
+
 /// Kernels: "add" (y, x, n): y[i] = x[i] + bias, with the variable `bias`, which is 1 in the image. "sum" (y, w, n): y[0] = sum
-/// of w. "count" (y): y[0] = bias++. "spoil" (w): w[0] = 0 where it was restored, nothing where it was compiled. i32 all.
+/// of w. "count" (y): y[0] = bias++. "spoil" (w): w[0] = 0 where it was restored, nothing where it was compiled. "fetch" (y,
+/// texture, n): y[i] = what the texture holds. i32 all.
 class FlatModule final : public backends::Module {
 public:
     enum class Origin : std::uint8_t { compiled, whole, cut };
-    FlatModule(Origin from, std::int32_t error) : origin_of_code(from), m_error(error) {}
+    FlatModule(Origin from, std::int32_t error,
+               std::shared_ptr<FlatTextures> textures = std::make_shared<FlatTextures>())
+        : origin_of_code(from), m_error(error), m_textures(std::move(textures))
+    {
+    }
 
     Result<Bytes> image() override { return text("whole"); }
     Result<Bytes> image_of(std::span<const std::string> kernels) override
@@ -53,6 +64,11 @@ public:
         const auto n = load<std::int32_t>(kernel.params[2].value);
         if (kernel.kernel == "add")
             for (std::int32_t i = 0; i < n; ++i) pointer(0)[i] = pointer(1)[i] + bias + m_error;
+        if (kernel.kernel == "fetch") {
+            const auto texture = m_textures->live.find(load<std::uint64_t>(kernel.params[1].value));
+            m_textures->was_misused = m_textures->was_misused || texture == m_textures->live.end();
+            if (texture != m_textures->live.end()) std::fill_n(pointer(0), n, texture->second);
+        }
         if (kernel.kernel == "sum") {
             std::int32_t sum = 0;
             for (std::int32_t i = 0; i < n; ++i) sum += pointer(1)[i];
@@ -70,6 +86,7 @@ private:
         return {view.begin(), view.end()};
     }
     std::int32_t m_error;
+    std::shared_ptr<FlatTextures> m_textures;
 };
 
 inline void run_flat(const backends::RawWork& work)
@@ -167,6 +184,7 @@ public:
         if (block.is_shadow || flat - start >= block.size) return std::nullopt;
         return MemoryRef{Address::from_flat(start), block.size};
     }
+    [[nodiscard]] bool is_handle(std::uint64_t word) const noexcept override { return textures->live.contains(word); }
     Result<void> upload(const Address& to, ByteView bytes) override
     {
         std::ranges::copy(bytes, to.pointer<std::byte>());
@@ -179,13 +197,13 @@ public:
     }
     Result<std::unique_ptr<backends::Module>> compile(std::string_view, std::string_view) override
     {
-        return std::make_unique<FlatModule>(FlatModule::Origin::compiled, 0);
+        return std::make_unique<FlatModule>(FlatModule::Origin::compiled, 0, textures);
     }
     Result<std::unique_ptr<backends::Module>> load(ByteView image) override
     {
         const bool is_cut = as_text(image).starts_with("cut:");
         return std::make_unique<FlatModule>(is_cut ? FlatModule::Origin::cut : FlatModule::Origin::whole,
-                                            is_cut ? error_of_cut_images : 0);
+                                            is_cut ? error_of_cut_images : 0, textures);
     }
     Result<std::unique_ptr<backends::Stream>> create_stream() override { return std::make_unique<FlatStream>(); }
     Result<std::unique_ptr<backends::GraphExec>> instantiate(const backends::RawGraph& graph) override
@@ -209,6 +227,7 @@ public:
     std::uint64_t lead = 0;               ///< bytes from a multiple of 512 at which allocations start
     int preparations = 0;
     std::vector<std::shared_ptr<backends::Module>> own;
+    std::shared_ptr<FlatTextures> textures = std::make_shared<FlatTextures>();
 
 private:
     struct Block {

@@ -56,6 +56,13 @@ protected:
         if (n) append(result.params.emplace_back().value, *n);
         return result;
     }
+    [[nodiscard]] backends::RawKernel fetch(const Address& to, std::uint64_t texture)
+    {
+        backends::RawKernel result = kernel("fetch", {to});
+        append(result.params.emplace_back().value, texture);
+        append(result.params.emplace_back().value, k_count);
+        return result;
+    }
     [[nodiscard]] cachefmt::EntryHeader header() const
     {
         cachefmt::EntryHeader result;
@@ -78,7 +85,8 @@ protected:
     }
 
     std::shared_ptr<FlatDevice> device = std::make_shared<FlatDevice>();
-    std::unique_ptr<FlatModule> module = std::make_unique<FlatModule>(FlatModule::Origin::compiled, 0);
+    std::unique_ptr<FlatModule> module =
+        std::make_unique<FlatModule>(FlatModule::Origin::compiled, 0, device->textures);
     Interface interface;
     Frame frame;
     replay::ModuleCache modules;

@@ -1,6 +1,7 @@
 // Recording on a device with flat addresses: captures, images, module state, alignment.
 #include "accelerator.hpp"
 #include "flat_fixture.hpp"
+#include "numbers.hpp"
 
 namespace warmgraph::test {
 namespace {
@@ -179,6 +180,53 @@ TEST_F(RecordingTest, RefusesAnAddressThatWasKeptFromAnEarlierRun)
     });
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::not_recordable);
+}
+
+/// y = what a texture holds, whose handle is 7 in the recording call.
+class TextureTest : public RecordingTest {
+protected:
+    TextureTest() { device->textures->live = {{7, 11}, {9, 22}}; }
+    void declare_handle(const ScalarDecl& scalar)
+    {
+        interface.scalars.push_back(scalar);
+        interface.ranges.push_back(*range_of(scalar));
+        frame.scalars.push_back(7);
+    }
+    Callable read_texture = [this](Recorder& r) { launch(r, fetch(r["y"], r.scalar<std::uint64_t>("texture"))); };
+};
+
+TEST_F(TextureTest, IsReadByTheHandleThatEachCallGives)
+{
+    declare_handle(scalar("texture", DType::u64));
+    auto recording = recorded(read_texture);
+    ASSERT_TRUE(recording) << recording.error().message;
+    EXPECT_FALSE(device->textures->was_misused);
+    EXPECT_EQ(stored_kernel(*recording).params[1].slots.at(0),
+              (cachefmt::Slot{cachefmt::SlotKind::scalar, 0, 0, 8, 0}));
+    const MemoryRef other_y = make(k_count, 0);
+    ASSERT_TRUE(replay(*recording, {x, other_y}));
+    EXPECT_EQ(read(other_y), all(11));
+    frame.scalars = {9};
+    ASSERT_TRUE(replay(*recording, {x, other_y}));
+    EXPECT_EQ(read(other_y), all(22));
+}
+
+TEST_F(TextureTest, HasNoNeighboursToRunWithAlsoWhereARangeWasDeclared)
+{
+    declare_handle(scalar("texture", DType::u64, 0, 1000));
+    const auto recording = recorded(read_texture);
+    ASSERT_TRUE(recording) << recording.error().message;
+    EXPECT_FALSE(device->textures->was_misused);
+}
+
+TEST_F(TextureTest, IsRefusedWhereItsHandleIsNoScalar)
+{
+    const auto refused = recorded([this](Recorder& r) { launch(r, fetch(r["y"], 7)); });
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::not_recordable);
+    EXPECT_THAT(refused.error().message,
+                AllOf(HasSubstr("node 0 (kernel 'fetch')"), HasSubstr("parameter 1 byte 0"), HasSubstr("0x7"),
+                      HasSubstr("declare it as a u64 scalar and pass each process's own handle")));
 }
 
 } // namespace

@@ -1,5 +1,5 @@
 // A hard case: work that is recorded in one process and restored in another, at other addresses. Each case is run in three
-// processes: native (no cache), record, replay; their results are compared.
+// processes: native (no cache), record, replay; their results are compared. A fourth, before them, may prepare files.
 #pragma once
 
 #include <functional>
@@ -21,17 +21,30 @@ struct Memory {
     std::int64_t count = 0; ///< elements
 };
 
+enum class Mode { native, record, replay };
+
 struct Case {
     std::string name;
     std::vector<Memory> memory;
     std::vector<ScalarDecl> scalars{};
     std::vector<std::pair<std::string, int>> scalar_values{}; ///< i32, of the measured call
+    /// Scalars that each process has its own values for; made once, when the memory is there.
+    std::function<std::vector<Arg>(Mode)> own_scalars{};
     /// What is cached. Loads code when it is first called, so a process that only replays loads none.
     Callable work;
     double tolerance = 0;                 ///< largest relative difference of an element; 0: bitwise
     Outcome expected = Outcome::recorded; ///< of the recording process; refused: the replaying one must run it too
     std::string refusal{};                ///< part of the reason when refused
+    /// Leaves files in prepared_folder(), in a process of its own, and gives its exit code.
+    std::function<int()> prepare{};
+    std::string needs{}; ///< by `prepare`; nobody has to install it
 };
+
+/// The exit code of `prepare` where Case::needs is not there.
+inline constexpr int k_lacking_exit = 77;
+
+/// Where Case::prepare leaves what `work` needs. It is gone when the replaying process runs.
+[[nodiscard]] const std::string& prepared_folder();
 
 using MakeCase = std::function<Case()>;
 
@@ -41,9 +54,11 @@ void add_kernel_cases(std::vector<std::pair<std::string, MakeCase>>& all);
 void add_module_cases(std::vector<std::pair<std::string, MakeCase>>& all);
 void add_shape_cases(std::vector<std::pair<std::string, MakeCase>>& all);
 void add_memory_cases(std::vector<std::pair<std::string, MakeCase>>& all);
+void add_triton_cases(std::vector<std::pair<std::string, MakeCase>>& all);
 void add_library_cases(std::vector<std::pair<std::string, MakeCase>>& all);
 
-/// Runs one case in this process: `mode` native, record or replay; results go to folder/<mode>.bin. Returns the exit code.
+/// Runs one case in this process: `mode` prepare, native, record or replay; results go to folder/<mode>.bin. Returns the exit
+/// code.
 [[nodiscard]] int run_child(const std::string& name, const std::string& mode, const std::string& folder);
 
 /// The stream that a callable enqueues on.

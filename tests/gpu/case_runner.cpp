@@ -9,7 +9,11 @@ namespace warmgraph::test {
 
 namespace {
 
-enum class Mode { native, record, replay };
+std::string& the_prepared_folder()
+{
+    static std::string folder;
+    return folder;
+}
 
 /// Values of a type, small enough that products do not overflow; the same in every process.
 std::vector<std::byte> contents(const Memory& memory, std::uint32_t seed)
@@ -45,6 +49,7 @@ public:
     {
         allocate();
         if (m_mode == Mode::record) m_device.prepare_recording();
+        if (m_case.own_scalars) m_own_scalars = m_case.own_scalars(m_mode);
         CacheOptions options;
         options.model = "hard";
         options.cache_dir = m_folder + "/cache";
@@ -105,7 +110,7 @@ private:
     }
     Outcome call(Function& function)
     {
-        std::vector<Arg> args;
+        std::vector<Arg> args = m_own_scalars;
         for (std::size_t i = 0; i < m_case.memory.size(); ++i)
             if (m_case.memory[i].kind == Memory::Kind::input || m_case.memory[i].kind == Memory::Kind::output)
                 args.emplace_back(m_case.memory[i].name, m_buffers[i]);
@@ -155,9 +160,12 @@ private:
     std::string m_folder;
     Device m_device{"cuda:0"};
     std::vector<Buffer> m_junk, m_buffers;
+    std::vector<Arg> m_own_scalars;
 };
 
 } // namespace
+
+const std::string& prepared_folder() { return the_prepared_folder(); }
 
 const std::vector<std::pair<std::string, MakeCase>>& cases()
 {
@@ -167,6 +175,7 @@ const std::vector<std::pair<std::string, MakeCase>>& cases()
         add_module_cases(list);
         add_shape_cases(list);
         add_memory_cases(list);
+        add_triton_cases(list);
 #ifdef WARMGRAPH_TEST_LIBRARIES
         add_library_cases(list);
 #endif
@@ -180,6 +189,8 @@ int run_child(const std::string& name, const std::string& mode, const std::strin
     try {
         const auto found = std::ranges::find(cases(), name, &std::pair<std::string, MakeCase>::first);
         if (found == cases().end()) throw std::runtime_error("no such case");
+        the_prepared_folder() = folder + "/prepared";
+        if (mode == "prepare") return found->second().prepare();
         return Process{found->second(),
                        mode == "native"   ? Mode::native
                        : mode == "record" ? Mode::record

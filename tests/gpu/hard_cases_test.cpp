@@ -1,6 +1,7 @@
 // Each hard case: recorded in one process, restored in another at other addresses, compared with a native run in a third.
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -10,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "case.hpp"
+#include "lacking.hpp"
 #include "temp_dir.hpp"
 
 extern char** environ; // NOLINT: POSIX
@@ -55,9 +57,21 @@ class HardCase : public testing::TestWithParam<std::string> {};
 
 TEST_P(HardCase, IsRecordedInOneProcessAndRestoredInAnother)
 {
+    Case work;
+    for (const auto& [name, make] : cases())
+        if (name == GetParam()) work = make();
     const TempDir folder;
-    for (const char* mode : {"native", "record", "replay"})
+    const auto prepared = folder.path() / "prepared";
+    if (work.prepare) {
+        std::filesystem::create_directory(prepared);
+        const int status = run_process(GetParam(), "prepare", folder.path().string());
+        if (status == k_lacking_exit) WARMGRAPH_SKIP_LACKING(work.needs);
+        ASSERT_EQ(status, 0) << "prepare";
+    }
+    for (const char* mode : {"native", "record", "replay"}) {
+        if (std::string_view{mode} == "replay") std::filesystem::remove_all(prepared);
         ASSERT_EQ(run_process(GetParam(), mode, folder.path().string()), 0) << mode;
+    }
     const auto native = read(folder.path().string() + "/native.bin");
     const auto recorded = read(folder.path().string() + "/record.bin");
     const auto replayed = read(folder.path().string() + "/replay.bin");
@@ -65,9 +79,6 @@ TEST_P(HardCase, IsRecordedInOneProcessAndRestoredInAnother)
     ASSERT_EQ(recorded.size(), native.size());
     ASSERT_EQ(replayed.size(), native.size());
 
-    Case work;
-    for (const auto& [name, make] : cases())
-        if (name == GetParam()) work = make();
     if (work.tolerance == 0) {
         EXPECT_TRUE(native == recorded);
         EXPECT_TRUE(native == replayed);

@@ -94,6 +94,8 @@ std::string CudaDevice::replay_mode() const
 
 std::shared_ptr<void> CudaDevice::enter() const { return std::make_shared<CurrentContext>(*m_core); }
 
+bool CudaDevice::is_handle(std::uint64_t word) const noexcept { return ImageTracker::is_live_handle(word); }
+
 Result<void> CudaDevice::upload(const Address& to, ByteView bytes)
 {
     if (auto checked = m_memory->check("upload", to, bytes.size(), Access::run); !checked) return checked;

@@ -42,6 +42,7 @@ public:
     {
         return m_memory->allocation_at(flat);
     }
+    [[nodiscard]] bool is_handle(std::uint64_t word) const noexcept override;
     [[nodiscard]] Result<MemoryRef> reserve_shadow(std::uint64_t size) override
     {
         return m_memory->reserve_shadow(size);

@@ -27,7 +27,7 @@ public:
     /// The cubin of a module that was loaded since start; null where it is unknown or ambiguous (IMAGES.md),
     /// or where no tracker runs.
     [[nodiscard]] static std::shared_ptr<const Bytes> image_of(CUmodule module);
-    /// Whether a texture or surface object, alive now, has this handle value.
+    /// Whether a texture or surface object, made since start and alive now, has this handle value.
     [[nodiscard]] static bool is_live_handle(std::uint64_t value);
 };
 

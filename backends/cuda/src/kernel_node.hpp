@@ -19,7 +19,7 @@ namespace warmgraph::backends::cuda {
 class KernelReader {
 public:
     explicit KernelReader(Core& core) noexcept : m_core(core), m_scratch(*core.driver) {}
-    /// not_recordable: another context's kernel, unknown device code, a word that may be a texture's handle.
+    /// not_recordable: another context's kernel, unknown device code.
     [[nodiscard]] Result<RawKernel> read(CUgraphNode node);
 
 private:

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "image_tracker.hpp"
 #include "kernel_node.hpp"
 #include "module.hpp"
 
@@ -111,24 +110,14 @@ Result<void> read_params(const CUDA_KERNEL_NODE_PARAMS& native, const std::vecto
     return {};
 }
 
-/// Handles are small integers, so a hit is only a suspicion; a new process cannot have the object, so it must do.
-Result<void> check_handles(const RawKernel& kernel)
+/// Only its name is asked for: in the device's own context the driver may answer nothing else about it.
+std::unexpected<Error> of_another_context(const Driver& driver, CUfunction function)
 {
-    if (!ImageTracker::is_running()) return {};
-    for (std::size_t param = 0; param < kernel.params.size(); ++param) {
-        const Bytes& value = kernel.params[param].value;
-        for (std::size_t offset = 0; offset + 8 <= value.size(); offset += 8) {
-            const auto word = load<std::uint64_t>(value, offset);
-            if (word != 0 && ImageTracker::is_live_handle(word))
-                return fail(
-                    ErrorCode::not_recordable,
-                    "parameter {} holds {} at offset {}, which may be the handle of a texture object, which a new "
-                    "process cannot have; read plain memory instead, or destroy texture objects that are not in "
-                    "use before recording",
-                    param, word, offset);
-        }
-    }
-    return {};
+    const char* name = nullptr;
+    if (function != nullptr) static_cast<void>(driver.status("cuFuncGetName", driver.cuFuncGetName, &name, function));
+    return within(fmt::format("kernel '{}'", name != nullptr ? name : "(no name)"),
+                  {ErrorCode::not_recordable,
+                   "it runs in another context than the device's primary one; capture with the primary context"});
 }
 
 } // namespace
@@ -178,6 +167,7 @@ Result<RawKernel> KernelReader::read(CUgraphNode node)
     CUDA_KERNEL_NODE_PARAMS native{};
     auto got = driver.call("cuGraphKernelNodeGetParams", driver.cuGraphKernelNodeGetParams, node, &native);
     if (!got) return std::unexpected(got.error());
+    if (native.ctx != nullptr && native.ctx != m_core.context) return of_another_context(driver, native.func);
     if (native.func == nullptr) {
         got = driver.call("cuKernelGetFunction", driver.cuKernelGetFunction, &native.func, native.kern);
         if (!got) return std::unexpected(got.error());
@@ -187,10 +177,6 @@ Result<RawKernel> KernelReader::read(CUgraphNode node)
     const auto in_kernel = [&](Error error) {
         return within(fmt::format("kernel '{}'", (*function)->name), std::move(error));
     };
-    if (native.ctx != nullptr && native.ctx != m_core.context)
-        return in_kernel(
-            {ErrorCode::not_recordable,
-             "it runs in another context than the device's primary one; capture with the primary context"});
     RawKernel kernel;
     kernel.module = (*function)->module;
     kernel.kernel = (*function)->name;
@@ -200,7 +186,6 @@ Result<RawKernel> KernelReader::read(CUgraphNode node)
     kernel.function_attributes = (*function)->attributes;
     limit_to_launch(kernel.function_attributes, (*function)->free_shared, native.sharedMemBytes);
     if (auto read = read_params(native, (*function)->sizes, kernel); !read) return in_kernel(read.error());
-    if (auto checked = check_handles(kernel); !checked) return in_kernel(checked.error());
     const auto held = read_attributes(driver, node);
     if (!held) return in_kernel(held.error());
     kernel.attributes = changed_attributes(*held, (*function)->fresh);

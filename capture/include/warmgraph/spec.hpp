@@ -33,7 +33,7 @@ struct ScalarDecl {
     DType dtype = DType::i32; ///< i32, u32, i64, u64, f32 or f64
     /// The values it may take (inclusive); a call outside is an error. Recording captures the function at several of
     /// them to prove where the scalar goes, and runs it at one. Without a range it is captured over the whole type, and
-    /// run at the call's value alone.
+    /// run at the call's value alone: so declare the handle of a texture, a u64, whose neighbours are nobody's.
     std::optional<std::pair<double, double>> range;
 };
 

@@ -332,7 +332,7 @@ typedef struct wg_state_decl {
 typedef struct wg_scalar_decl {
     const char* name;
     wg_dtype dtype;    ///< i32, u32, i64, u64, f32 or f64
-    int32_t has_range; ///< nonzero: `low` and `high` are the values it may take, inclusive
+    int32_t has_range; ///< nonzero: `low` and `high` are the values it may take, inclusive. Zero for a handle (u64)
     double low;        ///< recording runs the function at a second value of the range to prove where the scalar goes
     double high;
 } wg_scalar_decl;

@@ -32,30 +32,49 @@ Subscriber& subscriber()
 // The only handle there is.
 CUpti_SubscriberHandle the_handle() { return reinterpret_cast<CUpti_SubscriberHandle>(&subscriber()); }
 
-/// The call that loads the module, at its start or end.
-void announce_call(CUpti_ApiCallbackSite site, CUmodule* loaded, const void* image, std::uint32_t correlation)
+/// A call that succeeds, as CUPTI tells of it.
+class Call {
+public:
+    Call(CUpti_CallbackId id, const char* name, const void* params) : m_id(id)
+    {
+        static std::uint32_t correlation = 0;
+        m_data.functionName = name;
+        m_data.functionParams = params;
+        m_data.functionReturnValue = &m_status;
+        m_data.correlationId = ++correlation;
+        static_cast<void>(cuCtxGetCurrent(&m_data.context));
+    }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+
+    /// At its start or end.
+    void announce(CUpti_ApiCallbackSite site)
+    {
+        if (!subscriber().wants(CUPTI_CB_DOMAIN_DRIVER_API, m_id)) return;
+        m_data.callbackSite = site;
+        subscriber().callback(subscriber().data, CUPTI_CB_DOMAIN_DRIVER_API, m_id, &m_data);
+    }
+
+private:
+    CUpti_CallbackId m_id;
+    CUresult m_status = CUDA_SUCCESS;
+    CUpti_CallbackData m_data{};
+};
+
+void announce_whole_call(CUpti_CallbackId id, const char* name, const void* params)
 {
-    constexpr CUpti_CallbackId k_call = CUPTI_DRIVER_TRACE_CBID_cuModuleLoadData;
-    if (!subscriber().wants(CUPTI_CB_DOMAIN_DRIVER_API, k_call)) return;
-    cuModuleLoadData_params params{loaded, image};
-    CUresult status = CUDA_SUCCESS;
-    CUpti_CallbackData data{};
-    data.callbackSite = site;
-    data.functionName = "cuModuleLoadData";
-    data.functionParams = &params;
-    data.functionReturnValue = &status;
-    data.correlationId = correlation;
-    static_cast<void>(cuCtxGetCurrent(&data.context));
-    subscriber().callback(subscriber().data, CUPTI_CB_DOMAIN_DRIVER_API, k_call, &data);
+    Call call(id, name, params);
+    call.announce(CUPTI_API_ENTER);
+    call.announce(CUPTI_API_EXIT);
 }
 
 } // namespace
 
 void announce_module(CUmodule* loaded, const void* image)
 {
-    static std::uint32_t correlation = 0;
-    ++correlation;
-    announce_call(CUPTI_API_ENTER, loaded, image, correlation);
+    const cuModuleLoadData_params params{loaded, image};
+    Call call(CUPTI_DRIVER_TRACE_CBID_cuModuleLoadData, "cuModuleLoadData", &params);
+    call.announce(CUPTI_API_ENTER);
     const auto& bytes = (*loaded)->image;
     CUpti_ModuleResourceData module{};
     module.cubinSize = bytes.size();
@@ -65,7 +84,19 @@ void announce_module(CUmodule* loaded, const void* image)
     static_cast<void>(cuCtxGetCurrent(&data.context));
     if (subscriber().wants(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_LOADED))
         subscriber().callback(subscriber().data, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_LOADED, &data);
-    announce_call(CUPTI_API_EXIT, loaded, image, correlation);
+    call.announce(CUPTI_API_EXIT);
+}
+
+void announce_texture(CUtexObject* made)
+{
+    const cuTexObjectCreate_params params{made, nullptr, nullptr, nullptr};
+    announce_whole_call(CUPTI_DRIVER_TRACE_CBID_cuTexObjectCreate, "cuTexObjectCreate", &params);
+}
+
+void announce_texture_gone(CUtexObject object)
+{
+    const cuTexObjectDestroy_params params{object};
+    announce_whole_call(CUPTI_DRIVER_TRACE_CBID_cuTexObjectDestroy, "cuTexObjectDestroy", &params);
 }
 
 } // namespace fake_cuda

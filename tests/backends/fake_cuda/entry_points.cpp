@@ -78,6 +78,8 @@ struct Entry {
     X(cuStreamWaitValue64)                                                                                             \
     X(cuStreamWriteValue32)                                                                                            \
     X(cuStreamWriteValue64)                                                                                            \
+    X(cuTexObjectCreate)                                                                                               \
+    X(cuTexObjectDestroy)                                                                                              \
     X(cuThreadExchangeStreamCaptureMode)
 
 const auto& entries()

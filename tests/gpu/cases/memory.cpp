@@ -122,46 +122,78 @@ extern "C" __global__ void finish(float* y, const unsigned* flags) {
             }};
 }
 
-/// A texture's handle means nothing in another process.
-Case texture_object()
-{
-    // As tex1Dfetch compiles; NVRTC needs no header for it.
-    auto code = std::make_shared<LazyModule>(R"(
+/// y = x + what the texture holds. As tex1Dfetch compiles; NVRTC needs no header for it.
+constexpr const char* k_fetch = R"(
 extern "C" __global__ void fetch(const float* x, float* y, unsigned long long texture) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     float a, b, c, d;
     asm volatile("tex.1d.v4.f32.s32 {%0, %1, %2, %3}, [%4, {%5}];"
                  : "=f"(a), "=f"(b), "=f"(c), "=f"(d) : "l"(texture), "r"(i));
     y[i] = x[i] + a;
-})");
+})";
+
+/// Over linear memory of its own that holds start, start + step ...
+CUtexObject make_texture(float start, float step)
+{
+    const Native& native = Native::instance();
+    std::vector<float> contents(k_count);
+    for (std::size_t i = 0; i < contents.size(); ++i) contents[i] = start + step * static_cast<float>(i);
+    CUDA_RESOURCE_DESC resource{};
+    resource.resType = CU_RESOURCE_TYPE_LINEAR;
+    resource.res.linear.format = CU_AD_FORMAT_FLOAT;
+    resource.res.linear.numChannels = 1;
+    resource.res.linear.sizeInBytes = k_count * 4;
+    native.check(native.driver().cuMemAlloc(&resource.res.linear.devPtr, k_count * 4), "cuMemAlloc");
+    native.check(native.driver().cuMemcpy(resource.res.linear.devPtr, reinterpret_cast<CUdeviceptr>(contents.data()),
+                                          k_count * 4),
+                 "cuMemcpy");
+    native.check(native.driver().cuCtxSynchronize(), "cuCtxSynchronize"); // who reads it waits for no other stream
+    const CUDA_TEXTURE_DESC how{};
+    CUtexObject made = 0;
+    native.check(native.find<decltype(&cuTexObjectCreate)>("cuTexObjectCreate")(&made, &resource, &how, nullptr),
+                 "cuTexObjectCreate");
+    return made;
+}
+
+void fetch(Recorder& r, LazyModule& code, std::uint64_t texture)
+{
+    void *x = r["x"].pointer(), *y = r["y"].pointer();
+    Native::instance().launch(native_stream(r.stream()), code["fetch"], k_count / 256, 256, {&x, &y, &texture});
+}
+
+/// A texture's handle means nothing in another process.
+Case texture_object()
+{
+    auto code = std::make_shared<LazyModule>(k_fetch);
     auto texture = std::make_shared<CUtexObject>(0);
-    const auto make = [](CUtexObject* object) { // over linear memory of zeros
-        const Native& native = Native::instance();
-        CUdeviceptr table = 0;
-        native.check(native.driver().cuMemAlloc(&table, k_count * 4), "cuMemAlloc");
-        native.check(native.find<decltype(&cuMemsetD32)>("cuMemsetD32")(table, 0, k_count), "cuMemsetD32");
-        CUDA_RESOURCE_DESC resource{};
-        resource.resType = CU_RESOURCE_TYPE_LINEAR;
-        resource.res.linear.devPtr = table;
-        resource.res.linear.format = CU_AD_FORMAT_FLOAT;
-        resource.res.linear.numChannels = 1;
-        resource.res.linear.sizeInBytes = k_count * 4;
-        const CUDA_TEXTURE_DESC how{};
-        native.check(native.find<decltype(&cuTexObjectCreate)>("cuTexObjectCreate")(object, &resource, &how, nullptr),
-                     "cuTexObjectCreate");
-    };
     return {.name = "texture_object",
             .memory = one_to_one(),
             .work =
-                [code, texture, make](Recorder& r) {
-                    if (*texture == 0) make(texture.get());
-                    std::uint64_t handle = *texture;
-                    void *x = r["x"].pointer(), *y = r["y"].pointer();
-                    Native::instance().launch(native_stream(r.stream()), (*code)["fetch"], k_count / 256, 256,
-                                              {&x, &y, &handle});
+                [code, texture](Recorder& r) {
+                    if (*texture == 0) *texture = make_texture(0, 0);
+                    fetch(r, *code, *texture);
                 },
             .expected = Outcome::refused,
             .refusal = "texture"};
+}
+
+/// Each process passes its own handle. The first one that a process makes is alive in the replaying one too, over other
+/// contents: whoever kept it reads those.
+Case texture_by_its_handle()
+{
+    auto code = std::make_shared<LazyModule>(k_fetch);
+    return {.name = "texture_by_its_handle",
+            .memory = one_to_one(),
+            .scalars = {scalar("texture", u64)},
+            .own_scalars =
+                [](Mode mode) {
+                    if (mode == Mode::replay) {
+                        static_cast<void>(make_texture(-7, 0));
+                        static_cast<void>(make_texture(100, 0.5F));
+                    }
+                    return std::vector<Arg>{{"texture", make_texture(1, 0.25F)}};
+                },
+            .work = [code](Recorder& r) { fetch(r, *code, r.scalar<std::uint64_t>("texture")); }};
 }
 
 /// Adds a conditional node around the kernel to the graph that the stream captures.
@@ -234,6 +266,7 @@ void add_memory_cases(std::vector<std::pair<std::string, MakeCase>>& all)
     all.emplace_back("host_function_by_name", host_function_by_name);
     all.emplace_back("memory_operations", memory_operations);
     all.emplace_back("texture_object", texture_object);
+    all.emplace_back("texture_by_its_handle", texture_by_its_handle);
     all.emplace_back("conditional_node", conditional_node);
 }
 

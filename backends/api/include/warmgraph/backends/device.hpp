@@ -153,6 +153,14 @@ public:
         static_cast<void>(flat);
         return std::nullopt;
     }
+    /// Whether a live object of this process that a kernel names by a number of 8 bytes (a texture, a surface) has this one:
+    /// another process gives it another number. Numbers are small, so that it is a suspicion. False for what was made before
+    /// prepare_recording.
+    [[nodiscard]] virtual bool is_handle(std::uint64_t word) const noexcept
+    {
+        static_cast<void>(word);
+        return false;
+    }
     /// An address range for captures only, which costs no memory (design 6.5). Two of them never touch. release() it as well.
     [[nodiscard]] virtual Result<MemoryRef> reserve_shadow(std::uint64_t size) = 0;
     [[nodiscard]] virtual Result<void> upload(const Address& to, ByteView bytes) = 0;              ///< blocking

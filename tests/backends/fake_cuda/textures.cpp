@@ -1,0 +1,37 @@
+// Texture objects: small numbers, as the driver's. No kernel here reads one.
+#include <set>
+
+#include "cupti.hpp"
+#include "driver_state.hpp"
+
+namespace fake_cuda {
+namespace {
+
+std::set<CUtexObject>& textures()
+{
+    static std::set<CUtexObject> all;
+    return all;
+}
+
+} // namespace
+} // namespace fake_cuda
+
+using namespace fake_cuda;
+
+CUresult cuTexObjectCreate(CUtexObject* made, const CUDA_RESOURCE_DESC*, const CUDA_TEXTURE_DESC*,
+                           const CUDA_RESOURCE_VIEW_DESC*)
+{
+    FAKE_CUDA_CHECK(require_context());
+    for (*made = 1; textures().contains(*made);) ++*made;
+    textures().insert(*made);
+    announce_texture(made);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuTexObjectDestroy(CUtexObject object)
+{
+    FAKE_CUDA_CHECK(require_context());
+    if (textures().erase(object) == 0) return CUDA_ERROR_INVALID_VALUE;
+    announce_texture_gone(object);
+    return CUDA_SUCCESS;
+}
