@@ -4,13 +4,16 @@
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "cuda_chain.hpp"
+#include "cuda_driver.hpp"
 #include "cuda_products.hpp"
 #include "timing.hpp"
 
@@ -129,10 +132,37 @@ Json open_graphs(const Arguments& arguments, const ChainDevice& shared)
             {"failed", progress.failed}};
 }
 
+/// The same graphs captured by the driver, and its time for instantiating them.
+Json instantiate_graphs(const Arguments& arguments, const ChainDevice& shared)
+{
+    const std::uint32_t nodes = arguments.number("--nodes");
+    Stream stream = shared.device.stream();
+    const Buffer even = shared.device.allocate(ChainDevice::k_items * sizeof(float));
+    const Buffer odd = shared.device.allocate(ChainDevice::k_items * sizeof(float));
+    const auto enqueue = [&](std::uint32_t seed) {
+        enqueue_chain(stream, shared.program, nodes, seed, shared.x.memory().address, shared.y.memory().address,
+                      {even.memory().address, odd.memory().address}, ChainDevice::k_position);
+    };
+    static_cast<void>(CudaDriver::get()); // makes the context current
+    enqueue(0);                           // loads the kernels
+    stream.synchronize();
+    double took_ms = 0;
+    std::vector<std::unique_ptr<NativeGraph>> graphs;
+    for (std::uint32_t i = 0; i < arguments.number("--count"); ++i) {
+        graphs.push_back(std::make_unique<NativeGraph>(stream.native(), [&] { enqueue(i); }));
+        took_ms += graphs.back()->instantiate_ms();
+    }
+    return {{"instantiate_ms", took_ms}};
+}
+
 Json graphs(const Arguments& arguments)
 {
     const ChainDevice shared;
-    return arguments.text("--do") == "record" ? record_graphs(arguments, shared) : open_graphs(arguments, shared);
+    const std::string what = arguments.text("--do");
+    if (what == "record") return record_graphs(arguments, shared);
+    if (what == "open") return open_graphs(arguments, shared);
+    if (what == "instantiate") return instantiate_graphs(arguments, shared);
+    throw std::runtime_error(fmt::format("--do is '{}', expected record, open or instantiate", what));
 }
 
 Json run(const std::string& name, const Arguments& arguments)

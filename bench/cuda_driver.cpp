@@ -1,11 +1,14 @@
 #include "cuda_driver.hpp"
 
+#include <array>
 #include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <dlfcn.h>
+
+#include "timing.hpp"
 
 namespace warmgraph::bench {
 namespace {
@@ -41,6 +44,9 @@ CudaDriver::CudaDriver()
     find(library, "cuGraphExecDestroy", exec_destroy);
     find(library, "cuGraphDestroy", graph_destroy);
     find(library, "cuStreamSynchronize", stream_synchronize);
+    find(library, "cuGraphGetNodes", graph_nodes);
+    find(library, "cuGraphKernelNodeGetParams_v2", kernel_params);
+    find(library, "cuGraphExecKernelNodeSetParams_v2", set_kernel_params);
     int device = 0;
     void* context = nullptr;
     check(init(0), "cuInit");
@@ -58,20 +64,36 @@ const CudaDriver& CudaDriver::get()
 NativeGraph::NativeGraph(void* stream, const std::function<void()>& enqueue)
     : m_driver(CudaDriver::get()), m_stream(stream)
 {
-    void* graph = nullptr;
     CudaDriver::check(m_driver.begin_capture(stream, k_capture_thread_local), "cuStreamBeginCapture");
     try {
         enqueue();
     } catch (...) {
-        if (m_driver.end_capture(stream, &graph) == 0 && graph != nullptr) m_driver.graph_destroy(graph);
+        if (m_driver.end_capture(stream, &m_graph) == 0 && m_graph != nullptr) m_driver.graph_destroy(m_graph);
         throw;
     }
-    CudaDriver::check(m_driver.end_capture(stream, &graph), "cuStreamEndCapture");
-    const int status = m_driver.instantiate(&m_exec, graph, 0);
-    m_driver.graph_destroy(graph);
-    CudaDriver::check(status, "cuGraphInstantiate");
+    CudaDriver::check(m_driver.end_capture(stream, &m_graph), "cuStreamEndCapture");
+    std::size_t count = 0;
+    CudaDriver::check(m_driver.graph_nodes(m_graph, nullptr, &count), "cuGraphGetNodes");
+    m_nodes.resize(count);
+    CudaDriver::check(m_driver.graph_nodes(m_graph, m_nodes.data(), &count), "cuGraphGetNodes");
+    const SteadyTime begin = now();
+    CudaDriver::check(m_driver.instantiate(&m_exec, m_graph, 0), "cuGraphInstantiate");
+    m_instantiate_ms = milliseconds_since(begin);
 }
 
-NativeGraph::~NativeGraph() { m_driver.exec_destroy(m_exec); }
+void NativeGraph::rewrite() const
+{
+    alignas(std::max_align_t) std::array<std::byte, 256> params{}; // more than the struct has (72 bytes)
+    for (void* const node : m_nodes) {
+        CudaDriver::check(m_driver.kernel_params(node, params.data()), "cuGraphKernelNodeGetParams");
+        CudaDriver::check(m_driver.set_kernel_params(m_exec, node, params.data()), "cuGraphExecKernelNodeSetParams");
+    }
+}
+
+NativeGraph::~NativeGraph()
+{
+    m_driver.exec_destroy(m_exec);
+    m_driver.graph_destroy(m_graph);
+}
 
 } // namespace warmgraph::bench

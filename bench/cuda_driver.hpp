@@ -2,7 +2,9 @@
 // are the driver's (CUstream, CUgraph, CUgraphExec), of which only the size matters here.
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <vector>
 
 namespace warmgraph::bench {
 
@@ -24,6 +26,9 @@ public:
     int (*exec_destroy)(Handle exec) = nullptr;
     int (*graph_destroy)(Handle graph) = nullptr;
     int (*stream_synchronize)(Handle stream) = nullptr;
+    int (*graph_nodes)(Handle graph, Handle* nodes, std::size_t* count) = nullptr;
+    int (*kernel_params)(Handle node, void* params) = nullptr; ///< a CUDA_KERNEL_NODE_PARAMS
+    int (*set_kernel_params)(Handle exec, Handle node, const void* params) = nullptr;
 
     /// std::runtime_error naming the call where the status is not CUDA_SUCCESS.
     static void check(int status, const char* call);
@@ -42,11 +47,17 @@ public:
     ~NativeGraph();
 
     void launch() const { CudaDriver::check(m_driver.launch(m_exec, m_stream), "cuGraphLaunch"); }
+    /// Gives every kernel its parameters again: what a rebinding of all of them costs the driver.
+    void rewrite() const;
+    [[nodiscard]] double instantiate_ms() const noexcept { return m_instantiate_ms; }
 
 private:
     const CudaDriver& m_driver;
     void* m_stream;
+    void* m_graph = nullptr;
     void* m_exec = nullptr;
+    double m_instantiate_ms = 0;
+    std::vector<void*> m_nodes; ///< all of them kernels
 };
 
 } // namespace warmgraph::bench

@@ -39,6 +39,7 @@ public:
         (*m_restored)(m_stream, {{"x", x}, {"y", m_shared.y}, {"position", position}});
     }
     void launch_native() const { m_native->launch(); }
+    void rewrite_native() const { m_native->rewrite(); }
     void synchronize() { m_stream.synchronize(); }
     [[nodiscard]] const ChainDevice& shared() const noexcept { return m_shared; }
 
@@ -135,7 +136,7 @@ void cuda_calls(benchmark::State& state)
         Pair pair{static_cast<std::uint32_t>(state.range(0))};
         const ChainDevice& shared = pair.shared();
         const auto nodes = static_cast<double>(state.range(0));
-        std::vector<double> native, steady, over, moved, scalar;
+        std::vector<double> native, steady, over, moved, scalar, rewritten;
         for (int round = 0; round < k_rounds; ++round) {
             native.push_back(host_us(pair, [&](int) { pair.launch_native(); }));
             steady.push_back(host_us(pair, [&](int) { pair.call(); }));
@@ -145,12 +146,18 @@ void cuda_calls(benchmark::State& state)
             moved.push_back((with_move - steady.back()) / nodes);
             const double with_scalar = host_us(pair, [&](int i) { pair.call(shared.x, 10 + i); });
             scalar.push_back((with_scalar - steady.back()) / nodes);
+            const double with_rewrite = host_us(pair, [&](int) {
+                pair.rewrite_native();
+                pair.launch_native();
+            });
+            rewritten.push_back((with_rewrite - native.back()) / nodes);
         }
         state.counters["native_us"] = median(native);
         state.counters["steady_us"] = median(steady);
         state.counters["over_us"] = median(over);
         state.counters["moved_us_per_node"] = median(moved);
         state.counters["scalar_us_per_node"] = median(scalar);
+        state.counters["rewritten_us_per_node"] = median(rewritten);
     });
 }
 

@@ -33,6 +33,7 @@ void add_replay(Lines& lines, const Collector& collector)
     lines.at_most("steady call over cuGraphLaunch", collector.counter(calls, "over_us"), "us", 1);
     lines.at_most("rebinding a moved input, per node", collector.counter(calls, "moved_us_per_node"), "us", 0.6);
     lines.at_most("rebinding a scalar, per node", collector.counter(calls, "scalar_us_per_node"), "us", 0.6);
+    lines.add("  of it the driver's (read and set all, relaunch)", collector.counter(calls, "rewritten_us_per_node"), "us");
 }
 
 /// What the time to the first result of `name` went into.
@@ -71,6 +72,7 @@ void add_restore(Lines& lines, const Collector& collector)
     if (collector.counter(many, "all_ms") <= 0) return;
     lines.at_most("128 graphs of 1000 nodes, the first result", collector.counter(many, "first_ms"), "ms", 15);
     lines.at_most("128 graphs of 1000 nodes, all restored", collector.counter(many, "all_ms"), "ms", 450);
+    lines.add("  the driver alone: cuGraphInstantiate, one thread", collector.counter(many, "instantiate_ms"), "ms");
     lines.add("  and uploaded, off the critical path", collector.counter(many, "uploaded_ms"), "ms");
 }
 

@@ -73,7 +73,8 @@ wg_status wg_register_module(wg_device* device, void* module, const void* image,
 {
     return guarded([&] {
         const auto& owner = need_device(device).device;
-        owner.register_module(module, {&need(static_cast<const std::byte*>(image), "image", "the module's cubin"), bytes});
+        owner.register_module(module,
+                              {&need(static_cast<const std::byte*>(image), "image", "the module's cubin"), bytes});
     });
 }
 

@@ -35,13 +35,48 @@ struct Planned {
 
 using Placeholders = std::map<backends::Device*, std::shared_ptr<const Placeholder>>;
 
+using Functions = std::vector<std::shared_ptr<Function::Impl>>;
+
+/// For each function, what is on disk. Headers are read from several threads: the first entry waits for all of them.
+std::vector<std::vector<OpenCandidate>> all_candidates(const Functions& functions)
+{
+    constexpr std::size_t k_functions_of_a_thread = 8; // fewer take no longer than starting one
+    std::vector<std::vector<OpenCandidate>> result(functions.size());
+    std::atomic<std::size_t> next = 0;
+    std::mutex mutex; // guards thrown
+    std::exception_ptr thrown;
+    const auto read_rest = [&]() noexcept {
+        try {
+            for (std::size_t i = next++; i < functions.size(); i = next++) result[i] = functions[i]->candidates();
+        } catch (...) {
+            const std::scoped_lock lock{mutex};
+            thrown = std::current_exception();
+        }
+    };
+    {
+        std::vector<std::jthread> helpers;
+        const std::size_t cores = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, k_workers);
+        const std::size_t wanted = std::min(cores, functions.size() / k_functions_of_a_thread);
+        helpers.reserve(wanted);
+        try {
+            while (helpers.size() + 1 < wanted) helpers.emplace_back(read_rest);
+        } catch (const std::system_error&) { // no further thread: those that there are do it
+        }
+        read_rest();
+    }
+    if (thrown) std::rethrow_exception(thrown);
+    return result;
+}
+
 std::vector<Planned> plan(Cache::Impl& cache, const OpenOptions& options)
 {
     std::vector<Planned> result;
-    for (const auto& function : cache.living_functions())
-        for (auto& entry : function->candidates()) {
-            const int urgency = options.urgency ? options.urgency(function->name(), entry.inputs) : 0;
-            result.push_back({function, function->name(), std::move(entry), urgency});
+    const Functions functions = cache.living_functions();
+    auto candidates = all_candidates(functions);
+    for (std::size_t i = 0; i < functions.size(); ++i)
+        for (auto& entry : candidates[i]) {
+            const int urgency = options.urgency ? options.urgency(functions[i]->name(), entry.inputs) : 0;
+            result.push_back({functions[i], functions[i]->name(), std::move(entry), urgency});
         }
     std::ranges::stable_sort(result, [](const Planned& a, const Planned& b) {
         return a.urgency != b.urgency ? a.urgency > b.urgency : a.entry.last_used > b.entry.last_used;
@@ -108,13 +143,13 @@ struct Opening::Impl {
     std::vector<Planned> queue;
     std::atomic<std::size_t> next = 0;
     std::atomic<bool> first_taken = false; // by a worker, to upload it
-    const Placeholders placeholders; // while this lives, and while what was restored is unused
-    std::mutex progress_mutex;       // one report at a time
-    mutable std::mutex mutex;        // guards state
+    const Placeholders placeholders;       // while this lives, and while what was restored is unused
+    std::mutex progress_mutex;             // one report at a time
+    mutable std::mutex mutex;              // guards state
     OpenProgress state;
     std::condition_variable_any restored_one; // with `mutex`
-    std::mutex join_mutex;             // one thread waits for workers at a time
-    std::vector<std::jthread> workers; // they end before what they use
+    std::mutex join_mutex;                    // one thread waits for workers at a time
+    std::vector<std::jthread> workers;        // they end before what they use
     std::optional<ExitHook> end_workers;
 };
 

@@ -14,6 +14,6 @@ namespace warmgraph::replay {
 /// variable, where one is there and its variables hold something else than when it was recorded: the function would
 /// compute something else.
 [[nodiscard]] Result<std::vector<std::shared_ptr<backends::Module>>> find_own_modules(backends::Device& device,
-                                                                                     const cachefmt::Graph& graph);
+                                                                                      const cachefmt::Graph& graph);
 
 } // namespace warmgraph::replay

@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 
 #include "facade_fixture.hpp"
+#include "warmgraph/backends/cuda.hpp"
 #ifdef WARMGRAPH_FAKE_CUDA
 #include "fake_cuda/steering.hpp"
 #else
@@ -301,6 +302,33 @@ TEST_F(CudaFacade, TheCallableSeesTheDevicesContextAlsoInAThreadWithoutOne)
         EXPECT_EQ(current(), nullptr);
     }}.join();
     EXPECT_THAT(seen, testing::ElementsAre(primary));
+}
+
+TEST_F(CudaFacade, RegistersOnlyTheImageThatAModuleWasLoadedFrom)
+{
+    const Driver driver;
+    const auto backend = backends::make_cuda_backend();
+    const auto opened = backend->open("");
+    ASSERT_TRUE(opened);
+    const auto compiled = (*opened)->compile(k_program, "");
+    ASSERT_TRUE(compiled) << compiled.error().message;
+    const std::vector<std::string> one{"iota"};
+    const Bytes whole = *(*compiled)->image(), part = *(*compiled)->image_of(one);
+    CUmodule module = nullptr, smaller = nullptr;
+    const auto load_data = driver.call<decltype(&cuModuleLoadData)>("cuModuleLoadData");
+    Driver::check(load_data(&module, whole.data()));
+    Driver::check(load_data(&smaller, part.data()));
+    device.register_module(module, whole);
+    device.register_module(module, whole); // again is harmless
+    const auto refused = [&](CUmodule handle, std::span<const std::byte> image) {
+        const auto thrown = thrown_by([&] { device.register_module(handle, image); });
+        EXPECT_TRUE(thrown && thrown->code() == ErrorCode::invalid_argument);
+        return thrown ? std::string{thrown->what()} : "accepted";
+    };
+    EXPECT_THAT(refused(nullptr, whole), testing::HasSubstr("the handle is null"));
+    EXPECT_THAT(refused(module, std::span{whole}.first(40)), testing::HasSubstr("40 bytes are given"));
+    EXPECT_THAT(refused(smaller, whole), testing::HasSubstr("the image is not the module's: no kernel"));
+    Driver::check(driver.call<decltype(&cuModuleUnload)>("cuModuleUnload")(smaller));
 }
 
 TEST_F(CudaFacade, WordsThatAStreamWritesAndWaitsForAreRecordedAndFollowTheirRegions)

@@ -219,5 +219,44 @@ TEST_F(CudaFakeFacade, ADriverThatFailsForGoodIsAnErrorAndNotAWrongResult)
     EXPECT_EQ(fake.live(), before);
 }
 
+TEST_F(CudaFakeFacade, EntriesOpenedAheadAreUploadedAheadAndAFailureCostsTheirFirstLaunchOnly)
+{
+    const Device device{"cuda:0"};
+    const Program program = device.program("small", k_fake_cuda_program);
+    const auto wrap = [&](Cache& cache) {
+        Spec spec;
+        spec.outputs = {output("y", i32, {k_count})};
+        spec.version = "1";
+        return cache.wrap("f", device, spec, [&](Recorder& r) {
+            r.stream().launch(program, "iota", k_launch, r["y"], static_cast<std::int32_t>(r.sizes("y")[0]));
+        });
+    };
+    const auto call = [&](Function& f, std::int64_t count) {
+        const Buffer y = device.upload<std::int32_t>(std::vector<std::int32_t>(static_cast<std::size_t>(count), -1));
+        const Outcome outcome = f({{"y", Tensor{y, i32, {count}, {}}}});
+        device.synchronize();
+        EXPECT_EQ(y.read<std::int32_t>().back(), count - 1);
+        return outcome;
+    };
+    {
+        Cache cache{options()};
+        Function f = wrap(cache);
+        for (const std::int64_t count : {8, 16, 32}) ASSERT_EQ(call(f, count), Outcome::recorded);
+    }
+    for (const bool fails : {false, true}) {
+        Cache cache{options()};
+        Function f = wrap(cache);
+        fake.reset();
+        if (fails) fake.fail("cuGraphUpload", 0, 0, CUDA_ERROR_OUT_OF_MEMORY);
+        const Opening opening = cache.open_all({.wait = OpenWait::all});
+        EXPECT_EQ(opening.progress().opened, 3U);
+        EXPECT_EQ(fake.calls_of("cuGraphUpload"), 3);
+        for (const std::int64_t count : {8, 16, 32}) EXPECT_EQ(call(f, count), Outcome::replayed);
+        EXPECT_EQ(fake.calls_of("cuGraphUpload"), 3);
+        EXPECT_EQ(cache.statistics().cache_faults, 0U);
+        fake.reset();
+    }
+}
+
 } // namespace
 } // namespace warmgraph::test

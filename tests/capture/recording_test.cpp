@@ -1,5 +1,6 @@
 // Recording on a device with flat addresses: captures, images, module state, alignment.
 #include "accelerator.hpp"
+#include "expect_error.hpp"
 #include "flat_fixture.hpp"
 #include "numbers.hpp"
 
@@ -136,6 +137,54 @@ TEST_F(RecordingTest, StoresModuleVariablesThatWereWrittenBefore)
     const MemoryRef other_x = make(k_count, 40), other_y = make(k_count, 0);
     ASSERT_TRUE(replay(*recording, {other_x, other_y}));
     EXPECT_EQ(read(other_y), all(47));
+}
+
+TEST_F(RecordingTest, ReplaysOfThisProcessRunItsRegisteredModules)
+{
+    const std::shared_ptr<FlatModule> own = std::move(module);
+    module = std::make_unique<FlatModule>(FlatModule::Origin::compiled, 0); // of other launches
+    own->bias = 7;
+    device->own = {own};
+    device->error_of_cut_images = 1; // the registered module computes right all the same: not what is stored
+    auto recording = recorded([&](Recorder& r) {
+        backends::RawKernel work = kernel("add", {r["y"], r["x"]}, k_count);
+        work.module = own.get();
+        launch(r, work);
+    });
+    ASSERT_TRUE(recording) << recording.error().message;
+    EXPECT_EQ(as_text(recording->images.at(0).second), "whole") << "a cut image was not verified";
+    const MemoryRef other_x = make(k_count, 40), other_y = make(k_count, 0);
+    ASSERT_TRUE(replay(*recording, {other_x, other_y}));
+    EXPECT_EQ(read(other_y), all(47));
+    own->bias = 9; // as the host writes it
+    ASSERT_TRUE(replay(*recording, {other_x, other_y}));
+    EXPECT_EQ(read(other_y), all(49));
+
+    // As a new process, which finds its own module, or not.
+    const auto restore = [&] {
+        return replay::Executable::restore(
+            device, recording->entry.graph, modules,
+            [&](const auto&) { return Result<Bytes>(recording->images[0].second); }, {{other_x, other_y}, {}}, phases);
+    };
+    const auto refused = restore();
+    EXPECT_TRUE(failed_with(refused, ErrorCode::stale, "'bias'")) << "written, and not with what was recorded";
+    own->bias = 7;
+    const auto bound = restore();
+    ASSERT_TRUE(bound) << bound.error().message;
+    own->bias = 11;
+    recording->executable = nullptr;
+    auto stream = *device->create_stream();
+    ASSERT_TRUE((*bound)->launch(*stream, {{other_x, other_y}, {}}));
+    EXPECT_EQ(read(other_y), all(51));
+    own->bias = 7;
+    const auto twin = std::make_shared<FlatModule>(FlatModule::Origin::compiled, 0);
+    twin->bias = 7;
+    device->own.push_back(twin);
+    const auto either = restore();
+    ASSERT_TRUE(either) << either.error().message;
+    own->bias = twin->bias = 100;
+    ASSERT_TRUE((*either)->launch(*stream, {{other_x, other_y}, {}}));
+    EXPECT_EQ(read(other_y), all(47)) << "which of the two is unknown: a copy";
 }
 
 TEST_F(RecordingTest, RefusesAVariableThatTheWorkItselfChanges)

@@ -43,8 +43,8 @@ PopulatedHeap::PopulatedHeap(std::size_t bytes) noexcept
         return memory != nullptr;
     };
     for (std::size_t taken = 0; taken < bytes; taken += k_piece)
-        if (!allocate(k_piece) || !populate(reinterpret_cast<std::uintptr_t>(m_last),
-                                            reinterpret_cast<std::uintptr_t>(m_last) + k_piece))
+        if (!allocate(k_piece) ||
+            !populate(reinterpret_cast<std::uintptr_t>(m_last), reinterpret_cast<std::uintptr_t>(m_last) + k_piece))
             break;
     Piece* const pieces = m_last;
     m_last = nullptr;
