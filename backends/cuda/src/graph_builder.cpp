@@ -7,6 +7,7 @@
 #include "kernel_node.hpp"
 #include "memory_nodes.hpp"
 #include "memory_operations.hpp"
+#include "semaphores.hpp"
 #include "warmgraph/backends/work_checks.hpp"
 
 namespace warmgraph::backends::cuda {
@@ -119,6 +120,20 @@ private:
         if (auto checked = check_operations(work); !checked) return checked;
         NativeOperations native;
         return call_add("cuGraphAddBatchMemOpNode", m_driver.cuGraphAddBatchMemOpNode, &native.fill(m_core, work));
+    }
+
+    Result<void> add(const RawSemaphores& work)
+    {
+        if (auto checked = check_semaphores(work); !checked) return checked;
+        NativeSemaphores native;
+        if (work.action == SemaphoreAction::signal) {
+            const auto add_signal = m_driver.cuGraphAddExternalSemaphoresSignalNode;
+            if (add_signal == nullptr) return no_semaphores(m_driver, "cuGraphAddExternalSemaphoresSignalNode");
+            return call_add("cuGraphAddExternalSemaphoresSignalNode", add_signal, &native.signal(work));
+        }
+        const auto add_wait = m_driver.cuGraphAddExternalSemaphoresWaitNode;
+        if (add_wait == nullptr) return no_semaphores(m_driver, "cuGraphAddExternalSemaphoresWaitNode");
+        return call_add("cuGraphAddExternalSemaphoresWaitNode", add_wait, &native.wait(work));
     }
 
     [[nodiscard]] EdgeData data_of(const RawNode& node, std::size_t dependency) const noexcept

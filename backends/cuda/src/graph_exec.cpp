@@ -99,6 +99,8 @@ void CudaGraphExec::remember(const RawGraph& graph)
                 node.work);
             if (const auto* const batch = std::get_if<RawMemoryOperations>(&node.work))
                 m_operations.reserve(batch->operations.size());
+            if (const auto* const semaphores = std::get_if<RawSemaphores>(&node.work))
+                m_semaphores.reserve(semaphores->uses.size());
             continue;
         }
         m_nodes.emplace_back(Kernel{m_built.kernels[m_nodes.size()], kernel->grid, kernel->block,
@@ -255,6 +257,29 @@ Result<void> CudaGraphExec::change(CUgraphNode node, RawMemoryOperations& before
     auto set = changed_or_unsupported(driver.call("cuGraphExecBatchMemOpNodeSetParams",
                                                   driver.cuGraphExecBatchMemOpNodeSetParams, m_exec.get(), node,
                                                   &m_operations.fill(m_core, after)));
+    if (set) before = after; // of the same size: allocates nothing
+    return set;
+}
+
+Result<void> CudaGraphExec::change(CUgraphNode node, RawSemaphores& before, const RawSemaphores& after)
+{
+    if (before == after) return {};
+    const Driver& driver = *m_core.driver;
+    if (auto checked = check_update(before, after); !checked) return checked;
+    if (auto checked = check_semaphores(after); !checked) return checked;
+    const auto set_signal = driver.cuGraphExecExternalSemaphoresSignalNodeSetParams;
+    const auto set_wait = driver.cuGraphExecExternalSemaphoresWaitNodeSetParams;
+    Result<void> set;
+    if (after.action == SemaphoreAction::signal) {
+        if (set_signal == nullptr) return no_semaphores(driver, "cuGraphExecExternalSemaphoresSignalNodeSetParams");
+        set = driver.call("cuGraphExecExternalSemaphoresSignalNodeSetParams", set_signal, m_exec.get(), node,
+                          &m_semaphores.signal(after));
+    } else {
+        if (set_wait == nullptr) return no_semaphores(driver, "cuGraphExecExternalSemaphoresWaitNodeSetParams");
+        set = driver.call("cuGraphExecExternalSemaphoresWaitNodeSetParams", set_wait, m_exec.get(), node,
+                          &m_semaphores.wait(after));
+    }
+    set = changed_or_unsupported(std::move(set));
     if (set) before = after; // of the same size: allocates nothing
     return set;
 }

@@ -8,6 +8,7 @@
 #include "graph_builder.hpp"
 #include "kernel_node.hpp"
 #include "memory_operations.hpp"
+#include "semaphores.hpp"
 
 namespace warmgraph::backends::cuda {
 
@@ -52,8 +53,8 @@ private:
         std::vector<RawAttribute> attributes;
     };
     /// Same order as RawWork.
-    using Node =
-        std::variant<RawEmpty, Kernel, RawCopy, RawFill, RawEventRecord, RawEventWait, RawHost, RawMemoryOperations>;
+    using Node = std::variant<RawEmpty, Kernel, RawCopy, RawFill, RawEventRecord, RawEventWait, RawHost,
+                              RawMemoryOperations, RawSemaphores>;
 
     CudaGraphExec(Core& core, BuiltGraph built) noexcept : m_core(core), m_built(std::move(built)), m_exec(core) {}
     void remember(const RawGraph& graph);
@@ -65,6 +66,7 @@ private:
     [[nodiscard]] Result<void> change(CUgraphNode node, RawEventWait& before, const RawEventWait& after);
     [[nodiscard]] Result<void> change(CUgraphNode node, RawHost& before, const RawHost& after);
     [[nodiscard]] Result<void> change(CUgraphNode node, RawMemoryOperations& before, const RawMemoryOperations& after);
+    [[nodiscard]] Result<void> change(CUgraphNode node, RawSemaphores& before, const RawSemaphores& after);
 
     Core& m_core;
     BuiltGraph m_built; ///< updates name its nodes, so it stays; destroyed after m_exec
@@ -72,6 +74,7 @@ private:
     std::vector<Node> m_nodes;
     KernelParams m_params;
     NativeOperations m_operations;
+    NativeSemaphores m_semaphores;
 };
 
 } // namespace warmgraph::backends::cuda
