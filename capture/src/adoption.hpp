@@ -14,8 +14,9 @@ namespace warmgraph {
 struct AdoptedCapture {
     void* graph = nullptr;
     std::vector<MemoryRef> regions;                            ///< as Interface::regions
-    std::vector<std::pair<std::string, MemoryRef>> scratch;    ///< its memory pools, workspaces: arena when restored
-    std::vector<std::pair<std::string, std::uint64_t>> events; ///< name, CUevent
+    std::vector<std::pair<std::string, MemoryRef>> scratch; ///< its memory pools, workspaces: arena when restored
+    DeclaredHandles handles;
+    std::vector<std::uint64_t> scalars{}; ///< as Interface::scalars
 };
 
 /// `frame` describes the first capture's call (its memory is first.regions and holds valid contents). `second`, where

@@ -39,14 +39,15 @@ struct Captures {
     std::optional<Capture> moved; ///< every region elsewhere. None when an adopted graph was captured only once
     std::vector<ScalarProbe> probes;
     std::vector<std::uint64_t> scalars; ///< their values in first, again and moved
+    /// Of adopted graphs, which have no probes: the values in moved, each other by a distance of its own.
+    std::vector<std::uint64_t> moved_scalars{};
     /// Device::limits().flat_addresses: pointers are words of by-value parameters.
     bool flat_addresses = false;
     Proof proof = Proof::required;
     /// Device::allocation_at of the device; null where there are no flat addresses. A word that does not move, follows no
     /// region and lies in a live allocation is refused.
     std::function<std::optional<MemoryRef>(std::uint64_t)> allocation_at{};
-    /// Declared events: name and driver handle.
-    std::vector<std::pair<std::string, std::uint64_t>> events{};
+    DeclaredHandles handles{};
 };
 
 struct Classified {

@@ -97,7 +97,7 @@ Result<Recording> attempt(const RestorationRequest& request, const ImageSet& ima
     Phases unmeasured; // all of it is verification
     auto executable =
         replay::Executable::restore(request.device, graph, modules, image_of,
-                                    bindings_of(graph, request.regions, request.scalars, request.events), unmeasured);
+                                    bindings_of(graph, request.regions, request.scalars, request.handles), unmeasured);
     if (!executable) return std::unexpected(executable.error());
     recording.executable = std::move(*executable);
     if (auto verified = verify(*recording.executable); !verified) return std::unexpected(verified.error());
