@@ -33,7 +33,8 @@ bool is_integer(DType type) noexcept
 std::optional<Slot> follows(const Interface& interface, const Captures& captures, std::uint64_t first,
                             std::uint64_t then)
 {
-    for (std::size_t i = 0; i < captures.moved_scalars.size(); ++i) {
+    if (captures.moved_scalars.size() != interface.scalars.size()) return std::nullopt;
+    for (std::size_t i = 0; i < interface.scalars.size(); ++i) {
         const DType type = interface.scalars[i].dtype;
         const std::size_t width = size_of(type);
         const std::uint64_t mask = width == 8 ? ~0ULL : 0xFFFF'FFFFULL;

@@ -72,13 +72,15 @@ struct Entry {
     X(cuMemGetInfo)                                                                                                    \
     X(cuModuleEnumerateFunctions)                                                                                      \
     X(cuModuleGetFunctionCount)                                                                                        \
+    X(cuSignalExternalSemaphoresAsync)                                                                                 \
     X(cuStreamBatchMemOp)                                                                                              \
     X(cuStreamQuery)                                                                                                   \
     X(cuStreamWaitValue32)                                                                                             \
     X(cuStreamWaitValue64)                                                                                             \
     X(cuStreamWriteValue32)                                                                                            \
     X(cuStreamWriteValue64)                                                                                            \
-    X(cuThreadExchangeStreamCaptureMode)
+    X(cuThreadExchangeStreamCaptureMode)                                                                               \
+    X(cuWaitExternalSemaphoresAsync)
 
 const auto& entries()
 {
