@@ -95,9 +95,8 @@ std::string_view to_string(SemaphoreAction action) noexcept
 
 std::string_view node_kind(const Node& node) noexcept
 {
-    static constexpr std::string_view k_names[] = {"empty",        "kernel",     "copy", "fill",
-                                                   "event record", "event wait", "host", "memory operations",
-                                                   "semaphores"};
+    static constexpr std::string_view k_names[] = {
+        "empty", "kernel", "copy", "fill", "event record", "event wait", "host", "memory operations", "semaphores"};
     static_assert(std::size(k_names) == std::variant_size_v<Node>);
     if (const auto* semaphores = std::get_if<SemaphoresNode>(&node)) {
         if (semaphores->action == SemaphoreAction::signal) return "semaphore signal";
@@ -180,10 +179,9 @@ std::string to_text(const SemaphoreUse& use, SemaphoreAction action, const Graph
     // Four bytes of eight: the upper half is a constant that is hardly ever there.
     const std::uint64_t upper = use.slot && use.slot->width == 4 ? use.value >> 32 : 0;
     const std::string value = use.slot ? to_text(*use.slot, graph) : fmt::format("{}", use.value);
-    return fmt::format("{} {} {}{}{}", semaphore_text(use.semaphore, graph),
-                       action == SemaphoreAction::wait ? ">=" : "=", value,
-                       upper != 0 ? fmt::format(" + {:#x} * 2^32", upper) : "",
-                       use.flags != 0 ? ", no memory synchronisation" : "");
+    return fmt::format(
+        "{} {} {}{}{}", semaphore_text(use.semaphore, graph), action == SemaphoreAction::wait ? ">=" : "=", value,
+        upper != 0 ? fmt::format(" + {:#x} * 2^32", upper) : "", use.flags != 0 ? ", no memory synchronisation" : "");
 }
 
 std::string to_text(const Pitch& pitch)

@@ -11,11 +11,10 @@ namespace {
 
 std::string bindings_section(const Graph& graph)
 {
-    std::string out =
-        fmt::format("\nbindings: {}, {}{}{}\n", counted(graph.regions.size(), "region"),
-                    counted(graph.scalars.size(), "scalar"),
-                    graph.events.empty() ? "" : ", " + counted(graph.events.size(), "event"),
-                    graph.semaphores.empty() ? "" : ", " + counted(graph.semaphores.size(), "semaphore"));
+    std::string out = fmt::format("\nbindings: {}, {}{}{}\n", counted(graph.regions.size(), "region"),
+                                  counted(graph.scalars.size(), "scalar"),
+                                  graph.events.empty() ? "" : ", " + counted(graph.events.size(), "event"),
+                                  graph.semaphores.empty() ? "" : ", " + counted(graph.semaphores.size(), "semaphore"));
     if (!graph.regions.empty()) {
         Table table{{"#", "region", "kind", "size", "align"}};
         for (std::size_t i = 0; i < graph.regions.size(); ++i) {

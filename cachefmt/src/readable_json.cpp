@@ -111,12 +111,9 @@ Json to_json(const MemoryOperation& operation, const Graph& graph)
 Json to_json(const SemaphoreUse& use, SemaphoreAction action, const Graph& graph)
 {
     const bool known = use.semaphore < graph.semaphores.size();
-    return {{"semaphore", use.semaphore},
-            {"name", known ? Json(graph.semaphores[use.semaphore]) : Json(nullptr)},
-            {"value", use.value},
-            {"slot", use.slot ? to_json(*use.slot, graph) : Json(nullptr)},
-            {"flags", use.flags},
-            {"text", to_text(use, action, graph)}};
+    return {{"semaphore", use.semaphore}, {"name", known ? Json(graph.semaphores[use.semaphore]) : Json(nullptr)},
+            {"value", use.value},         {"slot", use.slot ? to_json(*use.slot, graph) : Json(nullptr)},
+            {"flags", use.flags},         {"text", to_text(use, action, graph)}};
 }
 
 Json to_json(const Pitch& pitch) { return {{"row", pitch.row}, {"slice", pitch.slice}}; }
@@ -169,8 +166,7 @@ struct PutNode {
     }
     void operator()(const SemaphoresNode& node) const
     {
-        out["semaphores"] =
-            list(node.uses, [&](const SemaphoreUse& use) { return to_json(use, node.action, graph); });
+        out["semaphores"] = list(node.uses, [&](const SemaphoreUse& use) { return to_json(use, node.action, graph); });
     }
 
 private:

@@ -13,7 +13,7 @@ namespace warmgraph {
 /// A native graph (CUgraph) and where the function's regions were when it was captured. The graph stays the caller's.
 struct AdoptedCapture {
     void* graph = nullptr;
-    std::vector<MemoryRef> regions;                            ///< as Interface::regions
+    std::vector<MemoryRef> regions;                         ///< as Interface::regions
     std::vector<std::pair<std::string, MemoryRef>> scratch; ///< its memory pools, workspaces: arena when restored
     DeclaredHandles handles;
     std::vector<std::uint64_t> scalars{}; ///< as Interface::scalars

@@ -44,8 +44,7 @@ NativeCapture to_capture(const wg_native_capture& given)
     result.scratch = to_regions(from.scratch, from.scratch_count, "the capture's scratch");
     for (const wg_named_event& event : need_array(from.events, from.event_count, "the capture's events"))
         result.events.emplace_back(need_text(event.name, "a name in the capture's events"), event.event);
-    for (const wg_named_semaphore& one :
-         need_array(from.semaphores, from.semaphore_count, "the capture's semaphores"))
+    for (const wg_named_semaphore& one : need_array(from.semaphores, from.semaphore_count, "the capture's semaphores"))
         result.semaphores.emplace_back(need_text(one.name, "a name in the capture's semaphores"), one.semaphore);
     result.scalars = to_numbers(from.scalars, from.scalar_count, "the capture's scalars");
     return result;

@@ -79,7 +79,8 @@ Result<std::vector<Slot>> scalar_slots(const Interface& interface, const Capture
             if (*slots != expected)
                 return fail(ErrorCode::not_recordable,
                             "{} takes at {} a value that follows the scalar '{}' for some of its values only",
-                            describe_node(captures.first.graph, place.node), place.what, interface.scalars[probe.scalar].name);
+                            describe_node(captures.first.graph, place.node), place.what,
+                            interface.scalars[probe.scalar].name);
             continue;
         }
         previous = probe.scalar;

@@ -65,10 +65,11 @@ Result<std::string> semaphore_name(const Captures& captures, std::size_t node, s
                     describe_node(captures.first.graph, node), handle);
     const auto again = std::find_if(std::next(declared), all.end(), is_it);
     if (again != all.end())
-        return fail(ErrorCode::not_recordable,
-                    "{} uses an external semaphore ({:#x}) that was declared as '{}' and as '{}', which another process "
-                    "may give two semaphores: declare it once",
-                    describe_node(captures.first.graph, node), handle, declared->first, again->first);
+        return fail(
+            ErrorCode::not_recordable,
+            "{} uses an external semaphore ({:#x}) that was declared as '{}' and as '{}', which another process "
+            "may give two semaphores: declare it once",
+            describe_node(captures.first.graph, node), handle, declared->first, again->first);
     return declared->first;
 }
 
@@ -80,10 +81,11 @@ Result<SemaphoreUse> semaphore_value(const Interface& interface, const Captures&
     if (const std::uint64_t then = captures.moved ? use_of(*captures.moved, node, number).value : first.value;
         then != first.value) {
         if (const auto slot = follows(interface, captures, first.value, then)) return following(*slot, first);
-        return fail(ErrorCode::not_recordable,
-                    "{} gives semaphore {} the value {} and in another capture {}: a value is a constant, or a declared "
-                    "scalar plus a constant",
-                    where, number, first.value, then);
+        return fail(
+            ErrorCode::not_recordable,
+            "{} gives semaphore {} the value {} and in another capture {}: a value is a constant, or a declared "
+            "scalar plus a constant",
+            where, number, first.value, then);
     }
     const ScalarPlace place{node, fmt::format("the value of semaphore {}", number),
                             "give it the scalar plus a constant", [node, number](const Capture& capture) {

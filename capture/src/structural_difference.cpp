@@ -15,7 +15,7 @@ namespace {
 
 /// In the order of RawWork's alternatives.
 constexpr std::array<std::string_view, std::variant_size_v<RawWork>> k_kinds{
-    "empty", "kernel", "copy", "fill", "event record", "event wait", "host function", "memory operations",
+    "empty",     "kernel", "copy", "fill", "event record", "event wait", "host function", "memory operations",
     "semaphores"};
 
 std::string_view kind_of(const RawWork& work)

@@ -77,10 +77,11 @@ std::string verification_text(const Spread& spread, const cachefmt::Graph& graph
 Result<backends::RawGraph> runnable_on_copies(backends::RawGraph graph)
 {
     if (!graph.allocations.empty() && backends::has_semaphores(graph))
-        return fail(ErrorCode::not_recordable,
-                    "it uses semaphores and allocates {} bytes by itself: it could be verified only with both left out; "
-                    "take scratch from outside the graph (Recorder::alloc, NativeCapture::scratch)",
-                    graph.allocations.front().memory.size);
+        return fail(
+            ErrorCode::not_recordable,
+            "it uses semaphores and allocates {} bytes by itself: it could be verified only with both left out; "
+            "take scratch from outside the graph (Recorder::alloc, NativeCapture::scratch)",
+            graph.allocations.front().memory.size);
     return backends::without_semaphores(std::move(graph));
 }
 

@@ -28,8 +28,7 @@ inline constexpr std::size_t k_placements = 2;
 
 /// For `graph`: its own regions are left out, its events and semaphores are those declared by the same name.
 [[nodiscard]] replay::Bindings bindings_of(const cachefmt::Graph& graph, const std::vector<MemoryRef>& regions,
-                                           const std::vector<std::uint64_t>& scalars,
-                                           const DeclaredHandles& handles);
+                                           const std::vector<std::uint64_t>& scalars, const DeclaredHandles& handles);
 /// "bitwise (3 runs)", "bitwise (3 runs), without its semaphores"
 [[nodiscard]] std::string verification_text(const Spread& spread, const cachefmt::Graph& graph);
 /// `graph` with empty nodes in the place of semaphores. not_recordable: it allocates memory as well, which is there only

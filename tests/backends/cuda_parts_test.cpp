@@ -5,8 +5,8 @@
 #include "expect_error.hpp"
 #include "facts.hpp"
 #include "memory_operations.hpp"
-#include "semaphores.hpp"
 #include "nvrtc.hpp"
+#include "semaphores.hpp"
 #include "warmgraph/backends/cuda.hpp"
 
 namespace warmgraph::backends::cuda {

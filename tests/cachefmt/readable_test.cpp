@@ -119,7 +119,8 @@ TEST(Readable, ShowsWhatCudaAdds)
              "  12  (memory operations)  -      -        11                 wait until kv + 8 >= 0x1, then flush, "
              "write 0x10000000000 to staging + 4088 (64 bits), barrier of the device\n",
              "  13  (semaphore wait)     -      -        12                 shown >= 7, no memory synchronisation\n",
-             "  14  (semaphore signal)   -      -        13                 frame = step + 1, shown = position - 1 + 0x5 "
+             "  14  (semaphore signal)   -      -        13                 frame = step + 1, shown = position - 1 + "
+             "0x5 "
              "* 2^32, no memory synchronisation\n",
          })
         EXPECT_THAT(text, HasSubstr(line));
@@ -162,15 +163,14 @@ TEST(ReadableJson, HasWhatCudaAdds)
                                                   {"flags", 1},
                                                   {"text", "barrier of the device"}}));
     EXPECT_EQ(graph.at("semaphores"), json({"frame", "shown"}));
-    EXPECT_EQ(graph.at("nodes").at(13),
-              json({{"kind", "semaphore wait"},
-                    {"semaphores",
-                     {{{"semaphore", 1},
-                       {"name", "shown"},
-                       {"value", 7},
-                       {"slot", nullptr},
-                       {"flags", 2},
-                       {"text", "shown >= 7, no memory synchronisation"}}}}}));
+    EXPECT_EQ(graph.at("nodes").at(13), json({{"kind", "semaphore wait"},
+                                              {"semaphores",
+                                               {{{"semaphore", 1},
+                                                 {"name", "shown"},
+                                                 {"value", 7},
+                                                 {"slot", nullptr},
+                                                 {"flags", 2},
+                                                 {"text", "shown >= 7, no memory synchronisation"}}}}}));
     EXPECT_EQ(graph.at("nodes").at(14).at("kind"), "semaphore signal");
     EXPECT_EQ(graph.at("nodes").at(14).at("semaphores").at(0).at("slot").at("text"), "step + 1");
     EXPECT_EQ(graph.at("edges").at(7), json({6, 7}));
@@ -216,8 +216,8 @@ TEST(ReadableDot, DrawsWhatCudaAdds)
           "  n12 [label=\"12: memory operations\\nwait until kv + 8 >= 0x1, then flush\\nwrite 0x10000000000 to "
           "staging + "
           "4088 (64 bits)\\nbarrier of the device\"];\n",
-          "  n14 [label=\"14: semaphore signal\\nframe = step + 1\\nshown = ",
-          "  n6 -> n7 [label=\"programmatic\"];\n", "  n7 -> n8;\n"})
+          "  n14 [label=\"14: semaphore signal\\nframe = step + 1\\nshown = ", "  n6 -> n7 [label=\"programmatic\"];\n",
+          "  n7 -> n8;\n"})
         EXPECT_THAT(dot, HasSubstr(line));
 }
 

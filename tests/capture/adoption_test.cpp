@@ -178,7 +178,8 @@ TEST_F(SemaphoreAdoption, NamesThemFollowsTheFrameAndRunsNone)
     ASSERT_TRUE(recording->executable->launch(*stream, bindings));
     EXPECT_EQ(read(y), all(42));
     using enum backends::SemaphoreAction;
-    EXPECT_EQ(semaphores_run(), (std::vector<backends::RawSemaphores>{{signal, {{101, 42, 0}, {100, 77, 0}}}, {wait, {{100, 41, 0}}}}));
+    EXPECT_EQ(semaphores_run(),
+              (std::vector<backends::RawSemaphores>{{signal, {{101, 42, 0}, {100, 77, 0}}}, {wait, {{100, 41, 0}}}}));
     ASSERT_TRUE(recording->executable->rehearse(*stream, bindings));
     EXPECT_EQ(semaphores_run().size(), 2U) << "a rehearsal runs none";
 }

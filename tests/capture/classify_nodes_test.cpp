@@ -315,8 +315,8 @@ TEST_F(SemaphoreValues, FollowAScalarPlusAConstant)
 TEST_F(SemaphoreValues, MadeOfAScalarInAnyOtherWayAreRefused)
 {
     const auto refused = [this](const std::string& why) {
-        expect_refused(AllOf(HasSubstr("node 1 (semaphore signal)"), HasSubstr("semaphore 0"), HasSubstr("'n'"),
-                             HasSubstr(why)));
+        expect_refused(
+            AllOf(HasSubstr("node 1 (semaphore signal)"), HasSubstr("semaphore 0"), HasSubstr("'n'"), HasSubstr(why)));
     };
     capture_signals(DType::u64, [](std::uint64_t n) { return 2 * n; });
     refused("give it the scalar plus a constant");

@@ -74,9 +74,8 @@ protected:
             &handle, &params, 1, static_cast<CUstream>(stream)));
     }
     /// Waits until the frame is ready, y = x + 1, and says that it may be shown.
-    [[nodiscard]] Callable work(const Device& device, const Program& program, const Channel& channel) const
+    [[nodiscard]] Callable work(const Program& program, const Channel& channel) const
     {
-        static_cast<void>(device);
         return [this, program, channel](Recorder& r) {
             const auto frame = r.scalar<std::uint64_t>("frame");
             wait(channel.ready, frame, r.stream().native());
@@ -106,7 +105,7 @@ protected:
     [[nodiscard]] static std::vector<int32_t> all(int32_t value) { return std::vector<int32_t>(k_count, value); }
     [[nodiscard]] Function wrap(Cache& cache, const Channel& channel) const
     {
-        return cache.wrap("f", device, spec(channel), work(device, program, channel));
+        return cache.wrap("f", device, spec(channel), work(program, channel));
     }
     /// One call for `frame`, once it is ready; y and the counter tell that it was done, once.
     void expect_call(Function& f, const Channel& channel, std::uint64_t frame, Outcome outcome)
@@ -178,7 +177,7 @@ TEST_F(OnDevice, AnUndeclaredOneIsRefusedAndTheFunctionRunsAsItIs)
     Spec lacking = spec(here);
     lacking.semaphores.erase("shown");
     Cache cache{options()};
-    Function f = cache.wrap("f", device, lacking, work(device, program, here));
+    Function f = cache.wrap("f", device, lacking, work(program, here));
     expect_call(f, here, 5, Outcome::refused);
     EXPECT_THAT(f.report().reason, AllOf(HasSubstr("(semaphore signal)"), HasSubstr("Spec::semaphores")));
 }
@@ -194,7 +193,8 @@ TEST_F(OnDevice, AValueOfTheFunctionsOwnCountingIsRefusedAndTheFunctionRunsAsItI
     });
     const Buffer x = numbers(3), y = numbers(-1);
     EXPECT_EQ(f({{"x", x}, {"y", y}, {"frame", std::uint64_t{1}}}), Outcome::refused);
-    EXPECT_THAT(f.report().reason, AllOf(HasSubstr("something else the second time"), HasSubstr("semaphore 0 of value")));
+    EXPECT_THAT(f.report().reason,
+                AllOf(HasSubstr("something else the second time"), HasSubstr("semaphore 0 of value")));
     EXPECT_EQ(read(y), all(3));
     EXPECT_EQ(fake.value_of(here.shown), count) << "signalled by the run as it is alone";
 }
@@ -281,7 +281,7 @@ TEST_F(Semaphores, FaultsOfTheDriverNeitherLoseNorRepeatASignal)
         const Channel here = channel(12);
         const Buffer x = device.upload<int32_t>(std::vector<int32_t>(k_count, 5)), y = device.allocate(k_bytes);
         Cache cache{options()};
-        Function f = cache.wrap("f", device, spec(here), work(device, program, here));
+        Function f = cache.wrap("f", device, spec(here), work(program, here));
         fake.reset();
         if (failing > 0) fake.fail_at(failing, status);
         Answer answer;

@@ -102,9 +102,9 @@ TEST_F(Resolve, GivesSemaphoresTheirHandlesAndTheScalarsThatTheyFollow)
     bindings.scalars.push_back(1ULL << 40);
     bindings.scalars.push_back(static_cast<std::uint32_t>(-3));
     graph.semaphores = {"ready", "shown"};
-    graph.nodes = {cachefmt::SemaphoresNode{wait, {{1, 0, Slot{SlotKind::scalar, wide, 0, 8, -1}, 2}}},
-                   cachefmt::SemaphoresNode{signal,
-                                            {{0, 9, {}, 0}, {1, 7ULL << 32, Slot{SlotKind::scalar, narrow, 0, 4, 5}, 1}}}};
+    graph.nodes = {
+        cachefmt::SemaphoresNode{wait, {{1, 0, Slot{SlotKind::scalar, wide, 0, 8, -1}, 2}}},
+        cachefmt::SemaphoresNode{signal, {{0, 9, {}, 0}, {1, 7ULL << 32, Slot{SlotKind::scalar, narrow, 0, 4, 5}, 1}}}};
     EXPECT_TRUE(failed_with(resolved(), ErrorCode::invalid_argument, "0 semaphores"));
     bindings.semaphores = {17, 18};
     const auto raw = resolved();

@@ -273,9 +273,9 @@ private:
                                        {},
                                        static_cast<std::uint32_t>(below(2)) << (node.action == wait ? 1U : 0U)};
             if (type != DType::f32 && below(2) == 0) {
-                use.slot = cachefmt::Slot{cachefmt::SlotKind::scalar, scalar, 0,
-                                          static_cast<std::uint8_t>(size_of(type)),
-                                          static_cast<std::int64_t>(below(200)) - 100};
+                use.slot =
+                    cachefmt::Slot{cachefmt::SlotKind::scalar, scalar, 0, static_cast<std::uint8_t>(size_of(type)),
+                                   static_cast<std::int64_t>(below(200)) - 100};
                 if (use.slot->width == 8) use.value = 0;
             }
             node.uses.push_back(use);

@@ -6,8 +6,8 @@ namespace warmgraph::backends {
 
 bool has_semaphores(const RawGraph& graph) noexcept
 {
-    return std::ranges::any_of(
-        graph.nodes, [](const RawNode& node) { return std::holds_alternative<RawSemaphores>(node.work); });
+    return std::ranges::any_of(graph.nodes,
+                               [](const RawNode& node) { return std::holds_alternative<RawSemaphores>(node.work); });
 }
 
 RawGraph without_semaphores(RawGraph graph)

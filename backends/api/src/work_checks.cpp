@@ -110,8 +110,9 @@ Result<void> check_update(const RawMemoryOperations& before, const RawMemoryOper
 Result<void> check_update(const RawSemaphores& before, const RawSemaphores& after)
 {
     if (before.action == after.action && before.uses.size() == after.uses.size()) return {};
-    return fail(ErrorCode::invalid_argument,
-                "update changes the number of semaphores, or waiting to signalling; instantiate another graph for that");
+    return fail(
+        ErrorCode::invalid_argument,
+        "update changes the number of semaphores, or waiting to signalling; instantiate another graph for that");
 }
 
 Result<void> check_update(const RawWork& before, const RawWork& after)

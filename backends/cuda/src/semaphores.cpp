@@ -64,8 +64,8 @@ Result<void> check_plain(const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS& native)
 }
 
 template <class Node>
-Result<RawWork> read(const Driver& driver, SemaphoreAction action, const char* name, CUresult (*get)(CUgraphNode, Node*),
-                     CUgraphNode node)
+Result<RawWork> read(const Driver& driver, SemaphoreAction action, const char* name,
+                     CUresult (*get)(CUgraphNode, Node*), CUgraphNode node)
 {
     if (get == nullptr) return fail(ErrorCode::not_recordable, "{}", no_semaphores(driver, name).error().message);
     Node native{};
@@ -129,10 +129,11 @@ Result<RawWork> read_wait(const Driver& driver, CUgraphNode node)
 
 std::unexpected<Error> no_semaphores(const Driver& driver, const char* entry)
 {
-    return fail(ErrorCode::unsupported,
-                "the CUDA driver (version {}.{}) has no {}, which semaphores take: update it, or signal and wait in the "
-                "stream, before and after the graph",
-                driver.version / 1000, driver.version % 1000 / 10, entry);
+    return fail(
+        ErrorCode::unsupported,
+        "the CUDA driver (version {}.{}) has no {}, which semaphores take: update it, or signal and wait in the "
+        "stream, before and after the graph",
+        driver.version / 1000, driver.version % 1000 / 10, entry);
 }
 
 } // namespace warmgraph::backends::cuda

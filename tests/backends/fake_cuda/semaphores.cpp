@@ -1,11 +1,12 @@
 // External semaphores: timelines on the host, which a test makes, sets and reads (fake_cuda.h). All work is done at once: a
 // wait whose value is not there yet would hang on a device and is CUDA_ERROR_LAUNCH_TIMEOUT from then on. So is a signal that
 // does not count upwards, which Vulkan forbids: that shows one that is done twice.
+#include "semaphores.hpp"
+
 #include <span>
 
 #include "fake_cuda.h"
 #include "graphs.hpp"
-#include "semaphores.hpp"
 #include "streams.hpp"
 
 struct CUextSemaphore_st {

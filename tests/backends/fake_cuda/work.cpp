@@ -2,8 +2,8 @@
 
 #include "graphs.hpp"
 #include "memory.hpp"
-#include "semaphores.hpp"
 #include "modules.hpp"
+#include "semaphores.hpp"
 
 namespace fake_cuda {
 namespace {

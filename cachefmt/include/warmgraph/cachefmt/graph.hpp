@@ -197,7 +197,7 @@ struct SemaphoreUse {
     std::uint32_t semaphore = 0; ///< index into Graph::semaphores
     std::uint64_t value = 0;     ///< to set, or to reach; what lies under the slot does not count
     std::optional<Slot> slot{};  ///< the scalar that the value follows, at offset 0
-    std::uint32_t flags = 0;     ///< as the driver holds them (CUDA_EXTERNAL_SEMAPHORE_SIGNAL_SKIP_NVSCIBUF_MEMSYNC ...)
+    std::uint32_t flags = 0; ///< as the driver holds them (CUDA_EXTERNAL_SEMAPHORE_SIGNAL_SKIP_NVSCIBUF_MEMSYNC ...)
     bool operator==(const SemaphoreUse&) const = default;
 };
 
@@ -255,9 +255,9 @@ struct Graph {
     std::vector<Region> regions;
     std::vector<Scalar> scalars;
     std::vector<ImageRef> images; ///< one for each loaded module: the same digest twice where their variables differ
-    std::vector<std::string> events{}; ///< names, unique
-    std::vector<Node> nodes;           ///< in a topological order: every edge goes from a lower to a higher index
-    std::vector<Edge> edges;           ///< sorted, unique by (from, to)
+    std::vector<std::string> events{};     ///< names, unique
+    std::vector<Node> nodes;               ///< in a topological order: every edge goes from a lower to a higher index
+    std::vector<Edge> edges;               ///< sorted, unique by (from, to)
     std::vector<std::string> semaphores{}; ///< names, unique: what nobody but the process's own code can make anew
     bool operator==(const Graph&) const = default;
 };
