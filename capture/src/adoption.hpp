@@ -20,8 +20,8 @@ struct AdoptedCapture {
 };
 
 /// `frame` describes the first capture's call (its memory is first.regions and holds valid contents). `second`, where
-/// given, is another capture of the same work with the regions elsewhere; only addresses are taken from it. Verified by
-/// running the original graph and the restored one on equal contents; the caller's memory is put back as it was.
+/// given, is another capture of the same work with the regions elsewhere; only addresses and scalars are taken from it. Verified
+/// by running the original graph and the restored one, both without semaphores, on equal contents; the caller's memory is put back as it was.
 [[nodiscard]] Result<Recording> adopt(const Subject& subject, const Frame& frame, cachefmt::EntryHeader header,
                                       const AdoptedCapture& first, const AdoptedCapture* second, Proof proof,
                                       replay::ModuleCache& modules, Phases& phases);

@@ -125,15 +125,25 @@ private:
     Result<void> add(const RawSemaphores& work)
     {
         if (auto checked = check_semaphores(work); !checked) return checked;
+        return work.action == SemaphoreAction::signal ? add_signal(work) : add_wait(work);
+    }
+
+    Result<void> add_signal(const RawSemaphores& work)
+    {
+        if (m_driver.cuGraphAddExternalSemaphoresSignalNode == nullptr)
+            return no_semaphores(m_driver, "cuGraphAddExternalSemaphoresSignalNode");
         NativeSemaphores native;
-        if (work.action == SemaphoreAction::signal) {
-            const auto add_signal = m_driver.cuGraphAddExternalSemaphoresSignalNode;
-            if (add_signal == nullptr) return no_semaphores(m_driver, "cuGraphAddExternalSemaphoresSignalNode");
-            return call_add("cuGraphAddExternalSemaphoresSignalNode", add_signal, &native.signal(work));
-        }
-        const auto add_wait = m_driver.cuGraphAddExternalSemaphoresWaitNode;
-        if (add_wait == nullptr) return no_semaphores(m_driver, "cuGraphAddExternalSemaphoresWaitNode");
-        return call_add("cuGraphAddExternalSemaphoresWaitNode", add_wait, &native.wait(work));
+        return call_add("cuGraphAddExternalSemaphoresSignalNode", m_driver.cuGraphAddExternalSemaphoresSignalNode,
+                        &native.signal(work));
+    }
+
+    Result<void> add_wait(const RawSemaphores& work)
+    {
+        if (m_driver.cuGraphAddExternalSemaphoresWaitNode == nullptr)
+            return no_semaphores(m_driver, "cuGraphAddExternalSemaphoresWaitNode");
+        NativeSemaphores native;
+        return call_add("cuGraphAddExternalSemaphoresWaitNode", m_driver.cuGraphAddExternalSemaphoresWaitNode,
+                        &native.wait(work));
     }
 
     [[nodiscard]] EdgeData data_of(const RawNode& node, std::size_t dependency) const noexcept

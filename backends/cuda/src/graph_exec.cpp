@@ -264,24 +264,32 @@ Result<void> CudaGraphExec::change(CUgraphNode node, RawMemoryOperations& before
 Result<void> CudaGraphExec::change(CUgraphNode node, RawSemaphores& before, const RawSemaphores& after)
 {
     if (before == after) return {};
-    const Driver& driver = *m_core.driver;
     if (auto checked = check_update(before, after); !checked) return checked;
     if (auto checked = check_semaphores(after); !checked) return checked;
-    const auto set_signal = driver.cuGraphExecExternalSemaphoresSignalNodeSetParams;
-    const auto set_wait = driver.cuGraphExecExternalSemaphoresWaitNodeSetParams;
-    Result<void> set;
-    if (after.action == SemaphoreAction::signal) {
-        if (set_signal == nullptr) return no_semaphores(driver, "cuGraphExecExternalSemaphoresSignalNodeSetParams");
-        set = driver.call("cuGraphExecExternalSemaphoresSignalNodeSetParams", set_signal, m_exec.get(), node,
-                          &m_semaphores.signal(after));
-    } else {
-        if (set_wait == nullptr) return no_semaphores(driver, "cuGraphExecExternalSemaphoresWaitNodeSetParams");
-        set = driver.call("cuGraphExecExternalSemaphoresWaitNodeSetParams", set_wait, m_exec.get(), node,
-                          &m_semaphores.wait(after));
-    }
-    set = changed_or_unsupported(std::move(set));
+    auto set = changed_or_unsupported(after.action == SemaphoreAction::signal ? set_signal(node, after)
+                                                                              : set_wait(node, after));
     if (set) before = after; // of the same size: allocates nothing
     return set;
+}
+
+Result<void> CudaGraphExec::set_signal(CUgraphNode node, const RawSemaphores& work)
+{
+    const Driver& driver = *m_core.driver;
+    if (driver.cuGraphExecExternalSemaphoresSignalNodeSetParams == nullptr)
+        return no_semaphores(driver, "cuGraphExecExternalSemaphoresSignalNodeSetParams");
+    return driver.call("cuGraphExecExternalSemaphoresSignalNodeSetParams",
+                       driver.cuGraphExecExternalSemaphoresSignalNodeSetParams, m_exec.get(), node,
+                       &m_semaphores.signal(work));
+}
+
+Result<void> CudaGraphExec::set_wait(CUgraphNode node, const RawSemaphores& work)
+{
+    const Driver& driver = *m_core.driver;
+    if (driver.cuGraphExecExternalSemaphoresWaitNodeSetParams == nullptr)
+        return no_semaphores(driver, "cuGraphExecExternalSemaphoresWaitNodeSetParams");
+    return driver.call("cuGraphExecExternalSemaphoresWaitNodeSetParams",
+                       driver.cuGraphExecExternalSemaphoresWaitNodeSetParams, m_exec.get(), node,
+                       &m_semaphores.wait(work));
 }
 
 } // namespace warmgraph::backends::cuda

@@ -67,6 +67,8 @@ private:
     [[nodiscard]] Result<void> change(CUgraphNode node, RawHost& before, const RawHost& after);
     [[nodiscard]] Result<void> change(CUgraphNode node, RawMemoryOperations& before, const RawMemoryOperations& after);
     [[nodiscard]] Result<void> change(CUgraphNode node, RawSemaphores& before, const RawSemaphores& after);
+    [[nodiscard]] Result<void> set_signal(CUgraphNode node, const RawSemaphores& work);
+    [[nodiscard]] Result<void> set_wait(CUgraphNode node, const RawSemaphores& work);
 
     Core& m_core;
     BuiltGraph m_built; ///< updates name its nodes, so it stays; destroyed after m_exec
