@@ -33,7 +33,8 @@ void add_replay(Lines& lines, const Collector& collector)
     lines.at_most("steady call over cuGraphLaunch", collector.counter(calls, "over_us"), "us", 1);
     lines.at_most("rebinding a moved input, per node", collector.counter(calls, "moved_us_per_node"), "us", 0.6);
     lines.at_most("rebinding a scalar, per node", collector.counter(calls, "scalar_us_per_node"), "us", 0.6);
-    lines.add("  of it the driver's (read and set all, relaunch)", collector.counter(calls, "rewritten_us_per_node"), "us");
+    lines.add("  of it the driver's (read and set all, relaunch)", collector.counter(calls, "rewritten_us_per_node"),
+              "us");
 }
 
 /// What the time to the first result of `name` went into.

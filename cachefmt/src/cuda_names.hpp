@@ -18,6 +18,11 @@ inline constexpr std::uint32_t k_wait_flush = 1U << 30;
 inline constexpr std::uint32_t k_write_without_barrier = 1;
 inline constexpr std::uint32_t k_barrier_of_device = 1;
 
+/// Flags of semaphores: CUexternalSemaphoreSignal_params and CUexternalSemaphoreWait_params skip the synchronisation of
+/// NvSciBuf memory with them.
+inline constexpr std::uint32_t k_signal_skip_memsync = 1;
+inline constexpr std::uint32_t k_wait_skip_memsync = 2;
+
 /// The attribute's value is one 32-bit number (cooperative, priority), or three (cluster dimensions).
 [[nodiscard]] bool is_one_number(std::uint32_t launch_attribute) noexcept;
 [[nodiscard]] bool is_three_numbers(std::uint32_t launch_attribute) noexcept;

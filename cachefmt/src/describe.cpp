@@ -84,11 +84,24 @@ std::string_view to_string(MemoryOperationKind kind) noexcept
     return "unknown";
 }
 
+std::string_view to_string(SemaphoreAction action) noexcept
+{
+    switch (action) {
+    case SemaphoreAction::signal: return "signal";
+    case SemaphoreAction::wait: return "wait";
+    }
+    return "unknown";
+}
+
 std::string_view node_kind(const Node& node) noexcept
 {
-    static constexpr std::string_view k_names[] = {"empty",        "kernel",     "copy", "fill",
-                                                   "event record", "event wait", "host", "memory operations"};
+    static constexpr std::string_view k_names[] = {
+        "empty", "kernel", "copy", "fill", "event record", "event wait", "host", "memory operations", "semaphores"};
     static_assert(std::size(k_names) == std::variant_size_v<Node>);
+    if (const auto* semaphores = std::get_if<SemaphoresNode>(&node)) {
+        if (semaphores->action == SemaphoreAction::signal) return "semaphore signal";
+        if (semaphores->action == SemaphoreAction::wait) return "semaphore wait";
+    }
     return k_names[node.index()];
 }
 
@@ -161,6 +174,16 @@ std::string to_text(const MemoryOperation& operation, const Graph& graph)
     return fmt::format("operation {}", static_cast<int>(operation.kind));
 }
 
+std::string to_text(const SemaphoreUse& use, SemaphoreAction action, const Graph& graph)
+{
+    // Four bytes of eight: the upper half is a constant that is hardly ever there.
+    const std::uint64_t upper = use.slot && use.slot->width == 4 ? use.value >> 32 : 0;
+    const std::string value = use.slot ? to_text(*use.slot, graph) : fmt::format("{}", use.value);
+    return fmt::format(
+        "{} {} {}{}{}", semaphore_text(use.semaphore, graph), action == SemaphoreAction::wait ? ">=" : "=", value,
+        upper != 0 ? fmt::format(" + {:#x} * 2^32", upper) : "", use.flags != 0 ? ", no memory synchronisation" : "");
+}
+
 std::string to_text(const Pitch& pitch)
 {
     return pitch.slice == 0 ? fmt::format("{}", pitch.row) : fmt::format("{}/{}", pitch.row, pitch.slice);
@@ -169,6 +192,12 @@ std::string to_text(const Pitch& pitch)
 std::string event_text(std::uint32_t event, const Graph& graph)
 {
     return event < graph.events.size() ? printable(graph.events[event]) : fmt::format("event {}", event);
+}
+
+std::string semaphore_text(std::uint32_t semaphore, const Graph& graph)
+{
+    return semaphore < graph.semaphores.size() ? printable(graph.semaphores[semaphore])
+                                               : fmt::format("semaphore {}", semaphore);
 }
 
 std::string box_size(std::uint64_t size, std::uint64_t rows, std::uint64_t slices)

@@ -26,7 +26,11 @@ namespace warmgraph::cachefmt {
 [[nodiscard]] std::string to_text(const Attribute& attribute, const Graph& graph);
 /// "wait until flag + 8 >= 1", "write 3 to flag", "barrier". Words of 64 bits say so.
 [[nodiscard]] std::string to_text(const MemoryOperation& operation, const Graph& graph);
-[[nodiscard]] std::string to_text(const Pitch& pitch);                         ///< "512", "512/2048"
+/// "frame = 7", "frame >= step + 1" of a wait.
+[[nodiscard]] std::string to_text(const SemaphoreUse& use, SemaphoreAction action, const Graph& graph);
+[[nodiscard]] std::string to_text(const Pitch& pitch);                                 ///< "512", "512/2048"
+[[nodiscard]] std::string_view to_string(SemaphoreAction action) noexcept;             ///< "signal", "wait"
+[[nodiscard]] std::string semaphore_text(std::uint32_t semaphore, const Graph& graph); ///< likewise
 [[nodiscard]] std::string event_text(std::uint32_t event, const Graph& graph); ///< its name; "event 7" out of range
 /// "1.0 KB", "4 rows of 256 B", "2 slices of 4 rows of 256 B".
 [[nodiscard]] std::string box_size(std::uint64_t size, std::uint64_t rows, std::uint64_t slices);

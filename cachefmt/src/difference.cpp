@@ -31,6 +31,11 @@ std::string event_name(const std::string& event, std::size_t i)
     return fmt::format("event {} '{}'", i, printable(event));
 }
 
+std::string semaphore_name(const std::string& semaphore, std::size_t i)
+{
+    return fmt::format("semaphore {} '{}'", i, printable(semaphore));
+}
+
 std::string edge_name(const std::pair<std::uint32_t, std::uint32_t>& ends)
 {
     return fmt::format("edge {} -> {}", ends.first, ends.second);
@@ -49,6 +54,9 @@ public:
         compare_lists("scalar", m_recorded.scalars, m_now.scalars, [this](std::size_t i) { scalar(i); }, scalar_name);
         compare_lists("image", m_recorded.images, m_now.images, [this](std::size_t i) { image(i); }, image_name);
         compare_lists("event", m_recorded.events, m_now.events, [this](std::size_t i) { event(i); }, event_name);
+        compare_lists(
+            "semaphore", m_recorded.semaphores, m_now.semaphores, [this](std::size_t i) { semaphore(i); },
+            semaphore_name);
         compare_lists(
             "node", m_recorded.nodes, m_now.nodes,
             [this](std::size_t i) { compare_nodes(m_lines, m_recorded, m_now, i); }, node_name);
@@ -121,6 +129,12 @@ private:
     {
         const std::string &a = m_recorded.events[i], &b = m_now.events[i];
         m_lines.text(event_name(a, i), "name", a, b);
+    }
+
+    void semaphore(std::size_t i)
+    {
+        const std::string &a = m_recorded.semaphores[i], &b = m_now.semaphores[i];
+        m_lines.text(semaphore_name(a, i), "name", a, b);
     }
 
     /// Those that are gone come first. A graph that was never validated need not have them sorted.

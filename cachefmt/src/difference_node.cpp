@@ -79,6 +79,14 @@ public:
             operation(fmt::format("{}: operation {}", m_where, i), a.operations[i], b.operations[i]);
     }
 
+    void compare(const SemaphoresNode& a, const SemaphoresNode& b)
+    {
+        if (a.action != b.action) m_lines.line(m_where, "", to_string(a.action), to_string(b.action));
+        m_lines.number(m_where, "semaphores", a.uses.size(), b.uses.size());
+        for (std::size_t i = 0; i < std::min(a.uses.size(), b.uses.size()); ++i)
+            semaphore(fmt::format("{}: semaphore {}", m_where, i), a.uses[i], b.uses[i]);
+    }
+
 private:
     void param(const std::string& where, const Param& a, const Param& b)
     {
@@ -113,6 +121,18 @@ private:
         if (a.kind != b.kind) return m_lines.line(where, "", to_text(a, m_recorded), to_text(b, m_now));
         slot(where, a.address, b.address);
         m_lines.number(where, "value", a.value, b.value);
+        m_lines.number(where, "flags", a.flags, b.flags);
+    }
+
+    void semaphore(const std::string& where, const SemaphoreUse& a, const SemaphoreUse& b)
+    {
+        if (a.semaphore != b.semaphore)
+            m_lines.line(where, "", semaphore_text(a.semaphore, m_recorded), semaphore_text(b.semaphore, m_now));
+        m_lines.number(where, "value", canonical_value(a), canonical_value(b));
+        if (a.slot && b.slot)
+            slot(where, *a.slot, *b.slot);
+        else
+            m_lines.number(where, "slots", int{a.slot.has_value()}, int{b.slot.has_value()});
         m_lines.number(where, "flags", a.flags, b.flags);
     }
 

@@ -111,6 +111,18 @@ struct PutNode {
             put(hash, operation.flags);
         }
     }
+    void operator()(const SemaphoresNode& node) const
+    {
+        put(hash, node.action);
+        put_count(hash, node.uses.size());
+        for (const SemaphoreUse& use : node.uses) {
+            put(hash, use.semaphore);
+            put(hash, canonical_value(use));
+            put_count(hash, use.slot ? 1 : 0);
+            if (use.slot) put(hash, *use.slot);
+            put(hash, use.flags);
+        }
+    }
 };
 
 } // namespace
@@ -149,7 +161,7 @@ Digest guards_digest(const Guards& guards)
 Digest graph_digest(const Graph& graph)
 {
     Sha256 hash;
-    hash.update_field(std::string_view{"warmgraph graph 2"});
+    hash.update_field(std::string_view{"warmgraph graph 3"});
     put_count(hash, graph.regions.size());
     for (const Region& region : graph.regions) {
         put(hash, region.name);
@@ -175,6 +187,8 @@ Digest graph_digest(const Graph& graph)
     }
     put_count(hash, graph.events.size());
     for (const std::string& event : graph.events) put(hash, event);
+    put_count(hash, graph.semaphores.size());
+    for (const std::string& semaphore : graph.semaphores) put(hash, semaphore);
     put_count(hash, graph.nodes.size());
     for (const Node& node : graph.nodes) {
         put(hash, static_cast<std::uint8_t>(node.index()));

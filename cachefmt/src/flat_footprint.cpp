@@ -73,6 +73,10 @@ Result<void> check_node(const flat::Node& node, std::uint64_t index, const Limit
         auto ok = check_count("operations", count(batch->operations()), limits.operations_per_node);
         return ok ? ok : within(fmt::format("node {}", index), std::move(ok.error()));
     }
+    if (const auto* semaphores = node.work_as_Semaphores()) {
+        auto ok = check_count("semaphores", count(semaphores->uses()), limits.semaphores_per_node);
+        return ok ? ok : within(fmt::format("node {}", index), std::move(ok.error()));
+    }
     const auto* kernel = node.work_as_Kernel();
     if (kernel == nullptr) return {};
     auto ok = check_count("parameters", count(kernel->params()), limits.params_per_node);
@@ -92,6 +96,7 @@ Result<void> check_counts(const flat::Payload& payload, const Limits& limits)
     if (auto ok = check_count("nodes", count(payload.nodes()), limits.nodes); !ok) return ok;
     if (auto ok = check_count("edges", count(payload.edges()), limits.edges); !ok) return ok;
     if (auto ok = check_count("events", count(payload.events()), limits.events); !ok) return ok;
+    if (auto ok = check_count("semaphores", count(payload.semaphores()), limits.semaphores); !ok) return ok;
     if (auto ok = check_edge_data(payload); !ok) return ok;
     for (std::uint32_t i = 0; i < count(payload.nodes()); ++i)
         if (auto ok = check_node(*payload.nodes()->Get(i), i, limits); !ok) return ok;
@@ -130,6 +135,8 @@ std::uint64_t flat_footprint(const flat::Payload& payload)
     for (std::uint32_t i = 0; i < count(payload.images()); ++i) bytes += image_footprint(*payload.images()->Get(i));
     for (std::uint32_t i = 0; i < count(payload.events()); ++i)
         bytes += sizeof(std::string) + count(payload.events()->Get(i));
+    for (std::uint32_t i = 0; i < count(payload.semaphores()); ++i)
+        bytes += sizeof(std::string) + count(payload.semaphores()->Get(i));
     for (std::uint32_t i = 0; i < count(payload.nodes()); ++i) {
         const flat::Node& node = *payload.nodes()->Get(i);
         bytes += sizeof(Node);
@@ -139,6 +146,8 @@ std::uint64_t flat_footprint(const flat::Payload& payload)
         if (const auto* host = node.work_as_Host()) bytes += count(host->function());
         if (const auto* batch = node.work_as_MemoryOperations())
             bytes += count(batch->operations()) * sizeof(MemoryOperation);
+        if (const auto* semaphores = node.work_as_Semaphores())
+            bytes += count(semaphores->uses()) * sizeof(SemaphoreUse);
     }
     return bytes;
 }

@@ -171,6 +171,12 @@ MemoryOperation to_operation(const flat::MemoryOperation& operation)
             operation.flags()};
 }
 
+SemaphoreUse to_use(const flat::SemaphoreUse& use)
+{
+    return {use.semaphore(), use.value(), use.slot() == nullptr ? std::nullopt : std::optional{to_slot(*use.slot())},
+            use.flags()};
+}
+
 /// REQUIRES: check_counts accepted the payload (the union's type is known and its table present).
 Node to_node(const flat::Node& node)
 {
@@ -187,6 +193,11 @@ Node to_node(const flat::Node& node)
     case flat::Work::MemoryOperations:
         return MemoryOperationsNode{
             to_vector<MemoryOperation>(node.work_as_MemoryOperations()->operations(), to_operation)};
+    case flat::Work::Semaphores: {
+        const flat::Semaphores& semaphores = *node.work_as_Semaphores();
+        return SemaphoresNode{static_cast<SemaphoreAction>(semaphores.action()),
+                              to_vector<SemaphoreUse>(semaphores.uses(), to_use)};
+    }
     case flat::Work::NONE: break;
     }
     return EmptyNode{};
@@ -250,6 +261,7 @@ Result<Graph> read_payload(ByteView bytes, const Limits& limits)
     });
     graph.images = to_vector<ImageRef>(flat->images(), to_image);
     graph.events = to_texts(flat->events());
+    graph.semaphores = to_texts(flat->semaphores());
     graph.nodes = to_vector<Node>(flat->nodes(), to_node);
     graph.edges = to_edges(*flat);
     return graph;

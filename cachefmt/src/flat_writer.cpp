@@ -208,6 +208,16 @@ struct WriteWork {
         const auto work = flat::CreateMemoryOperations(builder, operations);
         return flat::CreateNode(builder, flat::Work::MemoryOperations, work.Union());
     }
+
+    Offset<flat::Node> operator()(const SemaphoresNode& node) const
+    {
+        const auto uses = write_tables(builder, node.uses, [&](const SemaphoreUse& use) {
+            const auto slot = use.slot ? write(builder, *use.slot) : Offset<flat::Slot>{};
+            return flat::CreateSemaphoreUse(builder, use.semaphore, canonical_value(use), slot, use.flags);
+        });
+        const auto work = flat::CreateSemaphores(builder, static_cast<flat::SemaphoreAction>(node.action), uses);
+        return flat::CreateNode(builder, flat::Work::Semaphores, work.Union());
+    }
 };
 
 /// What edges say beyond their order: a record for each edge that says anything.
@@ -267,7 +277,9 @@ Bytes write_payload(const Graph& graph)
     const auto events =
         write_tables(builder, graph.events, [&](const std::string& name) { return write(builder, name); });
     const auto edge_data = write_edge_data(builder, graph.edges);
-    builder.Finish(flat::CreatePayload(builder, regions, scalars, images, nodes, edges, events, edge_data),
+    const auto semaphores =
+        write_tables(builder, graph.semaphores, [&](const std::string& name) { return write(builder, name); });
+    builder.Finish(flat::CreatePayload(builder, regions, scalars, images, nodes, edges, events, edge_data, semaphores),
                    k_payload_identifier);
     return finish(builder);
 }

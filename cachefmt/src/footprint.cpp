@@ -19,6 +19,8 @@ std::uint64_t footprint(const Node& node) noexcept
         bytes += host->function.size();
     } else if (const auto* batch = std::get_if<MemoryOperationsNode>(&node)) {
         bytes += batch->operations.size() * sizeof(MemoryOperation);
+    } else if (const auto* semaphores = std::get_if<SemaphoresNode>(&node)) {
+        bytes += semaphores->uses.size() * sizeof(SemaphoreUse);
     }
     return bytes;
 }
@@ -35,7 +37,8 @@ std::uint64_t footprint(const Graph& graph) noexcept
         for (const ModuleVariable& variable : image.variables)
             bytes += sizeof(ModuleVariable) + variable.name.size() + variable.contents.size();
     }
-    for (const std::string& event : graph.events) bytes += sizeof(std::string) + event.size();
+    for (const auto* names : {&graph.events, &graph.semaphores})
+        for (const std::string& name : *names) bytes += sizeof(std::string) + name.size();
     for (const Node& node : graph.nodes) bytes += footprint(node);
     return bytes;
 }

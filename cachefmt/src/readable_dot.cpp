@@ -38,6 +38,12 @@ struct Label {
         for (const MemoryOperation& operation : node.operations) out += "\\n" + quoted(to_text(operation, graph));
         return out;
     }
+    std::string operator()(const SemaphoresNode& node) const
+    {
+        std::string out{node_kind(node)};
+        for (const SemaphoreUse& use : node.uses) out += "\\n" + quoted(to_text(use, node.action, graph));
+        return out;
+    }
     std::string operator()(const KernelNode& kernel) const
     {
         std::string out =

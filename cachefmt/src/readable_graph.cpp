@@ -11,9 +11,10 @@ namespace {
 
 std::string bindings_section(const Graph& graph)
 {
-    std::string out = fmt::format("\nbindings: {}, {}{}\n", counted(graph.regions.size(), "region"),
+    std::string out = fmt::format("\nbindings: {}, {}{}{}\n", counted(graph.regions.size(), "region"),
                                   counted(graph.scalars.size(), "scalar"),
-                                  graph.events.empty() ? "" : ", " + counted(graph.events.size(), "event"));
+                                  graph.events.empty() ? "" : ", " + counted(graph.events.size(), "event"),
+                                  graph.semaphores.empty() ? "" : ", " + counted(graph.semaphores.size(), "semaphore"));
     if (!graph.regions.empty()) {
         Table table{{"#", "region", "kind", "size", "align"}};
         for (std::size_t i = 0; i < graph.regions.size(); ++i) {
@@ -35,6 +36,12 @@ std::string bindings_section(const Graph& graph)
         Table table{{"#", "event"}};
         for (std::size_t i = 0; i < graph.events.size(); ++i)
             table.add({fmt::format("{}", i), printable(graph.events[i])});
+        out += table.text();
+    }
+    if (!graph.semaphores.empty()) {
+        Table table{{"#", "semaphore"}};
+        for (std::size_t i = 0; i < graph.semaphores.size(); ++i)
+            table.add({fmt::format("{}", i), printable(graph.semaphores[i])});
         out += table.text();
     }
     return out;
@@ -114,6 +121,12 @@ struct NodeRow {
         std::vector<std::string> items;
         for (const MemoryOperation& operation : node.operations) items.push_back(to_text(operation, graph));
         return {"(memory operations)", "-", "-", fmt::format("{}", fmt::join(items, ", "))};
+    }
+    Cells operator()(const SemaphoresNode& node) const
+    {
+        std::vector<std::string> items;
+        for (const SemaphoreUse& use : node.uses) items.push_back(to_text(use, node.action, graph));
+        return {fmt::format("({})", node_kind(node)), "-", "-", fmt::format("{}", fmt::join(items, ", "))};
     }
 };
 

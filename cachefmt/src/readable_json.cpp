@@ -108,6 +108,14 @@ Json to_json(const MemoryOperation& operation, const Graph& graph)
             {"text", to_text(operation, graph)}};
 }
 
+Json to_json(const SemaphoreUse& use, SemaphoreAction action, const Graph& graph)
+{
+    const bool known = use.semaphore < graph.semaphores.size();
+    return {{"semaphore", use.semaphore}, {"name", known ? Json(graph.semaphores[use.semaphore]) : Json(nullptr)},
+            {"value", use.value},         {"slot", use.slot ? to_json(*use.slot, graph) : Json(nullptr)},
+            {"flags", use.flags},         {"text", to_text(use, action, graph)}};
+}
+
 Json to_json(const Pitch& pitch) { return {{"row", pitch.row}, {"slice", pitch.slice}}; }
 
 /// Adds a node's own keys.
@@ -156,6 +164,10 @@ struct PutNode {
     {
         out["operations"] = list(node.operations, [&](const MemoryOperation& item) { return to_json(item, graph); });
     }
+    void operator()(const SemaphoresNode& node) const
+    {
+        out["semaphores"] = list(node.uses, [&](const SemaphoreUse& use) { return to_json(use, node.action, graph); });
+    }
 
 private:
     void event(std::uint32_t index) const
@@ -198,6 +210,7 @@ Json to_json(const Graph& graph)
             {"scalars", list(graph.scalars, scalar)},
             {"images", list(graph.images, [](const ImageRef& image) { return to_json(image); })},
             {"events", graph.events},
+            {"semaphores", graph.semaphores},
             {"nodes", list(graph.nodes, [&](const Node& node) { return to_json(node, graph); })},
             {"edges", list(graph.edges, [](const Edge& edge) { return Json::array({edge.from, edge.to}); })},
             {"edge_data", edge_data_json(graph)}};

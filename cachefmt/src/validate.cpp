@@ -25,7 +25,8 @@ Result<void> check_count(std::string_view what, std::size_t number, std::uint64_
     return {};
 }
 
-/// Regions and scalars are bound by name from one list, so the names are unique over both. Events have a list of their own.
+/// Regions and scalars are bound by name from one list, so the names are unique over both. Events and semaphores have lists
+/// of their own.
 Result<void> check_name(const std::string& name, Names& seen)
 {
     if (name.empty() || name.size() > k_name_max)
@@ -115,12 +116,13 @@ Result<void> check_images(const Graph& graph, const Limits& limits)
     return {};
 }
 
-Result<void> check_events(const Graph& graph)
+/// Of events or semaphores.
+Result<void> check_names(std::string_view what, const std::vector<std::string>& all)
 {
     Names names;
-    for (std::size_t i = 0; i < graph.events.size(); ++i)
-        if (auto ok = check_name(graph.events[i], names); !ok)
-            return within(fmt::format("event {}", i), std::move(ok.error()));
+    for (std::size_t i = 0; i < all.size(); ++i)
+        if (auto ok = check_name(all[i], names); !ok)
+            return within(fmt::format("{} {}", what, i), std::move(ok.error()));
     return {};
 }
 
@@ -178,6 +180,7 @@ Result<void> validate(const Graph& graph, const Limits& limits)
     if (auto ok = check_count("scalars", graph.scalars.size(), limits.scalars); !ok) return ok;
     if (auto ok = check_count("images", graph.images.size(), limits.images); !ok) return ok;
     if (auto ok = check_count("events", graph.events.size(), limits.events); !ok) return ok;
+    if (auto ok = check_count("semaphores", graph.semaphores.size(), limits.semaphores); !ok) return ok;
     if (auto ok = check_count("nodes", graph.nodes.size(), limits.nodes); !ok) return ok;
     if (auto ok = check_count("edges", graph.edges.size(), limits.edges); !ok) return ok;
     if (const auto size = footprint(graph); size > limits.payload_bytes)
@@ -187,7 +190,8 @@ Result<void> validate(const Graph& graph, const Limits& limits)
     if (auto ok = check_regions(graph, limits, names); !ok) return ok;
     if (auto ok = check_scalars(graph, names); !ok) return ok;
     if (auto ok = check_images(graph, limits); !ok) return ok;
-    if (auto ok = check_events(graph); !ok) return ok;
+    if (auto ok = check_names("event", graph.events); !ok) return ok;
+    if (auto ok = check_names("semaphore", graph.semaphores); !ok) return ok;
     if (auto ok = check_nodes(graph, limits); !ok) return ok;
     return check_edges(graph);
 }

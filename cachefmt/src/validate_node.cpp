@@ -22,6 +22,7 @@ struct NodeCheck {
         return validate_symbol("host function name", host.function, k_host_name_max);
     }
     Result<void> operator()(const MemoryOperationsNode& node) const { return validate_operations(node, graph, limits); }
+    Result<void> operator()(const SemaphoresNode& node) const { return validate_semaphores(node, graph, limits); }
 
 private:
     Result<void> event(std::uint32_t index) const

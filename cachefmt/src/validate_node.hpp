@@ -15,6 +15,7 @@ inline constexpr std::size_t k_symbol_max = 4096; ///< bytes of a kernel's or va
 [[nodiscard]] Result<void> validate_kernel(const KernelNode& kernel, const Graph& graph, const Limits& limits);
 [[nodiscard]] Result<void> validate_copy(const CopyNode& copy, const Graph& graph);
 [[nodiscard]] Result<void> validate_fill(const FillNode& fill, const Graph& graph);
+[[nodiscard]] Result<void> validate_semaphores(const SemaphoresNode& node, const Graph& graph, const Limits& limits);
 [[nodiscard]] Result<void> validate_operations(const MemoryOperationsNode& node, const Graph& graph,
                                                const Limits& limits);
 

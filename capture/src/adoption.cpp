@@ -64,9 +64,11 @@ public:
 
 private:
     [[nodiscard]] Result<void> check_arguments(const AdoptedCapture* second) const;
+    [[nodiscard]] Result<void> check_scalars(const AdoptedCapture* second) const;
+    [[nodiscard]] Result<void> check_followed(const cachefmt::Graph& graph) const;
     [[nodiscard]] Result<void> check_capture(const AdoptedCapture& capture, std::string_view which) const;
     [[nodiscard]] Result<Capture> read(const AdoptedCapture& capture) const;
-    [[nodiscard]] Result<Classified> classified(const AdoptedCapture* second, Proof proof) const;
+    [[nodiscard]] Result<Classified> classified(const AdoptedCapture* second, Proof proof);
     [[nodiscard]] Result<Outcomes> original_run(backends::GraphExec& exec, SavedScratch& scratch, std::size_t index);
     [[nodiscard]] Result<void> run_original();
     [[nodiscard]] Result<void> run_original_within(SavedScratch& scratch);
@@ -82,6 +84,7 @@ private:
     std::unique_ptr<backends::Stream> m_stream;
     std::unique_ptr<TrialMemory> m_trial;
     Spread m_spread;
+    std::optional<backends::RawGraph> m_reduced; ///< of an original with semaphores: it is run without them
 };
 
 // --- arguments
@@ -105,15 +108,54 @@ Result<void> AdoptionSession::check_capture(const AdoptedCapture& capture, std::
     return {};
 }
 
+/// Each goes a distance of its own, so that a value of a semaphore tells which one it follows.
+Result<void> AdoptionSession::check_scalars(const AdoptedCapture* second) const
+{
+    const auto& scalars = m_subject.interface.scalars;
+    if (scalars.empty()) return {};
+    if (second == nullptr)
+        return fail(ErrorCode::invalid_argument,
+                    "'{}' declares the scalar '{}', which one capture cannot show: give a second one where it differs, "
+                    "or declare it in Spec::values and adopt a graph for each value",
+                    m_subject.name, scalars[0].name);
+    if (m_first.scalars.size() != scalars.size() || second->scalars.size() != scalars.size())
+        return fail(ErrorCode::invalid_argument, "the captures give {} and {} scalars, expected {} as declared",
+                    m_first.scalars.size(), second->scalars.size(), scalars.size());
+    std::vector<std::uint64_t> distances;
+    for (std::size_t i = 0; i < scalars.size(); ++i) {
+        const std::uint64_t mask = size_of(scalars[i].dtype) == 8 ? ~0ULL : 0xFFFF'FFFFULL;
+        const std::uint64_t distance = (second->scalars[i] - m_first.scalars[i]) & mask;
+        if (distance == 0 || std::ranges::find(distances, distance) != distances.end())
+            return fail(ErrorCode::invalid_argument,
+                        "the scalar '{}' is {} further in the second capture, {}: give it another value there",
+                        scalars[i].name, distance,
+                        distance == 0 ? "where it must differ to show what follows it" : "and so is another one");
+        distances.push_back(distance);
+    }
+    return {};
+}
+
+/// A scalar that nothing follows would be ignored by every call.
+Result<void> AdoptionSession::check_followed(const cachefmt::Graph& graph) const
+{
+    std::vector<std::uint8_t> followed(graph.scalars.size());
+    for (const auto& node : graph.nodes)
+        if (const auto* semaphores = std::get_if<cachefmt::SemaphoresNode>(&node))
+            for (const auto& use : semaphores->uses)
+                if (use.slot) followed[use.slot->target] = 1;
+    const auto unused = std::ranges::find(followed, 0);
+    if (unused == followed.end()) return {};
+    return fail(ErrorCode::not_recordable,
+                "no semaphore's value follows the scalar '{}', and nothing else can in a graph that was captured "
+                "elsewhere: declare it in Spec::values and adopt a graph for each value",
+                graph.scalars[static_cast<std::size_t>(unused - followed.begin())].name);
+}
+
 Result<void> AdoptionSession::check_arguments(const AdoptedCapture* second) const
 {
     const auto& interface = m_subject.interface;
     if (!m_device.limits().flat_addresses) return fail(ErrorCode::unsupported, "{} cannot adopt graphs", m_device.id());
-    if (!interface.scalars.empty())
-        return fail(ErrorCode::invalid_argument,
-                    "'{}' declares the scalar '{}', which a graph that was captured elsewhere cannot follow: declare "
-                    "it in Spec::values and adopt a graph for each value",
-                    m_subject.name, interface.scalars[0].name);
+    if (auto checked = check_scalars(second); !checked) return checked;
     if (auto checked = check_capture(m_first, "first"); !checked) return checked;
     for (std::size_t i = 0; i < interface.regions.size(); ++i)
         if (m_first.regions[i].address != m_frame.memory[i].address)
@@ -146,18 +188,25 @@ Result<Capture> AdoptionSession::read(const AdoptedCapture& capture) const
     return result;
 }
 
-/// Every capture has events of its own: the second one's, by name, as if they were the first one's.
-void use_events_of(const AdoptedCapture& first, const AdoptedCapture& second, backends::RawGraph& graph)
+/// The first capture's handle of the same name.
+void rename(std::uint64_t& handle, const NamedHandles& first, const NamedHandles& second)
 {
-    const auto rename = [&](std::uint64_t& handle) {
-        const auto named = std::ranges::find(second.events, handle, [](const auto& event) { return event.second; });
-        if (named == second.events.end()) return;
-        const auto same = std::ranges::find(first.events, named->first, [](const auto& event) { return event.first; });
-        if (same != first.events.end()) handle = same->second;
-    };
+    const auto named = std::ranges::find(second, handle, [](const auto& one) { return one.second; });
+    if (named == second.end()) return;
+    const auto same = std::ranges::find(first, named->first, [](const auto& one) { return one.first; });
+    if (same != first.end()) handle = same->second;
+}
+
+/// Every capture has events and semaphores of its own: the second one's, by name, as if they were the first one's.
+void use_handles_of(const DeclaredHandles& first, const DeclaredHandles& second, backends::RawGraph& graph)
+{
     for (auto& node : graph.nodes) {
-        if (auto* record = std::get_if<backends::RawEventRecord>(&node.work)) rename(record->event);
-        if (auto* wait = std::get_if<backends::RawEventWait>(&node.work)) rename(wait->event);
+        if (auto* record = std::get_if<backends::RawEventRecord>(&node.work))
+            rename(record->event, first.events, second.events);
+        if (auto* wait = std::get_if<backends::RawEventWait>(&node.work))
+            rename(wait->event, first.events, second.events);
+        if (auto* semaphores = std::get_if<backends::RawSemaphores>(&node.work))
+            for (auto& use : semaphores->uses) rename(use.semaphore, first.semaphores, second.semaphores);
     }
 }
 
@@ -166,24 +215,34 @@ std::function<std::optional<MemoryRef>(std::uint64_t)> AdoptionSession::allocati
     return [device = m_subject.device](std::uint64_t flat) { return device->allocation_at(flat); };
 }
 
-Result<Classified> AdoptionSession::classified(const AdoptedCapture* second, Proof proof) const
+Result<Classified> AdoptionSession::classified(const AdoptedCapture* second, Proof proof)
 {
     Captures captures;
     captures.flat_addresses = true;
     captures.proof = proof;
     captures.allocation_at = allocation_at();
     captures.is_handle = [device = m_subject.device](std::uint64_t word) { return device->is_handle(word); };
-    captures.events = m_first.events;
+    captures.handles = m_first.handles;
+    captures.scalars = m_first.scalars;
+    if (second != nullptr) captures.moved_scalars = second->scalars;
     auto first = read(m_first);
     if (!first) return std::unexpected(first.error());
     captures.first = std::move(*first);
+    if (backends::has_semaphores(captures.first.graph)) {
+        auto reduced = runnable_on_copies(captures.first.graph);
+        if (!reduced) return std::unexpected(reduced.error());
+        m_reduced = std::move(*reduced);
+    }
     if (second != nullptr) {
         auto moved = read(*second);
         if (!moved) return within("the second capture", moved.error());
-        use_events_of(m_first, *second, moved->graph);
+        use_handles_of(m_first.handles, second->handles, moved->graph);
         captures.moved = std::move(*moved);
     }
-    return classify(m_subject.interface, captures);
+    auto result = classify(m_subject.interface, captures);
+    if (!result) return result;
+    if (auto checked = check_followed(result->graph); !checked) return std::unexpected(checked.error());
+    return result;
 }
 
 // --- the original's own results
@@ -203,7 +262,7 @@ Result<Outcomes> AdoptionSession::original_run(backends::GraphExec& exec, SavedS
 
 Result<void> AdoptionSession::run_original_within(SavedScratch& scratch)
 {
-    auto exec = m_device.instantiate_native(m_first.graph);
+    auto exec = m_reduced ? m_device.instantiate(*m_reduced) : m_device.instantiate_native(m_first.graph);
     if (!exec) return within("instantiate the original graph", exec.error());
     if (auto learned = learn_spread(m_spread, [&](std::size_t i) { return original_run(**exec, scratch, i); });
         !learned)
@@ -245,8 +304,8 @@ Result<RestorationRequest> AdoptionSession::request(cachefmt::EntryHeader header
                               {},
                               std::move(*before),
                               {},
-                              {},
-                              m_first.events};
+                              m_frame.scalars,
+                              m_first.handles};
     result.header.info.unproven = classified.unproven;
     result.labels.resize(result.modules.size());
     describe_declared(result.graph, m_device, m_frame, result.header.guards);
@@ -276,14 +335,14 @@ Result<Recording> AdoptionSession::adopt(cachefmt::EntryHeader header, const Ado
     if (!known) return std::unexpected(known.error());
 
     const auto timer = m_phases.measure("verify");
-    TrialReplay replay{m_device, *m_stream, *m_trial, m_first.events};
+    TrialReplay replay{m_device, *m_stream, *m_trial, m_first.handles};
     auto recording = restore_verified(*known, m_module_cache, [&](replay::Executable& executable) -> Result<void> {
-        auto accepted = replay.accept_all(executable, {}, m_spread);
+        auto accepted = replay.accept_all(executable, m_frame.scalars, m_spread);
         if (auto intact = replay.check_caller_memory(); !intact) return intact;
         return accepted;
     });
     if (!recording) return recording;
-    recording->entry.header.info.verification = m_spread.text();
+    recording->entry.header.info.verification = verification_text(m_spread, recording->entry.graph);
     recording->entry.header.info.record_ms = Milliseconds{system_clock().steady() - started}.count();
     return recording;
 }

@@ -20,6 +20,20 @@ std::vector<std::pair<std::string, MemoryRef>> to_regions(const wg_named_memory*
     return result;
 }
 
+std::vector<std::pair<std::string, Number>> to_numbers(const wg_named_number* first, std::uint64_t count,
+                                                       std::string_view what)
+{
+    std::vector<std::pair<std::string, Number>> result;
+    for (const wg_named_number& number : need_array(first, count, what)) {
+        const char* name = need_text(number.name, fmt::format("a name in {}", what));
+        const DType dtype = to_dtype(number.dtype, name);
+        if (!is_scalar_type(dtype))
+            refuse("'{}' is a number of type {}, expected i32, u32, i64, u64, f32 or f64", name, to_string(dtype));
+        result.emplace_back(name, Number{dtype, number.bits});
+    }
+    return result;
+}
+
 NativeCapture to_capture(const wg_native_capture& given)
 {
     wg_native_capture from{};
@@ -30,6 +44,9 @@ NativeCapture to_capture(const wg_native_capture& given)
     result.scratch = to_regions(from.scratch, from.scratch_count, "the capture's scratch");
     for (const wg_named_event& event : need_array(from.events, from.event_count, "the capture's events"))
         result.events.emplace_back(need_text(event.name, "a name in the capture's events"), event.event);
+    for (const wg_named_semaphore& one : need_array(from.semaphores, from.semaphore_count, "the capture's semaphores"))
+        result.semaphores.emplace_back(need_text(one.name, "a name in the capture's semaphores"), one.semaphore);
+    result.scalars = to_numbers(from.scalars, from.scalar_count, "the capture's scalars");
     return result;
 }
 
@@ -41,13 +58,7 @@ Adoption to_adoption(const wg_adoption* given)
     result.first = to_capture(need(from.first, "the first capture", "a wg_native_capture"));
     if (from.second != nullptr) result.second = to_capture(*from.second);
     result.unproven = from.allow_unproven != 0 ? Unproven::allow : Unproven::refuse;
-    for (const wg_named_number& value : need_array(from.values, from.value_count, "the adoption's values")) {
-        const char* name = need_text(value.name, "a name in the adoption's values");
-        const DType dtype = to_dtype(value.dtype, name);
-        if (!is_scalar_type(dtype))
-            refuse("'{}' is a number of type {}, expected i32, u32, i64, u64, f32 or f64", name, to_string(dtype));
-        result.values.emplace_back(name, Number{dtype, value.bits});
-    }
+    result.values = to_numbers(from.values, from.value_count, "the adoption's values");
     return result;
 }
 

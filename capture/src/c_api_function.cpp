@@ -76,6 +76,10 @@ Spec c_api::to_spec(const wg_function_spec& from)
         const char* name = need_text(event.name, "a name in events");
         if (!spec.events.emplace(name, event.event).second) refuse("event '{}' is given twice", name);
     }
+    for (const wg_named_semaphore& one : need_array(from.semaphores, from.semaphore_count, "semaphores")) {
+        const char* name = need_text(one.name, "a name in semaphores");
+        if (!spec.semaphores.emplace(name, one.semaphore).second) refuse("semaphore '{}' is given twice", name);
+    }
     return spec;
 }
 

@@ -27,12 +27,23 @@ std::optional<std::string> byte_difference(const List& first, const List& other,
     return std::nullopt;
 }
 
+std::string value_difference(const RawSemaphores& first, const RawSemaphores& other)
+{
+    for (std::size_t i = 0; i < first.uses.size(); ++i)
+        if (first.uses[i].value != other.uses[i].value)
+            return fmt::format(" with semaphore {} of value {} and then {}", i, first.uses[i].value,
+                               other.uses[i].value);
+    return " with another edge";
+}
+
 /// Of graphs of the same structure that are not equal.
 std::string word_difference(const RawGraph& first, const RawGraph& other)
 {
     for (std::size_t i = 0; i < first.nodes.size(); ++i) {
         if (first.nodes[i] == other.nodes[i]) continue;
         const std::string node = describe_node(first, i);
+        if (const auto* semaphores = std::get_if<RawSemaphores>(&first.nodes[i].work))
+            return node + value_difference(*semaphores, std::get<RawSemaphores>(other.nodes[i].work));
         const auto* kernel = std::get_if<RawKernel>(&first.nodes[i].work);
         if (kernel == nullptr) return node + " with another address";
         const auto& then = std::get<RawKernel>(other.nodes[i].work);

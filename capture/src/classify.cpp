@@ -5,6 +5,7 @@
 
 #include "check_captures.hpp"
 #include "classify_scalars.hpp"
+#include "classify_semaphores.hpp"
 #include "classify_words.hpp"
 #include "structural_difference.hpp"
 #include "warmgraph/backends/host_functions.hpp"
@@ -47,6 +48,7 @@ private:
     [[nodiscard]] Result<cachefmt::Node> node_of(std::size_t index, const RawEventWait& first);
     [[nodiscard]] Result<cachefmt::Node> node_of(std::size_t index, const RawHost& first);
     [[nodiscard]] Result<cachefmt::Node> node_of(std::size_t index, const RawMemoryOperations& first);
+    [[nodiscard]] Result<cachefmt::Node> node_of(std::size_t index, const RawSemaphores& first);
     [[nodiscard]] Result<Slot> word_slot(std::size_t index, std::size_t number);
     [[nodiscard]] Result<void> check_written_value(std::size_t index, std::size_t number);
 
@@ -173,7 +175,7 @@ Result<cachefmt::Param> Classifier::param(std::size_t index, std::size_t number)
     if (!m_words && then != nullptr && param.value != then->value)
         return fail(ErrorCode::not_recordable, "{} takes at parameter {} a plain value that depends on addresses",
                     describe_node(graph(), index), number);
-    auto slots = scalar_slots(m_interface, m_captures, index, number);
+    auto slots = scalar_slots(m_interface, m_captures, parameter_place(index, number));
     if (!slots) return std::unexpected(slots.error());
     param.slots = std::move(*slots);
     if (!m_words) return param;
@@ -263,8 +265,9 @@ Result<cachefmt::Node> Classifier::node_of(std::size_t index, const RawFill& fir
 
 Result<std::uint32_t> Classifier::event_of(std::size_t index, std::uint64_t handle)
 {
-    const auto declared = std::ranges::find(m_captures.events, handle, [](const auto& event) { return event.second; });
-    if (declared == m_captures.events.end())
+    const auto& all = m_captures.handles.events;
+    const auto declared = std::ranges::find(all, handle, [](const auto& event) { return event.second; });
+    if (declared == all.end())
         return fail(ErrorCode::not_recordable,
                     "{} uses an event of outside ({:#x}) that was not declared: declare it by name, so that a replay "
                     "knows which event of its process to use",
@@ -349,6 +352,23 @@ Result<cachefmt::Node> Classifier::node_of(std::size_t index, const RawMemoryOpe
         auto slot = word_slot(index, i);
         if (!slot) return std::unexpected(slot.error());
         node.operations.back().address = *slot;
+    }
+    return node;
+}
+
+Result<cachefmt::Node> Classifier::node_of(std::size_t index, const RawSemaphores& first)
+{
+    cachefmt::SemaphoresNode node{first.action, {}};
+    for (std::size_t i = 0; i < first.uses.size(); ++i) {
+        const auto name = semaphore_name(m_captures, index, i);
+        if (!name) return std::unexpected(name.error());
+        auto use = semaphore_value(m_interface, m_captures, index, i);
+        if (!use) return std::unexpected(use.error());
+        auto& names = m_result.graph.semaphores;
+        const auto known = std::ranges::find(names, *name);
+        use->semaphore = static_cast<std::uint32_t>(known - names.begin());
+        if (known == names.end()) names.push_back(*name);
+        node.uses.push_back(*use);
     }
     return node;
 }

@@ -39,6 +39,8 @@ struct Captures {
     std::optional<Capture> moved; ///< every region elsewhere. None when an adopted graph was captured only once
     std::vector<ScalarProbe> probes;
     std::vector<std::uint64_t> scalars; ///< their values in first, again and moved
+    /// Of adopted graphs, which have no probes: the values in moved, each other by a distance of its own.
+    std::vector<std::uint64_t> moved_scalars{};
     /// Device::limits().flat_addresses: pointers are words of by-value parameters.
     bool flat_addresses = false;
     Proof proof = Proof::required;
@@ -47,8 +49,7 @@ struct Captures {
     std::function<std::optional<MemoryRef>(std::uint64_t)> allocation_at{};
     /// Device::is_handle; null likewise. A parameter's word that is one and follows no scalar is refused.
     std::function<bool(std::uint64_t)> is_handle{};
-    /// Declared events: name and driver handle.
-    std::vector<std::pair<std::string, std::uint64_t>> events{};
+    DeclaredHandles handles{};
 };
 
 struct Classified {

@@ -14,28 +14,22 @@ using cachefmt::SlotKind;
 
 namespace {
 
-std::uint64_t word_at(const Bytes& bytes, std::size_t offset, std::size_t width) noexcept
+std::uint64_t word_at(ByteView bytes, std::size_t offset, std::size_t width) noexcept
 {
     std::uint64_t word = 0;
     std::memcpy(&word, bytes.data() + offset, width);
     return word;
 }
 
-const Bytes& value_of(const Capture& capture, std::size_t node, std::size_t param)
-{
-    return std::get<backends::RawKernel>(capture.graph.nodes[node].work).params[param].value;
-}
-
-Result<std::vector<Slot>> probe_slots(const Interface& interface, const Captures& captures, std::size_t node,
-                                      std::size_t param, const ScalarProbe& probe)
+Result<std::vector<Slot>> probe_slots(const Interface& interface, const Captures& captures, const ScalarPlace& place,
+                                      const ScalarProbe& probe)
 {
     const auto& scalar = interface.scalars[probe.scalar];
     const std::size_t width = size_of(scalar.dtype);
     const bool is_float = scalar.dtype == DType::f32 || scalar.dtype == DType::f64;
     const std::uint64_t current = captures.scalars[probe.scalar];
     const std::uint64_t mask = width == 8 ? ~0ULL : 0xFFFF'FFFFULL;
-    const Bytes& before = value_of(captures.first, node, param);
-    const Bytes& after = value_of(probe.capture, node, param);
+    const ByteView before = place.bytes(captures.first), after = place.bytes(probe.capture);
     std::vector<Slot> slots;
     for (std::size_t offset = 0; offset < before.size(); offset += width) {
         const std::size_t bytes = std::min(width, before.size() - offset);
@@ -45,12 +39,12 @@ Result<std::vector<Slot>> probe_slots(const Interface& interface, const Captures
                                                          : ((is - was) & mask) == ((probe.bits - current) & mask));
         if (!follows)
             return fail(ErrorCode::not_recordable,
-                        "{} takes at parameter {} byte {} a value made from the scalar '{}' that is not the scalar "
+                        "{} takes at {} byte {} a value made from the scalar '{}' that is not the scalar "
                         "itself{}: {:#x} for {}, {:#x} for "
-                        "{}; compute it in the kernel, or declare it in Spec::values",
-                        describe_node(captures.first.graph, node), param, offset, scalar.name,
+                        "{}; {}, or declare it in Spec::values",
+                        describe_node(captures.first.graph, place.node), place.what, offset, scalar.name,
                         is_float ? "" : " plus a constant", was, number_text(scalar.dtype, current), is,
-                        number_text(scalar.dtype, probe.bits));
+                        number_text(scalar.dtype, probe.bits), place.cure);
         std::int64_t addend = 0;
         if (!is_float) {
             const std::uint64_t difference = (was - current) & mask;
@@ -65,20 +59,28 @@ Result<std::vector<Slot>> probe_slots(const Interface& interface, const Captures
 
 } // namespace
 
-Result<std::vector<Slot>> scalar_slots(const Interface& interface, const Captures& captures, std::size_t node,
-                                       std::size_t param)
+ScalarPlace parameter_place(std::size_t node, std::size_t param)
+{
+    return {node, fmt::format("parameter {}", param), "compute it in the kernel",
+            [node, param](const Capture& capture) -> ByteView {
+                return std::get<backends::RawKernel>(capture.graph.nodes[node].work).params[param].value;
+            }};
+}
+
+Result<std::vector<Slot>> scalar_slots(const Interface& interface, const Captures& captures, const ScalarPlace& place)
 {
     std::vector<Slot> all;
     std::optional<std::size_t> previous; // the scalar whose slots were found last
     std::vector<Slot> expected;
     for (const ScalarProbe& probe : captures.probes) {
-        auto slots = probe_slots(interface, captures, node, param, probe);
+        auto slots = probe_slots(interface, captures, place, probe);
         if (!slots) return slots;
         if (previous == probe.scalar) {
             if (*slots != expected)
                 return fail(ErrorCode::not_recordable,
-                            "{} takes at parameter {} a value that follows the scalar '{}' for some of its values only",
-                            describe_node(captures.first.graph, node), param, interface.scalars[probe.scalar].name);
+                            "{} takes at {} a value that follows the scalar '{}' for some of its values only",
+                            describe_node(captures.first.graph, place.node), place.what,
+                            interface.scalars[probe.scalar].name);
             continue;
         }
         previous = probe.scalar;
@@ -88,10 +90,9 @@ Result<std::vector<Slot>> scalar_slots(const Interface& interface, const Capture
                 return slot.offset < other.offset + other.width && other.offset < slot.offset + slot.width;
             };
             if (std::ranges::any_of(all, overlaps))
-                return fail(
-                    ErrorCode::not_recordable,
-                    "{} takes at parameter {} a value made from two scalars: pass them to the kernel one by one",
-                    describe_node(captures.first.graph, node), param);
+                return fail(ErrorCode::not_recordable,
+                            "{} takes at {} a value made from two scalars: pass them to the kernel one by one",
+                            describe_node(captures.first.graph, place.node), place.what);
             all.push_back(slot);
         }
     }

@@ -20,10 +20,13 @@ std::string_view to_string(Outcome outcome) noexcept
 
 namespace {
 
-std::vector<std::pair<std::string, std::uint64_t>> event_handles(const Spec& spec)
+DeclaredHandles declared_handles(const Spec& spec)
 {
-    std::vector<std::pair<std::string, std::uint64_t>> result;
-    for (const auto& [name, event] : spec.events) result.emplace_back(name, reinterpret_cast<std::uintptr_t>(event));
+    DeclaredHandles result;
+    for (const auto& [name, event] : spec.events)
+        result.events.emplace_back(name, reinterpret_cast<std::uintptr_t>(event));
+    for (const auto& [name, semaphore] : spec.semaphores)
+        result.semaphores.emplace_back(name, reinterpret_cast<std::uintptr_t>(semaphore));
     return result;
 }
 
@@ -43,7 +46,7 @@ Function::Impl::Impl(std::shared_ptr<Cache::Impl> cache, std::string name, std::
       m_reader(m_interface, m_device->device->ordinal(),
                m_device->device->limits().flat_addresses ? Addressing::flat : Addressing::by_base),
       m_streams(m_device->device),
-      m_subject{m_name, m_interface, m_callable, m_device->device, m_streams, event_handles(m_spec)},
+      m_subject{m_name, m_interface, m_callable, m_device->device, m_streams, declared_handles(m_spec)},
       m_scratch(m_device->device, ScratchPool::Kind::memory),
       m_most_variants(m_cache->options.max_variants)
 {

@@ -12,10 +12,11 @@ void Function::Impl::read_capture(const NativeCapture& capture, const Adoption& 
 {
     std::vector<Arg> args;
     for (const auto& [name, memory] : capture.regions) args.emplace_back(name, memory);
-    for (const auto& [name, number] : adoption.values) {
-        Arg& arg = args.emplace_back(name, MemoryRef{});
-        arg.value = number;
-    }
+    for (const auto* numbers : {&capture.scalars, &adoption.values})
+        for (const auto& [name, number] : *numbers) {
+            Arg& arg = args.emplace_back(name, MemoryRef{});
+            arg.value = number;
+        }
     value_or_raise(m_reader.read(args, frame));
 }
 
@@ -24,10 +25,15 @@ AdoptedCapture Function::Impl::adopted_capture(const NativeCapture& capture, con
     AdoptedCapture result;
     result.graph = capture.graph;
     result.regions = frame.memory;
+    result.scalars = frame.scalars;
     result.scratch = capture.scratch;
-    for (const auto& [name, event] : capture.events)
-        result.events.emplace_back(name, reinterpret_cast<std::uintptr_t>(event));
-    if (result.events.empty()) result.events = m_subject.events;
+    const auto handles = [](const std::vector<std::pair<std::string, void*>>& given, const NamedHandles& declared) {
+        NamedHandles named;
+        for (const auto& [name, handle] : given) named.emplace_back(name, reinterpret_cast<std::uintptr_t>(handle));
+        return named.empty() ? declared : named;
+    };
+    result.handles = {handles(capture.events, m_subject.handles.events),
+                      handles(capture.semaphores, m_subject.handles.semaphores)};
     return result;
 }
 

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "warmgraph/base/error.hpp"
@@ -26,6 +27,15 @@ struct RegionDecl {
 /// Inclusive bounds of a scalar, as bits of its type. Without a declared range: the whole type.
 struct ScalarRange {
     std::uint64_t low = 0, high = 0;
+};
+
+/// Objects of the driver's by name and handle.
+using NamedHandles = std::vector<std::pair<std::string, std::uint64_t>>;
+
+/// What graphs share with work outside them.
+struct DeclaredHandles {
+    NamedHandles events{};     ///< CUevent
+    NamedHandles semaphores{}; ///< CUexternalSemaphore
 };
 
 struct Interface {

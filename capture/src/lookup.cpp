@@ -71,7 +71,7 @@ auto Function::Impl::restore(const cachefmt::EntryKey& key, store::Reading readi
         return std::move(**bytes);
     };
     cachefmt::Graph& graph = (**entry).graph;
-    const auto bindings = bindings_of(graph, regions, scalars, m_subject.events);
+    const auto bindings = bindings_of(graph, regions, scalars, m_subject.handles);
     auto executable =
         replay::Executable::restore(m_device->device, std::move(graph), m_cache->modules, image_of, bindings, phases);
     if (!executable) return std::unexpected(executable.error());

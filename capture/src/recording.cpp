@@ -118,15 +118,8 @@ Result<Capture> RecordingSession::capture(Elsewhere& at, const std::vector<std::
 
 Result<Capture> RecordingSession::capture_here(Elsewhere& at, const std::vector<std::uint64_t>& scalars)
 {
-    if (auto begun = m_stream->begin_capture(); !begun) return std::unexpected(begun.error());
     const Environment environment{m_frame.tensors, at.shadows.regions(), scalars, m_frame.values};
-    m_context.capturing = true;
-    m_context.refusal.reset();
-    auto ran = guarded_run(m_subject, environment, at.scratch, m_stream, m_context);
-    m_context.capturing = false;
-    auto graph = m_stream->end_capture();
-    if (m_context.refusal) return std::unexpected(*m_context.refusal);
-    if (!ran) return std::unexpected(ran.error());
+    auto graph = captured_run(m_subject, environment, at.scratch, m_stream, m_context);
     if (!graph) return std::unexpected(graph.error());
     return Capture{std::move(*graph), at.shadows.regions(), at.scratch.regions()};
 }
@@ -181,7 +174,7 @@ Result<Captures> RecordingSession::capture_all()
 {
     Captures captures;
     captures.scalars = m_frame.scalars;
-    captures.events = m_subject.events;
+    captures.handles = m_subject.handles;
     captures.flat_addresses = m_subject.device->limits().flat_addresses;
     if (captures.flat_addresses) {
         captures.allocation_at = [device = m_subject.device](std::uint64_t flat) {
@@ -261,7 +254,7 @@ Result<RestorationRequest> RecordingSession::request(cachefmt::EntryHeader heade
                               std::move(*state),
                               {},
                               m_frame.scalars,
-                              m_subject.events};
+                              m_subject.handles};
     result.header.info.unproven = classified->unproven;
     describe_declared(result.graph, *m_subject.device, m_frame, result.header.guards);
     for (backends::Module* module : result.modules) {
@@ -277,7 +270,7 @@ Result<RestorationRequest> RecordingSession::request(cachefmt::EntryHeader heade
 
 Result<void> RecordingSession::verify(replay::Executable& executable)
 {
-    TrialReplay replay{*m_subject.device, *m_stream, *m_trial, m_subject.events};
+    TrialReplay replay{*m_subject.device, *m_stream, *m_trial, m_subject.handles};
     auto accepted = replay.accept_all(executable, m_frame.scalars, m_spread);
     if (accepted) accepted = verify_at_other_scalars(executable);
     if (auto intact = replay.check_caller_memory(); !intact) return intact;
@@ -307,7 +300,7 @@ Result<void> RecordingSession::verify_at_other_scalars(replay::Executable& execu
         spread.add(std::move(*own));
     }
     if (auto measured = spread.measure(); !measured) return measured;
-    TrialReplay replay{*m_subject.device, *m_stream, *m_trial, m_subject.events};
+    TrialReplay replay{*m_subject.device, *m_stream, *m_trial, m_subject.handles};
     auto outcomes = replay.run(executable, 1, scalars);
     if (!outcomes) return std::unexpected(outcomes.error());
     return spread.accept(*outcomes);
@@ -329,7 +322,7 @@ Result<Recording> RecordingSession::record(cachefmt::EntryHeader header)
     auto recording =
         restore_verified(*known, m_module_cache, [this](replay::Executable& executable) { return verify(executable); });
     if (!recording) return recording;
-    recording->entry.header.info.verification = m_spread.text();
+    recording->entry.header.info.verification = verification_text(m_spread, recording->entry.graph);
     recording->entry.header.info.record_ms = Milliseconds{system_clock().steady() - started}.count();
     return recording;
 }

@@ -1,4 +1,4 @@
-// Recording: warm-up runs -> captures -> classify -> serialise in memory -> restore from those bytes -> compare.
+// Recording: warm-up runs (of captures where there are semaphores) -> captures -> classify -> serialise in memory -> restore from those bytes -> compare.
 // Nothing is published here, and the caller's memory is only read.
 #pragma once
 

@@ -97,7 +97,7 @@ Result<Recording> attempt(const RestorationRequest& request, const ImageSet& ima
     const auto restore = [&](replay::OwnModules own) {
         Phases unmeasured; // all of it is verification
         return replay::Executable::restore(request.device, graph, modules, image_of,
-                                           bindings_of(graph, request.regions, request.scalars, request.events),
+                                           bindings_of(graph, request.regions, request.scalars, request.handles),
                                            unmeasured, own);
     };
     auto executable = restore(replay::OwnModules::ignore);

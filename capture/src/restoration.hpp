@@ -21,7 +21,7 @@ struct RestorationRequest {
     ModuleState state;                      ///< of modules
     std::vector<MemoryRef> regions;         ///< to restore with: declared ones
     std::vector<std::uint64_t> scalars;
-    DeclaredEvents events;
+    DeclaredHandles handles;
 };
 
 /// Gives the declared regions of a classified graph what the call knows of them: alignment and kind of memory.

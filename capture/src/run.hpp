@@ -33,8 +33,7 @@ struct Subject {
     const Callable& callable;
     std::shared_ptr<backends::Device> device;
     StreamPool& streams;
-    /// Events of outside that its graphs may record or wait for: name and driver handle.
-    std::vector<std::pair<std::string, std::uint64_t>> events{};
+    DeclaredHandles handles{}; ///< of outside, that its graphs may use
 };
 
 /// What differs from run to run.
@@ -53,5 +52,11 @@ void run(const Subject& subject, const Environment& environment, ScratchPool& sc
 /// Exception).
 [[nodiscard]] Result<void> guarded_run(const Subject& subject, const Environment& environment, ScratchPool& scratch,
                                        const std::shared_ptr<backends::Stream>& stream, RunContext& context);
+
+/// Captured: nothing is run. A capture that was begun is ended whatever the callable does.
+[[nodiscard]] Result<backends::RawGraph> captured_run(const Subject& subject, const Environment& environment,
+                                                      ScratchPool& scratch,
+                                                      const std::shared_ptr<backends::Stream>& stream,
+                                                      RunContext& context);
 
 } // namespace warmgraph

@@ -15,7 +15,15 @@ namespace {
 
 /// In the order of RawWork's alternatives.
 constexpr std::array<std::string_view, std::variant_size_v<RawWork>> k_kinds{
-    "empty", "kernel", "copy", "fill", "event record", "event wait", "host function", "memory operations"};
+    "empty",     "kernel", "copy", "fill", "event record", "event wait", "host function", "memory operations",
+    "semaphores"};
+
+std::string_view kind_of(const RawWork& work)
+{
+    if (const auto* semaphores = std::get_if<RawSemaphores>(&work))
+        return semaphores->action == SemaphoreAction::wait ? "semaphore wait" : "semaphore signal";
+    return k_kinds[work.index()];
+}
 
 bool is_plain(const RawNode& node)
 {
@@ -49,6 +57,7 @@ public:
         return host == std::get<RawHost>(m_other) ? "" : "with another function or other data";
     }
     std::string operator()(const RawMemoryOperations& batch) const;
+    std::string operator()(const RawSemaphores& node) const;
 
 private:
     static std::string params(const RawKernel& a, const RawKernel& b);
@@ -124,6 +133,18 @@ std::string WorkDifference::operator()(const RawMemoryOperations& batch) const
     return {};
 }
 
+std::string WorkDifference::operator()(const RawSemaphores& node) const
+{
+    const auto& other = std::get<RawSemaphores>(m_other);
+    const auto &a = node.uses, &b = other.uses;
+    if (node.action != other.action) return "as another action";
+    if (a.size() != b.size()) return fmt::format("with {} and then {} semaphores", a.size(), b.size());
+    for (std::size_t i = 0; i < a.size(); ++i)
+        if (a[i].semaphore != b[i].semaphore || a[i].flags != b[i].flags)
+            return fmt::format("with another semaphore {}, or other flags of it", i);
+    return {}; // values may follow a scalar
+}
+
 std::optional<std::string> node_difference(const RawGraph& first, const RawGraph& other, std::size_t i)
 {
     const RawNode &a = first.nodes[i], &b = other.nodes[i];
@@ -144,7 +165,7 @@ std::string describe_node(const RawGraph& graph, std::size_t index)
     const auto& work = graph.nodes[index].work;
     if (const auto* kernel = std::get_if<RawKernel>(&work))
         return fmt::format("node {} (kernel '{}')", index, kernel->kernel);
-    return fmt::format("node {} ({})", index, k_kinds[work.index()]);
+    return fmt::format("node {} ({})", index, kind_of(work));
 }
 
 std::optional<std::string> structural_difference(const RawGraph& first, const RawGraph& other)

@@ -53,15 +53,36 @@ Result<void> learn_spread(Spread& spread, const std::function<Result<Outcomes>(s
 }
 
 replay::Bindings bindings_of(const cachefmt::Graph& graph, const std::vector<MemoryRef>& regions,
-                             const std::vector<std::uint64_t>& scalars, const DeclaredEvents& events)
+                             const std::vector<std::uint64_t>& scalars, const DeclaredHandles& handles)
 {
-    replay::Bindings result{regions, scalars};
+    const auto named = [](const std::vector<std::string>& names, const NamedHandles& declared) {
+        std::vector<std::uint64_t> found;
+        for (const std::string& name : names) {
+            const auto at = std::ranges::find(declared, name, [](const auto& handle) { return handle.first; });
+            found.push_back(at != declared.end() ? at->second : 0);
+        }
+        return found;
+    };
+    replay::Bindings result{regions, scalars, named(graph.events, handles.events),
+                            named(graph.semaphores, handles.semaphores)};
     result.regions.resize(graph.regions.size());
-    for (const std::string& name : graph.events) {
-        const auto found = std::ranges::find(events, name, [](const auto& event) { return event.first; });
-        result.events.push_back(found != events.end() ? found->second : 0);
-    }
     return result;
+}
+
+std::string verification_text(const Spread& spread, const cachefmt::Graph& graph)
+{
+    return spread.text() + (graph.semaphores.empty() ? "" : ", without its semaphores");
+}
+
+Result<backends::RawGraph> runnable_on_copies(backends::RawGraph graph)
+{
+    if (!graph.allocations.empty() && backends::has_semaphores(graph))
+        return fail(
+            ErrorCode::not_recordable,
+            "it uses semaphores and allocates {} bytes by itself: it could be verified only with both left out; "
+            "take scratch from outside the graph (Recorder::alloc, NativeCapture::scratch)",
+            graph.allocations.front().memory.size);
+    return backends::without_semaphores(std::move(graph));
 }
 
 Result<Outcomes> TrialRun::run(std::size_t index, const std::vector<std::uint64_t>& scalars)
@@ -70,11 +91,25 @@ Result<Outcomes> TrialRun::run(std::size_t index, const std::vector<std::uint64_
     if (auto poisoned = m_scratch.poison(k_poison[index % k_poison.size()]); !poisoned)
         return std::unexpected(poisoned.error());
     const Environment environment{m_frame.tensors, m_trial.regions(), scalars, m_frame.values};
-    auto ran = guarded_run(m_subject, environment, m_scratch, m_stream, m_context);
+    auto ran = m_subject.handles.semaphores.empty()
+                   ? guarded_run(m_subject, environment, m_scratch, m_stream, m_context)
+                   : run_capture(environment);
     // Work that was enqueued before a failure still uses the trial memory.
     if (auto done = m_stream->synchronize(); !done && ran) return std::unexpected(done.error());
     if (!ran) return std::unexpected(ran.error());
     return m_trial.collect();
+}
+
+Result<void> TrialRun::run_capture(const Environment& environment)
+{
+    auto graph = captured_run(m_subject, environment, m_scratch, m_stream, m_context);
+    if (!graph) return std::unexpected(graph.error());
+    auto reduced = runnable_on_copies(std::move(*graph));
+    if (!reduced) return std::unexpected(reduced.error());
+    auto exec = m_subject.device->instantiate(*reduced);
+    if (!exec) return within("instantiate its capture without semaphores", exec.error());
+    m_exec = std::move(*exec);
+    return m_exec->launch(*m_stream);
 }
 
 Result<Outcomes> TrialReplay::run(replay::Executable& executable, std::size_t placement,
@@ -84,8 +119,8 @@ Result<Outcomes> TrialReplay::run(replay::Executable& executable, std::size_t pl
     if (const MemoryRef arena = executable.arena(); !arena.address.is_null())
         if (auto poisoned = fill_memory(m_device, arena, k_poison[placement]); !poisoned)
             return std::unexpected(poisoned.error());
-    const auto bindings = bindings_of(executable.graph(), m_trial.regions(), scalars, m_events);
-    auto launched = executable.launch(m_stream, bindings);
+    const auto bindings = bindings_of(executable.graph(), m_trial.regions(), scalars, m_handles);
+    auto launched = executable.rehearse(m_stream, bindings);
     // Work that was enqueued before a failure still uses the trial memory.
     if (auto done = m_stream.synchronize(); !done && launched) return std::unexpected(done.error());
     // It was half done in copies: nothing of the caller's is in an unknown state.

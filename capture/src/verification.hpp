@@ -21,18 +21,22 @@ inline constexpr std::size_t k_runs = k_poison.size();
 inline constexpr std::size_t k_runs_when_they_differ = 8;
 inline constexpr std::size_t k_placements = 2;
 
-using DeclaredEvents = std::vector<std::pair<std::string, std::uint64_t>>; ///< name and driver handle
-
 [[nodiscard]] std::vector<DType> region_types(const Frame& frame);
 
 /// `run` is called with 0, 1 ...: three times, and more often when the results differ.
 [[nodiscard]] Result<void> learn_spread(Spread& spread, const std::function<Result<Outcomes>(std::size_t)>& run);
 
-/// For `graph`: its own regions are left out, its events are those declared by the same name.
+/// For `graph`: its own regions are left out, its events and semaphores are those declared by the same name.
 [[nodiscard]] replay::Bindings bindings_of(const cachefmt::Graph& graph, const std::vector<MemoryRef>& regions,
-                                           const std::vector<std::uint64_t>& scalars, const DeclaredEvents& events);
+                                           const std::vector<std::uint64_t>& scalars, const DeclaredHandles& handles);
+/// "bitwise (3 runs)", "bitwise (3 runs), without its semaphores"
+[[nodiscard]] std::string verification_text(const Spread& spread, const cachefmt::Graph& graph);
+/// `graph` with empty nodes in the place of semaphores. not_recordable: it allocates memory as well, which is there only
+/// where the driver's own graph runs.
+[[nodiscard]] Result<backends::RawGraph> runnable_on_copies(backends::RawGraph graph);
 
-/// A run of the function itself on trial memory with poisoned scratch, and what it left there.
+/// A run of the function itself on trial memory with poisoned scratch, and what it left there. Of a function with semaphores it
+/// is the callable's capture that runs, without them.
 class TrialRun {
 public:
     TrialRun(const Subject& subject, const Frame& frame, TrialMemory& trial, ScratchPool& scratch,
@@ -44,19 +48,22 @@ public:
     [[nodiscard]] Result<Outcomes> run(std::size_t index, const std::vector<std::uint64_t>& scalars);
 
 private:
+    [[nodiscard]] Result<void> run_capture(const Environment& environment);
+
     const Subject& m_subject;
     const Frame& m_frame;
     TrialMemory& m_trial;
     ScratchPool& m_scratch;
     const std::shared_ptr<backends::Stream>& m_stream;
     RunContext& m_context;
+    std::unique_ptr<backends::GraphExec> m_exec; ///< of the last capture, until its work is done
 };
 
-/// One launch of the restored graph on trial memory with poisoned scratch, and what it left there.
+/// One launch of the restored graph, without semaphores, on trial memory with poisoned scratch, and what it left there.
 class TrialReplay {
 public:
-    TrialReplay(backends::Device& device, backends::Stream& stream, TrialMemory& trial, const DeclaredEvents& events)
-        : m_device(device), m_stream(stream), m_trial(trial), m_events(events)
+    TrialReplay(backends::Device& device, backends::Stream& stream, TrialMemory& trial, const DeclaredHandles& handles)
+        : m_device(device), m_stream(stream), m_trial(trial), m_handles(handles)
     {
     }
     [[nodiscard]] Result<Outcomes> run(replay::Executable& executable, std::size_t placement,
@@ -72,7 +79,7 @@ private:
     backends::Device& m_device;
     backends::Stream& m_stream;
     TrialMemory& m_trial;
-    const DeclaredEvents& m_events;
+    const DeclaredHandles& m_handles;
 };
 
 } // namespace warmgraph

@@ -18,7 +18,7 @@ Result<void> verify_restored(const Subject& subject, const Frame& frame, replay:
     ScratchPool scratch{subject.device, ScratchPool::Kind::memory};
     TrialRun itself{subject, frame, **trial, scratch, own, context};
     Spread spread{subject.interface, region_types(frame)};
-    TrialReplay replay{*subject.device, *own, **trial, subject.events};
+    TrialReplay replay{*subject.device, *own, **trial, subject.handles};
     auto verified = learn_spread(spread, [&](std::size_t i) { return itself.run(i, frame.scalars); });
     if (verified) verified = replay.accept_all(executable, frame.scalars, spread);
     if (auto intact = replay.check_caller_memory(); !intact) return intact;

@@ -59,9 +59,12 @@ struct Executable::Impl {
     bool rewrite_all = false; // an update failed half way: the exec's parameters are unknown
     /// Execs that a change made useless. Their launches may still be running, so they stay for a while.
     std::vector<std::unique_ptr<backends::GraphExec>> retired;
+    /// The same graph without its semaphores, in this one's arena; made by the first rehearsal, gone with the first launch.
+    std::unique_ptr<Executable> rehearsal;
 
     ~Impl()
     {
+        rehearsal.reset();
         retired.clear();
         exec.reset();
         if (!arena.address.is_null()) device->release(arena);
@@ -70,6 +73,9 @@ struct Executable::Impl {
     Result<void> allocate_own_regions();
     Result<void> load_modules(ModuleCache& cache, const ImageSource& images, OwnModules own);
     Result<void> bind_events(const Bindings& bindings);
+    Result<void> bind_semaphores(const Bindings& bindings);
+    Result<void> instantiate();
+    Result<void> make_rehearsal();
     Result<void> check(const Bindings& bindings) const;
     void mark(std::span<const Site> sites) noexcept;
     Result<void> rebind(const Bindings& bindings);
@@ -157,6 +163,45 @@ Result<void> Executable::Impl::bind_events(const Bindings& bindings)
         bound.events[i] = (*event)->native();
         events.push_back(std::move(*event));
     }
+    return {};
+}
+
+/// Whoever is outside knows them by what the process imported: none can be made up here.
+Result<void> Executable::Impl::bind_semaphores(const Bindings& bindings)
+{
+    for (std::size_t i = 0; i < graph.semaphores.size(); ++i)
+        if (i >= bindings.semaphores.size() || bindings.semaphores[i] == 0)
+            return fail(ErrorCode::invalid_argument,
+                        "the graph uses the external semaphore '{}', which is not given: declare it (Spec::semaphores)",
+                        graph.semaphores[i]);
+    bound.semaphores.assign(bindings.semaphores.begin(),
+                            bindings.semaphores.begin() + static_cast<std::ptrdiff_t>(graph.semaphores.size()));
+    return {};
+}
+
+/// What `raw` holds.
+Result<void> Executable::Impl::instantiate()
+{
+    dirty.resize(raw.nodes.size());
+    dirty_nodes.reserve(raw.nodes.size());
+    auto made = device->instantiate(raw);
+    if (!made) return within("instantiate", made.error());
+    exec = std::move(*made);
+    return {};
+}
+
+Result<void> Executable::Impl::make_rehearsal()
+{
+    auto impl = std::make_unique<Impl>();
+    impl->device = device;
+    impl->graph = graph;
+    impl->modules = modules;
+    impl->events = events;
+    impl->patches = patches;
+    impl->bound = bound; // the arena's regions too: the arena itself stays this one's
+    impl->raw = backends::without_semaphores(raw);
+    if (auto made = impl->instantiate(); !made) return made;
+    rehearsal.reset(new Executable(std::move(impl)));
     return {};
 }
 
@@ -258,6 +303,7 @@ Result<std::unique_ptr<Executable>> Executable::restore(std::shared_ptr<backends
         if (!is_own(impl->graph.regions[i].kind)) impl->bound.regions[i] = bindings.regions[i];
     impl->bound.scalars = bindings.scalars;
     if (auto made = impl->bind_events(bindings); !made) return std::unexpected(made.error());
+    if (auto made = impl->bind_semaphores(bindings); !made) return std::unexpected(made.error());
 
     std::vector<backends::Module*> raw_modules;
     for (const auto& module : impl->modules) raw_modules.push_back(module.get());
@@ -265,12 +311,7 @@ Result<std::unique_ptr<Executable>> Executable::restore(std::shared_ptr<backends
     if (!raw) return std::unexpected(raw.error());
     impl->raw = std::move(*raw);
     impl->patches = make_patch_table(impl->graph);
-    impl->dirty.resize(impl->graph.nodes.size());
-    impl->dirty_nodes.reserve(impl->graph.nodes.size());
-
-    auto exec = impl->device->instantiate(impl->raw);
-    if (!exec) return within("instantiate", exec.error());
-    impl->exec = std::move(*exec);
+    if (auto made = impl->instantiate(); !made) return std::unexpected(made.error());
     return std::unique_ptr<Executable>(new Executable(std::move(impl)));
 }
 
@@ -279,6 +320,7 @@ try {
     Impl& impl = *m_impl;
     if (bindings.regions.size() != impl.graph.regions.size() || bindings.scalars.size() != impl.graph.scalars.size())
         return impl.check(bindings);
+    impl.rehearsal.reset();
     auto rebound = impl.rebind(bindings);
     if (impl.rewrite_all) {
         impl.dirty_nodes.clear();
@@ -293,6 +335,15 @@ try {
     const std::bad_alloc&) { // only where an error's text is made: nothing was enqueued, and nodes may be half patched
     m_impl->rewrite_all = true;
     return std::unexpected(Error{ErrorCode::out_of_memory, {}});
+}
+
+Result<void> Executable::rehearse(backends::Stream& stream, const Bindings& bindings)
+{
+    Impl& impl = *m_impl;
+    if (!backends::has_semaphores(impl.raw)) return launch(stream, bindings);
+    if (!impl.rehearsal)
+        if (auto made = impl.make_rehearsal(); !made) return within("without its semaphores", made.error());
+    return impl.rehearsal->launch(stream, bindings);
 }
 
 Result<void> Executable::upload() noexcept { return m_impl->exec->upload(); }

@@ -28,6 +28,9 @@ void add_node(PatchTable& table, std::uint32_t index, const cachefmt::Node& node
         for (std::uint32_t i = 0; i < batch->operations.size(); ++i)
             if (cachefmt::width_of(batch->operations[i].kind) != 0) // a barrier has no address
                 add(table, {index, Place::operation, i, batch->operations[i].address});
+    } else if (const auto* semaphores = std::get_if<cachefmt::SemaphoresNode>(&node)) {
+        for (std::uint32_t i = 0; i < semaphores->uses.size(); ++i)
+            if (const auto& slot = semaphores->uses[i].slot) add(table, {index, Place::semaphore, i, *slot});
     }
 }
 
@@ -70,11 +73,12 @@ void patch_region(backends::RawNode& node, const Site& site, const Address& regi
 
 void patch_scalar(backends::RawNode& node, const Site& site, std::uint64_t bits) noexcept
 {
-    auto* kernel = std::get_if<backends::RawKernel>(&node.work);
-    if (kernel == nullptr) return;
     // Two's complement: adding in 64 bits and keeping the low bytes is the native arithmetic of every integer width.
     const std::uint64_t value = bits + static_cast<std::uint64_t>(site.slot.addend);
-    std::memcpy(bytes_at(*kernel, site).data() + site.slot.offset, &value, site.slot.width);
+    if (auto* kernel = std::get_if<backends::RawKernel>(&node.work))
+        std::memcpy(bytes_at(*kernel, site).data() + site.slot.offset, &value, site.slot.width);
+    else if (auto* semaphores = std::get_if<backends::RawSemaphores>(&node.work)) // not in a rehearsal
+        std::memcpy(&semaphores->uses[site.index].value, &value, site.slot.width);
 }
 
 } // namespace warmgraph::replay

@@ -10,12 +10,12 @@
 namespace warmgraph::replay {
 
 /// Where in a node a slot's value goes.
-enum class Place : std::uint8_t { parameter, attribute, source, destination, operation };
+enum class Place : std::uint8_t { parameter, attribute, source, destination, operation, semaphore };
 
 struct Site {
     std::uint32_t node = 0;
     Place place = Place::parameter;
-    std::uint32_t index = 0; ///< of the parameter, attribute or memory operation
+    std::uint32_t index = 0; ///< of the parameter, attribute, memory operation or semaphore
     cachefmt::Slot slot;
 };
 

@@ -9,8 +9,8 @@ namespace {
 /// A node with everything but what its slots hold.
 class Unbound {
 public:
-    Unbound(std::span<backends::Module* const> modules, std::span<const std::uint64_t> events)
-        : m_modules(modules), m_events(events)
+    Unbound(std::span<backends::Module* const> modules, const Bindings& bindings)
+        : m_modules(modules), m_events(bindings.events), m_semaphores(bindings.semaphores)
     {
     }
 
@@ -67,10 +67,17 @@ public:
             raw.operations.push_back({operation.kind, {}, operation.value, operation.flags});
         return raw;
     }
+    Result<backends::RawWork> operator()(const cachefmt::SemaphoresNode& node) const
+    {
+        backends::RawSemaphores raw{node.action, {}};
+        raw.uses.reserve(node.uses.size());
+        for (const auto& use : node.uses) raw.uses.push_back({m_semaphores[use.semaphore], use.value, use.flags});
+        return raw;
+    }
 
 private:
     std::span<backends::Module* const> m_modules;
-    std::span<const std::uint64_t> m_events;
+    std::span<const std::uint64_t> m_events, m_semaphores;
 };
 
 void add_edge(backends::RawGraph& raw, const cachefmt::Edge& edge)
@@ -85,13 +92,14 @@ void add_edge(backends::RawGraph& raw, const cachefmt::Edge& edge)
 Result<void> check_sizes(const cachefmt::Graph& graph, std::size_t modules, const Bindings& bindings)
 {
     if (modules != graph.images.size() || bindings.regions.size() != graph.regions.size() ||
-        bindings.scalars.size() != graph.scalars.size() || bindings.events.size() != graph.events.size())
-        return fail(
-            ErrorCode::invalid_argument,
-            "bindings do not fit the graph: {} modules, {} regions, {} scalars, {} events, expected {}, {}, {}, "
-            "{}",
-            modules, bindings.regions.size(), bindings.scalars.size(), bindings.events.size(), graph.images.size(),
-            graph.regions.size(), graph.scalars.size(), graph.events.size());
+        bindings.scalars.size() != graph.scalars.size() || bindings.events.size() != graph.events.size() ||
+        bindings.semaphores.size() != graph.semaphores.size())
+        return fail(ErrorCode::invalid_argument,
+                    "bindings do not fit the graph: {} modules, {} regions, {} scalars, {} events, {} semaphores, "
+                    "expected {}, {}, {}, {}, {}",
+                    modules, bindings.regions.size(), bindings.scalars.size(), bindings.events.size(),
+                    bindings.semaphores.size(), graph.images.size(), graph.regions.size(), graph.scalars.size(),
+                    graph.events.size(), graph.semaphores.size());
     return {};
 }
 
@@ -103,7 +111,7 @@ Result<backends::RawGraph> resolve(const cachefmt::Graph& graph, std::span<backe
     if (auto checked = check_sizes(graph, modules.size(), bindings); !checked) return std::unexpected(checked.error());
     backends::RawGraph raw;
     raw.nodes.reserve(graph.nodes.size());
-    const Unbound unbound{modules, bindings.events};
+    const Unbound unbound{modules, bindings};
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
         auto work = std::visit(unbound, graph.nodes[i]);
         if (!work) return within(fmt::format("node {}", i), work.error());

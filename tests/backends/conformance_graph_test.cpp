@@ -346,6 +346,19 @@ TEST_P(ConformanceGraph, HoldsMemoryOperationsWhereAddressesAreFlatAndElseRefuse
     EXPECT_TRUE(failed_with(device->instantiate({{{RawMemoryOperations{}, {}}}}), ErrorCode::invalid_argument));
 }
 
+TEST_P(ConformanceGraph, RefusesSemaphoresThatAreNoneAndWhereThereAreNone)
+{
+    const RawGraph graph{{{RawSemaphores{SemaphoreAction::signal, {{0, 5, 0}}}, {}}}};
+    const auto made = device->instantiate(graph);
+    if (!device->limits().flat_addresses) {
+        EXPECT_TRUE(failed_with(made, ErrorCode::unsupported, "no semaphore nodes"));
+        return;
+    }
+    EXPECT_TRUE(failed_with(made, ErrorCode::invalid_argument, "node 0 of 1: semaphore 0 is null"));
+    EXPECT_TRUE(failed_with(device->instantiate({{{RawSemaphores{}, {}}}}), ErrorCode::invalid_argument));
+    EXPECT_TRUE(succeeded(device->instantiate(without_semaphores(graph))));
+}
+
 TEST_P(ConformanceGraph, RefusesGraphsThatCannotRun)
 {
     const Address x = allocate(all(0));

@@ -27,7 +27,9 @@ protected:
         // What an exec cannot be changed to, another one can hold: the executable then makes it.
         const bool by_another_exec = call == "cuGraphExecMemcpyNodeSetParams" ||
                                      call == "cuGraphExecMemsetNodeSetParams" ||
-                                     call == "cuGraphExecBatchMemOpNodeSetParams";
+                                     call == "cuGraphExecBatchMemOpNodeSetParams" ||
+                                     call == "cuGraphExecExternalSemaphoresSignalNodeSetParams" ||
+                                     call == "cuGraphExecExternalSemaphoresWaitNodeSetParams";
         const ErrorCode expected = status == CUDA_ERROR_OUT_OF_MEMORY ? ErrorCode::out_of_memory
                                    : by_another_exec                  ? ErrorCode::unsupported
                                                                       : ErrorCode::driver_failed;

@@ -238,6 +238,49 @@ Result<void> runs_memory_operations(Device& device, const FakeCuda&)
     return fail(ErrorCode::internal, "{}: {} and {} written", k_wrong, written[0], written[2]);
 }
 
+/// Waits for one semaphore and signals two, the second time others and with other values; then a capture of the same.
+Result<void> runs_semaphores(Device& device, const FakeCuda& fake)
+{
+    const auto ready = fake.semaphore(5), shown = fake.semaphore(0), other = fake.semaphore(0);
+    const auto handle = [](const std::shared_ptr<void>& one) { return reinterpret_cast<std::uintptr_t>(one.get()); };
+    const auto wait = [&](std::uint64_t value) {
+        return RawSemaphores{SemaphoreAction::wait, {{handle(ready), value, 0}}};
+    };
+    const auto signal = [&](const std::shared_ptr<void>& second, std::uint64_t value) {
+        return RawSemaphores{SemaphoreAction::signal, {{handle(shown), value, 0}, {handle(second), value + 1, 0}}};
+    };
+    TAKE(memory, device.allocate(k_bytes));
+    const Owned owned(device, memory);
+    const RawFill fill{memory.address, {std::byte{3}, {}, {}, {}}, k_bytes};
+    RawGraph graph;
+    graph.nodes = {{wait(5), {}}, {fill, {0}}, {signal(ready, 6), {1}}};
+    TAKE(exec, device.instantiate(graph));
+    TAKE(stream, device.create_stream());
+    DO(exec->launch(*stream)); // ready is 7, shown 6
+    DO(exec->update(0, wait(7)));
+    DO(exec->update(2, signal(other, 8)));
+    DO(exec->launch(*stream));
+    DO(stream->synchronize());
+    DO(expect_all(device, memory.address, 3));
+    if (fake.value_of(ready) != 7 || fake.value_of(shown) != 8 || fake.value_of(other) != 9)
+        return fail(ErrorCode::internal, "{}: {}, {} and {} signalled", k_wrong, fake.value_of(ready),
+                    fake.value_of(shown), fake.value_of(other));
+    DO(stream->begin_capture());
+    auto* const semaphore = static_cast<CUexternalSemaphore>(shown.get());
+    CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS params{};
+    params.params.fence.value = 20;
+    const CUresult status = fake.entry<decltype(::cuWaitExternalSemaphoresAsync)>("cuWaitExternalSemaphoresAsync")(
+        &semaphore, &params, 1, static_cast<CUstream>(stream->native()));
+    TAKE(read, stream->end_capture());
+    if (status != CUDA_SUCCESS) // the fault that the test injected
+        return fail(status == CUDA_ERROR_OUT_OF_MEMORY ? ErrorCode::out_of_memory : ErrorCode::driver_failed,
+                    "cuWaitExternalSemaphoresAsync failed: {}", static_cast<int>(status));
+    const RawSemaphores expected{SemaphoreAction::wait, {{handle(shown), 20, 0}}};
+    if (read.nodes.size() != 1 || read.nodes[0].work != RawWork{expected})
+        return fail(ErrorCode::internal, "{}: the capture lost something", k_wrong);
+    return {};
+}
+
 } // namespace
 
 std::vector<Scenario> scenarios()
@@ -250,7 +293,8 @@ std::vector<Scenario> scenarios()
             {"InstantiatingUpdatingAndReplaying", replays, 30},
             {"RunningHostAndEventNodes", runs_host_and_event_nodes, 10},
             {"KeepingEdgeData", keeps_edge_data, 10},
-            {"RunningMemoryOperations", runs_memory_operations, 10}};
+            {"RunningMemoryOperations", runs_memory_operations, 10},
+            {"RunningSemaphores", runs_semaphores, 10}};
 }
 
 } // namespace warmgraph::backends::test

@@ -6,6 +6,7 @@
 #include "facts.hpp"
 #include "memory_operations.hpp"
 #include "nvrtc.hpp"
+#include "semaphores.hpp"
 #include "warmgraph/backends/cuda.hpp"
 
 namespace warmgraph::backends::cuda {
@@ -134,6 +135,84 @@ TEST(CudaMemoryOperations, NeedAlignedWordsAndADriverThatHasThem)
     core.driver = std::make_shared<Driver>(); // none of its entry points is there
     EXPECT_TRUE(failed_with(read_operations(core, nullptr), ErrorCode::not_recordable,
                             "has no cuGraphBatchMemOpNodeGetParams"));
+}
+
+TEST(CudaSemaphores, AreGivenToTheDriverAsTheyWere)
+{
+    using enum SemaphoreAction;
+    NativeSemaphores native;
+    const auto& signals = native.signal({signal, {{0x10, 5, 0}, {0x20, 1ULL << 40, 1}}});
+    ASSERT_EQ(signals.numExtSems, 2U);
+    EXPECT_EQ(signals.extSemArray[1], reinterpret_cast<CUexternalSemaphore>(0x20)); // NOLINT: only passed on
+    EXPECT_EQ(signals.paramsArray[1].params.fence.value, 1ULL << 40);
+    EXPECT_EQ(signals.paramsArray[1].params.nvSciSync.fence, nullptr);
+    EXPECT_EQ(signals.paramsArray[1].flags, 1U);
+    const auto& waits = native.wait({wait, {{0x30, 7, 2}}});
+    ASSERT_EQ(waits.numExtSems, 1U);
+    EXPECT_EQ(waits.extSemArray[0], reinterpret_cast<CUexternalSemaphore>(0x30)); // NOLINT
+    EXPECT_EQ(waits.paramsArray[0].params.fence.value, 7U);
+    EXPECT_EQ(waits.paramsArray[0].params.keyedMutex.timeoutMs, 0U);
+    EXPECT_EQ(waits.paramsArray[0].flags, 2U);
+    EXPECT_TRUE(succeeded(check_semaphores({signal, {{1, 0, 0}}})));
+    EXPECT_TRUE(failed_with(check_semaphores({signal, {{1, 0, 0}, {0, 0, 0}}}), ErrorCode::invalid_argument,
+                            "semaphore 1 is null"));
+    EXPECT_TRUE(failed_with(check_semaphores({}), ErrorCode::invalid_argument, "no semaphores"));
+}
+
+/// What the driver of the test below holds.
+CUexternalSemaphore g_semaphore = reinterpret_cast<CUexternalSemaphore>(0x10); // NOLINT: only passed on
+CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS g_signal{};
+CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS g_wait{};
+
+TEST(CudaSemaphores, AreReadWhereAFenceValueIsAllThatTheyHave)
+{
+    using enum SemaphoreAction;
+    Driver driver;
+    driver.cuGraphExternalSemaphoresSignalNodeGetParams = [](CUgraphNode, CUDA_EXT_SEM_SIGNAL_NODE_PARAMS* params) {
+        *params = {&g_semaphore, &g_signal, 1};
+        return CUDA_SUCCESS;
+    };
+    driver.cuGraphExternalSemaphoresWaitNodeGetParams = [](CUgraphNode, CUDA_EXT_SEM_WAIT_NODE_PARAMS* params) {
+        *params = {&g_semaphore, &g_wait, 1};
+        return CUDA_SUCCESS;
+    };
+    g_signal.params.fence.value = 1ULL << 40;
+    g_signal.flags = CUDA_EXTERNAL_SEMAPHORE_SIGNAL_SKIP_NVSCIBUF_MEMSYNC;
+    auto read = read_signal(driver, nullptr);
+    ASSERT_TRUE(succeeded(read));
+    EXPECT_EQ(std::get<RawSemaphores>(*read), (RawSemaphores{signal, {{0x10, 1ULL << 40, 1}}}));
+    g_wait.params.fence.value = 3;
+    read = read_wait(driver, nullptr);
+    ASSERT_TRUE(succeeded(read));
+    EXPECT_EQ(std::get<RawSemaphores>(*read), (RawSemaphores{wait, {{0x10, 3, 0}}}));
+
+    const auto refused = [&](const char* why) {
+        EXPECT_TRUE(failed_with(read_wait(driver, nullptr), ErrorCode::not_recordable, why));
+    };
+    g_wait.params.nvSciSync.fence = &g_wait;
+    refused("semaphore 0: it has a fence of NvSciSync");
+    g_wait.params.nvSciSync.fence = nullptr;
+    g_wait.params.keyedMutex.key = 4;
+    refused("it has a keyed mutex (key 4, 0 ms)");
+    g_wait.params.keyedMutex.key = 0;
+    g_wait.params.keyedMutex.timeoutMs = 10;
+    refused("it has a keyed mutex (key 0, 10 ms)");
+    g_wait.params.keyedMutex.timeoutMs = 0;
+    g_wait.flags = CUDA_EXTERNAL_SEMAPHORE_SIGNAL_SKIP_NVSCIBUF_MEMSYNC; // of a signal
+    refused("flags 0x1, expected 0x2 at most");
+    g_signal.params.keyedMutex.key = 1;
+    EXPECT_TRUE(failed_with(read_signal(driver, nullptr), ErrorCode::not_recordable, "keyed mutex (key 1"));
+}
+
+TEST(CudaSemaphores, NeedADriverThatHasThem)
+{
+    const Driver driver; // none of its entry points is there
+    EXPECT_TRUE(failed_with(read_signal(driver, nullptr), ErrorCode::not_recordable,
+                            "has no cuGraphExternalSemaphoresSignalNodeGetParams"));
+    EXPECT_TRUE(failed_with(read_wait(driver, nullptr), ErrorCode::not_recordable,
+                            "has no cuGraphExternalSemaphoresWaitNodeGetParams"));
+    EXPECT_TRUE(failed_with(Result<void>{no_semaphores(driver, "cuGraphAddExternalSemaphoresWaitNode")},
+                            ErrorCode::unsupported, "has no cuGraphAddExternalSemaphoresWaitNode"));
 }
 
 } // namespace

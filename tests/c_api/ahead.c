@@ -310,5 +310,11 @@ void structs_of_older_callers_are_taken(void)
     FAILS(wg_cache_load(cache, g_device, &spec, &function), wg_invalid_argument, "a name in events is null");
     spec.events = twice, spec.event_count = 2;
     FAILS(wg_cache_load(cache, g_device, &spec, &function), wg_invalid_argument, "event 'done' is given twice");
+    const wg_named_semaphore unnamed = {NULL, NULL}, both[] = {{"shown", NULL}, {"shown", NULL}};
+    spec = known;
+    spec.semaphores = &unnamed, spec.semaphore_count = 1;
+    FAILS(wg_cache_load(cache, g_device, &spec, &function), wg_invalid_argument, "a name in semaphores is null");
+    spec.semaphores = both, spec.semaphore_count = 2;
+    FAILS(wg_cache_load(cache, g_device, &spec, &function), wg_invalid_argument, "semaphore 'shown' is given twice");
     OK(wg_cache_close(cache));
 }

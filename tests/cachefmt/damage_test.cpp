@@ -116,21 +116,21 @@ TEST_F(Envelope, ResealedForAnotherKeyIsRefusedByItsHeader)
 
 TEST_F(Envelope, OfANewerFormatIsStaleAndSaysSo)
 {
-    poke(bytes, at::version, std::uint32_t{3});
+    poke(bytes, at::version, k_format_version + 1);
     reseal(bytes, entry.header.key);
-    const std::string message = "entry has format 3, this warmgraph reads 2";
+    const std::string message = "entry has format 4, this warmgraph reads 3";
     EXPECT_TRUE(failed_with(decode(bytes, entry.header.key), ErrorCode::stale, message));
     EXPECT_TRUE(failed_with(decode_header(bytes, entry.header.key), ErrorCode::stale, message));
     EXPECT_TRUE(failed_with(header_extent(bytes), ErrorCode::stale, message));
-    EXPECT_EQ(stored_format_version(bytes), 3U);
+    EXPECT_EQ(stored_format_version(bytes), 4U);
 }
 
 TEST_F(Envelope, OfAnOlderFormatIsAMissWithAReason)
 {
-    poke(bytes, at::version, std::uint32_t{1});
+    poke(bytes, at::version, std::uint32_t{2});
     reseal(bytes, entry.header.key);
     EXPECT_TRUE(
-        failed_with(decode(bytes, entry.header.key), ErrorCode::stale, "entry has format 1, this warmgraph reads 2"));
+        failed_with(decode(bytes, entry.header.key), ErrorCode::stale, "entry has format 2, this warmgraph reads 3"));
 }
 
 TEST_F(Envelope, TellsItsFormatOnlyWithTheMagic)

@@ -88,6 +88,9 @@ CopyNode& copy(Graph& graph) { return std::get<CopyNode>(graph.nodes[8]); }
 FillNode& fill(Graph& graph) { return std::get<FillNode>(graph.nodes[9]); }
 std::vector<MemoryOperation>& batch(Graph& graph) { return std::get<MemoryOperationsNode>(graph.nodes[12]).operations; }
 
+SemaphoresNode& waits(Graph& graph) { return std::get<SemaphoresNode>(graph.nodes[13]); }
+std::vector<SemaphoreUse>& signals(Graph& graph) { return std::get<SemaphoresNode>(graph.nodes[14]).uses; }
+
 TEST(Difference, NamesWhatCudaAddsToALaunch)
 {
     EXPECT_THAT(after_in_cuda([](Graph& g) { gemm(g).shared_bytes = 1024; }),
@@ -164,6 +167,28 @@ TEST(Difference, NamesWhatCudaAddsElsewhere)
                 ElementsAre("image 1 'aux': variable 'lut' was recorded and is gone now"));
     EXPECT_THAT(after_in_cuda([](Graph& g) { g.regions[6].space = MemorySpace::device; }),
                 ElementsAre("region 6 'staging': memory host against device"));
+}
+
+TEST(Difference, NamesWhatSemaphoresAreGiven)
+{
+    EXPECT_THAT(after_in_cuda([](Graph& g) { waits(g).action = SemaphoreAction::signal; }),
+                ElementsAre("node 13 (semaphore wait): wait against signal"));
+    EXPECT_THAT(after_in_cuda([](Graph& g) { waits(g).uses[0].semaphore = 0; }),
+                ElementsAre("node 13 (semaphore wait): semaphore 0: shown against frame"));
+    EXPECT_THAT(after_in_cuda([](Graph& g) { waits(g).uses[0].value = 8; }),
+                ElementsAre("node 13 (semaphore wait): semaphore 0: value 7 against 8"));
+    EXPECT_THAT(after_in_cuda([](Graph& g) { waits(g).uses[0].flags = 0; }),
+                ElementsAre("node 13 (semaphore wait): semaphore 0: flags 2 against 0"));
+    EXPECT_THAT(after_in_cuda([](Graph& g) { signals(g)[0].slot->addend = 2; }),
+                ElementsAre("node 14 (semaphore signal): semaphore 0: step + 1 against step + 2"));
+    EXPECT_THAT(after_in_cuda([](Graph& g) { signals(g)[0].slot.reset(); }),
+                ElementsAre("node 14 (semaphore signal): semaphore 0: slots 1 against 0"));
+    EXPECT_THAT(after_in_cuda([](Graph& g) { signals(g).pop_back(); }),
+                ElementsAre("node 14 (semaphore signal): semaphores 2 against 1"));
+    EXPECT_THAT(after_in_cuda([](Graph& g) { g.semaphores[0] = "picture"; }),
+                ElementsAre("semaphore 0 'frame': name 'frame' against 'picture'"));
+    EXPECT_THAT(after_in_cuda([](Graph& g) { g.semaphores.push_back("more"); }),
+                ElementsAre("semaphores: 2 against 3", "semaphore 2 'more' was not recorded and is there now"));
 }
 
 TEST(Difference, StopsAtItsLimitAndSaysHowManyMore)

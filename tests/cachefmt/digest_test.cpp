@@ -53,9 +53,9 @@ TEST(GuardsDigest, IsTheSameInEveryBuild)
     EXPECT_EQ(to_hex(guards_digest({})), "fe11de77a799e2aafcc3f53ef2ac2e9a634d513eee3a692237cc2cc30f606e3f");
     EXPECT_EQ(to_hex(guards_digest(sample_guards())),
               "872c801494e93423a4feb6b585f8f4316f6a23c3ea466035ac95e70a9b5db711");
-    EXPECT_EQ(to_hex(graph_digest(sample_graph())), "f23430c65e3abd977e445f34bef5adea5fa004312fe47e63eda357f8c79e108a");
+    EXPECT_EQ(to_hex(graph_digest(sample_graph())), "bdc39117f82cb09235530c9e0dac53017b0408cebe1f62e838c1eff03bda0ee5");
     EXPECT_EQ(to_hex(graph_digest(sample_cuda_graph())),
-              "0fda33451617448d85acae090b0a6cb24b2188bca284e55f4351eaa5590518ab");
+              "64039bcd632575de2b2b765ec409ca182832e500e75daed190c65304d158180d");
 }
 
 TEST(GraphDigest, CountsAnImageByItsSourceWhereThatIsKnown)
@@ -79,10 +79,18 @@ TEST(GraphDigest, IgnoresWhatLiesUnderSlots)
     params[3].value[12] = std::byte{43}; // between two slots
     EXPECT_NE(graph_digest(other), graph_digest(sample_graph()));
     Graph cuda = sample_cuda_graph();
-    auto& window = std::get<KernelNode>(cuda.nodes[6]).attributes[0].value;
-    std::fill_n(window.begin(), 8, std::byte{18}); // the address of the second recording
+    auto& address = std::get<KernelNode>(cuda.nodes[6]).attributes[0].value;
+    std::fill_n(address.begin(), 8, std::byte{18}); // the address of the second recording
     EXPECT_EQ(graph_digest(cuda), graph_digest(sample_cuda_graph()));
     EXPECT_TRUE(difference(sample_cuda_graph(), cuda).empty());
+    auto& signals = std::get<SemaphoresNode>(cuda.nodes[14]).uses;
+    signals[0].value = 12, signals[1].value |= 12;
+    EXPECT_EQ(graph_digest(cuda), graph_digest(sample_cuda_graph()));
+    EXPECT_TRUE(difference(sample_cuda_graph(), cuda).empty());
+    signals[1].value = 12; // the half that no slot fills
+    EXPECT_NE(graph_digest(cuda), graph_digest(sample_cuda_graph()));
+    cuda = sample_cuda_graph();
+    auto& window = std::get<KernelNode>(cuda.nodes[6]).attributes[0].value;
     window[8] = std::byte{43}; // behind the slot
     EXPECT_NE(graph_digest(cuda), graph_digest(sample_cuda_graph()));
 }

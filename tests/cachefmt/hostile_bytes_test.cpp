@@ -53,9 +53,9 @@ TEST_F(HostileBytes, WithANodeOfUnknownKindAreRefused)
 {
     FlatBufferBuilder builder;
     const auto target = flat::CreateSlot(builder);
-    const auto node = flat::CreateNode(builder, static_cast<flat::Work>(8), target.Union());
+    const auto node = flat::CreateNode(builder, static_cast<flat::Work>(9), target.Union());
     builder.Finish(flat::CreatePayload(builder, 0, 0, 0, builder.CreateVector(std::vector{node})), "WGPL");
-    EXPECT_TRUE(failed_with(decode_payload(builder), ErrorCode::corrupt, "node 0: kind 8 is unknown"));
+    EXPECT_TRUE(failed_with(decode_payload(builder), ErrorCode::corrupt, "node 0: kind 9 is unknown"));
 }
 
 TEST_F(HostileBytes, WithANodeWithoutItsTableAreRefused)
@@ -74,6 +74,16 @@ TEST_F(HostileBytes, WithTooManyOperationsInANodeAreRefused)
     const auto node = flat::CreateNode(builder, flat::Work::MemoryOperations, batch.Union());
     builder.Finish(flat::CreatePayload(builder, 0, 0, 0, builder.CreateVector(std::vector{node})), "WGPL");
     EXPECT_TRUE(failed_with(decode_payload(builder), ErrorCode::corrupt, "node 0: 257 operations are over the limit"));
+}
+
+TEST_F(HostileBytes, WithTooManySemaphoresInANodeAreRefused)
+{
+    FlatBufferBuilder builder;
+    const auto uses = builder.CreateVector(std::vector(257, flat::CreateSemaphoreUse(builder)));
+    const auto semaphores = flat::CreateSemaphores(builder, flat::SemaphoreAction::wait, uses);
+    const auto node = flat::CreateNode(builder, flat::Work::Semaphores, semaphores.Union());
+    builder.Finish(flat::CreatePayload(builder, 0, 0, 0, builder.CreateVector(std::vector{node})), "WGPL");
+    EXPECT_TRUE(failed_with(decode_payload(builder), ErrorCode::corrupt, "node 0: 257 semaphores are over the limit"));
 }
 
 TEST_F(HostileBytes, WithEdgeDataThatFitsNoEdgeAreRefused)

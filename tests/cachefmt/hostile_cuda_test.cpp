@@ -206,6 +206,51 @@ const std::vector<Hostile>& hostile_operations()
     return k_graphs;
 }
 
+SemaphoresNode& waits(Graph& graph) { return std::get<SemaphoresNode>(graph.nodes[13]); }
+SemaphoresNode& signals(Graph& graph) { return std::get<SemaphoresNode>(graph.nodes[14]); }
+
+const std::vector<Hostile>& hostile_semaphores()
+{
+    static const std::vector<Hostile> k_graphs{
+        {"NoSemaphore", [](Graph& g) { waits(g).uses.clear(); },
+         "node 13 (semaphore wait): 0 semaphores, expected 1 to 256"},
+        {"SemaphoresTooMany", [](Graph& g) { waits(g).uses.resize(257, waits(g).uses[0]); }, "257 semaphores"},
+        {"SemaphoreActionZero", [](Graph& g) { waits(g).action = SemaphoreAction{}; },
+         "node 13 (semaphores): action 0 is unknown"},
+        {"SemaphoreAction", [](Graph& g) { waits(g).action = static_cast<SemaphoreAction>(3); },
+         "node 13 (semaphores): action 3 is unknown"},
+        {"SemaphoreOutOfRange", [](Graph& g) { waits(g).uses[0].semaphore = 2; },
+         "node 13 (semaphore wait): semaphore 0: index 2 is out of range, the graph has 2"},
+        {"SemaphoreWaitFlags", [](Graph& g) { waits(g).uses[0].flags = 1; },
+         "semaphore 0: flags 0x1 are unknown to a wait"},
+        {"SemaphoreSignalFlags", [](Graph& g) { signals(g).uses[1].flags = 2; },
+         "semaphore 1: flags 0x2 are unknown to a signal"},
+        {"SemaphoreWithAnAddress", [](Graph& g) { signals(g).uses[0].slot = region_slot(2); },
+         "semaphore 0: its value follows no scalar at offset 0"},
+        {"SemaphoreSlotOffset", [](Graph& g) { signals(g).uses[1].slot->offset = 4; },
+         "semaphore 1: its value follows no scalar at offset 0"},
+        {"SemaphoreSlotKind", [](Graph& g) { signals(g).uses[1].slot->kind = static_cast<SlotKind>(2); },
+         "semaphore 1: its value follows no scalar at offset 0"},
+        {"SemaphoreSlotWidth", [](Graph& g) { signals(g).uses[0].slot->width = 4; },
+         "semaphore 0: slot width 4 does not match scalar 'step'"},
+        {"SemaphoreSlotWideAsNothing", [](Graph& g) { signals(g).uses[0].slot->width = 16; },
+         "semaphore 0: slot width 16 is neither 4 nor 8"},
+        {"SemaphoreOfNoScalar", [](Graph& g) { signals(g).uses[0].slot->target = 3; },
+         "semaphore 0: scalar 3 is out of range, the graph has 3"},
+        {"SemaphoreOfAFloat",
+         [](Graph& g) { signals(g).uses[1].slot->target = 1, signals(g).uses[1].slot->addend = 0; },
+         "semaphore 1: its value follows the scalar 'scale' of type f32, expected an integer"},
+        {"SemaphoreWithoutName", [](Graph& g) { g.semaphores[0].clear(); }, "semaphore 0: name has 0 bytes"},
+        {"SemaphoreTwice", [](Graph& g) { g.semaphores[1] = "frame"; }, "semaphore 1: name 'frame' is used twice"},
+        {"SemaphoreUnprintable", [](Graph& g) { g.semaphores[0] = "\x1b[2J"; }, "semaphore 0: name '"},
+        {"SemaphoreNamesTooMany", [](Graph& g) { g.semaphores.resize(65'537); },
+         "65537 semaphores are over the limit of 65536"},
+        {"SemaphoreWithAPort", [](Graph& g) { g.edges.back().data = {0, 1, 0}; },
+         "port 1 and type 0 end at a kernel, this is a semaphore signal node"},
+    };
+    return k_graphs;
+}
+
 class HostileCudaGraph : public testing::TestWithParam<Hostile> {};
 
 TEST_P(HostileCudaGraph, IsRefusedByName) { expect_refused_by_name(sample_cuda_entry(), GetParam()); }
@@ -215,6 +260,7 @@ std::string name_of(const testing::TestParamInfo<Hostile>& given) { return given
 INSTANTIATE_TEST_SUITE_P(Launch, HostileCudaGraph, testing::ValuesIn(hostile_launches()), name_of);
 INSTANTIATE_TEST_SUITE_P(Box, HostileCudaGraph, testing::ValuesIn(hostile_boxes()), name_of);
 INSTANTIATE_TEST_SUITE_P(Operation, HostileCudaGraph, testing::ValuesIn(hostile_operations()), name_of);
+INSTANTIATE_TEST_SUITE_P(Semaphore, HostileCudaGraph, testing::ValuesIn(hostile_semaphores()), name_of);
 INSTANTIATE_TEST_SUITE_P(Rest, HostileCudaGraph, testing::ValuesIn(hostile_rest()), name_of);
 
 TEST(HarmlessCudaGraph, AtEveryLimitIsAccepted)

@@ -291,6 +291,25 @@ TEST(SharedContents, OfMemoryOperationsAreCountedToo)
     });
 }
 
+TEST(SharedContents, OfSemaphoresAreCountedToo)
+{
+    expect_counted([](auto& builder, auto) {
+        const auto uses = builder.CreateVector(std::vector(256, flat::CreateSemaphoreUse(builder)));
+        const auto semaphores = flat::CreateSemaphores(builder, flat::SemaphoreAction::signal, uses);
+        const auto node = flat::CreateNode(builder, flat::Work::Semaphores, semaphores.Union());
+        return flat::CreatePayload(builder, 0, 0, 0, builder.CreateVector(std::vector(200, node)));
+    });
+}
+
+TEST(SharedContents, OfSemaphoresNamesAreCountedToo)
+{
+    expect_counted([](auto& builder, auto) {
+        const auto name = builder.CreateString(std::string(100'000, 'x'));
+        const auto names = builder.CreateVector(std::vector(500, name));
+        return flat::CreatePayload(builder, 0, 0, 0, 0, 0, 0, 0, names);
+    });
+}
+
 TEST(SharedContents, OfTheHeaderAreCountedToo)
 {
     const Entry entry = sample_entry();

@@ -17,7 +17,7 @@ TEST(Readable, ShowsEverySectionInAlignedColumns)
     for (const char* line : {
              "function    decode\n",
              "model       TinyLlama_static_clgraphcache_1a2b3c4d\n",
-             "kind        graph, format 2\n",
+             "kind        graph, format 3\n",
              "created     2026-11-20T10:11:12Z by warmgraph 0.1.0\n",
              "verified    bitwise\n",
              "guards: 5 facts, 3 tensors, 3 values\n",
@@ -47,7 +47,7 @@ TEST(Readable, ShowsEverySectionInAlignedColumns)
 TEST(Readable, ShowsWhyATombstoneIsRefused)
 {
     const std::string text = to_readable(sample_tombstone());
-    EXPECT_THAT(text, HasSubstr("kind        tombstone, format 2\n"));
+    EXPECT_THAT(text, HasSubstr("kind        tombstone, format 3\n"));
     EXPECT_THAT(text,
                 HasSubstr("refused     recompiled\n            node 3 (kernel 'rope'): grid 4,1,1 against 8,1,1\n"));
     EXPECT_THAT(text, Not(HasSubstr("nodes:")));
@@ -66,7 +66,7 @@ TEST(ReadableJson, HasTheDocumentedKeys)
 {
     const Entry entry = sample_entry();
     const json object = json::parse(to_json(entry));
-    EXPECT_EQ(object.at("format"), 2);
+    EXPECT_EQ(object.at("format"), 3);
     EXPECT_EQ(object.at("kind"), "graph");
     EXPECT_EQ(object.at("key").at("function"), "decode");
     EXPECT_EQ(object.at("key").at("guards"), to_hex(entry.header.key.guards));
@@ -96,9 +96,10 @@ TEST(Readable, ShowsWhatCudaAdds)
     const std::string text = to_readable(sample_cuda_entry());
     for (const char* line : {
              "unproven    3 parameter words taken for addresses by their range alone (adopted with one capture)\n",
-             "bindings: 7 regions, 3 scalars, 2 events\n",
+             "bindings: 7 regions, 3 scalars, 2 events, 2 semaphores\n",
              "  6  staging  state (host)  4.0 KB  64\n",
              "  1  done\n",
+             "  1  shown\n",
              "  1      _ZN3llm4biasE  8 B\n",
              "  5   (event wait)         -      -        4                  ready\n",
              "  6   nvjet_gemm           2,1,1  128,1,1  5                  packed 32 B {8: kv - 256, 24: w + "
@@ -117,6 +118,10 @@ TEST(Readable, ShowsWhatCudaAdds)
              "  11  (event record)       -      -        10                 done\n",
              "  12  (memory operations)  -      -        11                 wait until kv + 8 >= 0x1, then flush, "
              "write 0x10000000000 to staging + 4088 (64 bits), barrier of the device\n",
+             "  13  (semaphore wait)     -      -        12                 shown >= 7, no memory synchronisation\n",
+             "  14  (semaphore signal)   -      -        13                 frame = step + 1, shown = position - 1 + "
+             "0x5 "
+             "* 2^32, no memory synchronisation\n",
          })
         EXPECT_THAT(text, HasSubstr(line));
 }
@@ -157,6 +162,17 @@ TEST(ReadableJson, HasWhatCudaAdds)
                                                   {"value", 0},
                                                   {"flags", 1},
                                                   {"text", "barrier of the device"}}));
+    EXPECT_EQ(graph.at("semaphores"), json({"frame", "shown"}));
+    EXPECT_EQ(graph.at("nodes").at(13), json({{"kind", "semaphore wait"},
+                                              {"semaphores",
+                                               {{{"semaphore", 1},
+                                                 {"name", "shown"},
+                                                 {"value", 7},
+                                                 {"slot", nullptr},
+                                                 {"flags", 2},
+                                                 {"text", "shown >= 7, no memory synchronisation"}}}}}));
+    EXPECT_EQ(graph.at("nodes").at(14).at("kind"), "semaphore signal");
+    EXPECT_EQ(graph.at("nodes").at(14).at("semaphores").at(0).at("slot").at("text"), "step + 1");
     EXPECT_EQ(graph.at("edges").at(7), json({6, 7}));
     EXPECT_EQ(graph.at("edge_data").size(), 2U);
     EXPECT_EQ(graph.at("edge_data").at(0),
@@ -200,7 +216,8 @@ TEST(ReadableDot, DrawsWhatCudaAdds)
           "  n12 [label=\"12: memory operations\\nwait until kv + 8 >= 0x1, then flush\\nwrite 0x10000000000 to "
           "staging + "
           "4088 (64 bits)\\nbarrier of the device\"];\n",
-          "  n6 -> n7 [label=\"programmatic\"];\n", "  n7 -> n8;\n"})
+          "  n14 [label=\"14: semaphore signal\\nframe = step + 1\\nshown = ", "  n6 -> n7 [label=\"programmatic\"];\n",
+          "  n7 -> n8;\n"})
         EXPECT_THAT(dot, HasSubstr(line));
 }
 

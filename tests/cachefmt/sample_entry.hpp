@@ -78,11 +78,25 @@ inline Graph sample_cuda_graph()
     MemoryOperationsNode batch{{{MemoryOperationKind::wait_32, region_slot(2, 8), 1, 1U << 30},
                                 {MemoryOperationKind::write_64, region_slot(6, 4088), 1ULL << 40, 0},
                                 {MemoryOperationKind::barrier, {}, 0, 1}}};
-    for (Node node :
-         std::vector<Node>{EventWaitNode{0}, gemm, tail, copy, fill, HostNode{"log_step"}, EventRecordNode{1}, batch})
+    graph.semaphores = {"frame", "shown"};
+    const SemaphoresNode wait{SemaphoreAction::wait, {{1, 7, {}, 2}}};
+    const SemaphoresNode signal{
+        SemaphoreAction::signal,
+        {{0, 0, Slot{SlotKind::scalar, 2, 0, 8, 1}, 0}, {1, 5ULL << 32, Slot{SlotKind::scalar, 0, 0, 4, -1}, 1}}};
+    for (Node node : std::vector<Node>{EventWaitNode{0}, gemm, tail, copy, fill, HostNode{"log_step"},
+                                       EventRecordNode{1}, batch, wait, signal})
         graph.nodes.push_back(std::move(node));
-    for (const Edge& edge : std::vector<Edge>{
-             {4, 5}, {5, 6}, {6, 7, {1, 0, 1}}, {6, 8, {2, 0, 0}}, {7, 8}, {8, 9}, {9, 10}, {10, 11}, {11, 12}})
+    for (const Edge& edge : std::vector<Edge>{{4, 5},
+                                              {5, 6},
+                                              {6, 7, {1, 0, 1}},
+                                              {6, 8, {2, 0, 0}},
+                                              {7, 8},
+                                              {8, 9},
+                                              {9, 10},
+                                              {10, 11},
+                                              {11, 12},
+                                              {12, 13},
+                                              {13, 14}})
         graph.edges.push_back(edge);
     return graph;
 }

@@ -122,7 +122,7 @@ TEST_F(AdoptionTest, EventsOfTheSecondCaptureAreMatchedByName)
 {
     const auto add_event = [](Captured& to, std::uint64_t handle) {
         to.graph.nodes.push_back({backends::RawEventRecord{handle}, {1}});
-        to.capture.events = {{"done", handle}};
+        to.capture.handles.events = {{"done", handle}};
     };
     add_event(*first, 100);
     add_event(*second, 200);
@@ -139,6 +139,107 @@ TEST_F(AdoptionTest, ATexturesHandleIsRefused)
     expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
                    AllOf(HasSubstr("node 2 (kernel 'fetch')"), HasSubstr("parameter 1 byte 0"), HasSubstr("texture")));
     EXPECT_FALSE(device->textures->was_misused);
+}
+
+class SemaphoreAdoption : public AdoptionTest {
+protected:
+    SemaphoreAdoption()
+    {
+        semaphores_run().clear();
+        use(*first, 100, 5);
+        use(*second, 200, 8);
+    }
+    /// Waits for `at` before the work, and signals `at` + 1 and a constant after it.
+    static void use(Captured& to, std::uint64_t handle, std::uint64_t at)
+    {
+        using enum backends::SemaphoreAction;
+        to.graph.nodes.push_back({backends::RawSemaphores{signal, {{handle + 1, at + 1, 0}, {handle, 77, 0}}}, {1}});
+        to.graph.nodes.push_back({backends::RawSemaphores{wait, {{handle, at, 0}}}, {}});
+        to.capture.handles.semaphores = {{"shown", handle + 1}, {"ready", handle}};
+        to.capture.scalars = {at};
+    }
+    void declare_frame()
+    {
+        interface.scalars = {scalar("frame", DType::u64, 0, 1000)};
+        interface.ranges = {{0, 1000}};
+        frame.scalars = {5};
+    }
+};
+
+TEST_F(SemaphoreAdoption, NamesThemFollowsTheFrameAndRunsNone)
+{
+    declare_frame();
+    auto recording = adopted(first->capture, &second->capture);
+    ASSERT_TRUE(recording) << recording.error().message;
+    expect_untouched();
+    EXPECT_TRUE(semaphores_run().empty());
+    EXPECT_EQ(recording->entry.header.info.verification, "bitwise (3 runs), without its semaphores");
+    const auto& graph = recording->entry.graph;
+    EXPECT_EQ(graph.semaphores, (std::vector<std::string>{"shown", "ready"}));
+    const auto& stored = std::get<cachefmt::SemaphoresNode>(graph.nodes[2]);
+    EXPECT_EQ(stored.uses[0].slot, (cachefmt::Slot{cachefmt::SlotKind::scalar, 0, 0, 8, 1}));
+    EXPECT_EQ(stored.uses[1], (cachefmt::SemaphoreUse{1, 77, {}, 0}));
+
+    // What was verified is what runs now, with its semaphores: of the first capture, for the frame of the call.
+    const MemoryRef x = make(k_count, 40), y = make(k_count, 0);
+    auto stream = *device->create_stream();
+    replay::Bindings bindings{{x, y, {}}, {41}};
+    bindings.regions.resize(graph.regions.size());
+    ASSERT_TRUE(recording->executable->launch(*stream, bindings));
+    EXPECT_EQ(read(y), all(42));
+    using enum backends::SemaphoreAction;
+    EXPECT_EQ(semaphores_run(),
+              (std::vector<backends::RawSemaphores>{{signal, {{101, 42, 0}, {100, 77, 0}}}, {wait, {{100, 41, 0}}}}));
+    ASSERT_TRUE(recording->executable->rehearse(*stream, bindings));
+    EXPECT_EQ(semaphores_run().size(), 2U) << "a rehearsal runs none";
+}
+
+TEST_F(SemaphoreAdoption, AValueThatNoScalarExplainsIsRefused)
+{
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                   AllOf(HasSubstr("node 2 (semaphore signal)"), HasSubstr("the value 6 and in another capture 9")));
+    declare_frame();
+    second->capture.scalars = {9};
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                   HasSubstr("a constant, or a declared scalar plus a constant"));
+    EXPECT_TRUE(semaphores_run().empty());
+}
+
+TEST_F(SemaphoreAdoption, AScalarMustDifferBetweenTheCapturesAndBeFollowed)
+{
+    declare_frame();
+    second->capture.scalars = {5};
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::invalid_argument,
+                   AllOf(HasSubstr("'frame'"), HasSubstr("must differ")));
+    second->capture.scalars = {};
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::invalid_argument, HasSubstr("0 scalars"));
+    interface.scalars.push_back(scalar("other", DType::i32, 0, 10));
+    interface.ranges.push_back({0, 10});
+    frame.scalars = {5, 1};
+    first->capture.scalars = {5, 1};
+    second->capture.scalars = {8, 4};
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::invalid_argument,
+                   AllOf(HasSubstr("'other'"), HasSubstr("so is another one")));
+    second->capture.scalars = {8, 5};
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                   AllOf(HasSubstr("follows the scalar 'other'"), HasSubstr("Spec::values")));
+}
+
+TEST_F(SemaphoreAdoption, UndeclaredOnesAreRefused)
+{
+    declare_frame();
+    first->capture.handles.semaphores.pop_back();
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                   AllOf(HasSubstr("semaphore"), HasSubstr("Spec::semaphores")));
+    EXPECT_TRUE(semaphores_run().empty());
+}
+
+TEST_F(SemaphoreAdoption, BesideMemoryOfTheGraphsOwnTheyAreRefused)
+{
+    declare_frame();
+    for (auto* one : {&*first, &*second}) one->graph.allocations = {{make(16, 0)}};
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                   AllOf(HasSubstr("allocates 64 bytes"), HasSubstr("NativeCapture::scratch")));
 }
 
 TEST_F(AdoptionTest, WrongArgumentsAreNamed)

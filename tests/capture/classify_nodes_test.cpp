@@ -242,13 +242,92 @@ TEST_F(Nodes, TheWindowOfAnAccessPolicyFollowsItsRegionAndOtherAttributesStay)
 
 TEST_F(Nodes, DeclaredEventsBecomeNamesAndOthersAreRefused)
 {
-    captures.events = {{"unused", 11}, {"ready", 12}};
+    captures.handles.events = {{"unused", 11}, {"ready", 12}};
     add_to_all({RawEventWait{12}, {}});
     add_to_all({RawEventRecord{12}, {1}});
     EXPECT_EQ(last<cachefmt::EventRecordNode>().event, 0U);
     EXPECT_EQ(m_result->graph.events, std::vector<std::string>{"ready"});
     add_to_all({RawEventRecord{13}, {2}});
     expect_refused(AllOf(HasSubstr("node 3 (event record)"), HasSubstr("declare it by name")));
+}
+
+TEST_F(Nodes, SemaphoresAreStoredByNameWithTheirValuesAndUndeclaredOnesAreRefused)
+{
+    using enum SemaphoreAction;
+    captures.handles.semaphores = {{"unused", 11}, {"ready", 12}, {"shown", 13}};
+    add_to_all({RawSemaphores{wait, {{13, 7, 2}, {12, 8, 0}}}, {}});
+    add_to_all({RawSemaphores{signal, {{12, 9, 1}}}, {1}});
+    EXPECT_EQ(last<cachefmt::SemaphoresNode>(), (cachefmt::SemaphoresNode{signal, {{1, 9, {}, 1}}}));
+    EXPECT_EQ(std::get<cachefmt::SemaphoresNode>(m_result->graph.nodes[1]),
+              (cachefmt::SemaphoresNode{wait, {{0, 7, {}, 2}, {1, 8, {}, 0}}}));
+    EXPECT_EQ(m_result->graph.semaphores, (std::vector<std::string>{"shown", "ready"}));
+
+    const auto use = [](Capture& c) -> RawSemaphore& { return std::get<RawSemaphores>(c.graph.nodes[2].work).uses[0]; };
+    expect_seen([&](Capture& c) { use(c).semaphore = 13; }, "node 2 (semaphore signal) with another semaphore 0");
+    expect_seen([&](Capture& c) { use(c).flags = 0; }, "another semaphore 0, or other flags of it");
+    expect_seen([&](Capture& c) { std::get<RawSemaphores>(c.graph.nodes[2].work).action = wait; }, "as another action");
+    expect_seen([](Capture& c) { std::get<RawSemaphores>(c.graph.nodes[1].work).uses.pop_back(); },
+                "with 2 and then 1 semaphores");
+    const Captures before = captures;
+    use(*captures.again).value = 10; // the callable counts by itself
+    expect_refused(AllOf(HasSubstr("something else the second time"), HasSubstr("semaphore 0 of value 9 and then 10")));
+    captures = before;
+    use(*captures.moved).value = 10;
+    expect_refused(AllOf(HasSubstr("node 2 (semaphore signal)"), HasSubstr("the value 9 and in another capture 10")));
+    captures = before;
+    captures.handles.semaphores.push_back({"again", 12});
+    expect_refused(AllOf(HasSubstr("declared as 'ready' and as 'again'"), HasSubstr("declare it once")));
+    captures = before;
+    captures.handles.semaphores.pop_back();
+    expect_refused(AllOf(HasSubstr("node 1 (semaphore wait)"), HasSubstr("0xd"), HasSubstr("Spec::semaphores")));
+}
+
+class SemaphoreValues : public Nodes {
+protected:
+    /// A signal whose value `make` gives for the scalar's.
+    template <class Make>
+    void capture_signals(DType type, Make make)
+    {
+        interface.scalars = {scalar("n", type, 0, 100)};
+        capture_all([](const Places&) { return (Packer{} << 1).bytes(); });
+        captures.scalars = {5};
+        captures.handles.semaphores = {{"shown", 12}};
+        const auto add = [&](Capture& c, std::uint64_t n) {
+            c.graph.nodes.push_back({RawSemaphores{SemaphoreAction::signal, {{12, make(n), 0}}}, {}});
+        };
+        for (Capture* capture : {&captures.first, &*captures.again, &*captures.moved}) add(*capture, 5);
+        for (ScalarProbe& probe : captures.probes) add(probe.capture, probe.bits);
+    }
+    [[nodiscard]] cachefmt::SemaphoreUse use() { return last<cachefmt::SemaphoresNode>().uses.at(0); }
+};
+
+TEST_F(SemaphoreValues, FollowAScalarPlusAConstant)
+{
+    using cachefmt::Slot, cachefmt::SlotKind, cachefmt::SemaphoreUse;
+    capture_signals(DType::u64, [](std::uint64_t n) { return n + (1ULL << 40); });
+    EXPECT_EQ(use(), (SemaphoreUse{0, 0, Slot{SlotKind::scalar, 0, 0, 8, 1LL << 40}, 0}));
+    capture_signals(DType::i32, [](std::uint64_t n) { return (3ULL << 32) + n + 1; });
+    EXPECT_EQ(use(), (SemaphoreUse{0, 3ULL << 32, Slot{SlotKind::scalar, 0, 0, 4, 1}, 0}));
+    capture_signals(DType::i32, [](std::uint64_t) -> std::uint64_t { return 6; });
+    EXPECT_EQ(use(), (SemaphoreUse{0, 6, {}, 0}));
+}
+
+TEST_F(SemaphoreValues, MadeOfAScalarInAnyOtherWayAreRefused)
+{
+    const auto refused = [this](const std::string& why) {
+        expect_refused(
+            AllOf(HasSubstr("node 1 (semaphore signal)"), HasSubstr("semaphore 0"), HasSubstr("'n'"), HasSubstr(why)));
+    };
+    capture_signals(DType::u64, [](std::uint64_t n) { return 2 * n; });
+    refused("give it the scalar plus a constant");
+    capture_signals(DType::u64, [](std::uint64_t n) { return n % 64; });
+    refused("give it the scalar plus a constant");
+    capture_signals(DType::u32, [](std::uint64_t n) { return n << 32U; });
+    refused("give it that, of an integer");
+    capture_signals(DType::u32, [](std::uint64_t n) { return 0xFFFF'FFF0 + n; }); // the upper half changes too
+    refused("give it the scalar plus a constant");
+    capture_signals(DType::f32, [](std::uint64_t n) { return n; });
+    refused("of an integer");
 }
 
 TEST_F(Nodes, HostFunctionsAreStoredByNameAndUnregisteredOnesAreRefused)

@@ -89,8 +89,16 @@ private:
     std::shared_ptr<FlatTextures> m_textures;
 };
 
+/// Semaphores that were signalled or waited for, in order.
+inline std::vector<backends::RawSemaphores>& semaphores_run()
+{
+    static std::vector<backends::RawSemaphores> all;
+    return all;
+}
+
 inline void run_flat(const backends::RawWork& work)
 {
+    if (const auto* semaphores = std::get_if<backends::RawSemaphores>(&work)) semaphores_run().push_back(*semaphores);
     if (const auto* kernel = std::get_if<backends::RawKernel>(&work))
         dynamic_cast<FlatModule&>(*kernel->module).run(*kernel);
     if (const auto* copy = std::get_if<backends::RawCopy>(&work))

@@ -85,8 +85,8 @@ TEST_F(TrialMemoryTest, AReplayThatWritesIntoMemoryUsedInPlaceIsNoOrdinaryFailur
 {
     const auto trial = create(1);
     auto stream = *device->create_stream();
-    const DeclaredEvents events;
-    const TrialReplay replay{*device, *stream, *trial, events};
+    const DeclaredHandles handles;
+    const TrialReplay replay{*device, *stream, *trial, handles};
     EXPECT_TRUE(replay.check_caller_memory());
     *w.address.pointer<std::int32_t>() = 0;
     const auto damaged = replay.check_caller_memory();

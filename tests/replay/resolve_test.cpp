@@ -93,6 +93,32 @@ TEST_F(Resolve, GivesMemoryOperationsTheirAddressesAndABarrierNone)
     EXPECT_EQ(std::get<backends::RawMemoryOperations>(raw->nodes[0].work), expected);
 }
 
+TEST_F(Resolve, GivesSemaphoresTheirHandlesAndTheScalarsThatTheyFollow)
+{
+    using enum cachefmt::SemaphoreAction;
+    const auto wide = static_cast<std::uint32_t>(graph.scalars.size()), narrow = wide + 1;
+    graph.scalars.push_back({"frame", DType::u64});
+    graph.scalars.push_back({"step", DType::i32});
+    bindings.scalars.push_back(1ULL << 40);
+    bindings.scalars.push_back(static_cast<std::uint32_t>(-3));
+    graph.semaphores = {"ready", "shown"};
+    graph.nodes = {
+        cachefmt::SemaphoresNode{wait, {{1, 0, Slot{SlotKind::scalar, wide, 0, 8, -1}, 2}}},
+        cachefmt::SemaphoresNode{signal, {{0, 9, {}, 0}, {1, 7ULL << 32, Slot{SlotKind::scalar, narrow, 0, 4, 5}, 1}}}};
+    EXPECT_TRUE(failed_with(resolved(), ErrorCode::invalid_argument, "0 semaphores"));
+    bindings.semaphores = {17, 18};
+    const auto raw = resolved();
+    ASSERT_TRUE(succeeded(raw));
+    const backends::RawSemaphores waits{wait, {{18, (1ULL << 40) - 1, 2}}},
+        signals{signal, {{17, 9, 0}, {18, (7ULL << 32) + 2, 1}}};
+    EXPECT_EQ(std::get<backends::RawSemaphores>(raw->nodes[0].work), waits);
+    EXPECT_EQ(std::get<backends::RawSemaphores>(raw->nodes[1].work), signals);
+    EXPECT_TRUE(backends::has_semaphores(*raw));
+    const auto without = backends::without_semaphores(*raw);
+    EXPECT_FALSE(backends::has_semaphores(without));
+    EXPECT_EQ(without.nodes.size(), 2U);
+}
+
 void host_function(void*) {}
 
 TEST_F(Resolve, FindsHostFunctionsByNameAndSaysWhichIsMissing)

@@ -40,6 +40,7 @@ public:
             graph.images.push_back({digest(), 1 + below(100'000), below(2) == 0 ? Digest{} : digest(),
                                     "program" + std::to_string(i), variables()});
         for (std::uint64_t i = 0, n = below(3); i < n; ++i) graph.events.push_back("event" + std::to_string(i));
+        for (std::uint64_t i = 0, n = below(3); i < n; ++i) graph.semaphores.push_back("semaphore" + std::to_string(i));
         for (std::uint64_t i = 0, n = below(m_max_nodes + 1); i < n; ++i) graph.nodes.push_back(node(graph));
         std::map<std::pair<std::uint32_t, std::uint32_t>, cachefmt::EdgeData> edges;
         for (std::uint64_t i = 0, n = graph.nodes.size() < 2 ? 0 : below(2 * graph.nodes.size()); i < n; ++i) {
@@ -260,12 +261,35 @@ private:
         return node;
     }
 
+    cachefmt::SemaphoresNode semaphores(const cachefmt::Graph& graph)
+    {
+        using enum cachefmt::SemaphoreAction;
+        cachefmt::SemaphoresNode node{pick({signal, wait}), {}};
+        for (std::uint64_t i = 0, n = 1 + below(4); i < n; ++i) {
+            const auto scalar = static_cast<std::uint32_t>(below(graph.scalars.size()));
+            const DType type = graph.scalars[scalar].type;
+            cachefmt::SemaphoreUse use{static_cast<std::uint32_t>(below(graph.semaphores.size())),
+                                       below(1ULL << 32) << 32U,
+                                       {},
+                                       static_cast<std::uint32_t>(below(2)) << (node.action == wait ? 1U : 0U)};
+            if (type != DType::f32 && below(2) == 0) {
+                use.slot =
+                    cachefmt::Slot{cachefmt::SlotKind::scalar, scalar, 0, static_cast<std::uint8_t>(size_of(type)),
+                                   static_cast<std::int64_t>(below(200)) - 100};
+                if (use.slot->width == 8) use.value = 0;
+            }
+            node.uses.push_back(use);
+        }
+        return node;
+    }
+
     cachefmt::Node node(const cachefmt::Graph& graph)
     {
-        const std::uint64_t kind = below(13);
+        const std::uint64_t kind = below(14);
         if (kind == 0) return cachefmt::EmptyNode{};
         if (kind == 3) return cachefmt::HostNode{"host_" + text(5)};
         if (kind == 12) return operations();
+        if (kind == 13 && !graph.semaphores.empty()) return semaphores(graph);
         if (kind <= 5 && !graph.events.empty()) {
             const auto event = static_cast<std::uint32_t>(below(graph.events.size()));
             if (kind == 4) return cachefmt::EventRecordNode{event};

@@ -92,6 +92,7 @@ Result<void> check_plain(const RawWork& work)
     if (const auto* fill = std::get_if<RawFill>(&work)) return check_plain(*fill);
     const char* const kind = std::holds_alternative<RawHost>(work)               ? "host"
                              : std::holds_alternative<RawMemoryOperations>(work) ? "memory operation"
+                             : std::holds_alternative<RawSemaphores>(work)       ? "semaphore"
                                                                                  : "event";
     return fail(ErrorCode::unsupported, "this backend has no {} nodes", kind);
 }
@@ -106,6 +107,14 @@ Result<void> check_update(const RawMemoryOperations& before, const RawMemoryOper
                 "update changes the number, kinds or flags of memory operations; instantiate another graph for that");
 }
 
+Result<void> check_update(const RawSemaphores& before, const RawSemaphores& after)
+{
+    if (before.action == after.action && before.uses.size() == after.uses.size()) return {};
+    return fail(
+        ErrorCode::invalid_argument,
+        "update changes the number of semaphores, or waiting to signalling; instantiate another graph for that");
+}
+
 Result<void> check_update(const RawWork& before, const RawWork& after)
 {
     if (before.index() != after.index()) {
@@ -116,6 +125,8 @@ Result<void> check_update(const RawWork& before, const RawWork& after)
         return check_kernel_update(*kernel, std::get<RawKernel>(after));
     if (const auto* batch = std::get_if<RawMemoryOperations>(&before))
         return check_update(*batch, std::get<RawMemoryOperations>(after));
+    if (const auto* semaphores = std::get_if<RawSemaphores>(&before))
+        return check_update(*semaphores, std::get<RawSemaphores>(after));
     return {};
 }
 

@@ -119,7 +119,13 @@ namespace warmgraph::backends::cuda {
     X(cuLibraryGetModule)                                                                                              \
     X(cuGraphAddBatchMemOpNode)                                                                                        \
     X(cuGraphBatchMemOpNodeGetParams)                                                                                  \
-    X(cuGraphExecBatchMemOpNodeSetParams)
+    X(cuGraphExecBatchMemOpNodeSetParams)                                                                              \
+    X(cuGraphAddExternalSemaphoresSignalNode)                                                                          \
+    X(cuGraphAddExternalSemaphoresWaitNode)                                                                            \
+    X(cuGraphExternalSemaphoresSignalNodeGetParams)                                                                    \
+    X(cuGraphExternalSemaphoresWaitNodeGetParams)                                                                      \
+    X(cuGraphExecExternalSemaphoresSignalNodeSetParams)                                                                \
+    X(cuGraphExecExternalSemaphoresWaitNodeSetParams)
 
 /// Entry points by name. Immutable after load; shared by everything made from it.
 class Driver {

@@ -7,6 +7,7 @@
 #include "kernel_node.hpp"
 #include "memory_nodes.hpp"
 #include "memory_operations.hpp"
+#include "semaphores.hpp"
 #include "warmgraph/backends/work_checks.hpp"
 
 namespace warmgraph::backends::cuda {
@@ -119,6 +120,30 @@ private:
         if (auto checked = check_operations(work); !checked) return checked;
         NativeOperations native;
         return call_add("cuGraphAddBatchMemOpNode", m_driver.cuGraphAddBatchMemOpNode, &native.fill(m_core, work));
+    }
+
+    Result<void> add(const RawSemaphores& work)
+    {
+        if (auto checked = check_semaphores(work); !checked) return checked;
+        return work.action == SemaphoreAction::signal ? add_signal(work) : add_wait(work);
+    }
+
+    Result<void> add_signal(const RawSemaphores& work)
+    {
+        if (m_driver.cuGraphAddExternalSemaphoresSignalNode == nullptr)
+            return no_semaphores(m_driver, "cuGraphAddExternalSemaphoresSignalNode");
+        NativeSemaphores native;
+        return call_add("cuGraphAddExternalSemaphoresSignalNode", m_driver.cuGraphAddExternalSemaphoresSignalNode,
+                        &native.signal(work));
+    }
+
+    Result<void> add_wait(const RawSemaphores& work)
+    {
+        if (m_driver.cuGraphAddExternalSemaphoresWaitNode == nullptr)
+            return no_semaphores(m_driver, "cuGraphAddExternalSemaphoresWaitNode");
+        NativeSemaphores native;
+        return call_add("cuGraphAddExternalSemaphoresWaitNode", m_driver.cuGraphAddExternalSemaphoresWaitNode,
+                        &native.wait(work));
     }
 
     [[nodiscard]] EdgeData data_of(const RawNode& node, std::size_t dependency) const noexcept

@@ -109,6 +109,8 @@ void CudaGraphExec::remember(const RawGraph& graph)
                 node.work);
             if (const auto* const batch = std::get_if<RawMemoryOperations>(&node.work))
                 m_operations.reserve(batch->operations.size());
+            if (const auto* const semaphores = std::get_if<RawSemaphores>(&node.work))
+                m_semaphores.reserve(semaphores->uses.size());
             continue;
         }
         m_nodes.emplace_back(Kernel{m_built.kernels[m_nodes.size()], kernel->grid, kernel->block,
@@ -272,6 +274,37 @@ Result<void> CudaGraphExec::change(CUgraphNode node, RawMemoryOperations& before
                                                   &m_operations.fill(m_core, after)));
     if (set) before = after; // of the same size: allocates nothing
     return set;
+}
+
+Result<void> CudaGraphExec::change(CUgraphNode node, RawSemaphores& before, const RawSemaphores& after)
+{
+    if (before == after) return {};
+    if (auto checked = check_update(before, after); !checked) return checked;
+    if (auto checked = check_semaphores(after); !checked) return checked;
+    auto set = changed_or_unsupported(after.action == SemaphoreAction::signal ? set_signal(node, after)
+                                                                              : set_wait(node, after));
+    if (set) before = after; // of the same size: allocates nothing
+    return set;
+}
+
+Result<void> CudaGraphExec::set_signal(CUgraphNode node, const RawSemaphores& work)
+{
+    const Driver& driver = *m_core.driver;
+    if (driver.cuGraphExecExternalSemaphoresSignalNodeSetParams == nullptr)
+        return no_semaphores(driver, "cuGraphExecExternalSemaphoresSignalNodeSetParams");
+    return driver.call("cuGraphExecExternalSemaphoresSignalNodeSetParams",
+                       driver.cuGraphExecExternalSemaphoresSignalNodeSetParams, m_exec.get(), node,
+                       &m_semaphores.signal(work));
+}
+
+Result<void> CudaGraphExec::set_wait(CUgraphNode node, const RawSemaphores& work)
+{
+    const Driver& driver = *m_core.driver;
+    if (driver.cuGraphExecExternalSemaphoresWaitNodeSetParams == nullptr)
+        return no_semaphores(driver, "cuGraphExecExternalSemaphoresWaitNodeSetParams");
+    return driver.call("cuGraphExecExternalSemaphoresWaitNodeSetParams",
+                       driver.cuGraphExecExternalSemaphoresWaitNodeSetParams, m_exec.get(), node,
+                       &m_semaphores.wait(work));
 }
 
 } // namespace warmgraph::backends::cuda

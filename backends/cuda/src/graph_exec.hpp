@@ -8,6 +8,7 @@
 #include "graph_builder.hpp"
 #include "kernel_node.hpp"
 #include "memory_operations.hpp"
+#include "semaphores.hpp"
 
 namespace warmgraph::backends::cuda {
 
@@ -51,8 +52,8 @@ private:
         std::vector<RawAttribute> attributes;
     };
     /// Same order as RawWork.
-    using Node =
-        std::variant<RawEmpty, Kernel, RawCopy, RawFill, RawEventRecord, RawEventWait, RawHost, RawMemoryOperations>;
+    using Node = std::variant<RawEmpty, Kernel, RawCopy, RawFill, RawEventRecord, RawEventWait, RawHost,
+                              RawMemoryOperations, RawSemaphores>;
 
     CudaGraphExec(Core& core, BuiltGraph built) noexcept : m_core(core), m_built(std::move(built)), m_exec(core) {}
     void remember(const RawGraph& graph);
@@ -64,6 +65,9 @@ private:
     [[nodiscard]] Result<void> change(CUgraphNode node, RawEventWait& before, const RawEventWait& after);
     [[nodiscard]] Result<void> change(CUgraphNode node, RawHost& before, const RawHost& after);
     [[nodiscard]] Result<void> change(CUgraphNode node, RawMemoryOperations& before, const RawMemoryOperations& after);
+    [[nodiscard]] Result<void> change(CUgraphNode node, RawSemaphores& before, const RawSemaphores& after);
+    [[nodiscard]] Result<void> set_signal(CUgraphNode node, const RawSemaphores& work);
+    [[nodiscard]] Result<void> set_wait(CUgraphNode node, const RawSemaphores& work);
 
     Core& m_core;
     BuiltGraph m_built; ///< updates name its nodes, so it stays; destroyed after m_exec
@@ -71,6 +75,7 @@ private:
     std::vector<Node> m_nodes;
     KernelParams m_params;
     NativeOperations m_operations;
+    NativeSemaphores m_semaphores;
 };
 
 } // namespace warmgraph::backends::cuda

@@ -7,6 +7,7 @@
 #include "kernel_node.hpp"
 #include "memory_nodes.hpp"
 #include "memory_operations.hpp"
+#include "semaphores.hpp"
 
 namespace warmgraph::backends::cuda {
 namespace {
@@ -75,11 +76,8 @@ private:
             return fail(ErrorCode::not_recordable,
                         "the driver does not give the conditional node's condition and bodies "
                         "back; capture the taken branch, or leave this part out of the capture");
-        case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
-        case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
-            return fail(ErrorCode::not_recordable,
-                        "external semaphores belong to this process; signal and wait for them "
-                        "in the stream, before and after the captured work");
+        case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL: return read_signal(m_driver, node.handle);
+        case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT: return read_wait(m_driver, node.handle);
         case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return read_operations(m_core, node.handle);
         default: return fail(ErrorCode::not_recordable, "node type {} is unknown here", static_cast<int>(node.type));
         }

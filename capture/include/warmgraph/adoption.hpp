@@ -22,6 +22,11 @@ struct NativeCapture {
     std::vector<std::pair<std::string, MemoryRef>> scratch{};
     /// Events that the graph records or waits for (CUevent), by name; empty: those of Spec::events.
     std::vector<std::pair<std::string, void*>> events{};
+    /// External semaphores that it signals or waits for (CUexternalSemaphore), by name; empty: those of Spec::semaphores.
+    std::vector<std::pair<std::string, void*>> semaphores{};
+    /// What Spec::scalars were when it was captured, by name. Only the values of semaphores can follow them, and every scalar
+    /// differs between the two captures by a distance of its own: it proves which values follow which.
+    std::vector<std::pair<std::string, Number>> scalars{};
 };
 
 /// Words of parameters that lie in a region, where no second capture proved them to be addresses by moving them.

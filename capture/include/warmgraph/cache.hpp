@@ -82,9 +82,9 @@ public:
     /// the declared shapes has; the function that is returned replays it, as one of load() with this Spec does in the
     /// next process. For another variant (a batch size) destroy the function and adopt under the same name again.
     /// REQUIRES: the device is idle, and the first capture's memory has valid contents; it is put back as it was.
-    /// Spec::version is needed; scalars are not possible (`values` are). What cannot be adopted throws: not_recordable,
-    /// verification_failed, unsupported (OpenCL), miss_forbidden (policy require_hit), invalid_argument. A folder that
-    /// cannot be written does not: report().reason says it.
+    /// Spec::version is needed; scalars are possible for the values of semaphores alone (`values` for all else). What
+    /// cannot be adopted throws: not_recordable, verification_failed, unsupported (OpenCL), miss_forbidden (policy
+    /// require_hit), invalid_argument. A folder that cannot be written does not: report().reason says it.
     [[nodiscard]] Function adopt(std::string name, const Device& device, Spec spec, const Adoption& adoption);
 
     /// Restores the entries on disk of all functions that exist now (this model and rank) whose facts hold here: the

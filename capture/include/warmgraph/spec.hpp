@@ -84,6 +84,11 @@ struct Spec {
     /// Events that the graph shares with work outside it, by name: the driver's handles (CUevent), which outlive the
     /// function. A restored graph gets an event of its own for each name that is not here.
     std::map<std::string, void*> events{};
+    /// External semaphores that the graph signals or waits for, by name: the driver's handles (CUexternalSemaphore), which
+    /// outlive the function. What they are signalled with may be a constant or follow a scalar. Such a function is never run
+    /// on copies, where a signal would be taken for results: recording captures it alone (no warm-up run, so what it uses
+    /// must be ready), and verifies the graph without its semaphores.
+    std::map<std::string, void*> semaphores{};
 };
 
 } // namespace warmgraph

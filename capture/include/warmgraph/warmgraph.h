@@ -343,6 +343,12 @@ typedef struct wg_named_event {
     void* event;
 } wg_named_event;
 
+/// An external semaphore of the driver's (CUexternalSemaphore), which outlives the function.
+typedef struct wg_named_semaphore {
+    const char* name;
+    void* semaphore;
+} wg_named_semaphore;
+
 /// What a function takes; names and arrays are copied. Zero is the default of every member but `size` and `name`.
 typedef struct wg_function_spec {
     uint64_t size;    ///< sizeof(wg_function_spec)
@@ -369,6 +375,10 @@ typedef struct wg_function_spec {
     wg_policy policy;
     const wg_named_event* events; ///< that the graph shares with work outside it; it gets its own for other names
     uint64_t event_count;
+    /// That the graph signals or waits for. Such a callback is never run on copies: recording captures it alone, so what
+    /// it uses must be ready.
+    const wg_named_semaphore* semaphores;
+    uint64_t semaphore_count;
 } wg_function_spec;
 
 /// Enqueues the function's work through the recorder. It is called more than once while recording, with other addresses
@@ -442,6 +452,12 @@ typedef struct wg_named_memory {
     uint64_t size;    ///< bytes
 } wg_named_memory;
 
+typedef struct wg_named_number {
+    const char* name;
+    wg_dtype dtype; ///< i32, u32, i64, u64, f32 or f64
+    uint64_t bits;  ///< the number's bytes, zero-extended
+} wg_named_number;
+
 /// A graph that was captured elsewhere (CUgraph), and where its memory was. It stays the caller's and is left as it is.
 typedef struct wg_native_capture {
     uint64_t size; ///< sizeof(wg_native_capture)
@@ -455,13 +471,13 @@ typedef struct wg_native_capture {
     uint64_t scratch_count;
     const wg_named_event* events; ///< that it records or waits for; none: the spec's
     uint64_t event_count;
+    const wg_named_semaphore* semaphores; ///< that it signals or waits for; none: the spec's
+    uint64_t semaphore_count;
+    /// What the spec's scalars were when it was captured. Only the values of semaphores can follow them, and each differs
+    /// between the two captures by a distance of its own.
+    const wg_named_number* scalars;
+    uint64_t scalar_count;
 } wg_native_capture;
-
-typedef struct wg_named_number {
-    const char* name;
-    wg_dtype dtype; ///< i32, u32, i64, u64, f32 or f64
-    uint64_t bits;  ///< the number's bytes, zero-extended
-} wg_named_number;
 
 typedef struct wg_adoption {
     uint64_t size; ///< sizeof(wg_adoption)
@@ -477,7 +493,8 @@ typedef struct wg_adoption {
 /// The captured graph becomes an entry, under the guards that a call with the capture's memory and the declared shapes
 /// has; the function replays it, as one of wg_cache_load with this spec does in the next process. For another variant (a
 /// batch size) destroy the function and adopt under the same name again. The device must be idle, and the first
-/// capture's memory have valid contents; it is put back as it was. The version is needed; scalars are not possible.
+/// capture's memory have valid contents; it is put back as it was. The version is needed; scalars are
+/// possible for the values of semaphores alone.
 /// not_recordable, verification_failed, unsupported (OpenCL), miss_forbidden (policy require_hit), invalid_argument. A
 /// folder that cannot be written is no failure: the report's reason says it.
 WARMGRAPH_API wg_status wg_cache_adopt(wg_cache* cache, const wg_device* device, const wg_function_spec* spec,

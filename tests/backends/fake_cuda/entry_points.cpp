@@ -72,6 +72,7 @@ struct Entry {
     X(cuMemGetInfo)                                                                                                    \
     X(cuModuleEnumerateFunctions)                                                                                      \
     X(cuModuleGetFunctionCount)                                                                                        \
+    X(cuSignalExternalSemaphoresAsync)                                                                                 \
     X(cuStreamBatchMemOp)                                                                                              \
     X(cuStreamQuery)                                                                                                   \
     X(cuStreamWaitValue32)                                                                                             \
@@ -80,7 +81,8 @@ struct Entry {
     X(cuStreamWriteValue64)                                                                                            \
     X(cuTexObjectCreate)                                                                                               \
     X(cuTexObjectDestroy)                                                                                              \
-    X(cuThreadExchangeStreamCaptureMode)
+    X(cuThreadExchangeStreamCaptureMode)                                                                               \
+    X(cuWaitExternalSemaphoresAsync)
 
 const auto& entries()
 {

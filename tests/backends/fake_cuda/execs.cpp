@@ -4,6 +4,7 @@
 
 #include "graphs.hpp"
 #include "modules.hpp"
+#include "semaphores.hpp"
 #include "streams.hpp"
 
 struct CUgraphExec_st {
@@ -156,4 +157,18 @@ CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec exec, CUgraphNode node,
     }
     *work = std::move(changed);
     return CUDA_SUCCESS;
+}
+
+CUresult cuGraphExecExternalSemaphoresSignalNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                                          const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS* params)
+{
+    auto* const work = find<SignalWork>(exec, node);
+    return work == nullptr ? CUDA_ERROR_INVALID_VALUE : change(*work, *params);
+}
+
+CUresult cuGraphExecExternalSemaphoresWaitNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                                        const CUDA_EXT_SEM_WAIT_NODE_PARAMS* params)
+{
+    auto* const work = find<SemaphoreWaitWork>(exec, node);
+    return work == nullptr ? CUDA_ERROR_INVALID_VALUE : change(*work, *params);
 }

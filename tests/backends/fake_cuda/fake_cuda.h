@@ -24,6 +24,12 @@ long fake_cuda_live_objects(void);
 /// The same by kind, for a test's message. Valid until this thread's next call of it.
 const char* fake_cuda_live_text(void);
 
+/// External semaphores that count upwards: CUexternalSemaphore of other APIs' work, which the host does here.
+void* fake_cuda_make_semaphore(unsigned long long value);
+void fake_cuda_destroy_semaphore(void* semaphore);
+unsigned long long fake_cuda_semaphore_value(void* semaphore);
+void fake_cuda_set_semaphore(void* semaphore, unsigned long long value);
+
 /// Forgets the fault, the calls and a context's sticky error. What is alive stays alive.
 void fake_cuda_reset(void);
 }

@@ -1,6 +1,8 @@
 // The fake CUDA driver as a test sees it. Its path is in WARMGRAPH_FAKE_CUDA (warmgraph_fake_cuda_test).
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -51,6 +53,21 @@ public:
     }
     /// What is alive, by kind.
     [[nodiscard]] std::string live() const { return find<decltype(::fake_cuda_live_text)>("fake_cuda_live_text")(); }
+    /// An external semaphore that counts upwards, for as long as it is held.
+    [[nodiscard]] std::shared_ptr<void> semaphore(std::uint64_t value) const
+    {
+        auto* const destroy = find<decltype(::fake_cuda_destroy_semaphore)>("fake_cuda_destroy_semaphore");
+        return {find<decltype(::fake_cuda_make_semaphore)>("fake_cuda_make_semaphore")(value), destroy};
+    }
+    [[nodiscard]] std::uint64_t value_of(const std::shared_ptr<void>& semaphore) const
+    {
+        return find<decltype(::fake_cuda_semaphore_value)>("fake_cuda_semaphore_value")(semaphore.get());
+    }
+    /// As the host, or another API, signals it.
+    void signal(const std::shared_ptr<void>& semaphore, std::uint64_t value) const
+    {
+        find<decltype(::fake_cuda_set_semaphore)>("fake_cuda_set_semaphore")(semaphore.get(), value);
+    }
     void reset() const { find<decltype(::fake_cuda_reset)>("fake_cuda_reset")(); }
 
     /// An entry point, as any user of the driver finds it.

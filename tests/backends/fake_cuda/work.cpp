@@ -3,6 +3,7 @@
 #include "graphs.hpp"
 #include "memory.hpp"
 #include "modules.hpp"
+#include "semaphores.hpp"
 
 namespace fake_cuda {
 namespace {
@@ -176,6 +177,8 @@ void run(const Work& work)
     if (const auto* fill = std::get_if<FillWork>(&work)) return run_fill(fill->params);
     if (const auto* host = std::get_if<HostWork>(&work)) return host->params.fn(host->params.userData);
     if (const auto* batch = std::get_if<BatchWork>(&work)) return run_batch(*batch);
+    if (const auto* signal = std::get_if<SignalWork>(&work)) return run_semaphores(*signal);
+    if (const auto* wait = std::get_if<SemaphoreWaitWork>(&work)) return run_semaphores(*wait);
     if (const auto* child = std::get_if<ChildWork>(&work)) {
         for (CUgraphNode node : in_order(*child->graph)) run(node->work);
     }

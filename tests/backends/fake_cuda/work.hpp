@@ -61,8 +61,18 @@ struct BatchWork {
     std::vector<CUstreamBatchMemOpParams> operations{};
 };
 
+struct SignalWork {
+    std::vector<CUexternalSemaphore> handles{};
+    std::vector<CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS> params{};
+};
+
+struct SemaphoreWaitWork {
+    std::vector<CUexternalSemaphore> handles{};
+    std::vector<CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS> params{};
+};
+
 using Work = std::variant<EmptyWork, KernelWork, CopyWork, FillWork, RecordWork, WaitWork, HostWork, ChildWork,
-                          AllocateWork, FreeWork, BatchWork>;
+                          AllocateWork, FreeWork, BatchWork, SignalWork, SemaphoreWaitWork>;
 
 /// Takes the arguments out of a launch. CUDA_ERROR_INVALID_VALUE for what the driver refuses: no function, no or too large
 /// dimensions, more shared memory than the function may have, a buffer of another size.

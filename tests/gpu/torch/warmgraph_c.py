@@ -38,6 +38,7 @@ class FunctionSpec(c.Structure):
         ("environment", c.c_void_p), ("environment_count", c.c_uint64),
         ("version", c.c_char_p), ("policy", c.c_int32),
         ("events", c.c_void_p), ("event_count", c.c_uint64),
+        ("semaphores", c.c_void_p), ("semaphore_count", c.c_uint64),
     ]
 
 
@@ -61,6 +62,8 @@ class NativeCapture(c.Structure):
         ("regions", c.POINTER(NamedMemory)), ("region_count", c.c_uint64),
         ("scratch", c.POINTER(NamedMemory)), ("scratch_count", c.c_uint64),
         ("events", c.c_void_p), ("event_count", c.c_uint64),
+        ("semaphores", c.c_void_p), ("semaphore_count", c.c_uint64),
+        ("scalars", c.c_void_p), ("scalar_count", c.c_uint64),
     ]
 
 
@@ -108,6 +111,6 @@ def named(ranges):
 def native_capture(captured):
     """`captured`: graph, regions and scratch with name, pointer and size. The result keeps what it points to."""
     regions, scratch = named(captured.regions), named(captured.scratch)
-    native = NativeCapture(c.sizeof(NativeCapture), captured.native, regions, len(regions), scratch, len(scratch), None, 0)
+    native = NativeCapture(c.sizeof(NativeCapture), captured.native, regions, len(regions), scratch, len(scratch))
     native.keep = (regions, scratch)
     return native

@@ -14,7 +14,7 @@
 
 namespace warmgraph::cachefmt {
 
-inline constexpr std::uint32_t k_format_version = 2;
+inline constexpr std::uint32_t k_format_version = 3;
 
 /// Upper limits of what is read. Anything larger is refused before it is allocated.
 struct Limits {
@@ -28,6 +28,8 @@ struct Limits {
     std::uint32_t attribute_bytes = 64;      ///< of one attribute: CUDA's CUlaunchAttributeValue
     std::uint32_t operations_per_node = 256; ///< of memory: what CUDA takes in one batch
     std::uint32_t events = 65'536;
+    std::uint32_t semaphores = 65'536;
+    std::uint32_t semaphores_per_node = 256;
     std::uint32_t variables_per_image = 4'096;
     std::uint64_t variable_bytes = 64ULL << 20; ///< of one module variable
     std::uint32_t regions = 65'536;

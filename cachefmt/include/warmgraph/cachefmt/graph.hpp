@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -189,14 +190,32 @@ struct MemoryOperationsNode {
     bool operator==(const MemoryOperationsNode&) const = default;
 };
 
+enum class SemaphoreAction : std::uint8_t { signal = 1, wait = 2 };
+
+/// One external semaphore in a node. It counts upwards (a timeline), or is binary and has no value.
+struct SemaphoreUse {
+    std::uint32_t semaphore = 0; ///< index into Graph::semaphores
+    std::uint64_t value = 0;     ///< to set, or to reach; what lies under the slot does not count
+    std::optional<Slot> slot{};  ///< the scalar that the value follows, at offset 0
+    std::uint32_t flags = 0; ///< as the driver holds them (CUDA_EXTERNAL_SEMAPHORE_SIGNAL_SKIP_NVSCIBUF_MEMSYNC ...)
+    bool operator==(const SemaphoreUse&) const = default;
+};
+
+/// Signals semaphores that work outside the graph waits for, or waits for those that it signals.
+struct SemaphoresNode {
+    SemaphoreAction action = SemaphoreAction::signal;
+    std::vector<SemaphoreUse> uses; ///< at least one
+    bool operator==(const SemaphoresNode&) const = default;
+};
+
 struct EmptyNode {
     bool operator==(const EmptyNode&) const = default;
 };
 
 /// The alternatives' order is the stored node kind: empty 0, kernel 1, copy 2, fill 3, event record 4, event wait 5, host 6,
-/// memory operations 7.
+/// memory operations 7, semaphores 8.
 using Node = std::variant<EmptyNode, KernelNode, CopyNode, FillNode, EventRecordNode, EventWaitNode, HostNode,
-                          MemoryOperationsNode>;
+                          MemoryOperationsNode, SemaphoresNode>;
 
 /// What an edge says beyond the order (CUDA: CUgraphEdgeData). All zero: the whole of `from` before all of `to`.
 struct EdgeData {
@@ -236,9 +255,10 @@ struct Graph {
     std::vector<Region> regions;
     std::vector<Scalar> scalars;
     std::vector<ImageRef> images; ///< one for each loaded module: the same digest twice where their variables differ
-    std::vector<std::string> events{}; ///< names, unique
-    std::vector<Node> nodes;           ///< in a topological order: every edge goes from a lower to a higher index
-    std::vector<Edge> edges;           ///< sorted, unique by (from, to)
+    std::vector<std::string> events{};     ///< names, unique
+    std::vector<Node> nodes;               ///< in a topological order: every edge goes from a lower to a higher index
+    std::vector<Edge> edges;               ///< sorted, unique by (from, to)
+    std::vector<std::string> semaphores{}; ///< names, unique: what nobody but the process's own code can make anew
     bool operator==(const Graph&) const = default;
 };
 

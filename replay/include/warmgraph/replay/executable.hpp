@@ -25,6 +25,8 @@ struct Bindings {
     std::vector<std::uint64_t> scalars; ///< bits, zero-extended
     /// The caller's events by driver handle, 0 (or left out) for one of the executable's own. Fixed at restore.
     std::vector<std::uint64_t> events{};
+    /// The caller's external semaphores by driver handle. Fixed at restore.
+    std::vector<std::uint64_t> semaphores{};
 };
 
 /// Gives the bytes of an image; an error makes the restore fail.
@@ -50,6 +52,9 @@ public:
     /// rewrites everything.
     [[nodiscard]] Result<void> launch(backends::Stream& stream, const Bindings& bindings) noexcept;
 
+    /// launch() for copies of the caller's memory: semaphores are neither signalled nor waited for. Runs in the same arena.
+    [[nodiscard]] Result<void> rehearse(backends::Stream& stream, const Bindings& bindings);
+
     /// Takes from the first launch what can be done ahead of it; blocks. A failure leaves everything as it was.
     [[nodiscard]] Result<void> upload() noexcept;
 
@@ -66,8 +71,8 @@ private:
     std::unique_ptr<Impl> m_impl;
 };
 
-/// The graph with slots replaced by addresses and values. `modules` in the order of graph.images; bindings.events holds
-/// a handle for each of graph.events.
+/// The graph with slots replaced by addresses and values. `modules` in the order of graph.images; bindings.events and
+/// bindings.semaphores hold a handle for each of the graph's.
 [[nodiscard]] Result<backends::RawGraph> resolve(const cachefmt::Graph& graph,
                                                  std::span<backends::Module* const> modules, const Bindings& bindings);
 

@@ -21,6 +21,7 @@ using cachefmt::MemoryOperationKind;
 using cachefmt::MemorySpace;
 using cachefmt::ParamKind;
 using cachefmt::Pitch;
+using cachefmt::SemaphoreAction;
 
 class Module;
 
@@ -106,9 +107,23 @@ struct RawMemoryOperations {
     bool operator==(const RawMemoryOperations&) const = default;
 };
 
+/// See cachefmt::SemaphoreUse. `semaphore`: the driver's handle (CUexternalSemaphore), which outlives the graph.
+struct RawSemaphore {
+    std::uint64_t semaphore = 0;
+    std::uint64_t value = 0;
+    std::uint32_t flags = 0;
+    bool operator==(const RawSemaphore&) const = default;
+};
+
+struct RawSemaphores {
+    SemaphoreAction action = SemaphoreAction::signal;
+    std::vector<RawSemaphore> uses;
+    bool operator==(const RawSemaphores&) const = default;
+};
+
 /// Same order as cachefmt::Node.
-using RawWork =
-    std::variant<RawEmpty, RawKernel, RawCopy, RawFill, RawEventRecord, RawEventWait, RawHost, RawMemoryOperations>;
+using RawWork = std::variant<RawEmpty, RawKernel, RawCopy, RawFill, RawEventRecord, RawEventWait, RawHost,
+                             RawMemoryOperations, RawSemaphores>;
 
 struct RawNode {
     RawWork work;
@@ -132,5 +147,10 @@ struct RawGraph {
     std::shared_ptr<const void> owner{};
     bool operator==(const RawGraph& other) const { return nodes == other.nodes && allocations == other.allocations; }
 };
+
+[[nodiscard]] bool has_semaphores(const RawGraph& graph) noexcept;
+/// With empty nodes in the place of those that signal or wait for semaphores: what may run on copies. Outside, a signal would
+/// be taken for results, and a wait meets nobody.
+[[nodiscard]] RawGraph without_semaphores(RawGraph graph);
 
 } // namespace warmgraph::backends

@@ -1,0 +1,17 @@
+// Semaphores of a captured node: which ones by name, and what their values follow.
+#pragma once
+
+#include <string>
+
+#include "classify.hpp"
+
+namespace warmgraph {
+
+/// The name under which semaphore `number` of the node was declared. not_recordable: under none, or under two.
+[[nodiscard]] Result<std::string> semaphore_name(const Captures& captures, std::size_t node, std::size_t number);
+
+/// Its value and flags: a constant, or a scalar plus a constant. not_recordable: anything else.
+[[nodiscard]] Result<cachefmt::SemaphoreUse> semaphore_value(const Interface& interface, const Captures& captures,
+                                                             std::size_t node, std::size_t number);
+
+} // namespace warmgraph
