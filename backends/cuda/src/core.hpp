@@ -23,8 +23,7 @@ struct Core {
     CUstream transfers = nullptr; ///< of uploads, downloads and module variables: waits for nobody's work
     ModuleRegistry modules;       ///< every module that a kernel of a captured graph may come from
 
-    /// More threads than this that build graphs at once only slow each other down in the driver's lock (measured: 128
-    /// graphs of 1000 nodes from eight threads 513 ms, where two may build at a time 387).
+    /// More threads than this that build graphs at once only slow each other down in the driver's lock (measured: NOTES.md).
     static constexpr int k_builders = 2;
     std::counting_semaphore<k_builders> builders{k_builders};
     /// One of them, for its scope.

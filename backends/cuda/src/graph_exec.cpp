@@ -70,8 +70,7 @@ Result<void> NativeExec::instantiate(CUgraph graph, std::span<const CUgraphNode>
 
 Result<std::unique_ptr<CudaGraphExec>> CudaGraphExec::make(Core& core, const RawGraph& graph)
 {
-    // Half of what it keeps: more is not used up, and a long graph's whole crosses glibc's arenas (measured).
-    constexpr std::size_t k_bytes_of_node = 4096, k_least_nodes = 64, k_most_bytes = 32U << 20U;
+    constexpr std::size_t k_bytes_of_node = 8192, k_least_nodes = 64, k_most_bytes = 32U << 20U;
     const std::size_t nodes = graph.nodes.size();
     const PopulatedHeap heap(nodes < k_least_nodes ? 0 : std::min(nodes * k_bytes_of_node, k_most_bytes));
     const Core::Building building(core);

@@ -37,20 +37,16 @@ bool populate(std::uintptr_t begin, std::uintptr_t end) noexcept
 
 PopulatedHeap::PopulatedHeap(std::size_t bytes) noexcept
 {
-    const auto allocate = [this](std::size_t size) {
-        void* const memory = std::malloc(size); // NOLINT: the allocator that the driver uses
-        if (memory != nullptr) m_last = ::new (memory) Piece{m_last};
-        return memory != nullptr;
-    };
-    for (std::size_t taken = 0; taken < bytes; taken += k_piece)
-        if (!allocate(k_piece) ||
-            !populate(reinterpret_cast<std::uintptr_t>(m_last), reinterpret_cast<std::uintptr_t>(m_last) + k_piece))
-            break;
-    Piece* const pieces = m_last;
-    m_last = nullptr;
-    if (pieces != nullptr) allocate(sizeof(Piece));
-    for (Piece* piece = pieces; piece != nullptr;) std::free(std::exchange(piece, piece->before)); // NOLINT
-    if (m_last != nullptr) m_last->before = nullptr;
+    for (std::size_t taken = 0; taken < bytes; taken += k_piece) {
+        void* const memory = std::malloc(k_piece); // NOLINT: the allocator that the driver uses
+        if (memory == nullptr) break;
+        m_last = ::new (memory) Piece{m_last};
+        const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+        if (!populate(begin, begin + k_piece)) break;
+    }
+    if (m_last == nullptr) return;
+    for (Piece* piece = std::exchange(m_last->before, nullptr); piece != nullptr;)
+        std::free(std::exchange(piece, piece->before)); // NOLINT
 }
 
 PopulatedHeap::~PopulatedHeap() { std::free(m_last); } // NOLINT

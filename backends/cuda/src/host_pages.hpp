@@ -20,7 +20,7 @@ public:
 
 private:
     struct Piece;
-    Piece* m_last = nullptr; ///< behind the memory: allocators give back only what lies at the end
+    Piece* m_last = nullptr; ///< behind the others: allocators give back only what lies at the end
 };
 
 } // namespace warmgraph::backends::cuda
