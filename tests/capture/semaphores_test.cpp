@@ -182,6 +182,23 @@ TEST_F(OnDevice, AnUndeclaredOneIsRefusedAndTheFunctionRunsAsItIs)
     EXPECT_THAT(f.report().reason, AllOf(HasSubstr("(semaphore signal)"), HasSubstr("Spec::semaphores")));
 }
 
+TEST_F(OnDevice, WhereAnEntryHasThemAndTheSpecNoneTheFunctionRunsAsItIs)
+{
+    const Channel here = channel();
+    {
+        Cache cache{options()};
+        Function f = wrap(cache, here);
+        expect_call(f, here, 10, Outcome::recorded);
+    }
+    Spec forgotten = spec(here);
+    forgotten.semaphores.clear();
+    Cache cache{options()};
+    Function f = cache.wrap("f", device, forgotten, work(program, here));
+    expect_call(f, here, 11, Outcome::refused); // recording would have met them in each of its runs
+    EXPECT_THAT(f.report().reason, AllOf(HasSubstr("external semaphore 'ready'"), HasSubstr("Spec::semaphores")));
+    expect_call(f, here, 12, Outcome::refused);
+}
+
 TEST_F(OnDevice, AValueOfTheFunctionsOwnCountingIsRefusedAndTheFunctionRunsAsItIs)
 {
     const Channel here = channel();

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "fake_cuda.h"
+#include "faults.hpp"
 #include "graphs.hpp"
 #include "streams.hpp"
 
