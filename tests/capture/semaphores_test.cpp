@@ -218,10 +218,18 @@ TEST_F(OnDevice, AValueOfTheFunctionsOwnCountingIsRefusedAndTheFunctionRunsAsItI
 
 class SemaphoreAdoption : public OnDevice {
 protected:
-    SemaphoreAdoption() { device.prepare_recording(); }
+    SemaphoreAdoption()
+    {
+        device.prepare_recording();
+        CUcontext context = nullptr;
+        check(fake.entry<decltype(::cuDevicePrimaryCtxRetain)>("cuDevicePrimaryCtxRetain")(&context, 0));
+        check(fake.entry<decltype(::cuCtxSetCurrent)>("cuCtxSetCurrent")(context));
+    }
     ~SemaphoreAdoption() override
     {
-        for (CUgraph graph : graphs) check(fake.entry<decltype(::cuGraphDestroy)>("cuGraphDestroy")(graph));
+        for (CUgraph graph : graphs) static_cast<void>(fake.entry<decltype(::cuGraphDestroy)>("cuGraphDestroy")(graph));
+        static_cast<void>(fake.entry<decltype(::cuCtxSetCurrent)>("cuCtxSetCurrent")(nullptr));
+        static_cast<void>(fake.entry<decltype(::cuDevicePrimaryCtxRelease)>("cuDevicePrimaryCtxRelease")(0));
     }
     /// ready >= frame; x -> pool -> y; shown = frame + 1.
     [[nodiscard]] NativeCapture captured(const MemoryRef& x, const MemoryRef& pool, const MemoryRef& y,
