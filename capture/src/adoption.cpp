@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "classify_semaphores.hpp"
 #include "restoration.hpp"
 #include "scratch.hpp"
 
@@ -228,6 +229,9 @@ Result<Classified> AdoptionSession::classified(const AdoptedCapture* second, Pro
     auto first = read(m_first);
     if (!first) return std::unexpected(first.error());
     captures.first = std::move(*first);
+    // By handle, before the second capture's become the first one's by name: what has no name would only differ.
+    if (auto known = check_semaphore_names(captures.first.graph, m_first.handles.semaphores); !known)
+        return std::unexpected(known.error());
     if (backends::has_semaphores(captures.first.graph)) {
         auto reduced = runnable_on_copies(captures.first.graph);
         if (!reduced) return std::unexpected(reduced.error());
@@ -236,6 +240,8 @@ Result<Classified> AdoptionSession::classified(const AdoptedCapture* second, Pro
     if (second != nullptr) {
         auto moved = read(*second);
         if (!moved) return within("the second capture", moved.error());
+        if (auto known = check_semaphore_names(moved->graph, second->handles.semaphores); !known)
+            return within("the second capture", known.error());
         use_handles_of(m_first.handles, second->handles, moved->graph);
         captures.moved = std::move(*moved);
     }

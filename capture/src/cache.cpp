@@ -166,11 +166,14 @@ Function Cache::adopt(std::string name, const Device& device, Spec spec, const A
 {
     value_or_raise(store::check_name("function name", name));
     require_version("adopted", name, spec);
-    if (!spec.scalars.empty() && adoption.first.scalars.empty())
+    // What only a semaphore's value can follow, and two captures must show.
+    if (!spec.scalars.empty() && (adoption.first.scalars.empty() || !adoption.second))
         raise({ErrorCode::invalid_argument,
-               fmt::format("'{}' declares the scalar '{}', and its captures do not say what it was: give "
-                           "NativeCapture::scalars, or declare it in Spec::values (one variant for each value)",
-                           name, spec.scalars.front().name)});
+               fmt::format(
+                   "'{}' declares the scalar '{}': no capture of an adopted graph shows where it goes, declare it "
+                   "in Spec::values (one variant for each value); if a semaphore's value follows it, give two captures "
+                   "with other NativeCapture::scalars",
+                   name, spec.scalars.front().name)});
     for (const NativeCapture* capture : {&adoption.first, adoption.second ? &*adoption.second : &adoption.first})
         if (capture->graph == nullptr)
             raise({ErrorCode::invalid_argument,

@@ -360,7 +360,7 @@ Result<cachefmt::Node> Classifier::node_of(std::size_t index, const RawSemaphore
 {
     cachefmt::SemaphoresNode node{first.action, {}};
     for (std::size_t i = 0; i < first.uses.size(); ++i) {
-        const auto name = semaphore_name(m_captures, index, i);
+        const auto name = semaphore_name(graph(), m_captures.handles.semaphores, index, i);
         if (!name) return std::unexpected(name.error());
         auto use = semaphore_value(m_interface, m_captures, index, i);
         if (!use) return std::unexpected(use.error());

@@ -51,26 +51,35 @@ std::optional<Slot> follows(const Interface& interface, const Captures& captures
 
 } // namespace
 
-Result<std::string> semaphore_name(const Captures& captures, std::size_t node, std::size_t number)
+Result<std::string> semaphore_name(const backends::RawGraph& graph, const NamedHandles& declared, std::size_t node,
+                                   std::size_t number)
 {
-    const std::uint64_t handle = use_of(captures.first, node, number).semaphore;
-    const auto& all = captures.handles.semaphores;
-    const auto is_it = [handle](const auto& declared) { return declared.second == handle; };
-    const auto declared = std::ranges::find_if(all, is_it);
-    if (declared == all.end())
+    const std::uint64_t handle = std::get<backends::RawSemaphores>(graph.nodes[node].work).uses[number].semaphore;
+    const auto is_it = [handle](const auto& one) { return one.second == handle; };
+    const auto found = std::ranges::find_if(declared, is_it);
+    if (found == declared.end())
         return fail(ErrorCode::not_recordable,
                     "{} uses an external semaphore ({:#x}) that was not declared: declare it by name "
                     "(Spec::semaphores), so that a replay knows which semaphore of its process to use, and so that no "
-                    "run for recording signals it",
-                    describe_node(captures.first.graph, node), handle);
-    const auto again = std::find_if(std::next(declared), all.end(), is_it);
-    if (again != all.end())
-        return fail(
-            ErrorCode::not_recordable,
-            "{} uses an external semaphore ({:#x}) that was declared as '{}' and as '{}', which another process "
-            "may give two semaphores: declare it once",
-            describe_node(captures.first.graph, node), handle, declared->first, again->first);
-    return declared->first;
+                    "run for recording meets it",
+                    describe_node(graph, node), handle);
+    const auto again = std::find_if(std::next(found), declared.end(), is_it);
+    if (again != declared.end())
+        return fail(ErrorCode::not_recordable,
+                    "{} uses an external semaphore ({:#x}) that was declared as '{}' and as '{}', which another "
+                    "process may give two semaphores: declare it once",
+                    describe_node(graph, node), handle, found->first, again->first);
+    return found->first;
+}
+
+Result<void> check_semaphore_names(const backends::RawGraph& graph, const NamedHandles& declared)
+{
+    for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
+        const auto* const semaphores = std::get_if<backends::RawSemaphores>(&graph.nodes[node].work);
+        for (std::size_t i = 0; semaphores != nullptr && i < semaphores->uses.size(); ++i)
+            if (auto name = semaphore_name(graph, declared, node, i); !name) return std::unexpected(name.error());
+    }
+    return {};
 }
 
 Result<SemaphoreUse> semaphore_value(const Interface& interface, const Captures& captures, std::size_t node,

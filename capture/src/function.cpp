@@ -255,6 +255,10 @@ Outcome Function::Impl::miss(Journey& journey, const std::shared_ptr<backends::S
              fmt::format("'{}' can only be replayed (it was loaded without a callable) and misses: {}; record it where "
                          "its callable is (Cache::wrap), or adopt its graph (Cache::adopt)",
                          m_name, journey.miss)});
+    if (journey.meets_undeclared) {
+        count_refusal();
+        return finish_eagerly(journey, Outcome::refused, journey.miss, stream);
+    }
     const bool records =
         m_cache->store && !journey.tombstoned && (m_policy == Policy::read_write || m_policy == Policy::refresh);
     if (records) return record_and_launch(journey, stream);

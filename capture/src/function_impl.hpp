@@ -89,6 +89,8 @@ private:
         std::string miss; ///< why there is no usable entry
         bool tombstoned = false;
         std::optional<ErrorCode> load_failure; ///< an entry is there and unusable
+        /// The entry's graph meets a semaphore that this Spec does not declare: runs for recording would meet it too.
+        bool meets_undeclared = false;
         Phases phases;
     };
 

@@ -9,6 +9,17 @@
 
 namespace warmgraph {
 
+namespace {
+
+bool knows_all(const NamedHandles& declared, const std::vector<std::string>& names)
+{
+    return std::ranges::all_of(names, [&](const std::string& name) {
+        return std::ranges::find(declared, name, [](const auto& one) { return one.first; }) != declared.end();
+    });
+}
+
+} // namespace
+
 bool Function::Impl::try_hit(Journey& journey)
 {
     const auto timer_start = system_clock().steady();
@@ -89,6 +100,9 @@ bool Function::Impl::load(Journey& journey, const cachefmt::EntryKey& key)
     auto restored = restore(key, store::Reading::use, m_frame.memory, m_frame.scalars, journey.phases);
     if (!restored) {
         cache_fault("restore", restored.error());
+        const auto entry = m_cache->store->entry(key, store::Reading::ahead);
+        journey.meets_undeclared =
+            entry && *entry && !knows_all(m_subject.handles.semaphores, (**entry).graph.semaphores);
         return unusable(restored.error());
     }
     if (!*restored) {

@@ -265,6 +265,7 @@ Result<void> runs_semaphores(Device& device, const FakeCuda& fake)
     if (fake.value_of(ready) != 7 || fake.value_of(shown) != 8 || fake.value_of(other) != 9)
         return fail(ErrorCode::internal, "{}: {}, {} and {} signalled", k_wrong, fake.value_of(ready),
                     fake.value_of(shown), fake.value_of(other));
+    const auto current = device.enter();
     DO(stream->begin_capture());
     auto* const semaphore = static_cast<CUexternalSemaphore>(shown.get());
     CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS params{};

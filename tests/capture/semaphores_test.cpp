@@ -182,6 +182,23 @@ TEST_F(OnDevice, AnUndeclaredOneIsRefusedAndTheFunctionRunsAsItIs)
     EXPECT_THAT(f.report().reason, AllOf(HasSubstr("(semaphore signal)"), HasSubstr("Spec::semaphores")));
 }
 
+TEST_F(OnDevice, WhereAnEntryHasThemAndTheSpecNoneTheFunctionRunsAsItIs)
+{
+    const Channel here = channel();
+    {
+        Cache cache{options()};
+        Function f = wrap(cache, here);
+        expect_call(f, here, 10, Outcome::recorded);
+    }
+    Spec forgotten = spec(here);
+    forgotten.semaphores.clear();
+    Cache cache{options()};
+    Function f = cache.wrap("f", device, forgotten, work(program, here));
+    expect_call(f, here, 11, Outcome::refused); // recording would have met them in each of its runs
+    EXPECT_THAT(f.report().reason, AllOf(HasSubstr("external semaphore 'ready'"), HasSubstr("Spec::semaphores")));
+    expect_call(f, here, 12, Outcome::refused);
+}
+
 TEST_F(OnDevice, AValueOfTheFunctionsOwnCountingIsRefusedAndTheFunctionRunsAsItIs)
 {
     const Channel here = channel();
@@ -201,10 +218,18 @@ TEST_F(OnDevice, AValueOfTheFunctionsOwnCountingIsRefusedAndTheFunctionRunsAsItI
 
 class SemaphoreAdoption : public OnDevice {
 protected:
-    SemaphoreAdoption() { device.prepare_recording(); }
+    SemaphoreAdoption()
+    {
+        device.prepare_recording();
+        CUcontext context = nullptr;
+        check(fake.entry<decltype(::cuDevicePrimaryCtxRetain)>("cuDevicePrimaryCtxRetain")(&context, 0));
+        check(fake.entry<decltype(::cuCtxSetCurrent)>("cuCtxSetCurrent")(context));
+    }
     ~SemaphoreAdoption() override
     {
-        for (CUgraph graph : graphs) check(fake.entry<decltype(::cuGraphDestroy)>("cuGraphDestroy")(graph));
+        for (CUgraph graph : graphs) static_cast<void>(fake.entry<decltype(::cuGraphDestroy)>("cuGraphDestroy")(graph));
+        static_cast<void>(fake.entry<decltype(::cuCtxSetCurrent)>("cuCtxSetCurrent")(nullptr));
+        static_cast<void>(fake.entry<decltype(::cuDevicePrimaryCtxRelease)>("cuDevicePrimaryCtxRelease")(0));
     }
     /// ready >= frame; x -> pool -> y; shown = frame + 1.
     [[nodiscard]] NativeCapture captured(const MemoryRef& x, const MemoryRef& pool, const MemoryRef& y,
