@@ -292,6 +292,19 @@ Result<void> AdoptionSession::run_original()
 
 // --- the restored graph
 
+namespace {
+
+/// By the names of the capture, the handles that calls are to use: it may have been captured with others.
+NamedHandles of_the_call(NamedHandles captured, const NamedHandles& declared)
+{
+    for (auto& [name, handle] : captured)
+        for (const auto& [known, its_handle] : declared)
+            if (known == name) handle = its_handle;
+    return captured;
+}
+
+} // namespace
+
 Result<RestorationRequest> AdoptionSession::request(cachefmt::EntryHeader header, Classified classified)
 {
     auto before = read_module_state(classified.modules);
@@ -311,7 +324,8 @@ Result<RestorationRequest> AdoptionSession::request(cachefmt::EntryHeader header
                               std::move(*before),
                               {},
                               m_frame.scalars,
-                              m_first.handles};
+                              {of_the_call(m_first.handles.events, m_subject.handles.events),
+                               of_the_call(m_first.handles.semaphores, m_subject.handles.semaphores)}};
     result.header.info.unproven = classified.unproven;
     result.labels.resize(result.modules.size());
     describe_declared(result.graph, m_device, m_frame, result.header.guards);

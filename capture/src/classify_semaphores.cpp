@@ -29,6 +29,18 @@ bool is_integer(DType type) noexcept
     return type == DType::i32 || type == DType::u32 || type == DType::i64 || type == DType::u64;
 }
 
+/// Whether a value of 8 bytes, of which a slot fills the low 4, may need a carry at another number of the range: two captures
+/// cannot show what its high half does then.
+bool may_carry(DType type, std::uint64_t low, std::uint64_t was, const ScalarRange& range) noexcept
+{
+    const auto number = [type](std::uint64_t bits) {
+        return type == DType::i32 ? std::int64_t{static_cast<std::int32_t>(static_cast<std::uint32_t>(bits))}
+                                  : static_cast<std::int64_t>(bits & 0xFFFF'FFFFULL);
+    };
+    const std::int64_t base = static_cast<std::int64_t>(low) - number(was);
+    return base + number(range.low) < 0 || base + number(range.high) > 0xFFFF'FFFFLL;
+}
+
 /// Of an adopted graph: the one scalar that went as far as the value did; nullopt where none did. Their distances differ.
 std::optional<Slot> follows(const Interface& interface, const Captures& captures, std::uint64_t first,
                             std::uint64_t then)
@@ -41,6 +53,7 @@ std::optional<Slot> follows(const Interface& interface, const Captures& captures
         const std::uint64_t was = captures.scalars[i], is = captures.moved_scalars[i];
         if (!is_integer(type) || ((then - first) & mask) != ((is - was) & mask) || ((then ^ first) & ~mask) != 0)
             continue;
+        if (width == 4 && may_carry(type, first & mask, was & mask, interface.ranges[i])) continue;
         const std::uint64_t addend = (first - was) & mask;
         return Slot{cachefmt::SlotKind::scalar, static_cast<std::uint32_t>(i), 0, static_cast<std::uint8_t>(width),
                     width == 8 ? static_cast<std::int64_t>(addend)

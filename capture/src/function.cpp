@@ -255,7 +255,7 @@ Outcome Function::Impl::miss(Journey& journey, const std::shared_ptr<backends::S
              fmt::format("'{}' can only be replayed (it was loaded without a callable) and misses: {}; record it where "
                          "its callable is (Cache::wrap), or adopt its graph (Cache::adopt)",
                          m_name, journey.miss)});
-    if (journey.meets_undeclared) {
+    if (journey.must_not_record) {
         count_refusal();
         return finish_eagerly(journey, Outcome::refused, journey.miss, stream);
     }

@@ -89,8 +89,10 @@ private:
         std::string miss; ///< why there is no usable entry
         bool tombstoned = false;
         std::optional<ErrorCode> load_failure; ///< an entry is there and unusable
-        /// The entry's graph meets a semaphore that this Spec does not declare: runs for recording would meet it too.
-        bool meets_undeclared = false;
+        /// The function runs as it is, and nothing is recorded: the entry's graph meets a semaphore that this Spec does not
+        /// declare (runs for recording would meet it too), or a registered module's variables hold something else than the
+        /// entry has (a second recording would make it `recompiled` for everybody).
+        bool must_not_record = false;
         Phases phases;
     };
 

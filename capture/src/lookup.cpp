@@ -101,8 +101,9 @@ bool Function::Impl::load(Journey& journey, const cachefmt::EntryKey& key)
     if (!restored) {
         cache_fault("restore", restored.error());
         const auto entry = m_cache->store->entry(key, store::Reading::ahead);
-        journey.meets_undeclared =
-            entry && *entry && !knows_all(m_subject.handles.semaphores, (**entry).graph.semaphores);
+        journey.must_not_record |=
+            restored.error().code == ErrorCode::not_recordable ||
+            (entry && *entry && !knows_all(m_subject.handles.semaphores, (**entry).graph.semaphores));
         return unusable(restored.error());
     }
     if (!*restored) {

@@ -160,6 +160,10 @@ Outcome Function::Impl::record_and_launch(Journey& journey, const std::shared_pt
         cache_fault("replay", launched.error());
         m_variants.pop_front();
     }
+    if (!loaded && journey.must_not_record) { // what the other process recorded
+        count_refusal();
+        return finish_eagerly(journey, Outcome::refused, journey.miss, stream);
+    }
 
     order_after_last(stream);          // what the callable holds, the last launch may still be using
     auto idle = stream->synchronize(); // the caller's memory is about to be read

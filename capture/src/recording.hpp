@@ -16,7 +16,8 @@ namespace warmgraph {
 struct Recording {
     cachefmt::Entry entry; ///< as decoded from its own bytes
     std::vector<std::pair<Digest, Bytes>> images;
-    std::unique_ptr<replay::Executable> executable; ///< the one that was verified
+    std::unique_ptr<replay::Executable>
+        executable; ///< the one that was verified; the same over registered modules where it uses such
 };
 
 /// `header` carries key and guards. Errors: not_recordable and verification_failed (the function runs as it is),

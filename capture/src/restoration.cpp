@@ -104,13 +104,15 @@ Result<Recording> attempt(const RestorationRequest& request, const ImageSet& ima
     if (!executable) return std::unexpected(executable.error());
     recording.executable = std::move(*executable);
     if (auto verified = verify(*recording.executable); !verified) return std::unexpected(verified.error());
-    if (request.device->own_modules().empty()) return recording;
-    // What is stored is right. Later calls here run the modules that the function itself uses, which the host may write to.
-    if (auto bound = restore(replay::OwnModules::bind))
-        recording.executable = std::move(*bound);
-    else
-        log().debug("'{}' goes on with copies of its modules: {}", request.header.key.function.function,
-                    bound.error().message);
+    // What is stored is right. Later calls here run the modules that the function itself uses: with copies, what the host
+    // writes into their variables would be lost.
+    const auto binds = replay::binds_own_modules(*request.device, graph);
+    if (!binds) return std::unexpected(binds.error());
+    if (!*binds) return recording;
+    recording.executable = nullptr; // it has an arena of its own
+    auto bound = restore(replay::OwnModules::bind);
+    if (!bound) return within("bind it to registered modules", bound.error());
+    recording.executable = std::move(*bound);
     return recording;
 }
 

@@ -74,14 +74,23 @@ std::string verification_text(const Spread& spread, const cachefmt::Graph& graph
     return spread.text() + (graph.semaphores.empty() ? "" : ", without its semaphores");
 }
 
+namespace {
+
+/// Built anew, a graph lacks the memory that the driver's own has.
+Error allocates_by_itself(const backends::RawGraph& graph)
+{
+    return {ErrorCode::not_recordable,
+            fmt::format("it may use semaphores and allocates {} bytes by itself: it could be verified only with both "
+                        "left out; take scratch from outside the graph (Recorder::alloc, NativeCapture::scratch)",
+                        graph.allocations.front().memory.size)};
+}
+
+} // namespace
+
 Result<backends::RawGraph> runnable_on_copies(backends::RawGraph graph)
 {
     if (!graph.allocations.empty() && backends::has_semaphores(graph))
-        return fail(
-            ErrorCode::not_recordable,
-            "it uses semaphores and allocates {} bytes by itself: it could be verified only with both left out; "
-            "take scratch from outside the graph (Recorder::alloc, NativeCapture::scratch)",
-            graph.allocations.front().memory.size);
+        return std::unexpected(allocates_by_itself(graph));
     return backends::without_semaphores(std::move(graph));
 }
 
@@ -104,9 +113,8 @@ Result<void> TrialRun::run_capture(const Environment& environment)
 {
     auto graph = captured_run(m_subject, environment, m_scratch, m_stream, m_context);
     if (!graph) return std::unexpected(graph.error());
-    auto reduced = runnable_on_copies(std::move(*graph));
-    if (!reduced) return std::unexpected(reduced.error());
-    auto exec = m_subject.device->instantiate(*reduced);
+    if (!graph->allocations.empty()) return std::unexpected(allocates_by_itself(*graph));
+    auto exec = m_subject.device->instantiate(backends::without_semaphores(std::move(*graph)));
     if (!exec) return within("instantiate its capture without semaphores", exec.error());
     m_exec = std::move(*exec);
     return m_exec->launch(*m_stream);

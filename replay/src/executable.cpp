@@ -269,9 +269,15 @@ Result<void> Executable::Impl::instantiate_again(backends::Stream& stream) noexc
 try {
     constexpr std::size_t k_retired = 8;
     if (retired.size() == k_retired) {
-        // Launches of one executable are in order, so what ends this stream's work has ended theirs.
-        if (auto done = stream.synchronize(); !done) return done;
-        retired.clear();
+        // Launches of one executable are in order, so what ends this stream's work has ended theirs. Where a wait is pending
+        // that this very thread is to meet, that would never be: only CUDA has such graphs, and keeps an exec that still
+        // runs until it has finished (cuGraphExecDestroy).
+        if (backends::has_semaphores(raw)) {
+            retired.erase(retired.begin());
+        } else {
+            if (auto done = stream.synchronize(); !done) return done;
+            retired.clear();
+        }
     }
     retired.reserve(k_retired);
     auto made = device->instantiate(raw);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "warmgraph/replay/executable.hpp"
+
 namespace warmgraph::replay {
 
 namespace {
@@ -61,11 +63,16 @@ Result<std::shared_ptr<backends::Module>> find_own_module(const Modules& own, co
         ++same;
     }
     if (same == 0 && !difference.empty())
-        return fail(ErrorCode::stale,
+        return fail(ErrorCode::not_recordable,
                     "the module variable '{}' holds something else in this process than when it was recorded: write it "
                     "before the first call, or pass its value as a parameter",
                     difference);
-    return same == 1 ? found : nullptr;
+    if (same > 1 && found->has_variables())
+        return fail(ErrorCode::not_recordable,
+                    "{} registered modules have the same code, and the host may write other values into their "
+                    "variables: register the one that the function uses",
+                    same);
+    return found;
 }
 
 } // namespace
@@ -82,6 +89,13 @@ Result<Modules> find_own_modules(backends::Device& device, const cachefmt::Graph
         result[i] = std::move(*module);
     }
     return result;
+}
+
+Result<bool> binds_own_modules(backends::Device& device, const cachefmt::Graph& graph)
+{
+    auto found = find_own_modules(device, graph);
+    if (!found) return std::unexpected(found.error());
+    return std::ranges::any_of(*found, [](const auto& module) { return module != nullptr; });
 }
 
 } // namespace warmgraph::replay

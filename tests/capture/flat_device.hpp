@@ -50,6 +50,7 @@ public:
         if (table != 0) append(changed.emplace_back("table", Bytes{}).contents, table);
         return changed;
     }
+    [[nodiscard]] bool has_variables() const override { return true; }
     Result<void> write_variables(std::span<const cachefmt::ModuleVariable> variables) override
     {
         for (const auto& variable : variables) bias = load<std::int32_t>(variable.contents);

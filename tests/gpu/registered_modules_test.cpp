@@ -97,10 +97,10 @@ TEST_F(RegisteredModules, AreRecordedWheneverTheyWereLoadedAndReplaysSeeWhatTheH
         write("factor", 4.0F);
         EXPECT_EQ(call(function, Outcome::replayed), 21);
     }
-    {
-        Cache cache{options(Policy::read_only)};
+    for (const Policy policy : {Policy::read_only, Policy::read_write}) { // and no entry of others is spoilt
+        Cache cache{options(policy)};
         Function function = wrap(cache);
-        EXPECT_EQ(call(function, Outcome::eager), 21) << "never the recorded 13";
+        EXPECT_EQ(call(function, Outcome::refused), 21) << "never the recorded 13";
         EXPECT_THAT(function.report().reason, testing::HasSubstr("the module variable 'factor' holds something else"));
     }
     write("factor", 2.0F);

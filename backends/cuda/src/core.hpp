@@ -1,8 +1,9 @@
 // What the parts of one CUDA device share.
 #pragma once
 
+#include <condition_variable>
 #include <memory>
-#include <semaphore>
+#include <mutex>
 #include <string>
 
 #include "driver.hpp"
@@ -25,18 +26,34 @@ struct Core {
 
     /// More threads than this that build graphs at once only slow each other down in the driver's lock (measured: NOTES.md).
     static constexpr int k_builders = 2;
-    std::counting_semaphore<k_builders> builders{k_builders};
-    /// One of them, for its scope.
+    /// One of them, for its scope. (Not std::counting_semaphore: libstdc++ 12's can sleep through a release.)
     class Building {
     public:
-        explicit Building(Core& core) noexcept : m_core(core) { m_core.builders.acquire(); }
+        explicit Building(Core& core) : m_core(core)
+        {
+            std::unique_lock lock(m_core.m_builders_mutex);
+            m_core.m_builder_left.wait(lock, [this] { return m_core.m_builders < k_builders; });
+            ++m_core.m_builders;
+        }
         Building(const Building&) = delete;
         Building& operator=(const Building&) = delete;
-        ~Building() { m_core.builders.release(); }
+        ~Building()
+        {
+            {
+                const std::scoped_lock lock(m_core.m_builders_mutex);
+                --m_core.m_builders;
+            }
+            m_core.m_builder_left.notify_one();
+        }
 
     private:
         Core& m_core;
     };
+
+private:
+    std::mutex m_builders_mutex; // guards m_builders
+    std::condition_variable m_builder_left;
+    int m_builders = 0;
 };
 
 /// Makes the core's context current for its scope and puts the caller's back. Cheap (two driver calls, about 0.1 us; one that

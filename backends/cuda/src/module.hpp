@@ -48,6 +48,7 @@ public:
     [[nodiscard]] Digest origin() const noexcept override { return m_origin; }
     [[nodiscard]] Result<std::uint32_t> param_count(const std::string& kernel) override;
     [[nodiscard]] Result<std::vector<cachefmt::ModuleVariable>> changed_variables() override;
+    [[nodiscard]] bool has_variables() const override; ///< true where it is not known
     [[nodiscard]] Result<void> write_variables(std::span<const cachefmt::ModuleVariable> variables) override;
 
     [[nodiscard]] CUmodule handle() const noexcept { return m_module; }

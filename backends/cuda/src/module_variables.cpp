@@ -79,6 +79,12 @@ Result<std::vector<cachefmt::ModuleVariable>> CudaModule::changed_variables()
     return found;
 }
 
+bool CudaModule::has_variables() const
+{
+    const auto cubin = Cubin::parse(m_image);
+    return !cubin || !cubin->variables().empty();
+}
+
 Result<void> CudaModule::write_variables(std::span<const cachefmt::ModuleVariable> variables)
 {
     for (const auto& [name, contents] : variables) {

@@ -116,7 +116,7 @@ public:
     /// long as this device is open. Recording then knows its code, whenever it was loaded. Replays run this module where an
     /// entry needs the same code and its variables hold what they held when it was recorded: what the host writes into them
     /// later reaches the replays as it reaches the function. Where they hold something else, the entry is refused. Register
-    /// before the first call. invalid_argument where the image is not the module's. CUDA only.
+    /// before open_all and the first call. invalid_argument where the image is not the module's. CUDA only.
     void register_module(void* module, std::span<const std::byte> image) const;
 
     struct Impl; ///< opaque

@@ -35,13 +35,16 @@ using ImageSource = std::function<Result<Bytes>(const cachefmt::ImageRef&)>;
 /// Whether an executable runs this process's own modules (Device::own_modules), where they are what its graph needs, or
 /// copies of the stored images alone. Verification needs the latter: else it would not see what is stored.
 enum class OwnModules : std::uint8_t { bind, ignore };
+/// Whether an executable of `graph` would run one. The errors are restore()'s of own modules.
+[[nodiscard]] Result<bool> binds_own_modules(backends::Device& device, const cachefmt::Graph& graph);
 
 class Executable {
 public:
     /// Loads images (through `modules`, once per process and digest), allocates the arena, uploads constants, builds
     /// and instantiates with `bindings`. Errors: not_found (image), driver_failed, out_of_memory, invalid_argument
     /// (binding missing, too small or misaligned, named), not_found (a host function that this process did not register),
-    /// stale (a variable of an own module holds something else than when it was recorded).
+    /// not_recordable (a variable of an own module holds something else than when it was recorded, or two own modules would
+    /// do: the function must run as it is).
     [[nodiscard]] static Result<std::unique_ptr<Executable>> restore(std::shared_ptr<backends::Device> device,
                                                                      cachefmt::Graph graph, ModuleCache& modules,
                                                                      const ImageSource& images,

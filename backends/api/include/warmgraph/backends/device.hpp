@@ -43,6 +43,8 @@ public:
     {
         return std::vector<cachefmt::ModuleVariable>{};
     }
+    /// Whether there is anything that could be written.
+    [[nodiscard]] virtual bool has_variables() const { return false; }
     /// Writes variables (blocking). not_found, invalid_argument (another size) name the variable.
     [[nodiscard]] virtual Result<void> write_variables(std::span<const cachefmt::ModuleVariable> variables)
     {
