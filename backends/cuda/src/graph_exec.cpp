@@ -70,9 +70,8 @@ Result<void> NativeExec::instantiate(CUgraph graph, std::span<const CUgraphNode>
 
 Result<std::unique_ptr<CudaGraphExec>> CudaGraphExec::make(Core& core, const RawGraph& graph)
 {
-    constexpr std::size_t k_bytes_of_node = 8192, k_least_nodes = 64, k_most_bytes = 32U << 20U;
-    const std::size_t nodes = graph.nodes.size();
-    const PopulatedHeap heap(nodes < k_least_nodes ? 0 : std::min(nodes * k_bytes_of_node, k_most_bytes));
+    constexpr std::size_t k_bytes_of_node = 8192, k_least_nodes = 64;
+    if (graph.nodes.size() >= k_least_nodes) grow_heap(graph.nodes.size() * k_bytes_of_node);
     const Core::Building building(core);
     auto built = build_graph(core, graph);
     if (!built) return std::unexpected(built.error());

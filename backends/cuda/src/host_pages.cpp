@@ -1,9 +1,8 @@
 #include "host_pages.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
-#include <new>
-#include <utility>
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -14,41 +13,43 @@ namespace warmgraph::backends::cuda {
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/// A list, so that nothing else is allocated between two of them.
-struct PopulatedHeap::Piece {
-    Piece* before = nullptr;
-};
-
 namespace {
 
-/// Below what glibc serves by a mapping of its own (128 KiB), which a later allocation could not use.
-constexpr std::size_t k_piece = 64U << 10U;
+/// glibc takes larger blocks from the system alone, however often such are freed (DEFAULT_MMAP_THRESHOLD_MAX, 32 MiB), and
+/// gives each back at once.
+constexpr std::size_t k_largest = 31U << 20U;
 
-bool populate(std::uintptr_t begin, std::uintptr_t end) noexcept
+void populate(std::uintptr_t begin, std::size_t size) noexcept
 {
     static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    // A mapping of its own (behind glibc's header of 16 bytes), or another allocator's: freed, it serves nobody else.
+    if (begin % page <= 16) return;
+    const std::uintptr_t end = (begin + size) / page * page;
     begin = (begin + page - 1) / page * page;
-    end = end / page * page;
-    return begin >= end ||
-           ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_WRITE) == 0; // NOLINT: whole pages
+    if (begin < end)
+        static_cast<void>(
+            ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_WRITE)); // NOLINT: whole pages
+}
+
+/// glibc learns from it: what is as large as a block that was freed comes from the heap from then on, and of a heap's end
+/// twice that much is kept. Nothing of it is touched.
+bool free_a_large_block() noexcept
+{
+    void* const volatile block = std::malloc(k_largest); // NOLINT: volatile, else the compiler leaves both out
+    std::free(block);                                    // NOLINT
+    return true;
 }
 
 } // namespace
 
-PopulatedHeap::PopulatedHeap(std::size_t bytes) noexcept
+void grow_heap(std::size_t bytes) noexcept
 {
-    for (std::size_t taken = 0; taken < bytes; taken += k_piece) {
-        void* const memory = std::malloc(k_piece); // NOLINT: the allocator that the driver uses
-        if (memory == nullptr) break;
-        m_last = ::new (memory) Piece{m_last};
-        const auto begin = reinterpret_cast<std::uintptr_t>(memory);
-        if (!populate(begin, begin + k_piece)) break;
-    }
-    if (m_last == nullptr) return;
-    for (Piece* piece = std::exchange(m_last->before, nullptr); piece != nullptr;)
-        std::free(std::exchange(piece, piece->before)); // NOLINT
+    static const bool learnt = free_a_large_block();
+    static_cast<void>(learnt);
+    // As much again for what the thread itself allocates before its next graph, untouched.
+    void* const memory = std::malloc(std::min(2 * bytes, k_largest)); // NOLINT: the allocator that the driver uses
+    if (memory != nullptr) populate(reinterpret_cast<std::uintptr_t>(memory), std::min(bytes, k_largest));
+    std::free(memory); // NOLINT
 }
-
-PopulatedHeap::~PopulatedHeap() { std::free(m_last); } // NOLINT
 
 } // namespace warmgraph::backends::cuda

@@ -2,25 +2,15 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 
 namespace warmgraph::backends::cuda {
 
-/// Lets the calling thread's next allocations, `bytes` in all, find pages that are there already. The driver keeps 8 KB of
-/// host memory for each kernel node of a graph and its exec (measured: NOTES.md), and touches them under its lock: threads
-/// that build graphs at once then wait for each other's page faults. Here each takes its own before the lock. Best effort:
-/// on a system that cannot (Linux before 5.14, no memory) nothing happens. The memory goes back to the allocator at once;
-/// while the object lives, the allocator does not give it back to the system.
-class PopulatedHeap {
-public:
-    explicit PopulatedHeap(std::size_t bytes) noexcept;
-    PopulatedHeap(const PopulatedHeap&) = delete;
-    PopulatedHeap& operator=(const PopulatedHeap&) = delete;
-    ~PopulatedHeap();
-
-private:
-    struct Piece;
-    Piece* m_last = nullptr; ///< behind the others: allocators give back only what lies at the end
-};
+/// Lets the calling thread's next allocations, `bytes` in all, find memory that is there already: the heap grows once, and
+/// its pages are touched. The driver keeps 8 KB of host memory for each kernel node of a graph and its exec, takes it in
+/// small pieces, and touches it under its lock; glibc's heaps of threads other than the first grow by a page at a time, each
+/// under the lock of the process's memory map. Threads that build graphs at once then wait for each other (measured:
+/// NOTES.md). Best effort: where the allocator is another one, or the system older (Linux 5.14), nothing comes of it.
+/// Side effect: glibc then returns free memory to the system as late as in a program that has freed a block of 31 MB.
+void grow_heap(std::size_t bytes) noexcept;
 
 } // namespace warmgraph::backends::cuda
