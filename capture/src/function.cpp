@@ -48,7 +48,8 @@ Function::Impl::Impl(std::shared_ptr<Cache::Impl> cache, std::string name, std::
       m_streams(m_device->device),
       m_subject{m_name, m_interface, m_callable, m_device->device, m_streams, declared_handles(m_spec)},
       m_scratch(m_device->device, ScratchPool::Kind::memory),
-      m_most_variants(m_cache->options.max_variants)
+      m_most_variants(m_cache->options.max_variants),
+      m_registrations(m_device->device->registrations())
 {
     m_report.function = m_name;
 }
@@ -120,6 +121,12 @@ Outcome Function::Impl::call(const std::shared_ptr<backends::Stream>& stream, st
     if (stream == m_device->default_stream) everybodys = std::unique_lock{m_device->default_stream_mutex};
     const std::scoped_lock lock{m_mutex};
     value_or_raise(m_reader.read(args, m_frame));
+    if (const auto registrations = m_device->device->registrations(); registrations != m_registrations) {
+        // What is loaded may have to run another module, and what was refused may be known now.
+        std::erase_if(m_variants, [](const LoadedVariant& variant) { return !variant.only_here; });
+        m_verdicts.clear();
+        m_registrations = registrations;
+    }
 
     for (auto variant = m_variants.begin(); variant != m_variants.end(); ++variant) {
         if (!variant->guard.matches(m_frame.tensors, m_frame.values)) continue;

@@ -126,6 +126,7 @@ void Function::Impl::adopt(const Adoption& adoption)
     if (!unpublished.empty()) log().warn("'{}' is adopted in this process only: {}", m_name, unpublished);
     m_cache->counters.recording();
     keep(recording->entry.header.guards, journey.digest, std::move(recording->executable));
+    m_variants.front().only_here = !unpublished.empty();
     finish(journey, Outcome::recorded, unpublished);
     end_report(journey, started);
 }

@@ -35,6 +35,7 @@ struct LoadedVariant {
     std::unique_ptr<replay::Executable> executable;
     Digest guards;
     std::optional<Unused> unused{};
+    bool only_here = false; ///< adopted and not published: it could not be loaded again
 };
 
 /// An entry on disk that open_all may restore.
@@ -180,6 +181,7 @@ private:
     Variants m_variants;           // most recently used first, unused ones last
     std::size_t m_most_variants;   // max_variants, or more when open_all restored more
     std::list<Verdict> m_verdicts; // likewise
+    std::uint64_t m_registrations; // of modules, when what is loaded was bound
     Report m_report;
 };
 

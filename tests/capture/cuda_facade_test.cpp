@@ -318,8 +318,15 @@ TEST_F(CudaFacade, RegistersOnlyTheImageThatAModuleWasLoadedFrom)
     const auto load_data = driver.call<decltype(&cuModuleLoadData)>("cuModuleLoadData");
     Driver::check(load_data(&module, whole.data()));
     Driver::check(load_data(&smaller, part.data()));
+    Cache cache{options()};
+    Function f = add_one(cache);
+    EXPECT_EQ(call(f, 256), Outcome::recorded);
+    EXPECT_EQ(call(f, 256), Outcome::replayed);
+    EXPECT_EQ(cache.statistics().hits, 0U);
     device.register_module(module, whole);
     device.register_module(module, whole); // again is harmless
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(call(f, 256), Outcome::replayed);
+    EXPECT_EQ(cache.statistics().hits, 1U) << "loaded again, once: it might have had to run the registered module";
     const auto refused = [&](CUmodule handle, std::span<const std::byte> image) {
         const auto thrown = thrown_by([&] { device.register_module(handle, image); });
         EXPECT_TRUE(thrown && thrown->code() == ErrorCode::invalid_argument);

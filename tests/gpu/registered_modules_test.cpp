@@ -86,11 +86,7 @@ TEST_F(RegisteredModules, AreRecordedWheneverTheyWereLoadedAndReplaysSeeWhatTheH
         Cache cache{options()};
         Function function = wrap(cache);
         EXPECT_EQ(call(function, Outcome::refused), 13) << "its code is not known";
-    }
-    device.register_module(module, cubin);
-    {
-        Cache cache{options()};
-        Function function = wrap(cache);
+        device.register_module(module, cubin);
         EXPECT_EQ(call(function, Outcome::recorded), 13);
         write("offset", 9);
         EXPECT_EQ(call(function, Outcome::replayed), 15);

@@ -54,6 +54,7 @@ public:
     [[nodiscard]] Result<std::unique_ptr<Module>> load(ByteView image) override;
     [[nodiscard]] Result<void> register_module(void* module, ByteView image) override;
     [[nodiscard]] std::vector<std::shared_ptr<Module>> own_modules() override { return m_core->modules.declared(); }
+    [[nodiscard]] std::uint64_t registrations() const noexcept override { return m_core->modules.declarations(); }
     [[nodiscard]] Result<std::unique_ptr<Stream>> create_stream() override;
     [[nodiscard]] Result<std::unique_ptr<GraphExec>> instantiate(const RawGraph& graph) override;
     [[nodiscard]] Result<std::shared_ptr<Event>> create_event() override;

@@ -88,6 +88,7 @@ Result<void> ModuleRegistry::declare(Core& core, CUmodule handle, ByteView image
     auto& known = m_declared[handle];
     if (known) m_gone.push_back(std::move(known));
     known = std::move(module);
+    ++m_declarations;
     return {};
 }
 

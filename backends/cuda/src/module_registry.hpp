@@ -1,6 +1,8 @@
 // From a function handle to the Module it belongs to, never by name alone: names are not unique (design 6.2).
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -33,6 +35,7 @@ public:
     /// See Device::register_module. The same handle again takes the new image.
     [[nodiscard]] Result<void> declare(Core& core, CUmodule handle, ByteView image);
     [[nodiscard]] std::vector<std::shared_ptr<Module>> declared();
+    [[nodiscard]] std::uint64_t declarations() const noexcept { return m_declarations; }
 
     /// The module of a function: one made here, a declared one, or a foreign one whose image the tracker kept (made on first
     /// use, stays until the registry goes). not_recordable with the cure where its image is not known.
@@ -46,6 +49,7 @@ private:
     };
     [[nodiscard]] Result<CudaModule*> foreign_module(Core& core, CUmodule handle, const std::string& kernel);
 
+    std::atomic<std::uint64_t> m_declarations = 0;
     std::mutex m_mutex; // guards what follows
     std::map<CUmodule, CudaModule*> m_modules;
     std::map<CUmodule, std::shared_ptr<CudaModule>> m_declared;

@@ -115,8 +115,8 @@ public:
     /// Declares that this process loaded the driver's `module` (CUmodule) from `image` (a cubin), and keeps it loaded for as
     /// long as this device is open. Recording then knows its code, whenever it was loaded. Replays run this module where an
     /// entry needs the same code and its variables hold what they held when it was recorded: what the host writes into them
-    /// later reaches the replays as it reaches the function. Where they hold something else, the entry is refused. Register
-    /// before open_all and the first call. invalid_argument where the image is not the module's. CUDA only.
+    /// later reaches the replays as it reaches the function. Where they hold something else, the entry is refused. What
+    /// is loaded already is loaded again by its next call. invalid_argument where the image is not the module's. CUDA only.
     void register_module(void* module, std::span<const std::byte> image) const;
 
     struct Impl; ///< opaque

@@ -159,8 +159,8 @@ WARMGRAPH_API wg_status wg_prepare_recording(wg_device* device);
 /// keeps it loaded for as long as the device is open. Recording then knows its code, whenever it was loaded. Replays run this
 /// module where an entry needs the same code and its variables hold what they held when it was recorded: what the host
 /// writes into them later reaches the replays as it reaches the function. Where they hold something else, the entry is
-/// refused, and the function runs as it is. Register before wg_open_all and the first call. wg_invalid_argument where the image
-/// is not the module's. CUDA only.
+/// refused, and the function runs as it is. What is loaded already is loaded again by its next call. wg_invalid_argument where
+/// the image is not the module's. CUDA only.
 WARMGRAPH_API wg_status wg_register_module(wg_device* device, void* module, const void* image, uint64_t bytes);
 
 /// Names a host function that recorded graphs may call: an entry stores the name, and a process that replays it

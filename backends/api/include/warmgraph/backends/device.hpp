@@ -182,6 +182,8 @@ public:
     }
     /// Those that were registered.
     [[nodiscard]] virtual std::vector<std::shared_ptr<Module>> own_modules() { return {}; }
+    /// How often register_module succeeded: another number means that replays may have to be bound anew. Thread-safe.
+    [[nodiscard]] virtual std::uint64_t registrations() const noexcept { return 0; }
     [[nodiscard]] virtual Result<std::unique_ptr<Stream>> create_stream() = 0;
     [[nodiscard]] virtual Result<std::unique_ptr<GraphExec>> instantiate(const RawGraph& graph) = 0;
     /// An event that graphs can hold (Event::native).
