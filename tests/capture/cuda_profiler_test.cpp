@@ -1,0 +1,125 @@
+// Where a profiler holds CUPTI, which has one subscriber a process, nothing is recorded, and what was recorded is replayed.
+// Each step is a process of its own. Built twice, as cuda_facade_test.cpp.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <dlfcn.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include "temp_dir.hpp"
+#include "warmgraph/warmgraph.hpp"
+#ifdef WARMGRAPH_FAKE_CUDA
+#include "fake_cuda/steering.hpp"
+#else
+#include "cuda_program.hpp"
+#endif
+
+extern char** environ; // NOLINT: POSIX
+
+namespace warmgraph::test {
+namespace {
+
+constexpr std::int64_t k_count = 64;
+#ifdef WARMGRAPH_FAKE_CUDA
+constexpr const char* k_program = k_fake_cuda_program;
+const std::vector<const char*> k_cupti{WARMGRAPH_FAKE_CUDA};
+#else
+constexpr const char* k_program = backends::test::k_cuda_program;
+const std::vector<const char*> k_cupti{"libcupti.so.13", "libcupti.so.12", "libcupti.so",
+                                       "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so"};
+#endif
+
+/// Takes CUPTI, as a profiler does.
+void attach_profiler()
+{
+    void* library = nullptr;
+    for (const char* name : k_cupti)
+        if (library == nullptr) library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    using Callback = void (*)(void*, int, std::uint32_t, const void*);
+    using Subscribe = int (*)(void** handle, Callback callback, void* data);
+    const auto subscribe =
+        library != nullptr ? reinterpret_cast<Subscribe>(::dlsym(library, "cuptiSubscribe")) : nullptr;
+    if (subscribe == nullptr) throw std::runtime_error("there is no CUPTI to attach by");
+    void* handle = nullptr;
+    const int status = subscribe(&handle, [](void*, int, std::uint32_t, const void*) {}, nullptr);
+    if (status != 0) throw std::runtime_error("cuptiSubscribe gave " + std::to_string(status));
+}
+
+/// One call of y = x + 1 in this process. Writes the outcome and the reason.
+int run_child(const std::string& mode, const std::filesystem::path& folder)
+try {
+#ifdef WARMGRAPH_FAKE_CUDA
+    for (const char* name : {"WARMGRAPH_CUDA_DRIVER", "WARMGRAPH_NVRTC", "WARMGRAPH_CUPTI"})
+        ::setenv(name, WARMGRAPH_FAKE_CUDA, 1);
+#endif
+    if (mode == "profiled") attach_profiler();
+    const Device device{"cuda:0"};
+    const Program program = device.program("small", k_program);
+    CacheOptions options;
+    options.model = "profiled";
+    options.cache_dir = (folder / "cache").string();
+    options.world_size = 1;
+    options.global_rank = 0;
+    Cache cache{options};
+    Spec spec;
+    spec.inputs = {input("x", i32, {k_count})};
+    spec.outputs = {output("y", i32, {k_count})};
+    spec.version = "1";
+    Function function = cache.wrap("add_one", device, spec, [&](Recorder& r) {
+        r.stream().copy(r["y"], r["x"], k_count * 4);
+        r.stream().launch(program, "add_scalar", {.grid = {1}, .block = {k_count}}, r["y"], std::int32_t{1},
+                          static_cast<std::int32_t>(k_count));
+    });
+    const Buffer x = device.upload<std::int32_t>(std::vector<std::int32_t>(k_count, 41));
+    const Buffer y = device.allocate(k_count * 4);
+    const Outcome outcome = function({{"x", x}, {"y", y}});
+    device.synchronize();
+    if (y.read<std::int32_t>() != std::vector<std::int32_t>(k_count, 42)) throw std::runtime_error("a wrong result");
+    std::ofstream{folder / "answer"} << to_string(outcome) << ": " << function.report().reason;
+    return 0;
+} catch (const std::exception& error) {
+    std::cerr << mode << ": " << error.what() << "\n";
+    return 1;
+}
+
+std::string answer_of(const std::string& mode, const std::filesystem::path& folder)
+{
+    std::string self = "/proc/self/exe", flag = "--child", mode_text = mode, folder_text = folder.string();
+    char* const arguments[] = {self.data(), flag.data(), mode_text.data(), folder_text.data(), nullptr};
+    pid_t child = 0;
+    if (::posix_spawn(&child, self.c_str(), nullptr, nullptr, arguments, environ) != 0) return "not started";
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    if (status != 0) return "failed with status " + std::to_string(status);
+    std::string answer;
+    std::getline(std::ifstream{folder / "answer"}, answer);
+    return answer;
+}
+
+TEST(CudaProfiler, KeepsFromRecordingWithTheCureAndNotFromReplaying)
+{
+    const TempDir folder;
+    EXPECT_THAT(answer_of("profiled", folder.path()),
+                testing::AllOf(testing::StartsWith("refused: "), testing::HasSubstr("cuptiSubscribe"),
+                               testing::HasSubstr("a profiler) is attached: detach it to record")));
+    EXPECT_THAT(answer_of("plain", folder.path()), testing::StartsWith("recorded: "));
+    EXPECT_EQ(answer_of("profiled", folder.path()), "replayed: ");
+}
+
+} // namespace
+} // namespace warmgraph::test
+
+int main(int argc, char** argv)
+{
+    if (argc == 4 && std::string_view{argv[1]} == "--child") return warmgraph::test::run_child(argv[2], argv[3]);
+    testing::InitGoogleTest(&argc, argv);
+    return RUN_ALL_TESTS();
+}
