@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "warmgraph/cachefmt/image_use.hpp"
+
 namespace warmgraph {
 
 Result<ModuleState> read_module_state(std::span<backends::Module* const> modules)
@@ -53,15 +55,10 @@ Result<void> check_unchanged(const ModuleState& before, const ModuleState& after
 {
     for (std::size_t i = 0; i < before.size(); ++i) {
         if (before[i] == after[i]) continue;
-        std::string name = "?"; // the first that is in one reading only, or differs
-        for (const auto* list : {&after[i], &before[i]})
-            for (const auto& variable : *list)
-                if (std::ranges::count(before[i], variable) + std::ranges::count(after[i], variable) != 2)
-                    name = variable.name;
         return fail(ErrorCode::not_recordable,
                     "the work changes the module variable '{}' from run to run: state that it keeps must be declared "
                     "(a read-write state in the Spec, passed to the kernel as a parameter)",
-                    name);
+                    cachefmt::first_difference(before[i], after[i]));
     }
     return {};
 }

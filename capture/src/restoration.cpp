@@ -4,6 +4,7 @@
 
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/cachefmt/codec.hpp"
+#include "warmgraph/cachefmt/image_use.hpp"
 
 namespace warmgraph {
 
@@ -30,25 +31,10 @@ struct ImageSet {
     }
 };
 
-/// The kernels that the graph launches from each module, sorted.
-std::vector<std::vector<std::string>> kernels_in_use(const RestorationRequest& request)
-{
-    std::vector<std::vector<std::string>> result(request.modules.size());
-    for (const auto& node : request.graph.nodes)
-        if (const auto* kernel = std::get_if<cachefmt::KernelNode>(&node))
-            result[kernel->image].push_back(kernel->kernel);
-    for (auto& kernels : result) {
-        std::ranges::sort(kernels);
-        const auto repeated = std::ranges::unique(kernels);
-        kernels.erase(repeated.begin(), repeated.end());
-    }
-    return result;
-}
-
 Result<ImageSet> gather_images(const RestorationRequest& request, ImageForm form)
 {
     ImageSet set;
-    const auto kernels = kernels_in_use(request);
+    const auto kernels = cachefmt::kernels_in_use(request.graph.nodes, request.modules.size());
     for (std::size_t i = 0; i < request.modules.size(); ++i) {
         auto image = form == ImageForm::cut ? request.modules[i]->image_of(kernels[i]) : request.modules[i]->image();
         if (!image) return within("read back the device code", image.error());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "warmgraph/cachefmt/image_use.hpp"
 #include "warmgraph/replay/executable.hpp"
 
 namespace warmgraph::replay {
@@ -11,35 +12,11 @@ namespace {
 
 using Modules = std::vector<std::shared_ptr<backends::Module>>;
 
-/// The kernels that the graph launches from each image, sorted.
-std::vector<std::vector<std::string>> kernels_in_use(const cachefmt::Graph& graph)
-{
-    std::vector<std::vector<std::string>> result(graph.images.size());
-    for (const auto& node : graph.nodes)
-        if (const auto* const kernel = std::get_if<cachefmt::KernelNode>(&node))
-            if (kernel->image < result.size()) result[kernel->image].push_back(kernel->kernel);
-    for (auto& kernels : result) {
-        std::ranges::sort(kernels);
-        const auto repeated = std::ranges::unique(kernels);
-        kernels.erase(repeated.begin(), repeated.end());
-    }
-    return result;
-}
-
 /// Entries hold an image cut down to the kernels in use, or whole.
 bool has_image(backends::Module& module, const Digest& digest, const std::vector<std::string>& kernels)
 {
     const auto is_it = [&digest](const Result<Bytes>& image) { return image && sha256(*image) == digest; };
     return is_it(module.image_of(kernels)) || is_it(module.image());
-}
-
-std::string first_difference(const std::vector<cachefmt::ModuleVariable>& recorded,
-                             const std::vector<cachefmt::ModuleVariable>& now)
-{
-    for (const auto* list : {&recorded, &now})
-        for (const auto& variable : *list)
-            if (std::ranges::count(recorded, variable) + std::ranges::count(now, variable) != 2) return variable.name;
-    return "?";
 }
 
 Result<std::shared_ptr<backends::Module>> find_own_module(const Modules& own, const cachefmt::ImageRef& image,
@@ -56,7 +33,7 @@ Result<std::shared_ptr<backends::Module>> find_own_module(const Modules& own, co
         if (!now) return within("image " + short_hex(image.digest), now.error());
         std::ranges::sort(*now, {}, &cachefmt::ModuleVariable::name);
         if (*now != recorded) {
-            difference = first_difference(recorded, *now);
+            difference = cachefmt::first_difference(recorded, *now);
             continue;
         }
         found = module;
@@ -82,7 +59,7 @@ Result<Modules> find_own_modules(backends::Device& device, const cachefmt::Graph
     Modules result(graph.images.size());
     const Modules own = device.own_modules();
     if (own.empty()) return result;
-    const auto kernels = kernels_in_use(graph);
+    const auto kernels = cachefmt::kernels_in_use(graph.nodes, graph.images.size());
     for (std::size_t i = 0; i < result.size(); ++i) {
         auto module = find_own_module(own, graph.images[i], kernels[i]);
         if (!module) return std::unexpected(module.error());
