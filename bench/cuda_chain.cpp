@@ -60,14 +60,19 @@ void enqueue_chain(Stream& stream, const Program& program, std::uint32_t nodes, 
     }
 }
 
-Function wrap_chain(Cache& cache, const ChainDevice& shared, std::uint32_t nodes, std::uint32_t seed)
+Spec chain_spec(const ChainDevice& shared)
 {
     Spec spec;
     spec.inputs = {input("x", f32, {ChainDevice::k_items})};
     spec.outputs = {output("y", f32, {ChainDevice::k_items})};
     spec.scalars = {scalar("position", i32, 0, 4095)};
     spec.code = {shared.program};
-    return cache.wrap(fmt::format("chain{}_{}", nodes, seed), shared.device, std::move(spec),
+    return spec;
+}
+
+Function wrap_chain(Cache& cache, const ChainDevice& shared, std::uint32_t nodes, std::uint32_t seed)
+{
+    return cache.wrap(fmt::format("chain{}_{}", nodes, seed), shared.device, chain_spec(shared),
                       [program = shared.program, nodes, seed](Recorder& r) {
                           const std::array<Address, 2> scratch{r.alloc("even", ChainDevice::k_items * sizeof(float)),
                                                                r.alloc("odd", ChainDevice::k_items * sizeof(float))};

@@ -28,7 +28,10 @@ public:
 void enqueue_chain(Stream& stream, const Program& program, std::uint32_t nodes, std::uint32_t seed, Address x,
                    Address y, const std::array<Address, 2>& scratch, std::int32_t position);
 
-/// One chain as a cached function: input x, output y, scalar position.
+/// Input x, output y, scalar position.
+[[nodiscard]] Spec chain_spec(const ChainDevice& shared);
+
+/// One chain as a cached function, its scratch memory its own.
 [[nodiscard]] Function wrap_chain(Cache& cache, const ChainDevice& shared, std::uint32_t nodes, std::uint32_t seed = 0);
 
 [[nodiscard]] Cache open_cache(const std::string& folder, Policy policy);

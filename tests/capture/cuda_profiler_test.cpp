@@ -11,9 +11,8 @@
 #include <gtest/gtest.h>
 
 #include <dlfcn.h>
-#include <spawn.h>
-#include <sys/wait.h>
 
+#include "run_self.hpp"
 #include "temp_dir.hpp"
 #include "warmgraph/warmgraph.hpp"
 #ifdef WARMGRAPH_FAKE_CUDA
@@ -21,8 +20,6 @@
 #else
 #include "cuda_program.hpp"
 #endif
-
-extern char** environ; // NOLINT: POSIX
 
 namespace warmgraph::test {
 namespace {
@@ -92,12 +89,7 @@ try {
 
 std::string answer_of(const std::string& mode, const std::filesystem::path& folder)
 {
-    std::string self = "/proc/self/exe", flag = "--child", mode_text = mode, folder_text = folder.string();
-    char* const arguments[] = {self.data(), flag.data(), mode_text.data(), folder_text.data(), nullptr};
-    pid_t child = 0;
-    if (::posix_spawn(&child, self.c_str(), nullptr, nullptr, arguments, environ) != 0) return "not started";
-    int status = 0;
-    ::waitpid(child, &status, 0);
+    const int status = run_self({mode, folder.string()});
     if (status != 0) return "failed with status " + std::to_string(status);
     std::string answer;
     std::getline(std::ifstream{folder / "answer"}, answer);

@@ -7,11 +7,10 @@
 #include <memory>
 #include <thread>
 
-#include <sys/wait.h>
-
 #include "facade_fixture.hpp"
 #include "lacking.hpp"
 #include "native.hpp"
+#include "run_self.hpp"
 
 namespace warmgraph::test {
 namespace {
@@ -137,11 +136,9 @@ int answer(const fs::path& folder, const std::string& device)
 /// `visible`: the only device that the process sees, as CUDA_VISIBLE_DEVICES names it; empty: all.
 Answer ask_process(const fs::path& folder, const std::string& device, const std::string& visible = "")
 {
-    const std::string command = (visible.empty() ? "" : "CUDA_VISIBLE_DEVICES=" + visible + " ") +
-                                fs::read_symlink("/proc/self/exe").string() + " --child " + folder.string() + " " +
-                                device;
-    const int status = std::system(command.c_str());
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << command;
+    const std::vector<std::string> narrowed{"/usr/bin/env", "CUDA_VISIBLE_DEVICES=" + visible};
+    EXPECT_EQ(run_self({folder.string(), device}, visible.empty() ? std::vector<std::string>{} : narrowed), 0)
+        << device << " " << visible;
     Answer result;
     std::ifstream file{folder / "answer"};
     std::getline(file, result.outcome);

@@ -1,4 +1,6 @@
-// What a warm process on CUDA must never load.
+// What a warm process on CUDA must never load, nor touch.
+#include "lacking.hpp"
+#include "memcheck.hpp"
 #include "process_fixture.hpp"
 
 namespace llm {
@@ -26,6 +28,23 @@ TEST_F(Process, AWarmStartNeedsNoCompilerNoProductLibraryAndNoProfiler)
     const Ended without_products = llm({"--cache-dir", empty, "--policy", "off"});
     EXPECT_EQ(without_products.code, 1);
     EXPECT_THAT(without_products.errors, HasSubstr("WARMGRAPH_CUBLASLT"));
+}
+
+TEST_F(Process, AWarmStartIsCleanUnderMemcheck)
+{
+    const std::vector<std::string> tool = warmgraph::test::memcheck();
+    if (tool.empty()) WARMGRAPH_SKIP_LACKING("compute-sanitizer");
+    const std::vector<std::string> arguments{"--backend",        LLM_BACKEND, "--prompt",
+                                             "Once upon a time", "--tokens",  "40"};
+    const Ended cold = run(carried(LLM_BINARY), arguments);
+    ASSERT_EQ(cold.code, 0) << cold.errors;
+    std::vector<std::string> checked{tool.begin() + 1, tool.end()};
+    checked.push_back(carried(LLM_BINARY).string());
+    checked.insert(checked.end(), arguments.begin(), arguments.end());
+    checked.insert(checked.end(), {"--policy", "require_hit"});
+    const Ended warm = run(tool.front(), checked);
+    EXPECT_EQ(warm.code, 0) << warm.output << warm.errors;
+    EXPECT_THAT(warm.output, HasSubstr("ERROR SUMMARY: 0 errors"));
 }
 
 TEST_F(Process, ADeviceThatNamesItsBackendNeedsNoOtherOption)

@@ -25,7 +25,7 @@ struct Core {
     ModuleRegistry modules;       ///< every module that a kernel of a captured graph may come from
 
     /// More threads than this that build graphs at once only slow each other down in the driver's lock (measured: NOTES.md).
-    static constexpr int k_builders = 2;
+    static constexpr int k_builders = 4;
     /// One of them, for its scope. (Not std::counting_semaphore: libstdc++ 12's can sleep through a release.)
     class Building {
     public:

@@ -18,17 +18,32 @@ namespace {
 /// glibc takes larger blocks from the system alone, however often such are freed (DEFAULT_MMAP_THRESHOLD_MAX, 32 MiB), and
 /// gives each back at once.
 constexpr std::size_t k_largest = 31U << 20U;
+/// Of x86-64, and of AArch64 with pages of 4 KiB. With others the advice is about less, or is refused.
+constexpr std::uintptr_t k_huge_page = 2U << 20U;
 
-void populate(std::uintptr_t begin, std::size_t size) noexcept
+/// [begin, begin + size) without the parts of pages at its ends.
+struct WholePages {
+    std::uintptr_t begin;
+    std::uintptr_t end;
+    WholePages(std::uintptr_t at, std::size_t size, std::uintptr_t page)
+        : begin((at + page - 1) / page * page), end((at + size) / page * page)
+    {
+    }
+    void advise(int advice) const noexcept
+    {
+        if (begin < end)
+            static_cast<void>(::madvise(reinterpret_cast<void*>(begin), end - begin, advice)); // NOLINT: whole pages
+    }
+};
+
+/// Touches the first `touched` of `size` bytes.
+void touch(std::uintptr_t at, std::size_t touched, std::size_t size) noexcept
 {
     static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
     // A mapping of its own (behind glibc's header of 16 bytes), or another allocator's: freed, it serves nobody else.
-    if (begin % page <= 16) return;
-    const std::uintptr_t end = (begin + size) / page * page;
-    begin = (begin + page - 1) / page * page;
-    if (begin < end)
-        static_cast<void>(
-            ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_WRITE)); // NOLINT: whole pages
+    if (at % page <= 16) return;
+    WholePages(at, size, k_huge_page).advise(MADV_HUGEPAGE);
+    WholePages(at, touched, page).advise(MADV_POPULATE_WRITE);
 }
 
 /// glibc learns from it: what is as large as a block that was freed comes from the heap from then on, and of a heap's end
@@ -47,8 +62,9 @@ void grow_heap(std::size_t bytes) noexcept
     static const bool learnt = free_a_large_block();
     static_cast<void>(learnt);
     // As much again for what the thread itself allocates before its next graph, untouched.
-    void* const memory = std::malloc(std::min(2 * bytes, k_largest)); // NOLINT: the allocator that the driver uses
-    if (memory != nullptr) populate(reinterpret_cast<std::uintptr_t>(memory), std::min(bytes, k_largest));
+    const std::size_t size = std::min(2 * bytes, k_largest);
+    void* const memory = std::malloc(size); // NOLINT: the allocator that the driver uses
+    if (memory != nullptr) touch(reinterpret_cast<std::uintptr_t>(memory), std::min(bytes, size), size);
     std::free(memory); // NOLINT
 }
 

@@ -5,12 +5,14 @@
 
 namespace warmgraph::backends::cuda {
 
-/// Lets the calling thread's next allocations, `bytes` in all, find memory that is there already: the heap grows once, and
-/// its pages are touched. The driver keeps 8 KB of host memory for each kernel node of a graph and its exec, takes it in
-/// small pieces, and touches it under its lock; glibc's heaps of threads other than the first grow by a page at a time, each
-/// under the lock of the process's memory map. Threads that build graphs at once then wait for each other (measured:
-/// NOTES.md). Best effort: where the allocator is another one, or the system older (Linux 5.14), nothing comes of it.
-/// Side effect: glibc then returns free memory to the system as late as in a program that has freed a block of 31 MB.
+/// Lets the calling thread's next allocations, `bytes` in all, find memory that is there already: the heap grows once, and its
+/// pages are touched, in huge ones where the system gives them on request (transparent_hugepage "madvise" or "always"). The
+/// driver keeps 8 KB of host memory for each kernel node of a graph and its exec, takes it in small pieces, and touches it
+/// under its lock; glibc's heaps of threads other than the first grow by a page at a time, each under the lock of the
+/// process's memory map. Threads that build graphs at once then wait for each other (measured: NOTES.md). Best effort: where
+/// the allocator is another one, or the system older (Linux 5.14), nothing comes of it.
+/// Side effects: up to 4 MB more than were asked for are resident, and glibc returns free memory to the system as late as in a
+/// program that has freed a block of 31 MB.
 void grow_heap(std::size_t bytes) noexcept;
 
 } // namespace warmgraph::backends::cuda
