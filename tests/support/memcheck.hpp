@@ -15,7 +15,8 @@ inline constexpr int k_memcheck_status = 86;
 
 /// The command that runs a program under memcheck; empty where compute-sanitizer is not installed. The tool holds CUPTI, so
 /// that what runs under it can replay and not record. API errors are left out, because the end of a kernel's parameter list is
-/// found by a query that fails.
+/// found by a query that fails. Padding keeps allocations apart: the driver's lie beside each other, and what is read behind
+/// the end of one is then the next one's.
 [[nodiscard]] inline std::vector<std::string> memcheck()
 {
     const auto of = [](const char* name) -> std::string {
@@ -32,6 +33,8 @@ inline constexpr int k_memcheck_status = 86;
                     "memcheck",
                     "--report-api-errors",
                     "no",
+                    "--padding",
+                    "4096",
                     "--error-exitcode",
                     std::to_string(k_memcheck_status)};
     }
