@@ -117,25 +117,31 @@ struct Opening::Impl {
         state.total = queue.size();
     }
 
+    class Working;
     Impl(const Impl&) = delete;
     Impl& operator=(const Impl&) = delete;
-    ~Impl() { request_stop(); }
+    ~Impl()
+    {
+        stopping.request_stop();
+        for (std::jthread& worker : workers) // one whose callback exits may destroy it, in a static object
+            if (worker.get_id() == std::this_thread::get_id()) worker.detach();
+    }
 
     /// Restores what nobody else has begun until there is nothing left, or `stop`; then, when all others have, too, uploads
     /// what it restored: an entry that is not restored yet costs its first call more than one that is not uploaded.
     void work(const std::stop_token& stop) noexcept;
-    void restore(const Planned& planned) noexcept;
+    void restore(const Planned& planned, const std::stop_token& stop) noexcept;
     void upload(const Planned& planned) noexcept;
     /// False where the system has no further thread.
     [[nodiscard]] bool start_workers();
     [[nodiscard]] Result<void> open(Function::Impl& function, const OpenCandidate& entry);
-    void report(const Planned& planned, const std::function<void(OpenProgress&)>& change) noexcept;
-    /// Of all, before the first is waited for.
-    void request_stop() noexcept
-    {
-        for (std::jthread& worker : workers) worker.request_stop();
-    }
+    /// Counts it, and tells the caller of it when the reports before it have been told; nobody waits for those after `stop`.
+    void report(const Planned& planned, const std::stop_token& stop,
+                const std::function<void(OpenProgress&)>& change) noexcept;
     void join();
+    void join_others(); ///< with join_mutex
+    /// Also in a worker whose callback exits, and while another thread waits for it in join().
+    void end_at_exit();
 
     std::shared_ptr<Cache::Impl> cache;
     OpenOptions options;
@@ -144,34 +150,73 @@ struct Opening::Impl {
     std::atomic<std::size_t> next = 0;
     std::atomic<bool> first_taken = false; // by a worker, to upload it
     const Placeholders placeholders;       // while this lives, and while what was restored is unused
-    std::mutex progress_mutex;             // one report at a time
-    mutable std::mutex mutex;              // guards state
+    mutable std::mutex mutex;              // guards state, is_reporting, working
     OpenProgress state;
+    bool is_reporting = false;                // the callback runs
+    std::size_t working = 0;                  // workers that have not ended
     std::condition_variable_any restored_one; // with `mutex`
-    std::mutex join_mutex;                    // one thread waits for workers at a time
+    std::condition_variable_any reported;     // with `mutex`
+    std::condition_variable_any one_ended;    // with `mutex`
+    std::stop_source stopping;                // of all workers
+    std::mutex join_mutex;                    // one thread starts workers, or waits for them
     std::vector<std::jthread> workers;        // they end before what they use
     std::optional<ExitHook> end_workers;
 };
 
-void Opening::Impl::report(const Planned& planned, const std::function<void(OpenProgress&)>& change) noexcept
-{
+/// A thread that works for an Opening.
+class Opening::Impl::Working {
+public:
+    explicit Working(Impl& impl) : m_impl(impl)
+    {
+        current() = &impl;
+        const std::scoped_lock lock{impl.mutex};
+        ++impl.working;
+    }
+    Working(const Working&) = delete;
+    Working& operator=(const Working&) = delete;
+    ~Working()
+    {
+        const std::scoped_lock lock{m_impl.mutex};
+        --m_impl.working;
+        m_impl.one_ended.notify_all();
+    }
+    [[nodiscard]] static const Impl* of_this_thread() noexcept { return current(); }
+
+private:
+    static const Impl*& current() noexcept
+    {
+        static thread_local const Impl* impl = nullptr;
+        return impl;
+    }
+    Impl& m_impl;
+};
+
+void Opening::Impl::report(const Planned& planned, const std::stop_token& stop,
+                           const std::function<void(OpenProgress&)>& change) noexcept
+try {
+    std::unique_lock lock{mutex};
+    // What stops this thread may be the callback itself, which exits and waits for it.
+    const bool is_told = reported.wait(lock, stop, [this] { return !is_reporting; });
+    change(state);
+    restored_one.notify_all();
+    state.elapsed_ms = Milliseconds{system_clock().steady() - started}.count();
+    state.function = planned.name;
+    if (!is_told || !options.progress) return;
+    const OpenProgress now = state;
+    is_reporting = true;
+    lock.unlock();
     try {
-        const std::scoped_lock reporting{progress_mutex};
-        OpenProgress now;
-        {
-            const std::scoped_lock lock{mutex};
-            change(state);
-            restored_one.notify_all();
-            state.elapsed_ms = Milliseconds{system_clock().steady() - started}.count();
-            state.function = planned.name;
-            now = state;
-        }
-        if (options.progress) options.progress(now);
+        options.progress(now);
     } catch (const std::exception& thrown) {
         log().warn("open_all: the progress callback throws: {}", thrown.what());
     } catch (...) {
         log().warn("open_all: the progress callback throws something that is no std::exception");
     }
+    lock.lock();
+    is_reporting = false;
+    reported.notify_one();
+} catch (const std::exception& thrown) { // memory: a copy of the name
+    log().warn("open_all: '{}' is not reported: {}", planned.name, thrown.what());
 }
 
 Result<void> Opening::Impl::open(Function::Impl& function, const OpenCandidate& entry)
@@ -182,12 +227,12 @@ try {
     return fail(ErrorCode::out_of_memory, "{}", thrown.what());
 }
 
-void Opening::Impl::restore(const Planned& planned) noexcept
+void Opening::Impl::restore(const Planned& planned, const std::stop_token& stop) noexcept
 {
     const auto function = planned.function.lock();
-    if (!function) return report(planned, [](OpenProgress& now) { --now.total; });
+    if (!function) return report(planned, stop, [](OpenProgress& now) { --now.total; });
     const auto opened = open(*function, planned.entry);
-    report(planned, [&opened](OpenProgress& now) { ++(opened ? now.opened : now.failed); });
+    report(planned, stop, [&opened](OpenProgress& now) { ++(opened ? now.opened : now.failed); });
 }
 
 void Opening::Impl::upload(const Planned& planned) noexcept
@@ -212,7 +257,7 @@ void Opening::Impl::work(const std::stop_token& stop) noexcept
     while (!stop.stop_requested()) {
         const std::size_t index = next++;
         if (index >= queue.size()) break;
-        restore(queue[index]);
+        restore(queue[index], stop);
         remember(index);
     }
     if (!first_taken.exchange(true)) remember(0); // restored by the caller of open_all
@@ -234,24 +279,41 @@ try {
                                  : std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, k_workers);
     workers.reserve(std::min(left, most));
     // A process that exits would take down the driver and OpenSSL under them.
-    end_workers.emplace([this] {
-        request_stop();
-        join();
-    });
+    end_workers.emplace([this] { end_at_exit(); });
+    const std::scoped_lock lock{join_mutex};
     while (workers.size() < std::min(left, most))
-        workers.emplace_back([this](const std::stop_token& stop) { work(stop); });
+        workers.emplace_back([this] {
+            const Working counted{*this};
+            work(stopping.get_token());
+        });
     return true;
 } catch (const std::system_error& thrown) {
     log().warn("open_all goes on with {} threads: {}", workers.size(), thrown.what());
     return !workers.empty();
 }
 
+void Opening::Impl::join_others()
+{
+    for (std::jthread& worker : workers)
+        if (worker.joinable() && worker.get_id() != std::this_thread::get_id()) worker.join();
+}
+
 void Opening::Impl::join()
 {
     const std::scoped_lock lock{join_mutex};
-    for (std::jthread& worker : workers)
-        if (worker.joinable() && worker.get_id() != std::this_thread::get_id()) // it may be a worker that exits
-            worker.join();
+    join_others();
+}
+
+void Opening::Impl::end_at_exit()
+{
+    stopping.request_stop();
+    const std::size_t self = Working::of_this_thread() == this ? 1 : 0;
+    {
+        std::unique_lock lock{mutex};
+        one_ended.wait(lock, [&] { return working <= self; });
+    }
+    // What is local to them ends with them, unless somebody waits for them already (for this one too, perhaps).
+    if (const std::unique_lock lock{join_mutex, std::try_to_lock}) join_others();
 }
 
 Opening::Opening(std::unique_ptr<Impl> impl) noexcept : m_impl(std::move(impl)) {}
@@ -275,7 +337,7 @@ Opening Cache::open_all(OpenOptions options)
                fmt::format("open_all is called inside '{}': call it before the first call", running->function)});
     auto impl = std::make_unique<Opening::Impl>(m_impl, std::move(options));
     if (!impl->queue.empty()) {
-        impl->restore(impl->queue[impl->next++]);
+        impl->restore(impl->queue[impl->next++], {});
         if (!impl->start_workers()) impl->work({});
     }
     const bool all = impl->options.wait == OpenWait::all;

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <thread>
 
+#include <unistd.h>
+
 #include "child_process.hpp"
 #include "facade_fixture.hpp"
 #include "never_destroyed.hpp"
@@ -125,7 +127,7 @@ TEST_F(FakeThreads, CallWhatOpenAllRestoresAtTheSameTime)
 }
 
 /// What a program does that never closes its handles, while entries are restored behind its back.
-int exit_while_entries_are_opened(const CacheOptions& options)
+int exit_while_entries_are_opened(const CacheOptions& options, const OpenOptions& opening)
 {
     constexpr std::int32_t k_shapes = 8;
     const Device device{"fake:0"};
@@ -146,23 +148,57 @@ int exit_while_entries_are_opened(const CacheOptions& options)
     }
     auto& cache = never_destroyed<Cache>(options);
     auto& f = never_destroyed<Function>(cache.wrap("f", device, spec, callable));
-    OpenOptions slowly;
-    slowly.threads = 2;
-    slowly.progress = [](const OpenProgress&) { std::this_thread::sleep_for(std::chrono::milliseconds{1}); };
-    never_destroyed<Opening>(cache.open_all(slowly));
+    never_destroyed<Opening>(cache.open_all(opening));
     std::exit(f.report().outcome == Outcome::eager ? 0 : 4);
 }
 
-TEST_F(FakeThreads, OfAnOpeningEndWhereTheProcessExitsInTheMiddle)
+class FakeOpeningAtExit : public FakeThreads {
+protected:
+    /// The exit statuses of five processes, each with a cache of its own. One that hangs ends by SIGALRM.
+    std::vector<int> statuses(const OpenOptions& opening)
+    {
+        CacheOptions options;
+        options.model = "toy";
+        options.policy = Policy::read_write;
+        options.world_size = 1;
+        options.global_rank = 0;
+        std::vector<int> result;
+        for (int i = 0; i < 5; ++i) {
+            options.cache_dir = (dir.path() / std::to_string(m_caches++)).string();
+            result.push_back(ChildProcess([&] {
+                                 ::alarm(60);
+                                 return exit_while_entries_are_opened(options, opening);
+                             }).wait());
+        }
+        return result;
+    }
+
+private:
+    int m_caches = 0;
+};
+
+TEST_F(FakeOpeningAtExit, ThreadsEndInTheMiddle)
 {
-    CacheOptions options;
-    options.model = "toy";
-    options.policy = Policy::read_write;
-    options.world_size = 1;
-    options.global_rank = 0;
-    for (int i = 0; i < 5; ++i) {
-        options.cache_dir = (dir.path() / std::to_string(i)).string();
-        ASSERT_EQ(ChildProcess([&] { return exit_while_entries_are_opened(options); }).wait(), 0);
+    OpenOptions slowly;
+    slowly.threads = 2;
+    slowly.progress = [](const OpenProgress&) { std::this_thread::sleep_for(std::chrono::milliseconds{1}); };
+    EXPECT_EQ(statuses(slowly), std::vector<int>(5, 0));
+}
+
+/// In a worker, for which others wait: the next report, and open_all.
+TEST_F(FakeOpeningAtExit, TheProgressCallbackMayBeWhatExits)
+{
+    OpenOptions exits;
+    exits.threads = 4;
+    exits.progress = [](const OpenProgress& now) {
+        std::this_thread::sleep_for(std::chrono::milliseconds{1});
+        if (now.opened == 4) std::exit(5);
+    };
+    for (const OpenWait wait : {OpenWait::first, OpenWait::all}) {
+        exits.wait = wait;
+        for (const int status : statuses(exits))
+            EXPECT_TRUE(status == 5 || (status == 0 && wait == OpenWait::first))
+                << status; // or the main thread exits first
     }
 }
 
