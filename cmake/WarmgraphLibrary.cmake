@@ -15,6 +15,7 @@ set(WARMGRAPH_PUBLIC_HEADERS
     capture/include/warmgraph/adoption.hpp
     capture/include/warmgraph/arguments.hpp
     capture/include/warmgraph/cache.hpp
+    capture/include/warmgraph/code_address.hpp
     capture/include/warmgraph/device.hpp
     capture/include/warmgraph/exception.hpp
     capture/include/warmgraph/function.hpp

@@ -266,14 +266,17 @@ Result<Outcomes> AdoptionSession::original_run(backends::GraphExec& exec, SavedS
     return m_trial->collect_original();
 }
 
+/// Throws nothing: the caller's memory has to be put back.
 Result<void> AdoptionSession::run_original_within(SavedScratch& scratch)
-{
+try {
     auto exec = m_reduced ? m_device.instantiate(*m_reduced) : m_device.instantiate_native(m_first.graph);
     if (!exec) return within("instantiate the original graph", exec.error());
     if (auto learned = learn_spread(m_spread, [&](std::size_t i) { return original_run(**exec, scratch, i); });
         !learned)
         return learned;
     return m_trial->check_in_place();
+} catch (const std::bad_alloc&) {
+    return fail(ErrorCode::out_of_memory, "no host memory to run the original graph");
 }
 
 Result<void> AdoptionSession::run_original()

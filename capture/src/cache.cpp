@@ -105,7 +105,10 @@ std::shared_ptr<Cache::Impl> Cache::Impl::open(const CacheOptions& options, File
     impl->policy = resolve_policy(options);
     impl->relaxation.driver =
         options.accept_newer_driver ? guards::VersionRule::same_or_newer : guards::VersionRule::exact;
-    impl->directory = std::filesystem::absolute(resolve_directory(options)).lexically_normal().string();
+    const std::filesystem::path directory = resolve_directory(options);
+    std::error_code nowhere; // the working directory is gone: open_store says what follows
+    const auto absolute = std::filesystem::absolute(directory, nowhere);
+    impl->directory = (nowhere ? directory : absolute).lexically_normal().string();
     open_store(*impl, files);
     return impl;
 }

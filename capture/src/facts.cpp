@@ -21,6 +21,22 @@ std::string source_digest(const Program& program)
     return to_hex(Sha256{}.update_field(program.source()).update_field(program.options()).finish());
 }
 
+/// One fact for each name: of several programs called the same, each counts, in their order.
+void add_programs(std::vector<Fact>& facts, const std::vector<Program>& programs)
+{
+    std::map<std::string, std::vector<std::string>> by_name;
+    for (const Program& program : programs) by_name[program.name()].push_back(source_digest(program));
+    for (const auto& [name, digests] : by_name) {
+        if (digests.size() == 1) {
+            facts.push_back({"program." + name, digests.front(), Role::must_match});
+            continue;
+        }
+        Sha256 all;
+        for (const std::string& digest : digests) all.update_field(digest);
+        facts.push_back({"program." + name, to_hex(all.finish()), Role::must_match});
+    }
+}
+
 } // namespace
 
 std::vector<Fact> gather_facts(const Cache::Impl& cache, const std::string& function, const Spec& spec,
@@ -35,8 +51,7 @@ std::vector<Fact> gather_facts(const Cache::Impl& cache, const std::string& func
     for (const auto& [name, value] : spec.config) facts.push_back({"config." + name, value, Role::must_match});
     for (const auto& name : spec.environment)
         facts.push_back({"env." + name, environment(name.c_str()).value_or("(unset)"), Role::must_match});
-    for (const auto& program : spec.code)
-        facts.push_back({"program." + program.name(), source_digest(program), Role::must_match});
+    add_programs(facts, spec.code);
 
     facts.push_back({"model.name", cache.options.model, Role::identity});
     facts.push_back({"function.name", function, Role::identity});

@@ -77,7 +77,14 @@ void Function::Impl::cache_fault(std::string_view doing, const Error& error) con
 void Function::Impl::order_after_last(const std::shared_ptr<backends::Stream>& stream)
 {
     if (m_last_stream == stream) return;
-    if (m_last_stream) value_or_raise(stream->wait(value_or_raise(m_last_stream->record_event())));
+    if (m_last_stream) {
+        const auto event = m_last_stream->record_event();
+        const auto ordered = event ? stream->wait(*event) : Result<void>{std::unexpected(event.error())};
+        if (!ordered) { // the host waits instead
+            log().warn("{}: its last stream is waited for: {}", label(), ordered.error().message);
+            value_or_raise(m_last_stream->synchronize());
+        }
+    }
     m_last_stream = stream;
 }
 
@@ -91,13 +98,24 @@ void Function::Impl::run_eagerly(const std::shared_ptr<backends::Stream>& stream
     run(m_subject, environment, m_scratch, stream, context);
 }
 
-/// After a replay that failed. Without a callable the failure is the caller's to know.
-void Function::Impl::run_instead(const Error& failure, const std::shared_ptr<backends::Stream>& stream)
+/// After a replay that failed: it is counted and explained, and the next call loads anew. Without a callable the failure is
+/// the caller's to know.
+Outcome Function::Impl::run_instead(Variants::iterator failed, const Error& failure,
+                                    const std::shared_ptr<backends::Stream>& stream)
 {
+    cache_fault("replay", failure);
+    const Digest guards = failed->guards;
+    m_variants.erase(failed);
     if (!m_callable)
         raise(within(fmt::format("{} has no callable that could run instead of its graph", label()), failure).error());
+    m_report.outcome = Outcome::eager;
+    m_report.reason = failure.message;
+    m_report.entry = short_hex(guards);
+    m_report.phases.clear();
+    m_report.first_call_ms = 0;
     Phases unmeasured;
     run_eagerly(stream, unmeasured);
+    return Outcome::eager;
 }
 
 Result<void> Function::Impl::launch(LoadedVariant& variant, const std::shared_ptr<backends::Stream>& stream)
@@ -123,7 +141,12 @@ Outcome Function::Impl::call(const std::shared_ptr<backends::Stream>& stream, st
     value_or_raise(m_reader.read(args, m_frame));
     if (const auto registrations = m_device->device->registrations(); registrations != m_registrations) {
         // What is loaded may have to run another module, and what was refused may be known now.
-        std::erase_if(m_variants, [](const LoadedVariant& variant) { return !variant.only_here; });
+        const auto gone = std::erase_if(m_variants, [](const LoadedVariant& variant) { return variant.only_here; });
+        if (gone != 0)
+            log().warn("{}: what was adopted and could not be published is dropped, for a module was registered since: "
+                       "register modules before adopting",
+                       label());
+        m_variants.clear();
         m_verdicts.clear();
         m_registrations = registrations;
     }
@@ -132,12 +155,9 @@ Outcome Function::Impl::call(const std::shared_ptr<backends::Stream>& stream, st
         if (!variant->guard.matches(m_frame.tensors, m_frame.values)) continue;
         if (variant->unused) return first_use(variant, stream);
         auto launched = launch(*variant, stream);
-        if (!launched) {
-            cache_fault("replay", launched.error());
-            m_variants.erase(variant);
-            run_instead(launched.error(), stream);
-            return Outcome::eager;
-        }
+        // A variant for memory elsewhere (host or device), which is asked for only where it matters.
+        if (!launched && launched.error().code == ErrorCode::stale) continue;
+        if (!launched) return run_instead(variant, launched.error(), stream);
         if (variant != m_variants.begin()) m_variants.splice(m_variants.begin(), m_variants, variant);
         return Outcome::replayed;
     }
@@ -168,6 +188,9 @@ void Function::Impl::describe_call(Journey& journey)
     journey.now.facts = m_facts;
     const std::string id = m_device->device->id();
     journey.now.tensors = guards::describe(m_frame.tensors, m_interface.region_names, id.substr(0, id.find(':') + 1));
+    for (std::size_t i = 0; i < journey.now.tensors.size(); ++i)
+        if (m_device->device->space_of(m_frame.memory[i].address) == cachefmt::MemorySpace::host)
+            journey.now.tensors[i].device = k_host_memory;
     for (std::size_t i = 0; i < m_interface.values.size(); ++i)
         journey.now.values.push_back({m_interface.values[i].name, m_interface.values[i].dtype, m_frame.values[i]});
     journey.digest = cachefmt::guards_digest(journey.now);

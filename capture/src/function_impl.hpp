@@ -23,6 +23,9 @@
 
 namespace warmgraph {
 
+/// The device of a tensor in page-locked host memory, in its guards: copies differ, so it is another variant.
+inline constexpr const char* k_host_memory = "host";
+
 /// What is left to do when a variant that open_all restored is used for the first time.
 struct Unused {
     std::shared_ptr<const Placeholder> placeholder; ///< where its inputs and outputs are until then; may be null
@@ -136,6 +139,7 @@ private:
     [[nodiscard]] std::optional<OpenCandidate> candidate(const store::Variant& variant,
                                                          const std::vector<cachefmt::Fact>& facts) const;
     void explain_miss(Journey& journey, const std::vector<store::Variant>& variants);
+    [[nodiscard]] Result<Recording> record_or_refuse(Journey& journey);
     [[nodiscard]] Outcome record_and_launch(Journey& journey, const std::shared_ptr<backends::Stream>& stream);
     enum class Waited : std::uint8_t { no, yes, failed };
     [[nodiscard]] Waited take_record_lock(Journey& journey, std::unique_ptr<FileLock>& lock);
@@ -153,7 +157,8 @@ private:
     [[nodiscard]] bool differs_in_padding_only(const cachefmt::Graph& previous, const Recording& recording,
                                                const std::shared_ptr<backends::Stream>& stream);
     void run_eagerly(const std::shared_ptr<backends::Stream>& stream, Phases& phases);
-    void run_instead(const Error& failure, const std::shared_ptr<backends::Stream>& stream);
+    [[nodiscard]] Outcome run_instead(Variants::iterator failed, const Error& failure,
+                                      const std::shared_ptr<backends::Stream>& stream);
     void order_after_last(const std::shared_ptr<backends::Stream>& stream);
     void keep(const cachefmt::Guards& guards, const Digest& digest, std::unique_ptr<replay::Executable> executable);
     [[nodiscard]] Result<void> launch(LoadedVariant& variant, const std::shared_ptr<backends::Stream>& stream);

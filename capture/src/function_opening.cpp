@@ -21,15 +21,20 @@ std::uint64_t placeholder_bytes(const cachefmt::TensorSpec& spec) noexcept
     return (bytes + k_placeholder_step - 1) / k_placeholder_step * k_placeholder_step;
 }
 
-/// Can a call of this interface look like the recorded one?
+/// Can a call of this interface look like the recorded one, its inputs and outputs in device memory? Others are left to their
+/// first call.
 bool fits(const Interface& interface, const cachefmt::Guards& recorded, const std::string& device)
 {
     const auto& tensors = recorded.tensors;
     if (!std::ranges::equal(tensors, interface.region_names, {}, &cachefmt::TensorSpec::name)) return false;
-    return std::ranges::all_of(tensors, [&](const cachefmt::TensorSpec& tensor) {
-        return tensor.device == device && tensor.sizes.size() <= cachefmt::k_max_rank &&
-               tensor.strides.size() == tensor.sizes.size();
-    });
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        const cachefmt::TensorSpec& tensor = tensors[i];
+        const bool is_here = interface.regions[i].kind == cachefmt::RegionKind::state ||
+                             interface.regions[i].kind == cachefmt::RegionKind::weights;
+        if (tensor.device != device && !(is_here && tensor.device == k_host_memory)) return false;
+        if (tensor.sizes.size() > cachefmt::k_max_rank || tensor.strides.size() != tensor.sizes.size()) return false;
+    }
+    return true;
 }
 
 } // namespace
@@ -102,6 +107,7 @@ Result<void> Function::Impl::open(const OpenCandidate& candidate, std::shared_pt
         used += bytes;
     }
     // Not under the lock: calls go on meanwhile, and one of them may restore the same entry.
+    const std::uint64_t registrations = m_device->device->registrations();
     Phases phases;
     auto restored = restore({m_key, candidate.guards}, store::Reading::ahead, regions,
                             std::vector<std::uint64_t>(m_interface.scalars.size()), phases);
@@ -110,6 +116,10 @@ Result<void> Function::Impl::open(const OpenCandidate& candidate, std::shared_pt
     const double load_ms = Milliseconds{system_clock().steady() - started}.count();
     const std::scoped_lock lock{m_mutex};
     if (is_loaded(candidate.guards)) return {}; // a call was faster: ours is dropped
+    // A call may have noticed already, and would take this for bound to what is registered now.
+    if (m_device->device->registrations() != registrations)
+        return fail(ErrorCode::not_found,
+                    "a module was registered while the entry was opened: its first call loads it");
     const auto& header = (**restored).header;
     m_variants.push_back({guards::CallGuard{header.guards.tensors, header.guards.values, m_device->device->ordinal()},
                           std::move((**restored).executable), candidate.guards,
@@ -141,12 +151,8 @@ Outcome Function::Impl::first_use(Variants::iterator variant, const std::shared_
         const auto timer = journey.phases.measure("first launch");
         launched = launch(*variant, stream);
     }
-    if (!launched) {
-        cache_fault("replay", launched.error());
-        m_variants.erase(variant);
-        run_instead(launched.error(), stream);
-        return Outcome::eager;
-    }
+    if (!launched && launched.error().code == ErrorCode::stale) return first_call(stream, launched.error().message);
+    if (!launched) return run_instead(variant, launched.error(), stream);
     count_hit(variant->unused->load_ms, variant->unused->record_ms);
     m_cache->store->note_use({m_key, variant->guards});
     variant->unused.reset();

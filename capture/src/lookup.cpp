@@ -11,6 +11,24 @@ namespace warmgraph {
 
 namespace {
 
+/// Calls bind by position: what is declared comes first, in its order, and all else is the entry's own. Files are not trusted.
+Result<void> check_regions(const Interface& interface, const cachefmt::Graph& graph)
+{
+    const std::size_t declared = interface.regions.size();
+    if (graph.regions.size() < declared)
+        return fail(ErrorCode::corrupt, "the entry has {} regions, the function declares {}", graph.regions.size(),
+                    declared);
+    for (std::size_t i = 0; i < graph.regions.size(); ++i) {
+        const cachefmt::Region& region = graph.regions[i];
+        const bool is_own = region.kind == cachefmt::RegionKind::arena || region.kind == cachefmt::RegionKind::constant;
+        if (i < declared ? region.kind != interface.regions[i].kind || region.name != interface.region_names[i]
+                         : !is_own)
+            return fail(ErrorCode::corrupt, "region {} of the entry, '{}', is none that the function declares there", i,
+                        region.name);
+    }
+    return {};
+}
+
 bool knows_all(const NamedHandles& declared, const std::vector<std::string>& names)
 {
     return std::ranges::all_of(names, [&](const std::string& name) {
@@ -82,6 +100,10 @@ auto Function::Impl::restore(const cachefmt::EntryKey& key, store::Reading readi
         return std::move(**bytes);
     };
     cachefmt::Graph& graph = (**entry).graph;
+    if (auto agrees = check_regions(m_interface, graph); !agrees) {
+        if (auto removed = store.remove(key); !removed) cache_fault("remove", removed.error());
+        return std::unexpected(agrees.error());
+    }
     const auto bindings = bindings_of(graph, regions, scalars, m_subject.handles);
     auto executable =
         replay::Executable::restore(m_device->device, std::move(graph), m_cache->modules, image_of, bindings, phases);

@@ -12,6 +12,16 @@ namespace warmgraph {
 namespace {
 constexpr std::chrono::milliseconds k_poll{5};
 
+/// Why no other process could use what is recorded under these facts; empty where one could.
+std::string unusable_elsewhere(const std::vector<cachefmt::Fact>& facts)
+{
+    for (const auto& fact : facts)
+        if (fact.role == cachefmt::Role::must_match && fact.value == cachefmt::k_unknown)
+            return fmt::format("'{}' could not be found out here, so that nothing could ever match it{}", fact.name,
+                               fact.name == "code.build_id" ? ": set Spec::version" : "");
+    return {};
+}
+
 /// The graph without the constants that libraries' kernels were given (images that nobody here compiled). Their by-value
 /// structs have padding that holds whatever lay there: measured, cuBLAS 13 leaves stack and heap addresses in it.
 cachefmt::Graph without_library_constants(cachefmt::Graph graph)
@@ -37,7 +47,9 @@ bool Function::Impl::wait_for_other_recorder(Journey& journey, std::unique_ptr<F
     if (waited == Waited::no && (refreshes() || journey.load_failure)) return false;
     const cachefmt::EntryKey key{m_key, journey.digest};
     auto header = m_cache->store->header(key);
-    return header && *header && (**header).kind == cachefmt::EntryKind::graph && load(journey, key);
+    // Equal digests are not enough: a fact that could not be found out matches nothing, not even itself.
+    return header && *header && (**header).kind == cachefmt::EntryKind::graph &&
+           guards::evaluate((**header).guards, journey.now, m_cache->relaxation).empty() && load(journey, key);
 }
 
 auto Function::Impl::take_record_lock(Journey& journey, std::unique_ptr<FileLock>& lock) -> Waited
@@ -90,6 +102,7 @@ bool Function::Impl::differs_in_padding_only(const cachefmt::Graph& previous, co
 bool Function::Impl::tombstone_if_different(const Recording& recording, const std::shared_ptr<backends::Stream>& stream)
 {
     const auto& key = recording.entry.header.key;
+    if (!unusable_elsewhere(recording.entry.header.guards.facts).empty()) return false;
     auto previous = m_cache->store->entry(key);
     if (!previous || !*previous || (**previous).header.kind != cachefmt::EntryKind::graph) return false;
     if (cachefmt::graph_digest((**previous).graph) == cachefmt::graph_digest(recording.entry.graph)) return false;
@@ -109,6 +122,10 @@ bool Function::Impl::tombstone_if_different(const Recording& recording, const st
 std::string Function::Impl::publish(Journey& journey, Recording& recording)
 {
     const auto timer = journey.phases.measure("publish");
+    if (const auto why = unusable_elsewhere(recording.entry.header.guards.facts); !why.empty()) {
+        log().warn("{} is not published: {}", label(), why);
+        return "not published: " + why;
+    }
     std::uint64_t bytes = 0;
     for (const auto& [digest, image] : recording.images) {
         bytes += image.size();
@@ -148,6 +165,14 @@ void Function::Impl::count_refusal()
     m_cache->store->add_usage(m_key, usage);
 }
 
+/// Copies of the function's memory may be more than the host has. What the callable throws passes through.
+Result<Recording> Function::Impl::record_or_refuse(Journey& journey)
+try {
+    return record(m_subject, m_frame, new_header(journey), m_cache->modules, journey.phases);
+} catch (const std::bad_alloc&) {
+    return fail(ErrorCode::out_of_memory, "no host memory to record and verify it");
+}
+
 Outcome Function::Impl::record_and_launch(Journey& journey, const std::shared_ptr<backends::Stream>& stream)
 {
     const std::string missed = journey.miss;
@@ -167,8 +192,7 @@ Outcome Function::Impl::record_and_launch(Journey& journey, const std::shared_pt
 
     order_after_last(stream);          // what the callable holds, the last launch may still be using
     auto idle = stream->synchronize(); // the caller's memory is about to be read
-    auto recording = idle ? record(m_subject, m_frame, new_header(journey), m_cache->modules, journey.phases)
-                          : Result<Recording>{std::unexpected(idle.error())};
+    auto recording = idle ? record_or_refuse(journey) : Result<Recording>{std::unexpected(idle.error())};
     // Memory of the caller's that was used in place is damaged: the function itself would compute with it.
     if (!recording && recording.error().code == ErrorCode::partly_launched)
         raise(within(label(), recording.error()).error());
@@ -189,10 +213,7 @@ Outcome Function::Impl::record_and_launch(Journey& journey, const std::shared_pt
     {
         const auto timer = journey.phases.measure("first launch");
         if (auto launched = launch(m_variants.front(), stream); !launched) {
-            cache_fault("replay", launched.error());
-            m_variants.pop_front();
-            Phases unmeasured;
-            run_eagerly(stream, unmeasured);
+            return run_instead(m_variants.begin(), launched.error(), stream);
         }
     }
     return finish(journey, Outcome::recorded, unpublished.empty() ? missed : missed + "; " + unpublished);

@@ -95,11 +95,13 @@ Result<void> TrialMemory::reset(std::size_t placement)
 }
 
 Result<Bytes> TrialMemory::read(const MemoryRef& memory) const
-{
+try {
     Bytes bytes(memory.size);
     if (bytes.empty()) return bytes;
     if (auto read = m_device->download(bytes, memory.address); !read) return std::unexpected(read.error());
     return bytes;
+} catch (const std::exception&) { // of the allocation: nothing else throws here
+    return fail(ErrorCode::out_of_memory, "no host memory for a copy of {} bytes of the caller's memory", memory.size);
 }
 
 Result<Digest> TrialMemory::digest(const MemoryRef& memory) const

@@ -22,7 +22,9 @@ std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) noexcept
     return (value + alignment - 1) / alignment * alignment;
 }
 
-Result<void> check_binding(const backends::Device& device, const cachefmt::Region& region, const MemoryRef& memory)
+/// `asks_space`: the driver's answer takes longer than the rest of a call.
+Result<void> check_binding(const backends::Device& device, const cachefmt::Region& region, const MemoryRef& memory,
+                           bool asks_space)
 {
     if (memory.address.is_null())
         return fail(ErrorCode::invalid_argument, "region '{}' is not bound: give it memory of {} bytes", region.name,
@@ -33,12 +35,27 @@ Result<void> check_binding(const backends::Device& device, const cachefmt::Regio
     if (memory.address.offset % region.alignment != 0) // bases are aligned to the strongest class
         return fail(ErrorCode::invalid_argument, "region '{}' lies at offset {}, expected a multiple of {}",
                     region.name, memory.address.offset, region.alignment);
-    // Asked only where it matters: the driver's answer takes longer than the rest of a call.
-    if (region.space == cachefmt::MemorySpace::host && device.space_of(memory.address) != cachefmt::MemorySpace::host)
-        return fail(ErrorCode::invalid_argument,
-                    "region '{}' was page-locked host memory when it was recorded, now it is bound to device memory",
-                    region.name);
+    if (asks_space && device.space_of(memory.address) != region.space) {
+        const bool was_host = region.space == cachefmt::MemorySpace::host;
+        return fail(ErrorCode::stale, "region '{}' was {} when it was recorded, now it is bound to {}", region.name,
+                    was_host ? "page-locked host memory" : "device memory",
+                    was_host ? "device memory" : "page-locked host memory");
+    }
     return {};
+}
+
+/// The regions whose memory must be of the recorded space: those in host memory, whose addresses a device may not have
+/// otherwise, and those that more than kernels use, since a copy is told what kinds of memory it is between.
+std::vector<std::uint8_t> regions_of_one_space(const cachefmt::Graph& graph, const PatchTable& patches)
+{
+    std::vector<std::uint8_t> result(graph.regions.size());
+    for (std::size_t i = 0; i < graph.regions.size(); ++i)
+        result[i] =
+            static_cast<std::uint8_t>(graph.regions[i].space == cachefmt::MemorySpace::host ||
+                                      std::ranges::any_of(patches.by_region[i], [&](const Site& site) {
+                                          return !std::holds_alternative<cachefmt::KernelNode>(graph.nodes[site.node]);
+                                      }));
+    return result;
 }
 
 } // namespace
@@ -50,8 +67,9 @@ struct Executable::Impl {
     std::vector<std::shared_ptr<backends::Event>> events;   // those that the caller did not give
     MemoryRef arena;
     PatchTable patches;
-    backends::RawGraph raw; // what the exec holds now
-    Bindings bound;         // what `raw` was made from
+    std::vector<std::uint8_t> asks_space; // by region: regions_of_one_space
+    backends::RawGraph raw;               // what the exec holds now
+    Bindings bound;                       // what `raw` was made from
     std::unique_ptr<backends::GraphExec> exec;
     std::vector<std::uint8_t> dirty; // by node
     std::vector<std::uint32_t> dirty_nodes;
@@ -198,6 +216,7 @@ Result<void> Executable::Impl::make_rehearsal()
     impl->modules = modules;
     impl->events = events;
     impl->patches = patches;
+    impl->asks_space = asks_space;
     impl->bound = bound; // the arena's regions too: the arena itself stays this one's
     impl->raw = backends::without_semaphores(raw);
     if (auto made = impl->instantiate(); !made) return made;
@@ -212,7 +231,8 @@ Result<void> Executable::Impl::check(const Bindings& bindings) const
                     bindings.regions.size(), bindings.scalars.size(), graph.regions.size(), graph.scalars.size());
     for (std::size_t i = 0; i < graph.regions.size(); ++i) {
         if (is_own(graph.regions[i].kind)) continue;
-        if (auto checked = check_binding(*device, graph.regions[i], bindings.regions[i]); !checked) return checked;
+        if (auto checked = check_binding(*device, graph.regions[i], bindings.regions[i], asks_space[i] != 0); !checked)
+            return checked;
     }
     return {};
 }
@@ -232,7 +252,8 @@ Result<void> Executable::Impl::rebind(const Bindings& bindings)
         if (is_own(graph.regions[i].kind)) continue;
         const bool moved = bound.regions[i].address != bindings.regions[i].address;
         if (!moved && bound.regions[i].size == bindings.regions[i].size) continue;
-        if (auto checked = check_binding(*device, graph.regions[i], bindings.regions[i]); !checked) return checked;
+        if (auto checked = check_binding(*device, graph.regions[i], bindings.regions[i], asks_space[i] != 0); !checked)
+            return checked;
         bound.regions[i] = bindings.regions[i];
         if (!moved) continue;
         for (const Site& site : patches.by_region[i])
@@ -269,12 +290,10 @@ Result<void> Executable::Impl::instantiate_again(backends::Stream& stream) noexc
 try {
     constexpr std::size_t k_retired = 8;
     if (retired.size() == k_retired) {
-        // Launches of one executable are in order, so what ends this stream's work has ended theirs. Where a wait is pending
-        // that this very thread is to meet, that would never be: only CUDA has such graphs, and keeps an exec that still
-        // runs until it has finished (cuGraphExecDestroy).
-        if (backends::has_semaphores(raw)) {
+        // A wait that this very thread is to meet, for this graph or for another in the stream, would never end.
+        if (device->limits().keeps_running_execs) {
             retired.erase(retired.begin());
-        } else {
+        } else { // launches of one executable are in order: what ends this stream's work has ended theirs
             if (auto done = stream.synchronize(); !done) return done;
             retired.clear();
         }
@@ -298,6 +317,8 @@ Result<std::unique_ptr<Executable>> Executable::restore(std::shared_ptr<backends
     auto impl = std::make_unique<Impl>();
     impl->device = std::move(device);
     impl->graph = std::move(graph);
+    impl->patches = make_patch_table(impl->graph);
+    impl->asks_space = regions_of_one_space(impl->graph, impl->patches);
     if (auto checked = impl->check(bindings); !checked) return std::unexpected(checked.error());
     {
         const auto timer = phases.measure("load");
@@ -316,7 +337,6 @@ Result<std::unique_ptr<Executable>> Executable::restore(std::shared_ptr<backends
     auto raw = resolve(impl->graph, raw_modules, impl->bound);
     if (!raw) return std::unexpected(raw.error());
     impl->raw = std::move(*raw);
-    impl->patches = make_patch_table(impl->graph);
     if (auto made = impl->instantiate(); !made) return std::unexpected(made.error());
     return std::unique_ptr<Executable>(new Executable(std::move(impl)));
 }

@@ -23,12 +23,14 @@ Result<std::shared_ptr<backends::Module>> find_own_module(const Modules& own, co
                                                           const std::vector<std::string>& kernels)
 {
     std::shared_ptr<backends::Module> found;
-    std::size_t same = 0;
+    std::size_t same = 0; // with the same variables, too
+    std::size_t alike = 0;
     std::string difference;
     auto recorded = image.variables;
     std::ranges::sort(recorded, {}, &cachefmt::ModuleVariable::name);
     for (const auto& module : own) {
         if (!has_image(*module, image.digest, kernels)) continue;
+        ++alike;
         auto now = module->changed_variables();
         if (!now) return within("image " + short_hex(image.digest), now.error());
         std::ranges::sort(*now, {}, &cachefmt::ModuleVariable::name);
@@ -44,11 +46,12 @@ Result<std::shared_ptr<backends::Module>> find_own_module(const Modules& own, co
                     "the module variable '{}' holds something else in this process than when it was recorded: write it "
                     "before the first call, or pass its value as a parameter",
                     difference);
-    if (same > 1 && found->has_variables())
+    // Which of them the function uses cannot be told by what their variables happen to hold.
+    if (alike > 1 && found != nullptr && found->has_variables())
         return fail(ErrorCode::not_recordable,
                     "{} registered modules have the same code, and the host may write other values into their "
                     "variables: register the one that the function uses",
-                    same);
+                    alike);
     return found;
 }
 

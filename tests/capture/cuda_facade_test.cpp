@@ -212,6 +212,43 @@ TEST_F(CudaFacade, StreamsAreTheDriversAndPageLockedMemoryIsAddressable)
     EXPECT_EQ(y.read<int32_t>(), counting(3));
 }
 
+/// Copies between other kinds of memory are other work: one variant for each, whichever came first, and neither is taken
+/// for a second recording of the other.
+TEST_F(CudaFacade, PageLockedInputsHaveAVariantOfTheirOwn)
+{
+    Buffer host = device.allocate_host(k_bytes);
+    host.write(counting(5));
+    const Buffer here = numbers(5);
+    Buffer y = device.allocate(k_bytes);
+    const auto call = [&](Function& f, const Buffer& x) {
+        y.write(std::vector<int32_t>(k_count, 0));
+        const Outcome outcome = f({{"x", x}, {"y", y}});
+        EXPECT_EQ(read(y), counting(6)) << f.report().reason;
+        return outcome;
+    };
+    {
+        Cache cache{options()};
+        Function f = add_one(cache);
+        EXPECT_EQ(call(f, host), Outcome::recorded) << f.report().reason;
+        EXPECT_EQ(call(f, here), Outcome::recorded) << f.report().reason;
+        for (int i = 0; i < 2; ++i) {
+            EXPECT_EQ(call(f, host), Outcome::replayed) << f.report().reason;
+            EXPECT_EQ(call(f, here), Outcome::replayed) << f.report().reason;
+        }
+        EXPECT_EQ(cache.statistics().cache_faults, 0U);
+    }
+    Cache cache{options(Policy::require_hit)};
+    Function f = add_one(cache);
+    const Opening opening = cache.open_all({.wait = OpenWait::all});
+    EXPECT_EQ(opening.progress().opened, 1U) << "the other's input cannot be stood for: its first call restores it";
+    EXPECT_EQ(opening.progress().failed, 0U);
+    for (int i = 0; i < 2; ++i) {
+        EXPECT_EQ(call(f, here), Outcome::replayed);
+        EXPECT_EQ(call(f, host), Outcome::replayed);
+    }
+    EXPECT_EQ(cache.statistics().cache_faults, 0U);
+}
+
 TEST_F(CudaFacade, WhatLibrariesEnqueueOnTheNativeStreamIsRecordedHostFunctionsAndEventsByName)
 {
     const Driver driver;

@@ -62,17 +62,20 @@ protected:
             side.launch(program, "copy", k_launch, r["y"], scratch, k_count);
             r.join(side);
         });
+        Stream elsewhere = device.stream(); // the second call has to be put in order behind the first
         fake.reset();
         arm();
         Answer answer;
         answer.outcome = f({{"x", x}, {"y", y}, {"amount", 37}});
-        static_cast<void>(f({{"x", other_x}, {"y", other_y}, {"amount", 38}}));
+        static_cast<void>(f(elsewhere, {{"x", other_x}, {"y", other_y}, {"amount", 38}}));
         calls = fake.calls();
+        positions = fake.fault_positions();
         was_hit = fake.was_hit();
         instantiations = fake.calls_of("cuGraphInstantiate") + fake.calls_of("cuGraphInstantiateWithParams");
         failed_call = failing > 0 ? fake.call(failing - 1) : "";
         fake.reset();
         device.synchronize();
+        elsewhere.synchronize();
         answer.values = y.read<std::int32_t>();
         answer.moved_values = other_y.read<std::int32_t>();
         answer.statistics = cache.statistics();
@@ -92,8 +95,10 @@ protected:
         ASSERT_EQ(call().outcome, undisturbed);
         const std::string before = fake.live();
         const long total = calls;
+        const std::vector<long> all = positions;
         long counted = 0;
-        for (failing = 1; failing <= total; failing += failing < 200 ? 1 : 7) {
+        for (const long nth : all) {
+            failing = nth;
             prepare();
             const CUresult status = failing % 2 == 0 ? CUDA_ERROR_UNKNOWN : CUDA_ERROR_OUT_OF_MEMORY;
             const Answer answer = call([&] { fake.fail_at(failing, status); });
@@ -104,8 +109,10 @@ protected:
             ASSERT_EQ(answer.moved_values, k_right_moved);
             if (answer.outcome == Outcome::refused) {
                 EXPECT_GE(answer.statistics.refusals, 1U);
+                EXPECT_FALSE(answer.reason.empty());
             } else if (answer.outcome == Outcome::eager) {
                 EXPECT_GE(answer.statistics.cache_faults, 1U);
+                EXPECT_FALSE(answer.reason.empty());
             }
             counted += answer.outcome != undisturbed ? 1 : 0;
             ASSERT_EQ(fake.live(), before);
@@ -117,6 +124,7 @@ protected:
     TempDir dir;
     FakeCuda fake;
     long failing = 0, calls = 0;
+    std::vector<long> positions;
     bool was_hit = false;
     long instantiations = 0; ///< between reset and the second call's end
     std::string failed_call;
@@ -148,6 +156,33 @@ TEST_F(CudaFakeFacade, WhatTheDriverDoesNotLetAnExecChangeAnotherOneHolds)
     replay([&] { fake.fail("cuGraphExecMemcpyNodeSetParams", 1, 0, CUDA_ERROR_INVALID_VALUE); });
     EXPECT_TRUE(was_hit);
     EXPECT_EQ(instantiations, instantiated + 1);
+}
+
+/// A stream may hold a wait, for another graph's work, that this very thread is going to meet.
+TEST_F(CudaFakeFacade, HoweverOftenThatHappensTheHostWaitsForNothing)
+{
+    const Device device{"cuda:0"};
+    const Buffer x = device.upload<std::int32_t>(std::vector<std::int32_t>(k_count, 5));
+    const std::vector<Buffer> ys = [&] {
+        std::vector<Buffer> all;
+        for (int i = 0; i < 2; ++i) all.push_back(device.allocate(128));
+        return all;
+    }();
+    Cache cache{options()};
+    Spec spec;
+    spec.inputs = {input("x", i32, {k_count})};
+    spec.outputs = {output("y", i32, {k_count})};
+    spec.version = "1";
+    Function f = cache.wrap("f", device, spec, [](Recorder& r) { r.stream().copy(r["y"], r["x"], 128); });
+    ASSERT_EQ(f({{"x", x}, {"y", ys[0]}}), Outcome::recorded);
+    fake.reset();
+    fake.fail("cuGraphExecMemcpyNodeSetParams", 1, 0, CUDA_ERROR_INVALID_VALUE);
+    for (std::size_t i = 1; i <= 20; ++i) ASSERT_EQ(f({{"x", x}, {"y", ys[i % 2]}}), Outcome::replayed) << i;
+    EXPECT_GE(fake.calls_of("cuGraphInstantiate") + fake.calls_of("cuGraphInstantiateWithParams"), 20);
+    EXPECT_EQ(fake.calls_of("cuStreamSynchronize"), 0);
+    fake.reset();
+    device.synchronize();
+    EXPECT_EQ(ys[0].read<std::int32_t>(), std::vector<std::int32_t>(k_count, 5));
 }
 
 TEST_F(CudaFakeFacade, RecordsAndRestoresInANewProcess)

@@ -2,6 +2,7 @@
 #include "cache_impl.hpp"
 #include "facade_fixture.hpp"
 #include "faulty_file_system.hpp"
+#include "warmgraph/cachefmt/codec.hpp"
 
 namespace warmgraph::test {
 namespace {
@@ -65,6 +66,46 @@ TEST_F(Damage, ANewerFormatIsAMissAndIsReplacedOnlyUnderItsOwnKey)
     EXPECT_EQ(report.outcome, Outcome::eager);
     EXPECT_THAT(report.reason, testing::HasSubstr("format 99"));
     EXPECT_EQ(file_bytes(path), newer) << "an older reader leaves it";
+}
+
+/// Calls bind by position, so a graph with other regions than the function has would read and write elsewhere.
+TEST_F(Damage, AnEntryWithOtherRegionsThanTheFunctionIsRemovedAndRecordedAgain)
+{
+    using cachefmt::Graph;
+    using cachefmt::RegionKind;
+    const std::vector<std::function<void(Graph&)>> forgeries{
+        [](Graph& graph) { graph.regions[1].kind = RegionKind::arena; },
+        [](Graph& graph) { graph.regions[1].name = "z"; },
+        [](Graph& graph) { std::swap(graph.regions[0], graph.regions[1]); },
+        [](Graph& graph) { graph.regions.push_back({"more", RegionKind::input, 4, 4, {}}); },
+        [](Graph& graph) { // nothing but y, and the work follows it
+            graph.regions.erase(graph.regions.begin());
+            for (auto& param : std::get<cachefmt::KernelNode>(graph.nodes[0]).params)
+                for (auto& slot : param.slots) slot.target = 0;
+        }};
+    for (const auto& forge : forgeries) {
+        std::filesystem::remove_all(dir.path() / "cache");
+        call();
+        const auto path = entries().at(0);
+        const auto folder = path.parent_path();
+        const cachefmt::EntryKey key{{folder.parent_path().parent_path().filename().string(),
+                                      folder.parent_path().filename().string(), folder.filename().string()},
+                                     *digest_from_hex(path.stem().string())};
+        const auto chars = file_bytes(path);
+        Bytes bytes(chars.size());
+        std::memcpy(bytes.data(), chars.data(), chars.size());
+        auto entry = cachefmt::decode(bytes, key);
+        ASSERT_TRUE(entry) << entry.error().message;
+        forge(entry->graph);
+        const auto forged = cachefmt::encode(*entry);
+        ASSERT_TRUE(forged) << forged.error().message;
+        const auto* const begin = reinterpret_cast<const char*>(forged->data());
+        write_file(path, {begin, begin + forged->size()});
+        EXPECT_EQ(call(Policy::read_only).outcome, Outcome::eager);
+        const Report report = call();
+        EXPECT_EQ(report.outcome, Outcome::recorded) << report.reason;
+        EXPECT_EQ(call().outcome, Outcome::replayed);
+    }
 }
 
 TEST_F(Damage, AMissingImageIsRecordedAgain)

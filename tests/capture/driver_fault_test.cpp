@@ -20,7 +20,8 @@ protected:
 
     struct Result {
         Outcome outcome = Outcome::eager;
-        std::vector<std::int32_t> values;
+        std::vector<std::int32_t> values, values_elsewhere;
+        std::string reason;
         std::uint64_t refusals = 0, cache_faults = 0;
     };
     enum class Start : std::uint8_t { cold, opened };
@@ -37,7 +38,8 @@ protected:
         const Device device{"fake:0"};
         const Program program = device.program("small", k_program);
         const Buffer x = device.upload<std::int32_t>(std::vector<std::int32_t>(k_count, 5)),
-                     y = device.allocate(k_count * 4);
+                     y = device.allocate(k_count * 4), y_elsewhere = device.allocate(k_count * 4);
+        Stream elsewhere = device.stream(); // the second call has to be put in order behind the first
         Cache cache{options};
         Spec spec;
         spec.inputs = {input("x", i32, {k_count})};
@@ -57,9 +59,13 @@ protected:
         if (start == Start::opened) (void)cache.open_all({.wait = OpenWait::all});
         Result result;
         result.outcome = f({{"x", x}, {"y", y}, {"amount", 37}});
+        result.reason = f.report().reason;
+        static_cast<void>(f(elsewhere, {{"x", x}, {"y", y_elsewhere}, {"amount", 37}}));
         fake->clear_faults();
         device.synchronize();
+        elsewhere.synchronize();
         result.values = y.read<std::int32_t>();
+        result.values_elsewhere = y_elsewhere.read<std::int32_t>();
         result.refusals = cache.statistics().refusals;
         result.cache_faults = cache.statistics().cache_faults;
         return result;
@@ -86,6 +92,10 @@ protected:
                         entry, nth, backends::FaultLength::once, {ErrorCode::driver_failed, "injected fault"}},
                     start);
                 ASSERT_EQ(result.values, std::vector<std::int32_t>(k_count, 42)) << entry << " call " << nth;
+                ASSERT_EQ(result.values_elsewhere, result.values) << entry << " call " << nth;
+                if (result.outcome == Outcome::refused || result.outcome == Outcome::eager) {
+                    EXPECT_FALSE(result.reason.empty()) << entry << " call " << nth;
+                }
                 if (result.outcome == Outcome::refused) {
                     EXPECT_EQ(result.refusals, 1U) << entry << " call " << nth;
                 } else if (result.outcome == Outcome::eager) {

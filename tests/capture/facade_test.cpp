@@ -1,3 +1,4 @@
+#include "child_process.hpp"
 #include "facade_fixture.hpp"
 
 namespace warmgraph::test {
@@ -38,6 +39,76 @@ TEST_F(Facade, ASecondCacheReplaysWithoutRunningTheCallable)
     EXPECT_EQ(cache.statistics().hits, 1U);
     EXPECT_EQ(cache.statistics().images_loaded, 1U);
     EXPECT_NE(cache.statistics().saved_ms, 0.0) << "counted; a stopped machine may make it negative";
+}
+
+/// Each of them is told by its source, however many are called the same.
+TEST_F(Facade, OfProgramsWithOneNameEachIsGuarded)
+{
+    const auto outcome = [this](const char* first, const char* second) {
+        const Program one = device.program("put", first), two = device.program("put", second);
+        Cache cache{options()};
+        Spec spec;
+        spec.outputs = {output("y", f32, {k_count})};
+        spec.version = "1";
+        spec.code = {one, two};
+        Function f = cache.wrap("f", device, spec, [&](Recorder& r) {
+            r.stream().launch(one, "put", k_launch, r["y"], std::int32_t{0});
+            r.stream().launch(two, "put", k_launch, r["y"], std::int32_t{1});
+        });
+        const Buffer y = device.upload<float>(std::vector<float>(k_count, 0.0F));
+        const Outcome result = f({{"y", y}});
+        const auto values = read(y);
+        EXPECT_EQ(values[0], first[0] == ' ' ? 2.0F : 1.0F);
+        EXPECT_EQ(values[1], second[0] == ' ' ? 2.0F : 1.0F);
+        return result;
+    };
+    constexpr const char* k_one =
+        "__kernel void put(__global float* y, int i) { if (get_global_id(0) == 0) y[i] = 1; }";
+    constexpr const char* k_two =
+        " __kernel void put(__global float* y, int i) { if (get_global_id(0) == 0) y[i] = 2; }";
+    EXPECT_EQ(outcome(k_one, k_one), Outcome::recorded);
+    EXPECT_EQ(outcome(k_one, k_one), Outcome::replayed);
+    EXPECT_EQ(outcome(k_two, k_one), Outcome::recorded);
+    EXPECT_EQ(outcome(k_one, k_two), Outcome::recorded);
+    EXPECT_EQ(outcome(k_two, k_one), Outcome::replayed);
+}
+
+/// Neither hit nor miss can be told: it runs right, and nobody else is given it.
+TEST_F(Facade, WhatCodeOfNobodyKnowsWhichBinaryRecordsIsNotPublished)
+{
+    const auto on_the_heap = std::make_unique<int>(); // as the trampoline of a foreign language's callback
+    for (const float summand : {1.0F, 2.0F}) {
+        Cache cache{options()};
+        Spec spec = vector_spec();
+        Function f = cache.wrap_code(
+            "f", device, spec,
+            [&](Recorder& r) {
+                r.stream().launch(program, "add_int", k_launch, r["x"], r["y"], static_cast<std::int32_t>(summand));
+            },
+            on_the_heap.get());
+        const Buffer x = floats(0), y = device.allocate(k_count * 4);
+        EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::recorded);
+        EXPECT_EQ(read(y), read(floats(summand)));
+        EXPECT_THAT(f.report().reason, testing::HasSubstr("'code.build_id'"));
+        EXPECT_THAT(f.report().reason, testing::HasSubstr("set Spec::version"));
+        EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::replayed);
+        EXPECT_TRUE(entries().empty());
+    }
+}
+
+TEST_F(Facade, AWorkingDirectoryThatIsGoneTurnsCachingOff)
+{
+    const auto status = ChildProcess([this] {
+                            const auto gone = dir.path() / "gone";
+                            std::filesystem::create_directory(gone);
+                            std::filesystem::current_path(gone);
+                            std::filesystem::remove(gone);
+                            CacheOptions relative = options();
+                            relative.cache_dir = "cache";
+                            const Cache cache{relative};
+                            return cache.disabled_reason().empty() ? 1 : 0;
+                        }).wait();
+    EXPECT_EQ(status, 0);
 }
 
 TEST_F(Facade, ReportTellsOutcomeReasonAndPhases)

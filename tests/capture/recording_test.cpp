@@ -181,6 +181,9 @@ TEST_F(RecordingTest, ReplaysOfThisProcessRunItsRegisteredModules)
     twin->bias = 7;
     device->own.push_back(twin);
     EXPECT_TRUE(failed_with(restore(), ErrorCode::not_recordable, "2 registered modules")) << "which one is unknown";
+    twin->bias = 8;
+    EXPECT_TRUE(failed_with(restore(), ErrorCode::not_recordable, "2 registered modules"))
+        << "the other one's variables may be those that the function sees";
 }
 
 TEST_F(RecordingTest, RefusesAVariableThatTheWorkItselfChanges)

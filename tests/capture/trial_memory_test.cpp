@@ -45,6 +45,14 @@ TEST_F(TrialMemoryTest, CopiesHaveTheContentsAndTheAlignmentOfTheCallAndTwoPlace
     EXPECT_THAT(broken.error().message, HasSubstr("outside 'w'"));
 }
 
+TEST_F(TrialMemoryTest, MemoryThatTheHostCannotHoldIsAnErrorAndNoException)
+{
+    frame.tensors[0].sizes[0] = std::int64_t{1} << 58U;
+    const auto trial = TrialMemory::create(device, interface, frame, 1U << 20U);
+    ASSERT_FALSE(trial);
+    EXPECT_EQ(trial.error().code, ErrorCode::out_of_memory) << trial.error().message;
+}
+
 TEST_F(TrialMemoryTest, LargeWeightsAreUsedInPlaceAndWatched)
 {
     const auto trial = create(k_count * 4 - 1);

@@ -75,6 +75,7 @@ Result<void> CudaDevice::read_limits()
     core.compute_major = ask(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
     core.compute_minor = ask(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
     core.limits.flat_addresses = true;
+    core.limits.keeps_running_execs = true; // cuGraphExecDestroy
     core.limits.memory_alignment = 1;
     core.limits.max_block = static_cast<std::uint64_t>(ask(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
     core.limits.local_memory = static_cast<std::uint64_t>(ask(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));

@@ -6,3 +6,6 @@
 #else
 #define WARMGRAPH_API __attribute__((visibility("default")))
 #endif
+
+/// Of code in headers that each library of a program must have for itself.
+#define WARMGRAPH_LOCAL __attribute__((visibility("hidden")))

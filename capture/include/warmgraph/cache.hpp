@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "warmgraph/adoption.hpp"
+#include "warmgraph/code_address.hpp"
 #include "warmgraph/device.hpp"
 #include "warmgraph/function.hpp"
 #include "warmgraph/opening.hpp"
@@ -63,10 +64,10 @@ public:
 
     /// Wraps a callable. `name` is a folder name, unique within the cache.
     template <class F>
-    [[nodiscard]] Function wrap(std::string name, const Device& device, Spec spec, F&& callable)
+    [[nodiscard]] WARMGRAPH_LOCAL Function wrap(std::string name, const Device& device, Spec spec, F&& callable)
     {
-        return wrap_code(std::move(name), device, std::move(spec), Callable(std::forward<F>(callable)),
-                         code_of<std::decay_t<F>>());
+        const void* const code = detail::code_address<std::decay_t<F>>(callable);
+        return wrap_code(std::move(name), device, std::move(spec), Callable(std::forward<F>(callable)), code);
     }
     /// The same with the address of the code whose binary identifies it.
     [[nodiscard]] Function wrap_code(std::string name, const Device& device, Spec spec, Callable callable,
@@ -106,13 +107,6 @@ public:
     struct Impl; ///< opaque
 
 private:
-    /// An address inside the binary that instantiates the wrapping of F: its build id identifies the code.
-    template <class F>
-    [[nodiscard]] static const void* code_of() noexcept
-    {
-        static const char anchor = 0;
-        return &anchor;
-    }
     friend struct CacheAccess;
     [[nodiscard]] Function make_function(std::string name, const Device& device, Spec spec, Callable callable,
                                          const void* code);

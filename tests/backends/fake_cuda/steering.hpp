@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <set>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <cuda.h>
 #include <dlfcn.h>
@@ -50,6 +53,19 @@ public:
     {
         const char* const name = find<decltype(::fake_cuda_call)>("fake_cuda_call")(index);
         return name != nullptr ? name : "";
+    }
+    /// Of the calls so far, those to let fail in turn (1 is the first): each of the first 200, of the others every seventh,
+    /// and of each entry point the first two and the last.
+    [[nodiscard]] std::vector<long> fault_positions() const
+    {
+        std::map<std::string, std::vector<long>> by_entry;
+        std::set<long> chosen;
+        for (long nth = 1; nth <= calls(); ++nth) {
+            by_entry[call(nth - 1)].push_back(nth);
+            if (nth <= 200 || nth % 7 == 0) chosen.insert(nth);
+        }
+        for (const auto& [entry, all] : by_entry) chosen.insert({all.front(), all[all.size() > 1 ? 1 : 0], all.back()});
+        return {chosen.begin(), chosen.end()};
     }
     /// What is alive, by kind.
     [[nodiscard]] std::string live() const { return find<decltype(::fake_cuda_live_text)>("fake_cuda_live_text")(); }

@@ -113,7 +113,8 @@ struct DeviceLimits {
     std::uint64_t max_block = 1024; ///< work-items
     std::uint64_t local_memory = 48ULL * 1024;
     std::uint64_t memory = 0;
-    bool flat_addresses = false; ///< every Address has k_flat_base, and a pointer may hide in any parameter word
+    bool keeps_running_execs = false; ///< a GraphExec may go while its launches run: the driver keeps what they need
+    bool flat_addresses = false;      ///< every Address has k_flat_base, and a pointer may hide in any parameter word
 };
 
 class Device {

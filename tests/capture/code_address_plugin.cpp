@@ -1,0 +1,11 @@
+// Built twice, as two plugins that wrap callables of the same type.
+#include "warmgraph/code_address.hpp"
+
+namespace {
+void function(int) {}
+} // namespace
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+EXPORT const void* address_of_pointer() { return warmgraph::detail::code_address(&function); }
+EXPORT const void* address_of_wrapping() { return warmgraph::detail::address_of_wrapping<void (*)(int)>(); }

@@ -1,0 +1,29 @@
+// Plugins are told by the build ids of their own, also where they wrap callables of the same type and share their symbols.
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <dlfcn.h>
+
+namespace warmgraph::test {
+namespace {
+
+/// The file that the address which `function` of the plugin gives lies in.
+std::string file_of(const char* plugin, const char* function)
+{
+    void* const library = ::dlopen(plugin, RTLD_NOW | RTLD_GLOBAL); // never closed
+    if (library == nullptr) return ::dlerror();
+    void* const symbol = ::dlsym(library, function);
+    Dl_info info{};
+    if (symbol == nullptr || ::dladdr(reinterpret_cast<const void* (*)()>(symbol)(), &info) == 0) return "unknown";
+    return info.dli_fname;
+}
+
+TEST(CodeAddress, IsInThePluginThatWraps)
+{
+    for (const char* function : {"address_of_pointer", "address_of_wrapping"})
+        for (const char* plugin : {PLUGIN_A, PLUGIN_B}) EXPECT_EQ(file_of(plugin, function), plugin) << function;
+}
+
+} // namespace
+} // namespace warmgraph::test
