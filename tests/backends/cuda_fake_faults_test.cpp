@@ -1,8 +1,10 @@
 // G1 for the CUDA backend: whichever call of the driver fails, there is an Error that names it or the work is right
 // without it, and nothing leaks.
 #include <cstdlib>
+#include <set>
 
 #include "cuda_fake_scenarios.hpp"
+#include "driver.hpp"
 
 namespace warmgraph::backends::test {
 namespace {
@@ -70,6 +72,34 @@ TEST_P(CudaFakeFaults, NameTheCallAndLeakNothing)
 
 INSTANTIATE_TEST_SUITE_P(Scenarios, CudaFakeFaults, testing::ValuesIn(scenarios()),
                          [](const testing::TestParamInfo<Scenario>& of) { return of.param.name; });
+
+/// So each entry point that the backend has was failing, first and last call and between.
+TEST(CudaFakeFaultCoverage, IsOfEveryEntryPointButTheNamedOnes)
+{
+    const FakeCuda fake;
+    std::set<std::string> reached;
+    for (const Scenario& scenario : scenarios()) {
+        fake.reset();
+        {
+            const auto opened = make_cuda_backend(FakeCuda::options())->open("");
+            ASSERT_TRUE(opened);
+            EXPECT_TRUE(succeeded(scenario.run(**opened, fake))) << scenario.name;
+        }
+        for (long i = 0; i < fake.calls(); ++i) reached.insert(fake.call(i));
+    }
+    std::vector<std::string> missing;
+#define ADD_MISSING(name)                                                                                              \
+    if (!reached.contains(#name)) missing.emplace_back(#name);
+    WARMGRAPH_CUDA_REQUIRED(ADD_MISSING)
+    WARMGRAPH_CUDA_OPTIONAL(ADD_MISSING)
+#undef ADD_MISSING
+    EXPECT_THAT(missing,
+                testing::UnorderedElementsAre("cuGetErrorName", "cuGetErrorString",        // of a failure's text
+                                              "cuLibraryGetModule", "cuKernelGetFunction", // the fake has no libraries
+                                              "cuGraphInstantiate", // of drivers before cuGraphInstantiateWithParams
+                                              "cuDeviceGetUuid", "cuCtxSynchronize", "cuMemcpy", // the GPU tests' own
+                                              "cuMemGetAddressRange", "cuEventSynchronize"));
+}
 
 /// In processes of their own: the tracker is one for the process, and other tests start it.
 TEST(CudaTracking, StartsWithTheDeviceWhereTheEnvironmentAsksForIt)

@@ -1,6 +1,7 @@
 #include "cuda_fake_scenarios.hpp"
 
 #include <algorithm>
+#include <type_traits>
 
 namespace warmgraph::backends::test {
 namespace {
@@ -19,6 +20,38 @@ constexpr std::uint64_t k_bytes = k_count * sizeof(std::int32_t);
     do {                                                                                                               \
         if (auto done = (expression); !done) return std::unexpected(done.error());                                     \
     } while (false)
+
+/// The fake's own entry points, as another user of the driver calls them; their faults are told as the backend's.
+class OtherUser {
+public:
+    explicit OtherUser(const FakeCuda& fake) : m_fake(fake) {}
+    template <class Function, class... Args>
+    Result<void> operator()(const char* name, Args... args) const
+    {
+        const CUresult status = m_fake.entry<Function>(name)(args...);
+        if (status == CUDA_SUCCESS) return {};
+        return fail(status == CUDA_ERROR_OUT_OF_MEMORY ? ErrorCode::out_of_memory : ErrorCode::driver_failed,
+                    "{} failed: {}", name, static_cast<int>(status));
+    }
+
+private:
+    const FakeCuda& m_fake;
+};
+#define CALL(user, name, ...) DO((user).template operator()<decltype(::name)>(#name, __VA_ARGS__))
+
+/// Destroys what another user of the driver made, with its scope.
+template <class Handle, class Destroy>
+class Made {
+public:
+    Made(Handle handle, Destroy* destroy) : m_handle(handle), m_destroy(destroy) {}
+    Made(const Made&) = delete;
+    Made& operator=(const Made&) = delete;
+    ~Made() { static_cast<void>(m_destroy(m_handle)); }
+
+private:
+    Handle m_handle;
+    Destroy* m_destroy;
+};
 
 /// Device memory that goes away with its scope.
 class Owned {
@@ -66,7 +99,7 @@ Result<void> opens(Device& device, const FakeCuda&)
     return device.facts().size() >= 8 ? Result<void>{} : fail(ErrorCode::internal, "{}: few facts", k_wrong);
 }
 
-Result<void> uses_memory(Device& device, const FakeCuda&)
+Result<void> uses_memory(Device& device, const FakeCuda& fake)
 {
     TAKE(memory, device.allocate(k_bytes));
     const Owned owned(device, memory);
@@ -75,6 +108,12 @@ Result<void> uses_memory(Device& device, const FakeCuda&)
     TAKE(host, device.allocate_host(k_bytes));
     const Owned owned_host(device, host);
     DO(device.upload(host.address, all_of(8)));
+    const OtherUser user(fake);
+    const auto current = device.enter();
+    CUdeviceptr theirs = 0;
+    CALL(user, cuMemAlloc, &theirs, std::size_t{k_bytes});
+    const Made made(theirs, fake.entry<decltype(::cuMemFree)>("cuMemFree"));
+    static_cast<void>(device.space_of(Address::from_flat(theirs))); // a failure takes it for the device's
     return expect_all(device, host.address, 8);
 }
 
@@ -157,6 +196,7 @@ Result<void> replays(Device& device, const FakeCuda&)
     TAKE(exec, device.instantiate(graph));
     TAKE(stream, device.create_stream());
     DO(stream->fill({x, Bytes(4, std::byte{1}), k_bytes})); // 0x01010101
+    DO(exec->upload());
     DO(exec->launch(*stream));
     DO(exec->update(1, RawCopy{x, w, k_bytes}));
     DO(exec->update(2, RawFill{z, {std::byte{3}, {}, {}, {}}, k_bytes}));
@@ -175,12 +215,15 @@ Result<void> runs_host_and_event_nodes(Device& device, const FakeCuda&)
     TAKE(first, device.create_event());
     TAKE(second, device.create_event());
     RawGraph graph;
-    graph.nodes = {
-        {RawEventRecord{first->native()}, {}}, {RawHost{+count, &calls}, {0}}, {RawEventWait{first->native()}, {1}}};
+    graph.nodes = {{RawEventRecord{first->native()}, {}},
+                   {RawHost{+count, &calls}, {0}},
+                   {RawEventWait{first->native()}, {1}},
+                   {RawEmpty{}, {2}}};
     TAKE(exec, device.instantiate(graph));
     TAKE(stream, device.create_stream());
     int others = 0;
     DO(exec->launch(*stream));
+    DO(exec->update(0, RawEventRecord{second->native()}));
     DO(exec->update(1, RawHost{+count, &others}));
     DO(exec->update(2, RawEventWait{second->native()}));
     DO(exec->launch(*stream));
@@ -282,6 +325,112 @@ Result<void> runs_semaphores(Device& device, const FakeCuda& fake)
     return {};
 }
 
+/// Fills of each width in one row and in several, and copies of several rows.
+Result<void> enqueues_boxes(Device& device, const FakeCuda&)
+{
+    constexpr std::uint64_t k_row = 16, k_rows = k_bytes / (2 * k_row);
+    TAKE(memory, device.allocate(2 * k_bytes));
+    const Owned owned(device, memory);
+    const Address x = memory.address, y = x + k_bytes;
+    TAKE(stream, device.create_stream());
+    for (const std::size_t width : {1U, 2U, 4U}) {
+        const Bytes ones(width, std::byte{1}), twos(width, std::byte{2});
+        DO(stream->fill({x, ones, k_bytes}));
+        for (const std::uint64_t half : {std::uint64_t{0}, k_row})
+            DO(stream->fill({x + half, twos, k_row, k_rows, 2 * k_row}));
+        DO(stream->fill({y, ones, k_bytes}));
+        for (const std::uint64_t half : {std::uint64_t{0}, k_row}) {
+            RawCopy copy{x + half, y + half, k_row, k_rows};
+            copy.source_pitch = copy.destination_pitch = {2 * k_row, k_bytes};
+            DO(stream->copy(copy));
+        }
+        DO(stream->synchronize());
+        DO(expect_all(device, y, 0x02020202));
+    }
+    return {};
+}
+
+/// A graph that somebody else made, of the kinds that no other scenario reads.
+Result<void> reads_graphs_of_others(Device& device, const FakeCuda& fake)
+{
+    const OtherUser user(fake);
+    const auto current = device.enter();
+    TAKE(memory, device.allocate(k_bytes));
+    const Owned owned(device, memory);
+    TAKE(event, device.create_event());
+    auto* const native_event = reinterpret_cast<CUevent>(static_cast<std::uintptr_t>(event->native()));
+    const CUdeviceptr x = memory.address.flat();
+
+    CUgraph graph = nullptr, child = nullptr;
+    CALL(user, cuGraphCreate, &graph, 0U);
+    const Made made(graph, fake.entry<decltype(::cuGraphDestroy)>("cuGraphDestroy"));
+    CALL(user, cuGraphCreate, &child, 0U);
+    const Made made_child(child, fake.entry<decltype(::cuGraphDestroy)>("cuGraphDestroy"));
+    CUcontext context = nullptr;
+    CALL(user, cuCtxGetCurrent, &context);
+    CUgraphNode last = nullptr;
+    const CUDA_MEMSET_NODE_PARAMS fill{x, 0, 3, 4, k_count, 1};
+    CALL(user, cuGraphAddMemsetNode, &last, child, nullptr, std::size_t{0}, &fill, context);
+
+    CUDA_MEM_ALLOC_NODE_PARAMS allocation{};
+    allocation.bytesize = k_bytes;
+    allocation.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    allocation.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+    CALL(user, cuGraphAddMemAllocNode, &last, graph, nullptr, std::size_t{0}, &allocation);
+    CALL(user, cuGraphAddMemFreeNode, &last, graph, &last, std::size_t{1}, allocation.dptr);
+    CALL(user, cuGraphAddChildGraphNode, &last, graph, &last, std::size_t{1}, child);
+    CALL(user, cuGraphAddEventRecordNode, &last, graph, &last, std::size_t{1}, native_event);
+    CALL(user, cuGraphAddEventWaitNode, &last, graph, &last, std::size_t{1}, native_event);
+    int calls = 0;
+    const CUDA_HOST_NODE_PARAMS host{[](void* data) { ++*static_cast<int*>(data); }, &calls};
+    CALL(user, cuGraphAddHostNode, &last, graph, &last, std::size_t{1}, &host);
+    CUstreamBatchMemOpParams write{};
+    write.writeValue = {CU_STREAM_MEM_OP_WRITE_VALUE_32, x, {5}, 0, 0};
+    const CUDA_BATCH_MEM_OP_NODE_PARAMS batch{context, 1, &write, 0};
+    CALL(user, cuGraphAddBatchMemOpNode, &last, graph, &last, std::size_t{1}, &batch);
+
+    const auto semaphore = fake.semaphore(0);
+    auto* handle = static_cast<CUexternalSemaphore>(semaphore.get());
+    CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS value{};
+    value.params.fence.value = 4;
+    const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS signal{&handle, &value, 1};
+    CALL(user, cuGraphAddExternalSemaphoresSignalNode, &last, graph, &last, std::size_t{1}, &signal);
+
+    TAKE(read, device.read_graph(graph));
+    const auto has = [&]<class Work>(std::type_identity<Work>) {
+        return std::ranges::any_of(read.nodes,
+                                   [](const RawNode& node) { return std::holds_alternative<Work>(node.work); });
+    };
+    if (!has(std::type_identity<RawFill>{}) || !has(std::type_identity<RawEventRecord>{}) ||
+        !has(std::type_identity<RawEventWait>{}) || !has(std::type_identity<RawHost>{}) ||
+        !has(std::type_identity<RawMemoryOperations>{}) || !has(std::type_identity<RawSemaphores>{}))
+        return fail(ErrorCode::internal, "{}: the graph lost something", k_wrong);
+    return {};
+}
+
+/// Variables of a module, and a module that somebody else loaded.
+Result<void> reads_modules(Device& device, const FakeCuda& fake)
+{
+    const OtherUser user(fake);
+    const auto current = device.enter();
+    TAKE(module, device.compile(std::string(warmgraph::test::k_fake_cuda_program) + "variable table = 1 2 3\n", ""));
+    TAKE(changed, module->changed_variables());
+    if (!changed.empty()) return fail(ErrorCode::internal, "{}: a variable that nobody wrote", k_wrong);
+    TAKE(image, module->image());
+    CUmodule other = nullptr;
+    CALL(user, cuModuleLoadData, &other, image.data());
+    const Made made(other, fake.entry<decltype(::cuModuleUnload)>("cuModuleUnload"));
+    DO(device.register_module(other, image));
+    const auto own = device.own_modules();
+    if (own.size() != 1) return fail(ErrorCode::internal, "{}: {} modules are registered", k_wrong, own.size());
+    TAKE(stream, device.create_stream());
+    RawKernel unknown = add_scalar(*own[0], {}, 1);
+    unknown.kernel = "nobody"; // the error names those that there are
+    if (stream->launch(unknown)) return fail(ErrorCode::internal, "{}: a kernel that is not there", k_wrong);
+    TAKE(theirs, own[0]->changed_variables());
+    return theirs.empty() ? Result<void>{} : fail(ErrorCode::internal, "{}: a variable that nobody wrote", k_wrong);
+}
+
 } // namespace
 
 std::vector<Scenario> scenarios()
@@ -295,7 +444,10 @@ std::vector<Scenario> scenarios()
             {"RunningHostAndEventNodes", runs_host_and_event_nodes, 10},
             {"KeepingEdgeData", keeps_edge_data, 10},
             {"RunningMemoryOperations", runs_memory_operations, 10},
-            {"RunningSemaphores", runs_semaphores, 10}};
+            {"RunningSemaphores", runs_semaphores, 10},
+            {"EnqueueingBoxes", enqueues_boxes, 10},
+            {"ReadingGraphsOfOthers", reads_graphs_of_others, 10},
+            {"ReadingModules", reads_modules, 10}};
 }
 
 } // namespace warmgraph::backends::test
