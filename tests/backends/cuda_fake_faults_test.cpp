@@ -73,6 +73,42 @@ TEST_P(CudaFakeFaults, NameTheCallAndLeakNothing)
 INSTANTIATE_TEST_SUITE_P(Scenarios, CudaFakeFaults, testing::ValuesIn(scenarios()),
                          [](const testing::TestParamInfo<Scenario>& of) { return of.param.name; });
 
+/// A driver that reports success and does nothing: what it holds is read back.
+TEST(CudaFakeSilence, IsNoticedInEdgesLaunchAttributesAndFunctionAttributes)
+{
+    const FakeCuda fake;
+    const auto opened = make_cuda_backend(FakeCuda::options())->open("");
+    ASSERT_TRUE(opened);
+    Device& device = **opened;
+    const auto memory = device.allocate(256);
+    ASSERT_TRUE(memory);
+    const auto instantiated = [&] {
+        const auto module = device.compile(warmgraph::test::k_fake_cuda_program, ""); // a function nothing was done to
+        RawParam n;
+        append(n.value, std::int32_t{64});
+        RawKernel kernel{
+            module->get(), "iota", {1, 1, 1}, {64, 1, 1}, {{ParamKind::memory, {}, memory->address, 0}, n}};
+        kernel.attributes = {{CU_LAUNCH_ATTRIBUTE_PRIORITY, {std::byte{2}, {}, {}, {}}}};
+        kernel.function_attributes = {{CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 60}};
+        RawGraph graph;
+        graph.nodes = {{kernel, {}}, {kernel, {0}, {EdgeData{1, 0, 1}}}};
+        const auto made = device.instantiate(graph);
+        return made ? Result<void>{} : Result<void>{std::unexpected(made.error())};
+    };
+    EXPECT_TRUE(succeeded(instantiated()));
+    for (const auto& [entry, text] :
+         {std::pair{"cuGraphAddDependencies", "edges read back: one is missing"},
+          std::pair{"cuGraphKernelNodeSetAttribute", "attribute 'priority' was set to"},
+          std::pair{"cuFuncSetAttribute", "function attribute 9 was set to 60 and reads back as -1"}}) {
+        fake.reset();
+        fake.fail(entry, 1, 0, CUDA_SUCCESS);
+        EXPECT_TRUE(failed_with(instantiated(), ErrorCode::driver_failed, text)) << entry;
+        EXPECT_TRUE(fake.was_hit());
+    }
+    fake.reset();
+    device.release(*memory);
+}
+
 /// So each entry point that the backend has was failing, first and last call and between.
 TEST(CudaFakeFaultCoverage, IsOfEveryEntryPointButTheNamedOnes)
 {

@@ -81,14 +81,23 @@ Result<void> apply_function_attributes(const Driver& driver, CUfunction function
             return fail(ErrorCode::unsupported, "function attribute {} cannot be set", attribute.id);
         const auto id = static_cast<CUfunction_attribute>(attribute.id);
         int now = 0;
-        if (auto got = driver.call("cuFuncGetAttribute", driver.cuFuncGetAttribute, &now, id, function); !got)
-            return got;
-        const bool is_limit = id == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-        if (now == attribute.value || (is_limit && now > attribute.value)) continue;
+        const auto get = [&] {
+            return driver.call("cuFuncGetAttribute", driver.cuFuncGetAttribute, &now, id, function);
+        };
+        const auto is_there = [&] {
+            const bool is_limit = id == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            return now == attribute.value || (is_limit && now > attribute.value);
+        };
+        if (auto got = get(); !got) return got;
+        if (is_there()) continue;
         auto set = driver.call("cuFuncSetAttribute", driver.cuFuncSetAttribute, function, id, attribute.value);
         if (!set)
             return within(fmt::format("function attribute {} from {} to {}", attribute.id, now, attribute.value),
                           set.error());
+        if (auto got = get(); !got) return got;
+        if (!is_there())
+            return fail(ErrorCode::driver_failed, "function attribute {} was set to {} and reads back as {}",
+                        attribute.id, attribute.value, now);
     }
     return {};
 }
