@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <map>
 
+#include "fake_cuda.h"
+#include "faults.hpp"
 #include "graphs.hpp"
 #include "modules.hpp"
 #include "semaphores.hpp"
@@ -14,6 +16,12 @@ struct CUgraphExec_st {
 
 namespace fake_cuda {
 namespace {
+
+unsigned long long& last_flags()
+{
+    static unsigned long long flags = 0;
+    return flags;
+}
 
 Handles<CUgraphExec_st>& execs()
 {
@@ -61,10 +69,17 @@ long live_execs() { return execs().size(); }
 
 using namespace fake_cuda;
 
-CUresult cuGraphInstantiate(CUgraphExec* exec, CUgraph graph, unsigned long long) { return instantiate(exec, graph); }
+FAKE_CUDA_EXPORT unsigned long long fake_cuda_instantiate_flags(void) { return last_flags(); }
+
+CUresult cuGraphInstantiate(CUgraphExec* exec, CUgraph graph, unsigned long long flags)
+{
+    last_flags() = flags;
+    return instantiate(exec, graph);
+}
 
 CUresult cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* params)
 {
+    last_flags() = params->flags;
     const CUresult status = instantiate(exec, graph);
     params->hErrNode_out = nullptr;
     params->result_out = status == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;

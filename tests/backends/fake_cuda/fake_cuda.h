@@ -30,6 +30,9 @@ void fake_cuda_destroy_semaphore(void* semaphore);
 unsigned long long fake_cuda_semaphore_value(void* semaphore);
 void fake_cuda_set_semaphore(void* semaphore, unsigned long long value);
 
+/// Of the last graph that was instantiated. They change nothing here.
+unsigned long long fake_cuda_instantiate_flags(void);
+
 /// Forgets the fault, the calls and a context's sticky error. What is alive stays alive.
 void fake_cuda_reset(void);
 }

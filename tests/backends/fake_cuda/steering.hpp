@@ -84,6 +84,10 @@ public:
     {
         find<decltype(::fake_cuda_set_semaphore)>("fake_cuda_set_semaphore")(semaphore.get(), value);
     }
+    [[nodiscard]] unsigned long long instantiate_flags() const
+    {
+        return find<decltype(::fake_cuda_instantiate_flags)>("fake_cuda_instantiate_flags")();
+    }
     void reset() const { find<decltype(::fake_cuda_reset)>("fake_cuda_reset")(); }
 
     /// An entry point, as any user of the driver finds it.

@@ -1,0 +1,116 @@
+// What a captured or restored graph is for the driver, where a GPU's answer would not tell.
+#include <array>
+#include <cstring>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "expect_error.hpp"
+#include "fake_cuda/steering.hpp"
+#include "warmgraph/backends/device.hpp"
+
+namespace warmgraph::backends::test {
+namespace {
+
+using warmgraph::test::FakeCuda;
+using warmgraph::test::succeeded;
+
+constexpr std::int32_t k_count = 64;
+constexpr std::uint64_t k_bytes = k_count * 4;
+
+class CudaFakeGraphs : public testing::Test {
+protected:
+    CudaFakeGraphs() : backend(make_cuda_backend(FakeCuda::options())), device(*backend->open("")) {}
+
+    std::vector<std::int32_t> read(const MemoryRef& memory) const
+    {
+        std::vector<std::int32_t> values(k_count);
+        EXPECT_TRUE(succeeded(device->download(std::as_writable_bytes(std::span(values)), memory.address)));
+        return values;
+    }
+    static std::vector<std::int32_t> counting()
+    {
+        std::vector<std::int32_t> values(k_count);
+        for (std::int32_t i = 0; i < k_count; ++i) values[static_cast<std::size_t>(i)] = i;
+        return values;
+    }
+    FakeCuda fake;
+    std::shared_ptr<Backend> backend;
+    std::shared_ptr<Device> device;
+    std::unique_ptr<Module> module = *device->compile(warmgraph::test::k_fake_cuda_program, "");
+};
+
+TEST_F(CudaFakeGraphs, AreInstantiatedForPrioritiesWhereANodeHasOne)
+{
+    const MemoryRef memory = *device->allocate(k_bytes);
+    RawParam n;
+    append(n.value, k_count);
+    RawKernel kernel{module.get(), "iota", {1, 1, 1}, {k_count, 1, 1}, {{ParamKind::memory, {}, memory.address, 0}, n}};
+    RawGraph graph;
+    graph.nodes = {{kernel, {}}, {kernel, {0}}};
+    EXPECT_TRUE(device->instantiate(graph));
+    EXPECT_EQ(fake.instantiate_flags(), 0U) << "the launching stream's holds for all";
+    kernel.attributes = {{CU_LAUNCH_ATTRIBUTE_PRIORITY, {std::byte{2}, {}, {}, {}}}};
+    graph.nodes[1].work = kernel;
+    EXPECT_TRUE(device->instantiate(graph));
+    EXPECT_EQ(fake.instantiate_flags(), CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY);
+    device->release(memory);
+}
+
+/// Arguments as one buffer (CU_LAUNCH_PARAM_BUFFER_POINTER), as cuBLAS gives them: read so, built so, changed so.
+TEST_F(CudaFakeGraphs, KeepArgumentsThatWereGivenAsOneBuffer)
+{
+    const auto current = device->enter();
+    const MemoryRef x = *device->allocate(k_bytes), y = *device->allocate(k_bytes);
+    const Bytes image = *module->image();
+    CUmodule theirs = nullptr;
+    CUfunction function = nullptr;
+    ASSERT_EQ(fake.entry<decltype(::cuModuleLoadData)>("cuModuleLoadData")(&theirs, image.data()), CUDA_SUCCESS);
+    ASSERT_EQ(fake.entry<decltype(::cuModuleGetFunction)>("cuModuleGetFunction")(&function, theirs, "iota"),
+              CUDA_SUCCESS);
+    ASSERT_TRUE(succeeded(device->register_module(theirs, image)));
+
+    struct {
+        std::uint64_t memory;
+        std::int32_t count;
+    } arguments{x.address.flat(), k_count};
+    std::size_t size = 12;
+    std::array<void*, 5> extra{CU_LAUNCH_PARAM_BUFFER_POINTER, &arguments, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                               CU_LAUNCH_PARAM_END};
+    CUDA_KERNEL_NODE_PARAMS params{};
+    params.func = function;
+    params.gridDimX = params.gridDimY = params.gridDimZ = params.blockDimY = params.blockDimZ = 1;
+    params.blockDimX = k_count;
+    params.extra = extra.data();
+    CUgraph graph = nullptr;
+    CUgraphNode node = nullptr;
+    ASSERT_EQ(fake.entry<decltype(::cuGraphCreate)>("cuGraphCreate")(&graph, 0), CUDA_SUCCESS);
+    ASSERT_EQ(fake.entry<decltype(::cuGraphAddKernelNode)>("cuGraphAddKernelNode")(&node, graph, nullptr, 0, &params),
+              CUDA_SUCCESS);
+
+    auto raw = device->read_graph(graph);
+    ASSERT_TRUE(raw) << raw.error().message;
+    auto& kernel = std::get<RawKernel>(raw->nodes.at(0).work);
+    EXPECT_TRUE(kernel.packed);
+    ASSERT_EQ(kernel.params.size(), 1U);
+    ASSERT_EQ(kernel.params[0].value.size(), size);
+
+    const auto exec = device->instantiate(*raw);
+    ASSERT_TRUE(exec) << exec.error().message;
+    const auto stream = *device->create_stream();
+    EXPECT_TRUE(succeeded((*exec)->launch(*stream)));
+    const std::uint64_t other = y.address.flat();
+    std::memcpy(kernel.params[0].value.data(), &other, sizeof other);
+    EXPECT_TRUE(succeeded((*exec)->update(0, kernel)));
+    EXPECT_TRUE(succeeded((*exec)->launch(*stream)));
+    EXPECT_TRUE(succeeded(stream->synchronize()));
+    EXPECT_EQ(read(x), counting());
+    EXPECT_EQ(read(y), counting());
+
+    EXPECT_EQ(fake.entry<decltype(::cuGraphDestroy)>("cuGraphDestroy")(graph), CUDA_SUCCESS);
+    device->release(x);
+    device->release(y);
+}
+
+} // namespace
+} // namespace warmgraph::backends::test
