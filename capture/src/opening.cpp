@@ -138,6 +138,7 @@ struct Opening::Impl {
     /// Counts it, and tells the caller of it when the reports before it have been told; nobody waits for those after `stop`.
     void report(const Planned& planned, const std::stop_token& stop,
                 const std::function<void(OpenProgress&)>& change) noexcept;
+    void count_worker(int change) noexcept;
     void join();
     void join_others(); ///< with join_mutex
     /// Also in a worker whose callback exits, and while another thread waits for it in join().
@@ -153,7 +154,7 @@ struct Opening::Impl {
     mutable std::mutex mutex;              // guards state, is_reporting, working
     OpenProgress state;
     bool is_reporting = false;                // the callback runs
-    std::size_t working = 0;                  // workers that have not ended
+    int working = 0;                          // workers that have not ended
     std::condition_variable_any restored_one; // with `mutex`
     std::condition_variable_any reported;     // with `mutex`
     std::condition_variable_any one_ended;    // with `mutex`
@@ -166,20 +167,10 @@ struct Opening::Impl {
 /// A thread that works for an Opening.
 class Opening::Impl::Working {
 public:
-    explicit Working(Impl& impl) : m_impl(impl)
-    {
-        current() = &impl;
-        const std::scoped_lock lock{impl.mutex};
-        ++impl.working;
-    }
+    explicit Working(Impl& impl) : m_impl(impl) { current() = &impl; }
     Working(const Working&) = delete;
     Working& operator=(const Working&) = delete;
-    ~Working()
-    {
-        const std::scoped_lock lock{m_impl.mutex};
-        --m_impl.working;
-        m_impl.one_ended.notify_all();
-    }
+    ~Working() { m_impl.count_worker(-1); }
     [[nodiscard]] static const Impl* of_this_thread() noexcept { return current(); }
 
 private:
@@ -281,11 +272,18 @@ try {
     // A process that exits would take down the driver and OpenSSL under them.
     end_workers.emplace([this] { end_at_exit(); });
     const std::scoped_lock lock{join_mutex};
-    while (workers.size() < std::min(left, most))
-        workers.emplace_back([this] {
-            const Working counted{*this};
-            work(stopping.get_token());
-        });
+    while (workers.size() < std::min(left, most)) {
+        count_worker(1); // before it is there: who waits for all must not miss it
+        try {
+            workers.emplace_back([this] {
+                const Working counted{*this};
+                work(stopping.get_token());
+            });
+        } catch (...) {
+            count_worker(-1);
+            throw;
+        }
+    }
     return true;
 } catch (const std::system_error& thrown) {
     log().warn("open_all goes on with {} threads: {}", workers.size(), thrown.what());
@@ -298,8 +296,19 @@ void Opening::Impl::join_others()
         if (worker.joinable() && worker.get_id() != std::this_thread::get_id()) worker.join();
 }
 
+void Opening::Impl::count_worker(int change) noexcept
+{
+    const std::scoped_lock lock{mutex};
+    working += change;
+    one_ended.notify_all();
+}
+
 void Opening::Impl::join()
 {
+    {
+        std::unique_lock lock{mutex}; // not with join_mutex: a worker that exits waits for the others
+        one_ended.wait(lock, [&] { return working == 0; });
+    }
     const std::scoped_lock lock{join_mutex};
     join_others();
 }
@@ -307,12 +316,12 @@ void Opening::Impl::join()
 void Opening::Impl::end_at_exit()
 {
     stopping.request_stop();
-    const std::size_t self = Working::of_this_thread() == this ? 1 : 0;
+    const int self = Working::of_this_thread() == this ? 1 : 0;
     {
         std::unique_lock lock{mutex};
         one_ended.wait(lock, [&] { return working <= self; });
     }
-    // What is local to them ends with them, unless somebody waits for them already (for this one too, perhaps).
+    // What is local to them ends with them, unless somebody joins them just now.
     if (const std::unique_lock lock{join_mutex, std::try_to_lock}) join_others();
 }
 

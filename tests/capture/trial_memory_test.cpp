@@ -47,7 +47,7 @@ TEST_F(TrialMemoryTest, CopiesHaveTheContentsAndTheAlignmentOfTheCallAndTwoPlace
 
 TEST_F(TrialMemoryTest, MemoryThatTheHostCannotHoldIsAnErrorAndNoException)
 {
-    frame.tensors[0].sizes[0] = std::int64_t{1} << 58U;
+    frame.tensors[0].sizes[0] = std::int64_t{1} << 61U;
     const auto trial = TrialMemory::create(device, interface, frame, 1U << 20U);
     ASSERT_FALSE(trial);
     EXPECT_EQ(trial.error().code, ErrorCode::out_of_memory) << trial.error().message;

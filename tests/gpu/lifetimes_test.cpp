@@ -151,5 +151,53 @@ extern "C" __global__ void slow(float* y) {
     EXPECT_EQ(y.read<float>(), std::vector<float>(k_count, 20.0F));
 }
 
+/// Copies of several rows are what an exec cannot be given anew, so each call here makes another exec while the launches of
+/// those before it run; more of them than are kept.
+TEST_F(Lifetimes, ExecsThatAreReplacedFinishTheirLaunches)
+{
+    constexpr std::size_t k_row = 200, k_rows = k_count * 4 / (2 * k_row);
+    constexpr int k_calls = 20;
+    const Program slow = device.program("slow", R"(
+extern "C" __global__ void slow(const float* x, float* y) {
+    long long start = clock64();
+    while (clock64() - start < 2000000) {}
+    y[blockIdx.x * blockDim.x + threadIdx.x] = x[blockIdx.x * blockDim.x + threadIdx.x] + 1;
+})");
+    Cache cache{options()};
+    Spec spec;
+    spec.inputs = {input("x", f32, {k_count})};
+    spec.outputs = {output("y", f32, {k_count})};
+    spec.code = {slow};
+    Function f = cache.wrap("rows", device, spec, [&](Recorder& r) {
+        const Address scratch = r.alloc("scratch", k_count * 4);
+        r.stream().launch(slow, "slow", {.grid = {10, 1, 1}, .block = {100, 1, 1}}, r["x"], scratch);
+        const Native& native = Native::instance();
+        const auto copy_rows = native.find<decltype(&cuMemcpy2DAsync)>("cuMemcpy2DAsync");
+        for (const std::size_t half : {std::size_t{0}, k_row}) {
+            CUDA_MEMCPY2D copy{};
+            copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+            copy.srcDevice = scratch.flat() + half;
+            copy.dstDevice = r["y"].flat() + half;
+            copy.srcPitch = copy.dstPitch = 2 * k_row;
+            copy.WidthInBytes = k_row;
+            copy.Height = k_rows;
+            native.check(copy_rows(&copy, static_cast<CUstream>(r.stream().native())), "cuMemcpy2DAsync");
+        }
+    });
+    std::vector<Buffer> xs, ys;
+    for (int i = 0; i < k_calls; ++i) {
+        xs.push_back(device.upload<float>(std::vector<float>(k_count, static_cast<float>(i))));
+        ys.push_back(device.allocate(k_count * 4));
+    }
+    ASSERT_EQ(f({{"x", xs[0]}, {"y", ys[0]}}), Outcome::recorded) << f.report().reason;
+    for (int round = 0; round < 2; ++round)
+        for (std::size_t i = 0; i < xs.size(); ++i) ASSERT_EQ(f({{"x", xs[i]}, {"y", ys[i]}}), Outcome::replayed);
+    EXPECT_EQ(cache.statistics().cache_faults, 0U);
+    device.synchronize();
+    for (int i = 0; i < k_calls; ++i)
+        EXPECT_EQ(ys[static_cast<std::size_t>(i)].read<float>(),
+                  std::vector<float>(k_count, static_cast<float>(i + 1)));
+}
+
 } // namespace
 } // namespace warmgraph::test
