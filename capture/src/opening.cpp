@@ -117,7 +117,6 @@ struct Opening::Impl {
         state.total = queue.size();
     }
 
-    class Working;
     Impl(const Impl&) = delete;
     Impl& operator=(const Impl&) = delete;
     ~Impl()
@@ -162,24 +161,6 @@ struct Opening::Impl {
     std::mutex join_mutex;                    // one thread starts workers, or waits for them
     std::vector<std::jthread> workers;        // they end before what they use
     std::optional<ExitHook> end_workers;
-};
-
-/// A thread that works for an Opening.
-class Opening::Impl::Working {
-public:
-    explicit Working(Impl& impl) : m_impl(impl) { current() = &impl; }
-    Working(const Working&) = delete;
-    Working& operator=(const Working&) = delete;
-    ~Working() { m_impl.count_worker(-1); }
-    [[nodiscard]] static const Impl* of_this_thread() noexcept { return current(); }
-
-private:
-    static const Impl*& current() noexcept
-    {
-        static thread_local const Impl* impl = nullptr;
-        return impl;
-    }
-    Impl& m_impl;
 };
 
 void Opening::Impl::report(const Planned& planned, const std::stop_token& stop,
@@ -276,8 +257,8 @@ try {
         count_worker(1); // before it is there: who waits for all must not miss it
         try {
             workers.emplace_back([this] {
-                const Working counted{*this};
                 work(stopping.get_token());
+                count_worker(-1);
             });
         } catch (...) {
             count_worker(-1);
@@ -316,13 +297,8 @@ void Opening::Impl::join()
 void Opening::Impl::end_at_exit()
 {
     stopping.request_stop();
-    const int self = Working::of_this_thread() == this ? 1 : 0;
-    {
-        std::unique_lock lock{mutex};
-        one_ended.wait(lock, [&] { return working <= self; });
-    }
-    // What is local to them ends with them, unless somebody joins them just now.
-    if (const std::unique_lock lock{join_mutex, std::try_to_lock}) join_others();
+    const std::scoped_lock lock{join_mutex}; // nobody holds it who waits for this thread
+    join_others();
 }
 
 Opening::Opening(std::unique_ptr<Impl> impl) noexcept : m_impl(std::move(impl)) {}
