@@ -156,7 +156,7 @@ struct Opening::Impl {
     int working = 0;                          // workers that have not ended
     std::condition_variable_any restored_one; // with `mutex`
     std::condition_variable_any reported;     // with `mutex`
-    std::condition_variable_any one_ended;    // with `mutex`
+    std::condition_variable all_ended;        // with `mutex`
     std::stop_source stopping;                // of all workers
     std::mutex join_mutex;                    // one thread starts workers, or waits for them
     std::vector<std::jthread> workers;        // they end before what they use
@@ -281,14 +281,14 @@ void Opening::Impl::count_worker(int change) noexcept
 {
     const std::scoped_lock lock{mutex};
     working += change;
-    one_ended.notify_all();
+    if (working == 0) all_ended.notify_all();
 }
 
 void Opening::Impl::join()
 {
     {
         std::unique_lock lock{mutex}; // not with join_mutex: a worker that exits waits for the others
-        one_ended.wait(lock, [&] { return working == 0; });
+        all_ended.wait(lock, [&] { return working == 0; });
     }
     const std::scoped_lock lock{join_mutex};
     join_others();

@@ -8,37 +8,17 @@
 #include <cuda.h>
 #include <dlfcn.h>
 
+#include "cuda_or_fake.hpp"
 #include "facade_fixture.hpp"
 #include "warmgraph/backends/cuda.hpp"
-#ifdef WARMGRAPH_FAKE_CUDA
-#include "fake_cuda/steering.hpp"
-#else
-#include "cuda_program.hpp"
-#endif
 
 namespace warmgraph::test {
 namespace {
 
 using std::int32_t;
 
-#ifdef WARMGRAPH_FAKE_CUDA
-constexpr const char* k_library = WARMGRAPH_FAKE_CUDA;
-constexpr const char* k_program = k_fake_cuda_program;
-#else
-constexpr const char* k_library = "libcuda.so.1";
-constexpr const char* k_program = backends::test::k_cuda_program;
-#endif
 constexpr std::int64_t k_count = 256;
 constexpr std::uint64_t k_bytes = k_count * 4;
-
-/// Before the first device is opened.
-void choose_driver()
-{
-#ifdef WARMGRAPH_FAKE_CUDA
-    for (const char* name : {"WARMGRAPH_CUDA_DRIVER", "WARMGRAPH_NVRTC", "WARMGRAPH_CUPTI"})
-        ::setenv(name, k_library, 1);
-#endif
-}
 
 /// The driver's own calls, as another framework would make them.
 class Driver {
@@ -85,7 +65,7 @@ public:
     }
 
 private:
-    void* m_library = ::dlopen(k_library, RTLD_NOW | RTLD_GLOBAL);
+    void* m_library = ::dlopen(k_driver_library, RTLD_NOW | RTLD_GLOBAL);
 };
 
 class CudaFacade : public testing::Test {

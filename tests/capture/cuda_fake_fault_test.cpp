@@ -1,7 +1,9 @@
 // G1 for the whole facade on CUDA: whichever call of the driver fails, the caller gets the function's result, the fault is
 // counted, and nothing leaks.
+#include <array>
+
+#include "cuda_or_fake.hpp"
 #include "facade_fixture.hpp"
-#include "fake_cuda/steering.hpp"
 
 namespace warmgraph::test {
 namespace {
@@ -20,12 +22,7 @@ struct Answer {
 
 class CudaFakeFacade : public testing::Test {
 protected:
-    CudaFakeFacade()
-    {
-        // The facade's own backend, which it makes when the first device is opened.
-        for (const char* name : {"WARMGRAPH_CUDA_DRIVER", "WARMGRAPH_NVRTC", "WARMGRAPH_CUPTI"})
-            ::setenv(name, WARMGRAPH_FAKE_CUDA, 1);
-    }
+    CudaFakeFacade() { choose_driver(); }
 
     [[nodiscard]] CacheOptions options() const
     {
@@ -163,11 +160,7 @@ TEST_F(CudaFakeFacade, HoweverOftenThatHappensTheHostWaitsForNothing)
 {
     const Device device{"cuda:0"};
     const Buffer x = device.upload<std::int32_t>(std::vector<std::int32_t>(k_count, 5));
-    const std::vector<Buffer> ys = [&] {
-        std::vector<Buffer> all;
-        for (int i = 0; i < 2; ++i) all.push_back(device.allocate(128));
-        return all;
-    }();
+    const std::array ys{device.allocate(128), device.allocate(128)};
     Cache cache{options()};
     Spec spec;
     spec.inputs = {input("x", i32, {k_count})};

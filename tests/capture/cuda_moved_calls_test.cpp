@@ -3,46 +3,27 @@
 // compute-sanitizer. Built twice, as cuda_facade_test.cpp.
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <random>
 #include <stdexcept>
 
 #include <gtest/gtest.h>
 
+#include "cuda_or_fake.hpp"
 #include "lacking.hpp"
 #include "memcheck.hpp"
 #include "run_self.hpp"
 #include "temp_dir.hpp"
 #include "warmgraph/warmgraph.hpp"
-#ifdef WARMGRAPH_FAKE_CUDA
-#include "fake_cuda/steering.hpp"
-#else
-#include "cuda_program.hpp"
-#endif
 
 namespace warmgraph::test {
 namespace {
 
 using std::int32_t;
 
-#ifdef WARMGRAPH_FAKE_CUDA
-constexpr const char* k_program = k_fake_cuda_program;
-#else
-constexpr const char* k_program = backends::test::k_cuda_program;
-#endif
 constexpr std::array<std::int64_t, 5> k_shapes{1, 33, 256, 1000, 4096};
 constexpr std::uint64_t k_room = 1U << 20U;
 constexpr std::uint32_t k_seed = 20261121;
 constexpr int k_rounds = 10'000;
-
-/// Before the first device is opened.
-void choose_driver()
-{
-#ifdef WARMGRAPH_FAKE_CUDA
-    for (const char* name : {"WARMGRAPH_CUDA_DRIVER", "WARMGRAPH_NVRTC", "WARMGRAPH_CUPTI"})
-        ::setenv(name, WARMGRAPH_FAKE_CUDA, 1);
-#endif
-}
 
 class Room {
 public:

@@ -12,24 +12,18 @@
 
 #include <dlfcn.h>
 
+#include "cuda_or_fake.hpp"
 #include "run_self.hpp"
 #include "temp_dir.hpp"
 #include "warmgraph/warmgraph.hpp"
-#ifdef WARMGRAPH_FAKE_CUDA
-#include "fake_cuda/steering.hpp"
-#else
-#include "cuda_program.hpp"
-#endif
 
 namespace warmgraph::test {
 namespace {
 
 constexpr std::int64_t k_count = 64;
 #ifdef WARMGRAPH_FAKE_CUDA
-constexpr const char* k_program = k_fake_cuda_program;
 const std::vector<const char*> k_cupti{WARMGRAPH_FAKE_CUDA};
 #else
-constexpr const char* k_program = backends::test::k_cuda_program;
 const std::vector<const char*> k_cupti{"libcupti.so.13", "libcupti.so.12", "libcupti.so",
                                        "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so"};
 #endif
@@ -53,10 +47,7 @@ void attach_profiler()
 /// One call of y = x + 1 in this process. Writes the outcome and the reason.
 int run_child(const std::string& mode, const std::filesystem::path& folder)
 try {
-#ifdef WARMGRAPH_FAKE_CUDA
-    for (const char* name : {"WARMGRAPH_CUDA_DRIVER", "WARMGRAPH_NVRTC", "WARMGRAPH_CUPTI"})
-        ::setenv(name, WARMGRAPH_FAKE_CUDA, 1);
-#endif
+    choose_driver();
     if (mode == "profiled") attach_profiler();
     const Device device{"cuda:0"};
     const Program program = device.program("small", k_program);

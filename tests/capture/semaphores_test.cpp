@@ -3,8 +3,8 @@
 #include <atomic>
 #include <stdexcept>
 
+#include "cuda_or_fake.hpp"
 #include "facade_fixture.hpp"
-#include "fake_cuda/steering.hpp"
 
 namespace warmgraph::test {
 namespace {
@@ -24,11 +24,7 @@ struct Channel {
 
 class Semaphores : public testing::Test {
 protected:
-    Semaphores()
-    {
-        for (const char* name : {"WARMGRAPH_CUDA_DRIVER", "WARMGRAPH_NVRTC", "WARMGRAPH_CUPTI"})
-            ::setenv(name, WARMGRAPH_FAKE_CUDA, 1);
-    }
+    Semaphores() { choose_driver(); }
     [[nodiscard]] CacheOptions options() const
     {
         CacheOptions options;

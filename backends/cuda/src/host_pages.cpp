@@ -21,20 +21,13 @@ constexpr std::size_t k_largest = 31U << 20U;
 /// Of x86-64, and of AArch64 with pages of 4 KiB. With others the advice is about less, or is refused.
 constexpr std::uintptr_t k_huge_page = 2U << 20U;
 
-/// [begin, begin + size) without the parts of pages at its ends.
-struct WholePages {
-    std::uintptr_t begin;
-    std::uintptr_t end;
-    WholePages(std::uintptr_t at, std::size_t size, std::uintptr_t page)
-        : begin((at + page - 1) / page * page), end((at + size) / page * page)
-    {
-    }
-    void advise(int advice) const noexcept
-    {
-        if (begin < end)
-            static_cast<void>(::madvise(reinterpret_cast<void*>(begin), end - begin, advice)); // NOLINT: whole pages
-    }
-};
+/// About the whole pages in [at, at + size).
+void advise(std::uintptr_t at, std::size_t size, std::uintptr_t page, int advice) noexcept
+{
+    const std::uintptr_t begin = (at + page - 1) / page * page, end = (at + size) / page * page;
+    if (begin < end)
+        static_cast<void>(::madvise(reinterpret_cast<void*>(begin), end - begin, advice)); // NOLINT: whole pages
+}
 
 /// Touches the first `touched` of `size` bytes.
 void touch(std::uintptr_t at, std::size_t touched, std::size_t size) noexcept
@@ -42,8 +35,8 @@ void touch(std::uintptr_t at, std::size_t touched, std::size_t size) noexcept
     static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
     // A mapping of its own (behind glibc's header of 16 bytes), or another allocator's: freed, it serves nobody else.
     if (at % page <= 16) return;
-    WholePages(at, size, k_huge_page).advise(MADV_HUGEPAGE);
-    WholePages(at, touched, page).advise(MADV_POPULATE_WRITE);
+    advise(at, size, k_huge_page, MADV_HUGEPAGE);
+    advise(at, touched, page, MADV_POPULATE_WRITE);
 }
 
 /// glibc learns from it: what is as large as a block that was freed comes from the heap from then on, and of a heap's end

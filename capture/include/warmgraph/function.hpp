@@ -54,7 +54,8 @@ public:
     /// Moves a state to other memory of the same size.
     void bind(std::string_view state, const MemoryRef& memory);
 
-    /// The first call's report (of the latest variant that was loaded or recorded).
+    /// The first call's report (of the latest variant that was loaded or recorded), or why the function ran in place of a replay
+    /// that failed since.
     [[nodiscard]] Report report() const;
 
     struct Impl; ///< opaque
