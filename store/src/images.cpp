@@ -24,7 +24,8 @@ Result<bool> LocalStore::publish_image(ByteView image)
     const Disk& disk = m_impl->disk;
     if (auto ok = disk.require_writable("publish an image"); !ok) return std::unexpected(ok.error());
     if (image.size() > disk.options.image_bytes) {
-        return fail(ErrorCode::unsupported, "image has {} bytes, at most {} are cached", image.size(),
+        return fail(ErrorCode::unsupported,
+                    "image has {} bytes, at most {} are cached: split the program into smaller modules", image.size(),
                     disk.options.image_bytes);
     }
     const Digest digest = sha256(image);

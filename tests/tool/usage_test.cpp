@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "command_fixture.hpp"
 
 namespace warmgraph::test {
@@ -31,6 +33,17 @@ TEST_F(Usage, RefusesWhatItDoesNotKnowWithTwo)
     }
 }
 
+TEST_F(Usage, NamesTheWordThatIsNoneAndWhatThereIs)
+{
+    EXPECT_THAT(run("").error, HasSubstr("ls, show, explain, check, stats, clear or doctor"));
+    EXPECT_THAT(run("frobnicate").error, HasSubstr("frobnicate"));
+    for (const CommandResult& result : {run("clear --kind everything"), run("clear --help")}) {
+        const std::string text = result.error + result.out;
+        for (const char* kind : {"entries", "images", "quarantine", "all"}) EXPECT_THAT(text, HasSubstr(kind));
+        EXPECT_TRUE(std::ranges::none_of(text, [](char c) { return c != '\n' && c >= 0 && c < ' '; })) << text;
+    }
+}
+
 TEST_F(Usage, ReportsAFolderThatCannotBeUsedWithThree)
 {
     std::ofstream(cache()) << "a file";
@@ -51,6 +64,11 @@ TEST_F(Usage, TakesAnAbsentFolderForAnEmptyCacheAndMakesNone)
         EXPECT_EQ(result.status, 0) << command << result.error;
         EXPECT_THAT(result.out, HasSubstr("no cache folder at " + cache().string())) << command;
         EXPECT_TRUE(run(std::string(command) + " --json").json().is_object());
+    }
+    for (const char* command : {"show a/b", "explain a/b"}) {
+        const CommandResult result = run(command);
+        EXPECT_EQ(result.status, 1) << command;
+        EXPECT_THAT(result.error, HasSubstr("no function 'a/b': no cache folder at " + cache().string())) << command;
     }
     EXPECT_FALSE(std::filesystem::exists(cache()));
 }

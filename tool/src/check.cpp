@@ -9,7 +9,8 @@ std::string to_text(const Context& context, const std::vector<store::Damage>& da
                     std::uint64_t left)
 {
     if (damages.empty()) return fmt::format("{}: no damage found\n", context.cache_dir.string());
-    Table table({{"path"}, {"what"}, {"why"}});
+    constexpr std::size_t k_most = 400; // an entry's path ends with its digest
+    Table table({{"path"}, {"what"}, {"why"}}, 0, k_most);
     for (const store::Damage& damage : damages)
         table.add({damage.path.string(), std::string(to_string(damage.error.code)), damage.error.message});
     std::string text = table.text(context.style) + plural(damages.size(), "file") + " with something wrong";
@@ -50,7 +51,7 @@ Result<int> check(const Context& context, Mending mending)
     if (context.output == Output::json)
         print(to_json(context, damages, mending, left));
     else
-        print(*store ? to_text(context, damages, mending, left) : no_folder_text(context));
+        print(*store ? to_text(context, damages, mending, left) : no_folder_text(context) + "\n");
     return left == 0 ? k_ok : k_found_wrong;
 }
 

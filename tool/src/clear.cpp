@@ -74,7 +74,7 @@ Result<int> clear(const Context& context, const ClearOptions& options)
                    {"removed",
                     {{"entries", removed.entries}, {"images", removed.images}, {"quarantined", removed.quarantined}}}});
     else if (!*store)
-        print(no_folder_text(context));
+        print(no_folder_text(context) + "\n");
     else
         print(fmt::format("removed {} {}, {}, {}\n", removed.entries, removed.entries == 1 ? "entry" : "entries",
                           plural(removed.images, "image"), plural(removed.quarantined, "quarantined file")));

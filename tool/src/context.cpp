@@ -54,7 +54,7 @@ int report_failure(Output output, const Error& error)
 
 std::string no_folder_text(const Context& context)
 {
-    return fmt::format("no cache folder at {}: nothing was recorded yet, or give --cache-dir\n",
+    return fmt::format("no cache folder at {}: nothing was recorded yet, or give --cache-dir",
                        context.cache_dir.string());
 }
 

@@ -149,13 +149,14 @@ std::string tombstone_text(const cachefmt::EntryInfo& info)
 
 std::string to_text(const Context& context, const char* source, const Comparison& comparison)
 {
+    constexpr std::size_t k_most = 400; // what differs may be at the end of a long value
     const bool last_miss = std::string_view(source) == "last_miss";
     const std::string against = last_miss ? "the last call that missed" : "this machine and environment";
     std::string text = fmt::format("{}, against variant {}:\n", against, short_hex(comparison.variant));
     if (comparison.mismatches.empty()) {
         text += fmt::format("  all {} facts agree\n", comparison.compared);
     } else {
-        Table table({{"fact"}, {"recorded"}, {"now"}, {"cure"}}, 2);
+        Table table({{"fact"}, {"recorded"}, {"now"}, {"cure"}}, 2, k_most);
         for (const guards::Mismatch& m : comparison.mismatches) table.add({m.fact, m.recorded, m.now, m.cure});
         text += table.text(context.style);
         const std::size_t agree = comparison.compared - comparison.mismatches.size();
@@ -184,9 +185,7 @@ Result<int> explain(const Context& context, const std::string& target, const gua
 {
     const auto store = open_store(context);
     if (!store) return std::unexpected(store.error());
-    const auto functions = *store ? (*store)->functions() : std::vector<cachefmt::FunctionKey>{};
-    if (!functions) return std::unexpected(functions.error());
-    const auto key = select(*functions, target);
+    const auto key = select(context, store->get(), target);
     if (!key) return std::unexpected(key.error());
     const auto explanation = make(**store, *key, relaxation);
     if (!explanation) return std::unexpected(explanation.error());

@@ -125,7 +125,7 @@ Result<int> ls(const Context& context)
     if (context.output == Output::json)
         print(to_json(context, rows, totals));
     else
-        print(*store ? to_text(context, rows, totals) : no_folder_text(context));
+        print(*store ? to_text(context, rows, totals) : no_folder_text(context) + "\n");
     return k_ok;
 }
 

@@ -22,7 +22,7 @@ constexpr const char* k_exit_codes =
 struct Arguments {
     std::string cache_dir, target, model, function;
     bool json = false, dot = false, repair = false, accept_newer_driver = false;
-    ClearKind kind = ClearKind::entries;
+    std::string kind = "entries";
 };
 
 using Command = std::function<Result<int>(const Context&, const Arguments&)>;
@@ -38,6 +38,15 @@ CLI::App* add(CLI::App& app, std::map<const CLI::App*, Command>& commands, const
 
 std::optional<std::string> given(const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); }
 
+const std::map<std::string, ClearKind>& clear_kinds()
+{
+    static const std::map<std::string, ClearKind> kinds{{"entries", ClearKind::entries},
+                                                        {"images", ClearKind::images},
+                                                        {"quarantine", ClearKind::quarantine},
+                                                        {"all", ClearKind::all}};
+    return kinds;
+}
+
 void describe(CLI::App& app, Arguments& arguments, std::map<const CLI::App*, Command>& commands)
 {
     app.add_option("--cache-dir", arguments.cache_dir,
@@ -45,7 +54,7 @@ void describe(CLI::App& app, Arguments& arguments, std::map<const CLI::App*, Com
     app.add_flag("--json", arguments.json, "one JSON document on standard output");
     app.set_version_flag("--version", "warmgraph " WARMGRAPH_VERSION);
     app.footer(k_exit_codes);
-    app.require_subcommand(1);
+    app.require_subcommand(0, 1); // so that a word that is none is named
 
     add(app, commands, "ls", "list the cached functions", [](const Context& c, const Arguments&) { return ls(c); });
 
@@ -76,16 +85,12 @@ void describe(CLI::App& app, Arguments& arguments, std::map<const CLI::App*, Com
         [](const Context& c, const Arguments&) { return stats(c); });
 
     CLI::App* clear_app = add(app, commands, "clear", "remove entries", [](const Context& c, const Arguments& a) {
-        return clear(c, {given(a.model), given(a.function), a.kind});
+        return clear(c, {given(a.model), given(a.function), clear_kinds().at(a.kind)});
     });
     clear_app->add_option("--model", arguments.model, "only this model");
     clear_app->add_option("--func", arguments.function, "only this function");
-    const std::map<std::string, ClearKind> kinds{{"entries", ClearKind::entries},
-                                                 {"images", ClearKind::images},
-                                                 {"quarantine", ClearKind::quarantine},
-                                                 {"all", ClearKind::all}};
     clear_app->add_option("--kind", arguments.kind, "entries (default), images (that no entry uses), quarantine, all")
-        ->transform(CLI::CheckedTransformer(kinds));
+        ->check(CLI::IsMember(clear_kinds()));
 
     add(app, commands, "doctor", "check devices, libraries, cache folder and environment",
         [](const Context& c, const Arguments&) { return doctor(c); });
@@ -103,6 +108,12 @@ int main(int argc, char** argv)
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? k_ok : k_usage;
+    }
+    if (app.get_subcommands().empty()) {
+        std::fputs("expected a subcommand: ls, show, explain, check, stats, clear or doctor\n"
+                   "Run with --help for more information.\n",
+                   stderr);
+        return k_usage;
     }
     const Output output = arguments.json ? Output::json : Output::text;
     try {

@@ -61,6 +61,16 @@ Result<cachefmt::FunctionKey> select(const std::vector<cachefmt::FunctionKey>& f
                 list_of(found));
 }
 
+Result<cachefmt::FunctionKey> select(const Context& context, const store::LocalStore* store, std::string_view name)
+{
+    const auto functions = store != nullptr ? store->functions() : std::vector<cachefmt::FunctionKey>{};
+    if (!functions) return std::unexpected(functions.error());
+    auto key = select(*functions, name);
+    if (!key && key.error().code == ErrorCode::not_found && store == nullptr)
+        return fail(ErrorCode::not_found, "no function '{}': {}", name, no_folder_text(context));
+    return key;
+}
+
 Result<cachefmt::EntryKey> key_of_path(const std::filesystem::path& path)
 {
     const auto full = std::filesystem::absolute(path).lexically_normal();

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "context.hpp"
 #include "warmgraph/cachefmt/entry.hpp"
 #include "warmgraph/store/local_store.hpp"
 
@@ -20,6 +21,10 @@ namespace warmgraph::tool {
 /// `name`: model/function or model/rank/function, where model is a name or a model_info folder. not_found lists what
 /// there is; invalid_argument where several fit, with their full names.
 [[nodiscard]] Result<cachefmt::FunctionKey> select(const std::vector<cachefmt::FunctionKey>& functions,
+                                                   std::string_view name);
+
+/// The same of an open store; not_found names the folder where there is none (null).
+[[nodiscard]] Result<cachefmt::FunctionKey> select(const Context& context, const store::LocalStore* store,
                                                    std::string_view name);
 
 /// The key that a file at <...>/<model_info>/<rank>/<function>/<digest>.wg must have.

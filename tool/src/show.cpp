@@ -33,9 +33,7 @@ Result<std::vector<std::pair<std::filesystem::path, cachefmt::EntryKey>>> files_
     }
     const auto store = open_store(context);
     if (!store) return std::unexpected(store.error());
-    const auto functions = *store ? (*store)->functions() : std::vector<cachefmt::FunctionKey>{};
-    if (!functions) return std::unexpected(functions.error());
-    const auto key = select(*functions, target);
+    const auto key = select(context, store->get(), target);
     if (!key) return std::unexpected(key.error());
     const auto variants = (*store)->variants(*key);
     if (!variants) return std::unexpected(variants.error());

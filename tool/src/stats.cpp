@@ -84,7 +84,7 @@ Result<int> stats(const Context& context)
     if (context.output == Output::json)
         print(to_json(context, rows, total));
     else
-        print(*store ? to_text(context, rows, total) : no_folder_text(context));
+        print(*store ? to_text(context, rows, total) : no_folder_text(context) + "\n");
     return k_ok;
 }
 

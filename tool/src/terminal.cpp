@@ -26,7 +26,7 @@ Style style_of_standard_output()
 
 void Table::add(std::vector<std::string> row)
 {
-    for (std::string& cell : row) cell = printable(cell, 72);
+    for (std::string& cell : row) cell = printable(cell, m_most);
     row.resize(m_columns.size());
     m_rows.push_back(std::move(row));
 }

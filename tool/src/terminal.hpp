@@ -29,8 +29,9 @@ public:
         std::string title;
         Align align = Align::left;
     };
-    explicit Table(std::vector<Column> columns, std::size_t indent = 0)
-        : m_columns(std::move(columns)), m_indent(indent)
+    /// `most`: bytes of a cell, of which what is longer loses its end: names may be hostile.
+    explicit Table(std::vector<Column> columns, std::size_t indent = 0, std::size_t most = 72)
+        : m_columns(std::move(columns)), m_indent(indent), m_most(most)
     {
     }
     void add(std::vector<std::string> row);
@@ -39,7 +40,7 @@ public:
 private:
     std::vector<Column> m_columns;
     std::vector<std::vector<std::string>> m_rows;
-    std::size_t m_indent;
+    std::size_t m_indent, m_most;
 };
 
 [[nodiscard]] std::string size_text(std::uint64_t bytes);  ///< "41 KB", "0.9 MB" (powers of 1000)

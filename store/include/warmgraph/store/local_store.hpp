@@ -1,4 +1,4 @@
-// The cache folder. Layout (design section 4):
+// The cache folder. Layout:
 //   <root>/<model_info>/<rank>/<func>/<guards digest>.wg    entries
 //   <root>/<model_info>/<rank>/<func>/usage.json            hits, last use, last miss (advisory)
 //   <root>/images/<2 hex>/<sha256>                          device code, shared by all
