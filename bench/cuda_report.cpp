@@ -28,9 +28,14 @@ void add_replay(Lines& lines, const Collector& collector)
     }
     const std::string calls = "cuda_calls/182";
     if (collector.counter(calls, "native_us") <= 0) return;
-    lines.add("cuGraphLaunch, 182 nodes, host time", collector.counter(calls, "native_us"), "us");
-    lines.add("steady call, 182 nodes, host time", collector.counter(calls, "steady_us"), "us");
-    lines.at_most("steady call over cuGraphLaunch", collector.counter(calls, "over_us"), "us", 1);
+    for (const int nodes : {1, 182}) {
+        const std::string name = fmt::format("cuda_calls/{}", nodes);
+        lines.add(fmt::format("cuGraphLaunch, {} nodes, host time", nodes), collector.counter(name, "native_us"), "us");
+        lines.add(fmt::format("steady call, {} nodes, host time", nodes), collector.counter(name, "steady_us"), "us");
+        lines.at_most("steady call over cuGraphLaunch", collector.counter(name, "over_us"), "us", 1);
+        // How far two execs of one graph are apart by themselves.
+        lines.add("  the same of a second native graph", collector.counter(name, "other_native_us"), "us");
+    }
     lines.at_most("rebinding a moved input, per node", collector.counter(calls, "moved_us_per_node"), "us", 0.6);
     lines.at_most("rebinding a scalar, per node", collector.counter(calls, "scalar_us_per_node"), "us", 0.6);
     lines.add("  of it the driver's (read and set all, relaunch)", collector.counter(calls, "rewritten_us_per_node"),

@@ -259,7 +259,7 @@ Result<Outcomes> AdoptionSession::original_run(backends::GraphExec& exec, SavedS
     // Scratch first: a declared region may lie inside a pool.
     if (auto poisoned = scratch.poison(k_poison[index % k_poison.size()]); !poisoned)
         return std::unexpected(poisoned.error());
-    if (auto reset = m_trial->write_back(); !reset) return std::unexpected(reset.error());
+    if (auto reset = m_trial->reset_original(); !reset) return std::unexpected(reset.error());
     auto launched = exec.launch(*m_stream);
     if (auto done = m_stream->synchronize(); !done && launched) return std::unexpected(done.error());
     if (!launched) return within("run the original graph", launched.error());
@@ -312,7 +312,9 @@ Result<RestorationRequest> AdoptionSession::request(cachefmt::EntryHeader header
 {
     auto before = read_module_state(classified.modules);
     if (!before) return std::unexpected(before.error());
-    if (auto checked = check_module_state(*before, m_subject.interface, m_frame.memory, allocation_at()); !checked)
+    if (auto checked =
+            check_module_state(classified.modules, *before, m_subject.interface, m_frame.memory, allocation_at());
+        !checked)
         return std::unexpected(checked.error());
     if (auto ran = run_original(); !ran) return std::unexpected(ran.error());
     auto after = read_module_state(classified.modules);
@@ -328,7 +330,8 @@ Result<RestorationRequest> AdoptionSession::request(cachefmt::EntryHeader header
                               {},
                               m_frame.scalars,
                               {of_the_call(m_first.handles.events, m_subject.handles.events),
-                               of_the_call(m_first.handles.semaphores, m_subject.handles.semaphores)}};
+                               of_the_call(m_first.handles.semaphores, m_subject.handles.semaphores)},
+                              m_subject.function};
     result.header.info.unproven = classified.unproven;
     result.labels.resize(result.modules.size());
     describe_declared(result.graph, m_device, m_frame, result.header.guards);

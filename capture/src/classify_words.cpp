@@ -4,6 +4,7 @@
 #include <array>
 
 #include "structural_difference.hpp"
+#include "warmgraph/backends/device.hpp"
 
 namespace warmgraph {
 
@@ -246,14 +247,24 @@ Result<std::vector<Slot>> FlatWords::slots(const WordPlace& place, ByteView firs
     return found;
 }
 
-/// Handles are small integers, so a hit is only a suspicion; a new process has other ones, so it must do. What is the same
+/// Handles are small integers, and functions have no allocation, so a hit is only a suspicion; a new process has other ones,
+/// so it must do. What is the same
 /// in all captures cannot be a scalar's.
 Result<void> FlatWords::check_handles(const WordPlace& place, ByteView value, std::span<const Slot> slots) const
 {
-    if (!m_captures.is_handle) return {};
+    const backends::Module* const module = std::get<backends::RawKernel>(place.graph.nodes[place.node].work).module;
     for (std::size_t at = 0; at + k_word <= value.size(); at += k_word) {
         const auto word = load<std::uint64_t>(value, at);
-        if (word == 0 || overlaps(slots, at) || !m_captures.is_handle(word)) continue;
+        if (word == 0 || overlaps(slots, at)) continue;
+        if (module != nullptr && module->may_be_function(word))
+            return fail(
+                ErrorCode::not_recordable,
+                "{} takes at {} the value {:#x}, which may be the address of a device function (its module calls "
+                "functions by their addresses), and a new process has its functions elsewhere: choose the function "
+                "by a number in the kernel, or compile it as a whole program (without -rdc); a number that is no "
+                "address: declare it as a scalar",
+                place.subject(), place.at(at), word);
+        if (!m_captures.is_handle || !m_captures.is_handle(word)) continue;
         return fail(
             ErrorCode::not_recordable,
             "{} takes at {} the value {:#x}, which may be the handle of a texture or surface object, and means "

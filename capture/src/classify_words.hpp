@@ -39,8 +39,8 @@ public:
     [[nodiscard]] Result<std::vector<cachefmt::Slot>> slots(const WordPlace& place, ByteView first,
                                                             std::optional<ByteView> moved,
                                                             std::span<const cachefmt::Slot> scalars);
-    /// That no word of a parameter but those in `slots` is the handle of an object that another process has under another
-    /// one. Handles are whole numbers of 8 bytes.
+    /// That no word of a parameter but those in `slots` is the handle of an object, or the address of a device function, that
+    /// another process has under another one. Both are whole numbers of 8 bytes.
     [[nodiscard]] Result<void> check_handles(const WordPlace& place, ByteView value,
                                              std::span<const cachefmt::Slot> slots) const;
     /// Of a copy or fill: an address for certain, which must lie in its region.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 
 #include "function_impl.hpp"
 #include "throwing.hpp"
@@ -30,6 +31,12 @@ DeclaredHandles declared_handles(const Spec& spec)
     return result;
 }
 
+std::uint64_t next_number() noexcept
+{
+    static std::atomic<std::uint64_t> s_last = 0;
+    return ++s_last;
+}
+
 } // namespace
 
 Function::Impl::Impl(std::shared_ptr<Cache::Impl> cache, std::string name, std::shared_ptr<Device::Impl> device,
@@ -46,7 +53,7 @@ Function::Impl::Impl(std::shared_ptr<Cache::Impl> cache, std::string name, std::
       m_reader(m_interface, m_device->device->ordinal(),
                m_device->device->limits().flat_addresses ? Addressing::flat : Addressing::by_base),
       m_streams(m_device->device),
-      m_subject{m_name, m_interface, m_callable, m_device->device, m_streams, declared_handles(m_spec)},
+      m_subject{m_name, m_interface, m_callable, m_device->device, m_streams, declared_handles(m_spec), next_number()},
       m_scratch(m_device->device, ScratchPool::Kind::memory),
       m_most_variants(m_cache->options.max_variants),
       m_registrations(m_device->device->registrations())
@@ -77,7 +84,10 @@ void Function::Impl::cache_fault(std::string_view doing, const Error& error) con
 void Function::Impl::order_after_last(const std::shared_ptr<backends::Stream>& stream)
 {
     if (m_last_stream == stream) return;
-    if (m_last_stream) {
+    // Somebody captures the last one: an event of it would draw `stream` into that capture, and its work with it.
+    if (m_last_stream && m_last_stream->is_capturing()) {
+        log().debug("{}: its last stream is being captured, and this call is not ordered after it", label());
+    } else if (m_last_stream) {
         const auto event = m_last_stream->record_event();
         const auto ordered = event ? stream->wait(*event) : Result<void>{std::unexpected(event.error())};
         if (!ordered) { // the host waits instead
@@ -264,10 +274,8 @@ Outcome Function::Impl::miss(Journey& journey, const std::shared_ptr<backends::S
 
     if (m_policy == Policy::require_hit)
         raise({ErrorCode::miss_forbidden,
-               fmt::format(
-                   "'{}' must hit (policy require_hit) and misses: {}; record it first with policy read_write, then "
-                   "see `warmgraph explain {}/{}`",
-                   m_name, journey.miss, m_cache->options.model, m_name)});
+               fmt::format("'{}' must hit (policy require_hit) and misses: {}; record it first with policy read_write",
+                           m_name, journey.miss)});
     if (m_policy != Policy::off) {
         m_cache->counters.miss(m_name, journey.miss);
         log().info("{} {} {}: {}", journey.tombstoned ? "refused" : "missed", label(), short_hex(journey.digest),
@@ -294,7 +302,7 @@ Outcome Function::Impl::miss(Journey& journey, const std::shared_ptr<backends::S
     if (records) return record_and_launch(journey, stream);
 
     const Outcome outcome = journey.tombstoned ? Outcome::refused : Outcome::eager;
-    if (journey.tombstoned) m_cache->counters.refusal();
+    if (journey.tombstoned) count_refusal();
     return finish_eagerly(journey, outcome, journey.miss, stream);
 }
 

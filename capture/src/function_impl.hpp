@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -67,9 +68,10 @@ struct Function::Impl {
     [[nodiscard]] std::vector<OpenCandidate> candidates() const;
     /// Restores one of them unless a call did so already; `placeholder` is null where none could be reserved. Thread-safe
     /// against calls. A failure was counted and logged.
-    [[nodiscard]] Result<void> open(const OpenCandidate& candidate, std::shared_ptr<const Placeholder> placeholder);
+    [[nodiscard]] Result<void> open(const OpenCandidate& candidate, std::shared_ptr<const Placeholder> placeholder,
+                                    const std::stop_token& stop);
     /// What open() restored and no call used so far: takes from its first launch what can be done ahead. Thread-safe.
-    [[nodiscard]] Result<void> upload(const Digest& guards);
+    [[nodiscard]] Result<void> upload(const Digest& guards, const std::stop_token& stop);
     /// Gives the name free: the function's handle is gone, whoever still works on it.
     void retire() noexcept;
     [[nodiscard]] const std::string& name() const noexcept { return m_name; }
@@ -134,6 +136,7 @@ private:
     /// With CacheOptions::verify_on_load, where there is a callable. A wrong entry is removed.
     [[nodiscard]] Result<void> verify(const Digest& digest, replay::Executable& executable,
                                       const std::shared_ptr<backends::Stream>& stream, Phases& phases);
+    [[nodiscard]] Result<void> compare_with_function(replay::Executable& executable, Phases& phases);
     void count_hit(double load_ms, double record_ms);
     [[nodiscard]] bool is_loaded(const Digest& digest) const noexcept;
     [[nodiscard]] std::optional<OpenCandidate> candidate(const store::Variant& variant,
@@ -163,6 +166,7 @@ private:
     void keep(const cachefmt::Guards& guards, const Digest& digest, std::unique_ptr<replay::Executable> executable);
     [[nodiscard]] Result<void> launch(LoadedVariant& variant, const std::shared_ptr<backends::Stream>& stream);
     void cache_fault(std::string_view doing, const Error& error) const;
+    [[nodiscard]] std::unique_lock<std::mutex> lock_unless(const std::stop_token& stop) const;
     [[nodiscard]] std::string label() const;
 
     mutable std::mutex m_mutex; // one call at a time: an exec's parameters and the scratch are shared by all calls

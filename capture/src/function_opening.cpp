@@ -1,5 +1,7 @@
 // Function::Impl, the way of an entry that is restored ahead of its first call, and that call.
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "function_impl.hpp"
 #include "warmgraph/base/log.hpp"
@@ -84,7 +86,26 @@ bool Function::Impl::is_loaded(const Digest& digest) const noexcept
     return std::ranges::find(m_variants, digest, &LoadedVariant::guards) != m_variants.end();
 }
 
-Result<void> Function::Impl::open(const OpenCandidate& candidate, std::shared_ptr<const Placeholder> placeholder)
+/// Not held when it was stopped. Who holds the mutex may be a call whose callable exits the process, which then waits for this
+/// very thread.
+std::unique_lock<std::mutex> Function::Impl::lock_unless(const std::stop_token& stop) const
+{
+    std::unique_lock lock{m_mutex, std::try_to_lock};
+    while (!lock && !stop.stop_requested()) {
+        std::this_thread::sleep_for(std::chrono::microseconds{100});
+        static_cast<void>(lock.try_lock());
+    }
+    return lock;
+}
+
+namespace {
+
+std::unexpected<Error> stopped() { return fail(ErrorCode::not_found, "it is no longer wanted: its opening ends"); }
+
+} // namespace
+
+Result<void> Function::Impl::open(const OpenCandidate& candidate, std::shared_ptr<const Placeholder> placeholder,
+                                  const std::stop_token& stop)
 {
     const auto started = system_clock().steady();
     const auto failed = [this](const Error& error) {
@@ -95,7 +116,8 @@ Result<void> Function::Impl::open(const OpenCandidate& candidate, std::shared_pt
     if (!placeholder) return failed({ErrorCode::out_of_memory, "no placeholder addresses could be reserved"});
     std::vector<MemoryRef> regions;
     {
-        const std::scoped_lock lock{m_mutex};
+        const auto lock = lock_unless(stop);
+        if (!lock) return stopped();
         if (is_loaded(candidate.guards)) return {};
         regions = m_reader.default_memory();
     }
@@ -114,7 +136,8 @@ Result<void> Function::Impl::open(const OpenCandidate& candidate, std::shared_pt
     if (!restored) return failed(restored.error());
     if (!*restored) return fail(ErrorCode::not_found, "the entry was removed while it was opened");
     const double load_ms = Milliseconds{system_clock().steady() - started}.count();
-    const std::scoped_lock lock{m_mutex};
+    const auto lock = lock_unless(stop);
+    if (!lock) return stopped();
     if (is_loaded(candidate.guards)) return {}; // a call was faster: ours is dropped
     // A call may have noticed already, and would take this for bound to what is registered now.
     if (m_device->device->registrations() != registrations)
@@ -128,9 +151,10 @@ Result<void> Function::Impl::open(const OpenCandidate& candidate, std::shared_pt
     return {};
 }
 
-Result<void> Function::Impl::upload(const Digest& guards)
+Result<void> Function::Impl::upload(const Digest& guards, const std::stop_token& stop)
 {
-    const std::scoped_lock lock{m_mutex};
+    const auto lock = lock_unless(stop);
+    if (!lock) return stopped();
     const auto variant = std::ranges::find(m_variants, guards, &LoadedVariant::guards);
     if (variant == m_variants.end() || !variant->unused) return {};
     return variant->executable->upload();

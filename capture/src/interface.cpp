@@ -208,7 +208,7 @@ Result<void> ArgumentReader::read_one(const Binding& binding, const Arg& arg, Fr
         return fail(ErrorCode::invalid_argument, "'{}' was given {} {}, which {} cannot hold: pass the declared type",
                     arg.name, to_string(number->dtype), number_text(number->dtype, number->bits),
                     to_string(decl.dtype));
-    if (scalar && !in_range(decl.dtype, *bits, m_interface.ranges[binding.index])) {
+    if (scalar && decl.range && !in_range(decl.dtype, *bits, m_interface.ranges[binding.index])) {
         const auto& range = m_interface.ranges[binding.index];
         return fail(ErrorCode::invalid_argument,
                     "'{}' is {}, outside its declared range [{}, {}]: widen the range in the Spec", arg.name,

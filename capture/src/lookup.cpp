@@ -83,7 +83,7 @@ bool Function::Impl::try_entry(Journey& journey, const cachefmt::EntryHeader& he
 auto Function::Impl::restore(const cachefmt::EntryKey& key, store::Reading reading,
                              const std::vector<MemoryRef>& regions, const std::vector<std::uint64_t>& scalars,
                              Phases& phases) const -> Result<std::optional<Restored>>
-{
+try {
     auto& store = *m_cache->store;
     auto entry = [&] {
         const auto timer = phases.measure("load");
@@ -105,10 +105,12 @@ auto Function::Impl::restore(const cachefmt::EntryKey& key, store::Reading readi
         return std::unexpected(agrees.error());
     }
     const auto bindings = bindings_of(graph, regions, scalars, m_subject.handles);
-    auto executable =
-        replay::Executable::restore(m_device->device, std::move(graph), m_cache->modules, image_of, bindings, phases);
+    auto executable = replay::Executable::restore(m_device->device, std::move(graph), m_cache->modules, image_of,
+                                                  bindings, phases, replay::OwnModules::bind, m_subject.function);
     if (!executable) return std::unexpected(executable.error());
     return Restored{std::move((**entry).header), std::move(*executable)};
+} catch (const std::bad_alloc&) {
+    return fail(ErrorCode::out_of_memory, "no host memory to load and restore it");
 }
 
 bool Function::Impl::load(Journey& journey, const cachefmt::EntryKey& key)
@@ -139,6 +141,13 @@ bool Function::Impl::load(Journey& journey, const cachefmt::EntryKey& key)
     return true;
 }
 
+Result<void> Function::Impl::compare_with_function(replay::Executable& executable, Phases& phases)
+try {
+    return verify_restored(m_subject, m_frame, executable, phases);
+} catch (const std::bad_alloc&) {
+    return fail(ErrorCode::out_of_memory, "no host memory to compare it with the function");
+}
+
 Result<void> Function::Impl::verify(const Digest& digest, replay::Executable& executable,
                                     const std::shared_ptr<backends::Stream>& stream, Phases& phases)
 {
@@ -146,7 +155,7 @@ Result<void> Function::Impl::verify(const Digest& digest, replay::Executable& ex
     const auto timer = phases.measure("verify");
     order_after_last(stream);              // what the callable holds, the last launch may still be using
     auto verified = stream->synchronize(); // the caller's memory is about to be read
-    if (verified) verified = verify_restored(m_subject, m_frame, executable, phases);
+    if (verified) verified = compare_with_function(executable, phases);
     if (verified) return {};
     cache_fault("verify on load", verified.error());
     // Memory that it used in place is damaged: the function itself would compute with it.

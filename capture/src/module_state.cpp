@@ -19,15 +19,23 @@ Result<ModuleState> read_module_state(std::span<backends::Module* const> modules
     return state;
 }
 
-Result<void> check_module_state(const ModuleState& state, const Interface& interface,
-                                std::span<const MemoryRef> regions,
+Result<void> check_module_state(std::span<backends::Module* const> modules, const ModuleState& state,
+                                const Interface& interface, std::span<const MemoryRef> regions,
                                 const std::function<std::optional<MemoryRef>(std::uint64_t)>& allocation_at)
 {
     if (!allocation_at) return {}; // no flat addresses: no word is a pointer
     constexpr std::uint64_t k_lowest = 1ULL << 20, k_highest = 1ULL << 57;
     std::unordered_set<std::uint64_t> asked; // the device is asked once for each word
-    const auto check = [&](const cachefmt::ModuleVariable& variable, std::size_t offset) -> Result<void> {
+    const auto check = [&](const backends::Module& module, const cachefmt::ModuleVariable& variable,
+                           std::size_t offset) -> Result<void> {
         const auto word = load<std::uint64_t>(variable.contents, offset);
+        if (module.may_be_function(word) && !allocation_at(word))
+            return fail(
+                ErrorCode::not_recordable,
+                "the module variable '{}' holds at byte {} the value {:#x}, which may be the address of a device "
+                "function, and a new process has its functions elsewhere: choose the function by a number in the "
+                "kernel",
+                variable.name, offset, word);
         if (word < k_lowest || word >= k_highest || !asked.insert(word).second) return {};
         for (std::size_t i = 0; i < regions.size(); ++i)
             if (word - regions[i].address.flat() < regions[i].size)
@@ -43,11 +51,11 @@ Result<void> check_module_state(const ModuleState& state, const Interface& inter
                         variable.name, offset, word, allocation->size);
         return {};
     };
-    for (const auto& variables : state)
-        for (const auto& variable : variables)
+    for (std::size_t i = 0; i < state.size(); ++i)
+        for (const auto& variable : state[i])
             for (std::size_t at = 0; at + sizeof(std::uint64_t) <= variable.contents.size();
                  at += sizeof(std::uint64_t))
-                if (auto checked = check(variable, at); !checked) return checked;
+                if (auto checked = check(*modules[i], variable, at); !checked) return checked;
     return {};
 }
 

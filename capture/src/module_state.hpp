@@ -18,11 +18,11 @@ using ModuleState = std::vector<std::vector<cachefmt::ModuleVariable>>;
 /// The device must be idle.
 [[nodiscard]] Result<ModuleState> read_module_state(std::span<backends::Module* const> modules);
 
-/// not_recordable when contents hold a word that is an address in a declared region or in a live allocation: stored, it
-/// would point anywhere in the next process. Names variable and offset. `allocation_at` may be null.
+/// not_recordable when contents hold a word that is an address in a declared region or in a live allocation, or may be a
+/// device function's: stored, it would point anywhere in the next process. `modules`: those of `state`. Names variable and offset. `allocation_at` may be null.
 [[nodiscard]] Result<void> check_module_state(
-    const ModuleState& state, const Interface& interface, std::span<const MemoryRef> regions,
-    const std::function<std::optional<MemoryRef>(std::uint64_t)>& allocation_at);
+    std::span<backends::Module* const> modules, const ModuleState& state, const Interface& interface,
+    std::span<const MemoryRef> regions, const std::function<std::optional<MemoryRef>(std::uint64_t)>& allocation_at);
 
 /// not_recordable when the work itself changed a variable between two readings: such state must be a declared region.
 [[nodiscard]] Result<void> check_unchanged(const ModuleState& before, const ModuleState& after);

@@ -59,7 +59,7 @@ std::optional<std::uint64_t> convert_value(From value) noexcept
 template <class T>
 ScalarRange whole_range() noexcept
 {
-    return {to_bits(std::numeric_limits<T>::lowest()), to_bits(std::numeric_limits<T>::max())};
+    return {to_bits(std::numeric_limits<T>::lowest()), to_bits(std::numeric_limits<T>::max())}; // of finite ones
 }
 
 template <class T>

@@ -22,7 +22,7 @@ namespace warmgraph {
 
 namespace {
 
-/// Reading and decoding go side by side; the driver builds graphs hardly faster from several threads (design 6.8: 2.4 us a
+/// Reading and decoding go side by side; the driver builds graphs hardly faster from several threads (measured: 2.4 us a
 /// node from one thread, 1.6 from eight).
 constexpr std::size_t k_workers = 8;
 
@@ -130,10 +130,10 @@ struct Opening::Impl {
     /// what it restored: an entry that is not restored yet costs its first call more than one that is not uploaded.
     void work(const std::stop_token& stop) noexcept;
     void restore(const Planned& planned, const std::stop_token& stop) noexcept;
-    void upload(const Planned& planned) noexcept;
+    void upload(const Planned& planned, const std::stop_token& stop) noexcept;
     /// False where the system has no further thread.
     [[nodiscard]] bool start_workers();
-    [[nodiscard]] Result<void> open(Function::Impl& function, const OpenCandidate& entry);
+    [[nodiscard]] Result<void> open(Function::Impl& function, const OpenCandidate& entry, const std::stop_token& stop);
     /// Counts it, and tells the caller of it when the reports before it have been told; nobody waits for those after `stop`.
     void report(const Planned& planned, const std::stop_token& stop,
                 const std::function<void(OpenProgress&)>& change) noexcept;
@@ -191,10 +191,10 @@ try {
     log().warn("open_all: '{}' is not reported: {}", planned.name, thrown.what());
 }
 
-Result<void> Opening::Impl::open(Function::Impl& function, const OpenCandidate& entry)
+Result<void> Opening::Impl::open(Function::Impl& function, const OpenCandidate& entry, const std::stop_token& stop)
 try {
     const auto placeholder = placeholders.find(function.device().get());
-    return function.open(entry, placeholder != placeholders.end() ? placeholder->second : nullptr);
+    return function.open(entry, placeholder != placeholders.end() ? placeholder->second : nullptr, stop);
 } catch (const std::exception& thrown) { // memory: nothing else throws here
     return fail(ErrorCode::out_of_memory, "{}", thrown.what());
 }
@@ -203,15 +203,15 @@ void Opening::Impl::restore(const Planned& planned, const std::stop_token& stop)
 {
     const auto function = planned.function.lock();
     if (!function) return report(planned, stop, [](OpenProgress& now) { --now.total; });
-    const auto opened = open(*function, planned.entry);
+    const auto opened = open(*function, planned.entry, stop);
     report(planned, stop, [&opened](OpenProgress& now) { ++(opened ? now.opened : now.failed); });
 }
 
-void Opening::Impl::upload(const Planned& planned) noexcept
+void Opening::Impl::upload(const Planned& planned, const std::stop_token& stop) noexcept
 try {
     const auto function = planned.function.lock();
     if (!function) return;
-    if (auto uploaded = function->upload(planned.entry.guards); !uploaded)
+    if (auto uploaded = function->upload(planned.entry.guards, stop); !uploaded)
         log().debug("'{}' was not uploaded, its first launch will do it: {}", planned.name, uploaded.error().message);
 } catch (const std::exception& thrown) { // memory: nothing else throws here
     log().debug("'{}' was not uploaded, its first launch will do it: {}", planned.name, thrown.what());
@@ -239,7 +239,7 @@ void Opening::Impl::work(const std::stop_token& stop) noexcept
     }
     for (const std::size_t index : mine) {
         if (stop.stop_requested()) return;
-        upload(queue[index]);
+        upload(queue[index], stop);
     }
 }
 

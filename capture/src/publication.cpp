@@ -88,7 +88,7 @@ bool Function::Impl::differs_in_padding_only(const cachefmt::Graph& previous, co
     if (!restored || !*restored) return true;
     order_after_last(stream);          // what the callable holds, the last launch may still be using
     auto idle = stream->synchronize(); // the caller's memory is about to be read
-    auto verified = idle ? verify_restored(m_subject, m_frame, *(**restored).executable, unmeasured) : idle;
+    auto verified = idle ? compare_with_function(*(**restored).executable, unmeasured) : idle;
     // Memory of the caller's that was used in place is damaged: the function itself would compute with it.
     if (!verified && verified.error().code == ErrorCode::partly_launched)
         raise(within(label(), verified.error()).error());
@@ -203,7 +203,7 @@ Outcome Function::Impl::record_and_launch(Journey& journey, const std::shared_pt
     }
 
     if (tombstone_if_different(*recording, stream)) {
-        m_cache->counters.refusal();
+        count_refusal();
         return finish_eagerly(journey, Outcome::refused, "recompiled: a second recording under the same guards differs",
                               stream);
     }

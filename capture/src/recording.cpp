@@ -228,7 +228,8 @@ Result<ModuleState> RecordingSession::module_state(std::span<backends::Module* c
     std::function<std::optional<MemoryRef>(std::uint64_t)> allocation_at;
     if (device->limits().flat_addresses)
         allocation_at = [&device](std::uint64_t flat) { return device->allocation_at(flat); };
-    if (auto checked = check_module_state(*state, m_subject.interface, m_frame.memory, allocation_at); !checked)
+    if (auto checked = check_module_state(modules, *state, m_subject.interface, m_frame.memory, allocation_at);
+        !checked)
         return std::unexpected(checked.error());
     if (auto ran = own_run(0, m_frame.scalars); !ran) return std::unexpected(ran.error());
     auto after = read_module_state(modules);
@@ -254,7 +255,8 @@ Result<RestorationRequest> RecordingSession::request(cachefmt::EntryHeader heade
                               std::move(*state),
                               {},
                               m_frame.scalars,
-                              m_subject.handles};
+                              m_subject.handles,
+                              m_subject.function};
     result.header.info.unproven = classified->unproven;
     describe_declared(result.graph, *m_subject.device, m_frame, result.header.guards);
     for (backends::Module* module : result.modules) {

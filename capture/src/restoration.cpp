@@ -41,8 +41,10 @@ Result<ImageSet> gather_images(const RestorationRequest& request, ImageForm form
         const Digest digest = sha256(*image);
         cachefmt::ImageRef ref{digest, image->size(), request.modules[i]->origin(), request.labels[i],
                                request.state[i]};
-        const auto known = std::ranges::find_if(set.refs, [&ref](const cachefmt::ImageRef& other) {
-            return other.digest == ref.digest && other.origin == ref.origin && other.variables == ref.variables;
+        const bool is_itself = request.modules[i]->keeps_state(); // as in the original, each counts for itself
+        const auto known = std::ranges::find_if(set.refs, [&](const cachefmt::ImageRef& other) {
+            return !is_itself && other.digest == ref.digest && other.origin == ref.origin &&
+                   other.variables == ref.variables;
         });
         set.index_of_module.push_back(static_cast<std::uint32_t>(known - set.refs.begin()));
         if (known == set.refs.end()) set.refs.push_back(std::move(ref));
@@ -84,7 +86,7 @@ Result<Recording> attempt(const RestorationRequest& request, const ImageSet& ima
         Phases unmeasured; // all of it is verification
         return replay::Executable::restore(request.device, graph, modules, image_of,
                                            bindings_of(graph, request.regions, request.scalars, request.handles),
-                                           unmeasured, own);
+                                           unmeasured, own, request.function);
     };
     auto executable = restore(replay::OwnModules::ignore);
     if (!executable) return std::unexpected(executable.error());

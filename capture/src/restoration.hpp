@@ -22,6 +22,7 @@ struct RestorationRequest {
     std::vector<MemoryRef> regions;         ///< to restore with: declared ones
     std::vector<std::uint64_t> scalars;
     DeclaredHandles handles;
+    std::uint64_t function = 0; ///< as in replay::ModuleUser
 };
 
 /// Gives the declared regions of a classified graph what the call knows of them: alignment and kind of memory.

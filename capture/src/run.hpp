@@ -33,7 +33,8 @@ struct Subject {
     const Callable& callable;
     std::shared_ptr<backends::Device> device;
     StreamPool& streams;
-    DeclaredHandles handles{}; ///< of outside, that its graphs may use
+    DeclaredHandles handles{};  ///< of outside, that its graphs may use
+    std::uint64_t function = 0; ///< as in replay::ModuleUser
 };
 
 /// What differs from run to run.

@@ -14,6 +14,16 @@ constexpr std::uint64_t k_fence = 1024;                     // bytes before and 
 constexpr std::uint64_t k_step = cachefmt::k_max_alignment; // between placements: keeps every alignment class
 constexpr std::uint64_t k_piece = 16ULL << 20;              // bytes read at once of what is only hashed
 constexpr std::byte k_canary{0xC5};
+
+/// Every element becomes another one: of floating-point types one that no tolerance takes for the same, of others a neighbour,
+/// which still is an index where the old one was.
+void disturb(std::span<std::byte> bytes, DType dtype) noexcept
+{
+    const std::size_t size = size_of(dtype);
+    const bool is_real = dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f32 || dtype == DType::f64;
+    const std::size_t which = is_real ? size - 1 : 0; // the exponent's byte
+    for (std::size_t at = which; at < bytes.size(); at += size) bytes[at] ^= is_real ? std::byte{0x40} : std::byte{1};
+}
 } // namespace
 
 TrialMemory::~TrialMemory()
@@ -68,12 +78,38 @@ Result<void> TrialMemory::copy_group(Group& group)
     auto contents = read(group.original);
     if (!contents) return std::unexpected(contents.error());
     group.contents = std::move(*contents);
+    disturb_outputs(group);
     const std::uint64_t size = 2 * k_fence + 2 * k_step + group.contents.size();
     const bool on_host = m_device->space_of(group.original.address) == backends::MemorySpace::host;
     auto memory = on_host ? m_device->allocate_host(size) : m_device->allocate(size);
     if (!memory) return within("allocate memory to verify the recording in", memory.error());
     group.memory = {memory->address, size};
     return {};
+}
+
+/// Of outputs that share no byte with what the function reads.
+void TrialMemory::disturb_outputs(Group& group) const
+{
+    const auto range = [&](std::size_t i) {
+        const std::uint64_t from = m_original[i].address.offset - group.original.address.offset;
+        return std::pair{from, from + m_original[i].size};
+    };
+    const auto is_output = [this](std::size_t i) {
+        return m_interface.regions[i].kind == cachefmt::RegionKind::output;
+    };
+    for (const std::size_t i : group.members) {
+        const auto [from, to] = range(i);
+        const bool is_read = std::ranges::any_of(group.members, [&](std::size_t other) {
+            return !is_output(other) && range(other).first < to && from < range(other).second;
+        });
+        // Two outputs of one place: its elements are changed once.
+        const bool is_done = std::ranges::any_of(group.members, [&](std::size_t other) {
+            return other < i && is_output(other) && range(other).first < to && from < range(other).second;
+        });
+        if (!is_output(i) || is_read || is_done) continue;
+        if (group.disturbed.empty()) group.disturbed = group.contents;
+        disturb(std::span(group.disturbed).subspan(from, to - from), m_types[i]);
+    }
 }
 
 Result<void> TrialMemory::reset(std::size_t placement)
@@ -85,7 +121,7 @@ Result<void> TrialMemory::reset(std::size_t placement)
         const std::uint64_t end = group.start + group.contents.size();
         if (auto done = fill_memory(*m_device, {group.memory.address, group.start}, k_canary); !done) return done;
         if (!group.contents.empty())
-            if (auto done = m_device->upload(contents, group.contents); !done) return done;
+            if (auto done = m_device->upload(contents, group.start_contents()); !done) return done;
         if (auto done = fill_memory(*m_device, {group.memory.address + end, group.memory.size - end}, k_canary); !done)
             return done;
         for (const std::size_t i : group.members)
@@ -164,6 +200,14 @@ Result<void> TrialMemory::check_in_place() const
                     "it a read-write state, and load its contents again",
                     m_interface.regions[group.members.front()].name);
     }
+    return {};
+}
+
+Result<void> TrialMemory::reset_original()
+{
+    for (const Group& group : m_groups)
+        if (!group.contents.empty())
+            if (auto done = m_device->upload(group.original.address, group.start_contents()); !done) return done;
     return {};
 }
 

@@ -32,7 +32,8 @@ public:
     TrialMemory& operator=(const TrialMemory&) = delete;
     ~TrialMemory();
 
-    /// Contents as they were at the call. `placement` 0 or 1: two sets of addresses of the same alignment class.
+    /// Contents as they were at the call, but for those of outputs, which differ from them everywhere: a buffer that holds the
+    /// right results already would prove nothing of what writes them. `placement` 0 or 1: two sets of addresses of the same alignment class.
     [[nodiscard]] Result<void> reset(std::size_t placement);
     [[nodiscard]] const std::vector<MemoryRef>& regions() const noexcept { return m_regions; }
     /// Each region's bytes now; none of those in place. verification_failed names the region when a canary around it was
@@ -42,6 +43,8 @@ public:
     [[nodiscard]] Result<void> check_in_place() const;
 
     /// The same for the caller's own memory, where a graph with fixed addresses has to run.
+    [[nodiscard]] Result<void> reset_original();
+    /// Contents as they were at the call.
     [[nodiscard]] Result<void> write_back();
     [[nodiscard]] Result<std::vector<Bytes>> collect_original() const;
 
@@ -51,18 +54,22 @@ private:
         Kind kind = Kind::copied;
         MemoryRef original;      ///< from the first to the last byte of any of them, the caller's
         Bytes contents;          ///< of a copied one
+        Bytes disturbed;         ///< the same with other outputs; empty where there are none
         Digest digest;           ///< of one in place
         MemoryRef memory;        ///< of a copied one: fence, slack, contents, fence
         std::uint64_t start = 0; ///< of the contents in memory, for the placement in use
         std::vector<std::size_t> members;
+        [[nodiscard]] const Bytes& start_contents() const noexcept { return disturbed.empty() ? contents : disturbed; }
     };
     TrialMemory(std::shared_ptr<backends::Device> device, const Interface& interface, const Frame& frame)
         : m_device(std::move(device)), m_interface(interface), m_regions(frame.memory), m_original(frame.memory)
     {
+        for (const auto& tensor : frame.tensors) m_types.push_back(tensor.dtype);
     }
     [[nodiscard]] Result<void> add_group(const Frame& frame, std::vector<std::size_t> members,
                                          std::uint64_t largest_copied_weights);
     [[nodiscard]] Result<void> copy_group(Group& group);
+    void disturb_outputs(Group& group) const;
     [[nodiscard]] Result<void> check_fences(const Group& group) const;
     [[nodiscard]] Result<Bytes> read(const MemoryRef& memory) const;
     [[nodiscard]] Result<Digest> digest(const MemoryRef& memory) const;
@@ -73,6 +80,7 @@ private:
     std::vector<Group> m_groups;
     std::vector<MemoryRef> m_regions;
     std::vector<MemoryRef> m_original; ///< the caller's
+    std::vector<DType> m_types;        ///< of regions
 };
 
 } // namespace warmgraph

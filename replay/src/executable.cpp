@@ -89,7 +89,7 @@ struct Executable::Impl {
     }
 
     Result<void> allocate_own_regions();
-    Result<void> load_modules(ModuleCache& cache, const ImageSource& images, OwnModules own);
+    Result<void> load_modules(ModuleCache& cache, const ImageSource& images, OwnModules own, std::uint64_t function);
     Result<void> bind_events(const Bindings& bindings);
     Result<void> bind_semaphores(const Bindings& bindings);
     Result<void> instantiate();
@@ -135,7 +135,8 @@ Result<void> Executable::Impl::allocate_own_regions()
     return {};
 }
 
-Result<void> Executable::Impl::load_modules(ModuleCache& cache, const ImageSource& images, OwnModules own)
+Result<void> Executable::Impl::load_modules(ModuleCache& cache, const ImageSource& images, OwnModules own,
+                                            std::uint64_t function)
 {
     if (own == OwnModules::bind) {
         auto found = find_own_modules(*device, graph);
@@ -147,7 +148,12 @@ Result<void> Executable::Impl::load_modules(ModuleCache& cache, const ImageSourc
     for (std::size_t i = 0; i < graph.images.size(); ++i) {
         if (modules[i]) continue;
         const auto& image = graph.images[i];
-        auto module = cache.load(device, image, [&] { return images(image); });
+        const auto equal =
+            std::ranges::count_if(std::span(graph.images).first(i), [&](const cachefmt::ImageRef& other) {
+                return other.digest == image.digest && other.variables == image.variables;
+            });
+        auto module =
+            cache.load(device, image, {function, static_cast<std::uint32_t>(equal)}, [&] { return images(image); });
         if (!module) return within("load image " + short_hex(image.digest), module.error());
         modules[i] = std::move(*module);
     }
@@ -312,7 +318,8 @@ Executable::~Executable() = default;
 
 Result<std::unique_ptr<Executable>> Executable::restore(std::shared_ptr<backends::Device> device, cachefmt::Graph graph,
                                                         ModuleCache& modules, const ImageSource& images,
-                                                        const Bindings& bindings, Phases& phases, OwnModules own)
+                                                        const Bindings& bindings, Phases& phases, OwnModules own,
+                                                        std::uint64_t function)
 {
     auto impl = std::make_unique<Impl>();
     impl->device = std::move(device);
@@ -322,7 +329,8 @@ Result<std::unique_ptr<Executable>> Executable::restore(std::shared_ptr<backends
     if (auto checked = impl->check(bindings); !checked) return std::unexpected(checked.error());
     {
         const auto timer = phases.measure("load");
-        if (auto loaded = impl->load_modules(modules, images, own); !loaded) return std::unexpected(loaded.error());
+        if (auto loaded = impl->load_modules(modules, images, own, function); !loaded)
+            return std::unexpected(loaded.error());
     }
     const auto timer = phases.measure("build");
     if (auto allocated = impl->allocate_own_regions(); !allocated) return std::unexpected(allocated.error());

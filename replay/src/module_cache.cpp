@@ -1,5 +1,7 @@
 #include "warmgraph/replay/module_cache.hpp"
 
+#include <optional>
+
 namespace warmgraph::replay {
 
 namespace {
@@ -21,12 +23,20 @@ Digest digest_of(const std::vector<cachefmt::ModuleVariable>& variables)
 struct Slot {
     std::mutex mutex; ///< held while it is loaded: who wants the same image must wait for it anyway
     std::weak_ptr<backends::Module> module;
+    ModuleUser user; ///< for whom it was loaded
 };
+
+/// Whether a module that was loaded for `first` does for `user`.
+bool serves(const backends::Module& module, const ModuleUser& first, const ModuleUser& user)
+{
+    return first == user || !module.keeps_state();
+}
 
 struct SlotKey {
     const backends::Device* device = nullptr; ///< its modules go before it: a slot never meets another one
     Digest image;
     Digest variables;
+    std::optional<ModuleUser> user{}; ///< where the one for all keeps state of another's
     auto operator<=>(const SlotKey&) const = default;
 };
 
@@ -57,7 +67,7 @@ public:
     [[nodiscard]] static Result<std::shared_ptr<backends::Module>> load(backends::Device& device,
                                                                         const cachefmt::ImageRef& image, ByteView bytes)
     {
-        // Drivers load no faster from several threads (design 6.7: slower).
+        // Drivers load no faster from several threads (slower, measured).
         static std::mutex one_at_a_time;
         const std::scoped_lock lock{one_at_a_time};
         auto module = device.load(bytes);
@@ -81,27 +91,41 @@ ModuleCache::~ModuleCache()
 }
 
 Result<std::shared_ptr<backends::Module>> ModuleCache::load(const std::shared_ptr<backends::Device>& device,
-                                                            const cachefmt::ImageRef& image,
+                                                            const cachefmt::ImageRef& image, const ModuleUser& user,
                                                             const std::function<Result<Bytes>()>& bytes)
 {
-    Key key{device, image.digest, digest_of(image.variables)};
-    {
-        const std::scoped_lock lock{m_mutex};
-        if (const auto known = m_modules.find(key); known != m_modules.end()) return known->second;
-    }
-    const auto slot = Process::instance().slot({device.get(), key.image, key.variables});
-    const std::scoped_lock loading{slot->mutex};
-    auto module = slot->module.lock();
-    if (!module) {
+    const auto load_into = [&](Slot& slot) -> Result<std::shared_ptr<backends::Module>> {
+        if (auto loaded = slot.module.lock()) return loaded;
         auto contents = bytes();
         if (!contents) return std::unexpected(contents.error());
         auto loaded = Process::load(*device, image, *contents);
-        if (!loaded) return std::unexpected(loaded.error());
-        module = std::move(*loaded);
-        slot->module = module;
+        if (!loaded) return loaded;
+        slot.module = *loaded;
+        slot.user = user;
+        return loaded;
+    };
+    Key key{device, image.digest, digest_of(image.variables)};
+    {
+        const std::scoped_lock lock{m_mutex};
+        if (const auto known = m_modules.find(key);
+            known != m_modules.end() && serves(*known->second.module, known->second.user, user))
+            return known->second.module;
     }
-    const std::scoped_lock lock{m_mutex};
-    return m_modules.try_emplace(std::move(key), std::move(module)).first->second;
+    const SlotKey shared{device.get(), key.image, key.variables};
+    {
+        const auto slot = Process::instance().slot(shared);
+        const std::scoped_lock loading{slot->mutex};
+        auto module = load_into(*slot);
+        if (!module) return module;
+        const std::scoped_lock lock{m_mutex};
+        const auto known = m_modules.try_emplace(std::move(key), Known{*module, slot->user}).first;
+        if (serves(**module, slot->user, user)) return known->second.module;
+    }
+    // Not kept: it goes with the executables of its function.
+    Process::instance().forget_unused();
+    const auto slot = Process::instance().slot({shared.device, shared.image, shared.variables, user});
+    const std::scoped_lock loading{slot->mutex};
+    return load_into(*slot);
 }
 
 std::size_t ModuleCache::count() const noexcept

@@ -21,6 +21,7 @@ using warmgraph::test::section_names;
 using warmgraph::test::section_number;
 using warmgraph::test::succeeded;
 using warmgraph::test::symbol_number;
+using namespace std::string_literals;
 
 const std::vector<std::string> k_kernels = {"scale", "shift", "sum", "through_pointer", "jumps", "_Z7mangledIfEvPT_"};
 
@@ -97,7 +98,7 @@ void expect_no_loose_ends(const elf::File& part)
     ASSERT_TRUE(succeeded(calls));
     for (const CallRow& row : *calls) {
         EXPECT_FALSE(row.kind != CallKind::mark && is_gone(row.first));
-        EXPECT_FALSE(row.kind == CallKind::direct && is_gone(row.second));
+        EXPECT_FALSE(row.kind == CallKind::needs && is_gone(row.second));
     }
 }
 
@@ -171,6 +172,21 @@ TEST(CutCubin, KeepsAFunctionWhoseAddressIsInAVariable)
 {
     const Bytes bytes = cut(cubin_file("linked.cubin"), {"sum"});
     EXPECT_THAT(section_names(*elf::File::parse(bytes)), Contains(".text._Z10pointed_tof"));
+}
+
+TEST(CutCubin, KeepsTheFunctionsWhoseAddressesAKernelTakes)
+{
+    for (const char* kernel : {"pointers", "by_row"}) {
+        const Bytes image = cubin_file("functions_linked.cubin");
+        const Bytes bytes = cut(image, {kernel});
+        const auto part = elf::File::parse(bytes);
+        ASSERT_TRUE(succeeded(part));
+        EXPECT_THAT(section_names(*part),
+                    testing::IsSupersetOf({".text." + std::string(kernel), ".text._Z5twicef"s, ".text._Z7add_onef"s}));
+        EXPECT_THAT(section_names(*part), Not(Contains(".text.by_pointer")));
+        expect_same_where_left(*elf::File::parse(image), *part);
+        expect_no_loose_ends(*part);
+    }
 }
 
 TEST(CutCubin, DropsLineTablesAndKeepsFrames)

@@ -13,6 +13,7 @@ using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 using warmgraph::test::cubin_file;
 using warmgraph::test::failed_with;
+using warmgraph::test::section_number;
 using warmgraph::test::succeeded;
 
 Cubin parsed(const std::string& name)
@@ -46,6 +47,31 @@ TEST(Cubin, ListsItsKernels)
         EXPECT_TRUE(cubin.has_kernel("sum"));
         EXPECT_FALSE(cubin.has_kernel("_Z13shared_helperf")) << "a device function is no kernel";
     }
+}
+
+TEST(Cubin, CallsFunctionsByTheirAddressesOnlyWhereItWasLinked)
+{
+    for (const char* name : {"linked.cubin", "functions_linked.cubin"})
+        EXPECT_TRUE(code_traits(cubin_file(name)).calls_by_address);
+    for (const char* name : {"several.cubin", "functions.cubin"})
+        EXPECT_FALSE(code_traits(cubin_file(name)).calls_by_address) << name << ": by the numbers of rows";
+    EXPECT_FALSE(code_traits(cubin_file("lines.cubin")).calls_by_address);
+    EXPECT_TRUE(code_traits(as_bytes(".version 9.0")).calls_by_address) << "unknown";
+    Bytes damaged = cubin_file("linked.cubin");
+    const auto file = elf::File::parse(damaged);
+    ASSERT_TRUE(succeeded(file));
+    const auto section = section_number(*file, ".nv.callgraph");
+    ASSERT_TRUE(section.has_value());
+    damaged[static_cast<std::size_t>(file->sections()[*section].offset)] = std::byte{1}; // its first row is no mark
+    EXPECT_TRUE(code_traits(damaged).calls_by_address) << "unknown";
+}
+
+TEST(Cubin, KeepsStateWhereItHasVariablesInGlobalMemory)
+{
+    for (const char* name : {"several.cubin", "linked.cubin", "functions.cubin"})
+        EXPECT_TRUE(code_traits(cubin_file(name)).keeps_state) << name;
+    EXPECT_FALSE(code_traits(cubin_file("plain.cubin")).keeps_state);
+    EXPECT_TRUE(code_traits(as_bytes(".version 9.0")).keeps_state) << "unknown";
 }
 
 TEST(Cubin, KnowsItsArchitecture)

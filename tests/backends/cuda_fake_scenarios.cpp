@@ -114,6 +114,7 @@ Result<void> uses_memory(Device& device, const FakeCuda& fake)
     CALL(user, cuMemAlloc, &theirs, std::size_t{k_bytes});
     const Made made(theirs, fake.entry<decltype(::cuMemFree)>("cuMemFree"));
     static_cast<void>(device.space_of(Address::from_flat(theirs))); // a failure takes it for the device's
+    static_cast<void>(device.is_handle(1));                         // and this one leaves a suspicion
     return expect_all(device, host.address, 8);
 }
 

@@ -59,6 +59,16 @@ protected:
     std::unique_ptr<Captured> first, second;
 };
 
+TEST_F(AdoptionTest, AnOutputThatHoldsTheRightResultsAlreadyProvesNothing)
+{
+    std::fill_n(frame.memory[1].address.pointer<std::int32_t>(), k_count, 7); // as its owner's warm-up left it
+    device->restores_nothing = true;
+    const auto refused = adopted(first->capture, &second->capture);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::verification_failed) << refused.error().message;
+    EXPECT_EQ(read(frame.memory[1]), all(7));
+}
+
 TEST_F(AdoptionTest, WithTwoCapturesEveryWordIsProvenAndTheCallersMemoryIsAsItWas)
 {
     auto recording = adopted(first->capture, &second->capture);

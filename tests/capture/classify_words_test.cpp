@@ -1,5 +1,6 @@
 // Pointers among the words of by-value parameters: found by how they move, or refused.
 #include "flat_captures.hpp"
+#include "flat_device.hpp"
 
 namespace warmgraph::test {
 namespace {
@@ -245,6 +246,25 @@ TEST_F(Handles, AreWholeWordsAndNeverZero)
         return (Packer{} << std::int32_t{1} << std::int32_t{5} << std::uint64_t{0} << std::int32_t{6}).bytes();
     });
     EXPECT_THAT(slots(), IsEmpty());
+}
+
+TEST_F(Handles, AWordThatMayBeAFunctionOfTheKernelsModuleIsRefused)
+{
+    constexpr std::uint64_t k_function = 0x7f8f'3b7a'0a00;
+    FlatModule module{FlatModule::Origin::compiled, 0};
+    module.function = k_function;
+    const auto capture = [&](std::uint64_t word) {
+        capture_all([&](const Places& at) { return (Packer{} << at.x << word).bytes(); });
+        for (Capture* one : {&captures.first, &*captures.again, &*captures.moved})
+            std::get<backends::RawKernel>(one->graph.nodes[0].work).module = &module;
+    };
+    capture(k_function + 16);
+    EXPECT_THAT(slots(), ElementsAre(slot(0, 0, 0)));
+    capture(k_function);
+    expect_refused(AllOf(HasSubstr("node 0 (kernel 'k')"), HasSubstr("parameter 0 byte 8"), HasSubstr("0x7f8f3b7a0a00"),
+                         HasSubstr("address of a device function"), HasSubstr("choose the function by a number")));
+    captures.is_handle = nullptr;
+    expect_refused(HasSubstr("device function"));
 }
 
 TEST_F(Handles, AWordThatFollowsAScalarIsTheScalarsAndNoOtherOne)

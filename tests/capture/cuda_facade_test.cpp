@@ -149,6 +149,51 @@ TEST_F(CudaFacade, RecordsReplaysLoadsAndOpensAhead)
     EXPECT_EQ(call(f, 200), Outcome::replayed);
 }
 
+TEST_F(CudaFacade, ACallAfterOneInAStreamThatSomebodyCapturesStaysOutOfThatCapture)
+{
+    const Driver driver;
+    Cache cache{options()};
+    Function f = add_one(cache);
+    Stream first = device.stream(), second = device.stream();
+    const Buffer x = numbers(5), y = device.allocate(k_bytes);
+    ASSERT_EQ(f(first, {{"x", x}, {"y", y}}), Outcome::recorded) << f.report().reason;
+    auto* const theirs = static_cast<CUstream>(first.native());
+    CUgraph graph = nullptr;
+    std::size_t nodes = 1;
+    Driver::check(driver.call<decltype(&cuStreamBeginCapture)>("cuStreamBeginCapture")(
+        theirs, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    EXPECT_EQ(f(second, {{"x", x}, {"y", y}}), Outcome::replayed);
+    Driver::check(driver.call<decltype(&cuStreamEndCapture)>("cuStreamEndCapture")(theirs, &graph));
+    Driver::check(driver.call<decltype(&cuGraphGetNodes)>("cuGraphGetNodes")(graph, nullptr, &nodes));
+    EXPECT_EQ(nodes, 0U);
+    driver.destroy(graph);
+    second.synchronize();
+    EXPECT_EQ(read(y), counting(6));
+    EXPECT_EQ(cache.statistics().cache_faults, 0U);
+}
+
+TEST_F(CudaFacade, AHeapThatTheCallableItselfRaisesIsRefused)
+{
+    const Driver driver;
+    const auto set = driver.call<decltype(&cuCtxSetLimit)>("cuCtxSetLimit");
+    std::size_t usual = 0;
+    Driver::check(driver.call<decltype(&cuCtxGetLimit)>("cuCtxGetLimit")(&usual, CU_LIMIT_MALLOC_HEAP_SIZE));
+    Cache cache{options()};
+    bool is_made = false;
+    Function f = cache.wrap("f", device, spec(), [&](Recorder& r) {
+        if (!std::exchange(is_made, true)) // a library, when it is first used
+            Driver::check(set(CU_LIMIT_MALLOC_HEAP_SIZE, 2 * usual));
+        r.stream().copy(r["y"], r["x"], k_bytes);
+    });
+    const Buffer x = numbers(3), y = device.allocate(k_bytes);
+    EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::refused);
+    EXPECT_THAT(f.report().reason, testing::AllOf(testing::HasSubstr("CU_LIMIT_MALLOC_HEAP_SIZE"),
+                                                  testing::HasSubstr(std::to_string(2 * usual)),
+                                                  testing::HasSubstr("before the device is opened")));
+    EXPECT_EQ(read(y), counting(3));
+    Driver::check(set(CU_LIMIT_MALLOC_HEAP_SIZE, usual));
+}
+
 TEST_F(CudaFacade, DynamicSharedMemoryIsPartOfTheLaunch)
 {
     device.prepare_recording();
@@ -426,10 +471,10 @@ private:
 
 TEST_F(CudaFacade, ATexturesHandleIsAScalarOrRefused)
 {
-    device.prepare_recording(); // from here on it is known which handles there are
     const Driver driver;
     const Buffer x = numbers(3), y = device.allocate(k_bytes);
-    const Texture one{driver, x}, other{driver, y};
+    const Texture one{driver, x}, other{driver, y}; // before anything is prepared: the driver is asked, not CUPTI
+    device.prepare_recording();
     ASSERT_NE(one.handle(), other.handle());
     // In place of a pointer that the kernel, of no elements, does not follow: nothing here can read a texture everywhere.
     const auto enqueue = [&](Recorder& r, std::uint64_t handle) {

@@ -127,8 +127,8 @@ TEST_F(FakeThreads, CallWhatOpenAllRestoresAtTheSameTime)
 }
 
 /// What a program does that never closes its handles, while entries are restored behind its back.
-/// `exits`: this thread; else the progress callback does.
-int exit_while_entries_are_opened(const CacheOptions& options, const OpenOptions& opening, bool exits)
+enum class Exit : std::uint8_t { in_main, in_progress_callback, in_callable };
+int exit_while_entries_are_opened(const CacheOptions& options, const OpenOptions& opening, Exit exit)
 {
     constexpr std::int32_t k_shapes = 8;
     const Device device{"fake:0"};
@@ -137,6 +137,10 @@ int exit_while_entries_are_opened(const CacheOptions& options, const OpenOptions
     spec.outputs = {output("y", i32, {k_count})};
     spec.version = "1";
     const Callable callable = [](Recorder& r) {
+        if (r.sizes("x")[0] > k_shapes) { // of which there is no entry
+            std::this_thread::sleep_for(std::chrono::milliseconds{20});
+            std::exit(7);
+        }
         r.stream().copy(r["y"], r["x"], static_cast<std::uint64_t>(r.sizes("x")[0]) * 4);
     };
     const Buffer x = device.allocate(4 * k_count), y = device.allocate(4 * k_count);
@@ -150,14 +154,16 @@ int exit_while_entries_are_opened(const CacheOptions& options, const OpenOptions
     auto& cache = never_destroyed<Cache>(options);
     auto& f = never_destroyed<Function>(cache.wrap("f", device, spec, callable));
     never_destroyed<Opening>(cache.open_all(opening));
-    while (!exits) ::pause(); // two threads that exit at once are undefined
+    while (exit == Exit::in_progress_callback) ::pause(); // two threads that exit at once are undefined
+    if (exit == Exit::in_callable)
+        f({{"x", Tensor{x, i32, {k_shapes + 1}, {}}}, {"y", Tensor{y, i32, {k_shapes + 1}, {}}}});
     std::exit(f.report().outcome == Outcome::eager ? 0 : 4);
 }
 
 class FakeOpeningAtExit : public FakeThreads {
 protected:
     /// The exit statuses of five processes, each with a cache of its own. One that hangs ends by SIGALRM.
-    std::vector<int> statuses(const OpenOptions& opening, bool exits)
+    std::vector<int> statuses(const OpenOptions& opening, Exit exit)
     {
         CacheOptions options;
         options.model = "toy";
@@ -169,7 +175,7 @@ protected:
             options.cache_dir = (dir.path() / std::to_string(m_caches++)).string();
             result.push_back(ChildProcess([&] {
                                  ::alarm(60);
-                                 return exit_while_entries_are_opened(options, opening, exits);
+                                 return exit_while_entries_are_opened(options, opening, exit);
                              }).wait());
         }
         return result;
@@ -184,7 +190,16 @@ TEST_F(FakeOpeningAtExit, ThreadsEndInTheMiddle)
     OpenOptions slowly;
     slowly.threads = 2;
     slowly.progress = [](const OpenProgress&) { std::this_thread::sleep_for(std::chrono::milliseconds{1}); };
-    EXPECT_EQ(statuses(slowly, true), std::vector<int>(5, 0));
+    EXPECT_EQ(statuses(slowly, Exit::in_main), std::vector<int>(5, 0));
+}
+
+/// In the middle of a call, for which the threads wait that restore the function's other entries.
+TEST_F(FakeOpeningAtExit, ACallableMayBeWhatExits)
+{
+    OpenOptions slowly;
+    slowly.threads = 2;
+    slowly.progress = [](const OpenProgress&) { std::this_thread::sleep_for(std::chrono::milliseconds{1}); };
+    EXPECT_EQ(statuses(slowly, Exit::in_callable), std::vector<int>(5, 7));
 }
 
 /// In a worker, for which others wait: the next report, and open_all.
@@ -198,7 +213,7 @@ TEST_F(FakeOpeningAtExit, TheProgressCallbackMayBeWhatExits)
     };
     for (const OpenWait wait : {OpenWait::first, OpenWait::all}) {
         exits.wait = wait;
-        EXPECT_EQ(statuses(exits, false), std::vector<int>(5, 5));
+        EXPECT_EQ(statuses(exits, Exit::in_progress_callback), std::vector<int>(5, 5));
     }
 }
 

@@ -51,6 +51,8 @@ public:
         return changed;
     }
     [[nodiscard]] bool has_variables() const override { return true; }
+    [[nodiscard]] bool keeps_state() const override { return is_stateful; }
+    [[nodiscard]] bool may_be_function(std::uint64_t word) const override { return function != 0 && word == function; }
     Result<void> write_variables(std::span<const cachefmt::ModuleVariable> variables) override
     {
         for (const auto& variable : variables) bias = load<std::int32_t>(variable.contents);
@@ -78,6 +80,8 @@ public:
     }
     std::int32_t bias = 1;
     std::uint64_t table = 0;
+    bool is_stateful = false;
+    std::uint64_t function = 0; ///< the address of one that its code calls by it
     Origin origin_of_code;
 
 private:
@@ -132,10 +136,14 @@ private:
 
 class FlatExec final : public backends::GraphExec {
 public:
-    explicit FlatExec(backends::RawGraph graph) : m_graph(std::move(graph)) {}
+    explicit FlatExec(backends::RawGraph graph, bool does_nothing = false)
+        : m_graph(std::move(graph)), m_does_nothing(does_nothing)
+    {
+    }
     Result<void> launch(backends::Stream&) noexcept override
     {
-        for (const auto& node : m_graph.nodes) run_flat(node.work);
+        for (const auto& node : m_graph.nodes)
+            if (!m_does_nothing) run_flat(node.work);
         return {};
     }
     Result<void> update(std::uint32_t node, const backends::RawWork& work) noexcept override
@@ -146,6 +154,7 @@ public:
 
 private:
     backends::RawGraph m_graph;
+    bool m_does_nothing;
 };
 
 class FlatDevice final : public backends::Device {
@@ -211,13 +220,16 @@ public:
     Result<std::unique_ptr<backends::Module>> load(ByteView image) override
     {
         const bool is_cut = as_text(image).starts_with("cut:");
-        return std::make_unique<FlatModule>(is_cut ? FlatModule::Origin::cut : FlatModule::Origin::whole,
-                                            is_cut ? error_of_cut_images : 0, textures);
+        auto module = std::make_unique<FlatModule>(is_cut ? FlatModule::Origin::cut : FlatModule::Origin::whole,
+                                                   is_cut ? error_of_cut_images : 0, textures);
+        module->is_stateful = code_keeps_state;
+        ++loads;
+        return module;
     }
     Result<std::unique_ptr<backends::Stream>> create_stream() override { return std::make_unique<FlatStream>(); }
     Result<std::unique_ptr<backends::GraphExec>> instantiate(const backends::RawGraph& graph) override
     {
-        return std::make_unique<FlatExec>(graph);
+        return std::make_unique<FlatExec>(graph, restores_nothing);
     }
     Result<void> prepare_recording() override
     {
@@ -235,6 +247,9 @@ public:
     std::int32_t error_of_cut_images = 0; ///< what they compute wrong
     std::uint64_t lead = 0;               ///< bytes from a multiple of 512 at which allocations start
     int preparations = 0;
+    int loads = 0;                 ///< of images
+    bool code_keeps_state = false; ///< of images that are loaded
+    bool restores_nothing = false; ///< what is instantiated from a read graph does nothing
     std::vector<std::shared_ptr<backends::Module>> own;
     std::shared_ptr<FlatTextures> textures = std::make_shared<FlatTextures>();
 

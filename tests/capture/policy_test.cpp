@@ -1,4 +1,5 @@
 #include "facade_fixture.hpp"
+#include "warmgraph/store/local_store.hpp"
 
 namespace warmgraph::test {
 namespace {
@@ -64,7 +65,7 @@ TEST_F(Policies, RequireHitThrowsWhereAnythingWouldBeRecorded)
     const auto thrown = thrown_by([&] { unknown({{"x", x}, {"y", y}}); });
     ASSERT_TRUE(thrown);
     EXPECT_EQ(thrown->code(), ErrorCode::miss_forbidden);
-    EXPECT_THAT(thrown->what(), testing::HasSubstr("warmgraph explain toy/unknown"));
+    EXPECT_THAT(thrown->what(), testing::HasSubstr("record it first with policy read_write"));
     EXPECT_TRUE(entries().size() == 1);
 }
 
@@ -121,6 +122,8 @@ TEST_F(Policies, ADifferentSecondRecordingIsTombstonedAsRecompiledAndRefused)
     EXPECT_THAT(f.report().reason, testing::HasSubstr("node 0"));
     EXPECT_THAT(f.report().reason, testing::HasSubstr("scale"));
     EXPECT_EQ(cache.statistics().refusals, 1U);
+    const auto store = *store::LocalStore::open(dir.path() / "cache");
+    EXPECT_EQ(store->usage(store->functions()->front()).refusals, 2U) << "of both caches, as `warmgraph stats` tells";
     EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::refused);
     EXPECT_EQ(cache.clear("scale"), 1U);
     Cache cleared{options()};

@@ -207,6 +207,68 @@ TEST_F(RecordingTest, RefusesAVariableThatHoldsAPointer)
     refused = recorded(add);
     ASSERT_FALSE(refused);
     EXPECT_THAT(refused.error().message, AllOf(HasSubstr("'table'"), HasSubstr("allocation of 256 bytes")));
+    module->table = module->function = 0x7f8f'3b7a'0a00;
+    refused = recorded(add);
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().message, AllOf(HasSubstr("'table'"), HasSubstr("byte 0"), HasSubstr("0x7f8f3b7a0a00"),
+                                               HasSubstr("device function")));
+}
+
+/// Two modules of equal code in one function, restored for function 7, again for 7, for 8, and later for 8 once more: how many
+/// images the recording has, and how many were loaded by each step.
+class EqualCode : public RecordingTest {
+protected:
+    std::vector<int> images_and_loads(bool keeps_state)
+    {
+        device->code_keeps_state = module->is_stateful = other.is_stateful = keeps_state;
+        const auto recording = recorded([&](Recorder& r) {
+            const Address part = r.alloc("part", k_count * 4);
+            launch(r, kernel("add", {part, r["x"]}, k_count));
+            backends::RawKernel second = kernel("add", {r["y"], part}, k_count);
+            second.module = &other;
+            launch(r, second);
+        });
+        EXPECT_TRUE(recording) << recording.error().message;
+        EXPECT_EQ(recording->images.size(), 1U) << "one file";
+        std::vector<int> result{static_cast<int>(recording->entry.graph.images.size()), device->loads};
+        {
+            const auto first = restored(*recording, 7), again = restored(*recording, 7);
+            result.push_back(device->loads);
+            const auto second = restored(*recording, 8);
+            result.push_back(device->loads);
+        }
+        const auto later = restored(*recording, 8);
+        result.push_back(device->loads);
+        return result;
+    }
+    std::unique_ptr<replay::Executable> restored(const Recording& recording, std::uint64_t function)
+    {
+        const auto image_of = [&](const cachefmt::ImageRef&) -> Result<Bytes> { return recording.images[0].second; };
+        replay::Bindings bindings{{x, y}, {}};
+        bindings.regions.resize(recording.entry.graph.regions.size());
+        auto result = replay::Executable::restore(device, recording.entry.graph, modules, image_of, bindings, phases,
+                                                  replay::OwnModules::bind, function);
+        EXPECT_TRUE(result) << result.error().message;
+        return std::move(*result);
+    }
+    FlatModule other{FlatModule::Origin::compiled, 0, device->textures};
+};
+
+TEST_F(EqualCode, IsOneModule) { EXPECT_THAT(images_and_loads(false), testing::ElementsAre(1, 1, 1, 1, 1)); }
+
+TEST_F(EqualCode, ThatKeepsStateIsAModuleForEachFunctionAndForEachOfItsModulesAndGoesWithThem)
+{
+    EXPECT_THAT(images_and_loads(true), testing::ElementsAre(2, 2, 4, 6, 8));
+}
+
+TEST_F(RecordingTest, AnOutputThatHoldsTheRightResultsAlreadyProvesNothing)
+{
+    std::fill_n(y.address.pointer<std::int32_t>(), k_count, 6); // x + 1
+    device->restores_nothing = true;
+    const auto refused = recorded(add);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::verification_failed) << refused.error().message;
+    EXPECT_EQ(read(y), all(6)) << "the caller's is left alone";
 }
 
 TEST_F(RecordingTest, RefusesUndeclaredMemoryWithTheAllocationItIsIn)

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <limits>
 
 #include "facade_fixture.hpp"
@@ -174,6 +175,21 @@ TEST_F(Scalars, NumbersConvertWhenNothingIsLost)
     ASSERT_TRUE(bad);
     EXPECT_EQ(bad->code(), ErrorCode::invalid_argument);
     EXPECT_THAT(bad->what(), testing::HasSubstr("i64 cannot hold"));
+}
+
+TEST_F(Scalars, WithoutARangeAFloatMayBeInfiniteOrNoNumber)
+{
+    Cache cache{options()};
+    Function f = cache.wrap("f", device, spec(scalar("factor", f32)), [this](Recorder& r) {
+        r.stream().launch(program, "scale", k_launch, r["x"], r["y"], r.scalar<float>("factor"));
+    });
+    const Buffer x = floats(1), y = device.allocate(k_count * 4);
+    ASSERT_EQ(f({{"x", x}, {"y", y}, {"factor", 2.0F}}), Outcome::recorded) << f.report().reason;
+    constexpr float k_infinity = std::numeric_limits<float>::infinity();
+    EXPECT_EQ(f({{"x", x}, {"y", y}, {"factor", -k_infinity}}), Outcome::replayed);
+    EXPECT_EQ(read(y)[0], -k_infinity);
+    EXPECT_EQ(f({{"x", x}, {"y", y}, {"factor", std::numeric_limits<float>::quiet_NaN()}}), Outcome::replayed);
+    EXPECT_TRUE(std::isnan(read(y)[0]));
 }
 
 TEST_F(Scalars, AValueOutsideItsRangeIsAnErrorThatNamesTheRange)

@@ -45,6 +45,28 @@ TEST_F(TrialMemoryTest, CopiesHaveTheContentsAndTheAlignmentOfTheCallAndTwoPlace
     EXPECT_THAT(broken.error().message, HasSubstr("outside 'w'"));
 }
 
+TEST_F(TrialMemoryTest, OutputsStartWithOtherContentsWhereNothingElseOfTheCallLies)
+{
+    const MemoryRef y = declare("y", RegionKind::output, k_count, 8);
+    const MemoryRef in_place = declare("in_place", RegionKind::output, k_count, 9);
+    frame.tensors[3].base = frame.tensors[0].base; // an output that is the input too
+    frame.tensors[3].offset = frame.tensors[0].offset;
+    frame.memory[3] = x;
+    const auto trial = create(1U << 20);
+    for (const int placement : {0, 1}) {
+        ASSERT_TRUE(trial->reset(static_cast<std::size_t>(placement)));
+        EXPECT_EQ(read(trial->regions()[0]), all(5));
+        EXPECT_EQ(read(trial->regions()[2]), all(9)) << "8, with its lowest bit changed";
+        EXPECT_EQ(read(trial->regions()[3]), all(5));
+    }
+    ASSERT_TRUE(trial->reset_original());
+    EXPECT_EQ(read(y), all(9));
+    EXPECT_EQ(read(x), all(5));
+    ASSERT_TRUE(trial->write_back());
+    EXPECT_EQ(read(y), all(8));
+    EXPECT_EQ(read(in_place), all(9)) << "its own memory is not the call's";
+}
+
 TEST_F(TrialMemoryTest, MemoryThatTheHostCannotHoldIsAnErrorAndNoException)
 {
     frame.tensors[0].sizes[0] = std::int64_t{1} << 61U;

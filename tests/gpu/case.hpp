@@ -30,6 +30,7 @@ struct Case {
     std::vector<std::pair<std::string, int>> scalar_values{}; ///< i32, of the measured call
     /// Scalars that each process has its own values for; made once, when the memory is there.
     std::function<std::vector<Arg>(Mode)> own_scalars{};
+    int calls = 1; ///< in a row, in each process; the results are those of the last
     /// What is cached. Loads code when it is first called, so a process that only replays loads none.
     Callable work;
     double tolerance = 0;                 ///< largest relative difference of an element; 0: bitwise

@@ -60,10 +60,9 @@ public:
                                                                                          : Policy::require_hit;
         Cache cache{options};
         Function function = cache.wrap(m_case.name, m_device, spec(), m_case.work);
-        if (m_mode == Mode::record) check(call(function), m_case.expected, function);
-        if (m_mode == Mode::replay)
-            check(call(function), m_case.expected == Outcome::refused ? Outcome::refused : Outcome::replayed, function);
-        if (m_mode == Mode::native) check(call(function), Outcome::eager, function);
+        const bool refused = m_case.expected == Outcome::refused;
+        const Outcome later = m_mode == Mode::native ? Outcome::eager : refused ? Outcome::refused : Outcome::replayed;
+        call_all(function, m_mode == Mode::record ? m_case.expected : later, later);
         m_device.synchronize();
         write_results(m_folder + (m_mode == Mode::native   ? "/native.bin"
                                   : m_mode == Mode::record ? "/record.bin"
@@ -117,6 +116,10 @@ private:
         for (const auto& [name, value] : m_case.scalar_values) args.emplace_back(name, value);
         return function.call(args);
     }
+    void call_all(Function& function, Outcome first, Outcome later)
+    {
+        for (int i = 0; i < m_case.calls; ++i) check(call(function), i == 0 ? first : later, function);
+    }
     void check(Outcome outcome, Outcome expected, const Function& function) const
     {
         const std::string reason = function.report().reason;
@@ -132,7 +135,7 @@ private:
         const auto first = results();
         for (std::size_t i = 0; i < m_case.memory.size(); ++i)
             m_buffers[i].upload(contents(m_case.memory[i], static_cast<std::uint32_t>(i + 1)));
-        check(call(function), Outcome::replayed, function);
+        call_all(function, Outcome::replayed, Outcome::replayed);
         m_device.synchronize();
         if (m_case.tolerance == 0 && results() != first)
             throw std::runtime_error("the second call gave another result");

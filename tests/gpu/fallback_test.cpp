@@ -1,7 +1,7 @@
 // G1 on the device itself: what the driver refuses costs the cache, never the caller's result.
 #include <algorithm>
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include "native.hpp"
 #include "temp_dir.hpp"
@@ -148,14 +148,17 @@ TEST_F(Fallback, NoMemoryToInstantiateRunsTheFunction)
         const Hog hog;
         const Outcome outcome = f({});
         EXPECT_EQ(result(), std::vector<float>(k_count, 2.0F * k_nodes));
-        if (outcome == Outcome::replayed) {
-            EXPECT_EQ(cache.statistics().cache_faults, 0U); // the driver had enough left
-        } else {
-            EXPECT_GE(cache.statistics().cache_faults, 1U);
-        }
+        EXPECT_EQ(outcome, Outcome::refused);
+        EXPECT_THAT(f.report().reason, testing::HasSubstr("OUT_OF_MEMORY"));
+        EXPECT_EQ(cache.statistics().cache_faults, 1U);
     }
     f({});
     EXPECT_EQ(result(), std::vector<float>(k_count, 3.0F * k_nodes));
+
+    Cache later{options()}; // the entry is as it was
+    Function g = wrap(later, k_nodes);
+    EXPECT_EQ(g({}), Outcome::replayed) << g.report().reason;
+    EXPECT_EQ(result(), std::vector<float>(k_count, 4.0F * k_nodes));
 }
 
 } // namespace

@@ -1,4 +1,5 @@
 // Restored graphs come and go: nothing grows, and threads do not meet.
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -124,6 +125,55 @@ TEST_F(Lifetimes, EightThreadsRestoreAtOnce)
             });
     }
     EXPECT_EQ(failures, std::vector<std::string>(8));
+}
+
+/// Every shape has an exec of its own; each must be given its own, whatever order they were opened in.
+TEST_F(Lifetimes, SixtyFourShapesOpenedAheadGiveTheirOwnResults)
+{
+    constexpr std::int64_t k_shapes = 64;
+    constexpr std::uint32_t k_block = 100;
+    const auto any_size = [&](Cache& cache) {
+        Spec spec;
+        spec.inputs = {input("a", f32, {k_count}), input("b", f32, {k_count})};
+        spec.outputs = {output("y", f32, {k_count})};
+        spec.code = {program};
+        return cache.wrap("any_size", device, spec, [this](Recorder& r) {
+            const auto count = static_cast<std::int32_t>(r.sizes("a")[0]);
+            const Launch launch{.grid = {static_cast<std::uint32_t>(count) / k_block, 1, 1}, .block = {k_block, 1, 1}};
+            const Address sum = r.alloc("sum", static_cast<std::uint64_t>(count) * 4);
+            for (std::int32_t i = 0; i < 4 + count / 100; ++i) // other lengths, too
+                r.stream().launch(program, "add", launch, i == 0 ? r["a"] : sum, r["b"], sum, count, 2.0F);
+            r.stream().copy(r["y"], sum, static_cast<std::uint64_t>(count) * 4);
+        });
+    };
+    const auto call = [&](Function& f, std::int64_t shape, float first) {
+        const std::int64_t count = (shape + 1) * k_block;
+        const auto values = [&](float value) { return std::vector<float>(static_cast<std::size_t>(count), value); };
+        const Buffer a = device.upload<float>(values(first)), b = device.upload<float>(values(1.0F));
+        const Buffer y = device.allocate(static_cast<std::uint64_t>(count) * 4);
+        const auto tensor = [&](const Buffer& buffer) { return Tensor{buffer, f32, {count}, {}}; };
+        const Outcome outcome = f({{"a", tensor(a)}, {"b", tensor(b)}, {"y", tensor(y)}});
+        device.synchronize();
+        EXPECT_EQ(y.read<float>(), values(first + 2.0F * static_cast<float>(4 + count / 100))) << count;
+        return outcome;
+    };
+    {
+        Cache cache{options()};
+        Function f = any_size(cache);
+        for (std::int64_t shape = 0; shape < k_shapes; ++shape)
+            ASSERT_EQ(call(f, shape, 1.0F), Outcome::recorded) << f.report().reason;
+    }
+    CacheOptions with = options();
+    with.policy = Policy::require_hit;
+    Cache cache{with};
+    Function f = any_size(cache);
+    const Opening opening = cache.open_all({.wait = OpenWait::all});
+    EXPECT_EQ(opening.progress().opened, static_cast<std::size_t>(k_shapes));
+    std::filesystem::remove_all(dir.path() / "cache"); // nothing is read any more
+    for (int round = 0; round < 2; ++round)
+        for (std::int64_t i = 0; i < k_shapes; ++i) // 37 and 64 have no common divisor: every shape once
+            ASSERT_EQ(call(f, i * 37 % k_shapes, static_cast<float>(i + round)), Outcome::replayed);
+    EXPECT_EQ(cache.statistics().images_loaded, 1U) << "images are shared";
 }
 
 /// No scratch memory, whose release would wait: what keeps the code alive is the driver alone.

@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 
+#include "nvrtc.hpp"
 #include "warmgraph/backends/cuda.hpp"
 #include "warmgraph/backends/registry.hpp"
 
@@ -64,6 +65,35 @@ Bytes Native::compile(std::string_view source, std::string_view options)
         return take(backends::open_device("cuda:0"));
     }();
     return take(take(device->compile(source, options))->image());
+}
+
+int Native::compute_capability() const
+{
+    CUdevice device = 0;
+    check(m_driver->cuDeviceGet(&device, 0), "cuDeviceGet");
+    int major = 0, minor = 0;
+    for (const auto& [what, value] : {std::pair{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major},
+                                      std::pair{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor}})
+        check(m_driver->cuDeviceGetAttribute(value, what, device), "cuDeviceGetAttribute");
+    return 10 * major + minor;
+}
+
+Bytes Native::compile_and_link(std::string_view source) const
+{
+    Bytes part = take(take(backends::cuda::Nvrtc::load(""))
+                          ->compile(source, {"-rdc=true"}, "sm_" + std::to_string(compute_capability())));
+    CUlinkState link = nullptr;
+    check(find<decltype(&cuLinkCreate)>("cuLinkCreate")(0, nullptr, nullptr, &link), "cuLinkCreate");
+    check(find<decltype(&cuLinkAddData)>("cuLinkAddData")(link, CU_JIT_INPUT_CUBIN, part.data(), part.size(), "part", 0,
+                                                          nullptr, nullptr),
+          "cuLinkAddData");
+    void* linked = nullptr;
+    std::size_t size = 0;
+    check(find<decltype(&cuLinkComplete)>("cuLinkComplete")(link, &linked, &size), "cuLinkComplete");
+    const auto* const bytes = static_cast<const std::byte*>(linked);
+    Bytes image(bytes, bytes + size);
+    check(find<decltype(&cuLinkDestroy)>("cuLinkDestroy")(link), "cuLinkDestroy");
+    return image;
 }
 
 CUmodule Native::load(ByteView cubin) const

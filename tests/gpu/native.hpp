@@ -31,6 +31,9 @@ public:
 
     /// NVRTC: CUDA C++ to a cubin of this device's architecture. Kernels are extern "C".
     [[nodiscard]] static Bytes compile(std::string_view source, std::string_view options = "");
+    /// The same compiled separately and then linked, as nvcc does with -rdc=true.
+    [[nodiscard]] Bytes compile_and_link(std::string_view source) const;
+    [[nodiscard]] int compute_capability() const; ///< 90
     [[nodiscard]] CUmodule load(ByteView cubin) const;
     [[nodiscard]] CUfunction function(CUmodule module, const char* name) const;
     [[nodiscard]] CUstream stream() const; ///< a new one, never destroyed: tests are short

@@ -32,7 +32,7 @@ protected:
     }
     [[nodiscard]] Result<std::shared_ptr<backends::Module>> load(ModuleCache& cache, const Stored& image)
     {
-        return cache.load(device, image.ref, [this, &image]() -> Result<Bytes> {
+        return cache.load(device, image.ref, {}, [this, &image]() -> Result<Bytes> {
             ++reads;
             return image.bytes;
         });
@@ -84,7 +84,7 @@ TEST_F(ModuleCacheTest, TheSameImageOnAnotherDeviceIsAnotherModule)
     const auto elsewhere = *fakes->open("0");
     ModuleCache cache;
     const auto here = load(cache, small);
-    const auto there = cache.load(elsewhere, small.ref, [this]() -> Result<Bytes> { return small.bytes; });
+    const auto there = cache.load(elsewhere, small.ref, {}, [this]() -> Result<Bytes> { return small.bytes; });
     ASSERT_TRUE(here && there);
     EXPECT_NE(*here, *there);
 }
@@ -93,7 +93,7 @@ TEST_F(ModuleCacheTest, WhatFailedIsTriedAgain)
 {
     ModuleCache cache;
     const auto missing =
-        cache.load(device, small.ref, []() -> Result<Bytes> { return fail(ErrorCode::not_found, "gone"); });
+        cache.load(device, small.ref, {}, []() -> Result<Bytes> { return fail(ErrorCode::not_found, "gone"); });
     ASSERT_FALSE(missing);
     EXPECT_EQ(missing.error().code, ErrorCode::not_found);
     EXPECT_EQ(cache.count(), 0U);
@@ -106,7 +106,7 @@ TEST_F(ModuleCacheTest, AnImageThatIsReadSlowlyHoldsUpNoOther)
     ModuleCache cache;
     std::latch other_is_loaded{1};
     const std::jthread slow([&] {
-        const auto loaded = cache.load(device, small.ref, [&]() -> Result<Bytes> {
+        const auto loaded = cache.load(device, small.ref, {}, [&]() -> Result<Bytes> {
             other_is_loaded.wait(); // for ever, if loading the other one waited for this
             return small.bytes;
         });

@@ -59,7 +59,9 @@ Result<void> CudaDevice::retain_context()
     const CurrentContext context(core);
     const OutsideCapture outside(core);
     constexpr unsigned k_flags = CU_STREAM_NON_BLOCKING;
-    return driver.call("cuStreamCreate", driver.cuStreamCreate, &core.transfers, k_flags);
+    auto made = driver.call("cuStreamCreate", driver.cuStreamCreate, &core.transfers, k_flags);
+    if (!made) return made;
+    return driver.call("cuCtxGetLimit", driver.cuCtxGetLimit, &core.malloc_heap, CU_LIMIT_MALLOC_HEAP_SIZE);
 }
 
 Result<void> CudaDevice::read_limits()
@@ -95,7 +97,18 @@ std::string CudaDevice::replay_mode() const
 
 std::shared_ptr<void> CudaDevice::enter() const { return std::make_shared<CurrentContext>(*m_core); }
 
-bool CudaDevice::is_handle(std::uint64_t word) const noexcept { return ImageTracker::is_live_handle(word); }
+bool CudaDevice::is_handle(std::uint64_t word) const noexcept
+{
+    // The driver looks numbers up among the context's objects (NOTES.md). What else it may answer leaves the doubt.
+    const auto is_none = [](CUresult status) {
+        return status == CUDA_ERROR_INVALID_VALUE || status == CUDA_ERROR_INVALID_HANDLE;
+    };
+    const Driver& driver = *m_core->driver;
+    const CurrentContext current(*m_core);
+    CUDA_RESOURCE_DESC resource{};
+    return !is_none(driver.status("cuTexObjectGetResourceDesc", driver.cuTexObjectGetResourceDesc, &resource, word)) ||
+           !is_none(driver.status("cuSurfObjectGetResourceDesc", driver.cuSurfObjectGetResourceDesc, &resource, word));
+}
 
 Result<void> CudaDevice::upload(const Address& to, ByteView bytes)
 {

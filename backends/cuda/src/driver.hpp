@@ -29,6 +29,7 @@ namespace warmgraph::backends::cuda {
     X(cuCtxPushCurrent)                                                                                                \
     X(cuCtxPopCurrent)                                                                                                 \
     X(cuCtxGetCurrent)                                                                                                 \
+    X(cuCtxGetLimit)                                                                                                   \
     X(cuCtxSynchronize)                                                                                                \
     X(cuMemAlloc)                                                                                                      \
     X(cuMemFree)                                                                                                       \
@@ -78,6 +79,8 @@ namespace warmgraph::backends::cuda {
     X(cuFuncGetParamInfo)                                                                                              \
     X(cuKernelGetFunction)                                                                                             \
     X(cuLaunchKernelEx)                                                                                                \
+    X(cuTexObjectGetResourceDesc)                                                                                      \
+    X(cuSurfObjectGetResourceDesc)                                                                                     \
     X(cuGraphCreate)                                                                                                   \
     X(cuGraphDestroy)                                                                                                  \
     X(cuGraphGetNodes)                                                                                                 \

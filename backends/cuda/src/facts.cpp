@@ -91,6 +91,7 @@ std::vector<Fact> device_facts(const Core& core)
         {"device.architecture", fmt::format("sm_{}{}", core.compute_major, core.compute_minor), Role::must_match},
         {"device.local_memory", attribute(core, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
          Role::must_match},
+        {"device.malloc_heap", std::to_string(core.malloc_heap), Role::must_match},
         {"device.max_group", attribute(core, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK), Role::must_match},
         {"device.memory", fmt::format("{} GiB", core.limits.memory >> 30), Role::advisory},
         {"device.name", name ? *name : cachefmt::k_unknown, Role::advisory},

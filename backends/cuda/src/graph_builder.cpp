@@ -151,7 +151,7 @@ private:
         return node.edges.empty() ? EdgeData{} : node.edges[dependency];
     }
 
-    /// One call with mixed edge data gives all edges the first one's (design 6.6): a call for each.
+    /// One call with mixed edge data gives all edges the first one's (measured): a call for each.
     Result<void> connect()
     {
         std::vector<EdgeGroup> groups(1); // the plain edges first

@@ -59,7 +59,7 @@ struct BuiltGraph {
 };
 
 /// Function attributes are set, node attributes set and read back, edges added in groups of equal edge data and read back
-/// (design 6.6): driver_failed when the driver holds something else than it was given.
+/// (measured): driver_failed when the driver holds something else than it was given.
 [[nodiscard]] Result<BuiltGraph> build_graph(Core& core, const RawGraph& graph);
 
 } // namespace warmgraph::backends::cuda

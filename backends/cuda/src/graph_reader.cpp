@@ -136,6 +136,19 @@ private:
     std::map<CUdeviceptr, std::uint32_t> m_allocated; // not freed so far, with their nodes
 };
 
+/// That the replaying process would have it, by the guard fact of the same name.
+Result<void> check_malloc_heap(const Core& core)
+{
+    std::size_t now = 0;
+    auto asked = core.driver->call("cuCtxGetLimit", core.driver->cuCtxGetLimit, &now, CU_LIMIT_MALLOC_HEAP_SIZE);
+    if (!asked || now == core.malloc_heap) return asked;
+    return fail(
+        ErrorCode::not_recordable,
+        "the heap of device code's malloc (CU_LIMIT_MALLOC_HEAP_SIZE) was {} bytes when the device was opened, and "
+        "is {} now, which a replaying process would not know: set it before the device is opened",
+        core.malloc_heap, now);
+}
+
 } // namespace
 
 Result<RawGraph> read_graph(Core& core, CUgraph graph)
@@ -143,6 +156,7 @@ Result<RawGraph> read_graph(Core& core, CUgraph graph)
     if (graph == nullptr) return fail(ErrorCode::invalid_argument, "no graph to read: the handle is null");
     const CurrentContext current(core);
     const OutsideCapture outside(core);
+    if (auto checked = check_malloc_heap(core); !checked) return std::unexpected(checked.error());
     return Reader(core).read(graph);
 }
 

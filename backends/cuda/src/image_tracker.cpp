@@ -16,10 +16,6 @@ namespace warmgraph::backends::cuda {
 
 namespace {
 
-constexpr auto k_handle_calls = std::to_array<CUpti_CallbackId>(
-    {CUPTI_DRIVER_TRACE_CBID_cuTexObjectCreate, CUPTI_DRIVER_TRACE_CBID_cuTexObjectDestroy,
-     CUPTI_DRIVER_TRACE_CBID_cuSurfObjectCreate, CUPTI_DRIVER_TRACE_CBID_cuSurfObjectDestroy});
-constexpr auto k_unload_calls = std::to_array<CUpti_CallbackId>({CUPTI_DRIVER_TRACE_CBID_cuModuleUnload});
 constexpr auto k_resource_events =
     std::to_array<CUpti_CallbackId>({CUPTI_CBID_RESOURCE_MODULE_LOADED, CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING,
                                      CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING});
@@ -48,7 +44,6 @@ struct State {
     ImageTable images;
     std::mutex mutex; // of what follows; never held during a driver call
     std::map<std::uint64_t, std::vector<LoadedImage>> arrived;
-    std::map<std::uint64_t, std::uint32_t> handles; // how many objects have this value
 };
 
 State& state()
@@ -222,43 +217,9 @@ void leave(CUpti_CallbackId which, const CUpti_CallbackData& data)
     open.depth = at - 1;
 }
 
-void count_handle(std::uint64_t value, int change)
-{
-    const std::lock_guard lock(state().mutex);
-    const auto found = state().handles.find(value);
-    if (change > 0)
-        ++state().handles[value];
-    else if (found != state().handles.end() && --found->second == 0)
-        state().handles.erase(found);
-}
-
-// True where the call was one of those about handles.
-bool handle_call(CUpti_CallbackId which, const CUpti_CallbackData& data)
-{
-    const auto change = [&](std::uint64_t value, int by) {
-        const bool done = data.callbackSite == CUPTI_API_EXIT &&
-                          *static_cast<const CUresult*>(data.functionReturnValue) == CUDA_SUCCESS;
-        if (done) count_handle(value, by);
-        return true;
-    };
-    const void* const p = data.functionParams;
-    const bool is_exit = data.callbackSite == CUPTI_API_EXIT;
-    switch (which) {
-    case CUPTI_DRIVER_TRACE_CBID_cuTexObjectCreate:
-        return !is_exit || change(*static_cast<const cuTexObjectCreate_params*>(p)->pTexObject, 1);
-    case CUPTI_DRIVER_TRACE_CBID_cuSurfObjectCreate:
-        return !is_exit || change(*static_cast<const cuSurfObjectCreate_params*>(p)->pSurfObject, 1);
-    case CUPTI_DRIVER_TRACE_CBID_cuTexObjectDestroy:
-        return change(static_cast<const cuTexObjectDestroy_params*>(p)->texObject, -1);
-    case CUPTI_DRIVER_TRACE_CBID_cuSurfObjectDestroy:
-        return change(static_cast<const cuSurfObjectDestroy_params*>(p)->surfObject, -1);
-    default: return false;
-    }
-}
-
 void on_driver_call(CUpti_CallbackId which, const CUpti_CallbackData& data)
 {
-    if (t_open.is_looking || handle_call(which, data)) return;
+    if (t_open.is_looking) return;
     if (which == CUPTI_DRIVER_TRACE_CBID_cuModuleUnload) {
         // Before it happens: afterwards another thread may have got the same handle.
         if (data.callbackSite == CUPTI_API_ENTER)
@@ -301,10 +262,7 @@ Result<void> enable(const Cupti& cupti, CUpti_SubscriberHandle subscriber)
     };
     for (const CUpti_CallbackId which : k_resource_events)
         if (auto done = on(CUPTI_CB_DOMAIN_RESOURCE, which); !done) return done;
-    for (const auto calls :
-         {std::span<const CUpti_CallbackId>(k_unload_calls), std::span<const CUpti_CallbackId>(k_handle_calls)})
-        for (const CUpti_CallbackId which : calls)
-            if (auto done = on(CUPTI_CB_DOMAIN_DRIVER_API, which); !done) return done;
+    if (auto done = on(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuModuleUnload); !done) return done;
     for (const CUpti_CallbackId which : loading_calls()) {
         // An older CUPTI does not know the newest calls; images loaded in those are not known then.
         if (auto done = on(CUPTI_CB_DOMAIN_DRIVER_API, which); !done)
@@ -349,13 +307,6 @@ bool ImageTracker::is_running() noexcept { return state().is_running; }
 std::shared_ptr<const Bytes> ImageTracker::image_of(CUmodule module)
 {
     return is_running() ? state().images.find(module) : nullptr;
-}
-
-bool ImageTracker::is_live_handle(std::uint64_t value)
-{
-    State& tracker = state();
-    const std::lock_guard lock(tracker.mutex);
-    return tracker.handles.contains(value);
 }
 
 } // namespace warmgraph::backends::cuda

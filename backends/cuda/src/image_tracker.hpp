@@ -1,4 +1,4 @@
-// Keeps the device code that anybody in this process loads, through CUPTI's callbacks, and the handles that are alive.
+// Keeps the device code that anybody in this process loads, through CUPTI's callbacks.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,6 @@ public:
     /// The cubin of a module that was loaded since start; null where it is unknown or ambiguous (IMAGES.md),
     /// or where no tracker runs.
     [[nodiscard]] static std::shared_ptr<const Bytes> image_of(CUmodule module);
-    /// Whether a texture or surface object, made since start and alive now, has this handle value.
-    [[nodiscard]] static bool is_live_handle(std::uint64_t value);
 };
 
 } // namespace warmgraph::backends::cuda

@@ -141,6 +141,22 @@ Result<Bytes> CudaModule::image_of(std::span<const std::string> kernels)
     return m_image;
 }
 
+bool CudaModule::may_be_function(std::uint64_t word) const
+{
+    // The driver puts code above 4 GiB (an H200: 0x7f8f3b7a0a00), its instructions are 16 bytes long, and addresses have at
+    // most 57 bits.
+    if (word % 16 != 0 || word >> 32 == 0 || word >> 57 != 0) return false;
+    return traits().calls_by_address;
+}
+
+bool CudaModule::keeps_state() const { return traits().keeps_state; }
+
+const CodeTraits& CudaModule::traits() const
+{
+    std::call_once(m_traits_read, [this] { m_traits = code_traits(m_image); });
+    return m_traits;
+}
+
 std::string CudaModule::kernel_names() const
 {
     const Driver& driver = *m_core.driver;

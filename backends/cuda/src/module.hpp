@@ -10,12 +10,12 @@
 
 #include <cuda.h>
 
+#include "cubin/cubin.hpp"
 #include "warmgraph/backends/device.hpp"
 
 namespace warmgraph::backends::cuda {
 
 struct Core;
-struct CubinVariable;
 
 /// What launches are checked against.
 struct KernelInfo {
@@ -49,6 +49,8 @@ public:
     [[nodiscard]] Result<std::uint32_t> param_count(const std::string& kernel) override;
     [[nodiscard]] Result<std::vector<cachefmt::ModuleVariable>> changed_variables() override;
     [[nodiscard]] bool has_variables() const override; ///< true where it is not known
+    [[nodiscard]] bool keeps_state() const override;
+    [[nodiscard]] bool may_be_function(std::uint64_t word) const override;
     [[nodiscard]] Result<void> write_variables(std::span<const cachefmt::ModuleVariable> variables) override;
 
     [[nodiscard]] CUmodule handle() const noexcept { return m_module; }
@@ -60,6 +62,7 @@ public:
 private:
     enum class Owner : std::uint8_t { here, elsewhere };
     CudaModule(Core& core, CUmodule module, Owner owner, Bytes image, const Digest& origin);
+    [[nodiscard]] const CodeTraits& traits() const;
     [[nodiscard]] Result<KernelInfo> ask(const std::string& kernel) const;
     [[nodiscard]] std::string kernel_names() const;
     [[nodiscard]] Result<std::pair<CUdeviceptr, std::size_t>> variable(const std::string& name) const;
@@ -73,6 +76,8 @@ private:
     Digest m_origin;
     std::mutex m_mutex; // guards m_kernels
     std::map<std::string, KernelInfo> m_kernels;
+    mutable std::once_flag m_traits_read;
+    mutable CodeTraits m_traits; // from then on
 };
 
 } // namespace warmgraph::backends::cuda

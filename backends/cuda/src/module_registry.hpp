@@ -1,4 +1,4 @@
-// From a function handle to the Module it belongs to, never by name alone: names are not unique (design 6.2).
+// From a function handle to the Module it belongs to, never by name alone: names are not unique.
 #pragma once
 
 #include <atomic>

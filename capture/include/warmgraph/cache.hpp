@@ -85,7 +85,7 @@ public:
     /// REQUIRES: the device is idle, and the first capture's memory has valid contents; it is put back as it was.
     /// Spec::version is needed; scalars are possible for the values of semaphores alone (`values` for all else). What
     /// cannot be adopted throws: not_recordable, verification_failed, unsupported (OpenCL), miss_forbidden (policy
-    /// require_hit), invalid_argument. A folder that cannot be written does not: report().reason says it.
+    /// require_hit), invalid_argument, partly_launched (the memory could not be put back). A folder that cannot be written does not: report().reason says it.
     [[nodiscard]] Function adopt(std::string name, const Device& device, Spec spec, const Adoption& adoption);
 
     /// Restores the entries on disk of all functions that exist now (this model and rank) whose facts hold here: the
@@ -99,7 +99,8 @@ public:
     [[nodiscard]] std::string summary() const;
     [[nodiscard]] std::string directory() const;       ///< absolute
     [[nodiscard]] std::string disabled_reason() const; ///< empty when caching works
-    /// Entries of this model's function as text (`warmgraph show`); one block for each variant.
+    /// Entries of this model's function as text (as `warmgraph show`); one block for each variant. Counts as a use of each; what
+    /// is damaged is moved to quarantine.
     [[nodiscard]] std::string readable(std::string_view function) const;
     /// Removes this rank's entries of one function, or of all; returns how many.
     std::uint64_t clear(std::string_view function = {});

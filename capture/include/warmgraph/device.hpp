@@ -92,6 +92,7 @@ public:
     [[nodiscard]] std::string id() const;
     [[nodiscard]] std::string name() const;
 
+    /// Device memory, contents undefined. invalid_argument for 0 bytes, out_of_memory.
     [[nodiscard]] Buffer allocate(std::uint64_t bytes) const;
     /// Page-locked host memory, which the device addresses too. unsupported on OpenCL.
     [[nodiscard]] Buffer allocate_host(std::uint64_t bytes) const;

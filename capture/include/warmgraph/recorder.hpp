@@ -18,18 +18,20 @@ namespace warmgraph {
 class WARMGRAPH_API Recorder {
 public:
     [[nodiscard]] Stream& stream() noexcept;
-    /// A further stream that starts after all work enqueued in stream() so far. Join it before the callable returns.
+    /// A further stream that starts after all work enqueued in stream() so far. Join it before the callable returns
+    /// (not_recordable otherwise).
     [[nodiscard]] Stream& fork();
     void join(Stream& forked);
 
-    /// Where an input, output, state, or scratch region is in this run. invalid_argument for an unknown name.
+    /// Where an input, output or state is in this run; of scratch memory, what alloc gave. invalid_argument for an unknown name.
     [[nodiscard]] Address address(std::string_view name) const;
     [[nodiscard]] Address operator[](std::string_view name) const { return address(name); }
     /// Sizes of an input or output in this run.
     [[nodiscard]] const std::vector<std::int64_t>& sizes(std::string_view name) const;
     [[nodiscard]] DType dtype(std::string_view name) const;
 
-    /// Scratch memory that the entry owns; contents undefined. The same name gives the same memory.
+    /// Scratch memory that the entry owns; contents undefined. The same name gives the same memory. invalid_argument: 0 bytes, a
+    /// declared name, another size for a name in one run.
     [[nodiscard]] Address alloc(std::string_view name, std::uint64_t bytes);
 
     /// A scalar or value of this run. T must be the declared type.

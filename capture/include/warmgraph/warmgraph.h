@@ -291,12 +291,13 @@ WARMGRAPH_API const char* wg_cache_disabled_reason(const wg_cache* cache);
 /// the ending 0 are written; `length` (may be NULL) gets the whole text's length without it. `text` may be NULL when
 /// `capacity` is 0.
 WARMGRAPH_API wg_status wg_cache_summary(const wg_cache* cache, char* text, uint64_t capacity, uint64_t* length);
-/// Entries of this model's function as text (as `warmgraph show`), written like wg_cache_summary.
+/// Entries of this model's function as text (as `warmgraph show`), written like wg_cache_summary. Counts as a use of each;
+/// what is damaged is moved to quarantine.
 WARMGRAPH_API wg_status wg_cache_readable(const wg_cache* cache, const char* function, char* text, uint64_t capacity,
                                           uint64_t* length);
 /// Why first calls missed, at most 64 lines such as "decode: no entry", written like wg_cache_summary.
 WARMGRAPH_API wg_status wg_cache_miss_reasons(const wg_cache* cache, char* text, uint64_t capacity, uint64_t* length);
-/// Removes this model's entries of one function, or of all when `function` is NULL. `removed` may be NULL.
+/// Removes this rank's entries of one function, or of all when `function` is NULL. `removed` may be NULL.
 WARMGRAPH_API wg_status wg_cache_clear(wg_cache* cache, const char* function, uint64_t* removed);
 
 typedef struct wg_statistics {

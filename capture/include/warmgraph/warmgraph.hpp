@@ -5,7 +5,8 @@
 // disk or a refused recording is no failure: the function then runs as it is, and report() says why.
 //
 // Threads: Device, Program, Cache and Function may be used from several threads at once (calls of one Function are
-// enqueued one after another; concurrent first calls record once). A Stream and a Recorder belong to one thread.
+// enqueued one after another; concurrent first calls record once). A Stream, an Event, a
+// Recorder and a Buffer belong to one thread at a time.
 #pragma once
 
 #include <string_view>

@@ -18,6 +18,7 @@ namespace fake_cuda {
 namespace {
 
 bool g_is_initialised = false;
+std::size_t g_malloc_heap = 8U << 20U; // the driver's default
 
 CUctx_st& primary()
 {
@@ -206,6 +207,22 @@ CUresult cuCtxGetCurrent(CUcontext* context)
 {
     const auto& stack = current_contexts();
     *context = stack.empty() ? nullptr : stack.back();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetLimit(std::size_t* value, CUlimit limit)
+{
+    FAKE_CUDA_CHECK(require_context());
+    if (limit != CU_LIMIT_MALLOC_HEAP_SIZE) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    *value = g_malloc_heap;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetLimit(CUlimit limit, std::size_t value)
+{
+    FAKE_CUDA_CHECK(require_context());
+    if (limit != CU_LIMIT_MALLOC_HEAP_SIZE) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    g_malloc_heap = value;
     return CUDA_SUCCESS;
 }
 

@@ -61,13 +61,6 @@ private:
     CUpti_CallbackData m_data{};
 };
 
-void announce_whole_call(CUpti_CallbackId id, const char* name, const void* params)
-{
-    Call call(id, name, params);
-    call.announce(CUPTI_API_ENTER);
-    call.announce(CUPTI_API_EXIT);
-}
-
 } // namespace
 
 void announce_module(CUmodule* loaded, const void* image)
@@ -85,18 +78,6 @@ void announce_module(CUmodule* loaded, const void* image)
     if (subscriber().wants(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_LOADED))
         subscriber().callback(subscriber().data, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_LOADED, &data);
     call.announce(CUPTI_API_EXIT);
-}
-
-void announce_texture(CUtexObject* made)
-{
-    const cuTexObjectCreate_params params{made, nullptr, nullptr, nullptr};
-    announce_whole_call(CUPTI_DRIVER_TRACE_CBID_cuTexObjectCreate, "cuTexObjectCreate", &params);
-}
-
-void announce_texture_gone(CUtexObject object)
-{
-    const cuTexObjectDestroy_params params{object};
-    announce_whole_call(CUPTI_DRIVER_TRACE_CBID_cuTexObjectDestroy, "cuTexObjectDestroy", &params);
 }
 
 } // namespace fake_cuda

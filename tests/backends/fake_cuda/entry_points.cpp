@@ -63,6 +63,7 @@ struct Entry {
 // Beyond what the backend uses: for tests that make graphs as others make them.
 #define FAKE_CUDA_EXTRA(X)                                                                                             \
     X(cuCtxSetCurrent)                                                                                                 \
+    X(cuCtxSetLimit)                                                                                                   \
     X(cuEventQuery)                                                                                                    \
     X(cuEventRecordWithFlags)                                                                                          \
     X(cuGraphAddChildGraphNode)                                                                                        \

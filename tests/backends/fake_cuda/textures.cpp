@@ -1,7 +1,6 @@
 // Texture objects: small numbers, as the driver's. No kernel here reads one.
 #include <set>
 
-#include "cupti.hpp"
 #include "driver_state.hpp"
 
 namespace fake_cuda {
@@ -24,14 +23,24 @@ CUresult cuTexObjectCreate(CUtexObject* made, const CUDA_RESOURCE_DESC*, const C
     FAKE_CUDA_CHECK(require_context());
     for (*made = 1; textures().contains(*made);) ++*made;
     textures().insert(*made);
-    announce_texture(made);
     return CUDA_SUCCESS;
 }
 
 CUresult cuTexObjectDestroy(CUtexObject object)
 {
     FAKE_CUDA_CHECK(require_context());
-    if (textures().erase(object) == 0) return CUDA_ERROR_INVALID_VALUE;
-    announce_texture_gone(object);
-    return CUDA_SUCCESS;
+    return textures().erase(object) != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC* resource, CUtexObject object)
+{
+    FAKE_CUDA_CHECK(require_context());
+    *resource = {};
+    return textures().contains(object) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC*, CUsurfObject)
+{
+    FAKE_CUDA_CHECK(require_context());
+    return CUDA_ERROR_INVALID_VALUE; // nothing here makes one
 }

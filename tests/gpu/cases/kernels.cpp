@@ -299,6 +299,7 @@ extern "C" __global__ void advance(unsigned* counter) { *counter += 1; })");
             .memory = {{"counter", Memory::Kind::state, i32, 1}, {"y", Memory::Kind::output, f32, k_count}},
             .scalars = {scalar("seed", i32, 0, 1'000'000)},
             .scalar_values = {{"seed", 4711}},
+            .calls = 3,
             .work = [code](Recorder& r) {
                 const Native& native = Native::instance();
                 void *y = r["y"].pointer(), *counter = r["counter"].pointer();

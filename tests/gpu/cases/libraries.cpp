@@ -43,7 +43,7 @@ void expect_ok(int status, const char* call)
 
 struct Gemm {
     std::uint64_t m, n, k;
-    int split; ///< 1: as the heuristics say; more: split-K with a workspace
+    int split; ///< 1: as the heuristics say; more: so many parts of k, summed from a workspace
 };
 constexpr std::array<Gemm, 10> k_gemms{{{64, 64, 64, 1},
                                         {128, 1, 256, 1},
@@ -108,25 +108,65 @@ private:
         if (found == 0) throw std::runtime_error("cuBLASLt has no algorithm for this product");
         m_algo = results[0].algo;
         if (m_gemm.split == 1) return;
-        // The first algorithm that takes the split; without one the heuristics' choice stays (it may split by itself).
-        for (int i = 0; i < found; ++i) {
-            cublasLtMatmulAlgo_t algo = results[static_cast<std::size_t>(i)].algo;
-            const std::int32_t split = m_gemm.split;
-            const std::uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-            const auto configure = WG_FIND(m_lt, cublasLtMatmulAlgoConfigSetAttribute);
-            if (configure(&algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &split, sizeof split) != CUBLAS_STATUS_SUCCESS)
-                continue;
-            if (configure(&algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, &scheme, sizeof scheme) !=
+        for (int i = 0; i < found; ++i)
+            if (takes_split(results[static_cast<std::size_t>(i)].algo)) return;
+        if (!find_split())
+            throw std::runtime_error("cuBLASLt has no algorithm that splits k for this product: choose another shape");
+    }
+
+    /// Whether the algorithm sums `split` parts of k and works for this product; then it is the one that is used.
+    bool takes_split(cublasLtMatmulAlgo_t algo)
+    {
+        const auto configure = WG_FIND(m_lt, cublasLtMatmulAlgoConfigSetAttribute);
+        const std::int32_t split = m_gemm.split;
+        const std::uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+        cublasLtMatmulHeuristicResult_t checked{};
+        if (configure(&algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &split, sizeof split) != CUBLAS_STATUS_SUCCESS ||
+            configure(&algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, &scheme, sizeof scheme) != CUBLAS_STATUS_SUCCESS ||
+            WG_FIND(m_lt, cublasLtMatmulAlgoCheck)(handle(m_lt), m_operation, m_a, m_b, m_y, m_y, &algo, &checked) !=
                 CUBLAS_STATUS_SUCCESS)
+            return false;
+        // The parts lie in the workspace until they are summed: without one nothing is split.
+        if (checked.workspaceSize == 0 || checked.workspaceSize > k_workspace) return false;
+        m_algo = algo;
+        return true;
+    }
+
+    /// Goes through every algorithm that there is for these types, with each of its tiles and stages.
+    bool find_split()
+    {
+        constexpr auto bf = CUDA_R_16BF;
+        constexpr auto single = CUDA_R_32F;
+        std::array<int, 200> ids{};
+        int count = 0;
+        expect_ok(WG_FIND(m_lt, cublasLtMatmulAlgoGetIds)(handle(m_lt), CUBLAS_COMPUTE_32F, single, bf, bf, bf, bf,
+                                                          static_cast<int>(ids.size()), ids.data(), &count),
+                  "AlgoGetIds");
+        const auto configure = WG_FIND(m_lt, cublasLtMatmulAlgoConfigSetAttribute);
+        for (int i = 0; i < count; ++i) {
+            cublasLtMatmulAlgo_t algo{};
+            if (WG_FIND(m_lt, cublasLtMatmulAlgoInit)(handle(m_lt), CUBLAS_COMPUTE_32F, single, bf, bf, bf, bf,
+                                                      ids[static_cast<std::size_t>(i)], &algo) != CUBLAS_STATUS_SUCCESS)
                 continue;
-            cublasLtMatmulHeuristicResult_t checked{};
-            if (WG_FIND(m_lt, cublasLtMatmulAlgoCheck)(handle(m_lt), m_operation, m_a, m_b, m_y, m_y, &algo,
-                                                       &checked) == CUBLAS_STATUS_SUCCESS &&
-                checked.workspaceSize <= k_workspace) {
-                m_algo = algo;
-                return;
-            }
+            for (const std::uint32_t tile : choices(algo, CUBLASLT_ALGO_CAP_TILE_IDS))
+                for (const std::uint32_t stages : choices(algo, CUBLASLT_ALGO_CAP_STAGES_IDS)) {
+                    static_cast<void>(configure(&algo, CUBLASLT_ALGO_CONFIG_TILE_ID, &tile, sizeof tile));
+                    static_cast<void>(configure(&algo, CUBLASLT_ALGO_CONFIG_STAGES_ID, &stages, sizeof stages));
+                    if (takes_split(algo)) return true;
+                }
         }
+        return false;
+    }
+    [[nodiscard]] std::vector<std::uint32_t> choices(const cublasLtMatmulAlgo_t& algo,
+                                                     cublasLtMatmulAlgoCapAttributes_t which) const
+    {
+        std::array<std::uint32_t, 1000> values{};
+        std::size_t written = 0;
+        if (WG_FIND(m_lt, cublasLtMatmulAlgoCapGetAttribute)(&algo, which, values.data(), sizeof values, &written) !=
+                CUBLAS_STATUS_SUCCESS ||
+            written == 0)
+            return {0}; // undefined: the algorithm's own
+        return {values.begin(), values.begin() + static_cast<std::ptrdiff_t>(written / sizeof values[0])};
     }
 
     const Library& m_lt;

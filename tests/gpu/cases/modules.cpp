@@ -1,4 +1,6 @@
 // Which device code a kernel belongs to, and what its variables hold.
+#include <array>
+
 #include "../case.hpp"
 
 namespace warmgraph::test {
@@ -6,6 +8,11 @@ namespace warmgraph::test {
 namespace {
 
 constexpr std::int64_t k_count = 4096;
+
+std::vector<Memory> one_to_one()
+{
+    return {{"x", Memory::Kind::input, f32, k_count}, {"y", Memory::Kind::output, f32, k_count}};
+}
 
 std::vector<Memory> two_results()
 {
@@ -84,7 +91,7 @@ __constant__ const float* table;
 extern "C" __global__ void apply(const float* x, float* y) { int i = blockIdx.x * 256 + threadIdx.x; y[i] = x[i] + *table; })");
     auto memory = std::make_shared<CUdeviceptr>(0);
     return {.name = "pointer_in_a_constant",
-            .memory = {{"x", Memory::Kind::input, f32, k_count}, {"y", Memory::Kind::output, f32, k_count}},
+            .memory = one_to_one(),
             .work =
                 [code, memory](Recorder& r) {
                     const Native& native = Native::instance();
@@ -109,7 +116,7 @@ Case address_of_a_variable()
 __device__ float table[4] = {1, 2, 3, 4};
 extern "C" __global__ void apply(const float* x, float* y, const float* table) { int i = blockIdx.x * 256 + threadIdx.x; y[i] = x[i] + table[2]; })");
     return {.name = "address_of_a_variable",
-            .memory = {{"x", Memory::Kind::input, f32, k_count}, {"y", Memory::Kind::output, f32, k_count}},
+            .memory = one_to_one(),
             .work =
                 [code](Recorder& r) {
                     const Native& native = Native::instance();
@@ -141,6 +148,94 @@ __device__ __noinline__ float unused(float v) { return v * v * v; }
             }};
 }
 
+constexpr const char* k_functions = R"(
+typedef float (*Function)(float);
+__device__ __noinline__ float add_one(float v) { return v + 1; }
+__device__ __noinline__ float twice(float v) { return v + v; }
+__device__ Function table[2] = {add_one, twice};
+extern "C" __global__ void pointers(Function* to) { to[0] = add_one; to[1] = twice; }
+extern "C" __global__ void by_pointer(const float* x, float* y, Function f) { int i = blockIdx.x * 256 + threadIdx.x; y[i] = f(x[i]); }
+extern "C" __global__ void by_row(const float* x, float* y, int row) { int i = blockIdx.x * 256 + threadIdx.x; y[i] = table[row](x[i]); })";
+
+/// What &add_one and &twice are in this module, in this process.
+std::array<std::uint64_t, 2> pointers_of(CUmodule module)
+{
+    const Native& native = Native::instance();
+    CUdeviceptr memory = 0;
+    std::array<std::uint64_t, 2> result{};
+    native.check(native.driver().cuMemAlloc(&memory, sizeof result), "cuMemAlloc");
+    native.launch(native.stream(), native.function(module, "pointers"), 1, 1, {&memory});
+    native.check(native.driver().cuCtxSynchronize(), "cuCtxSynchronize");
+    native.check(native.driver().cuMemcpy(reinterpret_cast<CUdeviceptr>(result.data()), memory, sizeof result),
+                 "cuMemcpy");
+    native.check(native.driver().cuMemFree(memory), "cuMemFree");
+    return result;
+}
+
+void by_pointer(Recorder& r, CUmodule module, std::uint64_t function)
+{
+    void *x = r["x"].pointer(), *y = r["y"].pointer();
+    const Native& native = Native::instance();
+    native.launch(native_stream(r.stream()), native.function(module, "by_pointer"), k_count / 256, 256,
+                  {&x, &y, &function});
+}
+
+/// Compiled as a whole, a function pointer is the number of a row in a table of the kernel's, also of one that was cut out.
+Case function_by_its_row()
+{
+    auto code = std::make_shared<LazyModule>(k_functions);
+    auto function = std::make_shared<std::uint64_t>(0);
+    return {
+        .name = "function_pointer_of_a_whole_program", .memory = one_to_one(), .work = [code, function](Recorder& r) {
+            if (*function == 0) *function = pointers_of(code->module())[1];
+            by_pointer(r, code->module(), *function);
+        }};
+}
+
+struct Linked {
+    CUmodule module = nullptr;
+    void load()
+    {
+        if (module == nullptr) module = Native::instance().load(Native::instance().compile_and_link(k_functions));
+    }
+};
+
+/// Linked, it is an address, which nothing moves here, and which means nothing in another process.
+Case function_by_its_address()
+{
+    auto linked = std::make_shared<Linked>();
+    auto function = std::make_shared<std::uint64_t>(0);
+    return {.name = "function_pointer_of_a_linked_module",
+            .memory = one_to_one(),
+            .work =
+                [linked, function](Recorder& r) {
+                    linked->load();
+                    if (*function == 0) *function = pointers_of(linked->module)[1];
+                    by_pointer(r, linked->module, *function);
+                },
+            .expected = Outcome::refused,
+            .refusal = "device function"};
+}
+
+/// The loader fills in a table of functions, in every process anew; but nobody can see whether it was written since.
+Case function_in_a_table()
+{
+    auto linked = std::make_shared<Linked>();
+    return {.name = "function_in_a_table_of_a_linked_module",
+            .memory = one_to_one(),
+            .work =
+                [linked](Recorder& r) {
+                    linked->load();
+                    void *x = r["x"].pointer(), *y = r["y"].pointer();
+                    int row = 1;
+                    const Native& native = Native::instance();
+                    native.launch(native_stream(r.stream()), native.function(linked->module, "by_row"), k_count / 256,
+                                  256, {&x, &y, &row});
+                },
+            .expected = Outcome::refused,
+            .refusal = "addresses that the loader put there"};
+}
+
 } // namespace
 
 void add_module_cases(std::vector<std::pair<std::string, MakeCase>>& all)
@@ -150,6 +245,9 @@ void add_module_cases(std::vector<std::pair<std::string, MakeCase>>& all)
     all.emplace_back("pointer_in_a_constant", pointer_in_a_variable);
     all.emplace_back("address_of_a_variable", address_of_a_variable);
     all.emplace_back("one_of_many_kernels", one_of_many_kernels);
+    all.emplace_back("function_pointer_of_a_whole_program", function_by_its_row);
+    all.emplace_back("function_pointer_of_a_linked_module", function_by_its_address);
+    all.emplace_back("function_in_a_table_of_a_linked_module", function_in_a_table);
 }
 
 } // namespace warmgraph::test

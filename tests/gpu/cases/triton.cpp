@@ -87,14 +87,9 @@ void launch_product(Recorder& r, const TritonKernel& kernel, const char* from, c
 
 int compile_kernels()
 {
-    const Driver& driver = Native::instance().driver();
-    int major = 0, minor = 0;
-    for (const auto& [what, value] : {std::pair{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major},
-                                      std::pair{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor}})
-        Native::instance().check(driver.cuDeviceGetAttribute(value, what, 0), "cuDeviceGetAttribute");
     const auto script = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "torch/triton_kernel.py";
-    const std::string command =
-        "python3 " + script.string() + " " + prepared_folder() + " " + std::to_string(10 * major + minor);
+    const std::string command = "python3 " + script.string() + " " + prepared_folder() + " " +
+                                std::to_string(Native::instance().compute_capability());
     const int status = std::system(command.c_str());
     if (!WIFEXITED(status)) return 1;
     return WEXITSTATUS(status) == k_no_such_command ? k_lacking_exit : WEXITSTATUS(status);

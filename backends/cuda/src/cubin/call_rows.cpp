@@ -1,5 +1,7 @@
 #include "call_rows.hpp"
 
+#include <array>
+
 namespace warmgraph::backends::cuda {
 
 namespace {
@@ -14,6 +16,7 @@ constexpr std::uint8_t k_externs = 0x0f, k_frame_size = 0x11, k_min_stack_size =
 Result<std::vector<CallRow>> read_calls(ByteView section)
 {
     constexpr std::size_t k_row = 8;
+    constexpr std::array k_parts{CallKind::needs, CallKind::address_taken, CallKind::by_address, CallKind::needs};
     if (section.size() % k_row != 0)
         return fail(ErrorCode::unsupported, "a call graph of {} bytes, expected rows of {}", section.size(), k_row);
     std::vector<CallRow> rows;
@@ -23,11 +26,12 @@ Result<std::vector<CallRow>> read_calls(ByteView section)
         const std::uint32_t mark = 0U - row.second; // 1 ... 4
         if (row.first == 0 && mark >= 1 && mark <= 4)
             part = mark;
-        else if (part >= 1 && part <= 3)
-            row.kind = part == 1 ? CallKind::direct : CallKind::with_prototype;
+        else if (part != 0)
+            row.kind = k_parts[part - 1];
         else
-            return fail(ErrorCode::unsupported, "a call graph with row ({}, {}) in part {}, which is unknown",
-                        row.first, row.second, part);
+            return fail(ErrorCode::unsupported,
+                        "a call graph that begins with row ({}, {}), expected the mark of a part", row.first,
+                        row.second);
         rows.push_back(row);
     }
     return rows;

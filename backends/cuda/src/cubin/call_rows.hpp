@@ -12,8 +12,14 @@
 namespace warmgraph::backends::cuda {
 
 /// .nv.callgraph: rows of two words. A row (0, -n) starts part n: 1 callers and callees, 2 functions whose address is
-/// taken, 3 callers through pointers, each of the last two with the number of a prototype; 4 is known only empty.
-enum class CallKind : std::uint8_t { mark, direct, with_prototype };
+/// taken, 3 callers through pointers, each of the last two with the number of a prototype; 4 functions and those whose
+/// address they take, themselves or from a variable.
+enum class CallKind : std::uint8_t {
+    mark,
+    needs, ///< the second symbol, of parts 1 and 4
+    address_taken,
+    by_address,
+};
 struct CallRow {
     std::uint32_t first = 0, second = 0;
     CallKind kind = CallKind::mark;

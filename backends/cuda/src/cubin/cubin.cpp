@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 
+#include "call_rows.hpp"
 #include "symbols.hpp"
 
 namespace warmgraph::backends::cuda {
@@ -84,6 +85,23 @@ Result<std::vector<std::string>> kernels_of(ByteView image)
     for (const Symbol& symbol : file->symbols())
         if (elf::is_kernel(*file, symbol)) kernels.emplace_back(file->name(symbol));
     return kernels;
+}
+
+CodeTraits code_traits(ByteView image)
+{
+    const auto file = File::parse(image);
+    if (!file) return {};
+    CodeTraits traits{.calls_by_address = false, .keeps_state = false};
+    for (const Section& section : file->sections()) {
+        const std::string_view name = file->name(section);
+        traits.keeps_state =
+            traits.keeps_state || ((name == ".nv.global" || name == ".nv.global.init") && section.size != 0);
+        if (name != ".nv.callgraph") continue;
+        const auto rows = read_calls(file->contents(section));
+        traits.calls_by_address =
+            !rows || std::ranges::find(*rows, CallKind::by_address, &CallRow::kind) != rows->end();
+    }
+    return traits;
 }
 
 Result<Cubin> Cubin::parse(ByteView image)

@@ -39,6 +39,16 @@ struct CubinVariable {
 /// Names of the entry functions, as the symbol table spells and orders them. Fails as Cubin::parse does.
 [[nodiscard]] Result<std::vector<std::string>> kernels_of(ByteView image);
 
+/// What code does that the parameters of its kernels do not tell. True where it cannot be told.
+struct CodeTraits {
+    /// Functions are called by their addresses, which differ from process to process: what was compiled separately and linked
+    /// (nvcc -rdc=true). Otherwise a function pointer is the number of a row in a table that the kernel brings along, the
+    /// same everywhere.
+    bool calls_by_address = true;
+    bool keeps_state = true; ///< there are variables in global memory, written or not (string literals are some)
+};
+[[nodiscard]] CodeTraits code_traits(ByteView image);
+
 class Cubin {
 public:
     /// unsupported where it is no cubin (PTX, a fat binary, another machine), corrupt where it contradicts itself.

@@ -130,7 +130,7 @@ private:
         Bytes kept;
         for (const CallRow& row : *rows) {
             if (row.kind != CallKind::mark && m_plan.removes_symbol(row.first)) continue;
-            if (row.kind == CallKind::direct && m_plan.removes_symbol(row.second)) continue;
+            if (row.kind == CallKind::needs && m_plan.removes_symbol(row.second)) continue;
             append(kept, row.first);
             append(kept, row.second);
         }

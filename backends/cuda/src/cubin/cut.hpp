@@ -1,4 +1,4 @@
-// Makes a cubin smaller: the kernels that a graph uses, and what they need (design 6.7; how in ../../IMAGES.md).
+// Makes a cubin smaller: the kernels that a graph uses, and what they need (how: ../../IMAGES.md).
 #pragma once
 
 #include <span>

@@ -152,7 +152,7 @@ private:
                 const auto calls = read_calls(m_file.contents(sections[i]));
                 if (!calls) return std::unexpected(calls.error());
                 for (const CallRow& row : *calls)
-                    if (row.kind == CallKind::direct && code_of(row.first) != 0) uses(code_of(row.first), row.second);
+                    if (row.kind == CallKind::needs && code_of(row.first) != 0) uses(code_of(row.first), row.second);
             } else if (role == SectionRole::of_code && m_file.name(sections[i]).starts_with(".nv.info.")) {
                 const auto named = external_symbols(m_file.contents(sections[i]));
                 if (!named) return std::unexpected(named.error());

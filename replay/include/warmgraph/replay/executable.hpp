@@ -40,7 +40,7 @@ enum class OwnModules : std::uint8_t { bind, ignore };
 
 class Executable {
 public:
-    /// Loads images (through `modules`, once per process and digest), allocates the arena, uploads constants, builds
+    /// Loads images (through `modules`, once per process and digest; `function` as in ModuleUser), allocates the arena, uploads constants, builds
     /// and instantiates with `bindings`. Errors: not_found (image), driver_failed, out_of_memory, invalid_argument
     /// (binding missing, too small or misaligned, named), not_found (a host function that this process did not register),
     /// not_recordable (a variable of an own module holds something else than when it was recorded, or two own modules would
@@ -49,7 +49,8 @@ public:
                                                                      cachefmt::Graph graph, ModuleCache& modules,
                                                                      const ImageSource& images,
                                                                      const Bindings& bindings, Phases& phases,
-                                                                     OwnModules own = OwnModules::bind);
+                                                                     OwnModules own = OwnModules::bind,
+                                                                     std::uint64_t function = 0);
 
     /// Rebinds what differs from the last call, then enqueues. On an error nothing was enqueued and the next bind
     /// rewrites everything.

@@ -1,7 +1,10 @@
-// Images loaded in this process, once per device, digest and contents of their variables, whoever loads them.
+// Images loaded in this process, once per device, digest and contents of their variables, whoever loads them; those whose code
+// keeps state (backends::Module::keeps_state) once for each who runs them.
 #pragma once
 
+#include <compare>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -10,6 +13,14 @@
 #include "warmgraph/backends/device.hpp"
 
 namespace warmgraph::replay {
+
+/// Who runs a module whose code keeps state: a function, and of several modules in its graph that are equal the how-manieth.
+/// Functions launch at the same time, and what one of them counts is none of the other's.
+struct ModuleUser {
+    std::uint64_t function = 0; ///< a number of its own in this process
+    std::uint32_t copy = 0;
+    auto operator<=>(const ModuleUser&) const = default;
+};
 
 /// What one cache has in use of the process's loaded images. An image stays loaded as long as a ModuleCache that asked for
 /// it, or somebody who has it from there. Thread-safe: concurrent requests for one image, through whichever object, load it
@@ -26,6 +37,7 @@ public:
     /// are loaded meanwhile.
     [[nodiscard]] Result<std::shared_ptr<backends::Module>> load(const std::shared_ptr<backends::Device>& device,
                                                                  const cachefmt::ImageRef& image,
+                                                                 const ModuleUser& user,
                                                                  const std::function<Result<Bytes>()>& bytes);
     /// How many images it has, whoever loaded them.
     [[nodiscard]] std::size_t count() const noexcept;
@@ -38,7 +50,11 @@ private:
         auto operator<=>(const Key&) const = default;
     };
     mutable std::mutex m_mutex;
-    std::map<Key, std::shared_ptr<backends::Module>> m_modules;
+    struct Known {
+        std::shared_ptr<backends::Module> module;
+        ModuleUser user; ///< the first
+    };
+    std::map<Key, Known> m_modules;
 };
 
 } // namespace warmgraph::replay

@@ -45,6 +45,16 @@ public:
     }
     /// Whether there is anything that could be written.
     [[nodiscard]] virtual bool has_variables() const { return false; }
+    /// Whether its code may keep something in variables of its own, if only while it runs (a counter of finished groups):
+    /// modules of equal code then are as many as were loaded, else one does for all.
+    [[nodiscard]] virtual bool keeps_state() const { return false; }
+    /// Whether a number in a kernel's parameters or in a variable may be the address of a function that this code calls by
+    /// it: a new process has its functions elsewhere. A suspicion, since 8 bytes can mean anything.
+    [[nodiscard]] virtual bool may_be_function(std::uint64_t word) const
+    {
+        static_cast<void>(word);
+        return false;
+    }
     /// Writes variables (blocking). not_found, invalid_argument (another size) name the variable.
     [[nodiscard]] virtual Result<void> write_variables(std::span<const cachefmt::ModuleVariable> variables)
     {
@@ -157,14 +167,13 @@ public:
         return std::nullopt;
     }
     /// Whether a live object of this process that a kernel names by a number of 8 bytes (a texture, a surface) has this one:
-    /// another process gives it another number. Numbers are small, so that it is a suspicion. False for what was made before
-    /// prepare_recording.
+    /// another process gives it another number. Numbers are small, so that it is a suspicion.
     [[nodiscard]] virtual bool is_handle(std::uint64_t word) const noexcept
     {
         static_cast<void>(word);
         return false;
     }
-    /// An address range for captures only, which costs no memory (design 6.5). Two of them never touch. release() it as well.
+    /// An address range for captures only, which costs no memory (measured). Two of them never touch. release() it as well.
     [[nodiscard]] virtual Result<MemoryRef> reserve_shadow(std::uint64_t size) = 0;
     [[nodiscard]] virtual Result<void> upload(const Address& to, ByteView bytes) = 0;              ///< blocking
     [[nodiscard]] virtual Result<void> download(std::span<std::byte> to, const Address& from) = 0; ///< blocking

@@ -1,0 +1,5 @@
+// Code alone: no variables, no calls.
+extern "C" __global__ void add_one(float* y)
+{
+    y[blockIdx.x * blockDim.x + threadIdx.x] += 1;
+}
