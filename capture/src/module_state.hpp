@@ -19,7 +19,8 @@ using ModuleState = std::vector<std::vector<cachefmt::ModuleVariable>>;
 [[nodiscard]] Result<ModuleState> read_module_state(std::span<backends::Module* const> modules);
 
 /// not_recordable when contents hold a word that is an address in a declared region or in a live allocation, or may be a
-/// device function's: stored, it would point anywhere in the next process. `modules`: those of `state`. Names variable and offset. `allocation_at` may be null.
+/// device function's: stored, it would point anywhere in the next process. `modules`: those of `state`. Names variable and
+/// offset. `allocation_at` may be null.
 [[nodiscard]] Result<void> check_module_state(
     std::span<backends::Module* const> modules, const ModuleState& state, const Interface& interface,
     std::span<const MemoryRef> regions, const std::function<std::optional<MemoryRef>(std::uint64_t)>& allocation_at);

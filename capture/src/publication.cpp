@@ -202,12 +202,19 @@ Outcome Function::Impl::record_and_launch(Journey& journey, const std::shared_pt
         return finish_eagerly(journey, Outcome::refused, recording.error().message, stream);
     }
 
-    if (tombstone_if_different(*recording, stream)) {
+    bool differs = false;
+    std::string unpublished;
+    try {
+        differs = tombstone_if_different(*recording, stream);
+        if (!differs) unpublished = publish(journey, *recording);
+    } catch (const std::bad_alloc&) {
+        unpublished = "it stays in this process: no host memory to publish it";
+    }
+    if (differs) {
         count_refusal();
         return finish_eagerly(journey, Outcome::refused, "recompiled: a second recording under the same guards differs",
                               stream);
     }
-    const std::string unpublished = publish(journey, *recording);
     m_cache->counters.recording();
     keep(recording->entry.header.guards, journey.digest, std::move(recording->executable));
     {

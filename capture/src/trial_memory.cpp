@@ -15,14 +15,22 @@ constexpr std::uint64_t k_step = cachefmt::k_max_alignment; // between placement
 constexpr std::uint64_t k_piece = 16ULL << 20;              // bytes read at once of what is only hashed
 constexpr std::byte k_canary{0xC5};
 
-/// Every element becomes another one: of floating-point types one that no tolerance takes for the same, of others a neighbour,
-/// which still is an index where the old one was.
+/// Of a floating-point number the byte with most of its exponent: another number, finite, of a usual size, and so far away that no
+/// tolerance takes one for the other.
+std::byte other_exponent(std::byte high) noexcept
+{
+    constexpr std::byte k_sign{0x80}, k_small{0x30}, k_near_one{0x3F};
+    const std::byte exponent = high & ~k_sign;
+    return (high & k_sign) | (exponent < k_small ? k_near_one : exponent ^ std::byte{1});
+}
+
+/// Every element becomes another one; of whole numbers a neighbour, which still is an index where the old one was.
 void disturb(std::span<std::byte> bytes, DType dtype) noexcept
 {
     const std::size_t size = size_of(dtype);
     const bool is_real = dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f32 || dtype == DType::f64;
-    const std::size_t which = is_real ? size - 1 : 0; // the exponent's byte
-    for (std::size_t at = which; at < bytes.size(); at += size) bytes[at] ^= is_real ? std::byte{0x40} : std::byte{1};
+    for (std::size_t at = is_real ? size - 1 : 0; at < bytes.size(); at += size)
+        bytes[at] = is_real ? other_exponent(bytes[at]) : bytes[at] ^ std::byte{1};
 }
 } // namespace
 
@@ -74,7 +82,7 @@ Result<void> TrialMemory::add_group(const Frame& frame, std::vector<std::size_t>
 }
 
 Result<void> TrialMemory::copy_group(Group& group)
-{
+try {
     auto contents = read(group.original);
     if (!contents) return std::unexpected(contents.error());
     group.contents = std::move(*contents);
@@ -85,6 +93,8 @@ Result<void> TrialMemory::copy_group(Group& group)
     if (!memory) return within("allocate memory to verify the recording in", memory.error());
     group.memory = {memory->address, size};
     return {};
+} catch (const std::bad_alloc&) {
+    return fail(ErrorCode::out_of_memory, "no host memory for a second copy of the outputs");
 }
 
 /// Of outputs that share no byte with what the function reads.

@@ -33,7 +33,8 @@ public:
     ~TrialMemory();
 
     /// Contents as they were at the call, but for those of outputs, which differ from them everywhere: a buffer that holds the
-    /// right results already would prove nothing of what writes them. `placement` 0 or 1: two sets of addresses of the same alignment class.
+    /// right results already would prove nothing of what writes them. `placement` 0 or 1: two sets of addresses of the same
+    /// alignment class.
     [[nodiscard]] Result<void> reset(std::size_t placement);
     [[nodiscard]] const std::vector<MemoryRef>& regions() const noexcept { return m_regions; }
     /// Each region's bytes now; none of those in place. verification_failed names the region when a canary around it was

@@ -1,4 +1,7 @@
 // Copies for verification, and read-only states that are too large to copy.
+#include <cmath>
+#include <limits>
+
 #include "flat_fixture.hpp"
 #include "trial_memory.hpp"
 #include "verification.hpp"
@@ -65,6 +68,31 @@ TEST_F(TrialMemoryTest, OutputsStartWithOtherContentsWhereNothingElseOfTheCallLi
     ASSERT_TRUE(trial->write_back());
     EXPECT_EQ(read(y), all(8));
     EXPECT_EQ(read(in_place), all(9)) << "its own memory is not the call's";
+}
+
+TEST_F(TrialMemoryTest, NumbersOfOutputsBecomeFiniteOnesThatAreFarAway)
+{
+    const MemoryRef y = declare("y", RegionKind::output, k_count, 0);
+    frame.tensors[2].dtype = DType::f32;
+    const std::vector<float> values{0.0F,
+                                    -0.0F,
+                                    1.0F,
+                                    -1.0F,
+                                    2.0F,
+                                    1e-30F,
+                                    1e30F,
+                                    std::numeric_limits<float>::infinity(),
+                                    std::numeric_limits<float>::quiet_NaN(),
+                                    0.001F};
+    std::ranges::copy(values, y.address.pointer<float>());
+    const auto trial = create(1U << 20);
+    const auto* const now = trial->regions()[2].address.pointer<const float>();
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        EXPECT_TRUE(std::isfinite(now[i])) << values[i];
+        if (!std::isfinite(values[i])) continue;
+        EXPECT_GT(std::abs(now[i] - values[i]), 0.5F * std::abs(values[i])) << values[i] << " became " << now[i];
+        EXPECT_GT(std::abs(now[i]), 1e-6F) << values[i];
+    }
 }
 
 TEST_F(TrialMemoryTest, MemoryThatTheHostCannotHoldIsAnErrorAndNoException)

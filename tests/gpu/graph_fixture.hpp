@@ -89,6 +89,7 @@ private:
         };
         core.compute_major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
         core.compute_minor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+        native.check(core.driver->cuCtxGetLimit(&core.malloc_heap, CU_LIMIT_MALLOC_HEAP_SIZE), "cuCtxGetLimit");
         core.transfers = native.stream();
         memory = std::make_unique<cuda::Memory>(core);
         module = take(cuda::CudaModule::compile(core, k_kernels, ""));
