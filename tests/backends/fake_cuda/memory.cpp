@@ -10,13 +10,18 @@ namespace fake_cuda {
 namespace {
 
 constexpr std::size_t k_range = 16ULL << 40; // addresses only: shadows of a tebibyte fit
+constexpr std::size_t k_least_range = 64ULL << 30;
 constexpr std::size_t k_page = 4096;
 
-CUdeviceptr reserve_range()
+/// Less where there is not as much: ThreadSanitizer leaves a program some hundreds of gigabytes.
+std::span<std::byte> reserve_range()
 {
-    void* const range =
-        ::mmap(nullptr, k_range, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return range == MAP_FAILED ? 0 : address_of(range);
+    for (std::size_t size = k_range; size >= k_least_range; size /= 2) {
+        void* const range =
+            ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (range != MAP_FAILED) return {static_cast<std::byte*>(range), size};
+    }
+    return {};
 }
 
 constexpr std::size_t round_up(std::size_t value, std::size_t multiple)
@@ -28,11 +33,16 @@ constexpr std::size_t round_up(std::size_t value, std::size_t multiple)
 
 CUdeviceptr Memory::allocate(std::size_t size, MemoryKind kind, std::size_t alignment)
 {
-    if (m_begin == 0) m_begin = m_next = reserve_range();
+    if (m_begin == 0) {
+        const auto range = reserve_range();
+        if (range.empty()) return 0;
+        m_begin = m_next = address_of(range.data());
+        m_end = m_begin + range.size();
+    }
     const bool is_backed = kind != MemoryKind::reserved;
-    if (m_begin == 0 || (is_backed && size > k_total_memory - m_used)) return 0;
+    if (is_backed && size > k_total_memory - m_used) return 0;
     const CUdeviceptr start = round_up(m_next, alignment);
-    if (size > m_begin + k_range - start) return 0;
+    if (start > m_end || size > m_end - start) return 0;
     m_next = start + round_up(size, 512);
     if (is_backed) m_used += size;
     m_allocations.emplace(start, Allocation{start, size, kind});
@@ -70,7 +80,7 @@ std::span<std::byte> Memory::rest(CUdeviceptr address) const
 
 bool Memory::holds(CUdeviceptr address, std::size_t size) const
 {
-    if (m_begin == 0 || address < m_begin || address >= m_begin + k_range) return address != 0;
+    if (m_begin == 0 || address < m_begin || address >= m_end) return address != 0;
     return rest(address).size() >= size;
 }
 

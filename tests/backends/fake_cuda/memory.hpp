@@ -39,7 +39,7 @@ public:
     [[nodiscard]] long count(MemoryKind kind) const { return m_counts[static_cast<std::size_t>(kind)]; }
 
 private:
-    CUdeviceptr m_begin = 0, m_next = 0;
+    CUdeviceptr m_begin = 0, m_next = 0, m_end = 0;
     std::size_t m_used = 0; ///< bytes that are not reservations
     std::map<CUdeviceptr, Allocation> m_allocations;
     std::array<long, 4> m_counts{};
