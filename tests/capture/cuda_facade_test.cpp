@@ -594,6 +594,33 @@ TEST_F(CudaAdoption, UnderAPolicyThatRecordsNothingIsRefusedOrStaysInTheProcess)
     }
 }
 
+#ifdef WARMGRAPH_FAKE_CUDA // the facade's own business, whatever the driver
+/// It could not be loaded again, over the module that was registered.
+TEST_F(CudaAdoption, WhatStaysInTheProcessIsDroppedWhenAModuleIsRegistered)
+{
+    capture_again();
+    {
+        Cache recording{options()}; // a read-only folder must exist
+    }
+    Cache cache{options(Policy::read_only)};
+    Function f = cache.adopt("copy", device, spec(), adoption);
+    const Buffer other = numbers(4), out = device.allocate(k_bytes);
+    EXPECT_EQ(f({{"x", other}, {"y", out}}), Outcome::replayed);
+    const auto backend = backends::make_cuda_backend();
+    const auto opened = backend->open("");
+    ASSERT_TRUE(opened);
+    const auto compiled = (*opened)->compile(k_program, "");
+    ASSERT_TRUE(compiled) << compiled.error().message;
+    const Bytes image = *(*compiled)->image();
+    CUmodule module = nullptr;
+    Driver::check(driver.call<decltype(&cuModuleLoadData)>("cuModuleLoadData")(&module, image.data()));
+    device.register_module(module, image);
+    const auto thrown = thrown_by([&] { f({{"x", other}, {"y", out}}); });
+    ASSERT_TRUE(thrown);
+    EXPECT_EQ(thrown->code(), ErrorCode::miss_forbidden) << thrown->what();
+}
+#endif
+
 TEST_F(CudaAdoption, WithWrongRegionsOrScratchIsInvalid)
 {
     adoption.first.regions.pop_back();
