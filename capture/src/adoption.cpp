@@ -16,7 +16,7 @@ public:
     explicit SavedScratch(backends::Device& device) : m_device(device) {}
     SavedScratch(const SavedScratch&) = delete;
     SavedScratch& operator=(const SavedScratch&) = delete;
-    ~SavedScratch() { static_cast<void>(put_back()); }
+    ~SavedScratch() { static_cast<void>(put_back()); } // NOLINT(bugprone-unused-return-value): nobody is left to tell
 
     [[nodiscard]] Result<void> save(const std::vector<std::pair<std::string, MemoryRef>>& scratch)
     {

@@ -60,7 +60,7 @@ std::vector<std::vector<OpenCandidate>> all_candidates(const Functions& function
         helpers.reserve(wanted);
         try {
             while (helpers.size() + 1 < wanted) helpers.emplace_back(read_rest);
-        } catch (const std::system_error&) { // no further thread: those that there are do it
+        } catch (const std::system_error&) { // NOLINT(bugprone-empty-catch): those that there are do it
         }
         read_rest();
     }
@@ -223,7 +223,7 @@ void Opening::Impl::work(const std::stop_token& stop) noexcept
     const auto remember = [&mine](std::size_t index) {
         try {
             mine.push_back(index);
-        } catch (const std::bad_alloc&) { // it is not uploaded ahead
+        } catch (const std::bad_alloc&) { // NOLINT(bugprone-empty-catch): it is not uploaded ahead
         }
     };
     while (!stop.stop_requested()) {

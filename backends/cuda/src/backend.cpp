@@ -54,6 +54,7 @@ Result<FoundDevice> describe(const Driver& driver, int index)
 std::vector<DeviceInfo> infos_of(const std::vector<FoundDevice>& found)
 {
     std::vector<DeviceInfo> infos;
+    infos.reserve(found.size());
     for (const FoundDevice& device : found) infos.push_back(device.info);
     return infos;
 }

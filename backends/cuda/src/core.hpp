@@ -66,8 +66,7 @@ public:
         CUcontext now = nullptr;
         if (core.driver->cuCtxGetCurrent(&now) == CUDA_SUCCESS && now == core.context && now != nullptr) return;
         // Twice: what is released under it has no second chance, and would leak for good.
-        m_pushed = core.driver->cuCtxPushCurrent(core.context) == CUDA_SUCCESS ||
-                   core.driver->cuCtxPushCurrent(core.context) == CUDA_SUCCESS;
+        for (int i = 0; i < 2 && !m_pushed; ++i) m_pushed = core.driver->cuCtxPushCurrent(core.context) == CUDA_SUCCESS;
     }
     CurrentContext(const CurrentContext&) = delete;
     CurrentContext& operator=(const CurrentContext&) = delete;

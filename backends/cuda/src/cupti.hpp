@@ -34,9 +34,11 @@ public:
     /// Always not_recordable; says where another subscriber is the reason.
     [[nodiscard]] Error error(const char* function, CUptiResult status) const;
 
+    // NOLINTBEGIN(bugprone-macro-parentheses,readability-identifier-naming): CUPTI's names
 #define WARMGRAPH_CUPTI_MEMBER(name) decltype(&::name) name = nullptr;
     WARMGRAPH_CUPTI_FUNCTIONS(WARMGRAPH_CUPTI_MEMBER)
 #undef WARMGRAPH_CUPTI_MEMBER
+    // NOLINTEND(bugprone-macro-parentheses,readability-identifier-naming)
 };
 
 } // namespace warmgraph::backends::cuda

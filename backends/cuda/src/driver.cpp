@@ -31,7 +31,7 @@ std::string path_of(void* code)
 
 } // namespace
 
-Driver::~Driver()
+Driver::~Driver() // NOLINT(modernize-use-equals-default): it says what is not done
 {
     // Never closed: the driver keeps threads and exit handlers of its own, which must find their code.
 }

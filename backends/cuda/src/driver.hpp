@@ -162,10 +162,12 @@ public:
 
     int version = 0;    ///< 13000 of the driver
     std::string path{}; ///< of the loaded library; empty where it cannot be told
+    // NOLINTBEGIN(bugprone-macro-parentheses,readability-identifier-naming): the driver's names
 #define WARMGRAPH_CUDA_MEMBER(name) decltype(&::name) name = nullptr;
     WARMGRAPH_CUDA_REQUIRED(WARMGRAPH_CUDA_MEMBER)
     WARMGRAPH_CUDA_OPTIONAL(WARMGRAPH_CUDA_MEMBER)
 #undef WARMGRAPH_CUDA_MEMBER
+    // NOLINTEND(bugprone-macro-parentheses,readability-identifier-naming)
 
 private:
     void* m_library = nullptr;

@@ -249,7 +249,7 @@ void CUPTIAPI on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId w
             on_driver_call(which, *static_cast<const CUpti_CallbackData*>(data));
         else if (domain == CUPTI_CB_DOMAIN_RESOURCE)
             on_resource(which, *static_cast<const CUpti_ResourceData*>(data));
-    } catch (...) {
+    } catch (...) { // NOLINT(bugprone-empty-catch)
         // Out of memory: the image is not known then, and a recording that needs it is refused.
     }
 }
@@ -295,6 +295,7 @@ Result<void> ImageTracker::start(const std::shared_ptr<const Driver>& driver, co
         !done)
         return done;
     if (auto done = enable(loaded, tracker.subscriber); !done) {
+        // NOLINTNEXTLINE(bugprone-unused-return-value): what failed first says more
         static_cast<void>(loaded.call("cuptiUnsubscribe", loaded.cuptiUnsubscribe, tracker.subscriber));
         return done;
     }

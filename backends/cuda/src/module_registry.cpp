@@ -96,6 +96,7 @@ std::vector<std::shared_ptr<Module>> ModuleRegistry::declared()
 {
     const std::lock_guard lock(m_mutex);
     std::vector<std::shared_ptr<Module>> result;
+    result.reserve(m_declared.size());
     for (const auto& [handle, module] : m_declared) result.push_back(module);
     return result;
 }

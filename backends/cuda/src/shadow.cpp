@@ -141,7 +141,7 @@ Result<std::uint64_t> Shadows::reserve(std::uint64_t size)
                                 std::size_t{0}, CUdeviceptr{0}, 0ULL);
     if (!reserved) return std::unexpected(reserved.error());
     if (auto done = map(start, shadow, mapped); !done) {
-        static_cast<void>(undo(start, shadow)); // what failed first says more
+        static_cast<void>(undo(start, shadow)); // NOLINT(bugprone-unused-return-value): what failed first says more
         return std::unexpected(done.error());
     }
     m_shadows.emplace(start, std::move(shadow));

@@ -70,6 +70,7 @@ Result<std::unique_ptr<Stream>> CudaStream::make(Core& core, Memory& memory)
 CudaStream::~CudaStream()
 {
     const Driver& driver = *m_core.driver;
+    // NOLINTNEXTLINE(bugprone-unused-return-value): nobody is left to tell
     if (m_began && m_capture.is_active()) static_cast<void>(end_capture());
     const CurrentContext context(m_core);
     const OutsideCapture outside(m_core);
