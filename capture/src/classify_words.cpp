@@ -248,8 +248,7 @@ Result<std::vector<Slot>> FlatWords::slots(const WordPlace& place, ByteView firs
 }
 
 /// Handles are small integers, and functions have no allocation, so a hit is only a suspicion; a new process has other ones,
-/// so it must do. What is the same
-/// in all captures cannot be a scalar's.
+/// so it must do. What is the same in all captures cannot be a scalar's.
 Result<void> FlatWords::check_handles(const WordPlace& place, ByteView value, std::span<const Slot> slots) const
 {
     const backends::Module* const module = std::get<backends::RawKernel>(place.graph.nodes[place.node].work).module;

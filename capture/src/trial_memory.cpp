@@ -74,19 +74,19 @@ Result<void> TrialMemory::add_group(const Frame& frame, std::vector<std::size_t>
         auto contents = digest(group.original);
         if (!contents) return std::unexpected(contents.error());
         group.digest = *contents;
-    } else if (auto copied = copy_group(group); !copied) {
+    } else if (auto copied = copy_group(frame, group); !copied) {
         return copied;
     }
     m_groups.push_back(std::move(group));
     return {};
 }
 
-Result<void> TrialMemory::copy_group(Group& group)
+Result<void> TrialMemory::copy_group(const Frame& frame, Group& group)
 try {
     auto contents = read(group.original);
     if (!contents) return std::unexpected(contents.error());
     group.contents = std::move(*contents);
-    disturb_outputs(group);
+    disturb_outputs(frame, group);
     const std::uint64_t size = 2 * k_fence + 2 * k_step + group.contents.size();
     const bool on_host = m_device->space_of(group.original.address) == backends::MemorySpace::host;
     auto memory = on_host ? m_device->allocate_host(size) : m_device->allocate(size);
@@ -98,7 +98,7 @@ try {
 }
 
 /// Of outputs that share no byte with what the function reads.
-void TrialMemory::disturb_outputs(Group& group) const
+void TrialMemory::disturb_outputs(const Frame& frame, Group& group) const
 {
     const auto range = [&](std::size_t i) {
         const std::uint64_t from = m_original[i].address.offset - group.original.address.offset;
@@ -118,7 +118,7 @@ void TrialMemory::disturb_outputs(Group& group) const
         });
         if (!is_output(i) || is_read || is_done) continue;
         if (group.disturbed.empty()) group.disturbed = group.contents;
-        disturb(std::span(group.disturbed).subspan(from, to - from), m_types[i]);
+        disturb(std::span(group.disturbed).subspan(from, to - from), frame.tensors[i].dtype);
     }
 }
 

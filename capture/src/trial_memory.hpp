@@ -65,12 +65,11 @@ private:
     TrialMemory(std::shared_ptr<backends::Device> device, const Interface& interface, const Frame& frame)
         : m_device(std::move(device)), m_interface(interface), m_regions(frame.memory), m_original(frame.memory)
     {
-        for (const auto& tensor : frame.tensors) m_types.push_back(tensor.dtype);
     }
     [[nodiscard]] Result<void> add_group(const Frame& frame, std::vector<std::size_t> members,
                                          std::uint64_t largest_copied_weights);
-    [[nodiscard]] Result<void> copy_group(Group& group);
-    void disturb_outputs(Group& group) const;
+    [[nodiscard]] Result<void> copy_group(const Frame& frame, Group& group);
+    void disturb_outputs(const Frame& frame, Group& group) const;
     [[nodiscard]] Result<void> check_fences(const Group& group) const;
     [[nodiscard]] Result<Bytes> read(const MemoryRef& memory) const;
     [[nodiscard]] Result<Digest> digest(const MemoryRef& memory) const;
@@ -81,7 +80,6 @@ private:
     std::vector<Group> m_groups;
     std::vector<MemoryRef> m_regions;
     std::vector<MemoryRef> m_original; ///< the caller's
-    std::vector<DType> m_types;        ///< of regions
 };
 
 } // namespace warmgraph

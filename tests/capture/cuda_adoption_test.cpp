@@ -1,0 +1,147 @@
+// Graphs that somebody else captured on a CUDA device, through the facade.
+#include "cuda_facade_fixture.hpp"
+#include "warmgraph/backends/cuda.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+class CudaAdoption : public CudaFacade {
+protected:
+    CudaAdoption()
+    {
+        adoption.first.graph = driver.capture_copies(x, pool, y);
+        adoption.first.regions = {{"x", x}, {"y", y}};
+        adoption.first.scratch = {{"pool", pool}};
+    }
+    ~CudaAdoption() override
+    {
+        driver.destroy(adoption.first.graph);
+        if (adoption.second) driver.destroy(adoption.second->graph);
+    }
+    /// The same work with everything elsewhere.
+    void capture_again()
+    {
+        const MemoryRef moved_y{y2.memory().address + k_bytes, k_bytes};
+        const MemoryRef moved_pool{pool2.memory().address + 512, k_bytes};
+        adoption.second = NativeCapture{
+            driver.capture_copies(x2, moved_pool, moved_y), {{"x", x2}, {"y", moved_y}}, {{"pool", moved_pool}}, {}};
+    }
+    std::optional<Exception> refusal()
+    {
+        Cache cache{options()};
+        return thrown_by([&] { (void)cache.adopt("copy", device, spec(), adoption); });
+    }
+    Driver driver;
+    Buffer x = numbers(0), y = device.allocate(k_bytes), pool = device.allocate(k_bytes);
+    Buffer x2 = numbers(0), y2 = device.allocate(2 * k_bytes), pool2 = device.allocate(3 * k_bytes);
+    Adoption adoption;
+};
+
+TEST_F(CudaAdoption, IsProvenBySecondCaptureAndReplaysElsewhereAlsoInTheNextCache)
+{
+    capture_again();
+    y.write(counting(77));
+    {
+        Cache cache{options()};
+        Function f = cache.adopt("copy", device, spec(), adoption);
+        EXPECT_EQ(f.report().outcome, Outcome::recorded) << f.report().reason;
+        EXPECT_EQ(f.report().reason, "");
+        EXPECT_EQ(read(y), counting(77)) << "the caller's memory is put back";
+        EXPECT_EQ(cache.statistics().recordings, 1U);
+        const Buffer other = numbers(9), out = device.allocate(k_bytes);
+        EXPECT_EQ(f({{"x", other}, {"y", out}}), Outcome::replayed);
+        EXPECT_EQ(read(out), counting(9));
+    }
+    Cache cache{options()};
+    Function f = cache.load("copy", device, spec());
+    EXPECT_EQ(cache.open_all({.wait = OpenWait::all}).progress().opened, 1U);
+    const Buffer other = numbers(4), out = device.allocate(k_bytes);
+    EXPECT_EQ(f({{"x", other}, {"y", out}}), Outcome::replayed);
+    EXPECT_EQ(read(out), counting(4));
+}
+
+TEST_F(CudaAdoption, TheSameWorkTwiceIsNoDifferenceAndOtherWorkIsRecompiled)
+{
+    capture_again();
+    Cache cache{options()};
+    for (int i = 0; i < 2; ++i) EXPECT_NO_THROW((void)cache.adopt("copy", device, spec(), adoption));
+    const NativeCapture first = adoption.first, second = *adoption.second;
+    const MemoryRef half{x.memory().address, k_bytes / 2}, half2{x2.memory().address, k_bytes / 2};
+    adoption.first.graph = driver.capture_copies(half, pool, y);
+    adoption.second->graph = driver.capture_copies(half2, second.scratch[0].second, second.regions[1].second);
+    const auto thrown = thrown_by([&] { (void)cache.adopt("copy", device, spec(), adoption); });
+    ASSERT_TRUE(thrown);
+    EXPECT_EQ(thrown->code(), ErrorCode::not_recordable);
+    EXPECT_THAT(thrown->what(), testing::HasSubstr("with a different graph"));
+    const auto again = thrown_by([&] { (void)cache.adopt("copy", device, spec(), adoption); });
+    ASSERT_TRUE(again);
+    EXPECT_THAT(again->what(), testing::HasSubstr("recorded twice under the same guards")) << "the tombstone is obeyed";
+    driver.destroy(first.graph);
+    driver.destroy(second.graph);
+}
+
+TEST_F(CudaAdoption, UnderAPolicyThatRecordsNothingIsRefusedOrStaysInTheProcess)
+{
+    capture_again();
+    {
+        Cache recording{options()}; // a read-only folder must exist
+    }
+    Cache strict{options(Policy::require_hit)};
+    const auto thrown = thrown_by([&] { (void)strict.adopt("copy", device, spec(), adoption); });
+    ASSERT_TRUE(thrown);
+    EXPECT_EQ(thrown->code(), ErrorCode::miss_forbidden);
+    for (const Policy policy : {Policy::read_only, Policy::off}) {
+        Cache cache{options(policy)};
+        Function f = cache.adopt("copy", device, spec(), adoption);
+        EXPECT_THAT(f.report().reason, testing::HasSubstr("not published"));
+        const Buffer other = numbers(4), out = device.allocate(k_bytes);
+        EXPECT_EQ(f({{"x", other}, {"y", out}}), Outcome::replayed);
+        EXPECT_EQ(read(out), counting(4));
+    }
+}
+
+#ifdef WARMGRAPH_FAKE_CUDA // the facade's own business, whatever the driver
+/// It could not be loaded again, over the module that was registered.
+TEST_F(CudaAdoption, WhatStaysInTheProcessIsDroppedWhenAModuleIsRegistered)
+{
+    capture_again();
+    {
+        Cache recording{options()}; // a read-only folder must exist
+    }
+    Cache cache{options(Policy::read_only)};
+    Function f = cache.adopt("copy", device, spec(), adoption);
+    const Buffer other = numbers(4), out = device.allocate(k_bytes);
+    EXPECT_EQ(f({{"x", other}, {"y", out}}), Outcome::replayed);
+    const auto backend = backends::make_cuda_backend();
+    const auto opened = backend->open("");
+    ASSERT_TRUE(opened);
+    const auto compiled = (*opened)->compile(k_program, "");
+    ASSERT_TRUE(compiled) << compiled.error().message;
+    const Bytes image = *(*compiled)->image();
+    CUmodule module = nullptr;
+    Driver::check(driver.call<decltype(&cuModuleLoadData)>("cuModuleLoadData")(&module, image.data()));
+    device.register_module(module, image);
+    const auto thrown = thrown_by([&] { f({{"x", other}, {"y", out}}); });
+    ASSERT_TRUE(thrown);
+    EXPECT_EQ(thrown->code(), ErrorCode::miss_forbidden) << thrown->what();
+}
+#endif
+
+TEST_F(CudaAdoption, WithWrongRegionsOrScratchIsInvalid)
+{
+    adoption.first.regions.pop_back();
+    auto thrown = refusal();
+    ASSERT_TRUE(thrown);
+    EXPECT_EQ(thrown->code(), ErrorCode::invalid_argument);
+    EXPECT_THAT(thrown->what(), testing::HasSubstr("'y' is missing"));
+    adoption.first.regions = {{"x", x}, {"y", y}};
+    capture_again();
+    adoption.second->scratch[0].first = "workspace";
+    thrown = refusal();
+    ASSERT_TRUE(thrown);
+    EXPECT_EQ(thrown->code(), ErrorCode::invalid_argument);
+    EXPECT_THAT(thrown->what(), testing::HasSubstr("no scratch 'pool'"));
+}
+
+} // namespace
+} // namespace warmgraph::test
