@@ -6,25 +6,26 @@ include(CMakePackageConfigHelpers)
 
 # What users may include, and nothing else, is installed.
 set(WARMGRAPH_PUBLIC_INCLUDE_DIRS
-    ${PROJECT_SOURCE_DIR}/base/include ${PROJECT_SOURCE_DIR}/backends/api/include ${PROJECT_SOURCE_DIR}/capture/include)
+    ${PROJECT_SOURCE_DIR}/base/include ${PROJECT_SOURCE_DIR}/backends/api/include ${PROJECT_SOURCE_DIR}/facade/include
+    ${PROJECT_SOURCE_DIR}/c/include)
 set(WARMGRAPH_PUBLIC_HEADERS
     base/include/warmgraph/export.hpp
     base/include/warmgraph/base/dtype.hpp
     base/include/warmgraph/base/error_code.hpp
     backends/api/include/warmgraph/backends/address.hpp
-    capture/include/warmgraph/adoption.hpp
-    capture/include/warmgraph/arguments.hpp
-    capture/include/warmgraph/cache.hpp
-    capture/include/warmgraph/code_address.hpp
-    capture/include/warmgraph/device.hpp
-    capture/include/warmgraph/exception.hpp
-    capture/include/warmgraph/function.hpp
-    capture/include/warmgraph/opening.hpp
-    capture/include/warmgraph/recorder.hpp
-    capture/include/warmgraph/spec.hpp
-    capture/include/warmgraph/stream.hpp
-    capture/include/warmgraph/warmgraph.hpp
-    capture/include/warmgraph/warmgraph.h)
+    facade/include/warmgraph/adoption.hpp
+    facade/include/warmgraph/arguments.hpp
+    facade/include/warmgraph/cache.hpp
+    facade/include/warmgraph/code_address.hpp
+    facade/include/warmgraph/device.hpp
+    facade/include/warmgraph/exception.hpp
+    facade/include/warmgraph/function.hpp
+    facade/include/warmgraph/opening.hpp
+    facade/include/warmgraph/recorder.hpp
+    facade/include/warmgraph/spec.hpp
+    facade/include/warmgraph/stream.hpp
+    facade/include/warmgraph/warmgraph.hpp
+    c/include/warmgraph/warmgraph.h)
 
 get_property(components GLOBAL PROPERTY WARMGRAPH_COMPONENTS)
 get_property(libraries GLOBAL PROPERTY WARMGRAPH_LIBRARIES)

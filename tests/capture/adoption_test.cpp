@@ -1,6 +1,7 @@
 // Graphs that somebody else captured: proven by a second capture, or taken by range when that is allowed.
-#include "adoption.hpp"
 #include "flat_fixture.hpp"
+#include "recorder.hpp"
+#include "warmgraph/capture/adoption.hpp"
 
 namespace warmgraph::test {
 namespace {
@@ -39,7 +40,9 @@ protected:
     {
         const Callable none;
         StreamPool streams{device};
-        const Subject subject{"f", interface, none, device, streams};
+        const std::string name = "f";
+        const std::shared_ptr<backends::Device> on = device;
+        const Subject subject{name, interface, device, run_once({name, interface, none, on, streams})};
         return adopt(subject, frame, header(), one, other, proof, modules, phases);
     }
     void expect_refused(const Result<Recording>& result, ErrorCode code, const testing::Matcher<std::string>& why)

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "classify.hpp"
+#include "classify/classify.hpp"
 
 namespace warmgraph {
 namespace {

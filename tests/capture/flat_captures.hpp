@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "classify.hpp"
+#include "classify/classify.hpp"
 
 namespace warmgraph::test {
 

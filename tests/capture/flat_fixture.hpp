@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "flat_device.hpp"
-#include "recording.hpp"
+#include "warmgraph/capture/recording.hpp"
 #include "warmgraph/guards/call_guard.hpp"
 
 namespace warmgraph::test {

@@ -1,8 +1,8 @@
 // Host stack addresses in what a library left uninitialised: told by how far they moved, or refused as any difference.
 #include <pthread.h>
 
+#include "classify/host_addresses.hpp"
 #include "flat_captures.hpp"
-#include "host_addresses.hpp"
 
 namespace warmgraph::test {
 namespace {

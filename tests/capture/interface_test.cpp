@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "interface.hpp"
+#include "argument_reader.hpp"
 #include "warmgraph/warmgraph.hpp"
 
 namespace warmgraph::test {
@@ -17,7 +17,7 @@ protected:
         spec.inputs = {input("x", i32, {256})};
         spec.states = {weights("v", at(0x1000, 64)), weights("w", at(0x2000, 64))};
         spec.scalars = {scalar("n", DType::i32)};
-        return *Interface::from(spec);
+        return *interface_of(spec);
     }
     static std::string refusal(const Result<void>& read) { return read ? "" : read.error().message; }
     Interface interface = declared();

@@ -2,7 +2,8 @@
 #include "accelerator.hpp"
 #include "expect_error.hpp"
 #include "flat_fixture.hpp"
-#include "numbers.hpp"
+#include "recorder.hpp"
+#include "warmgraph/capture/numbers.hpp"
 
 namespace warmgraph::test {
 namespace {
@@ -21,7 +22,9 @@ protected:
     Result<Recording> recorded(const Callable& callable)
     {
         StreamPool streams{device};
-        const Subject subject{"f", interface, callable, device, streams};
+        const std::string name = "f";
+        const std::shared_ptr<backends::Device> on = device;
+        const Subject subject{name, interface, device, run_once({name, interface, callable, on, streams})};
         return record(subject, frame, header(), modules, phases);
     }
     void launch(Recorder& r, const backends::RawKernel& work)

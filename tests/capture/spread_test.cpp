@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "spread.hpp"
-#include "verification.hpp"
+#include "verify/spread.hpp"
+#include "verify/verification.hpp"
 
 namespace warmgraph {
 namespace {

@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "flat_fixture.hpp"
-#include "trial_memory.hpp"
-#include "verification.hpp"
+#include "verify/trial_memory.hpp"
+#include "verify/verification.hpp"
 
 namespace warmgraph::test {
 namespace {

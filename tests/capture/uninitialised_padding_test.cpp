@@ -4,6 +4,7 @@
 #include "accelerator.hpp"
 #include "facade_fixture.hpp"
 #include "flat_fixture.hpp"
+#include "recorder.hpp"
 #include "warmgraph/backends/registry.hpp"
 
 namespace warmgraph::test {
@@ -97,8 +98,10 @@ TEST_F(UninitialisedPadding, IsStoredAsZerosNextToWhatIsReal)
     declare("x", cachefmt::RegionKind::input, k_count, 5);
     declare("y", cachefmt::RegionKind::output, k_count, 0);
     StreamPool streams{device};
+    const std::string name = "f";
+    const std::shared_ptr<backends::Device> on = device;
     const Callable callable = [this](Recorder& r) { add(r); };
-    const Subject subject{"f", interface, callable, device, streams};
+    const Subject subject{name, interface, device, run_once({name, interface, callable, on, streams})};
     auto recording = record(subject, frame, header(), modules, phases);
     ASSERT_TRUE(recording) << recording.error().message;
     Bytes expected(16);

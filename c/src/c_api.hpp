@@ -1,0 +1,199 @@
+// The C interface's handles and its border: exceptions inside, a status and a thread's text outside.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <new>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "warmgraph/base/error.hpp"
+#include "warmgraph/cachefmt/guard_data.hpp"
+#include "warmgraph/warmgraph.h"
+#include "warmgraph/warmgraph.hpp"
+
+struct wg_stream {
+    enum class Owner : std::uint8_t { user, device, recorder };
+
+    wg_stream(Owner its_owner, warmgraph::Stream&& its) : owner(its_owner), own(std::move(its)), stream(*own) {}
+    explicit wg_stream(warmgraph::Stream& of_recorder) : owner(Owner::recorder), stream(of_recorder) {}
+    wg_stream(const wg_stream&) = delete;
+    wg_stream& operator=(const wg_stream&) = delete;
+
+    Owner owner;
+    std::optional<warmgraph::Stream> own; ///< none for a recorder's, which are the recorder's very objects
+    warmgraph::Stream& stream;
+};
+
+struct wg_device {
+    warmgraph::Device device;
+    wg_stream default_stream;
+    std::string id, name;
+};
+
+struct wg_buffer {
+    warmgraph::Buffer buffer;
+};
+
+struct wg_program {
+    warmgraph::Program program;
+};
+
+struct wg_event {
+    warmgraph::Event event;
+};
+
+struct wg_cache {
+    warmgraph::Cache cache;
+    std::string directory, disabled_reason;
+};
+
+struct wg_opening {
+    warmgraph::Opening opening;
+};
+
+struct wg_function {
+    warmgraph::Function function;
+};
+
+struct wg_report {
+    warmgraph::Report report;
+};
+
+struct wg_recorder {
+    explicit wg_recorder(warmgraph::Recorder& of_run) : recorder(of_run), main(of_run.stream()) {}
+    warmgraph::Recorder& recorder;
+    wg_stream main;
+    std::deque<wg_stream> forks; // a deque: handles stay valid while it grows
+};
+
+namespace warmgraph::c_api {
+
+/// The callback returned nonzero and no wg_ function failed in it. No Exception: recording takes it as the wrapped
+/// code's own failure, as it takes any exception of a C++ callable.
+class CallbackFailed : public std::runtime_error {
+public:
+    using std::runtime_error::runtime_error;
+};
+
+/// This thread's last failure.
+struct Failure {
+    wg_status status = wg_ok;
+    std::string text;
+    std::uint64_t count = 0; ///< of failures in this thread: tells whether one happened since
+};
+[[nodiscard]] const Failure& last_failure() noexcept;
+
+/// Remembers the exception that is being handled; its status.
+wg_status remember_current_exception() noexcept;
+
+/// Runs f; whatever it throws becomes the status, and the thread's text.
+template <class F>
+wg_status guarded(F&& f) noexcept
+{
+    try {
+        f();
+        return wg_ok;
+    } catch (...) {
+        return remember_current_exception();
+    }
+}
+
+/// The same for a getter: f's value, or `otherwise`.
+template <class T, class F>
+T guarded_get(T otherwise, F&& f) noexcept
+{
+    T value = otherwise;
+    guarded([&] { value = f(); });
+    return value;
+}
+
+template <class... Args>
+[[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args)
+{
+    throw Exception(ErrorCode::invalid_argument, fmt::format(text, std::forward<Args>(args)...));
+}
+
+/// What a pointer points to. `what` is named when it is null, with what to pass instead.
+template <class T>
+T& need(T* pointer, std::string_view what, std::string_view cure)
+{
+    if (pointer == nullptr) refuse("{} is null: pass {}", what, cure);
+    return *pointer;
+}
+
+inline const char* need_text(const char* text, std::string_view what)
+{
+    return &need(text, what, "a text that ends with 0");
+}
+
+template <class T>
+std::span<const T> need_array(const T* first, std::uint64_t count, std::string_view what)
+{
+    if (first == nullptr && count != 0)
+        refuse("{} is null with {} elements: pass the array, or 0 elements", what, count);
+    return {first, static_cast<std::size_t>(count)};
+}
+
+/// Sets an `out` handle to null before anything can fail.
+template <class T>
+T*& need_out(T** out)
+{
+    T*& handle = need(out, "out", "where to put the handle");
+    handle = nullptr;
+    return handle;
+}
+
+[[nodiscard]] inline wg_device& need_device(wg_device* device)
+{
+    return need(device, "device", "one from wg_device_open");
+}
+[[nodiscard]] inline const wg_device& need_device(const wg_device* device)
+{
+    return need(device, "device", "one from wg_device_open");
+}
+[[nodiscard]] inline wg_stream& need_stream(wg_stream* stream)
+{
+    return need(stream, "stream", "wg_device_stream(device) for the default one");
+}
+
+[[nodiscard]] DType to_dtype(wg_dtype dtype, std::string_view of);
+[[nodiscard]] std::optional<Policy> to_policy(wg_policy policy);
+[[nodiscard]] std::map<std::string, std::string> to_map(const wg_key_value* list, std::uint64_t count,
+                                                        std::string_view what);
+
+[[nodiscard]] inline Address to_address(const wg_address& address) noexcept { return {address.base, address.offset}; }
+[[nodiscard]] inline MemoryRef to_memory(const wg_memory& memory) noexcept
+{
+    return {to_address(memory.address), memory.size};
+}
+[[nodiscard]] inline wg_address from_address(const Address& address) noexcept { return {address.base, address.offset}; }
+
+// The sizes of the structs when they were first published (0.1.0): the least that is accepted, also after they grow.
+inline constexpr std::size_t k_least_cache_options = 80, k_least_function_spec = 160, k_least_statistics = 72,
+                             k_least_launch_options = 56, k_least_native_capture = 64, k_least_adoption = 48,
+                             k_least_open_progress = 40, k_least_open_options = 40;
+static_assert(sizeof(wg_cache_options) >= k_least_cache_options && sizeof(wg_function_spec) >= k_least_function_spec &&
+              sizeof(wg_statistics) >= k_least_statistics && sizeof(wg_launch_options) >= k_least_launch_options &&
+              sizeof(wg_native_capture) >= k_least_native_capture && sizeof(wg_adoption) >= k_least_adoption &&
+              sizeof(wg_open_progress) >= k_least_open_progress && sizeof(wg_open_options) >= k_least_open_options);
+
+/// The caller's spec, with defaults for what it does not have. The name is checked.
+[[nodiscard]] wg_function_spec known_spec(const wg_function_spec* spec);
+[[nodiscard]] Spec to_spec(const wg_function_spec& from);
+
+/// invalid_argument for a size below `least` or so large that it was never set.
+void check_size(std::uint64_t size, std::size_t least, std::string_view what);
+
+/// Copies a caller's struct, whose first member is its size, into one of this version that has the defaults.
+void copy_versioned(void* to, std::size_t known, const void* from, std::size_t least, std::string_view what);
+
+/// Copies the first `size` bytes of this version's struct to a caller's; what the caller's has more becomes 0.
+void write_versioned(void* to, std::uint64_t size, const void* from, std::size_t known) noexcept;
+
+} // namespace warmgraph::c_api

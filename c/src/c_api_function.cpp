@@ -1,0 +1,247 @@
+// The C interface: functions, their calls and reports.
+#include <vector>
+
+#include "c_api.hpp"
+
+using namespace warmgraph;        // NOLINT: the functions of the C interface are in no namespace
+using namespace warmgraph::c_api; // NOLINT
+
+namespace {
+
+const wg_function& need_function(const wg_function* function) { return need(function, "function", "one from wg_wrap"); }
+const wg_report& need_report(const wg_report* report) { return need(report, "report", "one from wg_function_report"); }
+
+/// Sizes or strides; the rank is checked before that many are read.
+std::vector<std::int64_t> to_extents(const std::int64_t* first, std::uint64_t rank, std::string_view of)
+{
+    if (rank > cachefmt::k_max_rank)
+        refuse("'{}' has {} dimensions, expected at most {}", of, rank, cachefmt::k_max_rank);
+    if (first == nullptr && rank != 0)
+        refuse("the sizes of '{}' are null with {} dimensions: pass one for each", of, rank);
+    return {first, first + rank};
+}
+
+std::vector<TensorDecl> to_tensors(const wg_tensor_decl* first, std::uint64_t count, std::string_view what)
+{
+    std::vector<TensorDecl> result;
+    for (const wg_tensor_decl& decl : need_array(first, count, what)) {
+        const char* name = need_text(decl.name, fmt::format("a name in {}", what));
+        result.push_back({name, to_dtype(decl.dtype, name), to_extents(decl.sizes, decl.rank, name)});
+    }
+    return result;
+}
+
+std::vector<ScalarDecl> to_scalars(const wg_scalar_decl* first, std::uint64_t count, std::string_view what)
+{
+    std::vector<ScalarDecl> result;
+    for (const wg_scalar_decl& decl : need_array(first, count, what)) {
+        const char* name = need_text(decl.name, fmt::format("a name in {}", what));
+        result.push_back(decl.has_range != 0 ? scalar(name, to_dtype(decl.dtype, name), decl.low, decl.high)
+                                             : scalar(name, to_dtype(decl.dtype, name)));
+    }
+    return result;
+}
+
+Access to_access(wg_access access, std::string_view of)
+{
+    switch (access) {
+    case wg_access_read_write: return Access::read_write;
+    case wg_access_read_only: return Access::read_only;
+    default: refuse("state '{}' has the access {}, expected a wg_access", of, access);
+    }
+}
+
+} // namespace
+
+Spec c_api::to_spec(const wg_function_spec& from)
+{
+    Spec spec;
+    spec.inputs = to_tensors(from.inputs, from.input_count, "inputs");
+    spec.outputs = to_tensors(from.outputs, from.output_count, "outputs");
+    for (const wg_state_decl& decl : need_array(from.states, from.state_count, "states")) {
+        const char* name = need_text(decl.name, "a name in states");
+        spec.states.push_back({name, to_memory(decl.memory), to_access(decl.access, name)});
+    }
+    spec.scalars = to_scalars(from.scalars, from.scalar_count, "scalars");
+    spec.values = to_scalars(from.values, from.value_count, "values");
+    for (const wg_program* program : need_array(from.code, from.code_count, "code"))
+        spec.code.push_back(need(program, "a program of code", "one from wg_program_create").program);
+    spec.config = to_map(from.config, from.config_count, "the function's configuration");
+    for (const char* name : need_array(from.environment, from.environment_count, "environment"))
+        spec.environment.emplace_back(need_text(name, "a name in environment"));
+    if (from.version != nullptr) spec.version = from.version;
+    spec.policy = to_policy(from.policy);
+    for (const wg_named_event& event : need_array(from.events, from.event_count, "events")) {
+        const char* name = need_text(event.name, "a name in events");
+        if (!spec.events.emplace(name, event.event).second) refuse("event '{}' is given twice", name);
+    }
+    for (const wg_named_semaphore& one : need_array(from.semaphores, from.semaphore_count, "semaphores")) {
+        const char* name = need_text(one.name, "a name in semaphores");
+        if (!spec.semaphores.emplace(name, one.semaphore).second) refuse("semaphore '{}' is given twice", name);
+    }
+    return spec;
+}
+
+wg_function_spec c_api::known_spec(const wg_function_spec* spec)
+{
+    wg_function_spec known{};
+    copy_versioned(&known, sizeof known, &need(spec, "spec", "a wg_function_spec"), k_least_function_spec,
+                   "wg_function_spec");
+    need_text(known.name, "function name");
+    return known;
+}
+
+namespace {
+
+/// The C callback as a callable. A failure inside becomes the Exception that the C++ function would have thrown, so
+/// that a refusal to record stays one.
+Callable to_callable(const std::string& name, wg_callback callback, void* user)
+{
+    return [name, callback, user](Recorder& run) {
+        wg_recorder recorder{run};
+        const std::uint64_t failures_before = last_failure().count;
+        const int returned = callback(&recorder, user);
+        const Failure& failure = last_failure();
+        if (failure.count != failures_before) throw Exception(static_cast<ErrorCode>(failure.status), failure.text);
+        if (returned != 0)
+            throw CallbackFailed{fmt::format("the callback of '{}' returned {}, expected 0", name, returned)};
+    };
+}
+
+Arg to_arg(const wg_arg& from)
+{
+    const char* name = need_text(from.name, "an argument's name");
+    Arg arg{name, to_memory(from.memory)};
+    switch (from.kind) {
+    case wg_arg_memory: break;
+    case wg_arg_tensor:
+        arg.value =
+            Tensor{to_memory(from.memory), to_dtype(from.dtype, name), to_extents(from.sizes, from.rank, name), {}};
+        if (from.strides != nullptr) std::get<Tensor>(arg.value).strides = to_extents(from.strides, from.rank, name);
+        break;
+    case wg_arg_number: arg.value = Number{to_dtype(from.dtype, name), from.bits}; break;
+    default: refuse("'{}' has the kind {}, expected a wg_arg_kind", name, from.kind);
+    }
+    return arg;
+}
+
+} // namespace
+
+wg_status wg_wrap(wg_cache* cache, const wg_device* device, const wg_function_spec* spec, wg_callback callback,
+                  void* user, wg_function** out)
+{
+    return guarded([&] {
+        wg_function*& handle = need_out(out);
+        auto& owner = need(cache, "cache", "one from wg_cache_open").cache;
+        const auto& target = need_device(device).device;
+        const wg_function_spec known = known_spec(spec);
+        const std::string name = known.name;
+        if (callback == nullptr) refuse("the callback of '{}' is null: pass the function that enqueues its work", name);
+        handle = new wg_function{owner.wrap_code(name, target, to_spec(known), to_callable(name, callback, user),
+                                                 reinterpret_cast<const void*>(callback))};
+    });
+}
+
+wg_status wg_cache_load(wg_cache* cache, const wg_device* device, const wg_function_spec* spec, wg_function** out)
+{
+    return guarded([&] {
+        wg_function*& handle = need_out(out);
+        auto& owner = need(cache, "cache", "one from wg_cache_open").cache;
+        const auto& target = need_device(device).device;
+        const wg_function_spec known = known_spec(spec);
+        handle = new wg_function{owner.load(known.name, target, to_spec(known))};
+    });
+}
+
+wg_status wg_function_destroy(wg_function* function)
+{
+    return guarded([&] { delete function; });
+}
+
+wg_status wg_bind(wg_function* function, const char* state, wg_memory memory)
+{
+    return guarded([&] {
+        need_function(function);
+        function->function.bind(need_text(state, "state name"), to_memory(memory));
+    });
+}
+
+wg_status wg_call(wg_function* function, wg_stream* stream, const wg_arg* args, uint64_t count, wg_outcome* outcome)
+{
+    return guarded([&] {
+        need_function(function);
+        auto& target = need_stream(stream).stream;
+        std::vector<Arg> list;
+        const auto given = need_array(args, count, "arguments");
+        list.reserve(given.size());
+        for (const wg_arg& arg : given) list.push_back(to_arg(arg));
+        const Outcome happened = function->function.call(target, list);
+        if (outcome != nullptr) *outcome = static_cast<wg_outcome>(happened);
+    });
+}
+
+// --- reports
+
+wg_status wg_function_report(const wg_function* function, wg_report** out)
+{
+    return guarded([&] {
+        wg_report*& handle = need_out(out);
+        handle = new wg_report{need_function(function).function.report()};
+    });
+}
+
+wg_status wg_report_destroy(wg_report* report)
+{
+    return guarded([&] { delete report; });
+}
+
+const char* wg_report_function(const wg_report* report)
+{
+    return guarded_get<const char*>(nullptr, [&] { return need_report(report).report.function.c_str(); });
+}
+
+wg_outcome wg_report_outcome(const wg_report* report)
+{
+    return guarded_get<wg_outcome>(-1, [&] { return static_cast<wg_outcome>(need_report(report).report.outcome); });
+}
+
+const char* wg_report_reason(const wg_report* report)
+{
+    return guarded_get<const char*>(nullptr, [&] { return need_report(report).report.reason.c_str(); });
+}
+
+const char* wg_report_entry(const wg_report* report)
+{
+    return guarded_get<const char*>(nullptr, [&] { return need_report(report).report.entry.c_str(); });
+}
+
+double wg_report_first_call_ms(const wg_report* report)
+{
+    return guarded_get<double>(0, [&] { return need_report(report).report.first_call_ms; });
+}
+
+uint64_t wg_report_phase_count(const wg_report* report)
+{
+    return guarded_get<std::uint64_t>(0, [&] { return need_report(report).report.phases.size(); });
+}
+
+namespace {
+
+const std::pair<std::string, double>& phase(const wg_report* report, std::uint64_t index)
+{
+    const auto& phases = need_report(report).report.phases;
+    if (index >= phases.size()) refuse("there is no phase {}: the report has {}", index, phases.size());
+    return phases[index];
+}
+
+} // namespace
+
+const char* wg_report_phase_name(const wg_report* report, uint64_t index)
+{
+    return guarded_get<const char*>(nullptr, [&] { return phase(report, index).first.c_str(); });
+}
+
+double wg_report_phase_ms(const wg_report* report, uint64_t index)
+{
+    return guarded_get<double>(0, [&] { return phase(report, index).second; });
+}

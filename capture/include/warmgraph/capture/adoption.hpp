@@ -1,0 +1,29 @@
+// Adoption: a graph that somebody else captured becomes an entry of a function.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "warmgraph/capture/proof.hpp"
+#include "warmgraph/capture/recording.hpp"
+
+namespace warmgraph {
+
+/// A native graph (CUgraph) and where the function's regions were when it was captured. The graph stays the caller's.
+struct AdoptedCapture {
+    void* graph = nullptr;
+    std::vector<MemoryRef> regions;                         ///< as Interface::regions
+    std::vector<std::pair<std::string, MemoryRef>> scratch; ///< its memory pools, workspaces: arena when restored
+    DeclaredHandles handles;
+    std::vector<std::uint64_t> scalars{}; ///< as Interface::scalars
+};
+
+/// `frame` describes the first capture's call (its memory is first.regions and holds valid contents). `second`, where
+/// given, is another capture of the same work with the regions elsewhere; only addresses and scalars are taken from it. Verified
+/// by running the original graph and the restored one, both without semaphores, on equal contents; the caller's memory is put back as it was.
+[[nodiscard]] Result<Recording> adopt(const Subject& subject, const Frame& frame, cachefmt::EntryHeader header,
+                                      const AdoptedCapture& first, const AdoptedCapture* second, Proof proof,
+                                      replay::ModuleCache& modules, Phases& phases);
+
+} // namespace warmgraph

@@ -1,0 +1,72 @@
+// What a function declares, and one call of it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "warmgraph/backends/address.hpp"
+#include "warmgraph/base/error.hpp"
+#include "warmgraph/cachefmt/graph.hpp"
+#include "warmgraph/guards/call_guard.hpp"
+
+namespace warmgraph {
+
+/// An input, output or state, in this order: the first regions of every graph of the function.
+struct RegionDecl {
+    std::string name;
+    cachefmt::RegionKind kind = cachefmt::RegionKind::input;
+    DType dtype = DType::u8;
+    std::vector<std::int64_t> sizes;
+    MemoryRef memory; ///< states: where it is unless a call says otherwise
+};
+
+/// A host number: a scalar that a graph follows, or a value that it is specialised on.
+struct NumberDecl {
+    std::string name;
+    DType dtype = DType::i64;
+    std::optional<std::pair<double, double>> range{}; ///< inclusive; of scalars alone
+};
+
+/// Inclusive bounds of a scalar, as bits of its type. Without a declared range: the whole type.
+struct ScalarRange {
+    std::uint64_t low = 0, high = 0;
+};
+
+/// Objects of the driver's by name and handle.
+using NamedHandles = std::vector<std::pair<std::string, std::uint64_t>>;
+
+/// What graphs share with work outside them.
+struct DeclaredHandles {
+    NamedHandles events{};     ///< CUevent
+    NamedHandles semaphores{}; ///< CUexternalSemaphore
+};
+
+struct Interface {
+    std::vector<RegionDecl> regions;
+    std::vector<std::string> region_names;
+    std::vector<NumberDecl> scalars;
+    std::vector<ScalarRange> ranges; ///< of scalars
+    std::vector<NumberDecl> values;
+
+    /// "1 input, 1 output, 1 state, 38 weights; scalar position i32 [0, 255]": a guard fact. The kinds in the order of the
+    /// tensors, whose names are guarded beside it.
+    [[nodiscard]] std::string text() const;
+    [[nodiscard]] std::optional<std::size_t> region(std::string_view name) const noexcept;
+};
+
+/// A call's arguments by position. Reused from call to call, so that a steady call allocates nothing.
+struct Frame {
+    std::vector<guards::TensorArg> tensors; ///< as Interface::regions
+    std::vector<MemoryRef> memory;          ///< the same
+    std::vector<std::uint64_t> scalars, values;
+    std::uint64_t filled = 0; ///< ArgumentReader's own: which of its reads filled this; 0 for none
+};
+
+/// The sizes of a tensor as a vector.
+[[nodiscard]] std::vector<std::int64_t> sizes_of(const guards::TensorArg& tensor);
+
+} // namespace warmgraph

@@ -1,0 +1,43 @@
+// What the callable that runs on this thread is being run for. Device, Buffer and Stream ask it, so that a call that
+// a graph cannot hold is refused by name instead of being lost.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "warmgraph/backends/device.hpp"
+#include "warmgraph/base/error.hpp"
+#include "warmgraph/base/phases.hpp"
+
+namespace warmgraph {
+
+struct RunContext {
+    std::string function;
+    bool capturing = false;
+    Phases* phases = nullptr;
+    /// Modules that were launched, with their program's name; kept alive until the graph is stored.
+    std::map<backends::Module*, std::pair<std::shared_ptr<backends::Module>, std::string>> modules;
+    std::optional<Error> refusal; ///< the first forbidden call, kept even when the callable swallows the exception
+};
+
+/// nullptr outside a wrapped callable.
+[[nodiscard]] RunContext* current_run() noexcept;
+
+class RunScope {
+public:
+    explicit RunScope(RunContext& run) noexcept;
+    RunScope(const RunScope&) = delete;
+    RunScope& operator=(const RunScope&) = delete;
+    ~RunScope();
+
+private:
+    RunContext* m_outer;
+};
+
+/// not_recordable when a function is being captured on this thread; `call` is named in the message.
+[[nodiscard]] Result<void> refuse_while_capturing(std::string_view call, std::string_view cure);
+
+} // namespace warmgraph

@@ -1,0 +1,140 @@
+#include "classify/check_captures.hpp"
+
+#include <algorithm>
+
+#include "classify/structural_difference.hpp"
+
+namespace warmgraph {
+
+using namespace backends;
+
+namespace {
+
+/// The first byte in which two lists of parameters or attributes differ, for graphs of the same structure.
+template <class List>
+std::optional<std::string> byte_difference(const List& first, const List& other, std::string_view what)
+{
+    for (std::size_t i = 0; i < first.size(); ++i) {
+        const Bytes &a = first[i].value, &b = other[i].value;
+        const auto at = static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+        if (at == a.size()) continue;
+        const std::size_t from = at / 8 * 8, width = std::min<std::size_t>(8, a.size() - from);
+        std::uint64_t was = 0, is = 0;
+        std::memcpy(&was, a.data() + from, width);
+        std::memcpy(&is, b.data() + from, width);
+        return fmt::format("{} {} byte {}: {:#x} and then {:#x}", what, i, from, was, is);
+    }
+    return std::nullopt;
+}
+
+std::string value_difference(const RawSemaphores& first, const RawSemaphores& other)
+{
+    for (std::size_t i = 0; i < first.uses.size(); ++i)
+        if (first.uses[i].value != other.uses[i].value)
+            return fmt::format(" with semaphore {} of value {} and then {}", i, first.uses[i].value,
+                               other.uses[i].value);
+    return " with another edge";
+}
+
+/// Of graphs of the same structure that are not equal.
+std::string word_difference(const RawGraph& first, const RawGraph& other)
+{
+    for (std::size_t i = 0; i < first.nodes.size(); ++i) {
+        if (first.nodes[i] == other.nodes[i]) continue;
+        const std::string node = describe_node(first, i);
+        if (const auto* semaphores = std::get_if<RawSemaphores>(&first.nodes[i].work))
+            return node + value_difference(*semaphores, std::get<RawSemaphores>(other.nodes[i].work));
+        const auto* kernel = std::get_if<RawKernel>(&first.nodes[i].work);
+        if (kernel == nullptr) return node + " with another address";
+        const auto& then = std::get<RawKernel>(other.nodes[i].work);
+        if (auto found = byte_difference(kernel->params, then.params, "parameter")) return node + ", " + *found;
+        if (auto found = byte_difference(kernel->attributes, then.attributes, "launch attribute"))
+            return node + ", " + *found;
+        return node + " with another address";
+    }
+    return "memory allocations at other places";
+}
+
+Result<void> check_scratch(const Captures& captures)
+{
+    if (!captures.moved) return {};
+    const auto &first = captures.first.scratch, &moved = captures.moved->scratch;
+    if (moved.size() != first.size())
+        return fail(ErrorCode::not_recordable, "it allocates {} scratch regions and then {}", first.size(),
+                    moved.size());
+    for (std::size_t i = 0; i < first.size(); ++i)
+        if (first[i].first != moved[i].first || first[i].second.size != moved[i].second.size)
+            return fail(ErrorCode::not_recordable, "it allocates scratch '{}' of {} bytes and then '{}' of {}",
+                        first[i].first, first[i].second.size, moved[i].first, moved[i].second.size);
+    return {};
+}
+
+Result<void> check_structure(const Interface& interface, const Captures& captures)
+{
+    const auto& first = captures.first;
+    if (first.graph.nodes.empty())
+        return fail(ErrorCode::not_recordable, "it recorded nothing: enqueue the work on Recorder::stream()");
+    if (captures.again && first.graph != captures.again->graph) {
+        const auto difference = structural_difference(first.graph, captures.again->graph);
+        return fail(ErrorCode::not_recordable,
+                    "it does something else the second time ({}): what it enqueues must follow from its inputs, "
+                    "scalars and values alone",
+                    difference ? *difference : word_difference(first.graph, captures.again->graph));
+    }
+    if (captures.moved)
+        if (const auto difference = structural_difference(first.graph, captures.moved->graph))
+            return fail(ErrorCode::not_recordable, "what it enqueues depends on addresses: {}", *difference);
+    for (const ScalarProbe& probe : captures.probes)
+        if (const auto difference = structural_difference(first.graph, probe.capture.graph))
+            return fail(ErrorCode::not_recordable,
+                        "what it enqueues depends on the scalar '{}': {}; declare it in Spec::values to record a "
+                        "variant for each value, or "
+                        "mask inside the kernel",
+                        interface.scalars[probe.scalar].name, *difference);
+    return check_scratch(captures);
+}
+
+/// Addresses and attributes must not follow a scalar: no backend can check such an address before the launch.
+Result<void> check_fixed(const Interface& interface, const Captures& captures, std::size_t index)
+{
+    const auto addresses = [index](const Capture& capture) {
+        std::vector<Address> list;
+        const auto& work = capture.graph.nodes[index].work;
+        if (const auto* launch = std::get_if<RawKernel>(&work))
+            for (const auto& param : launch->params) list.push_back(param.address);
+        if (const auto* copy = std::get_if<RawCopy>(&work)) list = {copy->source, copy->destination};
+        if (const auto* fill = std::get_if<RawFill>(&work)) list = {fill->destination};
+        if (const auto* batch = std::get_if<RawMemoryOperations>(&work))
+            for (const auto& operation : batch->operations) list.push_back(operation.address);
+        return list;
+    };
+    const auto expected = addresses(captures.first);
+    const auto* kernel = std::get_if<RawKernel>(&captures.first.graph.nodes[index].work);
+    for (const ScalarProbe& probe : captures.probes) {
+        const auto& scalar = interface.scalars[probe.scalar].name;
+        if (addresses(probe.capture) != expected)
+            return fail(
+                ErrorCode::not_recordable,
+                "{} takes an address that depends on the scalar '{}': pass the offset to the kernel as an integer",
+                describe_node(captures.first.graph, index), scalar);
+        if (kernel != nullptr &&
+            kernel->attributes != std::get<RawKernel>(probe.capture.graph.nodes[index].work).attributes)
+            return fail(ErrorCode::not_recordable,
+                        "{} has launch attributes that depend on the scalar '{}': declare it in Spec::values",
+                        describe_node(captures.first.graph, index), scalar);
+    }
+    return {};
+}
+
+} // namespace
+
+Result<void> check_captures(const Interface& interface, const Captures& captures)
+{
+    if (auto checked = check_structure(interface, captures); !checked) return checked;
+    if (captures.probes.empty()) return {};
+    for (std::size_t i = 0; i < captures.first.graph.nodes.size(); ++i)
+        if (auto checked = check_fixed(interface, captures, i); !checked) return checked;
+    return {};
+}
+
+} // namespace warmgraph

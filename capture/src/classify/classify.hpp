@@ -1,0 +1,64 @@
+// Differential capture: several captures of one function, told apart, become a graph with slots.
+// Why it is right is argued in differential_capture.md.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "warmgraph/backends/raw_graph.hpp"
+#include "warmgraph/base/error.hpp"
+#include "warmgraph/cachefmt/graph.hpp"
+#include "warmgraph/capture/interface.hpp"
+#include "warmgraph/capture/proof.hpp"
+
+namespace warmgraph {
+
+/// One capture and where everything was in it.
+struct Capture {
+    backends::RawGraph graph;
+    std::vector<MemoryRef> regions;                         ///< declared ones
+    std::vector<std::pair<std::string, MemoryRef>> scratch; ///< Recorder::alloc's, an adopted graph's memory pools
+};
+
+/// A capture in which one scalar had another value and nothing else differed from `first`.
+struct ScalarProbe {
+    std::size_t scalar = 0;
+    std::uint64_t bits = 0;
+    Capture capture;
+};
+
+struct Captures {
+    Capture first;
+    std::optional<Capture> again; ///< same addresses, same values: must be equal. None of an adopted graph
+    std::optional<Capture> moved; ///< every region elsewhere. None when an adopted graph was captured only once
+    std::vector<ScalarProbe> probes;
+    std::vector<std::uint64_t> scalars; ///< their values in first, again and moved
+    /// Of adopted graphs, which have no probes: the values in moved, each other by a distance of its own.
+    std::vector<std::uint64_t> moved_scalars{};
+    /// Device::limits().flat_addresses: pointers are words of by-value parameters.
+    bool flat_addresses = false;
+    Proof proof = Proof::required;
+    /// Device::allocation_at of the device; null where there are no flat addresses. A word that does not move, follows no
+    /// region and lies in a live allocation is refused.
+    std::function<std::optional<MemoryRef>(std::uint64_t)> allocation_at{};
+    /// Device::is_handle; null likewise. A parameter's word that is one and follows no scalar is refused.
+    std::function<bool(std::uint64_t)> is_handle{};
+    DeclaredHandles handles{};
+};
+
+struct Classified {
+    /// Without images (nodes' image indices count distinct modules in order of first use, listed in `modules`) and
+    /// without sizes of declared regions.
+    cachefmt::Graph graph;
+    std::vector<backends::Module*> modules;
+    std::uint32_t unproven = 0; ///< words taken for addresses by range alone (EntryInfo::unproven)
+};
+
+/// not_recordable names node, kernel, parameter, byte offset, the values, and the cure.
+[[nodiscard]] Result<Classified> classify(const Interface& interface, const Captures& captures);
+
+} // namespace warmgraph

@@ -1,0 +1,103 @@
+#include "classify/classify_scalars.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "classify/structural_difference.hpp"
+#include "warmgraph/capture/numbers.hpp"
+
+namespace warmgraph {
+
+using cachefmt::Slot;
+using cachefmt::SlotKind;
+
+namespace {
+
+std::uint64_t word_at(ByteView bytes, std::size_t offset, std::size_t width) noexcept
+{
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + offset, width);
+    return word;
+}
+
+Result<std::vector<Slot>> probe_slots(const Interface& interface, const Captures& captures, const ScalarPlace& place,
+                                      const ScalarProbe& probe)
+{
+    const auto& scalar = interface.scalars[probe.scalar];
+    const std::size_t width = size_of(scalar.dtype);
+    const bool is_float = scalar.dtype == DType::f32 || scalar.dtype == DType::f64;
+    const std::uint64_t current = captures.scalars[probe.scalar];
+    const std::uint64_t mask = width == 8 ? ~0ULL : 0xFFFF'FFFFULL;
+    const ByteView before = place.bytes(captures.first), after = place.bytes(probe.capture);
+    std::vector<Slot> slots;
+    for (std::size_t offset = 0; offset < before.size(); offset += width) {
+        const std::size_t bytes = std::min(width, before.size() - offset);
+        if (std::memcmp(before.data() + offset, after.data() + offset, bytes) == 0) continue;
+        const std::uint64_t was = word_at(before, offset, bytes), is = word_at(after, offset, bytes);
+        const bool follows = bytes == width && (is_float ? was == current && is == probe.bits
+                                                         : ((is - was) & mask) == ((probe.bits - current) & mask));
+        if (!follows)
+            return fail(ErrorCode::not_recordable,
+                        "{} takes at {} byte {} a value made from the scalar '{}' that is not the scalar "
+                        "itself{}: {:#x} for {}, {:#x} for "
+                        "{}; {}, or declare it in Spec::values",
+                        describe_node(captures.first.graph, place.node), place.what, offset, scalar.name,
+                        is_float ? "" : " plus a constant", was, number_text(scalar.dtype, current), is,
+                        number_text(scalar.dtype, probe.bits), place.cure);
+        std::int64_t addend = 0;
+        if (!is_float) {
+            const std::uint64_t difference = (was - current) & mask;
+            addend = width == 8 ? static_cast<std::int64_t>(difference)
+                                : static_cast<std::int32_t>(static_cast<std::uint32_t>(difference));
+        }
+        slots.push_back({SlotKind::scalar, static_cast<std::uint32_t>(probe.scalar), static_cast<std::uint32_t>(offset),
+                         static_cast<std::uint8_t>(width), addend});
+    }
+    return slots;
+}
+
+} // namespace
+
+ScalarPlace parameter_place(std::size_t node, std::size_t param)
+{
+    return {node, fmt::format("parameter {}", param), "compute it in the kernel",
+            [node, param](const Capture& capture) -> ByteView {
+                return std::get<backends::RawKernel>(capture.graph.nodes[node].work).params[param].value;
+            }};
+}
+
+Result<std::vector<Slot>> scalar_slots(const Interface& interface, const Captures& captures, const ScalarPlace& place)
+{
+    std::vector<Slot> all;
+    std::optional<std::size_t> previous; // the scalar whose slots were found last
+    std::vector<Slot> expected;
+    for (const ScalarProbe& probe : captures.probes) {
+        auto slots = probe_slots(interface, captures, place, probe);
+        if (!slots) return slots;
+        if (previous == probe.scalar) {
+            if (*slots != expected)
+                return fail(ErrorCode::not_recordable,
+                            "{} takes at {} a value that follows the scalar '{}' for some of its values only",
+                            describe_node(captures.first.graph, place.node), place.what,
+                            interface.scalars[probe.scalar].name);
+            continue;
+        }
+        previous = probe.scalar;
+        expected = *slots;
+        for (const Slot& slot : *slots) {
+            const auto overlaps = [&slot](const Slot& other) {
+                return slot.offset < other.offset + other.width && other.offset < slot.offset + slot.width;
+            };
+            if (std::ranges::any_of(all, overlaps))
+                return fail(ErrorCode::not_recordable,
+                            "{} takes at {} a value made from two scalars: pass them to the kernel one by one",
+                            describe_node(captures.first.graph, place.node), place.what);
+            all.push_back(slot);
+        }
+    }
+    std::ranges::sort(all, {}, &Slot::offset);
+    return all;
+}
+
+} // namespace warmgraph

@@ -1,0 +1,129 @@
+#include "classify/classify_semaphores.hpp"
+
+#include <algorithm>
+
+#include "classify/classify_scalars.hpp"
+#include "classify/structural_difference.hpp"
+
+namespace warmgraph {
+
+using cachefmt::SemaphoreUse;
+using cachefmt::Slot;
+
+namespace {
+
+const backends::RawSemaphore& use_of(const Capture& capture, std::size_t node, std::size_t number)
+{
+    return std::get<backends::RawSemaphores>(capture.graph.nodes[node].work).uses[number];
+}
+
+/// The low half of a value that follows a scalar of 4 bytes is what the slot fills; a scalar of 8 fills all of it.
+SemaphoreUse following(const Slot& slot, const backends::RawSemaphore& first)
+{
+    const std::uint64_t kept = slot.width == 4 ? first.value & ~0xFFFF'FFFFULL : 0;
+    return {0, kept, slot, first.flags};
+}
+
+bool is_integer(DType type) noexcept
+{
+    return type == DType::i32 || type == DType::u32 || type == DType::i64 || type == DType::u64;
+}
+
+/// Whether a value of 8 bytes, of which a slot fills the low 4, may need a carry at another number of the range: two captures
+/// cannot show what its high half does then.
+bool may_carry(DType type, std::uint64_t low, std::uint64_t was, const ScalarRange& range) noexcept
+{
+    const auto number = [type](std::uint64_t bits) {
+        return type == DType::i32 ? std::int64_t{static_cast<std::int32_t>(static_cast<std::uint32_t>(bits))}
+                                  : static_cast<std::int64_t>(bits & 0xFFFF'FFFFULL);
+    };
+    const std::int64_t base = static_cast<std::int64_t>(low) - number(was);
+    return base + number(range.low) < 0 || base + number(range.high) > 0xFFFF'FFFFLL;
+}
+
+/// Of an adopted graph: the one scalar that went as far as the value did; nullopt where none did. Their distances differ.
+std::optional<Slot> follows(const Interface& interface, const Captures& captures, std::uint64_t first,
+                            std::uint64_t then)
+{
+    if (captures.moved_scalars.size() != interface.scalars.size()) return std::nullopt;
+    for (std::size_t i = 0; i < interface.scalars.size(); ++i) {
+        const DType type = interface.scalars[i].dtype;
+        const std::size_t width = size_of(type);
+        const std::uint64_t mask = width == 8 ? ~0ULL : 0xFFFF'FFFFULL;
+        const std::uint64_t was = captures.scalars[i], is = captures.moved_scalars[i];
+        if (!is_integer(type) || ((then - first) & mask) != ((is - was) & mask) || ((then ^ first) & ~mask) != 0)
+            continue;
+        if (width == 4 && may_carry(type, first & mask, was & mask, interface.ranges[i])) continue;
+        const std::uint64_t addend = (first - was) & mask;
+        return Slot{cachefmt::SlotKind::scalar, static_cast<std::uint32_t>(i), 0, static_cast<std::uint8_t>(width),
+                    width == 8 ? static_cast<std::int64_t>(addend)
+                               : static_cast<std::int32_t>(static_cast<std::uint32_t>(addend))};
+    }
+    return std::nullopt;
+}
+
+} // namespace
+
+Result<std::string> semaphore_name(const backends::RawGraph& graph, const NamedHandles& declared, std::size_t node,
+                                   std::size_t number)
+{
+    const std::uint64_t handle = std::get<backends::RawSemaphores>(graph.nodes[node].work).uses[number].semaphore;
+    const auto is_it = [handle](const auto& one) { return one.second == handle; };
+    const auto found = std::ranges::find_if(declared, is_it);
+    if (found == declared.end())
+        return fail(ErrorCode::not_recordable,
+                    "{} uses an external semaphore ({:#x}) that was not declared: declare it by name "
+                    "(Spec::semaphores), so that a replay knows which semaphore of its process to use, and so that no "
+                    "run for recording meets it",
+                    describe_node(graph, node), handle);
+    const auto again = std::find_if(std::next(found), declared.end(), is_it);
+    if (again != declared.end())
+        return fail(ErrorCode::not_recordable,
+                    "{} uses an external semaphore ({:#x}) that was declared as '{}' and as '{}', which another "
+                    "process may give two semaphores: declare it once",
+                    describe_node(graph, node), handle, found->first, again->first);
+    return found->first;
+}
+
+Result<void> check_semaphore_names(const backends::RawGraph& graph, const NamedHandles& declared)
+{
+    for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
+        const auto* const semaphores = std::get_if<backends::RawSemaphores>(&graph.nodes[node].work);
+        for (std::size_t i = 0; semaphores != nullptr && i < semaphores->uses.size(); ++i)
+            if (auto name = semaphore_name(graph, declared, node, i); !name) return std::unexpected(name.error());
+    }
+    return {};
+}
+
+Result<SemaphoreUse> semaphore_value(const Interface& interface, const Captures& captures, std::size_t node,
+                                     std::size_t number)
+{
+    const backends::RawSemaphore& first = use_of(captures.first, node, number);
+    const std::string where = describe_node(captures.first.graph, node);
+    if (const std::uint64_t then = captures.moved ? use_of(*captures.moved, node, number).value : first.value;
+        then != first.value) {
+        if (const auto slot = follows(interface, captures, first.value, then)) return following(*slot, first);
+        return fail(
+            ErrorCode::not_recordable,
+            "{} gives semaphore {} the value {} and in another capture {}: a value is a constant, or a declared "
+            "scalar plus a constant",
+            where, number, first.value, then);
+    }
+    const ScalarPlace place{node, fmt::format("the value of semaphore {}", number),
+                            "give it the scalar plus a constant", [node, number](const Capture& capture) {
+                                return std::as_bytes(std::span{&use_of(capture, node, number).value, 1});
+                            }};
+    const auto slots = scalar_slots(interface, captures, place);
+    if (!slots) return std::unexpected(slots.error());
+    if (slots->empty()) return SemaphoreUse{0, first.value, {}, first.flags};
+    const Slot& slot = slots->front();
+    const NumberDecl& scalar = interface.scalars[slot.target];
+    if (slots->size() > 1 || slot.offset != 0 || !is_integer(scalar.dtype))
+        return fail(ErrorCode::not_recordable,
+                    "{} gives semaphore {} a value made from the scalar '{}' ({}) that is not the scalar plus a "
+                    "constant: give it that, of an integer, or declare the scalar in Spec::values",
+                    where, number, scalar.name, to_string(scalar.dtype));
+    return following(slot, first);
+}
+
+} // namespace warmgraph

@@ -1,0 +1,298 @@
+#include "classify/classify_words.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "classify/structural_difference.hpp"
+#include "warmgraph/backends/device.hpp"
+
+namespace warmgraph {
+
+using cachefmt::Slot;
+using cachefmt::SlotKind;
+
+namespace {
+
+constexpr std::size_t k_word = sizeof(std::uint64_t);
+// No device pointer lies outside this: the first MiB is never mapped, and the driver gives at most 57 bits of addresses.
+constexpr std::uint64_t k_lowest = 1ULL << 20, k_highest = 1ULL << 57;
+
+bool may_be_pointer(std::uint64_t word) noexcept { return word >= k_lowest && word < k_highest; }
+
+bool overlaps(std::span<const Slot> slots, std::size_t offset) noexcept
+{
+    return std::ranges::any_of(slots, [offset](const Slot& slot) {
+        return slot.offset < offset + k_word && offset < slot.offset + slot.width;
+    });
+}
+
+/// How a pointer may be aligned, most likely first.
+constexpr std::array<bool (*)(std::size_t) noexcept, 3> k_tiers{
+    [](std::size_t offset) noexcept { return offset % 8 == 0; },
+    [](std::size_t offset) noexcept { return offset % 8 == 4; },
+    [](std::size_t offset) noexcept { return offset % 4 != 0; },
+};
+
+/// Is the address inside, as far as what is done there tells?
+bool holds(const MappedRegion& region, std::uint64_t flat, Pointee pointee) noexcept
+{
+    return pointee == Pointee::bytes ? region.contains_strictly(flat) : region.contains(flat);
+}
+
+constexpr std::string_view k_declare = "declare its memory (input, output, state, weights) and ask Recorder::address "
+                                       "for it, or allocate it with Recorder::alloc (adopting: list it as scratch)";
+
+} // namespace
+
+std::string WordPlace::subject() const { return describe_node(graph, node); }
+
+std::string WordPlace::at(std::size_t offset) const
+{
+    if (index) return fmt::format("{} {} byte {}", what, *index, offset);
+    return what == "parameter buffer" ? fmt::format("{} byte {}", what, offset) : fmt::format("its {}", what);
+}
+
+FlatWords::FlatWords(const Interface& interface, const Captures& captures)
+    : m_captures(captures), m_regions(map_regions(interface, captures))
+{
+}
+
+Slot FlatWords::slot(std::uint32_t region, std::size_t offset, std::uint64_t value) const
+{
+    return {SlotKind::region, region, static_cast<std::uint32_t>(offset), k_word,
+            static_cast<std::int64_t>(value - m_regions[region].first.address.flat())};
+}
+
+/// Regions that went exactly as far as the word did. Where they lie decides only among those: a pointer follows the
+/// region that it was made from, even when it points behind it into another one.
+FlatWords::Candidates FlatWords::movers(const WordPlace& place, const Word& word, Reach reach) const
+{
+    Candidates inside, outside;
+    const std::uint64_t delta = word.moved - word.first;
+    for (std::uint32_t i = 0; i < m_regions.size(); ++i) {
+        const MappedRegion& region = m_regions[i];
+        if (region.delta() != delta || delta == 0) continue;
+        (holds(region, word.first, place.pointee) ? inside : outside).push_back(i);
+    }
+    if (reach == Reach::inside) return inside;
+    const bool plausible = may_be_pointer(word.first) && may_be_pointer(word.moved);
+    return inside.empty() && plausible ? outside : Candidates{};
+}
+
+/// Of several regions that all explain the word the one that it follows.
+Result<FlatWords::Choice> FlatWords::choose(const WordPlace& place, std::size_t offset, std::uint64_t value,
+                                            Candidates candidates) const
+{
+    using Origin = MappedRegion::Origin;
+    const auto strictly = [&](std::uint32_t i) { return m_regions[i].contains_strictly(value); };
+    const auto in_declared = [&](std::uint32_t i) { return m_regions[i].origin == Origin::declared && strictly(i); };
+    // A declared region inside a pool is cut out of the pool.
+    if (std::ranges::any_of(candidates, in_declared))
+        std::erase_if(candidates,
+                      [&](std::uint32_t i) { return m_regions[i].origin == Origin::scratch && strictly(i); });
+    if (candidates.size() == 1) return Choice{slot(candidates[0], offset, value)};
+    // One past the end of A or the start of B: without proof the start is by far the likelier.
+    Candidates starts;
+    std::ranges::copy_if(candidates, std::back_inserter(starts), strictly);
+    if (m_captures.proof == Proof::allow_unproven && starts.size() == 1)
+        return Choice{slot(starts[0], offset, value), false};
+    return fail(ErrorCode::not_recordable,
+                "{} takes at {} the address {:#x}, which may belong to '{}' or to '{}', and nothing tells which: let "
+                "the two lie apart, or give a second capture in which they moved by different distances",
+                place.subject(), place.at(offset), value, m_regions[candidates[0]].name, m_regions[candidates[1]].name);
+}
+
+/// The pointer that the differing byte belongs to.
+Result<FlatWords::Window> FlatWords::window(const WordPlace& place, ByteView first, ByteView moved, std::size_t byte,
+                                            std::span<const Slot> taken) const
+{
+    const std::size_t from = byte >= k_word - 1 ? byte - (k_word - 1) : 0;
+    for (const Reach reach : {Reach::inside, Reach::outside}) {
+        for (const auto is_of_tier : k_tiers) {
+            std::vector<Window> windows;
+            for (std::size_t at = from; at <= byte && at + k_word <= first.size(); ++at) {
+                if (!is_of_tier(at) || overlaps(taken, at)) continue;
+                auto candidates =
+                    movers(place, {load<std::uint64_t>(first, at), load<std::uint64_t>(moved, at)}, reach);
+                if (!candidates.empty()) windows.push_back({at, std::move(candidates)});
+            }
+            if (windows.size() == 1) return std::move(windows[0]);
+            if (windows.size() > 1)
+                return fail(ErrorCode::not_recordable,
+                            "{} takes at {} or at byte {} a pointer, and which of them cannot be told: align it to 4 "
+                            "bytes",
+                            place.subject(), place.at(windows[0].offset), windows[1].offset);
+        }
+    }
+    return unexplained(place, first, moved, byte);
+}
+
+std::string FlatWords::whereabouts(std::uint64_t value) const
+{
+    const auto found = std::ranges::find_if(m_regions, [value](const auto& region) { return region.contains(value); });
+    if (found == m_regions.end()) return "in no declared region";
+    return fmt::format("{} bytes into '{}'", value - found->first.address.flat(), found->name);
+}
+
+std::unexpected<Error> FlatWords::unexplained(const WordPlace& place, ByteView first, ByteView moved,
+                                              std::size_t byte) const
+{
+    const std::size_t at = byte / k_word * k_word, width = std::min(k_word, first.size() - at);
+    std::uint64_t was = 0, is = 0;
+    std::memcpy(&was, first.data() + at, width);
+    std::memcpy(&is, moved.data() + at, width);
+    return fail(ErrorCode::not_recordable,
+                "{} takes at {} a value that changes with addresses and follows no region: {:#x} ({}) and then {:#x}, "
+                "which is {:#x} further: if it is a pointer, {}; a value computed from an address cannot be recorded",
+                place.subject(), place.at(at), was, whereabouts(was), is, is - was, k_declare);
+}
+
+std::optional<MemoryRef> FlatWords::allocation_at(std::uint64_t value)
+{
+    if (!m_captures.allocation_at) return std::nullopt;
+    const auto [known, is_new] = m_allocations.try_emplace(value);
+    if (is_new) known->second = m_captures.allocation_at(value);
+    return known->second;
+}
+
+Result<void> FlatWords::check_allocation(const WordPlace& place, std::size_t offset, std::uint64_t value)
+{
+    const auto allocation = allocation_at(value);
+    if (!allocation) return {};
+    return fail(ErrorCode::not_recordable,
+                "{} takes a pointer at {} that lies in no declared region: {:#x}, inside an allocation of {} bytes; {}",
+                place.subject(), place.at(offset), value, allocation->size, k_declare);
+}
+
+/// A word that is the same in both captures, or was captured once.
+Result<std::optional<Slot>> FlatWords::staying(const WordPlace& place, std::size_t offset, std::uint64_t value)
+{
+    Candidates candidates;
+    const MappedRegion* moved_away = nullptr;
+    for (std::uint32_t i = 0; i < m_regions.size(); ++i) {
+        if (!holds(m_regions[i], value, place.pointee)) continue;
+        if (m_regions[i].delta() == 0)
+            candidates.push_back(i);
+        else
+            moved_away = &m_regions[i];
+    }
+    if (candidates.empty() && moved_away != nullptr)
+        return fail(
+            ErrorCode::not_recordable,
+            "{} takes at {} the value {:#x}, which lies in region '{}' and stays when that region is elsewhere: "
+            "either an address that was kept from an earlier call (ask Recorder::address each time), or an "
+            "integer that looks like an address (record again: the addresses differ)",
+            place.subject(), place.at(offset), value, moved_away->name);
+    if (candidates.empty()) {
+        if (auto checked = check_allocation(place, offset, value); !checked) return std::unexpected(checked.error());
+        return std::nullopt;
+    }
+    const auto& name = m_regions[candidates[0]].name;
+    if (m_captures.proof == Proof::required && m_captures.moved)
+        return fail(ErrorCode::not_recordable,
+                    "{} takes at {} the value {:#x}, which lies in region '{}', and that was at the same place in both "
+                    "captures: nothing proves that it is an address; capture with the region elsewhere, or allow "
+                    "unproven addresses",
+                    place.subject(), place.at(offset), value, name);
+    if (m_captures.proof == Proof::required)
+        return fail(ErrorCode::not_recordable,
+                    "{} takes at {} the value {:#x}, which lies in region '{}', and one capture does not prove that it "
+                    "is an address: give a second capture with every region elsewhere, or allow unproven addresses",
+                    place.subject(), place.at(offset), value, name);
+    auto chosen = choose(place, offset, value, std::move(candidates));
+    if (!chosen) return std::unexpected(chosen.error());
+    ++m_unproven;
+    return chosen->slot;
+}
+
+Result<void> FlatWords::moving(const WordPlace& place, ByteView first, ByteView moved, std::span<const Slot> scalars,
+                               std::vector<Slot>& found)
+{
+    for (std::size_t byte = 0; byte < first.size(); ++byte) {
+        if (first[byte] == moved[byte]) continue;
+        auto pointer = window(place, first, moved, byte, found);
+        if (!pointer) return std::unexpected(pointer.error());
+        if (overlaps(scalars, pointer->offset))
+            return fail(ErrorCode::not_recordable,
+                        "{} takes at {} an address that depends on a scalar: pass the offset to the kernel as an "
+                        "integer",
+                        place.subject(), place.at(pointer->offset));
+        auto slot =
+            choose(place, pointer->offset, load<std::uint64_t>(first, pointer->offset), std::move(pointer->candidates));
+        if (!slot) return std::unexpected(slot.error());
+        if (!slot->is_certain) ++m_unproven;
+        found.push_back(slot->slot);
+        byte = pointer->offset + k_word - 1;
+    }
+    return {};
+}
+
+Result<std::vector<Slot>> FlatWords::slots(const WordPlace& place, ByteView first, std::optional<ByteView> moved,
+                                           std::span<const Slot> scalars)
+{
+    std::vector<Slot> found;
+    if (moved)
+        if (auto explained = moving(place, first, *moved, scalars, found); !explained)
+            return std::unexpected(explained.error());
+    for (const std::size_t start : {std::size_t{0}, k_word / 2}) {
+        for (std::size_t at = start; at + k_word <= first.size(); at += k_word) {
+            const auto word = load<std::uint64_t>(first, at);
+            if (!may_be_pointer(word) || overlaps(found, at) || overlaps(scalars, at)) continue;
+            auto slot = staying(place, at, word);
+            if (!slot) return std::unexpected(slot.error());
+            if (*slot) found.push_back(**slot);
+        }
+    }
+    std::ranges::sort(found, {}, &Slot::offset);
+    return found;
+}
+
+/// Handles are small integers, and functions have no allocation, so a hit is only a suspicion; a new process has other ones,
+/// so it must do. What is the same in all captures cannot be a scalar's.
+Result<void> FlatWords::check_handles(const WordPlace& place, ByteView value, std::span<const Slot> slots) const
+{
+    const backends::Module* const module = std::get<backends::RawKernel>(place.graph.nodes[place.node].work).module;
+    for (std::size_t at = 0; at + k_word <= value.size(); at += k_word) {
+        const auto word = load<std::uint64_t>(value, at);
+        if (word == 0 || overlaps(slots, at)) continue;
+        if (module != nullptr && module->may_be_function(word))
+            return fail(
+                ErrorCode::not_recordable,
+                "{} takes at {} the value {:#x}, which may be the address of a device function (its module calls "
+                "functions by their addresses), and a new process has its functions elsewhere: choose the function "
+                "by a number in the kernel, or compile it as a whole program (without -rdc); a number that is no "
+                "address: declare it as a scalar",
+                place.subject(), place.at(at), word);
+        if (!m_captures.is_handle || !m_captures.is_handle(word)) continue;
+        return fail(
+            ErrorCode::not_recordable,
+            "{} takes at {} the value {:#x}, which may be the handle of a texture or surface object, and means "
+            "nothing in another process: declare it as a u64 scalar and pass each process's own handle "
+            "(adopting: read plain memory); a number that is no handle: destroy such objects that are not in use "
+            "before recording",
+            place.subject(), place.at(at), word);
+    }
+    return {};
+}
+
+Result<Slot> FlatWords::address(const WordPlace& place, const Address& first, const std::optional<Address>& moved)
+{
+    Bytes was, is;
+    append(was, first.flat());
+    append(is, moved ? moved->flat() : first.flat());
+    auto found = slots(place, was, moved ? std::optional<ByteView>{is} : std::nullopt, {});
+    if (!found) return std::unexpected(found.error());
+    if (found->size() != 1)
+        return fail(ErrorCode::not_recordable, "{} takes an address at {} that lies in no declared region ({:#x}): {}",
+                    place.subject(), place.at(0), first.flat(), k_declare);
+    const Slot& slot = found->front();
+    const auto& region = m_regions[slot.target];
+    if (!holds(region, first.flat(), place.pointee))
+        return fail(ErrorCode::not_recordable,
+                    "{} takes an address at {} that follows region '{}' and lies {} bytes "
+                    "from its start, outside its {}: declare the region's whole size",
+                    place.subject(), place.at(0), region.name, slot.addend, region.first.size);
+    return slot;
+}
+
+} // namespace warmgraph

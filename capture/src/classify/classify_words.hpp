@@ -1,0 +1,89 @@
+// The words of by-value parameters on devices with flat addresses, where a pointer may hide in any of them: which follow
+// a region, and which stay. Why it is right is argued in differential_capture.md.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "classify/region_map.hpp"
+
+namespace warmgraph {
+
+/// What is known of a pointer before it is located. Where something is read or written at it, it does not point one past the
+/// end of its region: what lies there is the next one.
+enum class Pointee : std::uint8_t { unknown, bytes };
+
+/// Where some bytes were found, and what they are.
+struct WordPlace {
+    const backends::RawGraph& graph;
+    std::size_t node = 0;
+    std::string_view what;            ///< "parameter", "attribute", "parameter buffer"; "source" of an address alone
+    std::optional<std::size_t> index; ///< of the parameter or attribute
+    Pointee pointee = Pointee::unknown;
+    /// "node 3 (kernel 'rope')"
+    [[nodiscard]] std::string subject() const;
+    /// "parameter 2 byte 16", "parameter buffer byte 16", "its source"
+    [[nodiscard]] std::string at(std::size_t offset) const;
+};
+
+class FlatWords {
+public:
+    FlatWords(const Interface& interface, const Captures& captures);
+
+    /// Slots of the words that follow regions, by offset. `moved`: the same bytes in the other capture, if there is one.
+    /// `scalars`: slots that were found already. not_recordable: a word that can be nothing but wrong in a replay.
+    [[nodiscard]] Result<std::vector<cachefmt::Slot>> slots(const WordPlace& place, ByteView first,
+                                                            std::optional<ByteView> moved,
+                                                            std::span<const cachefmt::Slot> scalars);
+    /// That no word of a parameter but those in `slots` is the handle of an object, or the address of a device function, that
+    /// another process has under another one. Both are whole numbers of 8 bytes.
+    [[nodiscard]] Result<void> check_handles(const WordPlace& place, ByteView value,
+                                             std::span<const cachefmt::Slot> slots) const;
+    /// Of a copy or fill: an address for certain, which must lie in its region.
+    [[nodiscard]] Result<cachefmt::Slot> address(const WordPlace& place, const Address& first,
+                                                 const std::optional<Address>& moved);
+    /// Words so far that were taken for addresses by their range alone.
+    [[nodiscard]] std::uint32_t unproven() const noexcept { return m_unproven; }
+
+private:
+    using Candidates = std::vector<std::uint32_t>; ///< indices of regions
+    struct Word {
+        std::uint64_t first = 0, moved = 0;
+    };
+    struct Window {
+        std::size_t offset = 0;
+        Candidates candidates;
+    };
+    enum class Reach : std::uint8_t { inside, outside }; ///< pointers into their region, or before and behind it
+
+    [[nodiscard]] Candidates movers(const WordPlace& place, const Word& word, Reach reach) const;
+    struct Choice {
+        cachefmt::Slot slot;
+        bool is_certain = true;
+    };
+    [[nodiscard]] Result<Choice> choose(const WordPlace& place, std::size_t offset, std::uint64_t value,
+                                        Candidates candidates) const;
+    [[nodiscard]] cachefmt::Slot slot(std::uint32_t region, std::size_t offset, std::uint64_t value) const;
+    [[nodiscard]] Result<Window> window(const WordPlace& place, ByteView first, ByteView moved, std::size_t byte,
+                                        std::span<const cachefmt::Slot> taken) const;
+    [[nodiscard]] Result<std::optional<cachefmt::Slot>> staying(const WordPlace& place, std::size_t offset,
+                                                                std::uint64_t value);
+    [[nodiscard]] Result<void> moving(const WordPlace& place, ByteView first, ByteView moved,
+                                      std::span<const cachefmt::Slot> scalars, std::vector<cachefmt::Slot>& found);
+    [[nodiscard]] Result<void> check_allocation(const WordPlace& place, std::size_t offset, std::uint64_t value);
+    [[nodiscard]] std::optional<MemoryRef> allocation_at(std::uint64_t value);
+    [[nodiscard]] std::string whereabouts(std::uint64_t value) const;
+    [[nodiscard]] std::unexpected<Error> unexplained(const WordPlace& place, ByteView first, ByteView moved,
+                                                     std::size_t byte) const;
+
+    const Captures& m_captures;
+    std::vector<MappedRegion> m_regions;
+    std::unordered_map<std::uint64_t, std::optional<MemoryRef>> m_allocations; ///< what the device said, by word
+    std::uint32_t m_unproven = 0;
+};
+
+} // namespace warmgraph

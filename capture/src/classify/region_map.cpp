@@ -1,0 +1,116 @@
+#include "classify/region_map.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace warmgraph {
+
+namespace {
+
+using backends::RawAllocation;
+
+/// The place in the first capture's allocation of an address in another capture's, where that is what `first` holds.
+bool is_same_place(const backends::RawGraph& first, const backends::RawGraph& other, std::uint64_t was,
+                   std::uint64_t is) noexcept
+{
+    for (std::size_t i = 0; i < first.allocations.size(); ++i) {
+        const MemoryRef &a = first.allocations[i].memory, &b = other.allocations[i].memory;
+        const std::uint64_t offset = is - b.address.flat();
+        if (offset <= b.size && was - a.address.flat() == offset) return true;
+    }
+    return false;
+}
+
+class AllocationRebase {
+public:
+    AllocationRebase(const backends::RawGraph& first, const backends::RawGraph& other) : m_first(first), m_other(other)
+    {
+    }
+    void bytes(const Bytes& was, Bytes& is) const
+    {
+        constexpr std::size_t k_word = sizeof(std::uint64_t);
+        for (std::size_t at = 0; was.size() == is.size() && at + k_word <= is.size(); at += k_word / 2)
+            if (is_same_place(m_first, m_other, load<std::uint64_t>(was, at), load<std::uint64_t>(is, at)))
+                std::copy_n(was.begin() + static_cast<std::ptrdiff_t>(at), k_word,
+                            is.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+    void address(const Address& was, Address& is) const
+    {
+        if (is_same_place(m_first, m_other, was.flat(), is.flat())) is = was;
+    }
+    void work(const backends::RawWork& was, backends::RawWork& is) const
+    {
+        if (was.index() != is.index()) return; // a difference in structure: refused elsewhere
+        if (auto* kernel = std::get_if<backends::RawKernel>(&is)) {
+            const auto& first = std::get<backends::RawKernel>(was);
+            for (std::size_t i = 0; i < std::min(kernel->params.size(), first.params.size()); ++i)
+                bytes(first.params[i].value, kernel->params[i].value);
+            for (std::size_t i = 0; i < std::min(kernel->attributes.size(), first.attributes.size()); ++i)
+                bytes(first.attributes[i].value, kernel->attributes[i].value);
+        } else if (auto* copy = std::get_if<backends::RawCopy>(&is)) {
+            address(std::get<backends::RawCopy>(was).source, copy->source);
+            address(std::get<backends::RawCopy>(was).destination, copy->destination);
+        } else if (auto* fill = std::get_if<backends::RawFill>(&is)) {
+            address(std::get<backends::RawFill>(was).destination, fill->destination);
+        } else if (auto* batch = std::get_if<backends::RawMemoryOperations>(&is)) {
+            const auto& first = std::get<backends::RawMemoryOperations>(was).operations;
+            for (std::size_t i = 0; i < std::min(batch->operations.size(), first.size()); ++i)
+                address(first[i].address, batch->operations[i].address);
+        }
+    }
+
+private:
+    const backends::RawGraph& m_first;
+    const backends::RawGraph& m_other;
+};
+
+} // namespace
+
+std::vector<MappedRegion> map_regions(const Interface& interface, const Captures& captures)
+{
+    using Origin = MappedRegion::Origin;
+    std::vector<MappedRegion> result;
+    const Capture& first = captures.first;
+    const Capture* moved = captures.moved ? &*captures.moved : nullptr;
+    const auto add = [&result](std::string name, Origin origin, const MemoryRef& at, const MemoryRef* then) {
+        result.push_back({std::move(name), origin, at, then != nullptr ? std::optional{*then} : std::nullopt});
+    };
+    for (std::size_t i = 0; i < first.regions.size(); ++i)
+        add(interface.regions[i].name, Origin::declared, first.regions[i], moved ? &moved->regions[i] : nullptr);
+    for (std::size_t i = 0; i < first.scratch.size(); ++i)
+        add(first.scratch[i].first, Origin::scratch, first.scratch[i].second,
+            moved ? &moved->scratch[i].second : nullptr);
+    for (std::size_t i = 0; i < first.graph.allocations.size(); ++i)
+        add(fmt::format("graph allocation {}", i), Origin::scratch, first.graph.allocations[i].memory,
+            moved ? &moved->graph.allocations[i].memory : nullptr);
+    return result;
+}
+
+std::optional<std::pair<std::string, std::string>> indistinct_movement(const Interface& interface,
+                                                                       const Captures& captures)
+{
+    std::map<std::uint64_t, std::string> movements{};
+    auto regions = map_regions(interface, captures);
+    regions.resize(regions.size() - captures.first.graph.allocations.size()); // those go where the driver puts them
+    for (const MappedRegion& region : regions) {
+        if (region.delta() == 0) return std::pair{region.name, region.name};
+        const auto [known, is_new] = movements.try_emplace(region.delta(), region.name);
+        if (!is_new) return std::pair{known->second, region.name};
+    }
+    return std::nullopt;
+}
+
+backends::RawGraph with_allocations_of(const backends::RawGraph& first, backends::RawGraph other)
+{
+    if (first.allocations == other.allocations || first.allocations.size() != other.allocations.size()) return other;
+    const backends::RawGraph before = other;
+    const AllocationRebase rebase{first, before};
+    for (std::size_t i = 0; i < std::min(first.nodes.size(), other.nodes.size()); ++i)
+        rebase.work(first.nodes[i].work, other.nodes[i].work);
+    for (std::size_t i = 0; i < first.allocations.size(); ++i)
+        if (first.allocations[i].memory.size == other.allocations[i].memory.size)
+            other.allocations[i] = first.allocations[i];
+    return other;
+}
+
+} // namespace warmgraph

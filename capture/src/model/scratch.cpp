@@ -1,0 +1,90 @@
+#include "warmgraph/capture/scratch.hpp"
+
+#include <algorithm>
+
+namespace warmgraph {
+
+Result<void> fill_memory(backends::Device& device, const MemoryRef& memory, std::byte pattern)
+{
+    constexpr std::uint64_t k_piece = 16ULL << 20; // bytes: bounds what a large arena takes of host memory
+    const Bytes piece(std::min(memory.size, k_piece), pattern);
+    for (std::uint64_t at = 0; at < memory.size; at += k_piece)
+        if (auto filled =
+                device.upload(memory.address + at, ByteView{piece}.first(std::min(memory.size - at, k_piece)));
+            !filled)
+            return filled;
+    return {};
+}
+
+ScratchPool::~ScratchPool()
+{
+    for (const Region& region : m_regions) m_device->release(region.owned);
+}
+
+void ScratchPool::begin_run() noexcept
+{
+    for (Region& region : m_regions) region.in_use = false;
+}
+
+std::vector<std::pair<std::string, MemoryRef>> ScratchPool::regions() const
+{
+    std::vector<std::pair<std::string, MemoryRef>> result;
+    for (const Region& region : m_regions) result.emplace_back(region.name, region.memory);
+    return result;
+}
+
+Result<MemoryRef> ScratchPool::get(std::string_view name, std::uint64_t bytes)
+{
+    if (bytes == 0) return fail(ErrorCode::invalid_argument, "scratch '{}' has no bytes: ask for at least 1", name);
+    auto found = std::ranges::find(m_regions, name, &Region::name);
+    const bool known = found != m_regions.end();
+    if (known && found->memory.size == bytes) {
+        found->in_use = true;
+        return found->memory;
+    }
+    if (known && found->in_use)
+        return fail(ErrorCode::invalid_argument,
+                    "scratch '{}' was {} bytes and is now asked for with {}: give each size its own name", name,
+                    found->memory.size, bytes);
+    auto made = make(name, bytes, 0);
+    if (!made) return std::unexpected(made.error());
+    made->in_use = true;
+    const MemoryRef memory = made->memory;
+    if (known) {
+        m_device->release(found->owned); // work in flight keeps it (replay/src/lifetimes.md)
+        *found = std::move(*made);
+    } else {
+        m_regions.push_back(std::move(*made));
+    }
+    return memory;
+}
+
+Result<ScratchPool::Region> ScratchPool::make(std::string_view name, std::uint64_t bytes, std::uint64_t shift)
+{
+    auto owned = m_kind == Kind::memory ? m_device->allocate(bytes + shift) : m_device->reserve_shadow(bytes + shift);
+    if (!owned) return within(fmt::format("scratch '{}'", name), owned.error());
+    return Region{std::string{name}, {owned->address + shift, bytes}, false, *owned};
+}
+
+Result<void> ScratchPool::mirror(const ScratchPool& other, const Shuffle& shuffle, std::size_t first)
+{
+    Result<void> result;
+    for (std::size_t i = other.m_regions.size(); i-- > 0 && result;) {
+        const Region& theirs = other.m_regions[i];
+        auto made = make(theirs.name, theirs.memory.size, shuffle.of(first + i));
+        if (made)
+            m_regions.insert(m_regions.begin(), std::move(*made)); // in their order
+        else
+            result = std::unexpected(made.error());
+    }
+    return result;
+}
+
+Result<void> ScratchPool::poison(std::byte pattern)
+{
+    for (const Region& region : m_regions)
+        if (auto filled = fill_memory(*m_device, region.memory, pattern); !filled) return filled;
+    return {};
+}
+
+} // namespace warmgraph

@@ -1,0 +1,386 @@
+#include "warmgraph/capture/adoption.hpp"
+
+#include <algorithm>
+
+#include "classify/classify.hpp"
+#include "classify/classify_semaphores.hpp"
+#include "verify/restoration.hpp"
+#include "warmgraph/capture/scratch.hpp"
+
+namespace warmgraph {
+
+namespace {
+
+/// Contents of the scratch of somebody else's graph, put back when it goes out of scope.
+class SavedScratch {
+public:
+    explicit SavedScratch(backends::Device& device) : m_device(device) {}
+    SavedScratch(const SavedScratch&) = delete;
+    SavedScratch& operator=(const SavedScratch&) = delete;
+    ~SavedScratch() { static_cast<void>(put_back()); } // NOLINT(bugprone-unused-return-value): nobody is left to tell
+
+    [[nodiscard]] Result<void> save(const std::vector<std::pair<std::string, MemoryRef>>& scratch)
+    {
+        for (const auto& [name, memory] : scratch) {
+            Bytes contents(memory.size);
+            if (auto read = m_device.download(contents, memory.address); !read)
+                return within(fmt::format("read scratch '{}'", name), read.error());
+            m_saved.emplace_back(memory, std::move(contents));
+        }
+        return {};
+    }
+    [[nodiscard]] Result<void> poison(std::byte pattern)
+    {
+        for (const auto& [memory, contents] : m_saved)
+            if (auto filled = fill_memory(m_device, memory, pattern); !filled) return filled;
+        return {};
+    }
+    [[nodiscard]] Result<void> put_back()
+    {
+        Result<void> result;
+        for (const auto& [memory, contents] : m_saved) // all of them, whatever fails
+            if (auto written = m_device.upload(memory.address, contents); !written && result) result = written;
+        m_saved.clear();
+        return result;
+    }
+
+private:
+    backends::Device& m_device;
+    std::vector<std::pair<MemoryRef, Bytes>> m_saved;
+};
+
+class AdoptionSession {
+public:
+    AdoptionSession(const Subject& subject, const Frame& frame, const AdoptedCapture& first,
+                    replay::ModuleCache& modules, Phases& phases)
+        : m_subject(subject),
+          m_device(*subject.device),
+          m_frame(frame),
+          m_first(first),
+          m_module_cache(modules),
+          m_phases(phases),
+          m_spread(subject.interface, region_types(frame))
+    {
+    }
+    Result<Recording> adopt(cachefmt::EntryHeader header, const AdoptedCapture* second, Proof proof);
+
+private:
+    [[nodiscard]] Result<void> check_arguments(const AdoptedCapture* second) const;
+    [[nodiscard]] Result<void> check_scalars(const AdoptedCapture* second) const;
+    [[nodiscard]] Result<void> check_followed(const cachefmt::Graph& graph) const;
+    [[nodiscard]] Result<void> check_capture(const AdoptedCapture& capture, std::string_view which) const;
+    [[nodiscard]] Result<Capture> read(const AdoptedCapture& capture) const;
+    [[nodiscard]] Result<Classified> classified(const AdoptedCapture* second, Proof proof);
+    [[nodiscard]] Result<Outcomes> original_run(backends::GraphExec& exec, SavedScratch& scratch, std::size_t index);
+    [[nodiscard]] Result<void> run_original();
+    [[nodiscard]] Result<void> run_original_within(SavedScratch& scratch);
+    [[nodiscard]] Result<RestorationRequest> request(cachefmt::EntryHeader header, Classified classified);
+    [[nodiscard]] std::function<std::optional<MemoryRef>(std::uint64_t)> allocation_at() const;
+
+    const Subject& m_subject;
+    backends::Device& m_device;
+    const Frame& m_frame;
+    const AdoptedCapture& m_first;
+    replay::ModuleCache& m_module_cache;
+    Phases& m_phases;
+    std::unique_ptr<backends::Stream> m_stream;
+    std::unique_ptr<TrialMemory> m_trial;
+    Spread m_spread;
+    std::optional<backends::RawGraph> m_reduced; ///< of an original with semaphores: it is run without them
+};
+
+// --- arguments
+
+Result<void> AdoptionSession::check_capture(const AdoptedCapture& capture, std::string_view which) const
+{
+    const auto& regions = m_subject.interface.regions;
+    if (capture.graph == nullptr) return fail(ErrorCode::invalid_argument, "the {} graph is null", which);
+    if (capture.regions.size() != regions.size())
+        return fail(ErrorCode::invalid_argument, "the {} capture names {} regions, expected {} as declared", which,
+                    capture.regions.size(), regions.size());
+    for (std::size_t i = 0; i < regions.size(); ++i) {
+        const std::uint64_t extent = guards::extent_bytes(m_frame.tensors[i]);
+        if (capture.regions[i].address.is_null() || capture.regions[i].size < extent)
+            return fail(ErrorCode::invalid_argument, "'{}' has {} bytes in the {} capture, expected {}",
+                        regions[i].name, capture.regions[i].address.is_null() ? 0 : capture.regions[i].size, which,
+                        extent);
+        if (capture.regions[i].address.offset % m_device.limits().memory_alignment != 0)
+            return fail(ErrorCode::invalid_argument, "'{}' is misaligned in the {} capture", regions[i].name, which);
+    }
+    return {};
+}
+
+/// Each goes a distance of its own, so that a value of a semaphore tells which one it follows.
+Result<void> AdoptionSession::check_scalars(const AdoptedCapture* second) const
+{
+    const auto& scalars = m_subject.interface.scalars;
+    if (scalars.empty()) return {};
+    if (second == nullptr)
+        return fail(ErrorCode::invalid_argument,
+                    "'{}' declares the scalar '{}', which one capture cannot show: give a second one where it differs, "
+                    "or declare it in Spec::values and adopt a graph for each value",
+                    m_subject.name, scalars[0].name);
+    if (m_first.scalars.size() != scalars.size() || second->scalars.size() != scalars.size())
+        return fail(ErrorCode::invalid_argument, "the captures give {} and {} scalars, expected {} as declared",
+                    m_first.scalars.size(), second->scalars.size(), scalars.size());
+    std::vector<std::uint64_t> distances;
+    for (std::size_t i = 0; i < scalars.size(); ++i) {
+        const std::uint64_t mask = size_of(scalars[i].dtype) == 8 ? ~0ULL : 0xFFFF'FFFFULL;
+        const std::uint64_t distance = (second->scalars[i] - m_first.scalars[i]) & mask;
+        if (distance == 0 || std::ranges::find(distances, distance) != distances.end())
+            return fail(ErrorCode::invalid_argument,
+                        "the scalar '{}' is {} further in the second capture, {}: give it another value there",
+                        scalars[i].name, distance,
+                        distance == 0 ? "where it must differ to show what follows it" : "and so is another one");
+        distances.push_back(distance);
+    }
+    return {};
+}
+
+/// A scalar that nothing follows would be ignored by every call.
+Result<void> AdoptionSession::check_followed(const cachefmt::Graph& graph) const
+{
+    std::vector<std::uint8_t> followed(graph.scalars.size());
+    for (const auto& node : graph.nodes)
+        if (const auto* semaphores = std::get_if<cachefmt::SemaphoresNode>(&node))
+            for (const auto& use : semaphores->uses)
+                if (use.slot) followed[use.slot->target] = 1;
+    const auto unused = std::ranges::find(followed, 0);
+    if (unused == followed.end()) return {};
+    return fail(ErrorCode::not_recordable,
+                "no semaphore's value follows the scalar '{}', and nothing else can in a graph that was captured "
+                "elsewhere: declare it in Spec::values and adopt a graph for each value",
+                graph.scalars[static_cast<std::size_t>(unused - followed.begin())].name);
+}
+
+Result<void> AdoptionSession::check_arguments(const AdoptedCapture* second) const
+{
+    const auto& interface = m_subject.interface;
+    if (!m_device.limits().flat_addresses) return fail(ErrorCode::unsupported, "{} cannot adopt graphs", m_device.id());
+    if (auto checked = check_scalars(second); !checked) return checked;
+    if (auto checked = check_capture(m_first, "first"); !checked) return checked;
+    for (std::size_t i = 0; i < interface.regions.size(); ++i)
+        if (m_first.regions[i].address != m_frame.memory[i].address)
+            return fail(ErrorCode::invalid_argument,
+                        "'{}' is at {:#x} in the call and was at {:#x} in the first capture: give the memory that was "
+                        "captured, with valid contents",
+                        interface.regions[i].name, m_frame.memory[i].address.flat(), m_first.regions[i].address.flat());
+    for (const auto& [name, memory] : m_first.scratch)
+        for (std::size_t i = 0; i < interface.regions.size(); ++i) {
+            const std::uint64_t from = m_frame.memory[i].address.flat(), at = memory.address.flat();
+            const bool overlaps = from < at + memory.size && at < from + m_frame.memory[i].size;
+            if (overlaps && interface.regions[i].kind == cachefmt::RegionKind::weights)
+                return fail(ErrorCode::invalid_argument,
+                            "the read-only state '{}' lies in the scratch '{}', whose contents are undefined: list as "
+                            "scratch only what the graph writes before it reads it",
+                            interface.regions[i].name, name);
+        }
+    return second != nullptr ? check_capture(*second, "second") : Result<void>{};
+}
+
+// --- the graph
+
+Result<Capture> AdoptionSession::read(const AdoptedCapture& capture) const
+{
+    auto graph = m_device.read_graph(capture.graph);
+    if (!graph) return std::unexpected(graph.error());
+    Capture result{std::move(*graph), capture.regions, capture.scratch};
+    for (std::size_t i = 0; i < result.regions.size(); ++i)
+        result.regions[i].size = guards::extent_bytes(m_frame.tensors[i]);
+    return result;
+}
+
+/// The first capture's handle of the same name.
+void rename(std::uint64_t& handle, const NamedHandles& first, const NamedHandles& second)
+{
+    const auto named = std::ranges::find(second, handle, [](const auto& one) { return one.second; });
+    if (named == second.end()) return;
+    const auto same = std::ranges::find(first, named->first, [](const auto& one) { return one.first; });
+    if (same != first.end()) handle = same->second;
+}
+
+/// Every capture has events and semaphores of its own: the second one's, by name, as if they were the first one's.
+void use_handles_of(const DeclaredHandles& first, const DeclaredHandles& second, backends::RawGraph& graph)
+{
+    for (auto& node : graph.nodes) {
+        if (auto* record = std::get_if<backends::RawEventRecord>(&node.work))
+            rename(record->event, first.events, second.events);
+        if (auto* wait = std::get_if<backends::RawEventWait>(&node.work))
+            rename(wait->event, first.events, second.events);
+        if (auto* semaphores = std::get_if<backends::RawSemaphores>(&node.work))
+            for (auto& use : semaphores->uses) rename(use.semaphore, first.semaphores, second.semaphores);
+    }
+}
+
+std::function<std::optional<MemoryRef>(std::uint64_t)> AdoptionSession::allocation_at() const
+{
+    return [device = m_subject.device](std::uint64_t flat) { return device->allocation_at(flat); };
+}
+
+Result<Classified> AdoptionSession::classified(const AdoptedCapture* second, Proof proof)
+{
+    Captures captures;
+    captures.flat_addresses = true;
+    captures.proof = proof;
+    captures.allocation_at = allocation_at();
+    captures.is_handle = [device = m_subject.device](std::uint64_t word) { return device->is_handle(word); };
+    captures.handles = m_first.handles;
+    captures.scalars = m_first.scalars;
+    if (second != nullptr) captures.moved_scalars = second->scalars;
+    auto first = read(m_first);
+    if (!first) return std::unexpected(first.error());
+    captures.first = std::move(*first);
+    // By handle, before the second capture's become the first one's by name: what has no name would only differ.
+    if (auto known = check_semaphore_names(captures.first.graph, m_first.handles.semaphores); !known)
+        return std::unexpected(known.error());
+    if (backends::has_semaphores(captures.first.graph)) {
+        auto reduced = runnable_on_copies(captures.first.graph);
+        if (!reduced) return std::unexpected(reduced.error());
+        m_reduced = std::move(*reduced);
+    }
+    if (second != nullptr) {
+        auto moved = read(*second);
+        if (!moved) return within("the second capture", moved.error());
+        if (auto known = check_semaphore_names(moved->graph, second->handles.semaphores); !known)
+            return within("the second capture", known.error());
+        use_handles_of(m_first.handles, second->handles, moved->graph);
+        captures.moved = std::move(*moved);
+    }
+    auto result = classify(m_subject.interface, captures);
+    if (!result) return result;
+    if (auto checked = check_followed(result->graph); !checked) return std::unexpected(checked.error());
+    return result;
+}
+
+// --- the original's own results
+
+/// On the caller's memory, where alone it can run: from the same contents each time.
+Result<Outcomes> AdoptionSession::original_run(backends::GraphExec& exec, SavedScratch& scratch, std::size_t index)
+{
+    // Scratch first: a declared region may lie inside a pool.
+    if (auto poisoned = scratch.poison(k_poison[index % k_poison.size()]); !poisoned)
+        return std::unexpected(poisoned.error());
+    if (auto reset = m_trial->reset_original(); !reset) return std::unexpected(reset.error());
+    auto launched = exec.launch(*m_stream);
+    if (auto done = m_stream->synchronize(); !done && launched) return std::unexpected(done.error());
+    if (!launched) return within("run the original graph", launched.error());
+    return m_trial->collect_original();
+}
+
+/// Throws nothing: the caller's memory has to be put back.
+Result<void> AdoptionSession::run_original_within(SavedScratch& scratch)
+try {
+    auto exec = m_reduced ? m_device.instantiate(*m_reduced) : m_device.instantiate_native(m_first.graph);
+    if (!exec) return within("instantiate the original graph", exec.error());
+    if (auto learned = learn_spread(m_spread, [&](std::size_t i) { return original_run(**exec, scratch, i); });
+        !learned)
+        return learned;
+    return m_trial->check_in_place();
+} catch (const std::bad_alloc&) {
+    return fail(ErrorCode::out_of_memory, "no host memory to run the original graph");
+}
+
+Result<void> AdoptionSession::run_original()
+{
+    const auto timer = m_phases.measure("original");
+    SavedScratch scratch{m_device};
+    if (auto saved = scratch.save(m_first.scratch); !saved) return saved;
+    auto ran = run_original_within(scratch);
+    auto put_back = scratch.put_back();
+    if (auto written = m_trial->write_back(); !written && put_back) put_back = written;
+    if (!put_back) // the graph's memory is the caller's, and it holds what the runs left there
+        return fail(ErrorCode::partly_launched, "the caller's memory could not be put back as it was: {}",
+                    put_back.error().message);
+    return ran;
+}
+
+// --- the restored graph
+
+namespace {
+
+/// By the names of the capture, the handles that calls are to use: it may have been captured with others.
+NamedHandles of_the_call(NamedHandles captured, const NamedHandles& declared)
+{
+    for (auto& [name, handle] : captured)
+        for (const auto& [known, its_handle] : declared)
+            if (known == name) handle = its_handle;
+    return captured;
+}
+
+} // namespace
+
+Result<RestorationRequest> AdoptionSession::request(cachefmt::EntryHeader header, Classified classified)
+{
+    auto before = read_module_state(classified.modules);
+    if (!before) return std::unexpected(before.error());
+    if (auto checked =
+            check_module_state(classified.modules, *before, m_subject.interface, m_frame.memory, allocation_at());
+        !checked)
+        return std::unexpected(checked.error());
+    if (auto ran = run_original(); !ran) return std::unexpected(ran.error());
+    auto after = read_module_state(classified.modules);
+    if (!after) return std::unexpected(after.error());
+    if (auto unchanged = check_unchanged(*before, *after); !unchanged) return std::unexpected(unchanged.error());
+
+    RestorationRequest result{m_subject.device,
+                              std::move(header),
+                              std::move(classified.graph),
+                              std::move(classified.modules),
+                              {},
+                              std::move(*before),
+                              {},
+                              m_frame.scalars,
+                              {of_the_call(m_first.handles.events, m_subject.handles.events),
+                               of_the_call(m_first.handles.semaphores, m_subject.handles.semaphores)},
+                              m_subject.function};
+    result.header.info.unproven = classified.unproven;
+    result.labels.resize(result.modules.size());
+    describe_declared(result.graph, m_device, m_frame, result.header.guards);
+    if (auto reset = m_trial->reset(1); !reset) return std::unexpected(reset.error());
+    result.regions = m_trial->regions();
+    return result;
+}
+
+Result<Recording> AdoptionSession::adopt(cachefmt::EntryHeader header, const AdoptedCapture* second, Proof proof)
+{
+    const auto started = system_clock().steady();
+    if (auto checked = check_arguments(second); !checked) return std::unexpected(checked.error());
+    if (auto prepared = m_device.prepare_recording(); !prepared) return std::unexpected(prepared.error());
+    auto stream = m_device.create_stream();
+    if (!stream) return std::unexpected(stream.error());
+    m_stream = std::move(*stream);
+
+    auto graph = [&] {
+        const auto timer = m_phases.measure("record");
+        return classified(second, proof);
+    }();
+    if (!graph) return std::unexpected(graph.error());
+    auto trial = TrialMemory::create(m_subject.device, m_subject.interface, m_frame);
+    if (!trial) return std::unexpected(trial.error());
+    m_trial = std::move(*trial);
+    auto known = request(std::move(header), std::move(*graph));
+    if (!known) return std::unexpected(known.error());
+
+    const auto timer = m_phases.measure("verify");
+    TrialReplay replay{m_device, *m_stream, *m_trial, m_first.handles};
+    auto recording = restore_verified(*known, m_module_cache, [&](replay::Executable& executable) -> Result<void> {
+        auto accepted = replay.accept_all(executable, m_frame.scalars, m_spread);
+        if (auto intact = replay.check_caller_memory(); !intact) return intact;
+        return accepted;
+    });
+    if (!recording) return recording;
+    recording->entry.header.info.verification = verification_text(m_spread, recording->entry.graph);
+    recording->entry.header.info.record_ms = Milliseconds{system_clock().steady() - started}.count();
+    return recording;
+}
+
+} // namespace
+
+Result<Recording> adopt(const Subject& subject, const Frame& frame, cachefmt::EntryHeader header,
+                        const AdoptedCapture& first, const AdoptedCapture* second, Proof proof,
+                        replay::ModuleCache& modules, Phases& phases)
+{
+    return AdoptionSession{subject, frame, first, modules, phases}.adopt(std::move(header), second, proof);
+}
+
+} // namespace warmgraph

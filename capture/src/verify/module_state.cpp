@@ -1,0 +1,74 @@
+#include "verify/module_state.hpp"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "warmgraph/cachefmt/image_use.hpp"
+
+namespace warmgraph {
+
+Result<ModuleState> read_module_state(std::span<backends::Module* const> modules)
+{
+    ModuleState state;
+    for (backends::Module* module : modules) {
+        auto variables = module->changed_variables();
+        if (!variables) return within("read a module's variables", variables.error());
+        std::ranges::sort(*variables, {}, &cachefmt::ModuleVariable::name);
+        state.push_back(std::move(*variables));
+    }
+    return state;
+}
+
+Result<void> check_module_state(std::span<backends::Module* const> modules, const ModuleState& state,
+                                const Interface& interface, std::span<const MemoryRef> regions,
+                                const std::function<std::optional<MemoryRef>(std::uint64_t)>& allocation_at)
+{
+    if (!allocation_at) return {}; // no flat addresses: no word is a pointer
+    constexpr std::uint64_t k_lowest = 1ULL << 20, k_highest = 1ULL << 57;
+    std::unordered_set<std::uint64_t> asked; // the device is asked once for each word
+    const auto check = [&](const backends::Module& module, const cachefmt::ModuleVariable& variable,
+                           std::size_t offset) -> Result<void> {
+        const auto word = load<std::uint64_t>(variable.contents, offset);
+        if (module.may_be_function(word) && !allocation_at(word))
+            return fail(
+                ErrorCode::not_recordable,
+                "the module variable '{}' holds at byte {} the value {:#x}, which may be the address of a device "
+                "function, and a new process has its functions elsewhere: choose the function by a number in the "
+                "kernel",
+                variable.name, offset, word);
+        if (word < k_lowest || word >= k_highest || !asked.insert(word).second) return {};
+        for (std::size_t i = 0; i < regions.size(); ++i)
+            if (word - regions[i].address.flat() < regions[i].size)
+                return fail(ErrorCode::not_recordable,
+                            "the module variable '{}' holds at byte {} a pointer into '{}' ({:#x}), which a replay "
+                            "could not follow: pass the pointer as a kernel parameter",
+                            variable.name, offset, interface.regions[i].name, word);
+        if (const auto allocation = allocation_at(word))
+            return fail(ErrorCode::not_recordable,
+                        "the module variable '{}' holds at byte {} a pointer ({:#x}, inside an allocation of {} "
+                        "bytes), which a replay could not follow: declare the memory and pass the pointer as a kernel "
+                        "parameter",
+                        variable.name, offset, word, allocation->size);
+        return {};
+    };
+    for (std::size_t i = 0; i < state.size(); ++i)
+        for (const auto& variable : state[i])
+            for (std::size_t at = 0; at + sizeof(std::uint64_t) <= variable.contents.size();
+                 at += sizeof(std::uint64_t))
+                if (auto checked = check(*modules[i], variable, at); !checked) return checked;
+    return {};
+}
+
+Result<void> check_unchanged(const ModuleState& before, const ModuleState& after)
+{
+    for (std::size_t i = 0; i < before.size(); ++i) {
+        if (before[i] == after[i]) continue;
+        return fail(ErrorCode::not_recordable,
+                    "the work changes the module variable '{}' from run to run: state that it keeps must be declared "
+                    "(a read-write state in the Spec, passed to the kernel as a parameter)",
+                    cachefmt::first_difference(before[i], after[i]));
+    }
+    return {};
+}
+
+} // namespace warmgraph

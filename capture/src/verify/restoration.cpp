@@ -1,0 +1,136 @@
+#include "verify/restoration.hpp"
+
+#include <algorithm>
+
+#include "warmgraph/base/log.hpp"
+#include "warmgraph/cachefmt/codec.hpp"
+#include "warmgraph/cachefmt/image_use.hpp"
+
+namespace warmgraph {
+
+namespace {
+
+enum class ImageForm : std::uint8_t { cut, whole };
+
+struct ImageSet {
+    std::vector<cachefmt::ImageRef> refs;         ///< each once
+    std::vector<std::uint32_t> index_of_module;   ///< into refs
+    std::vector<std::pair<Digest, Bytes>> images; ///< each once
+    [[nodiscard]] std::size_t bytes() const
+    {
+        std::size_t sum = 0;
+        for (const auto& [digest, image] : images) sum += image.size();
+        return sum;
+    }
+    /// Do both hold the same code?
+    [[nodiscard]] bool same_code(const ImageSet& other) const
+    {
+        return std::ranges::equal(
+            images, other.images, {}, [](const auto& image) { return image.first; },
+            [](const auto& image) { return image.first; });
+    }
+};
+
+Result<ImageSet> gather_images(const RestorationRequest& request, ImageForm form)
+{
+    ImageSet set;
+    const auto kernels = cachefmt::kernels_in_use(request.graph.nodes, request.modules.size());
+    for (std::size_t i = 0; i < request.modules.size(); ++i) {
+        auto image = form == ImageForm::cut ? request.modules[i]->image_of(kernels[i]) : request.modules[i]->image();
+        if (!image) return within("read back the device code", image.error());
+        const Digest digest = sha256(*image);
+        cachefmt::ImageRef ref{digest, image->size(), request.modules[i]->origin(), request.labels[i],
+                               request.state[i]};
+        const bool is_itself = request.modules[i]->keeps_state(); // as in the original, each counts for itself
+        const auto known = std::ranges::find_if(set.refs, [&](const cachefmt::ImageRef& other) {
+            return !is_itself && other.digest == ref.digest && other.origin == ref.origin &&
+                   other.variables == ref.variables;
+        });
+        set.index_of_module.push_back(static_cast<std::uint32_t>(known - set.refs.begin()));
+        if (known == set.refs.end()) set.refs.push_back(std::move(ref));
+        if (std::ranges::find(set.images, digest, [](const auto& other) { return other.first; }) == set.images.end())
+            set.images.emplace_back(digest, std::move(*image));
+    }
+    return set;
+}
+
+cachefmt::Entry entry_with(const RestorationRequest& request, const ImageSet& images)
+{
+    cachefmt::Entry entry{request.header, request.graph};
+    entry.graph.images = images.refs;
+    for (auto& node : entry.graph.nodes)
+        if (auto* kernel = std::get_if<cachefmt::KernelNode>(&node))
+            kernel->image = images.index_of_module[kernel->image];
+    entry.header.info.node_count = static_cast<std::uint32_t>(entry.graph.nodes.size());
+    entry.header.info.image_count = static_cast<std::uint32_t>(entry.graph.images.size());
+    return entry;
+}
+
+Result<Recording> attempt(const RestorationRequest& request, const ImageSet& images, replay::ModuleCache& modules,
+                          const Verify& verify)
+{
+    const auto entry = entry_with(request, images);
+    auto bytes = cachefmt::encode(entry);
+    if (!bytes) return std::unexpected(bytes.error());
+    auto decoded = cachefmt::decode(*bytes, entry.header.key);
+    if (!decoded) return within("read the recording back", decoded.error());
+    Recording recording{std::move(*decoded), images.images, nullptr};
+
+    const auto image_of = [&recording](const cachefmt::ImageRef& image) -> Result<Bytes> {
+        for (const auto& [digest, contents] : recording.images)
+            if (digest == image.digest) return contents;
+        return fail(ErrorCode::internal, "image {} was not gathered", short_hex(image.digest));
+    };
+    const auto& graph = recording.entry.graph;
+    const auto restore = [&](replay::OwnModules own) {
+        Phases unmeasured; // all of it is verification
+        return replay::Executable::restore(request.device, graph, modules, image_of,
+                                           bindings_of(graph, request.regions, request.scalars, request.handles),
+                                           unmeasured, own, request.function);
+    };
+    auto executable = restore(replay::OwnModules::ignore);
+    if (!executable) return std::unexpected(executable.error());
+    recording.executable = std::move(*executable);
+    if (auto verified = verify(*recording.executable); !verified) return std::unexpected(verified.error());
+    // What is stored is right. Later calls here run the modules that the function itself uses: with copies, what the host
+    // writes into their variables would be lost.
+    const auto binds = replay::binds_own_modules(*request.device, graph);
+    if (!binds) return std::unexpected(binds.error());
+    if (!*binds) return recording;
+    recording.executable = nullptr; // it has an arena of its own
+    auto bound = restore(replay::OwnModules::bind);
+    if (!bound) return within("bind it to registered modules", bound.error());
+    recording.executable = std::move(*bound);
+    return recording;
+}
+
+} // namespace
+
+void describe_declared(cachefmt::Graph& graph, const backends::Device& device, const Frame& frame,
+                       const cachefmt::Guards& guards)
+{
+    for (std::size_t i = 0; i < frame.tensors.size(); ++i) {
+        graph.regions[i].alignment = guards.tensors[i].alignment;
+        graph.regions[i].space = device.space_of(frame.memory[i].address);
+    }
+}
+
+Result<Recording> restore_verified(const RestorationRequest& request, replay::ModuleCache& modules,
+                                   const Verify& verify)
+{
+    const auto& name = request.header.key.function.function;
+    const auto cut = gather_images(request, ImageForm::cut);
+    auto recording = cut ? attempt(request, *cut, modules, verify) : Result<Recording>{std::unexpected(cut.error())};
+    if (recording) {
+        log().debug("'{}': {} images cut down to the kernels in use, {} bytes", name, cut->images.size(), cut->bytes());
+        return recording;
+    }
+    if (recording.error().code == ErrorCode::partly_launched) return recording; // nothing may be run on top of it
+    const auto whole = gather_images(request, ImageForm::whole);
+    if (!whole || (cut && whole->same_code(*cut))) return recording; // the failure was not the cutting's
+    log().debug("'{}': images cut down to the kernels in use are not good ({}): trying the whole ones, {} bytes", name,
+                recording.error().message, whole->bytes());
+    return attempt(request, *whole, modules, verify);
+}
+
+} // namespace warmgraph

@@ -1,0 +1,56 @@
+// A call's arguments, read against what the function declares.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "warmgraph/capture/interface.hpp"
+#include "warmgraph/warmgraph.hpp"
+
+namespace warmgraph {
+
+/// Checks names (distinct, no path or control characters), shapes and types.
+[[nodiscard]] Result<Interface> interface_of(const Spec& spec);
+
+/// How the device names memory: DeviceLimits::flat_addresses.
+enum class Addressing : std::uint8_t { by_base, flat };
+
+class ArgumentReader {
+public:
+    ArgumentReader(const Interface& interface, std::uint16_t device, Addressing addressing);
+
+    /// Fills `frame`. Errors name the argument, what was expected, and the cure.
+    [[nodiscard]] Result<void> read(std::span<const Arg> args, Frame& frame);
+    /// Where each region is unless a call says otherwise: null but for states.
+    [[nodiscard]] const std::vector<MemoryRef>& default_memory() const noexcept { return m_defaults.memory; }
+    void bind_state(std::size_t region, const MemoryRef& memory) noexcept;
+
+private:
+    enum class What : std::uint8_t { region, scalar, value };
+    struct Binding {
+        std::string_view name;
+        What what;
+        std::size_t index;
+    };
+    [[nodiscard]] std::size_t find(std::string_view name, std::size_t hint) const noexcept;
+    [[nodiscard]] Result<void> read_one(const Binding& binding, const Arg& arg, Frame& frame);
+    [[nodiscard]] Result<void> read_region(std::size_t index, const Arg& arg, Frame& frame);
+    [[nodiscard]] bool has_default(const Binding& binding) const noexcept;
+    enum class Reset : std::uint8_t { all, given };
+    [[nodiscard]] Reset reset(Frame& frame);
+    [[nodiscard]] Result<void> read_all(std::span<const Arg> args, Frame& frame);
+    [[nodiscard]] Result<void> check_given() const;
+    [[nodiscard]] Result<void> check_memory(const Frame& frame, std::size_t region) const;
+
+    const Interface& m_interface;
+    Addressing m_addressing;
+    std::vector<Binding> m_bindings; ///< in declaration order
+    Frame m_defaults;                ///< declared shapes and state addresses
+    std::vector<std::uint8_t> m_seen;
+    std::vector<std::size_t> m_given; ///< regions, by the last read
+    std::uint64_t m_filled = 0;       ///< the last read that succeeded, unless defaults changed since
+};
+
+} // namespace warmgraph

@@ -1,0 +1,258 @@
+#include "accelerator.hpp"
+#include "cache_impl.hpp"
+#include "function_impl.hpp"
+#include "throwing.hpp"
+#include "warmgraph/base/log.hpp"
+#include "warmgraph/base/process.hpp"
+#include "warmgraph/cachefmt/readable.hpp"
+#include "warmgraph/store/names.hpp"
+
+namespace warmgraph {
+
+namespace {
+
+constexpr std::string_view k_default_directory = ".warmgraph_cache";
+
+Policy parse_policy(const std::string& text)
+{
+    if (text == "read_write") return Policy::read_write;
+    if (text == "read_only") return Policy::read_only;
+    if (text == "refresh") return Policy::refresh;
+    if (text == "off") return Policy::off;
+    if (text == "require_hit") return Policy::require_hit;
+    raise({ErrorCode::invalid_argument,
+           fmt::format("WARMGRAPH_POLICY is '{}', expected read_write, read_only, refresh, off or require_hit", text)});
+}
+
+Policy resolve_policy(const CacheOptions& options)
+{
+    if (options.policy) return *options.policy;
+    const auto text = environment("WARMGRAPH_POLICY");
+    return text && !text->empty() ? parse_policy(*text) : Policy::read_write;
+}
+
+std::string resolve_directory(const CacheOptions& options)
+{
+    if (!options.cache_dir.empty()) return options.cache_dir;
+    const auto from_environment = environment("WARMGRAPH_CACHE_DIR");
+    return from_environment && !from_environment->empty() ? *from_environment : std::string{k_default_directory};
+}
+
+std::string milliseconds_text(double ms)
+{
+    if (ms >= 1000) return fmt::format("{:.2f} s", ms / 1000);
+    return fmt::format("{:.1f} ms", ms);
+}
+
+void open_store(Cache::Impl& impl, FileSystem& files)
+{
+    if (impl.policy == Policy::off) {
+        impl.disabled_reason = "policy off";
+        return;
+    }
+    store::StoreOptions options;
+    options.sharing = impl.options.share_with_group ? store::Sharing::group : store::Sharing::owner_only;
+    options.max_variants = impl.options.max_variants;
+    const bool reads_only = impl.policy == Policy::read_only || impl.policy == Policy::require_hit;
+    options.access = reads_only ? store::Access::read_only : store::Access::read_write;
+    auto store = store::LocalStore::open(impl.directory, options, files);
+    if (!store) {
+        // A cache that cannot be used costs its benefit, never the caller's start.
+        impl.disabled_reason = store.error().message;
+        log().warn("caching is off: {}", impl.disabled_reason);
+        impl.counters.cache_fault();
+        return;
+    }
+    impl.store = std::move(*store);
+    impl.directory = impl.store->root().string();
+}
+
+} // namespace
+
+std::string Cache::Impl::model_info(std::string_view backend) const
+{
+    return store::model_info(options.model, backend, options.shapes == ShapeMode::dynamic ? "dynamic" : "static",
+                             options.config);
+}
+
+cachefmt::FunctionKey Cache::Impl::key(const std::string& function, const backends::Device& device) const
+{
+    const std::string id = device.id();
+    return {model_info(id.substr(0, id.find(':'))), guards::folder_name(rank), function};
+}
+
+std::string Cache::Impl::summary() const
+{
+    const Statistics now = counters.snapshot();
+    std::string text =
+        fmt::format("warmgraph: {} hits, {} misses, {} images, {} to load, {} saved", now.hits, now.misses,
+                    modules.count(), milliseconds_text(now.load_ms), milliseconds_text(now.saved_ms));
+    if (now.refusals != 0) text += fmt::format(", {} refused", now.refusals);
+    if (now.cache_faults != 0) text += fmt::format(", {} cache faults", now.cache_faults);
+    if (!disabled_reason.empty()) text += fmt::format(" (caching is off: {})", disabled_reason);
+    return text;
+}
+
+std::shared_ptr<Cache::Impl> Cache::Impl::open(const CacheOptions& options, FileSystem& files)
+{
+    value_or_raise(store::check_name("model name", options.model));
+    if (options.max_variants == 0)
+        raise({ErrorCode::invalid_argument, "max_variants is 0, expected at least 1: use policy off to cache nothing"});
+    auto impl = std::make_shared<Impl>();
+    impl->options = options;
+    impl->rank = value_or_raise(
+        guards::resolve_rank({options.world_size, options.global_rank, options.tp_rank, options.pp_rank}, environment));
+    impl->policy = resolve_policy(options);
+    impl->relaxation.driver =
+        options.accept_newer_driver ? guards::VersionRule::same_or_newer : guards::VersionRule::exact;
+    const std::filesystem::path directory = resolve_directory(options);
+    std::error_code nowhere; // the working directory is gone: open_store says what follows
+    const auto absolute = std::filesystem::absolute(directory, nowhere);
+    impl->directory = (nowhere ? directory : absolute).lexically_normal().string();
+    open_store(*impl, files);
+    return impl;
+}
+
+Cache::Cache(const CacheOptions& options) : Cache(Impl::open(options, posix_file_system())) {}
+Cache::Cache(std::shared_ptr<Impl> impl) noexcept : m_impl(std::move(impl)) {}
+Cache::Cache(Cache&&) noexcept = default;
+Cache& Cache::operator=(Cache&&) noexcept = default;
+Cache::~Cache()
+{
+    if (m_impl) log().info("{}", m_impl->summary().substr(std::string_view{"warmgraph: "}.size()));
+}
+
+namespace {
+
+void require_version(std::string_view doing, const std::string& name, const Spec& spec)
+{
+    if (spec.version.empty())
+        raise({ErrorCode::invalid_argument,
+               fmt::format("'{}' is {} without a callable, so that only Spec::version can say which code was recorded: "
+                           "give the version that it was, or is to be, recorded with",
+                           name, doing)});
+}
+
+} // namespace
+
+Function Cache::make_function(std::string name, const Device& device, Spec spec, Callable callable, const void* code)
+{
+    auto interface = value_or_raise(interface_of(spec));
+    {
+        const std::scoped_lock lock{m_impl->mutex};
+        if (!m_impl->functions.try_emplace(name).second)
+            raise({ErrorCode::invalid_argument,
+                   fmt::format("'{}' is wrapped already in this cache: give each function its own name", name)});
+    }
+    auto impl = std::make_shared<Function::Impl>(m_impl, name, DeviceAccess::impl(device), std::move(spec),
+                                                 std::move(interface), std::move(callable), code);
+    const std::scoped_lock lock{m_impl->mutex};
+    m_impl->functions[name] = impl;
+    return Function{std::move(impl)};
+}
+
+Function Cache::wrap_code(std::string name, const Device& device, Spec spec, Callable callable, const void* code)
+{
+    value_or_raise(store::check_name("function name", name));
+    if (!callable) raise({ErrorCode::invalid_argument, fmt::format("'{}' wraps an empty callable", name)});
+    return make_function(std::move(name), device, std::move(spec), std::move(callable), code);
+}
+
+Function Cache::load(std::string name, const Device& device, Spec spec)
+{
+    value_or_raise(store::check_name("function name", name));
+    require_version("loaded", name, spec);
+    return make_function(std::move(name), device, std::move(spec), {}, nullptr);
+}
+
+Function Cache::adopt(std::string name, const Device& device, Spec spec, const Adoption& adoption)
+{
+    value_or_raise(store::check_name("function name", name));
+    require_version("adopted", name, spec);
+    // What only a semaphore's value can follow, and two captures must show.
+    if (!spec.scalars.empty() && (adoption.first.scalars.empty() || !adoption.second))
+        raise({ErrorCode::invalid_argument,
+               fmt::format(
+                   "'{}' declares the scalar '{}': no capture of an adopted graph shows where it goes, declare it "
+                   "in Spec::values (one variant for each value); if a semaphore's value follows it, give two captures "
+                   "with other NativeCapture::scalars",
+                   name, spec.scalars.front().name)});
+    for (const NativeCapture* capture : {&adoption.first, adoption.second ? &*adoption.second : &adoption.first})
+        if (capture->graph == nullptr)
+            raise({ErrorCode::invalid_argument,
+                   fmt::format("the graph of '{}' is null: pass the captured CUgraph", name)});
+    const auto& backend = DeviceAccess::impl(device)->device;
+    if (!backend->limits().flat_addresses)
+        raise({ErrorCode::unsupported,
+               fmt::format("'{}' cannot be adopted: {} has no graphs that others capture; record it with Cache::wrap",
+                           name, backend->id())});
+    Function function = make_function(std::move(name), device, std::move(spec), {}, nullptr);
+    function.m_impl->adopt(adoption);
+    return function;
+}
+
+std::vector<std::shared_ptr<Function::Impl>> Cache::Impl::living_functions()
+{
+    std::vector<std::shared_ptr<Function::Impl>> result;
+    const std::scoped_lock lock{mutex};
+    for (const auto& [name, function] : functions)
+        if (auto living = function.lock()) result.push_back(std::move(living));
+    return result;
+}
+
+Statistics Cache::statistics() const
+{
+    Statistics statistics = m_impl->counters.snapshot();
+    statistics.images_loaded = m_impl->modules.count();
+    return statistics;
+}
+std::string Cache::summary() const { return m_impl->summary(); }
+std::string Cache::directory() const { return m_impl->directory; }
+std::string Cache::disabled_reason() const { return m_impl->disabled_reason; }
+
+namespace {
+
+/// The functions of this model, configuration and rank on disk, whatever the backend.
+std::vector<cachefmt::FunctionKey> functions_of(const Cache::Impl& impl, std::string_view function)
+{
+    std::vector<cachefmt::FunctionKey> result;
+    if (!impl.store) return result;
+    const std::string rank = guards::folder_name(impl.rank);
+    for (auto& key : value_or_raise(impl.store->functions())) {
+        const bool ours = key.model_info == impl.model_info("opencl") || key.model_info == impl.model_info("cuda");
+        if (ours && key.rank == rank && (function.empty() || key.function == function))
+            result.push_back(std::move(key));
+    }
+    return result;
+}
+
+} // namespace
+
+std::string Cache::readable(std::string_view function) const
+{
+    std::string text;
+    for (const auto& key : functions_of(*m_impl, function))
+        for (const auto& variant : value_or_raise(m_impl->store->variants(key))) {
+            auto entry = m_impl->store->entry({key, variant.guards});
+            if (!entry)
+                text += fmt::format("{} is damaged: {}\n", short_hex(variant.guards), entry.error().message);
+            else if (*entry)
+                text += cachefmt::to_readable(**entry) + "\n";
+        }
+    return text;
+}
+
+std::uint64_t Cache::clear(std::string_view function)
+{
+    std::uint64_t removed = 0;
+    for (const auto& key : functions_of(*m_impl, function))
+        for (const auto& variant : value_or_raise(m_impl->store->variants(key))) {
+            value_or_raise(m_impl->store->remove({key, variant.guards}));
+            ++removed;
+        }
+    return removed;
+}
+
+std::string_view version() noexcept { return WARMGRAPH_VERSION; }
+
+} // namespace warmgraph

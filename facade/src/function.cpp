@@ -1,0 +1,376 @@
+#include <algorithm>
+#include <atomic>
+
+#include "function_impl.hpp"
+#include "throwing.hpp"
+#include "warmgraph/base/log.hpp"
+#include "warmgraph/guards/json.hpp"
+
+namespace warmgraph {
+
+std::string_view to_string(Outcome outcome) noexcept
+{
+    switch (outcome) {
+    case Outcome::recorded: return "recorded";
+    case Outcome::replayed: return "replayed";
+    case Outcome::eager: return "eager";
+    case Outcome::refused: return "refused";
+    }
+    return "unknown";
+}
+
+namespace {
+
+DeclaredHandles declared_handles(const Spec& spec)
+{
+    DeclaredHandles result;
+    for (const auto& [name, event] : spec.events)
+        result.events.emplace_back(name, reinterpret_cast<std::uintptr_t>(event));
+    for (const auto& [name, semaphore] : spec.semaphores)
+        result.semaphores.emplace_back(name, reinterpret_cast<std::uintptr_t>(semaphore));
+    return result;
+}
+
+std::uint64_t next_number() noexcept
+{
+    static std::atomic<std::uint64_t> s_last = 0;
+    return ++s_last;
+}
+
+} // namespace
+
+Function::Impl::Impl(std::shared_ptr<Cache::Impl> cache, std::string name, std::shared_ptr<Device::Impl> device,
+                     Spec spec, Interface interface, Callable callable, const void* code)
+    : m_cache(std::move(cache)),
+      m_name(std::move(name)),
+      m_device(std::move(device)),
+      m_spec(std::move(spec)),
+      m_interface(std::move(interface)),
+      m_callable(std::move(callable)),
+      m_code(code),
+      m_policy(m_spec.policy.value_or(m_cache->policy)),
+      m_key(m_cache->key(m_name, *m_device->device)),
+      m_reader(m_interface, m_device->device->ordinal(),
+               m_device->device->limits().flat_addresses ? Addressing::flat : Addressing::by_base),
+      m_streams(m_device->device),
+      m_runnable{m_name, m_interface, m_callable, m_device->device, m_streams},
+      m_subject{m_name, m_interface, m_device->device, run_once(m_runnable), declared_handles(m_spec), next_number()},
+      m_scratch(m_device->device, ScratchPool::Kind::memory),
+      m_most_variants(m_cache->options.max_variants),
+      m_registrations(m_device->device->registrations())
+{
+    m_report.function = m_name;
+}
+
+Function::Impl::~Impl() = default;
+
+void Function::Impl::retire() noexcept
+{
+    const std::scoped_lock lock{m_cache->mutex};
+    m_cache->functions.erase(m_name); // the name may be wrapped again
+}
+
+std::string Function::Impl::label() const
+{
+    return fmt::format("{}/{}/{}", m_cache->options.model, m_key.rank, m_name);
+}
+
+void Function::Impl::cache_fault(std::string_view doing, const Error& error) const
+{
+    m_cache->counters.cache_fault();
+    log().warn("{}: {} failed{}: {}", label(), doing, m_callable ? ", the function runs as it is" : "", error.message);
+}
+
+/// Launches of one function share its scratch and arena, so a launch in another stream comes after the last one.
+void Function::Impl::order_after_last(const std::shared_ptr<backends::Stream>& stream)
+{
+    if (m_last_stream == stream) return;
+    // Somebody captures the last one: an event of it would draw `stream` into that capture, and its work with it.
+    if (m_last_stream && m_last_stream->is_capturing()) {
+        log().debug("{}: its last stream is being captured, and this call is not ordered after it", label());
+    } else if (m_last_stream) {
+        const auto event = m_last_stream->record_event();
+        const auto ordered = event ? stream->wait(*event) : Result<void>{std::unexpected(event.error())};
+        if (!ordered) { // the host waits instead
+            log().warn("{}: its last stream is waited for: {}", label(), ordered.error().message);
+            value_or_raise(m_last_stream->synchronize());
+        }
+    }
+    m_last_stream = stream;
+}
+
+void Function::Impl::run_eagerly(const std::shared_ptr<backends::Stream>& stream, Phases& phases)
+{
+    order_after_last(stream);
+    RunContext context;
+    context.function = m_name;
+    context.phases = &phases;
+    const RunInputs inputs{m_frame.tensors, m_frame.memory, m_frame.scalars, m_frame.values};
+    run(m_runnable, inputs, m_scratch, stream, context);
+}
+
+/// After a replay that failed: it is counted and explained, and the next call loads anew. Without a callable the failure is
+/// the caller's to know.
+Outcome Function::Impl::run_instead(Variants::iterator failed, const Error& failure,
+                                    const std::shared_ptr<backends::Stream>& stream)
+{
+    cache_fault("replay", failure);
+    const Digest guards = failed->guards;
+    m_variants.erase(failed);
+    if (!m_callable)
+        raise(within(fmt::format("{} has no callable that could run instead of its graph", label()), failure).error());
+    m_report.outcome = Outcome::eager;
+    m_report.reason = failure.message;
+    m_report.entry = short_hex(guards);
+    m_report.phases.clear();
+    m_report.first_call_ms = 0;
+    Phases unmeasured;
+    run_eagerly(stream, unmeasured);
+    return Outcome::eager;
+}
+
+Result<void> Function::Impl::launch(LoadedVariant& variant, const std::shared_ptr<backends::Stream>& stream)
+{
+    order_after_last(stream);
+    const std::size_t regions = variant.executable->graph().regions.size();
+    m_bindings.regions.resize(regions);
+    std::ranges::copy(m_frame.memory, m_bindings.regions.begin());
+    m_bindings.scalars.assign(m_frame.scalars.begin(), m_frame.scalars.end());
+    auto launched = variant.executable->launch(*stream, m_bindings);
+    // The function cannot be run instead: the part that was enqueued would happen twice.
+    if (!launched && launched.error().code == ErrorCode::partly_launched)
+        raise(within(label(), launched.error()).error());
+    return launched;
+}
+
+Outcome Function::Impl::call(const std::shared_ptr<backends::Stream>& stream, std::span<const Arg> args)
+{
+    if (RunContext* running = current_run()) refuse_nested_call(*running);
+    std::unique_lock<std::mutex> everybodys;
+    if (stream == m_device->default_stream) everybodys = std::unique_lock{m_device->default_stream_mutex};
+    const std::scoped_lock lock{m_mutex};
+    value_or_raise(m_reader.read(args, m_frame));
+    if (const auto registrations = m_device->device->registrations(); registrations != m_registrations) {
+        // What is loaded may have to run another module, and what was refused may be known now.
+        const auto gone = std::erase_if(m_variants, [](const LoadedVariant& variant) { return variant.only_here; });
+        if (gone != 0)
+            log().warn("{}: what was adopted and could not be published is dropped, for a module was registered since: "
+                       "register modules before adopting",
+                       label());
+        m_variants.clear();
+        m_verdicts.clear();
+        m_registrations = registrations;
+    }
+
+    for (auto variant = m_variants.begin(); variant != m_variants.end(); ++variant) {
+        if (!variant->guard.matches(m_frame.tensors, m_frame.values)) continue;
+        if (variant->unused) return first_use(variant, stream);
+        auto launched = launch(*variant, stream);
+        // A variant for memory elsewhere (host or device), which is asked for only where it matters.
+        if (!launched && launched.error().code == ErrorCode::stale) continue;
+        if (!launched) return run_instead(variant, launched.error(), stream);
+        if (variant != m_variants.begin()) m_variants.splice(m_variants.begin(), m_variants, variant);
+        return Outcome::replayed;
+    }
+    return first_call(stream, "");
+}
+
+/// Before any lock is taken: the outer call holds the very locks that the inner one would wait for.
+void Function::Impl::refuse_nested_call(const RunContext& running) const
+{
+    raise({ErrorCode::invalid_argument,
+           fmt::format("'{}' is called inside '{}': enqueue its work there instead", m_name, running.function)});
+}
+
+/// Likewise. Another function's callable may do so.
+void Function::Impl::refuse_inside_itself(std::string_view what) const
+{
+    const RunContext* const running = current_run();
+    if (running == nullptr || running->function != m_name) return;
+    raise({ErrorCode::invalid_argument,
+           fmt::format("'{}' is {} inside its own callable: do it before or after the call", m_name, what)});
+}
+
+/// The guards of the call in m_frame, here and now.
+void Function::Impl::describe_call(Journey& journey)
+{
+    if (m_facts.empty())
+        m_facts = gather_facts(*m_cache, m_name, m_spec, *m_device->device, m_interface.text(), m_code);
+    journey.now.facts = m_facts;
+    const std::string id = m_device->device->id();
+    journey.now.tensors = guards::describe(m_frame.tensors, m_interface.region_names, id.substr(0, id.find(':') + 1));
+    for (std::size_t i = 0; i < journey.now.tensors.size(); ++i)
+        if (m_device->device->space_of(m_frame.memory[i].address) == cachefmt::MemorySpace::host)
+            journey.now.tensors[i].device = k_host_memory;
+    for (std::size_t i = 0; i < m_interface.values.size(); ++i)
+        journey.now.values.push_back({m_interface.values[i].name, m_interface.values[i].dtype, m_frame.values[i]});
+    journey.digest = cachefmt::guards_digest(journey.now);
+}
+
+void Function::Impl::end_report(const Journey& journey, std::chrono::steady_clock::time_point started)
+{
+    m_report.first_call_ms = Milliseconds{system_clock().steady() - started}.count();
+    m_report.phases.clear();
+    for (const auto& [name, time] : journey.phases.list()) m_report.phases.emplace_back(name, time.count());
+}
+
+Outcome Function::Impl::first_call(const std::shared_ptr<backends::Stream>& stream, std::string why_not)
+{
+    const auto started = system_clock().steady();
+    Journey journey;
+    journey.stream = stream;
+    journey.miss = std::move(why_not);
+    describe_call(journey);
+
+    if (const auto known = std::ranges::find(m_verdicts, journey.digest, &Verdict::guards); known != m_verdicts.end()) {
+        m_verdicts.splice(m_verdicts.begin(), m_verdicts, known);
+        const Outcome outcome = known->outcome;
+        run_eagerly(stream, journey.phases);
+        return outcome;
+    }
+
+    const auto end = [&](Outcome outcome) {
+        end_report(journey, started);
+        return outcome;
+    };
+    if (m_policy != Policy::off && !refreshes() && m_cache->store && try_hit(journey)) {
+        const Milliseconds load = system_clock().steady() - started;
+        Result<void> launched;
+        {
+            const auto timer = journey.phases.measure("first launch");
+            launched = launch(m_variants.front(), stream);
+        }
+        if (launched) {
+            log().info("loaded {} {} in {:.1f} ms", label(), short_hex(m_variants.front().guards), load.count());
+            return end(finish(journey, Outcome::replayed, ""));
+        }
+        cache_fault("replay", launched.error());
+        m_variants.pop_front();
+        journey.miss = launched.error().message;
+        if (!m_callable) journey.load_failure = launched.error().code; // nobody will record it anew
+    }
+    return end(miss(journey, stream));
+}
+
+/// Fills the report, and remembers the verdict of a signature that runs as it is.
+Outcome Function::Impl::finish(const Journey& journey, Outcome outcome, std::string reason)
+{
+    m_report.outcome = outcome;
+    m_report.reason = std::move(reason);
+    m_report.entry = short_hex(journey.digest);
+    if (outcome == Outcome::eager || outcome == Outcome::refused) {
+        m_verdicts.push_front({journey.digest, outcome});
+        if (m_verdicts.size() > m_cache->options.max_variants) m_verdicts.pop_back();
+    }
+    return outcome;
+}
+
+Outcome Function::Impl::miss(Journey& journey, const std::shared_ptr<backends::Stream>& stream)
+{
+    if (refreshes()) journey.miss = "policy refresh";
+    if (m_policy == Policy::off)
+        journey.miss = "policy off";
+    else if (!m_cache->store)
+        journey.miss = "caching is off: " + m_cache->disabled_reason;
+
+    if (m_policy == Policy::require_hit)
+        raise({ErrorCode::miss_forbidden,
+               fmt::format("'{}' must hit (policy require_hit) and misses: {}; record it first with policy read_write",
+                           m_name, journey.miss)});
+    if (m_policy != Policy::off) {
+        m_cache->counters.miss(m_name, journey.miss);
+        log().info("{} {} {}: {}", journey.tombstoned ? "refused" : "missed", label(), short_hex(journey.digest),
+                   journey.miss);
+        if (m_cache->store) {
+            store::FunctionUsage usage;
+            usage.misses = 1;
+            usage.last_miss_json = guards::to_json(journey.now);
+            m_cache->store->add_usage(m_key, usage);
+        }
+    }
+    if (!m_callable)
+        raise(
+            {journey.load_failure.value_or(ErrorCode::miss_forbidden),
+             fmt::format("'{}' can only be replayed (it was loaded without a callable) and misses: {}; record it where "
+                         "its callable is (Cache::wrap), or adopt its graph (Cache::adopt)",
+                         m_name, journey.miss)});
+    if (journey.must_not_record) {
+        count_refusal();
+        return finish_eagerly(journey, Outcome::refused, journey.miss, stream);
+    }
+    const bool records =
+        m_cache->store && !journey.tombstoned && (m_policy == Policy::read_write || m_policy == Policy::refresh);
+    if (records) return record_and_launch(journey, stream);
+
+    const Outcome outcome = journey.tombstoned ? Outcome::refused : Outcome::eager;
+    if (journey.tombstoned) count_refusal();
+    return finish_eagerly(journey, outcome, journey.miss, stream);
+}
+
+/// The verdict is remembered first: a callable that throws is not recorded again at every call.
+Outcome Function::Impl::finish_eagerly(Journey& journey, Outcome outcome, std::string reason,
+                                       const std::shared_ptr<backends::Stream>& stream)
+{
+    finish(journey, outcome, std::move(reason));
+    const Milliseconds compiled_before = journey.phases.get("compile");
+    const auto started = system_clock().steady();
+    run_eagerly(stream, journey.phases);
+    journey.phases.add("eager run",
+                       system_clock().steady() - started - (journey.phases.get("compile") - compiled_before));
+    return outcome;
+}
+
+void Function::Impl::keep(const cachefmt::Guards& guards, const Digest& digest,
+                          std::unique_ptr<replay::Executable> executable)
+{
+    m_variants.push_front(
+        {guards::CallGuard{guards.tensors, guards.values, m_device->device->ordinal()}, std::move(executable), digest});
+    if (m_variants.size() > m_most_variants) m_variants.pop_back();
+}
+
+void Function::Impl::bind(std::string_view state, const MemoryRef& memory)
+{
+    refuse_inside_itself("bound");
+    const std::scoped_lock lock{m_mutex};
+    const auto region = m_interface.region(state);
+    const bool is_state = region && (m_interface.regions[*region].kind == cachefmt::RegionKind::state ||
+                                     m_interface.regions[*region].kind == cachefmt::RegionKind::weights);
+    if (!is_state)
+        raise({ErrorCode::invalid_argument,
+               fmt::format("'{}' has no state '{}': inputs and outputs are given in the call", m_name, state)});
+    if (memory.size != m_interface.regions[*region].memory.size)
+        raise({ErrorCode::invalid_argument, fmt::format("state '{}' has {} bytes, expected {} as declared", state,
+                                                        memory.size, m_interface.regions[*region].memory.size)});
+    m_reader.bind_state(*region, memory);
+}
+
+Report Function::Impl::report() const
+{
+    refuse_inside_itself("asked for its report");
+    const std::scoped_lock lock{m_mutex};
+    return m_report;
+}
+
+// --- the public class
+
+Function::Function(std::shared_ptr<Impl> impl) noexcept : m_impl(std::move(impl)) {}
+Function::Function(Function&&) noexcept = default;
+Function& Function::operator=(Function&& other) noexcept
+{
+    std::swap(m_impl, other.m_impl);
+    return *this;
+}
+Function::~Function()
+{
+    if (m_impl) m_impl->retire();
+}
+
+Outcome Function::call(std::span<const Arg> args) { return m_impl->call(m_impl->default_stream(), args); }
+Outcome Function::call(Stream& stream, std::span<const Arg> args)
+{
+    return m_impl->call(StreamAccess::impl(stream).stream, args);
+}
+void Function::bind(std::string_view state, const MemoryRef& memory) { m_impl->bind(state, memory); }
+Report Function::report() const { return m_impl->report(); }
+
+} // namespace warmgraph
