@@ -1,10 +1,11 @@
-#include "verify/trial_memory.hpp"
+#include "trial_memory.hpp"
 
 #include <algorithm>
 #include <limits>
 #include <map>
 
-#include "warmgraph/capture/scratch.hpp"
+#include "scratch.hpp"
+#include "warmgraph/backends/bulk_memory.hpp"
 #include "warmgraph/guards/call_guard.hpp"
 
 namespace warmgraph {
@@ -14,24 +15,6 @@ constexpr std::uint64_t k_fence = 1024;                     // bytes before and 
 constexpr std::uint64_t k_step = cachefmt::k_max_alignment; // between placements: keeps every alignment class
 constexpr std::uint64_t k_piece = 16ULL << 20;              // bytes read at once of what is only hashed
 constexpr std::byte k_canary{0xC5};
-
-/// Of a floating-point number the byte with most of its exponent: another number, finite, of a usual size, and so far away that no
-/// tolerance takes one for the other.
-std::byte other_exponent(std::byte high) noexcept
-{
-    constexpr std::byte k_sign{0x80}, k_small{0x30}, k_near_one{0x3F};
-    const std::byte exponent = high & ~k_sign;
-    return (high & k_sign) | (exponent < k_small ? k_near_one : exponent ^ std::byte{1});
-}
-
-/// Every element becomes another one; of whole numbers a neighbour, which still is an index where the old one was.
-void disturb(std::span<std::byte> bytes, DType dtype) noexcept
-{
-    const std::size_t size = size_of(dtype);
-    const bool is_real = dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f32 || dtype == DType::f64;
-    for (std::size_t at = is_real ? size - 1 : 0; at < bytes.size(); at += size)
-        bytes[at] = is_real ? other_exponent(bytes[at]) : bytes[at] ^ std::byte{1};
-}
 } // namespace
 
 TrialMemory::~TrialMemory()
@@ -118,7 +101,7 @@ void TrialMemory::disturb_outputs(const Frame& frame, Group& group) const
         });
         if (!is_output(i) || is_read || is_done) continue;
         if (group.disturbed.empty()) group.disturbed = group.contents;
-        disturb(std::span(group.disturbed).subspan(from, to - from), frame.tensors[i].dtype);
+        backends::disturb(std::span(group.disturbed).subspan(from, to - from), frame.tensors[i].dtype);
     }
 }
 

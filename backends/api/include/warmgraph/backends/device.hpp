@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -127,9 +128,14 @@ struct DeviceLimits {
     bool flat_addresses = false;      ///< every Address has k_flat_base, and a pointer may hide in any parameter word
 };
 
+class BulkMemory;
+
 class Device {
 public:
-    virtual ~Device() = default;
+    Device();
+    Device(const Device&) = delete;
+    Device& operator=(const Device&) = delete;
+    virtual ~Device();
 
     [[nodiscard]] virtual std::string id() const = 0;   ///< "opencl:0"
     [[nodiscard]] virtual std::string name() const = 0; ///< marketing name
@@ -177,6 +183,9 @@ public:
     [[nodiscard]] virtual Result<MemoryRef> reserve_shadow(std::uint64_t size) = 0;
     [[nodiscard]] virtual Result<void> upload(const Address& to, ByteView bytes) = 0;              ///< blocking
     [[nodiscard]] virtual Result<void> download(std::span<std::byte> to, const Address& from) = 0; ///< blocking
+    /// Work on large memory where it lies; lives as long as the device. Thread-safe. Where a backend has none of its own, one
+    /// through upload() and download(), made on first use.
+    [[nodiscard]] virtual BulkMemory& bulk();
 
     /// compile_failed carries the compiler's log.
     [[nodiscard]] virtual Result<std::unique_ptr<Module>> compile(std::string_view source,
@@ -218,6 +227,10 @@ public:
         static_cast<void>(native);
         return fail(ErrorCode::unsupported, "{} cannot run other graphs", id());
     }
+
+private:
+    std::once_flag m_bulk_made;
+    std::unique_ptr<BulkMemory> m_bulk; ///< from then on
 };
 
 /// A device that a backend could open.
