@@ -84,18 +84,11 @@ Result<void> check_structure(const Interface& interface, const Captures& capture
     if (captures.moved)
         if (const auto difference = structural_difference(first.graph, captures.moved->graph))
             return fail(ErrorCode::not_recordable, "what it enqueues depends on addresses: {}", *difference);
-    for (const ScalarProbe& probe : captures.probes)
-        if (const auto difference = structural_difference(first.graph, probe.capture.graph))
-            return fail(ErrorCode::not_recordable,
-                        "what it enqueues depends on the scalar '{}': {}; declare it in Spec::values to record a "
-                        "variant for each value, or "
-                        "mask inside the kernel",
-                        interface.scalars[probe.scalar].name, *difference);
     return check_scratch(captures);
 }
 
 /// Addresses and attributes must not follow a scalar: no backend can check such an address before the launch.
-Result<void> check_fixed(const Interface& interface, const Captures& captures, std::size_t index)
+Result<void> check_fixed(const std::string& scalar, const Capture& first, const Capture& probe, std::size_t index)
 {
     const auto addresses = [index](const Capture& capture) {
         std::vector<Address> list;
@@ -108,32 +101,38 @@ Result<void> check_fixed(const Interface& interface, const Captures& captures, s
             for (const auto& operation : batch->operations) list.push_back(operation.address);
         return list;
     };
-    const auto expected = addresses(captures.first);
-    const auto* kernel = std::get_if<RawKernel>(&captures.first.graph.nodes[index].work);
-    for (const ScalarProbe& probe : captures.probes) {
-        const auto& scalar = interface.scalars[probe.scalar].name;
-        if (addresses(probe.capture) != expected)
-            return fail(
-                ErrorCode::not_recordable,
-                "{} takes an address that depends on the scalar '{}': pass the offset to the kernel as an integer",
-                describe_node(captures.first.graph, index), scalar);
-        if (kernel != nullptr &&
-            kernel->attributes != std::get<RawKernel>(probe.capture.graph.nodes[index].work).attributes)
-            return fail(ErrorCode::not_recordable,
-                        "{} has launch attributes that depend on the scalar '{}': declare it in Spec::values",
-                        describe_node(captures.first.graph, index), scalar);
-    }
+    if (addresses(probe) != addresses(first))
+        return fail(ErrorCode::not_recordable,
+                    "{} takes an address that depends on the scalar '{}': pass the offset to the kernel as an integer",
+                    describe_node(first.graph, index), scalar);
+    const auto* kernel = std::get_if<RawKernel>(&first.graph.nodes[index].work);
+    if (kernel != nullptr && kernel->attributes != std::get<RawKernel>(probe.graph.nodes[index].work).attributes)
+        return fail(ErrorCode::not_recordable,
+                    "{} has launch attributes that depend on the scalar '{}': declare it in Spec::values",
+                    describe_node(first.graph, index), scalar);
     return {};
 }
 
 } // namespace
 
+Result<void> check_probe(const Interface& interface, const Capture& first, const ScalarProbe& probe)
+{
+    const std::string& scalar = interface.scalars[probe.scalar].name;
+    if (const auto difference = structural_difference(first.graph, probe.capture.graph))
+        return fail(ErrorCode::not_recordable,
+                    "what it enqueues depends on the scalar '{}': {}; declare it in Spec::values to record a variant "
+                    "for each value, or mask inside the kernel",
+                    scalar, *difference);
+    for (std::size_t i = 0; i < first.graph.nodes.size(); ++i)
+        if (auto checked = check_fixed(scalar, first, probe.capture, i); !checked) return checked;
+    return {};
+}
+
 Result<void> check_captures(const Interface& interface, const Captures& captures)
 {
     if (auto checked = check_structure(interface, captures); !checked) return checked;
-    if (captures.probes.empty()) return {};
-    for (std::size_t i = 0; i < captures.first.graph.nodes.size(); ++i)
-        if (auto checked = check_fixed(interface, captures, i); !checked) return checked;
+    for (const ScalarProbe& probe : captures.probes)
+        if (auto checked = check_probe(interface, captures.first, probe); !checked) return checked;
     return {};
 }
 

@@ -8,4 +8,7 @@ namespace warmgraph {
 /// not_recordable: nothing was recorded, or the captures differ in what can be no slot.
 [[nodiscard]] Result<void> check_captures(const Interface& interface, const Captures& captures);
 
+/// The same of one probe, against the first capture.
+[[nodiscard]] Result<void> check_probe(const Interface& interface, const Capture& first, const ScalarProbe& probe);
+
 } // namespace warmgraph

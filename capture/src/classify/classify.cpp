@@ -95,15 +95,18 @@ struct Place {
     std::uint64_t offset;
 };
 
+bool holds(const MemoryRef& memory, const Address& address, Pointee pointee) noexcept
+{
+    if (address.base != memory.address.base || address.offset < memory.address.offset) return false;
+    const std::uint64_t offset = address.offset - memory.address.offset;
+    // One past the end belongs to its region, unless something is read or written there.
+    return offset < memory.size || (offset == memory.size && pointee == Pointee::unknown);
+}
+
 std::optional<Place> locate(const Capture& capture, const Address& address, Pointee pointee)
 {
     std::uint32_t index = 0;
-    const auto inside = [&address, pointee](const MemoryRef& memory) {
-        if (address.base != memory.address.base || address.offset < memory.address.offset) return false;
-        const std::uint64_t offset = address.offset - memory.address.offset;
-        // One past the end belongs to its region, unless something is read or written there.
-        return offset < memory.size || (offset == memory.size && pointee == Pointee::unknown);
-    };
+    const auto inside = [&address, pointee](const MemoryRef& memory) { return holds(memory, address, pointee); };
     for (const auto& memory : capture.regions) {
         if (inside(memory)) return Place{index, address.offset - memory.address.offset};
         ++index;
@@ -118,8 +121,12 @@ std::optional<Place> locate(const Capture& capture, const Address& address, Poin
 Result<Slot> Classifier::based_slot(const WordPlace& place, const Address& first, const std::optional<Address>& moved)
 {
     const std::string where = place.index ? fmt::format("{} {}", place.what, *place.index) : place.at(0);
-    const auto at = locate(m_captures.first, first, place.pointee);
+    auto at = locate(m_captures.first, first, place.pointee);
     const auto then = moved ? locate(*m_captures.moved, *moved, place.pointee) : at;
+    // Regions may overlap in the first capture, as they do in the call; elsewhere each has a range of its own.
+    if (then && then->region < m_captures.first.regions.size())
+        if (const MemoryRef& same = m_captures.first.regions[then->region]; holds(same, first, place.pointee))
+            at = Place{then->region, first.offset - same.address.offset};
     if (!at || !then)
         return fail(ErrorCode::not_recordable,
                     "{} takes an address at {} that lies in no declared region: declare its memory (input, output, "

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <optional>
 
+#include "classify/check_captures.hpp"
+#include "classify/classify_semaphores.hpp"
 #include "classify/structural_difference.hpp"
 #include "warmgraph/capture/numbers.hpp"
 
@@ -57,6 +59,16 @@ Result<std::vector<Slot>> probe_slots(const Interface& interface, const Captures
     return slots;
 }
 
+std::unexpected<Error> follows_sometimes(const Interface& interface, const Captures& captures,
+                                         const ScalarPlace& place, const ScalarProbe& probe)
+{
+    const auto& scalar = interface.scalars[probe.scalar];
+    return fail(ErrorCode::not_recordable,
+                "{} takes at {} a value that follows the scalar '{}' for some of its values only (seen at {})",
+                describe_node(captures.first.graph, place.node), place.what, scalar.name,
+                number_text(scalar.dtype, probe.bits));
+}
+
 } // namespace
 
 ScalarPlace parameter_place(std::size_t node, std::size_t param)
@@ -76,11 +88,7 @@ Result<std::vector<Slot>> scalar_slots(const Interface& interface, const Capture
         auto slots = probe_slots(interface, captures, place, probe);
         if (!slots) return slots;
         if (previous == probe.scalar) {
-            if (*slots != expected)
-                return fail(ErrorCode::not_recordable,
-                            "{} takes at {} a value that follows the scalar '{}' for some of its values only",
-                            describe_node(captures.first.graph, place.node), place.what,
-                            interface.scalars[probe.scalar].name);
+            if (*slots != expected) return follows_sometimes(interface, captures, place, probe);
             continue;
         }
         previous = probe.scalar;
@@ -98,6 +106,34 @@ Result<std::vector<Slot>> scalar_slots(const Interface& interface, const Capture
     }
     std::ranges::sort(all, {}, &Slot::offset);
     return all;
+}
+
+ProbeJudge::ProbeJudge(const Interface& interface, const Captures& captures)
+    : m_interface(interface), m_captures(captures)
+{
+    const auto& nodes = captures.first.graph.nodes;
+    for (std::size_t node = 0; node < nodes.size(); ++node) {
+        if (const auto* kernel = std::get_if<backends::RawKernel>(&nodes[node].work))
+            for (std::size_t i = 0; i < kernel->params.size(); ++i) m_places.push_back(parameter_place(node, i));
+        if (const auto* semaphores = std::get_if<backends::RawSemaphores>(&nodes[node].work))
+            for (std::size_t i = 0; i < semaphores->uses.size(); ++i)
+                m_places.push_back(semaphore_place(node, i));
+    }
+}
+
+Result<void> ProbeJudge::judge(const ScalarProbe& probe)
+{
+    if (auto checked = check_probe(m_interface, m_captures.first, probe); !checked) return checked;
+    const bool is_first = m_expected.empty();
+    for (std::size_t i = 0; i < m_places.size(); ++i) {
+        auto slots = probe_slots(m_interface, m_captures, m_places[i], probe);
+        if (!slots) return std::unexpected(slots.error());
+        if (is_first)
+            m_expected.push_back(std::move(*slots));
+        else if (*slots != m_expected[i])
+            return follows_sometimes(m_interface, m_captures, m_places[i], probe);
+    }
+    return {};
 }
 
 } // namespace warmgraph

@@ -24,4 +24,20 @@ struct ScalarPlace {
 [[nodiscard]] Result<std::vector<cachefmt::Slot>> scalar_slots(const Interface& interface, const Captures& captures,
                                                                const ScalarPlace& place);
 
+/// Judges the probes of one scalar as they are captured, so that thousands need not be kept: each must agree with the first
+/// capture in structure, and with the scalar's first probe in which words follow it.
+class ProbeJudge {
+public:
+    /// `captures`: of which `first` and `scalars` are looked at, and stay.
+    ProbeJudge(const Interface& interface, const Captures& captures);
+    /// not_recordable as check_probe() and scalar_slots().
+    [[nodiscard]] Result<void> judge(const ScalarProbe& probe);
+
+private:
+    const Interface& m_interface;
+    const Captures& m_captures;
+    std::vector<ScalarPlace> m_places;
+    std::vector<std::vector<cachefmt::Slot>> m_expected; ///< by place; empty before the first probe
+};
+
 } // namespace warmgraph

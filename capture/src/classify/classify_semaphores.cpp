@@ -95,6 +95,14 @@ Result<void> check_semaphore_names(const backends::RawGraph& graph, const NamedH
     return {};
 }
 
+ScalarPlace semaphore_place(std::size_t node, std::size_t number)
+{
+    return {node, fmt::format("the value of semaphore {}", number), "give it the scalar plus a constant",
+            [node, number](const Capture& capture) {
+                return std::as_bytes(std::span{&use_of(capture, node, number).value, 1});
+            }};
+}
+
 Result<SemaphoreUse> semaphore_value(const Interface& interface, const Captures& captures, std::size_t node,
                                      std::size_t number)
 {
@@ -109,11 +117,7 @@ Result<SemaphoreUse> semaphore_value(const Interface& interface, const Captures&
             "scalar plus a constant",
             where, number, first.value, then);
     }
-    const ScalarPlace place{node, fmt::format("the value of semaphore {}", number),
-                            "give it the scalar plus a constant", [node, number](const Capture& capture) {
-                                return std::as_bytes(std::span{&use_of(capture, node, number).value, 1});
-                            }};
-    const auto slots = scalar_slots(interface, captures, place);
+    const auto slots = scalar_slots(interface, captures, semaphore_place(node, number));
     if (!slots) return std::unexpected(slots.error());
     if (slots->empty()) return SemaphoreUse{0, first.value, {}, first.flags};
     const Slot& slot = slots->front();

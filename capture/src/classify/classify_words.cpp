@@ -55,6 +55,15 @@ std::string WordPlace::at(std::size_t offset) const
 FlatWords::FlatWords(const Interface& interface, const Captures& captures)
     : m_captures(captures), m_regions(map_regions(interface, captures))
 {
+    for (const MappedRegion& region : m_regions) m_reach += region.first.size;
+}
+
+/// A pointer that is made from a region and points outside of it (a base that indices are subtracted from) is no farther away
+/// than all memory of the call together: beyond, chance explains the word better.
+bool FlatWords::is_near(const MappedRegion& region, std::uint64_t flat) const noexcept
+{
+    const std::uint64_t start = region.first.address.flat(), end = start + region.first.size;
+    return flat < start ? start - flat <= m_reach : flat - end <= m_reach;
 }
 
 Slot FlatWords::slot(std::uint32_t region, std::size_t offset, std::uint64_t value) const
@@ -72,7 +81,10 @@ FlatWords::Candidates FlatWords::movers(const WordPlace& place, const Word& word
     for (std::uint32_t i = 0; i < m_regions.size(); ++i) {
         const MappedRegion& region = m_regions[i];
         if (region.delta() != delta || delta == 0) continue;
-        (holds(region, word.first, place.pointee) ? inside : outside).push_back(i);
+        if (holds(region, word.first, place.pointee))
+            inside.push_back(i);
+        else if (is_near(region, word.first))
+            outside.push_back(i);
     }
     if (reach == Reach::inside) return inside;
     const bool plausible = may_be_pointer(word.first) && may_be_pointer(word.moved);
@@ -91,6 +103,11 @@ Result<FlatWords::Choice> FlatWords::choose(const WordPlace& place, std::size_t 
         std::erase_if(candidates,
                       [&](std::uint32_t i) { return m_regions[i].origin == Origin::scratch && strictly(i); });
     if (candidates.size() == 1) return Choice{slot(candidates[0], offset, value)};
+    const auto is_of_one_group = [&](std::uint32_t i) {
+        const auto& groups = m_captures.groups;
+        return i < groups.size() && candidates[0] < groups.size() && groups[i] == groups[candidates[0]];
+    };
+    if (std::ranges::all_of(candidates, is_of_one_group)) return Choice{slot(candidates[0], offset, value)};
     // One past the end of A or the start of B: without proof the start is by far the likelier.
     Candidates starts;
     std::ranges::copy_if(candidates, std::back_inserter(starts), strictly);

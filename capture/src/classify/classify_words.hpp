@@ -80,8 +80,11 @@ private:
     [[nodiscard]] std::unexpected<Error> unexplained(const WordPlace& place, ByteView first, ByteView moved,
                                                      std::size_t byte) const;
 
+    [[nodiscard]] bool is_near(const MappedRegion& region, std::uint64_t flat) const noexcept;
+
     const Captures& m_captures;
     std::vector<MappedRegion> m_regions;
+    std::uint64_t m_reach = 0; ///< bytes: the sum of the regions' sizes
     std::unordered_map<std::uint64_t, std::optional<MemoryRef>> m_allocations; ///< what the device said, by word
     std::uint32_t m_unproven = 0;
 };

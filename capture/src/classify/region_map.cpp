@@ -92,7 +92,9 @@ std::optional<std::pair<std::string, std::string>> indistinct_movement(const Int
     std::map<std::uint64_t, std::string> movements{};
     auto regions = map_regions(interface, captures);
     regions.resize(regions.size() - captures.first.graph.allocations.size()); // those go where the driver puts them
-    for (const MappedRegion& region : regions) {
+    for (std::size_t i = 0; i < regions.size(); ++i) {
+        const MappedRegion& region = regions[i];
+        if (i < captures.groups.size() && captures.groups[i] != i) continue; // moves with the first of its group
         if (region.delta() == 0) return std::pair{region.name, region.name};
         const auto [known, is_new] = movements.try_emplace(region.delta(), region.name);
         if (!is_new) return std::pair{known->second, region.name};

@@ -2,22 +2,13 @@
 
 #include <algorithm>
 
-namespace warmgraph {
+#include "warmgraph/backends/bulk_memory.hpp"
 
-Result<void> fill_memory(backends::Device& device, const MemoryRef& memory, std::byte pattern)
-{
-    constexpr std::uint64_t k_piece = 16ULL << 20; // bytes: bounds what a large arena takes of host memory
-    const Bytes piece(std::min(memory.size, k_piece), pattern);
-    for (std::uint64_t at = 0; at < memory.size; at += k_piece)
-        if (auto filled =
-                device.upload(memory.address + at, ByteView{piece}.first(std::min(memory.size - at, k_piece)));
-            !filled)
-            return filled;
-    return {};
-}
+namespace warmgraph {
 
 ScratchPool::~ScratchPool()
 {
+    if (m_is_abandoned) return;
     for (const Region& region : m_regions) m_device->release(region.owned);
 }
 
@@ -83,7 +74,7 @@ Result<void> ScratchPool::mirror(const ScratchPool& other, const Shuffle& shuffl
 Result<void> ScratchPool::poison(std::byte pattern)
 {
     for (const Region& region : m_regions)
-        if (auto filled = fill_memory(*m_device, region.memory, pattern); !filled) return filled;
+        if (auto filled = m_device->bulk().fill(region.memory, pattern); !filled) return filled;
     return {};
 }
 

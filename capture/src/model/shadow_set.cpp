@@ -1,6 +1,7 @@
 #include "warmgraph/capture/shadow_set.hpp"
 
 #include <algorithm>
+#include <map>
 
 namespace warmgraph {
 
@@ -16,28 +17,112 @@ ShadowSet::~ShadowSet()
 Result<MemoryRef> ShadowSet::make(const Address& like, std::uint64_t size)
 {
     const bool on_host = m_device.space_of(like) == backends::MemorySpace::host;
-    auto memory = on_host ? m_device.allocate_host(size) : m_device.reserve_shadow(size);
+    auto memory = on_host ? m_device.reserve_host_shadow(size) : m_device.reserve_shadow(size);
     if (!memory) return within("reserve addresses to capture with", memory.error());
     m_owned.push_back(*memory);
     return memory;
 }
 
-Result<void> ShadowSet::reserve(const Frame& frame, const Shuffle& shuffle)
+namespace {
+
+/// The tensors that share a range, and where it begins and ends in the call.
+struct Cluster {
+    std::vector<std::size_t> members;
+    std::uint64_t low = ~std::uint64_t{0}, high = 0; ///< offsets
+    std::vector<std::uint64_t> starts;               ///< of members, from low
+    void add(std::size_t member, std::uint64_t from, std::uint64_t extent)
+    {
+        members.push_back(member);
+        low = std::min(low, from);
+        high = std::max(high, from + extent);
+    }
+};
+
+/// Bytes: a tensor that is that much behind another one overlaps it, if both are larger, and keeps its alignment.
+constexpr std::uint64_t k_small_step = k_alignment;
+
+void arrange(Cluster& cluster, const Frame& frame, Apart apart)
+{
+    for (std::size_t i = 0; i < cluster.members.size(); ++i) {
+        const std::uint64_t from = frame.memory[cluster.members[i]].address.offset - cluster.low;
+        cluster.starts.push_back(apart == Apart::groups_equal   ? 0
+                                 : apart == Apart::groups_steps ? i * k_small_step
+                                                                : from);
+    }
+    if (apart == Apart::groups_steps) cluster.high += cluster.members.size() * k_small_step;
+}
+
+std::vector<Cluster> clusters_of(const Frame& frame, Apart apart)
+{
+    std::map<std::uint32_t, Cluster> clusters;
+    const auto groups = guards::alias_groups(frame.tensors);
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+        Cluster& cluster = clusters[apart == Apart::tensors ? static_cast<std::uint32_t>(i) : groups[i]];
+        cluster.add(i, frame.memory[i].address.offset, guards::extent_bytes(frame.tensors[i]));
+    }
+    std::vector<Cluster> result;
+    for (auto& [first, cluster] : clusters) {
+        arrange(cluster, frame, apart);
+        result.push_back(std::move(cluster));
+    }
+    return result;
+}
+
+} // namespace
+
+Result<void> ShadowSet::reserve(const Frame& frame, const Shuffle& shuffle, Apart apart)
 {
     const bool is_flat = m_device.limits().flat_addresses;
-    const std::size_t count = frame.tensors.size();
-    m_regions.resize(count);
-    for (std::size_t step = 0; step < count; ++step) {
-        const std::size_t i = shuffle.shift == 0 ? step : count - 1 - step;
-        const Address at = frame.memory[i].address;
-        const std::uint64_t extent = guards::extent_bytes(frame.tensors[i]);
+    const auto clusters = clusters_of(frame, apart);
+    m_regions.resize(frame.tensors.size());
+    for (std::size_t step = 0; step < clusters.size(); ++step) {
+        const std::size_t c = shuffle.shift == 0 ? step : clusters.size() - 1 - step;
+        const Cluster& cluster = clusters[c];
         // A kernel that is chosen by its pointers' alignment must be the one for this call's, neither weaker nor stronger.
-        const std::uint64_t residue = is_flat ? at.offset % k_alignment : 0;
-        const std::uint64_t shift = shuffle.of(i);
-        auto memory = make(at, std::max<std::uint64_t>(extent, 1) + shift + (is_flat ? 2 * k_alignment : 0));
+        const std::uint64_t residue = is_flat ? cluster.low % k_alignment : 0;
+        const std::uint64_t shift = shuffle.of(c);
+        auto memory = make(frame.memory[cluster.members.front()].address,
+                           std::max<std::uint64_t>(cluster.high - cluster.low, 1) + shift +
+                               (is_flat ? 2 * k_alignment : 0));
         if (!memory) return std::unexpected(memory.error());
         const std::uint64_t start = is_flat ? (k_alignment - memory->address.offset % k_alignment) % k_alignment : 0;
-        m_regions[i] = {memory->address + (start + shift + residue), extent};
+        for (std::size_t m = 0; m < cluster.members.size(); ++m) {
+            const std::size_t i = cluster.members[m];
+            m_regions[i] = {memory->address + (start + shift + residue + cluster.starts[m]),
+                            guards::extent_bytes(frame.tensors[i])};
+        }
+    }
+    return {};
+}
+
+Result<void> ShadowSet::give_other_contents(const std::vector<MemoryRef>& from, const Frame& frame)
+{
+    auto& bulk = m_device.bulk();
+    for (std::size_t i = 0; i < m_regions.size(); ++i) {
+        const MemoryRef& region = m_regions[i];
+        if (region.size == 0 || m_device.space_of(region.address) != backends::MemorySpace::host) continue;
+        if (auto copied = bulk.copy(region.address, from[i].address, region.size); !copied) return copied;
+        if (auto disturbed = bulk.disturb(region, frame.tensors[i].dtype); !disturbed) return disturbed;
+    }
+    m_given.clear();
+    for (std::size_t i = 0; i < m_regions.size(); ++i) {
+        if (m_regions[i].size == 0 || m_device.space_of(m_regions[i].address) != backends::MemorySpace::host) continue;
+        auto given = bulk.fingerprint(m_regions[i]);
+        if (!given) return std::unexpected(given.error());
+        m_given.emplace_back(i, *given);
+    }
+    return {};
+}
+
+Result<void> ShadowSet::check_host_regions(const Interface& interface) const
+{
+    for (const auto& [region, given] : m_given) {
+        auto now = m_device.bulk().fingerprint(m_regions[region]);
+        if (!now) return std::unexpected(now.error());
+        if (*now != given)
+            return fail(ErrorCode::not_recordable,
+                        "it writes region '{}' on the host, which no graph could do: write it with a kernel or a copy",
+                        interface.regions[region].name);
     }
     return {};
 }

@@ -91,7 +91,11 @@ Result<Recording> attempt(const RestorationRequest& request, const ImageSet& ima
     auto executable = restore(replay::OwnModules::ignore);
     if (!executable) return std::unexpected(executable.error());
     recording.executable = std::move(*executable);
-    if (auto verified = verify(*recording.executable); !verified) return std::unexpected(verified.error());
+    if (auto verified = verify.run(*recording.executable); !verified) {
+        // NOLINTNEXTLINE(bugprone-unused-return-value): what it runs never ends
+        if (verify.is_abandoned()) static_cast<void>(recording.executable.release());
+        return std::unexpected(verified.error());
+    }
     // What is stored is right. Later calls here run the modules that the function itself uses: with copies, what the host
     // writes into their variables would be lost.
     const auto binds = replay::binds_own_modules(*request.device, graph);
@@ -125,7 +129,8 @@ Result<Recording> restore_verified(const RestorationRequest& request, replay::Mo
         log().debug("'{}': {} images cut down to the kernels in use, {} bytes", name, cut->images.size(), cut->bytes());
         return recording;
     }
-    if (recording.error().code == ErrorCode::partly_launched) return recording; // nothing may be run on top of it
+    // Nothing may be run on top of damaged memory, or beside a trial that never ends.
+    if (recording.error().code == ErrorCode::partly_launched || verify.is_abandoned()) return recording;
     const auto whole = gather_images(request, ImageForm::whole);
     if (!whole || (cut && whole->same_code(*cut))) return recording; // the failure was not the cutting's
     log().debug("'{}': images cut down to the kernels in use are not good ({}): trying the whole ones, {} bytes", name,

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "verify/module_state.hpp"
-#include "verify/verification.hpp"
+#include "warmgraph/capture/bindings.hpp"
 #include "warmgraph/capture/recording.hpp"
 
 namespace warmgraph {
@@ -30,7 +30,11 @@ void describe_declared(cachefmt::Graph& graph, const backends::Device& device, c
                        const cachefmt::Guards& guards);
 
 /// Tells whether the restored executable does what it must.
-using Verify = std::function<Result<void>(replay::Executable&)>;
+struct Verify {
+    std::function<Result<void>(replay::Executable&)> run;
+    /// A trial never ended: the executable is leaked, and nothing more is tried.
+    std::function<bool()> is_abandoned;
+};
 
 /// Images are cut down to the kernels in use first. Where the cut ones do not restore or do not verify, the whole ones are
 /// tried before it is given up. The result's header has no verification text yet. partly_launched: the caller's own memory

@@ -1,113 +1,183 @@
 #include "verify/spread.hpp"
 
 #include <algorithm>
-#include <bit>
+#include <array>
 #include <cmath>
-#include <cstring>
 
 namespace warmgraph {
 
 namespace {
 
-bool is_float(DType type) noexcept
+constexpr std::size_t k_none = ~std::size_t{0};
+constexpr double k_roundings = 1; // the last bit of an element may differ: its type holds no more
+
+bool is_real(DType type) noexcept
 {
     return type == DType::f16 || type == DType::bf16 || type == DType::f32 || type == DType::f64;
 }
 
-/// IEEE 754 binary16 and bfloat16 by their bits: C++23's own types for them are missing from the compilers we support.
-double half_value(std::uint16_t bits) noexcept
-{
-    const int exponent = bits >> 10 & 31;
-    const double fraction = bits & 1023, sign = (bits & 0x8000) != 0 ? -1 : 1;
-    if (exponent == 31) return fraction != 0 ? NAN : sign * INFINITY;
-    return sign * (exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(fraction + 1024, exponent - 25));
-}
-
-double element(DType type, const Bytes& bytes, std::size_t index) noexcept
-{
-    switch (type) {
-    case DType::f64: return load<double>(bytes, index * 8);
-    case DType::f32: return load<float>(bytes, index * 4);
-    case DType::bf16:
-        return std::bit_cast<float>(static_cast<std::uint32_t>(load<std::uint16_t>(bytes, index * 2)) << 16);
-    default: return half_value(load<std::uint16_t>(bytes, index * 2));
-    }
-}
-
 } // namespace
 
-std::size_t Spread::add(Outcomes outcomes)
+Spread::Spread(std::shared_ptr<backends::Device> device, const Interface& interface, std::vector<DType> types,
+               std::vector<std::uint8_t> compared)
+    : m_device(std::move(device)),
+      m_interface(interface),
+      m_types(std::move(types)),
+      m_compared(std::move(compared)),
+      m_regions(m_types.size())
 {
-    ++m_runs;
-    const auto known = std::ranges::find(m_distinct, outcomes);
-    const auto index = static_cast<std::size_t>(known - m_distinct.begin());
-    if (known == m_distinct.end()) m_distinct.push_back(std::move(outcomes));
-    return index;
+}
+
+Spread::~Spread()
+{
+    for (const Region& region : m_regions)
+        for (const MemoryRef& outcome : region.outcomes)
+            if (!outcome.address.is_null()) m_device->release(outcome);
+}
+
+Result<std::size_t> Spread::keep(Region& region, const MemoryRef& memory)
+{
+    MemoryRef copy{{}, memory.size};
+    if (memory.size != 0) {
+        const bool on_host = m_device->space_of(memory.address) == backends::MemorySpace::host;
+        auto made = on_host ? m_device->allocate_host(memory.size) : m_device->allocate(memory.size);
+        if (!made) return within("keep a run's results", made.error());
+        copy.address = made->address;
+    }
+    region.outcomes.push_back(copy); // released in any case
+    if (memory.size != 0)
+        if (auto copied = m_device->bulk().copy(copy.address, memory.address, memory.size); !copied)
+            return std::unexpected(copied.error());
+    return region.outcomes.size() - 1;
+}
+
+Result<std::size_t> Spread::outcome(std::size_t region, const MemoryRef& memory)
+{
+    Region& known = m_regions[region];
+    for (std::size_t i = 0; i < known.outcomes.size(); ++i) {
+        if (memory.size == 0) return i;
+        auto differs = m_device->bulk().first_difference(known.outcomes[i].address, memory.address, memory.size);
+        if (!differs) return std::unexpected(differs.error());
+        if (!*differs) return i;
+    }
+    return keep(known, memory);
+}
+
+Result<std::size_t> Spread::add(const std::vector<MemoryRef>& regions)
+{
+    std::vector<std::size_t> run(regions.size(), 0);
+    for (std::size_t r = 0; r < regions.size(); ++r) {
+        if (m_compared[r] == 0) continue;
+        auto found = outcome(r, regions[r]);
+        if (!found) return found;
+        run[r] = *found;
+    }
+    const auto known = std::ranges::find(m_runs, run);
+    const auto number = static_cast<std::size_t>(known - m_runs.begin());
+    m_runs.push_back(std::move(run));
+    return number;
+}
+
+bool Spread::is_bitwise() const noexcept
+{
+    return std::ranges::all_of(m_runs, [&](const auto& run) { return run == m_runs.front(); });
+}
+
+std::uint64_t Spread::elements(std::size_t region) const noexcept
+{
+    return m_regions[region].outcomes.front().size / size_of(m_types[region]);
+}
+
+/// From all outcomes but `left_out`.
+Result<backends::Departure> Spread::departure(std::size_t region, const Address& candidate, std::size_t left_out) const
+{
+    const auto& outcomes = m_regions[region].outcomes;
+    std::vector<Address> others;
+    for (std::size_t i = 0; i < outcomes.size(); ++i)
+        if (i != left_out) others.push_back(outcomes[i].address);
+    return m_device->bulk().departure(candidate, others, m_types[region], elements(region), k_roundings);
 }
 
 Result<void> Spread::measure()
 {
-    m_tolerance.assign(m_types.size(), 0.0);
-    for (std::size_t r = 0; r < m_types.size(); ++r) {
-        for (const Outcomes& run : m_distinct) {
-            if (run[r] == m_distinct.front()[r]) continue;
-            const auto& name = m_interface.regions[r].name;
-            if (!is_float(m_types[r]))
+    for (std::size_t r = 0; r < m_regions.size(); ++r) {
+        Region& region = m_regions[r];
+        region.tolerance = {};
+        if (region.outcomes.size() < 2) continue;
+        const auto& name = m_interface.regions[r].name;
+        if (!is_real(m_types[r]))
+            return fail(ErrorCode::not_recordable,
+                        "it gives different contents of '{}' ({}) for the same inputs: it reads memory it did not "
+                        "write, initialises something at its first call only, or is nondeterministic in data that has "
+                        "no tolerance",
+                        name, to_string(m_types[r]));
+        for (std::size_t i = 0; i < region.outcomes.size(); ++i) {
+            auto own = departure(r, region.outcomes[i].address, i);
+            if (!own) return std::unexpected(own.error());
+            if (!std::isfinite(own->farthest))
                 return fail(ErrorCode::not_recordable,
-                            "it gives different contents of '{}' ({}) for the same inputs: it reads memory it did not "
-                            "write, or is nondeterministic in "
-                            "data that has no tolerance",
-                            name, to_string(m_types[r]));
-            for (std::size_t i = 0; i < run[r].size() / size_of(m_types[r]); ++i) {
-                const double a = element(m_types[r], run[r], i), b = element(m_types[r], m_distinct.front()[r], i);
-                if (std::isnan(a) && std::isnan(b)) continue;
-                if (a == b) continue;
-                const double difference = std::abs(a - b);
-                if (!std::isfinite(difference))
-                    return fail(
-                        ErrorCode::not_recordable,
-                        "it gives '{}'[{}] = {} and then {} for the same inputs: it reads memory it did not write",
-                        name, i, b, a);
-                // Against the first run only: any two runs are then at most twice this apart, and accept() measures from each run.
-                m_tolerance[r] = std::max(m_tolerance[r], difference);
-            }
+                            "it gives numbers and NaN or infinity in '{}' (element {}) for the same inputs: it reads "
+                            "memory it did not write, or initialises something at its first call only",
+                            name, own->first);
+            region.tolerance.count = std::max(region.tolerance.count, own->count);
+            region.tolerance.farthest = std::max(region.tolerance.farthest, own->farthest);
         }
     }
     return {};
 }
 
-Result<void> Spread::accept(const Outcomes& replay) const
+Result<void> Spread::accept_region(std::size_t region, const MemoryRef& results, std::string_view whose) const
 {
-    for (std::size_t r = 0; r < m_types.size(); ++r) {
-        if (std::ranges::any_of(m_distinct, [&](const Outcomes& run) { return run[r] == replay[r]; })) continue;
-        const auto& name = m_interface.regions[r].name;
-        if (!is_float(m_types[r])) {
-            const auto at = std::ranges::mismatch(replay[r], m_distinct.front()[r]).in1 - replay[r].begin();
-            return fail(ErrorCode::verification_failed,
-                        "the restored graph leaves '{}' different from the function's own at byte {}", name, at);
-        }
-        for (std::size_t i = 0; i < replay[r].size() / size_of(m_types[r]); ++i) {
-            const double value = element(m_types[r], replay[r], i);
-            const bool within = std::ranges::any_of(m_distinct, [&](const Outcomes& run) {
-                const double own = element(m_types[r], run[r], i);
-                return value == own || (std::isnan(value) && std::isnan(own)) ||
-                       std::abs(value - own) <= m_tolerance[r];
-            });
-            if (!within)
-                return fail(
-                    ErrorCode::verification_failed,
-                    "the restored graph gives '{}'[{}] = {}, the function itself {} (spread {:.3g} over {} runs)", name,
-                    i, value, element(m_types[r], m_distinct.front()[r], i), m_tolerance[r], m_runs);
-        }
+    const Region& own = m_regions[region];
+    const auto& name = m_interface.regions[region].name;
+    if (results.size == 0) return {};
+    std::uint64_t differing = 0;
+    for (const MemoryRef& outcome : own.outcomes) {
+        auto differs = m_device->bulk().first_difference(outcome.address, results.address, results.size);
+        if (!differs) return std::unexpected(differs.error());
+        if (!*differs) return {};
+        differing = **differs;
     }
+    if (!is_real(m_types[region]))
+        return fail(ErrorCode::verification_failed, "{} leaves '{}' different from the function's own runs at byte {}",
+                    whose, name, differing);
+    auto outside = departure(region, results.address, k_none);
+    if (!outside) return std::unexpected(outside.error());
+    if (outside->count <= own.tolerance.count && outside->farthest <= own.tolerance.farthest) return {};
+    return fail(ErrorCode::verification_failed,
+                "{} leaves {} elements of '{}' outside of what the function's own runs leave there, the first at {}, by "
+                "up to {:.3g} roundings; one of {} own runs leaves {} there, by up to {:.3g}",
+                whose, outside->count, name, outside->first, outside->farthest, m_runs.size(), own.tolerance.count,
+                own.tolerance.farthest);
+}
+
+Result<void> Spread::accept(const std::vector<MemoryRef>& replay) const
+{
+    for (std::size_t r = 0; r < m_regions.size(); ++r)
+        if (m_compared[r] != 0)
+            if (auto accepted = accept_region(r, replay[r], "the restored graph"); !accepted) return accepted;
+    return {};
+}
+
+Result<void> Spread::accept_answer(const std::vector<MemoryRef>& answer)
+{
+    for (std::size_t r = 0; r < m_regions.size(); ++r)
+        if (m_compared[r] != 0)
+            if (auto accepted = accept_region(r, answer[r], "the call"); !accepted) return accepted;
+    ++m_answers;
     return {};
 }
 
 std::string Spread::text() const
 {
-    const double worst = m_tolerance.empty() ? 0 : *std::ranges::max_element(m_tolerance);
-    if (is_bitwise()) return fmt::format("bitwise ({} runs)", m_runs);
-    return fmt::format("within spread {:.2g} ({} runs)", worst, m_runs);
+    if (is_bitwise()) return fmt::format("bitwise ({} runs)", m_runs.size() + m_answers);
+    backends::Departure most;
+    for (const Region& region : m_regions) {
+        most.count = std::max(most.count, region.tolerance.count);
+        most.farthest = std::max(most.farthest, region.tolerance.farthest);
+    }
+    return fmt::format("within spread ({} runs, {} elements by {:.3g} roundings)", m_runs.size() + m_answers,
+                       most.count, most.farthest);
 }
 
 } // namespace warmgraph

@@ -1,40 +1,66 @@
 // How much a function's results differ from run to run by themselves, and whether a replay stays within that.
+//
+// Results stay on the device: of each region every distinct outcome is kept once. Integers, booleans and untyped states have
+// no tolerance. A floating-point result may leave the envelope of the function's own runs no oftener and no farther than one
+// of those runs leaves the envelope of the others; one rounding of its type beyond the envelope is no departure.
 #pragma once
 
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "warmgraph/base/bytes.hpp"
+#include "warmgraph/backends/bulk_memory.hpp"
+#include "warmgraph/backends/device.hpp"
 #include "warmgraph/base/error.hpp"
 #include "warmgraph/capture/interface.hpp"
 
 namespace warmgraph {
 
-/// Every region's bytes after one run; none of a region that was used in place (TrialMemory).
-using Outcomes = std::vector<Bytes>;
+/// Own runs that are compared, at most: as many as BulkMemory compares with at once.
+inline constexpr std::size_t k_most_own_runs = backends::k_most_others;
 
 class Spread {
 public:
-    explicit Spread(const Interface& interface, std::vector<DType> types)
-        : m_interface(interface), m_types(std::move(types))
-    {
-    }
+    /// `compared`: by region; the others may hold anything. Outlived by the device and the interface.
+    Spread(std::shared_ptr<backends::Device> device, const Interface& interface, std::vector<DType> types,
+           std::vector<std::uint8_t> compared);
+    Spread(const Spread&) = delete;
+    Spread& operator=(const Spread&) = delete;
+    ~Spread();
 
-    /// Which of the different outcomes so far it was, by order of first appearance.
-    std::size_t add(Outcomes outcomes);
-    [[nodiscard]] bool is_bitwise() const noexcept { return m_distinct.size() < 2; } ///< all runs so far are equal
-    /// not_recordable where runs differ in data that has no tolerance: integers, untyped state, or NaN against a number.
+    /// What one run left: where each region lies now. What is new is copied. Gives a number that is the same for runs with
+    /// the same results. out_of_memory where the device has no room for a further outcome.
+    [[nodiscard]] Result<std::size_t> add(const std::vector<MemoryRef>& regions);
+    [[nodiscard]] bool is_bitwise() const noexcept; ///< all runs so far are equal
+    /// After the last add(). not_recordable where runs differ in data that has no tolerance: integers, untyped state, or NaN
+    /// against a number.
     [[nodiscard]] Result<void> measure();
-    /// Is every element within the measured spread of some run? verification_failed names region, element and values.
-    [[nodiscard]] Result<void> accept(const Outcomes& replay) const;
-    [[nodiscard]] std::string text() const; ///< "bitwise", "within spread 1.2e-07 (8 runs)"
+    /// Are the results at `replay` within the spread? verification_failed names region, element and how far it is.
+    [[nodiscard]] Result<void> accept(const std::vector<MemoryRef>& replay) const;
+    /// The same of what the function itself left when it was called. From then on it counts as a run in text().
+    [[nodiscard]] Result<void> accept_answer(const std::vector<MemoryRef>& answer);
+    [[nodiscard]] std::string text() const; ///< "bitwise (3 runs)", "within spread (8 runs, 12 elements by 3 roundings)"
 
 private:
+    struct Region {
+        std::vector<MemoryRef> outcomes; ///< distinct ones, owned
+        backends::Departure tolerance{}; ///< the most that one own outcome departs from the others
+    };
+    [[nodiscard]] Result<std::size_t> outcome(std::size_t region, const MemoryRef& memory);
+    [[nodiscard]] Result<std::size_t> keep(Region& region, const MemoryRef& memory);
+    [[nodiscard]] Result<backends::Departure> departure(std::size_t region, const Address& candidate,
+                                                        std::size_t left_out) const;
+    [[nodiscard]] std::uint64_t elements(std::size_t region) const noexcept;
+    [[nodiscard]] Result<void> accept_region(std::size_t region, const MemoryRef& results, std::string_view whose) const;
+
+    std::shared_ptr<backends::Device> m_device;
     const Interface& m_interface;
-    std::vector<DType> m_types; ///< by region
-    std::size_t m_runs = 0;
-    std::vector<Outcomes> m_distinct; ///< each once: a large model's outcomes take gigabytes
-    std::vector<double> m_tolerance;  ///< largest absolute difference between runs, by region
+    std::vector<DType> m_types;
+    std::vector<std::uint8_t> m_compared;
+    std::vector<Region> m_regions;
+    std::vector<std::vector<std::size_t>> m_runs; ///< each run's outcome of every region
+    std::size_t m_answers = 0;
 };
 
 } // namespace warmgraph

@@ -1,44 +1,65 @@
-#include "trial_memory.hpp"
+#include "verify/trial_memory.hpp"
 
 #include <algorithm>
 #include <limits>
 #include <map>
 
-#include "scratch.hpp"
 #include "warmgraph/backends/bulk_memory.hpp"
 #include "warmgraph/guards/call_guard.hpp"
 
 namespace warmgraph {
 
 namespace {
+
 constexpr std::uint64_t k_fence = 1024;                     // bytes before and after
 constexpr std::uint64_t k_step = cachefmt::k_max_alignment; // between placements: keeps every alignment class
-constexpr std::uint64_t k_piece = 16ULL << 20;              // bytes read at once of what is only hashed
 constexpr std::byte k_canary{0xC5};
+constexpr std::size_t k_most_words = 1U << 16U; // that the driver is asked about, each some 0.3 us
+
+bool is_real(DType type) noexcept
+{
+    return type == DType::f16 || type == DType::bf16 || type == DType::f32 || type == DType::f64;
+}
+
+/// Bytes of device memory that a copied group of this size takes.
+std::uint64_t footprint(std::uint64_t size) noexcept { return 2 * size + 2 * k_fence + 2 * k_step; }
+
 } // namespace
+
+TrialMemory::TrialMemory(std::shared_ptr<backends::Device> device, const Interface& interface, const Frame& frame)
+    : m_device(std::move(device)),
+      m_interface(interface),
+      m_writable(frame.tensors.size()),
+      m_regions(frame.memory),
+      m_original(frame.memory)
+{
+    for (const auto& tensor : frame.tensors) m_types.push_back(tensor.dtype);
+}
 
 TrialMemory::~TrialMemory()
 {
+    if (m_is_abandoned) return;
     for (const Group& group : m_groups)
-        if (!group.memory.address.is_null()) m_device->release(group.memory);
+        for (const MemoryRef& memory : {group.snapshot, group.memory})
+            if (!memory.address.is_null()) m_device->release(memory);
 }
 
 Result<std::unique_ptr<TrialMemory>> TrialMemory::create(std::shared_ptr<backends::Device> device,
                                                          const Interface& interface, const Frame& frame,
-                                                         std::uint64_t largest_copied_weights)
+                                                         std::optional<std::uint64_t> most)
 {
+    const std::uint64_t limit = most.value_or(device->free_memory() / 2);
     std::unique_ptr<TrialMemory> trial{new TrialMemory{std::move(device), interface, frame}};
-    std::map<std::uint32_t, std::vector<std::size_t>> groups;
+    std::map<std::uint32_t, std::vector<std::size_t>> members;
     const auto group_of = guards::alias_groups(frame.tensors);
-    for (std::size_t i = 0; i < group_of.size(); ++i) groups[group_of[i]].push_back(i);
-    for (auto& [first, members] : groups)
-        if (auto added = trial->add_group(frame, std::move(members), largest_copied_weights); !added)
-            return std::unexpected(added.error());
+    for (std::size_t i = 0; i < group_of.size(); ++i) members[group_of[i]].push_back(i);
+    std::vector<Group> groups;
+    for (auto& [first, regions] : members) groups.push_back(trial->group_of(frame, std::move(regions)));
+    if (auto added = trial->add_groups(std::move(groups), limit); !added) return std::unexpected(added.error());
     return trial;
 }
 
-Result<void> TrialMemory::add_group(const Frame& frame, std::vector<std::size_t> members,
-                                    std::uint64_t largest_copied_weights)
+auto TrialMemory::group_of(const Frame& frame, std::vector<std::size_t> members) -> Group
 {
     Group group;
     std::uint64_t low = std::numeric_limits<std::uint64_t>::max(), high = 0;
@@ -51,37 +72,68 @@ Result<void> TrialMemory::add_group(const Frame& frame, std::vector<std::size_t>
     group.original = {{frame.tensors[members.front()].base, low}, high - low};
     const bool is_read_only = std::ranges::all_of(
         members, [this](std::size_t i) { return m_interface.regions[i].kind == cachefmt::RegionKind::weights; });
+    group.kind = is_read_only ? Kind::read_only : Kind::writable;
+    group.on_host = m_device->space_of(group.original.address) == backends::MemorySpace::host;
+    for (const std::size_t i : members) m_writable[i] = is_read_only ? 0 : 1;
     group.members = std::move(members);
-    if (is_read_only && group.original.size > largest_copied_weights) {
-        group.kind = Kind::in_place;
-        auto contents = digest(group.original);
-        if (!contents) return std::unexpected(contents.error());
-        group.digest = *contents;
-    } else if (auto copied = copy_group(frame, group); !copied) {
-        return copied;
+    return group;
+}
+
+/// What must be copied first, then the rest by size, as far as it goes.
+Result<void> TrialMemory::add_groups(std::vector<Group> groups, std::uint64_t most)
+{
+    std::ranges::stable_sort(groups, {}, [](const Group& group) {
+        return std::pair{group.kind != Kind::writable, group.original.size};
+    });
+    std::uint64_t taken = 0;
+    for (Group& group : groups) {
+        const std::uint64_t bytes = group.on_host ? 0 : footprint(group.original.size);
+        const bool fits = bytes <= most && taken <= most - bytes;
+        if (!fits && group.kind == Kind::writable)
+            return fail(ErrorCode::not_recordable,
+                        "two copies of '{}' and what else the function may write take {} bytes of device memory, and "
+                        "{} may be taken (half of what is free): free memory, or record with smaller states",
+                        name(group), taken + bytes, most);
+        if (group.kind == Kind::read_only) {
+            auto before = m_device->bulk().fingerprint(group.original);
+            if (!before) return std::unexpected(before.error());
+            group.before = *before;
+        }
+        if (fits)
+            taken += bytes;
+        else
+            group.kind = Kind::in_place;
+        auto copied = fits ? copy_group(group) : Result<void>{};
+        m_groups.push_back(std::move(group)); // what it allocated is released in any case
+        if (!copied) return copied;
     }
-    m_groups.push_back(std::move(group));
     return {};
 }
 
-Result<void> TrialMemory::copy_group(const Frame& frame, Group& group)
-try {
-    auto contents = read(group.original);
-    if (!contents) return std::unexpected(contents.error());
-    group.contents = std::move(*contents);
-    disturb_outputs(frame, group);
-    const std::uint64_t size = 2 * k_fence + 2 * k_step + group.contents.size();
-    const bool on_host = m_device->space_of(group.original.address) == backends::MemorySpace::host;
-    auto memory = on_host ? m_device->allocate_host(size) : m_device->allocate(size);
-    if (!memory) return within("allocate memory to verify the recording in", memory.error());
-    group.memory = {memory->address, size};
-    return {};
-} catch (const std::bad_alloc&) {
-    return fail(ErrorCode::out_of_memory, "no host memory for a second copy of the outputs");
+Result<void> TrialMemory::copy_group(Group& group)
+{
+    const std::uint64_t size = group.original.size;
+    const auto allocate = [&](MemoryRef& memory, std::uint64_t bytes) -> Result<void> {
+        auto made = group.on_host ? m_device->allocate_host(bytes) : m_device->allocate(bytes);
+        if (!made) return within("allocate memory to verify the recording in", made.error());
+        memory = {made->address, bytes};
+        return {};
+    };
+    if (auto made = allocate(group.memory, 2 * k_fence + 2 * k_step + size); !made) return made;
+    if (size == 0) return {};
+    if (auto made = allocate(group.snapshot, size); !made) return made;
+    return m_device->bulk().copy(group.snapshot.address, group.original.address, size);
 }
+
+const std::string& TrialMemory::name(const Group& group) const noexcept
+{
+    return m_interface.regions[group.members.front()].name;
+}
+
+bool TrialMemory::is_writable(std::size_t region) const noexcept { return m_writable[region] != 0; }
 
 /// Of outputs that share no byte with what the function reads.
-void TrialMemory::disturb_outputs(const Frame& frame, Group& group) const
+Result<void> TrialMemory::disturb_outputs(const Group& group, const Address& contents)
 {
     const auto range = [&](std::size_t i) {
         const std::uint64_t from = m_original[i].address.offset - group.original.address.offset;
@@ -92,126 +144,143 @@ void TrialMemory::disturb_outputs(const Frame& frame, Group& group) const
     };
     for (const std::size_t i : group.members) {
         const auto [from, to] = range(i);
+        const auto shares = [&](std::size_t other) { return range(other).first < to && from < range(other).second; };
         const bool is_read = std::ranges::any_of(group.members, [&](std::size_t other) {
-            return !is_output(other) && range(other).first < to && from < range(other).second;
+            return !is_output(other) && shares(other);
         });
         // Two outputs of one place: its elements are changed once.
-        const bool is_done = std::ranges::any_of(group.members, [&](std::size_t other) {
-            return other < i && is_output(other) && range(other).first < to && from < range(other).second;
-        });
+        const bool is_done = std::ranges::any_of(
+            group.members, [&](std::size_t other) { return other < i && is_output(other) && shares(other); });
         if (!is_output(i) || is_read || is_done) continue;
-        if (group.disturbed.empty()) group.disturbed = group.contents;
-        backends::disturb(std::span(group.disturbed).subspan(from, to - from), frame.tensors[i].dtype);
-    }
-}
-
-Result<void> TrialMemory::reset(std::size_t placement)
-{
-    for (Group& group : m_groups) {
-        if (group.kind == Kind::in_place) continue;
-        group.start = k_fence + placement * k_step + group.original.address.offset % k_step;
-        const Address contents = group.memory.address + group.start;
-        const std::uint64_t end = group.start + group.contents.size();
-        if (auto done = fill_memory(*m_device, {group.memory.address, group.start}, k_canary); !done) return done;
-        if (!group.contents.empty())
-            if (auto done = m_device->upload(contents, group.start_contents()); !done) return done;
-        if (auto done = fill_memory(*m_device, {group.memory.address + end, group.memory.size - end}, k_canary); !done)
-            return done;
-        for (const std::size_t i : group.members)
-            m_regions[i].address = contents + (m_original[i].address.offset - group.original.address.offset);
+        if (auto done = m_device->bulk().disturb({contents + from, to - from}, m_types[i]); !done) return done;
     }
     return {};
 }
 
-Result<Bytes> TrialMemory::read(const MemoryRef& memory) const
-try {
-    Bytes bytes(memory.size);
-    if (bytes.empty()) return bytes;
-    if (auto read = m_device->download(bytes, memory.address); !read) return std::unexpected(read.error());
-    return bytes;
-} catch (const std::exception&) { // of the allocation: nothing else throws here
-    return fail(ErrorCode::out_of_memory, "no host memory for a copy of {} bytes of the caller's memory", memory.size);
-}
-
-Result<Digest> TrialMemory::digest(const MemoryRef& memory) const
+Result<void> TrialMemory::reset(std::size_t placement, Outputs outputs)
 {
-    Sha256 hash;
-    for (std::uint64_t at = 0; at < memory.size; at += k_piece) {
-        auto piece = read({memory.address + at, std::min(k_piece, memory.size - at)});
-        if (!piece) return std::unexpected(piece.error());
-        hash.update(*piece);
+    auto& bulk = m_device->bulk();
+    for (Group& group : m_groups) {
+        if (group.kind == Kind::in_place) continue;
+        const std::uint64_t size = group.original.size;
+        group.start = k_fence + placement * k_step + group.original.address.offset % k_step;
+        const std::uint64_t end = group.start + size;
+        if (auto done = bulk.fill({group.memory.address, group.start}, k_canary); !done) return done;
+        if (size != 0)
+            if (auto done = bulk.copy(group.contents(), group.snapshot.address, size); !done) return done;
+        if (outputs == Outputs::disturbed)
+            if (auto done = disturb_outputs(group, group.contents()); !done) return done;
+        if (auto done = bulk.fill({group.memory.address + end, group.memory.size - end}, k_canary); !done) return done;
+        for (const std::size_t i : group.members)
+            m_regions[i].address =
+                group.contents() + (m_original[i].address.offset - group.original.address.offset);
     }
-    return hash.finish();
+    return {};
 }
 
 Result<void> TrialMemory::check_fences(const Group& group) const
 {
-    const std::uint64_t end = group.start + group.contents.size();
+    const std::uint64_t end = group.start + group.original.size;
     for (const MemoryRef& fence : {MemoryRef{group.memory.address, group.start},
                                    MemoryRef{group.memory.address + end, group.memory.size - end}}) {
-        auto bytes = read(fence);
-        if (!bytes) return std::unexpected(bytes.error());
-        if (std::ranges::any_of(*bytes, [](std::byte value) { return value != k_canary; }))
+        auto overwritten = m_device->bulk().first_other(fence, k_canary);
+        if (!overwritten) return std::unexpected(overwritten.error());
+        if (*overwritten)
             return fail(ErrorCode::verification_failed,
-                        "it writes outside '{}', whose {} bytes were declared: declare its real size",
-                        m_interface.regions[group.members.front()].name, group.contents.size());
+                        "it writes outside '{}', whose {} bytes were declared: declare its real size", name(group),
+                        group.original.size);
     }
     return {};
 }
 
-Result<std::vector<Bytes>> TrialMemory::read_all(const std::vector<MemoryRef>& regions) const
+Result<void> TrialMemory::check_trial() const
 {
-    std::vector<Bytes> result(regions.size());
     for (const Group& group : m_groups) {
         if (group.kind == Kind::in_place) continue;
-        for (const std::size_t i : group.members) {
-            auto bytes = read(regions[i]);
-            if (!bytes) return std::unexpected(bytes.error());
-            result[i] = std::move(*bytes);
-        }
+        if (auto checked = check_fences(group); !checked) return checked;
+        if (group.kind != Kind::read_only || group.original.size == 0) continue;
+        auto differs =
+            m_device->bulk().first_difference(group.contents(), group.snapshot.address, group.original.size);
+        if (!differs) return std::unexpected(differs.error());
+        if (*differs)
+            return fail(ErrorCode::verification_failed,
+                        "it writes '{}', which was declared read-only: declare it a read-write state", name(group));
     }
-    return result;
+    return {};
 }
 
-Result<std::vector<Bytes>> TrialMemory::collect() const
-{
-    for (const Group& group : m_groups)
-        if (group.kind == Kind::copied)
-            if (auto checked = check_fences(group); !checked) return std::unexpected(checked.error());
-    return read_all(m_regions);
-}
-
-Result<void> TrialMemory::check_in_place() const
+Result<void> TrialMemory::check_host_regions() const
 {
     for (const Group& group : m_groups) {
-        if (group.kind == Kind::copied) continue;
-        auto now = digest(group.original);
+        if (!group.on_host || group.kind == Kind::in_place || group.original.size == 0) continue;
+        auto differs =
+            m_device->bulk().first_difference(group.contents(), group.snapshot.address, group.original.size);
+        if (!differs) return std::unexpected(differs.error());
+        if (*differs)
+            return fail(ErrorCode::not_recordable,
+                        "it writes region '{}' on the host (at byte {}), which no graph could do: write it with a "
+                        "kernel or a copy",
+                        name(group), **differs);
+    }
+    return {};
+}
+
+Result<void> TrialMemory::check_read_only() const
+{
+    for (const Group& group : m_groups) {
+        if (group.kind == Kind::writable) continue;
+        auto now = m_device->bulk().fingerprint(group.original);
         if (!now) return std::unexpected(now.error());
-        if (*now == group.digest) continue;
+        if (*now == group.before) continue;
         return fail(ErrorCode::verification_failed,
                     "the contents of '{}' changed while it was being recorded, and it was declared read-only: declare "
                     "it a read-write state, and load its contents again",
-                    m_interface.regions[group.members.front()].name);
+                    name(group));
     }
     return {};
 }
 
 Result<void> TrialMemory::reset_original()
 {
-    for (const Group& group : m_groups)
-        if (!group.contents.empty())
-            if (auto done = m_device->upload(group.original.address, group.start_contents()); !done) return done;
+    for (const Group& group : m_groups) {
+        if (group.kind != Kind::writable || group.original.size == 0) continue;
+        const Address at = group.original.address;
+        if (auto done = m_device->bulk().copy(at, group.snapshot.address, group.original.size); !done) return done;
+        if (auto done = disturb_outputs(group, at); !done) return done;
+    }
     return {};
 }
 
 Result<void> TrialMemory::write_back()
 {
-    for (const Group& group : m_groups)
-        if (!group.contents.empty())
-            if (auto written = m_device->upload(group.original.address, group.contents); !written) return written;
-    return {};
+    Result<void> result;
+    for (const Group& group : m_groups) { // all of them, whatever fails
+        if (group.kind != Kind::writable || group.original.size == 0) continue;
+        auto written = m_device->bulk().copy(group.original.address, group.snapshot.address, group.original.size);
+        if (!written && result) result = written;
+    }
+    return result;
 }
 
-Result<std::vector<Bytes>> TrialMemory::collect_original() const { return read_all(m_original); }
+auto TrialMemory::words_in(std::span<const backends::AddressWindow> windows) const -> Result<std::vector<Word>>
+{
+    std::vector<Word> result;
+    for (const Group& group : m_groups) {
+        const Address contents = group.kind == Kind::in_place ? group.original.address : group.snapshot.address;
+        for (const std::size_t i : group.members) {
+            if (is_real(m_types[i]) || m_interface.regions[i].no_addresses || m_original[i].size == 0) continue;
+            const std::uint64_t from = m_original[i].address.offset - group.original.address.offset;
+            auto found = m_device->bulk().words_in({contents + from, m_original[i].size}, windows, k_most_words);
+            if (!found) return std::unexpected(found.error());
+            if (found->total > k_most_words)
+                return fail(ErrorCode::not_recordable,
+                            "'{}' holds {} words that may be addresses, and at most {} are looked up: declare it with "
+                            "its floating-point type, or with no_addresses where it holds none",
+                            m_interface.regions[i].name, found->total, k_most_words);
+            for (const auto& word : found->words) result.push_back({i, word.offset, word.value});
+        }
+    }
+    return result;
+}
 
 } // namespace warmgraph

@@ -1,8 +1,18 @@
-// Recording: warm-up runs (of captures where there are semaphores) -> captures -> classify -> serialise in memory -> restore from those bytes -> compare.
-// Nothing is published here, and the caller's memory is only read.
+// Recording one call, around the answer that the caller gives by running the function as it is:
+//
+//   prepare()       copies of what may be written; nothing of the caller's is changed
+//   begin_answer()  what the thread enqueues from now on is watched
+//                   ... the function runs, in its stream, on its memory: that is the call's result
+//   end_answer()    its results are copied, in its stream
+//   record()        look: captures, which run nothing, and their classification;
+//                   try: the capture and the restored graph run on copies, and must leave what the answer left
+//
+// Nothing is published here. The callable is called for captures only, never to run.
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,10 +30,43 @@ struct Recording {
         executable; ///< the one that was verified; the same over registered modules where it uses such
 };
 
-/// `header` carries key and guards. Errors: not_recordable and verification_failed (the function runs as it is),
-/// compile_failed, driver_failed, out_of_memory. What the callable throws comes back as not_recordable. partly_launched:
-/// verification damaged the caller's memory, which must not go on as if nothing had happened.
-[[nodiscard]] Result<Recording> record(const Subject& subject, const Frame& frame, cachefmt::EntryHeader header,
-                                       replay::ModuleCache& modules, Phases& phases);
+struct RecordOptions {
+    /// For probing all scalars together; a tenth of the compile where that is more.
+    std::chrono::milliseconds probing{200};
+    /// Module variables that the caller vouches for, by name; "*": all. Others may not differ from their image.
+    std::vector<std::string> frozen_variables{};
+};
+
+/// Used by one thread at a time; the answer may be waited for by another one. Outlived by what `subject` names.
+class RecordingSession {
+public:
+    RecordingSession(Subject subject, Frame frame, replay::ModuleCache& modules, RecordOptions options);
+    RecordingSession(const RecordingSession&) = delete;
+    RecordingSession& operator=(const RecordingSession&) = delete;
+    ~RecordingSession();
+
+    /// The caller's memory must be idle. Errors: not_recordable, out_of_memory, driver_failed.
+    [[nodiscard]] Result<void> prepare();
+    /// `stream`: of the call, which the answer is enqueued in.
+    [[nodiscard]] Result<void> begin_answer(const std::shared_ptr<backends::Stream>& stream);
+    /// After the callable returned. `context`: of its run. An error (the results could not be copied) ends the recording.
+    [[nodiscard]] Result<void> end_answer(const RunContext& context);
+    /// Whether the answer may wait for something that this very thread does later: it must not be waited for.
+    [[nodiscard]] bool waits_outside() const noexcept;
+    /// Is all of the answer's work done?
+    [[nodiscard]] Result<bool> is_answered();
+    /// Blocks until it is.
+    [[nodiscard]] Result<void> wait_for_answer();
+
+    /// `header` carries key and guards; where the function asks how overlapping tensors lie, the guards come back with their
+    /// distances, and the key with it. Errors: not_recordable and verification_failed (the function goes on as it is),
+    /// driver_failed, out_of_memory. partly_launched: a trial damaged a read-only state of the caller's.
+    [[nodiscard]] Result<Recording> record(cachefmt::EntryHeader header, Phases& phases);
+
+    struct Impl;
+
+private:
+    std::shared_ptr<Impl> m_impl;
+};
 
 } // namespace warmgraph

@@ -11,9 +11,6 @@
 
 namespace warmgraph {
 
-/// Writes one byte all over `memory`, a piece at a time.
-[[nodiscard]] Result<void> fill_memory(backends::Device& device, const MemoryRef& memory, std::byte pattern);
-
 /// Not thread-safe. Owns its memory.
 class ScratchPool {
 public:
@@ -33,6 +30,8 @@ public:
     [[nodiscard]] Result<void> mirror(const ScratchPool& other, const Shuffle& shuffle, std::size_t first);
     /// Fills every region with one byte, so that a function that reads what it did not write shows it.
     [[nodiscard]] Result<void> poison(std::byte pattern);
+    /// Leaks its memory: work that never ends still uses it.
+    void abandon() noexcept { m_is_abandoned = true; }
 
 private:
     std::shared_ptr<backends::Device> m_device;
@@ -45,6 +44,7 @@ private:
     };
     [[nodiscard]] Result<Region> make(std::string_view name, std::uint64_t bytes, std::uint64_t shift);
     std::vector<Region> m_regions; ///< in order of first use
+    bool m_is_abandoned = false;
 };
 
 } // namespace warmgraph

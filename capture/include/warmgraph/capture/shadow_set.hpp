@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "warmgraph/backends/bulk_memory.hpp"
 #include "warmgraph/backends/device.hpp"
 #include "warmgraph/base/error.hpp"
 #include "warmgraph/capture/interface.hpp"
@@ -19,6 +20,15 @@ struct Shuffle {
     [[nodiscard]] std::uint64_t of(std::size_t region) const noexcept { return shift * (region + 1); }
 };
 
+/// What gets a range of its own. Tensors that overlap in the call may be captured in several arrangements, which shows whether
+/// the function asks how they lie: capture reads no device memory, so they may as well lie apart.
+enum class Apart : std::uint8_t {
+    tensors,      ///< each tensor
+    groups,       ///< each group of tensors that overlap, at their distances in the call
+    groups_equal, ///< each group, all of its tensors at one start
+    groups_steps, ///< each group, its tensors a little one behind the other
+};
+
 /// Owns its ranges; outlives the captures that hold them.
 class ShadowSet {
 public:
@@ -27,9 +37,12 @@ public:
     ShadowSet& operator=(const ShadowSet&) = delete;
     ~ShadowSet();
 
-    /// One range for each tensor: also those that alias in the call, since capture reads no memory and separate ranges
-    /// tell them apart.
-    [[nodiscard]] Result<void> reserve(const Frame& frame, const Shuffle& shuffle);
+    /// Far from the frame's memory, as far as the device can.
+    [[nodiscard]] Result<void> reserve(const Frame& frame, const Shuffle& shuffle, Apart apart = Apart::tensors);
+    /// Page-locked host regions are read by captures: each gets other numbers than `from` holds, of integers neighbours.
+    [[nodiscard]] Result<void> give_other_contents(const std::vector<MemoryRef>& from, const Frame& frame);
+    /// not_recordable names a host region whose contents a capture changed since.
+    [[nodiscard]] Result<void> check_host_regions(const Interface& interface) const;
     [[nodiscard]] const std::vector<MemoryRef>& regions() const noexcept { return m_regions; }
 
 private:
@@ -38,6 +51,7 @@ private:
     backends::Device& m_device;
     std::vector<MemoryRef> m_owned;
     std::vector<MemoryRef> m_regions; ///< as Interface::regions
+    std::vector<std::pair<std::size_t, backends::Fingerprint>> m_given; ///< contents of host regions
 };
 
 } // namespace warmgraph

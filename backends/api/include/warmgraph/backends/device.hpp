@@ -186,6 +186,12 @@ public:
     /// Work on large memory where it lies; lives as long as the device. Thread-safe. Where a backend has none of its own, one
     /// through upload() and download(), made on first use.
     [[nodiscard]] virtual BulkMemory& bulk();
+    /// Bytes that allocate() could still give, as far as the driver tells. Without a better answer: the device's memory, or as
+    /// good as no limit where that is unknown.
+    [[nodiscard]] virtual std::uint64_t free_memory() const
+    {
+        return limits().memory != 0 ? limits().memory : ~std::uint64_t{0};
+    }
 
     /// compile_failed carries the compiler's log.
     [[nodiscard]] virtual Result<std::unique_ptr<Module>> compile(std::string_view source,

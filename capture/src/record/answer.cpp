@@ -1,0 +1,87 @@
+#include "record/answer.hpp"
+
+#include "warmgraph/base/clock.hpp"
+
+namespace warmgraph {
+
+Answer::Answer(std::shared_ptr<backends::Device> device, const DeclaredHandles& handles)
+    : m_device(std::move(device)), m_waits_outside(!handles.semaphores.empty() || !handles.events.empty())
+{
+}
+
+Answer::~Answer()
+{
+    // Copies into it may be under way where nobody waited: a device releases what its work has done with.
+    for (const MemoryRef& memory : m_results)
+        if (!memory.address.is_null()) m_device->release(memory);
+}
+
+Result<void> Answer::allocate(const TrialMemory& memory)
+{
+    for (std::size_t i = 0; i < memory.original().size(); ++i) {
+        MemoryRef& results = m_results.emplace_back(MemoryRef{{}, memory.original()[i].size});
+        if (!memory.is_writable(i) || results.size == 0) continue;
+        const bool on_host = m_device->space_of(memory.original()[i].address) == backends::MemorySpace::host;
+        auto made = on_host ? m_device->allocate_host(results.size) : m_device->allocate(results.size);
+        if (!made) return within("allocate memory for a copy of the call's results", made.error());
+        results.address = made->address;
+    }
+    return {};
+}
+
+Result<void> Answer::begin(const std::shared_ptr<backends::Stream>& stream)
+{
+    m_stream = stream;
+    auto watch = m_device->watch_enqueues(*stream);
+    if (!watch) return std::unexpected(watch.error());
+    m_watch = std::move(*watch);
+    m_begun = system_clock().steady();
+    return {};
+}
+
+Result<void> Answer::end(const RunContext& context, const TrialMemory& memory)
+{
+    m_stray = context.stray ? context.stray : m_watch->stray();
+    m_waits_outside = m_waits_outside || m_watch->waits_outside();
+    m_watch.reset();
+    for (std::size_t i = 0; i < m_results.size(); ++i) {
+        if (m_results[i].address.is_null()) continue;
+        const MemoryRef& from = memory.original()[i];
+        const auto space = m_device->space_of(from.address);
+        backends::RawCopy copy{from.address, m_results[i].address, from.size};
+        copy.source_space = copy.destination_space = space;
+        if (auto copied = m_stream->copy(copy); !copied) return within("copy the call's results", copied.error());
+    }
+    auto event = m_stream->record_event();
+    if (event)
+        m_event = std::move(*event);
+    else if (event.error().code != ErrorCode::unsupported)
+        return std::unexpected(event.error());
+    return {};
+}
+
+Result<bool> Answer::is_done()
+{
+    if (!m_event) return true; // wait() synchronises
+    auto done = m_event->is_done();
+    if (done && *done && m_took.count() == 0) m_took = system_clock().steady() - m_begun;
+    return done;
+}
+
+Result<void> Answer::wait()
+{
+    if (auto done = m_stream->synchronize(); !done) return within("wait for the call's results", done.error());
+    if (m_took.count() == 0) m_took = system_clock().steady() - m_begun;
+    return {};
+}
+
+Result<void> Answer::check_enqueued() const
+{
+    if (!m_stray) return {};
+    return fail(ErrorCode::not_recordable,
+                "it enqueues work past the recorder's stream ({}), which no capture would hold: enqueue everything in "
+                "Recorder::stream(), or in streams that were forked from it by events",
+                *m_stray);
+}
+
+} // namespace warmgraph

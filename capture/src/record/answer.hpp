@@ -1,0 +1,51 @@
+// The answer: the function as the caller runs it, seen from recording. What it enqueues is watched, and what it leaves is
+// copied in the caller's own stream, so that nobody waits.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "verify/trial_memory.hpp"
+#include "warmgraph/backends/enqueue_watch.hpp"
+#include "warmgraph/capture/run.hpp"
+
+namespace warmgraph {
+
+class Answer {
+public:
+    Answer(std::shared_ptr<backends::Device> device, const DeclaredHandles& handles);
+    Answer(const Answer&) = delete;
+    Answer& operator=(const Answer&) = delete;
+    ~Answer();
+
+    /// For a copy of what the function may write. out_of_memory.
+    [[nodiscard]] Result<void> allocate(const TrialMemory& memory);
+    [[nodiscard]] Result<void> begin(const std::shared_ptr<backends::Stream>& stream);
+    [[nodiscard]] Result<void> end(const RunContext& context, const TrialMemory& memory);
+
+    [[nodiscard]] bool waits_outside() const noexcept { return m_waits_outside; }
+    [[nodiscard]] Result<bool> is_done();
+    [[nodiscard]] Result<void> wait();
+    /// From the call to its last result; after it was done.
+    [[nodiscard]] std::chrono::nanoseconds took() const noexcept { return m_took; }
+    /// By region: the copies; null where a region is only read. After it was done.
+    [[nodiscard]] const std::vector<MemoryRef>& results() const noexcept { return m_results; }
+    /// not_recordable: work that went past the recorder's stream.
+    [[nodiscard]] Result<void> check_enqueued() const;
+
+private:
+    std::shared_ptr<backends::Device> m_device;
+    bool m_waits_outside;
+    std::vector<MemoryRef> m_results;
+    std::shared_ptr<backends::Stream> m_stream;
+    std::unique_ptr<backends::EnqueueWatch> m_watch;
+    std::optional<std::string> m_stray;
+    std::shared_ptr<backends::Event> m_event;
+    std::chrono::steady_clock::time_point m_begun;
+    std::chrono::nanoseconds m_took{0};
+};
+
+} // namespace warmgraph

@@ -1,0 +1,294 @@
+#include "record/look.hpp"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "classify/check_captures.hpp"
+#include "classify/classify_scalars.hpp"
+#include "classify/region_map.hpp"
+#include "classify/structural_difference.hpp"
+#include "warmgraph/backends/bulk_memory.hpp"
+#include "warmgraph/base/log.hpp"
+#include "warmgraph/capture/numbers.hpp"
+
+namespace warmgraph {
+
+namespace {
+
+constexpr std::array<std::uint64_t, 4> k_shifts{4ULL << 10, 32ULL << 10, 256ULL << 10, 2ULL << 20}; // bytes (Shuffle)
+
+/// Drivers give addresses near each other: words that share these upper bits with a known address are looked up.
+constexpr unsigned k_window_bits = 40;
+
+std::vector<backends::AddressWindow> windows_around(std::span<const MemoryRef> regions)
+{
+    std::set<std::uint64_t> tops;
+    for (const MemoryRef& region : regions) {
+        tops.insert(region.address.flat() >> k_window_bits);
+        tops.insert((region.address.flat() + region.size) >> k_window_bits);
+    }
+    std::vector<backends::AddressWindow> windows;
+    for (const std::uint64_t top : tops) windows.push_back({top << k_window_bits, (top + 1) << k_window_bits});
+    return windows;
+}
+
+} // namespace
+
+/// Addresses for one capture, where nothing is.
+struct Look::Elsewhere {
+    explicit Elsewhere(const std::shared_ptr<backends::Device>& device)
+        : shadows(*device), scratch(device, ScratchPool::Kind::shadow)
+    {
+    }
+    ShadowSet shadows;
+    ScratchPool scratch;
+};
+
+Result<void> check_tables(const Subject& subject, const TrialMemory& memory)
+{
+    if (!subject.device->limits().flat_addresses) return {};
+    const auto windows = windows_around(memory.original());
+    const auto words = memory.words_in(windows);
+    if (!words) return std::unexpected(words.error());
+    for (const auto& word : *words) {
+        const auto allocation = subject.device->allocation_at(word.value);
+        const auto& regions = memory.original();
+        const auto in = std::ranges::find_if(regions, [&](const MemoryRef& region) {
+            return word.value - region.address.flat() < region.size;
+        });
+        if (!allocation && in == regions.end()) continue;
+        const std::string whose =
+            in != regions.end()
+                ? fmt::format("'{}'", subject.interface.regions[static_cast<std::size_t>(in - regions.begin())].name)
+                : fmt::format("an allocation of {} bytes", allocation->size);
+        return fail(ErrorCode::not_recordable,
+                    "'{}' holds at byte {} the address {:#x}, which lies in {}: a replay could not follow addresses "
+                    "in memory; pass pointers as kernel parameters. A number that is no address: declare the region "
+                    "with its type, or with no_addresses",
+                    subject.interface.regions[word.region].name, word.offset, word.value, whose);
+    }
+    return {};
+}
+
+Look::Look(const Subject& subject, const Frame& frame, TrialMemory& memory, ScratchPool& scratch,
+           const std::shared_ptr<backends::Stream>& stream, RunContext& context)
+    : m_subject(subject), m_frame(frame), m_memory(memory), m_scratch(scratch), m_stream(stream), m_context(context)
+{
+}
+Look::~Look() = default;
+
+// --- captures
+
+Result<Capture> Look::run_captured(const std::vector<MemoryRef>& regions, ScratchPool& scratch,
+                                   const std::vector<std::uint64_t>& scalars, StackDepth depth)
+{
+    std::optional<Result<Capture>> result;
+    m_stack.run(depth, [&] {
+        auto graph = captured_run(m_subject, {m_frame.tensors, regions, scalars, m_frame.values}, scratch, m_stream,
+                                  m_context);
+        if (graph)
+            result = Capture{std::move(*graph), regions, scratch.regions()};
+        else
+            result = std::unexpected(graph.error());
+    });
+    return std::move(*result);
+}
+
+/// The callable may read page-locked memory on the host: it sees what was there at the call.
+Result<Capture> Look::capture_here(const std::vector<std::uint64_t>& scalars, StackDepth depth)
+{
+    auto captured = run_captured(m_memory.regions(), m_scratch, scalars, depth);
+    if (!captured) return captured;
+    if (auto unwritten = m_memory.check_host_regions(); !unwritten) return std::unexpected(unwritten.error());
+    return captured;
+}
+
+Result<backends::RawGraph> Look::capture_at(const std::vector<std::uint64_t>& scalars)
+{
+    if (auto reset = m_memory.reset(0, TrialMemory::Outputs::as_they_were); !reset)
+        return std::unexpected(reset.error());
+    auto captured = capture_here(scalars);
+    if (!captured) return std::unexpected(captured.error());
+    return std::move(captured->graph);
+}
+
+Result<Capture> Look::capture_in(Elsewhere& at, StackDepth depth)
+{
+    if (auto given = at.shadows.give_other_contents(m_memory.regions(), m_frame); !given)
+        return std::unexpected(given.error());
+    auto captured = run_captured(at.shadows.regions(), at.scratch, m_frame.scalars, depth);
+    if (!captured) return captured;
+    if (auto unwritten = at.shadows.check_host_regions(m_subject.interface); !unwritten)
+        return std::unexpected(unwritten.error());
+    return captured;
+}
+
+Result<Capture> Look::capture_elsewhere(const Shuffle& shuffle, Apart apart, const Captures& captures)
+{
+    Elsewhere& place = m_places.emplace_back(m_subject.device);
+    if (auto reserved = place.shadows.reserve(m_frame, shuffle, apart); !reserved)
+        return std::unexpected(reserved.error());
+    if (captures.flat_addresses)
+        if (auto mirrored = place.scratch.mirror(m_scratch, shuffle, m_frame.tensors.size()); !mirrored)
+            return std::unexpected(mirrored.error());
+    return capture_in(place);
+}
+
+/// Every region elsewhere, and each by a distance of its own: on a device with flat addresses a word is explained by how
+/// far it moved.
+Result<void> Look::capture_moved(Captures& captures, Apart apart)
+{
+    const bool is_flat = captures.flat_addresses;
+    for (const std::uint64_t shift : k_shifts) {
+        auto moved = capture_elsewhere({is_flat ? shift : 0}, apart, captures);
+        if (!moved) return std::unexpected(moved.error());
+        captures.moved = std::move(*moved);
+        const bool comparable = captures.moved->scratch.size() == captures.first.scratch.size() &&
+                                captures.moved->graph.allocations.size() == captures.first.graph.allocations.size();
+        if (!is_flat || !comparable) return {}; // classify() names what differs
+        if (!indistinct_movement(m_subject.interface, captures)) return {};
+    }
+    const auto same = indistinct_movement(m_subject.interface, captures);
+    return fail(ErrorCode::not_recordable,
+                "the driver gave '{}' and '{}' addresses at the same distance from their first ones in each of {} "
+                "attempts, so that captures cannot tell them apart: record again",
+                same->first, same->second, k_shifts.size());
+}
+
+/// Tensors that overlap in the call: does the function enqueue something else where they lie apart, at one start, or a little
+/// one behind the other?
+Result<bool> Look::asks_how_tensors_lie(const Captures& captures)
+{
+    if (structural_difference(captures.first.graph, captures.moved->graph)) return true;
+    for (const Apart apart : {Apart::groups_equal, Apart::groups_steps}) {
+        auto other = capture_elsewhere({}, apart, captures);
+        if (!other) return std::unexpected(other.error());
+        if (structural_difference(captures.first.graph, other->graph)) return true;
+    }
+    return false;
+}
+
+Result<void> Look::capture_where_tensors_overlap(Captures& captures)
+{
+    const auto groups = guards::alias_groups(m_frame.tensors);
+    if (std::set(groups.begin(), groups.end()).size() == groups.size()) return {}; // none overlaps another
+    auto asks = asks_how_tensors_lie(captures);
+    if (!asks) return std::unexpected(asks.error());
+    if (!*asks) return {};
+    captures.groups = groups;
+    return capture_moved(captures, Apart::groups);
+}
+
+Result<Captures> Look::capture_all()
+{
+    Captures captures;
+    captures.scalars = m_frame.scalars;
+    captures.handles = m_subject.handles;
+    captures.flat_addresses = m_subject.device->limits().flat_addresses;
+    captures.allocation_at = allocations();
+    if (captures.flat_addresses)
+        captures.is_handle = [device = m_subject.device](std::uint64_t word) { return device->is_handle(word); };
+
+    if (auto reset = m_memory.reset(0, TrialMemory::Outputs::as_they_were); !reset)
+        return std::unexpected(reset.error());
+    auto first = capture_here(m_frame.scalars);
+    if (!first) return std::unexpected(first.error());
+    captures.first = std::move(*first);
+    m_capture = captures.first.graph;
+    auto again = capture_here(m_frame.scalars, StackDepth::deeper);
+    if (!again) return std::unexpected(again.error());
+    captures.again = std::move(*again);
+    const StackMovement movement = m_stack.movement();
+    if (auto moved = capture_moved(captures, Apart::tensors); !moved) return std::unexpected(moved.error());
+    if (auto done = capture_where_tensors_overlap(captures); !done) return std::unexpected(done.error());
+    return without_host_addresses(std::move(captures), movement);
+}
+
+Result<Captures> Look::without_host_addresses(Captures captures, const StackMovement& movement)
+{
+    Captures erased = captures;
+    const std::size_t words = erase_host_addresses(erased, movement);
+    if (erased.first.graph == erased.again->graph) {
+        if (words > 0)
+            log().debug(
+                "{}: {} words of parameters are host stack addresses (uninitialised padding), recorded as zeros",
+                m_subject.name, words);
+        return erased;
+    }
+    // Padding of a shape that cannot be told moves with the stack's depth as well. At one depth it is as constant as all
+    // else, and no reason to refuse; what is not constant there either is.
+    auto again = capture_here(m_frame.scalars);
+    if (!again) return std::unexpected(again.error());
+    captures.again = std::move(*again);
+    return captures;
+}
+
+// --- scalars
+
+Result<std::size_t> Look::probe_scalar(Captures& captures, std::size_t scalar, const std::vector<std::uint64_t>& values,
+                                       std::size_t least, std::chrono::steady_clock::time_point deadline)
+{
+    const auto& decl = m_subject.interface.scalars[scalar];
+    Captures first; // as captured: host addresses were erased in `captures`
+    first.scalars = captures.scalars;
+    first.first = {m_capture, captures.first.regions, captures.first.scratch};
+    ProbeJudge judge{m_subject.interface, first};
+    std::size_t probed = 0;
+    for (; probed < values.size(); ++probed) {
+        if (probed >= least && system_clock().steady() >= deadline) break;
+        auto scalars = m_frame.scalars;
+        scalars[scalar] = values[probed];
+        auto capture = capture_here(scalars);
+        if (!capture)
+            return within(fmt::format("with scalar '{}' = {} (declare its range where not every value is allowed)",
+                                      decl.name, number_text(decl.dtype, values[probed])),
+                          capture.error());
+        capture->graph = with_allocations_of(m_capture, std::move(capture->graph));
+        ScalarProbe probe{scalar, values[probed], std::move(*capture)};
+        if (auto judged = judge.judge(probe); !judged) return std::unexpected(judged.error());
+        if (probed == 0) captures.probes.push_back(std::move(probe));
+    }
+    return probed;
+}
+
+Result<std::vector<std::string>> Look::probe(Captures& captures, std::chrono::milliseconds time)
+{
+    const auto& interface = m_subject.interface;
+    std::vector<std::string> proofs;
+    const auto started = system_clock().steady();
+    const std::size_t count = interface.scalars.size();
+    for (std::size_t s = 0; s < count; ++s) {
+        const auto plan = plan_probes(interface.scalars[s].dtype, interface.ranges[s], m_frame.scalars[s]);
+        const auto deadline = started + time * static_cast<std::int64_t>(s + 1) / static_cast<std::int64_t>(count);
+        auto probed = probe_scalar(captures, s, plan.values, plan.least, deadline);
+        if (!probed) return std::unexpected(probed.error());
+        proofs.push_back(fmt::format("{}: {}", interface.scalars[s].name, proof_text(plan, *probed)));
+    }
+    return proofs;
+}
+
+// --- all of it
+
+std::function<std::optional<MemoryRef>(std::uint64_t)> Look::allocations() const
+{
+    if (!m_subject.device->limits().flat_addresses) return nullptr;
+    return [device = m_subject.device](std::uint64_t flat) { return device->allocation_at(flat); };
+}
+
+Result<Seen> Look::look(std::chrono::milliseconds probing)
+{
+    auto captures = capture_all();
+    if (!captures) return std::unexpected(captures.error());
+    // Before thousands of probes: what differs from capture to capture is told at once.
+    if (m_subject.interface.scalars.size() > 0)
+        if (auto checked = check_captures(m_subject.interface, *captures); !checked)
+            return std::unexpected(checked.error());
+    auto proofs = probe(*captures, probing);
+    if (!proofs) return std::unexpected(proofs.error());
+    auto classified = classify(m_subject.interface, *captures);
+    if (!classified) return std::unexpected(classified.error());
+    return Seen{std::move(*classified), std::move(*proofs), std::move(captures->groups)};
+}
+
+} // namespace warmgraph

@@ -1,0 +1,75 @@
+// Look: captures of the callable, which run nothing, and what they tell.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "classify/classify.hpp"
+#include "classify/host_addresses.hpp"
+#include "verify/trial_memory.hpp"
+#include "warmgraph/capture/run.hpp"
+#include "warmgraph/capture/shadow_set.hpp"
+
+namespace warmgraph {
+
+/// not_recordable names a region, not declared as floating point, that holds an address in a region of the call or in a live
+/// allocation: work that follows such an address would reach the caller's memory from a trial, and from a replay.
+[[nodiscard]] Result<void> check_tables(const Subject& subject, const TrialMemory& memory);
+
+struct Seen {
+    Classified classified;
+    std::vector<std::string> scalar_proofs; ///< "position: proven at all 2,048 values"
+    std::vector<std::uint32_t> groups;      ///< Captures::groups
+};
+
+class Look {
+public:
+    /// Captures are made with `memory` at placement 0 and with `scratch`; all outlive it.
+    Look(const Subject& subject, const Frame& frame, TrialMemory& memory, ScratchPool& scratch,
+         const std::shared_ptr<backends::Stream>& stream, RunContext& context);
+    Look(const Look&) = delete;
+    Look& operator=(const Look&) = delete;
+    ~Look();
+
+    /// Once. `probing`: time for probing scalars.
+    [[nodiscard]] Result<Seen> look(std::chrono::milliseconds probing);
+    /// The capture at placement 0, as the driver gave it.
+    [[nodiscard]] const backends::RawGraph& capture() const noexcept { return m_capture; }
+    /// Another one there, with other scalars.
+    [[nodiscard]] Result<backends::RawGraph> capture_at(const std::vector<std::uint64_t>& scalars);
+    /// Device::allocation_at, where there are flat addresses; null else.
+    [[nodiscard]] std::function<std::optional<MemoryRef>(std::uint64_t)> allocations() const;
+
+private:
+    struct Elsewhere;
+    [[nodiscard]] Result<Capture> capture_here(const std::vector<std::uint64_t>& scalars,
+                                               StackDepth depth = StackDepth::usual);
+    [[nodiscard]] Result<Capture> capture_in(Elsewhere& at, StackDepth depth = StackDepth::usual);
+    [[nodiscard]] Result<Capture> run_captured(const std::vector<MemoryRef>& regions, ScratchPool& scratch,
+                                               const std::vector<std::uint64_t>& scalars, StackDepth depth);
+    [[nodiscard]] Result<Captures> capture_all();
+    [[nodiscard]] Result<void> capture_moved(Captures& captures, Apart apart);
+    [[nodiscard]] Result<Capture> capture_elsewhere(const Shuffle& shuffle, Apart apart, const Captures& captures);
+    [[nodiscard]] Result<bool> asks_how_tensors_lie(const Captures& captures);
+    [[nodiscard]] Result<void> capture_where_tensors_overlap(Captures& captures);
+    [[nodiscard]] Result<std::vector<std::string>> probe(Captures& captures, std::chrono::milliseconds time);
+    [[nodiscard]] Result<std::size_t> probe_scalar(Captures& captures, std::size_t scalar,
+                                                   const std::vector<std::uint64_t>& values, std::size_t least,
+                                                   std::chrono::steady_clock::time_point deadline);
+    [[nodiscard]] Result<Captures> without_host_addresses(Captures captures, const StackMovement& movement);
+
+    const Subject& m_subject;
+    const Frame& m_frame;
+    TrialMemory& m_memory;
+    ScratchPool& m_scratch;
+    std::shared_ptr<backends::Stream> m_stream;
+    RunContext& m_context;
+    backends::RawGraph m_capture;
+    std::deque<Elsewhere> m_places; // kept until all is classified: no address may be given twice
+    HostStack m_stack;              // of the thread that records
+};
+
+} // namespace warmgraph
