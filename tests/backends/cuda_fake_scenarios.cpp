@@ -140,6 +140,9 @@ Result<void> runs_kernels(Device& device, const FakeCuda&)
     DO(stream->fill({x.address, Bytes(4), k_bytes}));
     DO(stream->launch(add_scalar(*compiled, x.address, 1)));
     DO(stream->launch(add_scalar(*loaded, x.address, 2)));
+    TAKE(event, stream->record_event());
+    TAKE(is_done, event->is_done());
+    if (!is_done) return fail(ErrorCode::internal, "{}: work at once is not done", k_wrong);
     DO(stream->synchronize());
     return expect_all(device, x.address, 3);
 }

@@ -65,6 +65,7 @@ namespace warmgraph::backends::cuda {
     X(cuEventCreate)                                                                                                   \
     X(cuEventRecord)                                                                                                   \
     X(cuEventDestroy)                                                                                                  \
+    X(cuEventQuery)                                                                                                    \
     X(cuEventSynchronize)                                                                                              \
     X(cuModuleLoadData)                                                                                                \
     X(cuModuleUnload)                                                                                                  \

@@ -56,6 +56,20 @@ CudaEvent::~CudaEvent()
         log().warn("an event goes away: {}", destroyed.error().message);
 }
 
+Result<bool> CudaEvent::is_done()
+{
+    // The driver would break the capture, if it still lasts.
+    if (point)
+        return fail(ErrorCode::not_recordable,
+                    "an event of a capture is never done: what it follows is recorded and does not run");
+    const CurrentContext context(m_core);
+    const OutsideCapture outside(m_core);
+    const Driver& driver = *m_core.driver;
+    const CUresult status = driver.status("cuEventQuery", driver.cuEventQuery, m_event);
+    if (status == CUDA_SUCCESS || status == CUDA_ERROR_NOT_READY) return status == CUDA_SUCCESS;
+    return std::unexpected(driver.error("cuEventQuery", status));
+}
+
 Result<std::unique_ptr<Stream>> CudaStream::make(Core& core, Memory& memory)
 {
     const CurrentContext context(core);

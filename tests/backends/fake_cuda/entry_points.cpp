@@ -64,7 +64,6 @@ struct Entry {
 #define FAKE_CUDA_EXTRA(X)                                                                                             \
     X(cuCtxSetCurrent)                                                                                                 \
     X(cuCtxSetLimit)                                                                                                   \
-    X(cuEventQuery)                                                                                                    \
     X(cuEventRecordWithFlags)                                                                                          \
     X(cuGraphAddChildGraphNode)                                                                                        \
     X(cuGraphAddMemAllocNode)                                                                                          \

@@ -70,6 +70,9 @@ public:
     virtual ~Event() = default;
     /// The driver's handle (CUevent); 0 where a graph cannot hold it.
     [[nodiscard]] virtual std::uint64_t native() const noexcept { return 0; }
+    /// Whether the work before it has finished. Blocks for nothing; any thread may ask. not_recordable of an event that was
+    /// recorded in a capture: that work does not run. An event that nobody recorded yet has finished.
+    [[nodiscard]] virtual Result<bool> is_done() = 0;
 };
 
 /// An in-order queue. While capturing, enqueued work is recorded and not run; capture reads no memory.
