@@ -197,8 +197,10 @@ Result<void> replays(Device& device, const FakeCuda&)
     const Owned owned(device, memory);
     const Address x = memory.address, y = x + k_bytes, z = y + k_bytes, w = z + k_bytes;
     TAKE(graph, capture(device, *module, x, y, z));
+    TAKE(captured, device.instantiate_captured(graph));
     TAKE(exec, device.instantiate(graph));
     TAKE(stream, device.create_stream());
+    DO(captured->launch(*stream));
     DO(stream->fill({x, Bytes(4, std::byte{1}), k_bytes})); // 0x01010101
     DO(exec->upload());
     DO(exec->launch(*stream));

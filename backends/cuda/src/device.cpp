@@ -143,6 +143,11 @@ Result<std::unique_ptr<GraphExec>> CudaDevice::instantiate(const RawGraph& graph
     return CudaGraphExec::make(*m_core, graph);
 }
 
+Result<std::unique_ptr<GraphExec>> CudaDevice::instantiate_captured(const RawGraph& graph)
+{
+    return graph.native != nullptr ? CudaGraphExec::make_captured(*m_core, graph) : CudaGraphExec::make(*m_core, graph);
+}
+
 Result<std::shared_ptr<Event>> CudaDevice::create_event()
 {
     return CudaEvent::make(*m_core, CudaEvent::Kind::external);

@@ -57,6 +57,7 @@ public:
     [[nodiscard]] std::uint64_t registrations() const noexcept override { return m_core->modules.declarations(); }
     [[nodiscard]] Result<std::unique_ptr<Stream>> create_stream() override;
     [[nodiscard]] Result<std::unique_ptr<GraphExec>> instantiate(const RawGraph& graph) override;
+    [[nodiscard]] Result<std::unique_ptr<GraphExec>> instantiate_captured(const RawGraph& graph) override;
     [[nodiscard]] Result<std::shared_ptr<Event>> create_event() override;
 
     [[nodiscard]] Result<void> prepare_recording() override;

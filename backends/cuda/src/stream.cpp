@@ -201,8 +201,11 @@ Result<RawGraph> CudaStream::end_capture()
         return fail(ErrorCode::not_recordable,
                     "the driver gave no graph for the capture: it was broken by another call");
     auto read = read_graph(m_core, graph.get());
+    if (!read) return read;
+    const auto kept = std::make_shared<const NativeGraph>(std::move(graph));
+    read->native = {kept, kept->get()};
     // Destroyed, it would give its addresses to the next capture, and nothing would tell the two apart.
-    if (read && !read->allocations.empty()) read->owner = std::make_shared<NativeGraph>(std::move(graph));
+    if (!read->allocations.empty()) read->owner = kept;
     return read;
 }
 

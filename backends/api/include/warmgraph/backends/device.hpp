@@ -199,6 +199,12 @@ public:
     [[nodiscard]] virtual std::uint64_t registrations() const noexcept { return 0; }
     [[nodiscard]] virtual Result<std::unique_ptr<Stream>> create_stream() = 0;
     [[nodiscard]] virtual Result<std::unique_ptr<GraphExec>> instantiate(const RawGraph& graph) = 0;
+    /// The very graph that the driver captured, with the process's own code, whatever was done to its nodes since; the result
+    /// keeps what it needs. Where there is none (RawGraph::native), as instantiate. update() of it may be unsupported.
+    [[nodiscard]] virtual Result<std::unique_ptr<GraphExec>> instantiate_captured(const RawGraph& graph)
+    {
+        return instantiate(graph);
+    }
     /// An event that graphs can hold (Event::native).
     [[nodiscard]] virtual Result<std::shared_ptr<Event>> create_event()
     {
