@@ -126,7 +126,10 @@ Result<void> reserves_shadows(Device& device, const FakeCuda&)
     const Owned owned_other(device, other);
     if (other.address.offset - one.address.offset < one.size)
         return fail(ErrorCode::internal, "{}: two shadows touch", k_wrong);
-    return {};
+    TAKE(host, device.reserve_host_shadow(k_bytes));
+    const Owned owned_host(device, host);
+    DO(device.upload(host.address, all_of(9)));
+    return expect_all(device, host.address, 9);
 }
 
 Result<void> runs_kernels(Device& device, const FakeCuda&)

@@ -76,6 +76,7 @@ Result<void> CudaDevice::read_limits()
     };
     core.compute_major = ask(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
     core.compute_minor = ask(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+    core.reads_host_memory = ask(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) != 0;
     core.limits.flat_addresses = true;
     core.limits.keeps_running_execs = true; // cuGraphExecDestroy
     core.limits.memory_alignment = 1;
@@ -108,6 +109,15 @@ bool CudaDevice::is_handle(std::uint64_t word) const noexcept
     CUDA_RESOURCE_DESC resource{};
     return !is_none(driver.status("cuTexObjectGetResourceDesc", driver.cuTexObjectGetResourceDesc, &resource, word)) ||
            !is_none(driver.status("cuSurfObjectGetResourceDesc", driver.cuSurfObjectGetResourceDesc, &resource, word));
+}
+
+std::optional<std::string> CudaDevice::host_memory_at(std::uint64_t flat, const HostMappings& mappings) const
+{
+    if (!m_core->reads_host_memory) return std::nullopt;
+    auto name = mappings.at(flat); // first: most words lie in none, and the driver takes longer to ask
+    // The driver's own mappings: registers, and ranges that it gives memory to.
+    if (!name || name->starts_with("/dev/nvidia") || m_memory->is_known(flat)) return std::nullopt;
+    return name->empty() ? "memory without a name" : std::move(*name);
 }
 
 Result<void> CudaDevice::upload(const Address& to, ByteView bytes)

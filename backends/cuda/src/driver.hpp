@@ -35,6 +35,8 @@ namespace warmgraph::backends::cuda {
     X(cuMemFree)                                                                                                       \
     X(cuMemHostAlloc)                                                                                                  \
     X(cuMemFreeHost)                                                                                                   \
+    X(cuMemHostRegister)                                                                                               \
+    X(cuMemHostUnregister)                                                                                             \
     X(cuMemcpy)                                                                                                        \
     X(cuMemcpyAsync)                                                                                                   \
     X(cuMemGetAddressRange)                                                                                            \

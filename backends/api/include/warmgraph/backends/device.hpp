@@ -14,6 +14,7 @@
 
 #include "warmgraph/backends/raw_graph.hpp"
 #include "warmgraph/base/error.hpp"
+#include "warmgraph/base/process.hpp"
 #include "warmgraph/base/sha256.hpp"
 #include "warmgraph/cachefmt/guard_data.hpp"
 
@@ -176,8 +177,34 @@ public:
         static_cast<void>(word);
         return false;
     }
-    /// An address range for captures only, which costs no memory (measured). Two of them never touch. release() it as well.
+    /// Whether it is managed memory, which moves between host and device as it is used. False where nothing is known of it.
+    [[nodiscard]] virtual bool is_managed(const Address& address) const noexcept
+    {
+        static_cast<void>(address);
+        return false;
+    }
+    /// Ordinary host memory of this process around a flat address that kernels of this device can read, by its name
+    /// ("[heap]", a file, "memory without a name"); nullopt where there is none, where the driver knows the memory
+    /// (allocation_at, shadows), and on devices that cannot read it. `mappings` are the process's, read before: who asks
+    /// often reads them once.
+    [[nodiscard]] virtual std::optional<std::string> host_memory_at(std::uint64_t flat,
+                                                                    const HostMappings& mappings) const
+    {
+        static_cast<void>(flat);
+        static_cast<void>(mappings);
+        return std::nullopt;
+    }
+    /// As they are now.
+    [[nodiscard]] std::optional<std::string> host_memory_at(std::uint64_t flat) const
+    {
+        return host_memory_at(flat, HostMappings::read());
+    }
+    /// An address range for captures only, which costs no memory (measured). Two of them never touch. On devices with flat
+    /// addresses its addresses' upper 32 bits are those of no other live shadow and of no ordinary allocation, as far as the
+    /// driver follows the wish. release() it as well.
     [[nodiscard]] virtual Result<MemoryRef> reserve_shadow(std::uint64_t size) = 0;
+    /// Page-locked host memory with such addresses. It takes memory, and may be read and written. release() it as well.
+    [[nodiscard]] virtual Result<MemoryRef> reserve_host_shadow(std::uint64_t size) { return allocate_host(size); }
     [[nodiscard]] virtual Result<void> upload(const Address& to, ByteView bytes) = 0;              ///< blocking
     [[nodiscard]] virtual Result<void> download(std::span<std::byte> to, const Address& from) = 0; ///< blocking
 
