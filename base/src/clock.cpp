@@ -11,7 +11,7 @@ class SystemClock final : public Clock {
 public:
     std::chrono::steady_clock::time_point steady() const noexcept override { return std::chrono::steady_clock::now(); }
     std::chrono::system_clock::time_point wall() const noexcept override { return std::chrono::system_clock::now(); }
-    void sleep_for(std::chrono::milliseconds time) override { std::this_thread::sleep_for(time); }
+    void sleep_for(std::chrono::nanoseconds time) override { std::this_thread::sleep_for(time); }
 };
 
 } // namespace

@@ -1,7 +1,9 @@
 #include "warmgraph/base/process.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -9,6 +11,7 @@
 #include <exception>
 #include <fstream>
 #include <span>
+#include <sstream>
 #include <stdexcept>
 #include <system_error>
 
@@ -86,6 +89,34 @@ Object object_of(const void* code)
     return object;
 }
 
+struct MapsLine {
+    std::uint64_t start = 0, end = 0;
+    std::string_view permissions, name;
+};
+
+/// "7f2c-7f2e r-xp 00000000 08:01 173521      /usr/lib/libc.so.6"
+std::optional<MapsLine> parse(std::string_view line)
+{
+    const auto word = [&line] {
+        line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+        const std::string_view found = line.substr(0, line.find(' '));
+        line.remove_prefix(found.size());
+        return found;
+    };
+    const std::string_view range = word();
+    const char* const end = range.data() + range.size();
+    MapsLine parsed;
+    const auto first = std::from_chars(range.data(), end, parsed.start, 16);
+    if (first.ec != std::errc{} || first.ptr == end || *first.ptr != '-') return std::nullopt;
+    const auto last = std::from_chars(first.ptr + 1, end, parsed.end, 16);
+    if (last.ec != std::errc{} || last.ptr != end || parsed.end <= parsed.start) return std::nullopt;
+    parsed.permissions = word();
+    for (int skipped = 0; skipped < 3; ++skipped) static_cast<void>(word()); // offset, device, inode
+    line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+    parsed.name = line; // it may have spaces
+    return parsed;
+}
+
 } // namespace
 
 std::optional<std::string> build_id_of(const void* code) noexcept
@@ -135,6 +166,33 @@ std::string random_uuid()
         text += fmt::format("{:02x}", bytes[i]);
     }
     return text;
+}
+
+HostMappings::HostMappings(std::string_view text)
+{
+    while (!text.empty()) {
+        const std::string_view line = text.substr(0, text.find('\n'));
+        text.remove_prefix(std::min(line.size() + 1, text.size()));
+        const auto parsed = parse(line);
+        if (parsed && parsed->permissions.starts_with('r'))
+            m_mappings.push_back({parsed->start, parsed->end, std::string(parsed->name)});
+    }
+    std::ranges::sort(m_mappings, {}, &Mapping::start);
+}
+
+HostMappings HostMappings::read()
+{
+    std::ifstream file("/proc/self/maps");
+    std::stringstream text;
+    text << file.rdbuf();
+    return HostMappings(text.view());
+}
+
+std::optional<std::string> HostMappings::at(std::uint64_t address) const
+{
+    const auto after = std::ranges::upper_bound(m_mappings, address, {}, &Mapping::start);
+    if (after == m_mappings.begin() || address >= std::prev(after)->end) return std::nullopt;
+    return std::prev(after)->name;
 }
 
 std::optional<std::string> environment(const char* name)

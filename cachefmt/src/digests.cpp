@@ -130,7 +130,7 @@ struct PutNode {
 Digest guards_digest(const Guards& guards)
 {
     Sha256 hash;
-    hash.update_field(std::string_view{"warmgraph guards 1"});
+    hash.update_field(std::string_view{"warmgraph guards 2"});
     std::size_t facts = 0;
     for (const Fact& fact : guards.facts) facts += fact.role == Role::must_match ? 1 : 0;
     put_count(hash, facts);
@@ -148,6 +148,8 @@ Digest guards_digest(const Guards& guards)
         put(hash, tensor.device);
         put(hash, tensor.alignment);
         put(hash, tensor.alias_group);
+        put(hash, static_cast<std::uint8_t>(tensor.distance.has_value()));
+        put(hash, tensor.distance.value_or(0));
     }
     put_count(hash, guards.values.size());
     for (const ValueSpec& value : guards.values) {

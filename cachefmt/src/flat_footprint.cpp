@@ -109,8 +109,8 @@ std::uint64_t flat_footprint(const flat::Header& header)
     std::uint64_t bytes = count(header.model_info()) + count(header.rank()) + count(header.function()) +
                           count(info.created()) + count(info.created_by()) + count(info.verification()) +
                           count(info.reason());
-    for (std::uint32_t i = 0; i < count(info.difference()); ++i)
-        bytes += sizeof(std::string) + count(info.difference()->Get(i));
+    for (const auto* lines : {info.difference(), info.scalar_proofs()})
+        for (std::uint32_t i = 0; i < count(lines); ++i) bytes += sizeof(std::string) + count(lines->Get(i));
     for (std::uint32_t i = 0; i < count(header.facts()); ++i)
         bytes += sizeof(Fact) + count(header.facts()->Get(i)->name()) + count(header.facts()->Get(i)->value());
     for (std::uint32_t i = 0; i < count(header.tensors()); ++i) {

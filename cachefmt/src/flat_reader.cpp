@@ -90,10 +90,13 @@ EntryInfo to_info(const flat::Info& info)
     return {.created = to_text(info.created()),
             .created_by = to_text(info.created_by()),
             .record_ms = info.record_ms(),
+            .answer_ms = info.answer_ms(),
             .verification = to_text(info.verification()),
             .node_count = info.node_count(),
             .image_count = info.image_count(),
             .unproven = info.unproven(),
+            .scalar_proofs = to_texts(info.scalar_proofs()),
+            .library_constants = info.library_constants(),
             .reason = to_text(info.reason()),
             .difference = to_texts(info.difference())};
 }
@@ -111,7 +114,9 @@ Guards to_guards(const flat::Header& header)
                                                      to_text(tensor.name()),     static_cast<DType>(tensor.dtype()),
                                                      to_numbers(tensor.sizes()), to_numbers(tensor.strides()),
                                                      to_text(tensor.device()),   tensor.alignment(),
-                                                     tensor.alias_group()};
+                                                     tensor.alias_group(),
+                                                     tensor.has_distance() ? std::optional{tensor.distance()}
+                                                                           : std::nullopt};
                                              }),
             .values = to_vector<ValueSpec>(header.values(), [](const flat::ValueSpec& value) {
                 return ValueSpec{to_text(value.name()), static_cast<DType>(value.dtype()), value.bits()};

@@ -69,8 +69,11 @@ Offset<flat::Info> write(FlatBufferBuilder& builder, const EntryInfo& info)
     const auto reason = write_optional(builder, info.reason);
     const auto difference =
         write_tables(builder, info.difference, [&](const std::string& line) { return write(builder, line); });
+    const auto proofs =
+        write_tables(builder, info.scalar_proofs, [&](const std::string& line) { return write(builder, line); });
     return flat::CreateInfo(builder, created, created_by, info.record_ms, verification, info.node_count,
-                            info.image_count, reason, difference, info.unproven);
+                            info.image_count, reason, difference, info.unproven, info.answer_ms, proofs,
+                            info.library_constants);
 }
 
 Offset<flat::TensorSpec> write(FlatBufferBuilder& builder, const TensorSpec& tensor)
@@ -80,7 +83,8 @@ Offset<flat::TensorSpec> write(FlatBufferBuilder& builder, const TensorSpec& ten
     const auto strides = write_numbers(builder, tensor.strides);
     const auto device = write(builder, tensor.device);
     return flat::CreateTensorSpec(builder, name, static_cast<flat::DType>(tensor.dtype), sizes, strides, device,
-                                  tensor.alignment, tensor.alias_group);
+                                  tensor.alignment, tensor.alias_group, tensor.distance.has_value(),
+                                  tensor.distance.value_or(0));
 }
 
 Offset<flat::Region> write(FlatBufferBuilder& builder, const Region& region)

@@ -49,7 +49,8 @@ std::uint64_t footprint(const EntryHeader& header) noexcept
     std::uint64_t bytes = header.key.function.model_info.size() + header.key.function.rank.size() +
                           header.key.function.function.size() + info.created.size() + info.created_by.size() +
                           info.verification.size() + info.reason.size();
-    for (const std::string& line : info.difference) bytes += sizeof(std::string) + line.size();
+    for (const auto* lines : {&info.difference, &info.scalar_proofs})
+        for (const std::string& line : *lines) bytes += sizeof(std::string) + line.size();
     for (const Fact& fact : header.guards.facts) bytes += sizeof(Fact) + fact.name.size() + fact.value.size();
     for (const TensorSpec& tensor : header.guards.tensors)
         bytes += sizeof(TensorSpec) + tensor.name.size() + tensor.device.size() +

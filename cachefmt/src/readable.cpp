@@ -28,9 +28,15 @@ std::string head(const Entry& entry)
     put_field(out, "kind", fmt::format("{}, format {}", to_string(header.kind), k_format_version));
     put_field(out, "created",
               printable(info.created) + (info.created_by.empty() ? "" : " by " + printable(info.created_by)));
-    if (info.record_ms > 0)
-        put_field(out, "saves", fmt::format("{:.1f} ms a hit (the time to record)", info.record_ms));
+    if (info.answer_ms > 0)
+        put_field(out, "saves", fmt::format("{:.1f} ms a hit (the first call without the cache)", info.answer_ms));
+    if (info.record_ms > 0) put_field(out, "recorded", fmt::format("in {:.1f} ms", info.record_ms));
     put_field(out, "verified", printable(info.verification));
+    for (const std::string& line : info.scalar_proofs) put_field(out, "scalar", printable(line));
+    if (info.library_constants > 0)
+        put_field(out, "constants",
+                  fmt::format("{} of libraries' images, stored as they were",
+                              counted(info.library_constants, "__constant__ variable")));
     if (info.unproven > 0)
         put_field(out, "unproven",
                   fmt::format("{} taken for addresses by their range alone (adopted with one capture)",
@@ -82,6 +88,7 @@ std::string to_text(const TensorSpec& tensor, const Guards& guards)
     text += fmt::format(" align {}", tensor.alignment);
     if (tensor.alias_group < guards.tensors.size() && guards.tensors[tensor.alias_group].name != tensor.name)
         text += " aliases " + printable(guards.tensors[tensor.alias_group].name);
+    if (tensor.distance && *tensor.distance != 0) text += fmt::format(" at {} bytes", *tensor.distance);
     return text;
 }
 

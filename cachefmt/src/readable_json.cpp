@@ -33,7 +33,8 @@ Json to_json(const TensorSpec& tensor)
             {"strides", tensor.strides},
             {"device", tensor.device},
             {"alignment", tensor.alignment},
-            {"alias_group", tensor.alias_group}};
+            {"alias_group", tensor.alias_group},
+            {"distance", tensor.distance ? Json(*tensor.distance) : Json(nullptr)}};
 }
 
 Json to_json(const ValueSpec& value)
@@ -233,10 +234,13 @@ std::string to_json(const Entry& entry)
               {{"created", info.created},
                {"created_by", info.created_by},
                {"record_ms", info.record_ms},
+               {"answer_ms", info.answer_ms},
                {"verification", info.verification},
                {"node_count", info.node_count},
                {"image_count", info.image_count},
                {"unproven", info.unproven},
+               {"scalar_proofs", info.scalar_proofs},
+               {"library_constants", info.library_constants},
                {"reason", info.reason},
                {"difference", info.difference}}},
              {"guards",

@@ -76,8 +76,8 @@ Result<void> validate_header(const EntryHeader& header, const Limits& limits)
                     limits.header_bytes);
     if (header.kind != EntryKind::graph && header.kind != EntryKind::tombstone)
         return fail(ErrorCode::corrupt, "entry kind {} is unknown", static_cast<int>(header.kind));
-    if (!std::isfinite(header.info.record_ms) || header.info.record_ms < 0)
-        return fail(ErrorCode::corrupt, "recording time {} ms is no time", header.info.record_ms);
+    for (const double time : {header.info.record_ms, header.info.answer_ms})
+        if (!std::isfinite(time) || time < 0) return fail(ErrorCode::corrupt, "{} ms is no time", time);
     const Guards& guards = header.guards;
     if (auto ok = check_facts(guards.facts); !ok) return ok;
     for (std::size_t i = 0; i < guards.tensors.size(); ++i)

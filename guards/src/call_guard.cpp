@@ -87,6 +87,8 @@ CallGuard::CallGuard(std::span<const TensorSpec> recorded, std::span<const Value
         }
         m_expected.push_back(expected);
         m_alignment.push_back(spec.alignment);
+        if (spec.distance && spec.alias_group < recorded.size())
+            m_distances.emplace_back(static_cast<std::uint32_t>(m_alias_groups.size()), *spec.distance);
         m_alias_groups.push_back(spec.alias_group);
     }
     for (const ValueSpec& value : values) m_values.push_back(value.bits);
@@ -120,6 +122,8 @@ bool CallGuard::accepts_places(std::span<const TensorArg> tensors) noexcept
         if (alignment_class(tensors[i].offset) < m_alignment[i]) return false;
     sweep_aliases(tensors, m_order, m_groups);
     if (m_groups != m_alias_groups) return false;
+    for (const auto& [i, distance] : m_distances)
+        if (static_cast<std::int64_t>(tensors[i].offset - tensors[m_alias_groups[i]].offset) != distance) return false;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
         m_expected[i].base = tensors[i].base;
         m_expected[i].offset = tensors[i].offset;

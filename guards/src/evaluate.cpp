@@ -168,6 +168,9 @@ void compare_tensor(Comparison& comparison, const TensorSpec& recorded, const Te
                    fmt::format("align it to {} bytes, or record a variant (policy read_write)", recorded.alignment));
     comparison.property(recorded, "aliasing", alias_of(recorded, recorded_all.tensors), alias_of(now, now_all.tensors),
                         text);
+    if (recorded.distance)
+        comparison.property(recorded, "distance in its group", *recorded.distance, now.distance.value_or(0),
+                            [](std::int64_t bytes) { return fmt::format("{} bytes", bytes); });
 }
 
 template <class T>

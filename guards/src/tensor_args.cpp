@@ -87,6 +87,22 @@ std::vector<std::uint32_t> alias_groups(std::span<const TensorArg> tensors)
     return groups;
 }
 
+void guard_distances(std::span<TensorSpec> specs, std::span<const TensorArg> tensors)
+{
+    std::vector<std::uint8_t> is_shared(specs.size());
+    for (std::size_t i = 0; i < specs.size(); ++i)
+        if (specs[i].alias_group != i) is_shared[i] = is_shared[specs[i].alias_group] = 1;
+    for (std::size_t i = 0; i < specs.size(); ++i)
+        if (is_shared[i] != 0)
+            specs[i].distance =
+                static_cast<std::int64_t>(tensors[i].offset - tensors[specs[i].alias_group].offset);
+}
+
+void forget_distances(std::span<TensorSpec> specs) noexcept
+{
+    for (TensorSpec& spec : specs) spec.distance.reset();
+}
+
 std::vector<TensorSpec> describe(std::span<const TensorArg> tensors, std::span<const std::string> names,
                                  const std::string& device_prefix)
 {

@@ -1,5 +1,6 @@
 // Devices, memory, programs.
 #include <algorithm>
+#include <set>
 
 #include "conformance.hpp"
 
@@ -76,6 +77,43 @@ TEST_P(ConformanceDevice, NeverGivesTheSameBaseTwiceUnlessAddressesAreFlat)
     }
     device->release(second);
     device->release(beside);
+}
+
+TEST_P(ConformanceDevice, TakesItsOwnMemoryForNeitherManagedNorOrdinaryHostMemory)
+{
+    const MemoryRef memory = take(device->allocate(64)), shadow = take(device->reserve_shadow(64));
+    for (const MemoryRef& known : {memory, shadow}) {
+        EXPECT_FALSE(device->is_managed(known.address));
+        EXPECT_EQ(device->host_memory_at(known.address.flat()), std::nullopt);
+    }
+    EXPECT_EQ(device->host_memory_at(0), std::nullopt);
+    if (!device->limits().flat_addresses) {
+        EXPECT_EQ(device->host_memory_at(reinterpret_cast<std::uintptr_t>(&memory)), std::nullopt);
+    }
+    device->release(memory);
+    device->release(shadow);
+}
+
+TEST_P(ConformanceDevice, ReservesHostMemoryForCapturesWhereItHasHostMemory)
+{
+    const auto shadow = device->reserve_host_shadow(1000);
+    if (!device->limits().flat_addresses) {
+        EXPECT_TRUE(failed_with(shadow, ErrorCode::unsupported, "page-locked host memory"));
+        return;
+    }
+    ASSERT_TRUE(succeeded(shadow));
+    const auto other = take(device->reserve_host_shadow(1000)), third = take(device->reserve_shadow(1000));
+    EXPECT_EQ(device->space_of(shadow->address), MemorySpace::host);
+    std::set<std::uint64_t> upper;
+    for (const MemoryRef& memory : {*shadow, other, third}) upper.insert(memory.address.flat() >> 32U);
+    EXPECT_EQ(upper.size(), 3U);
+    const std::vector<std::byte> bytes(1000, std::byte{5});
+    ASSERT_TRUE(succeeded(device->upload(shadow->address, bytes)));
+    std::vector<std::byte> back(1000);
+    ASSERT_TRUE(succeeded(device->download(back, shadow->address)));
+    EXPECT_EQ(back, bytes);
+    for (const MemoryRef& memory : {*shadow, other, third}) device->release(memory);
+    EXPECT_EQ(device->allocation_at(shadow->address.flat()), std::nullopt);
 }
 
 TEST_P(ConformanceDevice, GivesTheCompilersLogForABrokenSource)

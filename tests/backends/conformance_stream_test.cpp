@@ -2,6 +2,7 @@
 #include <thread>
 
 #include "conformance.hpp"
+#include "warmgraph/backends/event_wait.hpp"
 
 namespace warmgraph::backends::test {
 namespace {
@@ -169,6 +170,34 @@ TEST_P(ConformanceStream, WaitsForEventsOfAnotherStream)
     finish();
     EXPECT_EQ(read(x), all((3 << 20) - 2));
     EXPECT_TRUE(failed_with(stream->wait(nullptr), ErrorCode::invalid_argument));
+}
+
+TEST_P(ConformanceStream, TellsWhetherTheWorkBeforeAnEventIsDone)
+{
+    const Address x = allocate(all(0));
+    for (std::int32_t i = 0; i < 20; ++i) ASSERT_TRUE(succeeded(stream->launch(add_scalar(x, 1))));
+    const auto event = take(stream->record_event());
+    EXPECT_EQ(take(wait_for(*event, std::chrono::seconds{60})), true);
+    EXPECT_EQ(take(event->is_done()), true);
+    EXPECT_EQ(read(x), all(20));
+    const auto after = take(stream->record_event());
+    finish();
+    EXPECT_EQ(take(after->is_done()), true);
+    EXPECT_EQ(take(wait_for(*after, std::chrono::seconds{0})), true) << "it asks once";
+}
+
+TEST_P(ConformanceStream, AnEventOfACaptureIsNeverDone)
+{
+    ASSERT_TRUE(succeeded(stream->launch(add_scalar(allocate(all(0)), 1))));
+    const auto before = take(stream->record_event());
+    ASSERT_TRUE(succeeded(stream->begin_capture()));
+    ASSERT_TRUE(succeeded(stream->launch(add_scalar(allocate(), 1))));
+    const auto event = take(stream->record_event());
+    EXPECT_TRUE(failed_with(event->is_done(), ErrorCode::not_recordable, "event of a capture"));
+    EXPECT_TRUE(failed_with(wait_for(*event, std::chrono::seconds{1}), ErrorCode::not_recordable));
+    EXPECT_EQ(take(wait_for(*before, std::chrono::seconds{60})), true) << "to ask breaks no capture";
+    EXPECT_EQ(take(stream->end_capture()).nodes.size(), 1U);
+    EXPECT_TRUE(failed_with(event->is_done(), ErrorCode::not_recordable));
 }
 
 TEST_P(ConformanceStream, RunsTwoStreamsOfTwoThreads)

@@ -126,7 +126,10 @@ Result<void> reserves_shadows(Device& device, const FakeCuda&)
     const Owned owned_other(device, other);
     if (other.address.offset - one.address.offset < one.size)
         return fail(ErrorCode::internal, "{}: two shadows touch", k_wrong);
-    return {};
+    TAKE(host, device.reserve_host_shadow(k_bytes));
+    const Owned owned_host(device, host);
+    DO(device.upload(host.address, all_of(9)));
+    return expect_all(device, host.address, 9);
 }
 
 Result<void> runs_kernels(Device& device, const FakeCuda&)
@@ -140,6 +143,9 @@ Result<void> runs_kernels(Device& device, const FakeCuda&)
     DO(stream->fill({x.address, Bytes(4), k_bytes}));
     DO(stream->launch(add_scalar(*compiled, x.address, 1)));
     DO(stream->launch(add_scalar(*loaded, x.address, 2)));
+    TAKE(event, stream->record_event());
+    TAKE(is_done, event->is_done());
+    if (!is_done) return fail(ErrorCode::internal, "{}: work at once is not done", k_wrong);
     DO(stream->synchronize());
     return expect_all(device, x.address, 3);
 }
@@ -194,8 +200,10 @@ Result<void> replays(Device& device, const FakeCuda&)
     const Owned owned(device, memory);
     const Address x = memory.address, y = x + k_bytes, z = y + k_bytes, w = z + k_bytes;
     TAKE(graph, capture(device, *module, x, y, z));
+    TAKE(captured, device.instantiate_captured(graph));
     TAKE(exec, device.instantiate(graph));
     TAKE(stream, device.create_stream());
+    DO(captured->launch(*stream));
     DO(stream->fill({x, Bytes(4, std::byte{1}), k_bytes})); // 0x01010101
     DO(exec->upload());
     DO(exec->launch(*stream));

@@ -1,9 +1,12 @@
 // Parts of the CUDA backend that need neither a driver nor a device.
+#include <map>
+
 #include <gtest/gtest.h>
 
 #include "enqueue.hpp"
 #include "expect_error.hpp"
 #include "facts.hpp"
+#include "far_addresses.hpp"
 #include "memory_operations.hpp"
 #include "nvrtc.hpp"
 #include "semaphores.hpp"
@@ -35,6 +38,36 @@ TEST(CudaFacts, TellAPartOfADeviceFromTheWhole)
 {
     EXPECT_EQ(partition_in_name("NVIDIA H200"), "none");
     EXPECT_EQ(partition_in_name("NVIDIA H200 MIG 1g.18gb"), "MIG 1g.18gb");
+}
+
+TEST(FarAddresses, AreTakenOnceAndGivenAgainWhenTheyAreFree)
+{
+    constexpr std::uint64_t k_unit = 2ULL << 20, k_largest = 512ULL << 30;
+    EXPECT_FALSE(FarPlace::take(1ULL << 46, k_unit));
+    std::uint64_t above = 0;
+    for (int round = 0; round < 40; ++round) { // the whole range several times
+        std::vector<FarPlace> places;
+        std::map<std::uint64_t, std::uint64_t> ends;
+        for (const std::uint64_t size :
+             std::initializer_list<std::uint64_t>{1, 5ULL << 30, k_largest, 8ULL << 30, k_largest}) {
+            auto place = FarPlace::take(size, k_unit);
+            ASSERT_TRUE(place);
+            EXPECT_EQ(place->start() % k_unit, 0U);
+            EXPECT_GE(place->start(), 1ULL << 44);
+            EXPECT_LE(place->start() + size, 1ULL << 46);
+            ends[place->start()] = place->start() + size - 1;
+            above = std::max(above, place->start());
+            places.push_back(std::move(*place));
+        }
+        for (auto at = ends.begin(); std::next(at) != ends.end(); ++at)
+            EXPECT_GT(std::next(at)->first >> 32U, at->second >> 32U);
+    }
+    EXPECT_GT(above, 1ULL << 45) << "an address comes back late";
+    std::vector<FarPlace> all;
+    while (auto place = FarPlace::take(1ULL << 43, k_unit)) all.push_back(std::move(*place));
+    EXPECT_EQ(all.size(), 5U); // of 2^46 - 2^44 bytes
+    all.pop_back();
+    EXPECT_TRUE(FarPlace::take(1ULL << 43, k_unit));
 }
 
 TEST(CudaOptions, SplitAtBlanksOutsideQuotationMarks)

@@ -84,5 +84,36 @@ TEST(Process, EnvironmentTellsEmptyFromUnset)
     EXPECT_EQ(environment("WARMGRAPH_TEST_VARIABLE"), std::nullopt);
 }
 
+TEST(HostMappings, AreReadFromTheSystemsForm)
+{
+    const HostMappings mappings("7f10000-7f20000 r--p 00000000 08:01 173521      /opt/a b/libx.so\n"
+                                "55000000-55021000 rw-p 00000000 00:00 0          [heap]\n"
+                                "1000-2000 ---p 00000000 00:00 0 \n"
+                                "3000-4000 -wxp 00000000 00:00 0\n"
+                                "ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0  [vsyscall]\n"
+                                "no mapping\n-5-6 r\n9-8 r--p\n7-\n\n"
+                                "8000-9000 rw-s 00000000 00:00 0");
+    EXPECT_EQ(mappings.at(0x7f10000), "/opt/a b/libx.so");
+    EXPECT_EQ(mappings.at(0x7f1ffff), "/opt/a b/libx.so");
+    EXPECT_EQ(mappings.at(0x7f20000), std::nullopt);
+    EXPECT_EQ(mappings.at(0x55000008), "[heap]");
+    EXPECT_EQ(mappings.at(0x8fff), "");
+    for (const std::uint64_t unreadable : {0x0ULL, 0x7fffULL, 0x1000ULL, 0x3000ULL, 0xffffffffff600000ULL, ~0ULL})
+        EXPECT_EQ(mappings.at(unreadable), std::nullopt) << unreadable;
+    EXPECT_EQ(HostMappings("").at(0), std::nullopt);
+}
+
+TEST(HostMappings, OfThisProcessHoldItsMemoryAndItsCode)
+{
+    const HostMappings mappings = HostMappings::read();
+    static const int s_here = 1;
+    const int there = 2;
+    const auto at = [&](const void* address) { return mappings.at(reinterpret_cast<std::uintptr_t>(address)); };
+    EXPECT_EQ(at(&there), "[stack]");
+    ASSERT_TRUE(at(&s_here));
+    EXPECT_NE(at(&s_here)->find("base_process_test"), std::string::npos);
+    EXPECT_EQ(at(nullptr), std::nullopt);
+}
+
 } // namespace
 } // namespace warmgraph::test

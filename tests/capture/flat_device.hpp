@@ -231,6 +231,11 @@ public:
     {
         return std::make_unique<FlatExec>(graph, restores_nothing);
     }
+    /// Does its work even where what is restored does nothing.
+    Result<std::unique_ptr<backends::GraphExec>> instantiate_captured(const backends::RawGraph& graph) override
+    {
+        return std::make_unique<FlatExec>(graph);
+    }
     Result<void> prepare_recording() override
     {
         ++preparations;

@@ -21,6 +21,8 @@ struct Core {
     CUcontext context = nullptr;
     DeviceLimits limits;
     int compute_major = 0, compute_minor = 0;
+    bool reads_host_memory =
+        false; ///< kernels read any memory of the process (CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS)
     std::size_t malloc_heap = 0;  ///< bytes for device code's malloc, when the device was opened
     CUstream transfers = nullptr; ///< of uploads, downloads and module variables: waits for nobody's work
     ModuleRegistry modules;       ///< every module that a kernel of a captured graph may come from

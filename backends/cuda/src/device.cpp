@@ -76,6 +76,7 @@ Result<void> CudaDevice::read_limits()
     };
     core.compute_major = ask(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
     core.compute_minor = ask(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+    core.reads_host_memory = ask(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) != 0;
     core.limits.flat_addresses = true;
     core.limits.keeps_running_execs = true; // cuGraphExecDestroy
     core.limits.memory_alignment = 1;
@@ -110,6 +111,15 @@ bool CudaDevice::is_handle(std::uint64_t word) const noexcept
            !is_none(driver.status("cuSurfObjectGetResourceDesc", driver.cuSurfObjectGetResourceDesc, &resource, word));
 }
 
+std::optional<std::string> CudaDevice::host_memory_at(std::uint64_t flat, const HostMappings& mappings) const
+{
+    if (!m_core->reads_host_memory) return std::nullopt;
+    auto name = mappings.at(flat); // first: most words lie in none, and the driver takes longer to ask
+    // The driver's own mappings: registers, and ranges that it gives memory to.
+    if (!name || name->starts_with("/dev/nvidia") || m_memory->is_known(flat)) return std::nullopt;
+    return name->empty() ? "memory without a name" : std::move(*name);
+}
+
 Result<void> CudaDevice::upload(const Address& to, ByteView bytes)
 {
     if (auto checked = m_memory->check("upload", to, bytes.size(), Access::run); !checked) return checked;
@@ -141,6 +151,11 @@ Result<std::unique_ptr<Stream>> CudaDevice::create_stream() { return CudaStream:
 Result<std::unique_ptr<GraphExec>> CudaDevice::instantiate(const RawGraph& graph)
 {
     return CudaGraphExec::make(*m_core, graph);
+}
+
+Result<std::unique_ptr<GraphExec>> CudaDevice::instantiate_captured(const RawGraph& graph)
+{
+    return graph.native != nullptr ? CudaGraphExec::make_captured(*m_core, graph) : CudaGraphExec::make(*m_core, graph);
 }
 
 Result<std::shared_ptr<Event>> CudaDevice::create_event()

@@ -43,9 +43,20 @@ public:
         return m_memory->allocation_at(flat);
     }
     [[nodiscard]] bool is_handle(std::uint64_t word) const noexcept override;
+    [[nodiscard]] bool is_managed(const Address& address) const noexcept override
+    {
+        return m_memory->is_managed(address);
+    }
+    using Device::host_memory_at;
+    [[nodiscard]] std::optional<std::string> host_memory_at(std::uint64_t flat,
+                                                            const HostMappings& mappings) const override;
     [[nodiscard]] Result<MemoryRef> reserve_shadow(std::uint64_t size) override
     {
         return m_memory->reserve_shadow(size);
+    }
+    [[nodiscard]] Result<MemoryRef> reserve_host_shadow(std::uint64_t size) override
+    {
+        return m_memory->reserve_host_shadow(size);
     }
     [[nodiscard]] Result<void> upload(const Address& to, ByteView bytes) override;
     [[nodiscard]] Result<void> download(std::span<std::byte> to, const Address& from) override;
@@ -57,6 +68,7 @@ public:
     [[nodiscard]] std::uint64_t registrations() const noexcept override { return m_core->modules.declarations(); }
     [[nodiscard]] Result<std::unique_ptr<Stream>> create_stream() override;
     [[nodiscard]] Result<std::unique_ptr<GraphExec>> instantiate(const RawGraph& graph) override;
+    [[nodiscard]] Result<std::unique_ptr<GraphExec>> instantiate_captured(const RawGraph& graph) override;
     [[nodiscard]] Result<std::shared_ptr<Event>> create_event() override;
 
     [[nodiscard]] Result<void> prepare_recording() override;

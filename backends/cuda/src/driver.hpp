@@ -35,6 +35,8 @@ namespace warmgraph::backends::cuda {
     X(cuMemFree)                                                                                                       \
     X(cuMemHostAlloc)                                                                                                  \
     X(cuMemFreeHost)                                                                                                   \
+    X(cuMemHostRegister)                                                                                               \
+    X(cuMemHostUnregister)                                                                                             \
     X(cuMemcpy)                                                                                                        \
     X(cuMemcpyAsync)                                                                                                   \
     X(cuMemGetAddressRange)                                                                                            \
@@ -65,6 +67,7 @@ namespace warmgraph::backends::cuda {
     X(cuEventCreate)                                                                                                   \
     X(cuEventRecord)                                                                                                   \
     X(cuEventDestroy)                                                                                                  \
+    X(cuEventQuery)                                                                                                    \
     X(cuEventSynchronize)                                                                                              \
     X(cuModuleLoadData)                                                                                                \
     X(cuModuleUnload)                                                                                                  \

@@ -85,10 +85,25 @@ Result<std::unique_ptr<CudaGraphExec>> CudaGraphExec::make(Core& core, const Raw
 Result<std::unique_ptr<CudaGraphExec>> CudaGraphExec::adopt(Core& core, CUgraph graph)
 {
     if (graph == nullptr) return fail(ErrorCode::invalid_argument, "no graph to instantiate: the handle is null");
-    std::unique_ptr<CudaGraphExec> exec(new CudaGraphExec(core, BuiltGraph{NativeGraph(*core.driver), {}, {}, {}}));
     // As the restored one that it is compared with; of a graph that cannot be read nothing is.
     const auto read = read_graph(core, graph);
-    const unsigned long long flags = read ? flags_of(*read) : 0;
+    return instantiate_foreign(core, graph, read ? flags_of(*read) : 0);
+}
+
+Result<std::unique_ptr<CudaGraphExec>> CudaGraphExec::make_captured(Core& core, const RawGraph& graph)
+{
+    // The driver's handles are not const; what is instantiated stays as it is.
+    auto* const native = static_cast<CUgraph>(const_cast<void*>(graph.native.get()));
+    auto exec = instantiate_foreign(core, native, flags_of(graph));
+    if (!exec) return within("instantiate the captured graph", exec.error());
+    (*exec)->m_captured = graph.native;
+    return exec;
+}
+
+Result<std::unique_ptr<CudaGraphExec>> CudaGraphExec::instantiate_foreign(Core& core, CUgraph graph,
+                                                                          unsigned long long flags)
+{
+    std::unique_ptr<CudaGraphExec> exec(new CudaGraphExec(core, BuiltGraph{NativeGraph(*core.driver), {}, {}, {}}));
     if (auto instantiated = exec->m_exec.instantiate(graph, {}, flags); !instantiated)
         return std::unexpected(instantiated.error());
     return exec;
@@ -144,7 +159,8 @@ try {
 Result<void> CudaGraphExec::update(std::uint32_t node, const RawWork& work) noexcept
 try {
     if (m_built.graph.get() == nullptr)
-        return fail(ErrorCode::unsupported, "update of another's graph; instantiate what Device::read_graph gives");
+        return fail(ErrorCode::unsupported,
+                    "update of a graph that was not built here; instantiate the one that was read");
     if (node >= m_nodes.size())
         return fail(ErrorCode::invalid_argument, "update of node {}, the graph has {}", node, m_nodes.size());
     if (m_nodes[node].index() != work.index())

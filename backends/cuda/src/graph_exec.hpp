@@ -33,6 +33,8 @@ public:
     [[nodiscard]] static Result<std::unique_ptr<CudaGraphExec>> make(Core& core, const RawGraph& graph);
     /// Somebody else's graph, which must outlive this object. update() is unsupported.
     [[nodiscard]] static Result<std::unique_ptr<CudaGraphExec>> adopt(Core& core, CUgraph graph);
+    /// RawGraph::native, which it keeps. update() is unsupported. REQUIRES: there is one, and it is this backend's.
+    [[nodiscard]] static Result<std::unique_ptr<CudaGraphExec>> make_captured(Core& core, const RawGraph& graph);
 
     /// A failed launch has enqueued nothing.
     [[nodiscard]] Result<void> launch(Stream& stream) noexcept override;
@@ -55,6 +57,8 @@ private:
     using Node = std::variant<RawEmpty, Kernel, RawCopy, RawFill, RawEventRecord, RawEventWait, RawHost,
                               RawMemoryOperations, RawSemaphores>;
 
+    [[nodiscard]] static Result<std::unique_ptr<CudaGraphExec>> instantiate_foreign(Core& core, CUgraph graph,
+                                                                                    unsigned long long flags);
     CudaGraphExec(Core& core, BuiltGraph built) noexcept : m_core(core), m_built(std::move(built)), m_exec(core) {}
     void remember(const RawGraph& graph);
     [[nodiscard]] static Result<void> check(const Kernel& before, const RawKernel& after);
@@ -70,7 +74,8 @@ private:
     [[nodiscard]] Result<void> set_wait(CUgraphNode node, const RawSemaphores& work);
 
     Core& m_core;
-    BuiltGraph m_built; ///< updates name its nodes, so it stays; destroyed after m_exec
+    std::shared_ptr<const void> m_captured; ///< destroyed after m_exec
+    BuiltGraph m_built;                     ///< updates name its nodes, so it stays; destroyed after m_exec
     NativeExec m_exec;
     std::vector<Node> m_nodes;
     KernelParams m_params;

@@ -68,6 +68,14 @@ Result<MemoryRef> Memory::reserve_shadow(std::uint64_t size)
     return insert(*start, size, Kind::shadow);
 }
 
+Result<MemoryRef> Memory::reserve_host_shadow(std::uint64_t size)
+{
+    if (size == 0) return fail(ErrorCode::invalid_argument, "cannot reserve 0 bytes of host memory");
+    const auto start = m_host_shadows.reserve(size);
+    if (!start) return within(fmt::format("cannot reserve {} bytes of page-locked host memory", size), start.error());
+    return insert(*start, size, Kind::host_shadow);
+}
+
 void Memory::release(const MemoryRef& memory) noexcept
 {
     const std::uint64_t start = memory.address.flat();
@@ -97,6 +105,7 @@ void Memory::free(std::uint64_t start, Kind kind) noexcept
         freed = driver.call("cuMemFreeHost", driver.cuMemFreeHost, Address::from_flat(start).pointer());
         break;
     case Kind::shadow: freed = m_shadows.release(start); break;
+    case Kind::host_shadow: freed = m_host_shadows.release(start); break;
     }
     if (!freed) log().warn("release of {:#x}: {}", start, freed.error().message);
 }
@@ -167,7 +176,24 @@ MemorySpace Memory::space_of(const Address& address) const noexcept
     const std::uint64_t flat = address.flat();
     auto range = ours_before(flat);
     if (!range || flat - range->start >= range->size) range = ask_driver(flat);
-    return range && range->kind == Kind::host ? MemorySpace::host : MemorySpace::device;
+    const bool is_host = range && (range->kind == Kind::host || range->kind == Kind::host_shadow);
+    return is_host ? MemorySpace::host : MemorySpace::device;
+}
+
+bool Memory::is_managed(const Address& address) const noexcept
+{
+    const CurrentContext context(m_core);
+    const Driver& driver = *m_core.driver;
+    unsigned managed = 0;
+    const CUresult asked = driver.status("cuPointerGetAttribute", driver.cuPointerGetAttribute, &managed,
+                                         CU_POINTER_ATTRIBUTE_IS_MANAGED, CUdeviceptr{address.flat()});
+    return asked == CUDA_SUCCESS && managed != 0;
+}
+
+bool Memory::is_known(std::uint64_t flat) const noexcept
+{
+    const auto ours = ours_before(flat);
+    return (ours && flat - ours->start < ours->size) || ask_driver(flat).has_value();
 }
 
 std::optional<MemoryRef> Memory::allocation_at(std::uint64_t flat) const noexcept

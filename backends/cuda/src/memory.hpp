@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "core.hpp"
+#include "host_shadow.hpp"
 #include "shadow.hpp"
 
 namespace warmgraph::backends::cuda {
@@ -23,7 +24,7 @@ enum class Access : std::uint8_t {
 /// Thread-safe.
 class Memory {
 public:
-    explicit Memory(Core& core) noexcept : m_core(core), m_shadows(core) {}
+    explicit Memory(Core& core) noexcept : m_core(core), m_shadows(core), m_host_shadows(core) {}
     Memory(const Memory&) = delete;
     Memory& operator=(const Memory&) = delete;
     ~Memory(); ///< frees what is left
@@ -31,17 +32,21 @@ public:
     [[nodiscard]] Result<MemoryRef> allocate(std::uint64_t size);
     [[nodiscard]] Result<MemoryRef> allocate_host(std::uint64_t size);
     [[nodiscard]] Result<MemoryRef> reserve_shadow(std::uint64_t size);
+    [[nodiscard]] Result<MemoryRef> reserve_host_shadow(std::uint64_t size);
     /// Waits for work that uses the memory (the driver does). Memory of others is left alone, with a warning.
     void release(const MemoryRef& memory) noexcept;
 
     /// That `size` bytes from `address` exist. `what` begins the message.
     [[nodiscard]] Result<void> check(const char* what, const Address& address, std::uint64_t size, Access access) const;
     [[nodiscard]] MemorySpace space_of(const Address& address) const noexcept;
+    [[nodiscard]] bool is_managed(const Address& address) const noexcept;
+    /// Whether it is in a range of ours, shadows included, or in one that the driver knows.
+    [[nodiscard]] bool is_known(std::uint64_t flat) const noexcept;
     /// Shadows are not reported: nothing may read them.
     [[nodiscard]] std::optional<MemoryRef> allocation_at(std::uint64_t flat) const noexcept;
 
 private:
-    enum class Kind : std::uint8_t { device, host, shadow };
+    enum class Kind : std::uint8_t { device, host, shadow, host_shadow };
     struct Allocation {
         std::uint64_t size = 0;
         Kind kind = Kind::device;
@@ -58,6 +63,7 @@ private:
 
     Core& m_core;
     Shadows m_shadows;
+    HostShadows m_host_shadows;
     mutable std::mutex m_mutex; // guards m_allocations
     std::map<std::uint64_t, Allocation> m_allocations;
 };

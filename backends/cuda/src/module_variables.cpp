@@ -85,6 +85,24 @@ bool CudaModule::has_variables() const
     return !cubin || !cubin->variables().empty();
 }
 
+Result<void> CudaModule::restore_variables(std::span<const cachefmt::ModuleVariable> before,
+                                           std::span<const cachefmt::ModuleVariable> now)
+{
+    const auto cubin = Cubin::parse(m_image);
+    if (!cubin) return std::unexpected(cubin.error());
+    std::vector<cachefmt::ModuleVariable> wanted{before.begin(), before.end()};
+    for (const auto& variable : now) {
+        if (std::ranges::find(wanted, variable.name, &cachefmt::ModuleVariable::name) != wanted.end()) continue;
+        const auto& all = cubin->variables();
+        const auto known = std::ranges::find(all, variable.name, &CubinVariable::name);
+        if (known == all.end()) return fail(ErrorCode::not_found, "no variable '{}' in the image", variable.name);
+        Bytes initial{known->initial.begin(), known->initial.end()};
+        initial.resize(known->size); // none: zeros
+        wanted.push_back({variable.name, std::move(initial)});
+    }
+    return write_variables(wanted);
+}
+
 Result<void> CudaModule::write_variables(std::span<const cachefmt::ModuleVariable> variables)
 {
     for (const auto& [name, contents] : variables) {

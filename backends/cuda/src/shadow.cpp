@@ -93,6 +93,29 @@ Result<std::shared_ptr<const Shadows::Chunk>> Shadows::chunk_for(std::uint64_t s
     }
 }
 
+Result<std::uint64_t> Shadows::reserve_range(Shadow& shadow)
+{
+    const Driver& driver = *m_core.driver;
+    CUdeviceptr start = 0;
+    for (int wish = 0; wish < k_wishes; ++wish) {
+        shadow.place = FarPlace::take(shadow.reserved, m_granularity);
+        if (!shadow.place) break;
+        const CUresult status =
+            driver.status("cuMemAddressReserve", driver.cuMemAddressReserve, &start, shadow.reserved, std::size_t{0},
+                          CUdeviceptr{shadow.place->start()}, 0ULL);
+        const bool is_reserved = status == CUDA_SUCCESS && start != 0;
+        if (is_reserved && start == shadow.place->start()) return std::uint64_t{start};
+        // Elsewhere: the driver takes the wish for a hint, and something lies there.
+        if (is_reserved)
+            static_cast<void>(driver.status("cuMemAddressFree", driver.cuMemAddressFree, start, shadow.reserved));
+        shadow.place.reset();
+    }
+    auto reserved = driver.call("cuMemAddressReserve", driver.cuMemAddressReserve, &start, shadow.reserved,
+                                std::size_t{0}, CUdeviceptr{0}, 0ULL);
+    if (!reserved) return std::unexpected(reserved.error());
+    return std::uint64_t{start};
+}
+
 Result<void> Shadows::map(std::uint64_t start, Shadow& shadow, std::uint64_t size)
 {
     const Driver& driver = *m_core.driver;
@@ -135,17 +158,14 @@ Result<std::uint64_t> Shadows::reserve(std::uint64_t size)
     shadow.chunk = std::move(*chunk);
     const std::uint64_t mapped = round_up(size, shadow.chunk->size);
     shadow.reserved = mapped + (1 + m_count++ % k_guards) * m_granularity;
-    const Driver& driver = *m_core.driver;
-    CUdeviceptr start = 0;
-    auto reserved = driver.call("cuMemAddressReserve", driver.cuMemAddressReserve, &start, shadow.reserved,
-                                std::size_t{0}, CUdeviceptr{0}, 0ULL);
-    if (!reserved) return std::unexpected(reserved.error());
-    if (auto done = map(start, shadow, mapped); !done) {
-        static_cast<void>(undo(start, shadow)); // NOLINT(bugprone-unused-return-value): what failed first says more
+    const auto start = reserve_range(shadow);
+    if (!start) return start;
+    if (auto done = map(*start, shadow, mapped); !done) {
+        static_cast<void>(undo(*start, shadow)); // NOLINT(bugprone-unused-return-value): what failed first says more
         return std::unexpected(done.error());
     }
-    m_shadows.emplace(start, std::move(shadow));
-    return std::uint64_t{start};
+    m_shadows.emplace(*start, std::move(shadow));
+    return start;
 }
 
 Result<void> Shadows::release(std::uint64_t start)

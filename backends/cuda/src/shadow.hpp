@@ -5,8 +5,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "core.hpp"
+#include "far_addresses.hpp"
 
 namespace warmgraph::backends::cuda {
 
@@ -18,7 +20,7 @@ public:
     Shadows& operator=(const Shadows&) = delete;
     ~Shadows();
 
-    /// The start of a range of at least `size` bytes. Behind it lie unmapped bytes, another number of them each time: two
+    /// The start of a range of at least `size` bytes, at far addresses (FarPlace) where the driver follows the wish. Behind it lie unmapped bytes, another number of them each time: two
     /// shadows never touch, and no two are equally far apart as the memory they stand for.
     [[nodiscard]] Result<std::uint64_t> reserve(std::uint64_t size);
     [[nodiscard]] Result<void> release(std::uint64_t start);
@@ -29,10 +31,13 @@ private:
         std::uint64_t reserved = 0; ///< bytes, guard included
         std::uint64_t mapped = 0;   ///< bytes from the start
         std::shared_ptr<const Chunk> chunk;
+        std::optional<FarPlace> place; ///< none where the driver chose
     };
     [[nodiscard]] Result<std::uint64_t> granularity();
     [[nodiscard]] Result<std::shared_ptr<const Chunk>> chunk_for(std::uint64_t size);
     [[nodiscard]] Result<std::shared_ptr<const Chunk>> make_chunk(std::uint64_t size);
+    /// `shadow.reserved` bytes.
+    [[nodiscard]] Result<std::uint64_t> reserve_range(Shadow& shadow);
     [[nodiscard]] Result<void> map(std::uint64_t start, Shadow& shadow, std::uint64_t size);
     [[nodiscard]] Result<void> undo(std::uint64_t start, const Shadow& shadow);
 

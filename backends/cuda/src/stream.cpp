@@ -56,6 +56,20 @@ CudaEvent::~CudaEvent()
         log().warn("an event goes away: {}", destroyed.error().message);
 }
 
+Result<bool> CudaEvent::is_done()
+{
+    // The driver would break the capture, if it still lasts.
+    if (point)
+        return fail(ErrorCode::not_recordable,
+                    "an event of a capture is never done: what it follows is recorded and does not run");
+    const CurrentContext context(m_core);
+    const OutsideCapture outside(m_core);
+    const Driver& driver = *m_core.driver;
+    const CUresult status = driver.status("cuEventQuery", driver.cuEventQuery, m_event);
+    if (status == CUDA_SUCCESS || status == CUDA_ERROR_NOT_READY) return status == CUDA_SUCCESS;
+    return std::unexpected(driver.error("cuEventQuery", status));
+}
+
 Result<std::unique_ptr<Stream>> CudaStream::make(Core& core, Memory& memory)
 {
     const CurrentContext context(core);
@@ -187,8 +201,11 @@ Result<RawGraph> CudaStream::end_capture()
         return fail(ErrorCode::not_recordable,
                     "the driver gave no graph for the capture: it was broken by another call");
     auto read = read_graph(m_core, graph.get());
+    if (!read) return read;
+    const auto kept = std::make_shared<const NativeGraph>(std::move(graph));
+    read->native = {kept, kept->get()};
     // Destroyed, it would give its addresses to the next capture, and nothing would tell the two apart.
-    if (read && !read->allocations.empty()) read->owner = std::make_shared<NativeGraph>(std::move(graph));
+    if (!read->allocations.empty()) read->owner = kept;
     return read;
 }
 

@@ -22,6 +22,8 @@ public:
     ~CudaEvent() override;
     [[nodiscard]] std::uint64_t native() const noexcept override { return reinterpret_cast<std::uintptr_t>(m_event); }
 
+    [[nodiscard]] Result<bool> is_done() override;
+
     [[nodiscard]] CUevent handle() const noexcept { return m_event; }
     [[nodiscard]] const Core& core() const noexcept { return m_core; }
     [[nodiscard]] Kind kind() const noexcept { return m_kind; }

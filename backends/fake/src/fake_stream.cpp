@@ -9,6 +9,17 @@ namespace warmgraph::backends {
 namespace {
 
 struct FakeEvent final : Event {
+    explicit FakeEvent(FakeState& of) : state(of) {}
+    Result<bool> is_done() override
+    {
+        if (point)
+            return fail(ErrorCode::not_recordable,
+                        "an event of a capture is never done: what it follows is recorded and does not run");
+        if (auto entered = state.enter("event.is_done"); !entered) return std::unexpected(entered.error());
+        return true;
+    }
+
+    FakeState& state;
     std::optional<CapturedPoint> point; ///< empty outside a capture, where work is done already
 };
 
@@ -145,7 +156,7 @@ Result<void> FakeStream::enqueue(const char* entry, const RawWork& work)
 Result<std::shared_ptr<Event>> FakeStream::record_event()
 {
     if (auto entered = pass(m_state.enter("record_event")); !entered) return std::unexpected(entered.error());
-    auto event = std::make_shared<FakeEvent>();
+    auto event = std::make_shared<FakeEvent>(m_state);
     if (is_capturing()) event->point = m_capture.point();
     return event;
 }

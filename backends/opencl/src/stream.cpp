@@ -10,6 +10,18 @@ struct OpenclEvent final : Event {
     OpenclEvent(const Core& made_on, DriverEvent made) : core(&made_on), event(std::move(made)) {}
     OpenclEvent(const Core& made_on, CapturedPoint captured) : core(&made_on), point(std::move(captured)) {}
 
+    Result<bool> is_done() override
+    {
+        if (point)
+            return fail(ErrorCode::not_recordable,
+                        "an event of a capture is never done: what it follows is recorded and does not run");
+        const auto status =
+            query<cl_int>("clGetEventInfo", clGetEventInfo, event.get(), CL_EVENT_COMMAND_EXECUTION_STATUS);
+        if (!status) return std::unexpected(status.error());
+        if (*status < 0) return driver_error("the work before an event", *status);
+        return *status == CL_COMPLETE;
+    }
+
     const Core* core;
     DriverEvent event;                  ///< outside a capture
     std::optional<CapturedPoint> point; ///< inside one

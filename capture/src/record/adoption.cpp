@@ -4,49 +4,66 @@
 
 #include "classify/classify.hpp"
 #include "classify/classify_semaphores.hpp"
+#include "verify/module_state.hpp"
 #include "verify/restoration.hpp"
-#include "warmgraph/capture/scratch.hpp"
+#include "verify/trials.hpp"
+#include "warmgraph/backends/bulk_memory.hpp"
 
 namespace warmgraph {
 
 namespace {
 
-/// Contents of the scratch of somebody else's graph, put back when it goes out of scope.
+constexpr std::size_t k_original_runs = 3; // more where results differ
+
+/// Contents of the scratch of somebody else's graph, kept on the device and put back when it goes out of scope.
 class SavedScratch {
 public:
     explicit SavedScratch(backends::Device& device) : m_device(device) {}
     SavedScratch(const SavedScratch&) = delete;
     SavedScratch& operator=(const SavedScratch&) = delete;
-    ~SavedScratch() { static_cast<void>(put_back()); } // NOLINT(bugprone-unused-return-value): nobody is left to tell
+    ~SavedScratch()
+    {
+        static_cast<void>(put_back()); // NOLINT(bugprone-unused-return-value): nobody is left to tell
+        for (const Saved& saved : m_saved) m_device.release(saved.copy);
+    }
 
     [[nodiscard]] Result<void> save(const std::vector<std::pair<std::string, MemoryRef>>& scratch)
     {
         for (const auto& [name, memory] : scratch) {
-            Bytes contents(memory.size);
-            if (auto read = m_device.download(contents, memory.address); !read)
+            auto copy = m_device.allocate(memory.size);
+            if (!copy) return within(fmt::format("keep what scratch '{}' holds", name), copy.error());
+            m_saved.push_back({memory, *copy});
+            if (auto read = m_device.bulk().copy(copy->address, memory.address, memory.size); !read) {
+                m_saved.back().memory.size = 0; // there is nothing to put back
                 return within(fmt::format("read scratch '{}'", name), read.error());
-            m_saved.emplace_back(memory, std::move(contents));
+            }
         }
         return {};
     }
     [[nodiscard]] Result<void> poison(std::byte pattern)
     {
-        for (const auto& [memory, contents] : m_saved)
-            if (auto filled = fill_memory(m_device, memory, pattern); !filled) return filled;
+        for (const Saved& saved : m_saved)
+            if (auto filled = m_device.bulk().fill(saved.memory, pattern); !filled) return filled;
         return {};
     }
     [[nodiscard]] Result<void> put_back()
     {
         Result<void> result;
-        for (const auto& [memory, contents] : m_saved) // all of them, whatever fails
-            if (auto written = m_device.upload(memory.address, contents); !written && result) result = written;
-        m_saved.clear();
+        if (std::exchange(m_is_back, true)) return result;
+        for (const Saved& saved : m_saved) { // all of them, whatever fails
+            auto written = m_device.bulk().copy(saved.memory.address, saved.copy.address, saved.memory.size);
+            if (!written && result) result = written;
+        }
         return result;
     }
 
 private:
+    struct Saved {
+        MemoryRef memory, copy;
+    };
     backends::Device& m_device;
-    std::vector<std::pair<MemoryRef, Bytes>> m_saved;
+    std::vector<Saved> m_saved;
+    bool m_is_back = false;
 };
 
 class AdoptionSession {
@@ -58,8 +75,7 @@ public:
           m_frame(frame),
           m_first(first),
           m_module_cache(modules),
-          m_phases(phases),
-          m_spread(subject.interface, region_types(frame))
+          m_phases(phases)
     {
     }
     Result<Recording> adopt(cachefmt::EntryHeader header, const AdoptedCapture* second, Proof proof);
@@ -71,11 +87,12 @@ private:
     [[nodiscard]] Result<void> check_capture(const AdoptedCapture& capture, std::string_view which) const;
     [[nodiscard]] Result<Capture> read(const AdoptedCapture& capture) const;
     [[nodiscard]] Result<Classified> classified(const AdoptedCapture* second, Proof proof);
-    [[nodiscard]] Result<Outcomes> original_run(backends::GraphExec& exec, SavedScratch& scratch, std::size_t index);
+    [[nodiscard]] Result<std::size_t> original_run(backends::GraphExec& exec, SavedScratch& scratch, std::size_t index);
     [[nodiscard]] Result<void> run_original();
     [[nodiscard]] Result<void> run_original_within(SavedScratch& scratch);
     [[nodiscard]] Result<RestorationRequest> request(cachefmt::EntryHeader header, Classified classified);
     [[nodiscard]] std::function<std::optional<MemoryRef>(std::uint64_t)> allocation_at() const;
+    [[nodiscard]] Trials trials() const;
 
     const Subject& m_subject;
     backends::Device& m_device;
@@ -83,10 +100,11 @@ private:
     const AdoptedCapture& m_first;
     replay::ModuleCache& m_module_cache;
     Phases& m_phases;
-    std::unique_ptr<backends::Stream> m_stream;
-    std::unique_ptr<TrialMemory> m_trial;
-    Spread m_spread;
-    std::optional<backends::RawGraph> m_reduced; ///< of an original with semaphores: it is run without them
+    std::shared_ptr<backends::Stream> m_stream;
+    std::shared_ptr<TrialMemory> m_trial;
+    std::unique_ptr<Spread> m_spread;
+    std::optional<backends::RawGraph> m_reduced; ///< of an original that works with the outside: it is run without that
+    std::chrono::nanoseconds m_took{0};          ///< the slowest run of the original
 };
 
 // --- arguments
@@ -233,11 +251,9 @@ Result<Classified> AdoptionSession::classified(const AdoptedCapture* second, Pro
     // By handle, before the second capture's become the first one's by name: what has no name would only differ.
     if (auto known = check_semaphore_names(captures.first.graph, m_first.handles.semaphores); !known)
         return std::unexpected(known.error());
-    if (backends::has_semaphores(captures.first.graph)) {
-        auto reduced = runnable_on_copies(captures.first.graph);
-        if (!reduced) return std::unexpected(reduced.error());
-        m_reduced = std::move(*reduced);
-    }
+    auto reduced = reduced_for_trials(captures.first.graph);
+    if (!reduced) return std::unexpected(reduced.error());
+    m_reduced = std::move(*reduced);
     if (second != nullptr) {
         auto moved = read(*second);
         if (!moved) return within("the second capture", moved.error());
@@ -255,16 +271,18 @@ Result<Classified> AdoptionSession::classified(const AdoptedCapture* second, Pro
 // --- the original's own results
 
 /// On the caller's memory, where alone it can run: from the same contents each time.
-Result<Outcomes> AdoptionSession::original_run(backends::GraphExec& exec, SavedScratch& scratch, std::size_t index)
+Result<std::size_t> AdoptionSession::original_run(backends::GraphExec& exec, SavedScratch& scratch, std::size_t index)
 {
     // Scratch first: a declared region may lie inside a pool.
     if (auto poisoned = scratch.poison(k_poison[index % k_poison.size()]); !poisoned)
         return std::unexpected(poisoned.error());
     if (auto reset = m_trial->reset_original(); !reset) return std::unexpected(reset.error());
+    const auto started = system_clock().steady();
     auto launched = exec.launch(*m_stream);
     if (auto done = m_stream->synchronize(); !done && launched) return std::unexpected(done.error());
     if (!launched) return within("run the original graph", launched.error());
-    return m_trial->collect_original();
+    m_took = std::max(m_took, std::chrono::nanoseconds{system_clock().steady() - started});
+    return m_spread->add(m_trial->original());
 }
 
 /// Throws nothing: the caller's memory has to be put back.
@@ -272,10 +290,9 @@ Result<void> AdoptionSession::run_original_within(SavedScratch& scratch)
 try {
     auto exec = m_reduced ? m_device.instantiate(*m_reduced) : m_device.instantiate_native(m_first.graph);
     if (!exec) return within("instantiate the original graph", exec.error());
-    if (auto learned = learn_spread(m_spread, [&](std::size_t i) { return original_run(**exec, scratch, i); });
-        !learned)
-        return learned;
-    return m_trial->check_in_place();
+    const auto run = [&](std::size_t i) { return original_run(**exec, scratch, i); };
+    if (auto learned = learn_spread(*m_spread, k_original_runs, run); !learned) return learned;
+    return m_trial->check_read_only();
 } catch (const std::bad_alloc&) {
     return fail(ErrorCode::out_of_memory, "no host memory to run the original graph");
 }
@@ -341,6 +358,14 @@ Result<RestorationRequest> AdoptionSession::request(cachefmt::EntryHeader header
     return result;
 }
 
+/// Ten times the original, and a second more.
+Trials AdoptionSession::trials() const
+{
+    constexpr std::size_t k_patience = 10;
+    return {m_subject.device, m_stream,  m_trial, m_first.handles, k_patience * m_took + std::chrono::seconds{1},
+            nullptr};
+}
+
 Result<Recording> AdoptionSession::adopt(cachefmt::EntryHeader header, const AdoptedCapture* second, Proof proof)
 {
     const auto started = system_clock().steady();
@@ -358,18 +383,21 @@ Result<Recording> AdoptionSession::adopt(cachefmt::EntryHeader header, const Ado
     auto trial = TrialMemory::create(m_subject.device, m_subject.interface, m_frame);
     if (!trial) return std::unexpected(trial.error());
     m_trial = std::move(*trial);
+    m_spread = std::make_unique<Spread>(m_subject.device, m_subject.interface, region_types(m_frame),
+                                        compared_regions(*m_trial, m_frame.tensors.size()));
     auto known = request(std::move(header), std::move(*graph));
     if (!known) return std::unexpected(known.error());
 
     const auto timer = m_phases.measure("verify");
-    TrialReplay replay{m_device, *m_stream, *m_trial, m_first.handles};
-    auto recording = restore_verified(*known, m_module_cache, [&](replay::Executable& executable) -> Result<void> {
-        auto accepted = replay.accept_all(executable, m_frame.scalars, m_spread);
-        if (auto intact = replay.check_caller_memory(); !intact) return intact;
+    Trials replays = trials();
+    const auto verify = [&](replay::Executable& executable) -> Result<void> {
+        auto accepted = replays.accept_all(executable, m_frame.scalars, *m_spread);
+        if (auto intact = replays.check_caller_memory(); !intact) return intact;
         return accepted;
-    });
+    };
+    auto recording = restore_verified(*known, m_module_cache, {verify, [&] { return replays.is_abandoned(); }});
     if (!recording) return recording;
-    recording->entry.header.info.verification = verification_text(m_spread, recording->entry.graph);
+    recording->entry.header.info.verification = verification_text(*m_spread, recording->entry.graph);
     recording->entry.header.info.record_ms = Milliseconds{system_clock().steady() - started}.count();
     return recording;
 }

@@ -38,7 +38,9 @@ struct RecordingSession::Impl {
     [[nodiscard]] Result<RestorationRequest> request(cachefmt::EntryHeader header, Seen seen) const;
     [[nodiscard]] Result<void> check_variables() const;
     [[nodiscard]] Result<void> learn(const backends::RawGraph& capture);
+    void make_trials();
     [[nodiscard]] Result<void> verify(replay::Executable& executable);
+    [[nodiscard]] Result<void> verify_hit(replay::Executable& executable);
     [[nodiscard]] Result<void> verify_at_other_scalars(replay::Executable& executable);
     [[nodiscard]] std::optional<std::vector<std::uint64_t>> other_scalars() const;
     [[nodiscard]] Result<Recording> attempt(cachefmt::EntryHeader header, Phases& phases);
@@ -162,6 +164,12 @@ Result<void> RecordingSession::Impl::check_variables() const
     return unchanged;
 }
 
+void RecordingSession::Impl::make_trials()
+{
+    trials.emplace(subject.device, stream, memory, subject.handles, k_patience * answer->took() + k_more_patience,
+                   [this] { return check_variables(); });
+}
+
 Result<void> RecordingSession::Impl::learn(const backends::RawGraph& capture)
 {
     auto made = instantiate_for_trials(*subject.device, capture);
@@ -242,8 +250,7 @@ Result<Recording> RecordingSession::Impl::attempt(cachefmt::EntryHeader header, 
     auto known = look(std::move(header), phases);
     if (!known) return std::unexpected(known.error());
     const auto timer = phases.measure("try");
-    trials.emplace(subject.device, stream, memory, subject.handles, k_patience * answer->took() + k_more_patience,
-                   [this] { return check_variables(); });
+    make_trials();
     if (auto learned = learn(looking->capture()); !learned) {
         if (auto intact = trials->check_caller_memory(); !intact) return std::unexpected(intact.error());
         return std::unexpected(learned.error());
@@ -257,8 +264,31 @@ Result<Recording> RecordingSession::Impl::attempt(cachefmt::EntryHeader header, 
     if (!recording) return recording;
     auto& info = recording->entry.header.info;
     info.verification = verification_text(*spread, recording->entry.graph);
+    info.answer_ms = Milliseconds{answer->took()}.count();
     info.record_ms = Milliseconds{system_clock().steady() - started}.count();
     return recording;
+}
+
+// --- a hit that is verified
+
+/// The answer alone tells what is right where results are the same each time. Where they differ, runs of a capture tell how
+/// much they may.
+Result<void> RecordingSession::Impl::verify_hit(replay::Executable& executable)
+{
+    make_trials();
+    Spread alone = new_spread();
+    if (auto added = alone.add(answer->results()); !added) return std::unexpected(added.error());
+    if (auto measured = alone.measure(); !measured) return measured;
+    auto accepted = trials->accept_all(executable, frame.scalars, alone);
+    if (!accepted && accepted.error().code == ErrorCode::verification_failed && !trials->is_abandoned()) {
+        if (!looking) looking.emplace(subject, frame, *memory, scratch, stream, context);
+        auto capture = looking->capture_at(frame.scalars);
+        if (!capture) return std::unexpected(capture.error());
+        if (auto learned = learn(*capture); !learned) return learned;
+        accepted = trials->accept_all(executable, frame.scalars, *spread);
+    }
+    if (auto intact = trials->check_caller_memory(); !intact) return intact;
+    return accepted;
 }
 
 // --- the public class
@@ -285,6 +315,16 @@ Result<void> RecordingSession::end_answer(const RunContext& context)
 bool RecordingSession::waits_outside() const noexcept { return m_impl->answer->waits_outside(); }
 Result<bool> RecordingSession::is_answered() { return m_impl->answer->is_done(); }
 Result<void> RecordingSession::wait_for_answer() { return m_impl->answer->wait(); }
+
+Result<void> RecordingSession::verify(replay::Executable& executable, Phases& phases)
+{
+    m_impl->context.phases = &phases;
+    const auto timer = phases.measure("verify");
+    return m_impl->verify_hit(executable);
+}
+
+bool RecordingSession::is_abandoned() const noexcept { return m_impl->trials && m_impl->trials->is_abandoned(); }
+std::chrono::nanoseconds RecordingSession::answer_took() const noexcept { return m_impl->answer->took(); }
 
 Result<Recording> RecordingSession::record(cachefmt::EntryHeader header, Phases& phases)
 {

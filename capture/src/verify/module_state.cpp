@@ -59,6 +59,49 @@ Result<void> check_module_state(std::span<backends::Module* const> modules, cons
     return {};
 }
 
+namespace {
+
+bool is_registered(backends::Device& device, const backends::Module& module)
+{
+    const auto own = device.own_modules();
+    return std::ranges::any_of(own, [&](const auto& one) { return one.get() == &module; });
+}
+
+} // namespace
+
+Result<std::uint32_t> check_frozen(backends::Device& device, std::span<backends::Module* const> modules,
+                                   const ModuleState& state, std::span<const std::string> frozen)
+{
+    std::uint32_t constants = 0;
+    const auto is_frozen = [&](const std::string& name) {
+        return std::ranges::any_of(frozen, [&](const auto& one) { return one == "*" || one == name; });
+    };
+    for (std::size_t i = 0; i < state.size(); ++i)
+        for (const auto& variable : state[i]) {
+            if (is_frozen(variable.name) || is_registered(device, *modules[i])) continue;
+            if (modules[i]->is_library_constant(variable.name)) {
+                ++constants;
+                continue;
+            }
+            return fail(ErrorCode::not_recordable,
+                        "the module variable '{}' holds something else than its image says, and nobody could tell when "
+                        "it changes: pass it as a kernel parameter, register its module (Device::register_module), or "
+                        "vouch for it (Spec::frozen_variables)",
+                        variable.name);
+        }
+    return constants;
+}
+
+Result<void> write_module_state(std::span<backends::Module* const> modules, const ModuleState& state,
+                                const ModuleState& now)
+{
+    for (std::size_t i = 0; i < state.size(); ++i) {
+        if (state[i] == now[i]) continue;
+        if (auto written = modules[i]->restore_variables(state[i], now[i]); !written) return written;
+    }
+    return {};
+}
+
 Result<void> check_unchanged(const ModuleState& before, const ModuleState& after)
 {
     for (std::size_t i = 0; i < before.size(); ++i) {

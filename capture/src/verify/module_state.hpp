@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 #include <span>
 #include <vector>
 
@@ -24,6 +25,15 @@ using ModuleState = std::vector<std::vector<cachefmt::ModuleVariable>>;
 [[nodiscard]] Result<void> check_module_state(
     std::span<backends::Module* const> modules, const ModuleState& state, const Interface& interface,
     std::span<const MemoryRef> regions, const std::function<std::optional<MemoryRef>(std::uint64_t)>& allocation_at);
+
+/// not_recordable where a variable differs from its image and nobody vouches for it: its module is not registered, it is not
+/// among `frozen` ("*": all are), and it is no constant of a library's image. Gives how many of the latter there are.
+[[nodiscard]] Result<std::uint32_t> check_frozen(backends::Device& device, std::span<backends::Module* const> modules,
+                                                 const ModuleState& state, std::span<const std::string> frozen);
+
+/// Writes what differs between `now` and `state`, so that `state` holds again. The device must be idle.
+[[nodiscard]] Result<void> write_module_state(std::span<backends::Module* const> modules, const ModuleState& state,
+                                              const ModuleState& now);
 
 /// not_recordable when the work itself changed a variable between two readings: such state must be a declared region.
 [[nodiscard]] Result<void> check_unchanged(const ModuleState& before, const ModuleState& after);

@@ -1,9 +1,12 @@
 // Initialisation, the one device, its primary context.
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <string_view>
 
 #include "driver_state.hpp"
+#include "fake_cuda.h"
+#include "faults.hpp"
 #include "graphs.hpp"
 #include "memory.hpp"
 #include "modules.hpp"
@@ -18,7 +21,8 @@ namespace fake_cuda {
 namespace {
 
 bool g_is_initialised = false;
-std::size_t g_malloc_heap = 8U << 20U; // the driver's default
+std::map<CUdevice_attribute, int> g_attributes; // those that a test chose
+std::size_t g_malloc_heap = 8U << 20U;          // the driver's default
 
 CUctx_st& primary()
 {
@@ -49,10 +53,11 @@ std::recursive_mutex& driver_mutex()
 void set_sticky_error(CUresult status) { primary().sticky = status; }
 CUresult sticky_error() { return primary().sticky; }
 
-void clear_sticky_error()
+void forget_state()
 {
     const std::scoped_lock lock(driver_mutex());
     primary().sticky = CUDA_SUCCESS;
+    g_attributes.clear();
 }
 
 CUresult require_context()
@@ -70,6 +75,8 @@ std::vector<std::pair<const char*, long>> live_objects()
 {
     const std::scoped_lock lock(driver_mutex());
     return {{"allocations", memory().count(MemoryKind::device)},
+            {"managed allocations", memory().count(MemoryKind::managed)},
+            {"registered host memory", memory().count(MemoryKind::registered)},
             {"host allocations", memory().count(MemoryKind::host)},
             {"reservations", memory().count(MemoryKind::reserved)},
             {"memory of modules and graphs", memory().count(MemoryKind::inner)},
@@ -87,6 +94,12 @@ std::vector<std::pair<const char*, long>> live_objects()
 } // namespace fake_cuda
 
 using namespace fake_cuda;
+
+FAKE_CUDA_EXPORT void fake_cuda_set_attribute(int attribute, int value)
+{
+    const std::scoped_lock lock(driver_mutex());
+    g_attributes[static_cast<CUdevice_attribute>(attribute)] = value;
+}
 
 CUresult cuInit(unsigned int flags)
 {
@@ -135,6 +148,10 @@ CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device)
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device)
 {
     FAKE_CUDA_CHECK(check_device(device));
+    if (const auto chosen = g_attributes.find(attribute); chosen != g_attributes.end()) {
+        *value = chosen->second;
+        return CUDA_SUCCESS;
+    }
     switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = k_architecture / 10; break;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = k_architecture % 10; break;

@@ -40,7 +40,8 @@ private:
 /// A kernel touched memory that is not there: synchronising calls report it from then on, as on a device.
 void set_sticky_error(CUresult status);
 [[nodiscard]] CUresult sticky_error();
-void clear_sticky_error();
+/// The sticky error, and the device attributes that a test chose.
+void forget_state();
 
 /// CUDA_ERROR_NOT_INITIALIZED before cuInit, CUDA_ERROR_INVALID_CONTEXT where this thread has none.
 [[nodiscard]] CUresult require_context();

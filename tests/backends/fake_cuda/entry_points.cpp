@@ -18,10 +18,10 @@ struct Name {
 
 constexpr bool releases(std::string_view name)
 {
-    constexpr std::array k_names{"cuMemFree",          "cuMemFreeHost",   "cuMemAddressFree",
-                                 "cuMemRelease",       "cuMemUnmap",      "cuModuleUnload",
-                                 "cuStreamDestroy",    "cuEventDestroy",  "cuGraphDestroy",
-                                 "cuGraphExecDestroy", "cuCtxPopCurrent", "cuDevicePrimaryCtxRelease"};
+    constexpr std::array k_names{
+        "cuMemFree",          "cuMemFreeHost",   "cuMemAddressFree",         "cuMemHostUnregister", "cuMemRelease",
+        "cuMemUnmap",         "cuModuleUnload",  "cuStreamDestroy",          "cuEventDestroy",      "cuGraphDestroy",
+        "cuGraphExecDestroy", "cuCtxPopCurrent", "cuDevicePrimaryCtxRelease"};
     return std::ranges::find(k_names, name) != k_names.end();
 }
 
@@ -64,12 +64,12 @@ struct Entry {
 #define FAKE_CUDA_EXTRA(X)                                                                                             \
     X(cuCtxSetCurrent)                                                                                                 \
     X(cuCtxSetLimit)                                                                                                   \
-    X(cuEventQuery)                                                                                                    \
     X(cuEventRecordWithFlags)                                                                                          \
     X(cuGraphAddChildGraphNode)                                                                                        \
     X(cuGraphAddMemAllocNode)                                                                                          \
     X(cuGraphAddMemFreeNode)                                                                                           \
     X(cuLaunchHostFunc)                                                                                                \
+    X(cuMemAllocManaged)                                                                                               \
     X(cuMemGetInfo)                                                                                                    \
     X(cuModuleEnumerateFunctions)                                                                                      \
     X(cuModuleGetFunctionCount)                                                                                        \

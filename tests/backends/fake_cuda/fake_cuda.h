@@ -33,6 +33,9 @@ void fake_cuda_set_semaphore(void* semaphore, unsigned long long value);
 /// Of the last graph that was instantiated. They change nothing here.
 unsigned long long fake_cuda_instantiate_flags(void);
 
-/// Forgets the fault, the calls and a context's sticky error. What is alive stays alive.
+/// What cuDeviceGetAttribute gives from now on.
+void fake_cuda_set_attribute(int attribute, int value);
+
+/// Forgets the fault, the calls, a context's sticky error and chosen attributes. What is alive stays alive.
 void fake_cuda_reset(void);
 }

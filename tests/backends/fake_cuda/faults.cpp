@@ -98,5 +98,5 @@ FAKE_CUDA_EXPORT void fake_cuda_reset(void)
         the_log().calls.clear();
         the_log().fault.reset();
     }
-    clear_sticky_error();
+    forget_state();
 }

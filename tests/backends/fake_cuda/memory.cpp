@@ -50,14 +50,39 @@ CUdeviceptr Memory::allocate(std::size_t size, MemoryKind kind, std::size_t alig
     return start;
 }
 
+CUdeviceptr Memory::reserve_at(CUdeviceptr start, std::size_t size)
+{
+    constexpr int k_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+    void* const range = ::mmap(pointer_to<void>(start), size, PROT_READ | PROT_WRITE, k_flags, -1, 0);
+    if (range == MAP_FAILED) return 0;
+    if (address_of(range) != start) {
+        ::munmap(range, size);
+        return 0;
+    }
+    m_allocations.emplace(start, Allocation{start, size, MemoryKind::reserved});
+    ++m_counts[static_cast<std::size_t>(MemoryKind::reserved)];
+    return start;
+}
+
+bool Memory::add_registered(CUdeviceptr start, std::size_t size)
+{
+    if (start == 0 || size == 0 || is_in_range(start) || around(start) != nullptr) return false;
+    m_allocations.emplace(start, Allocation{start, size, MemoryKind::registered});
+    ++m_counts[static_cast<std::size_t>(MemoryKind::registered)];
+    return true;
+}
+
 bool Memory::free(CUdeviceptr start, MemoryKind kind)
 {
     const auto found = m_allocations.find(start);
     if (found == m_allocations.end() || found->second.kind != kind) return false;
     // Whole pages go back to the system.
     const CUdeviceptr first = round_up(start, k_page), end = (start + found->second.size) / k_page * k_page;
-    if (end > first) ::madvise(pointer_to<void>(first), end - first, MADV_DONTNEED);
-    if (kind != MemoryKind::reserved) m_used -= found->second.size;
+    if (kind == MemoryKind::reserved && !is_in_range(start))
+        ::munmap(pointer_to<void>(start), found->second.size);
+    else if (end > first && kind != MemoryKind::registered)
+        ::madvise(pointer_to<void>(first), end - first, MADV_DONTNEED);
+    if (kind != MemoryKind::reserved && kind != MemoryKind::registered) m_used -= found->second.size;
     --m_counts[static_cast<std::size_t>(kind)];
     m_allocations.erase(found);
     return true;
@@ -80,8 +105,10 @@ std::span<std::byte> Memory::rest(CUdeviceptr address) const
 
 bool Memory::holds(CUdeviceptr address, std::size_t size) const
 {
-    if (m_begin == 0 || address < m_begin || address >= m_end) return address != 0;
-    return rest(address).size() >= size;
+    // Nothing but shadows is given there (far_addresses.hpp), and what is left behind is gone.
+    const bool is_far = address >= 1ULL << 44 && address < 1ULL << 46;
+    if (is_in_range(address) || is_far || around(address) != nullptr) return rest(address).size() >= size;
+    return address != 0;
 }
 
 Memory& memory()
@@ -105,7 +132,16 @@ CUresult cuMemAlloc(CUdeviceptr* address, std::size_t size)
 CUresult cuMemFree(CUdeviceptr address)
 {
     FAKE_CUDA_CHECK(require_context());
-    return memory().free(address, MemoryKind::device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    const bool is_freed = memory().free(address, MemoryKind::device) || memory().free(address, MemoryKind::managed);
+    return is_freed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr* address, std::size_t size, unsigned int)
+{
+    FAKE_CUDA_CHECK(require_context());
+    if (size == 0) return CUDA_ERROR_INVALID_VALUE;
+    *address = memory().allocate(size, MemoryKind::managed);
+    return *address != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult cuMemHostAlloc(void** pointer, std::size_t size, unsigned int)
@@ -121,6 +157,21 @@ CUresult cuMemFreeHost(void* pointer)
 {
     FAKE_CUDA_CHECK(require_context());
     return memory().free(address_of(pointer), MemoryKind::host) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemHostRegister(void* pointer, std::size_t size, unsigned int)
+{
+    FAKE_CUDA_CHECK(require_context());
+    if (address_of(pointer) == 0 || size == 0) return CUDA_ERROR_INVALID_VALUE;
+    return memory().add_registered(address_of(pointer), size) ? CUDA_SUCCESS
+                                                              : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+}
+
+CUresult cuMemHostUnregister(void* pointer)
+{
+    FAKE_CUDA_CHECK(require_context());
+    return memory().free(address_of(pointer), MemoryKind::registered) ? CUDA_SUCCESS
+                                                                      : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }
 
 CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, std::size_t size)
@@ -156,11 +207,11 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdevi
     const auto put = [data](auto value) { std::memcpy(data, &value, sizeof value); };
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-        put(static_cast<unsigned>(found->kind == MemoryKind::host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE));
+        put(static_cast<unsigned>(is_host(*found) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE));
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
     case CU_POINTER_ATTRIBUTE_HOST_POINTER: put(address); return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED: put(0U); return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED: put(found->kind == MemoryKind::managed ? 1U : 0U); return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: put(0); return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: put(found->start); return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE: put(found->size); return CUDA_SUCCESS;

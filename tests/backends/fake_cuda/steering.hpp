@@ -88,6 +88,11 @@ public:
     {
         return find<decltype(::fake_cuda_instantiate_flags)>("fake_cuda_instantiate_flags")();
     }
+    /// Until the reset. Devices read attributes when they are opened.
+    void set_attribute(CUdevice_attribute attribute, int value) const
+    {
+        find<decltype(::fake_cuda_set_attribute)>("fake_cuda_set_attribute")(attribute, value);
+    }
     void reset() const { find<decltype(::fake_cuda_reset)>("fake_cuda_reset")(); }
 
     /// An entry point, as any user of the driver finds it.

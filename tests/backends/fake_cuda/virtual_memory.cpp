@@ -54,10 +54,14 @@ CUresult cuMemGetAllocationGranularity(std::size_t* granularity, const CUmemAllo
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemAddressReserve(CUdeviceptr* address, std::size_t size, std::size_t alignment, CUdeviceptr,
+CUresult cuMemAddressReserve(CUdeviceptr* address, std::size_t size, std::size_t alignment, CUdeviceptr wish,
                              unsigned long long)
 {
     if (size == 0 || size % k_granularity != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (wish != 0 && wish % k_granularity == 0) {
+        *address = memory().reserve_at(wish, size);
+        if (*address != 0) return CUDA_SUCCESS; // else elsewhere: it is a hint
+    }
     *address = memory().allocate(size, MemoryKind::reserved, alignment > k_granularity ? alignment : k_granularity);
     return *address != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }

@@ -134,17 +134,17 @@ CUresult make_kernel(KernelWork& work, const CUDA_KERNEL_NODE_PARAMS& params)
 
 CUDA_MEMCPY3D linear_copy(CUdeviceptr to, CUdeviceptr from, std::size_t size)
 {
-    const auto is_host = [](CUdeviceptr address) {
+    const auto on_host = [](CUdeviceptr address) {
         const Allocation* const found = memory().around(address);
-        return found == nullptr || found->kind == MemoryKind::host;
+        return found == nullptr || is_host(*found);
     };
     CUDA_MEMCPY3D copy{};
-    copy.srcMemoryType = is_host(from) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
-    copy.dstMemoryType = is_host(to) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
-    copy.srcHost = is_host(from) ? pointer_to<void>(from) : nullptr;
-    copy.srcDevice = is_host(from) ? 0 : from;
-    copy.dstHost = is_host(to) ? pointer_to<void>(to) : nullptr;
-    copy.dstDevice = is_host(to) ? 0 : to;
+    copy.srcMemoryType = on_host(from) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+    copy.dstMemoryType = on_host(to) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+    copy.srcHost = on_host(from) ? pointer_to<void>(from) : nullptr;
+    copy.srcDevice = on_host(from) ? 0 : from;
+    copy.dstHost = on_host(to) ? pointer_to<void>(to) : nullptr;
+    copy.dstDevice = on_host(to) ? 0 : to;
     copy.WidthInBytes = size;
     copy.srcPitch = copy.dstPitch = size;
     copy.Height = copy.Depth = copy.srcHeight = copy.dstHeight = 1;

@@ -13,7 +13,7 @@ public:
     virtual ~Clock() = default;
     [[nodiscard]] virtual std::chrono::steady_clock::time_point steady() const noexcept = 0;
     [[nodiscard]] virtual std::chrono::system_clock::time_point wall() const noexcept = 0;
-    virtual void sleep_for(std::chrono::milliseconds time) = 0;
+    virtual void sleep_for(std::chrono::nanoseconds time) = 0;
 };
 
 /// The machine's clock; lives for the whole process, thread-safe.

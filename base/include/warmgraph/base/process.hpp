@@ -1,8 +1,11 @@
 // Facts about this process and the binaries it is made of.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace warmgraph {
 
@@ -17,5 +20,25 @@ namespace warmgraph {
 [[nodiscard]] std::string boot_id();     ///< /proc/sys/kernel/random/boot_id, "unknown" when unreadable
 [[nodiscard]] std::string random_uuid(); ///< RFC 4122 version 4, from the system (getentropy)
 [[nodiscard]] std::optional<std::string> environment(const char* name);
+
+/// The readable mappings of this process, as they were when they were read: made once (0.1 ms and more), asked often.
+class HostMappings {
+public:
+    HostMappings() = default; ///< none
+    /// In the form of /proc/self/maps (proc(5)). Lines that are not of it are left out.
+    explicit HostMappings(std::string_view text);
+    /// Empty where /proc/self/maps cannot be read.
+    [[nodiscard]] static HostMappings read();
+    /// The name of the mapping around `address`: "[heap]", "/usr/lib/libc.so.6", "" where it has none. nullopt: nothing
+    /// readable lies there.
+    [[nodiscard]] std::optional<std::string> at(std::uint64_t address) const;
+
+private:
+    struct Mapping {
+        std::uint64_t start = 0, end = 0;
+        std::string name;
+    };
+    std::vector<Mapping> m_mappings; ///< by address
+};
 
 } // namespace warmgraph

@@ -14,7 +14,7 @@
 
 namespace warmgraph::cachefmt {
 
-inline constexpr std::uint32_t k_format_version = 3;
+inline constexpr std::uint32_t k_format_version = 4;
 
 /// Upper limits of what is read. Anything larger is refused before it is allocated.
 struct Limits {

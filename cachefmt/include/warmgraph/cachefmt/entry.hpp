@@ -35,12 +35,16 @@ enum class EntryKind : std::uint8_t {
 struct EntryInfo {
     std::string created;      ///< ISO 8601
     std::string created_by;   ///< "warmgraph 0.1.0"
-    double record_ms = 0;     ///< what a hit saves: compile + warm-up + record + verify
-    std::string verification; ///< "bitwise", "within spread 1.2e-7 (3 runs)"
+    double record_ms = 0;     ///< that recording took, after the call's own result
+    double answer_ms = 0;     ///< what a hit saves: the function's first call as it is, compiling included
+    std::string verification; ///< "bitwise (3 runs)"
     std::uint32_t node_count = 0;
     std::uint32_t image_count = 0;
     std::uint32_t unproven = 0; ///< parameter words taken for addresses by their range alone (adopted with one capture)
-    std::string reason;         ///< tombstone
+    /// How each scalar was proven: "position: proven at all 2,048 values", "scale: sampled at 412 values".
+    std::vector<std::string> scalar_proofs;
+    std::uint32_t library_constants = 0; ///< `__constant__` variables of libraries' images that are stored as they were
+    std::string reason;                  ///< tombstone
     std::vector<std::string> difference; ///< tombstone
     bool operator==(const EntryInfo&) const = default;
 };

@@ -63,6 +63,14 @@ public:
     /// driver_failed, out_of_memory. partly_launched: a trial damaged a read-only state of the caller's.
     [[nodiscard]] Result<Recording> record(cachefmt::EntryHeader header, Phases& phases);
 
+    /// Holds an executable of a stored entry to the answer, on copies. verification_failed: they differ. Any other code: it
+    /// could not be found out. The executable is left bound to copies: its next launch rebinds.
+    [[nodiscard]] Result<void> verify(replay::Executable& executable, Phases& phases);
+    /// A trial never ended: what it ran must be leaked.
+    [[nodiscard]] bool is_abandoned() const noexcept;
+    /// From the call to its last result, when it was waited for: what a start without the cache costs.
+    [[nodiscard]] std::chrono::nanoseconds answer_took() const noexcept;
+
     struct Impl;
 
 private:

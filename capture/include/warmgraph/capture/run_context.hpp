@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "warmgraph/backends/device.hpp"
 #include "warmgraph/base/error.hpp"
@@ -20,6 +22,9 @@ struct RunContext {
     Phases* phases = nullptr;
     /// Modules that were launched, with their program's name; kept alive until the graph is stored.
     std::map<backends::Module*, std::pair<std::shared_ptr<backends::Module>, std::string>> modules;
+    /// Streams of this run: the recorder's and those forked from it. Null where nobody asks.
+    std::vector<const backends::Stream*> streams;
+    std::optional<std::string> stray; ///< the first work that went to another stream: "kernel 'add' in another stream"
     std::optional<Error> refusal; ///< the first forbidden call, kept even when the callable swallows the exception
 };
 

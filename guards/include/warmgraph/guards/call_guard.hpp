@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "warmgraph/guards/evaluate.hpp"
@@ -36,6 +37,11 @@ struct TensorArg {
 [[nodiscard]] std::vector<TensorSpec> describe(std::span<const TensorArg> tensors, std::span<const std::string> names,
                                                const std::string& device_prefix);
 
+/// Gives the specs of tensors that overlap their distances from the first of their group (TensorSpec::distance).
+void guard_distances(std::span<TensorSpec> specs, std::span<const TensorArg> tensors);
+/// Without them: any distance at which the same tensors overlap will do.
+void forget_distances(std::span<TensorSpec> specs) noexcept;
+
 /// Checks a call against recorded specs. Built once per loaded entry; `matches` then allocates nothing.
 /// The alias and alignment verdict of the last accepted addresses is remembered, so that a call with unchanged
 /// addresses costs one comparison (target: 64 tensors in 200 ns). A call's alignment may be stronger than the
@@ -57,6 +63,7 @@ private:
     std::vector<TensorArg> m_expected; ///< as recorded, zero beyond the rank, at the place of the last accepted call
     std::vector<std::uint32_t> m_alignment;
     std::vector<std::uint32_t> m_alias_groups;
+    std::vector<std::pair<std::uint32_t, std::int64_t>> m_distances; ///< of a tensor from the first of its group
     std::vector<std::uint64_t> m_values;
     std::vector<std::uint32_t> m_order, m_groups; ///< scratch
     bool m_satisfiable = true;                    ///< false: no TensorArg can look like the recorded specs

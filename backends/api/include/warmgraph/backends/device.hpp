@@ -15,6 +15,7 @@
 
 #include "warmgraph/backends/raw_graph.hpp"
 #include "warmgraph/base/error.hpp"
+#include "warmgraph/base/process.hpp"
 #include "warmgraph/base/sha256.hpp"
 #include "warmgraph/cachefmt/guard_data.hpp"
 
@@ -56,6 +57,21 @@ public:
         static_cast<void>(word);
         return false;
     }
+    /// Whether the variable is a constant (`__constant__`) of an image that a library brought, neither this program nor the code
+    /// that it compiled: nobody but that library writes it.
+    [[nodiscard]] virtual bool is_library_constant(const std::string& variable) const
+    {
+        static_cast<void>(variable);
+        return false;
+    }
+    /// Gives the variables in `now` that `before` lacks their initial contents, and writes `before` (blocking): what
+    /// changed_variables() gave holds again.
+    [[nodiscard]] virtual Result<void> restore_variables(std::span<const cachefmt::ModuleVariable> before,
+                                                         std::span<const cachefmt::ModuleVariable> now)
+    {
+        static_cast<void>(now);
+        return write_variables(before);
+    }
     /// Writes variables (blocking). not_found, invalid_argument (another size) name the variable.
     [[nodiscard]] virtual Result<void> write_variables(std::span<const cachefmt::ModuleVariable> variables)
     {
@@ -71,6 +87,9 @@ public:
     virtual ~Event() = default;
     /// The driver's handle (CUevent); 0 where a graph cannot hold it.
     [[nodiscard]] virtual std::uint64_t native() const noexcept { return 0; }
+    /// Whether the work before it has finished. Blocks for nothing; any thread may ask. not_recordable of an event that was
+    /// recorded in a capture: that work does not run. An event that nobody recorded yet has finished.
+    [[nodiscard]] virtual Result<bool> is_done() = 0;
 };
 
 /// An in-order queue. While capturing, enqueued work is recorded and not run; capture reads no memory.
@@ -179,8 +198,34 @@ public:
         static_cast<void>(word);
         return false;
     }
-    /// An address range for captures only, which costs no memory (measured). Two of them never touch. release() it as well.
+    /// Whether it is managed memory, which moves between host and device as it is used. False where nothing is known of it.
+    [[nodiscard]] virtual bool is_managed(const Address& address) const noexcept
+    {
+        static_cast<void>(address);
+        return false;
+    }
+    /// Ordinary host memory of this process around a flat address that kernels of this device can read, by its name
+    /// ("[heap]", a file, "memory without a name"); nullopt where there is none, where the driver knows the memory
+    /// (allocation_at, shadows), and on devices that cannot read it. `mappings` are the process's, read before: who asks
+    /// often reads them once.
+    [[nodiscard]] virtual std::optional<std::string> host_memory_at(std::uint64_t flat,
+                                                                    const HostMappings& mappings) const
+    {
+        static_cast<void>(flat);
+        static_cast<void>(mappings);
+        return std::nullopt;
+    }
+    /// As they are now.
+    [[nodiscard]] std::optional<std::string> host_memory_at(std::uint64_t flat) const
+    {
+        return host_memory_at(flat, HostMappings::read());
+    }
+    /// An address range for captures only, which costs no memory (measured). Two of them never touch. On devices with flat
+    /// addresses its addresses' upper 32 bits are those of no other live shadow and of no ordinary allocation, as far as the
+    /// driver follows the wish. release() it as well.
     [[nodiscard]] virtual Result<MemoryRef> reserve_shadow(std::uint64_t size) = 0;
+    /// Page-locked host memory with such addresses. It takes memory, and may be read and written. release() it as well.
+    [[nodiscard]] virtual Result<MemoryRef> reserve_host_shadow(std::uint64_t size) { return allocate_host(size); }
     [[nodiscard]] virtual Result<void> upload(const Address& to, ByteView bytes) = 0;              ///< blocking
     [[nodiscard]] virtual Result<void> download(std::span<std::byte> to, const Address& from) = 0; ///< blocking
     /// Work on large memory where it lies; lives as long as the device. Thread-safe. Where a backend has none of its own, one
@@ -211,6 +256,12 @@ public:
     [[nodiscard]] virtual std::uint64_t registrations() const noexcept { return 0; }
     [[nodiscard]] virtual Result<std::unique_ptr<Stream>> create_stream() = 0;
     [[nodiscard]] virtual Result<std::unique_ptr<GraphExec>> instantiate(const RawGraph& graph) = 0;
+    /// The very graph that the driver captured, with the process's own code, whatever was done to its nodes since; the result
+    /// keeps what it needs. Where there is none (RawGraph::native), as instantiate. update() of it may be unsupported.
+    [[nodiscard]] virtual Result<std::unique_ptr<GraphExec>> instantiate_captured(const RawGraph& graph)
+    {
+        return instantiate(graph);
+    }
     /// An event that graphs can hold (Event::native).
     [[nodiscard]] virtual Result<std::shared_ptr<Event>> create_event()
     {

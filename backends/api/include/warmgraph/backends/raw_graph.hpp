@@ -145,6 +145,9 @@ struct RawGraph {
     std::vector<RawAllocation> allocations{};
     /// What the addresses in `allocations` belong to: while it lives, no other capture is given them. Not compared.
     std::shared_ptr<const void> owner{};
+    /// The driver's own graph of this capture (CUgraph), which lives as long as this does: Device::instantiate_captured runs
+    /// it. Null where there is none, and once nodes were replaced (without_outside). Not compared.
+    std::shared_ptr<const void> native{};
     bool operator==(const RawGraph& other) const { return nodes == other.nodes && allocations == other.allocations; }
 };
 
@@ -152,5 +155,18 @@ struct RawGraph {
 /// With empty nodes in the place of those that signal or wait for semaphores: what may run on copies. Outside, a signal would
 /// be taken for results, and a wait meets nobody.
 [[nodiscard]] RawGraph without_semaphores(RawGraph graph);
+
+/// Whether somebody outside the graph may take part in it or notice that it runs: semaphores, host functions, events that are
+/// recorded or waited for, memory operations that wait. Writes of memory operations do not count (without_outside).
+[[nodiscard]] bool has_outside_work(const RawGraph& graph) noexcept;
+/// Without that: what may run on copies and always ends. Nodes become empty ones. A batch of memory operations loses its waits
+/// and keeps the rest: what it writes lies in the graph's regions, so on copies nobody outside sees it, and a graph without
+/// it would leave other contents. A batch of waits only becomes an empty node.
+///
+/// A wait that the same graph answers in another branch orders the two branches. Here they are unordered.
+[[nodiscard]] RawGraph without_outside(RawGraph graph);
+
+/// Whether a kernel is NCCL's: it waits for other processes, and its communicator's pointers mean nothing in another one.
+[[nodiscard]] bool has_collectives(const RawGraph& graph) noexcept;
 
 } // namespace warmgraph::backends

@@ -1,0 +1,143 @@
+// What memory is, as the CUDA backend tells it.
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "expect_error.hpp"
+#include "fake_cuda/steering.hpp"
+#include "warmgraph/backends/device.hpp"
+
+namespace warmgraph::backends::test {
+namespace {
+
+using testing::HasSubstr;
+using warmgraph::test::FakeCuda;
+using warmgraph::test::succeeded;
+
+class CudaFakeMemory : public testing::Test {
+protected:
+    [[nodiscard]] std::shared_ptr<Device> open() const { return *backend->open(""); }
+    FakeCuda fake;
+    std::shared_ptr<Backend> backend = make_cuda_backend(FakeCuda::options());
+};
+
+TEST_F(CudaFakeMemory, IsManagedWhereTheDriverSaysSo)
+{
+    const auto device = open();
+    const auto current = device->enter();
+    CUdeviceptr managed = 0;
+    ASSERT_EQ(fake.entry<decltype(::cuMemAllocManaged)>("cuMemAllocManaged")(&managed, 512, CU_MEM_ATTACH_GLOBAL),
+              CUDA_SUCCESS);
+    const MemoryRef memory = *device->allocate(512), host = *device->allocate_host(512);
+    EXPECT_TRUE(device->is_managed(Address::from_flat(managed)));
+    EXPECT_TRUE(device->is_managed(Address::from_flat(managed + 511)));
+    EXPECT_FALSE(device->is_managed(memory.address));
+    EXPECT_FALSE(device->is_managed(host.address));
+    EXPECT_FALSE(device->is_managed(Address::from_flat(1)));
+    EXPECT_FALSE(device->is_managed(Address{}));
+    fake.fail("cuPointerGetAttribute", 1, 1, CUDA_ERROR_UNKNOWN);
+    EXPECT_FALSE(device->is_managed(Address::from_flat(managed))) << "nothing is known of it";
+    ASSERT_EQ(fake.entry<decltype(::cuMemFree)>("cuMemFree")(managed), CUDA_SUCCESS);
+    EXPECT_FALSE(device->is_managed(Address::from_flat(managed)));
+    device->release(memory);
+    device->release(host);
+}
+
+TEST_F(CudaFakeMemory, OfTheHostIsToldWhereTheDeviceReadsItAndTheDriverDoesNotKnowIt)
+{
+    const auto number = std::make_unique<int>(7);
+    const int local = 8;
+    static const int s_constant = 9;
+    const auto flat_of = [](const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); };
+    {
+        fake.set_attribute(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, 1);
+        const auto device = open();
+        const auto mappings = HostMappings::read();
+        EXPECT_TRUE(device->host_memory_at(flat_of(number.get()), mappings));
+        EXPECT_EQ(device->host_memory_at(flat_of(&local), mappings), "[stack]");
+        EXPECT_THAT(device->host_memory_at(flat_of(&s_constant)).value_or(""), HasSubstr("cuda_fake_memory_test"));
+        EXPECT_EQ(device->host_memory_at(12345, mappings), std::nullopt);
+
+        const MemoryRef host = *device->allocate_host(512);
+        EXPECT_EQ(device->host_memory_at(host.address.flat()), std::nullopt) << "the driver knows it";
+        device->release(host);
+        EXPECT_EQ(device->host_memory_at(host.address.flat()), "memory without a name") << "as the fake never unmaps";
+    }
+    fake.set_attribute(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, 0);
+    EXPECT_EQ(open()->host_memory_at(flat_of(number.get())), std::nullopt);
+    EXPECT_EQ(open()->host_memory_at(flat_of(&local), HostMappings::read()), std::nullopt);
+}
+
+/// The upper halves of the addresses in [start, start + size).
+std::set<std::uint64_t> upper_halves(const MemoryRef& memory)
+{
+    std::set<std::uint64_t> halves;
+    const std::uint64_t first = memory.address.flat() >> 32U;
+    for (std::uint64_t half = first; half <= (memory.address.flat() + memory.size - 1) >> 32U; ++half)
+        halves.insert(half);
+    return halves;
+}
+
+TEST_F(CudaFakeMemory, ShadowsHaveUpperHalvesOfAddressesThatNothingElseHas)
+{
+    const auto device = open();
+    const int local = 0;
+    const auto heap = std::make_unique<int>(0);
+    std::vector<MemoryRef> all{{Address::from_pointer(&local), 4}, {Address::from_pointer(heap.get()), 4}};
+    std::vector<MemoryRef> owned{*device->allocate(512), *device->allocate_host(512)};
+    // Allocations may share theirs with each other.
+    std::set<std::uint64_t> taken;
+    for (const MemoryRef& memory : owned) all.push_back(memory);
+    for (const MemoryRef& memory : all) taken.merge(upper_halves(memory));
+    for (int i = 0; i < 40; ++i) {
+        const std::uint64_t size = i % 5 == 4 ? 9ULL << 30 : 1000ULL << (4 * (i % 5)); // 1000 bytes to 9 GiB
+        const auto shadow = i % 3 == 2 ? device->reserve_host_shadow(1000) : device->reserve_shadow(size);
+        ASSERT_TRUE(succeeded(shadow));
+        owned.push_back(*shadow);
+        for (const std::uint64_t half : upper_halves(*shadow))
+            EXPECT_TRUE(taken.insert(half).second) << fmt::format("{:#x}", shadow->address.flat());
+    }
+    for (const MemoryRef& memory : owned) device->release(memory);
+}
+
+TEST_F(CudaFakeMemory, ShadowsAreGivenWhereverTheDriverWantsThemIfItFollowsNoWish)
+{
+    const auto device = open();
+    fake.fail("cuMemAddressReserve", 1, 3, CUDA_SUCCESS); // which gives nothing
+    const auto elsewhere = device->reserve_shadow(1000);
+    ASSERT_TRUE(succeeded(elsewhere));
+    fake.fail("cuMemAddressReserve", 1, 2, CUDA_ERROR_INVALID_VALUE);
+    const auto refused_at_first = device->reserve_shadow(1000);
+    ASSERT_TRUE(succeeded(refused_at_first));
+    EXPECT_NE(elsewhere->address, refused_at_first->address);
+    device->release(*elsewhere);
+    device->release(*refused_at_first);
+}
+
+TEST_F(CudaFakeMemory, HostShadowsAreMemoryOfTheHostUntilTheyAreReleased)
+{
+    const auto device = open();
+    const MemoryRef shadow = *device->reserve_host_shadow(5000);
+    EXPECT_EQ(device->space_of(shadow.address + 4999), MemorySpace::host);
+    EXPECT_EQ(device->allocation_at(shadow.address.flat() + 4999), shadow);
+    EXPECT_EQ(device->host_memory_at(shadow.address.flat()), std::nullopt) << "the driver knows it";
+    const std::vector<std::byte> bytes(5000, std::byte{7});
+    ASSERT_TRUE(succeeded(device->upload(shadow.address, bytes)));
+    EXPECT_EQ(shadow.address.pointer<std::byte>()[4999], std::byte{7});
+    const auto stream = *device->create_stream();
+    const MemoryRef memory = *device->allocate(5000);
+    RawCopy up{shadow.address, memory.address, 5000};
+    up.source_space = MemorySpace::host;
+    EXPECT_TRUE(succeeded(stream->copy(up)));
+    device->release(shadow);
+    EXPECT_EQ(device->allocation_at(shadow.address.flat()), std::nullopt);
+    EXPECT_EQ(HostMappings::read().at(shadow.address.flat()), std::nullopt);
+    EXPECT_FALSE(device->upload(shadow.address, bytes));
+    EXPECT_FALSE(device->reserve_host_shadow(0));
+    EXPECT_FALSE(device->reserve_host_shadow(~0ULL));
+    device->release(memory);
+}
+
+} // namespace
+} // namespace warmgraph::backends::test
