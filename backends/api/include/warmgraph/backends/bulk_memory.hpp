@@ -108,6 +108,8 @@ protected:
     [[nodiscard]] static Result<std::uint64_t> check_departure(std::span<const Address> others, DType dtype,
                                                                std::uint64_t elements, double roundings);
     [[nodiscard]] static Result<void> check_windows(std::span<const AddressWindow> windows);
+    /// The fingerprint of `size` bytes, from the sum of their words (fingerprint.hpp).
+    [[nodiscard]] static Fingerprint finish(const Fingerprint& sum, std::uint64_t size) noexcept;
 
 private:
     Device& m_device;
