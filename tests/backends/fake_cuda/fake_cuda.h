@@ -33,6 +33,9 @@ void fake_cuda_set_semaphore(void* semaphore, unsigned long long value);
 /// Of the last graph that was instantiated. They change nothing here.
 unsigned long long fake_cuda_instantiate_flags(void);
 
+/// Whether modules of the backend's own PTX text (bulk/kernels.ptx) load from now on; at first they do not. Its kernels run here.
+void fake_cuda_take_bulk_kernels(int taken);
+
 /// Forgets the fault, the calls and a context's sticky error. What is alive stays alive.
 void fake_cuda_reset(void);
 }

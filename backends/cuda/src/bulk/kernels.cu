@@ -173,8 +173,9 @@ __device__ double distance(double value, double low, double high)
     const double bound = value > high ? high : low;
     if (!is_finite(value) || !is_finite(bound)) return infinity();
     const int exponent = rounding<Type>(low, high);
-    const double difference = scaled(value, -exponent) - scaled(bound, -exponent);
-    return difference < 0 ? -difference : difference;
+    // No -0, whose bits are more than any number's.
+    return __longlong_as_double(
+        static_cast<long long>(bits_of(scaled(value, -exponent) - scaled(bound, -exponent)) & ~(1ULL << 63)));
 }
 
 __device__ u64 load_element(const Byte* at, const DepartureWork& work)
