@@ -32,7 +32,7 @@ void add_words(Fingerprint& sum, ByteView piece, std::uint64_t offset) noexcept
     }
 }
 
-Fingerprint finish(const Fingerprint& sum, std::uint64_t size) noexcept
+Fingerprint BulkMemory::finish(const Fingerprint& sum, std::uint64_t size) noexcept
 {
     return {mix(sum.low ^ size), mix(sum.high + mix(sum.low + size))};
 }

@@ -9,7 +9,5 @@ namespace warmgraph::backends {
 
 /// Adds the words of a piece at `offset` (a multiple of 8). Only the last piece may end within a word.
 void add_words(Fingerprint& sum, ByteView piece, std::uint64_t offset) noexcept;
-/// Of all `size` bytes, from the sum of their words.
-[[nodiscard]] Fingerprint finish(const Fingerprint& sum, std::uint64_t size) noexcept;
 
 } // namespace warmgraph::backends

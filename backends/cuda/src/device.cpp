@@ -28,11 +28,13 @@ Result<std::shared_ptr<Device>> CudaDevice::open(std::shared_ptr<const Driver> d
     if (auto retained = device->retain_context(); !retained)
         return within(fmt::format("open {}", found.info.id), retained.error());
     device->m_memory = std::make_unique<Memory>(core);
+    device->m_bulk = std::make_unique<CudaBulkMemory>(*device, core, *device->m_memory);
     return device;
 }
 
 CudaDevice::~CudaDevice()
 {
+    m_bulk.reset();
     m_memory.reset();
     const Driver& driver = *m_core->driver;
     const auto warn = [&](Result<void> done) {

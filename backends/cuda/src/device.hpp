@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "bulk/bulk_memory.hpp"
 #include "core.hpp"
 #include "memory.hpp"
 #include "warmgraph/backends/device.hpp"
@@ -60,6 +61,7 @@ public:
     }
     [[nodiscard]] Result<void> upload(const Address& to, ByteView bytes) override;
     [[nodiscard]] Result<void> download(std::span<std::byte> to, const Address& from) override;
+    [[nodiscard]] BulkMemory& bulk() override { return *m_bulk; }
 
     [[nodiscard]] Result<std::unique_ptr<Module>> compile(std::string_view source, std::string_view options) override;
     [[nodiscard]] Result<std::unique_ptr<Module>> load(ByteView image) override;
@@ -83,6 +85,7 @@ private:
     FoundDevice m_found;
     std::unique_ptr<Core> m_core;
     std::unique_ptr<Memory> m_memory; ///< after m_core, which it uses until it goes
+    std::unique_ptr<CudaBulkMemory> m_bulk;
 };
 
 } // namespace warmgraph::backends::cuda

@@ -69,7 +69,7 @@ Result<void> check_scratch(const Captures& captures)
     return {};
 }
 
-Result<void> check_structure(const Interface& interface, const Captures& captures)
+Result<void> check_structure(const Captures& captures)
 {
     const auto& first = captures.first;
     if (first.graph.nodes.empty())
@@ -130,7 +130,7 @@ Result<void> check_probe(const Interface& interface, const Capture& first, const
 
 Result<void> check_captures(const Interface& interface, const Captures& captures)
 {
-    if (auto checked = check_structure(interface, captures); !checked) return checked;
+    if (auto checked = check_structure(captures); !checked) return checked;
     for (const ScalarProbe& probe : captures.probes)
         if (auto checked = check_probe(interface, captures.first, probe); !checked) return checked;
     return {};

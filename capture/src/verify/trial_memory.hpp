@@ -11,8 +11,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
+#include "warmgraph/backends/bulk_memory.hpp"
 #include "warmgraph/backends/device.hpp"
 #include "warmgraph/base/bytes.hpp"
 #include "warmgraph/base/error.hpp"

@@ -36,6 +36,9 @@ unsigned long long fake_cuda_instantiate_flags(void);
 /// What cuDeviceGetAttribute gives from now on.
 void fake_cuda_set_attribute(int attribute, int value);
 
+/// Whether modules of the backend's own PTX text (bulk/kernels.ptx) load from now on; at first they do not. Its kernels run here.
+void fake_cuda_take_bulk_kernels(int taken);
+
 /// Forgets the fault, the calls, a context's sticky error and chosen attributes. What is alive stays alive.
 void fake_cuda_reset(void);
 }

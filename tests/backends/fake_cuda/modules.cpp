@@ -60,6 +60,11 @@ using namespace fake_cuda;
 CUresult cuModuleLoadData(CUmodule* loaded, const void* data)
 {
     FAKE_CUDA_CHECK(require_context());
+    if (auto bulk = make_bulk_module(data)) {
+        *loaded = modules().add(std::move(bulk));
+        announce_module(loaded, data);
+        return CUDA_SUCCESS;
+    }
     const auto image = read_image(data);
     if (!image) return CUDA_ERROR_INVALID_IMAGE;
     if (image->architecture != k_architecture) return CUDA_ERROR_NO_BINARY_FOR_GPU;

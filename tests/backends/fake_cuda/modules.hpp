@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "bulk_kernels.hpp"
 #include "driver_state.hpp"
 #include "image.hpp"
 
@@ -19,6 +20,7 @@ struct CUfunc_st {
     };
     std::vector<Argument> arguments; ///< without shared memory
     std::map<CUfunction_attribute, int> attributes;
+    fake_cuda::BulkRun bulk; ///< in place of `kernel`
 
     [[nodiscard]] std::size_t buffer_size() const
     {

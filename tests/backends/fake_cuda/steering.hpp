@@ -93,6 +93,11 @@ public:
     {
         find<decltype(::fake_cuda_set_attribute)>("fake_cuda_set_attribute")(attribute, value);
     }
+    /// Whether bulk memory work of devices that are opened from now on runs the backend's kernels.
+    void take_bulk_kernels(bool taken) const
+    {
+        find<decltype(::fake_cuda_take_bulk_kernels)>("fake_cuda_take_bulk_kernels")(taken ? 1 : 0);
+    }
     void reset() const { find<decltype(::fake_cuda_reset)>("fake_cuda_reset")(); }
 
     /// An entry point, as any user of the driver finds it.

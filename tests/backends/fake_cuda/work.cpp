@@ -49,6 +49,7 @@ bool is_linear(CUmemorytype type)
 
 void run_kernel(const KernelWork& work)
 {
+    if (work.function->bulk) return work.function->bulk(work.grid, work.block, work.buffer.data());
     Arguments arguments;
     arguments.items = 1;
     for (const auto& dimensions : {work.grid, work.block}) {

@@ -50,8 +50,9 @@ inline constexpr std::uint64_t k_bulk_piece = 16ULL << 20; ///< bytes
 inline constexpr std::size_t k_most_others = 8;
 inline constexpr std::size_t k_most_windows = 64;
 
-/// Every element becomes another one. Of whole numbers a neighbour, which still is an index where the old one was; of
-/// floating-point numbers one of a usual size, finite, and so far away that no tolerance takes one for the other.
+/// Every element becomes another one. Of whole numbers a neighbour, which still is an index where the old one was. Of
+/// floating-point numbers one with another exponent (f16: one an eighth away at least): so far away that no tolerance takes one
+/// for the other, and finite where the old one was of a usual size.
 void disturb(std::span<std::byte> bytes, DType dtype) noexcept;
 
 /// Overlapping, touching and empty windows become few: by address, with gaps between.
@@ -108,6 +109,8 @@ protected:
     [[nodiscard]] static Result<std::uint64_t> check_departure(std::span<const Address> others, DType dtype,
                                                                std::uint64_t elements, double roundings);
     [[nodiscard]] static Result<void> check_windows(std::span<const AddressWindow> windows);
+    /// The fingerprint of `size` bytes, from the sum of their words (fingerprint.hpp).
+    [[nodiscard]] static Fingerprint finish(const Fingerprint& sum, std::uint64_t size) noexcept;
 
 private:
     Device& m_device;

@@ -1,0 +1,44 @@
+// Bulk memory work by kernels on the device; through the host where the driver takes no kernels, or they cannot reach.
+#pragma once
+
+#include "launcher.hpp"
+#include "memory.hpp"
+#include "warmgraph/backends/bulk_memory.hpp"
+
+namespace warmgraph::backends::cuda {
+
+class CudaBulkMemory final : public BulkMemory {
+public:
+    CudaBulkMemory(Device& device, const Core& core, const Memory& memory, std::uint64_t piece = k_bulk_piece) noexcept
+        : BulkMemory(device, piece), m_core(core), m_memory(memory), m_launcher(core)
+    {
+    }
+
+    [[nodiscard]] Result<void> copy(const Address& to, const Address& from, std::uint64_t size) override;
+    [[nodiscard]] Result<void> fill(const MemoryRef& memory, std::byte pattern) override;
+    [[nodiscard]] Result<void> disturb(const MemoryRef& memory, DType dtype) override;
+    [[nodiscard]] Result<std::optional<std::uint64_t>> first_difference(const Address& a, const Address& b,
+                                                                        std::uint64_t size) override;
+    [[nodiscard]] Result<std::optional<std::uint64_t>> first_other(const MemoryRef& memory, std::byte pattern) override;
+    [[nodiscard]] Result<Departure> departure(const Address& candidate, std::span<const Address> others, DType dtype,
+                                              std::uint64_t elements, double roundings) override;
+    [[nodiscard]] Result<Fingerprint> fingerprint(const MemoryRef& memory) override;
+    [[nodiscard]] Result<Found> words_in(const MemoryRef& memory, std::span<const AddressWindow> windows,
+                                         std::size_t most) override;
+
+private:
+    /// invalid_argument as an upload of them would give.
+    [[nodiscard]] Result<void> check(std::span<const Address> addresses, std::uint64_t size) const;
+    /// Whether a kernel of this device may touch them. Of another device's memory, and of some of the host's, it would fault,
+    /// and the process would lose its context.
+    [[nodiscard]] bool is_reached(std::span<const Address> addresses) const;
+    /// The work is the kernels', not the host's. Refused memory is not: the host's way has the error.
+    [[nodiscard]] bool is_ours(std::span<const Address> addresses, std::uint64_t size);
+    [[nodiscard]] Result<Found> search(bulk::WordsWork work, std::size_t most);
+
+    const Core& m_core;
+    const Memory& m_memory;
+    bulk::Launcher m_launcher;
+};
+
+} // namespace warmgraph::backends::cuda

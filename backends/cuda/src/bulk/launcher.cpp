@@ -1,0 +1,157 @@
+#include "launcher.hpp"
+
+#include <algorithm>
+
+#include "kernels_ptx.hpp"
+#include "warmgraph/base/log.hpp"
+
+namespace warmgraph::backends::cuda::bulk {
+namespace {
+
+constexpr std::uint64_t k_threads = 256;         // of a group
+constexpr std::uint64_t k_groups = 8;            // on each multiprocessor, at most: all its threads
+constexpr std::uint64_t k_bytes_per_thread = 16; // a block of kernels.cu
+
+constexpr std::array<const char*, k_kernel_count> k_names{"warmgraph_disturb",     "warmgraph_first_difference",
+                                                          "warmgraph_first_other", "warmgraph_departure",
+                                                          "warmgraph_fingerprint", "warmgraph_words_in"};
+
+CUdeviceptr address_of(void* memory) { return Address::from_pointer(memory).flat(); }
+
+} // namespace
+
+Launcher::~Launcher()
+{
+    if (m_stream == nullptr && m_module == nullptr) return; // never used
+    const CurrentContext context(m_core);
+    const OutsideCapture outside(m_core);
+    const Driver& driver = *m_core.driver;
+    const auto warn = [](const Result<void>& done) {
+        if (!done) log().warn("bulk memory work: {}", done.error().message);
+    };
+    if (m_stream != nullptr) warn(driver.call("cuStreamDestroy", driver.cuStreamDestroy, m_stream));
+    if (m_tally != 0) warn(driver.call("cuMemFree", driver.cuMemFree, m_tally));
+    if (m_module != nullptr) warn(driver.call("cuModuleUnload", driver.cuModuleUnload, m_module));
+}
+
+bool Launcher::is_ready()
+{
+    const std::scoped_lock lock(m_mutex);
+    if (m_state != State::unknown) return m_state == State::ready;
+    const CurrentContext context(m_core);
+    const OutsideCapture outside(m_core);
+    if (const auto loaded = load(); !loaded) {
+        // Memory may be there the next time; a driver without a compiler stays one.
+        if (loaded.error().code != ErrorCode::out_of_memory) m_state = State::refused;
+        log().debug("bulk memory work goes through the host: {}", loaded.error().message);
+        return false;
+    }
+    m_state = State::ready;
+    return true;
+}
+
+Result<void> Launcher::load()
+{
+    const Driver& driver = *m_core.driver;
+    auto asked = driver.call("cuDeviceGetAttribute", driver.cuDeviceGetAttribute, &m_units,
+                             CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, m_core.device);
+    if (!asked) return asked;
+    if (m_module == nullptr) {
+        // Not a CudaModule: graphs never name these kernels.
+        auto loaded = driver.call("cuModuleLoadData", driver.cuModuleLoadData, &m_module,
+                                  static_cast<const void*>(k_kernels_ptx));
+        if (!loaded) {
+            m_module = nullptr;
+            return loaded;
+        }
+    }
+    for (std::size_t i = 0; i < k_kernel_count; ++i) {
+        auto found =
+            driver.call("cuModuleGetFunction", driver.cuModuleGetFunction, &m_functions[i], m_module, k_names[i]);
+        if (!found) return found;
+    }
+    return {};
+}
+
+Result<void> Launcher::make_stream()
+{
+    if (m_stream != nullptr) return {};
+    const Driver& driver = *m_core.driver;
+    constexpr unsigned k_flags = CU_STREAM_NON_BLOCKING;
+    auto made = driver.call("cuStreamCreate", driver.cuStreamCreate, &m_stream, k_flags);
+    if (!made) m_stream = nullptr;
+    return made;
+}
+
+Result<void> Launcher::prepare()
+{
+    if (auto made = make_stream(); !made) return made;
+    if (m_tally != 0) return {};
+    const Driver& driver = *m_core.driver;
+    constexpr std::size_t k_size = sizeof(Tally) + k_word_room * sizeof(Word);
+    auto allocated = driver.call("cuMemAlloc", driver.cuMemAlloc, &m_tally, k_size);
+    if (!allocated) m_tally = 0;
+    return allocated;
+}
+
+Result<void> Launcher::move(CUdeviceptr to, CUdeviceptr from, std::uint64_t size)
+{
+    const Driver& driver = *m_core.driver;
+    return driver.call("cuMemcpyAsync", driver.cuMemcpyAsync, to, from, size, m_stream);
+}
+
+Result<void> Launcher::synchronize()
+{
+    const Driver& driver = *m_core.driver;
+    return driver.call("cuStreamSynchronize", driver.cuStreamSynchronize, m_stream);
+}
+
+Result<Tally> Launcher::launch(Kernel kernel, void* work, std::uint64_t size, std::vector<Word>* words)
+{
+    const Driver& driver = *m_core.driver;
+    const std::uint64_t wanted = (size + k_threads * k_bytes_per_thread - 1) / (k_threads * k_bytes_per_thread);
+    const std::uint64_t most = k_groups * static_cast<std::uint64_t>(std::max(m_units, 1));
+    CUlaunchConfig config{};
+    config.gridDimX = static_cast<unsigned>(std::clamp<std::uint64_t>(wanted, 1, most));
+    config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
+    config.blockDimX = static_cast<unsigned>(k_threads);
+    config.hStream = m_stream;
+    Tally tally;
+    if (auto set = move(m_tally, address_of(&tally), sizeof tally); !set) return std::unexpected(set.error());
+    auto launched = driver.call("cuLaunchKernelEx", driver.cuLaunchKernelEx, &config,
+                                m_functions[static_cast<std::size_t>(kernel)], &work, static_cast<void**>(nullptr));
+    if (!launched) return std::unexpected(launched.error());
+    if (auto read = move(address_of(&tally), m_tally, sizeof tally); !read) return std::unexpected(read.error());
+    if (auto done = synchronize(); !done) return std::unexpected(done.error());
+    if (words == nullptr || tally.count == 0) return tally;
+    words->resize(std::min<std::uint64_t>(tally.count, k_word_room));
+    if (auto read = move(address_of(words->data()), m_tally + sizeof tally, words->size() * sizeof(Word)); !read)
+        return std::unexpected(read.error());
+    if (auto done = synchronize(); !done) return std::unexpected(done.error());
+    return tally;
+}
+
+Result<void> Launcher::copy(CUdeviceptr to, CUdeviceptr from, std::uint64_t size)
+{
+    const std::scoped_lock lock(m_mutex);
+    const CurrentContext context(m_core);
+    const OutsideCapture outside(m_core);
+    if (auto made = make_stream(); !made) return made;
+    if (auto copied = move(to, from, size); !copied) return copied;
+    return synchronize();
+}
+
+Result<void> Launcher::fill(CUdeviceptr to, std::byte pattern, std::uint64_t size)
+{
+    const std::scoped_lock lock(m_mutex);
+    const CurrentContext context(m_core);
+    const OutsideCapture outside(m_core);
+    if (auto made = make_stream(); !made) return made;
+    const Driver& driver = *m_core.driver;
+    auto filled = driver.call("cuMemsetD8Async", driver.cuMemsetD8Async, to, std::to_integer<unsigned char>(pattern),
+                              size, m_stream);
+    if (!filled) return filled;
+    return synchronize();
+}
+
+} // namespace warmgraph::backends::cuda::bulk

@@ -1,0 +1,69 @@
+// The kernels of kernels.cu on one device: loaded at first use, run one after another in a stream of their own.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+#include "core.hpp"
+#include "kernel_work.hpp"
+
+namespace warmgraph::backends::cuda::bulk {
+
+enum class Kernel : std::uint8_t { disturb, first_difference, first_other, departure, fingerprint, words_in };
+inline constexpr std::size_t k_kernel_count = 6;
+
+inline constexpr std::uint64_t k_word_room = 4096; ///< words that one launch can find
+
+/// Thread-safe; blocking.
+class Launcher {
+public:
+    explicit Launcher(const Core& core) noexcept : m_core(core) {}
+    Launcher(const Launcher&) = delete;
+    Launcher& operator=(const Launcher&) = delete;
+    ~Launcher();
+
+    /// Whether there are kernels. Loads them when it is first called; where the driver refuses them (no compiler for PTX), never.
+    [[nodiscard]] bool is_ready();
+
+    /// Runs a kernel over `size` bytes. REQUIRES: is_ready() was true. What it found: its tally; up to k_word_room words to
+    /// `words`, in no order.
+    template <class Work>
+    [[nodiscard]] Result<Tally> run(Kernel kernel, Work work, std::uint64_t size, std::vector<Word>* words = nullptr)
+    {
+        const std::scoped_lock lock(m_mutex);
+        const CurrentContext context(m_core);
+        const OutsideCapture outside(m_core);
+        if (auto prepared = prepare(); !prepared) return std::unexpected(prepared.error());
+        if constexpr (requires { work.tally; }) work.tally = Address::from_flat(m_tally).pointer<Tally>();
+        if constexpr (requires { work.words; }) {
+            work.words = Address::from_flat(m_tally + sizeof(Tally)).pointer<Word>();
+            work.room = k_word_room;
+        }
+        return launch(kernel, &work, size, words);
+    }
+    [[nodiscard]] Result<void> copy(CUdeviceptr to, CUdeviceptr from, std::uint64_t size);
+    [[nodiscard]] Result<void> fill(CUdeviceptr to, std::byte pattern, std::uint64_t size);
+
+private:
+    enum class State : std::uint8_t { unknown, ready, refused };
+    [[nodiscard]] Result<void> load();
+    [[nodiscard]] Result<void> make_stream();
+    [[nodiscard]] Result<void> prepare();
+    [[nodiscard]] Result<void> move(CUdeviceptr to, CUdeviceptr from, std::uint64_t size);
+    [[nodiscard]] Result<void> synchronize();
+    [[nodiscard]] Result<Tally> launch(Kernel kernel, void* work, std::uint64_t size, std::vector<Word>* words);
+
+    const Core& m_core;
+    std::mutex m_mutex; // guards what follows
+    State m_state = State::unknown;
+    CUmodule m_module = nullptr;
+    std::array<CUfunction, k_kernel_count> m_functions{};
+    int m_units = 0; ///< multiprocessors
+    CUstream m_stream = nullptr;
+    CUdeviceptr m_tally = 0; ///< a Tally and k_word_room words
+};
+
+} // namespace warmgraph::backends::cuda::bulk

@@ -1,0 +1,111 @@
+#include "bulk_kernels.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <string>
+
+#include "fake_cuda.h"
+#include "faults.hpp"
+#include "modules.hpp"
+
+// What nvcc knows of itself, for threads that run one after another. kernels.cu needs no more.
+#define __global__        // NOLINT: the compiler's name
+#define __device__        // NOLINT: the compiler's name
+#define __grid_constant__ // NOLINT: the compiler's name
+
+namespace {
+
+struct Dimensions {
+    unsigned x = 1, y = 1, z = 1;
+};
+Dimensions gridDim, blockDim, blockIdx, threadIdx; // NOLINT: the compiler's names; the fake's lock guards them
+
+int __ffsll(long long value) { return __builtin_ffsll(value); } // NOLINT: the compiler's names, and the rest of them
+float __uint_as_float(unsigned bits) { return std::bit_cast<float>(bits); }              // NOLINT
+double __longlong_as_double(long long bits) { return std::bit_cast<double>(bits); }      // NOLINT
+long long __double_as_longlong(double value) { return std::bit_cast<long long>(value); } // NOLINT
+
+template <class Function>
+unsigned long long atomic(unsigned long long* at, Function change)
+{
+    const auto old = *at;
+    *at = change(old);
+    return old;
+}
+unsigned long long atomicMin(unsigned long long* at, unsigned long long value) // NOLINT
+{
+    return atomic(at, [=](auto old) { return std::min(old, value); });
+}
+unsigned long long atomicMax(unsigned long long* at, unsigned long long value) // NOLINT
+{
+    return atomic(at, [=](auto old) { return std::max(old, value); });
+}
+unsigned long long atomicAdd(unsigned long long* at, unsigned long long value) // NOLINT
+{
+    return atomic(at, [=](auto old) { return old + value; });
+}
+
+} // namespace
+
+#include "bulk/kernels.cu" // NOLINT
+
+namespace fake_cuda {
+namespace {
+
+std::atomic<bool>& is_taken()
+{
+    static std::atomic<bool> taken = false;
+    return taken;
+}
+
+template <class Work>
+BulkRun run_of(void (*kernel)(Work))
+{
+    return [kernel](const std::array<unsigned, 3>& grid, const std::array<unsigned, 3>& block, const std::byte* bytes) {
+        Work work;
+        std::memcpy(&work, bytes, sizeof work);
+        gridDim = {grid[0], grid[1], grid[2]};
+        blockDim = {block[0], block[1], block[2]};
+        for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x)
+            for (threadIdx.x = 0; threadIdx.x < blockDim.x; ++threadIdx.x) kernel(work);
+    };
+}
+
+template <class Work>
+void add(CUmod_st& module, const char* name, void (*kernel)(Work))
+{
+    auto function = std::make_unique<CUfunc_st>();
+    function->module = &module;
+    function->name = name;
+    function->bulk = run_of(kernel);
+    function->arguments = {{ArgumentKind::value, 0, sizeof(Work)}};
+    function->attributes = {{CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 0}};
+    // A kernel that the text lacks is not found, as in the driver.
+    const std::string_view text(reinterpret_cast<const char*>(module.image.data()), module.image.size());
+    if (text.find(".visible .entry " + std::string(name) + "(") != std::string_view::npos)
+        module.functions.emplace(name, std::move(function));
+}
+
+} // namespace
+
+std::unique_ptr<CUmod_st> make_bulk_module(const void* data)
+{
+    const auto* const text = static_cast<const char*>(data);
+    if (!is_taken() || std::strncmp(text, "// make_ptx.sh", 14) != 0) return nullptr;
+    auto module = std::make_unique<CUmod_st>();
+    const auto* const bytes = static_cast<const std::byte*>(data);
+    module->image.assign(bytes, bytes + std::strlen(text));
+    add(*module, "warmgraph_disturb", warmgraph_disturb);
+    add(*module, "warmgraph_first_difference", warmgraph_first_difference);
+    add(*module, "warmgraph_first_other", warmgraph_first_other);
+    add(*module, "warmgraph_departure", warmgraph_departure);
+    add(*module, "warmgraph_fingerprint", warmgraph_fingerprint);
+    add(*module, "warmgraph_words_in", warmgraph_words_in);
+    return module;
+}
+
+} // namespace fake_cuda
+
+FAKE_CUDA_EXPORT void fake_cuda_take_bulk_kernels(int taken) { fake_cuda::is_taken() = taken != 0; }
