@@ -200,6 +200,25 @@ TEST_P(ConformanceStream, AnEventOfACaptureIsNeverDone)
     EXPECT_TRUE(failed_with(event->is_done(), ErrorCode::not_recordable));
 }
 
+TEST_P(ConformanceStream, AWatchSeesNoStrayWorkWhereAllOfItIsInOneStreamAndThoseForkedFromIt)
+{
+    ASSERT_TRUE(succeeded(device->prepare_recording()));
+    const Address x = allocate(all(1)), y = allocate(all(1));
+    const auto other = take(device->create_stream());
+    static_cast<void>(module());
+    const auto watch = take(device->watch_enqueues(*stream));
+    ASSERT_TRUE(succeeded(stream->launch(add_scalar(x, 1))));
+    ASSERT_TRUE(succeeded(other->wait(take(stream->record_event()))));
+    ASSERT_TRUE(succeeded(other->copy({x, y, k_count * 4})));
+    ASSERT_TRUE(succeeded(stream->wait(take(other->record_event()))));
+    ASSERT_TRUE(succeeded(stream->fill({x, Bytes(4), k_count * 4})));
+    static_cast<void>(read(y, 1)); // transfers do not count
+    EXPECT_EQ(watch->stray(), std::nullopt);
+    EXPECT_FALSE(watch->waits_outside());
+    finish();
+    EXPECT_EQ(read(y), all(2));
+}
+
 TEST_P(ConformanceStream, RunsTwoStreamsOfTwoThreads)
 {
     std::array<Address, 2> x{allocate(all(0)), allocate(all(0))};

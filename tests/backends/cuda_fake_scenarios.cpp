@@ -440,6 +440,24 @@ Result<void> reads_modules(Device& device, const FakeCuda& fake)
     return theirs.empty() ? Result<void>{} : fail(ErrorCode::internal, "{}: a variable that nobody wrote", k_wrong);
 }
 
+/// Work in another stream while a watch lives.
+Result<void> watches(Device& device, const FakeCuda&)
+{
+    DO(device.prepare_recording());
+    TAKE(memory, device.allocate(k_bytes));
+    const Owned owned(device, memory);
+    TAKE(stream, device.create_stream());
+    TAKE(other, device.create_stream());
+    TAKE(watch, device.watch_enqueues(*stream));
+    DO(stream->fill({memory.address, Bytes(4), k_bytes}));
+    if (watch->stray()) return fail(ErrorCode::internal, "{}: work that belongs is stray", k_wrong);
+    DO(other->fill({memory.address, Bytes(4), k_bytes}));
+    if (!watch->stray()) return fail(ErrorCode::internal, "{}: stray work is not seen", k_wrong);
+    watch.reset();
+    DO(other->synchronize());
+    return stream->synchronize();
+}
+
 } // namespace
 
 std::vector<Scenario> scenarios()
@@ -456,7 +474,8 @@ std::vector<Scenario> scenarios()
             {"RunningSemaphores", runs_semaphores, 10},
             {"EnqueueingBoxes", enqueues_boxes, 10},
             {"ReadingGraphsOfOthers", reads_graphs_of_others, 10},
-            {"ReadingModules", reads_modules, 10}};
+            {"ReadingModules", reads_modules, 10},
+            {"WatchingEnqueues", watches, 10}};
 }
 
 } // namespace warmgraph::backends::test

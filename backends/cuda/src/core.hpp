@@ -84,21 +84,27 @@ private:
 };
 
 /// Lets this thread allocate, load code and transfer while one of its streams captures: such calls are no part of any
-/// stream's order, but the driver would break a thread-local capture for them.
+/// stream's order, but the driver would break a thread-local capture for them. A watch of what the thread enqueues
+/// (enqueue_watch.hpp) does not count them either.
 class OutsideCapture {
 public:
     explicit OutsideCapture(const Core& core) noexcept : m_core(core), m_mode(CU_STREAM_CAPTURE_MODE_RELAXED)
     {
         m_changed = core.driver->cuThreadExchangeStreamCaptureMode(&m_mode) == CUDA_SUCCESS;
+        ++t_depth;
     }
     OutsideCapture(const OutsideCapture&) = delete;
     OutsideCapture& operator=(const OutsideCapture&) = delete;
     ~OutsideCapture()
     {
+        --t_depth;
         if (m_changed) static_cast<void>(m_core.driver->cuThreadExchangeStreamCaptureMode(&m_mode));
     }
+    /// On this thread.
+    [[nodiscard]] static bool is_active() noexcept { return t_depth > 0; }
 
 private:
+    static inline constinit thread_local int t_depth = 0;
     const Core& m_core;
     CUstreamCaptureMode m_mode;
     bool m_changed = false;

@@ -1,5 +1,6 @@
 #include "device.hpp"
 
+#include "enqueue_watch.hpp"
 #include "facts.hpp"
 #include "graph_exec.hpp"
 #include "graph_reader.hpp"
@@ -166,6 +167,11 @@ Result<std::shared_ptr<Event>> CudaDevice::create_event()
 }
 
 Result<void> CudaDevice::prepare_recording() { return ImageTracker::start(m_core->driver, m_core->options); }
+
+Result<std::unique_ptr<EnqueueWatch>> CudaDevice::watch_enqueues(Stream& stream)
+{
+    return cuda::watch_enqueues(*m_core, static_cast<CUstream>(stream.native()));
+}
 
 Result<RawGraph> CudaDevice::read_graph(void* native)
 {

@@ -74,6 +74,7 @@ public:
     [[nodiscard]] Result<std::shared_ptr<Event>> create_event() override;
 
     [[nodiscard]] Result<void> prepare_recording() override;
+    [[nodiscard]] Result<std::unique_ptr<EnqueueWatch>> watch_enqueues(Stream& stream) override;
     [[nodiscard]] Result<RawGraph> read_graph(void* native) override;
     [[nodiscard]] Result<std::unique_ptr<GraphExec>> instantiate_native(void* native) override;
 

@@ -9,8 +9,10 @@
 
 #include "cubin/image_table.hpp"
 #include "cupti.hpp"
+#include "enqueue_watch.hpp"
 #include "loading_calls.hpp"
 #include "warmgraph/base/log.hpp"
+#include "watched_calls.hpp"
 
 namespace warmgraph::backends::cuda {
 
@@ -37,7 +39,8 @@ struct State {
     std::shared_ptr<const Driver> driver;
     std::shared_ptr<const Cupti> cupti;
     CUpti_SubscriberHandle subscriber = nullptr;
-    std::mutex start;
+    std::mutex start; // and of watches
+    long watches = 0;
     std::atomic<bool> is_running{false};
     std::atomic<std::uint64_t> last_key{0};
 
@@ -220,11 +223,15 @@ void leave(CUpti_CallbackId which, const CUpti_CallbackData& data)
 void on_driver_call(CUpti_CallbackId which, const CUpti_CallbackData& data)
 {
     if (t_open.is_looking) return;
+    if (is_watching() && data.callbackSite == CUPTI_API_EXIT) see_call(which, data);
     if (which == CUPTI_DRIVER_TRACE_CBID_cuModuleUnload) {
         // Before it happens: afterwards another thread may have got the same handle.
         if (data.callbackSite == CUPTI_API_ENTER)
             state().images.forget_module(static_cast<const cuModuleUnload_params*>(data.functionParams)->hmod);
-    } else if (data.callbackSite == CUPTI_API_ENTER)
+        return;
+    }
+    if (!is_loading_call(which)) return; // one that is watched
+    if (data.callbackSite == CUPTI_API_ENTER)
         enter(data);
     else
         leave(which, data);
@@ -271,6 +278,28 @@ Result<void> enable(const Cupti& cupti, CUpti_SubscriberHandle subscriber)
     return {};
 }
 
+Result<void> enable_watched(const Cupti& cupti, CUpti_SubscriberHandle subscriber)
+{
+    for (const WatchedCall& call : watched_calls()) {
+        auto done = cupti.call("cuptiEnableCallback", cupti.cuptiEnableCallback, std::uint32_t{1}, subscriber,
+                               CUPTI_CB_DOMAIN_DRIVER_API, call.id);
+        if (done) continue;
+        if (!call.is_recent) return within(fmt::format("watch {}", call.name), done.error());
+        log().debug("{} is not watched: {}", call.name, done.error().message);
+    }
+    return {};
+}
+
+/// But for those that the tracker itself listens to. One that stays enabled costs time and nothing else.
+void disable_watched(const Cupti& cupti, CUpti_SubscriberHandle subscriber) noexcept
+{
+    for (const WatchedCall& call : watched_calls())
+        if (!is_loading_call(call.id))
+            // NOLINTNEXTLINE(bugprone-unused-return-value): nobody is left to tell
+            static_cast<void>(cupti.call("cuptiEnableCallback", cupti.cuptiEnableCallback, std::uint32_t{0}, subscriber,
+                                         CUPTI_CB_DOMAIN_DRIVER_API, call.id));
+}
+
 } // namespace
 
 bool tracking_requested() noexcept
@@ -301,6 +330,29 @@ Result<void> ImageTracker::start(const std::shared_ptr<const Driver>& driver, co
     }
     tracker.is_running = true;
     return {};
+}
+
+Result<void> ImageTracker::begin_watch()
+{
+    State& tracker = state();
+    const std::lock_guard lock(tracker.start);
+    if (!tracker.is_running)
+        return fail(ErrorCode::not_recordable,
+                    "what a function enqueues cannot be watched: CUPTI is not in use; call prepare_recording first");
+    if (tracker.watches == 0)
+        if (auto enabled = enable_watched(*tracker.cupti, tracker.subscriber); !enabled) {
+            disable_watched(*tracker.cupti, tracker.subscriber);
+            return enabled;
+        }
+    ++tracker.watches;
+    return {};
+}
+
+void ImageTracker::end_watch() noexcept
+{
+    State& tracker = state();
+    const std::lock_guard lock(tracker.start);
+    if (--tracker.watches == 0) disable_watched(*tracker.cupti, tracker.subscriber);
 }
 
 bool ImageTracker::is_running() noexcept { return state().is_running; }

@@ -24,6 +24,11 @@ public:
     [[nodiscard]] static Result<void> start(const std::shared_ptr<const Driver>& driver, const CudaOptions& options);
     [[nodiscard]] static bool is_running() noexcept;
 
+    /// Has CUPTI tell of the driver calls that watches look at (enqueue_watch.hpp), until as many end_watch. not_recordable
+    /// where no tracker runs, or CUPTI does not know them.
+    [[nodiscard]] static Result<void> begin_watch();
+    static void end_watch() noexcept;
+
     /// The cubin of a module that was loaded since start; null where it is unknown or ambiguous (IMAGES.md),
     /// or where no tracker runs.
     [[nodiscard]] static std::shared_ptr<const Bytes> image_of(CUmodule module);

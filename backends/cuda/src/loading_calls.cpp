@@ -85,6 +85,17 @@ std::span<const CUpti_CallbackId> loading_calls() noexcept
     return k_calls;
 }
 
+bool is_loading_call(CUpti_CallbackId call) noexcept
+{
+    switch (call) {
+#define WARMGRAPH_CALL_CASE(name, subject) case CUPTI_DRIVER_TRACE_CBID_##name:
+        WARMGRAPH_LOADING_CALLS(WARMGRAPH_CALL_CASE)
+#undef WARMGRAPH_CALL_CASE
+        return true;
+    default: return false;
+    }
+}
+
 std::optional<CallSubject> subject_of(CUpti_CallbackId call, const void* params) noexcept
 {
     switch (call) {

@@ -20,6 +20,7 @@ struct CallSubject {
 
 /// All callbacks to subscribe to for this.
 [[nodiscard]] std::span<const CUpti_CallbackId> loading_calls() noexcept;
+[[nodiscard]] bool is_loading_call(CUpti_CallbackId call) noexcept;
 /// What a call that succeeded was about; nullopt for another call. `params` is CUpti_CallbackData::functionParams.
 [[nodiscard]] std::optional<CallSubject> subject_of(CUpti_CallbackId call, const void* params) noexcept;
 

@@ -32,42 +32,41 @@ Subscriber& subscriber()
 // The only handle there is.
 CUpti_SubscriberHandle the_handle() { return reinterpret_cast<CUpti_SubscriberHandle>(&subscriber()); }
 
-/// A call that succeeds, as CUPTI tells of it.
-class Call {
-public:
-    Call(CUpti_CallbackId id, const char* name, const void* params) : m_id(id)
-    {
-        static std::uint32_t correlation = 0;
-        m_data.functionName = name;
-        m_data.functionParams = params;
-        m_data.functionReturnValue = &m_status;
-        m_data.correlationId = ++correlation;
-        static_cast<void>(cuCtxGetCurrent(&m_data.context));
-    }
-    Call(const Call&) = delete;
-    Call& operator=(const Call&) = delete;
-
-    /// At its start or end.
-    void announce(CUpti_ApiCallbackSite site)
-    {
-        if (!subscriber().wants(CUPTI_CB_DOMAIN_DRIVER_API, m_id)) return;
-        m_data.callbackSite = site;
-        subscriber().callback(subscriber().data, CUPTI_CB_DOMAIN_DRIVER_API, m_id, &m_data);
-    }
-
-private:
-    CUpti_CallbackId m_id;
-    CUresult m_status = CUDA_SUCCESS;
-    CUpti_CallbackData m_data{};
-};
-
 } // namespace
+
+AnnouncedCall::AnnouncedCall(std::uint32_t id, const char* name, const void* params)
+    : m_id(id), m_name(name), m_params(params)
+{
+    static std::uint32_t correlation = 0;
+    m_correlation = ++correlation;
+}
+
+void AnnouncedCall::begin() { announce(true); }
+
+void AnnouncedCall::end(CUresult status)
+{
+    m_status = status;
+    announce(false);
+}
+
+void AnnouncedCall::announce(bool is_start)
+{
+    if (!subscriber().wants(CUPTI_CB_DOMAIN_DRIVER_API, m_id)) return;
+    CUpti_CallbackData data{};
+    data.callbackSite = is_start ? CUPTI_API_ENTER : CUPTI_API_EXIT;
+    data.functionName = m_name;
+    data.functionParams = m_params;
+    data.functionReturnValue = &m_status;
+    data.correlationId = m_correlation;
+    static_cast<void>(cuCtxGetCurrent(&data.context));
+    subscriber().callback(subscriber().data, CUPTI_CB_DOMAIN_DRIVER_API, m_id, &data);
+}
 
 void announce_module(CUmodule* loaded, const void* image)
 {
     const cuModuleLoadData_params params{loaded, image};
-    Call call(CUPTI_DRIVER_TRACE_CBID_cuModuleLoadData, "cuModuleLoadData", &params);
-    call.announce(CUPTI_API_ENTER);
+    AnnouncedCall call(CUPTI_DRIVER_TRACE_CBID_cuModuleLoadData, "cuModuleLoadData", &params);
+    call.begin();
     const auto& bytes = (*loaded)->image;
     CUpti_ModuleResourceData module{};
     module.cubinSize = bytes.size();
@@ -77,7 +76,7 @@ void announce_module(CUmodule* loaded, const void* image)
     static_cast<void>(cuCtxGetCurrent(&data.context));
     if (subscriber().wants(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_LOADED))
         subscriber().callback(subscriber().data, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_LOADED, &data);
-    call.announce(CUPTI_API_EXIT);
+    call.end(CUDA_SUCCESS);
 }
 
 } // namespace fake_cuda

@@ -71,6 +71,18 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data)
     return enqueue(stream, HostWork{{function, data}});
 }
 
+CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+                        unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared,
+                        CUstream stream, void** arguments, void** extra)
+{
+    CUlaunchConfig config{};
+    config.gridDimX = grid_x, config.gridDimY = grid_y, config.gridDimZ = grid_z;
+    config.blockDimX = block_x, config.blockDimY = block_y, config.blockDimZ = block_z;
+    config.sharedMemBytes = shared;
+    config.hStream = stream;
+    return cuLaunchKernelEx(&config, function, arguments, extra);
+}
+
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** arguments, void** extra)
 {
     CUDA_KERNEL_NODE_PARAMS params{};

@@ -3,6 +3,7 @@
 #include <array>
 #include <string_view>
 
+#include "announcements.hpp"
 #include "driver.hpp" // the names that the backend asks for: one that is missing here does not link
 #include "driver_state.hpp"
 #include "faults.hpp"
@@ -46,7 +47,7 @@ struct EntryPoint<function, name> {
     {
         const auto injected = enter(name.text);
         const std::scoped_lock lock(driver_mutex());
-        if (!injected) return function(params...);
+        if (!injected) return call_announced<function>(name.text, params...);
         if constexpr (releases(name.text))
             static_cast<void>(function(params...));
         else
@@ -68,6 +69,11 @@ struct Entry {
     X(cuGraphAddChildGraphNode)                                                                                        \
     X(cuGraphAddMemAllocNode)                                                                                          \
     X(cuGraphAddMemFreeNode)                                                                                           \
+    X(cuLaunchKernel)                                                                                                  \
+    X(cuMemcpyDtoD)                                                                                                    \
+    X(cuMemcpyDtoH)                                                                                                    \
+    X(cuMemcpyHtoD)                                                                                                    \
+    X(cuMemsetD8)                                                                                                      \
     X(cuLaunchHostFunc)                                                                                                \
     X(cuMemAllocManaged)                                                                                               \
     X(cuMemGetInfo)                                                                                                    \

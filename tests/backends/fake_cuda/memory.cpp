@@ -182,6 +182,23 @@ CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, std::size_t size)
     return sticky_error();
 }
 
+CUresult cuMemcpyHtoD(CUdeviceptr to, const void* from, std::size_t size)
+{
+    return cuMemcpy(to, address_of(from), size);
+}
+
+CUresult cuMemcpyDtoH(void* to, CUdeviceptr from, std::size_t size) { return cuMemcpy(address_of(to), from, size); }
+
+CUresult cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, std::size_t size) { return cuMemcpy(to, from, size); }
+
+CUresult cuMemsetD8(CUdeviceptr start, unsigned char value, std::size_t count)
+{
+    FAKE_CUDA_CHECK(require_context());
+    if (memory().rest(start).size() < count) return CUDA_ERROR_INVALID_VALUE;
+    std::memset(pointer_to<void>(start), value, count);
+    return sticky_error();
+}
+
 CUresult cuMemGetAddressRange(CUdeviceptr* start, std::size_t* size, CUdeviceptr address)
 {
     FAKE_CUDA_CHECK(require_context());

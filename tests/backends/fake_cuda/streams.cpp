@@ -56,7 +56,10 @@ CUresult break_capture(CUstream stream)
 
 long live_streams() { return streams().size(); }
 long live_events() { return events().size(); }
-bool is_stream(CUstream stream) { return stream == nullptr || streams().has(stream); }
+bool is_stream(CUstream stream)
+{
+    return stream == nullptr || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD || streams().has(stream);
+}
 bool is_event(CUevent event) { return events().has(event); }
 bool is_capturing(CUstream stream) { return stream != nullptr && streams().has(stream) && stream->capture; }
 
@@ -109,7 +112,7 @@ CUresult cuStreamQuery(CUstream stream) { return cuStreamSynchronize(stream); }
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
 {
     FAKE_CUDA_CHECK(require_context());
-    if (!streams().has(stream) || !is_event(event)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!is_stream(stream) || !is_event(event)) return CUDA_ERROR_INVALID_HANDLE;
     if (flags == CU_EVENT_WAIT_EXTERNAL) return enqueue(stream, WaitWork{event});
     if (!event->capture) {
         if (!is_capturing(stream)) return CUDA_SUCCESS;
@@ -117,6 +120,7 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
         return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
     }
     if (event->capture->graph == nullptr) return CUDA_ERROR_INVALID_VALUE; // that capture has ended
+    if (!streams().has(stream)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     if (is_capturing(stream) && stream->capture != event->capture) return CUDA_ERROR_STREAM_CAPTURE_MERGE;
     stream->capture = event->capture;
     merge(stream->frontier, event->frontier);

@@ -18,7 +18,7 @@ struct CaptureState {
 
 [[nodiscard]] long live_streams();
 [[nodiscard]] long live_events();
-/// The null stream counts.
+/// The default streams count.
 [[nodiscard]] bool is_stream(CUstream stream);
 [[nodiscard]] bool is_event(CUevent event);
 [[nodiscard]] bool is_capturing(CUstream stream);

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "warmgraph/backends/enqueue_watch.hpp"
 #include "warmgraph/backends/raw_graph.hpp"
 #include "warmgraph/base/error.hpp"
 #include "warmgraph/base/process.hpp"
@@ -272,6 +273,14 @@ public:
     /// Called before a function's warm-up; earlier is better (modules loaded before cannot be recorded). Idempotent.
     /// not_recordable with the cure where it cannot (a profiler is attached).
     [[nodiscard]] virtual Result<void> prepare_recording() { return {}; }
+    /// Watches what this thread enqueues, `stream` being where it belongs, for as long as the result lives. Where a backend
+    /// cannot watch, the result sees nothing. not_recordable with the cure where it could but is not ready
+    /// (prepare_recording).
+    [[nodiscard]] virtual Result<std::unique_ptr<EnqueueWatch>> watch_enqueues(Stream& stream)
+    {
+        static_cast<void>(stream);
+        return std::make_unique<EnqueueWatch>();
+    }
     /// Reads a graph that somebody else captured (CUgraph), which is left as it is. not_recordable names what it cannot hold.
     [[nodiscard]] virtual Result<RawGraph> read_graph(void* native)
     {
