@@ -22,10 +22,10 @@ constexpr std::chrono::seconds k_more_patience{1};
 } // namespace
 
 struct RecordingSession::Impl {
-    Impl(Subject its_subject, Frame its_frame, replay::ModuleCache& modules, RecordOptions its_options)
+    Impl(Subject its_subject, Frame its_frame, replay::ModuleCache& cache, RecordOptions its_options)
         : subject(std::move(its_subject)),
           frame(std::move(its_frame)),
-          module_cache(modules),
+          module_cache(cache),
           options(std::move(its_options)),
           scratch(subject.device, ScratchPool::Kind::memory)
     {
