@@ -73,8 +73,8 @@ bool Function::Impl::try_entry(Journey& journey, const cachefmt::EntryHeader& he
         journey.tombstoned = true;
         journey.miss = fmt::format(
             "it was recorded twice under the same guards with different graphs ({}): {}; give what changed as a guard "
-            "(Spec::config, Spec::code or Spec::version), then `warmgraph clear --func {}`",
-            header.info.reason, fmt::join(header.info.difference, "; "), m_name);
+            "(Spec::config, Spec::code or Spec::version), then `warmgraph clear --func {}/{}`",
+            header.info.reason, fmt::join(header.info.difference, "; "), m_cache->options.model, m_name);
         return false;
     }
     return load(journey, header.key);

@@ -1,68 +1,117 @@
-#include "disk.hpp"
-#include "image_sweep.hpp"
+#include "clear_plan.hpp"
+#include "mark.hpp"
+#include "own_names.hpp"
 #include "temporary.hpp"
-#include "warmgraph/store/names.hpp"
+#include "warmgraph/base/log.hpp"
 
 namespace warmgraph::store {
 namespace {
 
-bool matches(const FunctionKey& key, const std::optional<std::string>& model,
-             const std::optional<std::string>& function)
-{
-    return (!model || *model == key.model_info || *model == model_of(key.model_info)) &&
-           (!function || *function == key.function);
-}
-
-/// Lock files that nobody holds; a recording that goes on keeps its own.
-void remove_free_locks(const Disk& disk, const Path& folder)
+/// Removes lock files that nobody holds; a recording that goes on keeps its own. Returns how many went.
+std::uint64_t remove_free_locks(const Disk& disk, const Path& folder)
 {
     const auto items = disk.files.list(folder);
-    if (!items) return;
-    for (const DirectoryItem& item : *items) {
-        if (item.type != FileType::regular || (!item.name.starts_with(k_lock_prefix) && item.name != k_usage_lock))
-            continue;
-        remove_free_lock(disk.files, disk.modes, folder / item.name);
-    }
-}
-
-Result<std::uint64_t> clear_function(const Disk& disk, const FunctionKey& key)
-{
-    const auto digests = disk.entries_of(key);
-    if (!digests) return std::unexpected(digests.error());
+    if (!items) return 0;
     std::uint64_t count = 0;
-    for (const Digest& digest : *digests) {
-        if (auto removed = disk.files.remove(disk.layout.entry({key, digest})); !removed)
-            return std::unexpected(removed.error());
-        ++count;
-    }
-    const Path folder = disk.layout.function(key);
-    if (auto removed = disk.files.remove(folder / k_usage_file); !removed) return std::unexpected(removed.error());
-    remove_abandoned(disk.files, disk.clock, folder);
-    remove_free_locks(disk, folder);
-    // Folders that still hold something (a recording that goes on, other functions, foreign files) refuse to go.
-    for (const Path& empty : {folder, folder.parent_path(), folder.parent_path().parent_path()}) {
-        if (!disk.files.remove(empty)) break;
+    for (const DirectoryItem& item : *items) {
+        if (item.type != FileType::regular || (!is_record_lock(item.name) && item.name != k_usage_lock)) continue;
+        count += remove_free_lock(disk.files, disk.modes, folder / item.name) ? 1 : 0;
     }
     return count;
 }
 
+/// Removes one file and returns its size; nullopt when it was gone.
+Result<std::optional<std::uint64_t>> remove_file(const Disk& disk, const Path& path)
+{
+    const auto info = disk.files.info(path);
+    if (!info) return std::unexpected(info.error());
+    if (!*info) return std::nullopt;
+    if (auto removed = disk.files.remove(path); !removed) return std::unexpected(removed.error());
+    return (*info)->size;
+}
+
+Result<Removal::Amount> remove_entries(const Disk& disk, const FunctionKey& key)
+{
+    const auto digests = disk.entries_of(key);
+    if (!digests) return std::unexpected(digests.error());
+    Removal::Amount removed;
+    for (const Digest& digest : *digests) {
+        const auto size = remove_file(disk, disk.layout.entry({key, digest}));
+        if (!size) return std::unexpected(size.error());
+        removed.files += *size ? 1 : 0;
+        removed.bytes += size->value_or(0);
+    }
+    return removed;
+}
+
+Result<Removal::Amount> clear_function(const Disk& disk, const FunctionKey& key)
+{
+    const auto removed = remove_entries(disk, key);
+    if (!removed) return removed;
+    const Path folder = disk.layout.function(key);
+    const auto usage = remove_file(disk, folder / k_usage_file);
+    if (!usage) return std::unexpected(usage.error());
+    std::uint64_t others = *usage ? 1 : 0;
+    others += remove_abandoned(disk.files, disk.clock, folder);
+    others += remove_free_locks(disk, folder);
+    // A folder that was empty before may be anybody's. One that still holds something (a recording that goes on, other
+    // functions, foreign files) refuses to go.
+    if (removed->files + others == 0) return removed;
+    for (const Path& empty : {folder, folder.parent_path(), folder.parent_path().parent_path()}) {
+        if (!disk.files.remove(empty)) break;
+    }
+    return removed;
+}
+
+Result<Removal::Amount> remove_quarantined(const Disk& disk)
+{
+    const auto files = quarantined_files(disk);
+    if (!files) return std::unexpected(files.error());
+    Removal::Amount removed;
+    for (const auto& [name, info] : *files) {
+        if (const auto gone = disk.files.remove(disk.layout.quarantine() / name); !gone) {
+            if (info.type != FileType::directory) return std::unexpected(gone.error());
+            // A folder that stood in an entry's place: what is in it was not made here.
+            log().warn("{} stays in quarantine: {}", name, gone.error().message);
+            continue;
+        }
+        if (!is_reason(name)) ++removed.files;
+        removed.bytes += info.size;
+    }
+    return removed;
+}
+
 } // namespace
 
-Result<std::uint64_t> LocalStore::clear(const std::optional<std::string>& model,
-                                        const std::optional<std::string>& function)
+Result<Removal> LocalStore::plan_clear(const ClearRequest& request) const
 {
     const Disk& disk = m_impl->disk;
-    if (auto ok = disk.require_writable("clear"); !ok) return std::unexpected(ok.error());
-    const auto keys = disk.functions();
-    if (!keys) return std::unexpected(keys.error());
-    std::uint64_t removed = 0;
-    for (const FunctionKey& key : *keys) {
-        if (!matches(key, model, function)) continue;
-        const auto count = clear_function(disk, key);
-        if (!count) return count;
-        removed += *count;
+    if (auto ok = refuse_foreign(disk.files, disk.layout.root()); !ok) return within("clear", ok.error());
+    return store::plan_clear(disk, request);
+}
+
+Result<Removal> LocalStore::clear(const ClearRequest& request)
+{
+    const Disk& disk = m_impl->disk;
+    if (auto ok = disk.may_remove("clear"); !ok) return std::unexpected(ok.error());
+    const auto functions = functions_to_clear(disk, request);
+    if (!functions) return std::unexpected(functions.error());
+    Removal removed{.functions = functions->size()};
+    for (const FunctionKey& key : *functions) {
+        const auto amount = clear_function(disk, key);
+        if (!amount) return std::unexpected(amount.error());
+        removed.entries += *amount;
     }
-    if (auto swept = sweep_images(disk, std::chrono::seconds(0)); !swept) return swept;
+    if (clears_images(request, functions->size())) {
+        const auto amount = sweep_images(disk, image_grace(request.kind));
+        if (!amount) return std::unexpected(amount.error());
+        removed.images = *amount;
+    }
+    if (clears_quarantine(request.kind)) {
+        const auto amount = remove_quarantined(disk);
+        if (!amount) return std::unexpected(amount.error());
+        removed.quarantined = *amount;
+    }
     return removed;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "mark.hpp"
+#include "own_names.hpp"
 #include "quarantine.hpp"
 #include "warmgraph/store/names.hpp"
 
@@ -40,13 +42,14 @@ Result<std::optional<Bytes>> read_prefix(FileSystem& files, const Path& path, co
     return extent && *extent > k_first_read ? files.read(path, *extent) : prefix;
 }
 
-Result<std::vector<std::string>> folders_in(FileSystem& files, const Path& folder)
+/// The folders below `folder` that may be part of a key at this level.
+Result<std::vector<std::string>> folders_in(FileSystem& files, const Path& folder, std::size_t level)
 {
     auto items = files.list(folder);
     if (!items) return std::unexpected(items.error());
     std::vector<std::string> names;
     for (DirectoryItem& item : *items) {
-        if (item.type == FileType::directory) names.push_back(std::move(item.name));
+        if (item.type == FileType::directory && is_key_folder(level, item.name)) names.push_back(std::move(item.name));
     }
     return names;
 }
@@ -58,6 +61,20 @@ Result<void> Disk::require_writable(std::string_view doing) const
     if (writable()) return {};
     return fail(ErrorCode::permission_denied, "cannot {} in {}: the cache was opened read-only", doing,
                 layout.root().string());
+}
+
+Result<void> Disk::may_make(std::string_view doing) const
+{
+    if (auto ok = require_writable(doing); !ok) return ok;
+    if (auto ok = ensure_mark(files, layout.root(), modes); !ok) return within(doing, ok.error());
+    return {};
+}
+
+Result<void> Disk::may_remove(std::string_view doing) const
+{
+    if (auto ok = require_writable(doing); !ok) return ok;
+    if (auto ok = refuse_foreign(files, layout.root()); !ok) return within(doing, ok.error());
+    return {};
 }
 
 Result<std::optional<Judged<Bytes>>> Disk::read(const Path& path, std::uint64_t cap) const
@@ -133,18 +150,18 @@ Result<std::vector<Digest>> Disk::entries_of(const FunctionKey& function) const
 Result<std::vector<FunctionKey>> Disk::functions() const
 {
     std::vector<FunctionKey> keys;
-    const auto models = folders_in(files, layout.root());
+    const auto models = folders_in(files, layout.root(), 0);
     if (!models) return std::unexpected(models.error());
     for (const std::string& model : *models) {
-        if (!check_key({model, "rank", "function"})) continue;
-        const auto ranks = folders_in(files, layout.root() / model);
+        const auto ranks = folders_in(files, layout.root() / model, 1);
         if (!ranks) return std::unexpected(ranks.error());
         for (const std::string& rank : *ranks) {
-            if (!check_key({model, rank, "function"})) continue;
-            const auto functions = folders_in(files, layout.root() / model / rank);
+            const auto functions = folders_in(files, layout.root() / model / rank, 2);
             if (!functions) return std::unexpected(functions.error());
             for (const std::string& function : *functions) {
-                if (check_key({model, rank, function})) keys.push_back({model, rank, function});
+                const auto items = files.list(layout.function({model, rank, function}));
+                if (!items) return std::unexpected(items.error());
+                if (!items->empty()) keys.push_back({model, rank, function});
             }
         }
     }
@@ -155,13 +172,14 @@ Result<std::vector<FunctionKey>> Disk::functions() const
 Result<std::vector<std::pair<Digest, std::uint64_t>>> Disk::images() const
 {
     std::vector<std::pair<Digest, std::uint64_t>> found;
-    const auto shards = folders_in(files, layout.images());
+    const auto shards = files.list(layout.images());
     if (!shards) return std::unexpected(shards.error());
-    for (const std::string& shard : *shards) {
-        const auto items = files.list(layout.images() / shard);
+    for (const DirectoryItem& shard : *shards) {
+        if (shard.type != FileType::directory) continue;
+        const auto items = files.list(layout.images() / shard.name);
         if (!items) return std::unexpected(items.error());
         for (const DirectoryItem& item : *items) {
-            const auto digest = Layout::image_digest(shard, item.name);
+            const auto digest = Layout::image_digest(shard.name, item.name);
             if (!digest) continue;
             const auto info = files.info(layout.image(*digest));
             if (!info) return std::unexpected(info.error());
@@ -173,7 +191,7 @@ Result<std::vector<std::pair<Digest, std::uint64_t>>> Disk::images() const
 
 void Disk::set_aside(const Path& path, const FileInfo& judged, const Error& reason) const
 {
-    if (writable()) quarantine(files, layout, modes, path, judged, reason);
+    if (writable() && has_mark(files, layout.root())) quarantine(files, layout, modes, path, judged, reason);
 }
 
 } // namespace warmgraph::store

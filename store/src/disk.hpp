@@ -30,8 +30,11 @@ struct Disk {
     Clock& clock;
 
     [[nodiscard]] bool writable() const noexcept { return options.access == Access::read_write; }
-    /// permission_denied in a read-only store.
-    [[nodiscard]] Result<void> require_writable(std::string_view doing) const;
+    /// For what makes files: permission_denied in a read-only store, and in a folder that is no longer the library's. A
+    /// folder that was removed or emptied since it was opened is made and marked again.
+    [[nodiscard]] Result<void> may_make(std::string_view doing) const;
+    /// For what removes or moves files: the same errors; makes nothing.
+    [[nodiscard]] Result<void> may_remove(std::string_view doing) const;
 
     /// A regular file of at most `cap` bytes, else `corrupt`; nullopt when there is none.
     [[nodiscard]] Result<std::optional<Judged<Bytes>>> read(const Path& path, std::uint64_t cap) const;
@@ -41,6 +44,7 @@ struct Disk {
 
     /// Digests in the names of a function's entry files, sorted.
     [[nodiscard]] Result<std::vector<Digest>> entries_of(const FunctionKey& function) const;
+    /// Sorted. An empty folder is no function: a crash may leave some.
     [[nodiscard]] Result<std::vector<FunctionKey>> functions() const;
     [[nodiscard]] Result<std::vector<std::pair<Digest, std::uint64_t>>> images() const;
 
@@ -52,6 +56,7 @@ struct Disk {
     }
 
 private:
+    [[nodiscard]] Result<void> require_writable(std::string_view doing) const;
     void set_aside(const Path& path, const FileInfo& judged, const Error& reason) const;
 };
 

@@ -95,7 +95,7 @@ Result<std::optional<Entry>> LocalStore::entry(const EntryKey& key, Reading read
 void LocalStore::note_use(const EntryKey& key) noexcept
 {
     const Disk& disk = m_impl->disk;
-    if (!disk.writable() || !check_key(key.function)) return;
+    if (!disk.writable() || !check_key(key.function)) return; // the mark that open() found is enough: no file is made
     const auto touched = disk.files.touch(disk.layout.entry(key));
     if (!touched) log().debug("last use not noted: {}", touched.error().message);
 }
@@ -104,8 +104,8 @@ Result<void> LocalStore::publish(const Entry& entry)
 {
     const Disk& disk = m_impl->disk;
     const EntryKey& key = entry.header.key;
-    if (auto ok = disk.require_writable("publish"); !ok) return ok;
     if (auto ok = check_key(key.function); !ok) return ok;
+    if (auto ok = disk.may_make(fmt::format("publish {}", key.function.function)); !ok) return ok;
     const auto bytes = cachefmt::encode(entry);
     if (!bytes) return within(fmt::format("publish {}", key.function.function), bytes.error());
 
@@ -128,7 +128,7 @@ Result<void> LocalStore::publish(const Entry& entry)
 Result<void> LocalStore::remove(const EntryKey& key)
 {
     const Disk& disk = m_impl->disk;
-    if (auto ok = disk.require_writable("remove an entry"); !ok) return ok;
+    if (auto ok = disk.may_remove("remove an entry"); !ok) return ok;
     if (auto ok = check_key(key.function); !ok) return ok;
     return disk.files.remove(disk.layout.entry(key));
 }
@@ -136,7 +136,7 @@ Result<void> LocalStore::remove(const EntryKey& key)
 Result<std::unique_ptr<FileLock>> LocalStore::try_record_lock(const EntryKey& key)
 {
     const Disk& disk = m_impl->disk;
-    if (auto ok = disk.require_writable("record"); !ok) return std::unexpected(ok.error());
+    if (auto ok = disk.may_make("record"); !ok) return std::unexpected(ok.error());
     if (auto ok = check_key(key.function); !ok) return std::unexpected(ok.error());
     Path path = disk.layout.record_lock(key);
     const auto try_once = [&]() -> Result<std::unique_ptr<FileLock>> {

@@ -1,14 +1,12 @@
 #include "image_sweep.hpp"
 
-#include <set>
-
 #include "warmgraph/base/log.hpp"
 
 namespace warmgraph::store {
 namespace {
 
 /// Digests that entries name; nullopt when there are entries whose images cannot be known.
-Result<std::optional<std::set<Digest>>> images_in_use(const Disk& disk)
+Result<std::optional<std::set<Digest>>> images_in_use(const Disk& disk, const std::set<EntryKey>& leaving)
 {
     std::set<Digest> used;
     const auto functions = disk.functions();
@@ -17,6 +15,7 @@ Result<std::optional<std::set<Digest>>> images_in_use(const Disk& disk)
         const auto digests = disk.entries_of(function);
         if (!digests) return std::unexpected(digests.error());
         for (const Digest& digest : *digests) {
+            if (leaving.contains({function, digest})) continue;
             const auto entry = disk.read_entry({function, digest});
             if (!entry) return std::unexpected(entry.error());
             if (!*entry) continue;
@@ -30,27 +29,51 @@ Result<std::optional<std::set<Digest>>> images_in_use(const Disk& disk)
     return used;
 }
 
+/// The image's size, where it is there and was published more than `grace` ago.
+Result<std::optional<std::uint64_t>> size_when_old(const Disk& disk, const Digest& digest, std::chrono::seconds grace)
+{
+    const auto info = disk.files.info(disk.layout.image(digest));
+    if (!info) return std::unexpected(info.error());
+    if (!*info || (grace.count() > 0 && disk.clock.wall() - (*info)->modified < grace)) return std::nullopt;
+    return (*info)->size;
+}
+
 } // namespace
 
-Result<std::uint64_t> sweep_images(const Disk& disk, std::chrono::seconds grace)
+Result<std::vector<std::pair<Digest, std::uint64_t>>> unused_images(const Disk& disk, std::chrono::seconds grace,
+                                                                    const std::set<EntryKey>& leaving)
 {
-    const auto used = images_in_use(disk);
+    std::vector<std::pair<Digest, std::uint64_t>> unused;
+    const auto used = images_in_use(disk, leaving);
     if (!used) return std::unexpected(used.error());
     if (!*used) {
         log().info("unused images stay: a newer warmgraph's entries may name them");
-        return 0;
+        return unused;
     }
     const auto images = disk.images();
     if (!images) return std::unexpected(images.error());
-    std::uint64_t removed = 0;
-    for (const auto& [digest, size] : *images) {
+    for (const auto& [digest, listed_size] : *images) {
         if ((*used)->contains(digest)) continue;
+        const auto size = size_when_old(disk, digest, grace);
+        if (!size) return std::unexpected(size.error());
+        if (*size) unused.emplace_back(digest, **size);
+    }
+    return unused;
+}
+
+Result<Removal::Amount> sweep_images(const Disk& disk, std::chrono::seconds grace)
+{
+    const auto unused = unused_images(disk, grace);
+    if (!unused) return std::unexpected(unused.error());
+    Removal::Amount removed;
+    for (const auto& [digest, listed_size] : *unused) {
         // Looked at right before: a publisher that finds the image present touches it.
-        const auto info = disk.files.info(disk.layout.image(digest));
-        if (!info) return std::unexpected(info.error());
-        if (!*info || (grace.count() > 0 && disk.clock.wall() - (*info)->modified < grace)) continue;
+        const auto size = size_when_old(disk, digest, grace);
+        if (!size) return std::unexpected(size.error());
+        if (!*size) continue;
         if (auto gone = disk.files.remove(disk.layout.image(digest)); !gone) return std::unexpected(gone.error());
-        ++removed;
+        ++removed.files;
+        removed.bytes += **size;
     }
     return removed;
 }

@@ -1,12 +1,23 @@
-// Removing images that no entry names.
+// Finding and removing images that no entry names.
 #pragma once
+
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "disk.hpp"
 
 namespace warmgraph::store {
 
-/// Removes images that no entry names and that were last published more than `grace` ago; returns how many. Removes
-/// none while a newer warmgraph's entries are there, because what they name cannot be read.
-[[nodiscard]] Result<std::uint64_t> sweep_images(const Disk& disk, std::chrono::seconds grace);
+/// A writer publishes images before the entry that names them.
+inline constexpr std::chrono::hours k_image_grace{1};
+
+/// Digests and sizes of the images that no entry names, those in `leaving` not counted, and that were last published more
+/// than `grace` ago. None while a newer warmgraph's entries are there, because what they name cannot be read.
+[[nodiscard]] Result<std::vector<std::pair<Digest, std::uint64_t>>> unused_images(
+    const Disk& disk, std::chrono::seconds grace, const std::set<EntryKey>& leaving = {});
+
+/// Removes them.
+[[nodiscard]] Result<Removal::Amount> sweep_images(const Disk& disk, std::chrono::seconds grace);
 
 } // namespace warmgraph::store

@@ -1,7 +1,5 @@
-
 #include "commit.hpp"
 #include "disk.hpp"
-#include "image_sweep.hpp"
 #include "temporary.hpp"
 
 namespace warmgraph::store {
@@ -22,7 +20,7 @@ Result<std::optional<Bytes>> LocalStore::image(const Digest& digest)
 Result<bool> LocalStore::publish_image(ByteView image)
 {
     const Disk& disk = m_impl->disk;
-    if (auto ok = disk.require_writable("publish an image"); !ok) return std::unexpected(ok.error());
+    if (auto ok = disk.may_make("publish an image"); !ok) return std::unexpected(ok.error());
     if (image.size() > disk.options.image_bytes) {
         return fail(ErrorCode::unsupported,
                     "image has {} bytes, at most {} are cached: split the program into smaller modules", image.size(),
@@ -46,11 +44,5 @@ Result<bool> LocalStore::publish_image(ByteView image)
 }
 
 Result<std::vector<std::pair<Digest, std::uint64_t>>> LocalStore::images() const { return m_impl->disk.images(); }
-
-Result<std::uint64_t> LocalStore::remove_unused_images()
-{
-    if (auto ok = m_impl->disk.require_writable("remove images"); !ok) return std::unexpected(ok.error());
-    return sweep_images(m_impl->disk, std::chrono::hours(1));
-}
 
 } // namespace warmgraph::store

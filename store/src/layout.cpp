@@ -4,7 +4,6 @@ namespace warmgraph::store {
 namespace {
 
 constexpr std::size_t k_shard_digits = 2;
-constexpr std::size_t k_lock_digits = 16;
 
 /// Only the spelling that we write ourselves counts: "AB" and "ab" would be two files for one digest.
 std::optional<Digest> exact_digest(std::string_view hex)

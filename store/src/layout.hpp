@@ -18,6 +18,9 @@ inline constexpr std::string_view k_entry_suffix = ".wg";
 inline constexpr std::string_view k_usage_file = "usage.json";
 inline constexpr std::string_view k_usage_lock = ".usage.lock";
 inline constexpr std::string_view k_lock_prefix = ".lock-";
+inline constexpr std::size_t k_lock_digits = 16; ///< of the guards' digest, behind the prefix
+inline constexpr std::string_view k_reason_suffix = ".reason";
+inline constexpr std::string_view k_mark_file = "CACHEDIR.TAG";
 /// Top folders that are no model_info. `autotune` and `profile` are other kinds of artifacts.
 inline constexpr std::array<std::string_view, 4> k_reserved_folders{"images", "quarantine", "autotune", "profile"};
 
@@ -30,7 +33,7 @@ struct Modes {
     return sharing == Sharing::group ? Modes{02770, 0660} : Modes{0700, 0600};
 }
 
-/// Are these three names fit to be folders? (names.cpp)
+/// Are these three names as the library makes them: a model_info, a rank's folder, a function's name? (names.cpp)
 [[nodiscard]] Result<void> check_key(const FunctionKey& function);
 
 class Layout {

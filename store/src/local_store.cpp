@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "disk.hpp"
+#include "mark.hpp"
 #include "temporary.hpp"
 
 namespace warmgraph::store {
@@ -57,6 +58,14 @@ Result<void> check_writable(FileSystem& files, const Path& root, Modes modes)
     return removed;
 }
 
+/// Nothing is written, no probe either, before it is clear that the folder is the library's or empty.
+Result<void> check_place(FileSystem& files, const Path& root, Modes modes)
+{
+    if (auto ok = refuse_foreign(files, root); !ok) return ok;
+    if (auto ok = check_writable(files, root, modes); !ok) return ok;
+    return ensure_mark(files, root, modes);
+}
+
 } // namespace
 
 LocalStore::LocalStore(std::unique_ptr<Impl> impl) : m_impl(std::move(impl)) {}
@@ -87,7 +96,7 @@ Result<std::unique_ptr<LocalStore>> LocalStore::open(const std::filesystem::path
     }
     if (auto ok = check_owner(*root, **info, options); !ok) return std::unexpected(ok.error());
     if (writable) {
-        if (auto ok = check_writable(files, *root, modes); !ok) return std::unexpected(ok.error());
+        if (auto ok = check_place(files, *root, modes); !ok) return std::unexpected(ok.error());
     }
     auto impl = std::unique_ptr<Impl>(new Impl{.disk = {Layout(*root), options, modes, files, clock}});
     return std::unique_ptr<LocalStore>(new LocalStore(std::move(impl)));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "layout.hpp"
+#include "own_names.hpp"
 #include "warmgraph/base/printable.hpp"
 #include "warmgraph/base/sha256.hpp"
 
@@ -62,7 +63,18 @@ Result<void> check_key(const FunctionKey& function)
         return fail(ErrorCode::invalid_argument,
                     "model info '{}' is the name of one of the cache's own folders: use another", function.model_info);
     }
+    if (!is_model_info(function.model_info)) {
+        return fail(ErrorCode::invalid_argument,
+                    "model info '{}' is none, expected <model>_<static|dynamic>_<clgraphcache|cudagraphcache>_<12 hex "
+                    "digits>: make it with model_info()",
+                    printable(function.model_info, k_shown));
+    }
     if (auto ok = check_component("rank", function.rank, k_name_bytes); !ok) return ok;
+    if (!is_rank_folder(function.rank)) {
+        return fail(ErrorCode::invalid_argument,
+                    "rank '{}' is none, expected a name like world8global_rank3: make it with folder_name()",
+                    printable(function.rank, k_shown));
+    }
     return check_component("function name", function.function, k_name_bytes);
 }
 

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
+#include "own_names.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/process.hpp"
 
 namespace warmgraph::store {
 namespace {
-
-constexpr std::string_view k_reason_suffix = ".reason";
 
 /// Keeps the folder from growing under a disk that damages file after file.
 void drop_oldest(FileSystem& files, const Path& folder)
@@ -17,7 +16,7 @@ void drop_oldest(FileSystem& files, const Path& folder)
     if (!items) return;
     std::vector<std::pair<std::chrono::system_clock::time_point, std::string>> kept;
     for (const DirectoryItem& item : *items) {
-        if (item.name.ends_with(k_reason_suffix)) continue;
+        if (!is_quarantined(item.name) || is_reason(item.name)) continue;
         if (const auto info = files.info(folder / item.name); info && *info)
             kept.emplace_back((*info)->modified, item.name);
     }

@@ -2,22 +2,12 @@
 
 #include <algorithm>
 
+#include "mark.hpp"
+#include "own_names.hpp"
 #include "temporary.hpp"
 #include "usage_file.hpp"
 
 namespace warmgraph::store {
-namespace {
-
-constexpr std::size_t k_key_levels = 3; // model_info, rank, function
-
-bool is_ours(const std::vector<std::string>& names)
-{
-    const auto at = [&](std::size_t level) { return level < names.size() ? names[level] : std::string("any"); };
-    return check_key({at(0), at(1), at(2)}).has_value();
-}
-
-} // namespace
-
 Result<void> Scan::run()
 {
     if (auto ok = scan_root(); !ok) return ok;
@@ -30,13 +20,18 @@ Result<void> Scan::run()
 Result<void> Scan::scan_root()
 {
     const Path& root = m_disk.layout.root();
+    const auto owned = ownership(m_disk.files, root);
+    if (!owned) return std::unexpected(owned.error());
+    if (*owned == Ownership::foreign)
+        add(root / k_mark_file, {ErrorCode::not_found, "the folder has no mark of warmgraph: nothing in it is changed"},
+            Finding::Cure::leave);
     const auto items = m_disk.files.list(root);
     if (!items) return std::unexpected(items.error());
     for (const DirectoryItem& item : *items) {
         const bool is_folder = item.type == FileType::directory;
         const bool is_reserved = std::ranges::find(k_reserved_folders, item.name) != k_reserved_folders.end();
-        if (is_folder && is_reserved) continue;
-        if (is_folder && is_ours({item.name})) {
+        if ((is_folder && is_reserved) || item.name == k_mark_file) continue;
+        if (is_folder && is_key_folder(0, item.name)) {
             if (auto ok = scan_keys({item.name}); !ok) return ok;
         } else {
             scan_other(root, item);
@@ -55,7 +50,7 @@ Result<void> Scan::scan_keys(const std::vector<std::string>& names)
     for (const DirectoryItem& item : *items) {
         auto below = names;
         below.push_back(item.name);
-        if (item.type == FileType::directory && is_ours(below)) {
+        if (item.type == FileType::directory && is_key_folder(names.size(), item.name)) {
             if (auto ok = scan_keys(below); !ok) return ok;
         } else {
             scan_other(folder, item);
@@ -74,7 +69,7 @@ Result<void> Scan::scan_function(const FunctionKey& function)
             scan_entry({function, *digest});
         } else if (item.name == k_usage_file) {
             scan_usage(folder / item.name);
-        } else if (item.name.starts_with(k_lock_prefix) && item.type == FileType::regular) {
+        } else if (is_record_lock(item.name) && item.type == FileType::regular) {
             m_record_locks.push_back(folder / item.name);
         } else if (item.name != k_usage_lock || item.type != FileType::regular) {
             scan_other(folder, item);
@@ -153,8 +148,8 @@ void Scan::scan_missing_images()
 void Scan::scan_other(const Path& folder, const DirectoryItem& item)
 {
     const Path path = folder / item.name;
-    if (!is_temporary(item.name)) {
-        return add(path, {ErrorCode::invalid_argument, "no file of warmgraph's: move it elsewhere"},
+    if (item.type != FileType::regular || !is_temporary(item.name)) {
+        return add(path, {ErrorCode::invalid_argument, "warmgraph makes nothing of this name: move it elsewhere"},
                    Finding::Cure::leave);
     }
     const auto info = m_disk.files.info(path);

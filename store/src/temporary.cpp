@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "own_names.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/process.hpp"
 
@@ -30,6 +31,24 @@ const std::string& writer_place()
     return k_place;
 }
 
+bool is_number(std::string_view text) noexcept
+{
+    return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+/// Cuts `end` and the dash before it from `text`, where they are there.
+bool cut(std::string_view& text, std::string_view end) noexcept
+{
+    if (text.size() <= end.size() || !text.ends_with(end) || text[text.size() - end.size() - 1] != '-') return false;
+    text.remove_suffix(end.size() + 1);
+    return true;
+}
+
+std::string_view last_bytes(std::string_view text, std::size_t count) noexcept
+{
+    return text.substr(text.size() - std::min(text.size(), count));
+}
+
 bool is_alive(std::string_view digits)
 {
     pid_t pid = 0;
@@ -45,6 +64,18 @@ std::string temporary_name()
     return fmt::format("{}{}-{}-{}", k_temporary_prefix, writer_place(), ::getpid(), random_uuid());
 }
 
+bool is_temporary(std::string_view name) noexcept
+{
+    if (!name.starts_with(k_temporary_prefix)) return false;
+    name.remove_prefix(k_temporary_prefix.size());
+    if (const auto uuid = last_bytes(name, k_uuid_bytes); !is_uuid(uuid) || !cut(name, uuid)) return false;
+    if (const auto pid = name.substr(name.rfind('-') + 1); !is_number(pid) || !cut(name, pid)) return false;
+    const auto boot = last_bytes(name, k_uuid_bytes);
+    if (!(is_uuid(boot) && cut(name, boot)) && !cut(name, "unknown")) return false; // as boot_id() has it
+    const std::size_t dot = name.rfind('.');
+    return dot != std::string_view::npos && dot > 0 && is_number(name.substr(dot + 1));
+}
+
 bool is_abandoned(std::string_view name, std::chrono::system_clock::time_point modified,
                   std::chrono::system_clock::time_point now)
 {
@@ -54,25 +85,31 @@ bool is_abandoned(std::string_view name, std::chrono::system_clock::time_point m
     return !is_alive(name.substr(here.size(), name.size() - here.size() - k_uuid_bytes - 1));
 }
 
-void remove_abandoned(FileSystem& files, Clock& clock, const Path& folder)
+std::uint64_t remove_abandoned(FileSystem& files, Clock& clock, const Path& folder)
 {
     const auto items = files.list(folder);
-    if (!items) return;
+    if (!items) return 0;
+    std::uint64_t count = 0;
     for (const DirectoryItem& item : *items) {
-        if (!is_temporary(item.name)) continue;
+        if (item.type != FileType::regular || !is_temporary(item.name)) continue;
         const auto info = files.info(folder / item.name);
         if (!info || !*info || !is_abandoned(item.name, (*info)->modified, clock.wall())) continue;
         if (const auto removed = files.remove(folder / item.name); !removed)
             log().debug("left-over stays: {}", removed.error().message);
+        else
+            ++count;
     }
+    return count;
 }
 
-void remove_free_lock(FileSystem& files, Modes modes, const Path& path)
+bool remove_free_lock(FileSystem& files, Modes modes, const Path& path)
 {
     // Removed while held: whoever waits with the old file open sees in try_lock that it is no longer the path's.
     const auto lock = files.try_lock(path, modes.file);
-    if (!lock || !*lock) return;
-    if (const auto removed = files.remove(path); !removed) log().debug("lock file stays: {}", removed.error().message);
+    if (!lock || !*lock) return false;
+    const auto removed = files.remove(path);
+    if (!removed) log().debug("lock file stays: {}", removed.error().message);
+    return removed.has_value();
 }
 
 } // namespace warmgraph::store

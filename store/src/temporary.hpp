@@ -14,16 +14,18 @@ inline constexpr std::string_view k_temporary_prefix = ".tmp-";
 /// containers of one machine may share name and boot, and then one's process id says nothing to the other.
 [[nodiscard]] std::string temporary_name();
 
-[[nodiscard]] inline bool is_temporary(std::string_view name) noexcept { return name.starts_with(k_temporary_prefix); }
+/// Exactly such a name. Files that others begin with ".tmp-" are no temporaries of the library.
+[[nodiscard]] bool is_temporary(std::string_view name) noexcept;
 
-/// Is its writer gone? Older than a day: yes. Same host and boot: when there is no such process.
+/// Is its writer gone? REQUIRES: is_temporary(name). Older than a day: yes. Same host and boot: when there is no such process.
 [[nodiscard]] bool is_abandoned(std::string_view name, std::chrono::system_clock::time_point modified,
                                 std::chrono::system_clock::time_point now);
 
-/// Removes abandoned temporaries from one folder. Best effort: what cannot be removed stays for the next time.
-void remove_abandoned(FileSystem& files, Clock& clock, const Path& folder);
+/// Removes abandoned temporaries from one folder; returns how many went. Best effort: what cannot be removed stays for the
+/// next time.
+std::uint64_t remove_abandoned(FileSystem& files, Clock& clock, const Path& folder);
 
-/// Removes a lock file that nobody holds. Best effort, too.
-void remove_free_lock(FileSystem& files, Modes modes, const Path& path);
+/// Removes a lock file that nobody holds; returns whether it went. Best effort, too.
+bool remove_free_lock(FileSystem& files, Modes modes, const Path& path);
 
 } // namespace warmgraph::store

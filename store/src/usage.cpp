@@ -4,6 +4,7 @@
 
 #include "commit.hpp"
 #include "disk.hpp"
+#include "mark.hpp"
 #include "usage_file.hpp"
 #include "warmgraph/base/log.hpp"
 
@@ -22,6 +23,8 @@ enum class Outcome : std::uint8_t { written, busy, failed };
 Result<Outcome> try_write_usage(const Disk& disk, const FunctionKey& function, const FunctionUsage& more)
 try {
     const Path folder = disk.layout.function(function);
+    // A cache that somebody deleted meanwhile is not made again for counters.
+    if (!has_mark(disk.files, disk.layout.root())) return fail(ErrorCode::not_found, "the cache folder has no mark");
     if (auto made = disk.files.make_directories(folder, disk.modes.folder); !made) return std::unexpected(made.error());
     const auto lock = disk.files.try_lock(folder / k_usage_lock, disk.modes.file);
     if (!lock && lock.error().code == ErrorCode::not_found) return Outcome::busy; // `warmgraph clear` is at it

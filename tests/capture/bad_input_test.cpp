@@ -119,6 +119,24 @@ TEST_F(BadInput, ACacheFolderThatIsAFileTurnsCachingOff)
     EXPECT_GE(cache.statistics().cache_faults, 1U);
 }
 
+TEST_F(BadInput, ACacheFolderWithOtherFilesTurnsCachingOffAndIsNotTouched)
+{
+    std::filesystem::create_directory(dir.path() / "cache");
+    std::ofstream{dir.path() / "cache" / "notes.txt"} << "mine";
+    {
+        Cache cache{options()};
+        EXPECT_THAT(cache.disabled_reason(), testing::HasSubstr("holds 'notes.txt'"));
+        EXPECT_THAT(cache.disabled_reason(), testing::HasSubstr("give a new folder"));
+        Function f = add_one(cache);
+        const Buffer x = floats(0), y = device.allocate(k_count * 4);
+        EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::eager);
+        EXPECT_EQ(read(y), read(floats(1)));
+    }
+    std::filesystem::remove(dir.path() / "cache" / "notes.txt");
+    EXPECT_TRUE(std::filesystem::is_empty(dir.path() / "cache"));
+    EXPECT_EQ(Cache{options()}.disabled_reason(), "") << "an empty folder is taken";
+}
+
 TEST_F(BadInput, ACacheFolderOfSomeoneElseTurnsCachingOff)
 {
     CacheOptions foreign = options();

@@ -120,6 +120,7 @@ TEST_F(Policies, ADifferentSecondRecordingIsTombstonedAsRecompiledAndRefused)
     EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::refused);
     EXPECT_EQ(read(y)[1], 3.0F);
     EXPECT_THAT(f.report().reason, testing::HasSubstr("node 0"));
+    EXPECT_THAT(f.report().reason, testing::HasSubstr("`warmgraph clear --func " + options().model + "/scale`"));
     EXPECT_THAT(f.report().reason, testing::HasSubstr("scale"));
     EXPECT_EQ(cache.statistics().refusals, 1U);
     const auto store = *store::LocalStore::open(dir.path() / "cache");

@@ -31,6 +31,10 @@ std::string name_of_dead_writers_temporary(const fs::path& root)
     throw std::runtime_error("no temporary was left");
 }
 
+/// As a process of another machine names it.
+constexpr const char* k_others_temporary =
+    ".tmp-other-host.4026531836-1f0c2d3e-4b5a-6978-8796-a5b4c3d2e1f0-17-0a1b2c3d-4e5f-4a6b-8c7d-9e0f1a2b3c4d";
+
 class Check : public StoreTest {
 protected:
     Check()
@@ -119,16 +123,21 @@ TEST_F(Check, FindsEverySeededDamageAndNothingElse)
                                 m_root / k_decode.model_info / "file",
                                 folder() / "core.1234",
                                 folder() / "short.wg",
+                                folder() / ".lock-mine",
+                                folder(k_prompt) / ".tmp-mine",
+                                m_root / "CACHEDIR.TAG.bak",
                                 path_of(m_own).parent_path() / to_hex(sha256(as_bytes("elsewhere")))};
     for (const fs::path& path : foreign) {
         write(path, "text");
         seed(path, ErrorCode::invalid_argument);
     }
-    const fs::path old_temporary = folder(k_prompt) / ".tmp-otherhost.1-boot-17-uuid";
+    write(m_root / "a" / "b" / "c" / "usage.json", "{"); // no key's folder: not looked into
+    seed(m_root / "a", ErrorCode::invalid_argument);
+    const fs::path old_temporary = folder(k_prompt) / k_others_temporary;
     write(old_temporary, "half");
     make_older(old_temporary, std::chrono::hours(25));
     seed(old_temporary, ErrorCode::io_failed);
-    write(m_root / ".tmp-otherhost.1-boot-17-young", "half"); // its writer may live: no damage
+    write(m_root / k_others_temporary, "half"); // its writer may live: no damage
     seed(folder() / name_of_dead_writers_temporary(m_root), ErrorCode::io_failed);
 
     EXPECT_EQ(found(), seeded);

@@ -32,17 +32,17 @@ protected:
 
 TEST_F(Clear, AllRemovesEverythingOfTheCache)
 {
-    EXPECT_EQ(m_store->clear({}, {}).value(), 4U);
+    EXPECT_EQ(m_store->clear().value().entries.files, 4U);
     EXPECT_EQ(count(), 0U);
     EXPECT_TRUE(m_store->images().value().empty()) << "however young";
     for (const std::string& name : names_in(m_root)) EXPECT_EQ(name, "images");
-    EXPECT_EQ(m_store->clear({}, {}).value(), 0U);
+    EXPECT_EQ(m_store->clear().value().entries.files, 0U);
     EXPECT_TRUE(succeeded(m_store->publish(make_entry(k_decode)))) << "and it goes on working";
 }
 
 TEST_F(Clear, ByModelLeavesTheOthersAndTheirImages)
 {
-    EXPECT_EQ(m_store->clear("a", {}).value(), 3U);
+    EXPECT_EQ(m_store->clear({.model = "a"}).value().entries.files, 3U);
     EXPECT_EQ(count(), 1U);
     EXPECT_FALSE(m_store->image(sha256(m_image)).value());
     EXPECT_TRUE(m_store->image(sha256(m_other_image)).value());
@@ -50,25 +50,76 @@ TEST_F(Clear, ByModelLeavesTheOthersAndTheirImages)
 
 TEST_F(Clear, ByModelInfoMeansOneConfiguration)
 {
-    EXPECT_EQ(m_store->clear(function("b", "decode").model_info, {}).value(), 1U);
+    EXPECT_EQ(m_store->clear({.model = function("b", "decode").model_info}).value().entries.files, 1U);
     EXPECT_EQ(count(), 2U);
 }
 
 TEST_F(Clear, ByFunctionLeavesSharedImages)
 {
-    EXPECT_EQ(m_store->clear("a", "decode").value(), 2U);
+    EXPECT_EQ(m_store->clear({.model = "a", .function = "decode"}).value().entries.files, 2U);
     EXPECT_EQ(count(), 2U);
     EXPECT_TRUE(m_store->image(sha256(m_image)).value()) << "prompt still names it";
     EXPECT_EQ(m_store->usage(function("a", "decode")).hits, 0U);
-    EXPECT_EQ(m_store->clear({}, "decode").value(), 1U);
+    EXPECT_EQ(m_store->clear({.function = "decode"}).value().entries.files, 1U);
+}
+
+TEST_F(Clear, ByRankLeavesTheOthers)
+{
+    FunctionKey other = function("a", "decode");
+    other.rank = "world2global_rank1";
+    ASSERT_TRUE(succeeded(m_store->publish(make_entry(other))));
+    EXPECT_EQ(m_store->clear({.model = "a", .rank = other.rank, .function = "decode"}).value().entries.files, 1U);
+    EXPECT_EQ(count(), 3U);
+}
+
+TEST_F(Clear, RemovesWhatThePlanSaid)
+{
+    flip(path_of(make_entry(function("b", "decode"), 0, "", {m_other_image}).header.key), 250);
+    ASSERT_TRUE(succeeded(m_store->repair()));
+    for (const store::ClearRequest& request :
+         {store::ClearRequest{.function = "prompt"}, store::ClearRequest{.kind = store::ClearKind::quarantine},
+          store::ClearRequest{.kind = store::ClearKind::images}, store::ClearRequest{.kind = store::ClearKind::all},
+          store::ClearRequest{}}) {
+        const auto before = snapshot(m_root);
+        const auto planned = m_store->plan_clear(request).value();
+        EXPECT_EQ(snapshot(m_root), before) << "a plan changes nothing";
+        const auto removed = m_store->clear(request).value();
+        EXPECT_EQ(planned.functions, removed.functions);
+        for (const auto amount : {&store::Removal::entries, &store::Removal::images, &store::Removal::quarantined}) {
+            EXPECT_EQ((planned.*amount).files, (removed.*amount).files);
+            EXPECT_EQ((planned.*amount).bytes, (removed.*amount).bytes);
+        }
+    }
+    EXPECT_EQ(count(), 0U);
+    EXPECT_TRUE(m_store->images().value().empty());
+    EXPECT_TRUE(names_in(m_root / "quarantine").empty());
+}
+
+TEST_F(Clear, OfQuarantineLeavesAFolderThatStoodInAnEntrysPlace)
+{
+    const fs::path path = path_of(make_entry(function("b", "decode"), 1).header.key);
+    write(path / "notes.txt", "mine");
+    ASSERT_TRUE(succeeded(m_store->repair()));
+    EXPECT_FALSE(fs::exists(path));
+    EXPECT_EQ(m_store->clear({.kind = store::ClearKind::quarantine}).value().quarantined.files, 0U);
+    ASSERT_EQ(quarantined().size(), 1U);
+    EXPECT_TRUE(fs::exists(m_root / "quarantine" / quarantined().front() / "notes.txt"));
 }
 
 TEST_F(Clear, OfAnUnknownNameRemovesNothing)
 {
-    EXPECT_EQ(m_store->clear("nobody", {}).value(), 0U);
-    EXPECT_EQ(m_store->clear({}, "nothing").value(), 0U);
-    EXPECT_EQ(m_store->clear("a_static", {}).value(), 0U);
-    EXPECT_EQ(count(), 3U);
+    const Bytes unused = image_of("that nothing names");
+    ASSERT_TRUE(m_store->publish_image(unused).value());
+    const auto before = snapshot(m_root);
+    for (const store::ClearRequest& request :
+         {store::ClearRequest{.model = "nobody"}, store::ClearRequest{.function = "nothing"},
+          store::ClearRequest{.model = "a_static"}, store::ClearRequest{.rank = "world2global_rank0"}}) {
+        EXPECT_EQ(m_store->plan_clear(request).value().functions, 0U);
+        const auto removed = m_store->clear(request).value();
+        EXPECT_EQ(removed.functions, 0U);
+        EXPECT_EQ(removed.files(), 0U) << "nor the images that nothing names";
+    }
+    EXPECT_EQ(snapshot(m_root), before);
 }
 
 TEST_F(Clear, LeavesForeignFilesAndLocksInUse)
@@ -76,7 +127,7 @@ TEST_F(Clear, LeavesForeignFilesAndLocksInUse)
     write(folder(function("b", "decode")) / "notes.txt", "mine");
     const auto lock = m_store->try_record_lock(make_entry(function("a", "prompt")).header.key).value();
     ASSERT_NE(lock, nullptr);
-    EXPECT_EQ(m_store->clear({}, {}).value(), 4U);
+    EXPECT_EQ(m_store->clear().value().entries.files, 4U);
     EXPECT_TRUE(fs::exists(folder(function("b", "decode")) / "notes.txt"));
     EXPECT_EQ(open()->try_record_lock(make_entry(function("a", "prompt")).header.key).value(), nullptr);
 }

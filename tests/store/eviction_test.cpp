@@ -83,7 +83,7 @@ TEST_F(Eviction, RemovesImagesThatNoEntryNamesOnceTheyAreOld)
     ASSERT_TRUE(succeeded(store->publish(make_entry(k_decode, 0, "", {used}))));
     make_older(path_of(used), std::chrono::hours(5));
     make_older(path_of(unused), std::chrono::hours(5));
-    EXPECT_EQ(store->remove_unused_images().value(), 1U);
+    EXPECT_EQ(store->clear({.kind = store::ClearKind::images}).value().images.files, 1U);
     EXPECT_TRUE(fs::exists(path_of(used)));
     EXPECT_FALSE(fs::exists(path_of(unused)));
     EXPECT_TRUE(fs::exists(path_of(young))) << "its entry may be on the way";
@@ -100,7 +100,7 @@ TEST_F(Eviction, KeepsEveryImageWhileANewerFormatsEntryIsThere)
     std::string text = snapshot(folder()).begin()->second;
     text[8] = static_cast<char>(cachefmt::k_format_version + 1);
     write(path_of(entry.header.key), text);
-    EXPECT_EQ(store->remove_unused_images().value(), 0U);
+    EXPECT_EQ(store->clear({.kind = store::ClearKind::images}).value().images.files, 0U);
     EXPECT_TRUE(fs::exists(path_of(unused)));
 }
 

@@ -193,13 +193,13 @@ TEST_F(Faults, ClearAndRepairReportAFailureAndCanBeRunAgain)
             ASSERT_TRUE(succeeded(store.publish(make_entry(k_prompt))));
             flip(path_of(m_image), 0);
         },
-        [&](LocalStore& store) -> Result<std::uint64_t> {
+        [&](LocalStore& store) -> Result<store::Removal> {
             if (auto repaired = store.repair(); !repaired) return std::unexpected(repaired.error());
-            return store.clear({}, {});
+            return store.clear();
         },
-        [&](LocalStore& store, const Result<std::uint64_t>&, bool) {
+        [&](LocalStore& store, const Result<store::Removal>&, bool) {
             EXPECT_TRUE(succeeded(store.repair()));
-            EXPECT_TRUE(succeeded(store.clear({}, {})));
+            EXPECT_TRUE(succeeded(store.clear()));
             EXPECT_TRUE(store.functions().value().empty());
             EXPECT_TRUE(store.images().value().empty());
             expect_clean();

@@ -89,7 +89,8 @@ TEST_F(KeyNames, TheLongestNamesThatAreAllowedWork)
 {
     const auto store = open();
     const std::string longest(128, 'n');
-    const FunctionKey function{store::model_info(longest, "cuda", "dynamic", {}), longest, longest};
+    const FunctionKey function{store::model_info(longest, "cuda", "dynamic", {}),
+                               "world2147483647global_rank2147483646_tp_rank2147483647_pp_rank2147483647", longest};
     EXPECT_TRUE(succeeded(store->publish(make_entry(function))));
     EXPECT_EQ(store->functions().value(), std::vector{function});
 }
@@ -101,10 +102,14 @@ TEST_F(KeyNames, FunctionsIgnoresFoldersThatAreNoNames)
     fs::create_directories(m_root / "a b" / "rank" / "f");
     fs::create_directories(m_root / ".git" / "rank" / "f");
     fs::create_directories(m_root / "images" / "rank" / "f");
-    fs::create_directories(m_root / "model" / "-rank" / "f");
-    fs::create_directories(m_root / "model" / "rank" / "f$");
-    write(m_root / "model" / "rank" / "file", "");
-    fs::create_directory_symlink("/", m_root / "model" / "rank" / "link");
+    const fs::path model = m_root / k_decode.model_info;
+    write(m_root / "model" / k_decode.rank / "f" / "usage.json", "");
+    write(model / "-rank" / "f" / "usage.json", "");
+    write(model / "world1" / "f" / "usage.json", "");
+    write(model / k_decode.rank / "f$" / "usage.json", "");
+    write(model / k_decode.rank / "file", "");
+    fs::create_directory_symlink("/", model / k_decode.rank / "link");
+    fs::create_directories(model / k_decode.rank / "empty");
     EXPECT_EQ(store->functions().value(), std::vector{k_decode});
 }
 

@@ -38,7 +38,7 @@ TEST_F(Open, ALinkToAFolderIsFollowedAndADanglingOneRefused)
     fs::create_directory(m_dir.path() / "disk");
     fs::create_directory_symlink("disk", m_root);
     EXPECT_EQ(open()->root(), fs::canonical(m_dir.path() / "disk"));
-    fs::remove(m_dir.path() / "disk");
+    fs::remove_all(m_dir.path() / "disk");
     EXPECT_FALSE(LocalStore::open(m_root));
 }
 
@@ -82,7 +82,7 @@ TEST_F(Open, AReadOnlyFileSystemIsPermissionDeniedAlsoForRoot)
 {
     fs::create_directory(m_root);
     FaultyFileSystem files;
-    files.fail_at(2, ErrorCode::permission_denied); // the probe, after info
+    files.fail_at(4, ErrorCode::permission_denied); // the probe, after info and the look for the mark
     EXPECT_TRUE(failed_with(LocalStore::open(m_root, {}, files), ErrorCode::permission_denied, "is not writable"));
     EXPECT_TRUE(succeeded(LocalStore::open(m_root, {.access = Access::read_only}, files)));
 }
@@ -155,8 +155,8 @@ TEST_F(Open, ReadOnlyReadsEverythingAndChangesNothing)
         EXPECT_TRUE(failed_with(store->remove(entry.header.key), ErrorCode::permission_denied, "read-only"));
         EXPECT_TRUE(failed_with(store->try_record_lock(entry.header.key), ErrorCode::permission_denied, "read-only"));
         EXPECT_TRUE(failed_with(store->repair(), ErrorCode::permission_denied, "read-only"));
-        EXPECT_TRUE(failed_with(store->clear({}, {}), ErrorCode::permission_denied, "read-only"));
-        EXPECT_TRUE(failed_with(store->remove_unused_images(), ErrorCode::permission_denied, "read-only"));
+        EXPECT_TRUE(failed_with(store->clear(), ErrorCode::permission_denied, "read-only"));
+        EXPECT_TRUE(succeeded(store->plan_clear({.kind = store::ClearKind::all})));
     }
     EXPECT_EQ(snapshot(m_root), before);
     EXPECT_EQ(fs::last_write_time(path_of(entry.header.key)), time);

@@ -47,6 +47,18 @@ TEST_F(Processes, PublishersOfOneKeyNeverShowAPart)
     EXPECT_TRUE(open()->check().value().empty());
 }
 
+TEST_F(Processes, MakeAndMarkOneFolderTogether)
+{
+    for (int round = 0; round < 10; ++round) {
+        m_root = m_dir.path() / std::to_string(round);
+        in_processes([&](int p) {
+            const auto store = LocalStore::open(m_root);
+            return store && (*store)->publish(make_entry(k_decode, p)) ? 0 : 1;
+        });
+        EXPECT_TRUE(open()->check().value().empty());
+    }
+}
+
 TEST_F(Processes, ShareImagesAndNotEntries)
 {
     const Bytes image = image_of("device code");

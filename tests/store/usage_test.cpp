@@ -138,6 +138,7 @@ TEST_F(Usage, IsReadableJson)
 
 TEST_F(Usage, ADamagedFileStartsAgain)
 {
+    open(); // makes the folder: one with files of others is not opened
     for (const char* text :
          {"", "{", "[]", "null", "{}", R"({"hits": -1})", R"({"hits": "many"})", "\xff\xfe",
           R"({"hits":1,"misses":0,"recordings":0,"refusals":0,"saved_ms":-1,"last_used":"","last_miss":""})"}) {

@@ -13,7 +13,9 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include <pty.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "temp_dir.hpp"
 #include "warmgraph/store/local_store.hpp"
@@ -33,17 +35,32 @@ protected:
     /// `arguments` are shell words. The cache folder is the test's unless they give one.
     CommandResult run(const std::string& arguments, const std::map<std::string, std::string>& environment = {}) const
     {
-        std::string line = "cd '" + m_dir.path().string() + "' && env -i PATH=/usr/bin:/bin POCL_CACHE_DIR='" +
-                           m_dir.path().string() + "/pocl' HOME='" + m_dir.path().string() + "' WARMGRAPH_CACHE_DIR='" +
-                           cache().string() + "' WARMGRAPH_CUDA_DRIVER=libnone.so"; // whatever CUDA is here
-        for (const char* kept :
-             {"OCL_ICD_VENDORS", "LD_LIBRARY_PATH", "ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"})
-            if (const char* value = std::getenv(kept)) line += std::string(" ") + kept + "='" + value + "'";
-        for (const auto& [name, value] : environment) line += " " + name + "='" + value + "'";
-        line += " " WARMGRAPH_COMMAND " " + arguments + " >out.txt 2>error.txt </dev/null";
-        const int status = std::system(line.c_str());
-        return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status), text_of(m_dir.path() / "out.txt"),
-                text_of(m_dir.path() / "error.txt")};
+        const int status = std::system((line_of(arguments, environment) + " >out.txt 2>error.txt </dev/null").c_str());
+        return {status_of(status), text_of(m_dir.path() / "out.txt"), text_of(m_dir.path() / "error.txt")};
+    }
+
+    /// The same on a terminal, where `answer` is typed. `out` is all that the terminal shows.
+    CommandResult run_on_terminal(const std::string& arguments, const std::string& answer) const
+    {
+        const std::string line = line_of(arguments, {});
+        int terminal = -1;
+        const pid_t child = ::forkpty(&terminal, nullptr, nullptr, nullptr);
+        if (child < 0) throw std::runtime_error("forkpty failed");
+        if (child == 0) {
+            ::execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
+            ::_exit(127);
+        }
+        CommandResult result;
+        if (::write(terminal, answer.data(), answer.size()) < 0) result.error = "the answer was not typed";
+        std::array<char, 4096> shown{};
+        // Ends with an error when the last process on the terminal has closed it.
+        for (ssize_t count = 0; (count = ::read(terminal, shown.data(), shown.size())) > 0;)
+            result.out.append(shown.data(), static_cast<std::size_t>(count));
+        int status = 0;
+        ::waitpid(child, &status, 0);
+        ::close(terminal);
+        result.status = status_of(status);
+        return result;
     }
 
     [[nodiscard]] std::filesystem::path cache() const { return m_dir.path() / "cache"; }
@@ -109,6 +126,24 @@ protected:
                (to_hex(key.guards) + ".wg");
     }
 
+    /// A folder of somebody's, in place of the cache, with what `check --repair` and `clear` once took for the cache's.
+    void plant_foreign_files() const
+    {
+        const std::string key = k_decode.model_info + "/" + k_decode.rank + "/decode/";
+        const std::string digest(64, 'a');
+        for (const std::string& path :
+             {std::string("a/b/c/usage.json"), std::string("a/b/c/.usage.lock"),
+              std::string("a/b/c/.lock-0123456789abcdef"), "a/b/c/" + digest + ".wg", std::string("a/.tmp-1"),
+              std::string("quarantine/notes"), std::string("quarantine/notes.reason"), "images/aa/" + digest,
+              key + "usage.json", key + ".lock-0123456789abcdef", key + digest + ".wg"}) {
+            std::filesystem::create_directories((cache() / path).parent_path());
+            std::ofstream(cache() / path) << "of somebody";
+            std::filesystem::last_write_time(cache() / path,
+                                             std::filesystem::file_time_type::clock::now() - std::chrono::hours(48));
+        }
+        std::filesystem::create_directories(cache() / "empty" / "folder");
+    }
+
     static void damage(const std::filesystem::path& path)
     {
         std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
@@ -119,6 +154,15 @@ protected:
         if (!file) throw std::runtime_error("cannot damage " + path.string());
     }
 
+    /// Every file below a folder with its content, every other thing with none.
+    static std::map<std::string, std::string> snapshot(const std::filesystem::path& folder)
+    {
+        std::map<std::string, std::string> files;
+        for (const auto& item : std::filesystem::recursive_directory_iterator(folder))
+            files[item.path().string()] = item.is_regular_file() ? text_of(item.path()) : "";
+        return files;
+    }
+
     static std::string text_of(const std::filesystem::path& path)
     {
         std::ifstream file(path, std::ios::binary);
@@ -126,6 +170,20 @@ protected:
     }
 
 private:
+    static int status_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status); }
+
+    std::string line_of(const std::string& arguments, const std::map<std::string, std::string>& environment) const
+    {
+        std::string line = "cd '" + m_dir.path().string() + "' && env -i PATH=/usr/bin:/bin POCL_CACHE_DIR='" +
+                           m_dir.path().string() + "/pocl' HOME='" + m_dir.path().string() + "' WARMGRAPH_CACHE_DIR='" +
+                           cache().string() + "' WARMGRAPH_CUDA_DRIVER=libnone.so"; // whatever CUDA is here
+        for (const char* kept :
+             {"OCL_ICD_VENDORS", "LD_LIBRARY_PATH", "ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"})
+            if (const char* value = std::getenv(kept)) line += std::string(" ") + kept + "='" + value + "'";
+        for (const auto& [name, value] : environment) line += " " + name + "='" + value + "'";
+        return line + " " WARMGRAPH_COMMAND " " + arguments;
+    }
+
     TempDir m_dir;
 };
 

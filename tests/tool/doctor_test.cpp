@@ -31,6 +31,26 @@ TEST_F(Doctor, TakesAFolderThatIsNotThereYetForNoProblem)
     EXPECT_FALSE(std::filesystem::exists(cache()));
 }
 
+TEST_F(Doctor, TakesAnEmptyFolderForNoProblemAndDoesNotMarkIt)
+{
+    std::filesystem::create_directory(cache());
+    const CommandResult text = run("doctor");
+    EXPECT_EQ(text.status, 0) << text.out;
+    EXPECT_THAT(text.out, HasSubstr("empty: the first recording marks it"));
+    EXPECT_EQ(run("doctor --json").json()["cache"]["writable"], true);
+    EXPECT_TRUE(std::filesystem::is_empty(cache()));
+}
+
+TEST_F(Doctor, SaysThatAFolderOfSomebodysIsNoCache)
+{
+    plant_foreign_files();
+    const auto before = snapshot(cache());
+    const CommandResult text = run("doctor");
+    EXPECT_EQ(text.status, 1);
+    EXPECT_THAT(text.out, HasSubstr("has no CACHEDIR.TAG of warmgraph"));
+    EXPECT_EQ(snapshot(cache()), before);
+}
+
 TEST_F(Doctor, NamesEachProblemWithItsCure)
 {
     auto store = open_store();

@@ -117,6 +117,7 @@ TEST_F(Explain, ShowsATombstoneWithReasonAndDifference)
     EXPECT_EQ(result.status, 1);
     EXPECT_THAT(result.out, HasSubstr("decode would be refused"));
     EXPECT_THAT(result.out, HasSubstr("recompiled"));
+    EXPECT_THAT(result.out, HasSubstr("`warmgraph clear --func tiny-llama/decode`"));
     EXPECT_THAT(result.out, HasSubstr("node 0 (fill): size 4 against 8"));
     EXPECT_EQ(run("explain tiny-llama/decode --json", k_environment).json()["would"], "refuse");
 }

@@ -40,56 +40,19 @@ TEST_F(Check, ReportsDamageAndRepairsOnlyWhenAsked)
     EXPECT_EQ(run("check").status, 0);
 }
 
-class Clear : public CommandTest {
-protected:
-    Clear()
-    {
-        m_prompt.function = "prompt";
-        m_other.model_info = "other_static_clgraphcache_0123456789ab";
-        auto store = open_store();
-        for (const auto& key : {k_decode, m_prompt, m_other}) publish(*store, sample_entry(key));
-        if (!store->publish_image(as_bytes("an image that no entry names"))) throw std::runtime_error("no image");
+TEST_F(Check, RepairRefusesAFolderThatIsNoCache)
+{
+    plant_foreign_files();
+    const auto before = snapshot(cache());
+    const CommandResult look = run("check");
+    EXPECT_EQ(look.status, 1);
+    EXPECT_THAT(look.out, HasSubstr("no mark of warmgraph"));
+    for (const char* arguments : {"check --repair", "check --repair --json"}) {
+        const CommandResult repair = run(arguments);
+        EXPECT_EQ(repair.status, 3);
+        EXPECT_THAT(repair.error, HasSubstr("has no CACHEDIR.TAG of warmgraph and holds '"));
     }
-    [[nodiscard]] std::size_t functions() const { return run("ls --json").json()["functions"].size(); }
-
-    cachefmt::FunctionKey m_prompt = k_decode, m_other = k_decode;
-};
-
-TEST_F(Clear, RemovesTheEntriesOfOneFunctionOrModel)
-{
-    EXPECT_THAT(run("clear --model tiny-llama --func prompt").out, HasSubstr("removed 1 entry"));
-    EXPECT_EQ(functions(), 2U);
-    EXPECT_EQ(run("clear --model other --json").json()["removed"]["entries"], 1);
-    EXPECT_EQ(functions(), 1U);
-    EXPECT_THAT(run("clear --func nothing").out, HasSubstr("removed 0 entries"));
-    EXPECT_EQ(functions(), 1U);
-}
-
-TEST_F(Clear, RemovesEverythingOfAKind)
-{
-    const auto entry = sample_entry(k_decode);
-    damage(path_of(entry));
-    EXPECT_EQ(run("check --repair").status, 0);
-    EXPECT_EQ(run("clear --kind quarantine --json").json()["removed"]["quarantined"], 1);
-    EXPECT_EQ(run("ls --json").json()["variants"], 2);
-    const auto removed = run("clear --kind all --json").json()["removed"];
-    EXPECT_EQ(removed["entries"], 2);
-    EXPECT_EQ(removed["images"], 1);
-    EXPECT_EQ(functions(), 0U);
-}
-
-TEST_F(Clear, KeepsYoungImagesWhenOnlyImagesAreCleared)
-{
-    EXPECT_EQ(run("clear --kind images --json").json()["removed"]["images"], 0); // a writer publishes images first
-    EXPECT_EQ(run("ls --json").json()["images"], 1);
-    EXPECT_EQ(functions(), 3U);
-}
-
-TEST_F(Clear, RefusesAChoiceOfFunctionsForOtherKinds)
-{
-    EXPECT_EQ(run("clear --kind images --func decode").status, 2);
-    EXPECT_EQ(run("clear --kind all --model tiny-llama").status, 2);
-    EXPECT_EQ(functions(), 3U);
+    EXPECT_EQ(snapshot(cache()), before);
 }
 
 } // namespace

@@ -1,84 +1,103 @@
 // `warmgraph clear`: removes entries, unused images, what is in quarantine.
-#include <algorithm>
+#include <array>
+#include <cstdio>
 
 #include "commands.hpp"
+#include "selection.hpp"
+#include "warmgraph/base/printable.hpp"
 
 namespace warmgraph::tool {
 
 namespace {
 
-struct Removed {
-    std::uint64_t entries = 0, images = 0, quarantined = 0;
-};
+using store::Removal;
 
-Result<std::uint64_t> image_count(const store::LocalStore& store)
+/// "2 entries, 1 image, 0 quarantined files (41 KB)"
+std::string text_of(const Removal& removal)
 {
-    const auto images = store.images();
-    if (!images) return std::unexpected(images.error());
-    return images->size();
+    return fmt::format("{} {}, {}, {} ({})", count_text(removal.entries.files),
+                       removal.entries.files == 1 ? "entry" : "entries", plural(removal.images.files, "image"),
+                       plural(removal.quarantined.files, "quarantined file"), size_text(removal.bytes()));
 }
 
-Result<std::uint64_t> clear_quarantine(const Context& context, const std::filesystem::path& folder)
+Json to_json(const Removal& removal)
 {
-    const auto items = context.files.list(folder);
-    if (!items) return std::unexpected(items.error());
-    std::uint64_t count = 0;
-    for (const DirectoryItem& item : *items) {
-        if (const auto done = context.files.remove(folder / item.name); !done) return std::unexpected(done.error());
-        if (!item.name.ends_with(".reason")) ++count; // a note beside a file
-    }
-    return count;
+    return {{"entries", removal.entries.files},         {"images", removal.images.files},
+            {"quarantined", removal.quarantined.files}, {"entry_bytes", removal.entries.bytes},
+            {"image_bytes", removal.images.bytes},      {"quarantined_bytes", removal.quarantined.bytes}};
 }
 
-Result<Removed> remove(const Context& context, store::LocalStore& store, const ClearOptions& options)
+void report(const Context& context, const ClearOptions& options, const Removal& removal)
 {
-    Removed removed;
-    const bool all = options.kind == ClearKind::all;
-    const auto images_before = image_count(store);
-    if (!images_before) return std::unexpected(images_before.error());
-    if (all || options.kind == ClearKind::entries) {
-        const auto count = store.clear(options.model, options.function);
-        if (!count) return std::unexpected(count.error());
-        removed.entries = *count;
+    const bool dry = options.asking == Asking::dry_run;
+    if (context.output == Output::json)
+        print(Json{{"cache_dir", context.cache_dir.string()}, {dry ? "would_remove" : "removed", to_json(removal)}});
+    else
+        print(fmt::format("{} {}\n", dry ? "would remove" : "removed", text_of(removal)));
+}
+
+/// Everything is meant, somebody can answer, and there is something to lose.
+bool must_ask(const ClearOptions& options, const store::ClearRequest& request, const Removal& planned)
+{
+    const bool everything = !request.chooses_functions() &&
+                            (request.kind == store::ClearKind::entries || request.kind == store::ClearKind::all);
+    return options.asking == Asking::on_terminal && everything && planned.files() > 0 && is_interactive();
+}
+
+/// On standard error, because standard output may be one document.
+bool agrees(const Context& context, const Removal& planned)
+{
+    const std::string question =
+        fmt::format("Remove {} from {}? [y/N] ", text_of(planned), printable(context.cache_dir.string(), 400));
+    std::fwrite(question.data(), 1, question.size(), stderr);
+    std::fflush(stderr);
+    std::array<char, 64> answer{};
+    if (std::fgets(answer.data(), answer.size(), stdin) == nullptr) return false;
+    return answer[0] == 'y' || answer[0] == 'Y';
+}
+
+/// As many as were found, or as many as went; nullopt where somebody said no.
+Result<std::optional<Removal>> carry_out(const Context& context, store::LocalStore& store, const ClearOptions& options,
+                                         const store::ClearRequest& request)
+{
+    const auto planned = store.plan_clear(request);
+    if (!planned) return std::unexpected(planned.error());
+    if (request.chooses_functions() && planned->functions == 0) {
+        const auto functions = store.functions();
+        if (!functions) return std::unexpected(functions.error());
+        return std::unexpected(fits_nothing(*functions, request));
     }
-    if (options.kind == ClearKind::images)
-        if (const auto count = store.remove_unused_images(); !count) return std::unexpected(count.error());
-    const auto images_after = image_count(store);
-    if (!images_after) return std::unexpected(images_after.error());
-    removed.images = *images_before - std::min(*images_before, *images_after);
-    if (all || options.kind == ClearKind::quarantine) {
-        const auto count = clear_quarantine(context, store.root() / "quarantine");
-        if (!count) return std::unexpected(count.error());
-        removed.quarantined = *count;
-    }
-    return removed;
+    if (options.asking == Asking::dry_run) return *planned;
+    if (must_ask(options, request, *planned) && !agrees(context, *planned)) return std::nullopt;
+    return store.clear(request);
 }
 
 } // namespace
 
 Result<int> clear(const Context& context, const ClearOptions& options)
 {
-    if ((options.model || options.function) && options.kind != ClearKind::entries)
+    if ((options.model || options.function) && options.kind != store::ClearKind::entries)
         return fail(ErrorCode::invalid_argument,
                     "--model and --func choose entries: leave them out with --kind images, quarantine or all");
-    const auto store = open_store(context, store::Access::read_write);
+    auto request = request_of(options.model, options.function);
+    if (!request) return std::unexpected(request.error());
+    request->kind = options.kind;
+    const auto store =
+        open_store(context, options.asking == Asking::dry_run ? store::Access::read_only : store::Access::read_write);
     if (!store) return std::unexpected(store.error());
-    Removed removed;
-    if (*store) {
-        const auto done = remove(context, **store, options);
-        if (!done) return std::unexpected(done.error());
-        removed = *done;
+    if (!*store) {
+        if (request->chooses_functions())
+            return fail(ErrorCode::not_found, "nothing was removed: {}", no_folder_text(context));
+        if (context.output == Output::json)
+            report(context, options, {});
+        else
+            print(no_folder_text(context) + "\n");
+        return k_ok;
     }
-    if (context.output == Output::json)
-        print(Json{{"cache_dir", context.cache_dir.string()},
-                   {"removed",
-                    {{"entries", removed.entries}, {"images", removed.images}, {"quarantined", removed.quarantined}}}});
-    else if (!*store)
-        print(no_folder_text(context) + "\n");
-    else
-        print(fmt::format("removed {} {}, {}, {}\n", removed.entries, removed.entries == 1 ? "entry" : "entries",
-                          plural(removed.images, "image"), plural(removed.quarantined, "quarantined file")));
-    return k_ok;
+    const auto removal = carry_out(context, **store, options, *request);
+    if (!removal) return std::unexpected(removal.error());
+    report(context, options, removal->value_or(Removal{}));
+    return *removal ? k_ok : k_found_wrong;
 }
 
 } // namespace warmgraph::tool

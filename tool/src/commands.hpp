@@ -23,10 +23,16 @@ enum class Mending : std::uint8_t { look_only, repair };
 
 [[nodiscard]] Result<int> stats(const Context& context);
 
-enum class ClearKind : std::uint8_t { entries, images, quarantine, all };
+enum class Asking : std::uint8_t {
+    on_terminal, ///< before everything is removed, where somebody can answer
+    never,
+    dry_run, ///< removes nothing, so that there is nothing to ask
+};
 struct ClearOptions {
-    std::optional<std::string> model, function;
-    ClearKind kind = ClearKind::entries;
+    std::optional<std::string> model;
+    std::optional<std::string> function; ///< function, model/function or model/rank/function
+    store::ClearKind kind = store::ClearKind::entries;
+    Asking asking = Asking::on_terminal;
 };
 [[nodiscard]] Result<int> clear(const Context& context, const ClearOptions& options);
 

@@ -16,6 +16,18 @@ std::filesystem::path resolve_cache_dir(const std::string& option)
     return std::filesystem::absolute(folder).lexically_normal();
 }
 
+namespace {
+
+/// Follows a link. What cannot be listed is not known to be empty: opening it says what is wrong.
+bool is_empty_folder(const Context& context)
+{
+    std::error_code error;
+    return std::filesystem::is_directory(context.cache_dir, error) &&
+           std::filesystem::is_empty(context.cache_dir, error);
+}
+
+} // namespace
+
 Result<std::unique_ptr<store::LocalStore>> open_store(const Context& context, store::Access access)
 {
     const auto info = context.files.info(context.cache_dir);
@@ -24,8 +36,12 @@ Result<std::unique_ptr<store::LocalStore>> open_store(const Context& context, st
     // As it was made: a folder that its group may write is shared (CacheOptions::share_with_group).
     constexpr std::uint32_t group_writable = 0020;
     const auto sharing = ((*info)->mode & group_writable) != 0 ? store::Sharing::group : store::Sharing::owner_only;
-    return store::LocalStore::open(context.cache_dir, {.sharing = sharing, .access = access, .limits = {}},
-                                   context.files, context.clock);
+    const bool is_empty = is_empty_folder(context);
+    if (is_empty) access = store::Access::read_only; // says whose it is, and does not mark it
+    auto store = store::LocalStore::open(context.cache_dir, {.sharing = sharing, .access = access, .limits = {}},
+                                         context.files, context.clock);
+    if (store && is_empty) return nullptr;
+    return store;
 }
 
 void print(const Json& document) { print(document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"); }
@@ -54,8 +70,8 @@ int report_failure(Output output, const Error& error)
 
 std::string no_folder_text(const Context& context)
 {
-    return fmt::format("no cache folder at {}: nothing was recorded yet, or give --cache-dir",
-                       context.cache_dir.string());
+    return fmt::format("no cache{} at {}: nothing was recorded yet, or give --cache-dir",
+                       is_empty_folder(context) ? " in the empty folder" : " folder", context.cache_dir.string());
 }
 
 } // namespace warmgraph::tool

@@ -38,7 +38,7 @@ struct Context {
 /// --cache-dir, else $WARMGRAPH_CACHE_DIR, else .warmgraph_cache under the working directory.
 [[nodiscard]] std::filesystem::path resolve_cache_dir(const std::string& option);
 
-/// nullptr where the folder does not exist: no subcommand makes one.
+/// nullptr where the folder does not exist or is empty: no subcommand makes a folder or marks one.
 [[nodiscard]] Result<std::unique_ptr<store::LocalStore>> open_store(const Context& context,
                                                                     store::Access access = store::Access::read_only);
 
@@ -49,7 +49,7 @@ void print(const std::string& text);
 /// Reports on standard error (and as a document with --json) and gives the exit status that fits.
 [[nodiscard]] int report_failure(Output output, const Error& error);
 
-/// "no cache folder at /x: nothing was recorded yet, or give --cache-dir"
+/// "no cache folder at /x: nothing was recorded yet, or give --cache-dir"; or that the folder is empty
 [[nodiscard]] std::string no_folder_text(const Context& context);
 
 } // namespace warmgraph::tool

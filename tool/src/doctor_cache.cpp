@@ -4,6 +4,8 @@
 
 #include <fmt/ranges.h>
 
+#include <unistd.h>
+
 #include "doctor_report.hpp"
 #include "warmgraph/base/process.hpp"
 #include "warmgraph/guards/rank.hpp"
@@ -18,7 +20,7 @@ struct Contents {
     std::uint64_t functions = 0, entries = 0, damaged = 0, images = 0, image_bytes = 0, quarantined = 0;
 };
 
-Result<Contents> contents_of(const Context& context, const store::LocalStore& store)
+Result<Contents> contents_of(const store::LocalStore& store)
 {
     Contents contents;
     const auto functions = store.functions();
@@ -35,10 +37,9 @@ Result<Contents> contents_of(const Context& context, const store::LocalStore& st
     if (!images) return std::unexpected(images.error());
     contents.images = images->size();
     for (const auto& [digest, size] : *images) contents.image_bytes += size;
-    const auto quarantined = context.files.list(store.root() / "quarantine");
-    if (!quarantined) return std::unexpected(quarantined.error());
-    contents.quarantined = static_cast<std::uint64_t>(
-        std::ranges::count_if(*quarantined, [](const DirectoryItem& item) { return !item.name.ends_with(".reason"); }));
+    const auto quarantine = store.plan_clear({.kind = store::ClearKind::quarantine});
+    if (!quarantine) return std::unexpected(quarantine.error());
+    contents.quarantined = quarantine->quarantined.files;
     return contents;
 }
 
@@ -57,9 +58,9 @@ void report_space(Report& report, const Context& context, Lines& lines, Json& ca
             "make room (`warmgraph clear`), or set WARMGRAPH_CACHE_DIR to another disk");
 }
 
-void report_contents(Report& report, const Context& context, const store::LocalStore& store, Lines& lines, Json& cache)
+void report_contents(Report& report, const store::LocalStore& store, Lines& lines, Json& cache)
 {
-    const auto contents = contents_of(context, store);
+    const auto contents = contents_of(store);
     if (!contents) {
         report.problems.emplace_back(contents.error().message,
                                      "look at the folder's files, or set WARMGRAPH_CACHE_DIR to another one");
@@ -124,11 +125,17 @@ void report_cache(Report& report, const Context& context)
         lines.emplace_back("owner", fmt::format("user {}, mode {:o}", (*info)->owner, (*info)->mode));
         cache.update(Json{{"owner", (*info)->owner}, {"mode", fmt::format("{:o}", (*info)->mode)}});
         const auto writable = open_store(context, store::Access::read_write);
-        lines.emplace_back("writable", writable ? "yes" : "no");
-        cache["writable"] = writable.has_value();
+        const bool is_empty = writable && !*writable;
+        if (is_empty) lines.emplace_back("state", "empty: the first recording marks it");
+        const bool may_write = is_empty ? ::access(context.cache_dir.c_str(), W_OK | X_OK) == 0 : writable.has_value();
+        lines.emplace_back("writable", may_write ? "yes" : "no");
+        cache["writable"] = may_write;
+        if (is_empty && !may_write)
+            report.problems.emplace_back("the cache folder is empty and not writable",
+                                         "set WARMGRAPH_CACHE_DIR to a folder of your own");
         if (!writable) report.problems.emplace_back(writable.error().message, "caching is off until this is mended");
         report_space(report, context, lines, cache);
-        if (writable && *writable) report_contents(report, context, **writable, lines, cache);
+        if (writable && *writable) report_contents(report, **writable, lines, cache);
     }
     if (!info) report.problems.emplace_back(info.error().message, "set WARMGRAPH_CACHE_DIR to a folder of your own");
     report.section("cache folder") = std::move(lines);

@@ -5,6 +5,7 @@
 #include "selection.hpp"
 #include "warmgraph/base/printable.hpp"
 #include "warmgraph/guards/json.hpp"
+#include "warmgraph/store/names.hpp"
 
 namespace warmgraph::tool {
 
@@ -139,15 +140,17 @@ std::string headline(const Context& context, const Explanation& explanation)
     return context.style.paint(Colour::red, fmt::format("{} would miss: {}, {}", function, on_disk, why)) + "\n";
 }
 
-std::string tombstone_text(const cachefmt::EntryInfo& info)
+std::string tombstone_text(const cachefmt::FunctionKey& key, const cachefmt::EntryInfo& info)
 {
     std::string text = fmt::format("recompiled: {}\n", printable(info.reason));
     for (const std::string& line : info.difference) text += fmt::format("  {}\n", printable(line));
-    return text +
-           "declare what changed as a guard (Spec::config, Spec::code, Spec::version), then `warmgraph clear --func`\n";
+    return text + fmt::format("declare what changed as a guard (Spec::config, Spec::code, Spec::version), then "
+                              "`warmgraph clear --func {}/{}`\n",
+                              store::model_of(key.model_info), key.function);
 }
 
-std::string to_text(const Context& context, const char* source, const Comparison& comparison)
+std::string to_text(const Context& context, const cachefmt::FunctionKey& key, const char* source,
+                    const Comparison& comparison)
 {
     constexpr std::size_t k_most = 400; // what differs may be at the end of a long value
     const bool last_miss = std::string_view(source) == "last_miss";
@@ -162,14 +165,15 @@ std::string to_text(const Context& context, const char* source, const Comparison
         const std::size_t agree = comparison.compared - comparison.mismatches.size();
         text += fmt::format("everything else ({} fact{}) agrees\n", agree, agree == 1 ? "" : "s");
     }
-    if (comparison.tombstone) text += tombstone_text(*comparison.tombstone);
+    if (comparison.tombstone) text += tombstone_text(key, *comparison.tombstone);
     return text;
 }
 
 std::string to_text(const Context& context, const Explanation& explanation)
 {
     std::string text = headline(context, explanation);
-    for (const auto& [source, comparison] : explanation.comparisons) text += to_text(context, source, comparison);
+    for (const auto& [source, comparison] : explanation.comparisons)
+        text += to_text(context, explanation.key, source, comparison);
     for (const auto& [digest, error] : explanation.unusable)
         text += fmt::format("variant {} cannot be used: {}\n", short_hex(digest), printable(error.message));
     if (!explanation.device_problem.empty())

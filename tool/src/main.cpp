@@ -15,13 +15,13 @@ using namespace warmgraph::tool;
 constexpr const char* k_exit_codes =
     "Exit status:\n"
     "  0  fine\n"
-    "  1  something is wrong: damage found, the function would miss, a problem, no such function\n"
+    "  1  something is wrong: damage, a miss, a problem, nothing by that name; or clear was declined\n"
     "  2  the command was used wrongly\n"
     "  3  the cache folder cannot be used";
 
 struct Arguments {
     std::string cache_dir, target, model, function;
-    bool json = false, dot = false, repair = false, accept_newer_driver = false;
+    bool json = false, dot = false, repair = false, accept_newer_driver = false, dry_run = false, yes = false;
     std::string kind = "entries";
 };
 
@@ -38,13 +38,37 @@ CLI::App* add(CLI::App& app, std::map<const CLI::App*, Command>& commands, const
 
 std::optional<std::string> given(const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); }
 
-const std::map<std::string, ClearKind>& clear_kinds()
+const std::map<std::string, store::ClearKind>& clear_kinds()
 {
+    using store::ClearKind;
     static const std::map<std::string, ClearKind> kinds{{"entries", ClearKind::entries},
                                                         {"images", ClearKind::images},
                                                         {"quarantine", ClearKind::quarantine},
                                                         {"all", ClearKind::all}};
     return kinds;
+}
+
+/// An empty name (a script's variable that is not set) would choose everything.
+std::string check_given(const std::string& name)
+{
+    return name.empty() ? "the name is empty: leave the option out to mean all" : "";
+}
+
+void describe_clear(CLI::App& app, Arguments& arguments, std::map<const CLI::App*, Command>& commands)
+{
+    CLI::App* clear_app = add(app, commands, "clear", "remove entries", [](const Context& c, const Arguments& a) {
+        const Asking asking = a.dry_run ? Asking::dry_run : a.yes ? Asking::never : Asking::on_terminal;
+        return clear(c, {given(a.model), given(a.function), clear_kinds().at(a.kind), asking});
+    });
+    clear_app->add_option("--model", arguments.model, "only this model")->check(check_given);
+    clear_app
+        ->add_option("--func", arguments.function,
+                     "only this function: function, model/function or model/rank/function")
+        ->check(check_given);
+    clear_app->add_option("--kind", arguments.kind, "entries (default), images (that no entry uses), quarantine, all")
+        ->check(CLI::IsMember(clear_kinds()));
+    clear_app->add_flag("--dry-run", arguments.dry_run, "say what would be removed, and remove nothing");
+    clear_app->add_flag("--yes", arguments.yes, "do not ask on a terminal before everything is removed");
 }
 
 void describe(CLI::App& app, Arguments& arguments, std::map<const CLI::App*, Command>& commands)
@@ -84,13 +108,7 @@ void describe(CLI::App& app, Arguments& arguments, std::map<const CLI::App*, Com
     add(app, commands, "stats", "hits, misses and time saved",
         [](const Context& c, const Arguments&) { return stats(c); });
 
-    CLI::App* clear_app = add(app, commands, "clear", "remove entries", [](const Context& c, const Arguments& a) {
-        return clear(c, {given(a.model), given(a.function), clear_kinds().at(a.kind)});
-    });
-    clear_app->add_option("--model", arguments.model, "only this model");
-    clear_app->add_option("--func", arguments.function, "only this function");
-    clear_app->add_option("--kind", arguments.kind, "entries (default), images (that no entry uses), quarantine, all")
-        ->check(CLI::IsMember(clear_kinds()));
+    describe_clear(app, arguments, commands);
 
     add(app, commands, "doctor", "check devices, libraries, cache folder and environment",
         [](const Context& c, const Arguments&) { return doctor(c); });

@@ -71,6 +71,35 @@ Result<cachefmt::FunctionKey> select(const Context& context, const store::LocalS
     return key;
 }
 
+Result<store::ClearRequest> request_of(const std::optional<std::string>& model,
+                                       const std::optional<std::string>& function)
+{
+    store::ClearRequest request{.model = model};
+    if (!function) return request;
+    const std::vector<std::string_view> parts = split(*function);
+    if (parts.size() > 3 || std::ranges::any_of(parts, &std::string_view::empty))
+        return fail(ErrorCode::invalid_argument,
+                    "--func '{}' names no function: give function, model/function or model/rank/function", *function);
+    if (parts.size() > 1 && model)
+        return fail(ErrorCode::invalid_argument, "--func '{}' names a model, and --model '{}' does: leave one out",
+                    *function, *model);
+    if (parts.size() > 1) request.model = parts.front();
+    if (parts.size() > 2) request.rank = parts[1];
+    request.function = parts.back();
+    return request;
+}
+
+Error fits_nothing(const std::vector<cachefmt::FunctionKey>& functions, const store::ClearRequest& request)
+{
+    std::string wanted;
+    if (request.function) wanted += fmt::format(" function '{}'", *request.function);
+    if (request.rank) wanted += fmt::format(" of rank '{}'", *request.rank);
+    if (request.model) wanted += fmt::format("{} model '{}'", request.function ? " of" : "", *request.model);
+    return {ErrorCode::not_found,
+            fmt::format("nothing was removed: no{} in the cache{}", wanted,
+                        functions.empty() ? ", which is empty" : "; there are:" + list_of(functions))};
+}
+
 Result<cachefmt::EntryKey> key_of_path(const std::filesystem::path& path)
 {
     const auto full = std::filesystem::absolute(path).lexically_normal();

@@ -27,6 +27,15 @@ namespace warmgraph::tool {
 [[nodiscard]] Result<cachefmt::FunctionKey> select(const Context& context, const store::LocalStore* store,
                                                    std::string_view name);
 
+/// What `clear` takes for --func: function, model/function or model/rank/function. invalid_argument for anything else, and
+/// where --model is given besides a name with a model.
+[[nodiscard]] Result<store::ClearRequest> request_of(const std::optional<std::string>& model,
+                                                     const std::optional<std::string>& function);
+
+/// not_found: the names that were given fit no function; lists what there is.
+[[nodiscard]] Error fits_nothing(const std::vector<cachefmt::FunctionKey>& functions,
+                                 const store::ClearRequest& request);
+
 /// The key that a file at <...>/<model_info>/<rank>/<function>/<digest>.wg must have.
 [[nodiscard]] Result<cachefmt::EntryKey> key_of_path(const std::filesystem::path& path);
 

@@ -24,6 +24,8 @@ Style style_of_standard_output()
     return {::isatty(STDOUT_FILENO) == 1 && environment("NO_COLOR").value_or("").empty()};
 }
 
+bool is_interactive() noexcept { return ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1; }
+
 void Table::add(std::vector<std::string> row)
 {
     for (std::string& cell : row) cell = printable(cell, m_most);

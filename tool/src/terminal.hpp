@@ -21,6 +21,9 @@ struct Style {
 /// Colours only where standard output is a terminal and NO_COLOR is not set to anything (no-color.org).
 [[nodiscard]] Style style_of_standard_output();
 
+/// Are standard input and output terminals, so that somebody reads a question and can answer it?
+[[nodiscard]] bool is_interactive() noexcept;
+
 /// Columns as wide as their widest cell, two blanks apart. Cells are made printable here.
 class Table {
 public:

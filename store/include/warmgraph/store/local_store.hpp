@@ -1,4 +1,5 @@
 // The cache folder. Layout:
+//   <root>/CACHEDIR.TAG                                     the mark: made with the folder, never in somebody else's
 //   <root>/<model_info>/<rank>/<func>/<guards digest>.wg    entries
 //   <root>/<model_info>/<rank>/<func>/usage.json            hits, last use, last miss (advisory)
 //   <root>/images/<2 hex>/<sha256>                          device code, shared by all
@@ -66,11 +67,48 @@ struct FunctionUsage {
     std::string last_miss_json{}; ///< facts of the last call that missed, see capture/; "" when none
 };
 
+enum class ClearKind : std::uint8_t {
+    entries,    ///< with their functions' usage, and the images that nothing names then, however young
+    images,     ///< that no entry names and that are older than an hour (a writer publishes images first)
+    quarantine, ///< what failed verification
+    all,
+};
+
+/// What clear() is asked for. The names choose functions, for entries alone: each one that is given must fit.
+struct ClearRequest {
+    ClearKind kind = ClearKind::entries;
+    std::optional<std::string> model{}; ///< its name, or the whole model_info for one configuration of it
+    std::optional<std::string> rank{};
+    std::optional<std::string> function{};
+
+    [[nodiscard]] bool chooses_functions() const noexcept { return model || rank || function; }
+};
+
+/// What clear() takes away.
+struct Removal {
+    struct Amount {
+        std::uint64_t files = 0, bytes = 0;
+        Amount& operator+=(const Amount& more) noexcept
+        {
+            files += more.files;
+            bytes += more.bytes;
+            return *this;
+        }
+    };
+    std::uint64_t functions = 0; ///< that fit the request, also those without entries
+    Amount entries{}, images{}, quarantined{};
+
+    [[nodiscard]] std::uint64_t files() const noexcept { return entries.files + images.files + quarantined.files; }
+    [[nodiscard]] std::uint64_t bytes() const noexcept { return entries.bytes + images.bytes + quarantined.bytes; }
+};
+
 class LocalStore {
 public:
-    /// Opens the folder, making it when missing; `root` is made absolute now. Errors: permission_denied (not
-    /// writable, or another owner's without Sharing::group), io_failed (is a file), not_found (read_only and missing),
-    /// each naming the path and the cure. `files` and `clock` must outlive the store and its locks.
+    /// Opens the folder, making and marking it when it is missing or empty; `root` is made absolute now. Errors:
+    /// permission_denied (not writable, another owner's without Sharing::group, or read_write and neither marked nor empty:
+    /// then nothing is written), io_failed (is a file), not_found (read_only and missing), each naming the path and the
+    /// cure. read_only opens a folder without the mark too: what is read is verified, and nothing is changed. `files` and
+    /// `clock` must outlive the store and its locks.
     [[nodiscard]] static Result<std::unique_ptr<LocalStore>> open(const std::filesystem::path& root,
                                                                   const StoreOptions& options = {},
                                                                   FileSystem& files = posix_file_system(),
@@ -79,7 +117,7 @@ public:
     [[nodiscard]] const std::filesystem::path& root() const noexcept;
 
     // --- entries
-    /// All functions on disk, sorted.
+    /// All functions on disk, sorted: those whose folder holds anything.
     [[nodiscard]] Result<std::vector<FunctionKey>> functions() const;
     /// All variants of a function, headers verified, sorted by digest. Damaged ones carry their error.
     [[nodiscard]] Result<std::vector<Variant>> variants(const FunctionKey& function) const;
@@ -102,8 +140,6 @@ public:
     [[nodiscard]] Result<bool> publish_image(ByteView image);
     /// Digests and sizes of all images.
     [[nodiscard]] Result<std::vector<std::pair<Digest, std::uint64_t>>> images() const;
-    /// Removes images that no entry names and that are older than an hour (a writer publishes images first).
-    [[nodiscard]] Result<std::uint64_t> remove_unused_images();
 
     // --- usage (best effort: a failure is swallowed here and never reaches a caller's result). Touches the disk: call
     // it once for a load, a miss or a recording, not once for a call. What another process's write holds up is kept and
@@ -114,18 +150,19 @@ public:
     void add_usage_soon(const FunctionKey& function, const FunctionUsage& more) noexcept;
     [[nodiscard]] FunctionUsage usage(const FunctionKey& function) const;
 
-    // --- whole folder
+    // --- whole folder. Only names that the library makes are changed, and only where the mark still is; in a folder that
+    // lost it the changing calls give permission_denied.
     /// Reads everything: every damaged, foreign or left-over file. Changes nothing. Codes: corrupt and stale (does not
-    /// verify; stored for another key), not_found (an entry whose image is missing), invalid_argument (a foreign file),
-    /// io_failed (a dead writer's temporary), or why a file cannot be read.
+    /// verify; stored for another key), not_found (an entry whose image is missing; the mark is), invalid_argument (a foreign
+    /// file), io_failed (a dead writer's temporary), or why a file cannot be read.
     [[nodiscard]] Result<std::vector<Damage>> check() const;
     /// Moves every damaged entry and image to quarantine, removes temporaries of dead writers; foreign files stay.
     /// Returns what was found.
     [[nodiscard]] Result<std::vector<Damage>> repair();
-    /// Removes matching functions' entries (nullopt: all); returns how many entries went. Unused images go too, however
-    /// young. `model` is the model's name, or the whole model_info for one configuration of it.
-    [[nodiscard]] Result<std::uint64_t> clear(const std::optional<std::string>& model,
-                                              const std::optional<std::string>& function);
+    /// What clear() would remove now. Changes nothing, and gives the same errors, but may be asked in a read-only store.
+    [[nodiscard]] Result<Removal> plan_clear(const ClearRequest& request) const;
+    /// Removes it and returns what went. Chosen names that fit no function remove nothing. Folders go that are empty then.
+    [[nodiscard]] Result<Removal> clear(const ClearRequest& request = {});
 
     /// One process records a function at a time: nullptr when another holds it; released when the holder dies.
     [[nodiscard]] Result<std::unique_ptr<FileLock>> try_record_lock(const EntryKey& key);

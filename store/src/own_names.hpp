@@ -1,0 +1,28 @@
+// The names that the library makes in a cache folder. What fits none of them is somebody else's: it is neither changed
+// nor removed, also where the folder is marked.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace warmgraph::store {
+
+/// Folders from the root down to a function: model_info, rank, function.
+inline constexpr std::size_t k_key_levels = 3;
+
+/// May a folder at this level (0 to 2) be part of a function's key? <model>_<static|dynamic>_<cl|cuda>graphcache_<12 hex
+/// digits>, a rank as guards::folder_name() writes it, a function's name.
+[[nodiscard]] bool is_key_folder(std::size_t level, std::string_view name);
+
+[[nodiscard]] bool is_model_info(std::string_view name) noexcept;
+/// "world8global_rank3", then "_tp_rank1" and "_pp_rank0" where given.
+[[nodiscard]] bool is_rank_folder(std::string_view name) noexcept;
+/// ".lock-" and 16 hex digits.
+[[nodiscard]] bool is_record_lock(std::string_view name) noexcept;
+/// 8-4-4-4-12 hex digits, in small letters as random_uuid() and the kernel write them.
+[[nodiscard]] bool is_uuid(std::string_view text) noexcept;
+/// A file in quarantine or the reason beside it: <uuid>-<entry's or image's name>[.reason].
+[[nodiscard]] bool is_quarantined(std::string_view name);
+[[nodiscard]] bool is_reason(std::string_view name) noexcept;
+
+} // namespace warmgraph::store
