@@ -108,16 +108,18 @@ Guards to_guards(const flat::Header& header)
                                          return Fact{to_text(fact.name()), to_text(fact.value()),
                                                      static_cast<Role>(fact.role())};
                                      }),
-            .tensors = to_vector<TensorSpec>(header.tensors(),
-                                             [](const flat::TensorSpec& tensor) {
-                                                 return TensorSpec{
-                                                     to_text(tensor.name()),     static_cast<DType>(tensor.dtype()),
-                                                     to_numbers(tensor.sizes()), to_numbers(tensor.strides()),
-                                                     to_text(tensor.device()),   tensor.alignment(),
-                                                     tensor.alias_group(),
-                                                     tensor.has_distance() ? std::optional{tensor.distance()}
-                                                                           : std::nullopt};
-                                             }),
+            .tensors = to_vector<TensorSpec>(
+                header.tensors(),
+                [](const flat::TensorSpec& tensor) {
+                    return TensorSpec{to_text(tensor.name()),
+                                      static_cast<DType>(tensor.dtype()),
+                                      to_numbers(tensor.sizes()),
+                                      to_numbers(tensor.strides()),
+                                      to_text(tensor.device()),
+                                      tensor.alignment(),
+                                      tensor.alias_group(),
+                                      tensor.has_distance() ? std::optional{tensor.distance()} : std::nullopt};
+                }),
             .values = to_vector<ValueSpec>(header.values(), [](const flat::ValueSpec& value) {
                 return ValueSpec{to_text(value.name()), static_cast<DType>(value.dtype()), value.bits()};
             })};

@@ -233,6 +233,19 @@ backends::RawParam to_param(const KernelArg& arg)
     return param;
 }
 
+/// In a run of a wrapped callable: what goes to a stream that is neither the recorder's nor forked from it would be in no
+/// capture. While one is captured it would even run, at addresses where nothing is.
+void note_work(const backends::Stream& stream, std::string_view what)
+{
+    RunContext* const run = current_run();
+    if (run == nullptr || std::ranges::find(run->streams, &stream) != run->streams.end()) return;
+    if (run->capturing && !stream.is_capturing())
+        value_or_raise(
+            refuse_while_capturing(fmt::format("{} in another stream", what),
+                                   "enqueue it in Recorder::stream(), or in a stream that was forked from it"));
+    if (!run->stray) run->stray = fmt::format("{} in another stream", what);
+}
+
 template <class T>
 backends::RawAttribute attribute(std::uint32_t id, const T& value)
 {
@@ -259,6 +272,7 @@ std::vector<backends::RawAttribute> launch_attributes(const Launch& launch)
 void Stream::launch_list(const Program& program, std::string_view kernel, const Launch& geometry,
                          std::span<const KernelArg> args)
 {
+    note_work(*m_impl->stream, fmt::format("kernel '{}'", kernel));
     auto module = value_or_raise(program.m_impl->compiled());
     const auto dimensions = [](const Extent& extent) { return backends::Dim3{extent.x, extent.y, extent.z}; };
     backends::RawKernel raw{
@@ -274,11 +288,13 @@ void Stream::launch_list(const Program& program, std::string_view kernel, const 
 
 void Stream::copy(Address to, Address from, std::uint64_t bytes)
 {
+    note_work(*m_impl->stream, "a copy");
     value_or_raise(m_impl->stream->copy({from, to, bytes}));
 }
 
 void Stream::fill(Address to, std::span<const std::byte> pattern, std::uint64_t bytes)
 {
+    note_work(*m_impl->stream, "a fill");
     value_or_raise(m_impl->stream->fill({to, {pattern.begin(), pattern.end()}, bytes}));
 }
 
@@ -296,6 +312,9 @@ Event Stream::record()
     };
     auto kept = std::make_shared<Kept>(m_impl->device, value_or_raise(m_impl->stream->record_event()));
     auto* const event = kept->event.get();
+    if (RunContext* const run = current_run();
+        run != nullptr && std::ranges::find(run->streams, m_impl->stream.get()) != run->streams.end())
+        run->events.push_back(event);
     return Event{std::move(kept), event};
 }
 void Stream::wait(const Event& event)
@@ -303,6 +322,10 @@ void Stream::wait(const Event& event)
     if (!event)
         raise({ErrorCode::invalid_argument, "stream cannot wait: the event is null, expected one from Stream::record"});
     value_or_raise(m_impl->stream->wait(event));
+    // By the rule of stream capture: who waits for an event of a member is one.
+    if (RunContext* const run = current_run();
+        run != nullptr && std::ranges::find(run->events, event.get()) != run->events.end())
+        run->streams.push_back(m_impl->stream.get());
 }
 void Stream::synchronize()
 {

@@ -33,6 +33,17 @@ struct Stream::Impl {
 struct DeviceAccess {
     static const std::shared_ptr<Device::Impl>& impl(const Device& device) noexcept { return device.m_impl; }
 };
+struct ProgramAccess {
+    /// Is this the module that the program was compiled to, or one of the same source and options?
+    static bool is_compiled_to(const Program& program, const backends::Module& module)
+    {
+        const auto& impl = *program.m_impl;
+        if (!impl.module) return false;
+        return impl.module.get() == &module ||
+               (module.origin() != Digest{} && impl.module->origin() == module.origin());
+    }
+};
+
 struct StreamAccess {
     static Stream make(std::shared_ptr<backends::Device> device, std::shared_ptr<backends::Stream> stream)
     {

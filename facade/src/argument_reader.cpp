@@ -51,6 +51,13 @@ Result<Interface> interface_of(const Spec& spec)
     for (const auto& scalar : spec.scalars) result.scalars.push_back({scalar.name, scalar.dtype, scalar.range});
     for (const auto& value : spec.values) result.values.push_back({value.name, value.dtype, value.range});
 
+    for (const std::string& name : spec.no_addresses) {
+        const auto named = std::ranges::find(result.regions, name, &RegionDecl::name);
+        if (named == result.regions.end())
+            return fail(ErrorCode::invalid_argument,
+                        "no_addresses names '{}', which is no input, output or state: name a declared one", name);
+        named->no_addresses = true;
+    }
     std::set<std::string_view> names;
     const auto check_binding_name = [&names](const std::string& name) -> Result<void> {
         if (auto checked = store::check_name("binding name", name); !checked) return checked;

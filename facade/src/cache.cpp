@@ -1,3 +1,5 @@
+#include <charconv>
+
 #include "accelerator.hpp"
 #include "cache_impl.hpp"
 #include "function_impl.hpp"
@@ -29,6 +31,24 @@ Policy resolve_policy(const CacheOptions& options)
     if (options.policy) return *options.policy;
     const auto text = environment("WARMGRAPH_POLICY");
     return text && !text->empty() ? parse_policy(*text) : Policy::read_write;
+}
+
+/// WARMGRAPH_VERIFY, which says more than the program does.
+void resolve_verification(Cache::Impl& impl)
+{
+    impl.verifies_first = impl.options.verify_on_load;
+    const auto text = environment("WARMGRAPH_VERIFY");
+    if (!text || text->empty()) return;
+    const auto wrong = [&] {
+        raise({ErrorCode::invalid_argument,
+               fmt::format("WARMGRAPH_VERIFY is '{}', expected never, first or 1/N", *text)});
+    };
+    impl.verifies_first = *text != "never";
+    if (*text == "never" || *text == "first") return;
+    if (!text->starts_with("1/")) wrong();
+    const char* const end = text->data() + text->size();
+    const auto [stop, error] = std::from_chars(text->data() + 2, end, impl.verify_every);
+    if (error != std::errc{} || stop != end || impl.verify_every == 0) wrong();
 }
 
 std::string resolve_directory(const CacheOptions& options)
@@ -103,6 +123,7 @@ std::shared_ptr<Cache::Impl> Cache::Impl::open(const CacheOptions& options, File
     impl->rank = value_or_raise(
         guards::resolve_rank({options.world_size, options.global_rank, options.tp_rank, options.pp_rank}, environment));
     impl->policy = resolve_policy(options);
+    resolve_verification(*impl);
     impl->relaxation.driver =
         options.accept_newer_driver ? guards::VersionRule::same_or_newer : guards::VersionRule::exact;
     const std::filesystem::path directory = resolve_directory(options);
@@ -198,6 +219,13 @@ std::vector<std::shared_ptr<Function::Impl>> Cache::Impl::living_functions()
     for (const auto& [name, function] : functions)
         if (auto living = function.lock()) result.push_back(std::move(living));
     return result;
+}
+
+std::size_t Cache::record_pending()
+{
+    std::size_t recorded = 0;
+    for (const auto& function : m_impl->living_functions()) recorded += function->record_pending();
+    return recorded;
 }
 
 Statistics Cache::statistics() const

@@ -21,7 +21,7 @@ namespace warmgraph {
 /// Counters of one process. Thread-safe.
 class Counters {
 public:
-    void hit(double load_ms, double record_ms);
+    void hit(double load_ms, double answer_ms);
     void miss(const std::string& function, const std::string& reason);
     void recording();
     void refusal();
@@ -39,6 +39,8 @@ struct Cache::Impl {
     guards::Rank rank;
     Policy policy = Policy::read_write;
     guards::Relaxation relaxation;
+    bool verifies_first = false;              ///< the first use of each restored graph
+    std::uint64_t verify_every = 0;           ///< each Nth call that is replayed; 0: none
     std::unique_ptr<store::LocalStore> store; ///< null when caching is off
     std::string directory;
     std::string disabled_reason;
@@ -65,6 +67,9 @@ struct CacheAccess {
         return Cache{Cache::Impl::open(options, files)};
     }
 };
+
+/// What the variables that the Spec names hold now, in its order; "(unset)" for none.
+[[nodiscard]] std::vector<std::string> environment_of(const Spec& spec);
 
 /// The facts of a function here and now, canonical. `interface` is Interface::text().
 [[nodiscard]] std::vector<cachefmt::Fact> gather_facts(const Cache::Impl& cache, const std::string& function,

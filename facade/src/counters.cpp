@@ -2,12 +2,12 @@
 
 namespace warmgraph {
 
-void Counters::hit(double load_ms, double record_ms)
+void Counters::hit(double load_ms, double answer_ms)
 {
     const std::scoped_lock lock{m_mutex};
     ++m_statistics.hits;
     m_statistics.load_ms += load_ms;
-    m_statistics.saved_ms += record_ms - load_ms;
+    m_statistics.saved_ms += answer_ms - load_ms;
 }
 
 void Counters::miss(const std::string& function, const std::string& reason)

@@ -39,6 +39,13 @@ void add_programs(std::vector<Fact>& facts, const std::vector<Program>& programs
 
 } // namespace
 
+std::vector<std::string> environment_of(const Spec& spec)
+{
+    std::vector<std::string> values;
+    for (const auto& name : spec.environment) values.push_back(environment(name.c_str()).value_or("(unset)"));
+    return values;
+}
+
 std::vector<Fact> gather_facts(const Cache::Impl& cache, const std::string& function, const Spec& spec,
                                const backends::Device& device, const std::string& interface, const void* code)
 {
@@ -49,8 +56,9 @@ std::vector<Fact> gather_facts(const Cache::Impl& cache, const std::string& func
     for (const auto& [name, value] : cache.options.config)
         facts.push_back({"config.model." + name, value, Role::must_match});
     for (const auto& [name, value] : spec.config) facts.push_back({"config." + name, value, Role::must_match});
-    for (const auto& name : spec.environment)
-        facts.push_back({"env." + name, environment(name.c_str()).value_or("(unset)"), Role::must_match});
+    const auto values = environment_of(spec);
+    for (std::size_t i = 0; i < values.size(); ++i)
+        facts.push_back({"env." + spec.environment[i], values[i], Role::must_match});
     add_programs(facts, spec.code);
 
     facts.push_back({"model.name", cache.options.model, Role::identity});

@@ -54,12 +54,13 @@ Function::Impl::Impl(std::shared_ptr<Cache::Impl> cache, std::string name, std::
                m_device->device->limits().flat_addresses ? Addressing::flat : Addressing::by_base),
       m_streams(m_device->device),
       m_runnable{m_name, m_interface, m_callable, m_device->device, m_streams},
-      m_subject{m_name, m_interface, m_device->device, run_once(m_runnable), declared_handles(m_spec), next_number()},
+      m_subject{m_name, m_interface, m_device->device, {}, declared_handles(m_spec), next_number()},
       m_scratch(m_device->device, ScratchPool::Kind::memory),
       m_most_variants(m_cache->options.max_variants),
       m_registrations(m_device->device->registrations())
 {
     m_report.function = m_name;
+    m_label = fmt::format("{}/{}", m_cache->options.model, m_name);
 }
 
 Function::Impl::~Impl() = default;
@@ -99,14 +100,33 @@ void Function::Impl::order_after_last(const std::shared_ptr<backends::Stream>& s
     m_last_stream = stream;
 }
 
-void Function::Impl::run_eagerly(const std::shared_ptr<backends::Stream>& stream, Phases& phases)
+RunContext Function::Impl::run_eagerly(const std::shared_ptr<backends::Stream>& stream, Phases& phases)
 {
     order_after_last(stream);
     RunContext context;
     context.function = m_name;
     context.phases = &phases;
     const RunInputs inputs{m_frame.tensors, m_frame.memory, m_frame.scalars, m_frame.values};
+    const std::scoped_lock lock{m_callable_mutex};
     run(m_runnable, inputs, m_scratch, stream, context);
+    return context;
+}
+
+/// The caller captures the stream: the callable's work becomes part of his graph. Nothing is waited for, looked up or
+/// recorded, and the scratch stays his graph's for as long as the function lives.
+Outcome Function::Impl::run_into_capture(const std::shared_ptr<backends::Stream>& stream)
+{
+    if (!m_callable)
+        raise({ErrorCode::unsupported,
+               fmt::format("'{}' has no callable that could run in a capture of the caller's: call it outside",
+                           label())});
+    RunContext context;
+    context.function = m_name;
+    const RunInputs inputs{m_frame.tensors, m_frame.memory, m_frame.scalars, m_frame.values};
+    auto& scratch = m_captured_scratch.emplace_back(m_device->device, ScratchPool::Kind::memory);
+    const std::scoped_lock lock{m_callable_mutex};
+    run(m_runnable, inputs, scratch, stream, context);
+    return Outcome::eager;
 }
 
 /// After a replay that failed: it is counted and explained, and the next call loads anew. Without a callable the failure is
@@ -115,13 +135,13 @@ Outcome Function::Impl::run_instead(Variants::iterator failed, const Error& fail
                                     const std::shared_ptr<backends::Stream>& stream)
 {
     cache_fault("replay", failure);
-    const Digest guards = failed->guards;
+    const Digest digest = failed->guards_digest;
     m_variants.erase(failed);
     if (!m_callable)
         raise(within(fmt::format("{} has no callable that could run instead of its graph", label()), failure).error());
     m_report.outcome = Outcome::eager;
     m_report.reason = failure.message;
-    m_report.entry = short_hex(guards);
+    m_report.entry = short_hex(digest);
     m_report.phases.clear();
     m_report.first_call_ms = 0;
     Phases unmeasured;
@@ -146,25 +166,36 @@ Result<void> Function::Impl::launch(LoadedVariant& variant, const std::shared_pt
 Outcome Function::Impl::call(const std::shared_ptr<backends::Stream>& stream, std::span<const Arg> args)
 {
     if (RunContext* running = current_run()) refuse_nested_call(*running);
-    std::unique_lock<std::mutex> everybodys;
-    if (stream == m_device->default_stream) everybodys = std::unique_lock{m_device->default_stream_mutex};
-    const std::scoped_lock lock{m_mutex};
-    value_or_raise(m_reader.read(args, m_frame));
-    if (const auto registrations = m_device->device->registrations(); registrations != m_registrations) {
-        // What is loaded may have to run another module, and what was refused may be known now.
-        const auto gone = std::erase_if(m_variants, [](const LoadedVariant& variant) { return variant.only_here; });
-        if (gone != 0)
-            log().warn("{}: what was adopted and could not be published is dropped, for a module was registered since: "
-                       "register modules before adopting",
-                       label());
-        m_variants.clear();
-        m_verdicts.clear();
-        m_registrations = registrations;
+    std::unique_ptr<Job> job;
+    Outcome outcome = Outcome::eager;
+    {
+        std::unique_lock<std::mutex> everybodys;
+        if (stream == m_device->default_stream) everybodys = std::unique_lock{m_device->default_stream_mutex};
+        const std::scoped_lock lock{m_mutex};
+        outcome = call_locked(stream, args, job);
     }
+    // The caller has his answer on its way; other threads may call meanwhile.
+    return job ? complete(*job) : outcome;
+}
 
+Outcome Function::Impl::call_locked(const std::shared_ptr<backends::Stream>& stream, std::span<const Arg> args,
+                                    std::unique_ptr<Job>& job)
+{
+    value_or_raise(m_reader.read(args, m_frame));
+    if (stream->is_capturing()) return run_into_capture(stream);
+    notice_changes();
     for (auto variant = m_variants.begin(); variant != m_variants.end(); ++variant) {
         if (!variant->guard.matches(m_frame.tensors, m_frame.values)) continue;
-        if (variant->unused) return first_use(variant, stream);
+        if (variant->unused) return first_use(variant, stream, job);
+        ++variant->calls;
+        if (is_to_verify(*variant)) {
+            Journey journey;
+            journey.started = system_clock().steady();
+            describe_call(journey);
+            LoadedVariant verified = std::move(*variant);
+            m_variants.erase(variant);
+            return answer_and_verify(std::move(verified), journey, stream, job);
+        }
         auto launched = launch(*variant, stream);
         // A variant for memory elsewhere (host or device), which is asked for only where it matters.
         if (!launched && launched.error().code == ErrorCode::stale) continue;
@@ -172,7 +203,40 @@ Outcome Function::Impl::call(const std::shared_ptr<backends::Stream>& stream, st
         if (variant != m_variants.begin()) m_variants.splice(m_variants.begin(), m_variants, variant);
         return Outcome::replayed;
     }
-    return first_call(stream, "");
+    return first_call(stream, "", job);
+}
+
+/// Of calls that are replayed: none (first calls are another matter), or each Nth.
+bool Function::Impl::is_to_verify(const LoadedVariant& variant) const noexcept
+{
+    const std::uint64_t every = m_cache->verify_every;
+    return every != 0 && m_callable != nullptr && variant.calls % every == 0;
+}
+
+void Function::Impl::forget_loaded(std::string_view why)
+{
+    const auto gone = std::erase_if(m_variants, [](const LoadedVariant& variant) { return variant.only_here; });
+    if (gone != 0) log().warn("{}: what was adopted and could not be published is dropped, for {}", label(), why);
+    m_variants.clear();
+    m_verdicts.clear();
+}
+
+/// What guards depend on and no argument tells.
+void Function::Impl::notice_changes()
+{
+    if (const auto registrations = m_device->device->registrations(); registrations != m_registrations) {
+        // What is loaded may have to run another module, and what was refused may be known now.
+        forget_loaded("a module was registered since: register modules before adopting");
+        m_registrations = registrations;
+    }
+    if (m_spec.environment.empty()) return;
+    auto now = environment_of(m_spec);
+    if (now == m_environment) return;
+    if (!m_environment.empty()) {
+        forget_loaded("an environment variable that it lists changed since");
+        m_facts.clear();
+    }
+    m_environment = std::move(now);
 }
 
 /// Before any lock is taken: the outer call holds the very locks that the inner one would wait for.
@@ -204,114 +268,155 @@ void Function::Impl::describe_call(Journey& journey)
             journey.now.tensors[i].device = k_host_memory;
     for (std::size_t i = 0; i < m_interface.values.size(); ++i)
         journey.now.values.push_back({m_interface.values[i].name, m_interface.values[i].dtype, m_frame.values[i]});
-    journey.digest = cachefmt::guards_digest(journey.now);
+    journey.digest = cachefmt::guards_digest(journey.now); // most entries do not care how overlapping tensors lie
+    guards::guard_distances(journey.now.tensors, m_frame.tensors);
 }
 
-void Function::Impl::end_report(const Journey& journey, std::chrono::steady_clock::time_point started)
+void Function::Impl::end_report(const Journey& journey)
 {
-    m_report.first_call_ms = Milliseconds{system_clock().steady() - started}.count();
+    m_report.first_call_ms = Milliseconds{system_clock().steady() - journey.started}.count();
     m_report.phases.clear();
     for (const auto& [name, time] : journey.phases.list()) m_report.phases.emplace_back(name, time.count());
 }
 
-Outcome Function::Impl::first_call(const std::shared_ptr<backends::Stream>& stream, std::string why_not)
+Situation Function::Impl::situation(const cachefmt::Guards& now) const
 {
-    const auto started = system_clock().steady();
+    return {m_label,
+            now,
+            m_cache->relaxation,
+            m_policy,
+            m_callable != nullptr,
+            m_pending != nullptr || m_is_recording,
+            m_cache->store ? "" : m_cache->disabled_reason};
+}
+
+Headers Function::Impl::headers(const Digest& digest) const
+{
+    return {[this, digest]() -> std::optional<cachefmt::EntryHeader> {
+                auto exact = m_cache->store->header({m_key, digest});
+                return exact && *exact ? std::move(*exact) : std::nullopt;
+            },
+            [this]() -> Result<std::vector<store::Variant>> {
+                auto variants = m_cache->store->variants(m_key);
+                if (!variants) cache_fault("look-up", variants.error());
+                return variants;
+            }};
+}
+
+Outcome Function::Impl::first_call(const std::shared_ptr<backends::Stream>& stream, std::string why_not,
+                                   std::unique_ptr<Job>& job)
+{
     Journey journey;
-    journey.stream = stream;
-    journey.miss = std::move(why_not);
+    journey.started = system_clock().steady();
+    journey.reason = std::move(why_not);
     describe_call(journey);
 
-    if (const auto known = std::ranges::find(m_verdicts, journey.digest, &Verdict::guards); known != m_verdicts.end()) {
+    if (const auto known = std::ranges::find(m_verdicts, journey.digest, &Verdict::guards_digest);
+        known != m_verdicts.end()) {
         m_verdicts.splice(m_verdicts.begin(), m_verdicts, known);
         const Outcome outcome = known->outcome;
         run_eagerly(stream, journey.phases);
         return outcome;
     }
+    const auto plan = [&] {
+        const auto timer = journey.phases.measure("look up");
+        return decide(situation(journey.now), headers(journey.digest));
+    }();
+    const Outcome outcome = act(plan, journey, stream, job);
+    if (!job) end_report(journey); // else its end is still to come
+    return outcome;
+}
 
-    const auto end = [&](Outcome outcome) {
-        end_report(journey, started);
-        return outcome;
-    };
-    if (m_policy != Policy::off && !refreshes() && m_cache->store && try_hit(journey)) {
-        const Milliseconds load = system_clock().steady() - started;
+Outcome Function::Impl::act(const Plan& plan, Journey& journey, const std::shared_ptr<backends::Stream>& stream,
+                            std::unique_ptr<Job>& job)
+{
+    if (plan.action != Plan::Action::replay) return miss(plan, journey, stream, job);
+    Unusable unusable{journey.reason};
+    for (const auto& key : plan.entries) {
+        auto variant = load(key, journey.phases);
+        if (!variant) {
+            unusable = std::move(variant.error());
+            journey.tried = true;
+            continue;
+        }
+        if (m_cache->verifies_first && m_callable) return answer_and_verify(std::move(*variant), journey, stream, job);
+        keep(std::move(*variant));
+        const Milliseconds load_time = system_clock().steady() - journey.started;
         Result<void> launched;
         {
             const auto timer = journey.phases.measure("first launch");
             launched = launch(m_variants.front(), stream);
         }
         if (launched) {
-            log().info("loaded {} {} in {:.1f} ms", label(), short_hex(m_variants.front().guards), load.count());
-            return end(finish(journey, Outcome::replayed, ""));
+            log().info("loaded {} {} in {:.1f} ms", label(), short_hex(key.guards), load_time.count());
+            return finish(journey, Outcome::replayed, "", Remember::no);
         }
         cache_fault("replay", launched.error());
         m_variants.pop_front();
-        journey.miss = launched.error().message;
-        if (!m_callable) journey.load_failure = launched.error().code; // nobody will record it anew
+        unusable = {launched.error().message, launched.error().code};
+        journey.tried = true;
     }
-    return end(miss(journey, stream));
+    if (!m_callable) m_load_failure = unusable.code; // nobody will record it anew
+    auto instead = on_miss(situation(journey.now), unusable.reason);
+    if (unusable.must_not_record) instead = {Plan::Action::refuse, {}, unusable.reason};
+    return miss(instead, journey, stream, job);
 }
 
 /// Fills the report, and remembers the verdict of a signature that runs as it is.
-Outcome Function::Impl::finish(const Journey& journey, Outcome outcome, std::string reason)
+Outcome Function::Impl::finish(const Journey& journey, Outcome outcome, std::string reason, Remember remember)
 {
     m_report.outcome = outcome;
     m_report.reason = std::move(reason);
     m_report.entry = short_hex(journey.digest);
-    if (outcome == Outcome::eager || outcome == Outcome::refused) {
+    if (remember == Remember::yes && (outcome == Outcome::eager || outcome == Outcome::refused)) {
         m_verdicts.push_front({journey.digest, outcome});
         if (m_verdicts.size() > m_cache->options.max_variants) m_verdicts.pop_back();
     }
     return outcome;
 }
 
-Outcome Function::Impl::miss(Journey& journey, const std::shared_ptr<backends::Stream>& stream)
+void Function::Impl::count_miss(const Plan& plan, const Journey& journey)
 {
-    if (refreshes()) journey.miss = "policy refresh";
-    if (m_policy == Policy::off)
-        journey.miss = "policy off";
-    else if (!m_cache->store)
-        journey.miss = "caching is off: " + m_cache->disabled_reason;
+    m_cache->counters.miss(m_name, plan.reason);
+    log().info("{} {} {}: {}", plan.action == Plan::Action::refuse ? "refused" : "missed", label(),
+               short_hex(journey.digest), plan.reason);
+    if (!m_cache->store) return;
+    store::FunctionUsage usage;
+    usage.misses = 1;
+    usage.last_miss_json = guards::to_json(journey.now);
+    m_cache->store->add_usage(m_key, usage);
+}
 
+Outcome Function::Impl::miss(const Plan& plan, Journey& journey, const std::shared_ptr<backends::Stream>& stream,
+                             std::unique_ptr<Job>& job)
+{
+    const auto failure = std::exchange(m_load_failure, std::nullopt);
     if (m_policy == Policy::require_hit)
         raise({ErrorCode::miss_forbidden,
                fmt::format("'{}' must hit (policy require_hit) and misses: {}; record it first with policy read_write",
-                           m_name, journey.miss)});
-    if (m_policy != Policy::off) {
-        m_cache->counters.miss(m_name, journey.miss);
-        log().info("{} {} {}: {}", journey.tombstoned ? "refused" : "missed", label(), short_hex(journey.digest),
-                   journey.miss);
-        if (m_cache->store) {
-            store::FunctionUsage usage;
-            usage.misses = 1;
-            usage.last_miss_json = guards::to_json(journey.now);
-            m_cache->store->add_usage(m_key, usage);
-        }
-    }
+                           m_name, plan.reason)});
+    if (m_policy != Policy::off) count_miss(plan, journey);
     if (!m_callable)
         raise(
-            {journey.load_failure.value_or(ErrorCode::miss_forbidden),
+            {failure.value_or(ErrorCode::miss_forbidden),
              fmt::format("'{}' can only be replayed (it was loaded without a callable) and misses: {}; record it where "
                          "its callable is (Cache::wrap), or adopt its graph (Cache::adopt)",
-                         m_name, journey.miss)});
-    if (journey.must_not_record) {
-        count_refusal();
-        return finish_eagerly(journey, Outcome::refused, journey.miss, stream);
-    }
-    const bool records =
-        m_cache->store && !journey.tombstoned && (m_policy == Policy::read_write || m_policy == Policy::refresh);
-    if (records) return record_and_launch(journey, stream);
-
-    const Outcome outcome = journey.tombstoned ? Outcome::refused : Outcome::eager;
-    if (journey.tombstoned) count_refusal();
-    return finish_eagerly(journey, outcome, journey.miss, stream);
+                         m_name, plan.reason)});
+    journey.reason = plan.reason;
+    if (plan.action == Plan::Action::record) return answer_and_record(journey, stream, job);
+    const bool refused = plan.action == Plan::Action::refuse;
+    if (refused) count_refusal();
+    const Outcome outcome = finish_eagerly(journey, refused ? Outcome::refused : Outcome::eager, plan.reason,
+                                           plan.lasts ? Remember::yes : Remember::no, stream);
+    if (!plan.lasts) job = take_pending();
+    return outcome;
 }
 
 /// The verdict is remembered first: a callable that throws is not recorded again at every call.
-Outcome Function::Impl::finish_eagerly(Journey& journey, Outcome outcome, std::string reason,
+Outcome Function::Impl::finish_eagerly(Journey& journey, Outcome outcome, std::string reason, Remember remember,
                                        const std::shared_ptr<backends::Stream>& stream)
 {
-    finish(journey, outcome, std::move(reason));
+    finish(journey, outcome, std::move(reason), remember);
     const Milliseconds compiled_before = journey.phases.get("compile");
     const auto started = system_clock().steady();
     run_eagerly(stream, journey.phases);
@@ -320,11 +425,16 @@ Outcome Function::Impl::finish_eagerly(Journey& journey, Outcome outcome, std::s
     return outcome;
 }
 
-void Function::Impl::keep(const cachefmt::Guards& guards, const Digest& digest,
-                          std::unique_ptr<replay::Executable> executable)
+LoadedVariant Function::Impl::variant_of(const cachefmt::Guards& guards, const Digest& digest,
+                                         std::unique_ptr<replay::Executable> executable) const
 {
-    m_variants.push_front(
-        {guards::CallGuard{guards.tensors, guards.values, m_device->device->ordinal()}, std::move(executable), digest});
+    return {guards::CallGuard{guards.tensors, guards.values, m_device->device->ordinal()}, std::move(executable),
+            digest};
+}
+
+void Function::Impl::keep(LoadedVariant variant)
+{
+    m_variants.push_front(std::move(variant));
     if (m_variants.size() > m_most_variants) m_variants.pop_back();
 }
 

@@ -80,6 +80,23 @@ void Function::Impl::require_adoptable(const Journey& journey) const
                    m_name, fmt::join((**known).info.difference, "; "))});
 }
 
+/// An adoption has nothing else to do meanwhile. Without the lock where its holder outlives the limit, or the folder fails.
+void Function::Impl::wait_for_record_lock(const Journey& journey, std::unique_ptr<FileLock>& lock)
+{
+    constexpr std::chrono::milliseconds k_poll{5};
+    const auto deadline = system_clock().steady() + std::chrono::milliseconds{m_cache->options.record_wait_ms};
+    while (true) {
+        auto taken = m_cache->store->try_record_lock({m_key, journey.digest});
+        if (!taken) {
+            cache_fault("lock", taken.error());
+            return;
+        }
+        lock = std::move(*taken);
+        if (lock || system_clock().steady() >= deadline) return;
+        system_clock().sleep_for(k_poll);
+    }
+}
+
 /// Empty, or why the recording stays in this process only.
 std::string Function::Impl::keep_recording(Journey& journey, Recording& recording)
 {
@@ -93,12 +110,11 @@ std::string Function::Impl::keep_recording(Journey& journey, Recording& recordin
                    "guard (Spec::config or Spec::version)",
                    m_name)});
     }
-    return publish(journey, recording);
+    return publish(journey.phases, recording);
 }
 
 void Function::Impl::adopt(const Adoption& adoption)
 {
-    const auto started = system_clock().steady();
     const std::scoped_lock lock{m_mutex};
     read_capture(adoption.first, adoption, m_frame);
     const AdoptedCapture first = adopted_capture(adoption.first, m_frame);
@@ -110,11 +126,12 @@ void Function::Impl::adopt(const Adoption& adoption)
         align_scratch(m_name, first, *second);
     }
     Journey journey;
+    journey.started = system_clock().steady();
     describe_call(journey);
     require_adoptable(journey);
 
     std::unique_ptr<FileLock> record_lock;
-    if (publishes()) static_cast<void>(take_record_lock(journey, record_lock)); // counted when it fails
+    if (publishes()) wait_for_record_lock(journey, record_lock);
     const Proof proof = adoption.unproven == Unproven::allow ? Proof::allow_unproven : Proof::required;
     auto recording = warmgraph::adopt(m_subject, m_frame, new_header(journey), first, second ? &*second : nullptr,
                                       proof, m_cache->modules, journey.phases);
@@ -125,10 +142,10 @@ void Function::Impl::adopt(const Adoption& adoption)
     const std::string unpublished = keep_recording(journey, *recording);
     if (!unpublished.empty()) log().warn("'{}' is adopted in this process only: {}", m_name, unpublished);
     m_cache->counters.recording();
-    keep(recording->entry.header.guards, journey.digest, std::move(recording->executable));
+    keep(variant_of(recording->entry.header.guards, journey.digest, std::move(recording->executable)));
     m_variants.front().only_here = !unpublished.empty();
-    finish(journey, Outcome::recorded, unpublished);
-    end_report(journey, started);
+    finish(journey, Outcome::recorded, unpublished, Remember::no);
+    end_report(journey);
 }
 
 } // namespace warmgraph

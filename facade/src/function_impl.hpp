@@ -3,6 +3,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
+#include <expected>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -15,7 +17,9 @@
 #include "accelerator.hpp"
 #include "argument_reader.hpp"
 #include "cache_impl.hpp"
-#include "placeholder.hpp"
+#include "job.hpp"
+#include "loaded_variant.hpp"
+#include "plan.hpp"
 #include "recorder.hpp"
 #include "warmgraph/capture/adoption.hpp"
 #include "warmgraph/capture/interface.hpp"
@@ -29,24 +33,9 @@ namespace warmgraph {
 /// The device of a tensor in page-locked host memory, in its guards: copies differ, so it is another variant.
 inline constexpr const char* k_host_memory = "host";
 
-/// What is left to do when a variant that open_all restored is used for the first time.
-struct Unused {
-    std::shared_ptr<const Placeholder> placeholder; ///< where its inputs and outputs are until then; may be null
-    double load_ms = 0, record_ms = 0;
-};
-
-/// A variant that is loaded in this process.
-struct LoadedVariant {
-    guards::CallGuard guard;
-    std::unique_ptr<replay::Executable> executable;
-    Digest guards;
-    std::optional<Unused> unused{};
-    bool only_here = false; ///< adopted and not published: it could not be loaded again
-};
-
 /// An entry on disk that open_all may restore.
 struct OpenCandidate {
-    Digest guards;
+    Digest guards_digest;
     cachefmt::Guards recorded;
     std::vector<TensorDecl> inputs;
     std::chrono::system_clock::time_point last_used;
@@ -74,6 +63,9 @@ struct Function::Impl {
                                     const std::stop_token& stop);
     /// What open() restored and no call used so far: takes from its first launch what can be done ahead. Thread-safe.
     [[nodiscard]] Result<void> upload(const Digest& guards, const std::stop_token& stop);
+    /// Records what waits for its moment. Returns 1 where something was recorded, 0 where nothing waits, or its answer is not
+    /// done yet.
+    std::size_t record_pending();
     /// Gives the name free: the function's handle is gone, whoever still works on it.
     void retire() noexcept;
     [[nodiscard]] const std::string& name() const noexcept { return m_name; }
@@ -86,94 +78,118 @@ struct Function::Impl {
 private:
     /// A call signature that runs as it is: asked and answered once, so that later calls cost no look-up.
     struct Verdict {
-        Digest guards;
+        Digest guards_digest;
         Outcome outcome = Outcome::eager;
     };
-    /// What one first call found out on its way.
-    struct Journey {
-        std::shared_ptr<backends::Stream> stream; ///< of the call
-        cachefmt::Guards now;
-        Digest digest;
-        std::string miss; ///< why there is no usable entry
-        bool tombstoned = false;
-        std::optional<ErrorCode> load_failure; ///< an entry is there and unusable
-        /// The function runs as it is, and nothing is recorded: the entry's graph meets a semaphore that this Spec does not
-        /// declare (runs for recording would meet it too), or a registered module's variables hold something else than the
-        /// entry has (a second recording would make it `recompiled` for everybody).
-        bool must_not_record = false;
-        Phases phases;
-    };
-
     struct Restored {
         cachefmt::EntryHeader header;
         std::unique_ptr<replay::Executable> executable;
     };
+    /// Why a stored entry is not used.
+    struct Unusable {
+        std::string reason;
+        ErrorCode code = ErrorCode::not_found;
+        /// The function runs as it is, and nothing is recorded: the entry's graph meets a semaphore that this Spec does not
+        /// declare (runs for recording would meet it too), or a registered module's variables hold something else than the
+        /// entry has (a second recording would make it `recompiled` for everybody).
+        bool must_not_record = false;
+    };
     using Variants = std::list<LoadedVariant>;
+    enum class Remember : std::uint8_t { no, yes };
 
-    /// Does policy refresh bid to record anew? Without a callable it cannot.
-    [[nodiscard]] bool refreshes() const noexcept { return m_policy == Policy::refresh && m_callable != nullptr; }
     [[nodiscard]] bool publishes() const noexcept
     {
         return m_cache->store && (m_policy == Policy::read_write || m_policy == Policy::refresh);
     }
     void refuse_nested_call(const RunContext& running) const;
     void refuse_inside_itself(std::string_view what) const;
-    /// `why_not`: why an entry that is loaded cannot be used; "" when there is none.
-    [[nodiscard]] Outcome first_call(const std::shared_ptr<backends::Stream>& stream, std::string why_not);
-    [[nodiscard]] Outcome first_use(Variants::iterator variant, const std::shared_ptr<backends::Stream>& stream);
+    [[nodiscard]] std::string label() const;
+    void cache_fault(std::string_view doing, const Error& error) const;
+
+    // A call (function.cpp). `job`: what is left to do when the locks are free again.
+    [[nodiscard]] Outcome call_locked(const std::shared_ptr<backends::Stream>& stream, std::span<const Arg> args,
+                                      std::unique_ptr<Job>& job);
+    [[nodiscard]] Outcome run_into_capture(const std::shared_ptr<backends::Stream>& stream);
+    void notice_changes();
+    void forget_loaded(std::string_view why);
+    [[nodiscard]] Outcome first_call(const std::shared_ptr<backends::Stream>& stream, std::string why_not,
+                                     std::unique_ptr<Job>& job);
+    [[nodiscard]] Outcome first_use(Variants::iterator variant, const std::shared_ptr<backends::Stream>& stream,
+                                    std::unique_ptr<Job>& job);
+    [[nodiscard]] Situation situation(const cachefmt::Guards& now) const;
+    [[nodiscard]] Headers headers(const Digest& digest) const;
     void describe_call(Journey& journey);
-    void end_report(const Journey& journey, std::chrono::steady_clock::time_point started);
-    [[nodiscard]] Outcome miss(Journey& journey, const std::shared_ptr<backends::Stream>& stream);
-    Outcome finish(const Journey& journey, Outcome outcome, std::string reason);
-    [[nodiscard]] Outcome finish_eagerly(Journey& journey, Outcome outcome, std::string reason,
+    [[nodiscard]] Outcome act(const Plan& plan, Journey& journey, const std::shared_ptr<backends::Stream>& stream,
+                              std::unique_ptr<Job>& job);
+    [[nodiscard]] Outcome miss(const Plan& plan, Journey& journey, const std::shared_ptr<backends::Stream>& stream,
+                               std::unique_ptr<Job>& job);
+    void count_miss(const Plan& plan, const Journey& journey);
+    Outcome finish(const Journey& journey, Outcome outcome, std::string reason, Remember remember);
+    [[nodiscard]] Outcome finish_eagerly(Journey& journey, Outcome outcome, std::string reason, Remember remember,
                                          const std::shared_ptr<backends::Stream>& stream);
-    [[nodiscard]] bool try_hit(Journey& journey);
-    [[nodiscard]] bool try_entry(Journey& journey, const cachefmt::EntryHeader& header);
-    [[nodiscard]] bool load(Journey& journey, const cachefmt::EntryKey& key);
+    RunContext run_eagerly(const std::shared_ptr<backends::Stream>& stream, Phases& phases);
+    [[nodiscard]] Outcome run_instead(Variants::iterator failed, const Error& failure,
+                                      const std::shared_ptr<backends::Stream>& stream);
+    void order_after_last(const std::shared_ptr<backends::Stream>& stream);
+    void keep(LoadedVariant variant);
+    [[nodiscard]] LoadedVariant variant_of(const cachefmt::Guards& guards, const Digest& digest,
+                                           std::unique_ptr<replay::Executable> executable) const;
+    [[nodiscard]] Result<void> launch(LoadedVariant& variant, const std::shared_ptr<backends::Stream>& stream);
+    [[nodiscard]] bool is_to_verify(const LoadedVariant& variant) const noexcept;
+
+    // Restoring stored entries (lookup.cpp)
+    [[nodiscard]] std::expected<LoadedVariant, Unusable> load(const cachefmt::EntryKey& key, Phases& phases);
     /// nullopt: there is no such entry. Uses nothing that a call changes.
     [[nodiscard]] Result<std::optional<Restored>> restore(const cachefmt::EntryKey& key, store::Reading reading,
                                                           const std::vector<MemoryRef>& regions,
                                                           const std::vector<std::uint64_t>& scalars,
                                                           Phases& phases) const;
-    /// With CacheOptions::verify_on_load, where there is a callable. A wrong entry is removed.
-    [[nodiscard]] Result<void> verify(const Digest& digest, replay::Executable& executable,
-                                      const std::shared_ptr<backends::Stream>& stream, Phases& phases);
-    [[nodiscard]] Result<void> compare_with_function(replay::Executable& executable, Phases& phases);
-    void count_hit(double load_ms, double record_ms);
+    void count_hit(double load_ms, double answer_ms);
     [[nodiscard]] bool is_loaded(const Digest& digest) const noexcept;
     [[nodiscard]] std::optional<OpenCandidate> candidate(const store::Variant& variant,
                                                          const std::vector<cachefmt::Fact>& facts) const;
-    void explain_miss(Journey& journey, const std::vector<store::Variant>& variants);
-    [[nodiscard]] Result<Recording> record_or_refuse(Journey& journey);
-    [[nodiscard]] Outcome record_and_launch(Journey& journey, const std::shared_ptr<backends::Stream>& stream);
-    enum class Waited : std::uint8_t { no, yes, failed };
-    [[nodiscard]] Waited take_record_lock(Journey& journey, std::unique_ptr<FileLock>& lock);
-    [[nodiscard]] bool wait_for_other_recorder(Journey& journey, std::unique_ptr<FileLock>& lock);
+
+    // Recording around the call's own answer (answering.cpp)
+    [[nodiscard]] Outcome answer_and_record(Journey& journey, const std::shared_ptr<backends::Stream>& stream,
+                                            std::unique_ptr<Job>& job);
+    [[nodiscard]] Outcome answer_and_verify(LoadedVariant variant, Journey& journey,
+                                            const std::shared_ptr<backends::Stream>& stream, std::unique_ptr<Job>& job);
+    [[nodiscard]] std::unique_ptr<Job> new_job(Journey& journey) const;
+    [[nodiscard]] Result<void> prepare(Job& job, const std::shared_ptr<backends::Stream>& stream) const;
+    void answer(Job& job, const std::shared_ptr<backends::Stream>& stream);
+    [[nodiscard]] Result<void> check_programs(const RunContext& context) const;
+    [[nodiscard]] Outcome defer(std::unique_ptr<Job>& job, std::string why);
+    [[nodiscard]] std::unique_ptr<Job> take_pending();
+    [[nodiscard]] Outcome complete(Job& job);
+    [[nodiscard]] Outcome complete_verification(Job& job);
+    [[nodiscard]] Outcome complete_recording(Job& job);
+    [[nodiscard]] Result<Recording> record(Job& job) const;
+    [[nodiscard]] Outcome refuse(Job& job, const Error& error);
+    [[nodiscard]] Outcome refuse_locked(Job& job, const Error& error);
+
+    // Publishing (publication.cpp)
     [[nodiscard]] cachefmt::EntryHeader new_header(const Journey& journey) const;
     void count_refusal();
+    [[nodiscard]] std::string publish(Phases& phases, Recording& recording);
+    [[nodiscard]] Result<void> check_facts_again(const Job& job) const;
+    /// `job`: of the call; null for an adopted graph, which no callable can be compared with.
+    [[nodiscard]] bool tombstone_if_different(const Recording& recording, Job* job);
+    [[nodiscard]] bool differs_in_padding_only(const cachefmt::Graph& previous, const Recording& recording, Job* job);
+
+    // Adoption (function_adoption.cpp)
+    void wait_for_record_lock(const Journey& journey, std::unique_ptr<FileLock>& lock);
     [[nodiscard]] std::string keep_recording(Journey& journey, Recording& recording);
     void read_capture(const NativeCapture& capture, const Adoption& adoption, Frame& frame);
     [[nodiscard]] AdoptedCapture adopted_capture(const NativeCapture& capture, const Frame& frame) const;
     void require_adoptable(const Journey& journey) const;
-    [[nodiscard]] std::string publish(Journey& journey, Recording& recording);
-    /// `stream`: of the call; null for an adopted graph, which no callable can be compared with.
-    [[nodiscard]] bool tombstone_if_different(const Recording& recording,
-                                              const std::shared_ptr<backends::Stream>& stream);
-    [[nodiscard]] bool differs_in_padding_only(const cachefmt::Graph& previous, const Recording& recording,
-                                               const std::shared_ptr<backends::Stream>& stream);
-    void run_eagerly(const std::shared_ptr<backends::Stream>& stream, Phases& phases);
-    [[nodiscard]] Outcome run_instead(Variants::iterator failed, const Error& failure,
-                                      const std::shared_ptr<backends::Stream>& stream);
-    void order_after_last(const std::shared_ptr<backends::Stream>& stream);
-    void keep(const cachefmt::Guards& guards, const Digest& digest, std::unique_ptr<replay::Executable> executable);
-    [[nodiscard]] Result<void> launch(LoadedVariant& variant, const std::shared_ptr<backends::Stream>& stream);
-    void cache_fault(std::string_view doing, const Error& error) const;
+
+    void end_report(const Journey& journey);
     [[nodiscard]] std::unique_lock<std::mutex> lock_unless(const std::stop_token& stop) const;
-    [[nodiscard]] std::string label() const;
 
     mutable std::mutex m_mutex; // one call at a time: an exec's parameters and the scratch are shared by all calls
     std::shared_ptr<Cache::Impl> m_cache;
     std::string m_name;
+    std::string m_label; // "model/function", as the command takes it
     std::shared_ptr<Device::Impl> m_device;
     Spec m_spec;
     Interface m_interface;
@@ -181,19 +197,25 @@ private:
     const void* m_code;
     Policy m_policy;
     cachefmt::FunctionKey m_key;
-    std::vector<cachefmt::Fact> m_facts; // gathered at the first call
+    std::vector<cachefmt::Fact> m_facts;    // gathered at the first call, and when the environment changed
+    std::vector<std::string> m_environment; // what Spec::environment named, at the last call
     ArgumentReader m_reader;
     Frame m_frame;
     replay::Bindings m_bindings;
     StreamPool m_streams;
     Runnable m_runnable;
     Subject m_subject;
-    ScratchPool m_scratch; // of eager runs
+    ScratchPool m_scratch;                      // of eager runs
+    std::deque<ScratchPool> m_captured_scratch; // of runs in the caller's own captures: his graphs keep using it
+    mutable std::mutex m_callable_mutex;        // one run of the callable at a time; taken after m_mutex, or alone
+    std::unique_ptr<Job> m_pending;             // a recording that waits for its moment
+    bool m_is_recording = false;                // a call of it is being recorded
     std::shared_ptr<backends::Stream> m_last_stream;
-    Variants m_variants;           // most recently used first, unused ones last
-    std::size_t m_most_variants;   // max_variants, or more when open_all restored more
-    std::list<Verdict> m_verdicts; // likewise
-    std::uint64_t m_registrations; // of modules, when what is loaded was bound
+    Variants m_variants;                     // most recently used first, unused ones last
+    std::size_t m_most_variants;             // max_variants, or more when open_all restored more
+    std::list<Verdict> m_verdicts;           // likewise
+    std::uint64_t m_registrations;           // of modules, when what is loaded was bound
+    std::optional<ErrorCode> m_load_failure; // of a function without a callable: why its entry cannot be used
     Report m_report;
 };
 

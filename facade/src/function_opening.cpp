@@ -44,7 +44,8 @@ bool fits(const Interface& interface, const cachefmt::Guards& recorded, const st
 std::vector<OpenCandidate> Function::Impl::candidates() const
 {
     std::vector<OpenCandidate> result;
-    if (!m_cache->store || m_policy == Policy::off || refreshes()) return result;
+    const bool looks = m_policy != Policy::off && !(m_policy == Policy::refresh && m_callable);
+    if (!m_cache->store || !looks) return result;
     auto variants = m_cache->store->variants(m_key);
     if (!variants) {
         cache_fault("look-up", variants.error());
@@ -60,7 +61,7 @@ std::optional<OpenCandidate> Function::Impl::candidate(const store::Variant& var
                                                        const std::vector<cachefmt::Fact>& facts) const
 {
     OpenCandidate result;
-    result.guards = variant.guards;
+    result.guards_digest = variant.guards;
     result.last_used = variant.last_used;
     if (!variant.header) {
         result.damage = variant.header.error();
@@ -83,7 +84,7 @@ std::optional<OpenCandidate> Function::Impl::candidate(const store::Variant& var
 
 bool Function::Impl::is_loaded(const Digest& digest) const noexcept
 {
-    return std::ranges::find(m_variants, digest, &LoadedVariant::guards) != m_variants.end();
+    return std::ranges::find(m_variants, digest, &LoadedVariant::guards_digest) != m_variants.end();
 }
 
 /// Not held when it was stopped. Who holds the mutex may be a call whose callable exits the process, which then waits for this
@@ -118,7 +119,7 @@ Result<void> Function::Impl::open(const OpenCandidate& candidate, std::shared_pt
     {
         const auto lock = lock_unless(stop);
         if (!lock) return stopped();
-        if (is_loaded(candidate.guards)) return {};
+        if (is_loaded(candidate.guards_digest)) return {};
         regions = m_reader.default_memory();
     }
     std::uint64_t used = 0;
@@ -131,22 +132,21 @@ Result<void> Function::Impl::open(const OpenCandidate& candidate, std::shared_pt
     // Not under the lock: calls go on meanwhile, and one of them may restore the same entry.
     const std::uint64_t registrations = m_device->device->registrations();
     Phases phases;
-    auto restored = restore({m_key, candidate.guards}, store::Reading::ahead, regions,
+    auto restored = restore({m_key, candidate.guards_digest}, store::Reading::ahead, regions,
                             std::vector<std::uint64_t>(m_interface.scalars.size()), phases);
     if (!restored) return failed(restored.error());
     if (!*restored) return fail(ErrorCode::not_found, "the entry was removed while it was opened");
     const double load_ms = Milliseconds{system_clock().steady() - started}.count();
     const auto lock = lock_unless(stop);
     if (!lock) return stopped();
-    if (is_loaded(candidate.guards)) return {}; // a call was faster: ours is dropped
+    if (is_loaded(candidate.guards_digest)) return {}; // a call was faster: ours is dropped
     // A call may have noticed already, and would take this for bound to what is registered now.
     if (m_device->device->registrations() != registrations)
         return fail(ErrorCode::not_found,
                     "a module was registered while the entry was opened: its first call loads it");
     const auto& header = (**restored).header;
-    m_variants.push_back({guards::CallGuard{header.guards.tensors, header.guards.values, m_device->device->ordinal()},
-                          std::move((**restored).executable), candidate.guards,
-                          Unused{std::move(placeholder), load_ms, header.info.record_ms}});
+    m_variants.push_back(variant_of(header.guards, candidate.guards_digest, std::move((**restored).executable)));
+    m_variants.back().unused = Unused{std::move(placeholder), load_ms, header.info.answer_ms};
     m_most_variants = std::max(m_most_variants, m_variants.size());
     return {};
 }
@@ -155,34 +155,40 @@ Result<void> Function::Impl::upload(const Digest& guards, const std::stop_token&
 {
     const auto lock = lock_unless(stop);
     if (!lock) return stopped();
-    const auto variant = std::ranges::find(m_variants, guards, &LoadedVariant::guards);
+    const auto variant = std::ranges::find(m_variants, guards, &LoadedVariant::guards_digest);
     if (variant == m_variants.end() || !variant->unused) return {};
     return variant->executable->upload();
 }
 
 /// Of a variant that open_all restored: what a load does besides restoring happens now.
-Outcome Function::Impl::first_use(Variants::iterator variant, const std::shared_ptr<backends::Stream>& stream)
+Outcome Function::Impl::first_use(Variants::iterator variant, const std::shared_ptr<backends::Stream>& stream,
+                                  std::unique_ptr<Job>& job)
 {
-    const auto started = system_clock().steady();
     Journey journey;
-    journey.digest = variant->guards;
-    if (auto verified = verify(variant->guards, *variant->executable, stream, journey.phases); !verified) {
+    journey.started = system_clock().steady();
+    if (m_cache->verifies_first && m_callable) {
+        describe_call(journey);
+        LoadedVariant verified = std::move(*variant);
         m_variants.erase(variant);
-        return first_call(stream, verified.error().message);
+        count_hit(verified.unused->load_ms, verified.unused->answer_ms);
+        verified.unused.reset();
+        return answer_and_verify(std::move(verified), journey, stream, job);
     }
+    journey.digest = variant->guards_digest;
     Result<void> launched;
     {
         const auto timer = journey.phases.measure("first launch");
         launched = launch(*variant, stream);
     }
-    if (!launched && launched.error().code == ErrorCode::stale) return first_call(stream, launched.error().message);
+    if (!launched && launched.error().code == ErrorCode::stale)
+        return first_call(stream, launched.error().message, job);
     if (!launched) return run_instead(variant, launched.error(), stream);
-    count_hit(variant->unused->load_ms, variant->unused->record_ms);
-    m_cache->store->note_use({m_key, variant->guards});
+    count_hit(variant->unused->load_ms, variant->unused->answer_ms);
+    m_cache->store->note_use({m_key, variant->guards_digest});
     variant->unused.reset();
     m_variants.splice(m_variants.begin(), m_variants, variant);
-    finish(journey, Outcome::replayed, "");
-    end_report(journey, started);
+    finish(journey, Outcome::replayed, "", Remember::no);
+    end_report(journey);
     return Outcome::replayed;
 }
 

@@ -1,11 +1,10 @@
-// Function::Impl, the way to a hit: exact key first, then every variant on disk, judged by header alone.
+// Function::Impl: stored entries are restored.
 #include <algorithm>
 
 #include "function_impl.hpp"
 #include "throwing.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/capture/bindings.hpp"
-#include "warmgraph/capture/verify_on_load.hpp"
 
 namespace warmgraph {
 
@@ -37,48 +36,6 @@ bool knows_all(const NamedHandles& declared, const std::vector<std::string>& nam
 }
 
 } // namespace
-
-bool Function::Impl::try_hit(Journey& journey)
-{
-    const auto timer_start = system_clock().steady();
-    const auto looked_up = [&] { journey.phases.add("look up", system_clock().steady() - timer_start); };
-
-    auto exact = m_cache->store->header({m_key, journey.digest});
-    if (exact && *exact && guards::evaluate((**exact).guards, journey.now, m_cache->relaxation).empty()) {
-        looked_up();
-        return try_entry(journey, **exact);
-    }
-    // Not under these very guards: another variant may still be valid (a newer driver that is accepted, a stronger
-    // alignment), and if none is, the nearest one explains the miss.
-    auto variants = m_cache->store->variants(m_key);
-    looked_up();
-    if (!variants) {
-        cache_fault("look-up", variants.error());
-        journey.miss = variants.error().message;
-        return false;
-    }
-    for (const auto& variant : *variants) {
-        if (!variant.header) continue;
-        if (!guards::evaluate(variant.header->guards, journey.now, m_cache->relaxation).empty()) continue;
-        if (try_entry(journey, *variant.header)) return true;
-        if (journey.tombstoned) return false;
-    }
-    if (journey.miss.empty()) explain_miss(journey, *variants);
-    return false;
-}
-
-bool Function::Impl::try_entry(Journey& journey, const cachefmt::EntryHeader& header)
-{
-    if (header.kind == cachefmt::EntryKind::tombstone) {
-        journey.tombstoned = true;
-        journey.miss = fmt::format(
-            "it was recorded twice under the same guards with different graphs ({}): {}; give what changed as a guard "
-            "(Spec::config, Spec::code or Spec::version), then `warmgraph clear --func {}/{}`",
-            header.info.reason, fmt::join(header.info.difference, "; "), m_cache->options.model, m_name);
-        return false;
-    }
-    return load(journey, header.key);
-}
 
 auto Function::Impl::restore(const cachefmt::EntryKey& key, store::Reading reading,
                              const std::vector<MemoryRef>& regions, const std::vector<std::uint64_t>& scalars,
@@ -113,86 +70,31 @@ try {
     return fail(ErrorCode::out_of_memory, "no host memory to load and restore it");
 }
 
-bool Function::Impl::load(Journey& journey, const cachefmt::EntryKey& key)
+/// Loads an entry whose guards hold; nothing is launched.
+auto Function::Impl::load(const cachefmt::EntryKey& key, Phases& phases) -> std::expected<LoadedVariant, Unusable>
 {
     const auto started = system_clock().steady();
-    const auto unusable = [&](const Error& error) {
-        journey.load_failure = error.code;
-        journey.miss = error.message;
-        return false;
-    };
-    auto restored = restore(key, store::Reading::use, m_frame.memory, m_frame.scalars, journey.phases);
+    auto restored = restore(key, store::Reading::use, m_frame.memory, m_frame.scalars, phases);
     if (!restored) {
         cache_fault("restore", restored.error());
         const auto entry = m_cache->store->entry(key, store::Reading::ahead);
-        journey.must_not_record |=
+        const bool must_not_record =
             restored.error().code == ErrorCode::not_recordable ||
             (entry && *entry && !knows_all(m_subject.handles.semaphores, (**entry).graph.semaphores));
-        return unusable(restored.error());
+        return std::unexpected(Unusable{restored.error().message, restored.error().code, must_not_record});
     }
-    if (!*restored) {
-        journey.miss = "the entry was removed while it was looked up";
-        return false;
-    }
-    if (auto verified = verify(key.guards, *(**restored).executable, journey.stream, journey.phases); !verified)
-        return unusable(verified.error());
-    keep((**restored).header.guards, key.guards, std::move((**restored).executable));
-    count_hit(Milliseconds{system_clock().steady() - started}.count(), (**restored).header.info.record_ms);
-    return true;
+    if (!*restored) return std::unexpected(Unusable{"the entry was removed while it was looked up"});
+    count_hit(Milliseconds{system_clock().steady() - started}.count(), (**restored).header.info.answer_ms);
+    return variant_of((**restored).header.guards, key.guards, std::move((**restored).executable));
 }
 
-Result<void> Function::Impl::compare_with_function(replay::Executable& executable, Phases& phases)
-try {
-    return verify_restored(m_subject, m_frame, executable, phases);
-} catch (const std::bad_alloc&) {
-    return fail(ErrorCode::out_of_memory, "no host memory to compare it with the function");
-}
-
-Result<void> Function::Impl::verify(const Digest& digest, replay::Executable& executable,
-                                    const std::shared_ptr<backends::Stream>& stream, Phases& phases)
+void Function::Impl::count_hit(double load_ms, double answer_ms)
 {
-    if (!m_cache->options.verify_on_load || !m_callable) return {};
-    const auto timer = phases.measure("verify");
-    order_after_last(stream);              // what the callable holds, the last launch may still be using
-    auto verified = stream->synchronize(); // the caller's memory is about to be read
-    if (verified) verified = compare_with_function(executable, phases);
-    if (verified) return {};
-    cache_fault("verify on load", verified.error());
-    // Memory that it used in place is damaged: the function itself would compute with it.
-    if (verified.error().code == ErrorCode::partly_launched) raise(within(label(), verified.error()).error());
-    // What else went wrong on the way (memory, driver) says nothing about the entry.
-    if (verified.error().code == ErrorCode::verification_failed)
-        if (auto removed = m_cache->store->remove({m_key, digest}); !removed) cache_fault("remove", removed.error());
-    return verified;
-}
-
-void Function::Impl::count_hit(double load_ms, double record_ms)
-{
-    m_cache->counters.hit(load_ms, record_ms);
+    m_cache->counters.hit(load_ms, answer_ms);
     store::FunctionUsage usage;
     usage.hits = 1;
-    usage.saved_ms = record_ms - load_ms;
+    usage.saved_ms = answer_ms - load_ms;
     m_cache->store->add_usage_soon(m_key, usage);
-}
-
-void Function::Impl::explain_miss(Journey& journey, const std::vector<store::Variant>& variants)
-{
-    std::vector<guards::Mismatch> nearest;
-    std::size_t readable = 0;
-    for (const auto& variant : variants) {
-        if (!variant.header) {
-            journey.miss =
-                fmt::format("entry {} cannot be used: {}", short_hex(variant.guards), variant.header.error().message);
-            continue;
-        }
-        auto mismatches = guards::evaluate(variant.header->guards, journey.now, m_cache->relaxation);
-        if (readable++ == 0 || mismatches.size() < nearest.size()) nearest = std::move(mismatches);
-    }
-    if (readable > 0)
-        journey.miss = fmt::format("{} variant{} on disk, the nearest differs: {}", readable, readable == 1 ? "" : "s",
-                                   guards::summarize(nearest));
-    else if (journey.miss.empty())
-        journey.miss = "no entry";
 }
 
 } // namespace warmgraph

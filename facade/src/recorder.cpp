@@ -106,6 +106,8 @@ void run(const Runnable& runnable, const RunInputs& inputs, ScratchPool& scratch
 {
     Recorder::Impl impl{runnable, inputs, scratch, StreamAccess::make(runnable.device, stream), {}, {}};
     for (const auto& tensor : inputs.tensors) impl.sizes.push_back(sizes_of(tensor));
+    context.streams = {stream.get()};
+    context.events.clear();
     const RunScope scope{context};
     scratch.begin_run();
     Recorder recorder{impl};

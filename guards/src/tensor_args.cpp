@@ -94,8 +94,7 @@ void guard_distances(std::span<TensorSpec> specs, std::span<const TensorArg> ten
         if (specs[i].alias_group != i) is_shared[i] = is_shared[specs[i].alias_group] = 1;
     for (std::size_t i = 0; i < specs.size(); ++i)
         if (is_shared[i] != 0)
-            specs[i].distance =
-                static_cast<std::int64_t>(tensors[i].offset - tensors[specs[i].alias_group].offset);
+            specs[i].distance = static_cast<std::int64_t>(tensors[i].offset - tensors[specs[i].alias_group].offset);
 }
 
 void forget_distances(std::span<TensorSpec> specs) noexcept

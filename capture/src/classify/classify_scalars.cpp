@@ -59,8 +59,8 @@ Result<std::vector<Slot>> probe_slots(const Interface& interface, const Captures
     return slots;
 }
 
-std::unexpected<Error> follows_sometimes(const Interface& interface, const Captures& captures,
-                                         const ScalarPlace& place, const ScalarProbe& probe)
+std::unexpected<Error> follows_sometimes(const Interface& interface, const Captures& captures, const ScalarPlace& place,
+                                         const ScalarProbe& probe)
 {
     const auto& scalar = interface.scalars[probe.scalar];
     return fail(ErrorCode::not_recordable,
@@ -116,8 +116,7 @@ ProbeJudge::ProbeJudge(const Interface& interface, const Captures& captures)
         if (const auto* kernel = std::get_if<backends::RawKernel>(&nodes[node].work))
             for (std::size_t i = 0; i < kernel->params.size(); ++i) m_places.push_back(parameter_place(node, i));
         if (const auto* semaphores = std::get_if<backends::RawSemaphores>(&nodes[node].work))
-            for (std::size_t i = 0; i < semaphores->uses.size(); ++i)
-                m_places.push_back(semaphore_place(node, i));
+            for (std::size_t i = 0; i < semaphores->uses.size(); ++i) m_places.push_back(semaphore_place(node, i));
     }
 }
 

@@ -84,7 +84,7 @@ private:
 
     const Captures& m_captures;
     std::vector<MappedRegion> m_regions;
-    std::uint64_t m_reach = 0; ///< bytes: the sum of the regions' sizes
+    std::uint64_t m_reach = 0;                                                 ///< bytes: the sum of the regions' sizes
     std::unordered_map<std::uint64_t, std::optional<MemoryRef>> m_allocations; ///< what the device said, by word
     std::uint32_t m_unproven = 0;
 };

@@ -81,9 +81,9 @@ Result<void> ShadowSet::reserve(const Frame& frame, const Shuffle& shuffle, Apar
         // A kernel that is chosen by its pointers' alignment must be the one for this call's, neither weaker nor stronger.
         const std::uint64_t residue = is_flat ? cluster.low % k_alignment : 0;
         const std::uint64_t shift = shuffle.of(c);
-        auto memory = make(frame.memory[cluster.members.front()].address,
-                           std::max<std::uint64_t>(cluster.high - cluster.low, 1) + shift +
-                               (is_flat ? 2 * k_alignment : 0));
+        auto memory =
+            make(frame.memory[cluster.members.front()].address,
+                 std::max<std::uint64_t>(cluster.high - cluster.low, 1) + shift + (is_flat ? 2 * k_alignment : 0));
         if (!memory) return std::unexpected(memory.error());
         const std::uint64_t start = is_flat ? (k_alignment - memory->address.offset % k_alignment) % k_alignment : 0;
         for (std::size_t m = 0; m < cluster.members.size(); ++m) {

@@ -362,7 +362,7 @@ Result<RestorationRequest> AdoptionSession::request(cachefmt::EntryHeader header
 Trials AdoptionSession::trials() const
 {
     constexpr std::size_t k_patience = 10;
-    return {m_subject.device, m_stream,  m_trial, m_first.handles, k_patience * m_took + std::chrono::seconds{1},
+    return {m_subject.device, m_stream, m_trial, m_first.handles, k_patience * m_took + std::chrono::seconds{1},
             nullptr};
 }
 

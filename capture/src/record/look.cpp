@@ -54,9 +54,8 @@ Result<void> check_tables(const Subject& subject, const TrialMemory& memory)
     for (const auto& word : *words) {
         const auto allocation = subject.device->allocation_at(word.value);
         const auto& regions = memory.original();
-        const auto in = std::ranges::find_if(regions, [&](const MemoryRef& region) {
-            return word.value - region.address.flat() < region.size;
-        });
+        const auto in = std::ranges::find_if(
+            regions, [&](const MemoryRef& region) { return word.value - region.address.flat() < region.size; });
         if (!allocation && in == regions.end()) continue;
         const std::string whose =
             in != regions.end()
@@ -85,8 +84,8 @@ Result<Capture> Look::run_captured(const std::vector<MemoryRef>& regions, Scratc
 {
     std::optional<Result<Capture>> result;
     m_stack.run(depth, [&] {
-        auto graph = captured_run(m_subject, {m_frame.tensors, regions, scalars, m_frame.values}, scratch, m_stream,
-                                  m_context);
+        auto graph =
+            captured_run(m_subject, {m_frame.tensors, regions, scalars, m_frame.values}, scratch, m_stream, m_context);
         if (graph)
             result = Capture{std::move(*graph), regions, scratch.regions()};
         else

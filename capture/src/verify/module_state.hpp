@@ -3,8 +3,8 @@
 
 #include <functional>
 #include <optional>
-#include <string>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "warmgraph/backends/device.hpp"

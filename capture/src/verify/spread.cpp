@@ -144,11 +144,12 @@ Result<void> Spread::accept_region(std::size_t region, const MemoryRef& results,
     auto outside = departure(region, results.address, k_none);
     if (!outside) return std::unexpected(outside.error());
     if (outside->count <= own.tolerance.count && outside->farthest <= own.tolerance.farthest) return {};
-    return fail(ErrorCode::verification_failed,
-                "{} leaves {} elements of '{}' outside of what the function's own runs leave there, the first at {}, by "
-                "up to {:.3g} roundings; one of {} own runs leaves {} there, by up to {:.3g}",
-                whose, outside->count, name, outside->first, outside->farthest, m_runs.size(), own.tolerance.count,
-                own.tolerance.farthest);
+    return fail(
+        ErrorCode::verification_failed,
+        "{} leaves {} elements of '{}' outside of what the function's own runs leave there, the first at {}, by "
+        "up to {:.3g} roundings; one of {} own runs leaves {} there, by up to {:.3g}",
+        whose, outside->count, name, outside->first, outside->farthest, m_runs.size(), own.tolerance.count,
+        own.tolerance.farthest);
 }
 
 Result<void> Spread::accept(const std::vector<MemoryRef>& replay) const

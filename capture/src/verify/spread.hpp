@@ -40,7 +40,8 @@ public:
     [[nodiscard]] Result<void> accept(const std::vector<MemoryRef>& replay) const;
     /// The same of what the function itself left when it was called. From then on it counts as a run in text().
     [[nodiscard]] Result<void> accept_answer(const std::vector<MemoryRef>& answer);
-    [[nodiscard]] std::string text() const; ///< "bitwise (3 runs)", "within spread (8 runs, 12 elements by 3 roundings)"
+    [[nodiscard]] std::string text()
+        const; ///< "bitwise (3 runs)", "within spread (8 runs, 12 elements by 3 roundings)"
 
 private:
     struct Region {
@@ -52,7 +53,8 @@ private:
     [[nodiscard]] Result<backends::Departure> departure(std::size_t region, const Address& candidate,
                                                         std::size_t left_out) const;
     [[nodiscard]] std::uint64_t elements(std::size_t region) const noexcept;
-    [[nodiscard]] Result<void> accept_region(std::size_t region, const MemoryRef& results, std::string_view whose) const;
+    [[nodiscard]] Result<void> accept_region(std::size_t region, const MemoryRef& results,
+                                             std::string_view whose) const;
 
     std::shared_ptr<backends::Device> m_device;
     const Interface& m_interface;

@@ -82,9 +82,8 @@ auto TrialMemory::group_of(const Frame& frame, std::vector<std::size_t> members)
 /// What must be copied first, then the rest by size, as far as it goes.
 Result<void> TrialMemory::add_groups(std::vector<Group> groups, std::uint64_t most)
 {
-    std::ranges::stable_sort(groups, {}, [](const Group& group) {
-        return std::pair{group.kind != Kind::writable, group.original.size};
-    });
+    std::ranges::stable_sort(
+        groups, {}, [](const Group& group) { return std::pair{group.kind != Kind::writable, group.original.size}; });
     std::uint64_t taken = 0;
     for (Group& group : groups) {
         const std::uint64_t bytes = group.on_host ? 0 : footprint(group.original.size);
@@ -145,9 +144,8 @@ Result<void> TrialMemory::disturb_outputs(const Group& group, const Address& con
     for (const std::size_t i : group.members) {
         const auto [from, to] = range(i);
         const auto shares = [&](std::size_t other) { return range(other).first < to && from < range(other).second; };
-        const bool is_read = std::ranges::any_of(group.members, [&](std::size_t other) {
-            return !is_output(other) && shares(other);
-        });
+        const bool is_read =
+            std::ranges::any_of(group.members, [&](std::size_t other) { return !is_output(other) && shares(other); });
         // Two outputs of one place: its elements are changed once.
         const bool is_done = std::ranges::any_of(
             group.members, [&](std::size_t other) { return other < i && is_output(other) && shares(other); });
@@ -172,8 +170,7 @@ Result<void> TrialMemory::reset(std::size_t placement, Outputs outputs)
             if (auto done = disturb_outputs(group, group.contents()); !done) return done;
         if (auto done = bulk.fill({group.memory.address + end, group.memory.size - end}, k_canary); !done) return done;
         for (const std::size_t i : group.members)
-            m_regions[i].address =
-                group.contents() + (m_original[i].address.offset - group.original.address.offset);
+            m_regions[i].address = group.contents() + (m_original[i].address.offset - group.original.address.offset);
     }
     return {};
 }
@@ -199,8 +196,7 @@ Result<void> TrialMemory::check_trial() const
         if (group.kind == Kind::in_place) continue;
         if (auto checked = check_fences(group); !checked) return checked;
         if (group.kind != Kind::read_only || group.original.size == 0) continue;
-        auto differs =
-            m_device->bulk().first_difference(group.contents(), group.snapshot.address, group.original.size);
+        auto differs = m_device->bulk().first_difference(group.contents(), group.snapshot.address, group.original.size);
         if (!differs) return std::unexpected(differs.error());
         if (*differs)
             return fail(ErrorCode::verification_failed,
@@ -213,8 +209,7 @@ Result<void> TrialMemory::check_host_regions() const
 {
     for (const Group& group : m_groups) {
         if (!group.on_host || group.kind == Kind::in_place || group.original.size == 0) continue;
-        auto differs =
-            m_device->bulk().first_difference(group.contents(), group.snapshot.address, group.original.size);
+        auto differs = m_device->bulk().first_difference(group.contents(), group.snapshot.address, group.original.size);
         if (!differs) return std::unexpected(differs.error());
         if (*differs)
             return fail(ErrorCode::not_recordable,

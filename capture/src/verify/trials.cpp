@@ -50,8 +50,7 @@ std::vector<std::uint8_t> compared_regions(const TrialMemory& memory, std::size_
     return result;
 }
 
-Result<void> learn_spread(Spread& spread, std::size_t least,
-                          const std::function<Result<std::size_t>(std::size_t)>& run)
+Result<void> learn_spread(Spread& spread, std::size_t least, const std::function<Result<std::size_t>(std::size_t)>& run)
 {
     std::vector<std::size_t> seen;
     for (std::size_t i = 0; i < least || (i < k_most_own_runs && !spread.is_bitwise()); ++i) {
@@ -148,8 +147,8 @@ Result<void> Trials::replay(replay::Executable& executable, std::size_t placemen
     if (auto reset = m_memory->reset(placement); !reset) return reset;
     if (const MemoryRef arena = executable.arena(); !arena.address.is_null())
         if (auto poisoned = m_device->bulk().fill(arena, k_poison[placement]); !poisoned) return poisoned;
-    return end_trial(executable.rehearse(*m_stream, bindings_of(executable.graph(), m_memory->regions(), scalars,
-                                                                m_handles)));
+    return end_trial(
+        executable.rehearse(*m_stream, bindings_of(executable.graph(), m_memory->regions(), scalars, m_handles)));
 }
 
 Result<void> Trials::accept_all(replay::Executable& executable, const std::vector<std::uint64_t>& scalars,

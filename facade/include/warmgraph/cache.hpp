@@ -29,9 +29,12 @@ struct Statistics {
     std::uint64_t cache_faults = 0;        ///< disk or damaged-entry failures that cost time only
     std::uint64_t images_loaded = 0;       ///< that its entries use, whichever cache of the process loaded them
     double load_ms = 0;                    ///< spent on hits
-    double saved_ms = 0;                   ///< recording time of what was replayed, less load_ms
+    double saved_ms = 0;                   ///< what first calls without the cache took, less load_ms
     std::vector<std::string> miss_reasons; ///< "decode: no entry", at most 64
 };
+
+/// `on_demand`: when Cache::record_pending is called, on its thread. What the function read and wrote is copied meanwhile.
+enum class RecordWhen : std::uint8_t { in_call, on_demand };
 
 enum class ShapeMode : std::uint8_t { fixed, dynamic }; ///< "static" / "dynamic" in the folder's name
 
@@ -45,10 +48,15 @@ struct CacheOptions {
     bool accept_newer_driver = false;      ///< driver and runtime: same or newer instead of equal
     bool share_with_group = false;         ///< group-readable and -writable files
     std::uint32_t max_variants = 64;       ///< of one function, on disk and in memory (where open_all may exceed it)
-    std::uint32_t record_wait_ms = 60'000; ///< how long to wait for another process that records the same entry
-    /// Before the first use of a restored graph it and the function itself are run on copies of the call's memory and
-    /// compared. A difference is a cache fault: the entry is removed and the function runs. Functions without a callable
-    /// (Cache::load, Cache::adopt) have nothing to compare with.
+    std::uint32_t record_wait_ms = 60'000; ///< how long Cache::adopt waits for another process that adopts the same
+    /// When a miss is recorded. The call's own result is never waiting for it: the function runs as it is first.
+    RecordWhen record = RecordWhen::in_call;
+    /// For probing a function's scalars while it is recorded, together; a tenth of its compile time where that is more.
+    std::uint32_t probing_ms = 200;
+    /// The first call that would use a restored graph runs the function instead, on the caller's memory, and the graph on
+    /// copies; later calls use it where both did the same. A difference is a cache fault: the entry is removed and recorded
+    /// anew. Functions without a callable (Cache::load, Cache::adopt) have nothing to compare with. WARMGRAPH_VERIFY in the
+    /// environment says it from outside: "never", "first", or "1/N" (each Nth call of a loaded graph as well).
     bool verify_on_load = false;
 };
 
@@ -93,6 +101,11 @@ public:
     /// restores it itself, at once. Statistics count a hit when such an entry is first used. Never throws for an entry
     /// that cannot be used: it counts as failed, and as a cache fault.
     [[nodiscard]] Opening open_all(OpenOptions options = {});
+
+    /// Records what calls of this cache's functions left to be recorded (CacheOptions::record, functions that work together with
+    /// the outside), as far as their work is done, and returns how many were recorded. What cannot be recorded is counted and
+    /// logged. Read-only states must still be where they were at the call.
+    std::size_t record_pending();
 
     [[nodiscard]] Statistics statistics() const;
     /// "warmgraph: 2 hits, 0 misses, 1 images, 3.9 ms to load, 1.96 s saved"

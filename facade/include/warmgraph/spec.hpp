@@ -86,9 +86,15 @@ struct Spec {
     std::map<std::string, void*> events{};
     /// External semaphores that the graph signals or waits for, by name: the driver's handles (CUexternalSemaphore), which
     /// outlive the function. What they are signalled with may be a constant or follow a scalar. Such a function is never run
-    /// on copies, where a signal would be taken for results: recording captures it alone (no warm-up run, so what it uses
-    /// must be ready), and verifies the graph without its semaphores.
+    /// on copies with its semaphores, where a signal would be taken for results: trials leave them out. The call never waits for
+    /// its own work: a later call records it, when that is done.
     std::map<std::string, void*> semaphores{};
+    /// Module variables (`__device__`, `__constant__`) whose contents you vouch for: nobody writes them while the function is in
+    /// use, so they may be stored with the entry. "*": all. Others that differ from their image are a refusal.
+    std::vector<std::string> frozen_variables{};
+    /// Inputs, outputs and states that hold no addresses, whatever some of their words look like. Recording searches those that
+    /// were not declared as floating point for addresses, which no replay could follow.
+    std::vector<std::string> no_addresses{};
 };
 
 } // namespace warmgraph

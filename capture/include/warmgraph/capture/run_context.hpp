@@ -22,10 +22,11 @@ struct RunContext {
     Phases* phases = nullptr;
     /// Modules that were launched, with their program's name; kept alive until the graph is stored.
     std::map<backends::Module*, std::pair<std::shared_ptr<backends::Module>, std::string>> modules;
-    /// Streams of this run: the recorder's and those forked from it. Null where nobody asks.
+    /// Streams of this run: the recorder's and those forked from it. Changed by whoever forks.
     std::vector<const backends::Stream*> streams;
+    std::vector<const backends::Event*> events; ///< recorded in those
     std::optional<std::string> stray; ///< the first work that went to another stream: "kernel 'add' in another stream"
-    std::optional<Error> refusal; ///< the first forbidden call, kept even when the callable swallows the exception
+    std::optional<Error> refusal;     ///< the first forbidden call, kept even when the callable swallows the exception
 };
 
 /// nullptr outside a wrapped callable.

@@ -50,7 +50,7 @@ private:
 
     backends::Device& m_device;
     std::vector<MemoryRef> m_owned;
-    std::vector<MemoryRef> m_regions; ///< as Interface::regions
+    std::vector<MemoryRef> m_regions;                                   ///< as Interface::regions
     std::vector<std::pair<std::size_t, backends::Fingerprint>> m_given; ///< contents of host regions
 };
 

@@ -1,0 +1,307 @@
+// Function::Impl, the way of a miss: the function answers as it is, in the caller's stream and on the caller's memory; what is
+// recorded, or compared with the answer, is so afterwards and without the function's locks.
+#include <algorithm>
+#include <chrono>
+
+#include "function_impl.hpp"
+#include "throwing.hpp"
+#include "warmgraph/backends/event_wait.hpp"
+#include "warmgraph/base/log.hpp"
+
+namespace warmgraph {
+
+namespace {
+
+/// How long a first call waits for work that was enqueued before it. Copies of what the function may write need that; such
+/// work may in turn wait for this very thread, so the wait ends.
+constexpr std::chrono::seconds k_wait_for_earlier_work{1};
+
+/// false: it is not done in time.
+Result<bool> is_idle(backends::Stream& stream)
+{
+    auto event = stream.record_event();
+    if (!event) {
+        auto done = stream.synchronize(); // a stream without events
+        return done ? Result<bool>{true} : std::unexpected(done.error());
+    }
+    return backends::wait_for(**event, k_wait_for_earlier_work);
+}
+
+/// What captures run the callable with, beside the function's own.
+struct CaptureRuns {
+    CaptureRuns(const Runnable& own, std::mutex& one_at_a_time)
+        : streams(own.device),
+          runnable{own.name, own.interface, own.callable, own.device, streams},
+          run(run_once(runnable)),
+          mutex(one_at_a_time)
+    {
+    }
+    StreamPool streams;
+    Runnable runnable;
+    RunOnce run;
+    std::mutex& mutex;
+};
+
+} // namespace
+
+std::unique_ptr<Job> Function::Impl::new_job(Journey& journey) const
+{
+    auto job = std::make_unique<Job>();
+    job->frame = m_frame;
+    Subject subject = m_subject;
+    auto runs = std::make_shared<CaptureRuns>(m_runnable, m_callable_mutex);
+    subject.run = [runs](const RunInputs& inputs, ScratchPool& scratch, const std::shared_ptr<backends::Stream>& stream,
+                         RunContext& context) {
+        const std::scoped_lock lock{runs->mutex};
+        return runs->run(inputs, scratch, stream, context);
+    };
+    RecordOptions options;
+    options.probing = std::chrono::milliseconds{m_cache->options.probing_ms};
+    options.frozen_variables = m_spec.frozen_variables;
+    job->session = std::make_shared<RecordingSession>(std::move(subject), m_frame, m_cache->modules, options);
+    job->journey = std::move(journey);
+    job->environment = m_environment;
+    return job;
+}
+
+/// Copies of the function's memory may be more than the host has.
+Result<void> Function::Impl::prepare(Job& job, const std::shared_ptr<backends::Stream>& stream) const
+try {
+    const auto timer = job.journey.phases.measure("prepare");
+    if (auto prepared = job.session->prepare(); !prepared) return prepared;
+    return job.session->begin_answer(stream);
+} catch (const std::bad_alloc&) {
+    return fail(ErrorCode::out_of_memory, "no host memory to record and verify it");
+}
+
+/// The call's result. What the callable throws passes through, and nothing is recorded then.
+void Function::Impl::answer(Job& job, const std::shared_ptr<backends::Stream>& stream)
+{
+    Phases& phases = job.journey.phases;
+    const Milliseconds compiled_before = phases.get("compile");
+    const auto started = system_clock().steady();
+    const RunContext context = run_eagerly(stream, phases);
+    phases.add("answer", system_clock().steady() - started - (phases.get("compile") - compiled_before));
+    if (job.refusal) return;
+    auto ended = job.session->end_answer(context);
+    if (ended) ended = check_programs(context);
+    if (!ended) job.refusal = ended.error();
+}
+
+/// A program's source is a guard only where the Spec names it.
+Result<void> Function::Impl::check_programs(const RunContext& context) const
+{
+    for (const auto& [module, program] : context.modules) {
+        const bool is_named = std::ranges::any_of(
+            m_spec.code, [&](const Program& one) { return ProgramAccess::is_compiled_to(one, *module); });
+        if (!is_named)
+            return fail(ErrorCode::not_recordable,
+                        "it launches the program '{}', which is not in Spec::code: add it, so that another source is "
+                        "another recording",
+                        program.second);
+    }
+    return {};
+}
+
+Outcome Function::Impl::answer_and_record(Journey& journey, const std::shared_ptr<backends::Stream>& stream,
+                                          std::unique_ptr<Job>& job)
+{
+    // Tried, never waited for: whoever holds it records this very entry.
+    auto lock = m_cache->store->try_record_lock({m_key, journey.digest});
+    if (!lock) cache_fault("lock", lock.error()); // and record without
+    if (lock && !*lock)
+        return finish_eagerly(journey, Outcome::eager, "another process is recording it", Remember::no, stream);
+    // Who held it before may have published since the look-up.
+    if (m_policy != Policy::refresh) {
+        const auto again = decide(situation(journey.now), headers(journey.digest));
+        if (again.action == Plan::Action::replay && !journey.tried)
+            if (auto variant = load(again.entries.front(), journey.phases)) {
+                keep(std::move(*variant));
+                if (launch(m_variants.front(), stream))
+                    return finish(journey, Outcome::replayed, "another process recorded it meanwhile", Remember::no);
+                m_variants.pop_front();
+            }
+    }
+    order_after_last(stream);
+    const auto idle = is_idle(*stream);
+    if (idle && !*idle)
+        return finish_eagerly(journey, Outcome::eager,
+                              "work that was enqueued before the call is not done: a later call is recorded",
+                              Remember::no, stream);
+    job = new_job(journey);
+    if (lock) job->lock = std::move(*lock);
+    auto prepared = idle ? prepare(*job, stream) : Result<void>{std::unexpected(idle.error())};
+    if (!prepared) job->refusal = prepared.error();
+    try {
+        answer(*job, stream);
+    } catch (...) {
+        job.reset();
+        throw;
+    }
+    if (job->refusal) {
+        const auto refused = std::exchange(job, nullptr);
+        return refuse_locked(*refused, *refused->refusal);
+    }
+    m_is_recording = true;
+    if (m_cache->options.record == RecordWhen::on_demand)
+        return defer(job, "its recording waits for Cache::record_pending");
+    if (job->session->waits_outside())
+        return defer(job, "it works together with the outside: it is recorded by a later call, when its work is done");
+    return Outcome::recorded; // complete() says what became of it
+}
+
+Outcome Function::Impl::answer_and_verify(LoadedVariant variant, Journey& journey,
+                                          const std::shared_ptr<backends::Stream>& stream, std::unique_ptr<Job>& job)
+{
+    order_after_last(stream);
+    const auto idle = is_idle(*stream);
+    job = new_job(journey);
+    job->verified = std::move(variant);
+    job->records = publishes();
+    auto prepared = idle && *idle
+                        ? prepare(*job, stream)
+                        : fail(ErrorCode::driver_failed, "work that was enqueued before the call is not done");
+    if (!prepared) job->refusal = prepared.error();
+    try {
+        answer(*job, stream);
+    } catch (...) {
+        job.reset();
+        throw;
+    }
+    m_is_recording = true;
+    return Outcome::replayed;
+}
+
+/// The answer is given; the rest waits.
+Outcome Function::Impl::defer(std::unique_ptr<Job>& job, std::string why)
+{
+    m_is_recording = false;
+    const Journey& journey = job->journey;
+    finish(journey, Outcome::eager, std::move(why), Remember::no);
+    end_report(journey);
+    m_pending = std::move(job);
+    return Outcome::eager;
+}
+
+/// What waits and is done. Under the function's lock; the caller completes it without.
+std::unique_ptr<Job> Function::Impl::take_pending()
+{
+    if (!m_pending || m_is_recording || m_cache->options.record == RecordWhen::on_demand) return nullptr;
+    const auto done = m_pending->session->is_answered();
+    if (done && !*done) return nullptr;
+    m_is_recording = true;
+    return std::move(m_pending);
+}
+
+std::size_t Function::Impl::record_pending()
+{
+    refuse_inside_itself("recorded");
+    std::unique_ptr<Job> job;
+    {
+        const std::scoped_lock lock{m_mutex};
+        if (!m_pending || m_is_recording) return 0;
+        const auto done = m_pending->session->is_answered();
+        if (done && !*done) return 0;
+        m_is_recording = true;
+        job = std::move(m_pending);
+    }
+    return complete(*job) == Outcome::recorded ? 1 : 0;
+}
+
+// --- without the function's locks
+
+/// Called without locks, once for each job. m_is_recording keeps other calls from beginning another one.
+Outcome Function::Impl::complete(Job& job)
+{
+    struct Ended {
+        Impl& impl;
+        ~Ended()
+        {
+            const std::scoped_lock lock{impl.m_mutex};
+            impl.m_is_recording = false;
+        }
+    } ended{*this};
+    if (!job.refusal)
+        if (auto done = job.session->wait_for_answer(); !done) job.refusal = done.error();
+    return job.verified ? complete_verification(job) : complete_recording(job);
+}
+
+Outcome Function::Impl::complete_verification(Job& job)
+{
+    auto verified = job.refusal ? Result<void>{std::unexpected(*job.refusal)}
+                                : job.session->verify(*job.verified->executable, job.journey.phases);
+    const Digest digest = job.verified->guards_digest;
+    if (verified) {
+        const std::scoped_lock lock{m_mutex};
+        keep(std::move(*job.verified));
+        finish(job.journey, Outcome::replayed, "", Remember::no);
+        end_report(job.journey);
+        return Outcome::replayed;
+    }
+    // NOLINTNEXTLINE(bugprone-unused-return-value): what it runs never ends
+    if (job.session->is_abandoned()) static_cast<void>(job.verified->executable.release());
+    job.verified.reset();
+    cache_fault("verify on load", verified.error());
+    if (verified.error().code == ErrorCode::partly_launched) raise(within(label(), verified.error()).error());
+    job.journey.reason = verified.error().message;
+    // What else went wrong on the way (memory, driver) says nothing about the entry.
+    if (verified.error().code != ErrorCode::verification_failed || !job.records) return refuse(job, verified.error());
+    if (auto removed = m_cache->store->remove({m_key, digest}); !removed) cache_fault("remove", removed.error());
+    m_cache->counters.miss(m_name, job.journey.reason);
+    return complete_recording(job);
+}
+
+Result<Recording> Function::Impl::record(Job& job) const
+try {
+    return job.session->record(new_header(job.journey), job.journey.phases);
+} catch (const std::bad_alloc&) {
+    return fail(ErrorCode::out_of_memory, "no host memory to record and verify it");
+} catch (const std::exception& thrown) {
+    return fail(ErrorCode::internal, "recording throws: {}", thrown.what());
+}
+
+Outcome Function::Impl::complete_recording(Job& job)
+{
+    auto recording = job.refusal ? Result<Recording>{std::unexpected(*job.refusal)} : record(job);
+    if (!recording) {
+        if (recording.error().code == ErrorCode::partly_launched) raise(within(label(), recording.error()).error());
+        return refuse(job, recording.error());
+    }
+    if (auto same = check_facts_again(job); !same) return refuse(job, same.error());
+    bool differs = false;
+    std::string unpublished;
+    try {
+        differs = tombstone_if_different(*recording, &job);
+        if (!differs) unpublished = publish(job.journey.phases, *recording);
+    } catch (const std::bad_alloc&) {
+        unpublished = "it stays in this process: no host memory to publish it";
+    }
+    if (differs)
+        return refuse(job, {ErrorCode::not_recordable, "recompiled: a second recording under the same guards differs"});
+    m_cache->counters.recording();
+    const std::scoped_lock lock{m_mutex};
+    const auto& header = recording->entry.header;
+    keep(variant_of(header.guards, header.key.guards, std::move(recording->executable)));
+    const std::string& missed = job.journey.reason;
+    finish(job.journey, Outcome::recorded, unpublished.empty() ? missed : missed + "; " + unpublished, Remember::no);
+    end_report(job.journey);
+    return Outcome::recorded;
+}
+
+/// The caller has the function's own result; only the recording is given up.
+Outcome Function::Impl::refuse(Job& job, const Error& error)
+{
+    const std::scoped_lock lock{m_mutex};
+    return refuse_locked(job, error);
+}
+
+Outcome Function::Impl::refuse_locked(Job& job, const Error& error)
+{
+    count_refusal();
+    log().warn("cannot record '{}': {}", m_name, error.message);
+    finish(job.journey, Outcome::refused, error.message, Remember::yes);
+    end_report(job.journey);
+    return Outcome::refused;
+}
+
+} // namespace warmgraph

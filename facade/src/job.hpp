@@ -1,0 +1,39 @@
+// What is left to do when a call has its answer: a recording, or a comparison of a stored entry with the answer.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "loaded_variant.hpp"
+#include "warmgraph/base/file_system.hpp"
+#include "warmgraph/base/phases.hpp"
+#include "warmgraph/cachefmt/entry.hpp"
+#include "warmgraph/capture/recording.hpp"
+
+namespace warmgraph {
+
+/// One first call on its way.
+struct Journey {
+    cachefmt::Guards now; ///< with the distances of tensors that overlap
+    Digest digest;        ///< of the guards without those
+    std::string reason{}; ///< why it is not replayed
+    bool tried = false;   ///< an entry is there and cannot be used
+    std::chrono::steady_clock::time_point started{};
+    Phases phases{};
+};
+
+struct Job {
+    Journey journey;
+    Frame frame;
+    std::vector<std::string> environment{}; ///< the values of the variables that the Spec names, at the call
+    std::shared_ptr<RecordingSession> session;
+    std::unique_ptr<FileLock> lock{};        ///< of the entry that is recorded
+    std::optional<LoadedVariant> verified{}; ///< the entry that is held to the answer
+    bool records = true;                     ///< what is not there, or does not do what the function does
+    std::optional<Error> refusal{};          ///< the recording cannot go on, and why
+};
+
+} // namespace warmgraph

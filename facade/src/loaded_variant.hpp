@@ -1,0 +1,29 @@
+// A variant that is loaded in this process.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "placeholder.hpp"
+#include "warmgraph/base/sha256.hpp"
+#include "warmgraph/guards/call_guard.hpp"
+#include "warmgraph/replay/executable.hpp"
+
+namespace warmgraph {
+
+/// What is left to do when a variant that open_all restored is used for the first time.
+struct Unused {
+    std::shared_ptr<const Placeholder> placeholder; ///< where its inputs and outputs are until then; may be null
+    double load_ms = 0, answer_ms = 0;
+};
+
+struct LoadedVariant {
+    guards::CallGuard guard;
+    std::unique_ptr<replay::Executable> executable;
+    Digest guards_digest;
+    std::optional<Unused> unused{};
+    bool only_here = false; ///< adopted and not published: it could not be loaded again
+    std::uint64_t calls = 0;
+};
+
+} // namespace warmgraph

@@ -1,0 +1,59 @@
+// What a first call will do, and why: decided from values alone (guards here and now, headers on disk, policy). No payload is
+// read and no driver asked. Function::Impl does what the plan says.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "warmgraph/cachefmt/entry.hpp"
+#include "warmgraph/guards/evaluate.hpp"
+#include "warmgraph/spec.hpp"
+#include "warmgraph/store/local_store.hpp"
+
+namespace warmgraph {
+
+struct Plan {
+    enum class Action : std::uint8_t {
+        replay,       ///< one of `entries`, the first one that can be used
+        record,       ///< run it as it is, and record it
+        run_as_it_is, ///< a miss that is not recorded
+        refuse,       ///< the same, for a reason that lasts
+    };
+    Action action = Action::run_as_it_is;
+    std::vector<cachefmt::EntryKey> entries{};
+    std::string reason{}; ///< why it is not replayed; empty for a replay
+    /// False where the reason passes by itself (another process is recording): the next call asks again.
+    bool lasts = true;
+};
+
+/// What is asked of a call's function, beside the headers.
+struct Situation {
+    std::string_view function; ///< "model/function", for cures
+    const cachefmt::Guards& now;
+    guards::Relaxation relaxation{};
+    Policy policy = Policy::read_write;
+    bool has_callable = true;
+    bool has_pending = false;     ///< one of its recordings waits for its moment, or is under way
+    std::string caching_is_off{}; ///< why; empty where it works
+};
+
+/// The headers on disk; each is asked for when it is needed, and at most once.
+struct Headers {
+    /// The one under exactly these guards, where there is one.
+    std::function<std::optional<cachefmt::EntryHeader>()> exact;
+    /// All of the function.
+    std::function<Result<std::vector<store::Variant>>()> all;
+};
+
+[[nodiscard]] Plan decide(const Situation& situation, const Headers& headers);
+
+/// What is done where nothing can be replayed, for this reason.
+[[nodiscard]] Plan on_miss(const Situation& situation, std::string reason);
+
+/// Does policy refresh ask for a new recording? Without a callable it cannot.
+[[nodiscard]] bool refreshes(const Situation& situation) noexcept;
+
+} // namespace warmgraph
