@@ -211,7 +211,7 @@ void Opening::Impl::upload(const Planned& planned, const std::stop_token& stop) 
 try {
     const auto function = planned.function.lock();
     if (!function) return;
-    if (auto uploaded = function->upload(planned.entry.guards, stop); !uploaded)
+    if (auto uploaded = function->upload(planned.entry.guards_digest, stop); !uploaded)
         log().debug("'{}' was not uploaded, its first launch will do it: {}", planned.name, uploaded.error().message);
 } catch (const std::exception& thrown) { // memory: nothing else throws here
     log().debug("'{}' was not uploaded, its first launch will do it: {}", planned.name, thrown.what());

@@ -5,6 +5,7 @@
 
 #include "cuda_fake_scenarios.hpp"
 #include "driver.hpp"
+#include "warmgraph/backends/bulk_memory.hpp"
 
 namespace warmgraph::backends::test {
 namespace {
@@ -107,6 +108,25 @@ TEST(CudaFakeSilence, IsNoticedInEdgesLaunchAttributesAndFunctionAttributes)
     }
     fake.reset();
     device.release(*memory);
+}
+
+/// Else the suites would compare the host's way with itself.
+TEST(CudaFakeBulkMemory, IsTheKernelsWorkWhereTheDriverTakesThem)
+{
+    const FakeCuda fake;
+    for (const bool takes : {false, true}) {
+        fake.take_bulk_kernels(takes);
+        const auto opened = make_cuda_backend(FakeCuda::options())->open("");
+        ASSERT_TRUE(opened);
+        const auto memory = (*opened)->allocate(256);
+        ASSERT_TRUE(memory);
+        fake.reset();
+        for (int i = 0; i < 3; ++i) EXPECT_TRUE(succeeded((*opened)->bulk().fingerprint(*memory)));
+        EXPECT_EQ(fake.calls_of("cuModuleLoadData"), 1) << "asked once, whatever the answer";
+        EXPECT_EQ(fake.calls_of("cuLaunchKernelEx"), takes ? 3 : 0);
+        (*opened)->release(*memory);
+    }
+    fake.take_bulk_kernels(false);
 }
 
 /// So each entry point that the backend has was failing, first and last call and between.

@@ -475,7 +475,8 @@ std::vector<Scenario> scenarios()
             {"EnqueueingBoxes", enqueues_boxes, 10},
             {"ReadingGraphsOfOthers", reads_graphs_of_others, 10},
             {"ReadingModules", reads_modules, 10},
-            {"WatchingEnqueues", watches, 10}};
+            {"WatchingEnqueues", watches, 10},
+            {"WorkingOnBulkMemory", works_on_bulk_memory, 30}};
 }
 
 } // namespace warmgraph::backends::test

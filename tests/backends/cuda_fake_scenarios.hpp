@@ -23,6 +23,8 @@ struct Scenario {
     long least_errors = 1; ///< calls whose failure it cannot do without
 };
 [[nodiscard]] std::vector<Scenario> scenarios();
+/// One of them (cuda_fake_bulk_scenario.cpp).
+[[nodiscard]] Result<void> works_on_bulk_memory(Device& device, const warmgraph::test::FakeCuda& fake);
 
 inline void PrintTo(const Scenario& scenario, std::ostream* out) { *out << scenario.name; }
 

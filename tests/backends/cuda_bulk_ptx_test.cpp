@@ -1,0 +1,64 @@
+// The text of the kernels for bulk memory work: made of the sources beside it, for every driver and device that we support.
+#include <cstdlib>
+#include <regex>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include "bulk/kernels_ptx.hpp"
+#include "lacking.hpp"
+#include "temp_dir.hpp"
+#include "warmgraph/base/sha256.hpp"
+
+namespace warmgraph::backends::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path k_folder = WARMGRAPH_BULK_SOURCES;
+
+std::string read(const fs::path& path)
+{
+    std::stringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+}
+
+TEST(CudaBulkPtx, IsMadeOfTheSourcesBesideIt)
+{
+    const std::string sources = read(k_folder / "kernel_work.hpp") + read(k_folder / "kernels.cu");
+    EXPECT_NE(read(k_folder / "kernels.ptx").find(to_hex(sha256(as_bytes(sources)))), std::string::npos)
+        << "kernels.cu or kernel_work.hpp was changed since: run backends/cuda/src/bulk/make_ptx.sh";
+}
+
+TEST(CudaBulkPtx, IsInTheLibraryAsItIsInTheFile)
+{
+    EXPECT_EQ(std::string(cuda::bulk::k_kernels_ptx), read(k_folder / "kernels.ptx"));
+}
+
+TEST(CudaBulkPtx, IsForTheOldestDriverAndForDevicesFromTuringOn)
+{
+    const std::string text = cuda::bulk::k_kernels_ptx;
+    std::smatch version;
+    ASSERT_TRUE(std::regex_search(text, version, std::regex(R"(\n\.version (\d+)\.(\d+)\n\.target sm_75\n)")));
+    // CUDA 12.4, below which there is no backend, knows 8.4.
+    EXPECT_LE(10 * std::stoi(version[1]) + std::stoi(version[2]), 84);
+    const std::regex entry(R"(\.visible \.entry (\w+)\()");
+    EXPECT_EQ(std::distance(std::sregex_iterator(text.begin(), text.end(), entry), {}), 6);
+}
+
+TEST(CudaBulkPtx, IsAssembledForEachArchitecture)
+{
+    const std::string ptxas = WARMGRAPH_PTXAS;
+    if (ptxas.empty() || !fs::exists(ptxas)) WARMGRAPH_SKIP_LACKING("ptxas");
+    const warmgraph::test::TempDir folder;
+    for (const char* architecture : {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90"}) {
+        const std::string command = "'" + ptxas + "' -arch=" + architecture + " '" +
+                                    (k_folder / "kernels.ptx").string() + "' -o '" +
+                                    (folder.path() / "kernels.cubin").string() + "'";
+        EXPECT_EQ(std::system(command.c_str()), 0) << command;
+    }
+}
+
+} // namespace
+} // namespace warmgraph::backends::test
