@@ -22,7 +22,8 @@ struct Scenario {
     std::function<Result<void>(Device& device, const warmgraph::test::FakeCuda& fake)> run;
     long least_errors = 1; ///< calls whose failure it cannot do without
 };
-[[nodiscard]] std::vector<Scenario> scenarios();
+[[nodiscard]] std::vector<Scenario> scenarios(); ///< all
+[[nodiscard]] std::vector<Scenario> foreign_scenarios();
 
 inline void PrintTo(const Scenario& scenario, std::ostream* out) { *out << scenario.name; }
 
