@@ -359,36 +359,6 @@ TEST_P(ConformanceGraph, RefusesSemaphoresThatAreNoneAndWhereThereAreNone)
     EXPECT_TRUE(succeeded(device->instantiate(without_semaphores(graph))));
 }
 
-TEST_P(ConformanceGraph, InstantiatesWhatWasCaptured)
-{
-    const Address x = allocate(all(1));
-    std::unique_ptr<GraphExec> exec;
-    {
-        RawGraph graph = capture([&] {
-            EXPECT_TRUE(succeeded(stream->launch(scale(x, 3))));
-            EXPECT_TRUE(succeeded(stream->launch(add_scalar(x, 4))));
-        });
-        exec = take(device->instantiate_captured(graph));
-        if (graph.native != nullptr) { // then it is the driver's own, whatever was done to the nodes
-            graph.nodes.clear();
-            const auto whole = take(device->instantiate_captured(graph));
-            ASSERT_TRUE(succeeded(whole->launch(*stream)));
-            finish();
-            EXPECT_EQ(read(x), all(7));
-            const auto ones = all(1);
-            ASSERT_TRUE(succeeded(device->upload(x, std::as_bytes(std::span(ones)))));
-        }
-    }
-    ASSERT_TRUE(succeeded(exec->launch(*stream)));
-    ASSERT_TRUE(succeeded(exec->launch(*stream)));
-    finish();
-    EXPECT_EQ(read(x), all(25));
-    const RawGraph built{{{RawFill{x, Bytes(4), k_count * 4}, {}}}}; // nobody captured it
-    ASSERT_TRUE(succeeded(take(device->instantiate_captured(built))->launch(*stream)));
-    finish();
-    EXPECT_EQ(read(x), all(0));
-}
-
 TEST_P(ConformanceGraph, RefusesGraphsThatCannotRun)
 {
     const Address x = allocate(all(0));

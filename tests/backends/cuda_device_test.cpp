@@ -1,6 +1,8 @@
 // What the CUDA backend does beyond the conformance suite, on a GPU.
 #include <algorithm>
+#include <functional>
 #include <numeric>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -92,6 +94,45 @@ TEST_F(CudaDevice, GivesShadowsThatNeverTouchAndCostNothing)
     }
     const MemoryRef again = take(device->reserve_shadow(1));
     device->release(again);
+}
+
+TEST_F(CudaDevice, GivesShadowsUpperHalvesOfAddressesThatNothingElseHas)
+{
+    const MemoryRef here = take(device->allocate(1000)), host = take(device->allocate_host(1000));
+    std::set<std::uint64_t> taken;
+    for (const MemoryRef& memory : {here, host}) taken.insert(memory.address.flat() >> 32U);
+    std::vector<MemoryRef> shadows;
+    for (int i = 0; i < 50; ++i) {
+        shadows.push_back(take(i % 5 == 0 ? device->reserve_host_shadow(5000) : device->reserve_shadow(3U << 20U)));
+        EXPECT_TRUE(taken.insert(shadows.back().address.flat() >> 32U).second)
+            << fmt::format("{:#x}", shadows.back().address.flat());
+    }
+    EXPECT_EQ(device->host_memory_at(shadows[0].address.flat()), std::nullopt);
+    for (const MemoryRef& memory : shadows) device->release(memory);
+    device->release(here);
+    device->release(host);
+}
+
+TEST_F(CudaDevice, AWatchTellsWorkThatACaptureWouldNotHold)
+{
+    ASSERT_TRUE(succeeded(device->prepare_recording()));
+    const MemoryRef x = take(device->allocate(1000));
+    const RawFill fill{x.address, Bytes(1), 1000};
+    const auto other = take(device->create_stream());
+    const auto exec = take(device->instantiate({{{fill, {}}}}));
+    const auto stray = [&](const std::function<Result<void>()>& work) {
+        const auto watch = take(device->watch_enqueues(*stream));
+        EXPECT_TRUE(succeeded(work()));
+        EXPECT_FALSE(watch->waits_outside());
+        return watch->stray().value_or("");
+    };
+    EXPECT_EQ(stray([&] { return stream->fill(fill); }), "");
+    EXPECT_TRUE(stray([&] { return other->fill(fill); }).starts_with("cuMemsetD8Async in another stream (0x"));
+    EXPECT_EQ(stray([&] { return exec->launch(*stream); }), "cuGraphLaunch of a graph");
+    EXPECT_EQ(stray([&] { return stream->synchronize(); }), "cuStreamSynchronize, which synchronises");
+    EXPECT_EQ(stray([&] { return device->upload(x.address, Bytes(1000)); }), "");
+    ASSERT_TRUE(succeeded(other->synchronize()));
+    device->release(x);
 }
 
 TEST_F(CudaDevice, RaisesTheLimitOfSharedMemory)

@@ -22,7 +22,8 @@ struct Scenario {
     std::function<Result<void>(Device& device, const warmgraph::test::FakeCuda& fake)> run;
     long least_errors = 1; ///< calls whose failure it cannot do without
 };
-[[nodiscard]] std::vector<Scenario> scenarios();
+[[nodiscard]] std::vector<Scenario> scenarios(); ///< all
+[[nodiscard]] std::vector<Scenario> foreign_scenarios();
 /// One of them (cuda_fake_bulk_scenario.cpp).
 [[nodiscard]] Result<void> works_on_bulk_memory(Device& device, const warmgraph::test::FakeCuda& fake);
 

@@ -1,5 +1,6 @@
 // Parts of the CUDA backend that need neither a driver nor a device.
 #include <map>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -11,6 +12,7 @@
 #include "nvrtc.hpp"
 #include "semaphores.hpp"
 #include "warmgraph/backends/cuda.hpp"
+#include "watched_calls.hpp"
 
 namespace warmgraph::backends::cuda {
 namespace {
@@ -38,6 +40,43 @@ TEST(CudaFacts, TellAPartOfADeviceFromTheWhole)
 {
     EXPECT_EQ(partition_in_name("NVIDIA H200"), "none");
     EXPECT_EQ(partition_in_name("NVIDIA H200 MIG 1g.18gb"), "MIG 1g.18gb");
+}
+
+TEST(WatchedCalls, AreFoundByTheirIdEachVersionForItself)
+{
+    std::set<std::string> names;
+    for (const WatchedCall& call : watched_calls()) {
+        EXPECT_EQ(find_watched_call(call.id), &call) << call.name;
+        EXPECT_TRUE(names.insert(call.name).second) << call.name;
+        const bool per_thread =
+            std::string_view(call.name).ends_with("_ptsz") || std::string_view(call.name).ends_with("_ptds");
+        EXPECT_EQ(call.is_per_thread, per_thread) << call.name;
+        EXPECT_EQ(call.is_waiting != nullptr, call.kind == WatchedCall::Kind::batch) << call.name;
+    }
+    for (const char* name :
+         {"cuStreamWaitValue32", "cuStreamWaitValue32_v2_ptsz", "cuMemcpyHtoD_v2_ptds", "cuMemcpyAsync",
+          "cuLaunchKernelEx_ptsz", "cuStreamBatchMemOp", "cuMemPrefetchAsync", "cuCtxSynchronize"})
+        EXPECT_TRUE(names.contains(name)) << name;
+    EXPECT_EQ(find_watched_call(CUPTI_DRIVER_TRACE_CBID_cuModuleLoad), nullptr);
+    EXPECT_EQ(find_watched_call(CUPTI_DRIVER_TRACE_CBID_INVALID), nullptr);
+    EXPECT_EQ(find_watched_call(~0U), nullptr);
+}
+
+TEST(WatchedCalls, TakeTheStreamFromTheirParameters)
+{
+    int here = 0;
+    auto* const stream = reinterpret_cast<CUstream>(&here);
+    cuMemcpyAsync_ptsz_params copy{};
+    copy.hStream = stream;
+    EXPECT_EQ(find_watched_call(CUPTI_DRIVER_TRACE_CBID_cuMemcpyAsync_ptsz)->stream(&copy), stream);
+    CUlaunchConfig config{};
+    config.hStream = stream;
+    cuLaunchKernelEx_params launch{};
+    launch.config = &config;
+    EXPECT_EQ(find_watched_call(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx)->stream(&launch), stream);
+    cuStreamWaitEvent_ptsz_params wait{stream, reinterpret_cast<CUevent>(&wait), 0};
+    EXPECT_EQ(find_watched_call(CUPTI_DRIVER_TRACE_CBID_cuStreamWaitEvent_ptsz)->event(&wait), wait.hEvent);
+    EXPECT_EQ(find_watched_call(CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoD_v2)->stream, nullptr);
 }
 
 TEST(FarAddresses, AreTakenOnceAndGivenAgainWhenTheyAreFree)

@@ -37,6 +37,13 @@ Error broken_capture(const Driver& driver, CUresult status)
     }
 }
 
+/// A graph that may outlive the device, if only to be destroyed.
+struct KeptGraph {
+    KeptGraph(std::shared_ptr<const Driver> of, NativeGraph kept) : driver(std::move(of)), graph(std::move(kept)) {}
+    std::shared_ptr<const Driver> driver; ///< destroyed after the graph
+    NativeGraph graph;
+};
+
 } // namespace
 
 Result<std::shared_ptr<CudaEvent>> CudaEvent::make(const Core& core, Kind kind)
@@ -202,8 +209,8 @@ Result<RawGraph> CudaStream::end_capture()
                     "the driver gave no graph for the capture: it was broken by another call");
     auto read = read_graph(m_core, graph.get());
     if (!read) return read;
-    const auto kept = std::make_shared<const NativeGraph>(std::move(graph));
-    read->native = {kept, kept->get()};
+    const auto kept = std::make_shared<const KeptGraph>(m_core.driver, std::move(graph));
+    read->native = {kept, kept->graph.get()};
     // Destroyed, it would give its addresses to the next capture, and nothing would tell the two apart.
     if (!read->allocations.empty()) read->owner = kept;
     return read;

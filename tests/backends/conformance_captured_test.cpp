@@ -1,0 +1,42 @@
+// The driver's own graph of a capture.
+#include "conformance.hpp"
+
+namespace warmgraph::backends::test {
+namespace {
+
+class ConformanceCaptured : public Conformance {};
+INSTANTIATE_TEST_SUITE_P(Backends, ConformanceCaptured, testing::ValuesIn(subjects()), name_of);
+
+TEST_P(ConformanceCaptured, IsInstantiatedAsItIs)
+{
+    const Address x = allocate(all(1));
+    std::unique_ptr<GraphExec> exec;
+    {
+        RawGraph graph = capture([&] {
+            EXPECT_TRUE(succeeded(stream->launch(scale(x, 3))));
+            EXPECT_TRUE(succeeded(stream->launch(add_scalar(x, 4))));
+        });
+        exec = take(device->instantiate_captured(graph));
+        if (graph.native != nullptr) { // then it is the driver's own, whatever was done to the nodes
+            graph.nodes.clear();
+            const auto whole = take(device->instantiate_captured(graph));
+            ASSERT_TRUE(succeeded(whole->launch(*stream)));
+            finish();
+            EXPECT_EQ(read(x), all(7));
+            const auto ones = all(1);
+            ASSERT_TRUE(succeeded(device->upload(x, std::as_bytes(std::span(ones)))));
+        }
+    }
+    ASSERT_TRUE(succeeded(exec->launch(*stream)));
+    ASSERT_TRUE(succeeded(exec->launch(*stream)));
+    finish();
+    EXPECT_EQ(read(x), all(25));
+    const RawGraph built{{{RawFill{x, Bytes(4), k_count * 4}, {}}}}; // nobody captured it
+    exec = take(device->instantiate_captured(built));
+    ASSERT_TRUE(succeeded(exec->launch(*stream)));
+    finish();
+    EXPECT_EQ(read(x), all(0));
+}
+
+} // namespace
+} // namespace warmgraph::backends::test
