@@ -77,8 +77,8 @@ struct Executable::Impl {
     bool rewrite_all = false; // an update failed half way: the exec's parameters are unknown
     /// Execs that a change made useless. Their launches may still be running, so they stay for a while.
     std::vector<std::unique_ptr<backends::GraphExec>> retired;
-    /// The same graph without its semaphores, in this one's arena; made by the first rehearsal, gone with the first launch.
-    std::unique_ptr<Executable> rehearsal;
+    /// The same graph without its work with the outside, in this one's arena, of the last rehearsal; gone with the first launch.
+    std::unique_ptr<backends::GraphExec> rehearsal;
 
     ~Impl()
     {
@@ -93,7 +93,7 @@ struct Executable::Impl {
     Result<void> bind_events(const Bindings& bindings);
     Result<void> bind_semaphores(const Bindings& bindings);
     Result<void> instantiate();
-    Result<void> make_rehearsal();
+    Result<void> make_rehearsal(const Bindings& bindings);
     Result<void> check(const Bindings& bindings) const;
     void mark(std::span<const Site> sites) noexcept;
     Result<void> rebind(const Bindings& bindings);
@@ -214,19 +214,20 @@ Result<void> Executable::Impl::instantiate()
     return {};
 }
 
-Result<void> Executable::Impl::make_rehearsal()
+/// Built anew for each rehearsal: what is left out would not be found where the patch table says.
+Result<void> Executable::Impl::make_rehearsal(const Bindings& bindings)
 {
-    auto impl = std::make_unique<Impl>();
-    impl->device = device;
-    impl->graph = graph;
-    impl->modules = modules;
-    impl->events = events;
-    impl->patches = patches;
-    impl->asks_space = asks_space;
-    impl->bound = bound; // the arena's regions too: the arena itself stays this one's
-    impl->raw = backends::without_semaphores(raw);
-    if (auto made = impl->instantiate(); !made) return made;
-    rehearsal.reset(new Executable(std::move(impl)));
+    Bindings here = bound; // the arena's regions, events and semaphores are this one's
+    for (std::size_t i = 0; i < graph.regions.size(); ++i)
+        if (!is_own(graph.regions[i].kind)) here.regions[i] = bindings.regions[i];
+    here.scalars = bindings.scalars;
+    std::vector<backends::Module*> raw_modules;
+    for (const auto& module : modules) raw_modules.push_back(module.get());
+    auto whole = resolve(graph, raw_modules, here);
+    if (!whole) return std::unexpected(whole.error());
+    auto made = device->instantiate(backends::without_outside(std::move(*whole)));
+    if (!made) return std::unexpected(made.error());
+    rehearsal = std::move(*made);
     return {};
 }
 
@@ -374,10 +375,11 @@ try {
 Result<void> Executable::rehearse(backends::Stream& stream, const Bindings& bindings)
 {
     Impl& impl = *m_impl;
-    if (!backends::has_semaphores(impl.raw)) return launch(stream, bindings);
-    if (!impl.rehearsal)
-        if (auto made = impl.make_rehearsal(); !made) return within("without its semaphores", made.error());
-    return impl.rehearsal->launch(stream, bindings);
+    if (!backends::has_outside_work(impl.raw)) return launch(stream, bindings);
+    if (auto checked = impl.check(bindings); !checked) return checked;
+    if (auto made = impl.make_rehearsal(bindings); !made)
+        return within("without its work with the outside", made.error());
+    return impl.rehearsal->launch(stream);
 }
 
 Result<void> Executable::upload() noexcept { return m_impl->exec->upload(); }

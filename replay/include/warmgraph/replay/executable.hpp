@@ -56,7 +56,8 @@ public:
     /// rewrites everything.
     [[nodiscard]] Result<void> launch(backends::Stream& stream, const Bindings& bindings) noexcept;
 
-    /// launch() for copies of the caller's memory: semaphores are neither signalled nor waited for. Runs in the same arena.
+    /// launch() for copies of the caller's memory: what works together with the outside (semaphores, events, host functions,
+    /// waits for memory) is left out. Runs in the same arena. The one before must be done.
     [[nodiscard]] Result<void> rehearse(backends::Stream& stream, const Bindings& bindings);
 
     /// Takes from the first launch what can be done ahead of it; blocks. A failure leaves everything as it was.
