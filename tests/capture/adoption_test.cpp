@@ -1,5 +1,6 @@
 // Graphs that somebody else captured: proven by a second capture, or taken by range when that is allowed.
 #include "flat_fixture.hpp"
+#include "number_decl.hpp"
 #include "recorder.hpp"
 #include "warmgraph/capture/adoption.hpp"
 
@@ -173,7 +174,7 @@ protected:
     }
     void declare_frame()
     {
-        interface.scalars = {scalar("frame", DType::u64, 0, 1000)};
+        interface.scalars = {number("frame", DType::u64, std::pair{0.0, 1000.0})};
         interface.ranges = {{0, 1000}};
         frame.scalars = {5};
     }
@@ -226,7 +227,7 @@ TEST_F(SemaphoreAdoption, AScalarMustDifferBetweenTheCapturesAndBeFollowed)
                    AllOf(HasSubstr("'frame'"), HasSubstr("must differ")));
     second->capture.scalars = {};
     expect_refused(adopted(first->capture, &second->capture), ErrorCode::invalid_argument, HasSubstr("0 scalars"));
-    interface.scalars.push_back(scalar("other", DType::i32, 0, 10));
+    interface.scalars.push_back(number("other", DType::i32, std::pair{0.0, 10.0}));
     interface.ranges.push_back({0, 10});
     frame.scalars = {5, 1};
     first->capture.scalars = {5, 1};
@@ -264,7 +265,7 @@ TEST_F(AdoptionTest, WrongArgumentsAreNamed)
     wrong = first->capture;
     wrong.graph = nullptr;
     expect_refused(adopted(wrong, nullptr), ErrorCode::invalid_argument, HasSubstr("null"));
-    interface.scalars.push_back(scalar("n", DType::i32, 0, 10));
+    interface.scalars.push_back(number("n", DType::i32, std::pair{0.0, 10.0}));
     expect_refused(adopted(first->capture, nullptr), ErrorCode::invalid_argument,
                    AllOf(HasSubstr("scalar 'n'"), HasSubstr("Spec::values")));
 }

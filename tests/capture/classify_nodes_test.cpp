@@ -1,5 +1,6 @@
 // Everything of a graph that is no parameter: copies, attributes, events, host functions, edges, its own allocations.
 #include "flat_captures.hpp"
+#include "number_decl.hpp"
 #include "warmgraph/backends/host_functions.hpp"
 
 namespace warmgraph::test {
@@ -202,7 +203,7 @@ TEST_F(Nodes, AValueOfAMemoryOperationIsTheSameInEveryCaptureAndNoAddress)
 TEST_F(Nodes, AMemoryOperationMustNotFollowAScalar)
 {
     using enum MemoryOperationKind;
-    interface.scalars.push_back(scalar("n", DType::i32, 0, 100));
+    interface.scalars.push_back(test::number("n", DType::i32, std::pair{0.0, 100.0}));
     capture_all([](const Places&) { return (Packer{} << 1).bytes(); });
     const auto add = [](Capture& c) {
         c.graph.nodes.push_back({RawMemoryOperations{{{write_32, c.regions[1].address, 5, 0}}}, {}});
@@ -288,7 +289,7 @@ protected:
     template <class Make>
     void capture_signals(DType type, Make make)
     {
-        interface.scalars = {scalar("n", type, 0, 100)};
+        interface.scalars = {test::number("n", type, std::pair{0.0, 100.0})};
         capture_all([](const Places&) { return (Packer{} << 1).bytes(); });
         captures.scalars = {5};
         captures.handles.semaphores = {{"shown", 12}};

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "classify/classify.hpp"
+#include "number_decl.hpp"
 
 namespace warmgraph {
 namespace {
@@ -29,7 +30,7 @@ protected:
     {
         interface.regions.push_back({"x", cachefmt::RegionKind::input, DType::f32, {64}, {}});
         interface.regions.push_back({"y", cachefmt::RegionKind::output, DType::f32, {64}, {}});
-        interface.scalars.push_back(scalar("n", DType::i32, 0, 100));
+        interface.scalars.push_back(test::number("n", DType::i32, std::pair{0.0, 100.0}));
         captures.scalars = {5};
     }
     /// One kernel whose parameters `make` gives for a set of addresses and a scalar value.

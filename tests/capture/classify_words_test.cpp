@@ -1,6 +1,7 @@
 // Pointers among the words of by-value parameters: found by how they move, or refused.
 #include "flat_captures.hpp"
 #include "flat_device.hpp"
+#include "number_decl.hpp"
 
 namespace warmgraph::test {
 namespace {
@@ -187,7 +188,7 @@ class WordsAndScalars : public FlatCaptures {
 protected:
     WordsAndScalars()
     {
-        interface.scalars.push_back(scalar("n", DType::i32, 0, 100));
+        interface.scalars.push_back(number("n", DType::i32, std::pair{0.0, 100.0}));
         captures.scalars = {5};
     }
 };
@@ -269,7 +270,7 @@ TEST_F(Handles, AWordThatMayBeAFunctionOfTheKernelsModuleIsRefused)
 
 TEST_F(Handles, AWordThatFollowsAScalarIsTheScalarsAndNoOtherOne)
 {
-    interface.scalars.push_back(scalar("texture", DType::u64));
+    interface.scalars.push_back(number("texture", DType::u64));
     captures.scalars = {5};
     capture_all([](const Places& at) { return (Packer{} << at.y << static_cast<std::uint64_t>(at.n)).bytes(); });
     EXPECT_THAT(slots(), ElementsAre(slot(1, 0, 0), cachefmt::Slot{cachefmt::SlotKind::scalar, 0, 8, 8, 0}));

@@ -3,6 +3,7 @@
 
 #include "classify/host_addresses.hpp"
 #include "flat_captures.hpp"
+#include "number_decl.hpp"
 
 namespace warmgraph::test {
 namespace {
@@ -81,7 +82,7 @@ TEST_F(HostAddresses, OfOneUnderARealIntTheLowerBytesBecomeZero)
 
 TEST_F(HostAddresses, ThePaddingThatCublasLeavesIsErasedBesideItsPointersAndScalars)
 {
-    interface.scalars.push_back(scalar("n", DType::i32, 0, 100));
+    interface.scalars.push_back(number("n", DType::i32, std::pair{0.0, 100.0}));
     captures.scalars = {5};
     capture_at_depths([](const Places& at, std::uint64_t lower) {
         const std::uint64_t left = 0x7ffe'eda8'6f3a - lower;

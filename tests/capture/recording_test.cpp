@@ -2,6 +2,7 @@
 #include "accelerator.hpp"
 #include "expect_error.hpp"
 #include "flat_fixture.hpp"
+#include "number_decl.hpp"
 #include "recorder.hpp"
 #include "warmgraph/capture/numbers.hpp"
 
@@ -299,7 +300,7 @@ TEST_F(RecordingTest, RefusesAnAddressThatWasKeptFromAnEarlierRun)
 class TextureTest : public RecordingTest {
 protected:
     TextureTest() { device->textures->live = {{7, 11}, {9, 22}}; }
-    void declare_handle(const ScalarDecl& scalar)
+    void declare_handle(const NumberDecl& scalar)
     {
         interface.scalars.push_back(scalar);
         interface.ranges.push_back(*range_of(scalar));
@@ -310,7 +311,7 @@ protected:
 
 TEST_F(TextureTest, IsReadByTheHandleThatEachCallGives)
 {
-    declare_handle(scalar("texture", DType::u64));
+    declare_handle(number("texture", DType::u64));
     auto recording = recorded(read_texture);
     ASSERT_TRUE(recording) << recording.error().message;
     EXPECT_FALSE(device->textures->was_misused);
@@ -326,7 +327,7 @@ TEST_F(TextureTest, IsReadByTheHandleThatEachCallGives)
 
 TEST_F(TextureTest, HasNoNeighboursToRunWithAlsoWhereARangeWasDeclared)
 {
-    declare_handle(scalar("texture", DType::u64, 0, 1000));
+    declare_handle(number("texture", DType::u64, std::pair{0.0, 1000.0}));
     const auto recording = recorded(read_texture);
     ASSERT_TRUE(recording) << recording.error().message;
     EXPECT_FALSE(device->textures->was_misused);
