@@ -391,7 +391,7 @@ Result<Recording> AdoptionSession::adopt(cachefmt::EntryHeader header, const Ado
     const auto timer = m_phases.measure("verify");
     Trials replays = trials();
     const auto verify = [&](replay::Executable& executable) -> Result<void> {
-        auto accepted = replays.accept_all(executable, m_frame.scalars, *m_spread);
+        auto accepted = replays.accept_all(executable, m_frame.scalars, *m_spread, TrialMemory::Outputs::disturbed);
         if (auto intact = replays.check_caller_memory(); !intact) return intact;
         return accepted;
     };

@@ -40,14 +40,17 @@ struct RecordingSession::Impl {
     [[nodiscard]] Result<void> learn(const backends::RawGraph& capture);
     void make_trials();
     [[nodiscard]] Result<void> verify(replay::Executable& executable);
+    using Outputs = TrialMemory::Outputs;
+    [[nodiscard]] Result<void> verify_at(replay::Executable& executable, std::size_t placement, const Spread& own,
+                                         Outputs outputs);
     [[nodiscard]] Result<void> verify_hit(replay::Executable& executable);
     [[nodiscard]] Result<void> verify_at_other_scalars(replay::Executable& executable);
     [[nodiscard]] std::optional<std::vector<std::uint64_t>> other_scalars() const;
     [[nodiscard]] Result<Recording> attempt(cachefmt::EntryHeader header, Phases& phases);
-    [[nodiscard]] Spread new_spread() const
+    [[nodiscard]] std::unique_ptr<Spread> new_spread() const
     {
-        return Spread{subject.device, subject.interface, region_types(frame),
-                      compared_regions(*memory, frame.tensors.size())};
+        return std::make_unique<Spread>(subject.device, subject.interface, region_types(frame),
+                                        compared_regions(*memory, frame.tensors.size()));
     }
 
     Subject subject;
@@ -61,7 +64,8 @@ struct RecordingSession::Impl {
     std::optional<Answer> answer;
     std::optional<Look> looking; // its addresses are kept until all is over: none may be given twice
     std::optional<Trials> trials;
-    std::unique_ptr<Spread> spread;
+    std::unique_ptr<Spread> spread;         // of runs that start with the outputs as they were
+    std::unique_ptr<Spread> disturbed;      // of runs that start with other outputs
     std::vector<backends::Module*> modules; // of the capture
     ModuleState variables;                  // theirs, after the answer
 };
@@ -170,24 +174,27 @@ void RecordingSession::Impl::make_trials()
                    [this] { return check_variables(); });
 }
 
+/// Own runs that start with the outputs as they were must leave what the call left: elements that nothing writes are the
+/// same. Own runs that start with other outputs are what a restored graph is held to as well, whatever the outputs held.
 Result<void> RecordingSession::Impl::learn(const backends::RawGraph& capture)
 {
     auto made = instantiate_for_trials(*subject.device, capture);
     if (!made) return std::unexpected(made.error());
     const std::shared_ptr<backends::GraphExec> exec{std::move(*made)};
-    spread = std::make_unique<Spread>(subject.device, subject.interface, region_types(frame),
-                                      compared_regions(*memory, frame.tensors.size()));
-    std::size_t runs = 0;
-    const auto run = [&](std::size_t) -> Result<std::size_t> {
-        if (auto ran = trials->run(exec, scratch, runs++); !ran) return std::unexpected(ran.error());
-        return spread->add(memory->regions());
+    const auto run_into = [&](Spread& into, Outputs outputs) {
+        return [&into, outputs, &exec, this](std::size_t index) -> Result<std::size_t> {
+            if (auto ran = trials->run(exec, scratch, index, outputs); !ran) return std::unexpected(ran.error());
+            return into.add(memory->regions());
+        };
     };
+    spread = new_spread();
+    const auto run = run_into(*spread, Outputs::as_they_were);
     if (auto learned = learn_spread(*spread, k_own_runs, run); !learned) return learned;
     auto accepted = spread->accept_answer(answer->results());
     if (!accepted && accepted.error().code == ErrorCode::verification_failed && spread->is_bitwise()) {
         // Seldom is a spread of its own seen in two runs.
-        for (; runs < k_most_own_runs;)
-            if (auto ran = run(0); !ran) return std::unexpected(ran.error());
+        for (std::size_t i = k_own_runs; i < k_most_own_runs; ++i)
+            if (auto ran = run(i); !ran) return std::unexpected(ran.error());
         if (auto measured = spread->measure(); !measured) return measured;
         accepted = spread->accept_answer(answer->results());
     }
@@ -196,15 +203,26 @@ Result<void> RecordingSession::Impl::learn(const backends::RawGraph& capture)
                     "a run of its capture does not do what the call itself did: {}; it initialises or advances "
                     "something that no capture holds (memory that is not declared, work of the host, a first call)",
                     accepted.error().message);
-    return accepted;
+    if (!accepted) return accepted;
+    disturbed = new_spread();
+    return learn_spread(*disturbed, spread->is_bitwise() ? 1 : k_most_own_runs,
+                        run_into(*disturbed, Outputs::disturbed));
 }
 
 Result<void> RecordingSession::Impl::verify(replay::Executable& executable)
 {
-    auto accepted = trials->accept_all(executable, frame.scalars, *spread);
+    auto accepted = verify_at(executable, 0, *spread, Outputs::as_they_were);
+    if (accepted) accepted = verify_at(executable, 1, *disturbed, Outputs::disturbed);
     if (accepted) accepted = verify_at_other_scalars(executable);
     if (auto intact = trials->check_caller_memory(); !intact) return intact;
     return accepted;
+}
+
+Result<void> RecordingSession::Impl::verify_at(replay::Executable& executable, std::size_t placement, const Spread& own,
+                                               Outputs outputs)
+{
+    if (auto replayed = trials->replay(executable, placement, frame.scalars, outputs); !replayed) return replayed;
+    return own.accept(memory->regions());
 }
 
 /// In the middle of each declared range; nullopt where there is none. An undeclared range promises nothing about what may be
@@ -233,15 +251,15 @@ Result<void> RecordingSession::Impl::verify_at_other_scalars(replay::Executable&
     auto made = instantiate_for_trials(*subject.device, *capture);
     if (!made) return std::unexpected(made.error());
     const std::shared_ptr<backends::GraphExec> exec{std::move(*made)};
-    Spread there = new_spread();
+    const auto there = new_spread();
     const std::size_t runs = spread->is_bitwise() ? 1 : k_most_own_runs;
     for (std::size_t i = 0; i < runs; ++i) {
-        if (auto ran = trials->run(exec, scratch, i); !ran) return ran;
-        if (auto added = there.add(memory->regions()); !added) return std::unexpected(added.error());
+        if (auto ran = trials->run(exec, scratch, i, Outputs::disturbed); !ran) return ran;
+        if (auto added = there->add(memory->regions()); !added) return std::unexpected(added.error());
     }
-    if (auto measured = there.measure(); !measured) return measured;
-    if (auto replayed = trials->replay(executable, 1, *scalars); !replayed) return replayed;
-    return there.accept(memory->regions());
+    if (auto measured = there->measure(); !measured) return measured;
+    if (auto replayed = trials->replay(executable, 1, *scalars, Outputs::disturbed); !replayed) return replayed;
+    return there->accept(memory->regions());
 }
 
 Result<Recording> RecordingSession::Impl::attempt(cachefmt::EntryHeader header, Phases& phases)
@@ -276,16 +294,17 @@ Result<Recording> RecordingSession::Impl::attempt(cachefmt::EntryHeader header, 
 Result<void> RecordingSession::Impl::verify_hit(replay::Executable& executable)
 {
     make_trials();
-    Spread alone = new_spread();
-    if (auto added = alone.add(answer->results()); !added) return std::unexpected(added.error());
-    if (auto measured = alone.measure(); !measured) return measured;
-    auto accepted = trials->accept_all(executable, frame.scalars, alone);
+    const auto alone = new_spread();
+    if (auto added = alone->add(answer->results()); !added) return std::unexpected(added.error());
+    if (auto measured = alone->measure(); !measured) return measured;
+    auto accepted = trials->accept_all(executable, frame.scalars, *alone, Outputs::as_they_were);
     if (!accepted && accepted.error().code == ErrorCode::verification_failed && !trials->is_abandoned()) {
         if (!looking) looking.emplace(subject, frame, *memory, scratch, stream, context);
         auto capture = looking->capture_at(frame.scalars);
         if (!capture) return std::unexpected(capture.error());
         if (auto learned = learn(*capture); !learned) return learned;
-        accepted = trials->accept_all(executable, frame.scalars, *spread);
+        if (!spread->is_bitwise())
+            accepted = trials->accept_all(executable, frame.scalars, *spread, Outputs::as_they_were);
     }
     if (auto intact = trials->check_caller_memory(); !intact) return intact;
     return accepted;

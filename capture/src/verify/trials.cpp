@@ -129,9 +129,10 @@ Result<void> Trials::end_trial(Result<void> launched)
     return m_check_each ? m_check_each() : Result<void>{};
 }
 
-Result<void> Trials::run(const std::shared_ptr<backends::GraphExec>& capture, ScratchPool& scratch, std::size_t index)
+Result<void> Trials::run(const std::shared_ptr<backends::GraphExec>& capture, ScratchPool& scratch, std::size_t index,
+                         Outputs outputs)
 {
-    if (auto reset = m_memory->reset(0); !reset) return reset;
+    if (auto reset = m_memory->reset(0, outputs); !reset) return reset;
     if (auto poisoned = scratch.poison(k_poison[index % k_poison.size()]); !poisoned) return poisoned;
     auto ended = end_trial(capture->launch(*m_stream));
     if (m_is_abandoned) {
@@ -142,9 +143,9 @@ Result<void> Trials::run(const std::shared_ptr<backends::GraphExec>& capture, Sc
 }
 
 Result<void> Trials::replay(replay::Executable& executable, std::size_t placement,
-                            const std::vector<std::uint64_t>& scalars)
+                            const std::vector<std::uint64_t>& scalars, Outputs outputs)
 {
-    if (auto reset = m_memory->reset(placement); !reset) return reset;
+    if (auto reset = m_memory->reset(placement, outputs); !reset) return reset;
     if (const MemoryRef arena = executable.arena(); !arena.address.is_null())
         if (auto poisoned = m_device->bulk().fill(arena, k_poison[placement]); !poisoned) return poisoned;
     return end_trial(
@@ -152,10 +153,10 @@ Result<void> Trials::replay(replay::Executable& executable, std::size_t placemen
 }
 
 Result<void> Trials::accept_all(replay::Executable& executable, const std::vector<std::uint64_t>& scalars,
-                                const Spread& spread)
+                                const Spread& spread, Outputs outputs)
 {
     for (std::size_t placement = 0; placement < k_placements; ++placement) {
-        if (auto replayed = replay(executable, placement, scalars); !replayed) return replayed;
+        if (auto replayed = replay(executable, placement, scalars, outputs); !replayed) return replayed;
         if (auto accepted = spread.accept(m_memory->regions()); !accepted) return accepted;
     }
     return {};

@@ -46,6 +46,8 @@ inline constexpr std::size_t k_placements = 2;
 
 class Trials {
 public:
+    using Outputs = TrialMemory::Outputs;
+
     /// `limit`: of one trial. `check_each`: what else must hold after each trial; may be null.
     Trials(std::shared_ptr<backends::Device> device, std::shared_ptr<backends::Stream> stream,
            std::shared_ptr<TrialMemory> memory, const DeclaredHandles& handles, std::chrono::nanoseconds limit,
@@ -59,14 +61,14 @@ public:
     {
     }
 
-    /// One run of a capture that was made at placement 0, with this scratch.
+    /// One run of a capture that was made at placement 0, with this scratch. `index` chooses what scratch is poisoned with.
     [[nodiscard]] Result<void> run(const std::shared_ptr<backends::GraphExec>& capture, ScratchPool& scratch,
-                                   std::size_t index);
+                                   std::size_t index, Outputs outputs);
     [[nodiscard]] Result<void> replay(replay::Executable& executable, std::size_t placement,
-                                      const std::vector<std::uint64_t>& scalars);
-    /// At every placement; each outcome must be within the spread.
+                                      const std::vector<std::uint64_t>& scalars, Outputs outputs);
+    /// At every placement; each outcome must be within the spread, whose runs started with the same outputs.
     [[nodiscard]] Result<void> accept_all(replay::Executable& executable, const std::vector<std::uint64_t>& scalars,
-                                          const Spread& spread);
+                                          const Spread& spread, Outputs outputs);
     /// After all trials, whatever came of them. partly_launched: a read-only state of the caller's has other contents, and
     /// nothing can put back what was there.
     [[nodiscard]] Result<void> check_caller_memory() const;
