@@ -155,6 +155,10 @@ Outcome Function::Impl::answer_and_verify(LoadedVariant variant, Journey& journe
 {
     order_after_last(stream);
     const auto idle = is_idle(*stream);
+    if (!idle || !*idle) // the entry is loaded again by the next call
+        return finish_eagerly(journey, Outcome::eager,
+                              "work that was enqueued before the call is not done: a later call verifies the entry",
+                              Remember::no, stream);
     job = new_job(journey);
     job->verified = std::move(variant);
     job->records = publishes();

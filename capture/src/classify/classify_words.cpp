@@ -174,6 +174,13 @@ std::optional<MemoryRef> FlatWords::allocation_at(std::uint64_t value)
 
 Result<void> FlatWords::check_allocation(const WordPlace& place, std::size_t offset, std::uint64_t value)
 {
+    if (m_captures.other_memory_at)
+        if (const auto where = m_captures.other_memory_at(value))
+            return fail(
+                ErrorCode::not_recordable,
+                "{} takes a pointer at {} that lies in {}: {:#x}, and another process has other things there; {}. A "
+                "number that is no pointer: declare it as a scalar",
+                place.subject(), place.at(offset), *where, value, k_declare);
     const auto allocation = allocation_at(value);
     if (!allocation) return {};
     return fail(ErrorCode::not_recordable,
