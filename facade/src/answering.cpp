@@ -116,6 +116,7 @@ Outcome Function::Impl::answer_and_record(Journey& journey, const std::shared_pt
         const auto again = decide(situation(journey.now), headers(journey.digest));
         if (again.action == Plan::Action::replay && !journey.tried)
             if (auto variant = load(again.entries.front(), journey.phases)) {
+                count_hit(*variant);
                 keep(std::move(*variant));
                 if (launch(m_variants.front(), stream))
                     return finish(journey, Outcome::replayed, "another process recorded it meanwhile", Remember::no);
@@ -155,6 +156,10 @@ Outcome Function::Impl::answer_and_verify(LoadedVariant variant, Journey& journe
 {
     order_after_last(stream);
     const auto idle = is_idle(*stream);
+    if (!idle || !*idle) // the entry is loaded again by the next call
+        return finish_eagerly(journey, Outcome::eager,
+                              "work that was enqueued before the call is not done: a later call verifies the entry",
+                              Remember::no, stream);
     job = new_job(journey);
     job->verified = std::move(variant);
     job->records = publishes();
@@ -246,6 +251,8 @@ Outcome Function::Impl::complete_verification(Job& job)
     const Digest digest = job.verified->guards_digest;
     if (verified) {
         const std::scoped_lock lock{m_mutex};
+        count_hit(*job.verified);
+        m_cache->store->note_use({m_key, digest});
         keep(std::move(*job.verified));
         finish(job.journey, Outcome::replayed, "", Remember::no);
         end_report(job.journey);
@@ -257,11 +264,17 @@ Outcome Function::Impl::complete_verification(Job& job)
     cache_fault("verify on load", verified.error());
     if (verified.error().code == ErrorCode::partly_launched) raise(within(label(), verified.error()).error());
     job.journey.reason = verified.error().message;
-    // What else went wrong on the way (memory, driver) says nothing about the entry.
-    if (verified.error().code != ErrorCode::verification_failed || !job.records) return refuse(job, verified.error());
-    if (auto removed = m_cache->store->remove({m_key, digest}); !removed) cache_fault("remove", removed.error());
     m_cache->counters.miss(m_name, job.journey.reason);
-    return complete_recording(job);
+    // What else went wrong on the way (memory, driver) says nothing about the entry.
+    const bool is_wrong = verified.error().code == ErrorCode::verification_failed;
+    if (is_wrong)
+        if (auto removed = m_cache->store->remove({m_key, digest}); !removed) cache_fault("remove", removed.error());
+    if (is_wrong && job.records) return complete_recording(job);
+    const std::scoped_lock lock{m_mutex};
+    const bool passes = verified.error().code == ErrorCode::driver_failed; // a later call may load it
+    finish(job.journey, Outcome::eager, job.journey.reason, passes ? Remember::no : Remember::yes);
+    end_report(job.journey);
+    return Outcome::eager;
 }
 
 Result<Recording> Function::Impl::record(Job& job) const

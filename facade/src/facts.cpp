@@ -1,5 +1,6 @@
 #include "accelerator.hpp"
 #include "cache_impl.hpp"
+#include "included_headers.hpp"
 #include "warmgraph/base/process.hpp"
 #include "warmgraph/cachefmt/codec.hpp"
 
@@ -18,7 +19,11 @@ Fact code_identity(const Spec& spec, const void* code)
 
 std::string source_digest(const Program& program)
 {
-    return to_hex(Sha256{}.update_field(program.source()).update_field(program.options()).finish());
+    Sha256 hash;
+    hash.update_field(program.source()).update_field(program.options());
+    if (const std::string headers = included_headers(program.source(), program.options()); !headers.empty())
+        hash.update_field(headers);
+    return to_hex(hash.finish());
 }
 
 /// One fact for each name: of several programs called the same, each counts, in their order.

@@ -341,6 +341,7 @@ Outcome Function::Impl::act(const Plan& plan, Journey& journey, const std::share
             continue;
         }
         if (m_cache->verifies_first && m_callable) return answer_and_verify(std::move(*variant), journey, stream, job);
+        count_hit(*variant);
         keep(std::move(*variant));
         const Milliseconds load_time = system_clock().steady() - journey.started;
         Result<void> launched;
@@ -396,7 +397,7 @@ Outcome Function::Impl::miss(const Plan& plan, Journey& journey, const std::shar
         raise({ErrorCode::miss_forbidden,
                fmt::format("'{}' must hit (policy require_hit) and misses: {}; record it first with policy read_write",
                            m_name, plan.reason)});
-    if (m_policy != Policy::off) count_miss(plan, journey);
+    if (m_policy != Policy::off && plan.lasts) count_miss(plan, journey); // else the call that records did so
     if (!m_callable)
         raise(
             {failure.value_or(ErrorCode::miss_forbidden),

@@ -144,7 +144,7 @@ private:
                                                           const std::vector<MemoryRef>& regions,
                                                           const std::vector<std::uint64_t>& scalars,
                                                           Phases& phases) const;
-    void count_hit(double load_ms, double answer_ms);
+    void count_hit(LoadedVariant& variant);
     [[nodiscard]] bool is_loaded(const Digest& digest) const noexcept;
     [[nodiscard]] std::optional<OpenCandidate> candidate(const store::Variant& variant,
                                                          const std::vector<cachefmt::Fact>& facts) const;

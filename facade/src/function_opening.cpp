@@ -171,8 +171,6 @@ Outcome Function::Impl::first_use(Variants::iterator variant, const std::shared_
         if (has_pending()) return run_beside_pending(journey, stream, job);
         LoadedVariant verified = std::move(*variant);
         m_variants.erase(variant);
-        count_hit(verified.unused->load_ms, verified.unused->answer_ms);
-        verified.unused.reset();
         return answer_and_verify(std::move(verified), journey, stream, job);
     }
     journey.digest = variant->guards_digest;
@@ -184,9 +182,8 @@ Outcome Function::Impl::first_use(Variants::iterator variant, const std::shared_
     if (!launched && launched.error().code == ErrorCode::stale)
         return first_call(stream, launched.error().message, job);
     if (!launched) return run_instead(variant, launched.error(), stream);
-    count_hit(variant->unused->load_ms, variant->unused->answer_ms);
+    count_hit(*variant);
     m_cache->store->note_use({m_key, variant->guards_digest});
-    variant->unused.reset();
     m_variants.splice(m_variants.begin(), m_variants, variant);
     finish(journey, Outcome::replayed, "", Remember::no);
     end_report(journey);

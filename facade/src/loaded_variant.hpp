@@ -11,9 +11,10 @@
 
 namespace warmgraph {
 
-/// What is left to do when a variant that open_all restored is used for the first time.
+/// What is left to do when a restored variant is used for the first time: it is a hit then.
 struct Unused {
-    std::shared_ptr<const Placeholder> placeholder; ///< where its inputs and outputs are until then; may be null
+    std::shared_ptr<const Placeholder>
+        placeholder; ///< of open_all: where its inputs and outputs are until then; may be null
     double load_ms = 0, answer_ms = 0;
 };
 

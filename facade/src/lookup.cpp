@@ -84,16 +84,21 @@ auto Function::Impl::load(const cachefmt::EntryKey& key, Phases& phases) -> std:
         return std::unexpected(Unusable{restored.error().message, restored.error().code, must_not_record});
     }
     if (!*restored) return std::unexpected(Unusable{"the entry was removed while it was looked up"});
-    count_hit(Milliseconds{system_clock().steady() - started}.count(), (**restored).header.info.answer_ms);
-    return variant_of((**restored).header.guards, key.guards, std::move((**restored).executable));
+    const double load_ms = Milliseconds{system_clock().steady() - started}.count();
+    auto variant = variant_of((**restored).header.guards, key.guards, std::move((**restored).executable));
+    variant.unused = Unused{nullptr, load_ms, (**restored).header.info.answer_ms};
+    return variant;
 }
 
-void Function::Impl::count_hit(double load_ms, double answer_ms)
+/// At the first use: what is held to the function and found wrong was no hit.
+void Function::Impl::count_hit(LoadedVariant& variant)
 {
-    m_cache->counters.hit(load_ms, answer_ms);
+    const auto unused = std::exchange(variant.unused, std::nullopt);
+    if (!unused) return;
+    m_cache->counters.hit(unused->load_ms, unused->answer_ms);
     store::FunctionUsage usage;
     usage.hits = 1;
-    usage.saved_ms = answer_ms - load_ms;
+    usage.saved_ms = unused->answer_ms - unused->load_ms;
     m_cache->store->add_usage_soon(m_key, usage);
 }
 

@@ -39,6 +39,8 @@ cachefmt::TensorSpec tensor_of(const json& item)
 {
     cachefmt::TensorSpec tensor{item.at("name"),   dtype_of(item),       item.at("sizes"),      item.at("strides"),
                                 item.at("device"), item.at("alignment"), item.at("alias_group")};
+    if (const json& distance = item.value("distance", json()); !distance.is_null())
+        tensor.distance = distance.get<std::int64_t>();
     if (tensor.sizes.size() > cachefmt::k_max_rank || tensor.sizes.size() != tensor.strides.size())
         throw std::invalid_argument("tensor '" + tensor.name + "' has " + std::to_string(tensor.sizes.size()) +
                                     " sizes and " + std::to_string(tensor.strides.size()) +
@@ -72,7 +74,8 @@ std::string to_json(const cachefmt::Guards& guards)
                                        {"strides", tensor.strides},
                                        {"device", tensor.device},
                                        {"alignment", tensor.alignment},
-                                       {"alias_group", tensor.alias_group}});
+                                       {"alias_group", tensor.alias_group},
+                                       {"distance", tensor.distance ? json(*tensor.distance) : json()}});
     for (const cachefmt::ValueSpec& value : guards.values)
         document["values"].push_back(
             {{"name", value.name}, {"dtype", warmgraph::to_string(value.dtype)}, {"bits", value.bits}});

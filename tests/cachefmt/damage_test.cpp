@@ -118,19 +118,19 @@ TEST_F(Envelope, OfANewerFormatIsStaleAndSaysSo)
 {
     poke(bytes, at::version, k_format_version + 1);
     reseal(bytes, entry.header.key);
-    const std::string message = "entry has format 4, this warmgraph reads 3";
+    const std::string message = "entry has format 5, this warmgraph reads 4";
     EXPECT_TRUE(failed_with(decode(bytes, entry.header.key), ErrorCode::stale, message));
     EXPECT_TRUE(failed_with(decode_header(bytes, entry.header.key), ErrorCode::stale, message));
     EXPECT_TRUE(failed_with(header_extent(bytes), ErrorCode::stale, message));
-    EXPECT_EQ(stored_format_version(bytes), 4U);
+    EXPECT_EQ(stored_format_version(bytes), 5U);
 }
 
 TEST_F(Envelope, OfAnOlderFormatIsAMissWithAReason)
 {
-    poke(bytes, at::version, std::uint32_t{2});
+    poke(bytes, at::version, std::uint32_t{3});
     reseal(bytes, entry.header.key);
     EXPECT_TRUE(
-        failed_with(decode(bytes, entry.header.key), ErrorCode::stale, "entry has format 2, this warmgraph reads 3"));
+        failed_with(decode(bytes, entry.header.key), ErrorCode::stale, "entry has format 3, this warmgraph reads 4"));
 }
 
 TEST_F(Envelope, TellsItsFormatOnlyWithTheMagic)

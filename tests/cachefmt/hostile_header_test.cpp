@@ -55,8 +55,11 @@ const std::vector<Hostile>& hostile_headers()
          "guard of value 1 'greedy': bits 0x100 do not fit a bool"},
         {"ValueWithoutName", [](Entry& e) { e.header.guards.values[0].name = ""; },
          "guard of value 0 '': it has no name"},
-        {"TimeNegative", [](Entry& e) { e.header.info.record_ms = -1; }, "recording time -1 ms is no time"},
-        {"TimeNaN", [](Entry& e) { e.header.info.record_ms = std::nan(""); }, "recording time nan ms is no time"},
+        {"TimeNegative", [](Entry& e) { e.header.info.record_ms = -1; }, "-1 ms is no time"},
+        {"TimeNaN", [](Entry& e) { e.header.info.record_ms = std::nan(""); }, "nan ms is no time"},
+        {"TimeOfTheAnswerNegative", [](Entry& e) { e.header.info.answer_ms = -2; }, "-2 ms is no time"},
+        {"TimeOfTheAnswerInfinite", [](Entry& e) { e.header.info.answer_ms = std::numeric_limits<double>::infinity(); },
+         "inf ms is no time"},
         {"HeaderKind", [](Entry& e) { e.header.kind = EntryKind::tombstone; }, "header has kind 2, the envelope 1"},
     };
     return k_headers;

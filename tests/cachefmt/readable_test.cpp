@@ -17,14 +17,18 @@ TEST(Readable, ShowsEverySectionInAlignedColumns)
     for (const char* line : {
              "function    decode\n",
              "model       TinyLlama_static_clgraphcache_1a2b3c4d\n",
-             "kind        graph, format 3\n",
+             "kind        graph, format 4\n",
              "created     2026-11-20T10:11:12Z by warmgraph 0.1.0\n",
+             "saves       812.5 ms a hit (the first call without the cache)\n",
+             "recorded    in 1961.8 ms\n",
              "verified    bitwise\n",
+             "scalar      position: proven at all 2,048 values\n",
+             "scalar      scale: sampled at 412 values\n",
              "guards: 5 facts, 3 tensors, 3 values\n",
              "  driver.version       3.1          must_match\n",
              "  env.OMP_NUM_THREADS  unknown      must_match\n",
              "  logits  f32[2,128] strides 256,1 align 64 on opencl:0\n",
-             "  view    f32[128] align 64 aliases logits on opencl:0\n",
+             "  view    f32[128] align 64 aliases logits at 256 bytes on opencl:0\n",
              "  temperature  f32   0.5\n",
              "  greedy       bool  true\n",
              "  shift        i8    -1\n",
@@ -47,7 +51,7 @@ TEST(Readable, ShowsEverySectionInAlignedColumns)
 TEST(Readable, ShowsWhyATombstoneIsRefused)
 {
     const std::string text = to_readable(sample_tombstone());
-    EXPECT_THAT(text, HasSubstr("kind        tombstone, format 3\n"));
+    EXPECT_THAT(text, HasSubstr("kind        tombstone, format 4\n"));
     EXPECT_THAT(text,
                 HasSubstr("refused     recompiled\n            node 3 (kernel 'rope'): grid 4,1,1 against 8,1,1\n"));
     EXPECT_THAT(text, Not(HasSubstr("nodes:")));
@@ -66,14 +70,20 @@ TEST(ReadableJson, HasTheDocumentedKeys)
 {
     const Entry entry = sample_entry();
     const json object = json::parse(to_json(entry));
-    EXPECT_EQ(object.at("format"), 3);
+    EXPECT_EQ(object.at("format"), 4);
     EXPECT_EQ(object.at("kind"), "graph");
     EXPECT_EQ(object.at("key").at("function"), "decode");
     EXPECT_EQ(object.at("key").at("guards"), to_hex(entry.header.key.guards));
     EXPECT_EQ(object.at("info").at("record_ms"), 1961.75);
+    EXPECT_EQ(object.at("info").at("answer_ms"), 812.5);
+    EXPECT_EQ(object.at("info").at("scalar_proofs").at(1), "scale: sampled at 412 values");
+    EXPECT_EQ(object.at("info").at("library_constants"), 0);
     EXPECT_EQ(object.at("guards").at("facts").size(), 5U);
     EXPECT_TRUE(object.at("guards").at("facts").at(3).at("value").is_null());
     EXPECT_EQ(object.at("guards").at("tensors").at(1).at("strides"), json({256, 1}));
+    EXPECT_TRUE(object.at("guards").at("tensors").at(0).at("distance").is_null());
+    EXPECT_EQ(object.at("guards").at("tensors").at(1).at("distance"), 0);
+    EXPECT_EQ(object.at("guards").at("tensors").at(2).at("distance"), 256);
     EXPECT_EQ(object.at("guards").at("values").at(2).at("value"), "-1");
     const json& graph = object.at("graph");
     EXPECT_EQ(graph.at("digest"), to_hex(graph_digest(entry.graph)));
@@ -95,6 +105,7 @@ TEST(Readable, ShowsWhatCudaAdds)
 {
     const std::string text = to_readable(sample_cuda_entry());
     for (const char* line : {
+             "constants   2 __constant__ variables of libraries' images, stored as they were\n",
              "unproven    3 parameter words taken for addresses by their range alone (adopted with one capture)\n",
              "bindings: 7 regions, 3 scalars, 2 events, 2 semaphores\n",
              "  6  staging  state (host)  4.0 KB  64\n",
@@ -130,6 +141,7 @@ TEST(ReadableJson, HasWhatCudaAdds)
 {
     const json object = json::parse(to_json(sample_cuda_entry()));
     EXPECT_EQ(object.at("info").at("unproven"), 3);
+    EXPECT_EQ(object.at("info").at("library_constants"), 2);
     const json& graph = object.at("graph");
     EXPECT_EQ(graph.at("regions").at(6).at("space"), "host");
     EXPECT_EQ(graph.at("images").at(1).at("variables").at(1), json({{"name", "lut"}, {"size", 4}}));

@@ -110,8 +110,8 @@ inline Guards sample_guards()
                     {"env.OMP_NUM_THREADS", k_unknown, Role::must_match},
                     {"model", "tiny", Role::identity}};
     guards.tensors = {{"token", DType::i32, {1}, {1}, "opencl:0", 4, 0},
-                      {"logits", DType::f32, {2, 128}, {256, 1}, "opencl:0", 64, 1},
-                      {"view", DType::f32, {128}, {1}, "opencl:0", 64, 1}};
+                      {"logits", DType::f32, {2, 128}, {256, 1}, "opencl:0", 64, 1, 0},
+                      {"view", DType::f32, {128}, {1}, "opencl:0", 64, 1, 256}};
     guards.values = {
         {"temperature", DType::f32, 0x3F000000}, {"greedy", DType::boolean, 1}, {"shift", DType::i8, 0xFF}};
     return guards;
@@ -130,7 +130,16 @@ inline Entry sample_entry()
     Entry entry;
     entry.header.key.function = {"TinyLlama_static_clgraphcache_1a2b3c4d", "world1global_rank0", "decode"};
     entry.header.guards = sample_guards();
-    entry.header.info = {"2026-11-20T10:11:12Z", "warmgraph 0.1.0", 1961.75, "bitwise", 0, 0, 0, "", {}};
+    entry.header.info = {
+        .created = "2026-11-20T10:11:12Z",
+        .created_by = "warmgraph 0.1.0",
+        .record_ms = 1961.75,
+        .answer_ms = 812.5,
+        .verification = "bitwise",
+        .scalar_proofs = {"position: proven at all 2,048 values", "scale: sampled at 412 values"},
+        .reason = "",
+        .difference = {},
+    };
     entry.graph = sample_graph();
     settle(entry);
     return entry;
@@ -141,6 +150,7 @@ inline Entry sample_cuda_entry()
     Entry entry = sample_entry();
     entry.header.key.function.model_info = "TinyLlama_static_cudagraphcache_1a2b3c4d";
     entry.header.info.unproven = 3;
+    entry.header.info.library_constants = 2;
     entry.graph = sample_cuda_graph();
     settle(entry);
     return entry;

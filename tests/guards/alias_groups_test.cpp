@@ -52,6 +52,36 @@ TEST(AliasGroups, OfTheSameRangeFollowTheFirst)
     EXPECT_THAT(groups({bytes_at(1, 4, 4), bytes_at(1, 4, 4)}), ElementsAre(0, 0));
 }
 
+std::vector<std::optional<std::int64_t>> distances(const std::vector<TensorArg>& tensors)
+{
+    const std::vector<std::string> names(tensors.size(), "x");
+    auto specs = describe(tensors, names, "opencl:");
+    guard_distances(specs, tensors);
+    std::vector<std::optional<std::int64_t>> result;
+    for (const TensorSpec& spec : specs) result.push_back(spec.distance);
+    return result;
+}
+
+TEST(Distances, AreThoseFromTheFirstOfTheGroupInEitherDirection)
+{
+    EXPECT_THAT(distances({bytes_at(1, 16, 4), bytes_at(1, 0, 64), bytes_at(1, 32, 4)}), ElementsAre(0, -16, 16));
+}
+TEST(Distances, AreOfTensorsThatOverlapAlone)
+{
+    EXPECT_THAT(distances({bytes_at(1, 0, 64), bytes_at(2, 8, 4), bytes_at(1, 128, 8), bytes_at(2, 8, 4)}),
+                ElementsAre(std::nullopt, 0, std::nullopt, 0));
+}
+TEST(Distances, AreForgotten)
+{
+    const std::vector<TensorArg> tensors{bytes_at(1, 0, 64), bytes_at(1, 8, 4)};
+    auto specs = describe(tensors, std::vector<std::string>{"x", "y"}, "opencl:");
+    const auto without = specs;
+    guard_distances(specs, tensors);
+    EXPECT_NE(specs, without);
+    forget_distances(specs);
+    EXPECT_EQ(specs, without);
+}
+
 TEST(ExtentBytes, CountsToTheLastElementOfAStridedTensor)
 {
     TensorArg tensor;

@@ -108,6 +108,30 @@ TEST(CallGuard, RefusesChangedOverlap)
     EXPECT_TRUE(r.guard.matches(r.tensors, r.bits));
 }
 
+/// The second tensor lies 64 bytes behind the first one's start.
+TEST(CallGuard, RefusesAnotherDistanceWhereItIsAGuardAndOnlyThere)
+{
+    Recorded r;
+    auto specs = describe(r.tensors, names_for(4), "opencl:");
+    CallGuard anywhere{specs, r.values, 0};
+    guard_distances(specs, r.tensors);
+    CallGuard exact{specs, r.values, 0};
+    auto nearer = r.tensors; // as aligned, and it overlaps the same
+    nearer[0].offset += 4096;
+    nearer[1].offset += 4096;
+    EXPECT_TRUE(exact.matches(nearer, r.bits)) << "both moved";
+    nearer[1].offset = nearer[0].offset;
+    EXPECT_FALSE(exact.matches(nearer, r.bits));
+    EXPECT_TRUE(anywhere.matches(nearer, r.bits));
+    EXPECT_TRUE(exact.matches(r.tensors, r.bits));
+}
+
+TEST(CallGuard, NeverMatchesADistanceOfATensorFromItself)
+{
+    const TensorSpec alone{"x", DType::u8, {4}, {1}, "opencl:0", 1, 0, 8};
+    EXPECT_FALSE((CallGuard{std::span{&alone, 1}, {}, 0}.matches(std::vector{tensor(1, 0, DType::u8, {4})}, {})));
+}
+
 TEST(CallGuard, RefusesOtherCountsAndValues)
 {
     Recorded r;
@@ -206,6 +230,7 @@ TEST(CallGuard, AgreesWithEvaluateOnRandomCalls)
         Guards before{.facts = {},
                       .tensors = describe(recorded, names, "opencl:"),
                       .values = {{"v", DType::u64, random.below(2)}}};
+        if (random.one_in(2)) guard_distances(before.tensors, recorded);
         CallGuard guard(before.tensors, before.values, 0);
 
         auto call = recorded;
@@ -213,8 +238,9 @@ TEST(CallGuard, AgreesWithEvaluateOnRandomCalls)
             if (random.one_in(3)) call = recorded;
             if (random.one_in(2)) random.mutate(call[random.below(call.size())]);
             const std::vector<std::uint64_t> bits{random.one_in(6) ? random.below(2) : before.values[0].bits};
-            const Guards now{
+            Guards now{
                 .facts = {}, .tensors = describe(call, names, "opencl:"), .values = {{"v", DType::u64, bits[0]}}};
+            guard_distances(now.tensors, call);
             const std::vector<Mismatch> mismatches = evaluate(before, now);
             ASSERT_EQ(guard.matches(call, bits), mismatches.empty())
                 << "seed " << start + round << " step " << step << ": " << summarize(mismatches);

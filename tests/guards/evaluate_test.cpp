@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "sample_guards.hpp"
+#include "warmgraph/guards/call_guard.hpp"
 
 namespace warmgraph::guards {
 namespace {
@@ -121,6 +122,22 @@ TEST(Evaluate, ReportsEachPropertyOfATensorByItself)
     EXPECT_EQ(sizes.now, "[2,4]");
 }
 
+TEST(Evaluate, ComparesTheDistanceOnlyWhereTheEntryAsksForIt)
+{
+    const Guards recorded = sample_guards();
+    Guards elsewhere = recorded;
+    elsewhere.tensors[2].distance = 192;
+    const auto mismatches = evaluate(recorded, elsewhere);
+    ASSERT_THAT(names(mismatches), ElementsAre("input kv_view: distance in its group"));
+    EXPECT_EQ(mismatches[0].recorded, "64 bytes");
+    EXPECT_EQ(mismatches[0].now, "192 bytes");
+    Guards anywhere = recorded;
+    forget_distances(anywhere.tensors);
+    EXPECT_THAT(evaluate(anywhere, recorded), IsEmpty());
+    EXPECT_THAT(evaluate(anywhere, elsewhere), IsEmpty());
+    EXPECT_EQ(compared_count(recorded, elsewhere), compared_count(anywhere, elsewhere) + 2);
+}
+
 TEST(Evaluate, ReportsMissingExtraAndSwappedTensorsWithoutBlamingTheirNeighbours)
 {
     const Guards recorded = sample_guards();
@@ -186,7 +203,7 @@ TEST(Evaluate, GivesTheCureThatHelps)
 TEST(ComparedCount, CountsWhatEvaluateCompares)
 {
     const Guards guards = sample_guards();
-    EXPECT_EQ(compared_count(guards, guards), 13U + 4 * 6 + 2); // without the advisory facts
+    EXPECT_EQ(compared_count(guards, guards), 13U + 4 * 6 + 2 + 2); // without the advisory facts, with two distances
     for (const Mutation& mutation : test::all_mutations(guards)) {
         Guards now = guards;
         mutation.apply(now);

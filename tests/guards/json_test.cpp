@@ -14,9 +14,20 @@ TEST(GuardsJson, GivesBackWhatWasWritten)
     guards.facts[0].value = cachefmt::k_unknown;
     guards.values[0].bits = ~std::uint64_t{0};
     guards.tensors[0].strides = {-1};
+    guards.tensors[1].distance = 0; // another guard than none
+    guards.tensors[2].distance = -64;
     const Result<Guards> read = from_json(to_json(guards));
     ASSERT_TRUE(read) << read.error().message;
     EXPECT_EQ(*read, guards);
+}
+
+TEST(GuardsJson, ReadsTensorsThatWereWrittenBeforeDistances)
+{
+    const Result<Guards> read = from_json(
+        R"({"facts":[],"values":[],"tensors":[{"name":"x","dtype":"i32","sizes":[1],"strides":[1],"device":"d",)"
+        R"("alignment":1,"alias_group":0}]})");
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_FALSE(read->tensors.at(0).distance);
 }
 
 TEST(GuardsJson, WritesUnknownAsNullOnOneLine)
@@ -51,6 +62,7 @@ TEST(GuardsJson, RefusesWhatIsNoGuards)
           std::string(R"({"facts":[{"name":"a","value":"1","role":"maybe"}],"tensors":[],"values":[]})"),
           tensor_front + R"("dtype":"i33","sizes":[1],"strides":[1]}]})",
           tensor_front + R"("dtype":"i32","sizes":[1,2],"strides":[1]}]})",
+          tensor_front + R"("dtype":"i32","sizes":[1],"strides":[1],"distance":"8"}]})",
           tensor_front + R"("dtype":"i32","sizes":[1,1,1,1,1,1,1,1,1],"strides":[1,1,1,1,1,1,1,1,1]}]})"}) {
         const Result<Guards> read = from_json(text);
         ASSERT_FALSE(read) << text;

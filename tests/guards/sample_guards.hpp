@@ -28,8 +28,8 @@ inline Guards sample_guards()
                     {"runtime.version", "13.0", Role::must_match},
                     {"world_size", "1", Role::identity}};
     guards.tensors = {{"token", DType::i32, {1}, {1}, "opencl:0", 256, 0},
-                      {"kv", DType::f16, {2, 4, 8}, {32, 8, 1}, "opencl:0", 128, 1},
-                      {"kv_view", DType::f16, {4, 8}, {8, 1}, "opencl:0", 64, 1},
+                      {"kv", DType::f16, {2, 4, 8}, {32, 8, 1}, "opencl:0", 128, 1, 0},
+                      {"kv_view", DType::f16, {4, 8}, {8, 1}, "opencl:0", 64, 1, 64},
                       {"logits", DType::f32, {1, 256}, {256, 1}, "opencl:0", 256, 3}};
     guards.values = {{"layers", DType::i64, 12}, {"scale", DType::f32, 0x3f800000}};
     return guards;
@@ -77,6 +77,8 @@ inline std::vector<Mutation> mutations_of_tensors(const Guards& guards)
     list.push_back({"input kv_view: aliasing", [](Guards& g) { g.tensors[2].alias_group = 0; }});
     list.push_back({"input logits: aliasing", [](Guards& g) { g.tensors[3].alias_group = 1; }});
     list.push_back({"input logits: aliasing", [](Guards& g) { g.tensors[3].alias_group = 99; }});
+    list.push_back({"input kv_view: distance in its group", [](Guards& g) { g.tensors[2].distance = 128; }});
+    list.push_back({"input kv_view: distance in its group", [](Guards& g) { g.tensors[2].distance = -64; }});
     list.push_back({"input logits", [](Guards& g) { g.tensors.pop_back(); }});
     list.push_back(
         {"input mask", [](Guards& g) { g.tensors.push_back({"mask", DType::u8, {4}, {1}, "opencl:0", 256, 4}); }});

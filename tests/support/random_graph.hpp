@@ -72,15 +72,20 @@ public:
         entry.header.guards = guards();
         entry.header.key = {{"Model_static_clgraphcache_" + text(8), "world1global_rank0", "decode"},
                             cachefmt::guards_digest(entry.header.guards)};
-        entry.header.info = {"2026-11-20T10:11:12Z",
-                             "warmgraph 0.1.0",
-                             static_cast<double>(below(100'000)) / 7,
-                             "bitwise",
-                             static_cast<std::uint32_t>(entry.graph.nodes.size()),
-                             static_cast<std::uint32_t>(entry.graph.images.size()),
-                             static_cast<std::uint32_t>(below(3)),
-                             "",
-                             {}};
+        cachefmt::EntryInfo& info = entry.header.info;
+        info = {.created = "2026-11-20T10:11:12Z",
+                .created_by = "warmgraph 0.1.0",
+                .record_ms = static_cast<double>(below(100'000)) / 7,
+                .answer_ms = static_cast<double>(below(100'000)) / 9,
+                .verification = "bitwise",
+                .node_count = static_cast<std::uint32_t>(entry.graph.nodes.size()),
+                .image_count = static_cast<std::uint32_t>(entry.graph.images.size()),
+                .unproven = static_cast<std::uint32_t>(below(3)),
+                .scalar_proofs = {},
+                .library_constants = static_cast<std::uint32_t>(below(3)),
+                .reason = "",
+                .difference = {}};
+        for (std::uint64_t i = 0, n = below(3); i < n; ++i) info.scalar_proofs.push_back(text(below(40)));
         return entry;
     }
 
@@ -143,6 +148,7 @@ private:
             tensor.sizes.push_back(static_cast<std::int64_t>(below(64)));
             tensor.strides.push_back(static_cast<std::int64_t>(below(4096)));
         }
+        if (below(2) == 0) tensor.distance = static_cast<std::int64_t>(below(8192)) - 4096;
         return tensor;
     }
 

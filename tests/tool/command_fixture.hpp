@@ -92,9 +92,11 @@ protected:
         entry.header.info = {.created = "2026-11-20T10:11:12Z",
                              .created_by = "warmgraph 0.1.0",
                              .record_ms = 12.5,
+                             .answer_ms = 40.5,
                              .verification = "bitwise",
                              .node_count = 1,
                              .image_count = 0,
+                             .scalar_proofs = {},
                              .reason = {},
                              .difference = {}};
         entry.graph.regions = {{"token", cachefmt::RegionKind::input, 4, 4, {}}};

@@ -101,6 +101,25 @@ std::string CudaDevice::replay_mode() const
 
 std::shared_ptr<void> CudaDevice::enter() const { return std::make_shared<CurrentContext>(*m_core); }
 
+std::uint64_t CudaDevice::free_memory() const
+{
+    const CurrentContext context(*m_core);
+    const OutsideCapture outside(*m_core);
+    const Driver& driver = *m_core->driver;
+    std::size_t available = 0, total = 0;
+    const CUresult asked = driver.status("cuMemGetInfo", driver.cuMemGetInfo, &available, &total);
+    return asked == CUDA_SUCCESS ? available : limits().memory;
+}
+
+/// Where no code calls malloc, nobody has a pointer into it.
+Result<std::optional<MemoryRef>> CudaDevice::device_heap()
+{
+    if (!ImageTracker::saw_malloc()) return std::nullopt;
+    auto heap = m_heap->find();
+    if (!heap) return within("find the heap of device code's malloc", heap.error());
+    return *heap;
+}
+
 bool CudaDevice::is_handle(std::uint64_t word) const noexcept
 {
     // The driver looks numbers up among the context's objects (NOTES.md). What else it may answer leaves the doubt.

@@ -4,6 +4,7 @@
 
 #include "bulk/bulk_memory.hpp"
 #include "core.hpp"
+#include "device_heap.hpp"
 #include "memory.hpp"
 #include "warmgraph/backends/device.hpp"
 
@@ -62,6 +63,8 @@ public:
     [[nodiscard]] Result<void> upload(const Address& to, ByteView bytes) override;
     [[nodiscard]] Result<void> download(std::span<std::byte> to, const Address& from) override;
     [[nodiscard]] BulkMemory& bulk() override { return *m_bulk; }
+    [[nodiscard]] std::uint64_t free_memory() const override;
+    [[nodiscard]] Result<std::optional<MemoryRef>> device_heap() override;
 
     [[nodiscard]] Result<std::unique_ptr<Module>> compile(std::string_view source, std::string_view options) override;
     [[nodiscard]] Result<std::unique_ptr<Module>> load(ByteView image) override;
@@ -87,6 +90,7 @@ private:
     std::unique_ptr<Core> m_core;
     std::unique_ptr<Memory> m_memory; ///< after m_core, which it uses until it goes
     std::unique_ptr<CudaBulkMemory> m_bulk;
+    std::unique_ptr<DeviceHeap> m_heap;
 };
 
 } // namespace warmgraph::backends::cuda

@@ -40,6 +40,7 @@ namespace warmgraph::backends::cuda {
     X(cuMemcpy)                                                                                                        \
     X(cuMemcpyAsync)                                                                                                   \
     X(cuMemGetAddressRange)                                                                                            \
+    X(cuMemGetInfo)                                                                                                    \
     X(cuMemAddressReserve)                                                                                             \
     X(cuMemAddressFree)                                                                                                \
     X(cuMemCreate)                                                                                                     \

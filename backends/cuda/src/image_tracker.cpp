@@ -43,6 +43,7 @@ struct State {
     long watches = 0;
     std::atomic<bool> is_running{false};
     std::atomic<std::uint64_t> last_key{0};
+    std::atomic<bool> saw_malloc{false};
 
     ImageTable images;
     std::mutex mutex; // of what follows; never held during a driver call
@@ -156,6 +157,13 @@ void enter(const CUpti_CallbackData& data)
     t_open.calls[t_open.depth++] = {.id = data.correlationId, .images = 0};
 }
 
+/// Whether the image has the symbol: code that calls it is linked against the driver's.
+bool names_malloc(ByteView image)
+{
+    constexpr std::string_view k_symbol{"\0malloc\0", 8};
+    return as_text(image).find(k_symbol) != std::string_view::npos;
+}
+
 void image_arrived(const CUpti_ModuleResourceData& data)
 {
     if (t_open.depth == 0 || data.pCubin == nullptr) return; // no call that we could tie it to
@@ -163,6 +171,7 @@ void image_arrived(const CUpti_ModuleResourceData& data)
     if (key == 0) key = ++state().last_key;
     const auto* const begin = reinterpret_cast<const std::byte*>(data.pCubin);
     auto bytes = std::make_shared<const Bytes>(begin, begin + data.cubinSize);
+    if (!state().saw_malloc && names_malloc(*bytes)) state().saw_malloc = true;
     const std::lock_guard lock(state().mutex);
     state().arrived[key].push_back({std::move(bytes), data.moduleId});
 }
@@ -354,6 +363,8 @@ void ImageTracker::end_watch() noexcept
     const std::lock_guard lock(tracker.start);
     if (--tracker.watches == 0) disable_watched(*tracker.cupti, tracker.subscriber);
 }
+
+bool ImageTracker::saw_malloc() noexcept { return state().saw_malloc; }
 
 bool ImageTracker::is_running() noexcept { return state().is_running; }
 

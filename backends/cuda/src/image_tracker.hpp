@@ -23,6 +23,8 @@ public:
     /// profiler) is attached.
     [[nodiscard]] static Result<void> start(const std::shared_ptr<const Driver>& driver, const CudaOptions& options);
     [[nodiscard]] static bool is_running() noexcept;
+    /// Whether some code that was loaded since calls malloc on the device.
+    [[nodiscard]] static bool saw_malloc() noexcept;
 
     /// Has CUPTI tell of the driver calls that watches look at (enqueue_watch.hpp), until as many end_watch. not_recordable
     /// where no tracker runs, or CUPTI does not know them.

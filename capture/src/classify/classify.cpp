@@ -103,14 +103,22 @@ bool holds(const MemoryRef& memory, const Address& address, Pointee pointee) noe
     return offset < memory.size || (offset == memory.size && pointee == Pointee::unknown);
 }
 
+/// Of declared regions that overlap, as in the call, the one that goes on farthest: what is done there may run past the others.
 std::optional<Place> locate(const Capture& capture, const Address& address, Pointee pointee)
 {
     std::uint32_t index = 0;
     const auto inside = [&address, pointee](const MemoryRef& memory) { return holds(memory, address, pointee); };
+    std::optional<Place> farthest;
+    std::uint64_t most = 0; // bytes from there to the region's end
     for (const auto& memory : capture.regions) {
-        if (inside(memory)) return Place{index, address.offset - memory.address.offset};
+        if (inside(memory)) {
+            const std::uint64_t offset = address.offset - memory.address.offset;
+            if (!farthest || memory.size - offset > most) farthest = Place{index, offset};
+            most = std::max(most, memory.size - offset);
+        }
         ++index;
     }
+    if (farthest) return farthest;
     for (const auto& [name, memory] : capture.scratch) {
         if (inside(memory)) return Place{index, address.offset - memory.address.offset};
         ++index;

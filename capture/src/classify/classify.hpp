@@ -48,6 +48,9 @@ struct Captures {
     /// Device::allocation_at of the device; null where there are no flat addresses. A word that does not move, follows no
     /// region and lies in a live allocation is refused.
     std::function<std::optional<MemoryRef>(std::uint64_t)> allocation_at{};
+    /// Other memory that a constant must not lie in, as part of a sentence ("the heap of device code's malloc"): what the driver
+    /// does not count among its allocations. May be null.
+    std::function<std::optional<std::string>(std::uint64_t)> other_memory_at{};
     /// Device::is_handle; null likewise. A parameter's word that is one and follows no scalar is refused.
     std::function<bool(std::uint64_t)> is_handle{};
     DeclaredHandles handles{};

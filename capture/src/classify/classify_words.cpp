@@ -107,7 +107,12 @@ Result<FlatWords::Choice> FlatWords::choose(const WordPlace& place, std::size_t 
         const auto& groups = m_captures.groups;
         return i < groups.size() && candidates[0] < groups.size() && groups[i] == groups[candidates[0]];
     };
-    if (std::ranges::all_of(candidates, is_of_one_group)) return Choice{slot(candidates[0], offset, value)};
+    if (std::ranges::all_of(candidates, is_of_one_group)) { // what is done there may run past the others' ends
+        const auto end = [this](std::uint32_t i) {
+            return m_regions[i].first.address.flat() + m_regions[i].first.size;
+        };
+        return Choice{slot(*std::ranges::max_element(candidates, {}, end), offset, value)};
+    }
     // One past the end of A or the start of B: without proof the start is by far the likelier.
     Candidates starts;
     std::ranges::copy_if(candidates, std::back_inserter(starts), strictly);
@@ -174,6 +179,13 @@ std::optional<MemoryRef> FlatWords::allocation_at(std::uint64_t value)
 
 Result<void> FlatWords::check_allocation(const WordPlace& place, std::size_t offset, std::uint64_t value)
 {
+    if (m_captures.other_memory_at)
+        if (const auto where = m_captures.other_memory_at(value))
+            return fail(
+                ErrorCode::not_recordable,
+                "{} takes a pointer at {} that lies in {}: {:#x}, and another process has other things there; {}. A "
+                "number that is no pointer: declare it as a scalar",
+                place.subject(), place.at(offset), *where, value, k_declare);
     const auto allocation = allocation_at(value);
     if (!allocation) return {};
     return fail(ErrorCode::not_recordable,

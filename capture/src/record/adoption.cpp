@@ -292,7 +292,7 @@ try {
     if (!exec) return within("instantiate the original graph", exec.error());
     const auto run = [&](std::size_t i) { return original_run(**exec, scratch, i); };
     if (auto learned = learn_spread(*m_spread, k_original_runs, run); !learned) return learned;
-    return m_trial->check_read_only();
+    return m_trial->check_in_place();
 } catch (const std::bad_alloc&) {
     return fail(ErrorCode::out_of_memory, "no host memory to run the original graph");
 }

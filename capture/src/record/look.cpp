@@ -4,12 +4,12 @@
 #include <array>
 #include <set>
 
-#include "classify/check_captures.hpp"
 #include "classify/classify_scalars.hpp"
 #include "classify/region_map.hpp"
 #include "classify/structural_difference.hpp"
 #include "warmgraph/backends/bulk_memory.hpp"
 #include "warmgraph/base/log.hpp"
+#include "warmgraph/base/process.hpp"
 #include "warmgraph/capture/numbers.hpp"
 
 namespace warmgraph {
@@ -179,6 +179,21 @@ Result<void> Look::capture_where_tensors_overlap(Captures& captures)
     return capture_moved(captures, Apart::groups);
 }
 
+/// The heap that device code allocates from by itself; on devices that read ordinary host memory, that as well.
+Result<void> Look::know_other_memory(Captures& captures) const
+{
+    if (!captures.flat_addresses) return {};
+    auto heap = m_subject.device->device_heap();
+    if (!heap) return std::unexpected(heap.error());
+    captures.other_memory_at = [device = m_subject.device, heap = *heap,
+                                mappings = HostMappings::read()](std::uint64_t word) -> std::optional<std::string> {
+        if (heap && word - heap->address.flat() < heap->size) return "the heap of device code's malloc";
+        const auto mapping = device->host_memory_at(word, mappings);
+        return mapping ? std::optional{fmt::format("host memory ({})", *mapping)} : std::nullopt;
+    };
+    return {};
+}
+
 Result<Captures> Look::capture_all()
 {
     Captures captures;
@@ -186,6 +201,7 @@ Result<Captures> Look::capture_all()
     captures.handles = m_subject.handles;
     captures.flat_addresses = m_subject.device->limits().flat_addresses;
     captures.allocation_at = allocations();
+    if (auto known = know_other_memory(captures); !known) return std::unexpected(known.error());
     if (captures.flat_addresses)
         captures.is_handle = [device = m_subject.device](std::uint64_t word) { return device->is_handle(word); };
 
@@ -198,16 +214,16 @@ Result<Captures> Look::capture_all()
     auto again = capture_here(m_frame.scalars, StackDepth::deeper);
     if (!again) return std::unexpected(again.error());
     captures.again = std::move(*again);
-    const StackMovement movement = m_stack.movement();
+    m_movement = m_stack.movement();
     if (auto moved = capture_moved(captures, Apart::tensors); !moved) return std::unexpected(moved.error());
     if (auto done = capture_where_tensors_overlap(captures); !done) return std::unexpected(done.error());
-    return without_host_addresses(std::move(captures), movement);
+    return captures;
 }
 
-Result<Captures> Look::without_host_addresses(Captures captures, const StackMovement& movement)
+Result<Captures> Look::without_host_addresses(Captures captures)
 {
     Captures erased = captures;
-    const std::size_t words = erase_host_addresses(erased, movement);
+    const std::size_t words = erase_host_addresses(erased, m_movement);
     if (erased.first.graph == erased.again->graph) {
         if (words > 0)
             log().debug(
@@ -229,10 +245,7 @@ Result<std::size_t> Look::probe_scalar(Captures& captures, std::size_t scalar, c
                                        std::size_t least, std::chrono::steady_clock::time_point deadline)
 {
     const auto& decl = m_subject.interface.scalars[scalar];
-    Captures first; // as captured: host addresses were erased in `captures`
-    first.scalars = captures.scalars;
-    first.first = {m_capture, captures.first.regions, captures.first.scratch};
-    ProbeJudge judge{m_subject.interface, first};
+    ProbeJudge judge{m_subject.interface, captures};
     std::size_t probed = 0;
     for (; probed < values.size(); ++probed) {
         if (probed >= least && system_clock().steady() >= deadline) break;
@@ -243,7 +256,7 @@ Result<std::size_t> Look::probe_scalar(Captures& captures, std::size_t scalar, c
             return within(fmt::format("with scalar '{}' = {} (declare its range where not every value is allowed)",
                                       decl.name, number_text(decl.dtype, values[probed])),
                           capture.error());
-        capture->graph = with_allocations_of(m_capture, std::move(capture->graph));
+        capture->graph = with_allocations_of(captures.first.graph, std::move(capture->graph));
         ScalarProbe probe{scalar, values[probed], std::move(*capture)};
         if (auto judged = judge.judge(probe); !judged) return std::unexpected(judged.error());
         if (probed == 0) captures.probes.push_back(std::move(probe));
@@ -279,12 +292,10 @@ Result<Seen> Look::look(std::chrono::milliseconds probing)
 {
     auto captures = capture_all();
     if (!captures) return std::unexpected(captures.error());
-    // Before thousands of probes: what differs from capture to capture is told at once.
-    if (m_subject.interface.scalars.size() > 0)
-        if (auto checked = check_captures(m_subject.interface, *captures); !checked)
-            return std::unexpected(checked.error());
     auto proofs = probe(*captures, probing);
     if (!proofs) return std::unexpected(proofs.error());
+    captures = without_host_addresses(std::move(*captures));
+    if (!captures) return std::unexpected(captures.error());
     auto classified = classify(m_subject.interface, *captures);
     if (!classified) return std::unexpected(classified.error());
     return Seen{std::move(*classified), std::move(*proofs), std::move(captures->groups)};

@@ -50,6 +50,7 @@ private:
     [[nodiscard]] Result<Capture> capture_in(Elsewhere& at, StackDepth depth = StackDepth::usual);
     [[nodiscard]] Result<Capture> run_captured(const std::vector<MemoryRef>& regions, ScratchPool& scratch,
                                                const std::vector<std::uint64_t>& scalars, StackDepth depth);
+    [[nodiscard]] Result<void> know_other_memory(Captures& captures) const;
     [[nodiscard]] Result<Captures> capture_all();
     [[nodiscard]] Result<void> capture_moved(Captures& captures, Apart apart);
     [[nodiscard]] Result<Capture> capture_elsewhere(const Shuffle& shuffle, Apart apart, const Captures& captures);
@@ -59,7 +60,7 @@ private:
     [[nodiscard]] Result<std::size_t> probe_scalar(Captures& captures, std::size_t scalar,
                                                    const std::vector<std::uint64_t>& values, std::size_t least,
                                                    std::chrono::steady_clock::time_point deadline);
-    [[nodiscard]] Result<Captures> without_host_addresses(Captures captures, const StackMovement& movement);
+    [[nodiscard]] Result<Captures> without_host_addresses(Captures captures);
 
     const Subject& m_subject;
     const Frame& m_frame;
@@ -70,6 +71,7 @@ private:
     backends::RawGraph m_capture;
     std::deque<Elsewhere> m_places; // kept until all is classified: no address may be given twice
     HostStack m_stack;              // of the thread that records
+    StackMovement m_movement;       // between the first two captures
 };
 
 } // namespace warmgraph

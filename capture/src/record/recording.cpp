@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <system_error>
+#include <thread>
 
 #include "record/answer.hpp"
 #include "record/look.hpp"
@@ -34,6 +36,7 @@ struct RecordingSession::Impl {
 
     [[nodiscard]] Result<void> check_regions() const;
     [[nodiscard]] Result<void> prepare();
+    void warm_up();
     [[nodiscard]] Result<RestorationRequest> look(cachefmt::EntryHeader header, Phases& phases);
     [[nodiscard]] Result<RestorationRequest> request(cachefmt::EntryHeader header, Seen seen) const;
     [[nodiscard]] Result<void> check_variables() const;
@@ -62,6 +65,7 @@ struct RecordingSession::Impl {
     std::shared_ptr<TrialMemory> memory;
     ScratchPool scratch;
     std::optional<Answer> answer;
+    std::jthread warming;        // what trials need, beside the answer
     std::optional<Look> looking; // its addresses are kept until all is over: none may be given twice
     std::optional<Trials> trials;
     std::unique_ptr<Spread> spread;         // of runs that start with the outputs as they were
@@ -84,6 +88,12 @@ Result<void> RecordingSession::Impl::check_regions() const
     return {};
 }
 
+void RecordingSession::Impl::warm_up()
+try {
+    warming = std::jthread{[device = subject.device] { device->bulk().warm_up(); }};
+} catch (const std::system_error&) { // no thread: the first trial pays
+}
+
 Result<void> RecordingSession::Impl::prepare()
 {
     if (auto checked = check_regions(); !checked) return checked;
@@ -95,6 +105,7 @@ Result<void> RecordingSession::Impl::prepare()
     if (!copies) return std::unexpected(copies.error());
     memory = std::move(*copies);
     answer.emplace(subject.device, subject.handles);
+    warm_up();
     return answer->allocate(*memory);
 }
 
@@ -225,7 +236,7 @@ Result<void> RecordingSession::Impl::verify_at(replay::Executable& executable, s
     return own.accept(memory->regions());
 }
 
-/// In the middle of each declared range; nullopt where there is none. An undeclared range promises nothing about what may be
+/// Of each declared range another number; nullopt where there is none. An undeclared range promises nothing about what may be
 /// run. A live handle's neighbours are no handles: a kernel that is given one crashes, and the context with it.
 std::optional<std::vector<std::uint64_t>> RecordingSession::Impl::other_scalars() const
 {
@@ -268,6 +279,7 @@ Result<Recording> RecordingSession::Impl::attempt(cachefmt::EntryHeader header, 
     auto known = look(std::move(header), phases);
     if (!known) return std::unexpected(known.error());
     const auto timer = phases.measure("try");
+    if (auto same = memory->check_read_only(); !same) return std::unexpected(same.error());
     make_trials();
     if (auto learned = learn(looking->capture()); !learned) {
         if (auto intact = trials->check_caller_memory(); !intact) return std::unexpected(intact.error());

@@ -93,15 +93,14 @@ Result<void> TrialMemory::add_groups(std::vector<Group> groups, std::uint64_t mo
                         "two copies of '{}' and what else the function may write take {} bytes of device memory, and "
                         "{} may be taken (half of what is free): free memory, or record with smaller states",
                         name(group), taken + bytes, most);
-        if (group.kind == Kind::read_only) {
+        if (fits) {
+            taken += bytes;
+        } else {
+            group.kind = Kind::in_place;
             auto before = m_device->bulk().fingerprint(group.original);
             if (!before) return std::unexpected(before.error());
             group.before = *before;
         }
-        if (fits)
-            taken += bytes;
-        else
-            group.kind = Kind::in_place;
         auto copied = fits ? copy_group(group) : Result<void>{};
         m_groups.push_back(std::move(group)); // what it allocated is released in any case
         if (!copied) return copied;
@@ -220,17 +219,50 @@ Result<void> TrialMemory::check_host_regions() const
     return {};
 }
 
+Result<bool> TrialMemory::is_as_before(const Group& group) const
+{
+    if (group.kind == Kind::in_place) {
+        auto now = m_device->bulk().fingerprint(group.original);
+        if (!now) return std::unexpected(now.error());
+        return *now == group.before;
+    }
+    auto differs =
+        m_device->bulk().first_difference(group.original.address, group.snapshot.address, group.original.size);
+    if (!differs) return std::unexpected(differs.error());
+    return !*differs;
+}
+
 Result<void> TrialMemory::check_read_only() const
 {
     for (const Group& group : m_groups) {
-        if (group.kind == Kind::writable) continue;
-        auto now = m_device->bulk().fingerprint(group.original);
-        if (!now) return std::unexpected(now.error());
-        if (*now == group.before) continue;
-        return fail(ErrorCode::verification_failed,
-                    "the contents of '{}' changed while it was being recorded, and it was declared read-only: declare "
-                    "it a read-write state, and load its contents again",
-                    name(group));
+        if (group.kind == Kind::writable || group.original.size == 0) continue;
+        if (m_device->limits().flat_addresses && !m_device->allocation_at(group.original.address.flat()))
+            return fail(ErrorCode::not_recordable,
+                        "the memory of '{}' was given back since the call: keep read-only states until they are "
+                        "recorded",
+                        name(group));
+        auto same = is_as_before(group);
+        if (!same) return std::unexpected(same.error());
+        if (!*same)
+            return fail(ErrorCode::not_recordable,
+                        "the contents of '{}' changed since the call began, and it was declared read-only: declare it "
+                        "a read-write state, or leave it alone until it is recorded",
+                        name(group));
+    }
+    return {};
+}
+
+Result<void> TrialMemory::check_in_place() const
+{
+    for (const Group& group : m_groups) {
+        if (group.kind != Kind::in_place || group.original.size == 0) continue;
+        auto same = is_as_before(group);
+        if (!same) return std::unexpected(same.error());
+        if (!*same)
+            return fail(ErrorCode::verification_failed,
+                        "the contents of '{}' changed while it was being recorded, and it was declared read-only: "
+                        "declare it a read-write state, and load its contents again",
+                        name(group));
     }
     return {};
 }

@@ -51,8 +51,11 @@ public:
     /// After a capture at the memory as reset(placement, as_they_were) left it: not_recordable names a region of page-locked
     /// host memory that the callable wrote on the host.
     [[nodiscard]] Result<void> check_host_regions() const;
-    /// Of the caller's read-only states: verification_failed where one has other contents than before the answer.
+    /// Before the first trial: not_recordable where one of the caller's read-only states is gone, or has other contents than
+    /// before the answer.
     [[nodiscard]] Result<void> check_read_only() const;
+    /// After trials, of what they used in place: verification_failed where it has other contents than before the answer.
+    [[nodiscard]] Result<void> check_in_place() const;
 
     /// The caller's own memory, where a graph with fixed addresses has to run: contents as trials start with them.
     [[nodiscard]] Result<void> reset_original();
@@ -77,7 +80,7 @@ private:
         MemoryRef original;           ///< from the first to the last byte of any of them, the caller's
         MemoryRef snapshot;           ///< of a copied one
         MemoryRef memory;             ///< of a copied one: fence, slack, contents, fence
-        backends::Fingerprint before; ///< of the caller's, of one that is only read
+        backends::Fingerprint before; ///< of one in place
         std::uint64_t start = 0;      ///< of the contents in memory, for the placement in use
         bool on_host = false;
         std::vector<std::size_t> members;
@@ -89,6 +92,7 @@ private:
     [[nodiscard]] Result<void> copy_group(Group& group);
     [[nodiscard]] Result<void> disturb_outputs(const Group& group, const Address& contents);
     [[nodiscard]] Result<void> check_fences(const Group& group) const;
+    [[nodiscard]] Result<bool> is_as_before(const Group& group) const;
     [[nodiscard]] const std::string& name(const Group& group) const noexcept;
 
     std::shared_ptr<backends::Device> m_device;

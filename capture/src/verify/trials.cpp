@@ -165,7 +165,7 @@ Result<void> Trials::accept_all(replay::Executable& executable, const std::vecto
 Result<void> Trials::check_caller_memory() const
 {
     if (m_is_abandoned) return {};
-    auto intact = m_memory->check_read_only();
+    auto intact = m_memory->check_in_place();
     if (!intact && intact.error().code == ErrorCode::verification_failed)
         return fail(ErrorCode::partly_launched, "a trial wrote where it must not: {}", intact.error().message);
     return intact;

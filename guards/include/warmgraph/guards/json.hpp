@@ -1,9 +1,10 @@
 // Guards as JSON: what the facade leaves beside a function after a miss, and what the command prints.
 //   {"facts":   [{"name": "driver.version", "value": "580.159.04", "role": "must_match"}, ...],
 //    "tensors": [{"name": "token", "dtype": "i32", "sizes": [1], "strides": [1], "device": "opencl:0",
-//                 "alignment": 256, "alias_group": 0}, ...],
+//                 "alignment": 256, "alias_group": 0, "distance": null}, ...],
 //    "values":  [{"name": "layers", "dtype": "i64", "bits": 12}, ...]}
-// A fact whose probe failed has the value null. Roles: must_match, identity, advisory.
+// A fact whose probe failed has the value null, and so has the distance of a tensor where it is no guard. Roles: must_match,
+// identity, advisory.
 #pragma once
 
 #include <string>

@@ -70,6 +70,8 @@ public:
     BulkMemory& operator=(const BulkMemory&) = delete;
     virtual ~BulkMemory() = default;
 
+    /// Does ahead what the first use does once (CUDA: the driver compiles kernels, 0.2 s). Whether it succeeds, the first use tells.
+    virtual void warm_up() {}
     /// The two do not overlap.
     [[nodiscard]] virtual Result<void> copy(const Address& to, const Address& from, std::uint64_t size);
     [[nodiscard]] virtual Result<void> fill(const MemoryRef& memory, std::byte pattern);

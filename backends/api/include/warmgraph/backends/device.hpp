@@ -232,6 +232,9 @@ public:
     /// Work on large memory where it lies; lives as long as the device. Thread-safe. Where a backend has none of its own, one
     /// through upload() and download(), made on first use.
     [[nodiscard]] virtual BulkMemory& bulk();
+    /// A range around the heap that device code allocates from by itself, which no driver's allocation is; nullopt where no code
+    /// that the process loaded does so. An error: it could not be found.
+    [[nodiscard]] virtual Result<std::optional<MemoryRef>> device_heap() { return std::optional<MemoryRef>{}; }
     /// Bytes that allocate() could still give, as far as the driver tells. Without a better answer: the device's memory, or as
     /// good as no limit where that is unknown.
     [[nodiscard]] virtual std::uint64_t free_memory() const

@@ -1,0 +1,229 @@
+// What a user of CUDA is promised: host memory, default streams, captures of his own. Over a device and over the fake driver.
+#include <algorithm>
+
+#include "cuda_facade_fixture.hpp"
+#include "promise_device.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class CudaPromises : public DevicePromise {
+protected:
+    CudaPromises() { device.prepare_recording(); }
+    void settle() override { Driver::check(driver.call<decltype(&cuCtxSynchronize)>("cuCtxSynchronize")()); }
+    [[nodiscard]] Buffer on_host(std::int32_t value) const
+    {
+        Buffer buffer = device.allocate_host(k_bytes);
+        buffer.write(std::vector<std::int32_t>(k_count, value));
+        return buffer;
+    }
+    [[nodiscard]] static std::int32_t& first_of(Address address)
+    {
+        return *static_cast<std::int32_t*>(address.pointer());
+    }
+    [[nodiscard]] Spec with_length() const
+    {
+        Spec declared = spec(program);
+        declared.inputs.push_back(input("length", i32, {k_count}));
+        return declared;
+    }
+    /// y = x + the first number of "length", which it reads on the host.
+    [[nodiscard]] Callable adding_length()
+    {
+        return [this](Recorder& r) {
+            const std::int32_t length = first_of(r["length"]);
+            copy(r, r["y"], r["x"]);
+            add_scalar(r, r["y"], length);
+        };
+    }
+    /// y = x + counter, and the counter advances; through scratch.
+    [[nodiscard]] Function advance(Cache& cache, const std::string& name, const Buffer& counter)
+    {
+        Spec declared = spec(program);
+        declared.states = {state("counter", counter)};
+        return cache.wrap(name, device, declared, [this](Recorder& r) {
+            const Address scratch = r.alloc("scratch", k_bytes);
+            copy(r, scratch, r["x"]);
+            add(r, r["y"], scratch, r["counter"]);
+            add_scalar(r, r["counter"], 1);
+        });
+    }
+    [[nodiscard]] static CUstream handle(Stream& stream) { return static_cast<CUstream>(stream.native()); }
+    /// What `work` enqueues in the stream, as the driver's own instance.
+    template <class Work>
+    [[nodiscard]] CUgraphExec captured(CUstream stream, Work&& work) const
+    {
+        Driver::check(driver.call<decltype(&cuStreamBeginCapture)>("cuStreamBeginCapture")(
+            stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+        work();
+        CUgraph graph = nullptr;
+        CUgraphExec exec = nullptr;
+        Driver::check(driver.call<decltype(&cuStreamEndCapture)>("cuStreamEndCapture")(stream, &graph));
+        Driver::check(driver.call<decltype(&cuGraphInstantiate)>("cuGraphInstantiate")(&exec, graph, 0));
+        driver.destroy(graph);
+        return exec;
+    }
+    void launch_graph(CUgraphExec exec, CUstream stream) const
+    {
+        Driver::check(driver.call<decltype(&cuGraphLaunch)>("cuGraphLaunch")(exec, stream));
+    }
+    void destroy(CUgraphExec exec) const
+    {
+        Driver::check(driver.call<decltype(&cuGraphExecDestroy)>("cuGraphExecDestroy")(exec));
+    }
+    Driver driver;
+};
+
+TEST_F(CudaPromises, PageLockedInputThatIsReadOnTheHostIsNoConstant)
+{
+    expect_refused(
+        [this](Cache& cache, Seen& seen) {
+            const Buffer x = words(5), y = filled(-1);
+            Buffer length = on_host(7);
+            Function f = cache.wrap("reads", device, with_length(), adding_length());
+            for (const int value : {7, 8, 0, 7}) {
+                length.write(std::vector<std::int32_t>(k_count, value));
+                call(seen, f, {{"x", x}, {"y", y}, {"length", length}}, {&y, &length});
+            }
+        },
+        HasSubstr("kernel 'add_scalar'"));
+}
+
+TEST_F(CudaPromises, PageLockedInputThatDeviceCodeReadsIsReplayed)
+{
+    expect_recorded([this](Cache& cache, Seen& seen) {
+        const Buffer y = filled(-1);
+        Buffer x = on_host(7);
+        Function f = cache.wrap("device_reads", device, spec(program), [&](Recorder& r) {
+            copy(r, r["y"], r["x"]);
+            add_scalar(r, r["y"], 1);
+        });
+        for (const int value : {7, 8, 0, 7}) {
+            x.write(std::vector<std::int32_t>(k_count, value));
+            call(seen, f, {{"x", x}, {"y", y}}, {&y});
+        }
+    });
+}
+
+TEST_F(CudaPromises, WhatTheCallableWritesIntoPageLockedMemoryIsNotLost)
+{
+    expect_refused(
+        [this](Cache& cache, Seen& seen) {
+            const Buffer x = words(5), y = filled(-1), log = on_host(0);
+            Spec declared = spec(program);
+            declared.states = {state("log", log)};
+            std::int32_t line = 0;
+            Function f = cache.wrap("writes", device, declared, [&](Recorder& r) {
+                first_of(r["log"]) = line;
+                copy(r, r["y"], r["x"]);
+            });
+            for (line = 11; line < 15; ++line) call(seen, f, {{"x", x}, {"y", y}}, {&y, &log});
+        },
+        testing::AllOf(HasSubstr("writes region 'log'"), HasSubstr("on the host")));
+}
+
+TEST_F(CudaPromises, ManagedMemoryThatIsReadOnTheHostIsRefusedBeforeAnythingIsCaptured)
+{
+    expect_refused(
+        [this](Cache& cache, Seen& seen) {
+            const Buffer x = words(5), y = filled(-1);
+            CUdeviceptr managed = 0;
+            Driver::check(driver.call<decltype(&cuMemAllocManaged)>("cuMemAllocManaged")(&managed, k_bytes,
+                                                                                         CU_MEM_ATTACH_GLOBAL));
+            const MemoryRef length{Address::from_flat(managed), k_bytes};
+            int calls = 0;
+            Function f = cache.wrap("managed", device, with_length(), [&](Recorder& r) {
+                ++calls;
+                adding_length()(r);
+            });
+            for (const int value : {7, 8, 0, 7}) {
+                std::fill_n(&first_of(length.address), k_count, value);
+                call(seen, f, {{"x", x}, {"y", y}, {"length", length}}, {&y});
+            }
+            EXPECT_EQ(calls, 4) << "once for each call";
+            Driver::check(driver.call<decltype(&cuMemFree)>("cuMemFree")(managed));
+        },
+        HasSubstr("'length' is managed memory"));
+}
+
+TEST_F(CudaPromises, ACallInsideTheCallersCaptureAfterOneInAnotherStreamIsPartOfHisGraph)
+{
+    expect_native(
+        [this](Cache& cache, Seen& seen) {
+            Stream one = device.stream(), other = device.stream();
+            Buffer x = words(5);
+            const Buffer y = filled(-1), counter = filled(0);
+            Function f = advance(cache, "captured", counter);
+            note(seen, f(one, {{"x", x}, {"y", y}}), f, {&y, &counter});
+            Outcome inside = Outcome::refused;
+            const CUgraphExec exec = captured(handle(other), [&] { inside = f(other, {{"x", x}, {"y", y}}); });
+            note(seen, inside, f, {&y, &counter});
+            for (const int first : {5, 70}) { // his graph reads what is there when it runs
+                x.write(std::vector<std::int32_t>(k_count, first));
+                launch_graph(exec, handle(other));
+                note_results(seen, {&y, &counter});
+            }
+            note(seen, f(one, {{"x", x}, {"y", y}}), f, {&y, &counter});
+            note(seen, f(other, {{"x", x}, {"y", y}}), f, {&y, &counter});
+            launch_graph(exec, handle(other));
+            note_results(seen, {&y, &counter});
+            destroy(exec);
+        },
+        ElementsAre("recorded", "eager", "replayed", "replayed"));
+}
+
+TEST_F(CudaPromises, WorkOnTheLegacyDefaultStreamIsRefusedAndHarmsNobody)
+{
+    for (const CUstream legacy : {CUstream{nullptr}, CU_STREAM_LEGACY}) // NOLINT: the header's cast
+        expect_refused(
+            [this, legacy](Cache& cache, Seen& seen) {
+                const auto copy_in = driver.call<decltype(&cuMemcpyAsync)>("cuMemcpyAsync");
+                const Buffer x = words(5), y = filled(-1);
+                Function f = cache.wrap(legacy == nullptr ? "null" : "legacy", device, spec(program), [&](Recorder& r) {
+                    Driver::check(copy_in(r["y"].flat(), r["x"].flat(), k_bytes, legacy));
+                });
+                for (int i = 0; i < 4; ++i) call(seen, f, {{"x", x}, {"y", y}}, {&y});
+            },
+            testing::AllOf(HasSubstr("past the recorder's stream"), HasSubstr("in the legacy default stream")));
+}
+
+TEST_F(CudaPromises, AGraphThatTheCallableLaunchesIsRefusedAndHarmsNobody)
+{
+    expect_refused(
+        [this](Cache& cache, Seen& seen) {
+            const Buffer x = words(5), y = filled(-1);
+            Stream stream = device.stream();
+            const CUgraphExec exec =
+                captured(handle(stream), [&] { stream.copy(y.memory().address, x.memory().address, k_bytes); });
+            Function f = cache.wrap("graph", device, spec(program),
+                                    [&](Recorder& r) { launch_graph(exec, handle(r.stream())); });
+            for (int i = 0; i < 4; ++i) call(seen, f, {{"x", x}, {"y", y}}, {&y});
+            destroy(exec);
+        },
+        testing::AllOf(HasSubstr("past the recorder's stream"), HasSubstr("cuGraphLaunch of a graph")));
+}
+
+/// One of memory that was declared, and one of memory that was not.
+TEST_F(CudaPromises, ATableOfPointersIsRefused)
+{
+    for (const bool is_declared : {true, false})
+        expect_refused(
+            [this, is_declared](Cache& cache, Seen& seen) {
+                const Buffer x = words(5), y = filled(-1), hidden = filled(0);
+                const Buffer& target = is_declared ? x : hidden;
+                const Buffer table = device.upload<std::uint64_t>(std::vector{target.memory().address.flat()});
+                Spec declared = spec(program);
+                declared.states = {weights("table", table)};
+                Function f = cache.wrap(is_declared ? "table" : "hidden", device, declared,
+                                        [&](Recorder& r) { copy(r, r["y"], r["x"]); });
+                for (int i = 0; i < 4; ++i) call(seen, f, {{"x", x}, {"y", y}}, {&y});
+            },
+            testing::AllOf(HasSubstr("'table' holds at byte 0 the address"),
+                           HasSubstr(is_declared ? "lies in 'x'" : "lies in an allocation of")));
+}
+
+} // namespace
+} // namespace warmgraph::test

@@ -1,0 +1,73 @@
+// Promises on a CUDA device: the driver's own calls, and modules of the program's own.
+#pragma once
+
+#include "native.hpp"
+#include "promise.hpp"
+
+namespace warmgraph::test {
+
+/// Device code that a program loads by itself, as a framework would.
+class Code {
+public:
+    explicit Code(std::string_view source) : m_module(Native::instance().load(Native::compile(source))) {}
+    [[nodiscard]] CUfunction operator[](const char* kernel) const
+    {
+        return Native::instance().function(m_module, kernel);
+    }
+    /// cudaMemcpyToSymbol, cudaMemcpyFromSymbol
+    template <class T>
+    void write(const char* variable, T value) const
+    {
+        const Native& native = Native::instance();
+        native.check(native.driver().cuMemcpy(at(variable), reinterpret_cast<CUdeviceptr>(&value), sizeof value),
+                     "cuMemcpy");
+        native.check(native.driver().cuCtxSynchronize(), "cuCtxSynchronize");
+    }
+    template <class T>
+    [[nodiscard]] T read(const char* variable) const
+    {
+        const Native& native = Native::instance();
+        T value{};
+        native.check(native.driver().cuMemcpy(reinterpret_cast<CUdeviceptr>(&value), at(variable), sizeof value),
+                     "cuMemcpy");
+        native.check(native.driver().cuCtxSynchronize(), "cuCtxSynchronize");
+        return value;
+    }
+
+private:
+    [[nodiscard]] CUdeviceptr at(const char* variable) const
+    {
+        const Native& native = Native::instance();
+        CUdeviceptr address = 0;
+        native.check(native.driver().cuModuleGetGlobal(&address, nullptr, m_module, variable), "cuModuleGetGlobal");
+        return address;
+    }
+    CUmodule m_module;
+};
+
+class GpuPromise : public PromiseTest {
+protected:
+    static constexpr unsigned k_grid = 2, k_block = 128;
+
+    GpuPromise() : PromiseTest("cuda:0") { device.prepare_recording(); }
+    void settle() override { native.check(native.driver().cuCtxSynchronize(), "cuCtxSynchronize"); }
+    [[nodiscard]] static CUstream stream_of(Recorder& r) { return static_cast<CUstream>(r.stream().native()); }
+    /// k_count threads.
+    void launch(CUstream stream, CUfunction kernel, std::vector<void*> parameters) const
+    {
+        native.launch(stream, kernel, k_grid, k_block, std::move(parameters));
+    }
+    /// x -> y, of code that is no Program.
+    [[nodiscard]] static Spec plain_spec()
+    {
+        Spec result;
+        result.inputs = {input("x", i32, {k_count})};
+        result.outputs = {output("y", i32, {k_count})};
+        result.version = "1";
+        return result;
+    }
+
+    const Native& native = Native::instance();
+};
+
+} // namespace warmgraph::test

@@ -1,0 +1,152 @@
+// Module variables: that the host writes, that the work changes, that hold a result.
+#include "promise_fixture.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+using testing::AnyOf;
+using testing::HasSubstr;
+
+constexpr const char* k_source = R"(
+#define INDEX (static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x))
+__constant__ int factor = 1;
+__device__ int offset = 3;
+__device__ int result;
+__device__ int phase;
+extern "C" __global__ void apply(const int* x, int* y) { int i = INDEX; y[i] = x[i] * factor + offset; }
+extern "C" __global__ void sum(const int* x, int* y) { int i = INDEX; y[i] = x[i]; if (i == 0) result = x[0] + x[1]; }
+extern "C" __global__ void add_phase(const int* x, int* y) { int i = INDEX; y[i] = x[i] + phase; }
+extern "C" __global__ void advance_phase() { phase = (phase + 1) % 4; })";
+
+class PromisedVariables : public GpuPromise {
+protected:
+    /// Kernels x -> y, in their order.
+    [[nodiscard]] Callable launching(const Code& code, std::vector<const char*> kernels) const
+    {
+        return [this, &code, kernels = std::move(kernels)](Recorder& r) {
+            void *x = r["x"].pointer(), *y = r["y"].pointer();
+            for (const char* kernel : kernels) launch(stream_of(r), code[kernel], {&x, &y});
+        };
+    }
+};
+
+TEST_F(PromisedVariables, WhatTheHostWritesBetweenCallsIsSeenByEachCall)
+{
+    for (const char* const variable : {"factor", "offset"})
+        expect_refused(
+            [this, variable](Cache& cache, Seen& seen) {
+                const Code code{k_source};
+                const Buffer x = words(5), y = filled(-1);
+                Function f = cache.wrap(variable, device, plain_spec(), launching(code, {"apply"}));
+                for (const int value : {7, 9, 9, 2}) {
+                    code.write(variable, value);
+                    call(seen, f, {{"x", x}, {"y", y}}, {&y});
+                }
+            },
+            HasSubstr(std::string{"the module variable '"} + variable + "' holds something else than its image"));
+}
+
+TEST_F(PromisedVariables, WhatTheHostWritesAfterTheFirstCallIsSeenByTheNext)
+{
+    const Scene scene = [this](Cache& cache, Seen& seen) {
+        const Code code{k_source};
+        const Buffer x = words(5), y = filled(-1);
+        Function f = cache.wrap("later", device, plain_spec(), launching(code, {"apply"}));
+        for (const int value : {3, 9, 9, 3}) { // 3: as in the image
+            code.write("offset", value);
+            call(seen, f, {{"x", x}, {"y", y}}, {&y});
+        }
+    };
+    expect_native(scene, testing::SizeIs(4));
+}
+
+TEST_F(PromisedVariables, AManagedVariableThatTheHostWritesIsSeenByEachCall)
+{
+    expect_refused(
+        [this](Cache& cache, Seen& seen) {
+            const Code code{R"(
+__managed__ int offset = 3;
+extern "C" __global__ void apply(const int* x, int* y) { int i = blockIdx.x * blockDim.x + threadIdx.x; y[i] = x[i] + offset; })"};
+            const Buffer x = words(5), y = filled(-1);
+            Function f = cache.wrap("managed", device, plain_spec(), launching(code, {"apply"}));
+            for (const int value : {7, 9, 9, 2}) {
+                code.write("offset", value);
+                call(seen, f, {{"x", x}, {"y", y}}, {&y});
+            }
+        },
+        testing::Not(testing::IsEmpty()));
+}
+
+TEST_F(PromisedVariables, AResultInASymbolIsTheCallsOwn)
+{
+    expect_refused(
+        [this](Cache& cache, Seen& seen) {
+            const Code code{k_source};
+            const Buffer y = filled(-1);
+            Function f = cache.wrap("symbol", device, plain_spec(), launching(code, {"sum"}));
+            for (const int first : {5, 50, 0, 7}) {
+                const Buffer x = words(first);
+                call(seen, f, {{"x", x}, {"y", y}}, {&y});
+                seen.results.back().push_back(code.read<std::int32_t>("result"));
+            }
+        },
+        HasSubstr("the module variable 'result'"));
+}
+
+TEST_F(PromisedVariables, AResultInASymbolThatHappensToBeItsImageIsTheCallsOwn)
+{
+    const Scene scene = [this](Cache& cache, Seen& seen) {
+        const Code code{k_source};
+        const Buffer y = filled(-1);
+        Function f = cache.wrap("zero", device, plain_spec(), launching(code, {"sum"}));
+        for (const bool is_zero : {true, false, true, false}) {
+            const Buffer x = is_zero ? filled(0) : words(5);
+            call(seen, f, {{"x", x}, {"y", y}}, {&y});
+            seen.results.back().push_back(code.read<std::int32_t>("result"));
+        }
+    };
+    expect_native(scene, testing::SizeIs(4));
+}
+
+TEST_F(PromisedVariables, FrozenOnesAreStoredWithTheEntry)
+{
+    for (const char* const frozen : {"offset", "*"})
+        expect_recorded([this, frozen](Cache& cache, Seen& seen) {
+            const Code code{k_source};
+            code.write("offset", 7);
+            const Buffer y = filled(-1);
+            Spec declared = plain_spec();
+            declared.frozen_variables = {frozen};
+            Function f =
+                cache.wrap(*frozen == '*' ? "all_frozen" : "frozen", device, declared, launching(code, {"apply"}));
+            for (int i = 0; i < 4; ++i) {
+                const Buffer x = words(i);
+                call(seen, f, {{"x", x}, {"y", y}}, {&y});
+            }
+        });
+}
+
+/// 0, or so far that the answer brings it back to what the image holds.
+TEST_F(PromisedVariables, APhaseOfPeriodFourIsNoConstant)
+{
+    for (const int start : {0, 3})
+        expect_refused(
+            [this, start](Cache& cache, Seen& seen) {
+                const Code code{k_source};
+                if (start != 0) code.write("phase", start);
+                const Buffer x = words(5), y = filled(-1);
+                Function f = cache.wrap(start == 0 ? "phase" : "phase_back", device, plain_spec(), [&](Recorder& r) {
+                    void *x_now = r["x"].pointer(), *y_now = r["y"].pointer();
+                    launch(stream_of(r), code["add_phase"], {&x_now, &y_now});
+                    native.launch(stream_of(r), code["advance_phase"], 1, 1, {});
+                });
+                for (int i = 0; i < 4; ++i) {
+                    call(seen, f, {{"x", x}, {"y", y}}, {&y});
+                    seen.results.back().push_back(code.read<std::int32_t>("phase"));
+                }
+            },
+            AnyOf(HasSubstr("the module variable 'phase'"), HasSubstr("does not do what the call itself did")));
+}
+
+} // namespace
+} // namespace warmgraph::test

@@ -1,0 +1,147 @@
+// What a user is promised: a program with a cache gives what it gives without one. A scene is such a program. It is shown
+// natively (policy off), with an empty cache, and once more with what that left; the results must be the native ones.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "temp_dir.hpp"
+#include "warmgraph/warmgraph.hpp"
+
+namespace warmgraph::test {
+
+/// What a scene's calls gave, in their order.
+struct Seen {
+    std::vector<std::string> outcomes;
+    std::vector<std::string> reasons;
+    std::vector<std::vector<std::int32_t>> results; ///< all words that the program can see after the call
+};
+
+/// Makes its own memory and state, wraps what it needs in the cache, and calls it: each time it is shown it does the same.
+using Scene = std::function<void(Cache&, Seen&)>;
+
+class PromiseTest : public testing::Test {
+protected:
+    static constexpr std::int64_t k_count = 256; ///< elements of 4 bytes
+    static constexpr std::uint64_t k_bytes = k_count * 4;
+    static constexpr Launch k_launch{.grid = {2, 1, 1}, .block = {128, 1, 1}};
+
+    explicit PromiseTest(std::string_view id) : device{id} {}
+
+    [[nodiscard]] CacheOptions options(Policy policy) const
+    {
+        CacheOptions result;
+        result.model = "promises";
+        result.cache_dir = (dir.path() / "cache").string();
+        result.policy = policy;
+        result.world_size = 1;
+        result.global_rank = 0;
+        return result;
+    }
+    /// All work that the program enqueued is done, in whatever stream.
+    virtual void settle() { device.synchronize(); }
+    [[nodiscard]] Seen see(Policy policy, const Scene& scene) const
+    {
+        Seen seen;
+        Cache cache{options(policy)};
+        scene(cache, seen);
+        return seen;
+    }
+    void call(Seen& seen, Function& function, const std::vector<Arg>& args,
+              std::initializer_list<const Buffer*> results)
+    {
+        note(seen, function.call(args), function, results);
+    }
+    void note(Seen& seen, Outcome outcome, const Function& function, std::initializer_list<const Buffer*> results)
+    {
+        seen.outcomes.emplace_back(to_string(outcome));
+        seen.reasons.push_back(function.report().reason);
+        note_results(seen, results);
+    }
+    void note_results(Seen& seen, std::initializer_list<const Buffer*> results)
+    {
+        settle();
+        auto& all = seen.results.emplace_back();
+        for (const Buffer* buffer : results) {
+            const auto words = buffer->read<std::int32_t>();
+            all.insert(all.end(), words.begin(), words.end());
+        }
+    }
+    /// Every call is refused, the first one for `why`, and gives the native result. Where the callable counts on the host, the
+    /// captures count too: then only the first call is compared.
+    enum class Compared : std::uint8_t { all_calls, first_call };
+    void expect_refused(const Scene& scene, const testing::Matcher<const std::string&>& why,
+                        Compared compared = Compared::all_calls)
+    {
+        Seen native = see(Policy::off, scene);
+        for (const char* process : {"with an empty cache", "with what that left"}) {
+            Seen cached = see(Policy::read_write, scene);
+            ASSERT_FALSE(cached.results.empty());
+            EXPECT_THAT(cached.outcomes, testing::Each("refused")) << process;
+            EXPECT_THAT(cached.reasons.front(), why) << process;
+            expect_equal(native, cached, process, compared == Compared::all_calls ? native.results.size() : 1);
+        }
+    }
+    /// The calls have these outcomes with an empty cache; the results are the native ones then, and with what that left.
+    Seen expect_native(const Scene& scene, const testing::Matcher<const std::vector<std::string>&>& outcomes)
+    {
+        const Seen native = see(Policy::off, scene), cached = see(Policy::read_write, scene);
+        EXPECT_THAT(cached.outcomes, outcomes) << testing::PrintToString(cached.reasons);
+        expect_equal(native, cached, "with an empty cache", native.results.size());
+        Seen later = see(Policy::read_write, scene);
+        expect_equal(native, later, "with what that left", native.results.size());
+        return later;
+    }
+    /// Recorded by the first call, and replayed by all later ones.
+    void expect_recorded(const Scene& scene)
+    {
+        const Seen later =
+            expect_native(scene, testing::ResultOf(
+                                     [](const std::vector<std::string>& all) {
+                                         return all.front() == "recorded" &&
+                                                std::all_of(all.begin() + 1, all.end(),
+                                                            [](const auto& one) { return one == "replayed"; });
+                                     },
+                                     true));
+        EXPECT_THAT(later.outcomes, testing::Each("replayed")) << testing::PrintToString(later.reasons);
+    }
+    static void expect_equal(const Seen& native, const Seen& cached, const std::string& process, std::size_t calls)
+    {
+        ASSERT_EQ(cached.results.size(), native.results.size()) << process;
+        for (std::size_t i = 0; i < calls; ++i)
+            EXPECT_EQ(cached.results[i], native.results[i])
+                << process << ", call " << i + 1 << ", which was "
+                << cached.outcomes[std::min(i, cached.outcomes.size() - 1)] << ": "
+                << cached.reasons[std::min(i, cached.reasons.size() - 1)];
+    }
+    [[nodiscard]] Buffer words(std::int32_t first, std::int64_t count = k_count) const
+    {
+        std::vector<std::int32_t> values(static_cast<std::size_t>(count));
+        for (std::size_t i = 0; i < values.size(); ++i) values[i] = first + static_cast<std::int32_t>(i);
+        return device.upload<std::int32_t>(values);
+    }
+    [[nodiscard]] Buffer filled(std::int32_t value, std::int64_t count = k_count) const
+    {
+        return device.upload<std::int32_t>(std::vector<std::int32_t>(static_cast<std::size_t>(count), value));
+    }
+    /// x -> y
+    [[nodiscard]] static Spec spec(const Program& program)
+    {
+        Spec result;
+        result.inputs = {input("x", i32, {k_count})};
+        result.outputs = {output("y", i32, {k_count})};
+        result.code = {program};
+        return result;
+    }
+
+    TempDir dir;
+    Device device;
+};
+
+} // namespace warmgraph::test
