@@ -163,9 +163,7 @@ Outcome Function::Impl::answer_and_verify(LoadedVariant variant, Journey& journe
     job = new_job(journey);
     job->verified = std::move(variant);
     job->records = publishes();
-    auto prepared = idle && *idle
-                        ? prepare(*job, stream)
-                        : fail(ErrorCode::driver_failed, "work that was enqueued before the call is not done");
+    auto prepared = prepare(*job, stream);
     if (!prepared) job->refusal = prepared.error();
     try {
         answer(*job, stream);
