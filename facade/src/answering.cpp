@@ -2,6 +2,7 @@
 // recorded, or compared with the answer, is so afterwards and without the function's locks.
 #include <algorithm>
 #include <chrono>
+#include <ranges>
 
 #include "function_impl.hpp"
 #include "throwing.hpp"
@@ -91,14 +92,12 @@ void Function::Impl::answer(Job& job, const std::shared_ptr<backends::Stream>& s
 /// A program's source is a guard only where the Spec names it.
 Result<void> Function::Impl::check_programs(const RunContext& context) const
 {
-    for (const auto& [module, program] : context.modules) {
-        const bool is_named = std::ranges::any_of(
-            m_spec.code, [&](const Program& one) { return ProgramAccess::is_compiled_to(one, *module); });
-        if (!is_named)
+    for (const LaunchedProgram& program : context.modules | std::views::values) {
+        if (std::ranges::find(m_spec.code, program.source, &ProgramAccess::source_digest) == m_spec.code.end())
             return fail(ErrorCode::not_recordable,
                         "it launches the program '{}', which is not in Spec::code: add it, so that another source is "
                         "another recording",
-                        program.second);
+                        program.name);
     }
     return {};
 }
@@ -251,10 +250,10 @@ Outcome Function::Impl::complete_verification(Job& job)
     job.journey.reason = verified.error().message;
     m_cache->counters.miss(m_name, job.journey.reason);
     // What else went wrong on the way (memory, driver) says nothing about the entry.
-    const bool is_wrong = verified.error().code == ErrorCode::verification_failed;
-    if (is_wrong)
+    if (verified.error().code == ErrorCode::verification_failed && job.records) {
         if (auto removed = m_cache->store->remove({m_key, digest}); !removed) cache_fault("remove", removed.error());
-    if (is_wrong && job.records) return complete_recording(job);
+        return complete_recording(job);
+    }
     const std::scoped_lock lock{m_mutex};
     const bool passes = verified.error().code == ErrorCode::driver_failed; // a later call may load it
     finish(job.journey, Outcome::eager, job.journey.reason, passes ? Remember::no : Remember::yes);

@@ -40,7 +40,7 @@ static void check_recorded_report(const wg_function* function)
     int recorded = 0;
     for (uint64_t i = 0; i < phases; ++i) {
         CHECK(wg_report_phase_ms(report, i) >= 0);
-        recorded |= strcmp(wg_report_phase_name(report, i), "record") == 0;
+        recorded |= strcmp(wg_report_phase_name(report, i), "look") == 0;
     }
     CHECK(recorded);
     CHECK(wg_report_phase_name(report, phases) == NULL && contains(wg_last_error(), "there is no phase"));

@@ -13,11 +13,12 @@ namespace fs = std::filesystem;
 
 class OpenAll : public FacadeTest {
 protected:
-    static Spec spec_of(const std::string& version = "1")
+    [[nodiscard]] Spec spec_of(const std::string& version = "1") const
     {
         Spec spec;
         spec.inputs = {input("x", f32, {k_count})};
         spec.outputs = {output("y", f32, {k_count})};
+        spec.code = {program};
         spec.version = version;
         return spec;
     }
@@ -264,6 +265,7 @@ TEST_F(OpenAll, BindsStatesWhereTheyAreDeclaredAndFollowsThemAfterwards)
         Spec spec;
         spec.inputs = {input("x", f32, {k_count})};
         spec.states = {state("s", state_memory)};
+        spec.code = {program};
         spec.version = "1";
         return cache.wrap("accumulate", device, spec,
                           [this](Recorder& r) { r.stream().launch(program, "accumulate", k_launch, r["s"], r["x"]); });

@@ -62,6 +62,7 @@ TEST_F(Rebinding, ThreeHundredRandomCallsEqualTheFunctionItself)
     spec.inputs = {input("a", f32, {16}), input("b", f32, {16})};
     spec.outputs = {output("y", f32, {16})};
     spec.scalars = {scalar("factor", f32, -8, 8), scalar("n", i32, -1000, 1000)};
+    spec.code = {program};
     const auto body = [this](Recorder& r) {
         const auto count = static_cast<std::uint32_t>(r.sizes("a")[0]);
         const Launch launch{.grid = {count / 16, 1, 1}, .block = {16, 1, 1}};

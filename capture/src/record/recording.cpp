@@ -133,7 +133,7 @@ Result<RestorationRequest> RecordingSession::Impl::request(cachefmt::EntryHeader
     describe_declared(result.graph, *subject.device, frame, result.header.guards);
     for (backends::Module* module : result.modules) {
         const auto program = context.modules.find(module);
-        result.labels.push_back(program != context.modules.end() ? program->second.second : "");
+        result.labels.push_back(program != context.modules.end() ? program->second.name : "");
     }
     return result;
 }
