@@ -171,7 +171,20 @@ Outcome Function::Impl::answer_and_verify(LoadedVariant variant, Journey& journe
         throw;
     }
     m_is_recording = true;
+    if (!job->refusal && job->session->waits_outside())
+        return defer(job, "it works together with the outside: a later call compares its entry, when its work is done");
     return Outcome::replayed;
+}
+
+/// A stored entry that is to be compared with an answer, while another call's is not done with.
+Outcome Function::Impl::run_beside_pending(Journey& journey, const std::shared_ptr<backends::Stream>& stream,
+                                           std::unique_ptr<Job>& job)
+{
+    const Outcome outcome =
+        finish_eagerly(journey, Outcome::eager, "another call of it is being compared", Remember::no, stream);
+    end_report(journey);
+    job = take_pending();
+    return outcome;
 }
 
 /// The answer is given; the rest waits.

@@ -210,7 +210,7 @@ Outcome Function::Impl::call_locked(const std::shared_ptr<backends::Stream>& str
 bool Function::Impl::is_to_verify(const LoadedVariant& variant) const noexcept
 {
     const std::uint64_t every = m_cache->verify_every;
-    return every != 0 && m_callable != nullptr && variant.calls % every == 0;
+    return every != 0 && m_callable != nullptr && variant.calls % every == 0 && !has_pending();
 }
 
 void Function::Impl::forget_loaded(std::string_view why)
@@ -286,7 +286,7 @@ Situation Function::Impl::situation(const cachefmt::Guards& now) const
             m_cache->relaxation,
             m_policy,
             m_callable != nullptr,
-            m_pending != nullptr || m_is_recording,
+            has_pending(),
             m_cache->store ? "" : m_cache->disabled_reason};
 }
 
@@ -331,6 +331,7 @@ Outcome Function::Impl::act(const Plan& plan, Journey& journey, const std::share
                             std::unique_ptr<Job>& job)
 {
     if (plan.action != Plan::Action::replay) return miss(plan, journey, stream, job);
+    if (m_cache->verifies_first && m_callable && has_pending()) return run_beside_pending(journey, stream, job);
     Unusable unusable{journey.reason};
     for (const auto& key : plan.entries) {
         auto variant = load(key, journey.phases);

@@ -159,6 +159,10 @@ private:
     void answer(Job& job, const std::shared_ptr<backends::Stream>& stream);
     [[nodiscard]] Result<void> check_programs(const RunContext& context) const;
     [[nodiscard]] Outcome defer(std::unique_ptr<Job>& job, std::string why);
+    /// One of its recordings or comparisons waits for its moment, or is under way.
+    [[nodiscard]] bool has_pending() const noexcept { return m_pending != nullptr || m_is_recording; }
+    [[nodiscard]] Outcome run_beside_pending(Journey& journey, const std::shared_ptr<backends::Stream>& stream,
+                                             std::unique_ptr<Job>& job);
     [[nodiscard]] std::unique_ptr<Job> take_pending();
     [[nodiscard]] Outcome complete(Job& job);
     [[nodiscard]] Outcome complete_verification(Job& job);
@@ -208,8 +212,8 @@ private:
     ScratchPool m_scratch;                      // of eager runs
     std::deque<ScratchPool> m_captured_scratch; // of runs in the caller's own captures: his graphs keep using it
     mutable std::mutex m_callable_mutex;        // one run of the callable at a time; taken after m_mutex, or alone
-    std::unique_ptr<Job> m_pending;             // a recording that waits for its moment
-    bool m_is_recording = false;                // a call of it is being recorded
+    std::unique_ptr<Job> m_pending;             // a recording or comparison that waits for its moment
+    bool m_is_recording = false;                // a call of it is being recorded or compared
     std::shared_ptr<backends::Stream> m_last_stream;
     Variants m_variants;                     // most recently used first, unused ones last
     std::size_t m_most_variants;             // max_variants, or more when open_all restored more

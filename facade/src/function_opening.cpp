@@ -168,6 +168,7 @@ Outcome Function::Impl::first_use(Variants::iterator variant, const std::shared_
     journey.started = system_clock().steady();
     if (m_cache->verifies_first && m_callable) {
         describe_call(journey);
+        if (has_pending()) return run_beside_pending(journey, stream, job);
         LoadedVariant verified = std::move(*variant);
         m_variants.erase(variant);
         return answer_and_verify(std::move(verified), journey, stream, job);

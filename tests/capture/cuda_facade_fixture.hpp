@@ -74,11 +74,12 @@ protected:
         result.global_rank = 0;
         return result;
     }
-    static Spec spec()
+    [[nodiscard]] Spec spec() const
     {
         Spec result;
         result.inputs = {input("x", i32, {k_count})};
         result.outputs = {output("y", i32, {k_count})};
+        result.code = {program};
         result.version = "1";
         return result;
     }

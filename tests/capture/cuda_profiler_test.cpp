@@ -60,7 +60,7 @@ try {
     Spec spec;
     spec.inputs = {input("x", i32, {k_count})};
     spec.outputs = {output("y", i32, {k_count})};
-    spec.version = "1";
+    spec.code = {program};
     Function function = cache.wrap("add_one", device, spec, [&](Recorder& r) {
         r.stream().copy(r["y"], r["x"], k_count * 4);
         r.stream().launch(program, "add_scalar", {.grid = {1}, .block = {k_count}}, r["y"], std::int32_t{1},
