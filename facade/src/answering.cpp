@@ -322,7 +322,9 @@ Outcome Function::Impl::refuse_locked(Job& job, const Error& error)
 {
     count_refusal();
     log().warn("cannot record '{}': {}", m_name, error.message);
-    finish(job.journey, Outcome::refused, error.message, Remember::yes);
+    // The first call may have set up what later ones use (a library's handle, a table's upload): they are asked once more.
+    const bool is_first = job.session->strayed() && m_strayed.insert(job.journey.digest).second;
+    finish(job.journey, Outcome::refused, error.message, is_first ? Remember::no : Remember::yes);
     end_report(job.journey);
     return Outcome::refused;
 }
