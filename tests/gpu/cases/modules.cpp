@@ -75,12 +75,15 @@ struct Pair {
 Case one_image_with_two_states()
 {
     auto pair = std::make_shared<Pair>();
-    return {
-        .name = "one_image_loaded_twice_with_other_variables", .memory = two_results(), .work = [pair](Recorder& r) {
-            pair->load();
-            launch_on(r, Native::instance().function(pair->first, "apply"), "y");
-            launch_on(r, Native::instance().function(pair->second, "apply"), "z");
-        }};
+    return {.name = "one_image_loaded_twice_with_other_variables",
+            .memory = two_results(),
+            .work =
+                [pair](Recorder& r) {
+                    pair->load();
+                    launch_on(r, Native::instance().function(pair->first, "apply"), "y");
+                    launch_on(r, Native::instance().function(pair->second, "apply"), "z");
+                },
+            .frozen_variables = {"*"}};
 }
 
 /// A variable that holds a pointer into memory of the call: it cannot follow, so it is refused.
