@@ -55,9 +55,20 @@ public:
     [[nodiscard]] bool may_be_function(std::uint64_t word) const override { return function != 0 && word == function; }
     Result<void> write_variables(std::span<const cachefmt::ModuleVariable> variables) override
     {
-        for (const auto& variable : variables) bias = load<std::int32_t>(variable.contents);
+        for (const auto& variable : variables)
+            if (variable.name == "bias")
+                bias = load<std::int32_t>(variable.contents);
+            else
+                table = load<std::uint64_t>(variable.contents);
         return {};
     }
+    Result<void> restore_variables(std::span<const cachefmt::ModuleVariable> before,
+                                   std::span<const cachefmt::ModuleVariable> now) override
+    {
+        for (const auto& variable : now) variable.name == "bias" ? bias = 1 : table = 0;
+        return write_variables(before);
+    }
+    [[nodiscard]] bool is_library_constant(const std::string& variable) const override { return variable == constant; }
     void run(const backends::RawKernel& kernel)
     {
         const auto pointer = [&](std::size_t i) { return load<std::int32_t*>(kernel.params[i].value); };
@@ -81,6 +92,7 @@ public:
     std::int32_t bias = 1;
     std::uint64_t table = 0;
     bool is_stateful = false;
+    std::string constant;       ///< a variable that only the library which brought the module writes
     std::uint64_t function = 0; ///< the address of one that its code calls by it
     Origin origin_of_code;
 
@@ -112,12 +124,26 @@ inline void run_flat(const backends::RawWork& work)
         std::memset(fill->destination.pointer(), std::to_integer<int>(fill->pattern[0]), fill->size);
 }
 
+/// Of work that is done at once, or never.
+class FlatEvent final : public backends::Event {
+public:
+    explicit FlatEvent(bool is_done) : m_is_done(is_done) {}
+    Result<bool> is_done() override { return m_is_done; }
+
+private:
+    bool m_is_done;
+};
+
 class FlatStream final : public backends::Stream {
 public:
+    explicit FlatStream(std::shared_ptr<const bool> is_stuck) : m_is_stuck(std::move(is_stuck)) {}
     Result<void> launch(const backends::RawKernel& kernel) override { return enqueue(kernel); }
     Result<void> copy(const backends::RawCopy& copy) override { return enqueue(copy); }
     Result<void> fill(const backends::RawFill& fill) override { return enqueue(fill); }
-    Result<std::shared_ptr<backends::Event>> record_event() override { return fail(ErrorCode::unsupported, "events"); }
+    Result<std::shared_ptr<backends::Event>> record_event() override
+    {
+        return std::make_shared<FlatEvent>(!*m_is_stuck);
+    }
     Result<void> wait(const std::shared_ptr<backends::Event>&) override { return {}; }
     Result<void> synchronize() override { return {}; }
     Result<void> begin_capture() override { return m_capture.begin(); }
@@ -132,6 +158,7 @@ private:
         return {};
     }
     backends::Capture m_capture;
+    std::shared_ptr<const bool> m_is_stuck;
 };
 
 class FlatExec final : public backends::GraphExec {
@@ -180,13 +207,29 @@ public:
         constexpr std::uint64_t k_alignment = 512;
         auto* const memory = static_cast<std::byte*>(
             std::aligned_alloc(k_alignment, (lead + size + k_alignment - 1) / k_alignment * k_alignment));
+        if (memory == nullptr) return fail(ErrorCode::out_of_memory, "{} bytes", size);
         return add(memory + lead, {size, false, lead});
     }
-    Result<MemoryRef> reserve_shadow(std::uint64_t size) override
+    Result<MemoryRef> reserve_shadow(std::uint64_t size) override { return map(size, PROT_NONE, false); }
+    Result<MemoryRef> allocate_host(std::uint64_t size) override
     {
-        void* range = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        return add(range, {size, true});
+        auto memory = allocate(size);
+        m_blocks.at(memory->address.flat()).is_on_host = true;
+        return memory;
     }
+    Result<MemoryRef> reserve_host_shadow(std::uint64_t size) override
+    {
+        return map(size, PROT_READ | PROT_WRITE, true);
+    }
+    [[nodiscard]] backends::MemorySpace space_of(const Address& address) const noexcept override
+    {
+        const auto* const block = block_at(address.flat());
+        return block != nullptr && block->is_on_host ? backends::MemorySpace::host : backends::MemorySpace::device;
+    }
+    [[nodiscard]] bool is_managed(const Address& address) const noexcept override { return address.flat() == managed; }
+    [[nodiscard]] std::uint64_t free_memory() const override { return free; }
+    /// Ranges that were given and not released.
+    [[nodiscard]] std::size_t live() const noexcept { return m_blocks.size(); }
     void release(const MemoryRef& memory) noexcept override
     {
         const auto found = m_blocks.find(memory.address.flat());
@@ -196,11 +239,9 @@ public:
     }
     [[nodiscard]] std::optional<MemoryRef> allocation_at(std::uint64_t flat) const noexcept override
     {
-        auto after = m_blocks.upper_bound(flat);
-        if (after == m_blocks.begin()) return std::nullopt;
-        const auto& [start, block] = *--after;
-        if (block.is_shadow || flat - start >= block.size) return std::nullopt;
-        return MemoryRef{Address::from_flat(start), block.size};
+        const auto* const block = block_at(flat);
+        if (block == nullptr || block->is_shadow) return std::nullopt;
+        return MemoryRef{Address::from_flat(block->start), block->size};
     }
     [[nodiscard]] bool is_handle(std::uint64_t word) const noexcept override { return textures->live.contains(word); }
     Result<void> upload(const Address& to, ByteView bytes) override
@@ -226,7 +267,7 @@ public:
         ++loads;
         return module;
     }
-    Result<std::unique_ptr<backends::Stream>> create_stream() override { return std::make_unique<FlatStream>(); }
+    Result<std::unique_ptr<backends::Stream>> create_stream() override { return std::make_unique<FlatStream>(is_stuck); }
     Result<std::unique_ptr<backends::GraphExec>> instantiate(const backends::RawGraph& graph) override
     {
         return std::make_unique<FlatExec>(graph, restores_nothing);
@@ -255,6 +296,9 @@ public:
     int loads = 0;                 ///< of images
     bool code_keeps_state = false; ///< of images that are loaded
     bool restores_nothing = false; ///< what is instantiated from a read graph does nothing
+    std::uint64_t managed = 0;     ///< the address of one that moves between host and device
+    std::uint64_t free = ~0ULL;    ///< bytes
+    std::shared_ptr<bool> is_stuck = std::make_shared<bool>(false); ///< what is enqueued from now on never ends
     std::vector<std::shared_ptr<backends::Module>> own;
     std::shared_ptr<FlatTextures> textures = std::make_shared<FlatTextures>();
 
@@ -263,11 +307,29 @@ private:
         std::uint64_t size = 0;
         bool is_shadow = false;
         std::uint64_t lead = 0;
+        bool is_on_host = false;
+        std::uint64_t start = 0;
     };
-    Result<MemoryRef> add(void* memory, const Block& block)
+    Result<MemoryRef> add(void* memory, Block block)
     {
-        m_blocks.emplace(reinterpret_cast<std::uintptr_t>(memory), block);
+        block.start = reinterpret_cast<std::uintptr_t>(memory);
+        m_blocks.emplace(block.start, block);
         return MemoryRef{Address::from_pointer(memory), block.size};
+    }
+    /// Where the upper 32 bits of addresses are those of no other one.
+    Result<MemoryRef> map(std::uint64_t size, int protection, bool is_on_host)
+    {
+        m_next_shadow += (size / k_far + 1) * k_far;
+        void* const wish = Address::from_flat(m_next_shadow).pointer();
+        void* const range = mmap(wish, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        return add(range, {size, true, 0, is_on_host});
+    }
+    [[nodiscard]] const Block* block_at(std::uint64_t flat) const noexcept
+    {
+        auto after = m_blocks.upper_bound(flat);
+        if (after == m_blocks.begin()) return nullptr;
+        const auto& [start, block] = *--after;
+        return flat - start < block.size ? &block : nullptr;
     }
     static void free_block(std::uint64_t flat, const Block& block) noexcept
     {
@@ -278,7 +340,9 @@ private:
             std::free(memory); // NOLINT: of aligned_alloc
     }
     backends::DeviceLimits m_limits;
+    static constexpr std::uint64_t k_far = 1ULL << 32U;
     std::map<std::uint64_t, Block> m_blocks;
+    std::uint64_t m_next_shadow = 1ULL << 44U;
 };
 
 } // namespace warmgraph::test

@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "accelerator.hpp"
 #include "flat_device.hpp"
+#include "recorder.hpp"
 #include "warmgraph/capture/recording.hpp"
 #include "warmgraph/guards/call_guard.hpp"
 
@@ -18,7 +20,11 @@ protected:
     MemoryRef declare(const std::string& name, cachefmt::RegionKind kind, std::int32_t count, std::int32_t value,
                       std::uint64_t offset = 0)
     {
-        const MemoryRef memory = make(count, value, offset);
+        return declare_at(name, kind, make(count, value, offset));
+    }
+    MemoryRef declare_at(const std::string& name, cachefmt::RegionKind kind, const MemoryRef& memory)
+    {
+        const auto count = static_cast<std::int32_t>(memory.size / 4);
         interface.regions.push_back({name, kind, DType::i32, {count}, {}});
         interface.region_names.push_back(name);
         guards::TensorArg tensor;
@@ -31,6 +37,39 @@ protected:
         frame.tensors.push_back(tensor);
         frame.memory.push_back(memory);
         return memory;
+    }
+    /// Of page-locked memory.
+    MemoryRef declare_host(const std::string& name, cachefmt::RegionKind kind, std::int32_t value)
+    {
+        const MemoryRef memory = *device->allocate_host(k_count * 4ULL);
+        std::fill_n(memory.address.pointer<std::int32_t>(), k_count, value);
+        return declare_at(name, kind, memory);
+    }
+    /// A call as the facade makes it: recording around the callable's own run, which is the call's answer.
+    Result<Recording> recorded(const Callable& callable)
+    {
+        StreamPool streams{device};
+        const std::string name = "f";
+        const std::shared_ptr<backends::Device> on = device;
+        const Runnable runnable{name, interface, callable, on, streams};
+        const std::shared_ptr<backends::Stream> stream = *device->create_stream();
+        ScratchPool scratch{device, ScratchPool::Kind::memory};
+        RecordingSession session{{name, interface, device, run_once(runnable)}, frame, modules, record_options};
+        if (auto prepared = session.prepare(); !prepared) return std::unexpected(prepared.error());
+        if (auto begun = session.begin_answer(stream); !begun) return std::unexpected(begun.error());
+        RunContext context;
+        context.function = name;
+        run(runnable, {frame.tensors, frame.memory, frame.scalars, frame.values}, scratch, stream, context);
+        if (auto ended = session.end_answer(context); !ended) return std::unexpected(ended.error());
+        if (auto done = session.wait_for_answer(); !done) return std::unexpected(done.error());
+        if (after_answer) after_answer();
+        auto recording = session.record(header(), phases);
+        is_abandoned = session.is_abandoned();
+        return recording;
+    }
+    static void launch(Recorder& r, const backends::RawKernel& work)
+    {
+        EXPECT_TRUE(StreamAccess::impl(r.stream()).stream->launch(work));
     }
     MemoryRef make(std::int32_t count, std::int32_t value, std::uint64_t offset = 0)
     {
@@ -91,6 +130,9 @@ protected:
     Frame frame;
     replay::ModuleCache modules;
     Phases phases;
+    RecordOptions record_options;
+    std::function<void()> after_answer; ///< between the answer's end and the recording
+    bool is_abandoned = false;
 };
 
 } // namespace warmgraph::test

@@ -1,106 +1,193 @@
+// How much a function's results differ by themselves, on the flat device.
 #include <cmath>
 #include <functional>
+#include <limits>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
+#include "flat_fixture.hpp"
 #include "verify/spread.hpp"
-#include "verify/verification.hpp"
+#include "verify/trials.hpp"
 
-namespace warmgraph {
+namespace warmgraph::test {
 namespace {
 
-template <class T>
-Bytes bytes_of(std::initializer_list<T> values)
-{
-    Bytes result;
-    for (const T value : values) append(result, value);
-    return result;
-}
+using testing::AllOf;
+using testing::HasSubstr;
 
 class SpreadTest : public testing::Test {
 protected:
-    static Interface one(const std::string& name)
+    SpreadTest() { interface.regions.push_back({"y", cachefmt::RegionKind::output, DType::f32, {2}, {}}); }
+
+    template <class T>
+    std::vector<MemoryRef> left(const std::vector<T>& values)
     {
-        Interface interface;
-        interface.regions.push_back({name, cachefmt::RegionKind::output, DType::f32, {2}, {}});
-        return interface;
+        const MemoryRef memory{device->allocate(values.size() * sizeof(T))->address, values.size() * sizeof(T)};
+        std::ranges::copy(values, memory.address.pointer<T>());
+        return {memory};
     }
-    Interface interface = one("y");
+    template <class T>
+    std::size_t add(Spread& spread, const std::vector<T>& values)
+    {
+        const auto added = spread.add(left(values));
+        EXPECT_TRUE(added) << added.error().message;
+        return added.value_or(99);
+    }
+    static bool is_refused(const Result<void>& result)
+    {
+        return !result && result.error().code == ErrorCode::not_recordable;
+    }
+    Spread of(DType type) { return {device, interface, {type}, {1}}; }
+    std::shared_ptr<FlatDevice> device = std::make_shared<FlatDevice>();
+    Interface interface;
 };
 
 TEST_F(SpreadTest, EqualRunsDemandABitwiseReplay)
 {
-    Spread spread{interface, {DType::f32}};
-    for (int i = 0; i < 3; ++i) spread.add({bytes_of<float>({1.0F, 2.0F})});
+    Spread spread = of(DType::f32);
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(add(spread, std::vector{1.0F, 2.0F}), 0U);
     ASSERT_TRUE(spread.measure());
     EXPECT_EQ(spread.text(), "bitwise (3 runs)");
-    EXPECT_TRUE(spread.accept({bytes_of<float>({1.0F, 2.0F})}));
-    const auto refused = spread.accept({bytes_of<float>({1.0F, std::nextafter(2.0F, 3.0F)})});
+    EXPECT_TRUE(spread.accept(left(std::vector{1.0F, 2.0F})));
+    const auto refused = spread.accept(left(std::vector{1.0F, 2.0F + 1e-6F}));
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::verification_failed);
-    EXPECT_THAT(refused.error().message, testing::HasSubstr("'y'[1]"));
+    EXPECT_THAT(refused.error().message, AllOf(HasSubstr("the restored graph leaves 1 elements of 'y'"),
+                                               HasSubstr("the first at 1"), HasSubstr("own runs leaves 0")));
 }
 
-TEST_F(SpreadTest, AReplayMayDifferAsMuchAsTheRunsDoAndNoMore)
+/// Of runs that are all the same: one rounding more or less is what another order of sums gives.
+TEST_F(SpreadTest, OneRoundingIsNoDeparture)
 {
-    Spread spread{interface, {DType::f32}};
-    spread.add({bytes_of<float>({1.0F, 2.0F})});
-    spread.add({bytes_of<float>({1.0F, 2.5F})});
+    Spread spread = of(DType::f32);
+    add(spread, std::vector{1.0F, 2.0F});
     ASSERT_TRUE(spread.measure());
-    EXPECT_THAT(spread.text(), testing::HasSubstr("within spread 0.5"));
-    EXPECT_TRUE(spread.accept({bytes_of<float>({1.0F, 2.25F})}));
-    EXPECT_FALSE(spread.accept({bytes_of<float>({1.0F, 3.25F})}));
-    EXPECT_FALSE(spread.accept({bytes_of<float>({1.0F, NAN})}));
+    EXPECT_TRUE(spread.accept(left(std::vector{1.0F, std::nextafter(2.0F, 3.0F)})));
+    EXPECT_FALSE(spread.accept(left(std::vector{1.0F, std::nextafter(std::nextafter(2.0F, 3.0F), 3.0F)})));
+}
+
+TEST_F(SpreadTest, AReplayMayLeaveTheRunsNoOftenerAndNoFartherThanOneOfThemLeavesTheOthers)
+{
+    const auto steps = [](float from, int count) {
+        for (int i = 0; i < count; ++i) from = std::nextafter(from, 9.0F);
+        return from;
+    };
+    Spread spread = of(DType::f32);
+    add(spread, std::vector{1.0F, 2.0F, 3.0F});
+    add(spread, std::vector{1.0F, steps(2.0F, 4), 3.0F});
+    ASSERT_TRUE(spread.measure());
+    EXPECT_FALSE(spread.is_bitwise());
+    EXPECT_EQ(spread.text(), "within spread (2 runs, 1 elements by 4 roundings)");
+    EXPECT_TRUE(spread.accept(left(std::vector{1.0F, steps(2.0F, 2), 3.0F})));
+    EXPECT_TRUE(spread.accept(left(std::vector{1.0F, steps(2.0F, 8), 3.0F}))) << "as far from them as they are apart";
+    EXPECT_FALSE(spread.accept(left(std::vector{1.0F, steps(2.0F, 9), 3.0F}))) << "farther";
+    EXPECT_FALSE(spread.accept(left(std::vector{steps(1.0F, 3), steps(2.0F, 8), 3.0F}))) << "oftener";
+    EXPECT_FALSE(spread.accept(left(std::vector{1.0F, NAN, 3.0F})));
+}
+
+TEST_F(SpreadTest, TheAnswerIsHeldToTheRunsAndCountsAsOne)
+{
+    Spread spread = of(DType::f32);
+    for (int i = 0; i < 2; ++i) add(spread, std::vector{1.0F, 2.0F});
+    ASSERT_TRUE(spread.measure());
+    const auto refused = spread.accept_answer(left(std::vector{1.0F, 3.0F}));
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().message, HasSubstr("the call leaves 1 elements of 'y'"));
+    EXPECT_EQ(spread.text(), "bitwise (2 runs)");
+    ASSERT_TRUE(spread.accept_answer(left(std::vector{1.0F, 2.0F})));
+    EXPECT_EQ(spread.text(), "bitwise (3 runs)");
 }
 
 TEST_F(SpreadTest, IntegersHaveNoTolerance)
 {
-    Spread spread{interface, {DType::i32}};
-    spread.add({bytes_of<std::int32_t>({1, 2})});
-    spread.add({bytes_of<std::int32_t>({1, 3})});
-    const auto measured = spread.measure();
-    ASSERT_FALSE(measured);
-    EXPECT_EQ(measured.error().code, ErrorCode::not_recordable);
+    Spread spread = of(DType::i32);
+    EXPECT_EQ(add(spread, std::vector{1, 2}), 0U);
+    EXPECT_EQ(add(spread, std::vector{1, 3}), 1U);
+    EXPECT_EQ(add(spread, std::vector{1, 2}), 0U) << "as the first";
+    EXPECT_TRUE(is_refused(spread.measure()));
+    Spread equal = of(DType::i32);
+    add(equal, std::vector{1, 2});
+    ASSERT_TRUE(equal.measure());
+    const auto other = equal.accept(left(std::vector{1, 3}));
+    ASSERT_FALSE(other);
+    EXPECT_THAT(other.error().message, AllOf(HasSubstr("'y'"), HasSubstr("byte 4")));
+}
+
+TEST_F(SpreadTest, WhatIsOnlyReadIsNotCompared)
+{
+    interface.regions.push_back({"w", cachefmt::RegionKind::weights, DType::i32, {2}, {}});
+    Spread spread{device, interface, {DType::i32, DType::i32}, {1, 0}};
+    const auto y = left(std::vector{1, 2});
+    ASSERT_TRUE(spread.add({y[0], left(std::vector{5, 6})[0]}));
+    ASSERT_TRUE(spread.add({y[0], left(std::vector{7, 8})[0]}));
+    ASSERT_TRUE(spread.measure());
+    EXPECT_TRUE(spread.is_bitwise());
+    EXPECT_TRUE(spread.accept({y[0], left(std::vector{9, 9})[0]}));
 }
 
 TEST_F(SpreadTest, NumbersThatBecomeNanAreUninitialisedMemory)
 {
-    Spread spread{interface, {DType::f32}};
-    spread.add({bytes_of<float>({1.0F, 2.0F})});
-    spread.add({bytes_of<float>({1.0F, NAN})});
-    EXPECT_FALSE(spread.measure());
+    Spread spread = of(DType::f32);
+    add(spread, std::vector{1.0F, 2.0F});
+    add(spread, std::vector{1.0F, NAN});
+    const auto measured = spread.measure();
+    ASSERT_TRUE(is_refused(measured));
+    EXPECT_THAT(measured.error().message, AllOf(HasSubstr("NaN or infinity in 'y'"), HasSubstr("element 1")));
 }
 
 TEST_F(SpreadTest, HalfPrecisionTypesAreComparedByValue)
 {
-    for (const auto& [type, one_bits, two_bits] :
-         {std::tuple{DType::f16, 0x3C00, 0x4000}, std::tuple{DType::bf16, 0x3F80, 0x4000}}) {
-        Spread spread{interface, {type}};
-        spread.add({bytes_of<std::uint16_t>({static_cast<std::uint16_t>(one_bits)})});
-        spread.add({bytes_of<std::uint16_t>({static_cast<std::uint16_t>(two_bits)})});
+    for (const auto& [type, one, beyond] :
+         {std::tuple{DType::f16, 0x3C00, 0x3C04}, std::tuple{DType::bf16, 0x3F80, 0x3F84}}) {
+        Spread spread = of(type);
+        add(spread, std::vector{static_cast<std::uint16_t>(one)});
+        add(spread, std::vector{static_cast<std::uint16_t>(beyond)});
         ASSERT_TRUE(spread.measure());
-        EXPECT_THAT(spread.text(), testing::HasSubstr("within spread 1 (2 runs)"));
+        EXPECT_EQ(spread.text(), "within spread (2 runs, 1 elements by 4 roundings)");
+        EXPECT_TRUE(spread.accept(left(std::vector{static_cast<std::uint16_t>(one + 2)})));
+        EXPECT_FALSE(spread.accept(left(std::vector{static_cast<std::uint16_t>(one + 40)})));
     }
 }
 
-/// Runs as learn_spread makes them: run i finds scratch filled with pattern i % 3, but the first one finds it new.
+TEST_F(SpreadTest, KeepsEachOutcomeOnceAndReleasesAll)
+{
+    const auto one = left(std::vector{1.0F, 2.0F}), other = left(std::vector{1.0F, 3.0F});
+    const std::size_t before = device->live();
+    {
+        Spread spread = of(DType::f32);
+        for (int i = 0; i < 3; ++i)
+            for (const auto& results : {one, other}) ASSERT_TRUE(spread.add(results));
+        EXPECT_EQ(device->live(), before + 2);
+    }
+    EXPECT_EQ(device->live(), before);
+}
+
+/// Runs as learn_spread makes them: run i finds scratch filled with pattern i % 3.
 TEST_F(SpreadTest, ResultsThatFollowWhatScratchHeldAreNoSpread)
 {
     const auto learned = [this](const std::function<float(std::size_t)>& result) {
-        Spread spread{interface, {DType::f32}};
-        return learn_spread(
-            spread, [&](std::size_t i) -> Result<Outcomes> { return Outcomes{bytes_of<float>({result(i), 1.0F})}; });
+        Spread spread = of(DType::f32);
+        return learn_spread(spread, 2, [&](std::size_t i) { return spread.add(left(std::vector{result(i), 1.0F})); });
     };
     // A counter in scratch: finite whatever it holds, and so within the spread that it makes itself.
-    const auto refused = learned([](std::size_t i) { return i == 0 ? 5.0F : static_cast<float>(i % k_poison.size()); });
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().code, ErrorCode::not_recordable);
-    EXPECT_THAT(refused.error().message, testing::HasSubstr("reads scratch that it did not write"));
+    const auto refused = learned([](std::size_t i) { return static_cast<float>(i % k_poison.size()); });
+    ASSERT_TRUE(is_refused(refused));
+    EXPECT_THAT(refused.error().message, HasSubstr("reads scratch that it did not write"));
     EXPECT_TRUE(learned([](std::size_t i) { return static_cast<float>(i % 2); })) << "differs on equal scratch too";
     EXPECT_TRUE(learned([](std::size_t i) { return i == 0 ? 5.0F : 4.0F; })) << "only the first run is another";
     EXPECT_TRUE(learned([](std::size_t) { return 4.0F; }));
 }
 
+TEST_F(SpreadTest, RunsAreRepeatedOnlyWhereTheyDiffer)
+{
+    for (const bool differs : {false, true}) {
+        std::size_t runs = 0;
+        Spread spread = of(DType::f32);
+        ASSERT_TRUE(learn_spread(spread, 2, [&](std::size_t i) {
+            ++runs;
+            return spread.add(left(std::vector{differs && i == 1 ? 2.0F : 1.0F}));
+        }));
+        EXPECT_EQ(runs, differs ? k_most_own_runs : 2U);
+    }
+}
+
 } // namespace
-} // namespace warmgraph
+} // namespace warmgraph::test

@@ -1,29 +1,34 @@
-// Copies for verification, and read-only states that are too large to copy.
+// Copies for trials, and read-only states that are too large to copy.
 #include <cmath>
 #include <limits>
 
+#include "expect_error.hpp"
 #include "flat_fixture.hpp"
 #include "verify/trial_memory.hpp"
-#include "verify/verification.hpp"
+#include "verify/trials.hpp"
 
 namespace warmgraph::test {
 namespace {
 
 using cachefmt::RegionKind;
+using testing::AllOf;
 using testing::HasSubstr;
+using Outputs = TrialMemory::Outputs;
 
 class TrialMemoryTest : public FlatFunction {
 protected:
+    static constexpr std::int32_t k_large = 1 << 18;
+    static constexpr std::uint64_t k_small_room = 1U << 16U, k_room = 1U << 26U; ///< without and with the large one
     TrialMemoryTest()
     {
         x = declare("x", RegionKind::input, k_count, 5, 4);
         w = declare("w", RegionKind::weights, k_count, 3);
     }
-    std::unique_ptr<TrialMemory> create(std::uint64_t largest_copied_weights)
+    std::unique_ptr<TrialMemory> create(std::uint64_t most = k_room, Outputs outputs = Outputs::disturbed)
     {
-        auto trial = TrialMemory::create(device, interface, frame, largest_copied_weights);
+        auto trial = TrialMemory::create(device, interface, frame, most);
         EXPECT_TRUE(trial) << trial.error().message;
-        EXPECT_TRUE((*trial)->reset(0));
+        EXPECT_TRUE((*trial)->reset(0, outputs));
         return std::move(*trial);
     }
     MemoryRef x, w;
@@ -31,7 +36,7 @@ protected:
 
 TEST_F(TrialMemoryTest, CopiesHaveTheContentsAndTheAlignmentOfTheCallAndTwoPlaces)
 {
-    const auto trial = create(1U << 20);
+    const auto trial = create();
     const auto first = trial->regions();
     EXPECT_NE(first[0].address, x.address);
     EXPECT_NE(first[1].address, w.address);
@@ -40,12 +45,37 @@ TEST_F(TrialMemoryTest, CopiesHaveTheContentsAndTheAlignmentOfTheCallAndTwoPlace
     EXPECT_EQ(read(first[1]), all(3));
     ASSERT_TRUE(trial->reset(1));
     EXPECT_NE(trial->regions()[0].address, first[0].address);
+    EXPECT_EQ(trial->regions()[0].address.flat() % 256, x.address.flat() % 256);
     EXPECT_EQ(read(trial->regions()[0]), all(5));
-    EXPECT_TRUE(trial->collect());
-    trial->regions()[1].address.pointer<std::int32_t>()[k_count] = 0;
-    const auto broken = trial->collect();
-    ASSERT_FALSE(broken);
-    EXPECT_THAT(broken.error().message, HasSubstr("outside 'w'"));
+    EXPECT_TRUE(trial->is_writable(0));
+    EXPECT_FALSE(trial->is_writable(1));
+    EXPECT_TRUE(trial->check_trial());
+}
+
+TEST_F(TrialMemoryTest, WhatWritesOutsideOrIntoWhatIsOnlyReadIsNamed)
+{
+    const auto trial = create();
+    auto* const contents = trial->regions()[1].address.pointer<std::int32_t>();
+    for (const int at : {-1, static_cast<int>(k_count)}) {
+        contents[at] ^= 1;
+        EXPECT_TRUE(failed_with(trial->check_trial(), ErrorCode::verification_failed, "outside 'w'")) << at;
+        contents[at] ^= 1;
+    }
+    EXPECT_TRUE(trial->check_trial());
+    contents[k_count - 1] = 4;
+    EXPECT_TRUE(failed_with(trial->check_trial(), ErrorCode::verification_failed, "'w', which was declared read-only"));
+    EXPECT_TRUE(trial->check_read_only()) << "the caller's own is as it was";
+}
+
+TEST_F(TrialMemoryTest, StartsFromTheSnapshotEachTimeWhateverTheCallerHasSince)
+{
+    const auto trial = create();
+    *x.address.pointer<std::int32_t>() = 77;
+    trial->regions()[0].address.pointer<std::int32_t>()[1] = 78;
+    for (const std::size_t placement : {0U, 1U, 0U}) {
+        ASSERT_TRUE(trial->reset(placement));
+        EXPECT_EQ(read(trial->regions()[0]), all(5));
+    }
 }
 
 TEST_F(TrialMemoryTest, OutputsStartWithOtherContentsWhereNothingElseOfTheCallLies)
@@ -55,13 +85,15 @@ TEST_F(TrialMemoryTest, OutputsStartWithOtherContentsWhereNothingElseOfTheCallLi
     frame.tensors[3].base = frame.tensors[0].base; // an output that is the input too
     frame.tensors[3].offset = frame.tensors[0].offset;
     frame.memory[3] = x;
-    const auto trial = create(1U << 20);
+    const auto trial = create();
     for (const int placement : {0, 1}) {
         ASSERT_TRUE(trial->reset(static_cast<std::size_t>(placement)));
         EXPECT_EQ(read(trial->regions()[0]), all(5));
         EXPECT_EQ(read(trial->regions()[2]), all(9)) << "8, with its lowest bit changed";
         EXPECT_EQ(read(trial->regions()[3]), all(5));
     }
+    ASSERT_TRUE(trial->reset(0, Outputs::as_they_were));
+    EXPECT_EQ(read(trial->regions()[2]), all(8));
     ASSERT_TRUE(trial->reset_original());
     EXPECT_EQ(read(y), all(9));
     EXPECT_EQ(read(x), all(5));
@@ -85,7 +117,7 @@ TEST_F(TrialMemoryTest, NumbersOfOutputsBecomeFiniteOnesThatAreFarAway)
                                     std::numeric_limits<float>::quiet_NaN(),
                                     0.001F};
     std::ranges::copy(values, y.address.pointer<float>());
-    const auto trial = create(1U << 20);
+    const auto trial = create();
     const auto* const now = trial->regions()[2].address.pointer<const float>();
     for (std::size_t i = 0; i < values.size(); ++i) {
         EXPECT_TRUE(std::isfinite(now[i])) << values[i];
@@ -95,59 +127,128 @@ TEST_F(TrialMemoryTest, NumbersOfOutputsBecomeFiniteOnesThatAreFarAway)
     }
 }
 
-TEST_F(TrialMemoryTest, MemoryThatTheHostCannotHoldIsAnErrorAndNoException)
+TEST_F(TrialMemoryTest, ReadOnlyStatesBeyondTheRoomAreUsedInPlaceAndWatched)
 {
-    frame.tensors[0].sizes[0] = std::int64_t{1} << 61U;
-    const auto trial = TrialMemory::create(device, interface, frame, 1U << 20U);
-    ASSERT_FALSE(trial);
-    EXPECT_EQ(trial.error().code, ErrorCode::out_of_memory) << trial.error().message;
+    const MemoryRef large = declare("large", RegionKind::weights, k_large, 6);
+    const auto trial = create(k_small_room);
+    EXPECT_EQ(trial->regions()[2], large);
+    EXPECT_NE(trial->regions()[1].address, w.address) << "the smallest come first";
+    EXPECT_NE(trial->regions()[0].address, x.address) << "only what is read-only may be used in place";
+    EXPECT_TRUE(trial->check_trial());
+    EXPECT_TRUE(trial->check_read_only());
+    large.address.pointer<std::int32_t>()[k_large - 1] = 7;
+    EXPECT_TRUE(failed_with(trial->check_read_only(), ErrorCode::not_recordable, "'large'"));
+    EXPECT_NE(create()->regions()[2].address, large.address) << "where there is room it is copied";
 }
 
-TEST_F(TrialMemoryTest, LargeWeightsAreUsedInPlaceAndWatched)
+TEST_F(TrialMemoryTest, WhatMayBeWrittenMustFit)
 {
-    const auto trial = create(k_count * 4 - 1);
-    EXPECT_EQ(trial->regions()[1], w);
-    EXPECT_NE(trial->regions()[0].address, x.address) << "only what is read-only may be used in place";
-    const auto outcomes = trial->collect();
-    ASSERT_TRUE(outcomes);
-    EXPECT_TRUE((*outcomes)[1].empty());
-    EXPECT_TRUE(trial->check_in_place());
-    w.address.pointer<std::int32_t>()[k_count - 1] = 4;
-    const auto changed = trial->check_in_place();
-    ASSERT_FALSE(changed);
-    EXPECT_EQ(changed.error().code, ErrorCode::verification_failed);
-    EXPECT_THAT(changed.error().message, HasSubstr("'w'"));
+    declare("cache", RegionKind::state, k_large, 6);
+    const std::size_t before = device->live();
+    const auto refused = TrialMemory::create(device, interface, frame, k_small_room);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::not_recordable);
+    EXPECT_THAT(refused.error().message,
+                AllOf(HasSubstr("'cache'"), HasSubstr(std::to_string(k_small_room) + " may be taken")));
+    EXPECT_EQ(device->live(), before) << "what was allocated before is released";
+    EXPECT_TRUE(TrialMemory::create(device, interface, frame, k_room));
+}
+
+TEST_F(TrialMemoryTest, HalfOfWhatIsFreeMayBeTaken)
+{
+    declare("cache", RegionKind::state, k_large, 6);
+    device->free = k_small_room;
+    EXPECT_TRUE(failed_with(TrialMemory::create(device, interface, frame), ErrorCode::not_recordable, "'cache'"));
+    device->free = k_room;
+    EXPECT_TRUE(TrialMemory::create(device, interface, frame));
+}
+
+TEST_F(TrialMemoryTest, SizesThatNoMemoryHoldsAreAnErrorAndNoException)
+{
+    frame.tensors[0].sizes[0] = std::int64_t{1} << 61U;
+    EXPECT_TRUE(failed_with(TrialMemory::create(device, interface, frame), ErrorCode::not_recordable, "'x'"));
 }
 
 TEST_F(TrialMemoryTest, WeightsThatAliasSomethingWritableAreCopied)
 {
     frame.tensors[0].offset = frame.tensors[1].offset; // x lies where w does
     frame.memory[0] = w;
-    const auto trial = create(1);
+    const auto trial = create();
     EXPECT_NE(trial->regions()[1].address, w.address);
     EXPECT_EQ(trial->regions()[0].address, trial->regions()[1].address);
+    EXPECT_TRUE(failed_with(TrialMemory::create(device, interface, frame, 1), ErrorCode::not_recordable, "'x'"))
+        << "and never used in place";
 }
 
 TEST_F(TrialMemoryTest, TheCallersMemoryIsPutBack)
 {
-    const auto trial = create(1U << 20);
+    const auto trial = create();
     std::fill_n(x.address.pointer<std::int32_t>(), k_count, 0);
-    const auto left = trial->collect_original();
-    ASSERT_TRUE(left);
-    EXPECT_EQ(load<std::int32_t>((*left)[0]), 0);
     ASSERT_TRUE(trial->write_back());
     EXPECT_EQ(read(x), all(5));
 }
 
-TEST_F(TrialMemoryTest, AReplayThatWritesIntoMemoryUsedInPlaceIsNoOrdinaryFailure)
+TEST_F(TrialMemoryTest, PageLockedRegionsAreCopiedIntoPageLockedMemoryAndTheirWritingIsSeen)
 {
-    const auto trial = create(1);
-    auto stream = *device->create_stream();
+    const MemoryRef host = declare_host("host", RegionKind::input, 9);
+    const auto trial = create(k_room, Outputs::as_they_were);
+    const MemoryRef copy = trial->regions()[2];
+    EXPECT_NE(copy.address, host.address);
+    EXPECT_EQ(device->space_of(copy.address), backends::MemorySpace::host);
+    EXPECT_EQ(read(copy), all(9));
+    EXPECT_TRUE(trial->check_host_regions());
+    trial->regions()[0].address.pointer<std::int32_t>()[0] = 1; // on the device: kernels do that
+    EXPECT_TRUE(trial->check_host_regions());
+    copy.address.pointer<std::int32_t>()[3] = 1;
+    const auto written = trial->check_host_regions();
+    EXPECT_TRUE(failed_with(written, ErrorCode::not_recordable, "writes region 'host' on the host (at byte 12)"));
+}
+
+TEST_F(TrialMemoryTest, WordsAreSearchedInTheSnapshotOfWhatIsNoFloatingPoint)
+{
+    constexpr std::uint64_t k_address = 0x1234'5678'9ABC;
+    const auto put = [&](const MemoryRef& memory) {
+        std::memcpy(memory.address.pointer<std::byte>() + 12, &k_address, sizeof k_address);
+    };
+    const MemoryRef real = declare("real", RegionKind::input, k_count, 0);
+    const MemoryRef vouched = declare("vouched", RegionKind::input, k_count, 0);
+    const MemoryRef large = declare("large", RegionKind::weights, k_large, 0);
+    frame.tensors[2].dtype = DType::f32;
+    interface.regions[3].no_addresses = true;
+    for (const MemoryRef& memory : {x, real, vouched, large}) put(memory);
+    const auto trial = create(k_small_room);
+    std::fill_n(x.address.pointer<std::int32_t>(), k_count, 0); // since the snapshot
+    const backends::AddressWindow window{k_address, k_address + 1};
+    const auto found = trial->words_in({&window, 1});
+    ASSERT_TRUE(found) << found.error().message;
+    std::vector<std::tuple<std::size_t, std::uint64_t, std::uint64_t>> words;
+    for (const auto& word : *found) words.emplace_back(word.region, word.offset, word.value);
+    EXPECT_THAT(words, testing::UnorderedElementsAre(std::tuple{0U, 12U, k_address}, std::tuple{4U, 12U, k_address}))
+        << "what is used in place is searched where it is";
+}
+
+TEST_F(TrialMemoryTest, AbandonedCopiesAreLeaked)
+{
+    const std::size_t before = device->live();
+    create().reset();
+    EXPECT_EQ(device->live(), before);
+    auto trial = create();
+    const MemoryRef copy = trial->regions()[0];
+    trial->abandon();
+    trial.reset();
+    EXPECT_GT(device->live(), before);
+    EXPECT_EQ(read(copy), all(5));
+}
+
+TEST_F(TrialMemoryTest, ATrialThatWritesACallersReadOnlyStateIsNoOrdinaryFailure)
+{
+    declare("large", RegionKind::weights, k_large, 6);
+    const std::shared_ptr<TrialMemory> trial = create(k_small_room);
     const DeclaredHandles handles;
-    const TrialReplay replay{*device, *stream, *trial, handles};
-    EXPECT_TRUE(replay.check_caller_memory());
-    *w.address.pointer<std::int32_t>() = 0;
-    const auto damaged = replay.check_caller_memory();
+    const Trials trials{device, *device->create_stream(), trial, handles, std::chrono::seconds{1}, nullptr};
+    EXPECT_TRUE(trials.check_caller_memory());
+    *frame.memory[2].address.pointer<std::int32_t>() = 0;
+    const auto damaged = trials.check_caller_memory();
     ASSERT_FALSE(damaged);
     EXPECT_EQ(damaged.error().code, ErrorCode::partly_launched) << "the function must not run on top of it";
 }

@@ -1,10 +1,8 @@
 // A library that leaves padding of its by-value parameters uninitialised (cuBLAS 13): recorded, and recorded again.
 #include <set>
 
-#include "accelerator.hpp"
 #include "facade_fixture.hpp"
 #include "flat_fixture.hpp"
-#include "recorder.hpp"
 #include "warmgraph/backends/registry.hpp"
 
 namespace warmgraph::test {
@@ -61,7 +59,7 @@ protected:
         append(padded, (left & ~std::uintptr_t{0xff}) | 1);
         append(padded, left);
         m_seen.insert(left);
-        EXPECT_TRUE(StreamAccess::impl(r.stream()).stream->launch(work));
+        launch(r, work);
     }
     Outcome call_in_a_new_cache(Policy policy, const Callable& callable)
     {
@@ -97,12 +95,7 @@ TEST_F(UninitialisedPadding, IsStoredAsZerosNextToWhatIsReal)
 {
     declare("x", cachefmt::RegionKind::input, k_count, 5);
     declare("y", cachefmt::RegionKind::output, k_count, 0);
-    StreamPool streams{device};
-    const std::string name = "f";
-    const std::shared_ptr<backends::Device> on = device;
-    const Callable callable = [this](Recorder& r) { add(r); };
-    const Subject subject{name, interface, device, run_once({name, interface, callable, on, streams})};
-    auto recording = record(subject, frame, header(), modules, phases);
+    auto recording = recorded([this](Recorder& r) { add(r); });
     ASSERT_TRUE(recording) << recording.error().message;
     Bytes expected(16);
     expected[0] = std::byte{1};
@@ -116,7 +109,7 @@ TEST_F(UninitialisedPadding, BesideAWordThatReallyChangesIsRefused)
         add(r);
         auto work = kernel("add", {r["y"], r["x"]}, k_count);
         append(work.params.emplace_back().value, ++calls);
-        EXPECT_TRUE(StreamAccess::impl(r.stream()).stream->launch(work));
+        launch(r, work);
     };
     EXPECT_EQ(call_in_a_new_cache(Policy::read_write, callable), Outcome::refused);
     EXPECT_THAT(m_reason, HasSubstr("node 1 (kernel 'add'), parameter 3 byte 0"));
@@ -132,7 +125,7 @@ TEST_F(UninitialisedPadding, OfAShapeThatCannotBeToldIsNoReasonToRefuse)
         seen.insert(padded);
         auto work = kernel("add", {r["y"], r["x"]}, k_count);
         append(work.params.emplace_back().value, padded);
-        EXPECT_TRUE(StreamAccess::impl(r.stream()).stream->launch(work));
+        launch(r, work);
     };
     EXPECT_EQ(call_in_a_new_cache(Policy::read_write, callable), Outcome::recorded) << m_reason;
     EXPECT_GT(seen.size(), 1U) << "it moved";
@@ -146,7 +139,7 @@ TEST_F(UninitialisedPadding, AConstantThatNoKernelReadsIsNoRecompiledFunction)
     const Callable callable = [&](Recorder& r) {
         auto work = kernel("add", {r["y"], r["x"]}, k_count);
         append(work.params.emplace_back().value, rest);
-        EXPECT_TRUE(StreamAccess::impl(r.stream()).stream->launch(work));
+        launch(r, work);
     };
     EXPECT_EQ(call_in_a_new_cache(Policy::read_write, callable), Outcome::recorded) << m_reason;
     rest = 0x0108'0000;

@@ -21,8 +21,12 @@ bool is_real(DType type) noexcept
     return type == DType::f16 || type == DType::bf16 || type == DType::f32 || type == DType::f64;
 }
 
-/// Bytes of device memory that a copied group of this size takes.
-std::uint64_t footprint(std::uint64_t size) noexcept { return 2 * size + 2 * k_fence + 2 * k_step; }
+/// Bytes of device memory that a copied group of this size takes; as good as infinite where they cannot be counted.
+std::uint64_t footprint(std::uint64_t size) noexcept
+{
+    constexpr std::uint64_t k_most = std::numeric_limits<std::uint64_t>::max();
+    return size > k_most / 4 ? k_most : 2 * size + 2 * k_fence + 2 * k_step;
+}
 
 } // namespace
 

@@ -1,0 +1,156 @@
+// Recording around the call's own answer: what a later process would not do, trials that go wrong, memory that is short.
+#include "recording_fixture.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+using cachefmt::RegionKind;
+using testing::AllOf;
+using testing::HasSubstr;
+
+TEST_F(RecordingTest, RunsTheCallableOnceAndCapturesItFromThenOn)
+{
+    std::vector<bool> captured;
+    const auto recording = recorded([&](Recorder& r) {
+        captured.push_back(StreamAccess::impl(r.stream()).stream->is_capturing());
+        add(r);
+    });
+    ASSERT_TRUE(recording) << recording.error().message;
+    EXPECT_THAT(captured, testing::ElementsAre(false, true, true, true));
+}
+
+TEST_F(RecordingTest, AStateThatEachCallAdvancesIsRecordedAndAdvancedByTheAnswerAlone)
+{
+    const MemoryRef count = declare("count", RegionKind::state, k_count, 10);
+    auto recording = recorded([this](Recorder& r) {
+        add(r);
+        launch(r, kernel("add", {r["count"], r["count"]}, k_count));
+    });
+    ASSERT_TRUE(recording) << recording.error().message;
+    EXPECT_EQ(read(count), all(11));
+    ASSERT_TRUE(replay(*recording, {x, y, count}));
+    EXPECT_EQ(read(count), all(12));
+}
+
+TEST_F(RecordingTest, AnOutputThatIsWrittenOnlyInPartIsRecorded)
+{
+    const auto recording =
+        recorded([this](Recorder& r) { launch(r, kernel("add", {r["y"] + 8, r["x"]}, k_count / 2)); });
+    ASSERT_TRUE(recording) << recording.error().message;
+    EXPECT_EQ(recording->entry.header.info.verification, "bitwise (3 runs)");
+}
+
+/// A later process would find the table empty.
+TEST_F(RecordingTest, WhatIsInitialisedOnceIsRefusedByRegion)
+{
+    const MemoryRef table = declare("table", RegionKind::state, k_count, 0);
+    bool is_done = false;
+    const Callable callable = [&](Recorder& r) {
+        if (!std::exchange(is_done, true)) launch(r, kernel("add", {r["table"], r["x"]}, k_count));
+        launch(r, kernel("add", {r["y"], r["x"]}, k_count));
+    };
+    expect_refused(callable, AllOf(HasSubstr("'table'"), HasSubstr("byte 0"), HasSubstr("it initialises or advances")));
+    EXPECT_EQ(read(table), all(6)) << "the answer's";
+    EXPECT_EQ(read(y), all(6));
+}
+
+/// It is read only: nothing of its own tells, but the results do.
+TEST_F(RecordingTest, ResultsOfAnUndeclaredFirstCallAreRefusedByRegion)
+{
+    bool is_first = true;
+    expect_refused(
+        [&](Recorder& r) {
+            add(r);
+            if (std::exchange(is_first, false)) launch(r, kernel("add", {r["y"], r["y"]}, k_count));
+        },
+        AllOf(HasSubstr("'y'"), HasSubstr("does not do what the call itself did")));
+    EXPECT_EQ(read(y), all(7));
+}
+
+TEST_F(RecordingTest, APhaseThatEachRunOfTheCallableAdvancesIsRefused)
+{
+    std::int32_t phase = 0;
+    expect_refused(
+        [&](Recorder& r) {
+            launch(r, kernel("add", {r["y"], r["x"]}, k_count - phase));
+            phase = (phase + 1) % 4;
+        },
+        HasSubstr("something else the second time"));
+    EXPECT_EQ(read(y), all(6));
+}
+
+TEST_F(RecordingTest, AnExceptionFromACaptureIsARefusalWithItsText)
+{
+    int calls = 0;
+    expect_refused(
+        [&](Recorder& r) {
+            add(r);
+            if (calls++ > 0) throw std::runtime_error("only once");
+        },
+        HasSubstr("only once"));
+    EXPECT_EQ(read(y), all(6));
+}
+
+/// A second is what it costs to find out.
+TEST_F(RecordingTest, ATrialThatNeverEndsIsGivenUpAndItsMemoryLeaked)
+{
+    const Callable callable = [this](Recorder& r) {
+        const Address part = r.alloc("part", k_count * 4);
+        launch(r, kernel("add", {part, r["x"]}, k_count));
+        launch(r, kernel("add", {r["y"], part}, k_count));
+    };
+    ASSERT_TRUE(recorded(callable));
+    const std::size_t before = device->live();
+    after_answer = [this] { *device->is_stuck = true; };
+    expect_refused(callable, AllOf(HasSubstr("took longer than"), HasSubstr("given up")));
+    EXPECT_TRUE(is_abandoned);
+    EXPECT_EQ(device->live(), before + 5) << "x, y, their snapshots, and the scratch";
+    EXPECT_EQ(read(y), all(7));
+}
+
+class ShortMemory : public RecordingTest {
+protected:
+    static constexpr std::int32_t k_large = 1 << 18;
+    ShortMemory() { device->free = 1U << 18U; }
+    Callable spoil = [this](Recorder& r) {
+        add(r);
+        launch(r, kernel("spoil", {r["large"]}));
+    };
+};
+
+TEST_F(ShortMemory, LeavesReadOnlyStatesWhereTheyAreAndRecordsAllTheSame)
+{
+    const MemoryRef large = declare("large", RegionKind::weights, k_large, 3);
+    auto recording = recorded([this](Recorder& r) {
+        add(r);
+        launch(r, kernel("sum", {r["y"], r["large"]}, k_large));
+    });
+    ASSERT_TRUE(recording) << recording.error().message;
+    EXPECT_EQ(recording->entry.header.info.unproven, 0U);
+    const MemoryRef other_y = make(k_count, 0), other_large = make(k_large, 1);
+    ASSERT_TRUE(replay(*recording, {x, other_y, other_large}));
+    EXPECT_EQ(*other_y.address.pointer<std::int32_t>(), k_large);
+    EXPECT_EQ(*large.address.pointer<std::int32_t>(), 3);
+}
+
+TEST_F(ShortMemory, AGraphThatWritesAReadOnlyStateInItsPlaceIsNoOrdinaryFailure)
+{
+    declare("large", RegionKind::weights, k_large, 3);
+    EXPECT_TRUE(failed_with(recorded(spoil), ErrorCode::partly_launched, "'large'"));
+}
+
+TEST_F(ShortMemory, AGraphThatWritesACopiedOneIsAnOrdinaryFailure)
+{
+    const MemoryRef large = declare("large", RegionKind::weights, k_count, 3);
+    EXPECT_TRUE(failed_with(recorded(spoil), ErrorCode::verification_failed, "'large'"));
+    EXPECT_EQ(read(large), all(3));
+}
+
+TEST_F(ShortMemory, RefusesByNameWhatMayBeWrittenAndDoesNotFit)
+{
+    declare("cache", RegionKind::state, k_large, 3);
+    expect_refused(add, AllOf(HasSubstr("'cache'"), HasSubstr("half of what is free")));
+}
+
+} // namespace
+} // namespace warmgraph::test
