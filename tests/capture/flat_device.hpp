@@ -267,7 +267,10 @@ public:
         ++loads;
         return module;
     }
-    Result<std::unique_ptr<backends::Stream>> create_stream() override { return std::make_unique<FlatStream>(is_stuck); }
+    Result<std::unique_ptr<backends::Stream>> create_stream() override
+    {
+        return std::make_unique<FlatStream>(is_stuck);
+    }
     Result<std::unique_ptr<backends::GraphExec>> instantiate(const backends::RawGraph& graph) override
     {
         return std::make_unique<FlatExec>(graph, restores_nothing);

@@ -26,7 +26,8 @@ TEST_F(HostRegion, IsReadWithItsRealContentsAndThenWithNeighbours)
     ASSERT_GT(seen.size(), 3U);
     EXPECT_EQ(seen[0], k_count) << "the answer";
     EXPECT_EQ(seen[1], k_count) << "the first capture";
-    EXPECT_THAT(seen, testing::Each(testing::AnyOf(k_count, k_count + 1))) << "never arbitrary bytes: it may be a length";
+    EXPECT_THAT(seen, testing::Each(testing::AnyOf(k_count, k_count + 1)))
+        << "never arbitrary bytes: it may be a length";
     EXPECT_THAT(seen, testing::Contains(k_count + 1)) << "the moved capture";
 }
 

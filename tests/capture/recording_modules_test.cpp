@@ -10,8 +10,8 @@ using testing::HasSubstr;
 TEST_F(RecordingTest, RefusesAVariableThatDiffersFromItsImage)
 {
     module->bias = 7;
-    expect_refused(add, AllOf(HasSubstr("'bias'"), HasSubstr("Device::register_module"),
-                              HasSubstr("Spec::frozen_variables")));
+    expect_refused(
+        add, AllOf(HasSubstr("'bias'"), HasSubstr("Device::register_module"), HasSubstr("Spec::frozen_variables")));
     EXPECT_EQ(read(y), all(12)) << "the answer";
     record_options.frozen_variables = {"table", "bia"};
     expect_refused(add, HasSubstr("'bias'"));

@@ -132,7 +132,7 @@ private:
     /// stream: that call is refused, and the next one is asked again. One that waits for somebody else is recorded by the next.
     [[nodiscard]] bool set_up_only(Outcome outcome, const Function& function) const
     {
-        if (m_mode != Mode::record) return false;
+        if (m_mode == Mode::native) return false;
         const std::string reason = function.report().reason;
         const auto says = [&](const char* words) { return reason.find(words) != std::string::npos; };
         return (outcome == Outcome::refused && says("past the recorder's stream")) ||

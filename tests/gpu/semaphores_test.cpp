@@ -112,13 +112,14 @@ protected:
         result.global_rank = 0;
         return result;
     }
-    [[nodiscard]] static Spec spec(const Shared& ready, const Shared& shown)
+    [[nodiscard]] Spec spec(const Shared& ready, const Shared& shown) const
     {
         Spec result;
         result.inputs = {input("x", i32, {k_count})};
         result.outputs = {output("y", i32, {k_count})};
         result.scalars = {scalar("frame", u64, 0, 1'000'000)};
         result.version = "1";
+        result.code = {program};
         result.semaphores = {{"ready", ready.handle()}, {"shown", shown.handle()}};
         return result;
     }
@@ -163,8 +164,9 @@ TEST_F(GpuSemaphores, AreMetOncePerCallWhetherItIsRecordedOrReplayedElsewhere)
         Cache cache{options()};
         Function f = wrap(cache, ready, shown);
         // A signal while recording would have been of this very value, which must then not be signalled again.
-        expect_call(f, ready, shown, 10, Outcome::recorded);
-        expect_call(f, ready, shown, 11, Outcome::replayed);
+        expect_call(f, ready, shown, 10, Outcome::eager); // nobody waits for its answer
+        expect_call(f, ready, shown, 11, Outcome::recorded);
+        expect_call(f, ready, shown, 12, Outcome::replayed);
         EXPECT_THAT(cache.readable("frame"), HasSubstr("without its semaphores"));
     }
     Shared ready{*vulkan, 700}, shown{*vulkan, 600};
@@ -180,18 +182,20 @@ TEST_F(GpuSemaphores, AWaitHoldsTheWorkUntilTheHostSignals)
     Shared ready{*vulkan, 0}, shown{*vulkan, 0};
     Cache cache{options()};
     Function f = wrap(cache, ready, shown);
-    expect_call(f, ready, shown, 1, Outcome::recorded);
-
     Stream stream = device.stream();
     const Buffer x = numbers(40), y = numbers(0);
-    EXPECT_EQ(f(stream, {{"x", x}, {"y", y}, {"frame", std::uint64_t{2}}}), Outcome::replayed);
-    std::this_thread::sleep_for(std::chrono::milliseconds{100});
-    EXPECT_EQ(shown.value(), 1U);
-    EXPECT_EQ(y.read<int32_t>(), counting(0)) << "the work did not wait";
-    ready.signal(2);
-    stream.synchronize();
-    EXPECT_EQ(y.read<int32_t>(), counting(41));
-    EXPECT_EQ(shown.value(), 2U);
+    const auto call_and_signal_afterwards = [&](std::uint64_t frame, Outcome outcome) {
+        EXPECT_EQ(f(stream, {{"x", x}, {"y", y}, {"frame", frame}}), outcome) << f.report().reason;
+        std::this_thread::sleep_for(std::chrono::milliseconds{100});
+        EXPECT_EQ(shown.value(), frame - 1);
+        ready.signal(frame);
+        stream.synchronize();
+        EXPECT_EQ(y.read<int32_t>(), counting(41));
+        EXPECT_EQ(shown.value(), frame);
+    };
+    call_and_signal_afterwards(1, Outcome::eager); // a recording that waited for the answer would wait for this thread
+    expect_call(f, ready, shown, 2, Outcome::recorded);
+    call_and_signal_afterwards(3, Outcome::replayed);
 }
 
 TEST_F(GpuSemaphores, AnAdoptedGraphIsVerifiedWithoutThemAndFollowsTheFrame)
