@@ -48,6 +48,8 @@ CacheOptions to_options(const wg_cache_options* given)
     if (options.max_variants != 0) result.max_variants = options.max_variants;
     result.verify_on_load = options.verify_on_load != 0;
     if (options.record_wait_ms != 0) result.record_wait_ms = options.record_wait_ms;
+    if (options.record_on_demand != 0) result.record = RecordWhen::on_demand;
+    if (options.probing_ms != 0) result.probing_ms = options.probing_ms;
     return result;
 }
 
@@ -120,6 +122,15 @@ wg_status wg_cache_miss_reasons(const wg_cache* cache, char* text, uint64_t capa
     return guarded([&] {
         const Statistics statistics = need_cache(cache).cache.statistics();
         write_text(fmt::format("{}", fmt::join(statistics.miss_reasons, "\n")), text, capacity, length);
+    });
+}
+
+wg_status wg_record_pending(wg_cache* cache, uint64_t* recorded)
+{
+    return guarded([&] {
+        need_cache(cache);
+        const std::size_t count = cache->cache.record_pending();
+        if (recorded != nullptr) *recorded = count;
     });
 }
 

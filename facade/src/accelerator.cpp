@@ -179,6 +179,7 @@ Program Device::program(std::string name, std::string source, std::string option
     impl->name = std::move(name);
     impl->source = std::move(source);
     impl->options = std::move(options);
+    impl->digest = Sha256{}.update_field(impl->source).update_field(impl->options).finish();
     return Program{std::move(impl)};
 }
 
@@ -283,7 +284,9 @@ void Stream::launch_list(const Program& program, std::string_view kernel, const 
     for (const KernelArg& arg : args) raw.params.push_back(to_param(arg));
     if (auto launched = m_impl->stream->launch(raw); !launched)
         raise(within("kernel '" + raw.kernel + "'", launched.error()).error());
-    if (RunContext* run = current_run()) run->modules.try_emplace(module.get(), module, program.name());
+    if (RunContext* run = current_run())
+        run->modules.try_emplace(module.get(),
+                                 LaunchedProgram{module, program.name(), ProgramAccess::source_digest(program)});
 }
 
 void Stream::copy(Address to, Address from, std::uint64_t bytes)

@@ -19,6 +19,7 @@ struct Device::Impl {
 struct Program::Impl {
     std::shared_ptr<Device::Impl> device;
     std::string name, source, options;
+    Digest digest;    // of source and options
     std::mutex mutex; // guards module: the first launch compiles, others wait for it
     std::shared_ptr<backends::Module> module;
 
@@ -34,14 +35,8 @@ struct DeviceAccess {
     static const std::shared_ptr<Device::Impl>& impl(const Device& device) noexcept { return device.m_impl; }
 };
 struct ProgramAccess {
-    /// Is this the module that the program was compiled to, or one of the same source and options?
-    static bool is_compiled_to(const Program& program, const backends::Module& module)
-    {
-        const auto& impl = *program.m_impl;
-        if (!impl.module) return false;
-        return impl.module.get() == &module ||
-               (module.origin() != Digest{} && impl.module->origin() == module.origin());
-    }
+    /// Of source and options, whatever its name.
+    static const Digest& source_digest(const Program& program) noexcept { return program.m_impl->digest; }
 };
 
 struct StreamAccess {

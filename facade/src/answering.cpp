@@ -2,6 +2,7 @@
 // recorded, or compared with the answer, is so afterwards and without the function's locks.
 #include <algorithm>
 #include <chrono>
+#include <ranges>
 
 #include "function_impl.hpp"
 #include "throwing.hpp"
@@ -91,14 +92,12 @@ void Function::Impl::answer(Job& job, const std::shared_ptr<backends::Stream>& s
 /// A program's source is a guard only where the Spec names it.
 Result<void> Function::Impl::check_programs(const RunContext& context) const
 {
-    for (const auto& [module, program] : context.modules) {
-        const bool is_named = std::ranges::any_of(
-            m_spec.code, [&](const Program& one) { return ProgramAccess::is_compiled_to(one, *module); });
-        if (!is_named)
+    for (const LaunchedProgram& program : context.modules | std::views::values) {
+        if (std::ranges::find(m_spec.code, program.source, &ProgramAccess::source_digest) == m_spec.code.end())
             return fail(ErrorCode::not_recordable,
                         "it launches the program '{}', which is not in Spec::code: add it, so that another source is "
                         "another recording",
-                        program.second);
+                        program.name);
     }
     return {};
 }
@@ -163,9 +162,7 @@ Outcome Function::Impl::answer_and_verify(LoadedVariant variant, Journey& journe
     job = new_job(journey);
     job->verified = std::move(variant);
     job->records = publishes();
-    auto prepared = idle && *idle
-                        ? prepare(*job, stream)
-                        : fail(ErrorCode::driver_failed, "work that was enqueued before the call is not done");
+    auto prepared = prepare(*job, stream);
     if (!prepared) job->refusal = prepared.error();
     try {
         answer(*job, stream);
@@ -266,10 +263,10 @@ Outcome Function::Impl::complete_verification(Job& job)
     job.journey.reason = verified.error().message;
     m_cache->counters.miss(m_name, job.journey.reason);
     // What else went wrong on the way (memory, driver) says nothing about the entry.
-    const bool is_wrong = verified.error().code == ErrorCode::verification_failed;
-    if (is_wrong)
+    if (verified.error().code == ErrorCode::verification_failed && job.records) {
         if (auto removed = m_cache->store->remove({m_key, digest}); !removed) cache_fault("remove", removed.error());
-    if (is_wrong && job.records) return complete_recording(job);
+        return complete_recording(job);
+    }
     const std::scoped_lock lock{m_mutex};
     const bool passes = verified.error().code == ErrorCode::driver_failed; // a later call may load it
     finish(job.journey, Outcome::eager, job.journey.reason, passes ? Remember::no : Remember::yes);
@@ -325,7 +322,9 @@ Outcome Function::Impl::refuse_locked(Job& job, const Error& error)
 {
     count_refusal();
     log().warn("cannot record '{}': {}", m_name, error.message);
-    finish(job.journey, Outcome::refused, error.message, Remember::yes);
+    // The first call may have set up what later ones use (a library's handle, a table's upload): they are asked once more.
+    const bool is_first = job.session->strayed() && m_strayed.insert(job.journey.digest).second;
+    finish(job.journey, Outcome::refused, error.message, is_first ? Remember::no : Remember::yes);
     end_report(job.journey);
     return Outcome::refused;
 }

@@ -162,6 +162,13 @@ Result<void> ArgumentReader::read_region(std::size_t index, const Arg& arg, Fram
     return {};
 }
 
+Result<void> check_number(std::string_view name, const Number& number)
+{
+    if (is_scalar_type(number.dtype)) return {};
+    return fail(ErrorCode::invalid_argument, "'{}' is a number of type {}, expected i32, u32, i64, u64, f32 or f64",
+                name, to_string(number.dtype));
+}
+
 Result<void> ArgumentReader::read_one(const Binding& binding, const Arg& arg, Frame& frame)
 {
     if (binding.what == What::region) return read_region(binding.index, arg, frame);
@@ -171,9 +178,7 @@ Result<void> ArgumentReader::read_one(const Binding& binding, const Arg& arg, Fr
     if (number == nullptr)
         return fail(ErrorCode::invalid_argument, "'{}' was given memory, expected a number of type {}", arg.name,
                     to_string(decl.dtype));
-    if (!is_scalar_type(number->dtype))
-        return fail(ErrorCode::invalid_argument, "'{}' is a number of type {}, expected i32, u32, i64, u64, f32 or f64",
-                    arg.name, to_string(number->dtype));
+    if (auto checked = check_number(arg.name, *number); !checked) return checked;
     auto bits = convert(number->dtype, number->bits, decl.dtype);
     if (!bits)
         return fail(ErrorCode::invalid_argument, "'{}' was given {} {}, which {} cannot hold: pass the declared type",

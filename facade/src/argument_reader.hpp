@@ -14,6 +14,9 @@ namespace warmgraph {
 /// Checks names (distinct, no path or control characters), shapes and types.
 [[nodiscard]] Result<Interface> interface_of(const Spec& spec);
 
+/// Has it a type that a scalar may have?
+[[nodiscard]] Result<void> check_number(std::string_view name, const Number& number);
+
 /// How the device names memory: DeviceLimits::flat_addresses.
 enum class Addressing : std::uint8_t { by_base, flat };
 

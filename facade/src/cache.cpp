@@ -202,6 +202,7 @@ Function Cache::adopt(std::string name, const Device& device, Spec spec, const A
         if (capture->graph == nullptr)
             raise({ErrorCode::invalid_argument,
                    fmt::format("the graph of '{}' is null: pass the captured CUgraph", name)});
+    for (const auto& [of, number] : adoption.values) value_or_raise(check_number(of, number));
     const auto& backend = DeviceAccess::impl(device)->device;
     if (!backend->limits().flat_addresses)
         raise({ErrorCode::unsupported,

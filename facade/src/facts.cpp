@@ -17,20 +17,18 @@ Fact code_identity(const Spec& spec, const void* code)
     return {"code.build_id", build_id_of(code).value_or(cachefmt::k_unknown), Role::must_match};
 }
 
-std::string source_digest(const Program& program)
+std::string program_digest(const Program& program)
 {
-    Sha256 hash;
-    hash.update_field(program.source()).update_field(program.options());
-    if (const std::string headers = included_headers(program.source(), program.options()); !headers.empty())
-        hash.update_field(headers);
-    return to_hex(hash.finish());
+    const std::string source = to_hex(ProgramAccess::source_digest(program));
+    const std::string headers = included_headers(program.source(), program.options());
+    return headers.empty() ? source : to_hex(Sha256{}.update_field(source).update_field(headers).finish());
 }
 
 /// One fact for each name: of several programs called the same, each counts, in their order.
 void add_programs(std::vector<Fact>& facts, const std::vector<Program>& programs)
 {
     std::map<std::string, std::vector<std::string>> by_name;
-    for (const Program& program : programs) by_name[program.name()].push_back(source_digest(program));
+    for (const Program& program : programs) by_name[program.name()].push_back(program_digest(program));
     for (const auto& [name, digests] : by_name) {
         if (digests.size() == 1) {
             facts.push_back({"program." + name, digests.front(), Role::must_match});

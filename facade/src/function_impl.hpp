@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -213,7 +214,8 @@ private:
     std::deque<ScratchPool> m_captured_scratch; // of runs in the caller's own captures: his graphs keep using it
     mutable std::mutex m_callable_mutex;        // one run of the callable at a time; taken after m_mutex, or alone
     std::unique_ptr<Job> m_pending;             // a recording or comparison that waits for its moment
-    bool m_is_recording = false;                // a call of it is being recorded or compared
+    std::set<Digest> m_strayed;  // guards digests of calls that were refused for work past the recorder's stream
+    bool m_is_recording = false; // a call of it is being recorded or compared
     std::shared_ptr<backends::Stream> m_last_stream;
     Variants m_variants;                     // most recently used first, unused ones last
     std::size_t m_most_variants;             // max_variants, or more when open_all restored more

@@ -1,4 +1,5 @@
-// warmgraph_llm_demo: the same service started twice, in two processes, with one cache between them.
+// warmgraph_llm_demo: the same service started three times, in three processes: without a cache, with an empty one, and with
+// what that start left in it.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -85,7 +86,7 @@ private:
 /// One start of the service. Each has an empty folder of its own for PoCL's kernel cache, and CUDA's JIT cache is off: what
 /// is measured is warmgraph's cache alone. (Switched off, PoCL 3.1 removes its files when a program is released, and now and then aborts over it:
 /// "Can't get stat() on ...".)
-Json start_service(const Options& options, const fs::path& folder, const std::string& name)
+Json start_service(const Options& options, const fs::path& folder, const std::string& name, const std::string& policy)
 {
     const fs::path result = folder / (name + ".json");
     const Folder pocl{"", fast_folder()};
@@ -93,7 +94,7 @@ Json start_service(const Options& options, const fs::path& folder, const std::st
     command.program = fs::read_symlink("/proc/self/exe").parent_path() / "warmgraph_llm";
     command.arguments = {"--prompt",  options.prompt,  "--tokens",    std::to_string(options.tokens),
                          "--backend", options.backend, "--cache-dir", (folder / "cache").string(),
-                         "--policy",  "read_write",    "--json",      result.string()};
+                         "--policy",  policy,          "--json",      result.string()};
     if (!options.device.empty()) command.arguments.insert(command.arguments.end(), {"--device", options.device});
     command.environment = {
         {"POCL_KERNEL_CACHE", "1"}, {"POCL_CACHE_DIR", pocl.path().string()}, {"CUDA_CACHE_DISABLE", "1"}};
@@ -111,48 +112,56 @@ bool is_replayed(const Json& run)
            std::all_of(functions.begin(), functions.end(), [](const Json& f) { return f.at("outcome") == "replayed"; });
 }
 
-Json compare(Json cold, Json warm)
+Json compare(Json without, Json cold, Json warm)
 {
     const double ratio =
-        cold.at("time_to_first_token_ms").get<double>() / warm.at("time_to_first_token_ms").get<double>();
-    const bool is_same = cold.at("text") == warm.at("text") && cold.at("tokens") == warm.at("tokens");
+        without.at("time_to_first_token_ms").get<double>() / warm.at("time_to_first_token_ms").get<double>();
+    const auto tells_the_same = [&](const Json& run) {
+        return run.at("text") == cold.at("text") && run.at("tokens") == cold.at("tokens");
+    };
+    const bool is_same = tells_the_same(without) && tells_the_same(warm);
     const bool is_warm = is_replayed(warm);
-    return {{"cold", std::move(cold)},
-            {"warm", std::move(warm)},
-            {"same_text", is_same},
-            {"fully_replayed", is_warm},
-            {"first_token_ratio", ratio}};
+    return {{"without", std::move(without)}, {"cold", std::move(cold)},   {"warm", std::move(warm)},
+            {"same_text", is_same},          {"fully_replayed", is_warm}, {"first_token_ratio", ratio}};
 }
 
 // --- for people ----------------------------------------------------------------------------------------------------
 
-/// A number of both runs, e.g. /functions/decode/first_call_ms.
+/// A number of all runs, e.g. /functions/decode/first_call_ms.
 class Rows {
 public:
-    Rows(llm::Table& table, const Json& both) : m_table(table), m_cold(both.at("cold")), m_warm(both.at("warm")) {}
+    Rows(llm::Table& table, const Json& all)
+        : m_table(table), m_without(all.at("without")), m_cold(all.at("cold")), m_warm(all.at("warm"))
+    {
+    }
 
     [[nodiscard]] std::vector<std::string> times(const std::string& title, const std::string& path) const
     {
-        return {title, cell(m_cold, path, llm::milliseconds), cell(m_warm, path, llm::milliseconds)};
+        return {title, cell(m_without, path, llm::milliseconds), cell(m_cold, path, llm::milliseconds),
+                cell(m_warm, path, llm::milliseconds)};
     }
     [[nodiscard]] std::vector<std::string> times_and_ratio(const std::string& title, const std::string& path) const
     {
         std::vector<std::string> row = times(title, path);
         const Json::json_pointer pointer{path};
-        if (m_cold.contains(pointer) && m_warm.contains(pointer)) {
-            row.push_back(fmt::format("{:.0f}x", m_cold.at(pointer).get<double>() / m_warm.at(pointer).get<double>()));
+        if (m_without.contains(pointer) && m_warm.contains(pointer)) {
+            row.push_back(
+                fmt::format("{:.0f}x", m_without.at(pointer).get<double>() / m_warm.at(pointer).get<double>()));
         }
         return row;
     }
     [[nodiscard]] std::vector<std::string> steady(const std::string& title, const std::string& path) const
     {
-        return {title, cell(m_cold, path, llm::microseconds), cell(m_warm, path, llm::microseconds)};
+        return {title, cell(m_without, path, llm::microseconds), cell(m_cold, path, llm::microseconds),
+                cell(m_warm, path, llm::microseconds)};
     }
     void phases(const std::string& function) const
     {
         const std::string path = "/functions/" + function;
-        m_table.row({function, text(m_cold, path + "/outcome"), text(m_warm, path + "/outcome")});
-        for (const std::string& name : llm::merged(names(m_cold, path + "/phases"), names(m_warm, path + "/phases"))) {
+        m_table.row({function, text(m_without, path + "/outcome"), text(m_cold, path + "/outcome"),
+                     text(m_warm, path + "/outcome")});
+        auto all = llm::merged(names(m_warm, path + "/phases"), names(m_without, path + "/phases"));
+        for (const std::string& name : llm::merged(std::move(all), names(m_cold, path + "/phases"))) {
             m_table.row(times("  " + name, path + "/phases/" + name));
         }
     }
@@ -179,6 +188,7 @@ private:
     }
 
     llm::Table& m_table;
+    const Json& m_without;
     const Json& m_cold;
     const Json& m_warm;
 };
@@ -187,7 +197,7 @@ void print_for_people(const Json& both)
 {
     llm::Table table;
     const Rows rows{table, both};
-    table.row({"", "cold", "warm"});
+    table.row({"", "without cache", "first start", "later starts"});
     table.row(rows.times("context (the floor)", "/phases/context"));
     table.row(rows.times("weights", "/phases/weights"));
     for (const char* function : {"prompt", "decode"}) {
@@ -199,6 +209,7 @@ void print_for_people(const Json& both)
     table.row(rows.times_and_ratio("first token, with context", "/time_to_first_token_with_context_ms"));
     table.row(rows.times_and_ratio("decode, first call", "/functions/decode/first_call_ms"));
     table.row(rows.steady("decode, later calls", "/functions/decode/steady_call_us"));
+    table.row({"recording, afterwards", "-", llm::milliseconds(both.at("cold").at("recording_ms").get<double>()), "-"});
 
     const bool is_same = both.at("same_text").get<bool>();
     fmt::print("cold: {}\nwarm: {}\n\n{}\n", both.at("cold").at("text").get<std::string>(),
@@ -228,7 +239,8 @@ void declare(CLI::App& app, Options& options)
 
 int main(int argc, char** argv)
 {
-    CLI::App app{"Starts a small language model twice, cold and warm, and compares the two."};
+    CLI::App app{
+        "Starts a small language model three times: without a cache, with an empty one, and with a filled one."};
     Options options;
     declare(app, options);
     try {
@@ -238,9 +250,10 @@ int main(int argc, char** argv)
     }
     try {
         const Folder folder{options.keep};
-        Json cold = start_service(options, folder.path(), "cold");
-        Json warm = start_service(options, folder.path(), "warm");
-        const Json both = compare(std::move(cold), std::move(warm));
+        Json without = start_service(options, folder.path(), "without", "off");
+        Json cold = start_service(options, folder.path(), "cold", "read_write");
+        Json warm = start_service(options, folder.path(), "warm", "read_write");
+        const Json both = compare(std::move(without), std::move(cold), std::move(warm));
         if (options.is_json) {
             fmt::print("{}\n", both.dump(2));
         } else {

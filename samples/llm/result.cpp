@@ -66,6 +66,7 @@ Json to_json(const Result& result)
             {"time_to_first_token_ms", result.first_token_ms},
             {"time_to_first_token_with_context_ms", result.first_token_with_context_ms},
             {"phases", {{"context", result.context_ms}, {"weights", result.weights_ms}}},
+            {"recording_ms", result.recording_ms},
             {"hits", result.statistics.hits},
             {"misses", result.statistics.misses},
             {"miss_reasons", result.statistics.miss_reasons},
@@ -95,6 +96,7 @@ Table to_table(const Result& result)
     table.row({"context", milliseconds(result.context_ms)});
     table.row({"weights", milliseconds(result.weights_ms)});
     table.strong_row({"first token", milliseconds(result.first_token_ms)});
+    if (result.statistics.recordings > 0) table.row({"recording, afterwards", milliseconds(result.recording_ms)});
     return table;
 }
 

@@ -24,6 +24,7 @@ struct Result {
     double weights_ms = 0;                  ///< reading and uploading them
     double first_token_ms = 0;              ///< from "device open, weights there" to the first logits on the host
     double first_token_with_context_ms = 0; ///< from the start of main()
+    double recording_ms = 0;                ///< after the story: what missed is recorded for later starts
     std::vector<FunctionResult> functions;  ///< prompt, and decode where it was called
     warmgraph::Statistics statistics;
     std::string summary;

@@ -51,6 +51,7 @@ void scalars_are_patched_at_every_call(void);
 void forks_scratch_copies_and_fills_are_replayed(void);
 void events_order_streams(void);
 void states_move_and_tensors_change_shape(void);
+void misses_are_recorded_on_demand(void);
 void entries_are_shown_and_cleared(void);
 void policies_and_unusable_folders_are_obeyed(void);
 

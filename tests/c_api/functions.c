@@ -40,7 +40,7 @@ static void check_recorded_report(const wg_function* function)
     int recorded = 0;
     for (uint64_t i = 0; i < phases; ++i) {
         CHECK(wg_report_phase_ms(report, i) >= 0);
-        recorded |= strcmp(wg_report_phase_name(report, i), "record") == 0;
+        recorded |= strcmp(wg_report_phase_name(report, i), "look") == 0;
     }
     CHECK(recorded);
     CHECK(wg_report_phase_name(report, phases) == NULL && contains(wg_last_error(), "there is no phase"));
@@ -303,6 +303,44 @@ void states_move_and_tensors_change_shape(void)
     OK(wg_buffer_destroy(x));
     OK(wg_buffer_destroy(here));
     OK(wg_buffer_destroy(there));
+}
+
+void misses_are_recorded_on_demand(void)
+{
+    const wg_function_spec spec = vector_spec("add_one");
+    wg_buffer *x = floats(0), *y = room();
+    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
+    wg_cache* usual = open_cache("on_demand", wg_policy_read_write); // says where
+    char folder[512] = "";
+    snprintf(folder, sizeof folder, "%s", wg_cache_directory(usual));
+    OK(wg_cache_close(usual));
+    wg_cache_options options;
+    OK(wg_cache_options_init(&options, sizeof options));
+    options.model = "toy";
+    options.cache_dir = folder;
+    options.policy = wg_policy_read_write;
+    options.world_size = 1;
+    options.global_rank = 0;
+    options.record_on_demand = 1;
+    wg_cache* cache = NULL;
+    OK(wg_cache_open(&options, &cache));
+    wg_function* function = NULL;
+    OK(wg_wrap(cache, g_device, &spec, add_one, NULL, &function));
+    wg_outcome outcome = wg_outcome_replayed;
+    uint64_t recorded = 0;
+    OK(wg_call(function, wg_device_stream(g_device), args, 2, &outcome));
+    CHECK(outcome == wg_outcome_eager);
+    OK(wg_device_synchronize(g_device));
+    OK(wg_record_pending(cache, &recorded));
+    CHECK(recorded == 1);
+    OK(wg_call(function, wg_device_stream(g_device), args, 2, &outcome));
+    CHECK(outcome == wg_outcome_replayed);
+    OK(wg_record_pending(cache, &recorded));
+    CHECK(recorded == 0);
+    OK(wg_function_destroy(function));
+    OK(wg_cache_close(cache));
+    OK(wg_buffer_destroy(x));
+    OK(wg_buffer_destroy(y));
 }
 
 void entries_are_shown_and_cleared(void)

@@ -1,5 +1,6 @@
 // What a user of CUDA is promised: host memory, default streams, captures of his own. Over a device and over the fake driver.
 #include <algorithm>
+#include <array>
 
 #include "cuda_facade_fixture.hpp"
 #include "promise_device.hpp"
@@ -224,6 +225,104 @@ TEST_F(CudaPromises, ATableOfPointersIsRefused)
             testing::AllOf(HasSubstr("'table' holds at byte 0 the address"),
                            HasSubstr(is_declared ? "lies in 'x'" : "lies in an allocation of")));
 }
+
+#ifdef WARMGRAPH_FAKE_CUDA // a device: tests/gpu/promises, where kernels use their variables
+
+/// A module of the program's own, loaded now.
+class PromisedVariables : public CudaPromises {
+protected:
+    struct Loaded {
+        CUfunction copy = nullptr;
+        CUdeviceptr factor = 0;
+    };
+    [[nodiscard]] Loaded load() const
+    {
+        Loaded result;
+        CUmodule module = nullptr;
+        Driver::check(driver.call<decltype(&cuModuleLoadData)>("cuModuleLoadData")(&module, image.data()));
+        Driver::check(driver.call<decltype(&cuModuleGetFunction)>("cuModuleGetFunction")(&result.copy, module, "copy"));
+        Driver::check(
+            driver.call<decltype(&cuModuleGetGlobal)>("cuModuleGetGlobal")(&result.factor, nullptr, module, "factor"));
+        return result;
+    }
+    void write(CUdeviceptr variable, std::int32_t value) const
+    {
+        const auto copy_in = driver.call<decltype(&cuMemcpy)>("cuMemcpy");
+        Driver::check(copy_in(variable, reinterpret_cast<CUdeviceptr>(&value), sizeof value));
+    }
+    /// y = x
+    [[nodiscard]] Callable copying(const Loaded& code) const
+    {
+        return [this, &code](Recorder& r) {
+            CUdeviceptr to = r["y"].flat(), from = r["x"].flat();
+            std::int32_t count = k_number;
+            std::array<void*, 3> arguments{&to, &from, &count};
+            Driver::check(driver.call<decltype(&cuLaunchKernel)>("cuLaunchKernel")(
+                code.copy, 2, 1, 1, 128, 1, 1, 0, handle(r.stream()), arguments.data(), nullptr));
+        };
+    }
+    [[nodiscard]] static Bytes compiled()
+    {
+        auto opened = backends::make_cuda_backend()->open("");
+        return *(*(*opened)->compile("kernel copy(memory to, memory from, value n)\nvariable factor = 1\n", ""))
+                    ->image();
+    }
+    const Bytes image = compiled();
+};
+
+TEST_F(PromisedVariables, OneThatTheHostWroteIsRefusedByName)
+{
+    expect_refused(
+        [this](Cache& cache, Seen& seen) {
+            const Loaded code = load();
+            const Buffer x = words(5), y = filled(-1);
+            Function f = cache.wrap("written", device, spec(program), copying(code));
+            for (const int value : {7, 9, 1, 7}) {
+                write(code.factor, value);
+                call(seen, f, {{"x", x}, {"y", y}}, {&y});
+            }
+        },
+        HasSubstr("the module variable 'factor' holds something else than its image"));
+}
+
+TEST_F(PromisedVariables, OneThatIsFrozenIsStored)
+{
+    for (const char* const frozen : {"factor", "*"})
+        expect_recorded([this, frozen](Cache& cache, Seen& seen) {
+            const Loaded code = load();
+            write(code.factor, 7);
+            const Buffer x = words(5), y = filled(-1);
+            Spec declared = spec(program);
+            declared.frozen_variables = {frozen};
+            Function f = cache.wrap(*frozen == '*' ? "all" : "one", device, declared, copying(code));
+            for (int i = 0; i < 4; ++i) call(seen, f, {{"x", x}, {"y", y}}, {&y});
+        });
+}
+
+TEST_F(PromisedVariables, AResultThatIsCopiedIntoOneIsTheCallsOwn)
+{
+    expect_refused(
+        [this](Cache& cache, Seen& seen) {
+            const Loaded code = load();
+            const Buffer y = filled(-1);
+            const auto copy_async = driver.call<decltype(&cuMemcpyAsync)>("cuMemcpyAsync");
+            Function f = cache.wrap("result", device, spec(program), [&](Recorder& r) {
+                copying(code)(r);
+                Driver::check(copy_async(code.factor, r["x"].flat(), 4, handle(r.stream())));
+            });
+            for (const int first : {5, 50, 1, 7}) {
+                const Buffer x = words(first);
+                call(seen, f, {{"x", x}, {"y", y}}, {&y});
+                std::int32_t result = 0;
+                Driver::check(driver.call<decltype(&cuMemcpy)>("cuMemcpy")(reinterpret_cast<CUdeviceptr>(&result),
+                                                                           code.factor, sizeof result));
+                seen.results.back().push_back(result);
+            }
+        },
+        testing::Not(testing::IsEmpty()));
+}
+
+#endif
 
 } // namespace
 } // namespace warmgraph::test

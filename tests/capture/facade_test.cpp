@@ -336,40 +336,6 @@ TEST_F(Facade, FoldersAreModelInfoRankAndFunction)
     EXPECT_EQ((part++)->string(), "add_one");
 }
 
-TEST_F(Facade, ChangedSourceOrConfigurationOrVersionMissesWithTheReason)
-{
-    const Buffer x = floats(0), y = device.allocate(k_count * 4);
-    const auto outcome_of = [&](const Spec& spec) {
-        Cache cache{options()};
-        Function f = cache.wrap("add_one", device, spec, [&spec](Recorder& r) {
-            r.stream().launch(spec.code.front(), "add_one", k_launch, r["x"], r["y"]);
-        });
-        f({{"x", x}, {"y", y}});
-        return f.report();
-    };
-    EXPECT_EQ(outcome_of(vector_spec()).outcome, Outcome::recorded);
-    EXPECT_EQ(outcome_of(vector_spec()).outcome, Outcome::replayed);
-    Spec configured = vector_spec();
-    configured.config["dtype"] = "f32";
-    EXPECT_THAT(outcome_of(configured).reason, testing::HasSubstr("config.dtype"));
-    Spec other_code = vector_spec();
-    other_code.code = {device.program("small", std::string{k_small_kernels} + "// changed\n")};
-    EXPECT_THAT(outcome_of(other_code).reason, testing::HasSubstr("program.small"));
-    Spec versioned = vector_spec();
-    versioned.version = "2";
-    EXPECT_THAT(outcome_of(versioned).reason, testing::HasSubstr("code."));
-    device.synchronize(); // the driver's threads read the environment
-    ::setenv("WARMGRAPH_TEST_GUARD", "a", 1);
-    Spec with_environment = vector_spec();
-    with_environment.environment = {"WARMGRAPH_TEST_GUARD"};
-    EXPECT_EQ(outcome_of(with_environment).outcome, Outcome::recorded);
-    device.synchronize(); // the driver's threads read the environment
-    ::setenv("WARMGRAPH_TEST_GUARD", "b", 1);
-    EXPECT_THAT(outcome_of(with_environment).reason, testing::HasSubstr("env.WARMGRAPH_TEST_GUARD"));
-    device.synchronize(); // the driver's threads read the environment
-    ::unsetenv("WARMGRAPH_TEST_GUARD");
-}
-
 TEST_F(Facade, SummaryCountsHitsMissesAndSavings)
 {
     const Buffer x = floats(0), y = device.allocate(k_count * 4);

@@ -125,6 +125,50 @@ TEST_F(VerifyOnLoad, LeavesStatesAsTheyWere)
     }
 }
 
+class VerifyFromOutside : public VerifyOnLoad {
+protected:
+    ~VerifyFromOutside() override { ::unsetenv("WARMGRAPH_VERIFY"); }
+    /// How often the function itself runs in five calls.
+    std::vector<int> runs_of_calls(const char* variable, const CacheOptions& with)
+    {
+        device.synchronize(); // the driver's threads read the environment
+        ::setenv("WARMGRAPH_VERIFY", variable, 1);
+        Cache cache{with};
+        Function f = wrap(cache, 1);
+        std::vector<int> result;
+        for (int i = 0; i < 5; ++i) {
+            runs = 0;
+            EXPECT_EQ(call(f, 1), Outcome::replayed);
+            result.push_back(runs);
+        }
+        EXPECT_EQ(cache.statistics().hits, 1U);
+        EXPECT_EQ(cache.statistics().misses, 0U);
+        return result;
+    }
+};
+
+TEST_F(VerifyFromOutside, TheEnvironmentWinsOverTheProgram)
+{
+    record(1);
+    EXPECT_EQ(runs_of_calls("never", checking()), (std::vector{0, 0, 0, 0, 0}));
+    EXPECT_EQ(runs_of_calls("", checking()), (std::vector{1, 0, 0, 0, 0}));
+    EXPECT_EQ(runs_of_calls("first", options()), (std::vector{1, 0, 0, 0, 0}));
+    EXPECT_EQ(runs_of_calls("1/2", options()), (std::vector{1, 0, 1, 0, 1}))
+        << "and each second call of a loaded graph";
+}
+
+TEST_F(VerifyFromOutside, WhatItDoesNotKnowIsAnError)
+{
+    for (const char* text : {"always", "1/", "1/0", "1/x", "1/-2", "2/3", "1/2 "}) {
+        device.synchronize();
+        ::setenv("WARMGRAPH_VERIFY", text, 1);
+        const auto thrown = thrown_by([&] { Cache{options()}; });
+        ASSERT_TRUE(thrown) << text;
+        EXPECT_EQ(thrown->code(), ErrorCode::invalid_argument);
+        EXPECT_THAT(thrown->what(), testing::HasSubstr("expected never, first or 1/N"));
+    }
+}
+
 TEST_F(VerifyOnLoad, HasNothingToCompareALoadedFunctionWith)
 {
     record(1);

@@ -30,11 +30,13 @@ Result<std::shared_ptr<Device>> CudaDevice::open(std::shared_ptr<const Driver> d
         return within(fmt::format("open {}", found.info.id), retained.error());
     device->m_memory = std::make_unique<Memory>(core);
     device->m_bulk = std::make_unique<CudaBulkMemory>(*device, core, *device->m_memory);
+    device->m_heap = std::make_unique<DeviceHeap>(core);
     return device;
 }
 
 CudaDevice::~CudaDevice()
 {
+    m_heap.reset();
     m_bulk.reset();
     m_memory.reset();
     const Driver& driver = *m_core->driver;

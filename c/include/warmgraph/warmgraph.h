@@ -270,9 +270,12 @@ typedef struct wg_cache_options {
     int32_t accept_newer_driver; ///< nonzero: driver and runtime may be newer than recorded with [0]
     int32_t share_with_group;    ///< nonzero: group-readable and -writable files [0]
     uint32_t max_variants;       ///< of one function, on disk and in memory; 0: 64 [0]
-    uint32_t record_wait_ms;     ///< how long to wait for another process that records the same entry; 0: 60000 [0]
-    int32_t verify_on_load; ///< nonzero: a restored graph is compared with the function itself before its first use;
-                            ///< a wrong one is removed and counted as a cache fault. Not of loaded ones [0]
+    uint32_t record_wait_ms;     ///< how long an adoption waits for another process that adopts the same; 0: 60000 [0]
+    int32_t
+        verify_on_load; ///< nonzero: the call that would use a restored graph first runs the function, and the graph on
+                        ///< copies; a wrong one is removed and counted as a cache fault. Not of loaded ones [0]
+    int32_t record_on_demand; ///< nonzero: misses are recorded when wg_record_pending is called [0]
+    uint32_t probing_ms;      ///< for probing a function's scalars while it is recorded; 0: 200 [0]
 } wg_cache_options;
 
 /// Fills in the defaults. `size` is the caller's sizeof(wg_cache_options); invalid_argument when it is too small.
@@ -297,6 +300,8 @@ WARMGRAPH_API wg_status wg_cache_readable(const wg_cache* cache, const char* fun
                                           uint64_t* length);
 /// Why first calls missed, at most 64 lines such as "decode: no entry", written like wg_cache_summary.
 WARMGRAPH_API wg_status wg_cache_miss_reasons(const wg_cache* cache, char* text, uint64_t capacity, uint64_t* length);
+/// Records what calls left to be recorded, as far as their work is done. `recorded` may be NULL.
+WARMGRAPH_API wg_status wg_record_pending(wg_cache* cache, uint64_t* recorded);
 /// Removes this rank's entries of one function, or of all when `function` is NULL. `removed` may be NULL.
 WARMGRAPH_API wg_status wg_cache_clear(wg_cache* cache, const char* function, uint64_t* removed);
 
@@ -377,10 +382,16 @@ typedef struct wg_function_spec {
     wg_policy policy;
     const wg_named_event* events; ///< that the graph shares with work outside it; it gets its own for other names
     uint64_t event_count;
-    /// That the graph signals or waits for. Such a callback is never run on copies: recording captures it alone, so what
-    /// it uses must be ready.
+    /// That the graph signals or waits for. Trials leave them out; a later call records the function, when the first one's
+    /// work is done.
     const wg_named_semaphore* semaphores;
     uint64_t semaphore_count;
+    /// Module variables whose contents you vouch for, so that they may be stored; "*": all.
+    const char* const* frozen_variables;
+    uint64_t frozen_variable_count;
+    /// Inputs, outputs and states that hold no addresses, whatever some of their words look like.
+    const char* const* no_addresses;
+    uint64_t no_address_count;
 } wg_function_spec;
 
 /// Enqueues the function's work through the recorder. It is called more than once while recording, with other addresses

@@ -26,6 +26,13 @@ bool overlaps(std::span<const Slot> slots, std::size_t offset) noexcept
     });
 }
 
+bool overlaps_half(std::span<const Slot> slots, std::size_t offset) noexcept
+{
+    return std::ranges::any_of(slots, [offset](const Slot& slot) {
+        return slot.offset < offset + sizeof(std::uint32_t) && offset < slot.offset + slot.width;
+    });
+}
+
 /// How a pointer may be aligned, most likely first.
 constexpr std::array<bool (*)(std::size_t) noexcept, 3> k_tiers{
     [](std::size_t offset) noexcept { return offset % 8 == 0; },
@@ -272,8 +279,32 @@ Result<std::vector<Slot>> FlatWords::slots(const WordPlace& place, ByteView firs
             if (*slot) found.push_back(**slot);
         }
     }
+    if (auto checked = check_halves(place, first, found); !checked) return std::unexpected(checked.error());
     std::ranges::sort(found, {}, &Slot::offset);
     return found;
+}
+
+/// A pointer may be passed in two halves with something between them. Drivers give addresses near each other, so an upper half
+/// looks like the regions' own; together with a lower half it must not lie in a live allocation.
+Result<void> FlatWords::check_halves(const WordPlace& place, ByteView value, std::span<const Slot> found)
+{
+    constexpr std::size_t k_half = sizeof(std::uint32_t);
+    constexpr unsigned k_near = 8; // bits of an upper half that may differ
+    const auto is_near_regions = [&](std::uint64_t upper) {
+        return upper != 0 && std::ranges::any_of(m_regions, [&](const MappedRegion& region) {
+                   return region.first.address.flat() >> (32U + k_near) == upper >> k_near;
+               });
+    };
+    for (std::size_t high = 0; high + k_half <= value.size(); high += k_half) {
+        const std::uint64_t upper = load<std::uint32_t>(value, high);
+        if (overlaps_half(found, high) || !is_near_regions(upper)) continue;
+        for (std::size_t low = 0; low + k_half <= value.size(); low += k_half) {
+            if (low == high || overlaps_half(found, low)) continue;
+            const std::uint64_t flat = upper << 32U | load<std::uint32_t>(value, low);
+            if (auto checked = check_allocation(place, low, flat); !checked) return checked;
+        }
+    }
+    return {};
 }
 
 /// Handles are small integers, and functions have no allocation, so a hit is only a suspicion; a new process has other ones,

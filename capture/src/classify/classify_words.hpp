@@ -80,6 +80,8 @@ private:
     [[nodiscard]] std::unexpected<Error> unexplained(const WordPlace& place, ByteView first, ByteView moved,
                                                      std::size_t byte) const;
 
+    [[nodiscard]] Result<void> check_halves(const WordPlace& place, ByteView value,
+                                            std::span<const cachefmt::Slot> found);
     [[nodiscard]] bool is_near(const MappedRegion& region, std::uint64_t flat) const noexcept;
 
     const Captures& m_captures;

@@ -33,6 +33,7 @@ public:
     [[nodiscard]] std::chrono::nanoseconds took() const noexcept { return m_took; }
     /// By region: the copies; null where a region is only read. After it was done.
     [[nodiscard]] const std::vector<MemoryRef>& results() const noexcept { return m_results; }
+    [[nodiscard]] bool strayed() const noexcept { return m_stray.has_value(); }
     /// not_recordable: work that went past the recorder's stream.
     [[nodiscard]] Result<void> check_enqueued() const;
 

@@ -133,7 +133,7 @@ Result<RestorationRequest> RecordingSession::Impl::request(cachefmt::EntryHeader
     describe_declared(result.graph, *subject.device, frame, result.header.guards);
     for (backends::Module* module : result.modules) {
         const auto program = context.modules.find(module);
-        result.labels.push_back(program != context.modules.end() ? program->second.second : "");
+        result.labels.push_back(program != context.modules.end() ? program->second.name : "");
     }
     return result;
 }
@@ -354,6 +354,7 @@ Result<void> RecordingSession::verify(replay::Executable& executable, Phases& ph
     return m_impl->verify_hit(executable);
 }
 
+bool RecordingSession::strayed() const noexcept { return m_impl->answer && m_impl->answer->strayed(); }
 bool RecordingSession::is_abandoned() const noexcept { return m_impl->trials && m_impl->trials->is_abandoned(); }
 std::chrono::nanoseconds RecordingSession::answer_took() const noexcept { return m_impl->answer->took(); }
 

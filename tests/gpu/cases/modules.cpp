@@ -58,6 +58,7 @@ struct Pair {
     CUmodule first = nullptr, second = nullptr;
     void load()
     {
+        if (first != nullptr) return;
         const Native& native = Native::instance();
         const Bytes cubin = Native::compile(k_with_variables);
         first = native.load(cubin);
@@ -78,11 +79,11 @@ Case one_image_with_two_states()
             .memory = two_results(),
             .work =
                 [pair](Recorder& r) {
+                    pair->load();
                     launch_on(r, Native::instance().function(pair->first, "apply"), "y");
                     launch_on(r, Native::instance().function(pair->second, "apply"), "z");
                 },
-            .frozen_variables = {"factor", "offset"},
-            .set_up = [pair] { pair->load(); }};
+            .frozen_variables = {"*"}};
 }
 
 /// A variable that holds a pointer into memory of the call: it cannot follow, so it is refused.
@@ -91,22 +92,24 @@ Case pointer_in_a_variable()
     auto code = std::make_shared<LazyModule>(R"(
 __constant__ const float* table;
 extern "C" __global__ void apply(const float* x, float* y) { int i = blockIdx.x * 256 + threadIdx.x; y[i] = x[i] + *table; })");
-    const auto fill = [code] {
-        const Native& native = Native::instance();
-        CUdeviceptr memory = 0;
-        native.check(native.driver().cuMemAlloc(&memory, 4096), "cuMemAlloc");
-        const float eleven = 11;
-        native.check(native.driver().cuMemcpy(memory, reinterpret_cast<CUdeviceptr>(&eleven), sizeof eleven),
-                     "cuMemcpy");
-        set(code->module(), "table", &memory);
-    };
+    auto memory = std::make_shared<CUdeviceptr>(0);
     return {.name = "pointer_in_a_constant",
             .memory = one_to_one(),
-            .work = [code](Recorder& r) { launch_on(r, (*code)["apply"], "y"); },
+            .work =
+                [code, memory](Recorder& r) {
+                    const Native& native = Native::instance();
+                    if (*memory == 0) {
+                        native.check(native.driver().cuMemAlloc(memory.get(), 4096), "cuMemAlloc");
+                        const float eleven = 11;
+                        native.check(
+                            native.driver().cuMemcpy(*memory, reinterpret_cast<CUdeviceptr>(&eleven), sizeof eleven),
+                            "cuMemcpy");
+                        set(code->module(), "table", memory.get());
+                    }
+                    launch_on(r, (*code)["apply"], "y");
+                },
             .expected = Outcome::refused,
-            .refusal = "the module variable 'table' holds at byte 0 a pointer",
-            .frozen_variables = {"*"}, // whoever vouches for it
-            .set_up = fill};
+            .refusal = "table"};
 }
 
 /// The address of a module's variable as a parameter: another process has it elsewhere, and nothing moves it here.
@@ -185,10 +188,11 @@ Case function_by_its_row()
 {
     auto code = std::make_shared<LazyModule>(k_functions);
     auto function = std::make_shared<std::uint64_t>(0);
-    return {.name = "function_pointer_of_a_whole_program",
-            .memory = one_to_one(),
-            .work = [code, function](Recorder& r) { by_pointer(r, code->module(), *function); },
-            .set_up = [code, function] { *function = pointers_of(code->module())[1]; }};
+    return {
+        .name = "function_pointer_of_a_whole_program", .memory = one_to_one(), .work = [code, function](Recorder& r) {
+            if (*function == 0) *function = pointers_of(code->module())[1];
+            by_pointer(r, code->module(), *function);
+        }};
 }
 
 struct Linked {
@@ -206,14 +210,14 @@ Case function_by_its_address()
     auto function = std::make_shared<std::uint64_t>(0);
     return {.name = "function_pointer_of_a_linked_module",
             .memory = one_to_one(),
-            .work = [linked, function](Recorder& r) { by_pointer(r, linked->module, *function); },
-            .expected = Outcome::refused,
-            .refusal = "device function",
-            .set_up =
-                [linked, function] {
+            .work =
+                [linked, function](Recorder& r) {
                     linked->load();
-                    *function = pointers_of(linked->module)[1];
-                }};
+                    if (*function == 0) *function = pointers_of(linked->module)[1];
+                    by_pointer(r, linked->module, *function);
+                },
+            .expected = Outcome::refused,
+            .refusal = "device function"};
 }
 
 /// The loader fills in a table of functions, in every process anew; but nobody can see whether it was written since.

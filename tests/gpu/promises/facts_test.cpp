@@ -102,9 +102,9 @@ TEST_F(PromisedHeaders, AChangedHeaderOfAnIncludeFolderIsAnotherProgram)
     expect_followed("-I" + folder.string(), folder / "wg_promised.h");
 }
 
-TEST_F(PromisedHeaders, SoIsOneOfAFolderThatIsGivenAsASecondWord)
+TEST_F(PromisedHeaders, SoIsOneOfAFolderThatIsGivenByTheOptionsLongName)
 {
-    expect_followed("-I " + folder.string(), folder / "wg_promised.h");
+    expect_followed("--include-path=" + folder.string(), folder / "wg_promised.h");
 }
 
 TEST_F(PromisedHeaders, AChangedHeaderThatAnotherHeaderIncludesIsAnotherProgram)
@@ -113,13 +113,23 @@ TEST_F(PromisedHeaders, AChangedHeaderThatAnotherHeaderIncludesIsAnotherProgram)
     expect_followed("-I" + folder.string(), folder / "detail" / "wg_factor.h");
 }
 
-TEST_F(PromisedHeaders, AChangedHeaderNextToTheWorkingFolderIsAnotherProgram)
+/// While it lives.
+class WorkingFolder {
+public:
+    explicit WorkingFolder(const std::filesystem::path& folder) { std::filesystem::current_path(folder); }
+    WorkingFolder(const WorkingFolder&) = delete;
+    WorkingFolder& operator=(const WorkingFolder&) = delete;
+    ~WorkingFolder() { std::filesystem::current_path(m_before); }
+
+private:
+    std::filesystem::path m_before = std::filesystem::current_path();
+};
+
+TEST_F(PromisedHeaders, AChangedHeaderInTheWorkingFolderIsAnotherProgram)
 {
-    const auto before = std::filesystem::current_path();
     std::filesystem::create_directories(folder);
-    std::filesystem::current_path(folder);
+    const WorkingFolder working{folder};
     expect_followed("", folder / "wg_promised.h");
-    std::filesystem::current_path(before);
 }
 
 } // namespace

@@ -51,7 +51,7 @@ TEST_F(PromisedScalars, AConditionThatOnlySomeValuesMeetIsNoConstant)
                 const Buffer x = words(5), y = filled(-1), total = filled(0);
                 Spec declared = spec(program);
                 declared.states = {state("total", total)};
-                declared.scalars = {scalar("position", i32, 0, is_large ? 1'000'000 : 2047)};
+                declared.scalars = {scalar("position", i32, 0, is_large ? 999'900 : 2000)};
                 Function f = cache.wrap(is_large ? "flush_large" : "flush", device, declared, [&](Recorder& r) {
                     const auto position = r.scalar<std::int32_t>("position");
                     r.stream().launch(program, "add", k_launch, r["x"], position, r["y"]);

@@ -48,7 +48,7 @@ class CacheOptions(c.Structure):
         ("cache_dir", c.c_char_p), ("dynamic", c.c_int32), ("world_size", c.c_int32), ("global_rank", c.c_int32),
         ("tp_rank", c.c_int32), ("pp_rank", c.c_int32), ("policy", c.c_int32), ("accept_newer_driver", c.c_int32),
         ("share_with_group", c.c_int32), ("max_variants", c.c_uint32), ("record_wait_ms", c.c_uint32),
-        ("verify_on_load", c.c_int32),
+        ("verify_on_load", c.c_int32), ("record_on_demand", c.c_int32), ("probing_ms", c.c_uint32),
     ]
 
 

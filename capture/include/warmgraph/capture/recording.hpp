@@ -66,6 +66,8 @@ public:
     /// Holds an executable of a stored entry to the answer, on copies. verification_failed: they differ. Any other code: it
     /// could not be found out. The executable is left bound to copies: its next launch rebinds.
     [[nodiscard]] Result<void> verify(replay::Executable& executable, Phases& phases);
+    /// The answer enqueued work past the recorder's stream.
+    [[nodiscard]] bool strayed() const noexcept;
     /// A trial never ended: what it ran must be leaked.
     [[nodiscard]] bool is_abandoned() const noexcept;
     /// From the call to its last result, when it was waited for: what a start without the cache costs.

@@ -16,12 +16,18 @@
 
 namespace warmgraph {
 
+/// A program that a run launched.
+struct LaunchedProgram {
+    std::shared_ptr<backends::Module> module; ///< kept alive until the graph is stored
+    std::string name;
+    Digest source; ///< of its source and options
+};
+
 struct RunContext {
     std::string function;
     bool capturing = false;
     Phases* phases = nullptr;
-    /// Modules that were launched, with their program's name; kept alive until the graph is stored.
-    std::map<backends::Module*, std::pair<std::shared_ptr<backends::Module>, std::string>> modules;
+    std::map<backends::Module*, LaunchedProgram> modules;
     /// Streams of this run: the recorder's and those forked from it. Changed by whoever forks.
     std::vector<const backends::Stream*> streams;
     std::vector<const backends::Event*> events; ///< recorded in those
