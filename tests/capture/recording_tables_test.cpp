@@ -33,9 +33,6 @@ TEST_F(TableTest, OfALiveAllocationsAddressesIsRefused)
     const MemoryRef undeclared = make(k_count, 3);
     put(0, undeclared.address.flat());
     expect_refused(add, AllOf(HasSubstr("'table' holds at byte 0"), HasSubstr("an allocation of 256 bytes")));
-    device->release(undeclared);
-    const auto recording = recorded(add);
-    EXPECT_TRUE(recording) << recording.error().message;
 }
 
 TEST_F(TableTest, InAReadOnlyStateThatIsNotCopiedIsFoundAsWell)

@@ -4,6 +4,7 @@
 #include <array>
 #include <set>
 
+#include "classify/check_captures.hpp"
 #include "classify/classify_scalars.hpp"
 #include "classify/region_map.hpp"
 #include "classify/structural_difference.hpp"
@@ -241,6 +242,13 @@ Result<Captures> Look::without_host_addresses(Captures captures)
 
 // --- scalars
 
+/// Before thousands of probes: what differs from capture to capture by itself is told at once, and is no scalar's doing.
+Result<void> Look::check_repeated(const Captures& captures)
+{
+    const auto judged = without_host_addresses(captures);
+    return judged ? check_captures(m_subject.interface, *judged) : std::unexpected(judged.error());
+}
+
 Result<std::size_t> Look::probe_scalar(Captures& captures, std::size_t scalar, const std::vector<std::uint64_t>& values,
                                        std::size_t least, std::chrono::steady_clock::time_point deadline)
 {
@@ -292,6 +300,8 @@ Result<Seen> Look::look(std::chrono::milliseconds probing)
 {
     auto captures = capture_all();
     if (!captures) return std::unexpected(captures.error());
+    if (!m_subject.interface.scalars.empty())
+        if (auto checked = check_repeated(*captures); !checked) return std::unexpected(checked.error());
     auto proofs = probe(*captures, probing);
     if (!proofs) return std::unexpected(proofs.error());
     captures = without_host_addresses(std::move(*captures));

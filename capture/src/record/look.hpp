@@ -56,6 +56,7 @@ private:
     [[nodiscard]] Result<Capture> capture_elsewhere(const Shuffle& shuffle, Apart apart, const Captures& captures);
     [[nodiscard]] Result<bool> asks_how_tensors_lie(const Captures& captures);
     [[nodiscard]] Result<void> capture_where_tensors_overlap(Captures& captures);
+    [[nodiscard]] Result<void> check_repeated(const Captures& captures);
     [[nodiscard]] Result<std::vector<std::string>> probe(Captures& captures, std::chrono::milliseconds time);
     [[nodiscard]] Result<std::size_t> probe_scalar(Captures& captures, std::size_t scalar,
                                                    const std::vector<std::uint64_t>& values, std::size_t least,
