@@ -24,6 +24,8 @@ Result<void> uses_memory(Device& device, const FakeCuda& fake)
     const Made made(theirs, fake.entry<decltype(::cuMemFree)>("cuMemFree"));
     static_cast<void>(device.space_of(Address::from_flat(theirs))); // a failure takes it for the device's
     static_cast<void>(device.is_handle(1));                         // and this one leaves a suspicion
+    if (device.free_memory() == 0)
+        return fail(ErrorCode::internal, "{}: no memory is free", k_wrong); // or all of it is
     return expect_all(device, host.address, 8);
 }
 

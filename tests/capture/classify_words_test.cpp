@@ -79,15 +79,37 @@ TEST_F(Words, AdjacentRegionsThatMovedTogetherCannotBeToldApart)
 
 TEST_F(Words, APointerBeforeItsRegionOrBeyondItIsProvenByItsMovement)
 {
-    capture_all([](const Places& at) { return (Packer{} << at.x - 0x10000 << at.y + 0x20000).bytes(); });
-    EXPECT_THAT(slots(), ElementsAre(slot(0, 0, -0x10000), slot(1, 8, 0x20000)));
+    capture_all([](const Places& at) { return (Packer{} << at.x - 0x2800 << at.y + 0x3800).bytes(); });
+    EXPECT_THAT(slots(), ElementsAre(slot(0, 0, -0x2800), slot(1, 8, 0x3800)));
     EXPECT_EQ(m_unproven, 0U);
+}
+
+TEST_F(Words, APointerOutsideIsNoFartherAwayThanAllRegionsTogether)
+{
+    constexpr std::uint64_t k_all = 3 * k_size; // x, y and the pool
+    capture_all([](const Places& at) { return (Packer{} << at.x - k_all << at.y + k_size + k_all).bytes(); });
+    EXPECT_THAT(slots(), ElementsAre(slot(0, 0, -static_cast<std::int64_t>(k_all)), slot(1, 8, k_size + k_all)));
+    for (const std::uint64_t distance : {-k_all - 8, k_size + k_all + 8}) {
+        capture_all([=](const Places& at) { return (Packer{} << at.x + distance).bytes(); });
+        expect_refused(HasSubstr("follows no region"));
+    }
+}
+
+/// As a struct of a pointer's halves with a count between them: both halves change with the region, and no word does.
+TEST_F(Words, HalvesOfAnAddressWithSomethingBetweenAreRefused)
+{
+    m_moved.x = m_first.x + (1ULL << 32U) + k_size;
+    capture_all([](const Places& at) {
+        return (Packer{} << static_cast<std::uint32_t>(at.x) << 9U << static_cast<std::uint32_t>(at.x >> 32U)).bytes();
+    });
+    expect_refused(HasSubstr("a value computed from an address cannot be recorded"));
 }
 
 TEST_F(Words, APointerOutsideThatTwoRegionsExplainIsRefusedNamingBoth)
 {
-    m_moved.y = m_moved.x + (m_first.y - m_first.x);
-    capture_all([](const Places& at) { return (Packer{} << at.x - 0x10000).bytes(); });
+    m_first.y = m_first.x + k_size;
+    m_moved.y = m_moved.x + k_size;
+    capture_all([](const Places& at) { return (Packer{} << at.x - 0x800).bytes(); });
     expect_refused(AllOf(HasSubstr("'x'"), HasSubstr("'y'")));
 }
 

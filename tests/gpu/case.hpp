@@ -36,10 +36,13 @@ struct Case {
     double tolerance = 0;                 ///< largest relative difference of an element; 0: bitwise
     Outcome expected = Outcome::recorded; ///< of the recording process; refused: the replaying one must run it too
     std::string refusal{};                ///< part of the reason when refused
+    std::vector<std::string> frozen_variables{};
+    /// Once in each process that runs `work`, before its first call: what would write memory or wait beside its stream.
+    std::function<void()> set_up{};
+    bool waits = false; ///< its answer may wait for somebody: it is recorded when that is done (Cache::record_pending)
     /// Leaves files in prepared_folder(), in a process of its own, and gives its exit code.
     std::function<int()> prepare{};
     std::string needs{};                         ///< by `prepare`; nobody has to install it
-    std::vector<std::string> frozen_variables{}; ///< Spec::frozen_variables
 };
 
 /// The exit code of `prepare` where Case::needs is not there.

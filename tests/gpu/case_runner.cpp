@@ -48,7 +48,9 @@ public:
     int run()
     {
         allocate();
-        if (m_mode == Mode::record) m_device.prepare_recording();
+        const bool runs_work = m_mode != Mode::replay || m_case.expected == Outcome::refused;
+        if (runs_work && m_mode != Mode::native) m_device.prepare_recording();
+        if (runs_work && m_case.set_up) m_case.set_up();
         if (m_case.own_scalars) m_own_scalars = m_case.own_scalars(m_mode);
         CacheOptions options;
         options.model = "hard";
@@ -62,11 +64,14 @@ public:
         Function function = cache.wrap(m_case.name, m_device, spec(), m_case.work);
         const bool refused = m_case.expected == Outcome::refused;
         const Outcome later = m_mode == Mode::native ? Outcome::eager : refused ? Outcome::refused : Outcome::replayed;
-        call_all(function, m_mode == Mode::record ? m_case.expected : later, later);
+        const Outcome recorded = m_case.waits ? Outcome::eager : m_case.expected;
+        call_all(function, m_mode == Mode::record ? recorded : later, later);
         m_device.synchronize();
         write_results(m_folder + (m_mode == Mode::native   ? "/native.bin"
                                   : m_mode == Mode::record ? "/record.bin"
                                                            : "/replay.bin"));
+        if (m_mode == Mode::record && m_case.waits && cache.record_pending() != 1)
+            throw std::runtime_error("it was not recorded later: " + function.report().reason);
         if (m_mode == Mode::record && m_case.expected == Outcome::recorded) call_again(function);
         return 0;
     }

@@ -100,26 +100,27 @@ extern "C" __global__ void finish(float* y, const unsigned* flags) {
 })");
     std::vector<Memory> memory = one_to_one();
     memory.push_back({"flags", Memory::Kind::state, i32, 64});
-    return {.name = "memory_operations", .memory = memory, .work = [code](Recorder& r) {
-                const Native& native = Native::instance();
-                CUstream stream = native_stream(r.stream());
-                const auto write = native.find<decltype(&cuStreamWriteValue32)>("cuStreamWriteValue32");
-                const auto batch = native.find<decltype(&cuStreamBatchMemOp)>("cuStreamBatchMemOp");
-                const CUdeviceptr flags = r["flags"].flat();
-                void *x = r["x"].pointer(), *y = r["y"].pointer(), *words = r["flags"].pointer();
-                native.check(write(stream, flags + 4, 3, CU_STREAM_WRITE_VALUE_DEFAULT), "cuStreamWriteValue32");
-                native.launch(stream, (*code)["step"], k_count / 256, 256, {&x, &y, &words});
-                CUstreamBatchMemOpParams operations[2]{};
-                operations[0].operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
-                operations[0].waitValue.address = flags + 8;
-                operations[0].waitValue.value = 7; // what `step` writes
-                operations[0].waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
-                operations[1].operation = CU_STREAM_MEM_OP_WRITE_VALUE_64;
-                operations[1].writeValue.address = flags + 16;
-                operations[1].writeValue.value64 = 0x0000'0005'0000'0002;
-                native.check(batch(stream, 2, operations, 0), "cuStreamBatchMemOp");
-                native.launch(stream, (*code)["finish"], k_count / 256, 256, {&y, &words});
-            }};
+    const auto work = [code](Recorder& r) {
+        const Native& native = Native::instance();
+        CUstream stream = native_stream(r.stream());
+        const auto write = native.find<decltype(&cuStreamWriteValue32)>("cuStreamWriteValue32");
+        const auto batch = native.find<decltype(&cuStreamBatchMemOp)>("cuStreamBatchMemOp");
+        const CUdeviceptr flags = r["flags"].flat();
+        void *x = r["x"].pointer(), *y = r["y"].pointer(), *words = r["flags"].pointer();
+        native.check(write(stream, flags + 4, 3, CU_STREAM_WRITE_VALUE_DEFAULT), "cuStreamWriteValue32");
+        native.launch(stream, (*code)["step"], k_count / 256, 256, {&x, &y, &words});
+        CUstreamBatchMemOpParams operations[2]{};
+        operations[0].operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+        operations[0].waitValue.address = flags + 8;
+        operations[0].waitValue.value = 7; // what `step` writes
+        operations[0].waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
+        operations[1].operation = CU_STREAM_MEM_OP_WRITE_VALUE_64;
+        operations[1].writeValue.address = flags + 16;
+        operations[1].writeValue.value64 = 0x0000'0005'0000'0002;
+        native.check(batch(stream, 2, operations, 0), "cuStreamBatchMemOp");
+        native.launch(stream, (*code)["finish"], k_count / 256, 256, {&y, &words});
+    };
+    return {.name = "memory_operations", .memory = memory, .work = work, .waits = true};
 }
 
 /// y = x + what the texture holds. As tex1Dfetch compiles; NVRTC needs no header for it.
@@ -168,13 +169,10 @@ Case texture_object()
     auto texture = std::make_shared<CUtexObject>(0);
     return {.name = "texture_object",
             .memory = one_to_one(),
-            .work =
-                [code, texture](Recorder& r) {
-                    if (*texture == 0) *texture = make_texture(0, 0);
-                    fetch(r, *code, *texture);
-                },
+            .work = [code, texture](Recorder& r) { fetch(r, *code, *texture); },
             .expected = Outcome::refused,
-            .refusal = "texture"};
+            .refusal = "texture",
+            .set_up = [texture] { *texture = make_texture(0, 0); }};
 }
 
 /// Each process passes its own handle. The first one that a process makes is alive in the replaying one too, over other
