@@ -1,92 +1,13 @@
-// External semaphores through the facade, over the fake driver, whose semaphores show what was done to them: a wait that
-// nobody met and a signal that was done twice break its context.
+// External semaphores through the facade, over the fake driver.
 #include <atomic>
-#include <stdexcept>
 
-#include "cuda_or_fake.hpp"
-#include "facade_fixture.hpp"
+#include "semaphores_fixture.hpp"
 
 namespace warmgraph::test {
 namespace {
 
-using std::int32_t;
 using testing::AllOf;
 using testing::HasSubstr;
-
-constexpr int32_t k_count = 32;
-constexpr std::uint64_t k_bytes = k_count * 4;
-constexpr Launch k_launch{.grid = {1, 1, 1}, .block = {k_count, 1, 1}};
-
-/// What another API's work and the graph's meet in.
-struct Channel {
-    std::shared_ptr<void> ready, shown;
-};
-
-class Semaphores : public testing::Test {
-protected:
-    Semaphores() { choose_driver(); }
-    [[nodiscard]] CacheOptions options() const
-    {
-        CacheOptions options;
-        options.model = "toy";
-        options.cache_dir = (dir.path() / "cache").string();
-        options.policy = Policy::read_write;
-        options.world_size = 1;
-        options.global_rank = 0;
-        options.probing_ms = 0; // the probes that are always made are calls enough
-        return options;
-    }
-    [[nodiscard]] static Spec spec_of(const Program& program, const Channel& channel)
-    {
-        Spec spec;
-        spec.inputs = {input("x", i32, {k_count})};
-        spec.outputs = {output("y", i32, {k_count})};
-        spec.scalars = {scalar("frame", u64, 0, 1'000'000)};
-        spec.code = {program};
-        spec.version = "1"; // for Cache::load
-        spec.semaphores = {{"ready", channel.ready.get()}, {"shown", channel.shown.get()}};
-        return spec;
-    }
-    [[nodiscard]] Channel channel(std::uint64_t ready = 0, std::uint64_t shown = 0) const
-    {
-        return {fake.semaphore(ready), fake.semaphore(shown)};
-    }
-    static void check(CUresult status)
-    {
-        if (status != CUDA_SUCCESS) throw std::runtime_error(fmt::format("status {}", static_cast<int>(status)));
-    }
-    void wait(const std::shared_ptr<void>& semaphore, std::uint64_t value, void* stream) const
-    {
-        auto* const handle = static_cast<CUexternalSemaphore>(semaphore.get());
-        CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS params{};
-        params.params.fence.value = value;
-        check(fake.entry<decltype(::cuWaitExternalSemaphoresAsync)>("cuWaitExternalSemaphoresAsync")(
-            &handle, &params, 1, static_cast<CUstream>(stream)));
-    }
-    void signal(const std::shared_ptr<void>& semaphore, std::uint64_t value, void* stream) const
-    {
-        auto* const handle = static_cast<CUexternalSemaphore>(semaphore.get());
-        CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS params{};
-        params.params.fence.value = value;
-        check(fake.entry<decltype(::cuSignalExternalSemaphoresAsync)>("cuSignalExternalSemaphoresAsync")(
-            &handle, &params, 1, static_cast<CUstream>(stream)));
-    }
-    /// Waits until the frame is ready, y = x + 1, and says that it may be shown.
-    [[nodiscard]] Callable work(const Program& program, const Channel& channel) const
-    {
-        return [this, program, channel](Recorder& r) {
-            const auto frame = r.scalar<std::uint64_t>("frame");
-            wait(channel.ready, frame, r.stream().native());
-            const Address scratch = r.alloc("scratch", k_bytes);
-            r.stream().copy(scratch, r["x"], k_bytes);
-            r.stream().launch(program, "add_scalar", k_launch, scratch, int32_t{1}, k_count);
-            r.stream().copy(r["y"], scratch, k_bytes);
-            signal(channel.shown, frame, r.stream().native());
-        };
-    }
-    TempDir dir;
-    FakeCuda fake;
-};
 
 /// With a device of its own.
 class OnDevice : public Semaphores {
@@ -322,91 +243,6 @@ TEST_F(SemaphoreAdoption, IsVerifiedWithoutThemAndMeetsThemInEveryCall)
     EXPECT_EQ(read(to), all(8));
     EXPECT_EQ(fake.value_of(other.shown), 10U);
     EXPECT_EQ(fake.value_of(one.shown), 6U);
-}
-
-// G1: whichever call of the driver fails, the result is right and the frame is signalled once.
-TEST_F(Semaphores, FaultsOfTheDriverNeitherLoseNorRepeatASignal)
-{
-    struct Answer {
-        Outcome outcome = Outcome::eager; ///< of the second call
-        std::optional<std::string> thrown, thrown_second;
-        std::vector<int32_t> values;
-        std::uint64_t shown = 0;
-        long calls = 0;
-        bool was_hit = false;
-        std::string failed_call, reason;
-    };
-    const auto call = [&](long failing, CUresult status) {
-        const Device device{"cuda:0"};
-        const Program program = device.program("small", k_fake_cuda_program);
-        const Channel here = channel(12);
-        const Buffer x = device.upload<int32_t>(std::vector<int32_t>(k_count, 5)), y = device.allocate(k_bytes);
-        Cache cache{options()};
-        const Callable own = work(program, here);
-        bool callable_threw = false;
-        Function f = cache.wrap("f", device, spec_of(program, here), [&](Recorder& r) {
-            try {
-                own(r);
-            } catch (...) {
-                callable_threw = true;
-                throw;
-            }
-        });
-        fake.reset();
-        if (failing > 0) fake.fail_at(failing, status);
-        Answer answer;
-        const auto failure_of = [](const auto& call_it) -> std::optional<std::string> {
-            try {
-                call_it();
-            } catch (const std::exception& failure) {
-                return failure.what();
-            }
-            return std::nullopt;
-        };
-        answer.thrown = failure_of([&] { f({{"x", x}, {"y", y}, {"frame", std::uint64_t{11}}}); });
-        answer.thrown_second =
-            failure_of([&] { answer.outcome = f({{"x", x}, {"y", y}, {"frame", std::uint64_t{12}}}); });
-        EXPECT_TRUE(callable_threw || (!answer.thrown && !answer.thrown_second));
-        answer.calls = fake.calls();
-        answer.was_hit = fake.was_hit();
-        if (failing > 0) answer.failed_call = fake.call(failing - 1);
-        answer.reason = f.report().reason;
-        // Not reset() yet: it would forget that a semaphore was misused.
-        fake.fail_at(1'000'000'000, CUDA_ERROR_UNKNOWN);
-        device.synchronize();
-        answer.values = y.read<int32_t>();
-        answer.shown = fake.value_of(here.shown);
-        fake.reset();
-        return answer;
-    };
-    const auto forget = [&] { std::filesystem::remove_all(dir.path() / "cache"); };
-    static_cast<void>(call(0, CUDA_SUCCESS)); // what a process does once (CUPTI) is done
-    for (const bool replays : {false, true}) {
-        if (!replays) forget();
-        const Answer undisturbed = call(0, CUDA_SUCCESS);
-        ASSERT_EQ(undisturbed.outcome, replays ? Outcome::replayed : Outcome::recorded) << undisturbed.reason;
-        const std::string before = fake.live();
-        for (long failing = 1; failing <= undisturbed.calls; failing += failing < 200 ? 1 : 5) {
-            forget();
-            if (replays) {
-                ASSERT_EQ(call(0, CUDA_SUCCESS).outcome, Outcome::recorded);
-            }
-            const CUresult status = failing % 2 == 0 ? CUDA_ERROR_UNKNOWN : CUDA_ERROR_OUT_OF_MEMORY;
-            const Answer answer = call(failing, status);
-            SCOPED_TRACE(fmt::format("call {} of {}, {}: {} ({})", failing, undisturbed.calls, answer.failed_call,
-                                     to_string(answer.outcome), answer.reason));
-            ASSERT_TRUE(answer.was_hit);
-            ASSERT_EQ(fake.live(), before);
-            ASSERT_EQ(answer.values, std::vector<int32_t>(k_count, 6)); // of either call
-            // The function's own failure, in its answer, passes through; whether it had signalled is its business.
-            ASSERT_FALSE(replays && (answer.thrown || answer.thrown_second));
-            if (answer.thrown_second) {
-                ASSERT_THAT(answer.shown, testing::AnyOf(11U, 12U));
-            } else {
-                ASSERT_EQ(answer.shown, 12U);
-            }
-        }
-    }
 }
 
 } // namespace

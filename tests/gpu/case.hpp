@@ -39,6 +39,7 @@ struct Case {
     /// Leaves files in prepared_folder(), in a process of its own, and gives its exit code.
     std::function<int()> prepare{};
     std::string needs{};                         ///< by `prepare`; nobody has to install it
+    std::vector<std::string> frozen_variables{}; ///< Spec::frozen_variables
 };
 
 /// The exit code of `prepare` where Case::needs is not there.

@@ -1,0 +1,89 @@
+// External semaphores over the fake driver, which show what was done to them: a wait that nobody met and a signal that was done
+// twice break its context.
+#pragma once
+
+#include <stdexcept>
+
+#include "cuda_or_fake.hpp"
+#include "facade_fixture.hpp"
+
+namespace warmgraph::test {
+
+using std::int32_t;
+
+inline constexpr int32_t k_count = 32;
+inline constexpr std::uint64_t k_bytes = k_count * 4;
+inline constexpr Launch k_launch{.grid = {1, 1, 1}, .block = {k_count, 1, 1}};
+
+/// What another API's work and the graph's meet in.
+struct Channel {
+    std::shared_ptr<void> ready, shown;
+};
+
+class Semaphores : public testing::Test {
+protected:
+    Semaphores() { choose_driver(); }
+    [[nodiscard]] CacheOptions options() const
+    {
+        CacheOptions options;
+        options.model = "toy";
+        options.cache_dir = (dir.path() / "cache").string();
+        options.policy = Policy::read_write;
+        options.world_size = 1;
+        options.global_rank = 0;
+        options.probing_ms = 0; // the probes that are always made are calls enough
+        return options;
+    }
+    [[nodiscard]] static Spec spec_of(const Program& program, const Channel& channel)
+    {
+        Spec spec;
+        spec.inputs = {input("x", i32, {k_count})};
+        spec.outputs = {output("y", i32, {k_count})};
+        spec.scalars = {scalar("frame", u64, 0, 1'000'000)};
+        spec.code = {program};
+        spec.version = "1"; // for Cache::load
+        spec.semaphores = {{"ready", channel.ready.get()}, {"shown", channel.shown.get()}};
+        return spec;
+    }
+    [[nodiscard]] Channel channel(std::uint64_t ready = 0, std::uint64_t shown = 0) const
+    {
+        return {fake.semaphore(ready), fake.semaphore(shown)};
+    }
+    static void check(CUresult status)
+    {
+        if (status != CUDA_SUCCESS) throw std::runtime_error(fmt::format("status {}", static_cast<int>(status)));
+    }
+    void wait(const std::shared_ptr<void>& semaphore, std::uint64_t value, void* stream) const
+    {
+        auto* const handle = static_cast<CUexternalSemaphore>(semaphore.get());
+        CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS params{};
+        params.params.fence.value = value;
+        check(fake.entry<decltype(::cuWaitExternalSemaphoresAsync)>("cuWaitExternalSemaphoresAsync")(
+            &handle, &params, 1, static_cast<CUstream>(stream)));
+    }
+    void signal(const std::shared_ptr<void>& semaphore, std::uint64_t value, void* stream) const
+    {
+        auto* const handle = static_cast<CUexternalSemaphore>(semaphore.get());
+        CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS params{};
+        params.params.fence.value = value;
+        check(fake.entry<decltype(::cuSignalExternalSemaphoresAsync)>("cuSignalExternalSemaphoresAsync")(
+            &handle, &params, 1, static_cast<CUstream>(stream)));
+    }
+    /// Waits until the frame is ready, y = x + 1, and says that it may be shown.
+    [[nodiscard]] Callable work(const Program& program, const Channel& channel) const
+    {
+        return [this, program, channel](Recorder& r) {
+            const auto frame = r.scalar<std::uint64_t>("frame");
+            wait(channel.ready, frame, r.stream().native());
+            const Address scratch = r.alloc("scratch", k_bytes);
+            r.stream().copy(scratch, r["x"], k_bytes);
+            r.stream().launch(program, "add_scalar", k_launch, scratch, int32_t{1}, k_count);
+            r.stream().copy(r["y"], scratch, k_bytes);
+            signal(channel.shown, frame, r.stream().native());
+        };
+    }
+    TempDir dir;
+    FakeCuda fake;
+};
+
+} // namespace warmgraph::test
