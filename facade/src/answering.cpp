@@ -17,15 +17,18 @@ namespace {
 /// work may in turn wait for this very thread, so the wait ends.
 constexpr std::chrono::seconds k_wait_for_earlier_work{1};
 
+/// How long a call that might complete an earlier recording looks whether its own work is done.
+constexpr std::chrono::milliseconds k_wait_for_own_work{20};
+
 /// false: it is not done in time.
-Result<bool> is_idle(backends::Stream& stream)
+Result<bool> is_idle(backends::Stream& stream, std::chrono::nanoseconds limit = k_wait_for_earlier_work)
 {
     auto event = stream.record_event();
     if (!event) {
         auto done = stream.synchronize(); // a stream without events
         return done ? Result<bool>{true} : std::unexpected(done.error());
     }
-    return backends::wait_for(**event, k_wait_for_earlier_work);
+    return backends::wait_for(**event, limit);
 }
 
 /// What captures run the callable with, beside the function's own.
@@ -183,7 +186,7 @@ Outcome Function::Impl::run_beside_pending(Journey& journey, const std::shared_p
     const Outcome outcome =
         finish_eagerly(journey, Outcome::eager, "another call of it is being compared", Remember::no, stream);
     end_report(journey);
-    job = take_pending();
+    job = take_pending(*stream);
     return outcome;
 }
 
@@ -199,11 +202,14 @@ Outcome Function::Impl::defer(std::unique_ptr<Job>& job, std::string why)
 }
 
 /// What waits and is done. Under the function's lock; the caller completes it without.
-std::unique_ptr<Job> Function::Impl::take_pending()
+std::unique_ptr<Job> Function::Impl::take_pending(backends::Stream& stream)
 {
     if (!m_pending || m_is_recording || m_cache->options.record == RecordWhen::on_demand) return nullptr;
     const auto done = m_pending->session->is_answered();
     if (done && !*done) return nullptr;
+    // This call's own work may wait for this thread. Recording frees memory, which waits for all work on the device.
+    const auto idle = is_idle(stream, k_wait_for_own_work);
+    if (!idle || !*idle) return nullptr;
     m_is_recording = true;
     return std::move(m_pending);
 }

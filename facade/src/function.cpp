@@ -410,7 +410,7 @@ Outcome Function::Impl::miss(const Plan& plan, Journey& journey, const std::shar
     if (refused) count_refusal();
     const Outcome outcome = finish_eagerly(journey, refused ? Outcome::refused : Outcome::eager, plan.reason,
                                            plan.lasts ? Remember::yes : Remember::no, stream);
-    if (!plan.lasts) job = take_pending();
+    if (!plan.lasts) job = take_pending(*stream);
     return outcome;
 }
 

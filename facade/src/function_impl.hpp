@@ -164,7 +164,7 @@ private:
     [[nodiscard]] bool has_pending() const noexcept { return m_pending != nullptr || m_is_recording; }
     [[nodiscard]] Outcome run_beside_pending(Journey& journey, const std::shared_ptr<backends::Stream>& stream,
                                              std::unique_ptr<Job>& job);
-    [[nodiscard]] std::unique_ptr<Job> take_pending();
+    [[nodiscard]] std::unique_ptr<Job> take_pending(backends::Stream& stream);
     [[nodiscard]] Outcome complete(Job& job);
     [[nodiscard]] Outcome complete_verification(Job& job);
     [[nodiscard]] Outcome complete_recording(Job& job);

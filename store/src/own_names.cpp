@@ -8,8 +8,6 @@
 namespace warmgraph::store {
 namespace {
 
-constexpr std::size_t k_uuid_bytes = 36;
-
 bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 bool is_hex(char c) noexcept { return is_digit(c) || (c >= 'a' && c <= 'f'); }
 

@@ -7,6 +7,8 @@
 
 namespace warmgraph::store {
 
+inline constexpr std::size_t k_uuid_bytes = 36; ///< of a UUID as text (RFC 4122)
+
 /// Folders from the root down to a function: model_info, rank, function.
 inline constexpr std::size_t k_key_levels = 3;
 

@@ -15,8 +15,6 @@
 namespace warmgraph::store {
 namespace {
 
-constexpr std::size_t k_uuid_bytes = 36;
-
 /// "<host>.<namespace>-<boot>": never changes in a process, nor in its forks.
 const std::string& writer_place()
 {

@@ -193,9 +193,10 @@ TEST_F(GpuSemaphores, AWaitHoldsTheWorkUntilTheHostSignals)
         EXPECT_EQ(y.read<int32_t>(), counting(41));
         EXPECT_EQ(shown.value(), frame);
     };
-    call_and_signal_afterwards(1, Outcome::eager); // a recording that waited for the answer would wait for this thread
-    expect_call(f, ready, shown, 2, Outcome::recorded);
-    call_and_signal_afterwards(3, Outcome::replayed);
+    expect_call(f, ready, shown, 1, Outcome::eager); // compiled and loaded, which waits for all work on the device
+    call_and_signal_afterwards(2, Outcome::eager);   // a recording now would wait for this thread
+    expect_call(f, ready, shown, 3, Outcome::recorded);
+    call_and_signal_afterwards(4, Outcome::replayed);
 }
 
 TEST_F(GpuSemaphores, AnAdoptedGraphIsVerifiedWithoutThemAndFollowsTheFrame)

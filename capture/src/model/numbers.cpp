@@ -210,6 +210,11 @@ bool is_scalar_type(DType type) noexcept
     }
 }
 
+bool is_real(DType type) noexcept
+{
+    return type == DType::f16 || type == DType::bf16 || type == DType::f32 || type == DType::f64;
+}
+
 std::optional<std::uint64_t> convert(DType from, std::uint64_t bits, DType to) noexcept
 {
     return visit(from, bits, [to](auto value) -> std::optional<std::uint64_t> {

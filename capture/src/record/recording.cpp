@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <optional>
-#include <system_error>
-#include <thread>
 
 #include "record/answer.hpp"
 #include "record/look.hpp"
 #include "verify/module_state.hpp"
 #include "verify/restoration.hpp"
 #include "verify/trials.hpp"
+#include "warmgraph/backends/bulk_memory.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/capture/numbers.hpp"
 
@@ -36,7 +35,6 @@ struct RecordingSession::Impl {
 
     [[nodiscard]] Result<void> check_regions() const;
     [[nodiscard]] Result<void> prepare();
-    void warm_up();
     [[nodiscard]] Result<RestorationRequest> look(cachefmt::EntryHeader header, Phases& phases);
     [[nodiscard]] Result<RestorationRequest> request(cachefmt::EntryHeader header, Seen seen) const;
     [[nodiscard]] Result<void> check_variables() const;
@@ -88,12 +86,6 @@ Result<void> RecordingSession::Impl::check_regions() const
     return {};
 }
 
-void RecordingSession::Impl::warm_up()
-try {
-    warming = std::jthread{[device = subject.device] { device->bulk().warm_up(); }};
-} catch (const std::system_error&) { // no thread: the first trial pays
-}
-
 Result<void> RecordingSession::Impl::prepare()
 {
     if (auto checked = check_regions(); !checked) return checked;
@@ -105,7 +97,6 @@ Result<void> RecordingSession::Impl::prepare()
     if (!copies) return std::unexpected(copies.error());
     memory = std::move(*copies);
     answer.emplace(subject.device, subject.handles);
-    warm_up();
     return answer->allocate(*memory);
 }
 
@@ -345,7 +336,14 @@ Result<void> RecordingSession::end_answer(const RunContext& context)
 
 bool RecordingSession::waits_outside() const noexcept { return m_impl->answer->waits_outside(); }
 Result<bool> RecordingSession::is_answered() { return m_impl->answer->is_done(); }
-Result<void> RecordingSession::wait_for_answer() { return m_impl->answer->wait(); }
+
+/// While the device works: what trials need once. Not before, and not on a thread beside the answer: loading code may wait for
+/// all work on the device, and work of the answer for this thread.
+Result<void> RecordingSession::wait_for_answer()
+{
+    m_impl->subject.device->bulk().warm_up();
+    return m_impl->answer->wait();
+}
 
 Result<void> RecordingSession::verify(replay::Executable& executable, Phases& phases)
 {

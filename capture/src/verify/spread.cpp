@@ -4,17 +4,14 @@
 #include <array>
 #include <cmath>
 
+#include "warmgraph/capture/numbers.hpp"
+
 namespace warmgraph {
 
 namespace {
 
 constexpr std::size_t k_none = ~std::size_t{0};
 constexpr double k_roundings = 1; // the last bit of an element may differ: its type holds no more
-
-bool is_real(DType type) noexcept
-{
-    return type == DType::f16 || type == DType::bf16 || type == DType::f32 || type == DType::f64;
-}
 
 } // namespace
 

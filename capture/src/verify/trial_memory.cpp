@@ -5,6 +5,7 @@
 #include <map>
 
 #include "warmgraph/backends/bulk_memory.hpp"
+#include "warmgraph/capture/numbers.hpp"
 #include "warmgraph/guards/call_guard.hpp"
 
 namespace warmgraph {
@@ -15,11 +16,6 @@ constexpr std::uint64_t k_fence = 1024;                     // bytes before and 
 constexpr std::uint64_t k_step = cachefmt::k_max_alignment; // between placements: keeps every alignment class
 constexpr std::byte k_canary{0xC5};
 constexpr std::size_t k_most_words = 1U << 16U; // that the driver is asked about, each some 0.3 us
-
-bool is_real(DType type) noexcept
-{
-    return type == DType::f16 || type == DType::bf16 || type == DType::f32 || type == DType::f64;
-}
 
 /// Bytes of device memory that a copied group of this size takes; as good as infinite where they cannot be counted.
 std::uint64_t footprint(std::uint64_t size) noexcept

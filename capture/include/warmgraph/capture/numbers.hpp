@@ -11,6 +11,8 @@
 namespace warmgraph {
 
 [[nodiscard]] bool is_scalar_type(DType type) noexcept;
+/// Floating point, of whatever width.
+[[nodiscard]] bool is_real(DType type) noexcept;
 
 /// A number of type `from` as bits of `to`; nullopt when it cannot hold it. Integers must fit, f64 rounds to f32, integers become
 /// floats, floats never become integers.
