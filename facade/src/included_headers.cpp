@@ -50,9 +50,9 @@ std::vector<Include> includes_of(const std::string& text)
     return found;
 }
 
-class Headers {
+class HeaderFiles {
 public:
-    explicit Headers(std::vector<fs::path> folders) : m_folders(std::move(folders)) {}
+    explicit HeaderFiles(std::vector<fs::path> folders) : m_folders(std::move(folders)) {}
 
     void add_of(const std::string& text, const fs::path& beside)
     {
@@ -99,7 +99,7 @@ std::string included_headers(const std::string& source, const std::string& optio
 {
     if (source.find("#") == std::string::npos) return {};
     std::error_code none;
-    Headers headers{include_folders(options)};
+    HeaderFiles headers{include_folders(options)};
     headers.add_of(source, fs::current_path(none));
     return headers.digest();
 }

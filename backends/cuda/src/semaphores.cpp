@@ -12,7 +12,7 @@ CUexternalSemaphore handle_of(std::uint64_t handle) noexcept
 
 /// Signal and wait parameters have the same members, but for a mutex's time limit.
 template <class Params>
-Params to_native(const RawSemaphore& use) noexcept
+Params to_params(const RawSemaphore& use) noexcept
 {
     Params native{};
     native.params.fence.value = use.value;
@@ -27,7 +27,7 @@ void fill(const RawSemaphores& work, std::vector<CUexternalSemaphore>& handles, 
     params.clear();
     for (const RawSemaphore& use : work.uses) {
         handles.push_back(handle_of(use.semaphore));
-        params.push_back(to_native<Params>(use));
+        params.push_back(to_params<Params>(use));
     }
     node = {handles.data(), params.data(), static_cast<unsigned int>(handles.size())};
 }

@@ -11,8 +11,8 @@ namespace {
 constexpr std::uint64_t k_mappings = 64;                ///< of one shadow, about: each takes 25 us (measured)
 constexpr std::uint64_t k_largest_chunk = 256ULL << 20; ///< bytes
 constexpr std::uint64_t k_guards = 7;                   ///< different numbers of unmapped granules
-constexpr std::uint64_t k_slot = 8ULL << 30;            ///< bytes: two values of the upper 32 bits
-constexpr std::uint64_t k_offsets = 1021; ///< a prime: multiples of a number below it are different for as long
+constexpr std::uint64_t k_field_slot = 8ULL << 30;      ///< bytes: two values of the upper 32 bits
+constexpr std::uint64_t k_field_offsets = 1021; ///< a prime: multiples of a number below it are different for as long
 
 CUmemAllocationProp properties(const Core& core)
 {
@@ -131,10 +131,10 @@ Shadows::Field Shadows::reserve_field() const
     const Driver& driver = *m_core.driver;
     for (const std::uint64_t slots : {1024ULL, 128ULL, 16ULL}) {
         CUdeviceptr start = 0;
-        const std::uint64_t size = (slots + 1) * k_slot;
+        const std::uint64_t size = (slots + 1) * k_field_slot;
         const CUresult status = driver.status("cuMemAddressReserve", driver.cuMemAddressReserve, &start, size,
                                               std::size_t{0}, CUdeviceptr{0}, 0ULL);
-        if (status == CUDA_SUCCESS && start != 0) return {start, size, round_up(start, k_slot), slots, {}};
+        if (status == CUDA_SUCCESS && start != 0) return {start, size, round_up(start, k_field_slot), slots, {}};
     }
     return {};
 }
@@ -143,14 +143,14 @@ std::optional<std::uint64_t> Shadows::take_of_field(Shadow& shadow)
 {
     if (!m_field) m_field = reserve_field();
     // No two shadows lie apart by a distance that others have too.
-    const std::uint64_t offset = m_count * (m_count + 1) / 2 % k_offsets * m_granularity;
-    const std::uint64_t wanted = (offset + shadow.reserved + k_slot - 1) / k_slot;
+    const std::uint64_t offset = m_count * (m_count + 1) / 2 % k_field_offsets * m_granularity;
+    const std::uint64_t wanted = (offset + shadow.reserved + k_field_slot - 1) / k_field_slot;
     for (std::uint64_t first = 0; first + wanted <= m_field->slots; ++first) {
         const auto end = m_field->taken.lower_bound(first + wanted);
         if (m_field->taken.lower_bound(first) != end) continue;
         for (std::uint64_t slot = first; slot < first + wanted; ++slot) m_field->taken.insert(slot);
         shadow.slots = {first, first + wanted};
-        return m_field->first + first * k_slot + offset;
+        return m_field->first + first * k_field_slot + offset;
     }
     return std::nullopt;
 }

@@ -28,10 +28,11 @@ public:
     }
     void bytes(const Bytes& was, Bytes& is) const
     {
-        constexpr std::size_t k_word = sizeof(std::uint64_t);
-        for (std::size_t at = 0; was.size() == is.size() && at + k_word <= is.size(); at += k_word / 2)
+        constexpr std::size_t k_bytes_of_word = sizeof(std::uint64_t);
+        for (std::size_t at = 0; was.size() == is.size() && at + k_bytes_of_word <= is.size();
+             at += k_bytes_of_word / 2)
             if (is_same_place(m_first, m_other, load<std::uint64_t>(was, at), load<std::uint64_t>(is, at)))
-                std::copy_n(was.begin() + static_cast<std::ptrdiff_t>(at), k_word,
+                std::copy_n(was.begin() + static_cast<std::ptrdiff_t>(at), k_bytes_of_word,
                             is.begin() + static_cast<std::ptrdiff_t>(at));
     }
     void address(const Address& was, Address& is) const

@@ -63,7 +63,6 @@ struct RecordingSession::Impl {
     std::shared_ptr<TrialMemory> memory;
     ScratchPool scratch;
     std::optional<Answer> answer;
-    std::jthread warming;        // what trials need, beside the answer
     std::optional<Look> looking; // its addresses are kept until all is over: none may be given twice
     std::optional<Trials> trials;
     std::unique_ptr<Spread> spread;         // of runs that start with the outputs as they were
