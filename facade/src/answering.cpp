@@ -134,7 +134,10 @@ Outcome Function::Impl::answer_and_record(Journey& journey, const std::shared_pt
     job = new_job(journey);
     if (lock) job->lock = std::move(*lock);
     auto prepared = idle ? prepare(*job, stream) : Result<void>{std::unexpected(idle.error())};
-    if (!prepared) job->refusal = prepared.error();
+    if (!prepared) {
+        job->refusal = prepared.error();
+        job->session->give_up();
+    }
     try {
         answer(*job, stream);
     } catch (...) {
@@ -166,7 +169,10 @@ Outcome Function::Impl::answer_and_verify(LoadedVariant variant, Journey& journe
     job->verified = std::move(variant);
     job->records = publishes();
     auto prepared = prepare(*job, stream);
-    if (!prepared) job->refusal = prepared.error();
+    if (!prepared) {
+        job->refusal = prepared.error();
+        job->session->give_up();
+    }
     try {
         answer(*job, stream);
     } catch (...) {

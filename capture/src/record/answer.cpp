@@ -1,8 +1,15 @@
 #include "record/answer.hpp"
 
+#include <new>
+
+#include "warmgraph/backends/event_wait.hpp"
 #include "warmgraph/base/clock.hpp"
 
 namespace warmgraph {
+
+namespace {
+constexpr std::chrono::seconds k_settling{1};
+} // namespace
 
 Answer::Answer(std::shared_ptr<backends::Device> device, const DeclaredHandles& handles)
     : m_device(std::move(device)), m_waits_outside(!handles.semaphores.empty() || !handles.events.empty())
@@ -11,9 +18,24 @@ Answer::Answer(std::shared_ptr<backends::Device> device, const DeclaredHandles& 
 
 Answer::~Answer()
 {
-    // Copies into it may be under way where nobody waited: a device releases what its work has done with.
+    if (m_is_abandoned) return;
     for (const MemoryRef& memory : m_results)
         if (!memory.address.is_null()) m_device->release(memory);
+}
+
+bool Answer::settle() noexcept
+try {
+    if (!m_stream || m_took.count() != 0) return true;
+    if (!m_event) { // the callable threw, or its results could not be copied
+        auto event = m_stream->record_event();
+        if (!event) return true; // a driver that gives no event frees memory as it likes
+        m_event = std::move(*event);
+    }
+    const auto done = backends::wait_for(*m_event, k_settling);
+    m_is_abandoned = done && !*done;
+    return !m_is_abandoned;
+} catch (const std::bad_alloc&) { // of an error's text
+    return true;
 }
 
 Result<void> Answer::allocate(const TrialMemory& memory)

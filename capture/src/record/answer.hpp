@@ -29,6 +29,9 @@ public:
     [[nodiscard]] bool waits_outside() const noexcept { return m_waits_outside; }
     [[nodiscard]] Result<bool> is_done();
     [[nodiscard]] Result<void> wait();
+    /// Before everything goes: whether its work is done, or never began. It is waited for 1 s. Where it is not, freeing memory
+    /// would wait for it, and it may wait for this thread: what it uses is leaked then.
+    [[nodiscard]] bool settle() noexcept;
     /// From the call to its last result; after it was done.
     [[nodiscard]] std::chrono::nanoseconds took() const noexcept { return m_took; }
     /// By region: the copies; null where a region is only read. After it was done.
@@ -44,6 +47,7 @@ private:
     std::shared_ptr<backends::Stream> m_stream;
     std::unique_ptr<backends::EnqueueWatch> m_watch;
     std::optional<std::string> m_stray;
+    bool m_is_abandoned = false;
     std::shared_ptr<backends::Event> m_event;
     std::chrono::steady_clock::time_point m_begun;
     std::chrono::nanoseconds m_took{0};

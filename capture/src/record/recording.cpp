@@ -32,6 +32,12 @@ struct RecordingSession::Impl {
     {
         context.function = subject.name;
     }
+    Impl(const Impl&) = delete;
+    Impl& operator=(const Impl&) = delete;
+    ~Impl()
+    {
+        if (answer && !answer->settle() && memory) memory->abandon();
+    }
 
     [[nodiscard]] Result<void> check_regions() const;
     [[nodiscard]] Result<void> prepare();
@@ -325,6 +331,12 @@ Result<void> RecordingSession::prepare() { return m_impl->prepare(); }
 Result<void> RecordingSession::begin_answer(const std::shared_ptr<backends::Stream>& stream)
 {
     return m_impl->answer->begin(stream);
+}
+
+void RecordingSession::give_up() noexcept
+{
+    m_impl->answer.reset();
+    m_impl->memory.reset();
 }
 
 Result<void> RecordingSession::end_answer(const RunContext& context)

@@ -49,6 +49,8 @@ public:
     [[nodiscard]] Result<void> prepare();
     /// `stream`: of the call, which the answer is enqueued in.
     [[nodiscard]] Result<void> begin_answer(const std::shared_ptr<backends::Stream>& stream);
+    /// Instead of an answer that is looked at: frees everything now, before work is enqueued that freeing would wait for.
+    void give_up() noexcept;
     /// After the callable returned. `context`: of its run. An error (the results could not be copied) ends the recording.
     [[nodiscard]] Result<void> end_answer(const RunContext& context);
     /// Whether the answer may wait for something that this very thread does later: it must not be waited for.
