@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/auxv.h>
+
 #include "expect_error.hpp"
 #include "fake_cuda/steering.hpp"
 #include "warmgraph/backends/device.hpp"
@@ -47,7 +49,7 @@ TEST_F(CudaFakeMemory, IsManagedWhereTheDriverSaysSo)
 TEST_F(CudaFakeMemory, OfTheHostIsToldWhereTheDeviceReadsItAndTheDriverDoesNotKnowIt)
 {
     const auto number = std::make_unique<int>(7);
-    const int local = 8;
+    const auto of_the_stack = ::getauxval(AT_RANDOM); // AddressSanitizer keeps local variables elsewhere
     static const int s_constant = 9;
     const auto flat_of = [](const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); };
     {
@@ -55,7 +57,7 @@ TEST_F(CudaFakeMemory, OfTheHostIsToldWhereTheDeviceReadsItAndTheDriverDoesNotKn
         const auto device = open();
         const auto mappings = HostMappings::read();
         EXPECT_TRUE(device->host_memory_at(flat_of(number.get()), mappings));
-        EXPECT_EQ(device->host_memory_at(flat_of(&local), mappings), "[stack]");
+        EXPECT_EQ(device->host_memory_at(of_the_stack, mappings), "[stack]");
         EXPECT_THAT(device->host_memory_at(flat_of(&s_constant)).value_or(""), HasSubstr("cuda_fake_memory_test"));
         EXPECT_EQ(device->host_memory_at(12345, mappings), std::nullopt);
 
@@ -66,7 +68,7 @@ TEST_F(CudaFakeMemory, OfTheHostIsToldWhereTheDeviceReadsItAndTheDriverDoesNotKn
     }
     fake.set_attribute(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, 0);
     EXPECT_EQ(open()->host_memory_at(flat_of(number.get())), std::nullopt);
-    EXPECT_EQ(open()->host_memory_at(flat_of(&local), HostMappings::read()), std::nullopt);
+    EXPECT_EQ(open()->host_memory_at(of_the_stack, HostMappings::read()), std::nullopt);
 }
 
 /// The upper halves of the addresses in [start, start + size).

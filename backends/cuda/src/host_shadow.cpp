@@ -17,11 +17,12 @@ void* to_pointer(std::uint64_t address)
     return reinterpret_cast<void*>(address); // NOLINT: so the system takes it
 }
 
-/// 0: none. An older kernel takes the address for a hint.
+/// 0: none. The wish is a hint, which the system follows where nothing lies. With MAP_FIXED_NOREPLACE, ThreadSanitizer ends a
+/// program for an address that it does not leave to programs.
 std::uint64_t map_at(std::uint64_t wish, std::uint64_t size)
 {
-    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | (wish != 0 ? MAP_FIXED_NOREPLACE : 0);
-    void* const mapped = ::mmap(to_pointer(wish), size, PROT_READ | PROT_WRITE, flags, -1, 0);
+    constexpr int k_flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    void* const mapped = ::mmap(to_pointer(wish), size, PROT_READ | PROT_WRITE, k_flags, -1, 0);
     return mapped == MAP_FAILED ? 0 : reinterpret_cast<std::uintptr_t>(mapped);
 }
 
