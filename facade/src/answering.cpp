@@ -92,6 +92,19 @@ void Function::Impl::answer(Job& job, const std::shared_ptr<backends::Stream>& s
     if (!ended) job.refusal = ended.error();
 }
 
+void Function::Impl::prepare_and_answer(std::unique_ptr<Job>& job, const std::shared_ptr<backends::Stream>& stream)
+{
+    if (!job->refusal)
+        if (auto prepared = prepare(*job, stream); !prepared) job->refusal = prepared.error();
+    if (job->refusal) job->session->give_up();
+    try {
+        answer(*job, stream);
+    } catch (...) {
+        job.reset();
+        throw;
+    }
+}
+
 /// A program's source is a guard only where the Spec names it.
 Result<void> Function::Impl::check_programs(const RunContext& context) const
 {
@@ -133,17 +146,8 @@ Outcome Function::Impl::answer_and_record(Journey& journey, const std::shared_pt
                               Remember::no, stream);
     job = new_job(journey);
     if (lock) job->lock = std::move(*lock);
-    auto prepared = idle ? prepare(*job, stream) : Result<void>{std::unexpected(idle.error())};
-    if (!prepared) {
-        job->refusal = prepared.error();
-        job->session->give_up();
-    }
-    try {
-        answer(*job, stream);
-    } catch (...) {
-        job.reset();
-        throw;
-    }
+    if (!idle) job->refusal = idle.error();
+    prepare_and_answer(job, stream);
     if (job->refusal) {
         const auto refused = std::exchange(job, nullptr);
         return refuse_locked(*refused, *refused->refusal);
@@ -168,17 +172,7 @@ Outcome Function::Impl::answer_and_verify(LoadedVariant variant, Journey& journe
     job = new_job(journey);
     job->verified = std::move(variant);
     job->records = publishes();
-    auto prepared = prepare(*job, stream);
-    if (!prepared) {
-        job->refusal = prepared.error();
-        job->session->give_up();
-    }
-    try {
-        answer(*job, stream);
-    } catch (...) {
-        job.reset();
-        throw;
-    }
+    prepare_and_answer(job, stream);
     m_is_recording = true;
     if (!job->refusal && job->session->waits_outside())
         return defer(job, "it works together with the outside: a later call compares its entry, when its work is done");

@@ -158,6 +158,8 @@ private:
     [[nodiscard]] std::unique_ptr<Job> new_job(Journey& journey) const;
     [[nodiscard]] Result<void> prepare(Job& job, const std::shared_ptr<backends::Stream>& stream) const;
     void answer(Job& job, const std::shared_ptr<backends::Stream>& stream);
+    /// What cannot be prepared is refused, and answered all the same. What the callable throws ends the job.
+    void prepare_and_answer(std::unique_ptr<Job>& job, const std::shared_ptr<backends::Stream>& stream);
     [[nodiscard]] Result<void> check_programs(const RunContext& context) const;
     [[nodiscard]] Outcome defer(std::unique_ptr<Job>& job, std::string why);
     /// One of its recordings or comparisons waits for its moment, or is under way.
