@@ -35,7 +35,8 @@ protected:
         std::vector<std::vector<std::int32_t>> values, counters;
         std::string reason;
         std::uint64_t refusals = 0;
-        std::vector<CallSite> sites; ///< of the first call
+        std::int64_t extra_memory = 0; ///< allocations at the answer's begin that were not there before the first call
+        std::vector<CallSite> sites;   ///< of the first call
     };
     /// Three calls in a cache of its own; the fault is there during the first one.
     Calls call(const std::optional<backends::Fault>& fault)
@@ -61,12 +62,14 @@ protected:
         spec.scalars = {scalar("amount", i32, 0, 5)};
         spec.code = {program};
         std::optional<std::pair<std::size_t, std::size_t>> work;
+        const std::int64_t before = fake->live().allocations;
+        Calls result;
         Function f = cache.wrap("f", device, spec, [&](Recorder& r) {
             const std::size_t begin = fake->calls().size();
+            if (!work) result.extra_memory = fake->live().allocations - before;
             enqueue(r, program);
             if (!work) work.emplace(begin, fake->calls().size());
         });
-        Calls result;
         fake->clear_calls();
         if (fault) fake->inject(*fault);
         for (int i = 0; i < 3; ++i) {
@@ -183,7 +186,11 @@ TEST_F(StepFaults, NoMemoryInAnyStepCostsTheRecordingAlone)
             call(backends::Fault{site.entry, site.nth, FaultLength::once, {ErrorCode::out_of_memory, "no memory"}});
         expect_answered(calls, fmt::format("no memory at {} {}", site.entry, site.nth));
         EXPECT_EQ(calls.outcomes.front(), Outcome::refused);
+        if (site.step == Step::prepare) {
+            EXPECT_EQ(calls.extra_memory, 0) << "what was prepared is freed for the answer: " << site.nth;
+        }
     }
+    EXPECT_GT(undisturbed.extra_memory, 0);
 }
 
 } // namespace
