@@ -57,7 +57,8 @@ Function::Impl::Impl(std::shared_ptr<Cache::Impl> cache, std::string name, std::
       m_subject{m_name, m_interface, m_device->device, {}, declared_handles(m_spec), next_number()},
       m_scratch(m_device->device, ScratchPool::Kind::memory),
       m_most_variants(m_cache->options.max_variants),
-      m_registrations(m_device->device->registrations())
+      m_registrations(m_device->device->registrations()),
+      m_exposures(m_device->device->exposures())
 {
     m_report.function = m_name;
     m_label = fmt::format("{}/{}", m_cache->options.model, m_name);
@@ -228,6 +229,10 @@ void Function::Impl::notice_changes()
         // What is loaded may have to run another module, and what was refused may be known now.
         forget_loaded("a module was registered since: register modules before adopting");
         m_registrations = registrations;
+    }
+    if (const auto exposures = m_device->device->exposures(); exposures != m_exposures) {
+        forget_exposed();
+        m_exposures = exposures;
     }
     if (m_spec.environment.empty()) return;
     auto now = environment_of(m_spec);

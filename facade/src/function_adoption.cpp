@@ -134,7 +134,7 @@ void Function::Impl::adopt(const Adoption& adoption)
     if (publishes()) wait_for_record_lock(journey, record_lock);
     const Proof proof = adoption.unproven == Unproven::allow ? Proof::allow_unproven : Proof::required;
     auto recording = warmgraph::adopt(m_subject, m_frame, new_header(journey), first, second ? &*second : nullptr,
-                                      proof, m_cache->modules, journey.phases);
+                                      proof, m_cache->modules, journey.phases, m_spec.frozen_variables);
     if (!recording) {
         count_refusal();
         raise(within(fmt::format("cannot adopt '{}'", m_name), recording.error()).error());

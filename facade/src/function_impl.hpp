@@ -145,6 +145,9 @@ private:
                                                           const std::vector<MemoryRef>& regions,
                                                           const std::vector<std::uint64_t>& scalars,
                                                           Phases& phases) const;
+    [[nodiscard]] replay::ImageSource image_source() const;
+    void withdraw(const cachefmt::EntryKey& key) const;
+    void forget_exposed();
     void count_hit(LoadedVariant& variant);
     [[nodiscard]] bool is_loaded(const Digest& digest) const noexcept;
     [[nodiscard]] std::optional<OpenCandidate> candidate(const store::Variant& variant,
@@ -223,6 +226,7 @@ private:
     std::size_t m_most_variants;             // max_variants, or more when open_all restored more
     std::list<Verdict> m_verdicts;           // likewise
     std::uint64_t m_registrations;           // of modules, when what is loaded was bound
+    std::uint64_t m_exposures;               // of their variables, likewise
     std::optional<ErrorCode> m_load_failure; // of a function without a callable: why its entry cannot be used
     Report m_report;
 };

@@ -130,7 +130,7 @@ Result<void> Function::Impl::open(const OpenCandidate& candidate, std::shared_pt
         used += bytes;
     }
     // Not under the lock: calls go on meanwhile, and one of them may restore the same entry.
-    const std::uint64_t registrations = m_device->device->registrations();
+    const std::uint64_t registrations = m_device->device->registrations(), exposures = m_device->device->exposures();
     Phases phases;
     auto restored = restore({m_key, candidate.guards_digest}, store::Reading::ahead, regions,
                             std::vector<std::uint64_t>(m_interface.scalars.size()), phases);
@@ -141,9 +141,10 @@ Result<void> Function::Impl::open(const OpenCandidate& candidate, std::shared_pt
     if (!lock) return stopped();
     if (is_loaded(candidate.guards_digest)) return {}; // a call was faster: ours is dropped
     // A call may have noticed already, and would take this for bound to what is registered now.
-    if (m_device->device->registrations() != registrations)
+    if (m_device->device->registrations() != registrations || m_device->device->exposures() != exposures)
         return fail(ErrorCode::not_found,
-                    "a module was registered while the entry was opened: its first call loads it");
+                    "a module was registered, or the address of a module's variable asked for, while the entry was "
+                    "opened: its first call loads it");
     const auto& header = (**restored).header;
     m_variants.push_back(variant_of(header.guards, candidate.guards_digest, std::move((**restored).executable)));
     m_variants.back().unused = Unused{std::move(placeholder), load_ms, header.info.answer_ms};

@@ -5,6 +5,7 @@
 #include "throwing.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/capture/bindings.hpp"
+#include "warmgraph/replay/exposure.hpp"
 
 namespace warmgraph {
 
@@ -37,6 +38,19 @@ bool knows_all(const NamedHandles& declared, const std::vector<std::string>& nam
 
 } // namespace
 
+replay::ImageSource Function::Impl::image_source() const
+{
+    return [cache = m_cache](const cachefmt::ImageRef& image) -> Result<Bytes> {
+        if (!cache->store) return fail(ErrorCode::not_found, "its code is not kept: {}", cache->disabled_reason);
+        auto bytes = cache->store->image(image.digest);
+        if (!bytes) return std::unexpected(bytes.error());
+        if (!*bytes)
+            return fail(ErrorCode::not_found, "image {} ({}) is missing or damaged", short_hex(image.digest),
+                        image.label);
+        return std::move(**bytes);
+    };
+}
+
 auto Function::Impl::restore(const cachefmt::EntryKey& key, store::Reading reading,
                              const std::vector<MemoryRef>& regions, const std::vector<std::uint64_t>& scalars,
                              Phases& phases) const -> Result<std::optional<Restored>>
@@ -48,18 +62,15 @@ try {
     }();
     if (!entry) return std::unexpected(entry.error());
     if (!*entry) return std::nullopt;
-    const auto image_of = [&store](const cachefmt::ImageRef& image) -> Result<Bytes> {
-        auto bytes = store.image(image.digest);
-        if (!bytes) return std::unexpected(bytes.error());
-        if (!*bytes)
-            return fail(ErrorCode::not_found, "image {} ({}) is missing or damaged", short_hex(image.digest),
-                        image.label);
-        return std::move(**bytes);
-    };
+    const auto image_of = image_source();
     cachefmt::Graph& graph = (**entry).graph;
     if (auto agrees = check_regions(m_interface, graph); !agrees) {
         if (auto removed = store.remove(key); !removed) cache_fault("remove", removed.error());
         return std::unexpected(agrees.error());
+    }
+    if (auto known = replay::check_exposed(*m_device->device, graph, image_of, m_spec.frozen_variables); !known) {
+        if (known.error().code == ErrorCode::not_recordable) withdraw(key);
+        return std::unexpected(known.error());
     }
     const auto bindings = bindings_of(graph, regions, scalars, m_subject.handles);
     auto executable = replay::Executable::restore(m_device->device, std::move(graph), m_cache->modules, image_of,
@@ -68,6 +79,13 @@ try {
     return Restored{std::move((**entry).header), std::move(*executable)};
 } catch (const std::bad_alloc&) {
     return fail(ErrorCode::out_of_memory, "no host memory to load and restore it");
+}
+
+/// For all processes: one that keeps no device code could not tell (Device::prepare_recording).
+void Function::Impl::withdraw(const cachefmt::EntryKey& key) const
+{
+    if (!publishes()) return;
+    if (auto removed = m_cache->store->remove(key); !removed) cache_fault("remove", removed.error());
 }
 
 /// Loads an entry whose guards hold; nothing is launched.
@@ -88,6 +106,22 @@ auto Function::Impl::load(const cachefmt::EntryKey& key, Phases& phases) -> std:
     auto variant = variant_of((**restored).header.guards, key.guards, std::move((**restored).executable));
     variant.unused = Unused{nullptr, load_ms, (**restored).header.info.answer_ms};
     return variant;
+}
+
+/// The program asked for the address of some variable since: what has it is not replayed any more. Nor is
+/// what has code that cannot be looked at any more.
+void Function::Impl::forget_exposed()
+{
+    std::erase_if(m_variants, [&](const LoadedVariant& variant) {
+        const auto& graph = variant.executable->graph();
+        const auto known =
+            replay::check_exposed(*m_device->device, graph, image_source(), m_spec.frozen_variables);
+        if (known) return false;
+        log().warn("{} {} is not replayed any more: {}", label(), short_hex(variant.guards_digest),
+                   known.error().message);
+        if (known.error().code == ErrorCode::not_recordable) withdraw({m_key, variant.guards_digest});
+        return true;
+    });
 }
 
 /// At the first use: what is held to the function and found wrong was no hit.

@@ -44,7 +44,7 @@ protected:
         const std::string name = "f";
         const std::shared_ptr<backends::Device> on = device;
         const Subject subject{name, interface, device, run_once({name, interface, none, on, streams})};
-        return adopt(subject, frame, header(), one, other, proof, modules, phases);
+        return adopt(subject, frame, header(), one, other, proof, modules, phases, frozen);
     }
     void expect_refused(const Result<Recording>& result, ErrorCode code, const testing::Matcher<std::string>& why)
     {
@@ -60,6 +60,7 @@ protected:
         EXPECT_EQ(read(pool), std::vector<std::int32_t>(k_count + 4, 99));
     }
     MemoryRef pool = make(k_count + 4, 99);
+    std::vector<std::string> frozen;
     std::unique_ptr<Captured> first, second;
 };
 
@@ -153,6 +154,58 @@ TEST_F(AdoptionTest, ATexturesHandleIsRefused)
     expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
                    AllOf(HasSubstr("node 2 (kernel 'fetch')"), HasSubstr("parameter 1 byte 0"), HasSubstr("texture")));
     EXPECT_FALSE(device->textures->was_misused);
+}
+
+/// As recordings are: nothing runs on copies where one of these could be met.
+TEST_F(AdoptionTest, ManagedMemoryIsRefused)
+{
+    device->managed = frame.memory[0].address.flat();
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                   HasSubstr("'x' is managed memory"));
+}
+
+TEST_F(AdoptionTest, ACollectiveIsRefused)
+{
+    for (auto* const one : {first.get(), second.get()})
+        std::get<backends::RawKernel>(one->graph.nodes[1].work).kernel = "ncclDevKernel_AllReduce_Sum_f32_RING_LL";
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                   HasSubstr("a collective of NCCL"));
+}
+
+TEST_F(AdoptionTest, AnAddressInMemoryIsRefusedUnlessItIsSaidToBeNone)
+{
+    const MemoryRef x = frame.memory[0];
+    const std::uint64_t word = frame.memory[1].address.flat();
+    std::memcpy(x.address.pointer<std::int32_t>() + 4, &word, sizeof word);
+    auto result = adopted(first->capture, &second->capture);
+    ASSERT_FALSE(result);
+    EXPECT_THAT(result.error().message, AllOf(HasSubstr("'x' holds at byte 16"), HasSubstr("lies in 'y'")));
+    EXPECT_EQ(read(frame.memory[1]), all(-7));
+    interface.regions[0].no_addresses = true;
+    EXPECT_TRUE(adopted(first->capture, &second->capture));
+}
+
+TEST_F(AdoptionTest, AVariableThatDiffersFromItsImageIsRefusedUnlessItIsFrozen)
+{
+    module->bias = 7;
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                   AllOf(HasSubstr("'bias'"), HasSubstr("Spec::frozen_variables")));
+    frozen = {"bias"};
+    EXPECT_TRUE(adopted(first->capture, &second->capture));
+    frozen.clear();
+    module->constant = "bias";
+    const auto recording = adopted(first->capture, &second->capture);
+    ASSERT_TRUE(recording);
+    EXPECT_EQ(recording->entry.header.info.library_constants, 1U);
+}
+
+TEST_F(AdoptionTest, AVariableThatTheProgramAskedForIsRefusedUnlessItIsFrozen)
+{
+    device->exposed = {"bias"};
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                   HasSubstr("'bias' may be written or read between calls"));
+    frozen = {"*"};
+    EXPECT_TRUE(adopted(first->capture, &second->capture));
 }
 
 class SemaphoreAdoption : public AdoptionTest {

@@ -232,23 +232,39 @@ TEST_F(CudaPromises, ATableOfPointersIsRefused)
 class PromisedVariables : public CudaPromises {
 protected:
     struct Loaded {
-        CUfunction copy = nullptr;
-        CUdeviceptr factor = 0;
-    };
-    [[nodiscard]] Loaded load() const
-    {
-        Loaded result;
+        Loaded(const Driver& its_driver, const Bytes& image) : driver(its_driver)
+        {
+            Driver::check(driver.call<decltype(&cuModuleLoadData)>("cuModuleLoadData")(&module, image.data()));
+            Driver::check(driver.call<decltype(&cuModuleGetFunction)>("cuModuleGetFunction")(&copy, module, "copy"));
+        }
+        Loaded(const Loaded&) = delete;
+        Loaded& operator=(const Loaded&) = delete;
+        /// What the program did to its variables is done to no other module.
+        ~Loaded() { Driver::check(driver.call<decltype(&cuModuleUnload)>("cuModuleUnload")(module)); }
+
+        const Driver& driver;
         CUmodule module = nullptr;
-        Driver::check(driver.call<decltype(&cuModuleLoadData)>("cuModuleLoadData")(&module, image.data()));
-        Driver::check(driver.call<decltype(&cuModuleGetFunction)>("cuModuleGetFunction")(&result.copy, module, "copy"));
+        CUfunction copy = nullptr;
+    };
+    [[nodiscard]] Loaded load() const { return {driver, image}; }
+    [[nodiscard]] CUdeviceptr factor(const Loaded& code) const
+    {
+        CUdeviceptr address = 0;
         Driver::check(
-            driver.call<decltype(&cuModuleGetGlobal)>("cuModuleGetGlobal")(&result.factor, nullptr, module, "factor"));
-        return result;
+            driver.call<decltype(&cuModuleGetGlobal)>("cuModuleGetGlobal")(&address, nullptr, code.module, "factor"));
+        return address;
     }
-    void write(CUdeviceptr variable, std::int32_t value) const
+    void write(const Loaded& code, std::int32_t value) const
     {
         const auto copy_in = driver.call<decltype(&cuMemcpy)>("cuMemcpy");
-        Driver::check(copy_in(variable, reinterpret_cast<CUdeviceptr>(&value), sizeof value));
+        Driver::check(copy_in(factor(code), reinterpret_cast<CUdeviceptr>(&value), sizeof value));
+    }
+    [[nodiscard]] std::int32_t read(const Loaded& code) const
+    {
+        std::int32_t result = 0;
+        Driver::check(driver.call<decltype(&cuMemcpy)>("cuMemcpy")(reinterpret_cast<CUdeviceptr>(&result), factor(code),
+                                                                   sizeof result));
+        return result;
     }
     /// y = x
     [[nodiscard]] Callable copying(const Loaded& code) const
@@ -278,11 +294,36 @@ TEST_F(PromisedVariables, OneThatTheHostWroteIsRefusedByName)
             const Buffer x = words(5), y = filled(-1);
             Function f = cache.wrap("written", device, spec(program), copying(code));
             for (const int value : {7, 9, 1, 7}) {
-                write(code.factor, value);
+                write(code, value);
                 call(seen, f, {{"x", x}, {"y", y}}, {&y});
             }
         },
         HasSubstr("the module variable 'factor' holds something else than its image"));
+}
+
+/// What the image holds, when it is recorded: only that the program asks for the address tells.
+TEST_F(PromisedVariables, OneThatTheHostWritesAfterwardsIsNotReplayedAnyMore)
+{
+    const Loaded code = load();
+    const Buffer x = words(5), y = filled(-1);
+    Cache cache{options(Policy::read_write)};
+    Function f = cache.wrap("later", device, spec(program), copying(code));
+    f({{"x", x}, {"y", y}});
+    settle();
+    ASSERT_EQ(f.report().outcome, Outcome::recorded) << f.report().reason;
+    EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::replayed);
+    write(code, 9);
+    EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::refused);
+    EXPECT_THAT(f.report().reason, HasSubstr("the module variable 'factor'"));
+    write(code, 1); // as in the image again
+    EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::refused);
+    settle();
+
+    // Nor by anybody else, who might not keep device code and could not tell.
+    Cache read_only{options(Policy::read_only)};
+    Function elsewhere = read_only.wrap("later", device, spec(program), copying(code));
+    EXPECT_EQ(elsewhere({{"x", x}, {"y", y}}), Outcome::eager);
+    EXPECT_THAT(elsewhere.report().reason, HasSubstr("no entry"));
 }
 
 TEST_F(PromisedVariables, OneThatIsFrozenIsStored)
@@ -290,7 +331,7 @@ TEST_F(PromisedVariables, OneThatIsFrozenIsStored)
     for (const char* const frozen : {"factor", "*"})
         expect_recorded([this, frozen](Cache& cache, Seen& seen) {
             const Loaded code = load();
-            write(code.factor, 7);
+            write(code, 7);
             const Buffer x = words(5), y = filled(-1);
             Spec declared = spec(program);
             declared.frozen_variables = {frozen};
@@ -308,15 +349,12 @@ TEST_F(PromisedVariables, AResultThatIsCopiedIntoOneIsTheCallsOwn)
             const auto copy_async = driver.call<decltype(&cuMemcpyAsync)>("cuMemcpyAsync");
             Function f = cache.wrap("result", device, spec(program), [&](Recorder& r) {
                 copying(code)(r);
-                Driver::check(copy_async(code.factor, r["x"].flat(), 4, handle(r.stream())));
+                Driver::check(copy_async(factor(code), r["x"].flat(), 4, handle(r.stream())));
             });
             for (const int first : {5, 50, 1, 7}) {
                 const Buffer x = words(first);
                 call(seen, f, {{"x", x}, {"y", y}}, {&y});
-                std::int32_t result = 0;
-                Driver::check(driver.call<decltype(&cuMemcpy)>("cuMemcpy")(reinterpret_cast<CUdeviceptr>(&result),
-                                                                           code.factor, sizeof result));
-                seen.results.back().push_back(result);
+                seen.results.back().push_back(read(code));
             }
         },
         testing::Not(testing::IsEmpty()));

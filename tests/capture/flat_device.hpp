@@ -286,6 +286,8 @@ public:
         return {};
     }
     [[nodiscard]] std::vector<std::shared_ptr<backends::Module>> own_modules() override { return own; }
+    [[nodiscard]] std::vector<std::string> exposed_variables(ByteView) override { return exposed; }
+    [[nodiscard]] std::uint64_t exposures() const noexcept override { return exposed.size(); }
     /// `native` is a backends::RawGraph.
     Result<backends::RawGraph> read_graph(void* native) override { return *static_cast<backends::RawGraph*>(native); }
     Result<std::unique_ptr<backends::GraphExec>> instantiate_native(void* native) override
@@ -303,6 +305,7 @@ public:
     std::uint64_t free = ~0ULL;    ///< bytes
     std::shared_ptr<bool> is_stuck = std::make_shared<bool>(false); ///< what is enqueued from now on never ends
     std::vector<std::shared_ptr<backends::Module>> own;
+    std::vector<std::string> exposed; ///< variables of any code that the program asked for
     std::shared_ptr<FlatTextures> textures = std::make_shared<FlatTextures>();
 
 private:

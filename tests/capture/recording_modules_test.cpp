@@ -17,6 +17,17 @@ TEST_F(RecordingTest, RefusesAVariableThatDiffersFromItsImage)
     expect_refused(add, HasSubstr("'bias'"));
 }
 
+TEST_F(RecordingTest, RefusesAVariableThatTheProgramAskedForAndNobodyVouchesFor)
+{
+    device->exposed = {"bias"}; // it holds what its image says, so far
+    expect_refused(add, AllOf(HasSubstr("'bias' may be written or read between calls"), HasSubstr("register_module"),
+                              HasSubstr("Spec::frozen_variables")));
+    for (const char* const name : {"bias", "*"}) {
+        record_options.frozen_variables = {name};
+        EXPECT_TRUE(recorded(add)) << name;
+    }
+}
+
 TEST_F(RecordingTest, AConstantOfALibrarysIsStoredAndCounted)
 {
     module->bias = 7;

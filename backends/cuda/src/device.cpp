@@ -187,6 +187,13 @@ Result<std::shared_ptr<Event>> CudaDevice::create_event()
     return CudaEvent::make(*m_core, CudaEvent::Kind::external);
 }
 
+std::vector<std::string> CudaDevice::exposed_variables(ByteView image)
+{
+    return m_core->modules.exposed_variables(image);
+}
+
+std::uint64_t CudaDevice::exposures() const noexcept { return ImageTracker::variables().count(); }
+
 Result<void> CudaDevice::prepare_recording() { return ImageTracker::start(m_core->driver, m_core->options); }
 
 Result<std::unique_ptr<EnqueueWatch>> CudaDevice::watch_enqueues(Stream& stream)

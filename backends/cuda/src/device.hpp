@@ -71,6 +71,8 @@ public:
     [[nodiscard]] Result<void> register_module(void* module, ByteView image) override;
     [[nodiscard]] std::vector<std::shared_ptr<Module>> own_modules() override { return m_core->modules.declared(); }
     [[nodiscard]] std::uint64_t registrations() const noexcept override { return m_core->modules.declarations(); }
+    [[nodiscard]] std::vector<std::string> exposed_variables(ByteView image) override;
+    [[nodiscard]] std::uint64_t exposures() const noexcept override;
     [[nodiscard]] Result<std::unique_ptr<Stream>> create_stream() override;
     [[nodiscard]] Result<std::unique_ptr<GraphExec>> instantiate(const RawGraph& graph) override;
     [[nodiscard]] Result<std::unique_ptr<GraphExec>> instantiate_captured(const RawGraph& graph) override;

@@ -124,6 +124,7 @@ namespace warmgraph::backends::cuda {
 #define WARMGRAPH_CUDA_OPTIONAL(X)                                                                                     \
     X(cuGraphInstantiateWithParams)                                                                                    \
     X(cuLibraryGetModule)                                                                                              \
+    X(cuKernelGetLibrary)                                                                                              \
     X(cuGraphAddBatchMemOpNode)                                                                                        \
     X(cuGraphBatchMemOpNodeGetParams)                                                                                  \
     X(cuGraphExecBatchMemOpNodeSetParams)                                                                              \

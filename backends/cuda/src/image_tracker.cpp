@@ -3,10 +3,14 @@
 #include <array>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <string_view>
 
+#include <dlfcn.h>
+
+#include "core.hpp"
 #include "cubin/image_table.hpp"
 #include "cupti.hpp"
 #include "enqueue_watch.hpp"
@@ -46,6 +50,7 @@ struct State {
     std::atomic<bool> saw_malloc{false};
 
     ImageTable images;
+    VariableAccess variables;
     std::mutex mutex; // of what follows; never held during a driver call
     std::map<std::uint64_t, std::vector<LoadedImage>> arrived;
 };
@@ -97,19 +102,24 @@ public:
                 CUDA_SUCCESS)
                 return std::nullopt;
         }
+        call.library = subject.library;
+        CUkernel kernel = subject.kernel;
         CUfunction function = subject.function;
         if (subject.kernel != nullptr && m_driver.status("cuKernelGetFunction", m_driver.cuKernelGetFunction, &function,
                                                          subject.kernel) != CUDA_SUCCESS)
             return std::nullopt;
         if (function != nullptr) {
+            const CUfunction given = function;
             const auto found = module_of(function);
             if (!found) return std::nullopt;
+            if (function != given) kernel = reinterpret_cast<CUkernel>(given);
             module = *found;
             call.function = name_of(function);
             if (!call.function) return std::nullopt;
         }
         if (module == nullptr) return std::nullopt;
         call.handle = module;
+        if (call.library == nullptr) call.library = library_of(kernel);
         return call;
     }
 
@@ -130,6 +140,15 @@ public:
     }
 
 private:
+    // Null where it is of none, or the driver is too old to tell.
+    [[nodiscard]] CUlibrary library_of(CUkernel kernel) const
+    {
+        CUlibrary library = nullptr;
+        if (kernel == nullptr || m_driver.cuKernelGetLibrary == nullptr) return nullptr;
+        const CUresult found = m_driver.status("cuKernelGetLibrary", m_driver.cuKernelGetLibrary, &library, kernel);
+        return found == CUDA_SUCCESS ? library : nullptr;
+    }
+
     // `function` becomes the real function of a kernel in disguise.
     [[nodiscard]] std::optional<CUmodule> module_of(CUfunction& function) const
     {
@@ -191,9 +210,48 @@ std::size_t count_arrived(std::uint64_t key)
     return found != state().arrived.end() ? found->second.size() : 0;
 }
 
+/// Whose code lies there. nvcc puts it into the program's or library's own data, with words before it that lead to it
+/// ("FB", fatbinary_section.h: magic, version, data).
+VariableAccess::Owner owner_of(const void* code)
+{
+    struct Wrapper {
+        std::uint32_t magic, version;
+        const void* data;
+    };
+    constexpr std::uint32_t k_magic = 0x466243b1;
+    const auto is_in_library = [](const void* address) {
+        Dl_info file{};
+        return dladdr(address, &file) != 0 && file.dli_fname != nullptr && is_known_library(file.dli_fname);
+    };
+    if (code == nullptr) return VariableAccess::Owner::program;
+    Wrapper wrapper{};
+    std::memcpy(&wrapper.magic, code, sizeof(wrapper.magic)); // whatever it is, it is longer
+    if (wrapper.magic == k_magic) {
+        std::memcpy(&wrapper, code, sizeof(wrapper));
+        code = wrapper.data;
+    }
+    return is_in_library(code) ? VariableAccess::Owner::library : VariableAccess::Owner::program;
+}
+
+/// Who may write which variables, as far as the call tells.
+void see_variables(CUpti_CallbackId which, const void* params)
+{
+    VariableAccess& variables = state().variables;
+    if (const auto loaded = loaded_code(which, params)) {
+        if (loaded->library != nullptr) variables.library_made(loaded->library, owner_of(loaded->code));
+        if (loaded->module != nullptr) variables.module_made(loaded->module, owner_of(loaded->code));
+    }
+    // This library asks as well.
+    const auto asked = OutsideCapture::is_active() ? std::nullopt : asked_variable(which, params);
+    if (!asked || asked->name == nullptr) return;
+    if (asked->library != nullptr) variables.asked_of_library(asked->library, asked->name);
+    if (asked->module != nullptr) variables.asked_of_module(asked->module, asked->name);
+}
+
 void tie(CUpti_CallbackId which, const CUpti_CallbackData& data, const OpenCalls::Call& open)
 {
     if (*static_cast<const CUresult*>(data.functionReturnValue) != CUDA_SUCCESS) return;
+    see_variables(which, data.functionParams);
     const auto subject = subject_of(which, data.functionParams);
     if (!subject) return;
     if (open.images == 0) {
@@ -212,6 +270,7 @@ void tie(CUpti_CallbackId which, const CUpti_CallbackData& data, const OpenCalls
         if (!call->function && !is_plain)
             call->all_functions = driver.functions_of(static_cast<CUmodule>(const_cast<void*>(call->handle)));
     }
+    if (call->library != nullptr) state().variables.module_of_library(call->handle, call->library);
     call->context = data.context;
     state().images.tie(*call, take_arrived(open.images));
 }
@@ -235,8 +294,11 @@ void on_driver_call(CUpti_CallbackId which, const CUpti_CallbackData& data)
     if (is_watching() && data.callbackSite == CUPTI_API_EXIT) see_call(which, data);
     if (which == CUPTI_DRIVER_TRACE_CBID_cuModuleUnload) {
         // Before it happens: afterwards another thread may have got the same handle.
-        if (data.callbackSite == CUPTI_API_ENTER)
-            state().images.forget_module(static_cast<const cuModuleUnload_params*>(data.functionParams)->hmod);
+        if (data.callbackSite == CUPTI_API_ENTER) {
+            const CUmodule module = static_cast<const cuModuleUnload_params*>(data.functionParams)->hmod;
+            state().images.forget_module(module);
+            state().variables.forget_module(module);
+        }
         return;
     }
     if (!is_loading_call(which)) return; // one that is watched
@@ -367,6 +429,8 @@ void ImageTracker::end_watch() noexcept
 bool ImageTracker::saw_malloc() noexcept { return state().saw_malloc; }
 
 bool ImageTracker::is_running() noexcept { return state().is_running; }
+
+const VariableAccess& ImageTracker::variables() noexcept { return state().variables; }
 
 std::shared_ptr<const Bytes> ImageTracker::image_of(CUmodule module)
 {

@@ -7,6 +7,7 @@
 
 #include <cuda.h>
 
+#include "cubin/variable_access.hpp"
 #include "driver.hpp"
 #include "warmgraph/backends/cuda.hpp"
 #include "warmgraph/base/bytes.hpp"
@@ -34,6 +35,9 @@ public:
     /// The cubin of a module that was loaded since start; null where it is unknown or ambiguous (IMAGES.md),
     /// or where no tracker runs.
     [[nodiscard]] static std::shared_ptr<const Bytes> image_of(CUmodule module);
+
+    /// Of the modules that were loaded, and the variables that were asked for, since start.
+    [[nodiscard]] static const VariableAccess& variables() noexcept;
 };
 
 } // namespace warmgraph::backends::cuda

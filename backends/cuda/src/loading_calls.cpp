@@ -110,4 +110,50 @@ std::optional<CallSubject> subject_of(CUpti_CallbackId call, const void* params)
     }
 }
 
+std::optional<AskedVariable> asked_variable(CUpti_CallbackId call, const void* params) noexcept
+{
+    switch (call) {
+    case CUPTI_DRIVER_TRACE_CBID_cuModuleGetGlobal_v2: {
+        const auto& p = *static_cast<const cuModuleGetGlobal_v2_params*>(params);
+        return AskedVariable{.module = p.hmod, .name = p.name};
+    }
+    case CUPTI_DRIVER_TRACE_CBID_cuLibraryGetGlobal: {
+        const auto& p = *static_cast<const cuLibraryGetGlobal_params*>(params);
+        return AskedVariable{.library = p.library, .name = p.name};
+    }
+    case CUPTI_DRIVER_TRACE_CBID_cuLibraryGetManaged: {
+        const auto& p = *static_cast<const cuLibraryGetManaged_params*>(params);
+        return AskedVariable{.library = p.library, .name = p.name};
+    }
+    default: return std::nullopt;
+    }
+}
+
+std::optional<LoadedCode> loaded_code(CUpti_CallbackId call, const void* params) noexcept
+{
+    switch (call) {
+    case CUPTI_DRIVER_TRACE_CBID_cuModuleLoad:
+        return LoadedCode{.module = *static_cast<const cuModuleLoad_params*>(params)->module};
+    case CUPTI_DRIVER_TRACE_CBID_cuModuleLoadData: {
+        const auto& p = *static_cast<const cuModuleLoadData_params*>(params);
+        return LoadedCode{.module = *p.module, .code = p.image};
+    }
+    case CUPTI_DRIVER_TRACE_CBID_cuModuleLoadDataEx: {
+        const auto& p = *static_cast<const cuModuleLoadDataEx_params*>(params);
+        return LoadedCode{.module = *p.module, .code = p.image};
+    }
+    case CUPTI_DRIVER_TRACE_CBID_cuModuleLoadFatBinary: {
+        const auto& p = *static_cast<const cuModuleLoadFatBinary_params*>(params);
+        return LoadedCode{.module = *p.module, .code = p.fatCubin};
+    }
+    case CUPTI_DRIVER_TRACE_CBID_cuLibraryLoadData: {
+        const auto& p = *static_cast<const cuLibraryLoadData_params*>(params);
+        return LoadedCode{.library = *p.library, .code = p.code};
+    }
+    case CUPTI_DRIVER_TRACE_CBID_cuLibraryLoadFromFile:
+        return LoadedCode{.library = *static_cast<const cuLibraryLoadFromFile_params*>(params)->library};
+    default: return std::nullopt;
+    }
+}
+
 } // namespace warmgraph::backends::cuda

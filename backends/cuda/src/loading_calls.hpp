@@ -24,4 +24,22 @@ struct CallSubject {
 /// What a call that succeeded was about; nullopt for another call. `params` is CUpti_CallbackData::functionParams.
 [[nodiscard]] std::optional<CallSubject> subject_of(CUpti_CallbackId call, const void* params) noexcept;
 
+/// A variable that a call asked the driver for; of the module, or of the library.
+struct AskedVariable {
+    CUmodule module = nullptr;
+    CUlibrary library = nullptr;
+    const char* name = nullptr;
+};
+/// Of a call that succeeded.
+[[nodiscard]] std::optional<AskedVariable> asked_variable(CUpti_CallbackId call, const void* params) noexcept;
+
+/// Code that a call loaded from memory; either handle. Where it came from a file, `code` is null.
+struct LoadedCode {
+    CUmodule module = nullptr;
+    CUlibrary library = nullptr;
+    const void* code = nullptr; ///< a cubin, PTX, or what nvcc wraps around a fat binary in the program's data
+};
+/// Of a call that succeeded.
+[[nodiscard]] std::optional<LoadedCode> loaded_code(CUpti_CallbackId call, const void* params) noexcept;
+
 } // namespace warmgraph::backends::cuda

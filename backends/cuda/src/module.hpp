@@ -51,6 +51,7 @@ public:
     [[nodiscard]] bool has_variables() const override; ///< true where it is not known
     [[nodiscard]] bool keeps_state() const override;
     [[nodiscard]] bool may_be_function(std::uint64_t word) const override;
+    [[nodiscard]] bool is_library_constant(const std::string& variable) const override;
     [[nodiscard]] Result<void> restore_variables(std::span<const cachefmt::ModuleVariable> before,
                                                  std::span<const cachefmt::ModuleVariable> now) override;
     [[nodiscard]] Result<void> write_variables(std::span<const cachefmt::ModuleVariable> variables) override;

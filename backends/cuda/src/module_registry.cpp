@@ -101,6 +101,30 @@ std::vector<std::shared_ptr<Module>> ModuleRegistry::declared()
     return result;
 }
 
+std::vector<std::string> ModuleRegistry::exposed_variables(ByteView image)
+{
+    const auto code = Cubin::parse(image);
+    if (!code) return {}; // no variable is known of it either (CudaModule::changed_variables)
+    std::vector<std::string> exposed;
+    for (const auto& asked : ImageTracker::variables().asked()) {
+        const auto module = static_cast<CUmodule>(const_cast<void*>(asked.module));
+        {
+            const std::lock_guard lock(m_mutex);
+            if (m_declared.contains(module)) continue;
+        }
+        // Where its code is not known, it may be this.
+        const auto its_code = ImageTracker::image_of(module);
+        const auto its_kernels = its_code ? kernels_of(*its_code) : Result<std::vector<std::string>>{};
+        const bool may_be_it = !its_code || !its_kernels || std::ranges::all_of(code->kernels(), [&](const auto& kernel) {
+            return std::ranges::find(*its_kernels, kernel) != its_kernels->end();
+        });
+        if (!may_be_it) continue;
+        for (const CubinVariable& variable : code->variables())
+            if (std::ranges::binary_search(asked.variables, variable.name)) exposed.push_back(variable.name);
+    }
+    return exposed;
+}
+
 Result<CudaModule*> ModuleRegistry::module_of(Core& core, CUfunction function)
 {
     const CurrentContext current(core);

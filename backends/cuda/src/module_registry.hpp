@@ -37,6 +37,9 @@ public:
     [[nodiscard]] std::vector<std::shared_ptr<Module>> declared();
     [[nodiscard]] std::uint64_t declarations() const noexcept { return m_declarations; }
 
+    /// See Device::exposed_variables.
+    [[nodiscard]] std::vector<std::string> exposed_variables(ByteView image);
+
     /// The module of a function: one made here, a declared one, or a foreign one whose image the tracker kept (made on first
     /// use, stays until the registry goes). not_recordable with the cure where its image is not known.
     [[nodiscard]] Result<CudaModule*> module_of(Core& core, CUfunction function);

@@ -3,6 +3,7 @@
 
 #include "core.hpp"
 #include "cubin/cubin.hpp"
+#include "image_tracker.hpp"
 #include "memory.hpp"
 #include "module.hpp"
 
@@ -77,6 +78,15 @@ Result<std::vector<cachefmt::ModuleVariable>> CudaModule::changed_variables()
     }
     std::ranges::sort(found, {}, &cachefmt::ModuleVariable::name);
     return found;
+}
+
+bool CudaModule::is_library_constant(const std::string& variable) const
+{
+    if (m_owner == Owner::here || !ImageTracker::variables().is_of_known_library(m_module)) return false;
+    const auto cubin = Cubin::parse(m_image);
+    return cubin && std::ranges::any_of(cubin->variables(), [&](const CubinVariable& known) {
+               return known.name == variable && known.kind == VariableKind::constant;
+           });
 }
 
 bool CudaModule::has_variables() const

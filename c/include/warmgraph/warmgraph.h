@@ -386,7 +386,7 @@ typedef struct wg_function_spec {
     /// work is done.
     const wg_named_semaphore* semaphores;
     uint64_t semaphore_count;
-    /// Module variables whose contents you vouch for, so that they may be stored; "*": all.
+    /// Module variables whose contents you vouch for: nobody writes them while the function is in use; "*": all.
     const char* const* frozen_variables;
     uint64_t frozen_variable_count;
     /// Inputs, outputs and states that hold no addresses, whatever some of their words look like.

@@ -6,6 +6,7 @@
 #include "classify/classify_semaphores.hpp"
 #include "verify/module_state.hpp"
 #include "verify/restoration.hpp"
+#include "verify/trial_conditions.hpp"
 #include "verify/trials.hpp"
 #include "warmgraph/backends/bulk_memory.hpp"
 
@@ -69,11 +70,12 @@ private:
 class AdoptionSession {
 public:
     AdoptionSession(const Subject& subject, const Frame& frame, const AdoptedCapture& first,
-                    replay::ModuleCache& modules, Phases& phases)
+                    std::span<const std::string> frozen, replay::ModuleCache& modules, Phases& phases)
         : m_subject(subject),
           m_device(*subject.device),
           m_frame(frame),
           m_first(first),
+          m_frozen(frozen),
           m_module_cache(modules),
           m_phases(phases)
     {
@@ -98,6 +100,7 @@ private:
     backends::Device& m_device;
     const Frame& m_frame;
     const AdoptedCapture& m_first;
+    std::span<const std::string> m_frozen;
     replay::ModuleCache& m_module_cache;
     Phases& m_phases;
     std::shared_ptr<backends::Stream> m_stream;
@@ -177,6 +180,7 @@ Result<void> AdoptionSession::check_arguments(const AdoptedCapture* second) cons
     if (!m_device.limits().flat_addresses) return fail(ErrorCode::unsupported, "{} cannot adopt graphs", m_device.id());
     if (auto checked = check_scalars(second); !checked) return checked;
     if (auto checked = check_capture(m_first, "first"); !checked) return checked;
+    if (auto checked = check_no_managed(m_subject, m_frame.memory); !checked) return checked;
     for (std::size_t i = 0; i < interface.regions.size(); ++i)
         if (m_first.regions[i].address != m_frame.memory[i].address)
             return fail(ErrorCode::invalid_argument,
@@ -251,6 +255,7 @@ Result<Classified> AdoptionSession::classified(const AdoptedCapture* second, Pro
     // By handle, before the second capture's become the first one's by name: what has no name would only differ.
     if (auto known = check_semaphore_names(captures.first.graph, m_first.handles.semaphores); !known)
         return std::unexpected(known.error());
+    if (auto checked = check_no_collectives(captures.first.graph); !checked) return std::unexpected(checked.error());
     auto reduced = reduced_for_trials(captures.first.graph);
     if (!reduced) return std::unexpected(reduced.error());
     m_reduced = std::move(*reduced);
@@ -328,8 +333,13 @@ NamedHandles of_the_call(NamedHandles captured, const NamedHandles& declared)
 
 Result<RestorationRequest> AdoptionSession::request(cachefmt::EntryHeader header, Classified classified)
 {
+    if (auto checked = check_tables(m_subject, *m_trial); !checked) return std::unexpected(checked.error());
     auto before = read_module_state(classified.modules);
     if (!before) return std::unexpected(before.error());
+    const auto constants = check_frozen(m_device, classified.modules, *before, m_frozen);
+    if (!constants) return std::unexpected(constants.error());
+    if (auto hidden = check_exposed(m_device, classified.modules, m_frozen); !hidden)
+        return std::unexpected(hidden.error());
     if (auto checked =
             check_module_state(classified.modules, *before, m_subject.interface, m_frame.memory, allocation_at());
         !checked)
@@ -351,6 +361,7 @@ Result<RestorationRequest> AdoptionSession::request(cachefmt::EntryHeader header
                                of_the_call(m_first.handles.semaphores, m_subject.handles.semaphores)},
                               m_subject.function};
     result.header.info.unproven = classified.unproven;
+    result.header.info.library_constants = *constants;
     result.labels.resize(result.modules.size());
     describe_declared(result.graph, m_device, m_frame, result.header.guards);
     if (auto reset = m_trial->reset(1); !reset) return std::unexpected(reset.error());
@@ -406,9 +417,9 @@ Result<Recording> AdoptionSession::adopt(cachefmt::EntryHeader header, const Ado
 
 Result<Recording> adopt(const Subject& subject, const Frame& frame, cachefmt::EntryHeader header,
                         const AdoptedCapture& first, const AdoptedCapture* second, Proof proof,
-                        replay::ModuleCache& modules, Phases& phases)
+                        replay::ModuleCache& modules, Phases& phases, std::span<const std::string> frozen)
 {
-    return AdoptionSession{subject, frame, first, modules, phases}.adopt(std::move(header), second, proof);
+    return AdoptionSession{subject, frame, first, frozen, modules, phases}.adopt(std::move(header), second, proof);
 }
 
 } // namespace warmgraph

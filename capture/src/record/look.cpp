@@ -19,21 +19,6 @@ namespace {
 
 constexpr std::array<std::uint64_t, 4> k_shifts{4ULL << 10, 32ULL << 10, 256ULL << 10, 2ULL << 20}; // bytes (Shuffle)
 
-/// Drivers give addresses near each other: words that share these upper bits with a known address are looked up.
-constexpr unsigned k_window_bits = 40;
-
-std::vector<backends::AddressWindow> windows_around(std::span<const MemoryRef> regions)
-{
-    std::set<std::uint64_t> tops;
-    for (const MemoryRef& region : regions) {
-        tops.insert(region.address.flat() >> k_window_bits);
-        tops.insert((region.address.flat() + region.size) >> k_window_bits);
-    }
-    std::vector<backends::AddressWindow> windows;
-    for (const std::uint64_t top : tops) windows.push_back({top << k_window_bits, (top + 1) << k_window_bits});
-    return windows;
-}
-
 } // namespace
 
 /// Addresses for one capture, where nothing is.
@@ -45,31 +30,6 @@ struct Look::Elsewhere {
     ShadowSet shadows;
     ScratchPool scratch;
 };
-
-Result<void> check_tables(const Subject& subject, const TrialMemory& memory)
-{
-    if (!subject.device->limits().flat_addresses) return {};
-    const auto windows = windows_around(memory.original());
-    const auto words = memory.words_in(windows);
-    if (!words) return std::unexpected(words.error());
-    for (const auto& word : *words) {
-        const auto allocation = subject.device->allocation_at(word.value);
-        const auto& regions = memory.original();
-        const auto in = std::ranges::find_if(
-            regions, [&](const MemoryRef& region) { return word.value - region.address.flat() < region.size; });
-        if (!allocation && in == regions.end()) continue;
-        const std::string whose =
-            in != regions.end()
-                ? fmt::format("'{}'", subject.interface.regions[static_cast<std::size_t>(in - regions.begin())].name)
-                : fmt::format("an allocation of {} bytes", allocation->size);
-        return fail(ErrorCode::not_recordable,
-                    "'{}' holds at byte {} the address {:#x}, which lies in {}: a replay could not follow addresses "
-                    "in memory; pass pointers as kernel parameters. A number that is no address: declare the region "
-                    "with its type, or with no_addresses",
-                    subject.interface.regions[word.region].name, word.offset, word.value, whose);
-    }
-    return {};
-}
 
 Look::Look(const Subject& subject, const Frame& frame, TrialMemory& memory, ScratchPool& scratch,
            const std::shared_ptr<backends::Stream>& stream, RunContext& context)

@@ -15,10 +15,6 @@
 
 namespace warmgraph {
 
-/// not_recordable names a region, not declared as floating point, that holds an address in a region of the call or in a live
-/// allocation: work that follows such an address would reach the caller's memory from a trial, and from a replay.
-[[nodiscard]] Result<void> check_tables(const Subject& subject, const TrialMemory& memory);
-
 struct Seen {
     Classified classified;
     std::vector<std::string> scalar_proofs; ///< "position: proven at all 2,048 values"

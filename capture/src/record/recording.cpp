@@ -7,6 +7,7 @@
 #include "record/look.hpp"
 #include "verify/module_state.hpp"
 #include "verify/restoration.hpp"
+#include "verify/trial_conditions.hpp"
 #include "verify/trials.hpp"
 #include "warmgraph/backends/bulk_memory.hpp"
 #include "warmgraph/base/log.hpp"
@@ -39,7 +40,6 @@ struct RecordingSession::Impl {
         if (answer && !answer->settle() && memory) memory->abandon();
     }
 
-    [[nodiscard]] Result<void> check_regions() const;
     [[nodiscard]] Result<void> prepare();
     [[nodiscard]] Result<RestorationRequest> look(cachefmt::EntryHeader header, Phases& phases);
     [[nodiscard]] Result<RestorationRequest> request(cachefmt::EntryHeader header, Seen seen) const;
@@ -79,21 +79,9 @@ struct RecordingSession::Impl {
 
 // --- before the answer
 
-/// Capturing at a shadow of managed memory would let the callable read what is no memory.
-Result<void> RecordingSession::Impl::check_regions() const
-{
-    for (std::size_t i = 0; i < frame.memory.size(); ++i)
-        if (subject.device->is_managed(frame.memory[i].address))
-            return fail(ErrorCode::not_recordable,
-                        "'{}' is managed memory, which the callable may read and write on the host, unseen: pass "
-                        "device memory (Device::allocate) or page-locked memory (Device::allocate_host)",
-                        subject.interface.regions[i].name);
-    return {};
-}
-
 Result<void> RecordingSession::Impl::prepare()
 {
-    if (auto checked = check_regions(); !checked) return checked;
+    if (auto checked = check_no_managed(subject, frame.memory); !checked) return checked;
     if (auto prepared = subject.device->prepare_recording(); !prepared) return prepared;
     auto made = subject.device->create_stream();
     if (!made) return std::unexpected(made.error());
@@ -143,9 +131,7 @@ Result<RestorationRequest> RecordingSession::Impl::look(cachefmt::EntryHeader he
     const auto tenth = std::chrono::duration_cast<std::chrono::milliseconds>(phases.get("compile") / 10);
     auto seen = looking->look(std::max(options.probing, tenth));
     if (!seen) return std::unexpected(seen.error());
-    if (backends::has_collectives(looking->capture()))
-        return fail(ErrorCode::not_recordable,
-                    "it launches a collective of NCCL, which waits for other ranks: leave it outside of the function");
+    if (auto checked = check_no_collectives(looking->capture()); !checked) return std::unexpected(checked.error());
     modules = seen->classified.modules;
     auto state = read_module_state(modules);
     if (!state) return std::unexpected(state.error());
@@ -153,6 +139,8 @@ Result<RestorationRequest> RecordingSession::Impl::look(cachefmt::EntryHeader he
     auto frozen = check_frozen(*subject.device, modules, variables, options.frozen_variables);
     if (!frozen) return std::unexpected(frozen.error());
     header.info.library_constants = *frozen;
+    if (auto hidden = check_exposed(*subject.device, modules, options.frozen_variables); !hidden)
+        return std::unexpected(hidden.error());
     if (auto checked = check_module_state(modules, variables, subject.interface, frame.memory, looking->allocations());
         !checked)
         return std::unexpected(checked.error());

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "warmgraph/cachefmt/image_use.hpp"
+#include "warmgraph/replay/exposure.hpp"
 
 namespace warmgraph {
 
@@ -90,6 +91,19 @@ Result<std::uint32_t> check_frozen(backends::Device& device, std::span<backends:
                         variable.name);
         }
     return constants;
+}
+
+Result<void> check_exposed(backends::Device& device, std::span<backends::Module* const> modules,
+                           std::span<const std::string> frozen)
+{
+    if (device.exposures() == 0) return {};
+    for (backends::Module* const module : modules) {
+        if (is_registered(device, *module)) continue;
+        auto image = module->image();
+        if (!image) return std::unexpected(image.error());
+        if (auto checked = replay::check_exposed(device, *image, frozen); !checked) return checked;
+    }
+    return {};
 }
 
 Result<void> write_module_state(std::span<backends::Module* const> modules, const ModuleState& state,

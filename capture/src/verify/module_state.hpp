@@ -31,6 +31,11 @@ using ModuleState = std::vector<std::vector<cachefmt::ModuleVariable>>;
 [[nodiscard]] Result<std::uint32_t> check_frozen(backends::Device& device, std::span<backends::Module* const> modules,
                                                  const ModuleState& state, std::span<const std::string> frozen);
 
+/// not_recordable where the program asked for the address of a variable (replay::check_exposed) of a module that is not
+/// registered: it may write the variable after the recording, or read a result there.
+[[nodiscard]] Result<void> check_exposed(backends::Device& device, std::span<backends::Module* const> modules,
+                                         std::span<const std::string> frozen);
+
 /// Writes what differs between `now` and `state`, so that `state` holds again. The device must be idle.
 [[nodiscard]] Result<void> write_module_state(std::span<backends::Module* const> modules, const ModuleState& state,
                                               const ModuleState& now);

@@ -90,7 +90,8 @@ struct Spec {
     /// its own work: a later call records it, when that is done.
     std::map<std::string, void*> semaphores{};
     /// Module variables (`__device__`, `__constant__`) whose contents you vouch for: nobody writes them while the function is in
-    /// use, so they may be stored with the entry. "*": all. Others that differ from their image are a refusal.
+    /// use, so they may be stored with the entry. "*": all. Others that differ from their image are a refusal, and so are
+    /// others whose address the program asked for (`cudaMemcpyToSymbol` does).
     std::vector<std::string> frozen_variables{};
     /// Inputs, outputs and states that hold no addresses, whatever some of their words look like. Recording searches those that
     /// were not declared as floating point for addresses, which no replay could follow.

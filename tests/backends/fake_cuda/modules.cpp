@@ -182,3 +182,4 @@ CUresult cuFuncGetParamInfo(CUfunction function, std::size_t index, std::size_t*
 // There are no libraries here, so no CUkernel that is not a CUfunction.
 CUresult cuKernelGetFunction(CUfunction*, CUkernel) { return CUDA_ERROR_INVALID_HANDLE; }
 CUresult cuLibraryGetModule(CUmodule*, CUlibrary) { return CUDA_ERROR_INVALID_HANDLE; }
+CUresult cuKernelGetLibrary(CUlibrary*, CUkernel) { return CUDA_ERROR_INVALID_HANDLE; }

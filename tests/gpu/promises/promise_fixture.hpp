@@ -10,6 +10,10 @@ namespace warmgraph::test {
 class Code {
 public:
     explicit Code(std::string_view source) : m_module(Native::instance().load(Native::compile(source))) {}
+    Code(const Code&) = delete;
+    Code& operator=(const Code&) = delete;
+    /// What the program did to its variables is done to no other module.
+    ~Code() { Native::instance().driver().cuModuleUnload(m_module); }
     [[nodiscard]] CUfunction operator[](const char* kernel) const
     {
         return Native::instance().function(m_module, kernel);

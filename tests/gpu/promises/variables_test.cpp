@@ -46,6 +46,20 @@ TEST_F(PromisedVariables, WhatTheHostWritesBetweenCallsIsSeenByEachCall)
             HasSubstr(std::string{"the module variable '"} + variable + "' holds something else than its image"));
 }
 
+TEST_F(PromisedVariables, WhatTheHostWritesAfterTheFirstCallIsSeenByTheNext)
+{
+    const Scene scene = [this](Cache& cache, Seen& seen) {
+        const Code code{k_source};
+        const Buffer x = words(5), y = filled(-1);
+        Function f = cache.wrap("later", device, plain_spec(), launching(code, {"apply"}));
+        for (const int value : {0, 9, 9, 3}) {
+            if (value != 0) code.write("offset", value); // before: as in the image, and nobody asked for it
+            call(seen, f, {{"x", x}, {"y", y}}, {&y});
+        }
+    };
+    expect_native(scene, testing::SizeIs(4));
+}
+
 TEST_F(PromisedVariables, AManagedVariableThatTheHostWritesIsSeenByEachCall)
 {
     expect_refused(
@@ -77,6 +91,21 @@ TEST_F(PromisedVariables, AResultInASymbolIsTheCallsOwn)
             }
         },
         HasSubstr("the module variable 'result'"));
+}
+
+TEST_F(PromisedVariables, AResultInASymbolThatHappensToBeItsImageIsTheCallsOwn)
+{
+    const Scene scene = [this](Cache& cache, Seen& seen) {
+        const Code code{k_source};
+        const Buffer y = filled(-1);
+        Function f = cache.wrap("zero", device, plain_spec(), launching(code, {"sum"}));
+        for (const bool is_zero : {true, false, true, false}) {
+            const Buffer x = is_zero ? filled(0) : words(5);
+            call(seen, f, {{"x", x}, {"y", y}}, {&y});
+            seen.results.back().push_back(code.read<std::int32_t>("result"));
+        }
+    };
+    expect_native(scene, testing::SizeIs(4));
 }
 
 TEST_F(PromisedVariables, FrozenOnesAreStoredWithTheEntry)

@@ -27,6 +27,7 @@ struct ModuleCall {
     };
     const void* handle = nullptr;
     const void* context = nullptr;
+    const void* library = nullptr; ///< whose module it is in this context; null where it is nobody's, or not known
     Module module = Module::older;
     std::optional<std::string> function{};    ///< a kernel that the module has
     std::vector<std::string> all_functions{}; ///< all kernels that it has; empty where not asked for

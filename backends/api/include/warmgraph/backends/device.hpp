@@ -58,8 +58,8 @@ public:
         static_cast<void>(word);
         return false;
     }
-    /// Whether the variable is a constant (`__constant__`) of an image that a library brought, neither this program nor the code
-    /// that it compiled: nobody but that library writes it.
+    /// Whether the variable is a constant (`__constant__`) of code that one of the device's own libraries brought (cuBLAS,
+    /// cuDNN, PyTorch), and neither this program nor a library of its own: those fill it once and let it be.
     [[nodiscard]] virtual bool is_library_constant(const std::string& variable) const
     {
         static_cast<void>(variable);
@@ -256,6 +256,16 @@ public:
     }
     /// Those that were registered.
     [[nodiscard]] virtual std::vector<std::shared_ptr<Module>> own_modules() { return {}; }
+    /// Variables of this code whose addresses the program asked the driver for, so that it may write or read them between
+    /// calls, unseen. Not those of modules that were registered, nor what libraries asked of their own code. Thread-safe.
+    [[nodiscard]] virtual std::vector<std::string> exposed_variables(ByteView image)
+    {
+        static_cast<void>(image);
+        return {};
+    }
+    /// How many variables of any code the program asked for: another number means that exposed_variables may have another
+    /// answer. Thread-safe.
+    [[nodiscard]] virtual std::uint64_t exposures() const noexcept { return 0; }
     /// How often register_module succeeded: another number means that replays may have to be bound anew. Thread-safe.
     [[nodiscard]] virtual std::uint64_t registrations() const noexcept { return 0; }
     [[nodiscard]] virtual Result<std::unique_ptr<Stream>> create_stream() = 0;

@@ -1,0 +1,72 @@
+#include "verify/trial_conditions.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "warmgraph/backends/bulk_memory.hpp"
+
+namespace warmgraph {
+
+namespace {
+
+/// Drivers give addresses near each other: words that share these upper bits with a known address are looked up.
+constexpr unsigned k_window_bits = 40;
+
+std::vector<backends::AddressWindow> windows_around(std::span<const MemoryRef> regions)
+{
+    std::set<std::uint64_t> tops;
+    for (const MemoryRef& region : regions) {
+        tops.insert(region.address.flat() >> k_window_bits);
+        tops.insert((region.address.flat() + region.size) >> k_window_bits);
+    }
+    std::vector<backends::AddressWindow> windows;
+    for (const std::uint64_t top : tops) windows.push_back({top << k_window_bits, (top + 1) << k_window_bits});
+    return windows;
+}
+
+} // namespace
+
+Result<void> check_no_managed(const Subject& subject, std::span<const MemoryRef> regions)
+{
+    for (std::size_t i = 0; i < regions.size(); ++i)
+        if (subject.device->is_managed(regions[i].address))
+            return fail(ErrorCode::not_recordable,
+                        "'{}' is managed memory, which the callable may read and write on the host, unseen: pass "
+                        "device memory (Device::allocate) or page-locked memory (Device::allocate_host)",
+                        subject.interface.regions[i].name);
+    return {};
+}
+
+Result<void> check_tables(const Subject& subject, const TrialMemory& memory)
+{
+    if (!subject.device->limits().flat_addresses) return {};
+    const auto windows = windows_around(memory.original());
+    const auto words = memory.words_in(windows);
+    if (!words) return std::unexpected(words.error());
+    for (const auto& word : *words) {
+        const auto allocation = subject.device->allocation_at(word.value);
+        const auto& regions = memory.original();
+        const auto in = std::ranges::find_if(
+            regions, [&](const MemoryRef& region) { return word.value - region.address.flat() < region.size; });
+        if (!allocation && in == regions.end()) continue;
+        const std::string whose =
+            in != regions.end()
+                ? fmt::format("'{}'", subject.interface.regions[static_cast<std::size_t>(in - regions.begin())].name)
+                : fmt::format("an allocation of {} bytes", allocation->size);
+        return fail(ErrorCode::not_recordable,
+                    "'{}' holds at byte {} the address {:#x}, which lies in {}: a replay could not follow addresses "
+                    "in memory; pass pointers as kernel parameters. A number that is no address: declare the region "
+                    "with its type, or with no_addresses",
+                    subject.interface.regions[word.region].name, word.offset, word.value, whose);
+    }
+    return {};
+}
+
+Result<void> check_no_collectives(const backends::RawGraph& graph)
+{
+    if (!backends::has_collectives(graph)) return {};
+    return fail(ErrorCode::not_recordable,
+                "it launches a collective of NCCL, which waits for other ranks: leave it outside of the function");
+}
+
+} // namespace warmgraph

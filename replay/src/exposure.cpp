@@ -1,0 +1,35 @@
+#include "warmgraph/replay/exposure.hpp"
+
+#include <algorithm>
+
+namespace warmgraph::replay {
+
+Result<void> check_exposed(backends::Device& device, ByteView image, std::span<const std::string> vouched)
+{
+    if (device.exposures() == 0) return {};
+    for (const std::string& variable : device.exposed_variables(image)) {
+        const bool is_vouched =
+            std::ranges::any_of(vouched, [&](const std::string& name) { return name == "*" || name == variable; });
+        if (is_vouched) continue;
+        return fail(ErrorCode::not_recordable,
+                    "the module variable '{}' may be written or read between calls, unseen by a replay: the program "
+                    "asked for its address (cudaMemcpyToSymbol does). Pass it as a kernel parameter, register its "
+                    "module (Device::register_module), or vouch for it (Spec::frozen_variables)",
+                    variable);
+    }
+    return {};
+}
+
+Result<void> check_exposed(backends::Device& device, const cachefmt::Graph& graph, const ImageSource& images,
+                           std::span<const std::string> vouched)
+{
+    if (device.exposures() == 0) return {};
+    for (const auto& image : graph.images) {
+        const auto bytes = images(image);
+        if (!bytes) return std::unexpected(bytes.error());
+        if (auto checked = check_exposed(device, *bytes, vouched); !checked) return checked;
+    }
+    return {};
+}
+
+} // namespace warmgraph::replay
