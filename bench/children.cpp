@@ -78,6 +78,35 @@ Json first_result(const Arguments& arguments, Wrap wrap)
             {"first_result_ms", first_result_ms},   {"phases", phases},        {"result", y.front()}};
 }
 
+/// From "device open, memory there" to the result on the host, and then the recording.
+Json miss(const Arguments& arguments)
+{
+    const std::string what = arguments.text("--do");
+    if (what != "off" && what != "record")
+        throw std::runtime_error(fmt::format("--do is '{}', expected off or record", what));
+    const ProductsDevice shared;
+    const SteadyTime begin = now();
+    if (what == "record") shared.device.prepare_recording();
+    CacheOptions options;
+    options.model = "bench";
+    options.cache_dir = arguments.text("--cache-dir");
+    options.policy = what == "off" ? Policy::off : Policy::read_write;
+    options.record = RecordWhen::on_demand;
+    Cache cache{options};
+    Function function = wrap_products(cache, shared, arguments.number("--nodes"));
+    call(function, shared);
+    shared.device.synchronize();
+    const std::vector<float> y = shared.y.read<float>();
+    const double first_result_ms = milliseconds_since(begin);
+    const SteadyTime recording = now();
+    const std::size_t recorded = cache.record_pending();
+    const double record_ms = milliseconds_since(recording);
+    if (recorded != (what == "record" ? 1 : 0)) throw std::runtime_error("not recorded: " + function.report().reason);
+    Json phases = Json::array();
+    for (const auto& [name, took] : function.report().phases) phases.push_back({name, took});
+    return {{"first_result_ms", first_result_ms}, {"record_ms", record_ms}, {"phases", phases}, {"result", y.front()}};
+}
+
 std::vector<Function> wrap_all(Cache& cache, const ChainDevice& shared, const Arguments& arguments)
 {
     std::vector<Function> functions;
@@ -172,8 +201,9 @@ Json run(const std::string& name, const Arguments& arguments)
             return wrap_chain(cache, shared, nodes);
         });
     if (name == "products") return first_result<ProductsDevice>(arguments, wrap_products);
+    if (name == "miss") return miss(arguments);
     if (name == "graphs") return graphs(arguments);
-    throw std::runtime_error(fmt::format("--child is '{}', expected chain, products or graphs", name));
+    throw std::runtime_error(fmt::format("--child is '{}', expected chain, products, miss or graphs", name));
 }
 
 } // namespace
@@ -181,7 +211,7 @@ Json run(const std::string& name, const Arguments& arguments)
 int run_child(std::span<char* const> words)
 {
     try {
-        if (words.empty()) throw std::runtime_error("--child needs a name: chain, products or graphs");
+        if (words.empty()) throw std::runtime_error("--child needs a name: chain, products, miss or graphs");
         const Arguments arguments{words.subspan(1)};
         const Json result = run(words.front(), arguments);
         std::ofstream file{arguments.text("--json")};

@@ -1,4 +1,6 @@
 // The lines of `--backend cuda`. Targets: issue 3.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "report.hpp"
@@ -64,6 +66,19 @@ void add_products(Lines& lines, const Collector& collector)
     lines.add("  stored / bytes of the kernels in use", stored / collector.counter(name, "kernel_bytes"), "x");
 }
 
+/// Targets: issue 9, 14.
+void add_miss(Lines& lines, const Collector& collector)
+{
+    const std::string name = "cuda_miss/182";
+    const double without = collector.counter(name, "without_ms"), with = collector.counter(name, "with_ms");
+    if (without <= 0) return;
+    lines.add("182 cuBLASLt products without a cache, to the result on the host", without, "ms");
+    lines.at_most("  with a cache that will record them, longer by", with - without, "ms", std::max(30.0, 0.05 * without));
+    lines.at_most("  recording them afterwards", collector.counter(name, "record_ms"), "ms", std::max(300.0, 2 * without));
+    for (const auto& [counter, value] : collector.counters(name))
+        if (counter.starts_with("phase")) lines.add("    " + counter.substr(7), value, "ms");
+}
+
 void add_restore(Lines& lines, const Collector& collector)
 {
     for (const int nodes : {1, 100, 182, 1000}) {
@@ -74,6 +89,7 @@ void add_restore(Lines& lines, const Collector& collector)
         add_phases(lines, collector, name);
     }
     add_products(lines, collector);
+    add_miss(lines, collector);
     const std::string many = "cuda_open_all/128";
     if (collector.counter(many, "all_ms") <= 0) return;
     lines.at_most("128 graphs of 1000 nodes, the first result", collector.counter(many, "first_ms"), "ms", 15);

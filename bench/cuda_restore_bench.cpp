@@ -63,6 +63,30 @@ void cuda_products(benchmark::State& state)
     });
 }
 
+/// In turn, so that what the machine does meanwhile is in both.
+void cuda_miss(benchmark::State& state)
+{
+    once(state, "cuda_miss", [&] {
+        std::map<std::string, std::vector<double>> figures;
+        for (int i = 0; i < k_repetitions; ++i) {
+            const test::TempDir dir;
+            std::vector<std::string> arguments{
+                "--cache-dir", dir.path() / "cache", "--nodes", std::to_string(state.range(0)), "--do", "off"};
+            const auto without = child("miss", arguments);
+            arguments.back() = "record";
+            const auto with = child("miss", arguments);
+            if (with.at("result") != without.at("result")) throw std::runtime_error("another result with the cache");
+            figures["without_ms"].push_back(without.at("first_result_ms"));
+            figures["with_ms"].push_back(with.at("first_result_ms"));
+            figures["record_ms"].push_back(with.at("record_ms"));
+            int number = 0;
+            for (const auto& phase : with.at("phases"))
+                figures[fmt::format("phase{:02}{}", number++, phase.at(0).get<std::string>())].push_back(phase.at(1));
+        }
+        for (const auto& [figure, values] : figures) state.counters[figure] = median(values);
+    });
+}
+
 void cuda_open_all(benchmark::State& state)
 {
     const auto count = state.range(0);
@@ -99,6 +123,7 @@ void register_cuda_restore()
 {
     benchmark::RegisterBenchmark("cuda_restore", cuda_restore)->Arg(1)->Arg(100)->Arg(182)->Arg(1000)->Iterations(1);
     benchmark::RegisterBenchmark("cuda_products", cuda_products)->Arg(182)->Iterations(1);
+    benchmark::RegisterBenchmark("cuda_miss", cuda_miss)->Arg(182)->Iterations(1);
     benchmark::RegisterBenchmark("cuda_open_all", cuda_open_all)->Arg(128)->Iterations(1);
 }
 

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "bulk/kernels_ptx.hpp"
+#include "bulk/embedded_kernels.hpp"
 #include "lacking.hpp"
 #include "temp_dir.hpp"
 #include "warmgraph/base/sha256.hpp"
@@ -28,7 +28,15 @@ TEST(CudaBulkPtx, IsMadeOfTheSourcesBesideIt)
 {
     const std::string sources = read(k_folder / "kernel_work.hpp") + read(k_folder / "kernels.cu");
     EXPECT_NE(read(k_folder / "kernels.ptx").find(to_hex(sha256(as_bytes(sources)))), std::string::npos)
-        << "kernels.cu or kernel_work.hpp was changed since: run backends/cuda/src/bulk/make_ptx.sh";
+        << "kernels.cu or kernel_work.hpp was changed since: run backends/cuda/src/bulk/make_kernels.sh";
+}
+
+TEST(CudaBulkPtx, LiesBesideTheFatBinaryOfTheSameSources)
+{
+    const std::string fatbin = read(k_folder / "kernels.fatbin");
+    EXPECT_NE(read(k_folder / "kernels.ptx").find(to_hex(sha256(as_bytes(fatbin)))), std::string::npos)
+        << "run backends/cuda/src/bulk/make_kernels.sh";
+    EXPECT_EQ(std::memcmp(cuda::bulk::k_kernels_fatbin, fatbin.data(), fatbin.size()), 0);
 }
 
 TEST(CudaBulkPtx, IsInTheLibraryAsItIsInTheFile)

@@ -93,7 +93,7 @@ void add(CUmod_st& module, const char* name, void (*kernel)(Work))
 std::unique_ptr<CUmod_st> make_bulk_module(const void* data)
 {
     const auto* const text = static_cast<const char*>(data);
-    if (!is_taken() || std::strncmp(text, "// make_ptx.sh", 14) != 0) return nullptr;
+    if (!is_taken() || std::strncmp(text, "// make_kernels.sh", 18) != 0) return nullptr;
     auto module = std::make_unique<CUmod_st>();
     const auto* const bytes = static_cast<const std::byte*>(data);
     module->image.assign(bytes, bytes + std::strlen(text));

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels_ptx.hpp"
+#include "embedded_kernels.hpp"
 #include "warmgraph/base/log.hpp"
 
 namespace warmgraph::backends::cuda::bulk {
@@ -58,8 +58,11 @@ Result<void> Launcher::load()
     if (!asked) return asked;
     if (m_module == nullptr) {
         // Not a CudaModule: graphs never name these kernels.
-        auto loaded = driver.call("cuModuleLoadData", driver.cuModuleLoadData, &m_module,
-                                  static_cast<const void*>(k_kernels_ptx));
+        const auto load_from = [&](const void* code) {
+            return driver.call("cuModuleLoadData", driver.cuModuleLoadData, &m_module, code);
+        };
+        auto loaded = load_from(k_kernels_fatbin);
+        if (!loaded && loaded.error().code != ErrorCode::out_of_memory) loaded = load_from(k_kernels_ptx);
         if (!loaded) {
             m_module = nullptr;
             return loaded;
