@@ -176,11 +176,12 @@ void enter(const CUpti_CallbackData& data)
     t_open.calls[t_open.depth++] = {.id = data.correlationId, .images = 0};
 }
 
-/// Whether the image has the symbol: code that calls it is linked against the driver's.
+/// Whether the image has the symbol: code that calls it is linked against the driver's. Images are full of zeros, on which
+/// std::string_view::find takes 3 ms for 1 MB; memmem takes a tenth of that.
 bool names_malloc(ByteView image)
 {
     constexpr std::string_view k_symbol{"\0malloc\0", 8};
-    return as_text(image).find(k_symbol) != std::string_view::npos;
+    return memmem(image.data(), image.size(), k_symbol.data(), k_symbol.size()) != nullptr;
 }
 
 void image_arrived(const CUpti_ModuleResourceData& data)
