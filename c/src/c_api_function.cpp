@@ -73,6 +73,7 @@ Spec c_api::to_spec(const wg_function_spec& from)
         spec.frozen_variables.emplace_back(need_text(name, "a name in frozen_variables"));
     for (const char* name : need_array(from.no_addresses, from.no_address_count, "no_addresses"))
         spec.no_addresses.emplace_back(need_text(name, "a name in no_addresses"));
+    spec.strict = from.strict != 0;
     if (from.version != nullptr) spec.version = from.version;
     spec.policy = to_policy(from.policy);
     for (const wg_named_event& event : need_array(from.events, from.event_count, "events")) {

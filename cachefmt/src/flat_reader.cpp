@@ -97,6 +97,7 @@ EntryInfo to_info(const flat::Info& info)
             .unproven = info.unproven(),
             .scalar_proofs = to_texts(info.scalar_proofs()),
             .library_constants = info.library_constants(),
+            .unused_words = info.unused_words(),
             .reason = to_text(info.reason()),
             .difference = to_texts(info.difference())};
 }

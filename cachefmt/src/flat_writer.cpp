@@ -73,7 +73,7 @@ Offset<flat::Info> write(FlatBufferBuilder& builder, const EntryInfo& info)
         write_tables(builder, info.scalar_proofs, [&](const std::string& line) { return write(builder, line); });
     return flat::CreateInfo(builder, created, created_by, info.record_ms, verification, info.node_count,
                             info.image_count, reason, difference, info.unproven, info.answer_ms, proofs,
-                            info.library_constants);
+                            info.library_constants, info.unused_words);
 }
 
 Offset<flat::TensorSpec> write(FlatBufferBuilder& builder, const TensorSpec& tensor)

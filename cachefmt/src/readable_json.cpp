@@ -241,6 +241,7 @@ std::string to_json(const Entry& entry)
                {"unproven", info.unproven},
                {"scalar_proofs", info.scalar_proofs},
                {"library_constants", info.library_constants},
+               {"unused_words", info.unused_words},
                {"reason", info.reason},
                {"difference", info.difference}}},
              {"guards",

@@ -142,6 +142,7 @@ TEST(ReadableJson, HasWhatCudaAdds)
     const json object = json::parse(to_json(sample_cuda_entry()));
     EXPECT_EQ(object.at("info").at("unproven"), 3);
     EXPECT_EQ(object.at("info").at("library_constants"), 2);
+    EXPECT_EQ(object.at("info").at("unused_words"), 4);
     const json& graph = object.at("graph");
     EXPECT_EQ(graph.at("regions").at(6).at("space"), "host");
     EXPECT_EQ(graph.at("images").at(1).at("variables").at(1), json({{"name", "lut"}, {"size", 4}}));

@@ -151,6 +151,7 @@ inline Entry sample_cuda_entry()
     entry.header.key.function.model_info = "TinyLlama_static_cudagraphcache_1a2b3c4d";
     entry.header.info.unproven = 3;
     entry.header.info.library_constants = 2;
+    entry.header.info.unused_words = 4;
     entry.graph = sample_cuda_graph();
     settle(entry);
     return entry;

@@ -44,7 +44,7 @@ protected:
         const std::string name = "f";
         const std::shared_ptr<backends::Device> on = device;
         const Subject subject{name, interface, device, run_once({name, interface, none, on, streams})};
-        return adopt(subject, frame, header(), one, other, proof, modules, phases, frozen);
+        return adopt(subject, frame, header(), one, other, {proof, unused, frozen}, modules, phases);
     }
     void expect_refused(const Result<Recording>& result, ErrorCode code, const testing::Matcher<std::string>& why)
     {
@@ -60,6 +60,7 @@ protected:
         EXPECT_EQ(read(pool), std::vector<std::int32_t>(k_count + 4, 99));
     }
     MemoryRef pool = make(k_count + 4, 99);
+    UnusedWords unused = UnusedWords::tried;
     std::vector<std::string> frozen;
     std::unique_ptr<Captured> first, second;
 };
@@ -206,6 +207,69 @@ TEST_F(AdoptionTest, AVariableThatTheProgramAskedForIsRefusedUnlessItIsFrozen)
                    HasSubstr("'bias' may be written or read between calls"));
     frozen = {"*"};
     EXPECT_TRUE(adopted(first->capture, &second->capture));
+}
+
+/// Words that differ between the captures and follow nothing: zeros, all together, and the results tell.
+class UnusedWordAdoption : public AdoptionTest {
+protected:
+    /// The second kernel gets one more parameter, which it does not read.
+    void add_tail(std::uint64_t one, std::uint64_t other)
+    {
+        for (auto [captured, word] : {std::pair{first.get(), one}, std::pair{second.get(), other}}) {
+            auto& params = std::get<backends::RawKernel>(captured->graph.nodes[1].work).params;
+            Bytes& value = params.emplace_back().value;
+            append(value, std::uint64_t{5});
+            for (int i = 0; i < 6; ++i) append(value, word + static_cast<std::uint64_t>(i));
+        }
+    }
+    void set_count(Captured& captured, std::size_t node, std::int32_t count)
+    {
+        Bytes value;
+        append(value, count);
+        std::get<backends::RawKernel>(captured.graph.nodes[node].work).params[2].value = value;
+    }
+};
+
+TEST_F(UnusedWordAdoption, ThatNoKernelReadsAreStoredAsZerosAndCounted)
+{
+    add_tail(0x1234'5678'9abc'def0, 0x7777'5555'3333'1111);
+    auto recording = adopted(first->capture, &second->capture);
+    ASSERT_TRUE(recording) << recording.error().message;
+    EXPECT_EQ(recording->entry.header.info.unused_words, 6U);
+    Bytes expected(56);
+    expected[0] = std::byte{5};
+    EXPECT_EQ(stored_kernel(*recording, 1).params.at(3).value, expected);
+    const MemoryRef x = make(k_count, 40), y = make(k_count, 0);
+    ASSERT_TRUE(replay(*recording, {x, y}));
+    EXPECT_EQ(read(y), all(42));
+    expect_untouched();
+}
+
+TEST_F(UnusedWordAdoption, AreRefusedForWhoIsStrict)
+{
+    add_tail(0x1234'5678'9abc'def0, 0x7777'5555'3333'1111);
+    unused = UnusedWords::refused;
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                   AllOf(HasSubstr("node 1 (kernel 'add')"), HasSubstr("parameter 3 byte 8"),
+                         HasSubstr("follows no region")));
+}
+
+/// A counter, as many elements as it has counted so far.
+TEST_F(UnusedWordAdoption, OnesThatTheResultsDependOnAreFoundAmongTheOthersAndRefused)
+{
+    add_tail(0x1234'5678'9abc'def0, 0x7777'5555'3333'1111);
+    set_count(*second, 1, k_count - 1);
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                   AllOf(HasSubstr("node 1 (kernel 'add') takes at parameter 2 byte 0"), HasSubstr("0x40 and then 0x3f"),
+                         HasSubstr("the results depend on it")));
+}
+
+TEST_F(UnusedWordAdoption, APointerIntoUndeclaredMemoryIsRefusedUnrun)
+{
+    const MemoryRef one = make(4, 1), other = make(4, 2);
+    add_tail(one.address.flat(), other.address.flat());
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                   AllOf(HasSubstr("parameter 3 byte 8"), HasSubstr("follows no region")));
 }
 
 class SemaphoreAdoption : public AdoptionTest {

@@ -302,5 +302,107 @@ TEST_F(Handles, AWordThatFollowsAScalarIsTheScalarsAndNoOtherOne)
     expect_refused(HasSubstr("parameter 0 byte 16"));
 }
 
+/// Bytes that differ between the captures and follow nothing.
+class Unexplained : public FlatCaptures {
+protected:
+    Unexplained() { captures.unused = UnusedWords::tried; }
+    /// The parameter is 16 bytes: what `make` gives of the first and of the moved capture, and a 7.
+    void capture(std::uint64_t first, std::uint64_t moved)
+    {
+        capture_all([&](const Places& at) { return (Packer{} << (at.x == m_first.x ? first : moved) << 7L).bytes(); });
+    }
+    [[nodiscard]] Bytes stored() const
+    {
+        const auto result = classified();
+        return result ? std::get<cachefmt::KernelNode>(result->graph.nodes[0]).params[0].value : Bytes{};
+    }
+};
+
+TEST_F(Unexplained, BecomeZeroAndAreOneWord)
+{
+    capture(0x1234'5678'9abc'def0, 0x1111'2222'3333'4444);
+    EXPECT_EQ(stored(), (Packer{} << 0L << 7L).bytes());
+    const auto result = classified();
+    ASSERT_TRUE(result);
+    ASSERT_EQ(result->unused.size(), 1U);
+    EXPECT_EQ(result->unused[0].offset, 0U);
+    EXPECT_EQ(result->unused[0].was, 0x1234'5678'9abc'def0U);
+    EXPECT_EQ(result->unused[0].is, 0x1111'2222'3333'4444U);
+    EXPECT_THAT(result->unused[0].place, AllOf(HasSubstr("node 0 (kernel 'k')"), HasSubstr("parameter 0 byte 0")));
+    captures.unused = UnusedWords::refused;
+    expect_refused(HasSubstr("follows no region"));
+}
+
+TEST_F(Unexplained, LeaveWhatIsTheSameBesideThem)
+{
+    capture(0x1234'5678'9abc'de01, 0x1111'2222'3333'4401); // a bool and its padding
+    EXPECT_EQ(stored(), (Packer{} << 1L << 7L).bytes());
+}
+
+TEST_F(Unexplained, AreRefusedWhereTheyLieInLiveMemory)
+{
+    captures.allocation_at = [](std::uint64_t flat) {
+        return flat >> 12U == 0x6f00'0000'0ULL ? std::optional{at(0x6f00'0000'0000)} : std::nullopt;
+    };
+    capture(0x6f00'0000'0010, 0x1111'2222'3333'4444); // the first capture's
+    expect_refused(AllOf(HasSubstr("follows no region"), HasSubstr("0x6f0000000010")));
+    capture(0x1111'2222'3333'4444, 0x6f00'0000'0010); // the first one is run without it
+    EXPECT_EQ(stored(), (Packer{} << 0L << 7L).bytes());
+}
+
+TEST_F(Unexplained, HalvesOfTwoWordsAreAnAddressOnlyIfTheyAreOneInBoth)
+{
+    captures.allocation_at = [](std::uint64_t flat) {
+        return flat >> 32U == 0x6f00 ? std::optional{at(0x6f00'0000'0000)} : std::nullopt;
+    };
+    const auto capture_pair = [this](std::uint64_t first, std::uint64_t moved) {
+        capture_all([&](const Places& at) {
+            const bool is_first = at.x == m_first.x;
+            return (Packer{} << std::int32_t{7} << (is_first ? first : moved) << std::int32_t{8}).bytes();
+        });
+    };
+    capture_pair(0x6f00'1234'5678, 0x1111'2222'3333'4444);
+    EXPECT_EQ(stored(), (Packer{} << std::int32_t{7} << 0L << std::int32_t{8}).bytes());
+    capture_pair(0x6f00'1234'5678, 0x6f00'0000'4444);
+    expect_refused(HasSubstr("follows no region"));
+}
+
+TEST_F(Unexplained, AreRefusedWhereTheyLieInARegion)
+{
+    capture(m_first.x + 8, 0x1111'2222'3333'4444);
+    expect_refused(AllOf(HasSubstr("follows no region"), HasSubstr("8 bytes into 'x'")));
+}
+
+TEST_F(Unexplained, AreRefusedWhereTheyAreTheDistanceOfTwoRegions)
+{
+    capture(m_first.y - m_first.x, m_moved.y - m_moved.x);
+    expect_refused(HasSubstr("follows no region"));
+    capture(m_first.x - m_first.pool + 16, m_moved.x - m_moved.pool + 16);
+    expect_refused(HasSubstr("follows no region"));
+}
+
+TEST_F(Unexplained, AreRefusedWhereTheyAreAPointerInTwoHalves)
+{
+    for (const bool is_high_first : {false, true}) {
+        capture_all([&](const Places& at) {
+            const auto low = static_cast<std::uint32_t>(at.x + 16), high = static_cast<std::uint32_t>(at.x >> 32U);
+            return (Packer{} << (is_high_first ? high : low) << std::int32_t{9} << (is_high_first ? low : high)).bytes();
+        });
+        expect_refused(HasSubstr("follows no region"));
+    }
+}
+
+TEST_F(Unexplained, AreOneWordForEachEightBytes)
+{
+    capture_all([&](const Places& at) {
+        Packer packer;
+        for (std::uint64_t i = 0; i < 25; ++i) packer << (i < 2 ? i : (at.x == m_first.x ? 0x1111ULL : 0x2222ULL) << i);
+        return packer.bytes();
+    });
+    const auto result = classified();
+    ASSERT_TRUE(result) << result.error().message;
+    EXPECT_EQ(result->unused.size(), 23U);
+}
+
 } // namespace
 } // namespace warmgraph::test

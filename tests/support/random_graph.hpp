@@ -83,6 +83,7 @@ public:
                 .unproven = static_cast<std::uint32_t>(below(3)),
                 .scalar_proofs = {},
                 .library_constants = static_cast<std::uint32_t>(below(3)),
+                .unused_words = static_cast<std::uint32_t>(below(3)),
                 .reason = "",
                 .difference = {}};
         for (std::uint64_t i = 0, n = below(3); i < n; ++i) info.scalar_proofs.push_back(text(below(40)));

@@ -392,6 +392,9 @@ typedef struct wg_function_spec {
     /// Inputs, outputs and states that hold no addresses, whatever some of their words look like.
     const char* const* no_addresses;
     uint64_t no_address_count;
+    /// Of adopted graphs. Nonzero: refuse words in kernels' parameters that differ between the captures and follow nothing
+    /// (padding that nobody initialised). Else they are stored as zeros, and refused where the results depend on them.
+    int32_t strict;
 } wg_function_spec;
 
 /// Enqueues the function's work through the recorder. It is called more than once while recording, with other addresses

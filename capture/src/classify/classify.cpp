@@ -8,6 +8,7 @@
 #include "classify/classify_semaphores.hpp"
 #include "classify/classify_words.hpp"
 #include "classify/structural_difference.hpp"
+#include "classify/unused_words.hpp"
 #include "warmgraph/backends/host_functions.hpp"
 
 namespace warmgraph {
@@ -194,12 +195,19 @@ Result<cachefmt::Param> Classifier::param(std::size_t index, std::size_t number)
     if (!slots) return std::unexpected(slots.error());
     param.slots = std::move(*slots);
     if (!m_words) return param;
-    auto pointers = m_words->slots(place, first.value,
-                                   then != nullptr ? std::optional<ByteView>{then->value} : std::nullopt, param.slots);
+    std::vector<std::size_t> unused;
+    auto pointers =
+        m_words->slots(place, first.value, then != nullptr ? std::optional<ByteView>{then->value} : std::nullopt,
+                       param.slots, &unused);
     if (!pointers) return std::unexpected(pointers.error());
+    if (!unused.empty()) {
+        auto words = unused_words({index, number}, place, first.value, then->value, unused);
+        for (const UnusedWord& word : words) set_unused(param.value, word, Unused::zero);
+        std::ranges::move(words, std::back_inserter(m_result.unused));
+    }
     param.slots.insert(param.slots.end(), pointers->begin(), pointers->end());
     std::ranges::sort(param.slots, {}, &Slot::offset);
-    if (auto checked = m_words->check_handles(place, first.value, param.slots); !checked)
+    if (auto checked = m_words->check_handles(place, param.value, param.slots); !checked)
         return std::unexpected(checked.error());
     return param;
 }

@@ -45,6 +45,7 @@ struct Captures {
     /// Device::limits().flat_addresses: pointers are words of by-value parameters.
     bool flat_addresses = false;
     Proof proof = Proof::required;
+    UnusedWords unused = UnusedWords::refused;
     /// Device::allocation_at of the device; null where there are no flat addresses. A word that does not move, follows no
     /// region and lies in a live allocation is refused.
     std::function<std::optional<MemoryRef>(std::uint64_t)> allocation_at{};
@@ -56,12 +57,23 @@ struct Captures {
     DeclaredHandles handles{};
 };
 
+/// A word of a by-value parameter whose differing bytes became zero (UnusedWords::tried).
+struct UnusedWord {
+    std::size_t node = 0, param = 0;
+    std::size_t offset = 0;         ///< of its first byte in the parameter
+    std::vector<std::size_t> bytes; ///< offsets in the parameter of those that became zero
+    Bytes first;                    ///< what these held in the first capture
+    std::string place;              ///< "node 3 (kernel 'rope') takes at parameter 2 byte 16"
+    std::uint64_t was = 0, is = 0;  ///< the whole word in both captures, for messages
+};
+
 struct Classified {
     /// Without images (nodes' image indices count distinct modules in order of first use, listed in `modules`) and
     /// without sizes of declared regions.
     cachefmt::Graph graph;
     std::vector<backends::Module*> modules;
     std::uint32_t unproven = 0; ///< words taken for addresses by range alone (EntryInfo::unproven)
+    std::vector<UnusedWord> unused; ///< verification must bless them
 };
 
 /// not_recordable names node, kernel, parameter, byte offset, the values, and the cure.

@@ -63,6 +63,9 @@ FlatWords::FlatWords(const Interface& interface, const Captures& captures)
     : m_captures(captures), m_regions(map_regions(interface, captures))
 {
     for (const MappedRegion& region : m_regions) m_reach += region.first.size;
+    for (const MappedRegion& one : m_regions)
+        for (const MappedRegion& other : m_regions)
+            if (one.delta() != other.delta()) m_distances.insert(one.delta() - other.delta());
 }
 
 /// A pointer that is made from a region and points outside of it (a base that indices are subtracted from) is no farther away
@@ -132,7 +135,7 @@ Result<FlatWords::Choice> FlatWords::choose(const WordPlace& place, std::size_t 
 }
 
 /// The pointer that the differing byte belongs to.
-Result<FlatWords::Window> FlatWords::window(const WordPlace& place, ByteView first, ByteView moved, std::size_t byte,
+Result<std::optional<FlatWords::Window>> FlatWords::window(const WordPlace& place, ByteView first, ByteView moved, std::size_t byte,
                                             std::span<const Slot> taken) const
 {
     const std::size_t from = byte >= k_word - 1 ? byte - (k_word - 1) : 0;
@@ -145,7 +148,7 @@ Result<FlatWords::Window> FlatWords::window(const WordPlace& place, ByteView fir
                     movers(place, {load<std::uint64_t>(first, at), load<std::uint64_t>(moved, at)}, reach);
                 if (!candidates.empty()) windows.push_back({at, std::move(candidates)});
             }
-            if (windows.size() == 1) return std::move(windows[0]);
+            if (windows.size() == 1) return std::optional{std::move(windows[0])};
             if (windows.size() > 1)
                 return fail(ErrorCode::not_recordable,
                             "{} takes at {} or at byte {} a pointer, and which of them cannot be told: align it to 4 "
@@ -153,7 +156,7 @@ Result<FlatWords::Window> FlatWords::window(const WordPlace& place, ByteView fir
                             place.subject(), place.at(windows[0].offset), windows[1].offset);
         }
     }
-    return unexplained(place, first, moved, byte);
+    return std::nullopt;
 }
 
 std::string FlatWords::whereabouts(std::uint64_t value) const
@@ -182,6 +185,55 @@ std::optional<MemoryRef> FlatWords::allocation_at(std::uint64_t value)
     const auto [known, is_new] = m_allocations.try_emplace(value);
     if (is_new) known->second = m_captures.allocation_at(value);
     return known->second;
+}
+
+bool FlatWords::lies_in_known_memory(std::uint64_t value)
+{
+    if (!may_be_pointer(value)) return false;
+    const auto holds_it = [value](const MappedRegion& region) {
+        return region.contains(value) ||
+               (region.moved && value - region.moved->address.flat() <= region.moved->size);
+    };
+    return std::ranges::any_of(m_regions, holds_it) || allocation_at(value) ||
+           (m_captures.other_memory_at && m_captures.other_memory_at(value));
+}
+
+/// The first capture is run as it is. So a word that is no address of live memory there is none that its kernels use, whatever it
+/// looks like in the second one, whose memory may be gone. Compilers align pointers to 8 bytes. At another multiple of 4, half of
+/// one word and half of the next are taken for an address only where they are one in both captures.
+Result<void> FlatWords::check_unused(const WordPlace& place, ByteView first, ByteView moved, std::size_t byte)
+{
+    constexpr std::size_t k_step = sizeof(std::uint32_t);
+    const std::size_t from = byte >= k_word - 1 ? (byte - (k_word - 1) + k_step - 1) / k_step * k_step : 0;
+    for (std::size_t at = from; at <= byte && at + k_word <= first.size(); at += k_step) {
+        const auto was = load<std::uint64_t>(first, at), is = load<std::uint64_t>(moved, at);
+        const bool is_address = lies_in_known_memory(was) && (at % k_word == 0 || lies_in_known_memory(is));
+        if (is_address || m_distances.contains(is - was)) return unexplained(place, first, moved, byte);
+    }
+    return {};
+}
+
+Result<void> FlatWords::check_unused_halves(const WordPlace& place, ByteView first, ByteView moved,
+                                            std::span<const std::size_t> unused)
+{
+    constexpr std::size_t k_half = sizeof(std::uint32_t);
+    const auto whole = [](ByteView value, std::size_t high, std::size_t low) {
+        return std::uint64_t{load<std::uint32_t>(value, high)} << 32U | load<std::uint32_t>(value, low);
+    };
+    std::size_t last = first.size(); // the half that was looked at last
+    for (const std::size_t byte : unused) {
+        const std::size_t low = byte / k_half * k_half;
+        if (low == last || low + k_half > first.size()) continue;
+        last = low;
+        for (std::size_t high = 0; high + k_half <= first.size(); high += k_half) {
+            const std::uint64_t was = whole(first, high, low), is = whole(moved, high, low);
+            const auto follows = [&](const MappedRegion& region) {
+                return region.delta() != 0 && is - was == region.delta() && region.contains(was);
+            };
+            if (high != low && std::ranges::any_of(m_regions, follows)) return unexplained(place, first, moved, byte);
+        }
+    }
+    return {};
 }
 
 Result<void> FlatWords::check_allocation(const WordPlace& place, std::size_t offset, std::uint64_t value)
@@ -242,12 +294,20 @@ Result<std::optional<Slot>> FlatWords::staying(const WordPlace& place, std::size
 }
 
 Result<void> FlatWords::moving(const WordPlace& place, ByteView first, ByteView moved, std::span<const Slot> scalars,
-                               std::vector<Slot>& found)
+                               std::vector<Slot>& found, std::vector<std::size_t>* unused)
 {
     for (std::size_t byte = 0; byte < first.size(); ++byte) {
         if (first[byte] == moved[byte]) continue;
-        auto pointer = window(place, first, moved, byte, found);
-        if (!pointer) return std::unexpected(pointer.error());
+        auto explained = window(place, first, moved, byte, found);
+        if (!explained) return std::unexpected(explained.error());
+        auto& pointer = *explained;
+        if (!pointer) {
+            if (unused == nullptr || m_captures.unused == UnusedWords::refused)
+                return unexplained(place, first, moved, byte);
+            if (auto checked = check_unused(place, first, moved, byte); !checked) return checked;
+            unused->push_back(byte);
+            continue;
+        }
         if (overlaps(scalars, pointer->offset))
             return fail(ErrorCode::not_recordable,
                         "{} takes at {} an address that depends on a scalar: pass the offset to the kernel as an "
@@ -264,12 +324,25 @@ Result<void> FlatWords::moving(const WordPlace& place, ByteView first, ByteView 
 }
 
 Result<std::vector<Slot>> FlatWords::slots(const WordPlace& place, ByteView first, std::optional<ByteView> moved,
-                                           std::span<const Slot> scalars)
+                                           std::span<const Slot> scalars, std::vector<std::size_t>* unused)
 {
     std::vector<Slot> found;
     if (moved)
-        if (auto explained = moving(place, first, *moved, scalars, found); !explained)
+        if (auto explained = moving(place, first, *moved, scalars, found, unused); !explained)
             return std::unexpected(explained.error());
+    Bytes without;
+    if (unused != nullptr && !unused->empty()) { // what they held means nothing, here as well
+        // A pointer that was found after its bytes: they are its own.
+        std::erase_if(*unused, [&](std::size_t byte) {
+            return std::ranges::any_of(
+                found, [byte](const Slot& slot) { return byte - slot.offset < slot.width; });
+        });
+        if (auto checked = check_unused_halves(place, first, *moved, *unused); !checked)
+            return std::unexpected(checked.error());
+        without.assign(first.begin(), first.end());
+        for (const std::size_t byte : *unused) without[byte] = std::byte{0};
+        first = without;
+    }
     for (const std::size_t start : {std::size_t{0}, k_word / 2}) {
         for (std::size_t at = start; at + k_word <= first.size(); at += k_word) {
             const auto word = load<std::uint64_t>(first, at);

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "classify/region_map.hpp"
@@ -36,9 +37,11 @@ public:
 
     /// Slots of the words that follow regions, by offset. `moved`: the same bytes in the other capture, if there is one.
     /// `scalars`: slots that were found already. not_recordable: a word that can be nothing but wrong in a replay.
+    /// `unused`: takes the offsets of bytes that may never have been written; null where there can be none.
     [[nodiscard]] Result<std::vector<cachefmt::Slot>> slots(const WordPlace& place, ByteView first,
                                                             std::optional<ByteView> moved,
-                                                            std::span<const cachefmt::Slot> scalars);
+                                                            std::span<const cachefmt::Slot> scalars,
+                                                            std::vector<std::size_t>* unused = nullptr);
     /// That no word of a parameter but those in `slots` is the handle of an object, or the address of a device function, that
     /// another process has under another one. Both are whole numbers of 8 bytes.
     [[nodiscard]] Result<void> check_handles(const WordPlace& place, ByteView value,
@@ -68,12 +71,21 @@ private:
     [[nodiscard]] Result<Choice> choose(const WordPlace& place, std::size_t offset, std::uint64_t value,
                                         Candidates candidates) const;
     [[nodiscard]] cachefmt::Slot slot(std::uint32_t region, std::size_t offset, std::uint64_t value) const;
-    [[nodiscard]] Result<Window> window(const WordPlace& place, ByteView first, ByteView moved, std::size_t byte,
+    /// nullopt: nothing explains the byte.
+    [[nodiscard]] Result<std::optional<Window>> window(const WordPlace& place, ByteView first, ByteView moved, std::size_t byte,
                                         std::span<const cachefmt::Slot> taken) const;
     [[nodiscard]] Result<std::optional<cachefmt::Slot>> staying(const WordPlace& place, std::size_t offset,
                                                                 std::uint64_t value);
     [[nodiscard]] Result<void> moving(const WordPlace& place, ByteView first, ByteView moved,
-                                      std::span<const cachefmt::Slot> scalars, std::vector<cachefmt::Slot>& found);
+                                      std::span<const cachefmt::Slot> scalars, std::vector<cachefmt::Slot>& found,
+                                      std::vector<std::size_t>* unused);
+    [[nodiscard]] bool lies_in_known_memory(std::uint64_t value);
+    /// That a byte which differs between two captures and follows nothing may be tried as zero: no word that it is part of is an
+    /// address of live memory in the first one, or went as far as one region did from another.
+    [[nodiscard]] Result<void> check_unused(const WordPlace& place, ByteView first, ByteView moved, std::size_t byte);
+    /// That two halves, with something between them, are no pointer that follows a region.
+    [[nodiscard]] Result<void> check_unused_halves(const WordPlace& place, ByteView first, ByteView moved,
+                                                   std::span<const std::size_t> unused);
     [[nodiscard]] Result<void> check_allocation(const WordPlace& place, std::size_t offset, std::uint64_t value);
     [[nodiscard]] std::optional<MemoryRef> allocation_at(std::uint64_t value);
     [[nodiscard]] std::string whereabouts(std::uint64_t value) const;
@@ -86,6 +98,7 @@ private:
 
     const Captures& m_captures;
     std::vector<MappedRegion> m_regions;
+    std::unordered_set<std::uint64_t> m_distances; ///< that one region moved farther than another
     std::uint64_t m_reach = 0;                                                 ///< bytes: the sum of the regions' sizes
     std::unordered_map<std::uint64_t, std::optional<MemoryRef>> m_allocations; ///< what the device said, by word
     std::uint32_t m_unproven = 0;

@@ -70,17 +70,17 @@ private:
 class AdoptionSession {
 public:
     AdoptionSession(const Subject& subject, const Frame& frame, const AdoptedCapture& first,
-                    std::span<const std::string> frozen, replay::ModuleCache& modules, Phases& phases)
+                    const AdoptOptions& options, replay::ModuleCache& modules, Phases& phases)
         : m_subject(subject),
           m_device(*subject.device),
           m_frame(frame),
           m_first(first),
-          m_frozen(frozen),
+          m_options(options),
           m_module_cache(modules),
           m_phases(phases)
     {
     }
-    Result<Recording> adopt(cachefmt::EntryHeader header, const AdoptedCapture* second, Proof proof);
+    Result<Recording> adopt(cachefmt::EntryHeader header, const AdoptedCapture* second);
 
 private:
     [[nodiscard]] Result<void> check_arguments(const AdoptedCapture* second) const;
@@ -88,7 +88,7 @@ private:
     [[nodiscard]] Result<void> check_followed(const cachefmt::Graph& graph) const;
     [[nodiscard]] Result<void> check_capture(const AdoptedCapture& capture, std::string_view which) const;
     [[nodiscard]] Result<Capture> read(const AdoptedCapture& capture) const;
-    [[nodiscard]] Result<Classified> classified(const AdoptedCapture* second, Proof proof);
+    [[nodiscard]] Result<Classified> classified(const AdoptedCapture* second);
     [[nodiscard]] Result<std::size_t> original_run(backends::GraphExec& exec, SavedScratch& scratch, std::size_t index);
     [[nodiscard]] Result<void> run_original();
     [[nodiscard]] Result<void> run_original_within(SavedScratch& scratch);
@@ -100,7 +100,7 @@ private:
     backends::Device& m_device;
     const Frame& m_frame;
     const AdoptedCapture& m_first;
-    std::span<const std::string> m_frozen;
+    const AdoptOptions& m_options;
     replay::ModuleCache& m_module_cache;
     Phases& m_phases;
     std::shared_ptr<backends::Stream> m_stream;
@@ -239,11 +239,12 @@ std::function<std::optional<MemoryRef>(std::uint64_t)> AdoptionSession::allocati
     return [device = m_subject.device](std::uint64_t flat) { return device->allocation_at(flat); };
 }
 
-Result<Classified> AdoptionSession::classified(const AdoptedCapture* second, Proof proof)
+Result<Classified> AdoptionSession::classified(const AdoptedCapture* second)
 {
     Captures captures;
     captures.flat_addresses = true;
-    captures.proof = proof;
+    captures.proof = m_options.proof;
+    captures.unused = m_options.unused;
     captures.allocation_at = allocation_at();
     captures.is_handle = [device = m_subject.device](std::uint64_t word) { return device->is_handle(word); };
     captures.handles = m_first.handles;
@@ -336,9 +337,9 @@ Result<RestorationRequest> AdoptionSession::request(cachefmt::EntryHeader header
     if (auto checked = check_tables(m_subject, *m_trial); !checked) return std::unexpected(checked.error());
     auto before = read_module_state(classified.modules);
     if (!before) return std::unexpected(before.error());
-    const auto constants = check_frozen(m_device, classified.modules, *before, m_frozen);
+    const auto constants = check_frozen(m_device, classified.modules, *before, m_options.frozen_variables);
     if (!constants) return std::unexpected(constants.error());
-    if (auto hidden = check_exposed(m_device, classified.modules, m_frozen); !hidden)
+    if (auto hidden = check_exposed(m_device, classified.modules, m_options.frozen_variables); !hidden)
         return std::unexpected(hidden.error());
     if (auto checked =
             check_module_state(classified.modules, *before, m_subject.interface, m_frame.memory, allocation_at());
@@ -362,6 +363,8 @@ Result<RestorationRequest> AdoptionSession::request(cachefmt::EntryHeader header
                               m_subject.function};
     result.header.info.unproven = classified.unproven;
     result.header.info.library_constants = *constants;
+    result.header.info.unused_words = static_cast<std::uint32_t>(classified.unused.size());
+    result.unused = std::move(classified.unused);
     result.labels.resize(result.modules.size());
     describe_declared(result.graph, m_device, m_frame, result.header.guards);
     if (auto reset = m_trial->reset(1); !reset) return std::unexpected(reset.error());
@@ -377,7 +380,7 @@ Trials AdoptionSession::trials() const
             nullptr};
 }
 
-Result<Recording> AdoptionSession::adopt(cachefmt::EntryHeader header, const AdoptedCapture* second, Proof proof)
+Result<Recording> AdoptionSession::adopt(cachefmt::EntryHeader header, const AdoptedCapture* second)
 {
     const auto started = system_clock().steady();
     if (auto checked = check_arguments(second); !checked) return std::unexpected(checked.error());
@@ -388,7 +391,7 @@ Result<Recording> AdoptionSession::adopt(cachefmt::EntryHeader header, const Ado
 
     auto graph = [&] {
         const auto timer = m_phases.measure("record");
-        return classified(second, proof);
+        return classified(second);
     }();
     if (!graph) return std::unexpected(graph.error());
     auto trial = TrialMemory::create(m_subject.device, m_subject.interface, m_frame);
@@ -416,10 +419,10 @@ Result<Recording> AdoptionSession::adopt(cachefmt::EntryHeader header, const Ado
 } // namespace
 
 Result<Recording> adopt(const Subject& subject, const Frame& frame, cachefmt::EntryHeader header,
-                        const AdoptedCapture& first, const AdoptedCapture* second, Proof proof,
-                        replay::ModuleCache& modules, Phases& phases, std::span<const std::string> frozen)
+                        const AdoptedCapture& first, const AdoptedCapture* second, const AdoptOptions& options,
+                        replay::ModuleCache& modules, Phases& phases)
 {
-    return AdoptionSession{subject, frame, first, frozen, modules, phases}.adopt(std::move(header), second, proof);
+    return AdoptionSession{subject, frame, first, options, modules, phases}.adopt(std::move(header), second);
 }
 
 } // namespace warmgraph

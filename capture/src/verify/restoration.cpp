@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "classify/unused_words.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/cachefmt/codec.hpp"
 #include "warmgraph/cachefmt/image_use.hpp"
@@ -119,8 +120,10 @@ void describe_declared(cachefmt::Graph& graph, const backends::Device& device, c
     }
 }
 
-Result<Recording> restore_verified(const RestorationRequest& request, replay::ModuleCache& modules,
-                                   const Verify& verify)
+namespace {
+
+Result<Recording> restore_cut_or_whole(const RestorationRequest& request, replay::ModuleCache& modules,
+                                       const Verify& verify)
 {
     const auto& name = request.header.key.function.function;
     const auto cut = gather_images(request, ImageForm::cut);
@@ -136,6 +139,57 @@ Result<Recording> restore_verified(const RestorationRequest& request, replay::Mo
     log().debug("'{}': images cut down to the kernels in use are not good ({}): trying the whole ones, {} bytes", name,
                 recording.error().message, whole->bytes());
     return attempt(request, *whole, modules, verify);
+}
+
+/// The request with these words as they were captured.
+RestorationRequest with_captured(RestorationRequest request, std::span<const UnusedWord> words)
+{
+    for (const UnusedWord& word : words)
+        set_unused(std::get<cachefmt::KernelNode>(request.graph.nodes[word.node]).params[word.param].value, word,
+                   Unused::as_captured);
+    return request;
+}
+
+/// Which word the results depend on, by halves: in each try those of one half are zero and all others as captured. No other
+/// value is ever run. `failure`: with all of them zero.
+Error blame(const RestorationRequest& request, replay::ModuleCache& modules, const Verify& verify, Error failure)
+{
+    const auto succeeds = [&](std::span<const UnusedWord> zero) {
+        auto tried = with_captured(request, request.unused);
+        for (const UnusedWord& word : zero)
+            set_unused(std::get<cachefmt::KernelNode>(tried.graph.nodes[word.node]).params[word.param].value, word,
+                       Unused::zero);
+        return restore_cut_or_whole(tried, modules, verify).has_value();
+    };
+    if (!succeeds({})) return failure; // not for the zeros
+    std::span<const UnusedWord> suspects = request.unused;
+    while (suspects.size() > 1 && !verify.is_abandoned()) {
+        const auto half = suspects.first(suspects.size() / 2);
+        suspects = succeeds(half) ? suspects.subspan(half.size()) : half;
+    }
+    const UnusedWord& word = suspects.front();
+    return {ErrorCode::not_recordable,
+            fmt::format("{} a value that is another one in each capture and follows nothing ({:#x} and then {:#x}), and "
+                        "the results depend on it: pass what is made anew each time (a counter, a clock, a random "
+                        "number) as a scalar or in declared memory; an address: declare its memory",
+                        word.place, word.was, word.is)};
+}
+
+} // namespace
+
+Result<Recording> restore_verified(const RestorationRequest& request, replay::ModuleCache& modules,
+                                   const Verify& verify)
+{
+    auto recording = restore_cut_or_whole(request, modules, verify);
+    if (recording) {
+        if (!request.unused.empty())
+            log().debug("'{}': {} words of parameters that nobody initialised are stored as zeros",
+                        request.header.key.function.function, request.unused.size());
+        return recording;
+    }
+    if (request.unused.empty() || recording.error().code != ErrorCode::verification_failed || verify.is_abandoned())
+        return recording;
+    return std::unexpected(blame(request, modules, verify, recording.error()));
 }
 
 } // namespace warmgraph

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "classify/classify.hpp"
 #include "verify/module_state.hpp"
 #include "warmgraph/capture/bindings.hpp"
 #include "warmgraph/capture/recording.hpp"
@@ -23,6 +24,7 @@ struct RestorationRequest {
     std::vector<std::uint64_t> scalars;
     DeclaredHandles handles;
     std::uint64_t function = 0; ///< as in replay::ModuleUser
+    std::vector<UnusedWord> unused{}; ///< of the graph: what differed between captures and is zero in it
 };
 
 /// Gives the declared regions of a classified graph what the call knows of them: alignment and kind of memory.
@@ -37,7 +39,8 @@ struct Verify {
 };
 
 /// Images are cut down to the kernels in use first. Where the cut ones do not restore or do not verify, the whole ones are
-/// tried before it is given up. The result's header has no verification text yet. partly_launched: the caller's own memory
+/// tried before it is given up. Where it does not do what it must because a word is zero that had a value in the captures,
+/// the word is found and named (not_recordable). The result's header has no verification text yet. partly_launched: the caller's own memory
 /// was damaged (TrialMemory, in place).
 [[nodiscard]] Result<Recording> restore_verified(const RestorationRequest& request, replay::ModuleCache& modules,
                                                  const Verify& verify);

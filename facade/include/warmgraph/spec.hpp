@@ -96,6 +96,10 @@ struct Spec {
     /// Inputs, outputs and states that hold no addresses, whatever some of their words look like. Recording searches those that
     /// were not declared as floating point for addresses, which no replay could follow.
     std::vector<std::string> no_addresses{};
+    /// Of adopted graphs: refuse words in kernels' parameters that differ between the captures and follow nothing. Else they are
+    /// taken for padding that nobody initialised, stored as zeros, and refused where the results depend on them. A recording is
+    /// strict in any case.
+    bool strict = false;
 };
 
 } // namespace warmgraph

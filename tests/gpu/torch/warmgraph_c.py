@@ -2,6 +2,9 @@
 import ctypes as c
 
 BF16 = 9
+# By the name that PyTorch has for it.
+DTYPES = {"uint8": 0, "int8": 1, "uint16": 2, "int16": 3, "uint32": 4, "int32": 5, "uint64": 6, "int64": 7, "float16": 8,
+          "bfloat16": BF16, "float32": 10, "float64": 11, "bool": 12}
 READ_ONLY = 1
 
 
@@ -39,6 +42,15 @@ class FunctionSpec(c.Structure):
         ("version", c.c_char_p), ("policy", c.c_int32),
         ("events", c.c_void_p), ("event_count", c.c_uint64),
         ("semaphores", c.c_void_p), ("semaphore_count", c.c_uint64),
+        ("frozen_variables", c.c_void_p), ("frozen_variable_count", c.c_uint64),
+        ("no_addresses", c.c_void_p), ("no_address_count", c.c_uint64), ("strict", c.c_int32),
+    ]
+
+
+class Arg(c.Structure):
+    _fields_ = [
+        ("name", c.c_char_p), ("kind", c.c_int32), ("dtype", c.c_int32), ("memory", Memory),
+        ("sizes", c.c_void_p), ("strides", c.c_void_p), ("rank", c.c_uint64), ("bits", c.c_uint64),
     ]
 
 
@@ -86,6 +98,9 @@ class Library:
         self._library.wg_last_error.restype = c.c_char_p
         self._library.wg_status_name.restype = c.c_char_p
         self._library.wg_report_reason.restype = c.c_char_p
+        self._library.wg_device_stream.restype = c.c_void_p
+        self._library.wg_device_stream.argtypes = [c.c_void_p]
+        self.raw = self._library
 
     def call(self, name, *arguments):
         status = getattr(self._library, name)(*arguments)

@@ -44,6 +44,8 @@ struct EntryInfo {
     /// How each scalar was proven: "position: proven at all 2,048 values", "scale: sampled at 412 values".
     std::vector<std::string> scalar_proofs;
     std::uint32_t library_constants = 0; ///< `__constant__` variables of libraries' images that are stored as they were
+    /// Parameter words that differed between captures, follow nothing and are stored as zeros: nobody initialised them.
+    std::uint32_t unused_words = 0;
     std::string reason;                  ///< tombstone
     std::vector<std::string> difference; ///< tombstone
     bool operator==(const EntryInfo&) const = default;

@@ -19,13 +19,18 @@ struct AdoptedCapture {
     std::vector<std::uint64_t> scalars{}; ///< as Interface::scalars
 };
 
+struct AdoptOptions {
+    Proof proof = Proof::required;
+    UnusedWords unused = UnusedWords::tried;
+    std::vector<std::string> frozen_variables{}; ///< as in RecordOptions
+};
+
 /// `frame` describes the first capture's call (its memory is first.regions and holds valid contents). `second`, where
 /// given, is another capture of the same work with the regions elsewhere; only addresses and scalars are taken from it. Verified
 /// by running the original graph and the restored one, both without semaphores, on equal contents; the caller's memory is put back as it was.
-/// The original runs in the caller's memory, so its runs have no time limit. `frozen`: as RecordOptions::frozen_variables.
+/// The original runs in the caller's memory, so its runs have no time limit.
 [[nodiscard]] Result<Recording> adopt(const Subject& subject, const Frame& frame, cachefmt::EntryHeader header,
-                                      const AdoptedCapture& first, const AdoptedCapture* second, Proof proof,
-                                      replay::ModuleCache& modules, Phases& phases,
-                                      std::span<const std::string> frozen = {});
+                                      const AdoptedCapture& first, const AdoptedCapture* second,
+                                      const AdoptOptions& options, replay::ModuleCache& modules, Phases& phases);
 
 } // namespace warmgraph

@@ -1,0 +1,392 @@
+"""How many of PyTorch's own operators are adopted, and right.
+
+usage: operators.py LIBWARMGRAPH [--dtype float32] [--workers 8] [--only PATTERN] [--json FILE]
+
+Each operator of PyTorch's database (OpInfo) runs on its first strided sample: captured twice by PyTorch with everything
+elsewhere, adopted through the C interface, replayed at addresses that no capture had, and compared with PyTorch's own replay.
+Prints a table. A fault in one operator (the context is gone then) stops only that one. Exit status 1: one was replayed wrong.
+"""
+import argparse
+import collections
+import ctypes as c
+import fnmatch
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import types
+
+import warmgraph_c as wg
+
+WARM_UPS = 3
+
+
+def load_database(dtype_name):
+    """(torch, operators that have this dtype on CUDA), by name."""
+    import torch
+
+    try:
+        import expecttest  # noqa: F401: the database wants it, and only its own tests use it
+    except ImportError:
+        stub = types.ModuleType("expecttest")
+        stub.TestCase = object
+        stub.assert_expected_inline = None
+        sys.modules["expecttest"] = stub
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    dtype = getattr(torch, dtype_name)
+    known = {}
+    for op in op_db:
+        if dtype in op.supported_dtypes("cuda"):
+            known[op.name + (f".{op.variant_test_name}" if op.variant_test_name else "")] = op
+    return torch, known
+
+
+class NotCaptured(Exception):
+    """PyTorch itself cannot capture it, or there is nothing to compare."""
+
+
+class Operator:
+    """One operator on its first strided sample, in memory that can be moved."""
+
+    def __init__(self, torch, op, dtype):
+        from torch.utils._pytree import tree_flatten
+
+        self.torch, self.op = torch, op
+        sample = next((s for s in op.sample_inputs("cuda", dtype) if self._is_usable(tree_flatten(self._parts(s))[0])), None)
+        if sample is None:
+            raise NotCaptured("no strided sample")
+        leaves, self.tree = tree_flatten(self._parts(sample))
+        self.leaves = [x.detach() if isinstance(x, torch.Tensor) else x for x in leaves]
+
+    @staticmethod
+    def _parts(sample):
+        return (sample.input, tuple(sample.args), dict(sample.kwargs))
+
+    def _is_usable(self, leaves):
+        torch = self.torch
+        tensors = [x for x in leaves if isinstance(x, torch.Tensor)]
+        return all(x.is_cuda and x.layout == torch.strided and not x.is_conj() and not x.is_neg() for x in tensors)
+
+    def moved(self, spacer):
+        """The leaves with every storage elsewhere; the same aliases among them."""
+        torch, storages, result = self.torch, {}, []
+        for leaf in self.leaves:
+            if not isinstance(leaf, torch.Tensor):
+                result.append(leaf)
+                continue
+            storage = leaf.untyped_storage()
+            key = storage.data_ptr()
+            if key not in storages:
+                spacer.append(torch.empty((len(storages) % 7 + 1) << 12, dtype=torch.uint8, device="cuda"))
+                storages[key] = storage.clone()
+            view = torch.empty(0, dtype=leaf.dtype, device="cuda")
+            view.set_(storages[key], leaf.storage_offset(), leaf.size(), leaf.stride())
+            result.append(view)
+        return result
+
+    def run(self, leaves):
+        from torch.utils._pytree import tree_flatten, tree_unflatten
+
+        value, args, kwargs = tree_unflatten(leaves, self.tree)
+        results = [x for x in tree_flatten(self.op(value, *args, **kwargs))[0] if isinstance(x, self.torch.Tensor)]
+        results = [self.torch.view_as_real(x.resolve_conj()) if x.is_complex() else x for x in results]
+        if any(x.layout != self.torch.strided or not x.is_cuda for x in results):
+            raise NotCaptured("a result that is not strided, or not on the device")
+        return [x for x in results if x.numel() != 0]
+
+
+Range = collections.namedtuple("Range", "name pointer size")
+
+
+class Captured:
+    """out.copy_(operator(inputs)) as PyTorch's graph, in a pool of its own."""
+
+    def __init__(self, operator, leaves, spacer):
+        torch = operator.torch
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        kept = [x.clone() if isinstance(x, torch.Tensor) else x for x in leaves]
+        with torch.cuda.stream(side):
+            for _ in range(WARM_UPS):
+                results = operator.run(leaves)
+        torch.cuda.current_stream().wait_stream(side)
+        torch.cuda.synchronize()
+        if not results:
+            raise NotCaptured("no result")
+        self.outputs = [torch.zeros(x.size(), dtype=x.dtype, device="cuda") for x in results]
+        del results
+        spacer.append(torch.empty(5 << 12, dtype=torch.uint8, device="cuda"))
+        for leaf, was in zip(leaves, kept):  # what the operator changes in place
+            if isinstance(leaf, torch.Tensor) and leaf.numel() and not _overlaps(leaf):
+                leaf.copy_(was)
+        self.inputs = _storages(torch, leaves)
+        pool = torch.cuda.graph_pool_handle()
+        torch.cuda.synchronize()
+        torch._C._cuda_clearCublasWorkspaces()
+        self.graph = torch.cuda.CUDAGraph(keep_graph=True)
+        with torch.cuda.graph(self.graph, pool=pool, capture_error_mode="thread_local"):
+            for out, result in zip(self.outputs, operator.run(leaves)):
+                out.copy_(result)
+        segments = [s for s in torch.cuda.memory_snapshot() if tuple(s["segment_pool_id"]) == tuple(pool)]
+        segments.sort(key=lambda s: (-s["total_size"], s["address"]))
+        self.scratch = [Range(f"pool{i}", s["address"], s["total_size"]) for i, s in enumerate(segments)]
+        torch._C._cuda_clearCublasWorkspaces()
+        self.native = self.graph.raw_cuda_graph()
+        self.keep = (leaves, pool)
+
+    @property
+    def regions(self):
+        return [Range(f"in{i}", x.data_ptr(), x.numel() * x.element_size()) for i, x in enumerate(self.inputs)] + [
+            Range(f"out{i}", x.data_ptr(), x.numel() * x.element_size()) for i, x in enumerate(self.outputs)]
+
+
+def _overlaps(tensor):
+    return any(stride == 0 and size > 1 for size, stride in zip(tensor.size(), tensor.stride()))
+
+
+def _storages(torch, leaves):
+    """Each storage once, as a flat tensor."""
+    flat = {}
+    for leaf in leaves:
+        if not isinstance(leaf, torch.Tensor) or leaf.numel() == 0:
+            continue
+        storage = leaf.untyped_storage()
+        if storage.data_ptr() in flat:
+            continue
+        whole = torch.empty(0, dtype=leaf.dtype, device="cuda")
+        whole.set_(storage, 0, (storage.nbytes() // leaf.element_size(),), (1,))
+        flat[storage.data_ptr()] = torch.view_as_real(whole) if whole.is_complex() else whole
+    return list(flat.values())
+
+
+def declarations(tensors, prefix):
+    decls, keep = [], []
+    for i, x in enumerate(tensors):
+        name = str(x.dtype).removeprefix("torch.")
+        if name not in wg.DTYPES:
+            raise NotCaptured(f"dtype {name}")
+        sizes = (c.c_int64 * 1)(x.numel())
+        keep.append(sizes)
+        decls.append(wg.TensorDecl(f"{prefix}{i}".encode(), wg.DTYPES[name], 1, sizes))
+    result = wg.array(wg.TensorDecl, decls)
+    result.keep = keep
+    return result
+
+
+class Adopter:
+    def __init__(self, library, folder):
+        self.library = library
+        self.device = library.made("wg_device_open", b"cuda:0")
+        library.call("wg_prepare_recording", self.device)
+        options = wg.CacheOptions()
+        library.call("wg_cache_options_init", c.byref(options), c.c_uint64(c.sizeof(options)))
+        options.model, options.cache_dir = b"operators", str(folder).encode()
+        options.world_size, options.global_rank = 1, 0
+        self.cache = library.made("wg_cache_open", c.byref(options))
+
+    def adopt(self, name, first, second, strict):
+        inputs, outputs = declarations(first.inputs, "in"), declarations(first.outputs, "out")
+        spec = wg.FunctionSpec()
+        spec.size, spec.name, spec.version = c.sizeof(spec), name.encode(), b"1"
+        spec.inputs, spec.input_count = inputs, len(inputs)
+        spec.outputs, spec.output_count = outputs, len(outputs)
+        spec.strict = int(strict)
+        natives = [wg.native_capture(first), wg.native_capture(second)]
+        adoption = wg.Adoption(c.sizeof(wg.Adoption), c.pointer(natives[0]), c.pointer(natives[1]), 0, None, 0)
+        return self.library.made("wg_cache_adopt", self.cache, self.device, c.byref(spec), c.byref(adoption))
+
+    def replay(self, function, tensors):
+        args = wg.array(wg.Arg, [
+            wg.Arg(name.encode(), 0, 0, wg.Memory.at(x.data_ptr(), x.numel() * x.element_size()), None, None, 0, 0)
+            for name, x in tensors])
+        outcome = c.c_int32(-1)
+        stream = self.library.raw.wg_device_stream(self.device)
+        self.library.call("wg_call", function, c.c_void_p(stream), args, c.c_uint64(len(args)), c.byref(outcome))
+        self.library.call("wg_stream_synchronize", c.c_void_p(stream))
+        return outcome.value
+
+
+def is_equal(torch, a, b):
+    if a.dtype.is_floating_point:
+        tolerance = {torch.float32: 1e-4, torch.float64: 1e-7}.get(a.dtype, 2e-2)
+        return torch.allclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True)
+    return torch.equal(a, b)
+
+
+def try_operator(torch, adopter, name, op, dtype):
+    result = {"operator": name}
+    try:
+        operator = Operator(torch, op, dtype)
+        spacer = []
+        started = time.perf_counter()
+        first = Captured(operator, operator.moved(spacer), spacer)
+        spacer.append(torch.empty(3 << 20, dtype=torch.uint8, device="cuda"))
+        second = Captured(operator, operator.moved(spacer), spacer)
+        torch.cuda.synchronize()
+        result["captured"] = True
+    except Exception as error:
+        # What a broken capture leaves behind (the generator's state, the context) would break the next one.
+        return {**result, "captured": False, "is_spoilt": not isinstance(error, NotCaptured), "reason": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
+    safe = re.sub(r"[^A-Za-z0-9_.-]", "_", name)
+    function = None
+    for strict in (True, False):
+        started = time.perf_counter()
+        try:
+            function = adopter.adopt(safe + ("-strict" if strict else ""), first, second, strict)
+        except wg.Failure as failure:
+            result["strict_reason" if strict else "reason"] = str(failure)
+        result["adopted_strict" if strict else "adopted"] = function is not None
+        result["ms"] = (time.perf_counter() - started) * 1000
+        if function is not None and strict:
+            result["adopted"] = True
+            break
+    if function is None:
+        return result
+    third = [x.clone() for x in first.inputs]
+    outputs = [torch.full_like(x, 1) for x in first.outputs]
+    tensors = [(f"in{i}", x) for i, x in enumerate(third)] + [(f"out{i}", x) for i, x in enumerate(outputs)]
+    torch.cuda.synchronize()
+    result["outcome"] = adopter.replay(function, tensors)
+    first.graph.replay()
+    torch.cuda.synchronize()
+    result["equal"] = all(is_equal(torch, a, b) for a, b in zip(outputs + third, first.outputs + first.inputs))
+    adopter.library.call("wg_function_destroy", function)
+    return result
+
+
+def work(arguments):
+    """Operators from standard input, a line each; a line of JSON for each."""
+    library = wg.Library(arguments.library)
+    with tempfile.TemporaryDirectory() as folder:
+        adopter = Adopter(library, pathlib.Path(folder) / "cache")
+        torch, known = load_database(arguments.dtype)
+        torch.manual_seed(7)
+        print(json.dumps({"ready": len(known)}), flush=True)
+        for line in sys.stdin:
+            name = line.strip()
+            torch.cuda.empty_cache()
+            result = try_operator(torch, adopter, name, known[name], getattr(torch, arguments.dtype))
+            print(json.dumps(result), flush=True)
+            if result.get("is_spoilt"):
+                os._exit(0)  # no destructor: the context may be gone
+
+
+class Worker:
+    def __init__(self, arguments):
+        self.command = [sys.executable, __file__, arguments.library, "--work", "--dtype", arguments.dtype]
+        self.process = None
+
+    def ask(self, name):
+        if self.process is None:
+            self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                            stderr=subprocess.DEVNULL, text=True)
+            self.read()
+        try:
+            self.process.stdin.write(name + "\n")
+            self.process.stdin.flush()
+            answer = self.read()
+        except BrokenPipeError:
+            answer = None
+        if answer is not None:
+            if answer.get("is_spoilt"):
+                self.process.wait()
+                self.process = None
+            return answer
+        status = self.process.wait()
+        self.process = None
+        return {"operator": name, "captured": True, "adopted": False, "reason": f"the process ended with status {status}"}
+
+    def read(self):
+        """The next line of JSON; nothing else counts. None at the end."""
+        for line in self.process.stdout:
+            if line.startswith("{"):
+                return json.loads(line)
+        return None
+
+    def close(self):
+        if self.process is not None:
+            self.process.stdin.close()
+            self.process.wait()
+
+
+def category(reason):
+    """The reason without names, numbers and addresses."""
+    text = re.sub(r"^wg_cache_adopt: ", "", reason)
+    text = re.sub(r"cannot adopt '[^']*': ", "", text)
+    text = re.sub(r"node \d+ \([^)]*\)+", "a node", text)
+    text = re.sub(r"0x[0-9a-f]+|\b\d+\b", "#", text)
+    text = re.sub(r"'[^']*'", "'...'", text)
+    return text[:110]
+
+
+def table(results):
+    captured = [r for r in results if r["captured"]]
+    adopted = [r for r in captured if r.get("adopted")]
+    wrong = [r for r in adopted if not r.get("equal")]
+    strict = [r for r in captured if r.get("adopted_strict")]
+
+    def share(part):
+        return f"{len(part):5d}  {100 * len(part) / max(1, len(captured)):5.1f} %"
+
+    lines = [f"operators of the database          {len(results):5d}", f"captured by PyTorch                {len(captured):5d}",
+             f"adopted with Spec::strict          {share(strict)}", f"adopted                            {share(adopted)}",
+             f"  equal                            {share([r for r in adopted if r.get('equal')])}",
+             f"  wrong                            {share(wrong)}", "refused, by reason:"]
+    reasons = collections.Counter(category(r.get("reason", "")) for r in captured if not r.get("adopted"))
+    lines += [f"  {count:4d}  {reason}" for reason, count in reasons.most_common()]
+    lines += ["refused: " + " ".join(sorted(r["operator"] for r in captured if not r.get("adopted")))]
+    lines += ["wrong: " + " ".join(sorted(r["operator"] for r in wrong))] if wrong else []
+    return "\n".join(lines), len(wrong)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("library")
+    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--workers", type=int, default=8)
+    parser.add_argument("--only", default="*")
+    parser.add_argument("--json")
+    parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.work:
+        work(arguments)
+        return 0
+    import concurrent.futures
+    import queue
+
+    _, known = load_database(arguments.dtype)
+    names = [name for name in known if fnmatch.fnmatch(name, arguments.only)]
+    workers = queue.Queue()
+    all_workers = [Worker(arguments) for _ in range(arguments.workers)]
+    for worker in all_workers:
+        workers.put(worker)
+
+    def one(name):
+        worker = workers.get()
+        try:
+            return worker.ask(name)
+        finally:
+            workers.put(worker)
+
+    results = []
+    with concurrent.futures.ThreadPoolExecutor(arguments.workers) as pool:
+        for result in pool.map(one, names):
+            results.append(result)
+            if len(results) % 25 == 0:
+                print(f"{len(results)} of {len(names)}", file=sys.stderr, flush=True)
+    for worker in all_workers:
+        worker.close()
+    if arguments.json:
+        pathlib.Path(arguments.json).write_text(json.dumps(results, indent=1))
+    text, wrong = table(results)
+    print(text)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
