@@ -73,8 +73,10 @@ void add_miss(Lines& lines, const Collector& collector)
     const double without = collector.counter(name, "without_ms"), with = collector.counter(name, "with_ms");
     if (without <= 0) return;
     lines.add("182 cuBLASLt products without a cache, to the result on the host", without, "ms");
-    lines.at_most("  with a cache that will record them, longer by", with - without, "ms", std::max(30.0, 0.05 * without));
-    lines.at_most("  recording them afterwards", collector.counter(name, "record_ms"), "ms", std::max(300.0, 2 * without));
+    lines.at_most("  with a cache that will record them, longer by", with - without, "ms",
+                  std::max(30.0, 0.05 * without));
+    lines.at_most("  recording them afterwards", collector.counter(name, "record_ms"), "ms",
+                  std::max(300.0, 2 * without));
     for (const auto& [counter, value] : collector.counters(name))
         if (counter.starts_with("phase")) lines.add("    " + counter.substr(7), value, "ms");
 }

@@ -42,9 +42,9 @@ std::string head(const Entry& entry)
                   fmt::format("{} taken for addresses by their range alone (adopted with one capture)",
                               counted(info.unproven, "parameter word")));
     if (info.unused_words > 0)
-        put_field(out, "unused",
-                  fmt::format("{} that nobody initialised, stored as zeros",
-                              counted(info.unused_words, "parameter word")));
+        put_field(
+            out, "unused",
+            fmt::format("{} that nobody initialised, stored as zeros", counted(info.unused_words, "parameter word")));
     put_field(out, "refused", printable(info.reason));
     for (const std::string& line : info.difference) out += fmt::format("{:<12}{}\n", "", printable(line));
     return out;

@@ -132,10 +132,9 @@ void Function::Impl::adopt(const Adoption& adoption)
 
     std::unique_ptr<FileLock> record_lock;
     if (publishes()) wait_for_record_lock(journey, record_lock);
-    const AdoptOptions options{
-        .proof = adoption.unproven == Unproven::allow ? Proof::allow_unproven : Proof::required,
-        .unused = m_spec.strict ? UnusedWords::refused : UnusedWords::tried,
-        .frozen_variables = m_spec.frozen_variables};
+    const AdoptOptions options{.proof = adoption.unproven == Unproven::allow ? Proof::allow_unproven : Proof::required,
+                               .unused = m_spec.strict ? UnusedWords::refused : UnusedWords::tried,
+                               .frozen_variables = m_spec.frozen_variables};
     auto recording = warmgraph::adopt(m_subject, m_frame, new_header(journey), first, second ? &*second : nullptr,
                                       options, m_cache->modules, journey.phases);
     if (!recording) {

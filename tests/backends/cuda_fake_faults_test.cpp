@@ -151,8 +151,9 @@ TEST(CudaFakeFaultCoverage, IsOfEveryEntryPointButTheNamedOnes)
     WARMGRAPH_CUDA_OPTIONAL(ADD_MISSING)
 #undef ADD_MISSING
     EXPECT_THAT(missing,
-                testing::UnorderedElementsAre("cuLibraryGetModule", "cuKernelGetLibrary", "cuKernelGetFunction", // the fake has no libraries
-                                              "cuGraphInstantiate", // of drivers before cuGraphInstantiateWithParams
+                testing::UnorderedElementsAre("cuLibraryGetModule", "cuKernelGetLibrary",
+                                              "cuKernelGetFunction", // the fake has no libraries
+                                              "cuGraphInstantiate",  // of drivers before cuGraphInstantiateWithParams
                                               "cuDeviceGetUuid", "cuCtxSynchronize", "cuMemcpy", // the GPU tests' own
                                               "cuMemGetAddressRange", "cuEventSynchronize"));
 }

@@ -23,8 +23,9 @@ TEST(KnownLibraries, AreCudasAndPyTorchs)
 
 TEST(KnownLibraries, AreNotTheProgramNorItsOwn)
 {
-    for (const char* const path : {"", "./serve", "/opt/libcublas/libmine.so", "libcustom_ops.so", "libcublas_wrapper.so",
-                                   "libtorch_cuda_mine.so", "flash_attn_2_cuda.cpython-312-x86_64-linux-gnu.so"})
+    for (const char* const path :
+         {"", "./serve", "/opt/libcublas/libmine.so", "libcustom_ops.so", "libcublas_wrapper.so",
+          "libtorch_cuda_mine.so", "flash_attn_2_cuda.cpython-312-x86_64-linux-gnu.so"})
         EXPECT_FALSE(is_known_library(path)) << path;
 }
 
@@ -32,7 +33,8 @@ class VariableAccesses : public testing::Test {
 protected:
     static auto asked(const void* module, const std::vector<std::string>& variables)
     {
-        return AllOf(Field(&VariableAccess::Asked::module, module), Field(&VariableAccess::Asked::variables, variables));
+        return AllOf(Field(&VariableAccess::Asked::module, module),
+                     Field(&VariableAccess::Asked::variables, variables));
     }
     int m_handles[4] = {};
     const void* m_module = &m_handles[0];
@@ -79,12 +81,14 @@ TEST_F(VariableAccesses, AHandleThatIsUsedAgainIsAnotherModules)
 TEST_F(VariableAccesses, WhatIsAskedOfALibraryIsAskedOfItsModules)
 {
     m_access.library_made(m_library, Owner::program);
-    m_access.asked_of_library(m_library, "a"); // as CUDA's runtime asks for managed variables, before any module is loaded
+    m_access.asked_of_library(m_library,
+                              "a"); // as CUDA's runtime asks for managed variables, before any module is loaded
     EXPECT_THAT(m_access.asked(), ElementsAre(asked(nullptr, {"a"})));
     m_access.module_of_library(m_module, m_library);
     m_access.module_of_library(m_other, m_library); // in another context
     m_access.asked_of_library(m_library, "b");
-    EXPECT_THAT(m_access.asked(), testing::UnorderedElementsAre(asked(m_module, {"a", "b"}), asked(m_other, {"a", "b"})));
+    EXPECT_THAT(m_access.asked(),
+                testing::UnorderedElementsAre(asked(m_module, {"a", "b"}), asked(m_other, {"a", "b"})));
     EXPECT_EQ(m_access.count(), 2U);
 }
 

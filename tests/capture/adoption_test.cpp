@@ -249,9 +249,9 @@ TEST_F(UnusedWordAdoption, AreRefusedForWhoIsStrict)
 {
     add_tail(0x1234'5678'9abc'def0, 0x7777'5555'3333'1111);
     unused = UnusedWords::refused;
-    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
-                   AllOf(HasSubstr("node 1 (kernel 'add')"), HasSubstr("parameter 3 byte 8"),
-                         HasSubstr("follows no region")));
+    expect_refused(
+        adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+        AllOf(HasSubstr("node 1 (kernel 'add')"), HasSubstr("parameter 3 byte 8"), HasSubstr("follows no region")));
 }
 
 /// A counter, as many elements as it has counted so far.
@@ -260,8 +260,8 @@ TEST_F(UnusedWordAdoption, OnesThatTheResultsDependOnAreFoundAmongTheOthersAndRe
     add_tail(0x1234'5678'9abc'def0, 0x7777'5555'3333'1111);
     set_count(*second, 1, k_count - 1);
     expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
-                   AllOf(HasSubstr("node 1 (kernel 'add') takes at parameter 2 byte 0"), HasSubstr("0x40 and then 0x3f"),
-                         HasSubstr("the results depend on it")));
+                   AllOf(HasSubstr("node 1 (kernel 'add') takes at parameter 2 byte 0"),
+                         HasSubstr("0x40 and then 0x3f"), HasSubstr("the results depend on it")));
 }
 
 TEST_F(UnusedWordAdoption, APointerIntoUndeclaredMemoryIsRefusedUnrun)

@@ -386,7 +386,8 @@ TEST_F(Unexplained, AreRefusedWhereTheyAreAPointerInTwoHalves)
     for (const bool is_high_first : {false, true}) {
         capture_all([&](const Places& at) {
             const auto low = static_cast<std::uint32_t>(at.x + 16), high = static_cast<std::uint32_t>(at.x >> 32U);
-            return (Packer{} << (is_high_first ? high : low) << std::int32_t{9} << (is_high_first ? low : high)).bytes();
+            return (Packer{} << (is_high_first ? high : low) << std::int32_t{9} << (is_high_first ? low : high))
+                .bytes();
         });
         expect_refused(HasSubstr("follows no region"));
     }

@@ -115,9 +115,10 @@ std::vector<std::string> ModuleRegistry::exposed_variables(ByteView image)
         // Where its code is not known, it may be this.
         const auto its_code = ImageTracker::image_of(module);
         const auto its_kernels = its_code ? kernels_of(*its_code) : Result<std::vector<std::string>>{};
-        const bool may_be_it = !its_code || !its_kernels || std::ranges::all_of(code->kernels(), [&](const auto& kernel) {
-            return std::ranges::find(*its_kernels, kernel) != its_kernels->end();
-        });
+        const bool may_be_it =
+            !its_code || !its_kernels || std::ranges::all_of(code->kernels(), [&](const auto& kernel) {
+                return std::ranges::find(*its_kernels, kernel) != its_kernels->end();
+            });
         if (!may_be_it) continue;
         for (const CubinVariable& variable : code->variables())
             if (std::ranges::binary_search(asked.variables, variable.name)) exposed.push_back(variable.name);

@@ -72,7 +72,7 @@ struct Classified {
     /// without sizes of declared regions.
     cachefmt::Graph graph;
     std::vector<backends::Module*> modules;
-    std::uint32_t unproven = 0; ///< words taken for addresses by range alone (EntryInfo::unproven)
+    std::uint32_t unproven = 0;     ///< words taken for addresses by range alone (EntryInfo::unproven)
     std::vector<UnusedWord> unused; ///< verification must bless them
 };
 

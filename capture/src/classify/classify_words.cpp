@@ -135,8 +135,8 @@ Result<FlatWords::Choice> FlatWords::choose(const WordPlace& place, std::size_t 
 }
 
 /// The pointer that the differing byte belongs to.
-Result<std::optional<FlatWords::Window>> FlatWords::window(const WordPlace& place, ByteView first, ByteView moved, std::size_t byte,
-                                            std::span<const Slot> taken) const
+Result<std::optional<FlatWords::Window>> FlatWords::window(const WordPlace& place, ByteView first, ByteView moved,
+                                                           std::size_t byte, std::span<const Slot> taken) const
 {
     const std::size_t from = byte >= k_word - 1 ? byte - (k_word - 1) : 0;
     for (const Reach reach : {Reach::inside, Reach::outside}) {
@@ -191,8 +191,7 @@ bool FlatWords::lies_in_known_memory(std::uint64_t value)
 {
     if (!may_be_pointer(value)) return false;
     const auto holds_it = [value](const MappedRegion& region) {
-        return region.contains(value) ||
-               (region.moved && value - region.moved->address.flat() <= region.moved->size);
+        return region.contains(value) || (region.moved && value - region.moved->address.flat() <= region.moved->size);
     };
     return std::ranges::any_of(m_regions, holds_it) || allocation_at(value) ||
            (m_captures.other_memory_at && m_captures.other_memory_at(value));
@@ -334,8 +333,7 @@ Result<std::vector<Slot>> FlatWords::slots(const WordPlace& place, ByteView firs
     if (unused != nullptr && !unused->empty()) { // what they held means nothing, here as well
         // A pointer that was found after its bytes: they are its own.
         std::erase_if(*unused, [&](std::size_t byte) {
-            return std::ranges::any_of(
-                found, [byte](const Slot& slot) { return byte - slot.offset < slot.width; });
+            return std::ranges::any_of(found, [byte](const Slot& slot) { return byte - slot.offset < slot.width; });
         });
         if (auto checked = check_unused_halves(place, first, *moved, *unused); !checked)
             return std::unexpected(checked.error());

@@ -72,8 +72,8 @@ private:
                                         Candidates candidates) const;
     [[nodiscard]] cachefmt::Slot slot(std::uint32_t region, std::size_t offset, std::uint64_t value) const;
     /// nullopt: nothing explains the byte.
-    [[nodiscard]] Result<std::optional<Window>> window(const WordPlace& place, ByteView first, ByteView moved, std::size_t byte,
-                                        std::span<const cachefmt::Slot> taken) const;
+    [[nodiscard]] Result<std::optional<Window>> window(const WordPlace& place, ByteView first, ByteView moved,
+                                                       std::size_t byte, std::span<const cachefmt::Slot> taken) const;
     [[nodiscard]] Result<std::optional<cachefmt::Slot>> staying(const WordPlace& place, std::size_t offset,
                                                                 std::uint64_t value);
     [[nodiscard]] Result<void> moving(const WordPlace& place, ByteView first, ByteView moved,
@@ -99,7 +99,7 @@ private:
     const Captures& m_captures;
     std::vector<MappedRegion> m_regions;
     std::unordered_set<std::uint64_t> m_distances; ///< that one region moved farther than another
-    std::uint64_t m_reach = 0;                                                 ///< bytes: the sum of the regions' sizes
+    std::uint64_t m_reach = 0;                     ///< bytes: the sum of the regions' sizes
     std::unordered_map<std::uint64_t, std::optional<MemoryRef>> m_allocations; ///< what the device said, by word
     std::uint32_t m_unproven = 0;
 };

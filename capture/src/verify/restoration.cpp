@@ -168,11 +168,12 @@ Error blame(const RestorationRequest& request, replay::ModuleCache& modules, con
         suspects = succeeds(half) ? suspects.subspan(half.size()) : half;
     }
     const UnusedWord& word = suspects.front();
-    return {ErrorCode::not_recordable,
-            fmt::format("{} a value that is another one in each capture and follows nothing ({:#x} and then {:#x}), and "
-                        "the results depend on it: pass what is made anew each time (a counter, a clock, a random "
-                        "number) as a scalar or in declared memory; an address: declare its memory",
-                        word.place, word.was, word.is)};
+    return {
+        ErrorCode::not_recordable,
+        fmt::format("{} a value that is another one in each capture and follows nothing ({:#x} and then {:#x}), and "
+                    "the results depend on it: pass what is made anew each time (a counter, a clock, a random "
+                    "number) as a scalar or in declared memory; an address: declare its memory",
+                    word.place, word.was, word.is)};
 }
 
 } // namespace

@@ -23,7 +23,7 @@ struct RestorationRequest {
     std::vector<MemoryRef> regions;         ///< to restore with: declared ones
     std::vector<std::uint64_t> scalars;
     DeclaredHandles handles;
-    std::uint64_t function = 0; ///< as in replay::ModuleUser
+    std::uint64_t function = 0;       ///< as in replay::ModuleUser
     std::vector<UnusedWord> unused{}; ///< of the graph: what differed between captures and is zero in it
 };
 

@@ -1,4 +1,8 @@
 // Module variables: that the host writes, that the work changes, that hold a result.
+#include <filesystem>
+
+#include <dlfcn.h>
+
 #include "promise_fixture.hpp"
 
 namespace warmgraph::test {
@@ -124,6 +128,89 @@ TEST_F(PromisedVariables, FrozenOnesAreStoredWithTheEntry)
                 call(seen, f, {{"x", x}, {"y", y}}, {&y});
             }
         });
+}
+
+/// Code in the data of a file that is called as cuBLAS is, loaded as CUDA's runtime loads it.
+class KnownLibrary {
+public:
+    explicit KnownLibrary(std::string_view source)
+    {
+        const auto file = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "known_library/libcublas.so";
+        m_file = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+        if (m_file == nullptr) throw std::runtime_error(dlerror());
+        void* const code = dlsym(m_file, "code");
+        const Bytes cubin = Native::compile(source);
+        std::memcpy(code, cubin.data(), cubin.size());
+        m_native.check(m_native.find<decltype(&cuLibraryLoadData)>("cuLibraryLoadData")(
+                           &m_library, code, nullptr, nullptr, 0, nullptr, nullptr, 0),
+                       "cuLibraryLoadData");
+    }
+    KnownLibrary(const KnownLibrary&) = delete;
+    KnownLibrary& operator=(const KnownLibrary&) = delete;
+    ~KnownLibrary()
+    {
+        m_native.find<decltype(&cuLibraryUnload)>("cuLibraryUnload")(m_library);
+        dlclose(m_file);
+    }
+    /// A kernel in a function's place, as launches allow.
+    [[nodiscard]] CUfunction operator[](const char* name) const
+    {
+        CUkernel kernel = nullptr;
+        m_native.check(m_native.find<decltype(&cuLibraryGetKernel)>("cuLibraryGetKernel")(&kernel, m_library, name),
+                       "cuLibraryGetKernel");
+        return reinterpret_cast<CUfunction>(kernel);
+    }
+    void write(const char* variable, std::int32_t value) const
+    {
+        CUdeviceptr address = 0;
+        std::size_t size = 0;
+        m_native.check(
+            m_native.find<decltype(&cuLibraryGetGlobal)>("cuLibraryGetGlobal")(&address, &size, m_library, variable),
+            "cuLibraryGetGlobal");
+        m_native.check(m_native.driver().cuMemcpy(address, reinterpret_cast<CUdeviceptr>(&value), sizeof value),
+                       "cuMemcpy");
+        m_native.check(m_native.driver().cuCtxSynchronize(), "cuCtxSynchronize");
+    }
+
+private:
+    const Native& m_native = Native::instance();
+    void* m_file = nullptr;
+    CUlibrary m_library = nullptr;
+};
+
+TEST_F(PromisedVariables, ConstantsOfAKnownLibraryAreStoredAndCounted)
+{
+    expect_recorded([this](Cache& cache, Seen& seen) {
+        const KnownLibrary code{k_source};
+        code.write("factor", 7);
+        const CUfunction apply = code["apply"];
+        const Buffer x = words(5), y = filled(-1);
+        Function f = cache.wrap("library", device, plain_spec(), [&](Recorder& r) {
+            void *x_now = r["x"].pointer(), *y_now = r["y"].pointer();
+            launch(stream_of(r), apply, {&x_now, &y_now});
+        });
+        for (int i = 0; i < 4; ++i) call(seen, f, {{"x", x}, {"y", y}}, {&y});
+        if (seen.outcomes.back() == "replayed") {
+            EXPECT_THAT(cache.readable("library"), HasSubstr("1 __constant__ variable of libraries' images"));
+        }
+    });
+}
+
+TEST_F(PromisedVariables, OtherVariablesOfAKnownLibraryAreRefused)
+{
+    expect_refused(
+        [this](Cache& cache, Seen& seen) {
+            const KnownLibrary code{k_source};
+            code.write("offset", 9); // __device__
+            const CUfunction apply = code["apply"];
+            const Buffer x = words(5), y = filled(-1);
+            Function f = cache.wrap("library_state", device, plain_spec(), [&](Recorder& r) {
+                void *x_now = r["x"].pointer(), *y_now = r["y"].pointer();
+                launch(stream_of(r), apply, {&x_now, &y_now});
+            });
+            for (int i = 0; i < 4; ++i) call(seen, f, {{"x", x}, {"y", y}}, {&y});
+        },
+        HasSubstr("the module variable 'offset' holds something else than its image"));
 }
 
 /// 0, or so far that the answer brings it back to what the image holds.
