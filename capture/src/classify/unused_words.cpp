@@ -7,13 +7,13 @@ namespace warmgraph {
 
 namespace {
 
-constexpr std::size_t k_word = sizeof(std::uint64_t);
+constexpr std::size_t k_word_bytes = sizeof(std::uint64_t);
 
 /// What there is of the word that begins there.
-std::uint64_t word_at(ByteView value, std::size_t offset)
+std::uint64_t word_from(ByteView value, std::size_t offset)
 {
     std::uint64_t word = 0;
-    std::memcpy(&word, value.data() + offset, std::min(k_word, value.size() - offset));
+    std::memcpy(&word, value.data() + offset, std::min(k_word_bytes, value.size() - offset));
     return word;
 }
 
@@ -24,7 +24,7 @@ std::vector<UnusedWord> unused_words(const ParamIndex& index, const WordPlace& p
 {
     std::vector<UnusedWord> result;
     for (const std::size_t byte : bytes) {
-        const std::size_t offset = byte / k_word * k_word;
+        const std::size_t offset = byte / k_word_bytes * k_word_bytes;
         if (result.empty() || result.back().offset != offset) {
             result.push_back({.node = index.node,
                               .param = index.param,
@@ -32,8 +32,8 @@ std::vector<UnusedWord> unused_words(const ParamIndex& index, const WordPlace& p
                               .bytes = {},
                               .first = {},
                               .place = fmt::format("{} takes at {}", place.subject(), place.at(offset)),
-                              .was = word_at(first, offset),
-                              .is = word_at(other, offset)});
+                              .was = word_from(first, offset),
+                              .is = word_from(other, offset)});
         }
         result.back().bytes.push_back(byte);
         result.back().first.push_back(first[byte]);
