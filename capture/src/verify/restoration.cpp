@@ -151,21 +151,29 @@ RestorationRequest with_captured(RestorationRequest request, std::span<const Unu
 }
 
 /// Which word the results depend on, by halves: in each try those of one half are zero and all others as captured. No other
-/// value is ever run. `failure`: with all of them zero.
+/// value is ever run. `failure`: with all of them zero; it stays where the zeros are not to blame, or nothing more may be run.
 Error blame(const RestorationRequest& request, replay::ModuleCache& modules, const Verify& verify, Error failure)
 {
-    const auto succeeds = [&](std::span<const UnusedWord> zero) {
+    const auto try_zeros = [&](std::span<const UnusedWord> zero) -> Result<bool> {
         auto tried = with_captured(request, request.unused);
         for (const UnusedWord& word : zero)
             set_unused(std::get<cachefmt::KernelNode>(tried.graph.nodes[word.node]).params[word.param].value, word,
                        Unused::zero);
-        return restore_cut_or_whole(tried, modules, verify).has_value();
+        auto recording = restore_cut_or_whole(tried, modules, verify);
+        if (recording) return true;
+        if (recording.error().code != ErrorCode::verification_failed || verify.is_abandoned())
+            return std::unexpected(recording.error());
+        return false;
     };
-    if (!succeeds({})) return failure; // not for the zeros
+    const auto is_right = try_zeros({});
+    if (!is_right) return is_right.error();
+    if (!*is_right) return failure;
     std::span<const UnusedWord> suspects = request.unused;
-    while (suspects.size() > 1 && !verify.is_abandoned()) {
+    while (suspects.size() > 1) {
         const auto half = suspects.first(suspects.size() / 2);
-        suspects = succeeds(half) ? suspects.subspan(half.size()) : half;
+        const auto is_innocent = try_zeros(half);
+        if (!is_innocent) return is_innocent.error();
+        suspects = *is_innocent ? suspects.subspan(half.size()) : half;
     }
     const UnusedWord& word = suspects.front();
     return {
