@@ -31,6 +31,12 @@ TEST_F(Doctor, TakesAFolderThatIsNotThereYetForNoProblem)
     EXPECT_FALSE(std::filesystem::exists(cache()));
 }
 
+TEST_F(Doctor, SaysWhichHitsAreCompared)
+{
+    EXPECT_THAT(run("doctor").out, HasSubstr("not set (never, first or 1/N"));
+    EXPECT_EQ(run("doctor --json", {{"WARMGRAPH_VERIFY", "1/100"}}).json()["environment"]["WARMGRAPH_VERIFY"], "1/100");
+}
+
 TEST_F(Doctor, TakesAnEmptyFolderForNoProblemAndDoesNotMarkIt)
 {
     std::filesystem::create_directory(cache());

@@ -92,6 +92,7 @@ struct Variable {
 constexpr std::array k_variables{
     Variable{"WARMGRAPH_CACHE_DIR", "cache folder"},
     Variable{"WARMGRAPH_POLICY", "read_write, read_only, refresh, off or require_hit"},
+    Variable{"WARMGRAPH_VERIFY", "never, first or 1/N: the hits that are compared with the function"},
     Variable{"WARMGRAPH_LOG", "trace, debug, info, warn, error or off"},
     Variable{"WORLD_SIZE", "ranks (torchrun)"},
     Variable{"RANK", "this rank (torchrun)"},

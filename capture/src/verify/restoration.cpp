@@ -175,6 +175,9 @@ Error blame(const RestorationRequest& request, replay::ModuleCache& modules, con
         if (!is_innocent) return is_innocent.error();
         suspects = *is_innocent ? suspects.subspan(half.size()) : half;
     }
+    const auto is_alone_right = try_zeros(suspects);
+    if (!is_alone_right) return is_alone_right.error();
+    if (*is_alone_right) return failure; // it takes several of them
     const UnusedWord& word = suspects.front();
     return {
         ErrorCode::not_recordable,
