@@ -326,6 +326,21 @@ TEST_F(PromisedVariables, OneThatTheHostWritesAfterwardsIsNotReplayedAnyMore)
     EXPECT_THAT(elsewhere.report().reason, HasSubstr("no entry"));
 }
 
+/// By a program that asks before its first call of the next start, when nothing is loaded yet.
+TEST_F(PromisedVariables, AnEntryOfOneThatTheProgramAskedForSinceIsNotLoaded)
+{
+    const Loaded code = load();
+    const Buffer x = words(5), y = filled(-1);
+    for (const Outcome outcome : {Outcome::recorded, Outcome::replayed, Outcome::refused, Outcome::refused}) {
+        Cache cache{options(Policy::read_write)};
+        Function f = cache.wrap("next", device, spec(program), copying(code));
+        if (outcome == Outcome::refused) write(code, 1); // as in the image
+        EXPECT_EQ(f({{"x", x}, {"y", y}}), outcome) << f.report().reason;
+        settle();
+        EXPECT_EQ(y.read<std::int32_t>(), x.read<std::int32_t>());
+    }
+}
+
 TEST_F(PromisedVariables, OneThatIsFrozenIsStored)
 {
     for (const char* const frozen : {"factor", "*"})

@@ -75,6 +75,13 @@ CallSubject about(const CUgraphNodeParams* node) noexcept
     X(cuGraphAddNode, about(p.nodeParams))                                                                             \
     X(cuGraphAddNode_v2, about(p.nodeParams))
 
+template <class Params>
+LoadedCode from_image(const void* params) noexcept
+{
+    const auto& p = *static_cast<const Params*>(params);
+    return {.module = *p.module, .code = p.image};
+}
+
 } // namespace
 
 std::span<const CUpti_CallbackId> loading_calls() noexcept
@@ -134,14 +141,8 @@ std::optional<LoadedCode> loaded_code(CUpti_CallbackId call, const void* params)
     switch (call) {
     case CUPTI_DRIVER_TRACE_CBID_cuModuleLoad:
         return LoadedCode{.module = *static_cast<const cuModuleLoad_params*>(params)->module};
-    case CUPTI_DRIVER_TRACE_CBID_cuModuleLoadData: {
-        const auto& p = *static_cast<const cuModuleLoadData_params*>(params);
-        return LoadedCode{.module = *p.module, .code = p.image};
-    }
-    case CUPTI_DRIVER_TRACE_CBID_cuModuleLoadDataEx: {
-        const auto& p = *static_cast<const cuModuleLoadDataEx_params*>(params);
-        return LoadedCode{.module = *p.module, .code = p.image};
-    }
+    case CUPTI_DRIVER_TRACE_CBID_cuModuleLoadData: return from_image<cuModuleLoadData_params>(params);
+    case CUPTI_DRIVER_TRACE_CBID_cuModuleLoadDataEx: return from_image<cuModuleLoadDataEx_params>(params);
     case CUPTI_DRIVER_TRACE_CBID_cuModuleLoadFatBinary: {
         const auto& p = *static_cast<const cuModuleLoadFatBinary_params*>(params);
         return LoadedCode{.module = *p.module, .code = p.fatCubin};

@@ -62,10 +62,10 @@ std::string WordPlace::at(std::size_t offset) const
 FlatWords::FlatWords(const Interface& interface, const Captures& captures)
     : m_captures(captures), m_regions(map_regions(interface, captures))
 {
-    for (const MappedRegion& region : m_regions) m_reach += region.first.size;
-    for (const MappedRegion& one : m_regions)
-        for (const MappedRegion& other : m_regions)
-            if (one.delta() != other.delta()) m_distances.insert(one.delta() - other.delta());
+    for (const MappedRegion& region : m_regions) {
+        m_reach += region.first.size;
+        m_deltas.insert(region.delta());
+    }
 }
 
 /// A pointer that is made from a region and points outside of it (a base that indices are subtracted from) is no farther away
@@ -197,6 +197,13 @@ bool FlatWords::lies_in_known_memory(std::uint64_t value)
            (m_captures.other_memory_at && m_captures.other_memory_at(value));
 }
 
+/// Did one region move that much farther than another?
+bool FlatWords::is_between_regions(std::uint64_t distance) const
+{
+    return distance != 0 &&
+           std::ranges::any_of(m_deltas, [&](std::uint64_t delta) { return m_deltas.contains(delta + distance); });
+}
+
 /// The first capture is run as it is. So a word that is no address of live memory there is none that its kernels use, whatever it
 /// looks like in the second one, whose memory may be gone. Compilers align pointers to 8 bytes. At another multiple of 4, half of
 /// one word and half of the next are taken for an address only where they are one in both captures.
@@ -207,7 +214,7 @@ Result<void> FlatWords::check_unused(const WordPlace& place, ByteView first, Byt
     for (std::size_t at = from; at <= byte && at + k_word <= first.size(); at += k_step) {
         const auto was = load<std::uint64_t>(first, at), is = load<std::uint64_t>(moved, at);
         const bool is_address = lies_in_known_memory(was) && (at % k_word == 0 || lies_in_known_memory(is));
-        if (is_address || m_distances.contains(is - was)) return unexplained(place, first, moved, byte);
+        if (is_address || is_between_regions(is - was)) return unexplained(place, first, moved, byte);
     }
     return {};
 }
@@ -226,10 +233,11 @@ Result<void> FlatWords::check_unused_halves(const WordPlace& place, ByteView fir
         last = low;
         for (std::size_t high = 0; high + k_half <= first.size(); high += k_half) {
             const std::uint64_t was = whole(first, high, low), is = whole(moved, high, low);
+            if (high == low || is == was || !m_deltas.contains(is - was)) continue;
             const auto follows = [&](const MappedRegion& region) {
-                return region.delta() != 0 && is - was == region.delta() && region.contains(was);
+                return is - was == region.delta() && region.contains(was);
             };
-            if (high != low && std::ranges::any_of(m_regions, follows)) return unexplained(place, first, moved, byte);
+            if (std::ranges::any_of(m_regions, follows)) return unexplained(place, first, moved, byte);
         }
     }
     return {};
@@ -331,10 +339,6 @@ Result<std::vector<Slot>> FlatWords::slots(const WordPlace& place, ByteView firs
             return std::unexpected(explained.error());
     Bytes without;
     if (unused != nullptr && !unused->empty()) { // what they held means nothing, here as well
-        // A pointer that was found after its bytes: they are its own.
-        std::erase_if(*unused, [&](std::size_t byte) {
-            return std::ranges::any_of(found, [byte](const Slot& slot) { return byte - slot.offset < slot.width; });
-        });
         if (auto checked = check_unused_halves(place, first, *moved, *unused); !checked)
             return std::unexpected(checked.error());
         without.assign(first.begin(), first.end());

@@ -80,6 +80,7 @@ private:
                                       std::span<const cachefmt::Slot> scalars, std::vector<cachefmt::Slot>& found,
                                       std::vector<std::size_t>* unused);
     [[nodiscard]] bool lies_in_known_memory(std::uint64_t value);
+    [[nodiscard]] bool is_between_regions(std::uint64_t distance) const;
     /// That a byte which differs between two captures and follows nothing may be tried as zero: no word that it is part of is an
     /// address of live memory in the first one, or went as far as one region did from another.
     [[nodiscard]] Result<void> check_unused(const WordPlace& place, ByteView first, ByteView moved, std::size_t byte);
@@ -98,8 +99,8 @@ private:
 
     const Captures& m_captures;
     std::vector<MappedRegion> m_regions;
-    std::unordered_set<std::uint64_t> m_distances; ///< that one region moved farther than another
-    std::uint64_t m_reach = 0;                     ///< bytes: the sum of the regions' sizes
+    std::unordered_set<std::uint64_t> m_deltas;                                ///< the distances that regions moved
+    std::uint64_t m_reach = 0;                                                 ///< bytes: the sum of the regions' sizes
     std::unordered_map<std::uint64_t, std::optional<MemoryRef>> m_allocations; ///< what the device said, by word
     std::uint32_t m_unproven = 0;
 };

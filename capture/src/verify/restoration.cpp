@@ -141,13 +141,10 @@ Result<Recording> restore_cut_or_whole(const RestorationRequest& request, replay
     return attempt(request, *whole, modules, verify);
 }
 
-/// The request with these words as they were captured.
-RestorationRequest with_captured(RestorationRequest request, std::span<const UnusedWord> words)
+void set_words(RestorationRequest& request, std::span<const UnusedWord> words, Unused what)
 {
     for (const UnusedWord& word : words)
-        set_unused(std::get<cachefmt::KernelNode>(request.graph.nodes[word.node]).params[word.param].value, word,
-                   Unused::as_captured);
-    return request;
+        set_unused(std::get<cachefmt::KernelNode>(request.graph.nodes[word.node]).params[word.param].value, word, what);
 }
 
 /// Which word the results depend on, by halves: in each try those of one half are zero and all others as captured. No other
@@ -155,10 +152,9 @@ RestorationRequest with_captured(RestorationRequest request, std::span<const Unu
 Error blame(const RestorationRequest& request, replay::ModuleCache& modules, const Verify& verify, Error failure)
 {
     const auto try_zeros = [&](std::span<const UnusedWord> zero) -> Result<bool> {
-        auto tried = with_captured(request, request.unused);
-        for (const UnusedWord& word : zero)
-            set_unused(std::get<cachefmt::KernelNode>(tried.graph.nodes[word.node]).params[word.param].value, word,
-                       Unused::zero);
+        auto tried = request;
+        set_words(tried, request.unused, Unused::as_captured);
+        set_words(tried, zero, Unused::zero);
         auto recording = restore_cut_or_whole(tried, modules, verify);
         if (recording) return true;
         if (recording.error().code != ErrorCode::verification_failed || verify.is_abandoned())

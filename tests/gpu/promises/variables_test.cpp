@@ -25,7 +25,8 @@ extern "C" __global__ void advance_phase() { phase = (phase + 1) % 4; })";
 class PromisedVariables : public GpuPromise {
 protected:
     /// Kernels x -> y, in their order.
-    [[nodiscard]] Callable launching(const Code& code, std::vector<const char*> kernels) const
+    template <class Loaded>
+    [[nodiscard]] Callable launching(const Loaded& code, std::vector<const char*> kernels) const
     {
         return [this, &code, kernels = std::move(kernels)](Recorder& r) {
             void *x = r["x"].pointer(), *y = r["y"].pointer();
@@ -183,12 +184,8 @@ TEST_F(PromisedVariables, ConstantsOfAKnownLibraryAreStoredAndCounted)
     expect_recorded([this](Cache& cache, Seen& seen) {
         const KnownLibrary code{k_source};
         code.write("factor", 7);
-        const CUfunction apply = code["apply"];
         const Buffer x = words(5), y = filled(-1);
-        Function f = cache.wrap("library", device, plain_spec(), [&](Recorder& r) {
-            void *x_now = r["x"].pointer(), *y_now = r["y"].pointer();
-            launch(stream_of(r), apply, {&x_now, &y_now});
-        });
+        Function f = cache.wrap("library", device, plain_spec(), launching(code, {"apply"}));
         for (int i = 0; i < 4; ++i) call(seen, f, {{"x", x}, {"y", y}}, {&y});
         if (seen.outcomes.back() == "replayed") {
             EXPECT_THAT(cache.readable("library"), HasSubstr("1 __constant__ variable of libraries' images"));
@@ -202,12 +199,8 @@ TEST_F(PromisedVariables, OtherVariablesOfAKnownLibraryAreRefused)
         [this](Cache& cache, Seen& seen) {
             const KnownLibrary code{k_source};
             code.write("offset", 9); // __device__
-            const CUfunction apply = code["apply"];
             const Buffer x = words(5), y = filled(-1);
-            Function f = cache.wrap("library_state", device, plain_spec(), [&](Recorder& r) {
-                void *x_now = r["x"].pointer(), *y_now = r["y"].pointer();
-                launch(stream_of(r), apply, {&x_now, &y_now});
-            });
+            Function f = cache.wrap("library_state", device, plain_spec(), launching(code, {"apply"}));
             for (int i = 0; i < 4; ++i) call(seen, f, {{"x", x}, {"y", y}}, {&y});
         },
         HasSubstr("the module variable 'offset' holds something else than its image"));

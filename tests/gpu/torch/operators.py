@@ -223,7 +223,6 @@ def try_operator(torch, adopter, name, op, dtype):
     try:
         operator = Operator(torch, op, dtype)
         spacer = []
-        started = time.perf_counter()
         first = Captured(operator, operator.moved(spacer), spacer)
         spacer.append(torch.empty(3 << 20, dtype=torch.uint8, device="cuda"))
         second = Captured(operator, operator.moved(spacer), spacer)

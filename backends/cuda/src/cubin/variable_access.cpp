@@ -13,8 +13,8 @@ bool is_known_library(std::string_view path) noexcept
          "libcusolverMg", "libcusparse", "libcusparseLt", "libcutensor*", "libnccl", "libnpp*", "libnvjpeg",
          "libnvshmem*", "libtorch_cuda", "libtorch_cuda_linalg"});
     std::string_view file = path.substr(path.find_last_of('/') + 1);
-    file = file.substr(
-        0, file.find_first_of(".-")); // "libcublas.so.13", and as wheels carry it "libcublas-1a2b3c4d.so.13"
+    // "libcublas.so.13", and as wheels carry it "libcublas-1a2b3c4d.so.13"
+    file = file.substr(0, file.find_first_of(".-"));
     return std::ranges::any_of(k_names, [&](std::string_view name) {
         return name.ends_with('*') ? file.starts_with(name.substr(0, name.size() - 1)) : file == name;
     });
