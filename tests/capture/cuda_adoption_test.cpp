@@ -127,6 +127,56 @@ TEST_F(CudaAdoption, WhatStaysInTheProcessIsDroppedWhenAModuleIsRegistered)
 }
 #endif
 
+#ifdef WARMGRAPH_FAKE_CUDA // a device: tests/gpu/torch/operators.py
+/// How many elements a kernel copies is another number in the second capture.
+class UnsteadyAdoption : public CudaAdoption {
+protected:
+    UnsteadyAdoption()
+    {
+        device.prepare_recording();
+        const auto opened = backends::make_cuda_backend()->open("");
+        image = *(*(*opened)->compile("kernel copy(memory to, memory from, value n)\n", ""))->image();
+        CUmodule module = nullptr;
+        Driver::check(driver.call<decltype(&cuModuleLoadData)>("cuModuleLoadData")(&module, image.data()));
+        Driver::check(driver.call<decltype(&cuModuleGetFunction)>("cuModuleGetFunction")(&copy, module, "copy"));
+        driver.destroy(adoption.first.graph);
+        const MemoryRef moved_y{y2.memory().address + k_bytes, k_bytes};
+        adoption.first = {captured(x, y, k_count), {{"x", x}, {"y", y}}, {}, {}};
+        adoption.second = NativeCapture{captured(x2, moved_y, k_count - 1), {{"x", x2}, {"y", moved_y}}, {}, {}};
+    }
+    [[nodiscard]] CUgraph captured(const MemoryRef& from, const MemoryRef& to, std::int32_t count) const
+    {
+        CUgraph graph = nullptr;
+        Stream stream = device.stream();
+        auto* const native = static_cast<CUstream>(stream.native());
+        CUdeviceptr target = to.address.flat(), source = from.address.flat();
+        std::array<void*, 3> arguments{&target, &source, &count};
+        Driver::check(driver.call<decltype(&cuStreamBeginCapture)>("cuStreamBeginCapture")(
+            native, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+        Driver::check(driver.call<decltype(&cuLaunchKernel)>("cuLaunchKernel")(copy, 2, 1, 1, 128, 1, 1, 0, native,
+                                                                               arguments.data(), nullptr));
+        Driver::check(driver.call<decltype(&cuStreamEndCapture)>("cuStreamEndCapture")(native, &graph));
+        return graph;
+    }
+    Bytes image;
+    CUfunction copy = nullptr;
+};
+
+TEST_F(UnsteadyAdoption, IsRefusedForWhatTheResultsDependOnOrUnrunForWhoIsStrict)
+{
+    const auto tried = refusal();
+    ASSERT_TRUE(tried);
+    EXPECT_THAT(tried->what(), testing::HasSubstr("the results depend on it"));
+    Spec strict = spec();
+    strict.strict = true;
+    Cache cache{options()};
+    const auto refused = thrown_by([&] { (void)cache.adopt("copy", device, strict, adoption); });
+    ASSERT_TRUE(refused);
+    EXPECT_THAT(refused->what(), testing::HasSubstr("follows no region"));
+    EXPECT_EQ(read(x), counting(0));
+}
+#endif
+
 TEST_F(CudaAdoption, WithWrongRegionsOrScratchIsInvalid)
 {
     adoption.first.regions.pop_back();
