@@ -77,6 +77,8 @@ void add_miss(Lines& lines, const Collector& collector)
                   std::max(30.0, 0.05 * without));
     lines.at_most("  recording them afterwards", collector.counter(name, "record_ms"), "ms",
                   std::max(300.0, 2 * without));
+    lines.add("  medians (the rest are lower quartiles): without", collector.counter(name, "without_median_ms"), "ms");
+    lines.add("                                          with", collector.counter(name, "with_median_ms"), "ms");
     for (const auto& [counter, value] : collector.counters(name))
         if (counter.starts_with("phase")) lines.add("    " + counter.substr(7), value, "ms");
 }
