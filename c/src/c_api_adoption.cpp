@@ -43,6 +43,8 @@ NativeCapture to_capture(const wg_native_capture& given)
     for (const wg_named_semaphore& one : need_array(from.semaphores, from.semaphore_count, "the capture's semaphores"))
         result.semaphores.emplace_back(need_text(one.name, "a name in the capture's semaphores"), one.semaphore);
     result.scalars = to_numbers(from.scalars, from.scalar_count, "the capture's scalars");
+    for (const wg_memory& block : need_array(from.free_blocks, from.free_block_count, "the capture's free blocks"))
+        result.free_blocks.push_back(to_memory(block));
     return result;
 }
 

@@ -26,7 +26,7 @@ std::vector<TensorDecl> to_tensors(const wg_tensor_decl* first, std::uint64_t co
     std::vector<TensorDecl> result;
     for (const wg_tensor_decl& decl : need_array(first, count, what)) {
         const char* name = need_text(decl.name, fmt::format("a name in {}", what));
-        result.push_back({name, to_dtype(decl.dtype, name), to_extents(decl.sizes, decl.rank, name)});
+        result.push_back({name, to_dtype(decl.dtype, name), to_extents(decl.sizes, decl.rank, name), {}});
     }
     return result;
 }
@@ -51,6 +51,37 @@ Access to_access(wg_access access, std::string_view of)
     }
 }
 
+void set_layout(const wg_layout& from, const std::string& name, TensorDecl& decl)
+{
+    decl.dtype = to_dtype(from.dtype, name);
+    decl.sizes = to_extents(from.sizes, from.rank, name);
+    if (from.strides != nullptr) decl.strides = to_extents(from.strides, from.rank, name);
+}
+
+void set_layout(const wg_layout& from, const std::string& name, StateDecl& decl)
+{
+    decl.dtype = to_dtype(from.dtype, name);
+    if (from.sizes != nullptr) decl.sizes = to_extents(from.sizes, from.rank, name);
+    if (from.strides != nullptr) decl.strides = to_extents(from.strides, from.rank, name);
+}
+
+void set_layouts(const wg_function_spec& from, Spec& spec)
+{
+    for (const wg_layout& layout : need_array(from.layouts, from.layout_count, "layouts")) {
+        const std::string name = need_text(layout.name, "a name in layouts");
+        const auto set_in = [&](auto& decls) {
+            for (auto& decl : decls)
+                if (decl.name == name) {
+                    set_layout(layout, name, decl);
+                    return true;
+                }
+            return false;
+        };
+        if (!set_in(spec.inputs) && !set_in(spec.outputs) && !set_in(spec.states))
+            refuse("layouts names '{}', which is no input, output or state: name a declared one", name);
+    }
+}
+
 } // namespace
 
 Spec c_api::to_spec(const wg_function_spec& from)
@@ -60,8 +91,9 @@ Spec c_api::to_spec(const wg_function_spec& from)
     spec.outputs = to_tensors(from.outputs, from.output_count, "outputs");
     for (const wg_state_decl& decl : need_array(from.states, from.state_count, "states")) {
         const char* name = need_text(decl.name, "a name in states");
-        spec.states.push_back({name, to_memory(decl.memory), to_access(decl.access, name)});
+        spec.states.push_back({name, to_memory(decl.memory), to_access(decl.access, name), DType::u8, {}, {}});
     }
+    set_layouts(from, spec);
     spec.scalars = to_scalars(from.scalars, from.scalar_count, "scalars");
     spec.values = to_scalars(from.values, from.value_count, "values");
     for (const wg_program* program : need_array(from.code, from.code_count, "code"))

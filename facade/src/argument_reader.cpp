@@ -19,7 +19,29 @@ Result<void> check_shape(const RegionDecl& region)
     if (std::ranges::any_of(region.sizes, [](std::int64_t size) { return size < 0; }))
         return fail(ErrorCode::invalid_argument, "'{}' has a negative size: declare the sizes of a typical call",
                     region.name);
+    if (!region.strides.empty() && region.strides.size() != region.sizes.size())
+        return fail(ErrorCode::invalid_argument,
+                    "'{}' is declared with {} strides for {} dimensions: give one for each, or none", region.name,
+                    region.strides.size(), region.sizes.size());
+    if (std::ranges::any_of(region.strides, [](std::int64_t stride) { return stride < 0; }))
+        return fail(ErrorCode::invalid_argument,
+                    "'{}' is declared with a negative stride: copy it to a contiguous tensor first", region.name);
     return {};
+}
+
+/// All of its memory, where no sizes are given.
+Result<RegionDecl> region_of(const StateDecl& decl)
+{
+    const auto kind = decl.access == Access::read_only ? cachefmt::RegionKind::weights : cachefmt::RegionKind::state;
+    RegionDecl result{decl.name, kind, decl.dtype, decl.sizes, decl.memory, false, decl.strides};
+    if (!decl.sizes.empty()) return result;
+    const std::uint64_t element = size_of(decl.dtype);
+    if (decl.memory.size % element != 0)
+        return fail(ErrorCode::invalid_argument,
+                    "the state '{}' has {} bytes, which is no multiple of the {} of its type {}: declare its sizes",
+                    decl.name, decl.memory.size, element, to_string(decl.dtype));
+    result.sizes = {static_cast<std::int64_t>(decl.memory.size / element)};
+    return result;
 }
 
 Result<void> check_scalar(const NumberDecl& scalar)
@@ -40,13 +62,13 @@ Result<Interface> interface_of(const Spec& spec)
     using cachefmt::RegionKind;
     Interface result;
     for (const auto& decl : spec.inputs)
-        result.regions.push_back({decl.name, RegionKind::input, decl.dtype, decl.sizes, {}});
+        result.regions.push_back({decl.name, RegionKind::input, decl.dtype, decl.sizes, {}, false, decl.strides});
     for (const auto& decl : spec.outputs)
-        result.regions.push_back({decl.name, RegionKind::output, decl.dtype, decl.sizes, {}});
+        result.regions.push_back({decl.name, RegionKind::output, decl.dtype, decl.sizes, {}, false, decl.strides});
     for (const auto& decl : spec.states) {
-        const auto kind = decl.access == Access::read_only ? RegionKind::weights : RegionKind::state;
-        result.regions.push_back(
-            {decl.name, kind, DType::u8, {static_cast<std::int64_t>(decl.memory.size)}, decl.memory});
+        auto region = region_of(decl);
+        if (!region) return std::unexpected(region.error());
+        result.regions.push_back(std::move(*region));
     }
     for (const auto& scalar : spec.scalars) result.scalars.push_back({scalar.name, scalar.dtype, scalar.range});
     for (const auto& value : spec.values) result.values.push_back({value.name, value.dtype, value.range});
@@ -109,7 +131,10 @@ ArgumentReader::ArgumentReader(const Interface& interface, std::uint16_t device,
         tensor.device = device;
         tensor.rank = static_cast<std::uint8_t>(region.sizes.size());
         std::ranges::copy(region.sizes, tensor.sizes.begin());
-        contiguous_strides(tensor);
+        if (region.strides.empty())
+            contiguous_strides(tensor);
+        else
+            std::ranges::copy(region.strides, tensor.strides.begin());
         tensor.base = region.memory.address.base;
         tensor.offset = region.memory.address.offset;
         m_defaults.tensors.push_back(tensor);

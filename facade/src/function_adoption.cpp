@@ -27,6 +27,7 @@ AdoptedCapture Function::Impl::adopted_capture(const NativeCapture& capture, con
     result.regions = frame.memory;
     result.scalars = frame.scalars;
     result.scratch = capture.scratch;
+    result.free_blocks = capture.free_blocks;
     const auto handles = [](const std::vector<std::pair<std::string, void*>>& given, const NamedHandles& declared) {
         NamedHandles named;
         for (const auto& [name, handle] : given) named.emplace_back(name, reinterpret_cast<std::uintptr_t>(handle));

@@ -77,7 +77,7 @@ std::optional<OpenCandidate> Function::Impl::candidate(const store::Variant& var
         const auto& tensor = result.recorded.tensors[i];
         result.placeholder_bytes += placeholder_bytes(tensor);
         if (m_interface.regions[i].kind == cachefmt::RegionKind::input)
-            result.inputs.push_back({tensor.name, tensor.dtype, tensor.sizes});
+            result.inputs.push_back({tensor.name, tensor.dtype, tensor.sizes, tensor.strides});
     }
     return result;
 }

@@ -30,6 +30,45 @@ static void record(const char* folder, const char* const* names, size_t count)
     OK(wg_buffer_destroy(y));
 }
 
+void layouts_say_more_than_declarations(void)
+{
+    static const int64_t sizes[] = {k_count / 2, 2}, strides[] = {1, k_count / 2};
+    wg_cache* cache = open_cache("layouts", wg_policy_read_write);
+    wg_function_spec spec = versioned_spec("f");
+    wg_buffer *x = floats(0), *y = room(), *kept = floats(0);
+    const wg_state_decl states[] = {{"kept", wg_buffer_memory(kept), wg_access_read_write}};
+    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
+    wg_layout layouts[] = {
+        {"x", wg_f32, 2, sizes, strides}, {"kept", wg_f16, 0, NULL, NULL}, {"y", wg_f32, 2, sizes, NULL}};
+    spec.states = states, spec.state_count = 1;
+    spec.layouts = layouts, spec.layout_count = 3;
+    wg_function* function = NULL;
+    wg_outcome outcome = -1;
+    char text[8192];
+    OK(wg_wrap(cache, g_device, &spec, add_one, NULL, &function));
+    OK(wg_call(function, wg_device_stream(g_device), args, 2, &outcome));
+    CHECK(outcome == wg_outcome_recorded);
+    OK(wg_cache_readable(cache, "f", text, sizeof text, NULL));
+    CHECK(contains(text, "f32[32,2] strides 1,32") && contains(text, "f16[128]"));
+    OK(wg_function_destroy(function));
+
+    layouts[0].dtype = 99;
+    FAILS(wg_wrap(cache, g_device, &spec, add_one, NULL, &function), wg_invalid_argument, "'x'");
+    layouts[0].dtype = wg_f32, layouts[0].sizes = NULL;
+    FAILS(wg_wrap(cache, g_device, &spec, add_one, NULL, &function), wg_invalid_argument, "the sizes of 'x' are null");
+    layouts[0].name = "z";
+    FAILS(wg_wrap(cache, g_device, &spec, add_one, NULL, &function), wg_invalid_argument, "layouts names 'z'");
+    layouts[0].name = NULL;
+    FAILS(wg_wrap(cache, g_device, &spec, add_one, NULL, &function), wg_invalid_argument, "a name in layouts is null");
+    spec.layouts = NULL;
+    FAILS(wg_wrap(cache, g_device, &spec, add_one, NULL, &function), wg_invalid_argument,
+          "layouts is null with 3 elements");
+    OK(wg_cache_close(cache));
+    OK(wg_buffer_destroy(x));
+    OK(wg_buffer_destroy(y));
+    OK(wg_buffer_destroy(kept));
+}
+
 void loaded_functions_replay_and_say_why_they_miss(void)
 {
     static const char* const names[] = {"f"};
@@ -163,7 +202,10 @@ void graphs_of_others_are_refused_here(void)
     adoption.value_count = 0, capture.scratch = &nameless, capture.scratch_count = 1;
     FAILS(wg_cache_adopt(cache, g_device, &spec, &adoption, &function), wg_invalid_argument,
           "a name in the capture's scratch is null");
-    capture.scratch_count = 0, capture.graph = NULL;
+    capture.scratch_count = 0, capture.free_block_count = 1;
+    FAILS(wg_cache_adopt(cache, g_device, &spec, &adoption, &function), wg_invalid_argument,
+          "the capture's free blocks is null with 1 elements");
+    capture.free_block_count = 0, capture.graph = NULL;
     FAILS(wg_cache_adopt(cache, g_device, &spec, &adoption, &function), wg_invalid_argument, "graph of 'f' is null");
     capture.size = 0;
     FAILS(wg_cache_adopt(cache, g_device, &spec, &adoption, &function), wg_invalid_argument,

@@ -20,6 +20,7 @@ int main(void)
         TEST_OF(forks_scratch_copies_and_fills_are_replayed),
         TEST_OF(events_order_streams),
         TEST_OF(states_move_and_tensors_change_shape),
+        TEST_OF(layouts_say_more_than_declarations),
         TEST_OF(misses_are_recorded_on_demand),
         TEST_OF(entries_are_shown_and_cleared),
         TEST_OF(policies_and_unusable_folders_are_obeyed),

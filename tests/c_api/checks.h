@@ -56,6 +56,7 @@ void entries_are_shown_and_cleared(void);
 void policies_and_unusable_folders_are_obeyed(void);
 
 /* ahead.c */
+void layouts_say_more_than_declarations(void);
 void loaded_functions_replay_and_say_why_they_miss(void);
 void entries_are_opened_ahead(void);
 void graphs_of_others_are_refused_here(void);

@@ -272,6 +272,49 @@ TEST_F(UnusedWordAdoption, APointerIntoUndeclaredMemoryIsRefusedUnrun)
                    AllOf(HasSubstr("parameter 3 byte 8"), HasSubstr("follows no region")));
 }
 
+/// What another computation left behind: its memory went back to the framework's allocator, which kept the allocation.
+TEST_F(UnusedWordAdoption, AStalePointerIntoABlockThatNobodyOwnedIsAnUnusedWord)
+{
+    const MemoryRef one = make(4, 1), other = make(4, 2);
+    add_tail(one.address.flat(), other.address.flat());
+    first->capture.free_blocks = {{one.address, one.size}};
+    const auto recording = adopted(first->capture, &second->capture);
+    ASSERT_TRUE(recording) << recording.error().message;
+    EXPECT_EQ(recording->entry.header.info.unused_words, 6U);
+    expect_untouched();
+}
+
+TEST_F(UnusedWordAdoption, OneThatWasStaleInTheSecondCaptureAloneIsAnUnusedWordToo)
+{
+    const MemoryRef one = make(4, 1), other = make(4, 2);
+    add_tail(one.address.flat(), other.address.flat());
+    second->capture.free_blocks = {{other.address, other.size}};
+    EXPECT_TRUE(adopted(first->capture, &second->capture));
+}
+
+TEST_F(UnusedWordAdoption, AStalePointerThatIsTheSameInBothCapturesStaysAsItIs)
+{
+    const MemoryRef one = make(4, 1);
+    add_tail(one.address.flat(), one.address.flat());
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                   HasSubstr("lies in no declared region"));
+    first->capture.free_blocks = {{one.address, one.size}};
+    const auto recording = adopted(first->capture, &second->capture);
+    ASSERT_TRUE(recording) << recording.error().message;
+    EXPECT_EQ(recording->entry.header.info.unused_words, 0U);
+}
+
+TEST_F(UnusedWordAdoption, WhatTheGraphUsesIsNotFree)
+{
+    first->capture.free_blocks = {{frame.memory[1].address + 8, 8}};
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::invalid_argument,
+                   HasSubstr("'y' lies in a block that the first capture calls free"));
+    first->capture.free_blocks = {};
+    second->capture.free_blocks = {second->capture.scratch[0].second};
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::invalid_argument,
+                   HasSubstr("the scratch 'pool' lies in a block that the second capture calls free"));
+}
+
 class SemaphoreAdoption : public AdoptionTest {
 protected:
     SemaphoreAdoption()

@@ -50,6 +50,20 @@ TEST_F(BadInput, MissingUnknownAndRepeatedArguments)
     EXPECT_TRUE(entries().empty());
 }
 
+TEST_F(BadInput, LayoutsThatAreNone)
+{
+    Cache cache{options()};
+    const Buffer memory = device.allocate(6);
+    const auto wrap = [&](const Spec& spec) { (void)cache.wrap("f", device, spec, [](Recorder&) {}); };
+    Spec spec;
+    spec.states = {state("s", memory, f32)};
+    expect_invalid([&] { wrap(spec); }, "'s' has 6 bytes, which is no multiple of the 4 of its type f32");
+    spec.states = {{"s", memory, Access::read_write, f16, {3}, {1, 1}}};
+    expect_invalid([&] { wrap(spec); }, "'s' is declared with 2 strides for 1 dimensions");
+    spec.states = {{"s", memory, Access::read_write, f16, {3}, {-1}}};
+    expect_invalid([&] { wrap(spec); }, "'s' is declared with a negative stride");
+}
+
 TEST_F(BadInput, ABufferThatIsTooSmall)
 {
     Cache cache{options()};

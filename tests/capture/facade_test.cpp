@@ -159,6 +159,25 @@ TEST_F(Facade, StateAdvancesExactlyOncePerCallColdAndWarm)
     EXPECT_EQ(read(state_memory), expected);
 }
 
+TEST_F(Facade, StatesHaveTypesAndTensorsHaveStridesWhichAreGuarded)
+{
+    const Buffer state_memory = floats(0), x = device.allocate(2 * k_count * 4);
+    Spec spec;
+    spec.inputs = {{"x", f32, {k_count / 2, 2}, {1, k_count / 2}}};
+    spec.states = {state("sum", state_memory, f32)};
+    spec.code = {program};
+    const auto body = [this](Recorder& r) { r.stream().launch(program, "accumulate", k_launch, r["sum"], r["x"]); };
+    Cache cache{options()};
+    Function f = cache.wrap("accumulate", device, spec, body);
+    EXPECT_EQ(f({{"x", x}}), Outcome::recorded) << f.report().reason;
+    EXPECT_THAT(cache.readable("accumulate"), testing::HasSubstr("f32[32,2] strides 1,32"));
+    EXPECT_THAT(cache.readable("accumulate"), testing::HasSubstr("f32[64]"));
+
+    spec.states = {state("sum", state_memory)}; // bytes
+    Function other = Cache{options()}.wrap("accumulate", device, spec, body);
+    EXPECT_EQ(other({{"x", x}}), Outcome::recorded) << "another type is another variant";
+}
+
 TEST_F(Facade, AnotherShapeBecomesAnotherVariant)
 {
     Cache cache{options()};

@@ -336,6 +336,16 @@ typedef struct wg_state_decl {
     wg_access access;
 } wg_state_decl;
 
+/// Type, sizes and strides of an input, output or state, by name, in place of what its declaration says: the strides of one
+/// that is not contiguous (channels last), the type of a state (bytes without one: it must be the same to the bit).
+typedef struct wg_layout {
+    const char* name;
+    wg_dtype dtype;
+    uint32_t rank;          ///< number of dimensions
+    const int64_t* sizes;   ///< elements; NULL of a state: as many in one dimension as its memory holds
+    const int64_t* strides; ///< elements; NULL: contiguous
+} wg_layout;
+
 typedef struct wg_scalar_decl {
     const char* name;
     wg_dtype dtype;    ///< i32, u32, i64, u64, f32 or f64
@@ -395,6 +405,8 @@ typedef struct wg_function_spec {
     /// Of adopted graphs. Nonzero: refuse words in kernels' parameters that differ between the captures and follow nothing
     /// (padding that nobody initialised). Else they are stored as zeros, and refused where the results depend on them.
     int32_t strict;
+    const wg_layout* layouts; ///< for inputs, outputs and states that are more than their declaration can say
+    uint64_t layout_count;
 } wg_function_spec;
 
 /// Enqueues the function's work through the recorder. It is called more than once while recording, with other addresses
@@ -493,6 +505,11 @@ typedef struct wg_native_capture {
     /// between the two captures by a distance of its own.
     const wg_named_number* scalars;
     uint64_t scalar_count;
+    /// Ranges of live allocations that nobody owned while it was captured: what a framework's allocator had free in its caches
+    /// both before and after (not its graphs' private pools). No address there is one that the graph follows; without them a
+    /// stale pointer in padding that nobody initialised is refused.
+    const wg_memory* free_blocks;
+    uint64_t free_block_count;
 } wg_native_capture;
 
 typedef struct wg_adoption {

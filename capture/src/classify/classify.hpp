@@ -22,6 +22,8 @@ struct Capture {
     backends::RawGraph graph;
     std::vector<MemoryRef> regions;                         ///< declared ones
     std::vector<std::pair<std::string, MemoryRef>> scratch; ///< Recorder::alloc's, an adopted graph's memory pools
+    /// Parts of live allocations that nobody owned from before the capture until after it: no work uses an address there.
+    std::vector<MemoryRef> free_blocks{};
 };
 
 /// A capture in which one scalar had another value and nothing else differed from `first`.

@@ -46,6 +46,20 @@ bool holds(const MappedRegion& region, std::uint64_t flat, Pointee pointee) noex
     return pointee == Pointee::bytes ? region.contains_strictly(flat) : region.contains(flat);
 }
 
+std::vector<MemoryRef> sorted(std::vector<MemoryRef> blocks)
+{
+    std::ranges::sort(blocks, {}, [](const MemoryRef& block) { return block.address.flat(); });
+    return blocks;
+}
+
+/// `blocks` in the order of their addresses; none overlaps another.
+bool is_within(std::span<const MemoryRef> blocks, std::uint64_t flat) noexcept
+{
+    const auto start = [](const MemoryRef& block) { return block.address.flat(); };
+    const auto after = std::ranges::upper_bound(blocks, flat, {}, start);
+    return after != blocks.begin() && flat - start(*std::prev(after)) < std::prev(after)->size;
+}
+
 constexpr std::string_view k_declare = "declare its memory (input, output, state, weights) and ask Recorder::address "
                                        "for it, or allocate it with Recorder::alloc (adopting: list it as scratch)";
 
@@ -66,6 +80,8 @@ FlatWords::FlatWords(const Interface& interface, const Captures& captures)
         m_reach += region.first.size;
         m_deltas.insert(region.delta());
     }
+    m_first_free = sorted(captures.first.free_blocks);
+    if (captures.moved) m_moved_free = sorted(captures.moved->free_blocks);
 }
 
 /// A pointer that is made from a region and points outside of it (a base that indices are subtracted from) is no farther away
@@ -187,14 +203,16 @@ std::optional<MemoryRef> FlatWords::allocation_at(std::uint64_t value)
     return known->second;
 }
 
-bool FlatWords::lies_in_known_memory(std::uint64_t value)
+/// In memory of the call, or in a live allocation that somebody may own: `free_blocks` are those of the word's capture.
+bool FlatWords::lies_in_known_memory(std::uint64_t value, std::span<const MemoryRef> free_blocks)
 {
     if (!may_be_pointer(value)) return false;
     const auto holds_it = [value](const MappedRegion& region) {
         return region.contains(value) || (region.moved && value - region.moved->address.flat() <= region.moved->size);
     };
-    return std::ranges::any_of(m_regions, holds_it) || allocation_at(value) ||
-           (m_captures.other_memory_at && m_captures.other_memory_at(value));
+    if (std::ranges::any_of(m_regions, holds_it)) return true;
+    if (is_within(free_blocks, value)) return false;
+    return allocation_at(value) || (m_captures.other_memory_at && m_captures.other_memory_at(value));
 }
 
 /// Did one region move that much farther than another?
@@ -213,7 +231,9 @@ Result<void> FlatWords::check_unused(const WordPlace& place, ByteView first, Byt
     const std::size_t from = byte >= k_word - 1 ? (byte - (k_word - 1) + k_step - 1) / k_step * k_step : 0;
     for (std::size_t at = from; at <= byte && at + k_word <= first.size(); at += k_step) {
         const auto was = load<std::uint64_t>(first, at), is = load<std::uint64_t>(moved, at);
-        const bool is_address = lies_in_known_memory(was) && (at % k_word == 0 || lies_in_known_memory(is));
+        const bool moved_is_free = is_within(m_moved_free, is);
+        const bool is_address = !moved_is_free && lies_in_known_memory(was, m_first_free) &&
+                                (at % k_word == 0 || lies_in_known_memory(is, m_moved_free));
         if (is_address || is_between_regions(is - was)) return unexplained(place, first, moved, byte);
     }
     return {};
@@ -243,8 +263,10 @@ Result<void> FlatWords::check_unused_halves(const WordPlace& place, ByteView fir
     return {};
 }
 
+/// Of a word that is the same in both captures: an address that nobody owned in either of them is none that the work uses.
 Result<void> FlatWords::check_allocation(const WordPlace& place, std::size_t offset, std::uint64_t value)
 {
+    if (is_within(m_first_free, value) || is_within(m_moved_free, value)) return {};
     if (m_captures.other_memory_at)
         if (const auto where = m_captures.other_memory_at(value))
             return fail(

@@ -79,7 +79,7 @@ private:
     [[nodiscard]] Result<void> moving(const WordPlace& place, ByteView first, ByteView moved,
                                       std::span<const cachefmt::Slot> scalars, std::vector<cachefmt::Slot>& found,
                                       std::vector<std::size_t>* unused);
-    [[nodiscard]] bool lies_in_known_memory(std::uint64_t value);
+    [[nodiscard]] bool lies_in_known_memory(std::uint64_t value, std::span<const MemoryRef> free_blocks);
     [[nodiscard]] bool is_between_regions(std::uint64_t distance) const;
     /// That a byte which differs between two captures and follows nothing may be tried as zero: no word that it is part of is an
     /// address of live memory in the first one, or went as far as one region did from another.
@@ -100,6 +100,7 @@ private:
     const Captures& m_captures;
     std::vector<MappedRegion> m_regions;
     std::unordered_set<std::uint64_t> m_deltas;                                ///< the distances that regions moved
+    std::vector<MemoryRef> m_first_free, m_moved_free;                         ///< Capture::free_blocks, by address
     std::uint64_t m_reach = 0;                                                 ///< bytes: the sum of the regions' sizes
     std::unordered_map<std::uint64_t, std::optional<MemoryRef>> m_allocations; ///< what the device said, by word
     std::uint32_t m_unproven = 0;

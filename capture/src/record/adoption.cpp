@@ -112,6 +112,16 @@ private:
 
 // --- arguments
 
+bool overlap(const MemoryRef& a, const MemoryRef& b) noexcept
+{
+    return a.address.flat() < b.address.flat() + b.size && b.address.flat() < a.address.flat() + a.size;
+}
+
+bool overlaps_any(std::span<const MemoryRef> blocks, const MemoryRef& memory) noexcept
+{
+    return std::ranges::any_of(blocks, [&](const MemoryRef& block) { return overlap(block, memory); });
+}
+
 Result<void> AdoptionSession::check_capture(const AdoptedCapture& capture, std::string_view which) const
 {
     const auto& regions = m_subject.interface.regions;
@@ -127,7 +137,17 @@ Result<void> AdoptionSession::check_capture(const AdoptedCapture& capture, std::
                         extent);
         if (capture.regions[i].address.offset % m_device.limits().memory_alignment != 0)
             return fail(ErrorCode::invalid_argument, "'{}' is misaligned in the {} capture", regions[i].name, which);
+        if (overlaps_any(capture.free_blocks, capture.regions[i]))
+            return fail(ErrorCode::invalid_argument,
+                        "'{}' lies in a block that the {} capture calls free: list as free only what nobody owns",
+                        regions[i].name, which);
     }
+    for (const auto& [name, memory] : capture.scratch)
+        if (overlaps_any(capture.free_blocks, memory))
+            return fail(
+                ErrorCode::invalid_argument,
+                "the scratch '{}' lies in a block that the {} capture calls free: leave out the graph's own pool", name,
+                which);
     return {};
 }
 
@@ -189,9 +209,7 @@ Result<void> AdoptionSession::check_arguments(const AdoptedCapture* second) cons
                         interface.regions[i].name, m_frame.memory[i].address.flat(), m_first.regions[i].address.flat());
     for (const auto& [name, memory] : m_first.scratch)
         for (std::size_t i = 0; i < interface.regions.size(); ++i) {
-            const std::uint64_t from = m_frame.memory[i].address.flat(), at = memory.address.flat();
-            const bool overlaps = from < at + memory.size && at < from + m_frame.memory[i].size;
-            if (overlaps && interface.regions[i].kind == cachefmt::RegionKind::weights)
+            if (overlap(m_frame.memory[i], memory) && interface.regions[i].kind == cachefmt::RegionKind::weights)
                 return fail(ErrorCode::invalid_argument,
                             "the read-only state '{}' lies in the scratch '{}', whose contents are undefined: list as "
                             "scratch only what the graph writes before it reads it",
@@ -206,7 +224,7 @@ Result<Capture> AdoptionSession::read(const AdoptedCapture& capture) const
 {
     auto graph = m_device.read_graph(capture.graph);
     if (!graph) return std::unexpected(graph.error());
-    Capture result{std::move(*graph), capture.regions, capture.scratch};
+    Capture result{std::move(*graph), capture.regions, capture.scratch, capture.free_blocks};
     for (std::size_t i = 0; i < result.regions.size(); ++i)
         result.regions[i].size = guards::extent_bytes(m_frame.tensors[i]);
     return result;

@@ -27,6 +27,10 @@ struct NativeCapture {
     /// What Spec::scalars were when it was captured, by name. Only the values of semaphores can follow them, and every scalar
     /// differs between the two captures by a distance of its own: it proves which values follow which.
     std::vector<std::pair<std::string, Number>> scalars{};
+    /// Ranges of live allocations that nobody owned while the graph was captured: what a framework's allocator had free in its
+    /// caches both before and after (not its graphs' private pools). No address there is one that the graph follows. Without
+    /// them a stale pointer in padding that nobody initialised is taken for a pointer to undeclared memory, and refused.
+    std::vector<MemoryRef> free_blocks{};
 };
 
 /// Words of parameters that lie in a region, where no second capture proved them to be addresses by moving them.

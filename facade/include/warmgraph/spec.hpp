@@ -19,13 +19,19 @@ struct TensorDecl {
     std::string name;
     DType dtype = DType::u8;
     std::vector<std::int64_t> sizes; ///< elements
+    std::vector<std::int64_t>
+        strides{}; ///< elements, one for each size; empty: contiguous. A call's Tensor has its own
 };
 
-/// Memory of the caller's that lives across calls: a KV cache (read_write) or weights (read_only).
+/// Memory of the caller's that lives across calls: a KV cache (read_write) or weights (read_only). The type decides how what is
+/// written there is compared: as bytes it must be the same to the bit, floats may differ as much as the function's own runs do.
 struct StateDecl {
     std::string name;
-    MemoryRef memory; ///< may be moved later with Function::bind
+    MemoryRef memory; ///< may be moved later with Function::bind. At any address where the device allows it (CUDA)
     Access access = Access::read_write;
+    DType dtype = DType::u8;
+    std::vector<std::int64_t> sizes{};   ///< elements; empty: as many in one dimension as the memory holds
+    std::vector<std::int64_t> strides{}; ///< elements, one for each size; empty: contiguous
 };
 
 struct ScalarDecl {
@@ -39,19 +45,21 @@ struct ScalarDecl {
 
 [[nodiscard]] inline TensorDecl input(std::string name, DType dtype, std::vector<std::int64_t> sizes)
 {
-    return {std::move(name), dtype, std::move(sizes)};
+    return {std::move(name), dtype, std::move(sizes), {}};
 }
 [[nodiscard]] inline TensorDecl output(std::string name, DType dtype, std::vector<std::int64_t> sizes)
 {
-    return {std::move(name), dtype, std::move(sizes)};
+    return {std::move(name), dtype, std::move(sizes), {}};
 }
-[[nodiscard]] inline StateDecl state(std::string name, const MemoryRef& memory)
+[[nodiscard]] inline StateDecl state(std::string name, const MemoryRef& memory, DType dtype = DType::u8,
+                                     std::vector<std::int64_t> sizes = {})
 {
-    return {std::move(name), memory, Access::read_write};
+    return {std::move(name), memory, Access::read_write, dtype, std::move(sizes), {}};
 }
-[[nodiscard]] inline StateDecl weights(std::string name, const MemoryRef& memory)
+[[nodiscard]] inline StateDecl weights(std::string name, const MemoryRef& memory, DType dtype = DType::u8,
+                                       std::vector<std::int64_t> sizes = {})
 {
-    return {std::move(name), memory, Access::read_only};
+    return {std::move(name), memory, Access::read_only, dtype, std::move(sizes), {}};
 }
 [[nodiscard]] inline ScalarDecl scalar(std::string name, DType dtype) { return {std::move(name), dtype, std::nullopt}; }
 [[nodiscard]] inline ScalarDecl scalar(std::string name, DType dtype, double low, double high)

@@ -128,11 +128,14 @@ class Captured:
         pool = torch.cuda.graph_pool_handle()
         torch.cuda.synchronize()
         torch._C._cuda_clearCublasWorkspaces()
+        before = wg.free_blocks(torch.cuda.memory_snapshot())
         self.graph = torch.cuda.CUDAGraph(keep_graph=True)
         with torch.cuda.graph(self.graph, pool=pool, capture_error_mode="thread_local"):
             for out, result in zip(self.outputs, operator.run(leaves)):
                 out.copy_(result)
-        segments = [s for s in torch.cuda.memory_snapshot() if tuple(s["segment_pool_id"]) == tuple(pool)]
+        snapshot = torch.cuda.memory_snapshot()
+        self.free_blocks = wg.free_throughout(before, wg.free_blocks(snapshot))
+        segments = [s for s in snapshot if tuple(s["segment_pool_id"]) == tuple(pool)]
         segments.sort(key=lambda s: (-s["total_size"], s["address"]))
         self.scratch = [Range(f"pool{i}", s["address"], s["total_size"]) for i, s in enumerate(segments)]
         torch._C._cuda_clearCublasWorkspaces()

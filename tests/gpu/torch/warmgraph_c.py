@@ -28,6 +28,11 @@ class StateDecl(c.Structure):
     _fields_ = [("name", c.c_char_p), ("memory", Memory), ("access", c.c_int32)]
 
 
+class Layout(c.Structure):
+    _fields_ = [("name", c.c_char_p), ("dtype", c.c_int32), ("rank", c.c_uint32), ("sizes", c.POINTER(c.c_int64)),
+                ("strides", c.POINTER(c.c_int64))]
+
+
 class FunctionSpec(c.Structure):
     _fields_ = [
         ("size", c.c_uint64), ("name", c.c_char_p),
@@ -44,6 +49,7 @@ class FunctionSpec(c.Structure):
         ("semaphores", c.c_void_p), ("semaphore_count", c.c_uint64),
         ("frozen_variables", c.c_void_p), ("frozen_variable_count", c.c_uint64),
         ("no_addresses", c.c_void_p), ("no_address_count", c.c_uint64), ("strict", c.c_int32),
+        ("layouts", c.POINTER(Layout)), ("layout_count", c.c_uint64),
     ]
 
 
@@ -76,6 +82,7 @@ class NativeCapture(c.Structure):
         ("events", c.c_void_p), ("event_count", c.c_uint64),
         ("semaphores", c.c_void_p), ("semaphore_count", c.c_uint64),
         ("scalars", c.c_void_p), ("scalar_count", c.c_uint64),
+        ("free_blocks", c.POINTER(Memory)), ("free_block_count", c.c_uint64),
     ]
 
 
@@ -124,8 +131,25 @@ def named(ranges):
 
 
 def native_capture(captured):
-    """`captured`: graph, regions and scratch with name, pointer and size. The result keeps what it points to."""
+    """`captured`: graph, regions and scratch with name, pointer and size; free_blocks, where it has them: (pointer, size). The
+    result keeps what it points to."""
     regions, scratch = named(captured.regions), named(captured.scratch)
     native = NativeCapture(c.sizeof(NativeCapture), captured.native, regions, len(regions), scratch, len(scratch))
-    native.keep = (regions, scratch)
+    free = array(Memory, [Memory.at(pointer, size) for pointer, size in getattr(captured, "free_blocks", [])])
+    native.free_blocks, native.free_block_count = free, len(free)
+    native.keep = (regions, scratch, free)
     return native
+
+
+def free_blocks(snapshot):
+    """{pointer: end} of what PyTorch's allocator has free, by torch.cuda.memory_snapshot(); not the pools of graphs."""
+    return {block["address"]: block["address"] + block["size"] for segment in snapshot
+            if tuple(segment["segment_pool_id"]) == (0, 0) for block in segment["blocks"] if block["state"] == "inactive"}
+
+
+def free_throughout(before, after):
+    """[(pointer, size)] of what lies in free blocks of both."""
+    result, ends = [], sorted(after.items())
+    for start, end in sorted(before.items()):
+        result += [(max(start, a), min(end, b) - max(start, a)) for a, b in ends if a < end and start < b]
+    return result

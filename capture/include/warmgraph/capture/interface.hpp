@@ -21,8 +21,9 @@ struct RegionDecl {
     cachefmt::RegionKind kind = cachefmt::RegionKind::input;
     DType dtype = DType::u8;
     std::vector<std::int64_t> sizes;
-    MemoryRef memory;          ///< states: where it is unless a call says otherwise
-    bool no_addresses = false; ///< the caller's word: no word in it is an address, whatever it looks like
+    MemoryRef memory;                    ///< states: where it is unless a call says otherwise
+    bool no_addresses = false;           ///< the caller's word: no word in it is an address, whatever it looks like
+    std::vector<std::int64_t> strides{}; ///< elements; empty: contiguous
 };
 
 /// A host number: a scalar that a graph follows, or a value that it is specialised on.
