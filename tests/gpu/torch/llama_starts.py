@@ -22,7 +22,8 @@ WAYS = [
     ("Mega-Cache into empty caches", "mega", True, "mega.bin", "", {}),
     ("caching precompile, empty caches", "precompile", True, "compile", "precompile.bin", {"TORCH_CACHING_PRECOMPILE": "1"}),
     ("caching precompile, caches warm", "precompile", False, "compile", "", {"TORCH_CACHING_PRECOMPILE": "1"}),
-    ("caching precompile, Mega-Cache into empty caches", "precompile2", True, "precompile.bin", "", {"TORCH_CACHING_PRECOMPILE": "1"}),
+    ("caching precompile, Mega-Cache into empty caches", "precompile2", True, "precompile.bin", "",
+     {"TORCH_CACHING_PRECOMPILE": "1"}),
 ]
 
 

@@ -111,10 +111,12 @@ def row_places(cache, position):
 
 
 def graph_nodes(native):
-    """How many nodes a CUgraph has."""
+    """How many nodes a CUgraph has; None where the driver does not tell."""
     count = c.c_size_t(0)
-    status = c.CDLL("libcuda.so.1").cuGraphGetNodes(c.c_void_p(native), None, c.byref(count))
-    return count.value if status == 0 else None
+    with contextlib.suppress(OSError):
+        if c.CDLL("libcuda.so.1").cuGraphGetNodes(c.c_void_p(native), None, c.byref(count)) == 0:
+            return count.value
+    return None
 
 
 def captured_twice(seconds, shape):
@@ -468,7 +470,7 @@ def restore_stage(arguments, folder):
     if milliseconds["outcome"] != "replayed":
         wrong.insert(0, f"the call was {milliseconds['outcome']}, not replayed: {report['reason']}")
     later = later_calls(library, device, function, args)
-    seconds.say(f"later calls {later:.3f} ms; host memory at most {gigabytes(memory_watch.host_memory().get('VmHWM'))}")
+    seconds.say(f"later calls {later:.3f} ms, with their synchronisation")
     for text in wrong[:8]:
         seconds.say(f"wrong: {text}")
     seconds.say("right" if not wrong else "WRONG")
@@ -558,7 +560,9 @@ def table(results):
 
 def run_all(arguments, folder, results):
     """The exit status; `results` has what was found so far, whatever happens."""
-    (folder / "capture.json").unlink(missing_ok=True)
+    for left in ("capture.json", "manifest.json"):  # of an earlier run in the same folder
+        (folder / left).unlink(missing_ok=True)
+    shutil.rmtree(folder / "cache", ignore_errors=True)
     status = stage(arguments, folder, "--capture")
     results["capture"] = read_json(folder / "capture.json")
     if status == 0:

@@ -29,7 +29,7 @@ class Work:
     """A function of tensors that can be moved: what it takes, what lives across its calls, how it runs."""
 
     def __init__(self, torch, inputs, states, step, generators=()):
-        """`inputs`: tensors. `states`: (name, tensor, whether it is written). `step()` uses these very tensors, gives its results."""
+        """`states`: (name, tensor, whether it is written). `step()` uses these very tensors and gives its results."""
         self.torch, self.step, self.generators = torch, step, list(generators)
         self.holders = [(f"in{i}", x, False) for i, x in enumerate(inputs)] + list(states)
         self.input_count = len(inputs)
@@ -41,7 +41,8 @@ class Work:
             storage = holder.untyped_storage()
             if storage.data_ptr() not in storages:
                 spacer.append(torch.empty((len(storages) % 7 + 1) << 12, dtype=torch.uint8, device=DEVICE))
-                storages[storage.data_ptr()] = (storage, storage.clone())  # the old one too, so that its address is not given anew
+                # The old one too, so that its address is not given anew.
+                storages[storage.data_ptr()] = (storage, storage.clone())
             leaf = torch.empty(0, dtype=holder.dtype, device=DEVICE)
             leaf.set_(storages[storage.data_ptr()][1], holder.storage_offset(), holder.size(), holder.stride())
             leaves.append(leaf)
@@ -196,7 +197,8 @@ def convolutions(torch, memory_format):
 
 def training(torch, optimizer_of):
     """Forward, backward and the optimizer's step; parameters and the optimizer's own tensors change."""
-    model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.GELU(), torch.nn.LayerNorm(256), torch.nn.Linear(256, 10)).to(DEVICE)
+    nn = torch.nn
+    model = nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.LayerNorm(256), nn.Linear(256, 10)).to(DEVICE)
     optimizer = optimizer_of(model.parameters())
     x, label = torch.randn(32, 64, device=DEVICE), torch.randint(0, 10, (32,), device=DEVICE)
 
@@ -378,7 +380,8 @@ def main():
         pathlib.Path(arguments.json).write_text(json.dumps(results, indent=1))
     wrong = [r["model"] for r in results if r.get("adopted") and not r.get("equal")]
     adopted = sum(bool(r.get("adopted")) for r in results)
-    print(f"{len(results)} models, {sum(r['captured'] for r in results)} captured, {adopted} adopted, {adopted - len(wrong)} equal", flush=True)
+    captured = sum(r["captured"] for r in results)
+    print(f"{len(results)} models, {captured} captured, {adopted} adopted, {adopted - len(wrong)} equal", flush=True)
     return 1 if wrong else 0
 
 
