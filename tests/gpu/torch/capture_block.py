@@ -62,21 +62,25 @@ def tensor_range(name, tensor):
     return Range(name, tensor.data_ptr(), tensor.numel() * tensor.element_size())
 
 
-def capture(block, compiled, x, out):
-    """Captures out.copy_(block(x)) into a pool of its own."""
-    keep = [x, out, *(p.data for p in block.parameters())]
+def capture_work(work, regions, keep):
+    """Captures work() into a pool of its own. `regions`: what it reads and writes outside of that pool; `keep`: who owns it."""
     graph = torch.cuda.CUDAGraph(keep_graph=True)
     pool = torch.cuda.graph_pool_handle()
     torch.cuda.synchronize()
     # cuBLAS keeps its workspace where it was first made; cleared, it comes from the pool of each capture.
     torch._C._cuda_clearCublasWorkspaces()
     with torch.no_grad(), torch.cuda.graph(graph, pool=pool):
-        out.copy_(compiled(x))
+        work()
     scratch = pool_segments(pool)
     torch._C._cuda_clearCublasWorkspaces()
+    return Captured(graph, graph.raw_cuda_graph(), regions, scratch, keep)
+
+
+def capture(block, compiled, x, out):
+    """Captures out.copy_(block(x))."""
     regions = [tensor_range("x", x), tensor_range("out", out)]
     regions += [tensor_range(name.replace(".", "_"), p.data) for name, p in block.named_parameters()]
-    return Captured(graph, graph.raw_cuda_graph(), regions, scratch, keep)
+    return capture_work(lambda: out.copy_(compiled(x)), regions, [x, out, *(p.data for p in block.parameters())])
 
 
 def move_weights(block, spacer):

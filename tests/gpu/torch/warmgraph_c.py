@@ -1,11 +1,12 @@
-"""warmgraph's C interface through ctypes: as much of warmgraph.h as an adoption needs."""
+"""warmgraph's C interface through ctypes: as much of warmgraph.h as an adoption and a replay need."""
 import ctypes as c
 
 BF16 = 9
 # By the name that PyTorch has for it.
 DTYPES = {"uint8": 0, "int8": 1, "uint16": 2, "int16": 3, "uint32": 4, "int32": 5, "uint64": 6, "int64": 7, "float16": 8,
           "bfloat16": BF16, "float32": 10, "float64": 11, "bool": 12}
-READ_ONLY = 1
+READ_WRITE, READ_ONLY = 0, 1
+OUTCOMES = {0: "recorded", 1: "replayed", 2: "eager", 3: "refused"}
 
 
 class Address(c.Structure):
@@ -107,6 +108,13 @@ class Library:
         self._library.wg_report_reason.restype = c.c_char_p
         self._library.wg_device_stream.restype = c.c_void_p
         self._library.wg_device_stream.argtypes = [c.c_void_p]
+        self._library.wg_cache_disabled_reason.restype = c.c_char_p
+        self._library.wg_buffer_pointer.restype = c.c_uint64
+        self._library.wg_report_outcome.restype = c.c_int32
+        self._library.wg_report_first_call_ms.restype = c.c_double
+        self._library.wg_report_phase_count.restype = c.c_uint64
+        self._library.wg_report_phase_name.restype = c.c_char_p
+        self._library.wg_report_phase_ms.restype = c.c_double
         self.raw = self._library
 
     def call(self, name, *arguments):
@@ -121,9 +129,35 @@ class Library:
         self.call(name, *arguments, c.byref(handle))
         return handle
 
+    def opened_cache(self, model, folder):
+        """A cache in `folder`; its policy is $WARMGRAPH_POLICY's."""
+        options = CacheOptions()
+        self.call("wg_cache_options_init", c.byref(options), c.c_uint64(c.sizeof(options)))
+        options.model, options.cache_dir = model.encode(), str(folder).encode()
+        options.world_size, options.global_rank = 1, 0
+        return self.made("wg_cache_open", c.byref(options))
+
+    def report(self, function):
+        """What its first call, or its adoption, did: outcome, reason, first_call_ms and the phases' milliseconds in order."""
+        report, raw = self.made("wg_function_report", function), self._library
+        indices = [c.c_uint64(i) for i in range(raw.wg_report_phase_count(report))]
+        result = {
+            "outcome": OUTCOMES.get(raw.wg_report_outcome(report), "unknown"),
+            "reason": (raw.wg_report_reason(report) or b"").decode(),
+            "first_call_ms": raw.wg_report_first_call_ms(report),
+            "phases": [((raw.wg_report_phase_name(report, i) or b"").decode(), raw.wg_report_phase_ms(report, i)) for i in indices],
+        }
+        self.call("wg_report_destroy", report)
+        return result
+
 
 def array(kind, items):
     return (kind * len(items))(*items)
+
+
+def memory_arg(name, pointer, size):
+    """An input, output or state of a call."""
+    return Arg(name.encode(), 0, 0, Memory.at(pointer, size), None, None, 0, 0)
 
 
 def named(ranges):
