@@ -222,6 +222,17 @@ protected:
             for (int i = 0; i < 6; ++i) append(value, word + static_cast<std::uint64_t>(i));
         }
     }
+    /// ... a struct of the pool's address and of the lower half of another one, stale, with a number above it.
+    void add_torn()
+    {
+        for (Captured* captured : {first.get(), second.get()}) {
+            const std::uint64_t at = captured->capture.scratch[0].second.address.flat();
+            auto& params = std::get<backends::RawKernel>(captured->graph.nodes[1].work).params;
+            Bytes& value = params.emplace_back().value;
+            append(value, at);
+            append(value, (at & 0xFFFF'FFFFU) | std::uint64_t{1} << 32U);
+        }
+    }
     void set_count(Captured& captured, std::size_t node, std::int32_t count)
     {
         Bytes value;
@@ -289,7 +300,30 @@ TEST_F(UnusedWordAdoption, OneThatWasStaleInTheSecondCaptureAloneIsAnUnusedWordT
     const MemoryRef one = make(4, 1), other = make(4, 2);
     add_tail(one.address.flat(), other.address.flat());
     second->capture.free_blocks = {{other.address, other.size}};
-    EXPECT_TRUE(adopted(first->capture, &second->capture));
+    const auto recording = adopted(first->capture, &second->capture);
+    EXPECT_TRUE(recording) << recording.error().message;
+}
+
+/// A word means the same in both captures: where one of them could not follow it, nobody does.
+TEST_F(UnusedWordAdoption, OneThatIsNoDeviceAddressInTheSecondCaptureIsAnUnusedWordToo)
+{
+    static const int s_on_the_host = 1;
+    const MemoryRef one = make(4, 1);
+    const std::uint64_t none[] = {0xf3cf'3c00'1d9d'b000, 64, reinterpret_cast<std::uintptr_t>(&s_on_the_host)};
+    for (const std::uint64_t other : none) {
+        add_tail(one.address.flat(), other);
+        EXPECT_TRUE(adopted(first->capture, &second->capture)) << other;
+        for (Captured* captured : {first.get(), second.get()})
+            std::get<backends::RawKernel>(captured->graph.nodes[1].work).params.pop_back();
+    }
+}
+
+TEST_F(UnusedWordAdoption, HalfOfAStalePointerIsNoPointerTogetherWithHalfOfAWholeOne)
+{
+    add_torn();
+    const auto recording = adopted(first->capture, &second->capture);
+    ASSERT_TRUE(recording) << recording.error().message;
+    EXPECT_EQ(recording->entry.header.info.unused_words, 1U);
 }
 
 TEST_F(UnusedWordAdoption, AStalePointerThatIsTheSameInBothCapturesStaysAsItIs)

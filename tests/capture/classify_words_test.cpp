@@ -344,7 +344,7 @@ TEST_F(Unexplained, AreRefusedWhereTheyLieInLiveMemory)
     captures.allocation_at = [](std::uint64_t flat) {
         return flat >> 12U == 0x6f00'0000'0ULL ? std::optional{at(0x6f00'0000'0000)} : std::nullopt;
     };
-    capture(0x6f00'0000'0010, 0x1111'2222'3333'4444); // the first capture's
+    capture(0x6f00'0000'0010, 0x5e00'0000'4444); // the first capture's; the second one's may be gone
     expect_refused(AllOf(HasSubstr("follows no region"), HasSubstr("0x6f0000000010")));
     capture(0x1111'2222'3333'4444, 0x6f00'0000'0010); // the first one is run without it
     EXPECT_EQ(stored(), (Packer{} << 0L << 7L).bytes());
@@ -369,8 +369,20 @@ TEST_F(Unexplained, HalvesOfTwoWordsAreAnAddressOnlyIfTheyAreOneInBoth)
 
 TEST_F(Unexplained, AreRefusedWhereTheyLieInARegion)
 {
-    capture(m_first.x + 8, 0x1111'2222'3333'4444);
+    capture(m_first.x + 8, 0x5e00'0000'4444);
     expect_refused(AllOf(HasSubstr("follows no region"), HasSubstr("8 bytes into 'x'")));
+}
+
+TEST_F(Unexplained, ThatAreCertainlyNoAddressInTheSecondCaptureAreNone)
+{
+    captures.is_host_only = [](std::uint64_t word) { return word == 0x7ffd'0000'1230; };
+    for (const std::uint64_t none :
+         {std::uint64_t{0x1111'2222'3333'4444}, std::uint64_t{64}, std::uint64_t{0x7ffd'0000'1230}}) {
+        capture(m_first.x + 8, none);
+        const auto result = classified();
+        ASSERT_TRUE(result) << result.error().message;
+        EXPECT_EQ(result->unused.size(), 1U) << none;
+    }
 }
 
 TEST_F(Unexplained, AreRefusedWhereTheyAreTheDistanceOfTwoRegions)

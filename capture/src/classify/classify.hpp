@@ -54,6 +54,8 @@ struct Captures {
     /// Other memory that a constant must not lie in, as part of a sentence ("the heap of device code's malloc"): what the driver
     /// does not count among its allocations. May be null.
     std::function<std::optional<std::string>(std::uint64_t)> other_memory_at{};
+    /// Whether an address is one of ordinary host memory, which the device cannot reach. May be null: not known.
+    std::function<bool(std::uint64_t)> is_host_only{};
     /// Device::is_handle; null likewise. A parameter's word that is one and follows no scalar is refused.
     std::function<bool(std::uint64_t)> is_handle{};
     DeclaredHandles handles{};

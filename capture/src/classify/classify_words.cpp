@@ -33,6 +33,13 @@ bool overlaps_half(std::span<const Slot> slots, std::size_t offset) noexcept
     });
 }
 
+/// `bytes` in ascending order.
+bool holds_any(std::span<const std::size_t> bytes, std::size_t offset, std::size_t width) noexcept
+{
+    const auto next = std::ranges::lower_bound(bytes, offset);
+    return next != bytes.end() && *next < offset + width;
+}
+
 /// How a pointer may be aligned, most likely first.
 constexpr std::array<bool (*)(std::size_t) noexcept, 3> k_tiers{
     [](std::size_t offset) noexcept { return offset % 8 == 0; },
@@ -222,8 +229,14 @@ bool FlatWords::is_between_regions(std::uint64_t distance) const
            std::ranges::any_of(m_deltas, [&](std::uint64_t delta) { return m_deltas.contains(delta + distance); });
 }
 
-/// The first capture is run as it is. So a word that is no address of live memory there is none that its kernels use, whatever it
-/// looks like in the second one, whose memory may be gone. Compilers align pointers to 8 bytes. At another multiple of 4, half of
+bool FlatWords::is_no_address(std::uint64_t moved) const
+{
+    return !may_be_pointer(moved) || is_within(m_moved_free, moved) ||
+           (m_captures.is_host_only && m_captures.is_host_only(moved));
+}
+
+/// The first capture is run as it is. So a word that is no address of live memory there is none that its kernels use. Nor is one
+/// that certainly was none in the second one, whose memory may be gone: a word means the same in both. Compilers align pointers to 8 bytes. At another multiple of 4, half of
 /// one word and half of the next are taken for an address only where they are one in both captures.
 Result<void> FlatWords::check_unused(const WordPlace& place, ByteView first, ByteView moved, std::size_t byte)
 {
@@ -231,8 +244,7 @@ Result<void> FlatWords::check_unused(const WordPlace& place, ByteView first, Byt
     const std::size_t from = byte >= k_word - 1 ? (byte - (k_word - 1) + k_step - 1) / k_step * k_step : 0;
     for (std::size_t at = from; at <= byte && at + k_word <= first.size(); at += k_step) {
         const auto was = load<std::uint64_t>(first, at), is = load<std::uint64_t>(moved, at);
-        const bool moved_is_free = is_within(m_moved_free, is);
-        const bool is_address = !moved_is_free && lies_in_known_memory(was, m_first_free) &&
+        const bool is_address = !is_no_address(is) && lies_in_known_memory(was, m_first_free) &&
                                 (at % k_word == 0 || lies_in_known_memory(is, m_moved_free));
         if (is_address || is_between_regions(is - was)) return unexplained(place, first, moved, byte);
     }
@@ -240,7 +252,7 @@ Result<void> FlatWords::check_unused(const WordPlace& place, ByteView first, Byt
 }
 
 Result<void> FlatWords::check_unused_halves(const WordPlace& place, ByteView first, ByteView moved,
-                                            std::span<const std::size_t> unused)
+                                            std::span<const Slot> found, std::span<const std::size_t> unused)
 {
     constexpr std::size_t k_half = sizeof(std::uint32_t);
     const auto whole = [](ByteView value, std::size_t high, std::size_t low) {
@@ -252,6 +264,7 @@ Result<void> FlatWords::check_unused_halves(const WordPlace& place, ByteView fir
         if (low == last || low + k_half > first.size()) continue;
         last = low;
         for (std::size_t high = 0; high + k_half <= first.size(); high += k_half) {
+            if (overlaps_half(found, high)) continue; // of a pointer that is whole
             const std::uint64_t was = whole(first, high, low), is = whole(moved, high, low);
             if (high == low || is == was || !m_deltas.contains(is - was)) continue;
             const auto follows = [&](const MappedRegion& region) {
@@ -359,31 +372,31 @@ Result<std::vector<Slot>> FlatWords::slots(const WordPlace& place, ByteView firs
     if (moved)
         if (auto explained = moving(place, first, *moved, scalars, found, unused); !explained)
             return std::unexpected(explained.error());
-    Bytes without;
-    if (unused != nullptr && !unused->empty()) { // what they held means nothing, here as well
-        if (auto checked = check_unused_halves(place, first, *moved, *unused); !checked)
+    std::span<const std::size_t> without; // bytes that are not the same in both captures: no part of a constant
+    if (unused != nullptr && !unused->empty()) {
+        if (auto checked = check_unused_halves(place, first, *moved, found, *unused); !checked)
             return std::unexpected(checked.error());
-        without.assign(first.begin(), first.end());
-        for (const std::size_t byte : *unused) without[byte] = std::byte{0};
-        first = without;
+        without = *unused;
     }
     for (const std::size_t start : {std::size_t{0}, k_word / 2}) {
         for (std::size_t at = start; at + k_word <= first.size(); at += k_word) {
             const auto word = load<std::uint64_t>(first, at);
             if (!may_be_pointer(word) || overlaps(found, at) || overlaps(scalars, at)) continue;
+            if (holds_any(without, at, k_word)) continue;
             auto slot = staying(place, at, word);
             if (!slot) return std::unexpected(slot.error());
             if (*slot) found.push_back(**slot);
         }
     }
-    if (auto checked = check_halves(place, first, found); !checked) return std::unexpected(checked.error());
+    if (auto checked = check_halves(place, first, found, without); !checked) return std::unexpected(checked.error());
     std::ranges::sort(found, {}, &Slot::offset);
     return found;
 }
 
 /// A pointer may be passed in two halves with something between them. Drivers give addresses near each other, so an upper half
 /// looks like the regions' own; together with a lower half it must not lie in a live allocation.
-Result<void> FlatWords::check_halves(const WordPlace& place, ByteView value, std::span<const Slot> found)
+Result<void> FlatWords::check_halves(const WordPlace& place, ByteView value, std::span<const Slot> found,
+                                     std::span<const std::size_t> without)
 {
     constexpr std::size_t k_half = sizeof(std::uint32_t);
     constexpr unsigned k_near = 8; // bits of an upper half that may differ
@@ -394,9 +407,9 @@ Result<void> FlatWords::check_halves(const WordPlace& place, ByteView value, std
     };
     for (std::size_t high = 0; high + k_half <= value.size(); high += k_half) {
         const std::uint64_t upper = load<std::uint32_t>(value, high);
-        if (overlaps_half(found, high) || !is_near_regions(upper)) continue;
+        if (overlaps_half(found, high) || holds_any(without, high, k_half) || !is_near_regions(upper)) continue;
         for (std::size_t low = 0; low + k_half <= value.size(); low += k_half) {
-            if (low == high || overlaps_half(found, low)) continue;
+            if (low == high || overlaps_half(found, low) || holds_any(without, low, k_half)) continue;
             const std::uint64_t flat = upper << 32U | load<std::uint32_t>(value, low);
             if (auto checked = check_allocation(place, low, flat); !checked) return checked;
         }

@@ -86,15 +86,20 @@ private:
     [[nodiscard]] Result<void> check_unused(const WordPlace& place, ByteView first, ByteView moved, std::size_t byte);
     /// That two halves, with something between them, are no pointer that follows a region.
     [[nodiscard]] Result<void> check_unused_halves(const WordPlace& place, ByteView first, ByteView moved,
+                                                   std::span<const cachefmt::Slot> found,
                                                    std::span<const std::size_t> unused);
+    /// A word of the moved capture that is certainly no address which its kernels use.
+    [[nodiscard]] bool is_no_address(std::uint64_t moved) const;
     [[nodiscard]] Result<void> check_allocation(const WordPlace& place, std::size_t offset, std::uint64_t value);
     [[nodiscard]] std::optional<MemoryRef> allocation_at(std::uint64_t value);
     [[nodiscard]] std::string whereabouts(std::uint64_t value) const;
     [[nodiscard]] std::unexpected<Error> unexplained(const WordPlace& place, ByteView first, ByteView moved,
                                                      std::size_t byte) const;
 
+    /// `without`: offsets of bytes that are part of nothing.
     [[nodiscard]] Result<void> check_halves(const WordPlace& place, ByteView value,
-                                            std::span<const cachefmt::Slot> found);
+                                            std::span<const cachefmt::Slot> found,
+                                            std::span<const std::size_t> without);
     [[nodiscard]] bool is_near(const MappedRegion& region, std::uint64_t flat) const noexcept;
 
     const Captures& m_captures;

@@ -9,6 +9,7 @@
 #include "verify/trial_conditions.hpp"
 #include "verify/trials.hpp"
 #include "warmgraph/backends/bulk_memory.hpp"
+#include "warmgraph/base/process.hpp"
 
 namespace warmgraph {
 
@@ -264,6 +265,11 @@ Result<Classified> AdoptionSession::classified(const AdoptedCapture* second)
     captures.proof = m_options.proof;
     captures.unused = m_options.unused;
     captures.allocation_at = allocation_at();
+    captures.is_host_only = [device = m_subject.device, mappings = HostMappings::read()](std::uint64_t word) {
+        const auto name = mappings.at(word);
+        const bool is_ordinary = name && !name->starts_with("/dev/"); // the driver's have such names
+        return is_ordinary && !device->allocation_at(word) && !device->host_memory_at(word, mappings);
+    };
     captures.is_handle = [device = m_subject.device](std::uint64_t word) { return device->is_handle(word); };
     captures.handles = m_first.handles;
     captures.scalars = m_first.scalars;

@@ -138,8 +138,7 @@ def captured_twice(seconds, shape):
             llama_model.run_into(step, inputs, outputs)
         torch.cuda.synchronize()
     compiled = llama_model.count_compiled()
-    free = getattr(wg, "free_blocks", None)
-    first = captured(seconds, "first capture", model, step, inputs, outputs, free)
+    first = captured(seconds, "first capture", model, step, inputs, outputs)
     spacer = []
     with seconds.phase("weights and caches moved"):
         llama_model.move_states(model, spacer)
@@ -149,23 +148,22 @@ def captured_twice(seconds, shape):
         outputs = llama_model.outputs_like(shape)
         llama_model.run_into(step, inputs, outputs)
         torch.cuda.synchronize()
-    second = captured(seconds, "second capture", model, step, inputs, outputs, free)
+    second = captured(seconds, "second capture", model, step, inputs, outputs)
     if llama_model.count_compiled() != compiled:
         seconds.say("PyTorch compiled again when the weights moved: the captures may differ")
     return model, first, second, spacer
 
 
-def captured(seconds, name, model, step, inputs, outputs, free):
-    """A Step; with what the allocator had free before and after, where warmgraph_c asks for it."""
+def captured(seconds, name, model, step, inputs, outputs):
+    """A Step; with what the allocator had free before and after."""
     import torch
 
     import llama_model
 
     with seconds.phase(name):
-        before = free(torch.cuda.memory_snapshot()) if free else {}
+        before = wg.free_blocks(torch.cuda.memory_snapshot())
         result = llama_model.capture_step(model, step, inputs, outputs)
-        if free:
-            result.captured.free_blocks = wg.free_throughout(before, free(torch.cuda.memory_snapshot()))
+        result.captured.free_blocks = wg.free_throughout(before, wg.free_blocks(torch.cuda.memory_snapshot()))
     return result
 
 

@@ -50,6 +50,9 @@ class NotCaptured(Exception):
     """PyTorch itself cannot capture it, or there is nothing to compare."""
 
 
+Leaf = collections.namedtuple("Leaf", "storage dtype offset size stride")  # a tensor of a sample
+
+
 class Operator:
     """One operator on its first strided sample, in memory that can be moved."""
 
@@ -61,7 +64,14 @@ class Operator:
         if sample is None:
             raise NotCaptured("no strided sample")
         leaves, self.tree = tree_flatten(self._parts(sample))
-        self.leaves = [x.detach() if isinstance(x, torch.Tensor) else x for x in leaves]
+        # On the host: the sample's own tensors would be live memory that nobody declares, and kernels' padding points there.
+        self.storages = {}
+        self.leaves = [self._kept(x) if isinstance(x, torch.Tensor) else x for x in leaves]
+
+    def _kept(self, tensor):
+        storage = tensor.untyped_storage()
+        self.storages.setdefault(storage.data_ptr(), storage.cpu())
+        return Leaf(storage.data_ptr(), tensor.dtype, tensor.storage_offset(), tensor.size(), tensor.stride())
 
     @staticmethod
     def _parts(sample):
@@ -76,16 +86,14 @@ class Operator:
         """The leaves with every storage elsewhere; the same aliases among them."""
         torch, storages, result = self.torch, {}, []
         for leaf in self.leaves:
-            if not isinstance(leaf, torch.Tensor):
+            if not isinstance(leaf, Leaf):
                 result.append(leaf)
                 continue
-            storage = leaf.untyped_storage()
-            key = storage.data_ptr()
-            if key not in storages:
+            if leaf.storage not in storages:
                 spacer.append(torch.empty((len(storages) % 7 + 1) << 12, dtype=torch.uint8, device="cuda"))
-                storages[key] = storage.clone()
+                storages[leaf.storage] = self.storages[leaf.storage].cuda()
             view = torch.empty(0, dtype=leaf.dtype, device="cuda")
-            view.set_(storages[key], leaf.storage_offset(), leaf.size(), leaf.stride())
+            view.set_(storages[leaf.storage], leaf.offset, leaf.size, leaf.stride)
             result.append(view)
         return result
 

@@ -176,9 +176,10 @@ def native_capture(captured):
 
 
 def free_blocks(snapshot):
-    """{pointer: end} of what PyTorch's allocator has free, by torch.cuda.memory_snapshot(); not the pools of graphs."""
+    """{pointer: end} of what PyTorch's allocator has free, by torch.cuda.memory_snapshot(). Taken before a capture it holds nothing
+    of the graph's own pool, where that is new."""
     return {block["address"]: block["address"] + block["size"] for segment in snapshot
-            if tuple(segment["segment_pool_id"]) == (0, 0) for block in segment["blocks"] if block["state"] == "inactive"}
+            for block in segment["blocks"] if block["state"] == "inactive"}
 
 
 def free_throughout(before, after):
