@@ -23,6 +23,16 @@ KernelNode& rope(Graph& graph) { return std::get<KernelNode>(graph.nodes[1]); }
 
 TEST(Difference, IsEmptyForEqualGraphs) { EXPECT_TRUE(difference(sample_graph(), sample_graph()).empty()); }
 
+TEST(Difference, TellsKernelsOfOneReadableNameApartByTheirWholeNames)
+{
+    Graph recorded = sample_graph(), now = sample_graph();
+    rope(recorded).kernel = "_Z4ropeILi1ELi2ELi3EEvPf";
+    rope(now).kernel = "_Z4ropeILi1ELi2ELi4EEvPf";
+    EXPECT_THAT(difference(recorded, now),
+                ElementsAre("kernel rope<1, 2, ...> (node 1): kernel '_Z4ropeILi1ELi2ELi3EEvPf' against "
+                            "'_Z4ropeILi1ELi2ELi4EEvPf'"));
+}
+
 TEST(Difference, NamesNodeKernelAndParameter)
 {
     EXPECT_THAT(after([](Graph& g) { rope(g).grid[0] = 8; }),
@@ -31,6 +41,8 @@ TEST(Difference, NamesNodeKernelAndParameter)
                 ElementsAre("kernel rope (node 1): block 64,1,1 against 64,2,1"));
     EXPECT_THAT(after([](Graph& g) { rope(g).kernel = "rope2"; }),
                 ElementsAre("kernel rope (node 1): kernel 'rope' against 'rope2'"));
+    EXPECT_THAT(after([](Graph& g) { rope(g).kernel = "_Z5rope2ILi8EEvPf"; }),
+                ElementsAre("kernel rope (node 1): kernel 'rope' against 'rope2<8>'"));
     EXPECT_THAT(after([](Graph& g) { rope(g).image = 1; }), ElementsAre("kernel rope (node 1): image 0 against 1"));
     EXPECT_THAT(after([](Graph& g) { rope(g).params[0].slots[0] = region_slot(3); }),
                 ElementsAre("kernel rope (node 1): parameter 0: slot 0: kv + 1024 against w"));
