@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "cuda_names.hpp"
+#include "warmgraph/base/kernel_name.hpp"
 
 namespace warmgraph::cachefmt {
 namespace {
@@ -210,8 +211,8 @@ std::string box_size(std::uint64_t size, std::uint64_t rows, std::uint64_t slice
 std::string node_name(const Node& node, std::size_t index)
 {
     if (const auto* kernel = std::get_if<KernelNode>(&node))
-        return fmt::format("node {} (kernel '{}')", index, printable(std::string_view{kernel->kernel}.substr(0, 200)));
-    return fmt::format("node {} ({})", index, node_kind(node));
+        return fmt::format("kernel {} (node {})", readable_kernel_name(kernel->kernel), index);
+    return fmt::format("{} (node {})", node_kind(node), index);
 }
 
 std::string hex(ByteView bytes, std::size_t most)

@@ -34,7 +34,7 @@ namespace warmgraph::cachefmt {
 [[nodiscard]] std::string event_text(std::uint32_t event, const Graph& graph); ///< its name; "event 7" out of range
 /// "1.0 KB", "4 rows of 256 B", "2 slices of 4 rows of 256 B".
 [[nodiscard]] std::string box_size(std::uint64_t size, std::uint64_t rows, std::uint64_t slices);
-[[nodiscard]] std::string node_name(const Node& node, std::size_t index); ///< "node 3 (kernel 'rope')", "node 4 (copy)"
+[[nodiscard]] std::string node_name(const Node& node, std::size_t index); ///< "kernel rope (node 3)", "copy (node 4)"
 [[nodiscard]] std::string hex(ByteView bytes, std::size_t most = 16);     ///< "0a0b…" cut after `most` bytes
 [[nodiscard]] std::string human_size(std::uint64_t bytes); ///< "512 B", "41 KB", "1.2 MB": multiples of 1024
 /// The value's bits as its type reads them: "17", "-1", "0.5", "true".

@@ -6,6 +6,7 @@
 #include "describe.hpp"
 #include "difference_lines.hpp"
 #include "identity.hpp"
+#include "warmgraph/base/kernel_name.hpp"
 
 namespace warmgraph::cachefmt {
 namespace {
@@ -32,7 +33,7 @@ public:
 
     void compare(const KernelNode& a, const KernelNode& b)
     {
-        m_lines.text(m_where, "kernel", a.kernel, b.kernel);
+        name(a.kernel, b.kernel);
         m_lines.number(m_where, "image", a.image, b.image);
         if (a.grid != b.grid) m_lines.line(m_where, "grid", to_text(a.grid), to_text(b.grid));
         if (a.block != b.block) m_lines.line(m_where, "block", to_text(a.block), to_text(b.block));
@@ -88,6 +89,13 @@ public:
     }
 
 private:
+    /// The whole names only where they must be seen to tell the two apart.
+    void name(const std::string& a, const std::string& b)
+    {
+        const std::string was = readable_kernel_name(a), is = readable_kernel_name(b);
+        m_lines.text(m_where, "kernel", was != is ? was : a, was != is ? is : b);
+    }
+
     void param(const std::string& where, const Param& a, const Param& b)
     {
         if (a.kind != b.kind) return m_lines.line(where, "", described(a, m_recorded), described(b, m_now));

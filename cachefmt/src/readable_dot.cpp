@@ -3,6 +3,7 @@
 
 #include "cuda_names.hpp"
 #include "describe.hpp"
+#include "warmgraph/base/kernel_name.hpp"
 #include "warmgraph/cachefmt/readable.hpp"
 
 namespace warmgraph::cachefmt {
@@ -46,8 +47,8 @@ struct Label {
     }
     std::string operator()(const KernelNode& kernel) const
     {
-        std::string out =
-            fmt::format("{}\\ngrid {} block {}", quoted(kernel.kernel), to_text(kernel.grid), to_text(kernel.block));
+        std::string out = fmt::format("{}\\ngrid {} block {}", quoted(readable_kernel_name(kernel.kernel)),
+                                      to_text(kernel.grid), to_text(kernel.block));
         for (const Param& param : kernel.params)
             for (const Slot& slot : param.slots) out += "\\n" + quoted(to_text(slot, graph));
         if (kernel.shared_bytes != 0) out += fmt::format("\\nshared {}", human_size(kernel.shared_bytes));

@@ -5,6 +5,7 @@
 #include "cuda_names.hpp"
 #include "describe.hpp"
 #include "readable_table.hpp"
+#include "warmgraph/base/kernel_name.hpp"
 
 namespace warmgraph::cachefmt {
 namespace {
@@ -91,7 +92,8 @@ struct NodeRow {
     Cells operator()(const EmptyNode&) const { return {"(empty)", "-", "-", ""}; }
     Cells operator()(const KernelNode& kernel) const
     {
-        return {printable(kernel.kernel), to_text(kernel.grid), to_text(kernel.block), params_text(kernel, graph)};
+        return {readable_kernel_name(kernel.kernel), to_text(kernel.grid), to_text(kernel.block),
+                params_text(kernel, graph)};
     }
     Cells operator()(const CopyNode& copy) const
     {

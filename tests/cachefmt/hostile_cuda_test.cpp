@@ -18,7 +18,7 @@ const std::vector<Hostile>& hostile_launches()
 {
     static const std::vector<Hostile> k_graphs{
         {"AttributeTwice", [](Graph& g) { gemm(g).attributes[1].id = 1; },
-         "node 6 (kernel 'nvjet_gemm'): attribute 1 is repeated or out of order"},
+         "kernel nvjet_gemm (node 6): attribute 1 is repeated or out of order"},
         {"AttributesUnsorted", [](Graph& g) { std::swap(gemm(g).attributes[1], gemm(g).attributes[2]); },
          "attribute 4 is repeated or out of order"},
         {"AttributeEmpty", [](Graph& g) { gemm(g).attributes[2].value.clear(); },
@@ -73,7 +73,7 @@ const std::vector<Hostile>& hostile_boxes()
 {
     static const std::vector<Hostile> k_graphs{
         {"CopyOfNoRows", [](Graph& g) { copy(g).rows = 0; },
-         "node 8 (copy): source has 0 rows and 2 slices, expected 1 or more"},
+         "copy (node 8): source has 0 rows and 2 slices, expected 1 or more"},
         {"CopyOfNoSlices", [](Graph& g) { copy(g).slices = 0; }, "source has 4 rows and 0 slices"},
         {"CopyPitchBelowRow", [](Graph& g) { copy(g).destination_pitch.row = 63; },
          "destination: pitch of 63 bytes is less than a row's 64"},
@@ -108,7 +108,7 @@ const std::vector<Hostile>& hostile_boxes()
         {"CopyOfTwoPitchesThatMeet",
          [](Graph& g) { copy(g) = {region_slot(4), region_slot(4, 64), 64, 4, 1, {128, 0}, {256, 0}}; },
          "source and destination overlap"},
-        {"FillOfNoRows", [](Graph& g) { fill(g).rows = 0; }, "node 9 (fill): destination has 0 rows"},
+        {"FillOfNoRows", [](Graph& g) { fill(g).rows = 0; }, "fill (node 9): destination has 0 rows"},
         {"FillPitchBelowRow", [](Graph& g) { fill(g).pitch = 31; }, "pitch of 31 bytes is less than a row's 32"},
         {"FillRowsPastRegion", [](Graph& g) { fill(g).rows = 129; },
          "destination: 129 rows of 32 bytes at 0 run past region 'scratch' of 8192 bytes"},
@@ -121,9 +121,9 @@ const std::vector<Hostile>& hostile_rest()
 {
     static const std::vector<Hostile> k_graphs{
         {"EventOutOfRange", [](Graph& g) { std::get<EventRecordNode>(g.nodes[11]).event = 2; },
-         "node 11 (event record): event 2 is out of range, the graph has 2"},
+         "event record (node 11): event 2 is out of range, the graph has 2"},
         {"EventToWaitForOutOfRange", [](Graph& g) { std::get<EventWaitNode>(g.nodes[5]).event = ~0U; },
-         "node 5 (event wait): event 4294967295 is out of range"},
+         "event wait (node 5): event 4294967295 is out of range"},
         {"EventTwice", [](Graph& g) { g.events[1] = "ready"; }, "event 1: name 'ready' is used twice"},
         {"EventWithoutName", [](Graph& g) { g.events[0].clear(); }, "event 0: name has 0 bytes"},
         {"EventNameUnprintable", [](Graph& g) { g.events[0] = "a\nb"; }, "event 0: name 'a\\x0ab' is not printable"},
@@ -133,7 +133,7 @@ const std::vector<Hostile>& hostile_rest()
          },
          "65537 events are over the limit of 65536"},
         {"HostWithoutFunction", [](Graph& g) { host(g).function.clear(); },
-         "node 10 (host): host function name has 0 bytes, expected 1 to 255"},
+         "host (node 10): host function name has 0 bytes, expected 1 to 255"},
         {"HostNameTooLong", [](Graph& g) { host(g).function.assign(256, 'f'); },
          "host function name has 256 bytes, expected 1 to 255"},
         {"HostNameUnprintable", [](Graph& g) { host(g).function = "a\tb"; },
@@ -172,10 +172,10 @@ const std::vector<Hostile>& hostile_operations()
 {
     static const std::vector<Hostile> k_graphs{
         {"NoOperation", [](Graph& g) { batch(g).clear(); },
-         "node 12 (memory operations): 0 operations, expected 1 to 256"},
+         "memory operations (node 12): 0 operations, expected 1 to 256"},
         {"OperationsTooMany", [](Graph& g) { batch(g).resize(257, batch(g)[0]); }, "257 operations"},
         {"OperationKindZero", [](Graph& g) { batch(g)[0].kind = MemoryOperationKind{}; },
-         "node 12 (memory operations): operation 0: kind 0 is unknown"},
+         "memory operations (node 12): operation 0: kind 0 is unknown"},
         {"OperationKind", [](Graph& g) { batch(g)[2].kind = static_cast<MemoryOperationKind>(7); },
          "operation 2: kind 7 is unknown"},
         {"WaitFlags", [](Graph& g) { batch(g)[0].flags = 4; }, "operation 0: flags 0x4 are unknown to wait_32"},
@@ -213,14 +213,14 @@ const std::vector<Hostile>& hostile_semaphores()
 {
     static const std::vector<Hostile> k_graphs{
         {"NoSemaphore", [](Graph& g) { waits(g).uses.clear(); },
-         "node 13 (semaphore wait): 0 semaphores, expected 1 to 256"},
+         "semaphore wait (node 13): 0 semaphores, expected 1 to 256"},
         {"SemaphoresTooMany", [](Graph& g) { waits(g).uses.resize(257, waits(g).uses[0]); }, "257 semaphores"},
         {"SemaphoreActionZero", [](Graph& g) { waits(g).action = SemaphoreAction{}; },
-         "node 13 (semaphores): action 0 is unknown"},
+         "semaphores (node 13): action 0 is unknown"},
         {"SemaphoreAction", [](Graph& g) { waits(g).action = static_cast<SemaphoreAction>(3); },
-         "node 13 (semaphores): action 3 is unknown"},
+         "semaphores (node 13): action 3 is unknown"},
         {"SemaphoreOutOfRange", [](Graph& g) { waits(g).uses[0].semaphore = 2; },
-         "node 13 (semaphore wait): semaphore 0: index 2 is out of range, the graph has 2"},
+         "semaphore wait (node 13): semaphore 0: index 2 is out of range, the graph has 2"},
         {"SemaphoreWaitFlags", [](Graph& g) { waits(g).uses[0].flags = 1; },
          "semaphore 0: flags 0x1 are unknown to a wait"},
         {"SemaphoreSignalFlags", [](Graph& g) { signals(g).uses[1].flags = 2; },

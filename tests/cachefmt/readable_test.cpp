@@ -53,7 +53,7 @@ TEST(Readable, ShowsWhyATombstoneIsRefused)
     const std::string text = to_readable(sample_tombstone());
     EXPECT_THAT(text, HasSubstr("kind        tombstone, format 4\n"));
     EXPECT_THAT(text,
-                HasSubstr("refused     recompiled\n            node 3 (kernel 'rope'): grid 4,1,1 against 8,1,1\n"));
+                HasSubstr("refused     recompiled\n            kernel rope (node 3): grid 4,1,1 against 8,1,1\n"));
     EXPECT_THAT(text, Not(HasSubstr("nodes:")));
 }
 
@@ -64,6 +64,17 @@ TEST(Readable, LetsNoStoredTextDriveTheTerminal)
     const std::string text = to_readable(entry);
     EXPECT_THAT(text, HasSubstr("\\x1b[31mred\\x0anext\\xff\\xc2\\x9b\u00e9"));
     EXPECT_EQ(text.find('\x1b'), std::string::npos);
+}
+
+TEST(Readable, NamesKernelsAsPeopleDoAndTellsMachinesTheWholeName)
+{
+    const std::string mangled = "_ZN2at6native18elementwise_kernelILi128ELi2ELi4EEEvPf";
+    const std::string readable = "at::native::elementwise_kernel<128, 2, ...>";
+    Entry entry = sample_entry();
+    std::get<KernelNode>(entry.graph.nodes[4]).kernel = mangled;
+    EXPECT_THAT(to_readable(entry), AllOf(HasSubstr("  4  " + readable + "  1,1,1"), Not(HasSubstr(mangled))));
+    EXPECT_THAT(to_dot(entry), HasSubstr("4: " + readable + "\\ngrid"));
+    EXPECT_EQ(json::parse(to_json(entry)).at("graph").at("nodes").at(4).at("kernel"), mangled);
 }
 
 TEST(ReadableJson, HasTheDocumentedKeys)

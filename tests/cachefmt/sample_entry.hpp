@@ -162,7 +162,7 @@ inline Entry sample_tombstone()
     Entry entry = sample_entry();
     entry.header.kind = EntryKind::tombstone;
     entry.header.info.reason = "recompiled";
-    entry.header.info.difference = {"node 3 (kernel 'rope'): grid 4,1,1 against 8,1,1"};
+    entry.header.info.difference = {"kernel rope (node 3): grid 4,1,1 against 8,1,1"};
     entry.graph = {};
     return entry;
 }

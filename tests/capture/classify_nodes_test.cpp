@@ -76,7 +76,7 @@ TEST_F(Nodes, ACopyThatReachesOutsideItsRegionIsRefused)
     for (auto* capture : {&captures.first, &*captures.again, &*captures.moved})
         capture->graph.nodes.push_back(
             {RawCopy{capture->regions[0].address + 2 * k_size, capture->regions[1].address, 32}, {}});
-    expect_refused(AllOf(HasSubstr("node 1 (copy)"), HasSubstr("its source"), HasSubstr("'x'")));
+    expect_refused(AllOf(HasSubstr("copy (node 1)"), HasSubstr("its source"), HasSubstr("'x'")));
 }
 
 class AdjacentNodes : public Nodes {
@@ -102,7 +102,7 @@ TEST_F(AdjacentNodes, ACopyToTheStartOfARegionIsNotOnePastTheEndOfTheOneBefore)
     EXPECT_EQ(last<cachefmt::CopyNode>().destination, slot(1, 0, 0));
     EXPECT_EQ(m_result->unproven, 0U);
     add_copy_to_the_boundary(0);
-    expect_refused(AllOf(HasSubstr("node 2 (copy)"), HasSubstr("'x'"), HasSubstr("'y'")));
+    expect_refused(AllOf(HasSubstr("copy (node 2)"), HasSubstr("'x'"), HasSubstr("'y'")));
 }
 
 TEST_F(AdjacentNodes, AFillAtTheStartOfARegionIsNotOnePastTheEndOfTheOneBefore)
@@ -123,7 +123,7 @@ TEST_F(Nodes, ACopyFromTheEndOfItsRegionIsRefusedUnlessItCopiesNothing)
     copy_from_the_end(0);
     EXPECT_EQ(last<cachefmt::CopyNode>().source, slot(0, 0, k_size));
     copy_from_the_end(1);
-    expect_refused(AllOf(HasSubstr("node 2 (copy)"), HasSubstr("its source"), HasSubstr("outside its 4096")));
+    expect_refused(AllOf(HasSubstr("copy (node 2)"), HasSubstr("its source"), HasSubstr("outside its 4096")));
 }
 
 TEST_F(Nodes, AFillKeepsItsRowsAndAnUndeclaredDestinationIsRefused)
@@ -134,7 +134,7 @@ TEST_F(Nodes, AFillKeepsItsRowsAndAnUndeclaredDestinationIsRefused)
     EXPECT_EQ(fill.rows, 4U);
     EXPECT_EQ(fill.pitch, 64U);
     add_to_all({RawFill{Address::from_flat(0x7a00'0000'0000), {std::byte{7}}, 32}, {}});
-    expect_refused(AllOf(HasSubstr("node 2 (fill)"), HasSubstr("no declared region")));
+    expect_refused(AllOf(HasSubstr("fill (node 2)"), HasSubstr("no declared region")));
 }
 
 TEST_F(Nodes, MemoryOperationsFollowTheirRegionsAndABarrierHasNone)
@@ -163,17 +163,17 @@ TEST_F(Nodes, AWordOfAMemoryOperationLiesWholeAndAlignedInItsRegion)
     };
     for (const std::uint64_t offset : {k_size - 4, std::uint64_t{12}}) {
         at(offset, write_64);
-        expect_refused(AllOf(HasSubstr("node 1 (memory operations)"), HasSubstr("operation 0"), HasSubstr("'y'"),
+        expect_refused(AllOf(HasSubstr("memory operations (node 1)"), HasSubstr("operation 0"), HasSubstr("'y'"),
                              HasSubstr("a word of 8 bytes")));
     }
     at(k_size, write_64);
-    expect_refused(AllOf(HasSubstr("node 1 (memory operations)"), HasSubstr("operation 0"), HasSubstr("outside")));
+    expect_refused(AllOf(HasSubstr("memory operations (node 1)"), HasSubstr("operation 0"), HasSubstr("outside")));
     at(k_size - 4, wait_32);
     EXPECT_TRUE(classified());
     at(0, wait_32);
     std::get<RawMemoryOperations>(captures.moved->graph.nodes[1].work).operations[0].address =
         captures.first.regions[1].address;
-    expect_refused(AllOf(HasSubstr("node 1 (memory operations)"), HasSubstr("'y'")));
+    expect_refused(AllOf(HasSubstr("memory operations (node 1)"), HasSubstr("'y'")));
 }
 
 TEST_F(Nodes, AValueOfAMemoryOperationIsTheSameInEveryCaptureAndNoAddress)
@@ -217,7 +217,7 @@ TEST_F(Nodes, AMemoryOperationMustNotFollowAScalar)
     expect_refused(AllOf(HasSubstr("depends on the scalar 'n'"), HasSubstr("value 0x5 and then 0x32")));
     probed.value = 5;
     probed.address = probed.address + 4;
-    expect_refused(AllOf(HasSubstr("node 1 (memory operations)"), HasSubstr("depends on the scalar 'n'")));
+    expect_refused(AllOf(HasSubstr("memory operations (node 1)"), HasSubstr("depends on the scalar 'n'")));
 }
 
 TEST_F(Nodes, TheWindowOfAnAccessPolicyFollowsItsRegionAndOtherAttributesStay)
@@ -238,7 +238,7 @@ TEST_F(Nodes, TheWindowOfAnAccessPolicyFollowsItsRegionAndOtherAttributesStay)
     EXPECT_EQ(node.function_attributes, kernel(captures.first).function_attributes);
     EXPECT_EQ(node.shared_bytes, 1000U);
     kernel(*captures.moved).attributes[0].value[8] = std::byte{9};
-    expect_refused(AllOf(HasSubstr("attribute 1 byte 8"), HasSubstr("kernel 'k'")));
+    expect_refused(AllOf(HasSubstr("attribute 1 byte 8"), HasSubstr("kernel k")));
 }
 
 TEST_F(Nodes, DeclaredEventsBecomeNamesAndOthersAreRefused)
@@ -249,7 +249,7 @@ TEST_F(Nodes, DeclaredEventsBecomeNamesAndOthersAreRefused)
     EXPECT_EQ(last<cachefmt::EventRecordNode>().event, 0U);
     EXPECT_EQ(m_result->graph.events, std::vector<std::string>{"ready"});
     add_to_all({RawEventRecord{13}, {2}});
-    expect_refused(AllOf(HasSubstr("node 3 (event record)"), HasSubstr("declare it by name")));
+    expect_refused(AllOf(HasSubstr("event record (node 3)"), HasSubstr("declare it by name")));
 }
 
 TEST_F(Nodes, SemaphoresAreStoredByNameWithTheirValuesAndUndeclaredOnesAreRefused)
@@ -264,7 +264,7 @@ TEST_F(Nodes, SemaphoresAreStoredByNameWithTheirValuesAndUndeclaredOnesAreRefuse
     EXPECT_EQ(m_result->graph.semaphores, (std::vector<std::string>{"shown", "ready"}));
 
     const auto use = [](Capture& c) -> RawSemaphore& { return std::get<RawSemaphores>(c.graph.nodes[2].work).uses[0]; };
-    expect_seen([&](Capture& c) { use(c).semaphore = 13; }, "node 2 (semaphore signal) with another semaphore 0");
+    expect_seen([&](Capture& c) { use(c).semaphore = 13; }, "semaphore signal (node 2) with another semaphore 0");
     expect_seen([&](Capture& c) { use(c).flags = 0; }, "another semaphore 0, or other flags of it");
     expect_seen([&](Capture& c) { std::get<RawSemaphores>(c.graph.nodes[2].work).action = wait; }, "as another action");
     expect_seen([](Capture& c) { std::get<RawSemaphores>(c.graph.nodes[1].work).uses.pop_back(); },
@@ -274,13 +274,13 @@ TEST_F(Nodes, SemaphoresAreStoredByNameWithTheirValuesAndUndeclaredOnesAreRefuse
     expect_refused(AllOf(HasSubstr("something else the second time"), HasSubstr("semaphore 0 of value 9 and then 10")));
     captures = before;
     use(*captures.moved).value = 10;
-    expect_refused(AllOf(HasSubstr("node 2 (semaphore signal)"), HasSubstr("the value 9 and in another capture 10")));
+    expect_refused(AllOf(HasSubstr("semaphore signal (node 2)"), HasSubstr("the value 9 and in another capture 10")));
     captures = before;
     captures.handles.semaphores.push_back({"again", 12});
     expect_refused(AllOf(HasSubstr("declared as 'ready' and as 'again'"), HasSubstr("declare it once")));
     captures = before;
     captures.handles.semaphores.pop_back();
-    expect_refused(AllOf(HasSubstr("node 1 (semaphore wait)"), HasSubstr("0xd"), HasSubstr("Spec::semaphores")));
+    expect_refused(AllOf(HasSubstr("semaphore wait (node 1)"), HasSubstr("0xd"), HasSubstr("Spec::semaphores")));
 }
 
 class SemaphoreValues : public Nodes {
@@ -317,7 +317,7 @@ TEST_F(SemaphoreValues, MadeOfAScalarInAnyOtherWayAreRefused)
 {
     const auto refused = [this](const std::string& why) {
         expect_refused(
-            AllOf(HasSubstr("node 1 (semaphore signal)"), HasSubstr("semaphore 0"), HasSubstr("'n'"), HasSubstr(why)));
+            AllOf(HasSubstr("semaphore signal (node 1)"), HasSubstr("semaphore 0"), HasSubstr("'n'"), HasSubstr(why)));
     };
     capture_signals(DType::u64, [](std::uint64_t n) { return 2 * n; });
     refused("give it the scalar plus a constant");
@@ -338,7 +338,7 @@ TEST_F(Nodes, HostFunctionsAreStoredByNameAndUnregisteredOnesAreRefused)
     add_to_all({RawHost{nothing, &data}, {}});
     EXPECT_EQ(last<cachefmt::HostNode>().function, "classify_nodes_test.nothing");
     add_to_all({RawHost{nothing, &other}, {}});
-    expect_refused(AllOf(HasSubstr("node 2 (host function)"), HasSubstr("register_host_function")));
+    expect_refused(AllOf(HasSubstr("host function (node 2)"), HasSubstr("register_host_function")));
 }
 
 TEST_F(Nodes, EdgeDataIsKeptAndPlainEdgesMayBeSpelledOut)
@@ -353,6 +353,16 @@ TEST_F(Nodes, EdgeDataIsKeptAndPlainEdgesMayBeSpelledOut)
                                                           cachefmt::Edge{1, 2, {}}));
 }
 
+TEST_F(Nodes, KernelsAreNamedAsPeopleReadThem)
+{
+    for (Capture* capture : {&captures.first, &*captures.again, &*captures.moved})
+        kernel(*capture).kernel = "_ZN2at6native6kernelILi128ELi2ELi1EEEvPf";
+    const std::string name = "kernel at::native::kernel<128, 2, ...> (node 0)";
+    expect_seen([](Capture& c) { kernel(c).shared_bytes = 1; }, name + " with 0 and then 1 bytes of shared memory");
+    expect_seen([](Capture& c) { kernel(c).kernel = "_ZN2at6native6kernelILi128ELi2ELi2EEEvPf"; },
+                name + " and then one with other template arguments");
+}
+
 TEST_F(Nodes, WhateverElseDiffersBetweenCapturesIsRefused)
 {
     add_to_all({RawCopy{captures.first.regions[0].address, captures.first.regions[1].address, 32}, {0}});
@@ -363,7 +373,7 @@ TEST_F(Nodes, WhateverElseDiffersBetweenCapturesIsRefused)
     expect_seen([](Capture& c) { kernel(c).grid[0] = 2; }, "grid");
     expect_seen([](Capture& c) { kernel(c).shared_bytes = 1; }, "shared memory");
     expect_seen([](Capture& c) { kernel(c).packed = true; }, "form of parameters");
-    expect_seen([](Capture& c) { kernel(c).kernel = "l"; }, "kernel 'l'");
+    expect_seen([](Capture& c) { kernel(c).kernel = "l"; }, "kernel k (node 0) and then kernel l (node 0)");
     expect_seen([](Capture& c) { kernel(c).params[0].value.resize(8); }, "size of parameter 0");
     expect_seen([](Capture& c) { kernel(c).attributes = {{2, {std::byte{1}}}}; }, "launch attributes");
     expect_seen([](Capture& c) { kernel(c).function_attributes = {{8, 1}}; }, "function attributes");
@@ -373,7 +383,7 @@ TEST_F(Nodes, WhateverElseDiffersBetweenCapturesIsRefused)
     expect_seen([](Capture& c) { c.graph.nodes[1].edges = {{1, 0, 1}}; }, "edge data");
     expect_seen([](Capture& c) { c.graph.nodes[1].dependencies.clear(); }, "dependencies");
     expect_seen([](Capture& c) { c.graph.nodes[2].work = RawHost{nothing, &c}; }, "another function or other data");
-    expect_seen([](Capture& c) { c.graph.nodes[2].work = RawEmpty{}; }, "(empty)");
+    expect_seen([](Capture& c) { c.graph.nodes[2].work = RawEmpty{}; }, "and then empty (node 2)");
     expect_seen([](Capture& c) { c.graph.nodes.pop_back(); }, "3 nodes and then 2");
     expect_seen([](Capture& c) { c.graph.allocations.push_back({at(0x1000)}); }, "memory allocations");
 }

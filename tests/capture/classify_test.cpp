@@ -81,7 +81,7 @@ TEST_F(Classify, OnePastTheEndBelongsToItsRegionAndBeyondIsRefused)
     capture_all([](Address x, Address, std::int32_t) { return std::vector{memory(x + (k_size + 1))}; });
     const auto refused = graph();
     ASSERT_FALSE(refused);
-    EXPECT_THAT(refused.error().message, testing::HasSubstr("node 0 (kernel 'k') takes an address at parameter 0"));
+    EXPECT_THAT(refused.error().message, testing::HasSubstr("kernel k (node 0) takes an address at parameter 0"));
 }
 
 TEST_F(Classify, OnePastTheEndIsNoPlaceToFill)
@@ -97,7 +97,7 @@ TEST_F(Classify, OnePastTheEndIsNoPlaceToFill)
     fill_the_end(16);
     const auto refused = graph();
     ASSERT_FALSE(refused);
-    EXPECT_THAT(refused.error().message, testing::HasSubstr("node 1 (fill) takes an address at its destination"));
+    EXPECT_THAT(refused.error().message, testing::HasSubstr("fill (node 1) takes an address at its destination"));
 }
 
 TEST_F(Classify, AnAddressThatStaysWhileItsRegionMovesIsRefused)
@@ -181,7 +181,7 @@ TEST_F(Classify, AFillPatternThatFollowsAScalarIsRefused)
     const auto refused = graph();
     ASSERT_FALSE(refused);
     EXPECT_THAT(refused.error().message,
-                testing::AllOf(testing::HasSubstr("scalar 'n'"), testing::HasSubstr("node 1 (fill)")));
+                testing::AllOf(testing::HasSubstr("scalar 'n'"), testing::HasSubstr("fill (node 1)")));
 }
 
 } // namespace

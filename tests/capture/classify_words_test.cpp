@@ -102,7 +102,7 @@ TEST_F(Words, HalvesOfAnAddressWithSomethingBetweenAreRefused)
     capture_all([](const Places& at) {
         return (Packer{} << static_cast<std::uint32_t>(at.x) << 9U << static_cast<std::uint32_t>(at.x >> 32U)).bytes();
     });
-    expect_refused(HasSubstr("a value computed from an address cannot be recorded"));
+    expect_refused(HasSubstr("A value computed from an address cannot be recorded"));
 }
 
 TEST_F(Words, APointerOutsideThatTwoRegionsExplainIsRefusedNamingBoth)
@@ -126,7 +126,7 @@ TEST_F(Words, ADeclaredRegionInsideAPoolIsCutOutOfThePool)
 TEST_F(Words, AWordThatMovesByAnythingElseIsRefusedWithNodeKernelOffsetAndBothValues)
 {
     capture_all([](const Places& at) { return (Packer{} << 1L << 2 * at.x).bytes(); });
-    expect_refused(AllOf(HasSubstr("node 0 (kernel 'k')"), HasSubstr("parameter 0 byte 8"), HasSubstr("0xfe0000000000"),
+    expect_refused(AllOf(HasSubstr("kernel k (node 0)"), HasSubstr("parameter 0 byte 8"), HasSubstr("0xfe0000000000"),
                          HasSubstr("0xfc0010000000"), HasSubstr("no declared region")));
     capture_all([](const Places& at) { return (Packer{} << at.x + (at.x > 0x7f00'0000'0000 - 1 ? 0 : 64)).bytes(); });
     expect_refused(HasSubstr("0 bytes into 'x'"));
@@ -136,14 +136,14 @@ TEST_F(Words, AWordThatIsAnotherOneTheSecondTimeIsRefusedWithItsPlaceAndBothValu
 {
     int calls = 0;
     capture_all([&calls](const Places&) { return (Packer{} << 9L << 0x10L + ++calls).bytes(); });
-    expect_refused(AllOf(HasSubstr("something else the second time"), HasSubstr("node 0 (kernel 'k')"),
+    expect_refused(AllOf(HasSubstr("something else the second time"), HasSubstr("kernel k (node 0)"),
                          HasSubstr("parameter 0 byte 8: 0x11 and then 0x12")));
 }
 
 TEST_F(Words, HalfOfAnAddressIsRefused)
 {
     capture_all([](const Places& at) { return (Packer{} << static_cast<std::uint32_t>(at.x >> 8)).bytes(); });
-    expect_refused(HasSubstr("a value computed from an address cannot be recorded"));
+    expect_refused(HasSubstr("A value computed from an address cannot be recorded"));
 }
 
 TEST_F(Words, AnIntegerThatLooksLikeAnAddressOfADeclaredRegionIsRefused)
@@ -168,9 +168,8 @@ TEST_F(Words, AnIntegerThatLooksLikeAnAddressOfALiveAllocationIsRefusedAndAskedA
     EXPECT_THAT(slots(), IsEmpty());
     EXPECT_EQ(asked, 1) << "small and huge words cannot be pointers, and one answer does for equal words";
     capture_all([](const Places&) { return (Packer{} << 0x7a00'0000'0010L).bytes(); });
-    expect_refused(AllOf(HasSubstr("takes a pointer at parameter 0 byte 0 that lies in no declared region"),
-                         HasSubstr("0x7a0000000010"), HasSubstr("inside an allocation of 4096 bytes"),
-                         HasSubstr("Recorder::alloc")));
+    expect_refused(AllOf(HasSubstr("kernel k (node 0), parameter 0 byte 0: 0x7a0000000010 lies in no declared region"),
+                         HasSubstr("inside an allocation of 4096 bytes"), HasSubstr("Recorder::alloc")));
     capture_only_once();
     captures.proof = Proof::allow_unproven;
     expect_refused(HasSubstr("lies in no declared region"));
@@ -255,7 +254,7 @@ TEST_F(Handles, AWordThatEqualsOneIsRefusedWithItsPlaceAndTheCure)
 {
     capture_all([](const Places& at) { return (Packer{} << at.x << std::uint64_t{6}).bytes(); });
     const auto why =
-        AllOf(HasSubstr("node 0 (kernel 'k')"), HasSubstr("parameter 0 byte 8"), HasSubstr("0x6"), HasSubstr("texture"),
+        AllOf(HasSubstr("kernel k (node 0)"), HasSubstr("parameter 0 byte 8"), HasSubstr("0x6"), HasSubstr("texture"),
               HasSubstr("declare it as a u64 scalar and pass each process's own handle"));
     expect_refused(why);
     capture_only_once();
@@ -284,7 +283,7 @@ TEST_F(Handles, AWordThatMayBeAFunctionOfTheKernelsModuleIsRefused)
     capture(k_function + 16);
     EXPECT_THAT(slots(), ElementsAre(slot(0, 0, 0)));
     capture(k_function);
-    expect_refused(AllOf(HasSubstr("node 0 (kernel 'k')"), HasSubstr("parameter 0 byte 8"), HasSubstr("0x7f8f3b7a0a00"),
+    expect_refused(AllOf(HasSubstr("kernel k (node 0)"), HasSubstr("parameter 0 byte 8"), HasSubstr("0x7f8f3b7a0a00"),
                          HasSubstr("address of a device function"), HasSubstr("choose the function by a number")));
     captures.is_handle = nullptr;
     expect_refused(HasSubstr("device function"));
@@ -328,7 +327,7 @@ TEST_F(Unexplained, BecomeZeroAndAreOneWord)
     EXPECT_EQ(result->unused[0].offset, 0U);
     EXPECT_EQ(result->unused[0].was, 0x1234'5678'9abc'def0U);
     EXPECT_EQ(result->unused[0].is, 0x1111'2222'3333'4444U);
-    EXPECT_THAT(result->unused[0].place, AllOf(HasSubstr("node 0 (kernel 'k')"), HasSubstr("parameter 0 byte 0")));
+    EXPECT_THAT(result->unused[0].place, AllOf(HasSubstr("kernel k (node 0)"), HasSubstr("parameter 0 byte 0")));
     captures.unused = UnusedWords::refused;
     expect_refused(HasSubstr("follows no region"));
 }

@@ -34,7 +34,7 @@ TEST_F(HostRegion, IsReadWithItsRealContentsAndThenWithNeighbours)
 TEST_F(HostRegion, ThatDecidesWhatIsEnqueuedIsRefused)
 {
     expect_refused([&](Recorder& r) { launch(r, kernel("add", {r["y"], r["x"]}, value(r))); },
-                   AllOf(HasSubstr("node 0 (kernel 'add')"), HasSubstr("parameter 2 byte 0"), HasSubstr("0x40")));
+                   AllOf(HasSubstr("kernel add (node 0)"), HasSubstr("parameter 2 byte 0"), HasSubstr("0x40")));
     EXPECT_EQ(read(y), all(6)) << "the answer";
     *host.address.pointer<std::int32_t>() = 2;
     expect_refused(

@@ -127,7 +127,7 @@ TEST_F(RecordingTest, RefusesUndeclaredMemoryWithTheAllocationItIsIn)
     const auto refused = recorded([&](Recorder& r) { launch(r, kernel("add", {r["y"], secret.address}, k_count)); });
     ASSERT_FALSE(refused);
     EXPECT_THAT(refused.error().message,
-                AllOf(HasSubstr("node 0 (kernel 'add')"), HasSubstr("parameter 1 byte 0"),
+                AllOf(HasSubstr("kernel add (node 0)"), HasSubstr("parameter 1 byte 0"),
                       HasSubstr(fmt::format("{:#x}", secret.address.flat())), HasSubstr("256 bytes")));
 }
 
@@ -185,7 +185,7 @@ TEST_F(TextureTest, IsRefusedWhereItsHandleIsNoScalar)
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::not_recordable);
     EXPECT_THAT(refused.error().message,
-                AllOf(HasSubstr("node 0 (kernel 'fetch')"), HasSubstr("parameter 1 byte 0"), HasSubstr("0x7"),
+                AllOf(HasSubstr("kernel fetch (node 0)"), HasSubstr("parameter 1 byte 0"), HasSubstr("0x7"),
                       HasSubstr("declare it as a u64 scalar and pass each process's own handle")));
 }
 

@@ -77,7 +77,7 @@ TEST_F(Refusals, UndeclaredMemoryIsRefusedWithNodeAndParameter)
 {
     const Buffer secret = floats(0);
     expect_refused([&](Recorder& r) { r.stream().launch(program, "add_one", k_launch, secret, r["y"]); },
-                   "node 0 (kernel 'add_one') takes an address at parameter 0");
+                   "kernel add_one (node 0) takes an address at parameter 0");
 }
 
 /// Its source is no guard: the file could change, and the old graph would be replayed.
@@ -172,7 +172,7 @@ TEST_F(Refusals, AConstantThatChangesFromCallToCallIsRefusedByNodeAndParameter)
     const Buffer x = floats(0), y = device.allocate(k_count * 4);
     EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::refused);
     EXPECT_THAT(f.report().reason,
-                testing::HasSubstr("something else the second time (node 0 (kernel 'put'), parameter 2"));
+                testing::HasSubstr("something else the second time (kernel put (node 0), parameter 2"));
     EXPECT_EQ(read(sum)[0], 1.0F) << "the call's own run, and no other";
 }
 

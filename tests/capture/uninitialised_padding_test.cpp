@@ -112,7 +112,7 @@ TEST_F(UninitialisedPadding, BesideAWordThatReallyChangesIsRefused)
         launch(r, work);
     };
     EXPECT_EQ(call_in_a_new_cache(Policy::read_write, callable), Outcome::refused);
-    EXPECT_THAT(m_reason, HasSubstr("node 1 (kernel 'add'), parameter 3 byte 0"));
+    EXPECT_THAT(m_reason, HasSubstr("kernel add (node 1), parameter 3 byte 0"));
 }
 
 /// One byte of an address, which moves with the depth and is too little to be told.

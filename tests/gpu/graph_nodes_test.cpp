@@ -245,10 +245,10 @@ TEST_F(GraphNodes, RefuseAnAllocationThatIsNotFreedAndAFreeWithoutAllocation)
     CUDA_MEM_ALLOC_NODE_PARAMS params = allocation(4096);
     native.check(WARMGRAPH_FIND(cuGraphAddMemAllocNode)(&node, kept.get(), nullptr, 0, &params),
                  "cuGraphAddMemAllocNode");
-    expect_refused(kept, "node 0 (memory allocation)");
+    expect_refused(kept, "memory allocation (node 0)");
     native.check(WARMGRAPH_FIND(cuGraphAddMemFreeNode)(&node, freed.get(), nullptr, 0, params.dptr),
                  "cuGraphAddMemFreeNode");
-    expect_refused(freed, "node 0 (memory free)");
+    expect_refused(freed, "memory free (node 0)");
 }
 
 TEST_F(GraphNodes, RefuseCopiesOfArraysAndOfPageableMemory)
@@ -291,7 +291,7 @@ TEST_F(GraphNodes, RefuseConditionalNodes)
     params.conditional.ctx = gpu.core.context;
     CUgraphNode node = nullptr;
     native.check(WARMGRAPH_FIND(cuGraphAddNode)(&node, made.get(), nullptr, nullptr, 0, &params), "cuGraphAddNode");
-    expect_refused(made, "node 1 (conditional)");
+    expect_refused(made, "conditional (node 1)");
 }
 
 TEST_F(GraphNodes, WaitForAndWriteSingleWords)

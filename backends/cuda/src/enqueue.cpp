@@ -4,6 +4,7 @@
 
 #include "kernel_node.hpp"
 #include "memory_nodes.hpp"
+#include "warmgraph/base/kernel_name.hpp"
 
 namespace warmgraph::backends::cuda {
 namespace {
@@ -137,7 +138,7 @@ Result<void> enqueue_kernel(const Core& core, CUstream stream, const KernelInfo&
     const Driver& driver = *core.driver;
     Arguments arguments(work);
     auto prepared = prepare_function(driver, info, work, arguments.shared_bytes());
-    if (!prepared) return within(fmt::format("kernel '{}'", work.kernel), prepared.error());
+    if (!prepared) return within(fmt::format("kernel '{}'", readable_kernel_name(work.kernel)), prepared.error());
     std::vector<CUlaunchAttribute> attributes = attributes_of(work);
     CUlaunchConfig config{};
     config.gridDimX = work.grid[0];
@@ -152,7 +153,7 @@ Result<void> enqueue_kernel(const Core& core, CUstream stream, const KernelInfo&
     config.numAttrs = static_cast<unsigned>(attributes.size());
     auto launched = driver.call("cuLaunchKernelEx", driver.cuLaunchKernelEx, &config, info.function, arguments.params(),
                                 arguments.extra());
-    if (!launched) return within(fmt::format("kernel '{}'", work.kernel), launched.error());
+    if (!launched) return within(fmt::format("kernel '{}'", readable_kernel_name(work.kernel)), launched.error());
     return {};
 }
 

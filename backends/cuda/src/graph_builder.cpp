@@ -9,6 +9,7 @@
 #include "memory_operations.hpp"
 #include "semaphores.hpp"
 #include "warmgraph/backends/work_checks.hpp"
+#include "warmgraph/base/kernel_name.hpp"
 
 namespace warmgraph::backends::cuda {
 namespace {
@@ -74,14 +75,15 @@ private:
         if (!function) return std::unexpected(function.error());
         if ((*function)->applied != kernel.function_attributes) {
             auto applied = apply_function_attributes(m_driver, (*function)->info->function, kernel.function_attributes);
-            if (!applied) return within(fmt::format("kernel '{}'", kernel.kernel), applied.error());
+            if (!applied)
+                return within(fmt::format("kernel '{}'", readable_kernel_name(kernel.kernel)), applied.error());
             (*function)->applied = kernel.function_attributes;
         }
         m_built.kernels[m_at] = *function;
         const CUDA_KERNEL_NODE_PARAMS* const native = &m_params.fill((*function)->info->function, kernel);
         auto added = call_add("cuGraphAddKernelNode", m_driver.cuGraphAddKernelNode, native);
         if (added) added = set_attributes(m_driver, m_built.nodes[m_at], kernel.attributes);
-        if (!added) return within(fmt::format("kernel '{}'", kernel.kernel), added.error());
+        if (!added) return within(fmt::format("kernel '{}'", readable_kernel_name(kernel.kernel)), added.error());
         return {};
     }
 

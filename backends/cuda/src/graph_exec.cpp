@@ -6,6 +6,7 @@
 #include "host_pages.hpp"
 #include "memory_nodes.hpp"
 #include "warmgraph/backends/work_checks.hpp"
+#include "warmgraph/base/kernel_name.hpp"
 
 namespace warmgraph::backends::cuda {
 namespace {
@@ -192,7 +193,7 @@ Result<void> CudaGraphExec::check(const Kernel& before, const RawKernel& after)
 {
     const auto differs = [&](std::string_view what, ErrorCode code = ErrorCode::invalid_argument) {
         return fail(code, "update of kernel '{}' changes its {}; instantiate another graph for that",
-                    before.function->name, what);
+                    readable_kernel_name(before.function->name), what);
     };
     if (before.function->module != after.module || before.function->name != after.kernel) return differs("kernel");
     if (before.grid != after.grid || before.block != after.block || before.shared_bytes != shared_bytes_of(after))

@@ -12,6 +12,13 @@
 namespace warmgraph::backends::cuda {
 namespace {
 
+/// "memset (node 3)". Of a kernel its number alone: who reads it says its name.
+std::string place_of(CUgraphNodeType type, std::size_t index)
+{
+    if (type == CU_GRAPH_NODE_TYPE_KERNEL) return fmt::format("node {}", index);
+    return fmt::format("{} (node {})", kind_name(type), index);
+}
+
 class Reader {
 public:
     explicit Reader(Core& core) noexcept : m_core(core), m_driver(*core.driver), m_kernels(core) {}
@@ -23,14 +30,13 @@ public:
         m_graph.nodes.reserve(flat->size());
         for (FlatNode& node : *flat) {
             auto work = read_work(node);
-            if (!work)
-                return within(fmt::format("node {} ({})", m_graph.nodes.size(), kind_name(node.type)), work.error());
+            if (!work) return within(place_of(node.type, m_graph.nodes.size()), work.error());
             m_graph.nodes.push_back({std::move(*work), std::move(node.dependencies), std::move(node.edges)});
         }
         if (!m_allocated.empty())
             return fail(
                 ErrorCode::not_recordable,
-                "node {} (memory allocation): {:#x} is not freed in the same graph, so work outside may use it; free "
+                "memory allocation (node {}): {:#x} is not freed in the same graph, so work outside may use it; free "
                 "it while capturing",
                 m_allocated.begin()->second, m_allocated.begin()->first);
         merge_allocations();

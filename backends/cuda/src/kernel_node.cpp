@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "enqueue.hpp"
+#include "warmgraph/base/kernel_name.hpp"
 
 namespace warmgraph::backends::cuda {
 namespace {
@@ -33,7 +34,7 @@ std::uint64_t shared_bytes_of(const RawKernel& kernel) noexcept
 Result<void> check_params(const RawKernel& kernel, const KernelInfo& info, std::size_t packed_size)
 {
     const auto wrong = [&]<class... Args>(fmt::format_string<Args...> text, Args&&... args) {
-        return fail(ErrorCode::invalid_argument, "kernel '{}' is given {}", kernel.kernel,
+        return fail(ErrorCode::invalid_argument, "kernel '{}' is given {}", readable_kernel_name(kernel.kernel),
                     fmt::format(text, std::forward<Args>(args)...));
     };
     if (kernel.packed) {

@@ -3,6 +3,7 @@
 
 #include "kernel_node.hpp"
 #include "module.hpp"
+#include "warmgraph/base/kernel_name.hpp"
 
 namespace warmgraph::backends::cuda {
 namespace {
@@ -110,12 +111,14 @@ Result<void> read_params(const CUDA_KERNEL_NODE_PARAMS& native, const std::vecto
     return {};
 }
 
+std::string kernel_text(std::string_view name) { return fmt::format("kernel '{}'", readable_kernel_name(name)); }
+
 /// Only its name is asked for: in the device's own context the driver may answer nothing else about it.
 std::unexpected<Error> of_another_context(const Driver& driver, CUfunction function)
 {
     const char* name = nullptr;
     if (function != nullptr) static_cast<void>(driver.status("cuFuncGetName", driver.cuFuncGetName, &name, function));
-    return within(fmt::format("kernel '{}'", name != nullptr ? name : "(no name)"),
+    return within(kernel_text(name != nullptr ? name : "(no name)"),
                   {ErrorCode::not_recordable,
                    "it runs in another context than the device's primary one; capture with the primary context"});
 }
@@ -147,16 +150,16 @@ Result<const KernelReader::Known*> KernelReader::known(const CUDA_KERNEL_NODE_PA
         return std::unexpected(named.error());
     known.name = name;
     auto module = m_core.modules.module_of(m_core, native.func);
-    if (!module) return within(fmt::format("kernel '{}'", known.name), module.error());
+    if (!module) return within(kernel_text(known.name), module.error());
     known.module = *module;
     auto sizes = param_sizes(driver, native.func);
-    if (!sizes) return within(fmt::format("kernel '{}'", known.name), sizes.error());
+    if (!sizes) return within(kernel_text(known.name), sizes.error());
     known.sizes = std::move(*sizes);
     auto attributes = read_function_attributes(driver, native.func, known.free_shared);
-    if (!attributes) return within(fmt::format("kernel '{}'", known.name), attributes.error());
+    if (!attributes) return within(kernel_text(known.name), attributes.error());
     known.attributes = std::move(*attributes);
     auto fresh = fresh_attributes(native);
-    if (!fresh) return within(fmt::format("kernel '{}'", known.name), fresh.error());
+    if (!fresh) return within(kernel_text(known.name), fresh.error());
     known.fresh = *fresh;
     return &m_known.emplace(native.func, std::move(known)).first->second;
 }
@@ -174,9 +177,7 @@ Result<RawKernel> KernelReader::read(CUgraphNode node)
     }
     const auto function = known(native);
     if (!function) return std::unexpected(function.error());
-    const auto in_kernel = [&](Error error) {
-        return within(fmt::format("kernel '{}'", (*function)->name), std::move(error));
-    };
+    const auto in_kernel = [&](Error error) { return within(kernel_text((*function)->name), std::move(error)); };
     RawKernel kernel;
     kernel.module = (*function)->module;
     kernel.kernel = (*function)->name;

@@ -4,6 +4,7 @@
 #include "enqueue.hpp"
 #include "launch_attributes.hpp"
 #include "warmgraph/backends/work_checks.hpp"
+#include "warmgraph/base/kernel_name.hpp"
 
 namespace warmgraph::backends::cuda {
 namespace {
@@ -14,7 +15,7 @@ constexpr std::uint32_t k_max_block_z = 64;
 template <class... Args>
 std::unexpected<Error> wrong(const RawKernel& work, fmt::format_string<Args...> text, Args&&... args)
 {
-    return fail(ErrorCode::invalid_argument, "kernel '{}': {}", work.kernel,
+    return fail(ErrorCode::invalid_argument, "kernel '{}': {}", readable_kernel_name(work.kernel),
                 fmt::format(text, std::forward<Args>(args)...));
 }
 

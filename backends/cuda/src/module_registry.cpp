@@ -38,18 +38,16 @@ Result<Origin> origin_of(const Driver& driver, CUfunction function)
     return origin;
 }
 
-std::unexpected<Error> image_unknown(const std::string& kernel)
+std::unexpected<Error> image_unknown()
 {
     if (!ImageTracker::is_running())
         return fail(ErrorCode::not_recordable,
-                    "kernel '{}' comes from a module that another library loaded, and device code is not kept: call "
-                    "prepare_recording (or set WARMGRAPH_TRACK_IMAGES=1) before the first launch of that library",
-                    kernel);
+                    "it comes from a module that another library loaded, and device code is not kept: call "
+                    "prepare_recording (or set WARMGRAPH_TRACK_IMAGES=1) before the first launch of that library");
     return fail(
         ErrorCode::not_recordable,
-        "kernel '{}' comes from a module that was loaded before warmgraph kept device code, or whose code is not "
-        "certain: call prepare_recording (or set WARMGRAPH_TRACK_IMAGES=1) before the first launch of that library",
-        kernel);
+        "it comes from a module that was loaded before warmgraph kept device code, or whose code is not certain: call "
+        "prepare_recording (or set WARMGRAPH_TRACK_IMAGES=1) before the first launch of that library");
 }
 
 } // namespace
@@ -141,17 +139,17 @@ Result<CudaModule*> ModuleRegistry::module_of(Core& core, CUfunction function)
 Result<CudaModule*> ModuleRegistry::foreign_module(Core& core, CUmodule handle, const std::string& kernel)
 {
     auto image = ImageTracker::image_of(handle);
-    if (!image) return image_unknown(kernel);
+    if (!image) return image_unknown();
     Foreign& foreign = m_foreign[handle];
     if (foreign.image != image) {
         auto kernels = kernels_of(*image);
-        if (!kernels) return image_unknown(kernel);
+        if (!kernels) return image_unknown();
         auto module = CudaModule::foreign(core, handle, *image);
         if (foreign.module) m_gone.push_back(std::move(foreign.module));
         foreign = Foreign{std::move(image), std::move(*kernels), std::move(module)};
     }
     // An image without the kernel is not this module's.
-    if (std::ranges::find(foreign.kernels, kernel) == foreign.kernels.end()) return image_unknown(kernel);
+    if (std::ranges::find(foreign.kernels, kernel) == foreign.kernels.end()) return image_unknown();
     return foreign.module.get();
 }
 

@@ -67,7 +67,7 @@ struct UnusedWord {
     std::size_t offset = 0;         ///< of its first byte in the parameter
     std::vector<std::size_t> bytes; ///< offsets in the parameter of those that became zero
     Bytes first;                    ///< what these held in the first capture
-    std::string place;              ///< "node 3 (kernel 'rope') takes at parameter 2 byte 16"
+    std::string place;              ///< "kernel rope (node 3) takes at parameter 2 byte 16"
     std::uint64_t was = 0, is = 0;  ///< the whole word in both captures, for messages
 };
 

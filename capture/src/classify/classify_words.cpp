@@ -67,8 +67,9 @@ bool is_within(std::span<const MemoryRef> blocks, std::uint64_t flat) noexcept
     return after != blocks.begin() && flat - start(*std::prev(after)) < std::prev(after)->size;
 }
 
-constexpr std::string_view k_declare = "declare its memory (input, output, state, weights) and ask Recorder::address "
-                                       "for it, or allocate it with Recorder::alloc (adopting: list it as scratch)";
+constexpr std::string_view k_declare =
+    "declare the memory (Spec) and ask Recorder::address for it, or use Recorder::alloc "
+    "(adopting: list it as scratch)";
 
 } // namespace
 
@@ -197,9 +198,9 @@ std::unexpected<Error> FlatWords::unexplained(const WordPlace& place, ByteView f
     std::memcpy(&was, first.data() + at, width);
     std::memcpy(&is, moved.data() + at, width);
     return fail(ErrorCode::not_recordable,
-                "{} takes at {} a value that changes with addresses and follows no region: {:#x} ({}) and then {:#x}, "
-                "which is {:#x} further: if it is a pointer, {}; a value computed from an address cannot be recorded",
-                place.subject(), place.at(at), was, whereabouts(was), is, is - was, k_declare);
+                "{}, {}: {:#x} ({}) and then {:#x} follows no region. Likely a pointer to undeclared memory: {}. A "
+                "value computed from an address cannot be recorded: pass the address",
+                place.subject(), place.at(at), was, whereabouts(was), is, k_declare);
 }
 
 std::optional<MemoryRef> FlatWords::allocation_at(std::uint64_t value)
@@ -284,13 +285,14 @@ Result<void> FlatWords::check_allocation(const WordPlace& place, std::size_t off
         if (const auto where = m_captures.other_memory_at(value))
             return fail(
                 ErrorCode::not_recordable,
-                "{} takes a pointer at {} that lies in {}: {:#x}, and another process has other things there; {}. A "
-                "number that is no pointer: declare it as a scalar",
-                place.subject(), place.at(offset), *where, value, k_declare);
+                "{}, {}: {:#x} lies in {}, where another process has other things. A pointer: {}. A number: declare "
+                "it as a scalar",
+                place.subject(), place.at(offset), value, *where, k_declare);
     const auto allocation = allocation_at(value);
     if (!allocation) return {};
     return fail(ErrorCode::not_recordable,
-                "{} takes a pointer at {} that lies in no declared region: {:#x}, inside an allocation of {} bytes; {}",
+                "{}, {}: {:#x} lies in no declared region, inside an allocation of {} bytes. Likely a pointer to "
+                "undeclared memory: {}",
                 place.subject(), place.at(offset), value, allocation->size, k_declare);
 }
 

@@ -25,7 +25,7 @@ struct WordPlace {
     std::string_view what;            ///< "parameter", "attribute", "parameter buffer"; "source" of an address alone
     std::optional<std::size_t> index; ///< of the parameter or attribute
     Pointee pointee = Pointee::unknown;
-    /// "node 3 (kernel 'rope')"
+    /// "kernel rope (node 3)"
     [[nodiscard]] std::string subject() const;
     /// "parameter 2 byte 16", "parameter buffer byte 16", "its source"
     [[nodiscard]] std::string at(std::size_t offset) const;

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "warmgraph/base/kernel_name.hpp"
+
 namespace warmgraph {
 
 using namespace backends;
@@ -145,12 +147,18 @@ std::string WorkDifference::operator()(const RawSemaphores& node) const
     return {}; // values may follow a scalar
 }
 
+/// The readable names of two kernels may be equal: of one template with other arguments.
+std::string other_work(const std::string& was, const std::string& is)
+{
+    return was == is ? was + " and then one with other template arguments" : fmt::format("{} and then {}", was, is);
+}
+
 std::optional<std::string> node_difference(const RawGraph& first, const RawGraph& other, std::size_t i)
 {
     const RawNode &a = first.nodes[i], &b = other.nodes[i];
     const auto* kernel = std::get_if<RawKernel>(&a.work);
     if (a.work.index() != b.work.index() || (kernel != nullptr && kernel->kernel != std::get<RawKernel>(b.work).kernel))
-        return fmt::format("{} and then {}", describe_node(first, i), describe_node(other, i));
+        return other_work(describe_node(first, i), describe_node(other, i));
     if (a.dependencies != b.dependencies) return describe_node(first, i) + " with other dependencies";
     if (!same_edges(a, b)) return describe_node(first, i) + " with other edge data";
     if (auto difference = std::visit(WorkDifference{b.work}, a.work); !difference.empty())
@@ -164,8 +172,8 @@ std::string describe_node(const RawGraph& graph, std::size_t index)
 {
     const auto& work = graph.nodes[index].work;
     if (const auto* kernel = std::get_if<RawKernel>(&work))
-        return fmt::format("node {} (kernel '{}')", index, kernel->kernel);
-    return fmt::format("node {} ({})", index, kind_of(work));
+        return fmt::format("kernel {} (node {})", readable_kernel_name(kernel->kernel), index);
+    return fmt::format("{} (node {})", kind_of(work), index);
 }
 
 std::optional<std::string> structural_difference(const RawGraph& first, const RawGraph& other)

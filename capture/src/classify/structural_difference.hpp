@@ -9,7 +9,7 @@
 
 namespace warmgraph {
 
-/// "node 3 (kernel 'rope')".
+/// "kernel rope (node 3)", "copy (node 4)".
 [[nodiscard]] std::string describe_node(const backends::RawGraph& graph, std::size_t index);
 
 /// The first difference in what can be no slot: nodes, order, edges, dimensions, sizes, modules, attributes' ids. nullopt

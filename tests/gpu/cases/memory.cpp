@@ -254,7 +254,7 @@ extern "C" __global__ void twice(const float* x, float* y) { int i = blockIdx.x 
                     capture_conditionally(stream, graph, before, count, kernel);
                 },
             .expected = Outcome::refused,
-            .refusal = "(conditional)"};
+            .refusal = "conditional (node "};
 }
 
 } // namespace

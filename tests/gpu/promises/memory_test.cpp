@@ -107,7 +107,7 @@ TEST_F(PromisedMemory, AnOffsetThatIsKeptOnTheHostGivesItsFirstCallTheNativeResu
             });
             for (int i = 0; i < 4; ++i) call(seen, f, {{"y", y}}, {&y});
         },
-        HasSubstr("kernel 'draw'"), Compared::first_call);
+        HasSubstr("kernel draw"), Compared::first_call);
 }
 
 /// Twelve captures would bring it back to where it was.

@@ -324,11 +324,15 @@ class Worker:
             self.process.wait()
 
 
+# As describe_node (capture/src/classify/structural_difference.cpp) names them.
+OTHER_NODES = "empty|copy|fill|event record|event wait|host function|memory operations|semaphore wait|semaphore signal"
+
+
 def category(reason):
     """The reason without names, numbers and addresses."""
     text = re.sub(r"^wg_cache_adopt: ", "", reason)
     text = re.sub(r"cannot adopt '[^']*': ", "", text)
-    text = re.sub(r"node \d+ \([^)]*\)+", "a node", text)
+    text = re.sub(rf"(?:kernel .*?|{OTHER_NODES}) \(node \d+\)", "a node", text)
     text = re.sub(r"0x[0-9a-f]+|\b\d+\b", "#", text)
     text = re.sub(r"'[^']*'", "'...'", text)
     return text[:110]

@@ -266,7 +266,7 @@ struct Graph {
 /// equal for two recordings of the same work.
 [[nodiscard]] Digest graph_digest(const Graph& graph);
 
-/// What differs between two graphs, one line each, at most `limit` lines: "node 3 (kernel 'rope'): grid 4,1,1
+/// What differs between two graphs, one line each, at most `limit` lines: "kernel rope (node 3): grid 4,1,1
 /// against 8,1,1". Empty when graph_digest is equal.
 [[nodiscard]] std::vector<std::string> difference(const Graph& recorded, const Graph& now, std::size_t limit = 16);
 
