@@ -211,15 +211,29 @@ std::optional<MemoryRef> FlatWords::allocation_at(std::uint64_t value)
     return known->second;
 }
 
-/// In memory of the call, or in a live allocation that somebody may own: `free_blocks` are those of the word's capture.
-bool FlatWords::lies_in_known_memory(std::uint64_t value, std::span<const MemoryRef> free_blocks)
+/// What the graph itself uses is not free, whatever the caller says: an allocator may give away between its two answers what it
+/// had free in both.
+bool FlatWords::was_free(std::uint64_t value) const
+{
+    return is_within(m_first_free, value) &&
+           std::ranges::none_of(m_regions, [value](const auto& region) { return region.contains(value); });
+}
+
+bool FlatWords::was_free_in_moved(std::uint64_t value) const
+{
+    return is_within(m_moved_free, value) && std::ranges::none_of(m_regions, [value](const MappedRegion& region) {
+               return region.moved && value - region.moved->address.flat() <= region.moved->size;
+           });
+}
+
+/// In memory of the call in any capture, or in a live allocation that somebody may own.
+bool FlatWords::lies_in_known_memory(std::uint64_t value)
 {
     if (!may_be_pointer(value)) return false;
     const auto holds_it = [value](const MappedRegion& region) {
         return region.contains(value) || (region.moved && value - region.moved->address.flat() <= region.moved->size);
     };
     if (std::ranges::any_of(m_regions, holds_it)) return true;
-    if (is_within(free_blocks, value)) return false;
     return allocation_at(value) || (m_captures.other_memory_at && m_captures.other_memory_at(value));
 }
 
@@ -232,7 +246,7 @@ bool FlatWords::is_between_regions(std::uint64_t distance) const
 
 bool FlatWords::is_no_address(std::uint64_t moved) const
 {
-    return !may_be_pointer(moved) || is_within(m_moved_free, moved) ||
+    return !may_be_pointer(moved) || was_free_in_moved(moved) ||
            (m_captures.is_host_only && m_captures.is_host_only(moved));
 }
 
@@ -245,8 +259,8 @@ Result<void> FlatWords::check_unused(const WordPlace& place, ByteView first, Byt
     const std::size_t from = byte >= k_word - 1 ? (byte - (k_word - 1) + k_step - 1) / k_step * k_step : 0;
     for (std::size_t at = from; at <= byte && at + k_word <= first.size(); at += k_step) {
         const auto was = load<std::uint64_t>(first, at), is = load<std::uint64_t>(moved, at);
-        const bool is_address = !is_no_address(is) && lies_in_known_memory(was, m_first_free) &&
-                                (at % k_word == 0 || lies_in_known_memory(is, m_moved_free));
+        const bool is_address = !is_no_address(is) && !was_free(was) && lies_in_known_memory(was) &&
+                                (at % k_word == 0 || lies_in_known_memory(is));
         if (is_address || is_between_regions(is - was)) return unexplained(place, first, moved, byte);
     }
     return {};
@@ -280,7 +294,7 @@ Result<void> FlatWords::check_unused_halves(const WordPlace& place, ByteView fir
 /// Of a word that is the same in both captures: an address that nobody owned in either of them is none that the work uses.
 Result<void> FlatWords::check_allocation(const WordPlace& place, std::size_t offset, std::uint64_t value)
 {
-    if (is_within(m_first_free, value) || is_within(m_moved_free, value)) return {};
+    if (was_free(value) || was_free_in_moved(value)) return {};
     if (m_captures.other_memory_at)
         if (const auto where = m_captures.other_memory_at(value))
             return fail(

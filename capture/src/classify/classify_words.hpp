@@ -79,7 +79,10 @@ private:
     [[nodiscard]] Result<void> moving(const WordPlace& place, ByteView first, ByteView moved,
                                       std::span<const cachefmt::Slot> scalars, std::vector<cachefmt::Slot>& found,
                                       std::vector<std::size_t>* unused);
-    [[nodiscard]] bool lies_in_known_memory(std::uint64_t value, std::span<const MemoryRef> free_blocks);
+    /// Capture::free_blocks.
+    [[nodiscard]] bool was_free(std::uint64_t value) const;
+    [[nodiscard]] bool was_free_in_moved(std::uint64_t value) const;
+    [[nodiscard]] bool lies_in_known_memory(std::uint64_t value);
     [[nodiscard]] bool is_between_regions(std::uint64_t distance) const;
     /// That a byte which differs between two captures and follows nothing may be tried as zero: no word that it is part of is an
     /// address of live memory in the first one, or went as far as one region did from another.

@@ -118,11 +118,6 @@ bool overlap(const MemoryRef& a, const MemoryRef& b) noexcept
     return a.address.flat() < b.address.flat() + b.size && b.address.flat() < a.address.flat() + a.size;
 }
 
-bool overlaps_any(std::span<const MemoryRef> blocks, const MemoryRef& memory) noexcept
-{
-    return std::ranges::any_of(blocks, [&](const MemoryRef& block) { return overlap(block, memory); });
-}
-
 Result<void> AdoptionSession::check_capture(const AdoptedCapture& capture, std::string_view which) const
 {
     const auto& regions = m_subject.interface.regions;
@@ -138,17 +133,7 @@ Result<void> AdoptionSession::check_capture(const AdoptedCapture& capture, std::
                         extent);
         if (capture.regions[i].address.offset % m_device.limits().memory_alignment != 0)
             return fail(ErrorCode::invalid_argument, "'{}' is misaligned in the {} capture", regions[i].name, which);
-        if (overlaps_any(capture.free_blocks, capture.regions[i]))
-            return fail(ErrorCode::invalid_argument,
-                        "'{}' lies in a block that the {} capture calls free: list as free only what nobody owns",
-                        regions[i].name, which);
     }
-    for (const auto& [name, memory] : capture.scratch)
-        if (overlaps_any(capture.free_blocks, memory))
-            return fail(
-                ErrorCode::invalid_argument,
-                "the scratch '{}' lies in a block that the {} capture calls free: leave out the graph's own pool", name,
-                which);
     return {};
 }
 
