@@ -94,6 +94,10 @@ Spec c_api::to_spec(const wg_function_spec& from)
         spec.states.push_back({name, to_memory(decl.memory), to_access(decl.access, name), DType::u8, {}, {}});
     }
     set_layouts(from, spec);
+    for (const wg_constant_decl& decl : need_array(from.constants, from.constant_count, "constants"))
+        spec.constants.push_back({need_text(decl.name, "a name in constants"), to_memory(decl.memory)});
+    if (from.max_constant_bytes != 0) spec.max_constant_bytes = from.max_constant_bytes;
+    spec.undeclared = from.undeclared_constants != 0 ? Undeclared::constants : Undeclared::refuse;
     spec.scalars = to_scalars(from.scalars, from.scalar_count, "scalars");
     spec.values = to_scalars(from.values, from.value_count, "values");
     for (const wg_program* program : need_array(from.code, from.code_count, "code"))

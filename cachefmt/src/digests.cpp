@@ -172,6 +172,7 @@ Digest graph_digest(const Graph& graph)
         put(hash, region.alignment);
         put(hash, region.contents);
         put(hash, region.space);
+        if (region.digest != Digest{}) hash.update(ByteView{region.digest.bytes});
     }
     put_count(hash, graph.scalars.size());
     for (const Scalar& scalar : graph.scalars) {
@@ -185,6 +186,7 @@ Digest graph_digest(const Graph& graph)
         for (const ModuleVariable& variable : image.variables) {
             put(hash, variable.name);
             put(hash, variable.contents);
+            for (const Slot& slot : variable.slots) put(hash, slot);
         }
     }
     put_count(hash, graph.events.size());

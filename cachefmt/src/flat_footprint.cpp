@@ -41,7 +41,8 @@ std::uint64_t image_footprint(const flat::Image& image)
     std::uint64_t bytes = sizeof(ImageRef) + count(image.label());
     for (std::uint32_t i = 0; i < count(image.variables()); ++i) {
         const flat::Variable& variable = *image.variables()->Get(i);
-        bytes += sizeof(ModuleVariable) + count(variable.name()) + count(variable.contents());
+        bytes += sizeof(ModuleVariable) + count(variable.name()) + count(variable.contents()) +
+                 count(variable.slots()) * sizeof(Slot);
     }
     return bytes;
 }

@@ -215,7 +215,8 @@ ImageRef to_image(const flat::Image& image)
 {
     return {to_digest(image.digest()), image.size(), to_digest(image.origin()), to_text(image.label()),
             to_vector<ModuleVariable>(image.variables(), [](const flat::Variable& variable) {
-                return ModuleVariable{to_text(variable.name()), to_bytes(variable.contents())};
+                return ModuleVariable{to_text(variable.name()), to_bytes(variable.contents()),
+                                      to_vector<Slot>(variable.slots(), to_slot)};
             })};
 }
 
@@ -260,9 +261,13 @@ Result<Graph> read_payload(ByteView bytes, const Limits& limits)
                     limits.payload_bytes);
     Graph graph;
     graph.regions = to_vector<Region>(flat->regions(), [](const flat::Region& region) {
-        return Region{
-            to_text(region.name()),      static_cast<RegionKind>(region.kind()),  region.size(), region.alignment(),
-            to_bytes(region.contents()), static_cast<MemorySpace>(region.space())};
+        return Region{to_text(region.name()),
+                      static_cast<RegionKind>(region.kind()),
+                      region.size(),
+                      region.alignment(),
+                      to_bytes(region.contents()),
+                      static_cast<MemorySpace>(region.space()),
+                      to_digest(region.digest())};
     });
     graph.scalars = to_vector<Scalar>(flat->scalars(), [](const flat::Scalar& scalar) {
         return Scalar{to_text(scalar.name()), static_cast<DType>(scalar.type())};

@@ -87,12 +87,20 @@ Offset<flat::TensorSpec> write(FlatBufferBuilder& builder, const TensorSpec& ten
                                   tensor.distance.value_or(0));
 }
 
+Offset<flat::Slot> write(FlatBufferBuilder& builder, const Slot& slot)
+{
+    return flat::CreateSlot(builder, static_cast<flat::SlotKind>(slot.kind), slot.target, slot.offset, slot.width,
+                            slot.addend);
+}
+
 Offset<flat::Region> write(FlatBufferBuilder& builder, const Region& region)
 {
     const auto name = write(builder, region.name);
     const auto contents = write(builder, ByteView{region.contents});
+    const flat::Digest digest = to_flat(region.digest);
     return flat::CreateRegion(builder, name, static_cast<flat::RegionKind>(region.kind), region.size, region.alignment,
-                              contents, static_cast<flat::MemorySpace>(region.space));
+                              contents, static_cast<flat::MemorySpace>(region.space),
+                              region.digest == Digest{} ? nullptr : &digest);
 }
 
 Offset<flat::Image> write(FlatBufferBuilder& builder, const ImageRef& image)
@@ -100,18 +108,15 @@ Offset<flat::Image> write(FlatBufferBuilder& builder, const ImageRef& image)
     const auto label = write_optional(builder, image.label);
     const auto variables = write_tables(builder, image.variables, [&](const ModuleVariable& variable) {
         const auto name = write(builder, variable.name);
-        return flat::CreateVariable(builder, name, write(builder, ByteView{variable.contents}));
+        const auto contents = write(builder, ByteView{variable.contents});
+        const auto slots =
+            write_tables(builder, variable.slots, [&](const Slot& slot) { return write(builder, slot); });
+        return flat::CreateVariable(builder, name, contents, slots);
     });
     const flat::Digest digest = to_flat(image.digest);
     const flat::Digest origin = to_flat(image.origin);
     return flat::CreateImage(builder, &digest, image.size, image.origin == Digest{} ? nullptr : &origin, label,
                              variables);
-}
-
-Offset<flat::Slot> write(FlatBufferBuilder& builder, const Slot& slot)
-{
-    return flat::CreateSlot(builder, static_cast<flat::SlotKind>(slot.kind), slot.target, slot.offset, slot.width,
-                            slot.addend);
 }
 
 Offset<flat::Param> write(FlatBufferBuilder& builder, const Param& param)

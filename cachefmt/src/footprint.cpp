@@ -35,7 +35,8 @@ std::uint64_t footprint(const Graph& graph) noexcept
     for (const ImageRef& image : graph.images) {
         bytes += sizeof(ImageRef) + image.label.size();
         for (const ModuleVariable& variable : image.variables)
-            bytes += sizeof(ModuleVariable) + variable.name.size() + variable.contents.size();
+            bytes += sizeof(ModuleVariable) + variable.name.size() + variable.contents.size() +
+                     variable.slots.size() * sizeof(Slot);
     }
     for (const auto* names : {&graph.events, &graph.semaphores})
         for (const std::string& name : *names) bytes += sizeof(std::string) + name.size();

@@ -26,4 +26,13 @@ std::string first_difference(std::span<const ModuleVariable> before, std::span<c
     return {};
 }
 
+std::vector<Digest> blobs_of(const Graph& graph)
+{
+    std::vector<Digest> result;
+    for (const ImageRef& image : graph.images) result.push_back(image.digest);
+    for (const Region& region : graph.regions)
+        if (region.digest != Digest{}) result.push_back(region.digest);
+    return result;
+}
+
 } // namespace warmgraph::cachefmt

@@ -51,7 +51,8 @@ Json to_json(const Region& region)
             {"kind", to_string(region.kind)},
             {"size", region.size},
             {"alignment", region.alignment},
-            {"space", to_string(region.space)}};
+            {"space", to_string(region.space)},
+            {"digest", region.digest == Digest{} ? Json(nullptr) : Json(to_hex(region.digest))}};
 }
 
 Json to_json(const ImageRef& image)
@@ -61,7 +62,8 @@ Json to_json(const ImageRef& image)
             {"digest", to_hex(image.digest)},
             {"origin", image.origin == Digest{} ? Json(nullptr) : Json(to_hex(image.origin))},
             {"variables", list(image.variables, [](const ModuleVariable& variable) {
-                 return Json{{"name", variable.name}, {"size", variable.contents.size()}};
+                 return Json{
+                     {"name", variable.name}, {"size", variable.contents.size()}, {"addresses", variable.slots.size()}};
              })}};
 }
 

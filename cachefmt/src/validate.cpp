@@ -47,7 +47,15 @@ Result<void> check_region(const Region& region, const Limits& limits)
                     k_region_alignment_max);
     if (region.size > limits.region_bytes)
         return fail(ErrorCode::corrupt, "{} bytes are over the limit of {}", region.size, limits.region_bytes);
-    if (region.kind == RegionKind::constant && region.contents.size() != region.size)
+    const bool is_elsewhere = region.digest != Digest{};
+    if (is_elsewhere && (region.kind != RegionKind::constant || !region.contents.empty() || region.size == 0))
+        return fail(ErrorCode::corrupt,
+                    "only a constant without contents has them elsewhere, this is {} of {} bytes with {}",
+                    to_string(region.kind), region.size, region.contents.size());
+    if (is_elsewhere && region.size > limits.image_bytes)
+        return fail(ErrorCode::corrupt, "{} bytes are stored elsewhere, over the limit of {}", region.size,
+                    limits.image_bytes);
+    if (!is_elsewhere && region.kind == RegionKind::constant && region.contents.size() != region.size)
         return fail(ErrorCode::corrupt, "a constant of {} bytes has contents of {}", region.size,
                     region.contents.size());
     if (region.kind != RegionKind::constant && !region.contents.empty())
@@ -83,7 +91,27 @@ Result<void> check_scalars(const Graph& graph, Names& names)
     return {};
 }
 
-Result<void> check_variables(const ImageRef& image, const Limits& limits)
+/// Each fills 8 bytes with an address in a constant: other memory is elsewhere at every call, and a variable is written once.
+Result<void> check_variable_slots(const ModuleVariable& variable, const std::vector<Region>& regions)
+{
+    constexpr std::uint64_t k_address_bytes = 8;
+    std::uint64_t end = 0;
+    for (const Slot& slot : variable.slots) {
+        if (slot.kind != SlotKind::region || slot.width != k_address_bytes || slot.offset < end ||
+            slot.offset + k_address_bytes > variable.contents.size())
+            return fail(ErrorCode::corrupt, "variable '{}' of {} bytes has a bad slot of {} bytes at {}", variable.name,
+                        variable.contents.size(), slot.width, slot.offset);
+        end = slot.offset + k_address_bytes;
+        if (slot.target >= regions.size() || regions[slot.target].kind != RegionKind::constant || slot.addend < 0 ||
+            static_cast<std::uint64_t>(slot.addend) > regions[slot.target].size)
+            return fail(ErrorCode::corrupt,
+                        "variable '{}' holds an address {} bytes into region {}, which is no constant there",
+                        variable.name, slot.addend, slot.target);
+    }
+    return {};
+}
+
+Result<void> check_variables(const ImageRef& image, const std::vector<Region>& regions, const Limits& limits)
 {
     const std::vector<ModuleVariable>& all = image.variables;
     if (auto ok = check_count("variables", all.size(), limits.variables_per_image); !ok) return ok;
@@ -95,6 +123,7 @@ Result<void> check_variables(const ImageRef& image, const Limits& limits)
         if (all[i].contents.empty() || all[i].contents.size() > limits.variable_bytes)
             return fail(ErrorCode::corrupt, "variable '{}' has {} bytes, expected 1 to {}", all[i].name,
                         all[i].contents.size(), limits.variable_bytes);
+        if (auto ok = check_variable_slots(all[i], regions); !ok) return ok;
     }
     return {};
 }
@@ -110,7 +139,7 @@ Result<void> check_images(const Graph& graph, const Limits& limits)
         if (image.label.size() > k_label_max)
             return fail(ErrorCode::corrupt, "image {}: label has {} bytes, over the limit of {}", i, image.label.size(),
                         k_label_max);
-        if (auto ok = check_variables(image, limits); !ok)
+        if (auto ok = check_variables(image, graph.regions, limits); !ok)
             return within(fmt::format("image {}", i), std::move(ok.error()));
     }
     return {};

@@ -73,12 +73,19 @@ Result<Interface> interface_of(const Spec& spec)
     for (const auto& scalar : spec.scalars) result.scalars.push_back({scalar.name, scalar.dtype, scalar.range});
     for (const auto& value : spec.values) result.values.push_back({value.name, value.dtype, value.range});
 
+    for (const auto& decl : spec.constants) result.constants.push_back({decl.name, decl.memory});
+
     for (const std::string& name : spec.no_addresses) {
-        const auto named = std::ranges::find(result.regions, name, &RegionDecl::name);
-        if (named == result.regions.end())
+        const auto region = std::ranges::find(result.regions, name, &RegionDecl::name);
+        const auto constant = std::ranges::find(result.constants, name, &NamedConstant::name);
+        if (region == result.regions.end() && constant == result.constants.end())
             return fail(ErrorCode::invalid_argument,
-                        "no_addresses names '{}', which is no input, output or state: name a declared one", name);
-        named->no_addresses = true;
+                        "no_addresses names '{}', which is no input, output, state or constant: name a declared one",
+                        name);
+        if (region != result.regions.end())
+            region->no_addresses = true;
+        else
+            constant->no_addresses = true;
     }
     std::set<std::string_view> names;
     const auto check_binding_name = [&names](const std::string& name) -> Result<void> {
@@ -92,6 +99,8 @@ Result<Interface> interface_of(const Spec& spec)
         if (auto checked = check_shape(region); !checked) return std::unexpected(checked.error());
         result.region_names.push_back(region.name);
     }
+    for (const auto& constant : result.constants)
+        if (auto checked = check_binding_name(constant.name); !checked) return std::unexpected(checked.error());
     for (const auto* list : {&result.scalars, &result.values})
         for (const auto& scalar : *list) {
             if (auto checked = check_binding_name(scalar.name); !checked) return std::unexpected(checked.error());

@@ -135,7 +135,9 @@ void Function::Impl::adopt(const Adoption& adoption)
     if (publishes()) wait_for_record_lock(journey, record_lock);
     const AdoptOptions options{.proof = adoption.unproven == Unproven::allow ? Proof::allow_unproven : Proof::required,
                                .unused = m_spec.strict ? UnusedWords::refused : UnusedWords::tried,
-                               .frozen_variables = m_spec.frozen_variables};
+                               .frozen_variables = m_spec.frozen_variables,
+                               .most_constant_bytes = m_spec.max_constant_bytes,
+                               .keeps_undeclared = m_spec.undeclared == Undeclared::constants};
     auto recording = warmgraph::adopt(m_subject, m_frame, new_header(journey), first, second ? &*second : nullptr,
                                       options, m_cache->modules, journey.phases);
     if (!recording) {

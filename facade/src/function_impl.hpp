@@ -146,6 +146,7 @@ private:
                                                           const std::vector<std::uint64_t>& scalars,
                                                           Phases& phases) const;
     [[nodiscard]] replay::ImageSource image_source() const;
+    [[nodiscard]] Result<void> check_constants(const replay::Executable& executable) const;
     void withdraw(const cachefmt::EntryKey& key) const;
     void forget_exposed();
     void count_hit(LoadedVariant& variant);

@@ -76,9 +76,40 @@ try {
     auto executable = replay::Executable::restore(m_device->device, std::move(graph), m_cache->modules, image_of,
                                                   bindings, phases, replay::OwnModules::bind, m_subject.function);
     if (!executable) return std::unexpected(executable.error());
+    if (auto same = check_constants(**executable); !same) return std::unexpected(same.error());
     return Restored{std::move((**entry).header), std::move(*executable)};
 } catch (const std::bad_alloc&) {
     return fail(ErrorCode::out_of_memory, "no host memory to load and restore it");
+}
+
+/// What this process has under a constant's name must be what the entry has.
+Result<void> Function::Impl::check_constants(const replay::Executable& executable) const
+{
+    const auto& regions = executable.graph().regions;
+    for (const NamedConstant& constant : m_interface.constants) {
+        if (constant.memory.address.is_null()) continue;
+        const auto stored = std::ranges::find_if(regions, [&](const cachefmt::Region& region) {
+            return region.kind == cachefmt::RegionKind::constant && region.name == constant.name;
+        });
+        if (stored == regions.end())
+            return fail(ErrorCode::not_recordable, "the entry has no constant '{}': clear it, or name another version",
+                        constant.name);
+        const auto index = static_cast<std::size_t>(stored - regions.begin());
+        std::optional<std::uint64_t> differs = 0;
+        if (stored->size == constant.memory.size) {
+            auto compared = m_device->device->bulk().first_difference(executable.constant(index).address,
+                                                                      constant.memory.address, stored->size);
+            if (!compared) return std::unexpected(compared.error());
+            differs = *compared;
+        }
+        if (differs)
+            return fail(
+                ErrorCode::not_recordable,
+                "the constant '{}' holds something else than when the function was recorded (byte {}): give what it "
+                "depends on as a guard (Spec::config or Spec::version)",
+                constant.name, *differs);
+    }
+    return {};
 }
 
 /// For all processes: one that keeps no device code could not tell (Device::prepare_recording).

@@ -68,7 +68,13 @@ void Recorder::join(Stream& forked)
     m_impl.join(*found);
 }
 
-Address Recorder::address(std::string_view name) const { return m_impl.inputs.regions[m_impl.region(name)].address; }
+Address Recorder::address(std::string_view name) const
+{
+    const auto& constants = m_impl.runnable.interface.constants;
+    const auto constant = std::ranges::find(constants, name, &NamedConstant::name);
+    if (constant != constants.end()) return constant->memory.address;
+    return m_impl.inputs.regions[m_impl.region(name)].address;
+}
 const std::vector<std::int64_t>& Recorder::sizes(std::string_view name) const
 {
     return m_impl.sizes[m_impl.region(name)];

@@ -1,10 +1,12 @@
 #include "warmgraph/replay/executable.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 
 #include "own_modules.hpp"
 #include "patch_table.hpp"
+#include "warmgraph/replay/constant_memory.hpp"
 
 namespace warmgraph::replay {
 
@@ -15,6 +17,7 @@ namespace {
 /// Scratch regions are laid out in one allocation; 256 bytes is the strongest alignment class a guard names.
 constexpr std::uint64_t k_arena_alignment = 256;
 
+/// Given by the executable itself.
 bool is_own(RegionKind kind) noexcept { return kind == RegionKind::arena || kind == RegionKind::constant; }
 
 std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) noexcept
@@ -66,6 +69,7 @@ struct Executable::Impl {
     std::vector<std::shared_ptr<backends::Module>> modules; // keep the code alive as long as the exec
     std::vector<std::shared_ptr<backends::Event>> events;   // those that the caller did not give
     MemoryRef arena;
+    std::vector<std::shared_ptr<const ConstantMemory>> constants; // of regions, in their order; null for others
     PatchTable patches;
     std::vector<std::uint8_t> asks_space; // by region: regions_of_one_space
     backends::RawGraph raw;               // what the exec holds now
@@ -88,7 +92,9 @@ struct Executable::Impl {
         if (!arena.address.is_null()) device->release(arena);
     }
 
-    Result<void> allocate_own_regions();
+    Result<void> load_constants(const ImageSource& images);
+    [[nodiscard]] cachefmt::ImageRef with_addresses(cachefmt::ImageRef image) const;
+    Result<void> allocate_arena();
     Result<void> load_modules(ModuleCache& cache, const ImageSource& images, OwnModules own, std::uint64_t function);
     Result<void> bind_events(const Bindings& bindings);
     Result<void> bind_semaphores(const Bindings& bindings);
@@ -101,16 +107,47 @@ struct Executable::Impl {
     Result<void> instantiate_again(backends::Stream& stream) noexcept;
 };
 
-Result<void> Executable::Impl::allocate_own_regions()
+Result<void> Executable::Impl::load_constants(const ImageSource& images)
+{
+    bound.regions.resize(graph.regions.size());
+    constants.resize(graph.regions.size());
+    for (std::size_t i = 0; i < graph.regions.size(); ++i) {
+        const auto& region = graph.regions[i];
+        if (region.kind != RegionKind::constant || region.size == 0) continue;
+        const bool is_elsewhere = region.digest != Digest{};
+        const Digest digest = is_elsewhere ? region.digest : sha256(region.contents);
+        auto loaded = ConstantMemory::load(device, digest, region.size, region.alignment, [&]() -> Result<Bytes> {
+            if (!is_elsewhere) return region.contents;
+            return images({digest, region.size, {}, region.name});
+        });
+        if (!loaded) return within("load constant '" + region.name + "'", loaded.error());
+        bound.regions[i] = (*loaded)->memory();
+        constants[i] = std::move(*loaded);
+    }
+    return {};
+}
+
+/// Variables that hold addresses of constants: another module wherever those lie.
+cachefmt::ImageRef Executable::Impl::with_addresses(cachefmt::ImageRef image) const
+{
+    for (auto& variable : image.variables)
+        for (const auto& slot : variable.slots) {
+            const std::uint64_t address =
+                bound.regions[slot.target].address.flat() + static_cast<std::uint64_t>(slot.addend);
+            std::memcpy(variable.contents.data() + slot.offset, &address, sizeof address);
+        }
+    return image;
+}
+
+Result<void> Executable::Impl::allocate_arena()
 {
     const std::uint64_t alignment = std::max<std::uint64_t>(k_arena_alignment, device->limits().memory_alignment);
     std::uint64_t size = 0, strongest = alignment;
     for (const auto& region : graph.regions) {
-        if (!is_own(region.kind)) continue;
+        if (region.kind != RegionKind::arena) continue;
         size = align_up(size, std::max<std::uint64_t>(alignment, region.alignment)) + region.size;
         strongest = std::max<std::uint64_t>(strongest, region.alignment);
     }
-    bound.regions.resize(graph.regions.size());
     if (size == 0) return {};
 
     // What a device allocates is aligned to the weakest of these at least.
@@ -123,14 +160,10 @@ Result<void> Executable::Impl::allocate_own_regions()
     const std::uint64_t start = offset;
     for (std::size_t i = 0; i < graph.regions.size(); ++i) {
         const auto& region = graph.regions[i];
-        if (!is_own(region.kind)) continue;
+        if (region.kind != RegionKind::arena) continue;
         offset = start + align_up(offset - start, std::max<std::uint64_t>(alignment, region.alignment));
         bound.regions[i] = {arena.address + offset, region.size};
         offset += region.size;
-        if (region.kind == RegionKind::constant) {
-            auto uploaded = device->upload(bound.regions[i].address, region.contents);
-            if (!uploaded) return within("upload constant '" + region.name + "'", uploaded.error());
-        }
     }
     return {};
 }
@@ -148,12 +181,13 @@ Result<void> Executable::Impl::load_modules(ModuleCache& cache, const ImageSourc
     for (std::size_t i = 0; i < graph.images.size(); ++i) {
         if (modules[i]) continue;
         const auto& image = graph.images[i];
+        const auto with = with_addresses(image);
         const auto equal =
             std::ranges::count_if(std::span(graph.images).first(i), [&](const cachefmt::ImageRef& other) {
                 return other.digest == image.digest && other.variables == image.variables;
             });
         auto module =
-            cache.load(device, image, {function, static_cast<std::uint32_t>(equal)}, [&] { return images(image); });
+            cache.load(device, with, {function, static_cast<std::uint32_t>(equal)}, [&] { return images(image); });
         if (!module) return within("load image " + short_hex(image.digest), module.error());
         modules[i] = std::move(*module);
     }
@@ -330,11 +364,12 @@ Result<std::unique_ptr<Executable>> Executable::restore(std::shared_ptr<backends
     if (auto checked = impl->check(bindings); !checked) return std::unexpected(checked.error());
     {
         const auto timer = phases.measure("load");
+        if (auto loaded = impl->load_constants(images); !loaded) return std::unexpected(loaded.error());
         if (auto loaded = impl->load_modules(modules, images, own, function); !loaded)
             return std::unexpected(loaded.error());
     }
     const auto timer = phases.measure("build");
-    if (auto allocated = impl->allocate_own_regions(); !allocated) return std::unexpected(allocated.error());
+    if (auto allocated = impl->allocate_arena(); !allocated) return std::unexpected(allocated.error());
     for (std::size_t i = 0; i < impl->graph.regions.size(); ++i)
         if (!is_own(impl->graph.regions[i].kind)) impl->bound.regions[i] = bindings.regions[i];
     impl->bound.scalars = bindings.scalars;
@@ -385,6 +420,7 @@ Result<void> Executable::rehearse(backends::Stream& stream, const Bindings& bind
 Result<void> Executable::upload() noexcept { return m_impl->exec->upload(); }
 
 const cachefmt::Graph& Executable::graph() const noexcept { return m_impl->graph; }
+MemoryRef Executable::constant(std::size_t region) const noexcept { return m_impl->bound.regions[region]; }
 MemoryRef Executable::arena() const noexcept { return m_impl->arena; }
 std::size_t Executable::rebound_nodes() const noexcept { return m_impl->rebound; }
 

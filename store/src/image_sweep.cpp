@@ -1,6 +1,7 @@
 #include "image_sweep.hpp"
 
 #include "warmgraph/base/log.hpp"
+#include "warmgraph/cachefmt/image_use.hpp"
 
 namespace warmgraph::store {
 namespace {
@@ -20,7 +21,7 @@ Result<std::optional<std::set<Digest>>> images_in_use(const Disk& disk, const st
             if (!entry) return std::unexpected(entry.error());
             if (!*entry) continue;
             if ((*entry)->content) {
-                for (const auto& image : (*entry)->content->graph.images) used.insert(image.digest);
+                for (const Digest& blob : cachefmt::blobs_of((*entry)->content->graph)) used.insert(blob);
             } else if ((*entry)->fate == Judged<Entry>::Fate::leave) {
                 return std::nullopt;
             }

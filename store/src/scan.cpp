@@ -6,6 +6,7 @@
 #include "own_names.hpp"
 #include "temporary.hpp"
 #include "usage_file.hpp"
+#include "warmgraph/cachefmt/image_use.hpp"
 
 namespace warmgraph::store {
 Result<void> Scan::run()
@@ -108,7 +109,7 @@ void Scan::scan_entry(const EntryKey& key)
     if (!entry) return add(path, entry.error(), Finding::Cure::leave);
     if (!*entry) return; // evicted meanwhile
     if ((*entry)->content) {
-        for (const auto& image : (*entry)->content->graph.images) m_named.emplace_back(key, image.digest);
+        for (const Digest& blob : cachefmt::blobs_of((*entry)->content->graph)) m_named.emplace_back(key, blob);
     } else if ((*entry)->fate == Judged<Entry>::Fate::set_aside) {
         add(path, (*entry)->content.error(), Finding::Cure::set_aside, (*entry)->info);
     }

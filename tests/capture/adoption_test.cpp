@@ -44,7 +44,13 @@ protected:
         const std::string name = "f";
         const std::shared_ptr<backends::Device> on = device;
         const Subject subject{name, interface, device, run_once({name, interface, none, on, streams})};
-        return adopt(subject, frame, header(), one, other, {proof, unused, frozen}, modules, phases);
+        return adopt(subject, frame, header(), one, other,
+                     {.proof = proof,
+                      .unused = unused,
+                      .frozen_variables = frozen,
+                      .most_constant_bytes = most_constant_bytes,
+                      .keeps_undeclared = keeps_undeclared},
+                     modules, phases);
     }
     void expect_refused(const Result<Recording>& result, ErrorCode code, const testing::Matcher<std::string>& why)
     {
@@ -62,6 +68,8 @@ protected:
     MemoryRef pool = make(k_count + 4, 99);
     UnusedWords unused = UnusedWords::tried;
     std::vector<std::string> frozen;
+    std::uint64_t most_constant_bytes = 1 << 20;
+    bool keeps_undeclared = false;
     std::unique_ptr<Captured> first, second;
 };
 
@@ -345,6 +353,89 @@ TEST_F(UnusedWordAdoption, WhatTheGraphUsesIsNotFree)
     second->capture.free_blocks = {second->capture.scratch[0].second};
     expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
                    HasSubstr("follows no region"));
+}
+
+/// Memory of a library's own, which the graph reads and nobody declares.
+class UndeclaredAdoption : public AdoptionTest {
+protected:
+    UndeclaredAdoption() { keeps_undeclared = true; }
+    /// y = table + 1, at the end.
+    void read_table()
+    {
+        for (Captured* captured : {first.get(), second.get()})
+            captured->graph.nodes.push_back(
+                {kernel("add", {captured->capture.regions[1].address, table.address}, k_count), {1}});
+    }
+    void expect_constant(const Result<Recording>& recording)
+    {
+        ASSERT_TRUE(recording) << recording.error().message;
+        const auto& region = recording->entry.graph.regions.back();
+        EXPECT_EQ(region.kind, RegionKind::constant);
+        EXPECT_EQ(region.size, table.size);
+        EXPECT_TRUE(region.contents.empty());
+        const auto blob =
+            std::ranges::find(recording->images, region.digest, [](const auto& one) { return one.first; });
+        ASSERT_NE(blob, recording->images.end());
+        EXPECT_EQ(load<std::int32_t>(blob->second), 30);
+        expect_untouched();
+    }
+    MemoryRef table = make(k_count, 30);
+};
+
+TEST_F(UndeclaredAdoption, IsKeptAsAConstantAndNoLongerNeeded)
+{
+    read_table();
+    keeps_undeclared = false;
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                   HasSubstr("lies in no declared region"));
+    keeps_undeclared = true;
+    auto recording = adopted(first->capture, &second->capture);
+    expect_constant(recording);
+    std::fill_n(table.address.pointer<std::int32_t>(), k_count, -1); // the library's is gone
+    const MemoryRef x = make(k_count, 40), y = make(k_count, 0);
+    ASSERT_TRUE(replay(*recording, {x, y}));
+    EXPECT_EQ(read(y), all(31));
+}
+
+TEST_F(UndeclaredAdoption, AVariableThatHoldsItsAddressHoldsTheNewOneInTheReplay)
+{
+    for (Captured* captured : {first.get(), second.get()}) {
+        auto& node = captured->graph.nodes[1].work;
+        std::get<backends::RawKernel>(node).kernel = "lookup";
+        dynamic_cast<FlatModule&>(*std::get<backends::RawKernel>(node).module).table = table.address.flat();
+    }
+    auto recording = adopted(first->capture, &second->capture);
+    expect_constant(recording);
+    const auto& variables = recording->entry.graph.images.at(0).variables;
+    ASSERT_EQ(variables.size(), 1U);
+    EXPECT_EQ(variables[0].slots.size(), 1U);
+    EXPECT_EQ(variables[0].contents, Bytes(8)) << "no address of this process is stored";
+    std::fill_n(table.address.pointer<std::int32_t>(), k_count, -1);
+    const MemoryRef x = make(k_count, 40), y = make(k_count, 0);
+    ASSERT_TRUE(replay(*recording, {x, y}));
+    EXPECT_EQ(read(y), all(71));
+}
+
+TEST_F(UndeclaredAdoption, WhatIsWrittenIsRefused)
+{
+    for (Captured* captured : {first.get(), second.get()})
+        captured->graph.nodes.push_back({kernel("add", {table.address, table.address}, k_count), {1}});
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                   HasSubstr("changes the constant 'constant 0'"));
+}
+
+TEST_F(UndeclaredAdoption, WhatHoldsAddressesOrIsTooMuchIsRefusedWithTheReason)
+{
+    read_table();
+    most_constant_bytes = table.size - 1;
+    expect_refused(
+        adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+        AllOf(HasSubstr("lies in no declared region"), HasSubstr("is not kept as a constant: it would be more")));
+    most_constant_bytes = table.size;
+    const std::uint64_t address = frame.memory[0].address.flat();
+    std::memcpy(table.address.pointer<std::byte>() + 16, &address, sizeof address);
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                   HasSubstr("is not kept as a constant: it holds at byte 16 the address"));
 }
 
 class SemaphoreAdoption : public AdoptionTest {

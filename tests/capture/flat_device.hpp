@@ -78,6 +78,9 @@ public:
         const auto n = load<std::int32_t>(kernel.params[2].value);
         if (kernel.kernel == "add")
             for (std::int32_t i = 0; i < n; ++i) pointer(0)[i] = pointer(1)[i] + bias + m_error;
+        if (kernel.kernel == "lookup")
+            for (std::int32_t i = 0; i < n; ++i)
+                pointer(0)[i] = pointer(1)[i] + reinterpret_cast<const std::int32_t*>(table)[i];
         if (kernel.kernel == "fetch") {
             const auto texture = m_textures->live.find(load<std::uint64_t>(kernel.params[1].value));
             m_textures->was_misused = m_textures->was_misused || texture == m_textures->live.end();

@@ -115,7 +115,7 @@ Result<void> CudaModule::restore_variables(std::span<const cachefmt::ModuleVaria
 
 Result<void> CudaModule::write_variables(std::span<const cachefmt::ModuleVariable> variables)
 {
-    for (const auto& [name, contents] : variables) {
+    for (const auto& [name, contents, slots] : variables) { // slots are filled in already
         const auto place = variable(name);
         if (!place) return std::unexpected(place.error());
         if (place->second != contents.size()) {

@@ -336,6 +336,11 @@ typedef struct wg_state_decl {
     wg_access access;
 } wg_state_decl;
 
+typedef struct wg_constant_decl {
+    const char* name;
+    wg_memory memory; ///< zero: none here
+} wg_constant_decl;
+
 /// Type, sizes and strides of an input, output or state, by name, in place of what its declaration says: the strides of one
 /// that is not contiguous (channels last), the type of a state (bytes without one: it must be the same to the bit).
 typedef struct wg_layout {
@@ -407,6 +412,14 @@ typedef struct wg_function_spec {
     int32_t strict;
     const wg_layout* layouts; ///< for inputs, outputs and states that are more than their declaration can say
     uint64_t layout_count;
+    /// Memory that the function only reads, whose contents the entry carries: a process that restores it needs none. Null memory
+    /// where entries are only loaded. Where there is memory, it must hold what the entry has.
+    const wg_constant_decl* constants;
+    uint64_t constant_count;
+    uint64_t max_constant_bytes; ///< of all constants together; 0: 64 MiB
+    /// Of adopted graphs. Nonzero: allocations of libraries that the graph only reads (cuFFT's tables) are kept as constants,
+    /// where they hold no addresses.
+    int32_t undeclared_constants;
 } wg_function_spec;
 
 /// Enqueues the function's work through the recorder. It is called more than once while recording, with other addresses

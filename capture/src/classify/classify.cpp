@@ -50,6 +50,7 @@ private:
     [[nodiscard]] Result<cachefmt::Node> node_of(std::size_t index, const RawHost& first);
     [[nodiscard]] Result<cachefmt::Node> node_of(std::size_t index, const RawMemoryOperations& first);
     [[nodiscard]] Result<cachefmt::Node> node_of(std::size_t index, const RawSemaphores& first);
+    [[nodiscard]] Result<void> check_destination(std::size_t index, const Slot& slot) const;
     [[nodiscard]] Result<Slot> word_slot(std::size_t index, std::size_t number);
     [[nodiscard]] Result<void> check_written_value(std::size_t index, std::size_t number);
 
@@ -73,6 +74,8 @@ void Classifier::describe_regions()
     const auto regions = map_regions(m_interface, m_captures);
     for (std::size_t i = 0; i < regions.size(); ++i) {
         const bool declared = regions[i].origin == MappedRegion::Origin::declared;
+        const auto own = regions[i].origin == MappedRegion::Origin::constant ? cachefmt::RegionKind::constant
+                                                                             : cachefmt::RegionKind::arena;
         std::uint32_t alignment = 1;
         if (!declared && m_captures.flat_addresses) {
             // A kernel may have been chosen for it. Both places have it, so the lower of the two is what is known.
@@ -80,11 +83,8 @@ void Classifier::describe_regions()
             if (regions[i].moved) bits |= regions[i].moved->address.flat();
             alignment = 1U << std::countr_zero(bits);
         }
-        graph.regions.push_back({regions[i].name,
-                                 declared ? m_interface.regions[i].kind : cachefmt::RegionKind::arena,
-                                 regions[i].first.size,
-                                 alignment,
-                                 {}});
+        graph.regions.push_back(
+            {regions[i].name, declared ? m_interface.regions[i].kind : own, regions[i].first.size, alignment, {}});
     }
     for (const auto& scalar : m_interface.scalars) graph.scalars.push_back({scalar.name, scalar.dtype});
 }
@@ -105,7 +105,8 @@ bool holds(const MemoryRef& memory, const Address& address, Pointee pointee) noe
 }
 
 /// Of declared regions that overlap, as in the call, the one that goes on farthest: what is done there may run past the others.
-std::optional<Place> locate(const Capture& capture, const Address& address, Pointee pointee)
+std::optional<Place> locate(const Capture& capture, std::span<const NamedMemory> constants, const Address& address,
+                            Pointee pointee)
 {
     std::uint32_t index = 0;
     const auto inside = [&address, pointee](const MemoryRef& memory) { return holds(memory, address, pointee); };
@@ -124,14 +125,19 @@ std::optional<Place> locate(const Capture& capture, const Address& address, Poin
         if (inside(memory)) return Place{index, address.offset - memory.address.offset};
         ++index;
     }
+    index += static_cast<std::uint32_t>(capture.graph.allocations.size()); // only flat devices have any
+    for (const auto& [name, memory] : constants) {
+        if (inside(memory)) return Place{index, address.offset - memory.address.offset};
+        ++index;
+    }
     return std::nullopt;
 }
 
 Result<Slot> Classifier::based_slot(const WordPlace& place, const Address& first, const std::optional<Address>& moved)
 {
     const std::string where = place.index ? fmt::format("{} {}", place.what, *place.index) : place.at(0);
-    auto at = locate(m_captures.first, first, place.pointee);
-    const auto then = moved ? locate(*m_captures.moved, *moved, place.pointee) : at;
+    auto at = locate(m_captures.first, m_captures.constants, first, place.pointee);
+    const auto then = moved ? locate(*m_captures.moved, m_captures.constants, *moved, place.pointee) : at;
     // Regions may overlap in the first capture, as they do in the call; elsewhere each has a range of its own.
     if (then && then->region < m_captures.first.regions.size())
         if (const MemoryRef& same = m_captures.first.regions[then->region]; holds(same, first, place.pointee))
@@ -254,6 +260,14 @@ Result<cachefmt::Node> Classifier::node_of(std::size_t index, const RawKernel& f
     return node;
 }
 
+Result<void> Classifier::check_destination(std::size_t index, const Slot& slot) const
+{
+    const auto& region = m_result.graph.regions[slot.target];
+    if (region.kind != cachefmt::RegionKind::constant) return {};
+    return fail(ErrorCode::not_recordable, "{} writes the constant '{}': declare it as a state",
+                describe_node(graph(), index), region.name);
+}
+
 Result<cachefmt::Node> Classifier::node_of(std::size_t index, const RawCopy& first)
 {
     const auto* other = moved<RawCopy>(index);
@@ -265,6 +279,7 @@ Result<cachefmt::Node> Classifier::node_of(std::size_t index, const RawCopy& fir
     auto destination = region_slot({graph(), index, "destination", {}, pointee}, first.destination,
                                    other != nullptr ? std::optional{other->destination} : std::nullopt);
     if (!destination) return std::unexpected(destination.error());
+    if (auto checked = check_destination(index, *destination); !checked) return std::unexpected(checked.error());
     return cachefmt::CopyNode{*source,
                               *destination,
                               first.size,
@@ -283,6 +298,7 @@ Result<cachefmt::Node> Classifier::node_of(std::size_t index, const RawFill& fir
     auto destination = region_slot({graph(), index, "destination", {}, pointee}, first.destination,
                                    other != nullptr ? std::optional{other->destination} : std::nullopt);
     if (!destination) return std::unexpected(destination.error());
+    if (auto checked = check_destination(index, *destination); !checked) return std::unexpected(checked.error());
     return cachefmt::FillNode{*destination, first.pattern, first.size, first.rows, first.pitch};
 }
 

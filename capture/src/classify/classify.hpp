@@ -40,6 +40,8 @@ struct Captures {
     /// By declared region, the first one that it overlaps, where those of a group moved together: the function asks how they
     /// lie, their distances are guarded, and a word that follows one follows all. Empty: each moved by itself.
     std::vector<std::uint32_t> groups{};
+    std::vector<NamedMemory>
+        constants{};                    ///< memory whose contents the entry carries: at the same place in all captures
     std::vector<ScalarProbe> probes;    ///< one for each scalar does, where check_probe() saw the others
     std::vector<std::uint64_t> scalars; ///< their values in first, again and moved
     /// Of adopted graphs, which have no probes: the values in moved, each other by a distance of its own.

@@ -85,6 +85,7 @@ FlatWords::FlatWords(const Interface& interface, const Captures& captures)
     : m_captures(captures), m_regions(map_regions(interface, captures))
 {
     for (const MappedRegion& region : m_regions) {
+        if (region.origin == MappedRegion::Origin::constant) continue; // no pointer is told by how far it moved
         m_reach += region.first.size;
         m_deltas.insert(region.delta());
     }
@@ -316,6 +317,12 @@ Result<std::optional<Slot>> FlatWords::staying(const WordPlace& place, std::size
     Candidates candidates;
     const MappedRegion* moved_away = nullptr;
     for (std::uint32_t i = 0; i < m_regions.size(); ++i) {
+        if (m_regions[i].origin == MappedRegion::Origin::constant) {
+            // What lies there is another constant in every process. A number that only looks like an address comes out as another
+            // one when the restored graph is verified, where the constant is elsewhere.
+            if (m_regions[i].contains_strictly(value)) return slot(i, offset, value);
+            continue;
+        }
         if (!holds(m_regions[i], value, place.pointee)) continue;
         if (m_regions[i].delta() == 0)
             candidates.push_back(i);

@@ -84,6 +84,8 @@ std::vector<MappedRegion> map_regions(const Interface& interface, const Captures
     for (std::size_t i = 0; i < first.graph.allocations.size(); ++i)
         add(fmt::format("graph allocation {}", i), Origin::scratch, first.graph.allocations[i].memory,
             moved ? &moved->graph.allocations[i].memory : nullptr);
+    for (const auto& [name, memory] : captures.constants)
+        add(name, Origin::constant, memory, moved ? &memory : nullptr);
     return result;
 }
 
@@ -92,7 +94,8 @@ std::optional<std::pair<std::string, std::string>> indistinct_movement(const Int
 {
     std::map<std::uint64_t, std::string> movements{};
     auto regions = map_regions(interface, captures);
-    regions.resize(regions.size() - captures.first.graph.allocations.size()); // those go where the driver puts them
+    // The driver puts the graph's own allocations where it likes, and constants stay where they are.
+    regions.resize(regions.size() - captures.first.graph.allocations.size() - captures.constants.size());
     for (std::size_t i = 0; i < regions.size(); ++i) {
         const MappedRegion& region = regions[i];
         if (i < captures.groups.size() && captures.groups[i] != i) continue; // moves with the first of its group

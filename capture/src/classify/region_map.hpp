@@ -12,7 +12,7 @@ namespace warmgraph {
 
 /// A region's place in the first capture and how far from there it is in the other one.
 struct MappedRegion {
-    enum class Origin : std::uint8_t { declared, scratch };
+    enum class Origin : std::uint8_t { declared, scratch, constant };
     std::string name;
     Origin origin = Origin::declared;
     MemoryRef first;
@@ -31,7 +31,7 @@ struct MappedRegion {
     }
 };
 
-/// In the order of the graph's regions: declared, scratch, "graph allocation 0" ... REQUIRES: both captures have as many.
+/// In the order of the graph's regions: declared, scratch, "graph allocation 0" ..., constants. REQUIRES: both captures have as many.
 [[nodiscard]] std::vector<MappedRegion> map_regions(const Interface& interface, const Captures& captures);
 
 /// The names of two regions that moved by the same distance, or of one that did not move at all ("x" twice): a capture

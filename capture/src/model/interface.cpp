@@ -44,6 +44,14 @@ std::optional<std::size_t> Interface::region(std::string_view name) const noexce
     return static_cast<std::size_t>(found - regions.begin());
 }
 
+std::vector<NamedMemory> named(const std::vector<NamedConstant>& constants)
+{
+    std::vector<NamedMemory> result;
+    for (const NamedConstant& constant : constants)
+        if (!constant.memory.address.is_null()) result.emplace_back(constant.name, constant.memory);
+    return result;
+}
+
 std::vector<std::int64_t> sizes_of(const guards::TensorArg& tensor)
 {
     return {tensor.sizes.begin(), tensor.sizes.begin() + tensor.rank};

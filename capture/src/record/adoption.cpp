@@ -4,6 +4,8 @@
 
 #include "classify/classify.hpp"
 #include "classify/classify_semaphores.hpp"
+#include "classify/undeclared_memory.hpp"
+#include "verify/constants.hpp"
 #include "verify/module_state.hpp"
 #include "verify/restoration.hpp"
 #include "verify/trial_conditions.hpp"
@@ -77,6 +79,7 @@ public:
           m_frame(frame),
           m_first(first),
           m_options(options),
+          m_constants(subject.device, named(subject.interface.constants), options.most_constant_bytes),
           m_module_cache(modules),
           m_phases(phases)
     {
@@ -90,6 +93,8 @@ private:
     [[nodiscard]] Result<void> check_capture(const AdoptedCapture& capture, std::string_view which) const;
     [[nodiscard]] Result<Capture> read(const AdoptedCapture& capture) const;
     [[nodiscard]] Result<Classified> classified(const AdoptedCapture* second);
+    [[nodiscard]] Result<void> find_constants(Captures& captures);
+    [[nodiscard]] Result<void> judge_variables(Classified& classified, RestorationRequest& request);
     [[nodiscard]] Result<std::size_t> original_run(backends::GraphExec& exec, SavedScratch& scratch, std::size_t index);
     [[nodiscard]] Result<void> run_original();
     [[nodiscard]] Result<void> run_original_within(SavedScratch& scratch);
@@ -102,6 +107,7 @@ private:
     const Frame& m_frame;
     const AdoptedCapture& m_first;
     const AdoptOptions& m_options;
+    Constants m_constants;
     replay::ModuleCache& m_module_cache;
     Phases& m_phases;
     std::shared_ptr<backends::Stream> m_stream;
@@ -216,6 +222,42 @@ Result<Capture> AdoptionSession::read(const AdoptedCapture& capture) const
     return result;
 }
 
+/// All memory that the captures name or allocate.
+std::vector<MemoryRef> memory_of(const Captures& captures)
+{
+    std::vector<MemoryRef> result;
+    for (const Capture* capture : {&captures.first, captures.moved ? &*captures.moved : nullptr}) {
+        if (capture == nullptr) continue;
+        result.insert(result.end(), capture->regions.begin(), capture->regions.end());
+        for (const auto& [name, memory] : capture->scratch) result.push_back(memory);
+        for (const auto& allocation : capture->graph.allocations) result.push_back(allocation.memory);
+    }
+    return result;
+}
+
+std::vector<backends::Module*> modules_of(const backends::RawGraph& graph)
+{
+    std::vector<backends::Module*> result;
+    for (const auto& node : graph.nodes)
+        if (const auto* kernel = std::get_if<backends::RawKernel>(&node.work))
+            if (kernel->module != nullptr && std::ranges::find(result, kernel->module) == result.end())
+                result.push_back(kernel->module);
+    return result;
+}
+
+Result<void> AdoptionSession::find_constants(Captures& captures)
+{
+    captures.constants = m_constants.all();
+    if (!m_options.keeps_undeclared) return {};
+    const auto in_use = memory_of(captures);
+    if (auto kept = m_constants.keep(undeclared_memory(m_subject.interface, captures), in_use); !kept) return kept;
+    const auto state = read_module_state(modules_of(captures.first.graph));
+    if (!state) return std::unexpected(state.error());
+    if (auto kept = m_constants.keep(m_constants.allocations_in(*state, in_use), in_use); !kept) return kept;
+    captures.constants = m_constants.all();
+    return {};
+}
+
 /// The first capture's handle of the same name.
 void rename(std::uint64_t& handle, const NamedHandles& first, const NamedHandles& second)
 {
@@ -277,8 +319,9 @@ Result<Classified> AdoptionSession::classified(const AdoptedCapture* second)
         use_handles_of(m_first.handles, second->handles, moved->graph);
         captures.moved = std::move(*moved);
     }
+    if (auto found = find_constants(captures); !found) return std::unexpected(found.error());
     auto result = classify(m_subject.interface, captures);
-    if (!result) return result;
+    if (!result) return fail(result.error().code, "{}{}", result.error().message, m_constants.why_not());
     if (auto checked = check_followed(result->graph); !checked) return std::unexpected(checked.error());
     return result;
 }
@@ -341,41 +384,54 @@ NamedHandles of_the_call(NamedHandles captured, const NamedHandles& declared)
 
 } // namespace
 
+/// What the modules hold besides code, as it is stored; the original runs meanwhile, and must leave it and the constants alone.
+Result<void> AdoptionSession::judge_variables(Classified& classified, RestorationRequest& request)
+{
+    auto before = read_module_state(classified.modules);
+    if (!before) return std::unexpected(before.error());
+    auto vouched = m_options.frozen_variables;
+    const std::size_t first_constant = request.graph.regions.size() - m_constants.all().size();
+    request.state = m_constants.relocated(*before, first_constant, vouched);
+    const auto constants = check_frozen(m_device, classified.modules, request.state, vouched);
+    if (!constants) return std::unexpected(constants.error());
+    request.header.info.library_constants = *constants;
+    if (auto hidden = check_exposed(m_device, classified.modules, vouched); !hidden) return hidden;
+    if (auto checked =
+            check_module_state(classified.modules, request.state, m_subject.interface, m_frame.memory, allocation_at());
+        !checked)
+        return fail(checked.error().code, "{}{}", checked.error().message, m_constants.why_not());
+    if (auto ran = run_original(); !ran) return ran;
+    const auto after = read_module_state(classified.modules);
+    if (!after) return std::unexpected(after.error());
+    if (auto unchanged = check_unchanged(*before, *after); !unchanged) return unchanged;
+    return m_constants.check_unchanged();
+}
+
 Result<RestorationRequest> AdoptionSession::request(cachefmt::EntryHeader header, Classified classified)
 {
     if (auto checked = check_tables(m_subject, *m_trial); !checked) return std::unexpected(checked.error());
-    auto before = read_module_state(classified.modules);
-    if (!before) return std::unexpected(before.error());
-    const auto constants = check_frozen(m_device, classified.modules, *before, m_options.frozen_variables);
-    if (!constants) return std::unexpected(constants.error());
-    if (auto hidden = check_exposed(m_device, classified.modules, m_options.frozen_variables); !hidden)
-        return std::unexpected(hidden.error());
-    if (auto checked =
-            check_module_state(classified.modules, *before, m_subject.interface, m_frame.memory, allocation_at());
-        !checked)
-        return std::unexpected(checked.error());
-    if (auto ran = run_original(); !ran) return std::unexpected(ran.error());
-    auto after = read_module_state(classified.modules);
-    if (!after) return std::unexpected(after.error());
-    if (auto unchanged = check_unchanged(*before, *after); !unchanged) return std::unexpected(unchanged.error());
-
+    if (auto looked = m_constants.look_before(m_subject.interface, m_frame.memory); !looked)
+        return std::unexpected(looked.error());
     RestorationRequest result{m_subject.device,
                               std::move(header),
                               std::move(classified.graph),
-                              std::move(classified.modules),
+                              classified.modules,
                               {},
-                              std::move(*before),
+                              {},
                               {},
                               m_frame.scalars,
                               {of_the_call(m_first.handles.events, m_subject.handles.events),
                                of_the_call(m_first.handles.semaphores, m_subject.handles.semaphores)},
                               m_subject.function};
     result.header.info.unproven = classified.unproven;
-    result.header.info.library_constants = *constants;
+    if (auto judged = judge_variables(classified, result); !judged) return std::unexpected(judged.error());
     result.header.info.unused_words = static_cast<std::uint32_t>(classified.unused.size());
     result.unused = std::move(classified.unused);
     result.labels.resize(result.modules.size());
     describe_declared(result.graph, m_device, m_frame, result.header.guards);
+    auto contents = m_constants.read_into(result.graph);
+    if (!contents) return std::unexpected(contents.error());
+    result.constants = std::move(*contents);
     if (auto reset = m_trial->reset(1); !reset) return std::unexpected(reset.error());
     result.regions = m_trial->regions();
     return result;
@@ -416,7 +472,7 @@ Result<Recording> AdoptionSession::adopt(cachefmt::EntryHeader header, const Ado
     const auto verify = [&](replay::Executable& executable) -> Result<void> {
         auto accepted = replays.accept_all(executable, m_frame.scalars, *m_spread, TrialMemory::Outputs::disturbed);
         if (auto intact = replays.check_caller_memory(); !intact) return intact;
-        return accepted;
+        return accepted ? m_constants.check_restored(executable) : accepted;
     };
     auto recording = restore_verified(*known, m_module_cache, {verify, [&] { return replays.is_abandoned(); }});
     if (!recording) return recording;

@@ -160,6 +160,7 @@ Result<Captures> Look::capture_all()
     Captures captures;
     captures.scalars = m_frame.scalars;
     captures.handles = m_subject.handles;
+    captures.constants = named(m_subject.interface.constants);
     captures.flat_addresses = m_subject.device->limits().flat_addresses;
     captures.allocation_at = allocations();
     if (auto known = know_other_memory(captures); !known) return std::unexpected(known.error());

@@ -5,6 +5,7 @@
 
 #include "record/answer.hpp"
 #include "record/look.hpp"
+#include "verify/constants.hpp"
 #include "verify/module_state.hpp"
 #include "verify/restoration.hpp"
 #include "verify/trial_conditions.hpp"
@@ -42,7 +43,7 @@ struct RecordingSession::Impl {
 
     [[nodiscard]] Result<void> prepare();
     [[nodiscard]] Result<RestorationRequest> look(cachefmt::EntryHeader header, Phases& phases);
-    [[nodiscard]] Result<RestorationRequest> request(cachefmt::EntryHeader header, Seen seen) const;
+    [[nodiscard]] RestorationRequest request(cachefmt::EntryHeader header, Seen seen) const;
     [[nodiscard]] Result<void> check_variables() const;
     [[nodiscard]] Result<void> learn(const backends::RawGraph& capture);
     void make_trials();
@@ -64,6 +65,7 @@ struct RecordingSession::Impl {
     Frame frame;
     replay::ModuleCache& module_cache;
     RecordOptions options;
+    Constants constants{subject.device, named(subject.interface.constants), options.most_constant_bytes};
     RunContext context;
     std::shared_ptr<backends::Stream> stream;
     std::shared_ptr<TrialMemory> memory;
@@ -89,20 +91,21 @@ Result<void> RecordingSession::Impl::prepare()
     auto copies = TrialMemory::create(subject.device, subject.interface, frame);
     if (!copies) return std::unexpected(copies.error());
     memory = std::move(*copies);
+    if (auto looked = constants.look_before(subject.interface, frame.memory); !looked) return looked;
     answer.emplace(subject.device, subject.handles);
     return answer->allocate(*memory);
 }
 
 // --- look
 
-Result<RestorationRequest> RecordingSession::Impl::request(cachefmt::EntryHeader header, Seen seen) const
+RestorationRequest RecordingSession::Impl::request(cachefmt::EntryHeader header, Seen seen) const
 {
     RestorationRequest result{subject.device,
                               std::move(header),
                               std::move(seen.classified.graph),
                               seen.classified.modules,
                               {},
-                              variables,
+                              {},
                               {},
                               frame.scalars,
                               subject.handles,
@@ -136,15 +139,23 @@ Result<RestorationRequest> RecordingSession::Impl::look(cachefmt::EntryHeader he
     auto state = read_module_state(modules);
     if (!state) return std::unexpected(state.error());
     variables = std::move(*state);
-    auto frozen = check_frozen(*subject.device, modules, variables, options.frozen_variables);
+    if (auto unchanged = constants.check_unchanged(); !unchanged) return std::unexpected(unchanged.error());
+    auto vouched = options.frozen_variables;
+    const std::size_t first_constant = seen->classified.graph.regions.size() - constants.all().size();
+    const ModuleState stored = constants.relocated(variables, first_constant, vouched);
+    auto frozen = check_frozen(*subject.device, modules, stored, vouched);
     if (!frozen) return std::unexpected(frozen.error());
     header.info.library_constants = *frozen;
-    if (auto hidden = check_exposed(*subject.device, modules, options.frozen_variables); !hidden)
-        return std::unexpected(hidden.error());
-    if (auto checked = check_module_state(modules, variables, subject.interface, frame.memory, looking->allocations());
+    if (auto hidden = check_exposed(*subject.device, modules, vouched); !hidden) return std::unexpected(hidden.error());
+    if (auto checked = check_module_state(modules, stored, subject.interface, frame.memory, looking->allocations());
         !checked)
         return std::unexpected(checked.error());
-    return request(std::move(header), std::move(*seen));
+    auto known = request(std::move(header), std::move(*seen));
+    known.state = stored;
+    auto contents = constants.read_into(known.graph);
+    if (!contents) return std::unexpected(contents.error());
+    known.constants = std::move(*contents);
+    return known;
 }
 
 // --- try
@@ -210,7 +221,7 @@ Result<void> RecordingSession::Impl::verify(replay::Executable& executable)
     if (accepted) accepted = verify_at(executable, 1, *disturbed, Outputs::disturbed);
     if (accepted) accepted = verify_at_other_scalars(executable);
     if (auto intact = trials->check_caller_memory(); !intact) return intact;
-    return accepted;
+    return accepted ? constants.check_restored(executable) : accepted;
 }
 
 Result<void> RecordingSession::Impl::verify_at(replay::Executable& executable, std::size_t placement, const Spread& own,

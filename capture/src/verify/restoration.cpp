@@ -76,6 +76,7 @@ Result<Recording> attempt(const RestorationRequest& request, const ImageSet& ima
     auto decoded = cachefmt::decode(*bytes, entry.header.key);
     if (!decoded) return within("read the recording back", decoded.error());
     Recording recording{std::move(*decoded), images.images, nullptr};
+    recording.images.insert(recording.images.end(), request.constants.begin(), request.constants.end());
 
     const auto image_of = [&recording](const cachefmt::ImageRef& image) -> Result<Bytes> {
         for (const auto& [digest, contents] : recording.images)

@@ -25,6 +25,7 @@ struct RestorationRequest {
     DeclaredHandles handles;
     std::uint64_t function = 0;       ///< as in replay::ModuleUser
     std::vector<UnusedWord> unused{}; ///< of the graph: what differed between captures and is zero in it
+    std::vector<std::pair<Digest, Bytes>> constants{}; ///< contents of the graph's constants, each once
 };
 
 /// Gives the declared regions of a classified graph what the call knows of them: alignment and kind of memory.

@@ -12,6 +12,8 @@ namespace {
 /// Drivers give addresses near each other: words that share these upper bits with a known address are looked up.
 constexpr unsigned k_window_bits = 40;
 
+} // namespace
+
 std::vector<backends::AddressWindow> windows_around(std::span<const MemoryRef> regions)
 {
     std::set<std::uint64_t> tops;
@@ -23,8 +25,6 @@ std::vector<backends::AddressWindow> windows_around(std::span<const MemoryRef> r
     for (const std::uint64_t top : tops) windows.push_back({top << k_window_bits, (top + 1) << k_window_bits});
     return windows;
 }
-
-} // namespace
 
 Result<void> check_no_managed(const Subject& subject, std::span<const MemoryRef> regions)
 {

@@ -9,6 +9,9 @@
 
 namespace warmgraph {
 
+/// Where words that are addresses near these regions lie.
+[[nodiscard]] std::vector<backends::AddressWindow> windows_around(std::span<const MemoryRef> regions);
+
 /// not_recordable names a region that is managed memory. A capture at a shadow of it would let the callable read what is no
 /// memory. `regions`: as Interface::regions.
 [[nodiscard]] Result<void> check_no_managed(const Subject& subject, std::span<const MemoryRef> regions);

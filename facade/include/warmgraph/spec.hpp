@@ -34,6 +34,21 @@ struct StateDecl {
     std::vector<std::int64_t> strides{}; ///< elements, one for each size; empty: contiguous
 };
 
+/// Memory of the caller's whose *contents* the entry carries: a rope table, a mask, scales. The function only reads it. A process
+/// that restores the entry gets a copy of its own, once for all functions with the same contents, and needs none to begin with.
+/// Where a process has the memory, its contents must be those of the recording: else the function runs as it is. No guard, so what
+/// they depend on belongs in Spec::config.
+struct ConstantDecl {
+    std::string name;
+    MemoryRef memory{}; ///< null where entries are only loaded
+};
+
+/// Allocations of libraries that nobody declared, which an adopted graph reads (cuFFT's tables).
+enum class Undeclared : std::uint8_t {
+    refuse,
+    constants, ///< kept as constants, where the graph only reads them and they hold no addresses
+};
+
 struct ScalarDecl {
     std::string name;
     DType dtype = DType::i32; ///< i32, u32, i64, u64, f32 or f64
@@ -60,6 +75,10 @@ struct ScalarDecl {
                                        std::vector<std::int64_t> sizes = {})
 {
     return {std::move(name), memory, Access::read_only, dtype, std::move(sizes), {}};
+}
+[[nodiscard]] inline ConstantDecl constant(std::string name, const MemoryRef& memory = {})
+{
+    return {std::move(name), memory};
 }
 [[nodiscard]] inline ScalarDecl scalar(std::string name, DType dtype) { return {std::move(name), dtype, std::nullopt}; }
 [[nodiscard]] inline ScalarDecl scalar(std::string name, DType dtype, double low, double high)
@@ -101,13 +120,16 @@ struct Spec {
     /// use, so they may be stored with the entry. "*": all. Others that differ from their image are a refusal, and so are
     /// others whose address the program asked for (`cudaMemcpyToSymbol` does).
     std::vector<std::string> frozen_variables{};
-    /// Inputs, outputs and states that hold no addresses, whatever some of their words look like. Recording searches those that
+    /// Inputs, outputs, states and constants that hold no addresses, whatever some of their words look like. Recording searches those that
     /// were not declared as floating point for addresses, which no replay could follow.
     std::vector<std::string> no_addresses{};
     /// Of adopted graphs: refuse words in kernels' parameters that differ between the captures and follow nothing. Else they are
     /// taken for padding that nobody initialised, stored as zeros, and refused where the results depend on them. A recording is
     /// strict in any case.
     bool strict = false;
+    std::vector<ConstantDecl> constants{};
+    std::uint64_t max_constant_bytes = 64ULL << 20U; ///< of all constants together; more is refused
+    Undeclared undeclared = Undeclared::refuse;
 };
 
 } // namespace warmgraph

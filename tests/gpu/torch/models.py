@@ -114,6 +114,11 @@ class Adopter(operators.Adopter):
         spec.outputs, spec.output_count = outputs, len(outputs)
         spec.states, spec.state_count = states, len(states)
         spec.strict = int(strict)
+        spec.undeclared_constants = 1
+        layouts = wg.array(wg.Layout, [
+            wg.Layout(state.encode(), wg.DTYPES[str(x.dtype).removeprefix("torch.")], 0, None, None)
+            for state, x, _ in first.states()])
+        spec.layouts, spec.layout_count = layouts, len(layouts)
         natives = [wg.native_capture(first), wg.native_capture(second)]
         adoption = wg.Adoption(c.sizeof(wg.Adoption), c.pointer(natives[0]), c.pointer(natives[1]), 0, None, 0)
         return self.library.made("wg_cache_adopt", self.cache, self.device, c.byref(spec), c.byref(adoption))

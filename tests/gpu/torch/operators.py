@@ -1,6 +1,6 @@
 """How many of PyTorch's own operators are adopted, and right.
 
-usage: operators.py LIBWARMGRAPH [--dtype float32] [--workers 8] [--only PATTERN] [--json FILE]
+usage: operators.py LIBWARMGRAPH [--dtype float32] [--workers 8] [--only PATTERN,PATTERN...] [--json FILE]
 
 Each operator of PyTorch's database (OpInfo) runs on its first strided sample: captured twice by PyTorch with everything
 elsewhere, adopted through the C interface, replayed at addresses that no capture had, and compared with PyTorch's own replay.
@@ -207,6 +207,7 @@ class Adopter:
         spec.inputs, spec.input_count = inputs, len(inputs)
         spec.outputs, spec.output_count = outputs, len(outputs)
         spec.strict = int(strict)
+        spec.undeclared_constants = 1  # cuFFT's tables, cuDNN's
         natives = [wg.native_capture(first), wg.native_capture(second)]
         adoption = wg.Adoption(c.sizeof(wg.Adoption), c.pointer(natives[0]), c.pointer(natives[1]), 0, None, 0)
         return self.library.made("wg_cache_adopt", self.cache, self.device, c.byref(spec), c.byref(adoption))
@@ -374,7 +375,7 @@ def main():
     import queue
 
     _, known = load_database(arguments.dtype)
-    names = [name for name in known if fnmatch.fnmatch(name, arguments.only)]
+    names = [name for name in known if any(fnmatch.fnmatch(name, pattern) for pattern in arguments.only.split(","))]
     workers = queue.Queue()
     all_workers = [Worker(arguments) for _ in range(arguments.workers)]
     for worker in all_workers:

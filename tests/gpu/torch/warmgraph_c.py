@@ -51,6 +51,8 @@ class FunctionSpec(c.Structure):
         ("frozen_variables", c.c_void_p), ("frozen_variable_count", c.c_uint64),
         ("no_addresses", c.c_void_p), ("no_address_count", c.c_uint64), ("strict", c.c_int32),
         ("layouts", c.POINTER(Layout)), ("layout_count", c.c_uint64),
+        ("constants", c.c_void_p), ("constant_count", c.c_uint64),
+        ("max_constant_bytes", c.c_uint64), ("undeclared_constants", c.c_int32),
     ]
 
 

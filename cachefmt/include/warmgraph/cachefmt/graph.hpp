@@ -37,6 +37,8 @@ struct Region {
     std::uint32_t alignment = 1; ///< bytes, a power of two, that the address must have
     Bytes contents;              ///< `constant` only, `size` bytes
     MemorySpace space = MemorySpace::device;
+    /// `constant` only: SHA-256 of its contents, which are stored elsewhere, as images are, and `contents` is empty. Zero: none.
+    Digest digest{};
     bool operator==(const Region&) const = default;
 };
 
@@ -236,6 +238,7 @@ struct Edge {
 struct ModuleVariable {
     std::string name; ///< as the image's symbol table spells it
     Bytes contents;
+    std::vector<Slot> slots{}; ///< by offset: addresses in the graph's constants
     bool operator==(const ModuleVariable&) const = default;
 };
 

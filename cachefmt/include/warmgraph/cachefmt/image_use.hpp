@@ -18,4 +18,7 @@ namespace warmgraph::cachefmt {
 [[nodiscard]] std::string first_difference(std::span<const ModuleVariable> before,
                                            std::span<const ModuleVariable> after);
 
+/// What a graph needs besides its entry's file, by digest: images, and the contents of constants.
+[[nodiscard]] std::vector<Digest> blobs_of(const Graph& graph);
+
 } // namespace warmgraph::cachefmt

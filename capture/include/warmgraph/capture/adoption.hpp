@@ -23,7 +23,10 @@ struct AdoptedCapture {
 struct AdoptOptions {
     Proof proof = Proof::required;
     UnusedWords unused = UnusedWords::tried;
-    std::vector<std::string> frozen_variables{}; ///< as in RecordOptions
+    std::vector<std::string> frozen_variables{};      ///< as in RecordOptions
+    std::uint64_t most_constant_bytes = 64ULL << 20U; ///< likewise
+    /// Allocations that the graph only reads and nobody declared are kept as constants, where an entry can carry them.
+    bool keeps_undeclared = false;
 };
 
 /// `frame` describes the first capture's call (its memory is first.regions and holds valid contents). `second`, where

@@ -26,6 +26,15 @@ struct RegionDecl {
     std::vector<std::int64_t> strides{}; ///< elements; empty: contiguous
 };
 
+using NamedMemory = std::pair<std::string, MemoryRef>;
+
+/// Memory whose contents an entry carries. Null: only loaded here, its contents are the entry's.
+struct NamedConstant {
+    std::string name;
+    MemoryRef memory;
+    bool no_addresses = false; ///< as RegionDecl's
+};
+
 /// A host number: a scalar that a graph follows, or a value that it is specialised on.
 struct NumberDecl {
     std::string name;
@@ -53,6 +62,7 @@ struct Interface {
     std::vector<NumberDecl> scalars;
     std::vector<ScalarRange> ranges; ///< of scalars
     std::vector<NumberDecl> values;
+    std::vector<NamedConstant> constants{}; ///< no guards, and bound by no call
 
     /// "1 input, 1 output, 1 state, 38 weights; scalar position i32 [0, 255]": a guard fact. The kinds in the order of the
     /// tensors, whose names are guarded beside it.
@@ -69,6 +79,9 @@ struct Frame {
 };
 
 /// The sizes of a tensor as a vector.
+/// Those that have memory here.
+[[nodiscard]] std::vector<NamedMemory> named(const std::vector<NamedConstant>& constants);
+
 [[nodiscard]] std::vector<std::int64_t> sizes_of(const guards::TensorArg& tensor);
 
 } // namespace warmgraph

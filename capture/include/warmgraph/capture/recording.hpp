@@ -24,8 +24,8 @@
 namespace warmgraph {
 
 struct Recording {
-    cachefmt::Entry entry; ///< as decoded from its own bytes
-    std::vector<std::pair<Digest, Bytes>> images;
+    cachefmt::Entry entry;                        ///< as decoded from its own bytes
+    std::vector<std::pair<Digest, Bytes>> images; ///< and the contents of constants
     std::unique_ptr<replay::Executable>
         executable; ///< the one that was verified; the same over registered modules where it uses such
 };
@@ -35,6 +35,7 @@ struct RecordOptions {
     std::chrono::milliseconds probing{200};
     /// Module variables that the caller vouches for, by name; "*": all. Others may not differ from their image.
     std::vector<std::string> frozen_variables{};
+    std::uint64_t most_constant_bytes = 64ULL << 20U; ///< of all constants together
 };
 
 /// Used by one thread at a time; the answer may be waited for by another one. Outlived by what `subject` names.

@@ -29,7 +29,7 @@ struct Bindings {
     std::vector<std::uint64_t> semaphores{};
 };
 
-/// Gives the bytes of an image; an error makes the restore fail.
+/// Gives the bytes of an image, or of a constant that is stored elsewhere; an error makes the restore fail.
 using ImageSource = std::function<Result<Bytes>(const cachefmt::ImageRef&)>;
 
 /// Whether an executable runs this process's own modules (Device::own_modules), where they are what its graph needs, or
@@ -40,7 +40,7 @@ enum class OwnModules : std::uint8_t { bind, ignore };
 
 class Executable {
 public:
-    /// Loads images (through `modules`, once per process and digest; `function` as in ModuleUser), allocates the arena, uploads constants, builds
+    /// Loads images (through `modules`, once per process and digest; `function` as in ModuleUser), allocates the arena, loads constants (once for all executables of the process), builds
     /// and instantiates with `bindings`. Errors: not_found (image), driver_failed, out_of_memory, invalid_argument
     /// (binding missing, too small or misaligned, named), not_found (a host function that this process did not register),
     /// not_recordable (a variable of an own module holds something else than when it was recorded, or two own modules would
@@ -64,6 +64,8 @@ public:
     [[nodiscard]] Result<void> upload() noexcept;
 
     [[nodiscard]] const cachefmt::Graph& graph() const noexcept;
+    /// Where it has the contents of a region that is a constant; other executables of the process have them there as well.
+    [[nodiscard]] MemoryRef constant(std::size_t region) const noexcept;
     [[nodiscard]] MemoryRef arena() const noexcept; ///< for verification, which poisons it
     /// Nodes rewritten by the last launch.
     [[nodiscard]] std::size_t rebound_nodes() const noexcept;

@@ -1,0 +1,64 @@
+#include "classify/undeclared_memory.hpp"
+
+#include <algorithm>
+
+#include "classify/region_map.hpp"
+
+namespace warmgraph {
+
+namespace {
+
+constexpr std::size_t k_word = sizeof(std::uint64_t);
+
+class Search {
+public:
+    Search(const Interface& interface, const Captures& captures)
+        : m_captures(captures), m_regions(map_regions(interface, captures))
+    {
+    }
+    /// Compilers align pointers to 8 bytes.
+    void look_at(ByteView first, ByteView moved)
+    {
+        for (std::size_t at = 0; at + k_word <= std::min(first.size(), moved.size()); at += k_word) {
+            const auto word = load<std::uint64_t>(first, at);
+            if (word == load<std::uint64_t>(moved, at)) look_at(word);
+        }
+    }
+    [[nodiscard]] std::vector<MemoryRef> found() && { return std::move(m_found); }
+
+private:
+    void look_at(std::uint64_t word)
+    {
+        const auto holds = [word](const MemoryRef& memory) { return word - memory.address.flat() < memory.size; };
+        const auto is_of_region = [&](const MappedRegion& region) {
+            return region.contains(word) || (region.moved && holds(*region.moved));
+        };
+        if (std::ranges::any_of(m_found, holds) || std::ranges::any_of(m_regions, is_of_region)) return;
+        if (std::ranges::any_of(m_captures.first.free_blocks, holds)) return;
+        if (m_captures.moved && std::ranges::any_of(m_captures.moved->free_blocks, holds)) return;
+        if (const auto allocation = m_captures.allocation_at(word)) m_found.push_back(*allocation);
+    }
+
+    const Captures& m_captures;
+    std::vector<MappedRegion> m_regions;
+    std::vector<MemoryRef> m_found;
+};
+
+} // namespace
+
+std::vector<MemoryRef> undeclared_memory(const Interface& interface, const Captures& captures)
+{
+    Search search{interface, captures};
+    const auto& first = captures.first.graph.nodes;
+    const auto& moved = captures.moved ? captures.moved->graph.nodes : first;
+    for (std::size_t i = 0; i < std::min(first.size(), moved.size()); ++i) {
+        const auto* const kernel = std::get_if<backends::RawKernel>(&first[i].work);
+        const auto* const other = std::get_if<backends::RawKernel>(&moved[i].work);
+        if (kernel == nullptr || other == nullptr) continue;
+        for (std::size_t p = 0; p < std::min(kernel->params.size(), other->params.size()); ++p)
+            search.look_at(kernel->params[p].value, other->params[p].value);
+    }
+    return std::move(search).found();
+}
+
+} // namespace warmgraph

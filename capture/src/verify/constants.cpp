@@ -1,0 +1,190 @@
+#include "verify/constants.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "verify/trial_conditions.hpp"
+#include "warmgraph/backends/bulk_memory.hpp"
+
+namespace warmgraph {
+
+using cachefmt::RegionKind;
+
+namespace {
+
+constexpr std::size_t k_word = sizeof(std::uint64_t);
+constexpr std::size_t k_most_words = 64; // that look like addresses: chance hits are few
+
+bool holds(const MemoryRef& memory, std::uint64_t flat) noexcept { return flat - memory.address.flat() < memory.size; }
+
+bool overlaps(const MemoryRef& a, const MemoryRef& b) noexcept
+{
+    return holds(a, b.address.flat()) || holds(b, a.address.flat());
+}
+
+std::uint64_t bytes_of(std::span<const NamedMemory> all) noexcept
+{
+    std::uint64_t sum = 0;
+    for (const auto& [name, memory] : all) sum += memory.size;
+    return sum;
+}
+
+} // namespace
+
+Constants::Constants(std::shared_ptr<backends::Device> device, std::vector<NamedMemory> declared, std::uint64_t most)
+    : m_device(std::move(device)), m_all(std::move(declared)), m_most(most)
+{
+}
+
+/// Empty where there is none.
+Result<std::string> Constants::address_in(const MemoryRef& memory, std::span<const MemoryRef> in_use) const
+{
+    if (!m_device->limits().flat_addresses) return std::string{};
+    std::vector<MemoryRef> known{in_use.begin(), in_use.end()};
+    for (const auto& [name, other] : m_all) known.push_back(other);
+    known.push_back(memory);
+    const auto found = m_device->bulk().words_in(memory, windows_around(known), k_most_words);
+    if (!found) return std::unexpected(found.error());
+    for (const auto& word : found->words) {
+        const bool is_used = std::ranges::any_of(in_use, [&](const MemoryRef& one) { return holds(one, word.value); });
+        if (is_used || m_device->allocation_at(word.value))
+            return fmt::format("holds at byte {} the address {:#x}", word.offset, word.value);
+    }
+    if (found->total > found->words.size()) return fmt::format("holds {} words that look like addresses", found->total);
+    return std::string{};
+}
+
+Result<void> Constants::keep(std::span<const MemoryRef> allocations, std::span<const MemoryRef> in_use)
+{
+    for (const MemoryRef& allocation : allocations) {
+        std::string why;
+        if (std::ranges::any_of(in_use, [&](const MemoryRef& memory) { return overlaps(allocation, memory); }))
+            why = "is shared with memory of the call";
+        else if (bytes_of(m_all) + allocation.size > m_most)
+            why = fmt::format("would be more than the {} bytes that may be kept (Spec::max_constant_bytes)", m_most);
+        else if (auto address = address_in(allocation, in_use); !address)
+            return std::unexpected(address.error());
+        else
+            why = std::move(*address);
+        if (why.empty())
+            m_all.emplace_back(fmt::format("constant {}", m_all.size()), allocation);
+        else
+            m_why_not += fmt::format("; the allocation of {} bytes at {:#x} is not kept as a constant: it {}",
+                                     allocation.size, allocation.address.flat(), why);
+    }
+    return {};
+}
+
+Result<void> Constants::look_before(const Interface& interface, std::span<const MemoryRef> in_use)
+{
+    if (bytes_of(m_all) > m_most)
+        return fail(ErrorCode::not_recordable,
+                    "its constants have {} bytes, at most {} are kept: declare them as weights, or raise "
+                    "Spec::max_constant_bytes",
+                    bytes_of(m_all), m_most);
+    for (const NamedConstant& constant : interface.constants)
+        if (constant.memory.address.is_null())
+            return fail(ErrorCode::not_recordable, "the constant '{}' has no memory here, whose contents could be kept",
+                        constant.name);
+    m_before.clear();
+    for (std::size_t i = 0; i < m_all.size(); ++i) {
+        const auto& [name, memory] = m_all[i];
+        if (i < interface.constants.size() && !interface.constants[i].no_addresses) {
+            const auto address = address_in(memory, in_use);
+            if (!address) return std::unexpected(address.error());
+            if (!address->empty())
+                return fail(
+                    ErrorCode::not_recordable,
+                    "the constant '{}' {}, and another process has other things there: declare it as weights; a "
+                    "number that is no address: name it in no_addresses",
+                    name, *address);
+        }
+        auto fingerprint = m_device->bulk().fingerprint(memory);
+        if (!fingerprint) return within(fmt::format("read constant '{}'", name), fingerprint.error());
+        m_before.push_back(*fingerprint);
+    }
+    return {};
+}
+
+Result<void> Constants::check_unchanged() const
+{
+    for (std::size_t i = 0; i < m_before.size(); ++i) {
+        const auto now = m_device->bulk().fingerprint(m_all[i].second);
+        if (!now) return within(fmt::format("read constant '{}'", m_all[i].first), now.error());
+        if (*now != m_before[i])
+            return fail(ErrorCode::not_recordable, "it changes the constant '{}': declare it as a state",
+                        m_all[i].first);
+    }
+    return {};
+}
+
+std::vector<MemoryRef> Constants::allocations_in(const ModuleState& state, std::span<const MemoryRef> in_use) const
+{
+    std::vector<MemoryRef> found;
+    const auto look_at = [&](std::uint64_t word) {
+        const auto holds_it = [word](const MemoryRef& memory) { return holds(memory, word); };
+        if (std::ranges::any_of(found, holds_it) || std::ranges::any_of(in_use, holds_it)) return;
+        if (std::ranges::any_of(m_all, [&](const NamedMemory& one) { return holds_it(one.second); })) return;
+        if (const auto allocation = m_device->allocation_at(word)) found.push_back(*allocation);
+    };
+    for (const auto& module : state)
+        for (const auto& variable : module)
+            for (std::size_t at = 0; at + k_word <= variable.contents.size(); at += k_word)
+                look_at(load<std::uint64_t>(variable.contents, at));
+    return found;
+}
+
+ModuleState Constants::relocated(ModuleState state, std::size_t first_region, std::vector<std::string>& known) const
+{
+    for (auto& module : state)
+        for (auto& variable : module) {
+            for (std::size_t at = 0; at + k_word <= variable.contents.size(); at += k_word) {
+                const auto word = load<std::uint64_t>(variable.contents, at);
+                const auto in = std::ranges::find_if(m_all, [&](const auto& one) { return holds(one.second, word); });
+                if (in == m_all.end()) continue;
+                const auto region = first_region + static_cast<std::size_t>(in - m_all.begin());
+                variable.slots.push_back({cachefmt::SlotKind::region, static_cast<std::uint32_t>(region),
+                                          static_cast<std::uint32_t>(at), k_word,
+                                          static_cast<std::int64_t>(word - in->second.address.flat())});
+                std::memset(variable.contents.data() + at, 0, k_word);
+            }
+            const bool is_all =
+                std::ranges::all_of(variable.contents, [](std::byte byte) { return byte == std::byte{0}; });
+            if (is_all && !variable.slots.empty()) known.push_back(variable.name);
+        }
+    return state;
+}
+
+Result<std::vector<std::pair<Digest, Bytes>>> Constants::read_into(cachefmt::Graph& graph) const
+{
+    std::vector<std::pair<Digest, Bytes>> result;
+    std::size_t next = 0;
+    for (auto& region : graph.regions) {
+        if (region.kind != RegionKind::constant) continue;
+        const auto& [name, memory] = m_all[next++];
+        Bytes contents(memory.size);
+        if (auto read = m_device->download(contents, memory.address); !read)
+            return within(fmt::format("read constant '{}'", name), read.error());
+        region.digest = sha256(contents);
+        const auto is_same = [&](const auto& known) { return known.first == region.digest; };
+        if (std::ranges::none_of(result, is_same)) result.emplace_back(region.digest, std::move(contents));
+    }
+    return result;
+}
+
+Result<void> Constants::check_restored(const replay::Executable& executable) const
+{
+    const auto& regions = executable.graph().regions;
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < regions.size(); ++i) {
+        if (regions[i].kind != RegionKind::constant) continue;
+        const auto now = m_device->bulk().fingerprint(executable.constant(i));
+        if (!now) return within(fmt::format("read constant '{}'", regions[i].name), now.error());
+        if (*now != m_before[next++])
+            return fail(ErrorCode::verification_failed,
+                        "the restored graph writes the constant '{}': declare it as a state", regions[i].name);
+    }
+    return {};
+}
+
+} // namespace warmgraph

@@ -1,0 +1,43 @@
+// Contents of constants on the device: loaded once for each device and contents, whoever asks for them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "warmgraph/backends/device.hpp"
+#include "warmgraph/base/sha256.hpp"
+
+namespace warmgraph::replay {
+
+/// Device memory that nothing writes. It is freed with the last one that has it.
+class ConstantMemory {
+public:
+    /// `size` bytes whose SHA-256 is `digest`, at a multiple of `alignment` (a power of two). `contents` is called only where
+    /// the process does not have them on that device yet. Thread-safe. Errors: those of `contents`, out_of_memory,
+    /// driver_failed; corrupt where it gives another number of bytes.
+    [[nodiscard]] static Result<std::shared_ptr<const ConstantMemory>> load(
+        const std::shared_ptr<backends::Device>& device, const Digest& digest, std::uint64_t size,
+        std::uint32_t alignment, const std::function<Result<Bytes>()>& contents);
+
+    ConstantMemory(const ConstantMemory&) = delete;
+    ConstantMemory& operator=(const ConstantMemory&) = delete;
+    ~ConstantMemory() { m_device->release(m_allocated); }
+
+    [[nodiscard]] const MemoryRef& memory() const noexcept { return m_memory; }
+
+private:
+    ConstantMemory(std::shared_ptr<backends::Device> device, const MemoryRef& allocated, const MemoryRef& memory)
+        : m_device(std::move(device)), m_allocated(allocated), m_memory(memory)
+    {
+    }
+    [[nodiscard]] static Result<std::shared_ptr<const ConstantMemory>> make(
+        const std::shared_ptr<backends::Device>& device, std::uint64_t size, std::uint32_t alignment,
+        ByteView contents);
+
+    std::shared_ptr<backends::Device> m_device;
+    MemoryRef m_allocated; ///< with room to align
+    MemoryRef m_memory;
+};
+
+} // namespace warmgraph::replay

@@ -1,0 +1,68 @@
+#include "warmgraph/replay/constant_memory.hpp"
+
+#include <compare>
+#include <map>
+#include <mutex>
+
+namespace warmgraph::replay {
+
+namespace {
+
+struct Key {
+    const backends::Device* device =
+        nullptr; // its constants keep it open: a key that is in use never meets another one
+    Digest digest;
+    std::uint32_t alignment = 1;
+    auto operator<=>(const Key&) const = default;
+};
+
+/// All of the process.
+struct Known {
+    std::mutex mutex; // held while one is loaded: who wants the same must wait for it anyway
+    std::map<Key, std::weak_ptr<const ConstantMemory>> constants;
+
+    [[nodiscard]] static Known& instance()
+    {
+        static Known* const all = new Known; // never destroyed: an executable may go away while the process exits
+        return *all;
+    }
+};
+
+} // namespace
+
+Result<std::shared_ptr<const ConstantMemory>> ConstantMemory::make(const std::shared_ptr<backends::Device>& device,
+                                                                   std::uint64_t size, std::uint32_t alignment,
+                                                                   ByteView contents)
+{
+    if (contents.size() != size) return fail(ErrorCode::corrupt, "it has {} bytes, expected {}", contents.size(), size);
+    // A device without flat addresses aligns what it allocates, and there is no address to align.
+    const std::uint64_t room = device->limits().flat_addresses ? alignment - 1 : 0;
+    auto allocated = device->allocate(size + room);
+    if (!allocated) return std::unexpected(allocated.error());
+    const std::uint64_t beyond = room == 0 ? 0 : (alignment - allocated->address.flat() % alignment) % alignment;
+    // The constructor is private.
+    const std::shared_ptr<const ConstantMemory> result{
+        new ConstantMemory{device, *allocated, {allocated->address + beyond, size}}};
+    if (auto uploaded = device->upload(result->memory().address, contents); !uploaded)
+        return std::unexpected(uploaded.error());
+    return result;
+}
+
+Result<std::shared_ptr<const ConstantMemory>> ConstantMemory::load(const std::shared_ptr<backends::Device>& device,
+                                                                   const Digest& digest, std::uint64_t size,
+                                                                   std::uint32_t alignment,
+                                                                   const std::function<Result<Bytes>()>& contents)
+{
+    auto& known = Known::instance();
+    const std::scoped_lock lock{known.mutex};
+    std::erase_if(known.constants, [](const auto& one) { return one.second.expired(); });
+    auto& slot = known.constants[{device.get(), digest, alignment}];
+    if (auto loaded = slot.lock()) return loaded;
+    const auto bytes = contents();
+    if (!bytes) return std::unexpected(bytes.error());
+    auto made = make(device, size, alignment, *bytes);
+    if (made) slot = *made;
+    return made;
+}
+
+} // namespace warmgraph::replay

@@ -1,0 +1,140 @@
+// Memory whose contents an entry carries: stored with it, given to processes that have none, never mistaken for other contents.
+#include "facade_fixture.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+using testing::HasSubstr;
+
+class ConstantTest : public FacadeTest {
+protected:
+    /// y = x + table
+    [[nodiscard]] Spec table_spec(const MemoryRef& table) const
+    {
+        Spec spec = vector_spec();
+        spec.constants = {constant("table", table)};
+        spec.version = "1";
+        return spec;
+    }
+    [[nodiscard]] Function add_table(Cache& cache, const MemoryRef& table) const
+    {
+        return cache.wrap("add_table", device, table_spec(table), [this](Recorder& r) {
+            r.stream().launch(program, "add", k_launch, r["x"], r["table"], r["y"]);
+        });
+    }
+    /// Called with 1, 2, ...: y.
+    [[nodiscard]] std::vector<float> call(Function& f, Outcome expected) const
+    {
+        const Buffer x = floats(1), y = device.allocate(k_count * 4);
+        EXPECT_EQ(f({{"x", x}, {"y", y}}), expected) << f.report().reason;
+        return read(y);
+    }
+    [[nodiscard]] static std::vector<float> sums(float first, float step)
+    {
+        std::vector<float> result(k_count);
+        for (std::size_t i = 0; i < result.size(); ++i) result[i] = first + step * static_cast<float>(i);
+        return result;
+    }
+};
+
+TEST_F(ConstantTest, ItsContentsComeWithTheEntryToWhoHasNone)
+{
+    {
+        Cache cache{options()};
+        const Buffer table = floats(100);
+        Function f = add_table(cache, table);
+        EXPECT_EQ(call(f, Outcome::recorded), sums(101, 2));
+        EXPECT_EQ(call(f, Outcome::replayed), sums(101, 2));
+        EXPECT_THAT(cache.readable("add_table"), HasSubstr("constant"));
+    }
+    Cache cache{options(Policy::require_hit)};
+    Function loaded = cache.load("add_table", device, table_spec({}));
+    EXPECT_EQ(call(loaded, Outcome::replayed), sums(101, 2));
+    Spec without = table_spec({});
+    without.constants.clear(); // no part of the interface
+    Cache second{options(Policy::require_hit)};
+    Function other = second.load("add_table", device, without);
+    EXPECT_EQ(call(other, Outcome::replayed), sums(101, 2));
+}
+
+TEST_F(ConstantTest, OtherContentsUnderItsNameAreNoHit)
+{
+    {
+        Cache cache{options()};
+        const Buffer table = floats(100);
+        Function f = add_table(cache, table);
+        EXPECT_EQ(call(f, Outcome::recorded), sums(101, 2));
+    }
+    Cache cache{options()};
+    const Buffer same = floats(100), other = floats(200);
+    Function hit = add_table(cache, same);
+    EXPECT_EQ(call(hit, Outcome::replayed), sums(101, 2));
+    Cache second{options()};
+    Function refused = add_table(second, other);
+    EXPECT_EQ(call(refused, Outcome::refused), sums(201, 2));
+    EXPECT_THAT(refused.report().reason, HasSubstr("the constant 'table' holds something else"));
+    EXPECT_EQ(entries().size(), 1U) << "nothing is recorded over it";
+}
+
+TEST_F(ConstantTest, OneThatTheFunctionWritesIsRefused)
+{
+    Cache cache{options()};
+    const Buffer table = floats(0), x = floats(1), y = device.allocate(k_count * 4);
+    Function f = cache.wrap("advance", device, table_spec(table), [this](Recorder& r) {
+        r.stream().launch(program, "accumulate", k_launch, r["table"], r["x"]);
+        r.stream().copy(r["y"], r["table"], k_count * 4);
+    });
+    for (int i = 1; i < 4; ++i) {
+        EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::refused);
+        const auto count = static_cast<float>(i);
+        EXPECT_EQ(read(y), sums(count, 1 + count));
+    }
+    EXPECT_THAT(f.report().reason, HasSubstr("changes the constant 'table'"));
+}
+
+TEST_F(ConstantTest, MoreThanMayBeKeptIsRefused)
+{
+    Cache cache{options()};
+    const Buffer table = floats(100);
+    Spec spec = table_spec(table);
+    spec.max_constant_bytes = k_count * 4 - 1;
+    Function f = cache.wrap("f", device, spec, [this](Recorder& r) {
+        r.stream().launch(program, "add", k_launch, r["x"], r["table"], r["y"]);
+    });
+    EXPECT_EQ(call(f, Outcome::refused), sums(101, 2));
+    EXPECT_THAT(f.report().reason, HasSubstr("its constants have 256 bytes, at most 255 are kept"));
+}
+
+TEST_F(ConstantTest, FunctionsWithTheSameContentsShareOneFile)
+{
+    Cache cache{options()};
+    const Buffer table = floats(100), copy = floats(100);
+    Function one = add_table(cache, table);
+    EXPECT_EQ(call(one, Outcome::recorded), sums(101, 2));
+    const auto blobs = [this] {
+        std::size_t count = 0;
+        for (const auto& item : std::filesystem::recursive_directory_iterator(dir.path() / "cache" / "images"))
+            count += item.is_regular_file() ? 1 : 0;
+        return count;
+    };
+    const std::size_t before = blobs();
+    Function other = cache.wrap("other", device, table_spec(copy), [this](Recorder& r) {
+        r.stream().launch(program, "add", k_launch, r["table"], r["x"], r["y"]);
+    });
+    EXPECT_EQ(call(other, Outcome::recorded), sums(101, 2));
+    EXPECT_EQ(blobs(), before);
+}
+
+TEST_F(ConstantTest, TheirNamesAreBindingsNames)
+{
+    Cache cache{options()};
+    Spec spec = vector_spec();
+    spec.constants = {constant("x")};
+    const auto thrown = thrown_by([&] { (void)cache.wrap("f", device, spec, [](Recorder&) {}); });
+    ASSERT_TRUE(thrown);
+    EXPECT_EQ(thrown->code(), ErrorCode::invalid_argument);
+    EXPECT_THAT(thrown->what(), HasSubstr("'x' is declared twice"));
+}
+
+} // namespace
+} // namespace warmgraph::test
