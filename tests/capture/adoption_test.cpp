@@ -102,6 +102,27 @@ TEST_F(AdoptionTest, WithTwoCapturesEveryWordIsProvenAndTheCallersMemoryIsAsItWa
     EXPECT_EQ(read(pool), std::vector<std::int32_t>(k_count + 4, 99)) << "the restored graph has its own";
 }
 
+/// As PyTorch's pools often lie: the end of the one is the start of the other, in both captures.
+TEST_F(AdoptionTest, ScratchSideBySideInBothCapturesIsOneRegion)
+{
+    for (Captured* captured : {first.get(), second.get()}) {
+        auto& [name, memory] = captured->capture.scratch[0];
+        const MemoryRef start{memory.address, 16},
+            rest{memory.address + 16, memory.size - 16}; // kernels work from there
+        captured->capture.scratch = {{"start", start}, {"pool", rest}};
+    }
+    auto recording = adopted(first->capture, &second->capture);
+    ASSERT_TRUE(recording) << recording.error().message;
+    const auto& regions = recording->entry.graph.regions;
+    ASSERT_EQ(regions.size(), 3U);
+    EXPECT_EQ(regions[2].name, "start");
+    EXPECT_EQ(regions[2].size, pool.size);
+    const MemoryRef x = make(k_count, 40), y = make(k_count, 0);
+    ASSERT_TRUE(replay(*recording, {x, y}));
+    EXPECT_EQ(read(y), all(42));
+    expect_untouched();
+}
+
 TEST_F(AdoptionTest, WithOneCaptureItIsRefusedUnlessUnprovenAddressesAreAllowed)
 {
     expect_refused(adopted(first->capture, nullptr), ErrorCode::not_recordable,

@@ -267,6 +267,15 @@ Result<void> FlatWords::check_unused(const WordPlace& place, ByteView first, Byt
     return {};
 }
 
+/// Of a stale pointer: its lower half differs between the captures, and together they are an address in both.
+bool FlatWords::is_upper_half(ByteView first, ByteView moved, std::size_t high, std::span<const std::size_t> unused)
+{
+    constexpr std::size_t k_half = sizeof(std::uint32_t);
+    if (high % k_word != k_half || !holds_any(unused, high - k_half, k_half)) return false;
+    return lies_in_known_memory(load<std::uint64_t>(first, high - k_half)) &&
+           lies_in_known_memory(load<std::uint64_t>(moved, high - k_half));
+}
+
 Result<void> FlatWords::check_unused_halves(const WordPlace& place, ByteView first, ByteView moved,
                                             std::span<const Slot> found, std::span<const std::size_t> unused)
 {
@@ -280,7 +289,8 @@ Result<void> FlatWords::check_unused_halves(const WordPlace& place, ByteView fir
         if (low == last || low + k_half > first.size()) continue;
         last = low;
         for (std::size_t high = 0; high + k_half <= first.size(); high += k_half) {
-            if (overlaps_half(found, high)) continue; // of a pointer that is whole
+            if (overlaps_half(found, high) || is_upper_half(first, moved, high, unused))
+                continue; // of one that is whole
             const std::uint64_t was = whole(first, high, low), is = whole(moved, high, low);
             if (high == low || is == was || !m_deltas.contains(is - was)) continue;
             const auto follows = [&](const MappedRegion& region) {

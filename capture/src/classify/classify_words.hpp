@@ -91,6 +91,8 @@ private:
     [[nodiscard]] Result<void> check_unused_halves(const WordPlace& place, ByteView first, ByteView moved,
                                                    std::span<const cachefmt::Slot> found,
                                                    std::span<const std::size_t> unused);
+    [[nodiscard]] bool is_upper_half(ByteView first, ByteView moved, std::size_t high,
+                                     std::span<const std::size_t> unused);
     /// A word of the moved capture that is certainly no address which its kernels use.
     [[nodiscard]] bool is_no_address(std::uint64_t moved) const;
     [[nodiscard]] Result<void> check_allocation(const WordPlace& place, std::size_t offset, std::uint64_t value);

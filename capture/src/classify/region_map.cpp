@@ -106,6 +106,27 @@ std::optional<std::pair<std::string, std::string>> indistinct_movement(const Int
     return std::nullopt;
 }
 
+void join_scratch(Capture& first, Capture& moved)
+{
+    const auto follows = [](const Capture& capture, std::size_t before, std::size_t after) {
+        const MemoryRef& memory = capture.scratch[before].second;
+        return memory.address.flat() + memory.size == capture.scratch[after].second.address.flat();
+    };
+    for (std::size_t i = 0; i < first.scratch.size();) {
+        std::size_t next = 0;
+        while (next < first.scratch.size() && !(follows(first, i, next) && follows(moved, i, next))) ++next;
+        if (next == first.scratch.size()) {
+            ++i;
+            continue;
+        }
+        for (Capture* capture : {&first, &moved}) {
+            capture->scratch[i].second.size += capture->scratch[next].second.size;
+            capture->scratch.erase(capture->scratch.begin() + static_cast<std::ptrdiff_t>(next));
+        }
+        if (next < i) --i; // what comes before it went
+    }
+}
+
 backends::RawGraph with_allocations_of(const backends::RawGraph& first, backends::RawGraph other)
 {
     if (first.allocations == other.allocations || first.allocations.size() != other.allocations.size()) return other;

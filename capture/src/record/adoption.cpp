@@ -4,6 +4,7 @@
 
 #include "classify/classify.hpp"
 #include "classify/classify_semaphores.hpp"
+#include "classify/region_map.hpp"
 #include "classify/undeclared_memory.hpp"
 #include "verify/constants.hpp"
 #include "verify/module_state.hpp"
@@ -318,6 +319,7 @@ Result<Classified> AdoptionSession::classified(const AdoptedCapture* second)
             return within("the second capture", known.error());
         use_handles_of(m_first.handles, second->handles, moved->graph);
         captures.moved = std::move(*moved);
+        join_scratch(captures.first, *captures.moved);
     }
     if (auto found = find_constants(captures); !found) return std::unexpected(found.error());
     auto result = classify(m_subject.interface, captures);

@@ -7,6 +7,7 @@ import dataclasses
 import torch
 import torch.nn.functional as F
 
+import apart
 import capture_block
 
 DEVICE, DTYPE = "cuda", torch.bfloat16
@@ -137,7 +138,7 @@ def move_states(model, spacer):
     # In another order and apart, so that no two of them move by the same distance.
     for tensor in reversed([*model.parameters(), *model.buffers()]):
         spacer.append(tensor.data)
-        spacer.append(torch.empty(1 << 20, dtype=torch.uint8, device=DEVICE))
+        spacer.append(apart.spacer(torch, tensor.nbytes, 1, DEVICE))
         tensor.data = tensor.data.clone()
 
 

@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 
+import apart
 import operators
 import warmgraph_c as wg
 
@@ -30,17 +31,18 @@ class Work:
 
     def __init__(self, torch, inputs, states, step, generators=()):
         """`states`: (name, tensor, whether it is written). `step()` uses these very tensors and gives its results."""
-        self.torch, self.step, self.generators = torch, step, list(generators)
+        self.torch, self.step, self.generators, self.turn = torch, step, list(generators), 0
         self.holders = [(f"in{i}", x, False) for i, x in enumerate(inputs)] + list(states)
         self.input_count = len(inputs)
 
     def moved(self, spacer):
         """New storage for every tensor, the same aliases among them; the old ones stay where they are."""
         torch, storages, leaves = self.torch, {}, []
+        self.turn += 1
         for _, holder, _ in reversed(self.holders):
             storage = holder.untyped_storage()
             if storage.data_ptr() not in storages:
-                spacer.append(torch.empty((len(storages) % 7 + 1) << 12, dtype=torch.uint8, device=DEVICE))
+                spacer.append(apart.spacer(torch, storage.nbytes(), self.turn, DEVICE))
                 # The old one too, so that its address is not given anew.
                 storages[storage.data_ptr()] = (storage, storage.clone())
             leaf = torch.empty(0, dtype=holder.dtype, device=DEVICE)

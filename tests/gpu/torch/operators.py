@@ -20,6 +20,7 @@ import tempfile
 import time
 import types
 
+import apart
 import warmgraph_c as wg
 
 WARM_UPS = 3
@@ -59,7 +60,7 @@ class Operator:
     def __init__(self, torch, op, dtype):
         from torch.utils._pytree import tree_flatten
 
-        self.torch, self.op = torch, op
+        self.torch, self.op, self.turn = torch, op, 0
         sample = next((s for s in op.sample_inputs("cuda", dtype) if self._is_usable(tree_flatten(self._parts(s))[0])), None)
         if sample is None:
             raise NotCaptured("no strided sample")
@@ -85,12 +86,13 @@ class Operator:
     def moved(self, spacer):
         """The leaves with every storage elsewhere; the same aliases among them."""
         torch, storages, result = self.torch, {}, []
+        self.turn += 1
         for leaf in self.leaves:
             if not isinstance(leaf, Leaf):
                 result.append(leaf)
                 continue
             if leaf.storage not in storages:
-                spacer.append(torch.empty((len(storages) % 7 + 1) << 12, dtype=torch.uint8, device="cuda"))
+                spacer.append(apart.spacer(torch, self.storages[leaf.storage].nbytes(), self.turn))
                 storages[leaf.storage] = self.storages[leaf.storage].cuda()
             view = torch.empty(0, dtype=leaf.dtype, device="cuda")
             view.set_(storages[leaf.storage], leaf.offset, leaf.size, leaf.stride)
