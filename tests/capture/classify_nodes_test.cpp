@@ -101,8 +101,8 @@ TEST_F(AdjacentNodes, ACopyToTheStartOfARegionIsNotOnePastTheEndOfTheOneBefore)
     add_copy_to_the_boundary(32);
     EXPECT_EQ(last<cachefmt::CopyNode>().destination, slot(1, 0, 0));
     EXPECT_EQ(m_result->unproven, 0U);
-    add_copy_to_the_boundary(0);
-    expect_refused(AllOf(HasSubstr("copy (node 2)"), HasSubstr("'x'"), HasSubstr("'y'")));
+    add_copy_to_the_boundary(0); // nothing of 'x' is there that it could be the end of
+    EXPECT_EQ(last<cachefmt::CopyNode>().destination, slot(1, 0, 0));
 }
 
 TEST_F(AdjacentNodes, AFillAtTheStartOfARegionIsNotOnePastTheEndOfTheOneBefore)

@@ -153,10 +153,58 @@ Result<FlatWords::Choice> FlatWords::choose(const WordPlace& place, std::size_t 
     std::ranges::copy_if(candidates, std::back_inserter(starts), strictly);
     if (m_captures.proof == Proof::allow_unproven && starts.size() == 1)
         return Choice{slot(starts[0], offset, value), false};
+    if (m_captures.moved && starts.size() == 1 && is_start_of(starts[0], candidates, place.node))
+        return Choice{slot(starts[0], offset, value)};
     return fail(ErrorCode::not_recordable,
                 "{} takes at {} the address {:#x}, which may belong to '{}' or to '{}', and nothing tells which: let "
                 "the two lie apart, or give a second capture in which they moved by different distances",
                 place.subject(), place.at(offset), value, m_regions[candidates[0]].name, m_regions[candidates[1]].name);
+}
+
+/// Whether an address between A and B, which moved together, is B's start. A kernel that is given A's end is given some other address
+/// in A, to begin with. And a region that was declared is used: where no other word is B's, this one is.
+bool FlatWords::is_start_of(std::uint32_t region, std::span<const std::uint32_t> candidates, std::size_t node) const
+{
+    const auto is_other = [&](std::uint32_t i) { return i != region; };
+    const bool takes_other =
+        std::ranges::any_of(candidates, [&](std::uint32_t i) { return is_other(i) && uses(node, i); });
+    if (!takes_other) return true;
+    for (std::size_t i = 0; i < m_captures.first.graph.nodes.size(); ++i)
+        if (uses(i, region)) return false;
+    return m_regions[region].origin == MappedRegion::Origin::declared;
+}
+
+/// Whether a node has a word that can be nothing but an address in the region: not where another one that moved with it ends.
+bool FlatWords::uses(std::size_t node, std::uint32_t region) const
+{
+    const MappedRegion& mine = m_regions[region];
+    const auto is_mine = [&](std::uint64_t was, std::uint64_t is) {
+        if (is - was != mine.delta() || !mine.contains_strictly(was)) return false;
+        return std::ranges::none_of(m_regions, [&](const MappedRegion& other) {
+            return &other != &mine && other.delta() == mine.delta() && other.contains(was);
+        });
+    };
+    const auto holds_mine = [&](ByteView first, ByteView moved) {
+        for (std::size_t at = 0; at + k_word <= std::min(first.size(), moved.size()); at += sizeof(std::uint32_t))
+            if (is_mine(load<std::uint64_t>(first, at), load<std::uint64_t>(moved, at))) return true;
+        return false;
+    };
+    const auto& first = m_captures.first.graph.nodes[node].work;
+    const auto& moved = m_captures.moved->graph.nodes[node].work;
+    if (const auto* kernel = std::get_if<backends::RawKernel>(&first)) {
+        const auto& other = std::get<backends::RawKernel>(moved);
+        for (std::size_t i = 0; i < kernel->params.size(); ++i)
+            if (holds_mine(kernel->params[i].value, other.params[i].value)) return true;
+        return false;
+    }
+    if (const auto* copy = std::get_if<backends::RawCopy>(&first)) {
+        const auto& other = std::get<backends::RawCopy>(moved);
+        return is_mine(copy->source.flat(), other.source.flat()) ||
+               is_mine(copy->destination.flat(), other.destination.flat());
+    }
+    if (const auto* fill = std::get_if<backends::RawFill>(&first))
+        return is_mine(fill->destination.flat(), std::get<backends::RawFill>(moved).destination.flat());
+    return false;
 }
 
 /// The pointer that the differing byte belongs to.
@@ -267,13 +315,16 @@ Result<void> FlatWords::check_unused(const WordPlace& place, ByteView first, Byt
     return {};
 }
 
-/// Of a stale pointer: its lower half differs between the captures, and together they are an address in both.
-bool FlatWords::is_upper_half(ByteView first, ByteView moved, std::size_t high, std::span<const std::size_t> unused)
+/// Whether the aligned word around a half is an address by itself, be it a stale one or one of the host: then the half belongs there,
+/// and is no part of a pointer together with another one.
+bool FlatWords::is_of_whole_address(ByteView value, std::size_t half)
 {
-    constexpr std::size_t k_half = sizeof(std::uint32_t);
-    if (high % k_word != k_half || !holds_any(unused, high - k_half, k_half)) return false;
-    return lies_in_known_memory(load<std::uint64_t>(first, high - k_half)) &&
-           lies_in_known_memory(load<std::uint64_t>(moved, high - k_half));
+    const std::size_t at = half / k_word * k_word;
+    if (at + k_word > value.size()) return false;
+    const auto word = load<std::uint64_t>(value, at);
+    if (!may_be_pointer(word)) return false;
+    return lies_in_known_memory(word) || is_within(m_first_free, word) || is_within(m_moved_free, word) ||
+           (m_captures.is_host_only && m_captures.is_host_only(word));
 }
 
 Result<void> FlatWords::check_unused_halves(const WordPlace& place, ByteView first, ByteView moved,
@@ -289,8 +340,8 @@ Result<void> FlatWords::check_unused_halves(const WordPlace& place, ByteView fir
         if (low == last || low + k_half > first.size()) continue;
         last = low;
         for (std::size_t high = 0; high + k_half <= first.size(); high += k_half) {
-            if (overlaps_half(found, high) || is_upper_half(first, moved, high, unused))
-                continue; // of one that is whole
+            if (overlaps_half(found, high)) continue; // of one that is whole
+            if (is_of_whole_address(first, high) && is_of_whole_address(moved, high)) continue;
             const std::uint64_t was = whole(first, high, low), is = whole(moved, high, low);
             if (high == low || is == was || !m_deltas.contains(is - was)) continue;
             const auto follows = [&](const MappedRegion& region) {
@@ -441,8 +492,10 @@ Result<void> FlatWords::check_halves(const WordPlace& place, ByteView value, std
     for (std::size_t high = 0; high + k_half <= value.size(); high += k_half) {
         const std::uint64_t upper = load<std::uint32_t>(value, high);
         if (overlaps_half(found, high) || holds_any(without, high, k_half) || !is_near_regions(upper)) continue;
+        if (is_of_whole_address(value, high)) continue;
         for (std::size_t low = 0; low + k_half <= value.size(); low += k_half) {
             if (low == high || overlaps_half(found, low) || holds_any(without, low, k_half)) continue;
+            if (is_of_whole_address(value, low)) continue;
             const std::uint64_t flat = upper << 32U | load<std::uint32_t>(value, low);
             if (auto checked = check_allocation(place, low, flat); !checked) return checked;
         }

@@ -70,6 +70,9 @@ private:
     };
     [[nodiscard]] Result<Choice> choose(const WordPlace& place, std::size_t offset, std::uint64_t value,
                                         Candidates candidates) const;
+    [[nodiscard]] bool is_start_of(std::uint32_t region, std::span<const std::uint32_t> candidates,
+                                   std::size_t node) const;
+    [[nodiscard]] bool uses(std::size_t node, std::uint32_t region) const;
     [[nodiscard]] cachefmt::Slot slot(std::uint32_t region, std::size_t offset, std::uint64_t value) const;
     /// nullopt: nothing explains the byte.
     [[nodiscard]] Result<std::optional<Window>> window(const WordPlace& place, ByteView first, ByteView moved,
@@ -91,8 +94,7 @@ private:
     [[nodiscard]] Result<void> check_unused_halves(const WordPlace& place, ByteView first, ByteView moved,
                                                    std::span<const cachefmt::Slot> found,
                                                    std::span<const std::size_t> unused);
-    [[nodiscard]] bool is_upper_half(ByteView first, ByteView moved, std::size_t high,
-                                     std::span<const std::size_t> unused);
+    [[nodiscard]] bool is_of_whole_address(ByteView value, std::size_t half);
     /// A word of the moved capture that is certainly no address which its kernels use.
     [[nodiscard]] bool is_no_address(std::uint64_t moved) const;
     [[nodiscard]] Result<void> check_allocation(const WordPlace& place, std::size_t offset, std::uint64_t value);
