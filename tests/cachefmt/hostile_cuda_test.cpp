@@ -158,6 +158,26 @@ const std::vector<Hostile>& hostile_rest()
          "image 1: variable name has unprintable bytes"},
         {"VariableEmpty", [](Graph& g) { variables(g)[1].contents.clear(); },
          "image 1: variable 'lut' has 0 bytes, expected 1 to 67108864"},
+        {"VariableSlotBeyondIt", [](Graph& g) { variables(g)[1].slots = {{SlotKind::region, 5, 0, 8, 0}}; },
+         "has a bad slot of 8 bytes at 0"},
+        {"VariableSlotOfAScalar",
+         [](Graph& g) {
+             variables(g)[1].contents.resize(8);
+             variables(g)[1].slots = {{SlotKind::scalar, 0, 0, 8, 0}};
+         },
+         "has a bad slot of 8 bytes at 0"},
+        {"VariableSlotInNoConstant",
+         [](Graph& g) {
+             variables(g)[1].contents.resize(8);
+             variables(g)[1].slots = {{SlotKind::region, 0, 0, 8, 0}};
+         },
+         "holds an address 0 bytes into region 0, which is no constant there"},
+        {"VariableSlotBehindItsConstant",
+         [](Graph& g) {
+             variables(g)[1].contents.resize(8);
+             variables(g)[1].slots = {{SlotKind::region, 5, 0, 8, 17}};
+         },
+         "holds an address 17 bytes into region 5, which is no constant there"},
         {"VariableHuge", [](Graph& g) { variables(g)[1].contents.resize((64 << 20) + 1); },
          "image 1: variable 'lut' has 67108865 bytes"},
         {"VariablesTooMany", [](Graph& g) { variables(g).resize(4'097, {"v", Bytes(1)}); },

@@ -50,6 +50,10 @@ const std::vector<Hostile>& hostile_graphs()
                  g.regions.push_back({"arena" + std::to_string(i), RegionKind::arena, 1ULL << 39, 1, {}});
          },
          "arenas take 1649267441664 bytes, over the limit"},
+        {"ConstantTwice", [](Graph& g) { g.regions[5].digest = sha256(Bytes(16)); },
+         "only a constant without contents has them elsewhere, this is constant of 16 bytes with 16"},
+        {"InputElsewhere", [](Graph& g) { g.regions[0].digest = sha256(Bytes(16)); },
+         "only a constant without contents has them elsewhere, this is input"},
         {"ConstantShort", [](Graph& g) { g.regions[5].size = 17; }, "a constant of 17 bytes has contents of 16"},
         {"ContentsOfInput", [](Graph& g) { g.regions[0].contents = Bytes(4); },
          "only a constant has contents, this is input"},

@@ -156,7 +156,7 @@ TEST(ReadableJson, HasWhatCudaAdds)
     EXPECT_EQ(object.at("info").at("unused_words"), 4);
     const json& graph = object.at("graph");
     EXPECT_EQ(graph.at("regions").at(6).at("space"), "host");
-    EXPECT_EQ(graph.at("images").at(1).at("variables").at(1), json({{"name", "lut"}, {"size", 4}}));
+    EXPECT_EQ(graph.at("images").at(1).at("variables").at(1), json({{"name", "lut"}, {"size", 4}, {"addresses", 0}}));
     EXPECT_EQ(graph.at("events"), json({"ready", "done"}));
     const json& gemm = graph.at("nodes").at(6);
     EXPECT_EQ(gemm.at("shared_bytes"), 232448);

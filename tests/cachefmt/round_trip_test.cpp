@@ -1,6 +1,7 @@
 #include "expect_error.hpp"
 #include "random_graph.hpp"
 #include "sample_entry.hpp"
+#include "warmgraph/cachefmt/image_use.hpp"
 
 namespace warmgraph::cachefmt::test {
 namespace {
@@ -98,6 +99,31 @@ TEST(Encode, CompressesAboveTheThresholdOnly)
     EXPECT_GT(plain->size(), 100'000U);
     EXPECT_EQ(load<std::uint32_t>(*compressed, 40), 1U);
     EXPECT_EQ(load<std::uint32_t>(*plain, 40), 0U);
+}
+
+TEST(Encode, KeepsConstantsThatAreStoredElsewhereAndVariablesThatHoldTheirAddresses)
+{
+    Entry entry = sample_cuda_entry();
+    entry.graph.regions[5].contents = {};
+    entry.graph.regions[5].digest = sha256(Bytes(16));
+    auto& variable = entry.graph.images[1].variables[1];
+    variable.contents.resize(16);
+    variable.slots = {{SlotKind::region, 5, 8, 8, 4}};
+    settle(entry);
+    const auto bytes = encode(entry);
+    ASSERT_TRUE(succeeded(bytes));
+    const auto decoded = decode(*bytes, entry.header.key);
+    ASSERT_TRUE(succeeded(decoded));
+    EXPECT_EQ(decoded->graph, entry.graph);
+    auto blobs = blobs_of(decoded->graph);
+    EXPECT_EQ(blobs.back(), entry.graph.regions[5].digest);
+
+    const Digest before = graph_digest(entry.graph);
+    entry.graph.regions[5].digest = sha256(Bytes(17));
+    EXPECT_NE(graph_digest(entry.graph), before) << "other contents are another graph";
+    entry.graph = decoded->graph;
+    entry.graph.images[1].variables[1].slots[0].addend = 0;
+    EXPECT_NE(graph_digest(entry.graph), before);
 }
 
 TEST(Encode, StoresZerosUnderSlots)
