@@ -241,6 +241,7 @@ TEST_F(AdoptionTest, AVariableThatTheProgramAskedForIsRefusedUnlessItIsFrozen)
 /// Words that differ between the captures and follow nothing: zeros, all together, and the results tell.
 class UnusedWordAdoption : public AdoptionTest {
 protected:
+    Result<MemoryRef> allocation = device->allocate(0x8000);
     /// The second kernel gets one more parameter, which it does not read.
     void add_tail(std::uint64_t one, std::uint64_t other)
     {
@@ -262,6 +263,8 @@ protected:
             append(value, (at & 0xFFFF'FFFFU) | std::uint64_t{1} << 32U);
         }
     }
+    /// Nobody's any more; as far from each other as no two regions are.
+    MemoryRef stale{allocation->address, 16}, stale_too{allocation->address + 0x7770, 16};
     void set_count(Captured& captured, std::size_t node, std::int32_t count)
     {
         Bytes value;
@@ -315,9 +318,8 @@ TEST_F(UnusedWordAdoption, APointerIntoUndeclaredMemoryIsRefusedUnrun)
 /// What another computation left behind: its memory went back to the framework's allocator, which kept the allocation.
 TEST_F(UnusedWordAdoption, AStalePointerIntoABlockThatNobodyOwnedIsAnUnusedWord)
 {
-    const MemoryRef one = make(4, 1), other = make(4, 2);
-    add_tail(one.address.flat(), other.address.flat());
-    first->capture.free_blocks = {{one.address, one.size}};
+    add_tail(stale.address.flat(), stale_too.address.flat());
+    first->capture.free_blocks = {{stale.address, stale.size}};
     const auto recording = adopted(first->capture, &second->capture);
     ASSERT_TRUE(recording) << recording.error().message;
     EXPECT_EQ(recording->entry.header.info.unused_words, 6U);
@@ -326,9 +328,8 @@ TEST_F(UnusedWordAdoption, AStalePointerIntoABlockThatNobodyOwnedIsAnUnusedWord)
 
 TEST_F(UnusedWordAdoption, OneThatWasStaleInTheSecondCaptureAloneIsAnUnusedWordToo)
 {
-    const MemoryRef one = make(4, 1), other = make(4, 2);
-    add_tail(one.address.flat(), other.address.flat());
-    second->capture.free_blocks = {{other.address, other.size}};
+    add_tail(stale.address.flat(), stale_too.address.flat());
+    second->capture.free_blocks = {{stale_too.address, stale_too.size}};
     const auto recording = adopted(first->capture, &second->capture);
     EXPECT_TRUE(recording) << recording.error().message;
 }

@@ -8,7 +8,7 @@ namespace warmgraph {
 
 namespace {
 
-constexpr std::size_t k_word = sizeof(std::uint64_t);
+constexpr std::size_t k_pointer_bytes = sizeof(std::uint64_t);
 
 class Search {
 public:
@@ -19,7 +19,7 @@ public:
     /// Compilers align pointers to 8 bytes.
     void look_at(ByteView first, ByteView moved)
     {
-        for (std::size_t at = 0; at + k_word <= std::min(first.size(), moved.size()); at += k_word) {
+        for (std::size_t at = 0; at + k_pointer_bytes <= std::min(first.size(), moved.size()); at += k_pointer_bytes) {
             const auto word = load<std::uint64_t>(first, at);
             if (word == load<std::uint64_t>(moved, at)) look_at(word);
         }

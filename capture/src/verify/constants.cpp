@@ -12,8 +12,8 @@ using cachefmt::RegionKind;
 
 namespace {
 
-constexpr std::size_t k_word = sizeof(std::uint64_t);
-constexpr std::size_t k_most_words = 64; // that look like addresses: chance hits are few
+constexpr std::size_t k_address_bytes = sizeof(std::uint64_t);
+constexpr std::size_t k_most_lookalikes = 64; // that look like addresses: chance hits are few
 
 bool holds(const MemoryRef& memory, std::uint64_t flat) noexcept { return flat - memory.address.flat() < memory.size; }
 
@@ -43,7 +43,7 @@ Result<std::string> Constants::address_in(const MemoryRef& memory, std::span<con
     std::vector<MemoryRef> known{in_use.begin(), in_use.end()};
     for (const auto& [name, other] : m_all) known.push_back(other);
     known.push_back(memory);
-    const auto found = m_device->bulk().words_in(memory, windows_around(known), k_most_words);
+    const auto found = m_device->bulk().words_in(memory, windows_around(known), k_most_lookalikes);
     if (!found) return std::unexpected(found.error());
     for (const auto& word : found->words) {
         const bool is_used = std::ranges::any_of(in_use, [&](const MemoryRef& one) { return holds(one, word.value); });
@@ -129,7 +129,7 @@ std::vector<MemoryRef> Constants::allocations_in(const ModuleState& state, std::
     };
     for (const auto& module : state)
         for (const auto& variable : module)
-            for (std::size_t at = 0; at + k_word <= variable.contents.size(); at += k_word)
+            for (std::size_t at = 0; at + k_address_bytes <= variable.contents.size(); at += k_address_bytes)
                 look_at(load<std::uint64_t>(variable.contents, at));
     return found;
 }
@@ -138,15 +138,15 @@ ModuleState Constants::relocated(ModuleState state, std::size_t first_region, st
 {
     for (auto& module : state)
         for (auto& variable : module) {
-            for (std::size_t at = 0; at + k_word <= variable.contents.size(); at += k_word) {
+            for (std::size_t at = 0; at + k_address_bytes <= variable.contents.size(); at += k_address_bytes) {
                 const auto word = load<std::uint64_t>(variable.contents, at);
                 const auto in = std::ranges::find_if(m_all, [&](const auto& one) { return holds(one.second, word); });
                 if (in == m_all.end()) continue;
                 const auto region = first_region + static_cast<std::size_t>(in - m_all.begin());
                 variable.slots.push_back({cachefmt::SlotKind::region, static_cast<std::uint32_t>(region),
-                                          static_cast<std::uint32_t>(at), k_word,
+                                          static_cast<std::uint32_t>(at), k_address_bytes,
                                           static_cast<std::int64_t>(word - in->second.address.flat())});
-                std::memset(variable.contents.data() + at, 0, k_word);
+                std::memset(variable.contents.data() + at, 0, k_address_bytes);
             }
             const bool is_all =
                 std::ranges::all_of(variable.contents, [](std::byte byte) { return byte == std::byte{0}; });
