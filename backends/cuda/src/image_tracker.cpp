@@ -1,5 +1,6 @@
 #include "image_tracker.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -47,12 +48,13 @@ struct State {
     long watches = 0;
     std::atomic<bool> is_running{false};
     std::atomic<std::uint64_t> last_key{0};
-    std::atomic<bool> saw_malloc{false};
 
     ImageTable images;
     VariableAccess variables;
     std::mutex mutex; // of what follows; never held during a driver call
     std::map<std::uint64_t, std::vector<LoadedImage>> arrived;
+    std::vector<std::shared_ptr<const Bytes>> unsearched; // for malloc
+    bool saw_malloc = false;
 };
 
 State& state()
@@ -184,6 +186,16 @@ bool names_malloc(ByteView image)
     return memmem(image.data(), image.size(), k_symbol.data(), k_symbol.size()) != nullptr;
 }
 
+/// REQUIRES: the state's mutex is held.
+bool search_for_malloc(State& tracker)
+{
+    auto& all = tracker.unsearched;
+    tracker.saw_malloc =
+        tracker.saw_malloc || std::ranges::any_of(all, [](const auto& image) { return names_malloc(*image); });
+    all.clear();
+    return tracker.saw_malloc;
+}
+
 void image_arrived(const CUpti_ModuleResourceData& data)
 {
     if (t_open.depth == 0 || data.pCubin == nullptr) return; // no call that we could tie it to
@@ -191,8 +203,11 @@ void image_arrived(const CUpti_ModuleResourceData& data)
     if (key == 0) key = ++state().last_key;
     const auto* const begin = reinterpret_cast<const std::byte*>(data.pCubin);
     auto bytes = std::make_shared<const Bytes>(begin, begin + data.cubinSize);
-    if (!state().saw_malloc && names_malloc(*bytes)) state().saw_malloc = true;
     const std::lock_guard lock(state().mutex);
+    // Later, when somebody wants to know: it takes 0.3 ms for 1 MB, and the program waits for its library meanwhile.
+    constexpr std::size_t k_most_unsearched = 1024;
+    if (!state().saw_malloc) state().unsearched.push_back(bytes);
+    if (state().unsearched.size() > k_most_unsearched) static_cast<void>(search_for_malloc(state()));
     state().arrived[key].push_back({std::move(bytes), data.moduleId});
 }
 
@@ -427,7 +442,11 @@ void ImageTracker::end_watch() noexcept
     if (--tracker.watches == 0) disable_watched(*tracker.cupti, tracker.subscriber);
 }
 
-bool ImageTracker::saw_malloc() noexcept { return state().saw_malloc; }
+bool ImageTracker::saw_malloc() noexcept
+{
+    const std::lock_guard lock(state().mutex);
+    return search_for_malloc(state());
+}
 
 bool ImageTracker::is_running() noexcept { return state().is_running; }
 
