@@ -1,5 +1,7 @@
 // guards_digest and graph_digest. Canonical forms: docs/format.md, "Digests". Every variable part is preceded by its
 // length or count, so that no two contents give the same bytes.
+#include <algorithm>
+
 #include "identity.hpp"
 #include "warmgraph/cachefmt/entry.hpp"
 
@@ -160,6 +162,25 @@ Digest guards_digest(const Guards& guards)
     return hash.finish();
 }
 
+namespace {
+
+/// The count's highest bit says whether slots come with the variables.
+void put_variables(Sha256& hash, const std::vector<ModuleVariable>& variables)
+{
+    constexpr std::uint64_t k_with_slots = 1ULL << 63U;
+    const bool has_slots = std::ranges::any_of(variables, [](const auto& variable) { return !variable.slots.empty(); });
+    put_count(hash, variables.size() | (has_slots ? k_with_slots : 0));
+    for (const ModuleVariable& variable : variables) {
+        put(hash, variable.name);
+        put(hash, variable.contents);
+        if (!has_slots) continue;
+        put_count(hash, variable.slots.size());
+        for (const Slot& slot : variable.slots) put(hash, slot);
+    }
+}
+
+} // namespace
+
 Digest graph_digest(const Graph& graph)
 {
     Sha256 hash;
@@ -172,6 +193,7 @@ Digest graph_digest(const Graph& graph)
         put(hash, region.alignment);
         put(hash, region.contents);
         put(hash, region.space);
+        // Only where there are no contents though it has a size: that tells it from others.
         if (region.digest != Digest{}) hash.update(ByteView{region.digest.bytes});
     }
     put_count(hash, graph.scalars.size());
@@ -182,12 +204,7 @@ Digest graph_digest(const Graph& graph)
     put_count(hash, graph.images.size());
     for (const ImageRef& image : graph.images) {
         hash.update(ByteView{identity_of(image).bytes});
-        put_count(hash, image.variables.size());
-        for (const ModuleVariable& variable : image.variables) {
-            put(hash, variable.name);
-            put(hash, variable.contents);
-            for (const Slot& slot : variable.slots) put(hash, slot);
-        }
+        put_variables(hash, image.variables);
     }
     put_count(hash, graph.events.size());
     for (const std::string& event : graph.events) put(hash, event);
