@@ -267,7 +267,8 @@ Result<Graph> read_payload(ByteView bytes, const Limits& limits)
                       region.alignment(),
                       to_bytes(region.contents()),
                       static_cast<MemorySpace>(region.space()),
-                      to_digest(region.digest())};
+                      to_digest(region.digest()),
+                      region.exclusive()};
     });
     graph.scalars = to_vector<Scalar>(flat->scalars(), [](const flat::Scalar& scalar) {
         return Scalar{to_text(scalar.name()), static_cast<DType>(scalar.type())};

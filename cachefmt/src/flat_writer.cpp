@@ -100,7 +100,7 @@ Offset<flat::Region> write(FlatBufferBuilder& builder, const Region& region)
     const flat::Digest digest = to_flat(region.digest);
     return flat::CreateRegion(builder, name, static_cast<flat::RegionKind>(region.kind), region.size, region.alignment,
                               contents, static_cast<flat::MemorySpace>(region.space),
-                              region.digest == Digest{} ? nullptr : &digest);
+                              region.digest == Digest{} ? nullptr : &digest, region.exclusive);
 }
 
 Offset<flat::Image> write(FlatBufferBuilder& builder, const ImageRef& image)

@@ -52,7 +52,8 @@ Json to_json(const Region& region)
             {"size", region.size},
             {"alignment", region.alignment},
             {"space", to_string(region.space)},
-            {"digest", region.digest == Digest{} ? Json(nullptr) : Json(to_hex(region.digest))}};
+            {"digest", region.digest == Digest{} ? Json(nullptr) : Json(to_hex(region.digest))},
+            {"exclusive", region.exclusive}};
 }
 
 Json to_json(const ImageRef& image)

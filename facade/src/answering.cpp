@@ -11,17 +11,7 @@
 
 namespace warmgraph {
 
-namespace {
-
-/// How long a first call waits for work that was enqueued before it. Copies of what the function may write need that; such
-/// work may in turn wait for this very thread, so the wait ends.
-constexpr std::chrono::seconds k_wait_for_earlier_work{1};
-
-/// How long a call that might complete an earlier recording looks whether its own work is done.
-constexpr std::chrono::milliseconds k_wait_for_own_work{20};
-
-/// false: it is not done in time.
-Result<bool> is_idle(backends::Stream& stream, std::chrono::nanoseconds limit = k_wait_for_earlier_work)
+Result<bool> is_idle(backends::Stream& stream, std::chrono::nanoseconds limit)
 {
     auto event = stream.record_event();
     if (!event) {
@@ -30,6 +20,11 @@ Result<bool> is_idle(backends::Stream& stream, std::chrono::nanoseconds limit = 
     }
     return backends::wait_for(**event, limit);
 }
+
+namespace {
+
+/// How long a call that might complete an earlier recording looks whether its own work is done.
+constexpr std::chrono::milliseconds k_wait_for_own_work{20};
 
 /// What captures run the callable with, beside the function's own.
 struct CaptureRuns {
@@ -131,7 +126,7 @@ Outcome Function::Impl::answer_and_record(Journey& journey, const std::shared_pt
     if (m_policy != Policy::refresh) {
         const auto again = decide(situation(journey.now), headers(journey.digest));
         if (again.action == Plan::Action::replay && !journey.tried)
-            if (auto variant = load(again.entries.front(), journey.phases)) {
+            if (auto variant = load(again.entries.front(), *stream, journey.phases)) {
                 count_hit(*variant);
                 keep(std::move(*variant));
                 if (launch(m_variants.front(), stream))

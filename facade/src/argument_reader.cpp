@@ -73,7 +73,11 @@ Result<Interface> interface_of(const Spec& spec)
     for (const auto& scalar : spec.scalars) result.scalars.push_back({scalar.name, scalar.dtype, scalar.range});
     for (const auto& value : spec.values) result.values.push_back({value.name, value.dtype, value.range});
 
-    for (const auto& decl : spec.constants) result.constants.push_back({decl.name, decl.memory});
+    for (const auto& decl : spec.constants) {
+        if (!decl.memory.address.is_null() && decl.memory.size == 0)
+            return fail(ErrorCode::invalid_argument, "the constant '{}' has no bytes: leave it out", decl.name);
+        result.constants.push_back({decl.name, decl.memory});
+    }
 
     for (const std::string& name : spec.no_addresses) {
         const auto region = std::ranges::find(result.regions, name, &RegionDecl::name);

@@ -339,7 +339,7 @@ Outcome Function::Impl::act(const Plan& plan, Journey& journey, const std::share
     if (m_cache->verifies_first && m_callable && has_pending()) return run_beside_pending(journey, stream, job);
     Unusable unusable{journey.reason};
     for (const auto& key : plan.entries) {
-        auto variant = load(key, journey.phases);
+        auto variant = load(key, *stream, journey.phases);
         if (!variant) {
             unusable = std::move(variant.error());
             journey.tried = true;

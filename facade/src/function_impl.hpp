@@ -44,6 +44,13 @@ struct OpenCandidate {
     std::optional<Error> damage; ///< the header cannot be read
 };
 
+/// How long a first call waits for work that was enqueued before it. Copies of what the function may write need that; such
+/// work may in turn wait for this very thread, so the wait ends.
+inline constexpr std::chrono::seconds k_wait_for_earlier_work{1};
+
+/// false: it is not done in time.
+[[nodiscard]] Result<bool> is_idle(backends::Stream& stream, std::chrono::nanoseconds limit = k_wait_for_earlier_work);
+
 struct Function::Impl {
     Impl(std::shared_ptr<Cache::Impl> cache, std::string name, std::shared_ptr<Device::Impl> device, Spec spec,
          Interface interface, Callable callable, const void* code);
@@ -139,14 +146,15 @@ private:
     [[nodiscard]] bool is_to_verify(const LoadedVariant& variant) const noexcept;
 
     // Restoring stored entries (lookup.cpp)
-    [[nodiscard]] std::expected<LoadedVariant, Unusable> load(const cachefmt::EntryKey& key, Phases& phases);
+    [[nodiscard]] std::expected<LoadedVariant, Unusable> load(const cachefmt::EntryKey& key, backends::Stream& stream,
+                                                              Phases& phases);
     /// nullopt: there is no such entry. Uses nothing that a call changes.
     [[nodiscard]] Result<std::optional<Restored>> restore(const cachefmt::EntryKey& key, store::Reading reading,
                                                           const std::vector<MemoryRef>& regions,
                                                           const std::vector<std::uint64_t>& scalars,
                                                           Phases& phases) const;
     [[nodiscard]] replay::ImageSource image_source() const;
-    [[nodiscard]] Result<void> check_constants(const replay::Executable& executable) const;
+    [[nodiscard]] Result<void> check_constants(const replay::Executable& executable, backends::Stream& stream) const;
     void withdraw(const cachefmt::EntryKey& key) const;
     void forget_exposed();
     void count_hit(LoadedVariant& variant);

@@ -165,6 +165,8 @@ Result<void> Function::Impl::upload(const Digest& guards, const std::stop_token&
 Outcome Function::Impl::first_use(Variants::iterator variant, const std::shared_ptr<backends::Stream>& stream,
                                   std::unique_ptr<Job>& job)
 {
+    if (auto same = check_constants(*variant->executable, *stream); !same)
+        return run_instead(variant, same.error(), stream);
     Journey journey;
     journey.started = system_clock().steady();
     if (m_cache->verifies_first && m_callable) {

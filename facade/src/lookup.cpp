@@ -76,15 +76,21 @@ try {
     auto executable = replay::Executable::restore(m_device->device, std::move(graph), m_cache->modules, image_of,
                                                   bindings, phases, replay::OwnModules::bind, m_subject.function);
     if (!executable) return std::unexpected(executable.error());
-    if (auto same = check_constants(**executable); !same) return std::unexpected(same.error());
     return Restored{std::move((**entry).header), std::move(*executable)};
 } catch (const std::bad_alloc&) {
     return fail(ErrorCode::out_of_memory, "no host memory to load and restore it");
 }
 
 /// What this process has under a constant's name must be what the entry has.
-Result<void> Function::Impl::check_constants(const replay::Executable& executable) const
+Result<void> Function::Impl::check_constants(const replay::Executable& executable, backends::Stream& stream) const
 {
+    const auto has_memory = [](const NamedConstant& constant) { return !constant.memory.address.is_null(); };
+    if (std::ranges::none_of(m_interface.constants, has_memory)) return {};
+    const auto idle = is_idle(stream); // what fills them may be in the stream
+    if (!idle) return std::unexpected(idle.error());
+    if (!*idle)
+        return fail(ErrorCode::not_recordable,
+                    "work before the call is not done, which may fill its constants: call it later");
     const auto& regions = executable.graph().regions;
     for (const NamedConstant& constant : m_interface.constants) {
         if (constant.memory.address.is_null()) continue;
@@ -120,10 +126,14 @@ void Function::Impl::withdraw(const cachefmt::EntryKey& key) const
 }
 
 /// Loads an entry whose guards hold; nothing is launched.
-auto Function::Impl::load(const cachefmt::EntryKey& key, Phases& phases) -> std::expected<LoadedVariant, Unusable>
+auto Function::Impl::load(const cachefmt::EntryKey& key, backends::Stream& stream, Phases& phases)
+    -> std::expected<LoadedVariant, Unusable>
 {
     const auto started = system_clock().steady();
     auto restored = restore(key, store::Reading::use, m_frame.memory, m_frame.scalars, phases);
+    if (restored && *restored)
+        if (auto same = check_constants(*(**restored).executable, stream); !same)
+            restored = std::unexpected(same.error());
     if (!restored) {
         cache_fault("restore", restored.error());
         const auto entry = m_cache->store->entry(key, store::Reading::ahead);

@@ -72,6 +72,10 @@ Address Recorder::address(std::string_view name) const
 {
     const auto& constants = m_impl.runnable.interface.constants;
     const auto constant = std::ranges::find(constants, name, &NamedConstant::name);
+    if (constant != constants.end() && constant->memory.address.is_null())
+        raise({ErrorCode::invalid_argument, fmt::format("'{}' asks for the constant '{}', which has no memory here: "
+                                                        "give it some to record or run the function",
+                                                        m_impl.runnable.name, name)});
     if (constant != constants.end()) return constant->memory.address;
     return m_impl.inputs.regions[m_impl.region(name)].address;
 }

@@ -48,6 +48,15 @@ Result<std::shared_ptr<const ConstantMemory>> ConstantMemory::make(const std::sh
     return result;
 }
 
+Result<std::shared_ptr<const ConstantMemory>> ConstantMemory::load_exclusively(
+    const std::shared_ptr<backends::Device>& device, std::uint64_t size, std::uint32_t alignment,
+    const std::function<Result<Bytes>()>& contents)
+{
+    const auto bytes = contents();
+    if (!bytes) return std::unexpected(bytes.error());
+    return make(device, size, alignment, *bytes);
+}
+
 Result<std::shared_ptr<const ConstantMemory>> ConstantMemory::load(const std::shared_ptr<backends::Device>& device,
                                                                    const Digest& digest, std::uint64_t size,
                                                                    std::uint32_t alignment,

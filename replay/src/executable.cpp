@@ -92,7 +92,9 @@ struct Executable::Impl {
         if (!arena.address.is_null()) device->release(arena);
     }
 
-    Result<void> load_constants(const ImageSource& images);
+    /// What is not verified yet may write where it must not: it gets copies of its own.
+    enum class Sharing : std::uint8_t { none, of_process };
+    Result<void> load_constants(const ImageSource& images, Sharing sharing);
     [[nodiscard]] cachefmt::ImageRef with_addresses(cachefmt::ImageRef image) const;
     Result<void> allocate_arena();
     Result<void> load_modules(ModuleCache& cache, const ImageSource& images, OwnModules own, std::uint64_t function);
@@ -107,7 +109,7 @@ struct Executable::Impl {
     Result<void> instantiate_again(backends::Stream& stream) noexcept;
 };
 
-Result<void> Executable::Impl::load_constants(const ImageSource& images)
+Result<void> Executable::Impl::load_constants(const ImageSource& images, Sharing sharing)
 {
     bound.regions.resize(graph.regions.size());
     constants.resize(graph.regions.size());
@@ -116,10 +118,13 @@ Result<void> Executable::Impl::load_constants(const ImageSource& images)
         if (region.kind != RegionKind::constant || region.size == 0) continue;
         const bool is_elsewhere = region.digest != Digest{};
         const Digest digest = is_elsewhere ? region.digest : sha256(region.contents);
-        auto loaded = ConstantMemory::load(device, digest, region.size, region.alignment, [&]() -> Result<Bytes> {
+        const auto contents = [&]() -> Result<Bytes> {
             if (!is_elsewhere) return region.contents;
             return images({digest, region.size, {}, region.name});
-        });
+        };
+        auto loaded = region.exclusive || sharing == Sharing::none
+                          ? ConstantMemory::load_exclusively(device, region.size, region.alignment, contents)
+                          : ConstantMemory::load(device, digest, region.size, region.alignment, contents);
         if (!loaded) return within("load constant '" + region.name + "'", loaded.error());
         bound.regions[i] = (*loaded)->memory();
         constants[i] = std::move(*loaded);
@@ -364,7 +369,8 @@ Result<std::unique_ptr<Executable>> Executable::restore(std::shared_ptr<backends
     if (auto checked = impl->check(bindings); !checked) return std::unexpected(checked.error());
     {
         const auto timer = phases.measure("load");
-        if (auto loaded = impl->load_constants(images); !loaded) return std::unexpected(loaded.error());
+        const auto sharing = own == OwnModules::ignore ? Impl::Sharing::none : Impl::Sharing::of_process;
+        if (auto loaded = impl->load_constants(images, sharing); !loaded) return std::unexpected(loaded.error());
         if (auto loaded = impl->load_modules(modules, images, own, function); !loaded)
             return std::unexpected(loaded.error());
     }

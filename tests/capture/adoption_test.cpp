@@ -339,7 +339,7 @@ TEST_F(UnusedWordAdoption, OneThatIsNoDeviceAddressInTheSecondCaptureIsAnUnusedW
 {
     static const int s_on_the_host = 1;
     const MemoryRef one = make(4, 1);
-    const std::uint64_t none[] = {0xf3cf'3c00'1d9d'b000, 64, reinterpret_cast<std::uintptr_t>(&s_on_the_host)};
+    const std::uint64_t none[] = {0xf3cf'3c00'1d9d'b000, reinterpret_cast<std::uintptr_t>(&s_on_the_host)};
     for (const std::uint64_t other : none) {
         add_tail(one.address.flat(), other);
         EXPECT_TRUE(adopted(first->capture, &second->capture)) << other;
@@ -395,6 +395,7 @@ protected:
         EXPECT_EQ(region.kind, RegionKind::constant);
         EXPECT_EQ(region.size, table.size);
         EXPECT_TRUE(region.contents.empty());
+        EXPECT_TRUE(region.exclusive) << "what nobody declared may be written with what was there";
         const auto blob =
             std::ranges::find(recording->images, region.digest, [](const auto& one) { return one.first; });
         ASSERT_NE(blob, recording->images.end());
@@ -436,6 +437,13 @@ TEST_F(UndeclaredAdoption, AVariableThatHoldsItsAddressHoldsTheNewOneInTheReplay
     const MemoryRef x = make(k_count, 40), y = make(k_count, 0);
     ASSERT_TRUE(replay(*recording, {x, y}));
     EXPECT_EQ(read(y), all(71));
+}
+
+TEST_F(UndeclaredAdoption, ADeclaredConstantInScratchIsRefused)
+{
+    interface.constants = {{"table", {pool.address + 16, 16}}};
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::invalid_argument,
+                   HasSubstr("the constant 'table' lies in the scratch 'pool'"));
 }
 
 TEST_F(UndeclaredAdoption, WhatIsWrittenIsRefused)

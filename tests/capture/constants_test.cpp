@@ -125,6 +125,42 @@ TEST_F(ConstantTest, FunctionsWithTheSameContentsShareOneFile)
     EXPECT_EQ(blobs(), before);
 }
 
+TEST_F(ConstantTest, WithoutMemoryTheCallableHasNone)
+{
+    Cache cache{options()};
+    Function f = add_table(cache, {});
+    const Buffer x = floats(1), y = device.allocate(k_count * 4);
+    const auto thrown = thrown_by([&] { f({{"x", x}, {"y", y}}); });
+    ASSERT_TRUE(thrown);
+    EXPECT_THAT(thrown->what(), HasSubstr("the constant 'table', which has no memory here"));
+}
+
+TEST_F(ConstantTest, IsNoMemoryOfTheCall)
+{
+    Cache cache{options()};
+    const Buffer x = floats(1), y = device.allocate(k_count * 4);
+    Function f = add_table(cache, x);
+    EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::refused);
+    EXPECT_EQ(read(y), sums(2, 2));
+    EXPECT_THAT(f.report().reason, HasSubstr("shared with memory of the call"));
+}
+
+TEST_F(ConstantTest, OpenedAheadItIsComparedAtTheFirstUse)
+{
+    {
+        Cache cache{options()};
+        const Buffer table = floats(100);
+        Function f = add_table(cache, table);
+        EXPECT_EQ(call(f, Outcome::recorded), sums(101, 2));
+    }
+    Cache cache{options()};
+    const Buffer other = floats(200);
+    Function f = add_table(cache, other);
+    (void)cache.open_all();
+    EXPECT_EQ(call(f, Outcome::eager), sums(201, 2));
+    EXPECT_THAT(f.report().reason, HasSubstr("the constant 'table' holds something else"));
+}
+
 TEST_F(ConstantTest, TheirNamesAreBindingsNames)
 {
     Cache cache{options()};

@@ -54,6 +54,7 @@ struct State {
     std::mutex mutex; // of what follows; never held during a driver call
     std::map<std::uint64_t, std::vector<LoadedImage>> arrived;
     std::vector<std::shared_ptr<const Bytes>> unsearched; // for malloc
+    std::size_t unsearched_bytes = 0;
     bool saw_malloc = false;
 };
 
@@ -193,6 +194,7 @@ bool search_for_malloc(State& tracker)
     tracker.saw_malloc =
         tracker.saw_malloc || std::ranges::any_of(all, [](const auto& image) { return names_malloc(*image); });
     all.clear();
+    tracker.unsearched_bytes = 0;
     return tracker.saw_malloc;
 }
 
@@ -205,9 +207,12 @@ void image_arrived(const CUpti_ModuleResourceData& data)
     auto bytes = std::make_shared<const Bytes>(begin, begin + data.cubinSize);
     const std::lock_guard lock(state().mutex);
     // Later, when somebody wants to know: it takes 0.3 ms for 1 MB, and the program waits for its library meanwhile.
-    constexpr std::size_t k_most_unsearched = 1024;
-    if (!state().saw_malloc) state().unsearched.push_back(bytes);
-    if (state().unsearched.size() > k_most_unsearched) static_cast<void>(search_for_malloc(state()));
+    constexpr std::size_t k_most_unsearched = 256ULL << 20U; // bytes, that stay though their module may go
+    if (!state().saw_malloc) {
+        state().unsearched.push_back(bytes);
+        state().unsearched_bytes += bytes->size();
+    }
+    if (state().unsearched_bytes > k_most_unsearched) static_cast<void>(search_for_malloc(state()));
     state().arrived[key].push_back({std::move(bytes), data.moduleId});
 }
 

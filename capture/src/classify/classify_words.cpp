@@ -161,17 +161,11 @@ Result<FlatWords::Choice> FlatWords::choose(const WordPlace& place, std::size_t 
                 place.subject(), place.at(offset), value, m_regions[candidates[0]].name, m_regions[candidates[1]].name);
 }
 
-/// Whether an address between A and B, which moved together, is B's start. A kernel that is given A's end is given some other address
-/// in A, to begin with. And a region that was declared is used: where no other word is B's, this one is.
+/// Whether an address between A and B, which moved together, is B's start: a node that is given A's end is given some other address
+/// in A, to begin with.
 bool FlatWords::is_start_of(std::uint32_t region, std::span<const std::uint32_t> candidates, std::size_t node) const
 {
-    const auto is_other = [&](std::uint32_t i) { return i != region; };
-    const bool takes_other =
-        std::ranges::any_of(candidates, [&](std::uint32_t i) { return is_other(i) && uses(node, i); });
-    if (!takes_other) return true;
-    for (std::size_t i = 0; i < m_captures.first.graph.nodes.size(); ++i)
-        if (uses(i, region)) return false;
-    return m_regions[region].origin == MappedRegion::Origin::declared;
+    return std::ranges::none_of(candidates, [&](std::uint32_t i) { return i != region && uses(node, i); });
 }
 
 /// Whether a node has a word that can be nothing but an address in the region: not where another one that moved with it ends.
@@ -195,6 +189,8 @@ bool FlatWords::uses(std::size_t node, std::uint32_t region) const
         const auto& other = std::get<backends::RawKernel>(moved);
         for (std::size_t i = 0; i < kernel->params.size(); ++i)
             if (holds_mine(kernel->params[i].value, other.params[i].value)) return true;
+        for (std::size_t i = 0; i < kernel->attributes.size(); ++i)
+            if (holds_mine(kernel->attributes[i].value, other.attributes[i].value)) return true;
         return false;
     }
     if (const auto* copy = std::get_if<backends::RawCopy>(&first)) {
@@ -295,7 +291,7 @@ bool FlatWords::is_between_regions(std::uint64_t distance) const
 
 bool FlatWords::is_no_address(std::uint64_t moved) const
 {
-    return !may_be_pointer(moved) || was_free_in_moved(moved) ||
+    return moved >= k_highest || was_free_in_moved(moved) ||
            (m_captures.is_host_only && m_captures.is_host_only(moved));
 }
 

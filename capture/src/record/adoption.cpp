@@ -208,6 +208,14 @@ Result<void> AdoptionSession::check_arguments(const AdoptedCapture* second) cons
                             "scratch only what the graph writes before it reads it",
                             interface.regions[i].name, name);
         }
+    for (const auto& [name, memory] : m_first.scratch)
+        for (const auto& [constant, its] : m_constants.all())
+            if (overlap(its, memory))
+                return fail(ErrorCode::invalid_argument,
+                            "the constant '{}' lies in the scratch '{}', whose contents are undefined: list as scratch "
+                            "only what "
+                            "the graph writes before it reads it",
+                            constant, name);
     return second != nullptr ? check_capture(*second, "second") : Result<void>{};
 }
 
@@ -391,13 +399,13 @@ Result<void> AdoptionSession::judge_variables(Classified& classified, Restoratio
 {
     auto before = read_module_state(classified.modules);
     if (!before) return std::unexpected(before.error());
-    auto vouched = m_options.frozen_variables;
+    const auto& vouched = m_options.frozen_variables;
     const std::size_t first_constant = request.graph.regions.size() - m_constants.all().size();
-    request.state = m_constants.relocated(*before, first_constant, vouched);
+    request.state = m_constants.relocated(*before, first_constant);
     const auto constants = check_frozen(m_device, classified.modules, request.state, vouched);
     if (!constants) return std::unexpected(constants.error());
     request.header.info.library_constants = *constants;
-    if (auto hidden = check_exposed(m_device, classified.modules, vouched); !hidden) return hidden;
+    if (auto hidden = check_exposed(m_device, classified.modules, request.state, vouched); !hidden) return hidden;
     if (auto checked =
             check_module_state(classified.modules, request.state, m_subject.interface, m_frame.memory, allocation_at());
         !checked)

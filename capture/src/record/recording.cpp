@@ -140,18 +140,17 @@ Result<RestorationRequest> RecordingSession::Impl::look(cachefmt::EntryHeader he
     if (!state) return std::unexpected(state.error());
     variables = std::move(*state);
     if (auto unchanged = constants.check_unchanged(); !unchanged) return std::unexpected(unchanged.error());
-    auto vouched = options.frozen_variables;
-    const std::size_t first_constant = seen->classified.graph.regions.size() - constants.all().size();
-    const ModuleState stored = constants.relocated(variables, first_constant, vouched);
-    auto frozen = check_frozen(*subject.device, modules, stored, vouched);
+    const auto& vouched = options.frozen_variables;
+    auto frozen = check_frozen(*subject.device, modules, variables, vouched);
     if (!frozen) return std::unexpected(frozen.error());
     header.info.library_constants = *frozen;
-    if (auto hidden = check_exposed(*subject.device, modules, vouched); !hidden) return std::unexpected(hidden.error());
-    if (auto checked = check_module_state(modules, stored, subject.interface, frame.memory, looking->allocations());
+    if (auto hidden = check_exposed(*subject.device, modules, variables, vouched); !hidden)
+        return std::unexpected(hidden.error());
+    if (auto checked = check_module_state(modules, variables, subject.interface, frame.memory, looking->allocations());
         !checked)
         return std::unexpected(checked.error());
     auto known = request(std::move(header), std::move(*seen));
-    known.state = stored;
+    known.state = variables;
     auto contents = constants.read_into(known.graph);
     if (!contents) return std::unexpected(contents.error());
     known.constants = std::move(*contents);
@@ -165,6 +164,8 @@ Result<void> RecordingSession::Impl::check_variables() const
 {
     auto now = read_module_state(modules);
     if (!now) return std::unexpected(now.error());
+    if (auto kept = constants.check_unchanged(); !kept)
+        return fail(ErrorCode::partly_launched, "a trial did what the call did not: {}", kept.error().message);
     auto unchanged = check_unchanged(variables, *now);
     if (unchanged) return {};
     if (auto put_back = write_module_state(modules, variables, *now); !put_back)

@@ -5,6 +5,7 @@
 
 #include "verify/trial_conditions.hpp"
 #include "warmgraph/backends/bulk_memory.hpp"
+#include "warmgraph/base/log.hpp"
 
 namespace warmgraph {
 
@@ -19,7 +20,7 @@ bool holds(const MemoryRef& memory, std::uint64_t flat) noexcept { return flat -
 
 bool overlaps(const MemoryRef& a, const MemoryRef& b) noexcept
 {
-    return holds(a, b.address.flat()) || holds(b, a.address.flat());
+    return a.address.base == b.address.base && (holds(a, b.address.flat()) || holds(b, a.address.flat()));
 }
 
 std::uint64_t bytes_of(std::span<const NamedMemory> all) noexcept
@@ -32,7 +33,7 @@ std::uint64_t bytes_of(std::span<const NamedMemory> all) noexcept
 } // namespace
 
 Constants::Constants(std::shared_ptr<backends::Device> device, std::vector<NamedMemory> declared, std::uint64_t most)
-    : m_device(std::move(device)), m_all(std::move(declared)), m_most(most)
+    : m_device(std::move(device)), m_all(std::move(declared)), m_declared(m_all.size()), m_most(most)
 {
 }
 
@@ -66,11 +67,13 @@ Result<void> Constants::keep(std::span<const MemoryRef> allocations, std::span<c
             return std::unexpected(address.error());
         else
             why = std::move(*address);
-        if (why.empty())
+        if (why.empty()) {
+            log().info("an allocation of {} bytes that nobody declared is kept as a constant", allocation.size);
             m_all.emplace_back(fmt::format("constant {}", m_all.size()), allocation);
-        else
+        } else {
             m_why_not += fmt::format("; the allocation of {} bytes at {:#x} is not kept as a constant: it {}",
                                      allocation.size, allocation.address.flat(), why);
+        }
     }
     return {};
 }
@@ -89,6 +92,15 @@ Result<void> Constants::look_before(const Interface& interface, std::span<const 
     m_before.clear();
     for (std::size_t i = 0; i < m_all.size(); ++i) {
         const auto& [name, memory] = m_all[i];
+        if (m_device->is_managed(memory.address) || m_device->space_of(memory.address) == cachefmt::MemorySpace::host)
+            return fail(
+                ErrorCode::not_recordable,
+                "the constant '{}' lies in managed or page-locked memory, which the host may write unseen: pass device "
+                "memory",
+                name);
+        if (std::ranges::any_of(in_use, [&](const MemoryRef& one) { return overlaps(one, memory); }))
+            return fail(ErrorCode::not_recordable,
+                        "the constant '{}' is shared with memory of the call: declare one of the two", name);
         if (i < interface.constants.size() && !interface.constants[i].no_addresses) {
             const auto address = address_in(memory, in_use);
             if (!address) return std::unexpected(address.error());
@@ -134,24 +146,21 @@ std::vector<MemoryRef> Constants::allocations_in(const ModuleState& state, std::
     return found;
 }
 
-ModuleState Constants::relocated(ModuleState state, std::size_t first_region, std::vector<std::string>& known) const
+ModuleState Constants::relocated(ModuleState state, std::size_t first_region) const
 {
     for (auto& module : state)
-        for (auto& variable : module) {
+        for (auto& variable : module)
             for (std::size_t at = 0; at + k_address_bytes <= variable.contents.size(); at += k_address_bytes) {
                 const auto word = load<std::uint64_t>(variable.contents, at);
-                const auto in = std::ranges::find_if(m_all, [&](const auto& one) { return holds(one.second, word); });
-                if (in == m_all.end()) continue;
-                const auto region = first_region + static_cast<std::size_t>(in - m_all.begin());
-                variable.slots.push_back({cachefmt::SlotKind::region, static_cast<std::uint32_t>(region),
-                                          static_cast<std::uint32_t>(at), k_address_bytes,
-                                          static_cast<std::int64_t>(word - in->second.address.flat())});
-                std::memset(variable.contents.data() + at, 0, k_address_bytes);
+                for (std::size_t i = m_declared; i < m_all.size(); ++i) {
+                    if (!holds(m_all[i].second, word)) continue;
+                    variable.slots.push_back({cachefmt::SlotKind::region, static_cast<std::uint32_t>(first_region + i),
+                                              static_cast<std::uint32_t>(at), k_address_bytes,
+                                              static_cast<std::int64_t>(word - m_all[i].second.address.flat())});
+                    std::memset(variable.contents.data() + at, 0, k_address_bytes);
+                    break;
+                }
             }
-            const bool is_all =
-                std::ranges::all_of(variable.contents, [](std::byte byte) { return byte == std::byte{0}; });
-            if (is_all && !variable.slots.empty()) known.push_back(variable.name);
-        }
     return state;
 }
 
@@ -161,6 +170,7 @@ Result<std::vector<std::pair<Digest, Bytes>>> Constants::read_into(cachefmt::Gra
     std::size_t next = 0;
     for (auto& region : graph.regions) {
         if (region.kind != RegionKind::constant) continue;
+        region.exclusive = next >= m_declared;
         const auto& [name, memory] = m_all[next++];
         Bytes contents(memory.size);
         if (auto read = m_device->download(contents, memory.address); !read)

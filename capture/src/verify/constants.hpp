@@ -34,9 +34,8 @@ public:
     [[nodiscard]] std::vector<MemoryRef> allocations_in(const ModuleState& state,
                                                         std::span<const MemoryRef> in_use) const;
     /// `state` as it is stored: words that are addresses in constants become slots, which every process fills with its own.
-    /// `first_region`: the first constant's index in the graph. Adds to `known` the variables that hold nothing but those.
-    [[nodiscard]] ModuleState relocated(ModuleState state, std::size_t first_region,
-                                        std::vector<std::string>& known) const;
+    /// Those of allocations that keep() added, that is. `first_region`: the first constant's index in the graph.
+    [[nodiscard]] ModuleState relocated(ModuleState state, std::size_t first_region) const;
     /// Sets the digests of the graph's constants; gives their contents, each once.
     [[nodiscard]] Result<std::vector<std::pair<Digest, Bytes>>> read_into(cachefmt::Graph& graph) const;
     /// After trials of a restored graph: verification_failed names one that it wrote.
@@ -46,7 +45,8 @@ private:
     [[nodiscard]] Result<std::string> address_in(const MemoryRef& memory, std::span<const MemoryRef> in_use) const;
 
     std::shared_ptr<backends::Device> m_device;
-    std::vector<NamedMemory> m_all;
+    std::vector<NamedMemory> m_all; ///< declared ones first
+    std::size_t m_declared = 0;
     std::uint64_t m_most = 0;
     std::string m_why_not;
     std::vector<backends::Fingerprint> m_before;

@@ -70,6 +70,17 @@ bool is_registered(backends::Device& device, const backends::Module& module)
 
 } // namespace
 
+namespace {
+
+/// A library's own: nothing but addresses of its tables, which became slots.
+bool holds_constants_alone(const cachefmt::ModuleVariable& variable)
+{
+    return !variable.slots.empty() &&
+           std::ranges::all_of(variable.contents, [](std::byte byte) { return byte == std::byte{0}; });
+}
+
+} // namespace
+
 Result<std::uint32_t> check_frozen(backends::Device& device, std::span<backends::Module* const> modules,
                                    const ModuleState& state, std::span<const std::string> frozen)
 {
@@ -79,7 +90,8 @@ Result<std::uint32_t> check_frozen(backends::Device& device, std::span<backends:
     };
     for (std::size_t i = 0; i < state.size(); ++i)
         for (const auto& variable : state[i]) {
-            if (is_frozen(variable.name) || is_registered(device, *modules[i])) continue;
+            if (is_frozen(variable.name) || is_registered(device, *modules[i]) || holds_constants_alone(variable))
+                continue;
             if (modules[i]->is_library_constant(variable.name)) {
                 ++constants;
                 continue;
@@ -94,14 +106,17 @@ Result<std::uint32_t> check_frozen(backends::Device& device, std::span<backends:
 }
 
 Result<void> check_exposed(backends::Device& device, std::span<backends::Module* const> modules,
-                           std::span<const std::string> frozen)
+                           const ModuleState& state, std::span<const std::string> frozen)
 {
     if (device.exposures() == 0) return {};
-    for (backends::Module* const module : modules) {
-        if (is_registered(device, *module)) continue;
-        auto image = module->image();
+    for (std::size_t i = 0; i < modules.size(); ++i) {
+        if (is_registered(device, *modules[i])) continue;
+        auto image = modules[i]->image();
         if (!image) return std::unexpected(image.error());
-        if (auto checked = replay::check_exposed(device, *image, frozen); !checked) return checked;
+        std::vector<std::string> known{frozen.begin(), frozen.end()};
+        for (const auto& variable : state[i])
+            if (holds_constants_alone(variable)) known.push_back(variable.name);
+        if (auto checked = replay::check_exposed(device, *image, known); !checked) return checked;
     }
     return {};
 }

@@ -27,14 +27,15 @@ using ModuleState = std::vector<std::vector<cachefmt::ModuleVariable>>;
     std::span<const MemoryRef> regions, const std::function<std::optional<MemoryRef>(std::uint64_t)>& allocation_at);
 
 /// not_recordable where a variable differs from its image and nobody vouches for it: its module is not registered, it is not
-/// among `frozen` ("*": all are), and it is no constant of a library's image. Gives how many of the latter there are.
+/// among `frozen` ("*": all are), it is no constant of a library's image, and it holds something else
+/// than addresses of constants (Constants::relocated). Gives how many of the latter there are.
 [[nodiscard]] Result<std::uint32_t> check_frozen(backends::Device& device, std::span<backends::Module* const> modules,
                                                  const ModuleState& state, std::span<const std::string> frozen);
 
 /// not_recordable where the program asked for the address of a variable (replay::check_exposed) of a module that is not
 /// registered: it may write the variable after the recording, or read a result there.
 [[nodiscard]] Result<void> check_exposed(backends::Device& device, std::span<backends::Module* const> modules,
-                                         std::span<const std::string> frozen);
+                                         const ModuleState& state, std::span<const std::string> frozen);
 
 /// Writes what differs between `now` and `state`, so that `state` holds again. The device must be idle.
 [[nodiscard]] Result<void> write_module_state(std::span<backends::Module* const> modules, const ModuleState& state,

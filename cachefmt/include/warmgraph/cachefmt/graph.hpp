@@ -39,6 +39,8 @@ struct Region {
     MemorySpace space = MemorySpace::device;
     /// `constant` only: SHA-256 of its contents, which are stored elsewhere, as images are, and `contents` is empty. Zero: none.
     Digest digest{};
+    /// `constant` only: each executable has a copy of its own. Nobody declared it, so its work may write there what it found.
+    bool exclusive = false;
     bool operator==(const Region&) const = default;
 };
 

@@ -78,10 +78,9 @@ struct Frame {
     std::uint64_t filled = 0; ///< ArgumentReader's own: which of its reads filled this; 0 for none
 };
 
-/// The sizes of a tensor as a vector.
 /// Those that have memory here.
 [[nodiscard]] std::vector<NamedMemory> named(const std::vector<NamedConstant>& constants);
-
+/// The sizes of a tensor as a vector.
 [[nodiscard]] std::vector<std::int64_t> sizes_of(const guards::TensorArg& tensor);
 
 } // namespace warmgraph

@@ -20,6 +20,11 @@ public:
         const std::shared_ptr<backends::Device>& device, const Digest& digest, std::uint64_t size,
         std::uint32_t alignment, const std::function<Result<Bytes>()>& contents);
 
+    /// The same for one user alone.
+    [[nodiscard]] static Result<std::shared_ptr<const ConstantMemory>> load_exclusively(
+        const std::shared_ptr<backends::Device>& device, std::uint64_t size, std::uint32_t alignment,
+        const std::function<Result<Bytes>()>& contents);
+
     ConstantMemory(const ConstantMemory&) = delete;
     ConstantMemory& operator=(const ConstantMemory&) = delete;
     ~ConstantMemory() { m_device->release(m_allocated); }

@@ -40,7 +40,7 @@ enum class OwnModules : std::uint8_t { bind, ignore };
 
 class Executable {
 public:
-    /// Loads images (through `modules`, once per process and digest; `function` as in ModuleUser), allocates the arena, loads constants (once for all executables of the process), builds
+    /// Loads images (through `modules`, once per process and digest; `function` as in ModuleUser), allocates the arena, loads constants (once for all executables of the process, but for those that ignore own modules and constants that are exclusive), builds
     /// and instantiates with `bindings`. Errors: not_found (image), driver_failed, out_of_memory, invalid_argument
     /// (binding missing, too small or misaligned, named), not_found (a host function that this process did not register),
     /// not_recordable (a variable of an own module holds something else than when it was recorded, or two own modules would
@@ -64,7 +64,7 @@ public:
     [[nodiscard]] Result<void> upload() noexcept;
 
     [[nodiscard]] const cachefmt::Graph& graph() const noexcept;
-    /// Where it has the contents of a region that is a constant; other executables of the process have them there as well.
+    /// Where it has the contents of a region that is a constant; others may have them there as well.
     [[nodiscard]] MemoryRef constant(std::size_t region) const noexcept;
     [[nodiscard]] MemoryRef arena() const noexcept; ///< for verification, which poisons it
     /// Nodes rewritten by the last launch.
