@@ -37,6 +37,12 @@ Constants::Constants(std::shared_ptr<backends::Device> device, std::vector<Named
 {
 }
 
+bool Constants::is_open_to_host(const MemoryRef& memory) const
+{
+    return m_device->is_managed(memory.address) ||
+           m_device->space_of(memory.address) == cachefmt::MemorySpace::host;
+}
+
 /// Empty where there is none.
 Result<std::string> Constants::address_in(const MemoryRef& memory, std::span<const MemoryRef> in_use) const
 {
@@ -59,7 +65,9 @@ Result<void> Constants::keep(std::span<const MemoryRef> allocations, std::span<c
 {
     for (const MemoryRef& allocation : allocations) {
         std::string why;
-        if (std::ranges::any_of(in_use, [&](const MemoryRef& memory) { return overlaps(allocation, memory); }))
+        if (is_open_to_host(allocation))
+            why = "is managed or page-locked memory, which the host may write unseen";
+        else if (std::ranges::any_of(in_use, [&](const MemoryRef& memory) { return overlaps(allocation, memory); }))
             why = "is shared with memory of the call";
         else if (bytes_of(m_all) + allocation.size > m_most)
             why = fmt::format("would be more than the {} bytes that may be kept (Spec::max_constant_bytes)", m_most);
@@ -92,7 +100,7 @@ Result<void> Constants::look_before(const Interface& interface, std::span<const 
     m_before.clear();
     for (std::size_t i = 0; i < m_all.size(); ++i) {
         const auto& [name, memory] = m_all[i];
-        if (m_device->is_managed(memory.address) || m_device->space_of(memory.address) == cachefmt::MemorySpace::host)
+        if (is_open_to_host(memory))
             return fail(
                 ErrorCode::not_recordable,
                 "the constant '{}' lies in managed or page-locked memory, which the host may write unseen: pass device "

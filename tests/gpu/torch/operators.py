@@ -21,6 +21,7 @@ import time
 import types
 
 import apart
+import generators
 import warmgraph_c as wg
 
 WARM_UPS = 3
@@ -37,11 +38,14 @@ def load_database(dtype_name):
         stub.TestCase = object
         stub.assert_expected_inline = None
         sys.modules["expecttest"] = stub
-    from torch.testing._internal.common_methods_invocations import op_db
+    import torch.testing._internal.common_methods_invocations as database
+
+    # The database seeds the generator before each operator that draws, which no capture allows.
+    database.wrapper_set_seed = lambda op, *args, **kwargs: op(*args, **kwargs)
 
     dtype = getattr(torch, dtype_name)
     known = {}
-    for op in op_db:
+    for op in database.op_db:
         if dtype in op.supported_dtypes("cuda"):
             known[op.name + (f".{op.variant_test_name}" if op.variant_test_name else "")] = op
     return torch, known
@@ -61,6 +65,7 @@ class Operator:
         from torch.utils._pytree import tree_flatten
 
         self.torch, self.op, self.turn = torch, op, 0
+        self.generators = [generators.default(torch)]
         sample = next((s for s in op.sample_inputs("cuda", dtype) if self._is_usable(tree_flatten(self._parts(s))[0])), None)
         if sample is None:
             raise NotCaptured("no strided sample")
@@ -114,7 +119,7 @@ Range = collections.namedtuple("Range", "name pointer size")
 
 
 class Captured:
-    """out.copy_(operator(inputs)) as PyTorch's graph, in a pool of its own."""
+    """out.copy_(operator(inputs)) as PyTorch's graph, in a pool of its own. The generators' words come last among the inputs."""
 
     def __init__(self, operator, leaves, spacer):
         torch = operator.torch
@@ -140,6 +145,8 @@ class Captured:
         torch._C._cuda_clearCublasWorkspaces()
         before = wg.free_blocks(torch.cuda.memory_snapshot())
         self.graph = torch.cuda.CUDAGraph(keep_graph=True)
+        self.words = [word for generator in operator.generators for word in generators.registered(torch, self.graph, generator)]
+        self.inputs += self.words
         with torch.cuda.graph(self.graph, pool=pool, capture_error_mode="thread_local"):
             for out, result in zip(self.outputs, operator.run(leaves)):
                 out.copy_(result)
@@ -232,6 +239,14 @@ def is_equal(torch, a, b):
     return torch.equal(a, b)
 
 
+def replay_natively(torch, captured, others):
+    """PyTorch fills its generators' words then; `others`, what another replay is to take, get the same."""
+    captured.graph.replay()
+    for word, other in zip(captured.words, others[len(others) - len(captured.words):]):
+        other.copy_(word)
+    torch.cuda.synchronize()
+
+
 def try_operator(torch, adopter, name, op, dtype):
     result = {"operator": name}
     try:
@@ -263,9 +278,8 @@ def try_operator(torch, adopter, name, op, dtype):
     third = [x.clone() for x in first.inputs]
     outputs = [torch.full_like(x, 1) for x in first.outputs]
     tensors = [(f"in{i}", x) for i, x in enumerate(third)] + [(f"out{i}", x) for i, x in enumerate(outputs)]
-    torch.cuda.synchronize()
+    replay_natively(torch, first, third)
     result["outcome"] = adopter.replay(function, tensors)
-    first.graph.replay()
     torch.cuda.synchronize()
     result["equal"] = all(is_equal(torch, a, b) for a, b in zip(outputs + third, first.outputs + first.inputs))
     adopter.library.call("wg_function_destroy", function)
