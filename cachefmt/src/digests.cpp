@@ -188,7 +188,13 @@ Digest graph_digest(const Graph& graph)
     put_count(hash, graph.regions.size());
     for (const Region& region : graph.regions) {
         put(hash, region.name);
-        put(hash, region.kind);
+        // The upper bit tells that two more numbers follow; graphs without them keep their digests.
+        constexpr std::uint8_t k_inside = 0x80;
+        put(hash, static_cast<std::uint8_t>(static_cast<std::uint8_t>(region.kind) | (region.inside ? k_inside : 0U)));
+        if (region.inside) {
+            put(hash, *region.inside);
+            put(hash, region.inside_offset);
+        }
         put(hash, region.size);
         put(hash, region.alignment);
         put(hash, region.contents);

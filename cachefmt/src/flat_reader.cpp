@@ -268,7 +268,9 @@ Result<Graph> read_payload(ByteView bytes, const Limits& limits)
                       to_bytes(region.contents()),
                       static_cast<MemorySpace>(region.space()),
                       to_digest(region.digest()),
-                      region.exclusive()};
+                      region.exclusive(),
+                      region.inside() == 0 ? std::nullopt : std::optional{region.inside() - 1},
+                      region.inside_offset()};
     });
     graph.scalars = to_vector<Scalar>(flat->scalars(), [](const flat::Scalar& scalar) {
         return Scalar{to_text(scalar.name()), static_cast<DType>(scalar.type())};

@@ -100,7 +100,8 @@ Offset<flat::Region> write(FlatBufferBuilder& builder, const Region& region)
     const flat::Digest digest = to_flat(region.digest);
     return flat::CreateRegion(builder, name, static_cast<flat::RegionKind>(region.kind), region.size, region.alignment,
                               contents, static_cast<flat::MemorySpace>(region.space),
-                              region.digest == Digest{} ? nullptr : &digest, region.exclusive);
+                              region.digest == Digest{} ? nullptr : &digest, region.exclusive,
+                              region.inside ? *region.inside + 1 : 0, region.inside_offset);
 }
 
 Offset<flat::Image> write(FlatBufferBuilder& builder, const ImageRef& image)

@@ -53,7 +53,9 @@ Json to_json(const Region& region)
             {"alignment", region.alignment},
             {"space", to_string(region.space)},
             {"digest", region.digest == Digest{} ? Json(nullptr) : Json(to_hex(region.digest))},
-            {"exclusive", region.exclusive}};
+            {"exclusive", region.exclusive},
+            {"inside", region.inside ? Json(*region.inside) : Json(nullptr)},
+            {"inside_offset", region.inside_offset}};
 }
 
 Json to_json(const ImageRef& image)

@@ -63,6 +63,21 @@ Result<void> check_region(const Region& region, const Limits& limits)
     return {};
 }
 
+/// What lies inside an arena does so with all its bytes.
+Result<void> check_inside(const Graph& graph, const Region& region)
+{
+    if (!region.inside && region.inside_offset == 0) return {};
+    if (!region.inside || region.kind != RegionKind::constant || *region.inside >= graph.regions.size() ||
+        graph.regions[*region.inside].kind != RegionKind::arena)
+        return fail(ErrorCode::corrupt, "only a constant lies in another region, an arena; this is {}",
+                    to_string(region.kind));
+    const Region& arena = graph.regions[*region.inside];
+    if (region.inside_offset > arena.size || region.size > arena.size - region.inside_offset)
+        return fail(ErrorCode::corrupt, "{} bytes at {} lie outside of arena '{}' of {} bytes", region.size,
+                    region.inside_offset, printable(arena.name), arena.size);
+    return {};
+}
+
 Result<void> check_regions(const Graph& graph, const Limits& limits, Names& names)
 {
     std::uint64_t arena = 0;
@@ -70,6 +85,7 @@ Result<void> check_regions(const Graph& graph, const Limits& limits, Names& name
         const Region& region = graph.regions[i];
         auto ok = check_name(region.name, names);
         if (ok) ok = check_region(region, limits);
+        if (ok) ok = check_inside(graph, region);
         if (!ok) return within(fmt::format("region {} '{}'", i, printable(region.name)), std::move(ok.error()));
         if (region.kind == RegionKind::arena) arena += region.size; // 65,536 of 2^48 stay below 2^64
         if (arena > limits.arena_bytes)

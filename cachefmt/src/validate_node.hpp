@@ -10,7 +10,8 @@ namespace warmgraph::cachefmt {
 /// The name of a kernel or of a module's variable: 1 to `longest` bytes of printable ASCII. `what` starts the message.
 [[nodiscard]] Result<void> validate_symbol(std::string_view what, std::string_view name, std::size_t longest);
 
-inline constexpr std::size_t k_symbol_max = 4096; ///< bytes of a kernel's or variable's name: C++ mangles them long
+inline constexpr std::size_t k_symbol_max =
+    65'536; ///< bytes of a kernel's or variable's name: CUTLASS's have more than 4,096
 
 [[nodiscard]] Result<void> validate_kernel(const KernelNode& kernel, const Graph& graph, const Limits& limits);
 [[nodiscard]] Result<void> validate_copy(const CopyNode& copy, const Graph& graph);

@@ -301,14 +301,16 @@ Result<void> ArgumentReader::check_memory(const Frame& frame, std::size_t region
 {
     const auto& memory = frame.memory[region];
     const auto& name = m_interface.regions[region].name;
-    if (memory.address.is_null()) return fail(ErrorCode::invalid_argument, "'{}' has no memory", name);
+    const std::uint64_t needed = guards::extent_bytes(frame.tensors[region]);
+    if (memory.address.is_null())
+        return needed == 0 ? Result<void>{} // as frameworks give tensors without elements
+                           : fail(ErrorCode::invalid_argument, "'{}' has no memory, expected {} bytes", name, needed);
     if ((memory.address.base == k_flat_base) != (m_addressing == Addressing::flat))
         return fail(ErrorCode::invalid_argument, "'{}' is at base {:#x} and offset {:#x}, {}", name,
                     memory.address.base, memory.address.offset,
                     m_addressing == Addressing::flat
                         ? "no pointer of this device: make it with Address::from_pointer, or allocate it on the device"
                         : "a pointer, which this device does not have: pass memory that Device::allocate gave");
-    const std::uint64_t needed = guards::extent_bytes(frame.tensors[region]);
     if (memory.size < needed)
         return fail(ErrorCode::invalid_argument, "'{}' needs {} bytes, its memory has {}: pass a larger buffer", name,
                     needed, memory.size);

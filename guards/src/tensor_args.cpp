@@ -116,7 +116,7 @@ std::vector<TensorSpec> describe(std::span<const TensorArg> tensors, std::span<c
                          .sizes = {tensor.sizes.begin(), tensor.sizes.begin() + rank},
                          .strides = {tensor.strides.begin(), tensor.strides.begin() + rank},
                          .device = device_prefix + std::to_string(tensor.device),
-                         .alignment = alignment_class(tensor.offset),
+                         .alignment = extent_bytes(tensor) == 0 ? 1 : alignment_class(tensor.offset),
                          .alias_group = groups[i]});
     }
     return specs;

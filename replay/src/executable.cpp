@@ -6,6 +6,7 @@
 
 #include "own_modules.hpp"
 #include "patch_table.hpp"
+#include "warmgraph/backends/bulk_memory.hpp"
 #include "warmgraph/replay/constant_memory.hpp"
 
 namespace warmgraph::replay {
@@ -29,6 +30,7 @@ std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) noexcept
 Result<void> check_binding(const backends::Device& device, const cachefmt::Region& region, const MemoryRef& memory,
                            bool asks_space)
 {
+    if (memory.address.is_null() && region.size == 0) return {}; // an empty tensor needs none
     if (memory.address.is_null())
         return fail(ErrorCode::invalid_argument, "region '{}' is not bound: give it memory of {} bytes", region.name,
                     region.size);
@@ -97,6 +99,7 @@ struct Executable::Impl {
     Result<void> load_constants(const ImageSource& images, Sharing sharing);
     [[nodiscard]] cachefmt::ImageRef with_addresses(cachefmt::ImageRef image) const;
     Result<void> allocate_arena();
+    Result<void> fill_arena();
     Result<void> load_modules(ModuleCache& cache, const ImageSource& images, OwnModules own, std::uint64_t function);
     Result<void> bind_events(const Bindings& bindings);
     Result<void> bind_semaphores(const Bindings& bindings);
@@ -122,7 +125,7 @@ Result<void> Executable::Impl::load_constants(const ImageSource& images, Sharing
             if (!is_elsewhere) return region.contents;
             return images({digest, region.size, {}, region.name});
         };
-        auto loaded = region.exclusive || sharing == Sharing::none
+        auto loaded = region.exclusive || region.inside || sharing == Sharing::none
                           ? ConstantMemory::load_exclusively(device, region.size, region.alignment, contents)
                           : ConstantMemory::load(device, digest, region.size, region.alignment, contents);
         if (!loaded) return within("load constant '" + region.name + "'", loaded.error());
@@ -169,6 +172,21 @@ Result<void> Executable::Impl::allocate_arena()
         offset = start + align_up(offset - start, std::max<std::uint64_t>(alignment, region.alignment));
         bound.regions[i] = {arena.address + offset, region.size};
         offset += region.size;
+    }
+    return fill_arena();
+}
+
+/// Zeros, for which the recording was verified, and what the graph reads there before it writes it.
+Result<void> Executable::Impl::fill_arena()
+{
+    if (auto filled = device->bulk().fill(arena, std::byte{0}); !filled)
+        return within("clear the arena", filled.error());
+    for (std::size_t i = 0; i < graph.regions.size(); ++i) {
+        const auto& region = graph.regions[i];
+        if (!region.inside || constants[i] == nullptr) continue;
+        const Address to = bound.regions[*region.inside].address + region.inside_offset;
+        if (auto copied = device->bulk().copy(to, constants[i]->memory().address, region.size); !copied)
+            return within("fill '" + region.name + "'", copied.error());
     }
     return {};
 }

@@ -1,5 +1,6 @@
 // What a captured or restored graph is for the driver, where a GPU's answer would not tell.
 #include <array>
+#include <bit>
 #include <cstring>
 
 #include <gmock/gmock.h>
@@ -12,6 +13,7 @@
 namespace warmgraph::backends::test {
 namespace {
 
+using warmgraph::test::failed_with;
 using warmgraph::test::FakeCuda;
 using warmgraph::test::succeeded;
 
@@ -110,6 +112,43 @@ TEST_F(CudaFakeGraphs, KeepArgumentsThatWereGivenAsOneBuffer)
     EXPECT_EQ(fake.entry<decltype(::cuGraphDestroy)>("cuGraphDestroy")(graph), CUDA_SUCCESS);
     device->release(x);
     device->release(y);
+}
+
+/// Restored without it the kernel might run otherwise.
+TEST_F(CudaFakeGraphs, AreRefusedWithALaunchAttributeThatOnlyANewerDriverKnows)
+{
+    const auto current = device->enter();
+    const MemoryRef x = *device->allocate(k_bytes);
+    const Bytes image = *module->image();
+    CUmodule theirs = nullptr;
+    CUfunction function = nullptr;
+    ASSERT_EQ(fake.entry<decltype(::cuModuleLoadData)>("cuModuleLoadData")(&theirs, image.data()), CUDA_SUCCESS);
+    ASSERT_EQ(fake.entry<decltype(::cuModuleGetFunction)>("cuModuleGetFunction")(&function, theirs, "iota"),
+              CUDA_SUCCESS);
+    ASSERT_TRUE(succeeded(device->register_module(theirs, image)));
+    std::uint64_t memory = x.address.flat();
+    std::int32_t count = k_count;
+    std::array<void*, 2> arguments{&memory, &count};
+    CUDA_KERNEL_NODE_PARAMS params{};
+    params.func = function;
+    params.gridDimX = params.gridDimY = params.gridDimZ = params.blockDimY = params.blockDimZ = 1;
+    params.blockDimX = k_count;
+    params.kernelParams = arguments.data();
+    CUgraph graph = nullptr;
+    CUgraphNode node = nullptr;
+    ASSERT_EQ(fake.entry<decltype(::cuGraphCreate)>("cuGraphCreate")(&graph, 0), CUDA_SUCCESS);
+    ASSERT_EQ(fake.entry<decltype(::cuGraphAddKernelNode)>("cuGraphAddKernelNode")(&node, graph, nullptr, 0, &params),
+              CUDA_SUCCESS);
+    EXPECT_TRUE(device->read_graph(graph)) << "it is there, and nobody set it";
+
+    CUlaunchAttributeValue value{};
+    value.priority = 1;
+    ASSERT_EQ(fake.entry<decltype(::cuGraphKernelNodeSetAttribute)>("cuGraphKernelNodeSetAttribute")(
+                  node, std::bit_cast<CUlaunchAttributeID>(FAKE_CUDA_LATER_ATTRIBUTE), &value),
+              CUDA_SUCCESS);
+    EXPECT_TRUE(failed_with(device->read_graph(graph), ErrorCode::not_recordable, "launched with attribute 40"));
+    EXPECT_EQ(fake.entry<decltype(::cuGraphDestroy)>("cuGraphDestroy")(graph), CUDA_SUCCESS);
+    device->release(x);
 }
 
 } // namespace

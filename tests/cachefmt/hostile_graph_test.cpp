@@ -81,8 +81,8 @@ const std::vector<Hostile>& hostile_graphs()
         {"ImageLabelTooLong", [](Graph& g) { g.images[1].label.assign(5000, 'x'); }, "image 1: label has 5000 bytes"},
         // launches
         {"KernelWithoutName", [](Graph& g) { rope(g).kernel = ""; }, "kernel name has 0 bytes"},
-        {"KernelNameTooLong", [](Graph& g) { rope(g).kernel.assign(4097, 'k'); },
-         "kernel name has 4097 bytes, expected 1 to 4096"},
+        {"KernelNameTooLong", [](Graph& g) { rope(g).kernel.assign(65537, 'k'); },
+         "kernel name has 65537 bytes, expected 1 to 65536"},
         {"KernelNameUnprintable", [](Graph& g) { rope(g).kernel = "ro\npe"; },
          "kernel ro\\x0ape (node 1): kernel name has unprintable bytes"},
         {"GridZero", [](Graph& g) { rope(g).grid = {4, 0, 1}; }, "grid 4,0,1 has a zero or more than"},

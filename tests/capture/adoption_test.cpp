@@ -143,14 +143,96 @@ TEST_F(AdoptionTest, ASecondCaptureOfOtherWorkIsRefused)
                    AllOf(HasSubstr("kernel add (node 1)"), HasSubstr("grid")));
 }
 
-TEST_F(AdoptionTest, ScratchThatIsReadBeforeItIsWrittenIsRefused)
+/// Graphs of which the first nodes are another graph's, which left its results in the pool.
+class ScratchAdoption : public AdoptionTest {
+protected:
+    void leave_first_node_to_another_graph()
+    {
+        for (Captured* captured : {first.get(), second.get()}) {
+            captured->graph.nodes.erase(captured->graph.nodes.begin());
+            captured->graph.nodes[0].dependencies.clear();
+        }
+    }
+    /// In both captures' pools.
+    void put_address_into_pools(const Address& address)
+    {
+        const std::uint64_t word = address.flat();
+        for (Captured* captured : {first.get(), second.get()})
+            std::memcpy(captured->capture.scratch[0].second.address.pointer<std::byte>() + 16, &word, sizeof word);
+        left.assign(k_count + 4, 99);
+        std::memcpy(left.data() + 4, &word, sizeof word);
+    }
+    std::vector<std::int32_t> left; // in the pool
+};
+
+TEST_F(ScratchAdoption, WhatAnotherGraphOfThePoolLeftThereIsRefusedByItsRange)
 {
-    first->graph.nodes.erase(first->graph.nodes.begin());
-    second->graph.nodes.erase(second->graph.nodes.begin());
-    first->graph.nodes[0].dependencies.clear();
-    second->graph.nodes[0].dependencies.clear();
+    leave_first_node_to_another_graph();
     expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
-                   HasSubstr("memory it did not write"));
+                   AllOf(HasSubstr("bytes 0 to 256 of scratch 'pool'"), HasSubstr("reads before it writes"),
+                         HasSubstr("Undeclared::constants is off")));
+}
+
+TEST_F(ScratchAdoption, WhatIsReadBeforeItIsWrittenIsKeptWhereTheCallerSaysSo)
+{
+    leave_first_node_to_another_graph();
+    keeps_undeclared = true;
+    auto recording = adopted(first->capture, &second->capture);
+    ASSERT_TRUE(recording) << recording.error().message;
+    expect_untouched();
+    const auto& regions = recording->entry.graph.regions;
+    ASSERT_EQ(regions.size(), 5U);
+    EXPECT_EQ(regions[3].name, "pool from byte 0");
+    EXPECT_EQ(regions[3].kind, RegionKind::constant);
+    EXPECT_EQ(regions[3].inside, 2U);
+    EXPECT_EQ(regions[4].inside_offset, 256U);
+    std::fill_n(pool.address.pointer<std::int32_t>(), k_count + 4, -1); // the pool is gone
+    const MemoryRef x = make(k_count, 40), y = make(k_count, 0);
+    for (int again = 0; again < 2; ++again) {
+        ASSERT_TRUE(replay(*recording, {x, y}));
+        EXPECT_EQ(read(y), all(100));
+    }
+    most_constant_bytes = 8;
+    const auto refused = adopted(first->capture, &second->capture);
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().message, HasSubstr("more than the 8 bytes that may be kept"));
+}
+
+TEST_F(ScratchAdoption, WhatItWritesLaterIsNoConstant)
+{
+    leave_first_node_to_another_graph();
+    keeps_undeclared = true;
+    for (Captured* captured : {first.get(), second.get()})
+        captured->graph.nodes.push_back(
+            {kernel("add", {captured->capture.scratch[0].second.address + 16, captured->capture.regions[0].address},
+                    k_count),
+             {0}});
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                   HasSubstr("and it writes there later"));
+}
+
+TEST_F(ScratchAdoption, AnAddressThatAKernelFollowsThereIsRefusedBeforeAnyReplay)
+{
+    leave_first_node_to_another_graph();
+    put_address_into_pools(frame.memory[0].address);
+    for (Captured* captured : {first.get(), second.get()})
+        std::get<backends::RawKernel>(captured->graph.nodes[0].work).kernel = "follow";
+    const auto refused = adopted(first->capture, &second->capture);
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().message,
+                AllOf(HasSubstr("follow addresses that scratch held"), HasSubstr("at byte 16 of 'pool'")));
+    EXPECT_EQ(read(pool), left);
+}
+
+TEST_F(ScratchAdoption, AnAddressThatIsLeftThereAndThatNobodyFollowsDoesNoHarm)
+{
+    put_address_into_pools(frame.memory[0].address);
+    auto recording = adopted(first->capture, &second->capture);
+    ASSERT_TRUE(recording) << recording.error().message;
+    EXPECT_EQ(read(pool), left);
+    const MemoryRef x = make(k_count, 40), y = make(k_count, 0);
+    ASSERT_TRUE(replay(*recording, {x, y}));
+    EXPECT_EQ(read(y), all(42));
 }
 
 TEST_F(AdoptionTest, WorkThatWritesPastADeclaredRegionIsFoundOnTheCopies)

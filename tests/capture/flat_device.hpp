@@ -23,7 +23,7 @@ struct FlatTextures {
 };
 
 /// Kernels: "add" (y, x, n): y[i] = x[i] + bias, with the variable `bias`, which is 1 in the image. "sum" (y, w, n): y[0] = sum
-/// of w. "count" (y): y[0] = bias++. "spoil" (w): w[0] = 0 where it was restored, nothing where it was compiled. "fetch" (y,
+/// of w. "follow" (y, p, n): y[i] = what is where p[0] points to. "count" (y): y[0] = bias++. "spoil" (w): w[0] = 0 where it was restored, nothing where it was compiled. "fetch" (y,
 /// texture, n): y[i] = what the texture holds. i32 all.
 class FlatModule final : public backends::Module {
 public:
@@ -81,6 +81,10 @@ public:
         if (kernel.kernel == "lookup")
             for (std::int32_t i = 0; i < n; ++i)
                 pointer(0)[i] = pointer(1)[i] + reinterpret_cast<const std::int32_t*>(table)[i];
+        if (kernel.kernel == "follow") {
+            const auto* const from = *reinterpret_cast<const std::int32_t* const*>(pointer(1));
+            for (std::int32_t i = 0; i < n; ++i) pointer(0)[i] = from[i];
+        }
         if (kernel.kernel == "fetch") {
             const auto texture = m_textures->live.find(load<std::uint64_t>(kernel.params[1].value));
             m_textures->was_misused = m_textures->was_misused || texture == m_textures->live.end();

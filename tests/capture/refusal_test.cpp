@@ -148,7 +148,9 @@ TEST_F(Refusals, NondeterministicDataWithoutToleranceIsRefused)
     spec.states = {state("s", sum)};
     Cache cache{options()};
     Function f = cache.wrap("f", device, spec, [&](Recorder& r) {
-        r.stream().copy(r["s"], r.alloc("never written", k_count * 4), k_count * 4);
+        const auto scratch = r.alloc("counted up", k_count * 4);
+        r.stream().copy(r["s"], scratch, k_count * 4);
+        r.stream().launch(program, "add_one", k_launch, scratch, scratch);
         work(r);
     });
     const Buffer x = floats(0), y = device.allocate(k_count * 4);
@@ -176,13 +178,29 @@ TEST_F(Refusals, AConstantThatChangesFromCallToCallIsRefusedByNodeAndParameter)
     EXPECT_EQ(read(sum)[0], 1.0F) << "the call's own run, and no other";
 }
 
-TEST_F(Refusals, ReadingScratchThatWasNotWrittenIsRefused)
+TEST_F(Refusals, ReadingWhatAnEarlierRunLeftInScratchIsRefused)
 {
     expect_refused(
         [this](Recorder& r) {
-            r.stream().launch(program, "add_one", k_launch, r.alloc("garbage", k_count * 4), r["y"]);
+            const auto scratch = r.alloc("counted up", k_count * 4);
+            r.stream().launch(program, "add_one", k_launch, scratch, r["y"]);
+            r.stream().copy(scratch, r["y"], k_count * 4);
         },
-        "memory it did not write");
+        "what an earlier run left there");
+}
+
+/// Counters of a workspace, which each run leaves at zero.
+TEST_F(Refusals, ScratchThatIsZeroAtFirstAndAfterEachRunMayBeRead)
+{
+    Cache cache{options()};
+    Function f = cache.wrap("f", device, vector_spec(), [this](Recorder& r) {
+        r.stream().launch(program, "add", k_launch, r["x"], r.alloc("zeros", k_count * 4), r["y"]);
+    });
+    const Buffer x = floats(3), y = device.allocate(k_count * 4);
+    EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::recorded) << f.report().reason;
+    EXPECT_EQ(read(y), read(x));
+    EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::replayed);
+    EXPECT_EQ(read(y), read(x));
 }
 
 TEST_F(Refusals, WritingPastADeclaredOutputIsRefused)

@@ -18,7 +18,7 @@ namespace warmgraph::backends::cuda {
 /// Reads the kernel nodes of one graph. What is a function's (module, name, layout) is asked for once.
 class KernelReader {
 public:
-    explicit KernelReader(Core& core) noexcept : m_core(core), m_scratch(*core.driver) {}
+    explicit KernelReader(Core& core) noexcept : m_core(core), m_attributes(*core.driver), m_scratch(*core.driver) {}
     /// not_recordable: another context's kernel, unknown device code.
     [[nodiscard]] Result<RawKernel> read(CUgraphNode node);
 
@@ -35,6 +35,7 @@ private:
     [[nodiscard]] Result<AttributeValues> fresh_attributes(const CUDA_KERNEL_NODE_PARAMS& native);
 
     Core& m_core;
+    AttributeReader m_attributes;
     NativeGraph m_scratch; ///< holds the fresh nodes
     std::unordered_map<CUfunction, Known> m_known;
 };

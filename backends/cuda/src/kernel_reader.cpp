@@ -137,7 +137,7 @@ Result<AttributeValues> KernelReader::fresh_attributes(const CUDA_KERNEL_NODE_PA
                                          nullptr, std::size_t{0}, &native);
     if (added == CUDA_ERROR_INVALID_VALUE) return AttributeValues{}; // not without its attributes
     if (added != CUDA_SUCCESS) return std::unexpected(driver.error("cuGraphAddKernelNode", added));
-    return read_attributes(driver, node);
+    return m_attributes.read(node);
 }
 
 Result<const KernelReader::Known*> KernelReader::known(const CUDA_KERNEL_NODE_PARAMS& native)
@@ -187,9 +187,11 @@ Result<RawKernel> KernelReader::read(CUgraphNode node)
     kernel.function_attributes = (*function)->attributes;
     limit_to_launch(kernel.function_attributes, (*function)->free_shared, native.sharedMemBytes);
     if (auto read = read_params(native, (*function)->sizes, kernel); !read) return in_kernel(read.error());
-    const auto held = read_attributes(driver, node);
+    const auto held = m_attributes.read(node);
     if (!held) return in_kernel(held.error());
-    kernel.attributes = changed_attributes(*held, (*function)->fresh);
+    auto changed = changed_attributes(*held, (*function)->fresh);
+    if (!changed) return in_kernel(changed.error());
+    kernel.attributes = std::move(*changed);
     for (const RawAttribute& attribute : kernel.attributes) {
         if (attribute.id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE)
             return in_kernel({ErrorCode::not_recordable,

@@ -1,6 +1,7 @@
 #include "launch_attributes.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 
 namespace warmgraph::backends::cuda {
@@ -15,36 +16,58 @@ const AttributeInfo* attribute_info(std::uint32_t id) noexcept
     return found == k_node_attributes.end() ? nullptr : &*found;
 }
 
-Result<AttributeValues> read_attributes(const Driver& driver, CUgraphNode node)
+/// False where the driver or the device does not know it: nobody has set it then.
+Result<bool> AttributeReader::read(CUgraphNode node, std::uint32_t id, CUlaunchAttributeValue& value) const
+{
+    const auto native = std::bit_cast<CUlaunchAttributeID>(id); // the header's type ends sooner than the driver's
+    const CUresult status =
+        m_driver.status("cuGraphKernelNodeGetAttribute", m_driver.cuGraphKernelNodeGetAttribute, node, native, &value);
+    if (status == CUDA_SUCCESS) return true;
+    value = {};
+    if (status == CUDA_ERROR_INVALID_VALUE || status == CUDA_ERROR_NOT_SUPPORTED) return false;
+    return within(fmt::format("launch attribute {}", id), m_driver.error("cuGraphKernelNodeGetAttribute", status));
+}
+
+Result<AttributeValues> AttributeReader::read(CUgraphNode node)
 {
     AttributeValues values{};
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        const CUresult status = driver.status("cuGraphKernelNodeGetAttribute", driver.cuGraphKernelNodeGetAttribute,
-                                              node, k_node_attributes[i].id, &values[i]);
-        if (status == CUDA_SUCCESS) continue;
-        // This driver or device does not know it, so nobody has set it. Any other failure would lose it.
-        if (status != CUDA_ERROR_INVALID_VALUE && status != CUDA_ERROR_NOT_SUPPORTED)
-            return within(fmt::format("attribute '{}'", k_node_attributes[i].name),
-                          driver.error("cuGraphKernelNodeGetAttribute", status));
-        values[i] = {};
+    const auto at = [&](std::uint32_t id) { return read(node, id, values[id]); };
+    for (const AttributeInfo& info : k_node_attributes)
+        if (auto known = at(static_cast<std::uint32_t>(info.id)); !known) return std::unexpected(known.error());
+    if (m_has_asked) {
+        for (const std::uint32_t id : m_newer)
+            if (auto known = at(id); !known) return std::unexpected(known.error());
+        return values;
     }
+    for (std::uint32_t id = 0; id < k_most_attributes; ++id) {
+        const bool is_launch_only =
+            std::ranges::find(k_launch_only, static_cast<CUlaunchAttributeID>(id)) != k_launch_only.end();
+        if (is_launch_only || attribute_info(id) != nullptr) continue;
+        auto known = at(id);
+        if (!known) return std::unexpected(known.error());
+        if (*known) m_newer.push_back(id);
+    }
+    m_has_asked = true;
     return values;
 }
 
-std::vector<RawAttribute> changed_attributes(const AttributeValues& now, const AttributeValues& fresh)
+Result<std::vector<RawAttribute>> changed_attributes(const AttributeValues& now, const AttributeValues& fresh)
 {
     std::vector<RawAttribute> changed;
-    for (std::size_t i = 0; i < now.size(); ++i) {
-        const AttributeInfo& info = k_node_attributes[i];
-        if (std::memcmp(&now[i], &fresh[i], info.size) == 0) continue;
-        const ByteView bytes = std::as_bytes(std::span(&now[i], 1)).first(info.size);
-        changed.push_back({static_cast<std::uint32_t>(info.id), Bytes(bytes.begin(), bytes.end())});
+    for (std::uint32_t id = 0; id < k_most_attributes; ++id) {
+        const AttributeInfo* const info = attribute_info(id);
+        const std::size_t size = info != nullptr ? info->size : sizeof(CUlaunchAttributeValue);
+        if (std::memcmp(&now[id], &fresh[id], size) == 0) continue;
+        if (info == nullptr)
+            return fail(ErrorCode::not_recordable,
+                        "it is launched with attribute {}, which is newer than this library: launch it without, or "
+                        "use a version of warmgraph that knows it",
+                        id);
+        const ByteView bytes = std::as_bytes(std::span(&now[id], 1)).first(size);
+        changed.push_back({id, Bytes(bytes.begin(), bytes.end())});
     }
     // Every captured launch prefers to spread its clusters; without clusters that says nothing.
-    const auto clusters = static_cast<std::size_t>(
-        std::ranges::find(k_node_attributes, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &AttributeInfo::id) -
-        k_node_attributes.begin());
-    if (now[clusters].clusterDim.x == 0)
+    if (now[CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION].clusterDim.x == 0)
         std::erase_if(changed, [](const RawAttribute& attribute) {
             return attribute.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE;
         });

@@ -31,14 +31,36 @@ inline constexpr std::array k_node_attributes{
     AttributeInfo{CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING, 4, "NVLink-centric scheduling"},
 };
 
+/// Of streams and of single launches: in a graph they are edges or event nodes, or nothing.
+inline constexpr std::array k_launch_only{CU_LAUNCH_ATTRIBUTE_IGNORE, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY,
+                                          CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                                          CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT,
+                                          CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT};
+
 /// Null for an id that no kernel node has.
 [[nodiscard]] const AttributeInfo* attribute_info(std::uint32_t id) noexcept;
 
-/// As k_node_attributes; all zero where the driver refuses to read one.
-using AttributeValues = std::array<CUlaunchAttributeValue, k_node_attributes.size()>;
-[[nodiscard]] Result<AttributeValues> read_attributes(const Driver& driver, CUgraphNode node);
-/// Those of `now` that are not as in `fresh`, a node to which nothing was done.
-[[nodiscard]] std::vector<RawAttribute> changed_attributes(const AttributeValues& now, const AttributeValues& fresh);
+/// A launch attribute's id is below this in every driver so far; the header that this is built with may know fewer.
+inline constexpr std::uint32_t k_most_attributes = 64;
+/// By id; all zero where the driver refuses to read one.
+using AttributeValues = std::array<CUlaunchAttributeValue, k_most_attributes>;
+/// Reads k_node_attributes and those that only a newer driver knows: the first call asks which, by all ids that are left.
+/// Not thread-safe.
+class AttributeReader {
+public:
+    explicit AttributeReader(const Driver& driver) noexcept : m_driver(driver) {}
+    [[nodiscard]] Result<AttributeValues> read(CUgraphNode node);
+
+private:
+    [[nodiscard]] Result<bool> read(CUgraphNode node, std::uint32_t id, CUlaunchAttributeValue& value) const;
+
+    const Driver& m_driver;
+    std::vector<std::uint32_t> m_newer;
+    bool m_has_asked = false;
+};
+/// Those of `now` that are not as in `fresh`, a node to which nothing was done. not_recordable: one that this library does not know.
+[[nodiscard]] Result<std::vector<RawAttribute>> changed_attributes(const AttributeValues& now,
+                                                                   const AttributeValues& fresh);
 /// Sets and reads back. driver_failed when the driver holds something else, unsupported for an unknown id.
 [[nodiscard]] Result<void> set_attributes(const Driver& driver, CUgraphNode node,
                                           std::span<const RawAttribute> attributes);

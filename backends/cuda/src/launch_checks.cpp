@@ -64,7 +64,7 @@ Result<void> check_params(const RawKernel& work, const KernelInfo& info, const M
         if (size != expected)
             return wrong(work, "parameter {} is {} of {} bytes, the kernel takes {}", index,
                          is_memory ? "a pointer" : "a value", size, expected);
-        if (is_memory) {
+        if (is_memory && !param.address.is_null()) { // null: a tensor without elements
             if (auto checked = memory.check("kernel argument", param.address, 1, access); !checked)
                 return wrong(work, "parameter {}: {}", index, checked.error().message);
         }

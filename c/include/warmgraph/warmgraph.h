@@ -417,8 +417,8 @@ typedef struct wg_function_spec {
     const wg_constant_decl* constants;
     uint64_t constant_count;
     uint64_t max_constant_bytes; ///< of all constants together; 0: 64 MiB
-    /// Of adopted graphs. Nonzero: allocations of libraries that the graph only reads (cuFFT's tables) are kept as constants,
-    /// where they hold no addresses.
+    /// Of adopted graphs. Nonzero: allocations of libraries that the graph only reads (cuFFT's tables), and what it reads of scratch
+    /// before it writes it, are kept as constants, where they hold no addresses.
     int32_t undeclared_constants;
 } wg_function_spec;
 
@@ -594,7 +594,8 @@ WARMGRAPH_API wg_status wg_recorder_fork(wg_recorder* recorder, wg_stream** out)
 WARMGRAPH_API wg_status wg_recorder_join(wg_recorder* recorder, wg_stream* forked);
 /// Where an input, output or state is in this run. invalid_argument for an unknown name.
 WARMGRAPH_API wg_status wg_recorder_address(wg_recorder* recorder, const char* name, wg_address* out);
-/// Scratch memory of `bytes` bytes that the entry owns, contents undefined. The same name gives the same memory.
+/// Scratch memory of `bytes` bytes that the entry owns: zeros at first, then what the call before left, and results may not follow
+/// that. The same name gives the same memory.
 WARMGRAPH_API wg_status wg_recorder_alloc(wg_recorder* recorder, const char* name, uint64_t bytes, wg_address* out);
 /// The scalar or value of this run: writes the 4 or 8 bytes of a number of type `dtype`, which must be the declared
 /// one.

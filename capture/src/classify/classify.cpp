@@ -19,7 +19,8 @@ using cachefmt::SlotKind;
 
 namespace {
 
-/// Scratch on flat devices keeps the alignment that it had in the capture up to this: what device allocators give.
+/// Scratch on flat devices keeps the alignment that it had in the capture up to this: what device allocators give. More would be chance, and
+/// another one at the next recording.
 constexpr std::uint64_t k_scratch_alignment = 512;
 
 class Classifier {

@@ -54,6 +54,11 @@ Result<ScratchPool::Region> ScratchPool::make(std::string_view name, std::uint64
 {
     auto owned = m_kind == Kind::memory ? m_device->allocate(bytes + shift) : m_device->reserve_shadow(bytes + shift);
     if (!owned) return within(fmt::format("scratch '{}'", name), owned.error());
+    if (m_kind == Kind::memory) // as a restored graph's; many a workspace wants its counters to be zero at first
+        if (auto cleared = m_device->bulk().fill(*owned, std::byte{0}); !cleared) {
+            m_device->release(*owned);
+            return within(fmt::format("clear scratch '{}'", name), cleared.error());
+        }
     return Region{std::string{name}, {owned->address + shift, bytes}, false, *owned};
 }
 
@@ -71,10 +76,10 @@ Result<void> ScratchPool::mirror(const ScratchPool& other, const Shuffle& shuffl
     return result;
 }
 
-Result<void> ScratchPool::poison(std::byte pattern)
+Result<void> ScratchPool::clear()
 {
     for (const Region& region : m_regions)
-        if (auto filled = m_device->bulk().fill(region.memory, pattern); !filled) return filled;
+        if (auto filled = m_device->bulk().fill(region.memory, std::byte{0}); !filled) return filled;
     return {};
 }
 

@@ -9,9 +9,9 @@
 #include "verify/constants.hpp"
 #include "verify/module_state.hpp"
 #include "verify/restoration.hpp"
+#include "verify/scratch_contents.hpp"
 #include "verify/trial_conditions.hpp"
 #include "verify/trials.hpp"
-#include "warmgraph/backends/bulk_memory.hpp"
 #include "warmgraph/base/process.hpp"
 
 namespace warmgraph {
@@ -19,57 +19,6 @@ namespace warmgraph {
 namespace {
 
 constexpr std::size_t k_original_runs = 3; // more where results differ
-
-/// Contents of the scratch of somebody else's graph, kept on the device and put back when it goes out of scope.
-class SavedScratch {
-public:
-    explicit SavedScratch(backends::Device& device) : m_device(device) {}
-    SavedScratch(const SavedScratch&) = delete;
-    SavedScratch& operator=(const SavedScratch&) = delete;
-    ~SavedScratch()
-    {
-        static_cast<void>(put_back()); // NOLINT(bugprone-unused-return-value): nobody is left to tell
-        for (const Saved& saved : m_saved) m_device.release(saved.copy);
-    }
-
-    [[nodiscard]] Result<void> save(const std::vector<std::pair<std::string, MemoryRef>>& scratch)
-    {
-        for (const auto& [name, memory] : scratch) {
-            auto copy = m_device.allocate(memory.size);
-            if (!copy) return within(fmt::format("keep what scratch '{}' holds", name), copy.error());
-            m_saved.push_back({memory, *copy});
-            if (auto read = m_device.bulk().copy(copy->address, memory.address, memory.size); !read) {
-                m_saved.back().memory.size = 0; // there is nothing to put back
-                return within(fmt::format("read scratch '{}'", name), read.error());
-            }
-        }
-        return {};
-    }
-    [[nodiscard]] Result<void> poison(std::byte pattern)
-    {
-        for (const Saved& saved : m_saved)
-            if (auto filled = m_device.bulk().fill(saved.memory, pattern); !filled) return filled;
-        return {};
-    }
-    [[nodiscard]] Result<void> put_back()
-    {
-        Result<void> result;
-        if (std::exchange(m_is_back, true)) return result;
-        for (const Saved& saved : m_saved) { // all of them, whatever fails
-            auto written = m_device.bulk().copy(saved.memory.address, saved.copy.address, saved.memory.size);
-            if (!written && result) result = written;
-        }
-        return result;
-    }
-
-private:
-    struct Saved {
-        MemoryRef memory, copy;
-    };
-    backends::Device& m_device;
-    std::vector<Saved> m_saved;
-    bool m_is_back = false;
-};
 
 class AdoptionSession {
 public:
@@ -96,9 +45,14 @@ private:
     [[nodiscard]] Result<Classified> classified(const AdoptedCapture* second);
     [[nodiscard]] Result<void> find_constants(Captures& captures);
     [[nodiscard]] Result<void> judge_variables(Classified& classified, RestorationRequest& request);
-    [[nodiscard]] Result<std::size_t> original_run(backends::GraphExec& exec, SavedScratch& scratch, std::size_t index);
-    [[nodiscard]] Result<void> run_original();
-    [[nodiscard]] Result<void> run_original_within(SavedScratch& scratch);
+    [[nodiscard]] Result<void> original_run(backends::GraphExec& exec);
+    [[nodiscard]] Result<void> run_original(RestorationRequest& request);
+    [[nodiscard]] Result<void> run_original_within(ScratchContents& scratch, RestorationRequest& request);
+    [[nodiscard]] Result<void> judge_scratch(ScratchContents& scratch, backends::GraphExec& exec,
+                                             RestorationRequest& request);
+    [[nodiscard]] Result<void> keep_contents(const ScratchContents& scratch,
+                                             std::span<const ScratchContents::Range> ranges,
+                                             RestorationRequest& request);
     [[nodiscard]] Result<RestorationRequest> request(cachefmt::EntryHeader header, Classified classified);
     [[nodiscard]] std::function<std::optional<MemoryRef>(std::uint64_t)> allocation_at() const;
     [[nodiscard]] Trials trials() const;
@@ -134,6 +88,7 @@ Result<void> AdoptionSession::check_capture(const AdoptedCapture& capture, std::
                     capture.regions.size(), regions.size());
     for (std::size_t i = 0; i < regions.size(); ++i) {
         const std::uint64_t extent = guards::extent_bytes(m_frame.tensors[i]);
+        if (capture.regions[i].address.is_null() && extent == 0) continue;
         if (capture.regions[i].address.is_null() || capture.regions[i].size < extent)
             return fail(ErrorCode::invalid_argument, "'{}' has {} bytes in the {} capture, expected {}",
                         regions[i].name, capture.regions[i].address.is_null() ? 0 : capture.regions[i].size, which,
@@ -338,39 +293,103 @@ Result<Classified> AdoptionSession::classified(const AdoptedCapture* second)
 
 // --- the original's own results
 
-/// On the caller's memory, where alone it can run: from the same contents each time.
-Result<std::size_t> AdoptionSession::original_run(backends::GraphExec& exec, SavedScratch& scratch, std::size_t index)
+/// On the caller's memory, where alone it can run: from the same contents each time. What scratch holds is there already: a declared
+/// region may lie inside a pool, and is filled after it.
+Result<void> AdoptionSession::original_run(backends::GraphExec& exec)
 {
-    // Scratch first: a declared region may lie inside a pool.
-    if (auto poisoned = scratch.poison(k_poison[index % k_poison.size()]); !poisoned)
-        return std::unexpected(poisoned.error());
-    if (auto reset = m_trial->reset_original(); !reset) return std::unexpected(reset.error());
+    if (auto reset = m_trial->reset_original(); !reset) return reset;
     const auto started = system_clock().steady();
     auto launched = exec.launch(*m_stream);
-    if (auto done = m_stream->synchronize(); !done && launched) return std::unexpected(done.error());
+    if (auto done = m_stream->synchronize(); !done && launched) return done;
     if (!launched) return within("run the original graph", launched.error());
     m_took = std::max(m_took, std::chrono::nanoseconds{system_clock().steady() - started});
-    return m_spread->add(m_trial->original());
+    return {};
+}
+
+/// What the graph reads of scratch before it writes it becomes part of the entry, where the caller allows that.
+Result<void> AdoptionSession::keep_contents(const ScratchContents& scratch,
+                                            std::span<const ScratchContents::Range> ranges, RestorationRequest& request)
+{
+    const auto& regions = request.graph.regions;
+    for (const auto& range : ranges) {
+        const auto refused = [&](const std::string& why) {
+            return fail(ErrorCode::not_recordable,
+                        "its results follow what {} held when it was captured, which it reads before it writes it{}: "
+                        "declare that memory (a state, a constant), or write it in the graph",
+                        scratch.text(range), why);
+        };
+        if (!m_options.keeps_undeclared)
+            return refused(", and Undeclared::constants is off, which would keep it in the entry");
+        auto unchanged = scratch.is_unchanged(range);
+        if (!unchanged) return std::unexpected(unchanged.error());
+        if (!*unchanged) return refused(", and it writes there later");
+        if (const auto address = scratch.address_in(range))
+            return refused(fmt::format(", and an address is in it, at byte {}", *address));
+        auto added = m_constants.contents_of(scratch.memory(range));
+        if (!added) return std::unexpected(added.error());
+        if (!*added)
+            return refused(fmt::format(", and more than the {} bytes that may be kept", m_options.most_constant_bytes));
+        auto& [digest, contents] = **added;
+        const auto arena = std::ranges::find_if(regions, [&](const cachefmt::Region& region) {
+            return region.kind == cachefmt::RegionKind::arena && region.name == scratch.name(range);
+        });
+        if (arena == regions.end()) continue; // the graph names no address in it
+        cachefmt::Region kept;
+        kept.name = fmt::format("{} from byte {}", arena->name, range.from);
+        kept.kind = cachefmt::RegionKind::constant;
+        kept.size = range.to - range.from;
+        kept.digest = digest;
+        kept.exclusive = true;
+        kept.inside = static_cast<std::uint32_t>(arena - regions.begin());
+        kept.inside_offset = range.from;
+        request.graph.regions.push_back(std::move(kept));
+        request.constants.emplace_back(digest, std::move(contents));
+    }
+    return {};
+}
+
+Result<void> AdoptionSession::judge_scratch(ScratchContents& scratch, backends::GraphExec& exec,
+                                            RestorationRequest& request)
+{
+    const auto accepts = [&]() -> Result<bool> {
+        if (auto ran = original_run(exec); !ran) return std::unexpected(ran.error());
+        auto accepted = m_spread->accept(m_trial->original());
+        if (!accepted && accepted.error().code != ErrorCode::verification_failed)
+            return std::unexpected(accepted.error());
+        return accepted.has_value();
+    };
+    const auto ranges = scratch.read_before_written(accepts);
+    if (!ranges) return std::unexpected(ranges.error());
+    if (auto followed = scratch.check_addresses(accepts); !followed) return followed;
+    if (ranges->empty()) return {};
+    if (auto restored = scratch.restore(); !restored) return restored;
+    if (auto ran = original_run(exec); !ran) return ran;
+    return keep_contents(scratch, *ranges, request);
 }
 
 /// Throws nothing: the caller's memory has to be put back.
-Result<void> AdoptionSession::run_original_within(SavedScratch& scratch)
+Result<void> AdoptionSession::run_original_within(ScratchContents& scratch, RestorationRequest& request)
 try {
     auto exec = m_reduced ? m_device.instantiate(*m_reduced) : m_device.instantiate_native(m_first.graph);
     if (!exec) return within("instantiate the original graph", exec.error());
-    const auto run = [&](std::size_t i) { return original_run(**exec, scratch, i); };
+    const auto run = [&]() -> Result<std::size_t> {
+        if (auto restored = scratch.restore(); !restored) return std::unexpected(restored.error());
+        if (auto ran = original_run(**exec); !ran) return std::unexpected(ran.error());
+        return m_spread->add(m_trial->original());
+    };
     if (auto learned = learn_spread(*m_spread, k_original_runs, run); !learned) return learned;
+    if (auto judged = judge_scratch(scratch, **exec, request); !judged) return judged;
     return m_trial->check_in_place();
 } catch (const std::bad_alloc&) {
     return fail(ErrorCode::out_of_memory, "no host memory to run the original graph");
 }
 
-Result<void> AdoptionSession::run_original()
+Result<void> AdoptionSession::run_original(RestorationRequest& request)
 {
     const auto timer = m_phases.measure("original");
-    SavedScratch scratch{m_device};
-    if (auto saved = scratch.save(m_first.scratch); !saved) return saved;
-    auto ran = run_original_within(scratch);
+    ScratchContents scratch{m_device};
+    if (auto saved = scratch.save(m_first.scratch, m_frame.memory); !saved) return saved;
+    auto ran = run_original_within(scratch, request);
     auto put_back = scratch.put_back();
     if (auto written = m_trial->write_back(); !written && put_back) put_back = written;
     if (!put_back) // the graph's memory is the caller's, and it holds what the runs left there
@@ -410,7 +429,7 @@ Result<void> AdoptionSession::judge_variables(Classified& classified, Restoratio
             check_module_state(classified.modules, request.state, m_subject.interface, m_frame.memory, allocation_at());
         !checked)
         return fail(checked.error().code, "{}{}", checked.error().message, m_constants.why_not());
-    if (auto ran = run_original(); !ran) return ran;
+    if (auto ran = run_original(request); !ran) return ran;
     const auto after = read_module_state(classified.modules);
     if (!after) return std::unexpected(after.error());
     if (auto unchanged = check_unchanged(*before, *after); !unchanged) return unchanged;
@@ -441,7 +460,7 @@ Result<RestorationRequest> AdoptionSession::request(cachefmt::EntryHeader header
     describe_declared(result.graph, m_device, m_frame, result.header.guards);
     auto contents = m_constants.read_into(result.graph);
     if (!contents) return std::unexpected(contents.error());
-    result.constants = std::move(*contents);
+    std::ranges::move(*contents, std::back_inserter(result.constants)); // beside what scratch held
     if (auto reset = m_trial->reset(1); !reset) return std::unexpected(reset.error());
     result.regions = m_trial->regions();
     return result;

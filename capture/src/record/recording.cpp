@@ -46,6 +46,7 @@ struct RecordingSession::Impl {
     [[nodiscard]] RestorationRequest request(cachefmt::EntryHeader header, Seen seen) const;
     [[nodiscard]] Result<void> check_variables() const;
     [[nodiscard]] Result<void> learn(const backends::RawGraph& capture);
+    [[nodiscard]] Result<void> check_scratch(const std::shared_ptr<backends::GraphExec>& exec);
     void make_trials();
     [[nodiscard]] Result<void> verify(replay::Executable& executable);
     using Outputs = TrialMemory::Outputs;
@@ -181,6 +182,21 @@ void RecordingSession::Impl::make_trials()
                    [this] { return check_variables(); });
 }
 
+/// The runs so far found zeros in scratch, as a restored graph does; this one finds what the last of them left there, as any later
+/// replay does.
+Result<void> RecordingSession::Impl::check_scratch(const std::shared_ptr<backends::GraphExec>& exec)
+{
+    if (scratch.regions().empty()) return {};
+    if (auto ran = trials->run(exec, scratch, ScratchHolds::what_was_left, Outputs::as_they_were); !ran) return ran;
+    auto accepted = spread->accept(memory->regions());
+    if (!accepted && accepted.error().code == ErrorCode::verification_failed)
+        return fail(ErrorCode::not_recordable,
+                    "its results follow what scratch memory held before the run ({}): it reads what an earlier "
+                    "run left there; clear it first, or declare what must last from call to call as a state",
+                    accepted.error().message);
+    return accepted;
+}
+
 /// Own runs that start with the outputs as they were must leave what the call left: elements that nothing writes are the
 /// same. Own runs that start with other outputs are what a restored graph is held to as well, whatever the outputs held.
 Result<void> RecordingSession::Impl::learn(const backends::RawGraph& capture)
@@ -189,8 +205,9 @@ Result<void> RecordingSession::Impl::learn(const backends::RawGraph& capture)
     if (!made) return std::unexpected(made.error());
     const std::shared_ptr<backends::GraphExec> exec{std::move(*made)};
     const auto run_into = [&](Spread& into, Outputs outputs) {
-        return [&into, outputs, &exec, this](std::size_t index) -> Result<std::size_t> {
-            if (auto ran = trials->run(exec, scratch, index, outputs); !ran) return std::unexpected(ran.error());
+        return [&into, outputs, &exec, this]() -> Result<std::size_t> {
+            if (auto ran = trials->run(exec, scratch, ScratchHolds::zeros, outputs); !ran)
+                return std::unexpected(ran.error());
             return into.add(memory->regions());
         };
     };
@@ -201,7 +218,7 @@ Result<void> RecordingSession::Impl::learn(const backends::RawGraph& capture)
     if (!accepted && accepted.error().code == ErrorCode::verification_failed && spread->is_bitwise()) {
         // Seldom is a spread of its own seen in two runs.
         for (std::size_t i = k_own_runs; i < k_most_own_runs; ++i)
-            if (auto ran = run(i); !ran) return std::unexpected(ran.error());
+            if (auto ran = run(); !ran) return std::unexpected(ran.error());
         if (auto measured = spread->measure(); !measured) return measured;
         accepted = spread->accept_answer(answer->results());
     }
@@ -211,6 +228,7 @@ Result<void> RecordingSession::Impl::learn(const backends::RawGraph& capture)
                     "something that no capture holds (memory that is not declared, work of the host, a first call)",
                     accepted.error().message);
     if (!accepted) return accepted;
+    if (auto independent = check_scratch(exec); !independent) return independent;
     disturbed = new_spread();
     return learn_spread(*disturbed, spread->is_bitwise() ? 1 : k_most_own_runs,
                         run_into(*disturbed, Outputs::disturbed));
@@ -261,7 +279,7 @@ Result<void> RecordingSession::Impl::verify_at_other_scalars(replay::Executable&
     const auto there = new_spread();
     const std::size_t runs = spread->is_bitwise() ? 1 : k_most_own_runs;
     for (std::size_t i = 0; i < runs; ++i) {
-        if (auto ran = trials->run(exec, scratch, i, Outputs::disturbed); !ran) return ran;
+        if (auto ran = trials->run(exec, scratch, ScratchHolds::zeros, Outputs::disturbed); !ran) return ran;
         if (auto added = there->add(memory->regions()); !added) return std::unexpected(added.error());
     }
     if (auto measured = there->measure(); !measured) return measured;

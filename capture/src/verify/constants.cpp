@@ -39,8 +39,7 @@ Constants::Constants(std::shared_ptr<backends::Device> device, std::vector<Named
 
 bool Constants::is_open_to_host(const MemoryRef& memory) const
 {
-    return m_device->is_managed(memory.address) ||
-           m_device->space_of(memory.address) == cachefmt::MemorySpace::host;
+    return m_device->is_managed(memory.address) || m_device->space_of(memory.address) == cachefmt::MemorySpace::host;
 }
 
 /// Empty where there is none.
@@ -177,7 +176,7 @@ Result<std::vector<std::pair<Digest, Bytes>>> Constants::read_into(cachefmt::Gra
     std::vector<std::pair<Digest, Bytes>> result;
     std::size_t next = 0;
     for (auto& region : graph.regions) {
-        if (region.kind != RegionKind::constant) continue;
+        if (region.kind != RegionKind::constant || region.inside) continue;
         region.exclusive = next >= m_declared;
         const auto& [name, memory] = m_all[next++];
         Bytes contents(memory.size);
@@ -190,12 +189,22 @@ Result<std::vector<std::pair<Digest, Bytes>>> Constants::read_into(cachefmt::Gra
     return result;
 }
 
+Result<std::optional<std::pair<Digest, Bytes>>> Constants::contents_of(const MemoryRef& memory)
+{
+    if (bytes_of(m_all) + m_other_bytes + memory.size > m_most) return std::nullopt;
+    m_other_bytes += memory.size;
+    Bytes contents(memory.size);
+    if (auto read = m_device->download(contents, memory.address); !read) return std::unexpected(read.error());
+    const Digest digest = sha256(contents);
+    return std::pair{digest, std::move(contents)};
+}
+
 Result<void> Constants::check_restored(const replay::Executable& executable) const
 {
     const auto& regions = executable.graph().regions;
     std::size_t next = 0;
     for (std::size_t i = 0; i < regions.size(); ++i) {
-        if (regions[i].kind != RegionKind::constant) continue;
+        if (regions[i].kind != RegionKind::constant || regions[i].inside) continue;
         const auto now = m_device->bulk().fingerprint(executable.constant(i));
         if (!now) return within(fmt::format("read constant '{}'", regions[i].name), now.error());
         if (*now != m_before[next++])

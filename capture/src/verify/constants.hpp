@@ -38,16 +38,20 @@ public:
     [[nodiscard]] ModuleState relocated(ModuleState state, std::size_t first_region) const;
     /// Sets the digests of the graph's constants; gives their contents, each once.
     [[nodiscard]] Result<std::vector<std::pair<Digest, Bytes>>> read_into(cachefmt::Graph& graph) const;
+    /// What an entry may carry besides, with its digest; nullopt where that would be more than is kept.
+    [[nodiscard]] Result<std::optional<std::pair<Digest, Bytes>>> contents_of(const MemoryRef& memory);
     /// After trials of a restored graph: verification_failed names one that it wrote.
     [[nodiscard]] Result<void> check_restored(const replay::Executable& executable) const;
 
 private:
+    [[nodiscard]] bool is_open_to_host(const MemoryRef& memory) const;
     [[nodiscard]] Result<std::string> address_in(const MemoryRef& memory, std::span<const MemoryRef> in_use) const;
 
     std::shared_ptr<backends::Device> m_device;
     std::vector<NamedMemory> m_all; ///< declared ones first
     std::size_t m_declared = 0;
     std::uint64_t m_most = 0;
+    std::uint64_t m_other_bytes = 0; ///< of contents_of
     std::string m_why_not;
     std::vector<backends::Fingerprint> m_before;
 };

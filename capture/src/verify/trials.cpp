@@ -11,20 +11,6 @@ namespace warmgraph {
 
 namespace {
 
-/// Whether runs differ exactly as the contents of scratch before them: `outcomes` tells which run gave which outcome. A
-/// function that is nondeterministic by itself also differs on equal contents.
-bool follows_scratch(std::span<const std::size_t> runs) noexcept
-{
-    bool is_repeated = false, differ = false;
-    for (std::size_t i = 0; i < runs.size(); ++i) {
-        differ = differ || runs[i] != runs[0];
-        if (i < k_poison.size()) continue;
-        if (runs[i] != runs[i - k_poison.size()]) return false;
-        is_repeated = true;
-    }
-    return differ && is_repeated;
-}
-
 /// For ever: work that never ends uses it.
 void leak(std::shared_ptr<void> object)
 {
@@ -50,22 +36,11 @@ std::vector<std::uint8_t> compared_regions(const TrialMemory& memory, std::size_
     return result;
 }
 
-Result<void> learn_spread(Spread& spread, std::size_t least, const std::function<Result<std::size_t>(std::size_t)>& run)
+Result<void> learn_spread(Spread& spread, std::size_t least, const std::function<Result<std::size_t>()>& run)
 {
-    std::vector<std::size_t> seen;
-    for (std::size_t i = 0; i < least || (i < k_most_own_runs && !spread.is_bitwise()); ++i) {
-        auto outcome = run(i);
-        if (!outcome) return std::unexpected(outcome.error());
-        seen.push_back(*outcome);
-    }
-    if (auto measured = spread.measure(); !measured) return measured;
-    // A tolerance as wide as what scratch happens to hold would accept anything.
-    if (follows_scratch(seen))
-        return fail(
-            ErrorCode::not_recordable,
-            "its results follow what scratch memory held before the run: it reads scratch that it did not write; "
-            "clear it first, or declare what must last from call to call as a state");
-    return {};
+    for (std::size_t i = 0; i < least || (i < k_most_own_runs && !spread.is_bitwise()); ++i)
+        if (auto ran = run(); !ran) return std::unexpected(ran.error());
+    return spread.measure();
 }
 
 std::string verification_text(const Spread& spread, const cachefmt::Graph& graph)
@@ -129,11 +104,12 @@ Result<void> Trials::end_trial(Result<void> launched)
     return m_check_each ? m_check_each() : Result<void>{};
 }
 
-Result<void> Trials::run(const std::shared_ptr<backends::GraphExec>& capture, ScratchPool& scratch, std::size_t index,
+Result<void> Trials::run(const std::shared_ptr<backends::GraphExec>& capture, ScratchPool& scratch, ScratchHolds holds,
                          Outputs outputs)
 {
     if (auto reset = m_memory->reset(0, outputs); !reset) return reset;
-    if (auto poisoned = scratch.poison(k_poison[index % k_poison.size()]); !poisoned) return poisoned;
+    if (holds == ScratchHolds::zeros)
+        if (auto cleared = scratch.clear(); !cleared) return cleared;
     auto ended = end_trial(capture->launch(*m_stream));
     if (m_is_abandoned) {
         leak(capture);
@@ -146,8 +122,6 @@ Result<void> Trials::replay(replay::Executable& executable, std::size_t placemen
                             const std::vector<std::uint64_t>& scalars, Outputs outputs)
 {
     if (auto reset = m_memory->reset(placement, outputs); !reset) return reset;
-    if (const MemoryRef arena = executable.arena(); !arena.address.is_null())
-        if (auto poisoned = m_device->bulk().fill(arena, k_poison[placement]); !poisoned) return poisoned;
     return end_trial(
         executable.rehearse(*m_stream, bindings_of(executable.graph(), m_memory->regions(), scalars, m_handles)));
 }

@@ -1,6 +1,6 @@
 // Trials: runs on copies. An instantiated capture tells what the function does, a restored graph is held to it.
 //
-// A trial starts from the snapshot, with poisoned scratch and with outputs that hold something else. What a trial must not
+// A trial starts from the snapshot, with outputs that hold something else. What a trial must not
 // meet is left out on both sides (backends::without_outside). A trial that takes too long is given up: its work still uses
 // memory and streams, so all of it is leaked.
 #pragma once
@@ -21,18 +21,18 @@
 
 namespace warmgraph {
 
-// Scratch contents differ from run to run, so that a function that reads what it did not write betrays itself.
-inline constexpr std::array k_poison{std::byte{0xFF}, std::byte{0x5A}, std::byte{0x00}};
+/// What scratch holds before a run: zeros, as where a graph is restored, or what is there. A function whose results differ reads
+/// what it did not write. Other contents could be taken for an index or an address, and end the process's context.
+enum class ScratchHolds : std::uint8_t { zeros, what_was_left };
 inline constexpr std::size_t k_placements = 2;
 
 [[nodiscard]] std::vector<DType> region_types(const Frame& frame);
 /// By region: those that the function may write.
 [[nodiscard]] std::vector<std::uint8_t> compared_regions(const TrialMemory& memory, std::size_t count);
 
-/// `run` is called with 0, 1 ...: `least` times, and k_most_own_runs times when the results differ. It gives what
-/// Spread::add gave.
+/// Calls `run`, which gives what Spread::add gave: `least` times, and k_most_own_runs times when the results differ.
 [[nodiscard]] Result<void> learn_spread(Spread& spread, std::size_t least,
-                                        const std::function<Result<std::size_t>(std::size_t)>& run);
+                                        const std::function<Result<std::size_t>()>& run);
 
 /// "bitwise (3 runs)", "bitwise (3 runs), without its semaphores"
 [[nodiscard]] std::string verification_text(const Spread& spread, const cachefmt::Graph& graph);
@@ -61,9 +61,9 @@ public:
     {
     }
 
-    /// One run of a capture that was made at placement 0, with this scratch. `index` chooses what scratch is poisoned with.
+    /// One run of a capture that was made at placement 0, with this scratch.
     [[nodiscard]] Result<void> run(const std::shared_ptr<backends::GraphExec>& capture, ScratchPool& scratch,
-                                   std::size_t index, Outputs outputs);
+                                   ScratchHolds holds, Outputs outputs);
     [[nodiscard]] Result<void> replay(replay::Executable& executable, std::size_t placement,
                                       const std::vector<std::uint64_t>& scalars, Outputs outputs);
     /// At every placement; each outcome must be within the spread, whose runs started with the same outputs.

@@ -43,7 +43,7 @@ struct ConstantDecl {
     MemoryRef memory{}; ///< null where entries are only loaded
 };
 
-/// Allocations of libraries that nobody declared, which an adopted graph reads (cuFFT's tables).
+/// What an adopted graph reads and nobody declared: allocations of libraries (cuFFT's tables), scratch that it did not write itself.
 enum class Undeclared : std::uint8_t {
     refuse,
     constants, ///< kept as constants, where the graph only reads them and they hold no addresses

@@ -1,6 +1,9 @@
 // How a test steers the fake CUDA driver: C functions that the library exports beside cuGetProcAddress_v2, nvrtc* and cupti*.
 #pragma once
 
+/// A launch attribute that kernel nodes have and cuda.h does not know, as with a driver that is newer.
+#define FAKE_CUDA_LATER_ATTRIBUTE 40 // NOLINT(cppcoreguidelines-macro-usage): a C header
+
 extern "C" {
 /// From the `first`-th call (counted from now, 1 is the next) of `entry` on ("": of any entry point), `times` calls fail with
 /// `status`; 0 times: for ever. Replaces an earlier fault. NVRTC's and CUPTI's entry points count too.

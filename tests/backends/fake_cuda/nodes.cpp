@@ -1,6 +1,7 @@
 // Nodes by kind: added, and read back.
 #include <cstring>
 
+#include "fake_cuda.h"
 #include "graphs.hpp"
 #include "memory.hpp"
 #include "modules.hpp"
@@ -33,7 +34,7 @@ bool is_kernel_attribute(CUlaunchAttributeID id)
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
     case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
     case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return true; // those that are read back on the H200
-    default: return false;
+    default: return static_cast<int>(id) == FAKE_CUDA_LATER_ATTRIBUTE;
     }
 }
 

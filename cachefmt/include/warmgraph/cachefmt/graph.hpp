@@ -41,6 +41,10 @@ struct Region {
     Digest digest{};
     /// `constant` only: each executable has a copy of its own. Nobody declared it, so its work may write there what it found.
     bool exclusive = false;
+    /// `constant` only: index of the arena that it lies in, `inside_offset` bytes from its start. What scratch held when the graph was
+    /// captured, which its work reads.
+    std::optional<std::uint32_t> inside{};
+    std::uint64_t inside_offset = 0;
     bool operator==(const Region&) const = default;
 };
 

@@ -29,7 +29,7 @@ public:
     /// Shadows of the same names and sizes as another pool's, shuffled as regions `first` and following.
     [[nodiscard]] Result<void> mirror(const ScratchPool& other, const Shuffle& shuffle, std::size_t first);
     /// Fills every region with one byte, so that a function that reads what it did not write shows it.
-    [[nodiscard]] Result<void> poison(std::byte pattern);
+    [[nodiscard]] Result<void> clear();
     /// Leaks its memory: work that never ends still uses it.
     void abandon() noexcept { m_is_abandoned = true; }
 

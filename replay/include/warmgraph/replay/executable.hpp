@@ -66,7 +66,7 @@ public:
     [[nodiscard]] const cachefmt::Graph& graph() const noexcept;
     /// Where it has the contents of a region that is a constant; others may have them there as well.
     [[nodiscard]] MemoryRef constant(std::size_t region) const noexcept;
-    [[nodiscard]] MemoryRef arena() const noexcept; ///< for verification, which poisons it
+    [[nodiscard]] MemoryRef arena() const noexcept; ///< for tests
     /// Nodes rewritten by the last launch.
     [[nodiscard]] std::size_t rebound_nodes() const noexcept;
 

@@ -1,0 +1,248 @@
+#include "verify/scratch_contents.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "verify/trial_conditions.hpp"
+
+namespace warmgraph {
+
+namespace {
+
+constexpr std::uint64_t k_unit = 256;     // bytes: memory pools give no smaller pieces
+constexpr std::size_t k_most_ranges = 64; // that one graph reads before it writes them
+constexpr std::size_t k_at_once = 4096;   // words of one search
+
+} // namespace
+
+ScratchContents::~ScratchContents()
+{
+    static_cast<void>(put_back()); // NOLINT(bugprone-unused-return-value): nobody is left to tell
+    for (const Saved& saved : m_saved) m_device.release(saved.copy);
+}
+
+Result<void> ScratchContents::save(const std::vector<NamedMemory>& scratch, std::span<const MemoryRef> known)
+{
+    std::vector<MemoryRef> around{known.begin(), known.end()};
+    for (const auto& [name, memory] : scratch) around.push_back(memory);
+    const auto windows = windows_around(around);
+    for (const auto& [name, memory] : scratch) {
+        auto copy = m_device.allocate(memory.size);
+        if (!copy) return within(fmt::format("keep what scratch '{}' holds", name), copy.error());
+        m_saved.push_back({name, memory, *copy, {}});
+        if (auto read = m_device.bulk().copy(copy->address, memory.address, memory.size); !read) {
+            m_saved.back().memory.size = 0; // there is nothing to put back
+            return within(fmt::format("read scratch '{}'", name), read.error());
+        }
+        if (!m_device.limits().flat_addresses) continue;
+        if (auto found = find_addresses(m_saved.back(), windows, 0, memory.size); !found) return found;
+    }
+    return {};
+}
+
+/// By halves, where there are more than one search gives.
+Result<void> ScratchContents::find_addresses(Saved& saved, std::span<const backends::AddressWindow> windows,
+                                             std::uint64_t from, std::uint64_t to)
+{
+    auto found = m_device.bulk().words_in({saved.copy.address + from, to - from}, windows, k_at_once);
+    if (!found) return within(fmt::format("search scratch '{}'", saved.name), found.error());
+    if (found->total > found->words.size()) {
+        const std::uint64_t middle = from + (to - from) / 2 / k_unit * k_unit;
+        if (auto lower = find_addresses(saved, windows, from, middle); !lower) return lower;
+        return find_addresses(saved, windows, middle, to);
+    }
+    for (const auto& word : found->words) saved.addresses.push_back({from + word.offset, word.value});
+    return {};
+}
+
+Result<void> ScratchContents::restore()
+{
+    for (const Saved& saved : m_saved)
+        if (auto copied = m_device.bulk().copy(saved.memory.address, saved.copy.address, saved.memory.size); !copied)
+            return within(fmt::format("fill scratch '{}'", saved.name), copied.error());
+    return {};
+}
+
+Result<void> ScratchContents::clear(const Range& range, std::span<const Range> kept)
+{
+    if (auto restored = restore(); !restored) return restored;
+    const Saved& saved = m_saved[range.scratch];
+    const auto again = [&](std::uint64_t from, std::uint64_t to) {
+        return m_device.bulk().copy(saved.memory.address + from, saved.copy.address + from, to - from);
+    };
+    if (auto cleared = m_device.bulk().fill(memory(range), std::byte{0}); !cleared) return cleared;
+    for (const auto& word : saved.addresses)
+        if (word.offset >= range.from && word.offset < range.to)
+            if (auto copied = again(word.offset, std::min(word.offset + sizeof word.value, saved.memory.size)); !copied)
+                return copied;
+    for (const Range& one : kept) {
+        const std::uint64_t from = std::max(one.from, range.from), to = std::min(one.to, range.to);
+        if (one.scratch != range.scratch || from >= to) continue;
+        if (auto copied = again(from, to); !copied) return copied;
+    }
+    return {};
+}
+
+Result<void> ScratchContents::put_back()
+{
+    Result<void> result;
+    if (std::exchange(m_is_back, true)) return result;
+    for (const Saved& saved : m_saved) { // all of them, whatever fails
+        auto written = m_device.bulk().copy(saved.memory.address, saved.copy.address, saved.memory.size);
+        if (!written && result) result = written;
+    }
+    return result;
+}
+
+Result<bool> ScratchContents::matters(const Range& range, std::span<const Range> kept,
+                                      const std::function<Result<bool>()>& accepts)
+{
+    if (range.from >= range.to) return false;
+    if (auto cleared = clear(range, kept); !cleared) return std::unexpected(cleared.error());
+    auto accepted = accepts();
+    if (!accepted) return accepted;
+    return !*accepted;
+}
+
+/// As long as one of the two halves matters by itself.
+Result<ScratchContents::Range> ScratchContents::narrowed(Range range, std::span<const Range> kept,
+                                                         const std::function<Result<bool>()>& accepts)
+{
+    while (range.to - range.from > k_unit) {
+        const std::uint64_t middle = range.from + ((range.to - range.from) / 2 + k_unit - 1) / k_unit * k_unit;
+        const Range halves[] = {{range.scratch, range.from, middle}, {range.scratch, middle, range.to}};
+        bool is_narrower = false;
+        for (const Range& half : halves) {
+            auto does = matters(half, kept, accepts);
+            if (!does) return std::unexpected(does.error());
+            if (!*does) continue;
+            range = half;
+            is_narrower = true;
+            break;
+        }
+        if (!is_narrower) break;
+    }
+    return range;
+}
+
+Result<std::vector<ScratchContents::Range>> ScratchContents::read_before_written(
+    const std::function<Result<bool>()>& accepts)
+{
+    std::vector<Range> found;
+    for (std::size_t i = 0; i < m_saved.size(); ++i) {
+        const Range all{i, 0, m_saved[i].memory.size};
+        while (true) {
+            const auto does = matters(all, found, accepts);
+            if (!does) return std::unexpected(does.error());
+            if (!*does) break;
+            auto range = narrowed(all, found, accepts);
+            if (!range) return std::unexpected(range.error());
+            const bool is_known = std::ranges::any_of(found, [&](const Range& one) {
+                return one.scratch == i && one.from == range->from && one.to == range->to;
+            });
+            if (is_known || found.size() == k_most_ranges)
+                return fail(ErrorCode::not_recordable,
+                            "it reads more than {} parts of scratch '{}' before it writes them: declare them as states",
+                            found.size(), m_saved[i].name);
+            found.push_back(*range);
+        }
+    }
+    return found;
+}
+
+/// Memory with zeros in place of live memory that words point into.
+class ScratchContents::Elsewhere {
+public:
+    explicit Elsewhere(backends::Device& device) noexcept : m_device(device), m_most(device.free_memory() / 2) {}
+    Elsewhere(const Elsewhere&) = delete;
+    Elsewhere& operator=(const Elsewhere&) = delete;
+    ~Elsewhere()
+    {
+        for (const auto& [original, zeros] : m_all) m_device.release(zeros);
+    }
+    /// 0 where no memory is at the address: no kernel can follow it.
+    [[nodiscard]] Result<std::uint64_t> of(std::uint64_t address)
+    {
+        const auto at = [address](const auto& one) { return address - one.first.address.flat() < one.first.size; };
+        auto known = std::ranges::find_if(m_all, at);
+        if (known == m_all.end()) {
+            const auto original = m_device.allocation_at(address);
+            if (!original) return std::uint64_t{0};
+            if (original->size > m_most - m_taken)
+                return fail(ErrorCode::out_of_memory, "an allocation of {} bytes", original->size);
+            auto zeros = m_device.allocate(original->size);
+            if (!zeros) return std::unexpected(zeros.error());
+            m_taken += original->size;
+            m_all.emplace_back(*original, MemoryRef{zeros->address, original->size});
+            known = std::prev(m_all.end());
+            if (auto filled = m_device.bulk().fill(known->second, std::byte{0}); !filled)
+                return std::unexpected(filled.error());
+        }
+        return address - known->first.address.flat() + known->second.address.flat();
+    }
+
+private:
+    backends::Device& m_device;
+    std::uint64_t m_most = 0, m_taken = 0;
+    std::vector<std::pair<MemoryRef, MemoryRef>> m_all;
+};
+
+Result<void> ScratchContents::check_addresses(const std::function<Result<bool>()>& accepts)
+{
+    Elsewhere elsewhere{m_device};
+    if (auto restored = restore(); !restored) return restored;
+    const Saved* first = nullptr;
+    for (const Saved& saved : m_saved)
+        for (const auto& word : saved.addresses) {
+            auto other = elsewhere.of(word.value);
+            if (!other)
+                return fail(
+                    ErrorCode::not_recordable,
+                    "scratch '{}' held at byte {} the address {:#x} before the graph ran, and whether the graph "
+                    "follows it cannot be tried ({}): clear the scratch before the capture",
+                    saved.name, word.offset, word.value, other.error().message);
+            if (auto written =
+                    m_device.upload(saved.memory.address + word.offset, std::as_bytes(std::span(&*other, 1)));
+                !written)
+                return written;
+            if (first == nullptr) first = &saved;
+        }
+    if (first == nullptr) return {};
+    auto accepted = accepts();
+    if (!accepted) return std::unexpected(accepted.error());
+    if (*accepted) return {};
+    return fail(
+        ErrorCode::not_recordable,
+        "its results follow addresses that scratch held before the graph ran (the first is {:#x}, at byte {} of "
+        "'{}'), and a replay has other memory: write such tables in the graph, or pass pointers as kernel "
+        "parameters",
+        first->addresses[0].value, first->addresses[0].offset, first->name);
+}
+
+std::string ScratchContents::text(const Range& range) const
+{
+    return fmt::format("bytes {} to {} of scratch '{}'", range.from, range.to, m_saved[range.scratch].name);
+}
+
+MemoryRef ScratchContents::memory(const Range& range) const
+{
+    return {m_saved[range.scratch].memory.address + range.from, range.to - range.from};
+}
+
+Result<bool> ScratchContents::is_unchanged(const Range& range) const
+{
+    const Saved& saved = m_saved[range.scratch];
+    const auto differs = m_device.bulk().first_difference(saved.memory.address + range.from,
+                                                          saved.copy.address + range.from, range.to - range.from);
+    if (!differs) return std::unexpected(differs.error());
+    return !differs->has_value();
+}
+
+std::optional<std::uint64_t> ScratchContents::address_in(const Range& range) const
+{
+    for (const auto& word : m_saved[range.scratch].addresses)
+        if (word.offset + sizeof word.value > range.from && word.offset < range.to) return word.offset - range.from;
+    return std::nullopt;
+}
+
+} // namespace warmgraph

@@ -1,0 +1,78 @@
+// What the scratch of somebody else's graph (a memory pool, a workspace) held when it was captured, and which of it matters.
+//
+// A graph may read scratch that it did not write: a pool holds what was there when the graph was captured, or what another graph of
+// the same pool left. Elsewhere there are zeros. So the original runs with what was captured, and with zeros: results that differ
+// come from such reads. Words that look like addresses stay, for a kernel that followed a zero would end the process's context.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "warmgraph/backends/bulk_memory.hpp"
+#include "warmgraph/backends/device.hpp"
+#include "warmgraph/capture/interface.hpp"
+
+namespace warmgraph {
+
+class ScratchContents {
+public:
+    /// Bytes of one scratch.
+    struct Range {
+        std::size_t scratch = 0;
+        std::uint64_t from = 0, to = 0;
+    };
+
+    explicit ScratchContents(backends::Device& device) noexcept : m_device(device) {}
+    ScratchContents(const ScratchContents&) = delete;
+    ScratchContents& operator=(const ScratchContents&) = delete;
+    ~ScratchContents(); ///< with put_back()
+
+    /// Copies all on the device. `known`: memory whose addresses are not cleared.
+    [[nodiscard]] Result<void> save(const std::vector<NamedMemory>& scratch, std::span<const MemoryRef> known);
+    /// As it was captured.
+    [[nodiscard]] Result<void> restore();
+    /// As it was captured, but for zeros in `range`; not in `kept`.
+    [[nodiscard]] Result<void> clear(const Range& range, std::span<const Range> kept);
+    /// For the last time.
+    [[nodiscard]] Result<void> put_back();
+
+    /// Ranges that matter, 256 bytes at least and seldom more than there are to it, of those that `kept` does not hold yet: empty where
+    /// none does. `accepts`: whether a run with what is in scratch now does what it should.
+    [[nodiscard]] Result<std::vector<Range>> read_before_written(const std::function<Result<bool>()>& accepts);
+
+    /// That no kernel follows an address that scratch held when it was captured: zeros are where they point to meanwhile, in memory of
+    /// the same size. not_recordable: one does, or there is not enough memory to tell.
+    [[nodiscard]] Result<void> check_addresses(const std::function<Result<bool>()>& accepts);
+
+    /// "bytes 512 to 1024 of scratch 'pool'"
+    [[nodiscard]] std::string text(const Range& range) const;
+    [[nodiscard]] MemoryRef memory(const Range& range) const;
+    [[nodiscard]] const std::string& name(const Range& range) const noexcept { return m_saved[range.scratch].name; }
+    /// Whether the scratch holds there what it held when it was captured.
+    [[nodiscard]] Result<bool> is_unchanged(const Range& range) const;
+    /// Offset in the range of a word that looks like an address.
+    [[nodiscard]] std::optional<std::uint64_t> address_in(const Range& range) const;
+
+private:
+    struct Saved {
+        std::string name;
+        MemoryRef memory, copy;
+        std::vector<backends::AddressWord> addresses;
+    };
+    [[nodiscard]] Result<void> find_addresses(Saved& saved, std::span<const backends::AddressWindow> windows,
+                                              std::uint64_t from, std::uint64_t to);
+    class Elsewhere;
+    [[nodiscard]] Result<bool> matters(const Range& range, std::span<const Range> kept,
+                                       const std::function<Result<bool>()>& accepts);
+    [[nodiscard]] Result<Range> narrowed(Range range, std::span<const Range> kept,
+                                         const std::function<Result<bool>()>& accepts);
+
+    backends::Device& m_device;
+    std::vector<Saved> m_saved;
+    bool m_is_back = false;
+};
+
+} // namespace warmgraph

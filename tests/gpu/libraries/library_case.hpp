@@ -1,0 +1,152 @@
+// A case of the table: work of one CUDA library through a wrapped callable. It runs in three processes: native (no cache), record,
+// replay; what the last two leave in its regions is compared with what the first one left.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "warmgraph/warmgraph.hpp"
+
+struct CUstream_st;
+
+namespace warmgraph::test::libraries {
+
+/// The flat address of another region of the case, in this process.
+using AddressOf = std::function<std::uint64_t(std::string_view region)>;
+/// What a region holds before each call, as bytes.
+using Contents = std::function<std::vector<std::byte>(const AddressOf&)>;
+
+enum class Kind : std::uint8_t { input, output, state, weights };
+
+/// How elements are read where results are compared.
+enum class Reading : std::uint8_t {
+    as_declared,
+    e4m3, ///< 8-bit floats, which are declared as u8
+};
+
+/// Device memory of a case. Inputs, states and weights hold the same in each process and before each call; outputs hold something
+/// else before each call, so that a result that nobody wrote is not taken for a right one.
+struct Region {
+    std::string name;
+    Kind kind = Kind::input;
+    DType dtype = f32;
+    std::int64_t count = 0; ///< elements
+    Contents contents{};    ///< none: pseudo-random numbers between -1 and 1, integers between -1000 and 1000
+    Reading reading = Reading::as_declared;
+};
+
+struct Case {
+    std::vector<Region> regions;
+    /// Handles and plans: made once, before the first call. Not in a process that only replays.
+    std::function<void()> set_up{};
+    Callable work{};
+    std::vector<Program> code{};
+    std::vector<std::string> no_addresses{};
+    Undeclared undeclared = Undeclared::refuse;
+    /// Its numbers go on from call to call, counted on the host. A replay would stand still, so only a refusal is right.
+    bool is_counting = false;
+};
+
+using MakeCase = std::function<Case(const Device&)>;
+
+struct Cases {
+    struct Entry {
+        std::string name;
+        MakeCase make;
+    };
+    std::vector<Entry> entries;
+    std::vector<std::pair<std::string, std::string>> left_out; ///< a library, and why its cases are not in this program
+
+    void add(std::string name, MakeCase make) { entries.push_back({std::move(name), std::move(make)}); }
+    void leave_out(std::string library, std::string why) { left_out.emplace_back(std::move(library), std::move(why)); }
+};
+
+// One for each file of this folder.
+void add_cublas_cases(Cases& all);
+void add_cublaslt_cases(Cases& all);
+void add_cufft_cases(Cases& all);
+void add_cusparse_cases(Cases& all);
+void add_cusolver_cases(Cases& all);
+void add_curand_cases(Cases& all);
+void add_cudnn_cases(Cases& all);
+void add_cub_thrust_cases(Cases& all);
+
+/// The case cannot run here, and that is nobody's fault: no such library, a device that is too old.
+class Lacking : public std::runtime_error {
+public:
+    using std::runtime_error::runtime_error;
+};
+
+/// A library's functions by name. It is opened at run time, so that this program starts without it, and a process that only
+/// replays needs none.
+class Library {
+public:
+    explicit Library(std::initializer_list<const char*> names);
+    template <class F>
+    [[nodiscard]] F find(const char* name) const
+    {
+        return reinterpret_cast<F>(find_address(name));
+    }
+
+private:
+    [[nodiscard]] void* find_address(const char* name) const;
+    void* m_handle = nullptr;
+    std::string m_name;
+};
+
+/// A function by its own name; cuBLAS's macros (cublasCreate is cublasCreate_v2) are followed. Not for overloaded ones.
+#define WG_FIND(library, name) WG_FIND_EXPANDED(library, name)
+#define WG_FIND_EXPANDED(library, name) (library).find<decltype(&::name)>(#name)
+
+/// Throws with the call's text where a library's status is not 0, which is success in all of them.
+#define WG_LIBRARY_CALL(library, name, ...)                                                                            \
+    ::warmgraph::test::libraries::expect_ok(static_cast<int>(WG_FIND(library, name)(__VA_ARGS__)), #name)
+
+inline void expect_ok(int status, const char* call)
+{
+    if (status != 0) throw std::runtime_error(std::string{call} + " failed with status " + std::to_string(status));
+}
+
+[[nodiscard]] inline CUstream_st* stream_of(Recorder& r) { return static_cast<CUstream_st*>(r.stream().native()); }
+
+/// Declared scratch for a library that asks for `bytes`, which may be none.
+[[nodiscard]] inline void* scratch(Recorder& r, const char* name, std::size_t bytes)
+{
+    constexpr std::size_t k_least = 256;
+    return r.alloc(name, bytes < k_least ? k_least : bytes).pointer();
+}
+
+/// `described` with the work of one T: made outside of the callable, which calls T::enqueue(Recorder&).
+template <class T, class... Args>
+[[nodiscard]] Case with_work(Case described, Args... args)
+{
+    auto made = std::make_shared<std::unique_ptr<T>>();
+    const auto get = [made, args...]() -> T& {
+        if (!*made) *made = std::make_unique<T>(args...);
+        return **made;
+    };
+    described.set_up = [get] { static_cast<void>(get()); };
+    described.work = [get](Recorder& r) { get().enqueue(r); };
+    return described;
+}
+
+/// Contents that are the same everywhere.
+template <class T>
+[[nodiscard]] Contents values(std::vector<T> list)
+{
+    return [list = std::move(list)](const AddressOf&) {
+        std::vector<std::byte> bytes(list.size() * sizeof(T));
+        std::memcpy(bytes.data(), list.data(), bytes.size());
+        return bytes;
+    };
+}
+
+} // namespace warmgraph::test::libraries

@@ -1,0 +1,19 @@
+// What regions hold, and how near two results are.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "library_case.hpp"
+
+namespace warmgraph::test::libraries {
+
+/// Pseudo-random contents of the region's type; the same for the same seed in every process.
+[[nodiscard]] std::vector<std::byte> random_contents(const Region& region, std::uint32_t seed);
+
+/// Where and how `found` differs from `expected`, or nothing. Integers are compared exactly; floats may differ by 1e-4 (f32),
+/// 1e-7 (f64) or 2e-2 (16 and 8 bits) of the larger of 1 and the value, which is what tests/gpu/torch/operators.py allows.
+[[nodiscard]] std::optional<std::string> difference(const Region& region, std::span<const std::byte> expected,
+                                                    std::span<const std::byte> found);
+
+} // namespace warmgraph::test::libraries
