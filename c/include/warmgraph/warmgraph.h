@@ -417,8 +417,8 @@ typedef struct wg_function_spec {
     const wg_constant_decl* constants;
     uint64_t constant_count;
     uint64_t max_constant_bytes; ///< of all constants together; 0: 64 MiB
-    /// Of adopted graphs. Nonzero: allocations of libraries that the graph only reads (cuFFT's tables), and what it reads of scratch
-    /// before it writes it, are kept as constants, where they hold no addresses.
+    /// Nonzero: allocations of libraries that the work only reads (cuFFT's tables), and what an adopted graph reads of scratch before
+    /// it writes it, are kept as constants, where they hold no addresses.
     int32_t undeclared_constants;
 } wg_function_spec;
 

@@ -5,7 +5,6 @@
 #include "classify/classify.hpp"
 #include "classify/classify_semaphores.hpp"
 #include "classify/region_map.hpp"
-#include "classify/undeclared_memory.hpp"
 #include "verify/constants.hpp"
 #include "verify/module_state.hpp"
 #include "verify/restoration.hpp"
@@ -43,7 +42,6 @@ private:
     [[nodiscard]] Result<void> check_capture(const AdoptedCapture& capture, std::string_view which) const;
     [[nodiscard]] Result<Capture> read(const AdoptedCapture& capture) const;
     [[nodiscard]] Result<Classified> classified(const AdoptedCapture* second);
-    [[nodiscard]] Result<void> find_constants(Captures& captures);
     [[nodiscard]] Result<void> judge_variables(Classified& classified, RestorationRequest& request);
     [[nodiscard]] Result<void> original_run(backends::GraphExec& exec);
     [[nodiscard]] Result<void> run_original(RestorationRequest& request);
@@ -186,42 +184,6 @@ Result<Capture> AdoptionSession::read(const AdoptedCapture& capture) const
     return result;
 }
 
-/// All memory that the captures name or allocate.
-std::vector<MemoryRef> memory_of(const Captures& captures)
-{
-    std::vector<MemoryRef> result;
-    for (const Capture* capture : {&captures.first, captures.moved ? &*captures.moved : nullptr}) {
-        if (capture == nullptr) continue;
-        result.insert(result.end(), capture->regions.begin(), capture->regions.end());
-        for (const auto& [name, memory] : capture->scratch) result.push_back(memory);
-        for (const auto& allocation : capture->graph.allocations) result.push_back(allocation.memory);
-    }
-    return result;
-}
-
-std::vector<backends::Module*> modules_of(const backends::RawGraph& graph)
-{
-    std::vector<backends::Module*> result;
-    for (const auto& node : graph.nodes)
-        if (const auto* kernel = std::get_if<backends::RawKernel>(&node.work))
-            if (kernel->module != nullptr && std::ranges::find(result, kernel->module) == result.end())
-                result.push_back(kernel->module);
-    return result;
-}
-
-Result<void> AdoptionSession::find_constants(Captures& captures)
-{
-    captures.constants = m_constants.all();
-    if (!m_options.keeps_undeclared) return {};
-    const auto in_use = memory_of(captures);
-    if (auto kept = m_constants.keep(undeclared_memory(m_subject.interface, captures), in_use); !kept) return kept;
-    const auto state = read_module_state(modules_of(captures.first.graph));
-    if (!state) return std::unexpected(state.error());
-    if (auto kept = m_constants.keep(m_constants.allocations_in(*state, in_use), in_use); !kept) return kept;
-    captures.constants = m_constants.all();
-    return {};
-}
-
 /// The first capture's handle of the same name.
 void rename(std::uint64_t& handle, const NamedHandles& first, const NamedHandles& second)
 {
@@ -284,7 +246,10 @@ Result<Classified> AdoptionSession::classified(const AdoptedCapture* second)
         captures.moved = std::move(*moved);
         join_scratch(captures.first, *captures.moved);
     }
-    if (auto found = find_constants(captures); !found) return std::unexpected(found.error());
+    captures.constants = m_constants.all();
+    if (m_options.keeps_undeclared)
+        if (auto found = m_constants.find(m_subject.interface, captures, {}); !found)
+            return std::unexpected(found.error());
     auto result = classify(m_subject.interface, captures);
     if (!result) return fail(result.error().code, "{}{}", result.error().message, m_constants.why_not());
     if (auto checked = check_followed(result->graph); !checked) return std::unexpected(checked.error());
@@ -433,7 +398,7 @@ Result<void> AdoptionSession::judge_variables(Classified& classified, Restoratio
     const auto after = read_module_state(classified.modules);
     if (!after) return std::unexpected(after.error());
     if (auto unchanged = check_unchanged(*before, *after); !unchanged) return unchanged;
-    return m_constants.check_unchanged();
+    return m_constants.check_unchanged_by_trial();
 }
 
 Result<RestorationRequest> AdoptionSession::request(cachefmt::EntryHeader header, Classified classified)

@@ -257,7 +257,7 @@ std::function<std::optional<MemoryRef>(std::uint64_t)> Look::allocations() const
     return [device = m_subject.device](std::uint64_t flat) { return device->allocation_at(flat); };
 }
 
-Result<Seen> Look::look(std::chrono::milliseconds probing)
+Result<Seen> Look::look(std::chrono::milliseconds probing, const std::function<Result<void>(Captures&)>& find_more)
 {
     auto captures = capture_all();
     if (!captures) return std::unexpected(captures.error());
@@ -267,6 +267,7 @@ Result<Seen> Look::look(std::chrono::milliseconds probing)
     if (!proofs) return std::unexpected(proofs.error());
     captures = without_host_addresses(std::move(*captures));
     if (!captures) return std::unexpected(captures.error());
+    if (auto found = find_more(*captures); !found) return std::unexpected(found.error());
     auto classified = classify(m_subject.interface, *captures);
     if (!classified) return std::unexpected(classified.error());
     return Seen{std::move(*classified), std::move(*proofs), std::move(captures->groups)};

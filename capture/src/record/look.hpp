@@ -30,8 +30,9 @@ public:
     Look& operator=(const Look&) = delete;
     ~Look();
 
-    /// Once. `probing`: time for probing scalars.
-    [[nodiscard]] Result<Seen> look(std::chrono::milliseconds probing);
+    /// Once. `probing`: time for probing scalars. `find_more` may add to the captures what they are classified with.
+    [[nodiscard]] Result<Seen> look(std::chrono::milliseconds probing,
+                                    const std::function<Result<void>(Captures&)>& find_more);
     /// The capture at placement 0, as the driver gave it.
     [[nodiscard]] const backends::RawGraph& capture() const noexcept { return m_capture; }
     /// Another one there, with other scalars.

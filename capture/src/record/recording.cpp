@@ -42,6 +42,7 @@ struct RecordingSession::Impl {
     }
 
     [[nodiscard]] Result<void> prepare();
+    [[nodiscard]] Result<void> find_constants(Captures& captures);
     [[nodiscard]] Result<RestorationRequest> look(cachefmt::EntryHeader header, Phases& phases);
     [[nodiscard]] RestorationRequest request(cachefmt::EntryHeader header, Seen seen) const;
     [[nodiscard]] Result<void> check_variables() const;
@@ -99,6 +100,17 @@ Result<void> RecordingSession::Impl::prepare()
 
 // --- look
 
+/// Those that were declared are compared with what they held before the answer; then all are held to what they hold now.
+Result<void> RecordingSession::Impl::find_constants(Captures& captures)
+{
+    if (auto unchanged = constants.check_unchanged(); !unchanged) return unchanged;
+    if (!options.keeps_undeclared) return {};
+    std::vector<MemoryRef> in_use = frame.memory;
+    std::ranges::copy(memory->regions(), std::back_inserter(in_use));
+    if (auto found = constants.find(subject.interface, captures, in_use); !found) return found;
+    return constants.look_before(subject.interface, frame.memory);
+}
+
 RestorationRequest RecordingSession::Impl::request(cachefmt::EntryHeader header, Seen seen) const
 {
     RestorationRequest result{subject.device,
@@ -133,25 +145,27 @@ Result<RestorationRequest> RecordingSession::Impl::look(cachefmt::EntryHeader he
     if (auto checked = check_tables(subject, *memory); !checked) return std::unexpected(checked.error());
     looking.emplace(subject, frame, *memory, scratch, stream, context);
     const auto tenth = std::chrono::duration_cast<std::chrono::milliseconds>(phases.get("compile") / 10);
-    auto seen = looking->look(std::max(options.probing, tenth));
-    if (!seen) return std::unexpected(seen.error());
+    auto seen = looking->look(std::max(options.probing, tenth),
+                              [this](Captures& captures) { return find_constants(captures); });
+    if (!seen) return fail(seen.error().code, "{}{}", seen.error().message, constants.why_not());
     if (auto checked = check_no_collectives(looking->capture()); !checked) return std::unexpected(checked.error());
     modules = seen->classified.modules;
     auto state = read_module_state(modules);
     if (!state) return std::unexpected(state.error());
     variables = std::move(*state);
-    if (auto unchanged = constants.check_unchanged(); !unchanged) return std::unexpected(unchanged.error());
+    const std::size_t first_constant = seen->classified.graph.regions.size() - constants.all().size();
+    const ModuleState stored = constants.relocated(variables, first_constant);
     const auto& vouched = options.frozen_variables;
-    auto frozen = check_frozen(*subject.device, modules, variables, vouched);
+    auto frozen = check_frozen(*subject.device, modules, stored, vouched);
     if (!frozen) return std::unexpected(frozen.error());
     header.info.library_constants = *frozen;
-    if (auto hidden = check_exposed(*subject.device, modules, variables, vouched); !hidden)
+    if (auto hidden = check_exposed(*subject.device, modules, stored, vouched); !hidden)
         return std::unexpected(hidden.error());
-    if (auto checked = check_module_state(modules, variables, subject.interface, frame.memory, looking->allocations());
+    if (auto checked = check_module_state(modules, stored, subject.interface, frame.memory, looking->allocations());
         !checked)
-        return std::unexpected(checked.error());
+        return fail(checked.error().code, "{}{}", checked.error().message, constants.why_not());
     auto known = request(std::move(header), std::move(*seen));
-    known.state = variables;
+    known.state = stored;
     auto contents = constants.read_into(known.graph);
     if (!contents) return std::unexpected(contents.error());
     known.constants = std::move(*contents);
@@ -165,8 +179,7 @@ Result<void> RecordingSession::Impl::check_variables() const
 {
     auto now = read_module_state(modules);
     if (!now) return std::unexpected(now.error());
-    if (auto kept = constants.check_unchanged(); !kept)
-        return fail(ErrorCode::partly_launched, "a trial did what the call did not: {}", kept.error().message);
+    if (auto kept = constants.check_unchanged_by_trial(); !kept) return kept;
     auto unchanged = check_unchanged(variables, *now);
     if (unchanged) return {};
     if (auto put_back = write_module_state(modules, variables, *now); !put_back)

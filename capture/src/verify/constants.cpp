@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "classify/classify.hpp"
+#include "classify/undeclared_memory.hpp"
 #include "verify/trial_conditions.hpp"
 #include "warmgraph/backends/bulk_memory.hpp"
 #include "warmgraph/base/log.hpp"
@@ -30,11 +32,43 @@ std::uint64_t bytes_of(std::span<const NamedMemory> all) noexcept
     return sum;
 }
 
+/// All memory that the captures name or allocate.
+std::vector<MemoryRef> memory_of(const Captures& captures)
+{
+    std::vector<MemoryRef> result;
+    for (const Capture* capture : {&captures.first, captures.moved ? &*captures.moved : nullptr}) {
+        if (capture == nullptr) continue;
+        result.insert(result.end(), capture->regions.begin(), capture->regions.end());
+        for (const auto& [name, memory] : capture->scratch) result.push_back(memory);
+        for (const auto& allocation : capture->graph.allocations) result.push_back(allocation.memory);
+    }
+    return result;
+}
+
+std::vector<backends::Module*> modules_of(const backends::RawGraph& graph)
+{
+    std::vector<backends::Module*> result;
+    for (const auto& node : graph.nodes)
+        if (const auto* kernel = std::get_if<backends::RawKernel>(&node.work))
+            if (kernel->module != nullptr && std::ranges::find(result, kernel->module) == result.end())
+                result.push_back(kernel->module);
+    return result;
+}
+
 } // namespace
 
 Constants::Constants(std::shared_ptr<backends::Device> device, std::vector<NamedMemory> declared, std::uint64_t most)
     : m_device(std::move(device)), m_all(std::move(declared)), m_declared(m_all.size()), m_most(most)
 {
+}
+
+Constants::~Constants() { forget(); }
+
+void Constants::forget() noexcept
+{
+    for (const MemoryRef& copy : m_copies) m_device->release(copy);
+    m_copies.clear();
+    m_before.clear();
 }
 
 bool Constants::is_open_to_host(const MemoryRef& memory) const
@@ -96,7 +130,7 @@ Result<void> Constants::look_before(const Interface& interface, std::span<const 
         if (constant.memory.address.is_null())
             return fail(ErrorCode::not_recordable, "the constant '{}' has no memory here, whose contents could be kept",
                         constant.name);
-    m_before.clear();
+    forget();
     for (std::size_t i = 0; i < m_all.size(); ++i) {
         const auto& [name, memory] = m_all[i];
         if (is_open_to_host(memory))
@@ -120,20 +154,56 @@ Result<void> Constants::look_before(const Interface& interface, std::span<const 
         }
         auto fingerprint = m_device->bulk().fingerprint(memory);
         if (!fingerprint) return within(fmt::format("read constant '{}'", name), fingerprint.error());
+        auto copy = m_device->allocate(memory.size);
+        if (!copy) return within(fmt::format("keep what the constant '{}' holds", name), copy.error());
+        m_copies.push_back({copy->address, memory.size});
+        if (auto copied = m_device->bulk().copy(copy->address, memory.address, memory.size); !copied) return copied;
         m_before.push_back(*fingerprint);
     }
     return {};
 }
 
-Result<void> Constants::check_unchanged() const
+Result<std::optional<std::size_t>> Constants::first_changed() const
 {
     for (std::size_t i = 0; i < m_before.size(); ++i) {
         const auto now = m_device->bulk().fingerprint(m_all[i].second);
         if (!now) return within(fmt::format("read constant '{}'", m_all[i].first), now.error());
-        if (*now != m_before[i])
-            return fail(ErrorCode::not_recordable, "it changes the constant '{}': declare it as a state",
-                        m_all[i].first);
+        if (*now != m_before[i]) return i;
     }
+    return std::nullopt;
+}
+
+Result<void> Constants::check_unchanged() const
+{
+    const auto changed = first_changed();
+    if (!changed) return std::unexpected(changed.error());
+    if (!*changed) return {};
+    return fail(ErrorCode::not_recordable, "it changes the constant '{}': declare it as a state",
+                m_all[**changed].first);
+}
+
+Result<void> Constants::check_unchanged_by_trial() const
+{
+    auto unchanged = check_unchanged();
+    if (unchanged) return {};
+    for (std::size_t i = 0; i < m_before.size(); ++i) {
+        const auto& [name, memory] = m_all[i];
+        if (auto back = m_device->bulk().copy(memory.address, m_copies[i].address, memory.size); !back)
+            return fail(ErrorCode::partly_launched, "{}; it could not be put back: {}", unchanged.error().message,
+                        back.error().message);
+    }
+    return unchanged;
+}
+
+Result<void> Constants::find(const Interface& interface, Captures& captures, std::span<const MemoryRef> also_in_use)
+{
+    auto in_use = memory_of(captures);
+    in_use.insert(in_use.end(), also_in_use.begin(), also_in_use.end());
+    if (auto kept = keep(undeclared_memory(interface, captures), in_use); !kept) return kept;
+    const auto state = read_module_state(modules_of(captures.first.graph));
+    if (!state) return std::unexpected(state.error());
+    if (auto kept = keep(allocations_in(*state, in_use), in_use); !kept) return kept;
+    captures.constants = m_all;
     return {};
 }
 

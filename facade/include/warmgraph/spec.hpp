@@ -43,7 +43,8 @@ struct ConstantDecl {
     MemoryRef memory{}; ///< null where entries are only loaded
 };
 
-/// What an adopted graph reads and nobody declared: allocations of libraries (cuFFT's tables), scratch that it did not write itself.
+/// What a function's work reads and nobody declared: allocations of libraries (cuFFT's tables); of an adopted graph also scratch that
+/// it did not write itself.
 enum class Undeclared : std::uint8_t {
     refuse,
     constants, ///< kept as constants, where the graph only reads them and they hold no addresses

@@ -36,6 +36,8 @@ struct RecordOptions {
     /// Module variables that the caller vouches for, by name; "*": all. Others may not differ from their image.
     std::vector<std::string> frozen_variables{};
     std::uint64_t most_constant_bytes = 64ULL << 20U; ///< of all constants together
+    /// Allocations that the work only reads and nobody declared are kept as constants, where an entry can carry them.
+    bool keeps_undeclared = false;
 };
 
 /// Used by one thread at a time; the answer may be waited for by another one. Outlived by what `subject` names.

@@ -1,0 +1,66 @@
+// Memory of a library's own, which a callable's work reads and nobody declares.
+#include "recording_fixture.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+using cachefmt::RegionKind;
+using testing::AllOf;
+using testing::HasSubstr;
+
+class UndeclaredRecording : public RecordingTest {
+protected:
+    UndeclaredRecording() { record_options.keeps_undeclared = true; }
+    /// y = table + 1.
+    Callable add_table = [this](Recorder& r) { launch(r, kernel("add", {r["y"], table.address}, k_count)); };
+    MemoryRef table = make(k_count, 30);
+};
+
+TEST_F(UndeclaredRecording, IsKeptAsAConstantWhereTheCallerSaysSo)
+{
+    auto recording = recorded(add_table);
+    ASSERT_TRUE(recording) << recording.error().message;
+    EXPECT_EQ(read(y), all(31)) << "the answer";
+    const auto& region = recording->entry.graph.regions.back();
+    EXPECT_EQ(region.kind, RegionKind::constant);
+    EXPECT_EQ(region.size, table.size);
+    std::fill_n(table.address.pointer<std::int32_t>(), k_count, -1); // the library's is gone
+    const MemoryRef other_x = make(k_count, 40), other_y = make(k_count, 0);
+    ASSERT_TRUE(replay(*recording, {other_x, other_y}));
+    EXPECT_EQ(read(other_y), all(31));
+}
+
+TEST_F(UndeclaredRecording, IsRefusedWhereHeDoesNot)
+{
+    record_options.keeps_undeclared = false;
+    expect_refused(add_table, HasSubstr("lies in no declared region"));
+    EXPECT_EQ(read(y), all(31));
+}
+
+TEST_F(UndeclaredRecording, ThatIsWrittenIsRefusedAndHoldsWhatTheAnswerLeft)
+{
+    const Callable count = [this](Recorder& r) {
+        launch(r, kernel("add", {table.address, table.address}, k_count));
+        launch(r, kernel("add", {r["y"], table.address}, k_count));
+    };
+    expect_refused(count, HasSubstr("changes the constant 'constant 0'"));
+    EXPECT_EQ(read(y), all(32)) << "the answer";
+    EXPECT_EQ(read(table), all(31)) << "written once, by the answer";
+}
+
+TEST_F(UndeclaredRecording, WithAnAddressInItIsRefusedWithTheReason)
+{
+    const std::uint64_t address = x.address.flat();
+    std::memcpy(table.address.pointer<std::byte>() + 16, &address, sizeof address);
+    expect_refused(add_table, AllOf(HasSubstr("lies in no declared region"),
+                                    HasSubstr("is not kept as a constant: it holds at byte 16 the address")));
+}
+
+TEST_F(UndeclaredRecording, OfTheCallItselfIsNoConstant)
+{
+    const Callable stale = [this](Recorder& r) { launch(r, kernel("add", {r["y"], x.address}, k_count)); };
+    expect_refused(stale, HasSubstr("shared with memory of the call"));
+}
+
+} // namespace
+} // namespace warmgraph::test
