@@ -440,14 +440,74 @@ TEST_F(UnusedWordAdoption, HalfOfAStalePointerIsNoPointerTogetherWithHalfOfAWhol
 
 TEST_F(UnusedWordAdoption, AStalePointerThatIsTheSameInBothCapturesStaysAsItIs)
 {
-    const MemoryRef one = make(4, 1);
+    const MemoryRef one = make(4, 0);
     add_tail(one.address.flat(), one.address.flat());
-    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
-                   HasSubstr("lies in no declared region"));
     first->capture.free_blocks = {{one.address, one.size}};
     const auto recording = adopted(first->capture, &second->capture);
     ASSERT_TRUE(recording) << recording.error().message;
     EXPECT_EQ(recording->entry.header.info.unused_words, 0U);
+}
+
+/// The upper half of an old pointer behind a number, in memory that is somebody's in both captures.
+class SuspectAdoption : public UnusedWordAdoption {
+protected:
+    std::uint64_t number_and_upper_half() const { return (theirs.address.flat() >> 32U << 32U) | low(); }
+    std::uint64_t low() const { return (theirs.address.flat() + 4) & 0xFFFF'FFFFU; }
+    void write_theirs()
+    {
+        for (Captured* captured : {first.get(), second.get()})
+            captured->graph.nodes.push_back(
+                {kernel("add", {theirs.address, captured->capture.regions[0].address}, k_count), {1}});
+    }
+    MemoryRef theirs = make(k_count, 30);
+};
+
+TEST_F(SuspectAdoption, WhatNoKernelFollowsBecomesZeroAndIsCounted)
+{
+    add_tail(number_and_upper_half(), number_and_upper_half());
+    const std::size_t before = device->live();
+    auto recording = adopted(first->capture, &second->capture);
+    ASSERT_TRUE(recording) << recording.error().message;
+    expect_untouched();
+    EXPECT_EQ(device->live(), before + 1) << "the restored graph's scratch, and no decoy";
+    EXPECT_EQ(recording->entry.header.info.unused_words, 6U);
+    const Bytes& value = stored_kernel(*recording, 1).params.at(3).value;
+    for (std::uint64_t i = 0; i < 6; ++i) EXPECT_EQ(load<std::uint64_t>(value, 8 + 8 * i), low() + i);
+    const MemoryRef x = make(k_count, 40), y = make(k_count, 0);
+    ASSERT_TRUE(replay(*recording, {x, y}));
+    EXPECT_EQ(read(y), all(42));
+}
+
+TEST_F(SuspectAdoption, WhatIsReadIsRefusedAsAPointer)
+{
+    for (Captured* captured : {first.get(), second.get()})
+        captured->graph.nodes.push_back(
+            {kernel("add", {captured->capture.regions[1].address, theirs.address}, k_count), {1}});
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                   AllOf(HasSubstr("kernel add (node 2)"), HasSubstr("lies in no declared region")));
+}
+
+TEST_F(SuspectAdoption, WhatIsWrittenIsRefusedAsAPointer)
+{
+    write_theirs();
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                   AllOf(HasSubstr("kernel add (node 2)"), HasSubstr("lies in no declared region")));
+}
+
+TEST_F(SuspectAdoption, WhereZerosLieNothingCanBeTold)
+{
+    std::fill_n(theirs.address.pointer<std::int32_t>(), k_count, 0);
+    add_tail(number_and_upper_half(), number_and_upper_half());
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                   HasSubstr("zeros lie there, so that no trial can tell"));
+}
+
+TEST_F(SuspectAdoption, WhoIsStrictHasThemRefusedUntried)
+{
+    unused = UnusedWords::refused;
+    add_tail(number_and_upper_half(), number_and_upper_half());
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                   HasSubstr("lies in no declared region"));
 }
 
 TEST_F(UnusedWordAdoption, WhatTheGraphUsesIsNotFree)

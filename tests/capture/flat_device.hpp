@@ -218,6 +218,7 @@ public:
         return add(memory + lead, {size, false, lead});
     }
     Result<MemoryRef> reserve_shadow(std::uint64_t size) override { return map(size, PROT_NONE, false); }
+    Result<MemoryRef> reserve_decoy(std::uint64_t size) override { return map(size, PROT_READ | PROT_WRITE, false); }
     Result<MemoryRef> allocate_host(std::uint64_t size) override
     {
         auto memory = allocate(size);

@@ -52,6 +52,7 @@ public:
     using Device::host_memory_at;
     [[nodiscard]] std::optional<std::string> host_memory_at(std::uint64_t flat,
                                                             const HostMappings& mappings) const override;
+    [[nodiscard]] Result<MemoryRef> reserve_decoy(std::uint64_t size) override { return m_memory->reserve_decoy(size); }
     [[nodiscard]] Result<MemoryRef> reserve_shadow(std::uint64_t size) override
     {
         return m_memory->reserve_shadow(size);

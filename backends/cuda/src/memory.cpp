@@ -60,12 +60,15 @@ Result<MemoryRef> Memory::allocate_host(std::uint64_t size)
     return insert(reinterpret_cast<std::uintptr_t>(start), size, Kind::host);
 }
 
-Result<MemoryRef> Memory::reserve_shadow(std::uint64_t size)
+Result<MemoryRef> Memory::reserve_shadow(std::uint64_t size) { return reserve(size, Kind::shadow); }
+Result<MemoryRef> Memory::reserve_decoy(std::uint64_t size) { return reserve(size, Kind::decoy); }
+
+Result<MemoryRef> Memory::reserve(std::uint64_t size, Kind kind)
 {
     if (size == 0) return fail(ErrorCode::invalid_argument, "cannot reserve 0 bytes");
     const auto start = m_shadows.reserve(size);
     if (!start) return within(fmt::format("cannot reserve an address range of {} bytes", size), start.error());
-    return insert(*start, size, Kind::shadow);
+    return insert(*start, size, kind);
 }
 
 Result<MemoryRef> Memory::reserve_host_shadow(std::uint64_t size)
@@ -104,7 +107,8 @@ void Memory::free(std::uint64_t start, Kind kind) noexcept
     case Kind::host:
         freed = driver.call("cuMemFreeHost", driver.cuMemFreeHost, Address::from_flat(start).pointer());
         break;
-    case Kind::shadow: freed = m_shadows.release(start); break;
+    case Kind::shadow:
+    case Kind::decoy: freed = m_shadows.release(start); break;
     case Kind::host_shadow: freed = m_host_shadows.release(start); break;
     }
     if (!freed) log().warn("release of {:#x}: {}", start, freed.error().message);
@@ -205,7 +209,7 @@ std::optional<MemoryRef> Memory::allocation_at(std::uint64_t flat) const noexcep
         // In the driver's rounding after one of ours, or in the guard behind a shadow.
         if (range && ours && overlaps(*ours, *range)) return std::nullopt;
     }
-    if (!range || range->kind == Kind::shadow) return std::nullopt;
+    if (!range || range->kind == Kind::shadow || range->kind == Kind::decoy) return std::nullopt;
     return MemoryRef{Address::from_flat(range->start), range->size};
 }
 

@@ -32,6 +32,7 @@ public:
     [[nodiscard]] Result<MemoryRef> allocate(std::uint64_t size);
     [[nodiscard]] Result<MemoryRef> allocate_host(std::uint64_t size);
     [[nodiscard]] Result<MemoryRef> reserve_shadow(std::uint64_t size);
+    [[nodiscard]] Result<MemoryRef> reserve_decoy(std::uint64_t size); ///< a shadow that work may touch
     [[nodiscard]] Result<MemoryRef> reserve_host_shadow(std::uint64_t size);
     /// Waits for work that uses the memory (the driver does). Memory of others is left alone, with a warning.
     void release(const MemoryRef& memory) noexcept;
@@ -46,7 +47,7 @@ public:
     [[nodiscard]] std::optional<MemoryRef> allocation_at(std::uint64_t flat) const noexcept;
 
 private:
-    enum class Kind : std::uint8_t { device, host, shadow, host_shadow };
+    enum class Kind : std::uint8_t { device, host, shadow, decoy, host_shadow };
     struct Allocation {
         std::uint64_t size = 0;
         Kind kind = Kind::device;
@@ -55,6 +56,7 @@ private:
         std::uint64_t start = 0, size = 0;
         Kind kind = Kind::device;
     };
+    [[nodiscard]] Result<MemoryRef> reserve(std::uint64_t size, Kind kind);
     MemoryRef insert(std::uint64_t start, std::uint64_t size, Kind kind);
     void free(std::uint64_t start, Kind kind) noexcept;
     /// The last of our allocations that starts at or before `flat`, whether it reaches there or not.

@@ -438,7 +438,10 @@ Result<Classified> Classifier::run()
     for (std::uint32_t i = 0; i < graph().nodes.size(); ++i)
         if (auto added = add_node(i); !added) return std::unexpected(added.error());
     std::ranges::sort(m_result.graph.edges);
-    if (m_words) m_result.unproven += m_words->unproven();
+    if (m_words) {
+        m_result.unproven += m_words->unproven();
+        m_result.suspects = m_words->take_suspects();
+    }
     return std::move(m_result);
 }
 

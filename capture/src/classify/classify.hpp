@@ -73,6 +73,15 @@ struct UnusedWord {
     std::uint64_t was = 0, is = 0;  ///< the whole word in both captures, for messages
 };
 
+/// Four bytes of a by-value parameter that are the same in both captures and, with others, make the address of live memory that
+/// nobody declared: part of a pointer, or what a pointer left there that was on the stack before.
+struct SuspectHalf {
+    std::size_t node = 0, param = 0;
+    std::size_t offset = 0;               ///< of the upper half, in the parameter
+    std::vector<std::uint64_t> addresses; ///< that it makes
+    std::string why;                      ///< the refusal, if it is part of a pointer
+};
+
 struct Classified {
     /// Without images (nodes' image indices count distinct modules in order of first use, listed in `modules`) and
     /// without sizes of declared regions.
@@ -80,6 +89,8 @@ struct Classified {
     std::vector<backends::Module*> modules;
     std::uint32_t unproven = 0;     ///< words taken for addresses by range alone (EntryInfo::unproven)
     std::vector<UnusedWord> unused; ///< verification must bless them
+    /// A run of the original must show that they are no parts of pointers. Only where UnusedWords::tried.
+    std::vector<SuspectHalf> suspects;
 };
 
 /// not_recordable names node, kernel, parameter, byte offset, the values, and the cure.

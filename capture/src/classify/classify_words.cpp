@@ -368,6 +368,25 @@ Result<void> FlatWords::check_allocation(const WordPlace& place, std::size_t off
                 place.subject(), place.at(offset), value, allocation->size, k_declare);
 }
 
+Result<void> FlatWords::check_allocation(const WordPlace& place, std::size_t offset, std::uint64_t value,
+                                         std::size_t upper)
+{
+    auto checked = check_allocation(place, offset, value);
+    const bool can_be_tried = m_captures.unused == UnusedWords::tried && m_captures.moved &&
+                              place.what.starts_with("parameter") && allocation_at(value);
+    if (checked || !can_be_tried) return checked;
+    const std::size_t param = place.index.value_or(0);
+    const auto is_known = [&](const SuspectHalf& suspect) {
+        return suspect.node == place.node && suspect.param == param && suspect.offset == upper;
+    };
+    const auto known = std::ranges::find_if(m_suspects, is_known);
+    if (known != m_suspects.end())
+        known->addresses.push_back(value);
+    else
+        m_suspects.push_back({place.node, param, upper, {value}, checked.error().message});
+    return {};
+}
+
 /// A word that is the same in both captures, or was captured once.
 Result<std::optional<Slot>> FlatWords::staying(const WordPlace& place, std::size_t offset, std::uint64_t value)
 {
@@ -394,7 +413,9 @@ Result<std::optional<Slot>> FlatWords::staying(const WordPlace& place, std::size
             "integer that looks like an address (record again: the addresses differ)",
             place.subject(), place.at(offset), value, moved_away->name);
     if (candidates.empty()) {
-        if (auto checked = check_allocation(place, offset, value); !checked) return std::unexpected(checked.error());
+        const std::size_t upper = offset + sizeof(std::uint32_t);
+        if (auto checked = check_allocation(place, offset, value, upper); !checked)
+            return std::unexpected(checked.error());
         return std::nullopt;
     }
     const auto& name = m_regions[candidates[0]].name;
@@ -493,7 +514,7 @@ Result<void> FlatWords::check_halves(const WordPlace& place, ByteView value, std
             if (low == high || overlaps_half(found, low) || holds_any(without, low, k_half)) continue;
             if (is_of_whole_address(value, low)) continue;
             const std::uint64_t flat = upper << 32U | load<std::uint32_t>(value, low);
-            if (auto checked = check_allocation(place, low, flat); !checked) return checked;
+            if (auto checked = check_allocation(place, low, flat, high); !checked) return checked;
         }
     }
     return {};

@@ -49,6 +49,7 @@ public:
     /// Of a copy or fill: an address for certain, which must lie in its region.
     [[nodiscard]] Result<cachefmt::Slot> address(const WordPlace& place, const Address& first,
                                                  const std::optional<Address>& moved);
+    [[nodiscard]] std::vector<SuspectHalf> take_suspects() noexcept { return std::move(m_suspects); }
     /// Words so far that were taken for addresses by their range alone.
     [[nodiscard]] std::uint32_t unproven() const noexcept { return m_unproven; }
 
@@ -98,6 +99,9 @@ private:
     /// A word of the moved capture that is certainly no address which its kernels use.
     [[nodiscard]] bool is_no_address(std::uint64_t moved) const;
     [[nodiscard]] Result<void> check_allocation(const WordPlace& place, std::size_t offset, std::uint64_t value);
+    /// The same of a word whose upper half is at `upper`: where a run can tell, it becomes a suspect instead.
+    [[nodiscard]] Result<void> check_allocation(const WordPlace& place, std::size_t offset, std::uint64_t value,
+                                                std::size_t upper);
     [[nodiscard]] std::optional<MemoryRef> allocation_at(std::uint64_t value);
     [[nodiscard]] std::string whereabouts(std::uint64_t value) const;
     [[nodiscard]] std::unexpected<Error> unexplained(const WordPlace& place, ByteView first, ByteView moved,
@@ -116,6 +120,7 @@ private:
     std::uint64_t m_reach = 0;                                                 ///< bytes: the sum of the regions' sizes
     std::unordered_map<std::uint64_t, std::optional<MemoryRef>> m_allocations; ///< what the device said, by word
     std::uint32_t m_unproven = 0;
+    std::vector<SuspectHalf> m_suspects;
 };
 
 } // namespace warmgraph

@@ -6,6 +6,7 @@
 #include "classify/classify_semaphores.hpp"
 #include "classify/region_map.hpp"
 #include "verify/constants.hpp"
+#include "verify/decoys.hpp"
 #include "verify/module_state.hpp"
 #include "verify/restoration.hpp"
 #include "verify/scratch_contents.hpp"
@@ -48,6 +49,7 @@ private:
     [[nodiscard]] Result<void> run_original_within(ScratchContents& scratch, RestorationRequest& request);
     [[nodiscard]] Result<void> judge_scratch(ScratchContents& scratch, backends::GraphExec& exec,
                                              RestorationRequest& request);
+    [[nodiscard]] Result<void> judge_suspects(ScratchContents& scratch, RestorationRequest& request);
     [[nodiscard]] Result<void> keep_contents(const ScratchContents& scratch,
                                              std::span<const ScratchContents::Range> ranges,
                                              RestorationRequest& request);
@@ -66,6 +68,8 @@ private:
     std::shared_ptr<backends::Stream> m_stream;
     std::shared_ptr<TrialMemory> m_trial;
     std::unique_ptr<Spread> m_spread;
+    std::vector<SuspectHalf> m_suspects;
+    backends::RawGraph m_suspicious;             ///< the first capture, where there are suspects
     std::optional<backends::RawGraph> m_reduced; ///< of an original that works with the outside: it is run without that
     std::chrono::nanoseconds m_took{0};          ///< the slowest run of the original
 };
@@ -253,6 +257,8 @@ Result<Classified> AdoptionSession::classified(const AdoptedCapture* second)
     auto result = classify(m_subject.interface, captures);
     if (!result) return fail(result.error().code, "{}{}", result.error().message, m_constants.why_not());
     if (auto checked = check_followed(result->graph); !checked) return std::unexpected(checked.error());
+    m_suspects = std::move(result->suspects);
+    if (!m_suspects.empty()) m_suspicious = std::move(captures.first.graph);
     return result;
 }
 
@@ -332,6 +338,31 @@ Result<void> AdoptionSession::judge_scratch(ScratchContents& scratch, backends::
     return keep_contents(scratch, *ranges, request);
 }
 
+/// What no pointer needs becomes zero.
+Result<void> AdoptionSession::judge_suspects(ScratchContents& scratch, RestorationRequest& request)
+{
+    if (m_suspects.empty()) return {};
+    const std::string& why = m_suspects[0].why;
+    if (m_reduced || !m_suspicious.allocations.empty())
+        return fail(ErrorCode::not_recordable, "{}{}", why, m_constants.why_not());
+    Decoys decoys{m_device};
+    if (auto laid = decoys.lay(m_suspects, m_suspicious); !laid)
+        return fail(laid.error().code, "{}{}", laid.error().message, m_constants.why_not());
+    auto exec = m_device.instantiate(m_suspicious);
+    if (!exec) return within("instantiate the original graph with other halves of addresses", exec.error());
+    if (auto restored = scratch.restore(); !restored) return restored;
+    if (auto ran = original_run(**exec); !ran) return ran;
+    const auto accepted = m_spread->accept(m_trial->original());
+    if (!accepted && accepted.error().code != ErrorCode::verification_failed) return accepted;
+    const auto untouched = decoys.are_untouched();
+    if (!untouched) return std::unexpected(untouched.error());
+    if (!accepted || !*untouched) return fail(ErrorCode::not_recordable, "{}{}", why, m_constants.why_not());
+    for (const SuspectHalf& suspect : m_suspects)
+        set_upper_half(std::get<cachefmt::KernelNode>(request.graph.nodes[suspect.node]).params[suspect.param].value,
+                       suspect, 0);
+    return {};
+}
+
 /// Throws nothing: the caller's memory has to be put back.
 Result<void> AdoptionSession::run_original_within(ScratchContents& scratch, RestorationRequest& request)
 try {
@@ -344,6 +375,7 @@ try {
     };
     if (auto learned = learn_spread(*m_spread, k_original_runs, run); !learned) return learned;
     if (auto judged = judge_scratch(scratch, **exec, request); !judged) return judged;
+    if (auto judged = judge_suspects(scratch, request); !judged) return judged;
     return m_trial->check_in_place();
 } catch (const std::bad_alloc&) {
     return fail(ErrorCode::out_of_memory, "no host memory to run the original graph");
@@ -419,7 +451,7 @@ Result<RestorationRequest> AdoptionSession::request(cachefmt::EntryHeader header
                               m_subject.function};
     result.header.info.unproven = classified.unproven;
     if (auto judged = judge_variables(classified, result); !judged) return std::unexpected(judged.error());
-    result.header.info.unused_words = static_cast<std::uint32_t>(classified.unused.size());
+    result.header.info.unused_words = static_cast<std::uint32_t>(classified.unused.size() + m_suspects.size());
     result.unused = std::move(classified.unused);
     result.labels.resize(result.modules.size());
     describe_declared(result.graph, m_device, m_frame, result.header.guards);

@@ -24,6 +24,7 @@ import operators
 import warmgraph_c as wg
 
 LIMIT_S = 300
+MOST_CAPTURES = 4
 DEVICE = "cuda"
 
 
@@ -34,6 +35,7 @@ class Work:
         """`states`: (name, tensor, whether it is written). `step()` uses these very tensors and gives its results."""
         self.torch, self.step, self.turn = torch, step, 0
         self.generators = [generators.default(torch), *more_generators]
+        self.abandoned = []  # (pointer, bytes) of the tensors' first places, which no capture uses
         self.draws = bool(more_generators)  # every result has random numbers in it
         self.holders = [(f"in{i}", x, False) for i, x in enumerate(inputs)] + list(states)
         self.input_count = len(inputs)
@@ -48,6 +50,8 @@ class Work:
                 spacer.append(apart.spacer(torch, storage.nbytes(), self.turn, DEVICE))
                 # The old one too, so that its address is not given anew.
                 storages[storage.data_ptr()] = (storage, storage.clone())
+                if self.turn == 1:
+                    self.abandoned.append((storage.data_ptr(), storage.nbytes()))
             leaf = torch.empty(0, dtype=holder.dtype, device=DEVICE)
             leaf.set_(storages[storage.data_ptr()][1], holder.storage_offset(), holder.size(), holder.stride())
             leaves.append(leaf)
@@ -81,6 +85,7 @@ class Captured(operators.Captured):
     def __init__(self, work, leaves, spacer):
         self.work = work
         super().__init__(work, leaves, spacer)
+        self.free_blocks += work.abandoned
         self.declared = work.declared() + [(f"generator_word{i}", False) for i in range(len(self.words))]
 
     def states(self):
@@ -273,14 +278,18 @@ def models():
 # --- one model, in its process
 
 
+def captured_elsewhere(torch, work, spacer):
+    spacer.append(torch.empty(3 << 20, dtype=torch.uint8, device=DEVICE))
+    captured = Captured(work, work.moved(spacer), spacer)
+    torch.cuda.synchronize()
+    return captured
+
+
 def captured_twice(torch, make):
     """(first, second, spacer)."""
     work, spacer = make(torch), []
     first = Captured(work, work.moved(spacer), spacer)
-    spacer.append(torch.empty(3 << 20, dtype=torch.uint8, device=DEVICE))
-    second = Captured(work, work.moved(spacer), spacer)
-    torch.cuda.synchronize()
-    return first, second, spacer
+    return first, captured_elsewhere(torch, work, spacer), spacer
 
 
 def first_line(error):
@@ -299,6 +308,19 @@ def differing(torch, adopter, function, first):
     return wrong, outcome
 
 
+def adopted(torch, adopter, name, captures, strict):
+    """(function, how many captures it took). Neighbours that moved together are taken apart by another second capture."""
+    first, second, spacer = captures
+    for count in range(2, MOST_CAPTURES + 1):
+        try:
+            return adopter.adopt(name, first, second, strict), count
+        except wg.Failure as failure:
+            if "moved by different distances" not in str(failure) or count == MOST_CAPTURES:
+                raise
+        second = captured_elsewhere(torch, first.work, spacer)
+    raise AssertionError("unreachable")
+
+
 def try_model(torch, adopter, name, strict):
     result, started = {"model": name, "captured": False}, time.perf_counter()
     try:
@@ -308,7 +330,7 @@ def try_model(torch, adopter, name, strict):
     result |= {"captured": True, "capture_s": time.perf_counter() - started, "adopted": False, "states": len(first.states())}
     started = time.perf_counter()
     try:
-        function = adopter.adopt(name, first, second, strict)
+        function, result["captures"] = adopted(torch, adopter, name, (first, second, spacer), strict)
     except wg.Failure as failure:
         return {**result, "reason": str(failure)}
     result |= {"adopted": True, "adopt_ms": (time.perf_counter() - started) * 1000, "equal": False}

@@ -225,6 +225,12 @@ public:
     /// addresses its addresses' upper 32 bits are those of no other live shadow and of no ordinary allocation, as far as the
     /// driver follows the wish. release() it as well.
     [[nodiscard]] virtual Result<MemoryRef> reserve_shadow(std::uint64_t size) = 0;
+    /// Addresses over little memory, which a kernel may read and write: what it writes at one shows at others. For trials of what may be
+    /// an address. release() it as well. unsupported where there are no flat addresses.
+    [[nodiscard]] virtual Result<MemoryRef> reserve_decoy(std::uint64_t size)
+    {
+        return fail(ErrorCode::unsupported, "{} has no decoys ({} bytes were asked for)", id(), size);
+    }
     /// Page-locked host memory with such addresses. It takes memory, and may be read and written. release() it as well.
     [[nodiscard]] virtual Result<MemoryRef> reserve_host_shadow(std::uint64_t size) { return allocate_host(size); }
     [[nodiscard]] virtual Result<void> upload(const Address& to, ByteView bytes) = 0;              ///< blocking
