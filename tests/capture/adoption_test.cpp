@@ -408,6 +408,19 @@ TEST_F(UnusedWordAdoption, AStalePointerIntoABlockThatNobodyOwnedIsAnUnusedWord)
     expect_untouched();
 }
 
+/// Of another segment of the framework's, which begins where the region ends and is gone.
+TEST_F(UnusedWordAdoption, OneAtTheEndOfARegionThatItDoesNotFollowIsAnUnusedWord)
+{
+    device->lead = 4096; // nothing lies behind any allocation
+    const MemoryRef alone = make(k_count, 1);
+    first = captured({frame.memory[0], frame.memory[1]}, pool);
+    first->capture.scratch.emplace_back("alone", alone);
+    second->capture.scratch.emplace_back("alone", make(k_count, 1));
+    add_tail(alone.address.flat() + alone.size, 0);
+    const auto recording = adopted(first->capture, &second->capture);
+    ASSERT_TRUE(recording) << recording.error().message;
+}
+
 TEST_F(UnusedWordAdoption, OneThatWasStaleInTheSecondCaptureAloneIsAnUnusedWordToo)
 {
     add_tail(stale.address.flat(), stale_too.address.flat());
@@ -557,6 +570,19 @@ TEST_F(UndeclaredAdoption, IsKeptAsAConstantAndNoLongerNeeded)
     auto recording = adopted(first->capture, &second->capture);
     expect_constant(recording);
     std::fill_n(table.address.pointer<std::int32_t>(), k_count, -1); // the library's is gone
+    const MemoryRef x = make(k_count, 40), y = make(k_count, 0);
+    ASSERT_TRUE(replay(*recording, {x, y}));
+    EXPECT_EQ(read(y), all(31));
+}
+
+/// As cuDNN's batch norm has its flag.
+TEST_F(UndeclaredAdoption, PageLockedMemoryOfALibraryIsKeptAsWell)
+{
+    table = {device->allocate_host(k_count * 4)->address, k_count * 4};
+    std::fill_n(table.address.pointer<std::int32_t>(), k_count, 30);
+    read_table();
+    auto recording = adopted(first->capture, &second->capture);
+    expect_constant(recording);
     const MemoryRef x = make(k_count, 40), y = make(k_count, 0);
     ASSERT_TRUE(replay(*recording, {x, y}));
     EXPECT_EQ(read(y), all(31));

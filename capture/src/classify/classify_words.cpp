@@ -275,8 +275,10 @@ bool FlatWords::was_free_in_moved(std::uint64_t value) const
 bool FlatWords::lies_in_known_memory(std::uint64_t value)
 {
     if (!may_be_pointer(value)) return false;
+    // Not one past the end: that would follow its region, and this follows none. What lies behind it is an allocation of its own.
     const auto holds_it = [value](const MappedRegion& region) {
-        return region.contains(value) || (region.moved && value - region.moved->address.flat() <= region.moved->size);
+        return region.contains_strictly(value) ||
+               (region.moved && value - region.moved->address.flat() < region.moved->size);
     };
     if (std::ranges::any_of(m_regions, holds_it)) return true;
     return allocation_at(value) || (m_captures.other_memory_at && m_captures.other_memory_at(value));

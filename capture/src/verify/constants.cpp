@@ -71,9 +71,11 @@ void Constants::forget() noexcept
     m_before.clear();
 }
 
-bool Constants::is_open_to_host(const MemoryRef& memory) const
+/// A library keeps flags in page-locked memory of its own (cuDNN's batch norm); what somebody declares there he may write.
+bool Constants::is_open_to_host(const MemoryRef& memory, Declared declared) const
 {
-    return m_device->is_managed(memory.address) || m_device->space_of(memory.address) == cachefmt::MemorySpace::host;
+    return m_device->is_managed(memory.address) ||
+           (declared == Declared::yes && m_device->space_of(memory.address) == cachefmt::MemorySpace::host);
 }
 
 /// Empty where there is none.
@@ -98,8 +100,8 @@ Result<void> Constants::keep(std::span<const MemoryRef> allocations, std::span<c
 {
     for (const MemoryRef& allocation : allocations) {
         std::string why;
-        if (is_open_to_host(allocation))
-            why = "is managed or page-locked memory, which the host may write unseen";
+        if (is_open_to_host(allocation, Declared::no))
+            why = "is managed memory, which the host may write unseen";
         else if (std::ranges::any_of(in_use, [&](const MemoryRef& memory) { return overlaps(allocation, memory); }))
             why = "is shared with memory of the call";
         else if (bytes_of(m_all) + allocation.size > m_most)
@@ -133,7 +135,7 @@ Result<void> Constants::look_before(const Interface& interface, std::span<const 
     forget();
     for (std::size_t i = 0; i < m_all.size(); ++i) {
         const auto& [name, memory] = m_all[i];
-        if (is_open_to_host(memory))
+        if (is_open_to_host(memory, i < m_declared ? Declared::yes : Declared::no))
             return fail(
                 ErrorCode::not_recordable,
                 "the constant '{}' lies in managed or page-locked memory, which the host may write unseen: pass device "

@@ -57,7 +57,8 @@ public:
 private:
     void forget() noexcept;
     [[nodiscard]] Result<std::optional<std::size_t>> first_changed() const;
-    [[nodiscard]] bool is_open_to_host(const MemoryRef& memory) const;
+    enum class Declared : std::uint8_t { no, yes };
+    [[nodiscard]] bool is_open_to_host(const MemoryRef& memory, Declared declared) const;
     [[nodiscard]] Result<std::string> address_in(const MemoryRef& memory, std::span<const MemoryRef> in_use) const;
 
     std::shared_ptr<backends::Device> m_device;
