@@ -1,6 +1,8 @@
 // What the documents say exists, exists.
 #include <algorithm>
+#include <iterator>
 #include <regex>
+#include <sstream>
 
 #include <gtest/gtest.h>
 
@@ -62,17 +64,24 @@ TEST(Documents, NameOnlyFilesThatExist)
 
 TEST(Documents, ListTheFoldersInDataFlowOrder)
 {
-    const std::string readme = read_text("README.md");
+    const std::string text = read_text("docs/ARCHITECTURE.md");
     std::size_t last = 0;
     for (const char* folder :
          {"base/", "cachefmt/", "guards/", "store/", "backends/", "replay/", "capture/", "tool/"}) {
         const std::regex line("(^|\n)[ |*`-]*" + std::string(folder));
         std::smatch match;
-        ASSERT_TRUE(std::regex_search(readme, match, line)) << "no line of README.md begins with " << folder;
+        ASSERT_TRUE(std::regex_search(text, match, line)) << "no line of ARCHITECTURE.md begins with " << folder;
         const auto at = static_cast<std::size_t>(match.position());
         EXPECT_GE(at, last) << folder << " comes too early";
         last = at;
     }
+}
+
+/// What is longer is not read.
+TEST(Documents, AreBegunByAReadmeOfAtMost700Words)
+{
+    std::istringstream words{read_text("README.md")};
+    EXPECT_LE(std::distance(std::istream_iterator<std::string>{words}, {}), 700);
 }
 
 // That it compiles and runs is a test of its own: engineering.readme_example_runs_cold, _warm.
