@@ -1,6 +1,5 @@
 // What a captured or restored graph is for the driver, where a GPU's answer would not tell.
 #include <array>
-#include <bit>
 #include <cstring>
 
 #include <gmock/gmock.h>
@@ -143,8 +142,8 @@ TEST_F(CudaFakeGraphs, AreRefusedWithALaunchAttributeThatOnlyANewerDriverKnows)
 
     CUlaunchAttributeValue value{};
     value.priority = 1;
-    ASSERT_EQ(fake.entry<decltype(::cuGraphKernelNodeSetAttribute)>("cuGraphKernelNodeSetAttribute")(
-                  node, std::bit_cast<CUlaunchAttributeID>(FAKE_CUDA_LATER_ATTRIBUTE), &value),
+    using SetByNumber = CUresult(CUgraphNode, std::uint32_t, const CUlaunchAttributeValue*);
+    ASSERT_EQ(fake.entry<SetByNumber>("cuGraphKernelNodeSetAttribute")(node, FAKE_CUDA_LATER_ATTRIBUTE, &value),
               CUDA_SUCCESS);
     EXPECT_TRUE(failed_with(device->read_graph(graph), ErrorCode::not_recordable, "launched with attribute 40"));
     EXPECT_EQ(fake.entry<decltype(::cuGraphDestroy)>("cuGraphDestroy")(graph), CUDA_SUCCESS);

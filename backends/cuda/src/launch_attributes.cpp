@@ -1,7 +1,6 @@
 #include "launch_attributes.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 
 namespace warmgraph::backends::cuda {
@@ -11,17 +10,19 @@ static_assert(sizeof(CUlaunchMemSyncDomainMap) == 2);
 
 const AttributeInfo* attribute_info(std::uint32_t id) noexcept
 {
-    const auto* const found =
-        std::ranges::find(k_node_attributes, static_cast<CUlaunchAttributeID>(id), &AttributeInfo::id);
+    const auto* const found = std::ranges::find_if(
+        k_node_attributes, [id](const AttributeInfo& info) { return static_cast<std::uint32_t>(info.id) == id; });
     return found == k_node_attributes.end() ? nullptr : &*found;
 }
 
 /// False where the driver or the device does not know it: nobody has set it then.
 Result<bool> AttributeReader::read(CUgraphNode node, std::uint32_t id, CUlaunchAttributeValue& value) const
 {
-    const auto native = std::bit_cast<CUlaunchAttributeID>(id); // the header's type ends sooner than the driver's
+    // The header's type of ids ends sooner than the driver's ids do.
+    using WithNumber = CUresult (*)(CUgraphNode, std::uint32_t, CUlaunchAttributeValue*);
     const CUresult status =
-        m_driver.status("cuGraphKernelNodeGetAttribute", m_driver.cuGraphKernelNodeGetAttribute, node, native, &value);
+        m_driver.status("cuGraphKernelNodeGetAttribute",
+                        reinterpret_cast<WithNumber>(m_driver.cuGraphKernelNodeGetAttribute), node, id, &value);
     if (status == CUDA_SUCCESS) return true;
     value = {};
     if (status == CUDA_ERROR_INVALID_VALUE || status == CUDA_ERROR_NOT_SUPPORTED) return false;
@@ -40,8 +41,7 @@ Result<AttributeValues> AttributeReader::read(CUgraphNode node)
         return values;
     }
     for (std::uint32_t id = 0; id < k_most_attributes; ++id) {
-        const bool is_launch_only =
-            std::ranges::find(k_launch_only, static_cast<CUlaunchAttributeID>(id)) != k_launch_only.end();
+        const bool is_launch_only = std::ranges::find(k_launch_only, id) != k_launch_only.end();
         if (is_launch_only || attribute_info(id) != nullptr) continue;
         auto known = at(id);
         if (!known) return std::unexpected(known.error());

@@ -32,10 +32,10 @@ inline constexpr std::array k_node_attributes{
 };
 
 /// Of streams and of single launches: in a graph they are edges or event nodes, or nothing.
-inline constexpr std::array k_launch_only{CU_LAUNCH_ATTRIBUTE_IGNORE, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY,
-                                          CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
-                                          CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT,
-                                          CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT};
+inline constexpr std::array<std::uint32_t, 5> k_launch_only{
+    CU_LAUNCH_ATTRIBUTE_IGNORE, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY,
+    CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT,
+    CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT};
 
 /// Null for an id that no kernel node has.
 [[nodiscard]] const AttributeInfo* attribute_info(std::uint32_t id) noexcept;

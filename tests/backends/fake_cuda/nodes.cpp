@@ -22,7 +22,15 @@ CUresult add(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, 
     return CUDA_SUCCESS;
 }
 
-bool is_kernel_attribute(CUlaunchAttributeID id)
+/// The header's type ends sooner than what a driver may be asked for.
+std::uint32_t number_of(const CUlaunchAttributeID& id)
+{
+    std::uint32_t number = 0;
+    std::memcpy(&number, &id, sizeof number);
+    return number;
+}
+
+bool is_kernel_attribute(std::uint32_t id)
 {
     switch (id) {
     case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
@@ -34,11 +42,11 @@ bool is_kernel_attribute(CUlaunchAttributeID id)
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
     case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
     case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return true; // those that are read back on the H200
-    default: return static_cast<int>(id) == FAKE_CUDA_LATER_ATTRIBUTE;
+    default: return id == FAKE_CUDA_LATER_ATTRIBUTE;
     }
 }
 
-CUlaunchAttributeValue default_of(CUlaunchAttributeID id)
+CUlaunchAttributeValue default_of(std::uint32_t id)
 {
     CUlaunchAttributeValue value{};
     if (id == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP) value.memSyncDomainMap = {0, 1};
@@ -87,8 +95,9 @@ CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS* p
     return CUDA_SUCCESS;
 }
 
-CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, CUkernelNodeAttrID id, CUkernelNodeAttrValue* value)
+CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, CUkernelNodeAttrID native, CUkernelNodeAttrValue* value)
 {
+    const std::uint32_t id = number_of(native);
     const auto* const work = work_of<KernelWork>(node);
     if (work == nullptr || !is_kernel_attribute(id)) return CUDA_ERROR_INVALID_VALUE;
     const auto found = work->attributes.find(id);
@@ -96,8 +105,9 @@ CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, CUkernelNodeAttrID id, 
     return CUDA_SUCCESS;
 }
 
-CUresult cuGraphKernelNodeSetAttribute(CUgraphNode node, CUkernelNodeAttrID id, const CUkernelNodeAttrValue* value)
+CUresult cuGraphKernelNodeSetAttribute(CUgraphNode node, CUkernelNodeAttrID native, const CUkernelNodeAttrValue* value)
 {
+    const std::uint32_t id = number_of(native);
     auto* const work = work_of<KernelWork>(node);
     if (work == nullptr || !is_kernel_attribute(id)) return CUDA_ERROR_INVALID_VALUE;
     work->attributes[id] = *value;

@@ -18,9 +18,9 @@ struct KernelWork {
     CUfunction function = nullptr;
     std::array<unsigned, 3> grid{}, block{};
     unsigned shared = 0;
-    bool is_packed = false;        ///< given as `extra`
-    std::vector<std::byte> buffer; ///< the arguments at their offsets
-    std::map<CUlaunchAttributeID, CUlaunchAttributeValue> attributes{};
+    bool is_packed = false;                                       ///< given as `extra`
+    std::vector<std::byte> buffer;                                ///< the arguments at their offsets
+    std::map<std::uint32_t, CUlaunchAttributeValue> attributes{}; // by CUlaunchAttributeID
 };
 
 struct CopyWork {
