@@ -173,6 +173,20 @@ TEST_F(ScratchAdoption, WhatAnotherGraphOfThePoolLeftThereIsRefusedByItsRange)
                          HasSubstr("Undeclared::constants is off")));
 }
 
+/// The other graph has not run yet: what it is to leave there is zeros, as everywhere.
+TEST_F(ScratchAdoption, ZerosThatAnotherGraphIsToFillAreRefusedAsWell)
+{
+    leave_first_node_to_another_graph();
+    for (Captured* captured : {first.get(), second.get()}) {
+        const MemoryRef& its = captured->capture.scratch[0].second;
+        std::memset(its.address.pointer(), 0, its.size);
+    }
+    const auto refused = adopted(first->capture, &second->capture);
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().message, HasSubstr("reads before it writes"));
+    EXPECT_EQ(read(pool), std::vector<std::int32_t>(k_count + 4, 0));
+}
+
 TEST_F(ScratchAdoption, WhatIsReadBeforeItIsWrittenIsKeptWhereTheCallerSaysSo)
 {
     leave_first_node_to_another_graph();
@@ -461,18 +475,13 @@ TEST_F(UnusedWordAdoption, AStalePointerThatIsTheSameInBothCapturesStaysAsItIs)
     EXPECT_EQ(recording->entry.header.info.unused_words, 0U);
 }
 
-/// The upper half of an old pointer behind a number, in memory that is somebody's in both captures.
+/// The upper half of an old pointer behind a small number, in memory that is somebody's in both captures.
 class SuspectAdoption : public UnusedWordAdoption {
 protected:
-    std::uint64_t number_and_upper_half() const { return (theirs.address.flat() >> 32U << 32U) | low(); }
-    std::uint64_t low() const { return (theirs.address.flat() + 4) & 0xFFFF'FFFFU; }
-    void write_theirs()
-    {
-        for (Captured* captured : {first.get(), second.get()})
-            captured->graph.nodes.push_back(
-                {kernel("add", {theirs.address, captured->capture.regions[0].address}, k_count), {1}});
-    }
-    MemoryRef theirs = make(k_count, 30);
+    SuspectAdoption() { std::fill_n(theirs.address.pointer<std::int32_t>(), k_count, 30); }
+    std::uint64_t number_and_upper_half() const { return theirs.address.flat() + low(); }
+    static std::uint64_t low() { return 4; }
+    MemoryRef theirs = device->allocate_far(k_count * 4);
 };
 
 TEST_F(SuspectAdoption, WhatNoKernelFollowsBecomesZeroAndIsCounted)
@@ -495,16 +504,32 @@ TEST_F(SuspectAdoption, WhatIsReadIsRefusedAsAPointer)
 {
     for (Captured* captured : {first.get(), second.get()})
         captured->graph.nodes.push_back(
-            {kernel("add", {captured->capture.regions[1].address, theirs.address}, k_count), {1}});
+            {kernel("add", {captured->capture.regions[1].address, theirs.address + low()}, 16), {1}});
     expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
                    AllOf(HasSubstr("kernel add (node 2)"), HasSubstr("lies in no declared region")));
 }
 
 TEST_F(SuspectAdoption, WhatIsWrittenIsRefusedAsAPointer)
 {
-    write_theirs();
+    for (Captured* captured : {first.get(), second.get()})
+        captured->graph.nodes.push_back(
+            {kernel("add", {theirs.address + low(), captured->capture.regions[0].address}, 16), {1}});
     expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
                    AllOf(HasSubstr("kernel add (node 2)"), HasSubstr("lies in no declared region")));
+}
+
+/// What may well be a pointer is never run as if it were none.
+TEST_F(SuspectAdoption, WhatIsAlignedOrFarInsideIsRefusedUntried)
+{
+    const MemoryRef large = device->allocate_far(1 << 20);
+    for (const std::uint64_t word : {theirs.address.flat() + 16, large.address.flat() + (1 << 16) + 4}) {
+        add_tail(word, word);
+        const auto refused = adopted(first->capture, &second->capture);
+        ASSERT_FALSE(refused);
+        EXPECT_THAT(refused.error().message, HasSubstr("lies in no declared region"));
+        for (Captured* captured : {first.get(), second.get()})
+            std::get<backends::RawKernel>(captured->graph.nodes[1].work).params.pop_back();
+    }
 }
 
 TEST_F(SuspectAdoption, WhereZerosLieNothingCanBeTold)

@@ -218,6 +218,13 @@ public:
         return add(memory + lead, {size, false, lead});
     }
     Result<MemoryRef> reserve_shadow(std::uint64_t size) override { return map(size, PROT_NONE, false); }
+    /// Memory that begins at a multiple of 4 GiB.
+    MemoryRef allocate_far(std::uint64_t size)
+    {
+        const MemoryRef memory = *map(size, PROT_READ | PROT_WRITE, false);
+        m_blocks.at(memory.address.flat()).is_live = true;
+        return memory;
+    }
     Result<MemoryRef> reserve_decoy(std::uint64_t size) override { return map(size, PROT_READ | PROT_WRITE, false); }
     Result<MemoryRef> allocate_host(std::uint64_t size) override
     {
@@ -248,7 +255,7 @@ public:
     [[nodiscard]] std::optional<MemoryRef> allocation_at(std::uint64_t flat) const noexcept override
     {
         const auto* const block = block_at(flat);
-        if (block == nullptr || block->is_shadow) return std::nullopt;
+        if (block == nullptr || (block->is_shadow && !block->is_live)) return std::nullopt;
         return MemoryRef{Address::from_flat(block->start), block->size};
     }
     [[nodiscard]] bool is_handle(std::uint64_t word) const noexcept override { return textures->live.contains(word); }
@@ -323,6 +330,7 @@ private:
         std::uint64_t lead = 0;
         bool is_on_host = false;
         std::uint64_t start = 0;
+        bool is_live = false; ///< memory of somebody's, though it is mapped as shadows are
     };
     Result<MemoryRef> add(void* memory, Block block)
     {

@@ -137,6 +137,7 @@ Result<AttributeValues> KernelReader::fresh_attributes(const CUDA_KERNEL_NODE_PA
                                          nullptr, std::size_t{0}, &native);
     if (added == CUDA_ERROR_INVALID_VALUE) return AttributeValues{}; // not without its attributes
     if (added != CUDA_SUCCESS) return std::unexpected(driver.error("cuGraphAddKernelNode", added));
+    m_attributes.ask_again();
     return m_attributes.read(node);
 }
 

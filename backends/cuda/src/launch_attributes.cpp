@@ -45,7 +45,7 @@ Result<AttributeValues> AttributeReader::read(CUgraphNode node)
         if (is_launch_only || attribute_info(id) != nullptr) continue;
         auto known = at(id);
         if (!known) return std::unexpected(known.error());
-        if (*known) m_newer.push_back(id);
+        if (*known && std::ranges::find(m_newer, id) == m_newer.end()) m_newer.push_back(id);
     }
     m_has_asked = true;
     return values;

@@ -44,12 +44,14 @@ inline constexpr std::array<std::uint32_t, 5> k_launch_only{
 inline constexpr std::uint32_t k_most_attributes = 64;
 /// By id; all zero where the driver refuses to read one.
 using AttributeValues = std::array<CUlaunchAttributeValue, k_most_attributes>;
-/// Reads k_node_attributes and those that only a newer driver knows: the first call asks which, by all ids that are left.
-/// Not thread-safe.
+/// Reads k_node_attributes and those that only a newer driver knows: the first call, and the first after ask_again(), asks which, by
+/// all ids that are left. Not thread-safe.
 class AttributeReader {
 public:
     explicit AttributeReader(const Driver& driver) noexcept : m_driver(driver) {}
     [[nodiscard]] Result<AttributeValues> read(CUgraphNode node);
+    /// Another function's nodes may have others.
+    void ask_again() noexcept { m_has_asked = false; }
 
 private:
     [[nodiscard]] Result<bool> read(CUgraphNode node, std::uint32_t id, CUlaunchAttributeValue& value) const;

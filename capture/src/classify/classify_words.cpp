@@ -16,6 +16,7 @@ namespace {
 constexpr std::size_t k_word = sizeof(std::uint64_t);
 // No device pointer lies outside this: the first MiB is never mapped, and the driver gives at most 57 bits of addresses.
 constexpr std::uint64_t k_lowest = 1ULL << 20, k_highest = 1ULL << 57;
+constexpr std::uint32_t k_small_number = 1U << 16U, k_least_alignment = 16;
 
 bool may_be_pointer(std::uint64_t word) noexcept { return word >= k_lowest && word < k_highest; }
 
@@ -374,7 +375,12 @@ Result<void> FlatWords::check_allocation(const WordPlace& place, std::size_t off
                                          std::size_t upper)
 {
     auto checked = check_allocation(place, offset, value);
-    const bool can_be_tried = m_captures.unused == UnusedWords::tried && m_captures.moved &&
+    // Only what hardly is a pointer is ever run as none: a small number, no multiple of 16, with its upper half behind it. Memory
+    // would have to begin at a multiple of 4 GiB, and the pointer to point a few odd bytes into it.
+    const auto low = static_cast<std::uint32_t>(value);
+    const bool is_like_number = low % k_least_alignment != 0 && low < k_small_number;
+    const bool can_be_tried = m_captures.unused == UnusedWords::tried && m_captures.moved && is_like_number &&
+                              offset % k_word == 0 && upper == offset + sizeof low &&
                               place.what.starts_with("parameter") && allocation_at(value);
     if (checked || !can_be_tried) return checked;
     const std::size_t param = place.index.value_or(0);

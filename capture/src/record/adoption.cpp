@@ -68,6 +68,7 @@ private:
     std::shared_ptr<backends::Stream> m_stream;
     std::shared_ptr<TrialMemory> m_trial;
     std::unique_ptr<Spread> m_spread;
+    std::vector<NamedMemory> m_pools; ///< the first capture's scratch; what lies side by side is one
     std::vector<SuspectHalf> m_suspects;
     backends::RawGraph m_suspicious;             ///< the first capture, where there are suspects
     std::optional<backends::RawGraph> m_reduced; ///< of an original that works with the outside: it is run without that
@@ -250,6 +251,7 @@ Result<Classified> AdoptionSession::classified(const AdoptedCapture* second)
         captures.moved = std::move(*moved);
         join_scratch(captures.first, *captures.moved);
     }
+    m_pools = captures.first.scratch;
     captures.constants = m_constants.all();
     if (m_options.keeps_undeclared)
         if (auto found = m_constants.find(m_subject.interface, captures, {}); !found)
@@ -301,18 +303,23 @@ Result<void> AdoptionSession::keep_contents(const ScratchContents& scratch,
         if (!*added)
             return refused(fmt::format(", and more than the {} bytes that may be kept", m_options.most_constant_bytes));
         auto& [digest, contents] = **added;
-        const auto arena = std::ranges::find_if(regions, [&](const cachefmt::Region& region) {
-            return region.kind == cachefmt::RegionKind::arena && region.name == scratch.name(range);
+        const MemoryRef at = scratch.memory(range);
+        const auto pool = std::ranges::find_if(m_pools, [&](const NamedMemory& one) {
+            return at.address.flat() - one.second.address.flat() < one.second.size;
         });
-        if (arena == regions.end()) continue; // the graph names no address in it
+        const auto arena = std::ranges::find_if(regions, [&](const cachefmt::Region& region) {
+            return region.kind == cachefmt::RegionKind::arena && pool != m_pools.end() && region.name == pool->first;
+        });
+        if (arena == regions.end()) return refused(", and no arena has it");
+        const std::uint64_t offset = at.address.flat() - pool->second.address.flat();
         cachefmt::Region kept;
-        kept.name = fmt::format("{} from byte {}", arena->name, range.from);
+        kept.name = fmt::format("{} from byte {}", arena->name, offset);
         kept.kind = cachefmt::RegionKind::constant;
         kept.size = range.to - range.from;
         kept.digest = digest;
         kept.exclusive = true;
         kept.inside = static_cast<std::uint32_t>(arena - regions.begin());
-        kept.inside_offset = range.from;
+        kept.inside_offset = offset;
         request.graph.regions.push_back(std::move(kept));
         request.constants.emplace_back(digest, std::move(contents));
     }
@@ -430,7 +437,7 @@ Result<void> AdoptionSession::judge_variables(Classified& classified, Restoratio
     const auto after = read_module_state(classified.modules);
     if (!after) return std::unexpected(after.error());
     if (auto unchanged = check_unchanged(*before, *after); !unchanged) return unchanged;
-    return m_constants.check_unchanged_by_trial();
+    return m_constants.check_unchanged();
 }
 
 Result<RestorationRequest> AdoptionSession::request(cachefmt::EntryHeader header, Classified classified)

@@ -179,9 +179,13 @@ Result<void> RecordingSession::Impl::check_variables() const
 {
     auto now = read_module_state(modules);
     if (!now) return std::unexpected(now.error());
-    if (auto kept = constants.check_unchanged_by_trial(); !kept) return kept;
     auto unchanged = check_unchanged(variables, *now);
-    if (unchanged) return {};
+    if (unchanged) {
+        // Not put back: others may have written there meanwhile, in a framework's segment that is kept whole.
+        if (auto kept = constants.check_unchanged(); !kept)
+            return fail(ErrorCode::partly_launched, "a trial did what the call did not: {}", kept.error().message);
+        return {};
+    }
     if (auto put_back = write_module_state(modules, variables, *now); !put_back)
         return fail(ErrorCode::partly_launched,
                     "a trial changed module variables, and they could not be put back as they were: {}",

@@ -62,15 +62,6 @@ Constants::Constants(std::shared_ptr<backends::Device> device, std::vector<Named
 {
 }
 
-Constants::~Constants() { forget(); }
-
-void Constants::forget() noexcept
-{
-    for (const MemoryRef& copy : m_copies) m_device->release(copy);
-    m_copies.clear();
-    m_before.clear();
-}
-
 /// A library keeps flags in page-locked memory of its own (cuDNN's batch norm); what somebody declares there he may write.
 bool Constants::is_open_to_host(const MemoryRef& memory, Declared declared) const
 {
@@ -132,7 +123,7 @@ Result<void> Constants::look_before(const Interface& interface, std::span<const 
         if (constant.memory.address.is_null())
             return fail(ErrorCode::not_recordable, "the constant '{}' has no memory here, whose contents could be kept",
                         constant.name);
-    forget();
+    m_before.clear();
     for (std::size_t i = 0; i < m_all.size(); ++i) {
         const auto& [name, memory] = m_all[i];
         if (is_open_to_host(memory, i < m_declared ? Declared::yes : Declared::no))
@@ -156,45 +147,21 @@ Result<void> Constants::look_before(const Interface& interface, std::span<const 
         }
         auto fingerprint = m_device->bulk().fingerprint(memory);
         if (!fingerprint) return within(fmt::format("read constant '{}'", name), fingerprint.error());
-        auto copy = m_device->allocate(memory.size);
-        if (!copy) return within(fmt::format("keep what the constant '{}' holds", name), copy.error());
-        m_copies.push_back({copy->address, memory.size});
-        if (auto copied = m_device->bulk().copy(copy->address, memory.address, memory.size); !copied) return copied;
         m_before.push_back(*fingerprint);
     }
     return {};
 }
 
-Result<std::optional<std::size_t>> Constants::first_changed() const
+Result<void> Constants::check_unchanged() const
 {
     for (std::size_t i = 0; i < m_before.size(); ++i) {
         const auto now = m_device->bulk().fingerprint(m_all[i].second);
         if (!now) return within(fmt::format("read constant '{}'", m_all[i].first), now.error());
-        if (*now != m_before[i]) return i;
+        if (*now != m_before[i])
+            return fail(ErrorCode::not_recordable, "it changes the constant '{}': declare it as a state",
+                        m_all[i].first);
     }
-    return std::nullopt;
-}
-
-Result<void> Constants::check_unchanged() const
-{
-    const auto changed = first_changed();
-    if (!changed) return std::unexpected(changed.error());
-    if (!*changed) return {};
-    return fail(ErrorCode::not_recordable, "it changes the constant '{}': declare it as a state",
-                m_all[**changed].first);
-}
-
-Result<void> Constants::check_unchanged_by_trial() const
-{
-    auto unchanged = check_unchanged();
-    if (unchanged) return {};
-    for (std::size_t i = 0; i < m_before.size(); ++i) {
-        const auto& [name, memory] = m_all[i];
-        if (auto back = m_device->bulk().copy(memory.address, m_copies[i].address, memory.size); !back)
-            return fail(ErrorCode::partly_launched, "{}; it could not be put back: {}", unchanged.error().message,
-                        back.error().message);
-    }
-    return unchanged;
+    return {};
 }
 
 Result<void> Constants::find(const Interface& interface, Captures& captures, std::span<const MemoryRef> also_in_use)

@@ -20,10 +20,6 @@ public:
     /// `most`: bytes of all together.
     Constants(std::shared_ptr<backends::Device> device, std::vector<NamedMemory> declared, std::uint64_t most);
 
-    Constants(const Constants&) = delete;
-    Constants& operator=(const Constants&) = delete;
-    ~Constants();
-
     /// Those of `allocations` that an entry can carry become constants "constant 0", ...: none overlaps memory of the call
     /// (`in_use`), holds an address, or is more than there is room for. Why others are none: why_not().
     [[nodiscard]] Result<void> keep(std::span<const MemoryRef> allocations, std::span<const MemoryRef> in_use);
@@ -36,8 +32,6 @@ public:
     [[nodiscard]] Result<void> look_before(const Interface& interface, std::span<const MemoryRef> in_use);
     /// After it ran: not_recordable names one that it changed.
     [[nodiscard]] Result<void> check_unchanged() const;
-    /// The same after a trial, whose change is undone. partly_launched: it could not be.
-    [[nodiscard]] Result<void> check_unchanged_by_trial() const;
     /// keep() with all that two captures and their modules' variables have addresses of. Sets Captures::constants.
     [[nodiscard]] Result<void> find(const Interface& interface, Captures& captures,
                                     std::span<const MemoryRef> also_in_use);
@@ -55,8 +49,6 @@ public:
     [[nodiscard]] Result<void> check_restored(const replay::Executable& executable) const;
 
 private:
-    void forget() noexcept;
-    [[nodiscard]] Result<std::optional<std::size_t>> first_changed() const;
     enum class Declared : std::uint8_t { no, yes };
     [[nodiscard]] bool is_open_to_host(const MemoryRef& memory, Declared declared) const;
     [[nodiscard]] Result<std::string> address_in(const MemoryRef& memory, std::span<const MemoryRef> in_use) const;
@@ -68,7 +60,6 @@ private:
     std::uint64_t m_other_bytes = 0; ///< of contents_of
     std::string m_why_not;
     std::vector<backends::Fingerprint> m_before;
-    std::vector<MemoryRef> m_copies; ///< owned: what m_before was made of
 };
 
 } // namespace warmgraph

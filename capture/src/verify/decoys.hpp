@@ -1,8 +1,8 @@
 // Whether words that look like addresses of memory that nobody declared are followed as such.
 //
 // Stacks are full of old pointers. A parameter that is written on one in part holds the rest of them: { int 4, the upper half of an
-// address }. The driver gives memory near each other, so such a word often lies in somebody's live memory, and stays the same in two
-// captures. Here its upper half is changed, so that the word points into a decoy: as large as the memory that it seemed to point to,
+// address }. Where somebody's live memory begins at a multiple of 4 GiB, as a driver's first allocation often does, such a word lies in
+// it, and stays the same in two captures. FlatWords chooses those that are hardly anything else. Here its upper half is changed, so that the word points into a decoy: as large as the memory that it seemed to point to,
 // full of zeros, and at addresses with the same lower halves. A run that gives the same results, and leaves the decoy as it is,
 // neither read nor wrote there.
 #pragma once

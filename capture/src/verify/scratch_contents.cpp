@@ -9,9 +9,13 @@ namespace warmgraph {
 
 namespace {
 
-constexpr std::uint64_t k_unit = 256;     // bytes: memory pools give no smaller pieces
-constexpr std::size_t k_most_ranges = 64; // that one graph reads before it writes them
-constexpr std::size_t k_at_once = 4096;   // words of one search
+constexpr std::uint64_t k_unit = 256;                   // bytes: memory pools give no smaller pieces
+constexpr std::size_t k_most_ranges = 64;               // that one graph reads before it writes them
+constexpr std::size_t k_at_once = 4096;                 // words of one search
+constexpr std::uint64_t k_filled_at_once = 64ULL << 10; // bytes from the host
+constexpr std::uint64_t k_whole = 1;                    // of 8 bytes, of 4 each second one
+// Of f32 and bf16 0.0078, of f16 1.
+constexpr std::uint64_t k_real = 0x3C00'3C00'3C00'3C00;
 
 } // namespace
 
@@ -25,8 +29,9 @@ Result<void> ScratchContents::save(const std::vector<NamedMemory>& scratch, std:
 {
     std::vector<MemoryRef> around{known.begin(), known.end()};
     for (const auto& [name, memory] : scratch) around.push_back(memory);
-    const auto windows = windows_around(around);
+    m_windows = windows_around(around);
     for (const auto& [name, memory] : scratch) {
+        if (memory.size == 0) continue;
         auto copy = m_device.allocate(memory.size);
         if (!copy) return within(fmt::format("keep what scratch '{}' holds", name), copy.error());
         m_saved.push_back({name, memory, *copy, {}});
@@ -35,21 +40,20 @@ Result<void> ScratchContents::save(const std::vector<NamedMemory>& scratch, std:
             return within(fmt::format("read scratch '{}'", name), read.error());
         }
         if (!m_device.limits().flat_addresses) continue;
-        if (auto found = find_addresses(m_saved.back(), windows, 0, memory.size); !found) return found;
+        if (auto found = find_addresses(m_saved.back(), 0, memory.size); !found) return found;
     }
     return {};
 }
 
 /// By halves, where there are more than one search gives.
-Result<void> ScratchContents::find_addresses(Saved& saved, std::span<const backends::AddressWindow> windows,
-                                             std::uint64_t from, std::uint64_t to)
+Result<void> ScratchContents::find_addresses(Saved& saved, std::uint64_t from, std::uint64_t to)
 {
-    auto found = m_device.bulk().words_in({saved.copy.address + from, to - from}, windows, k_at_once);
+    auto found = m_device.bulk().words_in({saved.copy.address + from, to - from}, m_windows, k_at_once);
     if (!found) return within(fmt::format("search scratch '{}'", saved.name), found.error());
     if (found->total > found->words.size()) {
         const std::uint64_t middle = from + (to - from) / 2 / k_unit * k_unit;
-        if (auto lower = find_addresses(saved, windows, from, middle); !lower) return lower;
-        return find_addresses(saved, windows, middle, to);
+        if (auto lower = find_addresses(saved, from, middle); !lower) return lower;
+        return find_addresses(saved, middle, to);
     }
     for (const auto& word : found->words) saved.addresses.push_back({from + word.offset, word.value});
     return {};
@@ -63,14 +67,31 @@ Result<void> ScratchContents::restore()
     return {};
 }
 
-Result<void> ScratchContents::clear(const Range& range, std::span<const Range> kept)
+/// By copies of what is filled already.
+Result<void> ScratchContents::fill_words(const MemoryRef& memory, std::uint64_t word) const
+{
+    Bytes start;
+    while (start.size() < std::min(memory.size, k_filled_at_once)) append(start, word);
+    start.resize(std::min<std::uint64_t>(start.size(), memory.size));
+    if (auto written = m_device.upload(memory.address, start); !written) return written;
+    for (std::uint64_t filled = start.size(); filled < memory.size;) {
+        const std::uint64_t more = std::min(filled, memory.size - filled);
+        if (auto copied = m_device.bulk().copy(memory.address + filled, memory.address, more); !copied) return copied;
+        filled += more;
+    }
+    return {};
+}
+
+Result<void> ScratchContents::fill(const Range& range, Fill with, std::span<const Range> kept)
 {
     if (auto restored = restore(); !restored) return restored;
     const Saved& saved = m_saved[range.scratch];
     const auto again = [&](std::uint64_t from, std::uint64_t to) {
         return m_device.bulk().copy(saved.memory.address + from, saved.copy.address + from, to - from);
     };
-    if (auto cleared = m_device.bulk().fill(memory(range), std::byte{0}); !cleared) return cleared;
+    auto filled = with == Fill::zeros ? m_device.bulk().fill(memory(range), std::byte{0})
+                                      : fill_words(memory(range), with == Fill::whole_numbers ? k_whole : k_real);
+    if (!filled) return filled;
     for (const auto& word : saved.addresses)
         if (word.offset >= range.from && word.offset < range.to)
             if (auto copied = again(word.offset, std::min(word.offset + sizeof word.value, saved.memory.size)); !copied)
@@ -94,18 +115,18 @@ Result<void> ScratchContents::put_back()
     return result;
 }
 
-Result<bool> ScratchContents::matters(const Range& range, std::span<const Range> kept,
+Result<bool> ScratchContents::matters(const Range& range, Fill with, std::span<const Range> kept,
                                       const std::function<Result<bool>()>& accepts)
 {
     if (range.from >= range.to) return false;
-    if (auto cleared = clear(range, kept); !cleared) return std::unexpected(cleared.error());
+    if (auto filled = fill(range, with, kept); !filled) return std::unexpected(filled.error());
     auto accepted = accepts();
     if (!accepted) return accepted;
     return !*accepted;
 }
 
 /// As long as one of the two halves matters by itself.
-Result<ScratchContents::Range> ScratchContents::narrowed(Range range, std::span<const Range> kept,
+Result<ScratchContents::Range> ScratchContents::narrowed(Range range, Fill with, std::span<const Range> kept,
                                                          const std::function<Result<bool>()>& accepts)
 {
     while (range.to - range.from > k_unit) {
@@ -113,7 +134,7 @@ Result<ScratchContents::Range> ScratchContents::narrowed(Range range, std::span<
         const Range halves[] = {{range.scratch, range.from, middle}, {range.scratch, middle, range.to}};
         bool is_narrower = false;
         for (const Range& half : halves) {
-            auto does = matters(half, kept, accepts);
+            auto does = matters(half, with, kept, accepts);
             if (!does) return std::unexpected(does.error());
             if (!*does) continue;
             range = half;
@@ -125,35 +146,44 @@ Result<ScratchContents::Range> ScratchContents::narrowed(Range range, std::span<
     return range;
 }
 
+Result<void> ScratchContents::add_ranges(std::size_t scratch, Fill with, std::vector<Range>& found,
+                                         const std::function<Result<bool>()>& accepts)
+{
+    const Range all{scratch, 0, m_saved[scratch].memory.size};
+    while (true) {
+        const auto does = matters(all, with, found, accepts);
+        if (!does) return std::unexpected(does.error());
+        if (!*does) return {};
+        auto range = narrowed(all, with, found, accepts);
+        if (!range) return std::unexpected(range.error());
+        const bool is_known = std::ranges::any_of(found, [&](const Range& one) {
+            return one.scratch == scratch && one.from == range->from && one.to == range->to;
+        });
+        if (is_known || found.size() == k_most_ranges)
+            return fail(ErrorCode::not_recordable,
+                        "it reads more than {} parts of scratch '{}' before it writes them: declare them as states",
+                        found.size(), m_saved[scratch].name);
+        found.push_back(*range);
+    }
+}
+
 Result<std::vector<ScratchContents::Range>> ScratchContents::read_before_written(
     const std::function<Result<bool>()>& accepts)
 {
     std::vector<Range> found;
-    for (std::size_t i = 0; i < m_saved.size(); ++i) {
-        const Range all{i, 0, m_saved[i].memory.size};
-        while (true) {
-            const auto does = matters(all, found, accepts);
-            if (!does) return std::unexpected(does.error());
-            if (!*does) break;
-            auto range = narrowed(all, found, accepts);
-            if (!range) return std::unexpected(range.error());
-            const bool is_known = std::ranges::any_of(found, [&](const Range& one) {
-                return one.scratch == i && one.from == range->from && one.to == range->to;
-            });
-            if (is_known || found.size() == k_most_ranges)
-                return fail(ErrorCode::not_recordable,
-                            "it reads more than {} parts of scratch '{}' before it writes them: declare them as states",
-                            found.size(), m_saved[i].name);
-            found.push_back(*range);
-        }
-    }
+    for (const Fill with : {Fill::zeros, Fill::whole_numbers, Fill::real_numbers})
+        for (std::size_t i = 0; i < m_saved.size(); ++i)
+            if (auto added = add_ranges(i, with, found, accepts); !added) return std::unexpected(added.error());
     return found;
 }
 
 /// Memory with zeros in place of live memory that words point into.
 class ScratchContents::Elsewhere {
 public:
-    explicit Elsewhere(backends::Device& device) noexcept : m_device(device), m_most(device.free_memory() / 2) {}
+    Elsewhere(backends::Device& device, std::span<const backends::AddressWindow> windows) noexcept
+        : m_device(device), m_windows(windows), m_most(device.free_memory() / 2)
+    {
+    }
     Elsewhere(const Elsewhere&) = delete;
     Elsewhere& operator=(const Elsewhere&) = delete;
     ~Elsewhere()
@@ -170,6 +200,11 @@ public:
             if (!original) return std::uint64_t{0};
             if (original->size > m_most - m_taken)
                 return fail(ErrorCode::out_of_memory, "an allocation of {} bytes", original->size);
+            // A kernel that took zeros for addresses would end the process's context.
+            const auto nested = m_device.bulk().words_in(*original, m_windows, 1);
+            if (!nested) return std::unexpected(nested.error());
+            if (nested->total > 0)
+                return fail(ErrorCode::unsupported, "an allocation of {} bytes that holds addresses", original->size);
             auto zeros = m_device.allocate(original->size);
             if (!zeros) return std::unexpected(zeros.error());
             m_taken += original->size;
@@ -183,13 +218,14 @@ public:
 
 private:
     backends::Device& m_device;
+    std::span<const backends::AddressWindow> m_windows;
     std::uint64_t m_most = 0, m_taken = 0;
     std::vector<std::pair<MemoryRef, MemoryRef>> m_all;
 };
 
 Result<void> ScratchContents::check_addresses(const std::function<Result<bool>()>& accepts)
 {
-    Elsewhere elsewhere{m_device};
+    Elsewhere elsewhere{m_device, m_windows};
     if (auto restored = restore(); !restored) return restored;
     const Saved* first = nullptr;
     for (const Saved& saved : m_saved)

@@ -1,8 +1,10 @@
 // What the scratch of somebody else's graph (a memory pool, a workspace) held when it was captured, and which of it matters.
 //
 // A graph may read scratch that it did not write: a pool holds what was there when the graph was captured, or what another graph of
-// the same pool left. Elsewhere there are zeros. So the original runs with what was captured, and with zeros: results that differ
-// come from such reads. Words that look like addresses stay, for a kernel that followed a zero would end the process's context.
+// the same pool left. Elsewhere there are zeros. So the original runs with what was captured, with zeros, and because the capture may
+// have found zeros as well, with other numbers: results that differ come from such reads. Small whole numbers come first, which as
+// an index do no harm; what passes with them is hardly an index, and floating-point numbers follow. Words that look like addresses
+// stay, for a kernel that followed another number would end the process's context.
 #pragma once
 
 #include <functional>
@@ -34,8 +36,9 @@ public:
     [[nodiscard]] Result<void> save(const std::vector<NamedMemory>& scratch, std::span<const MemoryRef> known);
     /// As it was captured.
     [[nodiscard]] Result<void> restore();
-    /// As it was captured, but for zeros in `range`; not in `kept`.
-    [[nodiscard]] Result<void> clear(const Range& range, std::span<const Range> kept);
+    enum class Fill : std::uint8_t { zeros, whole_numbers, real_numbers };
+    /// As it was captured, but for other numbers in `range`; not in `kept`.
+    [[nodiscard]] Result<void> fill(const Range& range, Fill with, std::span<const Range> kept);
     /// For the last time.
     [[nodiscard]] Result<void> put_back();
 
@@ -50,7 +53,6 @@ public:
     /// "bytes 512 to 1024 of scratch 'pool'"
     [[nodiscard]] std::string text(const Range& range) const;
     [[nodiscard]] MemoryRef memory(const Range& range) const;
-    [[nodiscard]] const std::string& name(const Range& range) const noexcept { return m_saved[range.scratch].name; }
     /// Whether the scratch holds there what it held when it was captured.
     [[nodiscard]] Result<bool> is_unchanged(const Range& range) const;
     /// Offset in the range of a word that looks like an address.
@@ -62,16 +64,19 @@ private:
         MemoryRef memory, copy;
         std::vector<backends::AddressWord> addresses;
     };
-    [[nodiscard]] Result<void> find_addresses(Saved& saved, std::span<const backends::AddressWindow> windows,
-                                              std::uint64_t from, std::uint64_t to);
+    [[nodiscard]] Result<void> find_addresses(Saved& saved, std::uint64_t from, std::uint64_t to);
     class Elsewhere;
-    [[nodiscard]] Result<bool> matters(const Range& range, std::span<const Range> kept,
+    [[nodiscard]] Result<bool> matters(const Range& range, Fill with, std::span<const Range> kept,
                                        const std::function<Result<bool>()>& accepts);
-    [[nodiscard]] Result<Range> narrowed(Range range, std::span<const Range> kept,
+    [[nodiscard]] Result<Range> narrowed(Range range, Fill with, std::span<const Range> kept,
                                          const std::function<Result<bool>()>& accepts);
+    [[nodiscard]] Result<void> add_ranges(std::size_t scratch, Fill with, std::vector<Range>& found,
+                                          const std::function<Result<bool>()>& accepts);
+    [[nodiscard]] Result<void> fill_words(const MemoryRef& memory, std::uint64_t word) const;
 
     backends::Device& m_device;
     std::vector<Saved> m_saved;
+    std::vector<backends::AddressWindow> m_windows; // around what is known
     bool m_is_back = false;
 };
 

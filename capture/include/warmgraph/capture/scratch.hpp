@@ -28,7 +28,7 @@ public:
     [[nodiscard]] std::vector<std::pair<std::string, MemoryRef>> regions() const;
     /// Shadows of the same names and sizes as another pool's, shuffled as regions `first` and following.
     [[nodiscard]] Result<void> mirror(const ScratchPool& other, const Shuffle& shuffle, std::size_t first);
-    /// Fills every region with one byte, so that a function that reads what it did not write shows it.
+    /// Zeros, which is what a restored graph finds in its own.
     [[nodiscard]] Result<void> clear();
     /// Leaks its memory: work that never ends still uses it.
     void abandon() noexcept { m_is_abandoned = true; }
