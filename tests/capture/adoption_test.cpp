@@ -500,6 +500,24 @@ TEST_F(SuspectAdoption, WhatNoKernelFollowsBecomesZeroAndIsCounted)
     EXPECT_EQ(read(y), all(42));
 }
 
+/// In ATen's reductions the number is not at a multiple of 8, and other small numbers stand around.
+TEST_F(SuspectAdoption, OtherNumbersMakeNoPointerWithAHalfThatIsTried)
+{
+    for (Captured* captured : {first.get(), second.get()}) {
+        captured->capture.scratch.emplace_back("near",
+                                               device->allocate_far(64)); // of the call, so halves are looked at
+        auto& params = std::get<backends::RawKernel>(captured->graph.nodes[1].work).params;
+        Bytes& value = params.emplace_back().value;
+        for (const std::uint32_t half : {std::uint32_t{33}, std::uint32_t{7},
+                                         static_cast<std::uint32_t>(theirs.address.flat() >> 32U), std::uint32_t{65}})
+            append(value, half);
+    }
+    auto recording = adopted(first->capture, &second->capture);
+    ASSERT_TRUE(recording) << recording.error().message;
+    EXPECT_EQ(recording->entry.header.info.unused_words, 1U);
+    EXPECT_EQ(load<std::uint32_t>(stored_kernel(*recording, 1).params.at(3).value, 8), 0U);
+}
+
 TEST_F(SuspectAdoption, WhatIsReadIsRefusedAsAPointer)
 {
     for (Captured* captured : {first.get(), second.get()})

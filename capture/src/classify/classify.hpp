@@ -77,9 +77,9 @@ struct UnusedWord {
 /// nobody declared: part of a pointer, or what a pointer left there that was on the stack before.
 struct SuspectHalf {
     std::size_t node = 0, param = 0;
-    std::size_t offset = 0;               ///< of the upper half, in the parameter
-    std::vector<std::uint64_t> addresses; ///< that it makes
-    std::string why;                      ///< the refusal, if it is part of a pointer
+    std::size_t offset = 0;    ///< of the upper half, in the parameter
+    std::uint64_t address = 0; ///< that it makes with the four bytes before it
+    std::string why;           ///< the refusal, if it is part of a pointer
 };
 
 struct Classified {

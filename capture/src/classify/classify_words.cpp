@@ -380,19 +380,19 @@ Result<void> FlatWords::check_allocation(const WordPlace& place, std::size_t off
     const auto low = static_cast<std::uint32_t>(value);
     const bool is_like_number = low % k_least_alignment != 0 && low < k_small_number;
     const bool can_be_tried = m_captures.unused == UnusedWords::tried && m_captures.moved && is_like_number &&
-                              offset % k_word == 0 && upper == offset + sizeof low &&
-                              place.what.starts_with("parameter") && allocation_at(value);
+                              upper == offset + sizeof low && place.what.starts_with("parameter") &&
+                              allocation_at(value);
     if (checked || !can_be_tried) return checked;
-    const std::size_t param = place.index.value_or(0);
-    const auto is_known = [&](const SuspectHalf& suspect) {
-        return suspect.node == place.node && suspect.param == param && suspect.offset == upper;
-    };
-    const auto known = std::ranges::find_if(m_suspects, is_known);
-    if (known != m_suspects.end())
-        known->addresses.push_back(value);
-    else
-        m_suspects.push_back({place.node, param, upper, {value}, checked.error().message});
+    m_suspects.push_back({place.node, place.index.value_or(0), upper, value, checked.error().message});
     return {};
+}
+
+/// What a trial shows of such a half holds for it together with any other one.
+bool FlatWords::is_suspect(const WordPlace& place, std::size_t upper) const
+{
+    return std::ranges::any_of(m_suspects, [&](const SuspectHalf& suspect) {
+        return suspect.node == place.node && suspect.param == place.index.value_or(0) && suspect.offset == upper;
+    });
 }
 
 /// A word that is the same in both captures, or was captured once.
@@ -517,12 +517,12 @@ Result<void> FlatWords::check_halves(const WordPlace& place, ByteView value, std
     for (std::size_t high = 0; high + k_half <= value.size(); high += k_half) {
         const std::uint64_t upper = load<std::uint32_t>(value, high);
         if (overlaps_half(found, high) || holds_any(without, high, k_half) || !is_near_regions(upper)) continue;
-        if (is_of_whole_address(value, high)) continue;
+        if (is_of_whole_address(value, high) || is_suspect(place, high)) continue;
         for (std::size_t low = 0; low + k_half <= value.size(); low += k_half) {
             if (low == high || overlaps_half(found, low) || holds_any(without, low, k_half)) continue;
             if (is_of_whole_address(value, low)) continue;
             const std::uint64_t flat = upper << 32U | load<std::uint32_t>(value, low);
-            if (auto checked = check_allocation(place, low, flat, high); !checked) return checked;
+            if (auto checked = check_allocation(place, low, flat); !checked) return checked;
         }
     }
     return {};

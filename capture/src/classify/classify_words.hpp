@@ -102,6 +102,7 @@ private:
     /// The same of a word whose upper half is at `upper`: where a run can tell, it becomes a suspect instead.
     [[nodiscard]] Result<void> check_allocation(const WordPlace& place, std::size_t offset, std::uint64_t value,
                                                 std::size_t upper);
+    [[nodiscard]] bool is_suspect(const WordPlace& place, std::size_t upper) const;
     [[nodiscard]] std::optional<MemoryRef> allocation_at(std::uint64_t value);
     [[nodiscard]] std::string whereabouts(std::uint64_t value) const;
     [[nodiscard]] std::unexpected<Error> unexplained(const WordPlace& place, ByteView first, ByteView moved,

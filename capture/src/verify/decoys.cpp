@@ -35,18 +35,15 @@ Result<void> Decoys::add(const SuspectHalf& suspect, std::uint32_t upper)
 {
     const auto [known, is_new] = m_ranges.try_emplace(upper);
     Range& range = known->second;
-    for (const std::uint64_t address : suspect.addresses) {
-        const auto allocation = m_device.allocation_at(address);
-        if (!allocation) continue; // gone since: nothing can follow it
-        const std::uint64_t from = allocation->address.flat(), to = from + allocation->size;
-        range.from = range.to == 0 ? from : std::min(range.from, from);
-        range.to = std::max(range.to, to);
-        const MemoryRef behind{Address::from_flat(address), std::min(to - address, k_looked_at)};
-        const auto other = m_device.bulk().first_other(behind, std::byte{0});
-        if (!other) return std::unexpected(other.error());
-        if (!*other)
-            return fail(ErrorCode::not_recordable, "{} (zeros lie there, so that no trial can tell)", suspect.why);
-    }
+    const auto allocation = m_device.allocation_at(suspect.address);
+    if (!allocation) return {}; // gone since: nothing can follow it
+    const std::uint64_t from = allocation->address.flat(), to = from + allocation->size;
+    range.from = range.to == 0 ? from : std::min(range.from, from);
+    range.to = std::max(range.to, to);
+    const MemoryRef behind{Address::from_flat(suspect.address), std::min(to - suspect.address, k_looked_at)};
+    const auto other = m_device.bulk().first_other(behind, std::byte{0});
+    if (!other) return std::unexpected(other.error());
+    if (!*other) return fail(ErrorCode::not_recordable, "{} (zeros lie there, so that no trial can tell)", suspect.why);
     return {};
 }
 
