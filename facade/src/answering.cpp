@@ -58,6 +58,7 @@ std::unique_ptr<Job> Function::Impl::new_job(Journey& journey) const
     options.probing = std::chrono::milliseconds{m_cache->options.probing_ms};
     options.frozen_variables = m_spec.frozen_variables;
     options.most_constant_bytes = m_spec.max_constant_bytes;
+    options.unused = m_spec.strict ? UnusedWords::refused : UnusedWords::tried;
     options.keeps_undeclared = m_spec.undeclared == Undeclared::constants;
     job->session = std::make_shared<RecordingSession>(std::move(subject), m_frame, m_cache->modules, options);
     job->journey = std::move(journey);

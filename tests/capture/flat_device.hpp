@@ -24,7 +24,7 @@ struct FlatTextures {
 
 /// Kernels: "add" (y, x, n): y[i] = x[i] + bias, with the variable `bias`, which is 1 in the image. "sum" (y, w, n): y[0] = sum
 /// of w. "follow" (y, p, n): y[i] = what is where p[0] points to. "count" (y): y[0] = bias++. "spoil" (w): w[0] = 0 where it was restored, nothing where it was compiled. "fetch" (y,
-/// texture, n): y[i] = what the texture holds. i32 all.
+/// texture, n): y[i] = what the texture holds. "add_inside" (y, x, n, struct): y[i] = x[i] + the struct's third number. i32 all.
 class FlatModule final : public backends::Module {
 public:
     enum class Origin : std::uint8_t { compiled, whole, cut };
@@ -78,6 +78,9 @@ public:
         const auto n = load<std::int32_t>(kernel.params[2].value);
         if (kernel.kernel == "add")
             for (std::int32_t i = 0; i < n; ++i) pointer(0)[i] = pointer(1)[i] + bias + m_error;
+        if (kernel.kernel == "add_inside")
+            for (std::int32_t i = 0; i < n; ++i)
+                pointer(0)[i] = pointer(1)[i] + load<std::int32_t>(kernel.params[3].value, 8);
         if (kernel.kernel == "lookup")
             for (std::int32_t i = 0; i < n; ++i)
                 pointer(0)[i] = pointer(1)[i] + reinterpret_cast<const std::int32_t*>(table)[i];

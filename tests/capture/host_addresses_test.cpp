@@ -1,6 +1,4 @@
 // Host stack addresses in what a library left uninitialised: told by how far they moved, or refused as any difference.
-#include <pthread.h>
-
 #include "classify/host_addresses.hpp"
 #include "flat_captures.hpp"
 #include "number_decl.hpp"
@@ -199,94 +197,6 @@ TEST_F(NoHostAddresses, AreSoughtWhereCapturesDifferInStructure)
     capture_at_depths(stack);
     captures.again.reset();
     EXPECT_EQ(erased(), 0U);
-}
-
-// --- the movement itself
-
-[[gnu::noinline]] std::uint64_t run_and_see(HostStack& stack, StackDepth depth)
-{
-    std::uint64_t frame = 0;
-    stack.run(depth, [&frame] { frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)); });
-    return frame;
-}
-
-template <std::size_t bytes>
-[[gnu::noinline]] std::uint64_t run_and_see_below(HostStack& stack, StackDepth depth)
-{
-    std::array<std::byte, bytes> room;
-    void* const here = room.data();
-    asm volatile("" : : "r"(here) : "memory");
-    const std::uint64_t frame = run_and_see(stack, depth);
-    asm volatile("" : : "r"(here) : "memory");
-    return frame;
-}
-
-TEST(HostStackTest, MovesTheFramesOfDeeperWorkByTheShift)
-{
-    HostStack stack;
-    EXPECT_EQ(stack.movement().shift, 0U) << "nothing ran yet";
-    const std::uint64_t first = run_and_see(stack, StackDepth::usual), again = run_and_see(stack, StackDepth::deeper);
-    const StackMovement movement = stack.movement();
-    EXPECT_EQ(first - again, movement.shift);
-    EXPECT_EQ(movement.shift, k_shift);
-    EXPECT_LT(first, movement.top);
-    EXPECT_GT(again, movement.bottom);
-}
-
-#ifndef __SANITIZE_ADDRESS__ // which realigns the frames between the two by 32 bytes
-TEST(HostStackTest, MovesThemByMoreWholePagesWhereTheCallerIsDeeperToo)
-{
-    HostStack stack;
-    const std::uint64_t first = run_and_see(stack, StackDepth::usual);
-    const std::uint64_t again = run_and_see_below<40'000>(stack, StackDepth::deeper);
-    EXPECT_EQ(first - again, stack.movement().shift);
-    EXPECT_GT(first - again, k_shift);
-    EXPECT_EQ((first - again) % 4096, k_shift % 4096);
-}
-#endif
-
-TEST(HostStackTest, PutsTheFramesOfCallersOfSeveralDepthsInOnePlace)
-{
-    // Wherever the thread's stack begins within its page: the first caller's place decides.
-    const auto in_one_place = [] {
-        HostStack stack;
-        const std::uint64_t first = run_and_see(stack, StackDepth::usual);
-        EXPECT_EQ(run_and_see_below<992>(stack, StackDepth::usual), first);
-        EXPECT_EQ(run_and_see_below<10'016>(stack, StackDepth::usual), first);
-        EXPECT_EQ(first - run_and_see_below<992>(stack, StackDepth::deeper), k_shift);
-    };
-    in_one_place();
-    for (int i = 0; i < 16; ++i) {
-        void* const space = __builtin_alloca(static_cast<std::size_t>(256 * i) + 16);
-        asm volatile("" : : "r"(space) : "memory");
-        in_one_place();
-    }
-}
-
-TEST(HostStackTest, RunsTheWorkAllTheSameWhereASmallStackHasNoRoomToSpare)
-{
-    struct Seen {
-        std::uint64_t first = 0, again = 0;
-        StackMovement movement{};
-    } seen;
-    pthread_attr_t attributes;
-    ASSERT_EQ(pthread_attr_init(&attributes), 0);
-    ASSERT_EQ(pthread_attr_setstacksize(&attributes, 256UL << 10), 0);
-    pthread_t thread{};
-    const auto start = [](void* out) -> void* {
-        HostStack stack;
-        auto& result = *static_cast<Seen*>(out);
-        result.first = run_and_see(stack, StackDepth::usual);
-        result.again = run_and_see(stack, StackDepth::deeper);
-        result.movement = stack.movement();
-        return nullptr;
-    };
-    ASSERT_EQ(pthread_create(&thread, &attributes, start, &seen), 0);
-    ASSERT_EQ(pthread_join(thread, nullptr), 0);
-    pthread_attr_destroy(&attributes);
-    EXPECT_NE(seen.first, 0U);
-    EXPECT_EQ(seen.first, seen.again);
-    EXPECT_EQ(seen.movement.shift, 0U);
 }
 
 } // namespace

@@ -1,4 +1,6 @@
 // A library that leaves padding of its by-value parameters uninitialised (cuBLAS 13): recorded, and recorded again.
+#include <chrono>
+#include <cstring>
 #include <set>
 
 #include "facade_fixture.hpp"
@@ -146,6 +148,130 @@ TEST_F(UninitialisedPadding, AConstantThatNoKernelReadsIsNoRecompiledFunction)
     EXPECT_EQ(call_in_a_new_cache(Policy::refresh, callable), Outcome::recorded) << m_reason;
     EXPECT_EQ(call_in_a_new_cache(Policy::require_hit, callable), Outcome::replayed) << m_reason;
 }
+
+#ifndef __SANITIZE_ADDRESS__ // which keeps locals on stacks of its own
+
+/// 32 bytes on the stack; written are bytes 0 to 3, and 28 to 31.
+[[gnu::noinline]] Bytes half_initialised()
+{
+    Bytes copied(32);
+    std::array<volatile std::byte, 32> fields;
+    for (std::size_t i = 0; i < 4; ++i) {
+        fields[i] = std::byte{0x11};
+        fields[28 + i] = std::byte{0x11};
+    }
+    const volatile std::byte* from = fields.data();
+    asm volatile("" : "+r"(from) : : "memory");
+    for (std::size_t i = 0; i < copied.size(); ++i) copied[i] = from[i];
+    return copied;
+}
+
+/// What an earlier call left where half_initialised() has its struct.
+[[gnu::noinline]] void leave_on_the_stack(std::byte byte)
+{
+    std::array<volatile std::byte, 4096> room;
+    for (auto& one : room) one = byte;
+    asm volatile("" : : "r"(room.data()) : "memory");
+}
+
+class UnwrittenWords : public UninitialisedPadding {
+protected:
+    void launch_with_struct(Recorder& r, const std::string& name, const Bytes& bytes)
+    {
+        auto work = kernel(name, {r["y"], r["x"]}, k_count);
+        work.params.emplace_back().value = bytes;
+        launch(r, work);
+    }
+    void declare_both()
+    {
+        declare("x", cachefmt::RegionKind::input, k_count, 5);
+        declare("y", cachefmt::RegionKind::output, k_count, 0);
+    }
+};
+
+TEST_F(UnwrittenWords, AreStoredAsZerosAndCounted)
+{
+    declare_both();
+    auto recording = recorded([this](Recorder& r) { launch_with_struct(r, "add", half_initialised()); });
+    ASSERT_TRUE(recording) << recording.error().message;
+    Bytes expected(32);
+    for (std::size_t i = 0; i < 4; ++i) expected[i] = expected[28 + i] = std::byte{0x11};
+    EXPECT_EQ(stored_kernel(*recording).params.at(3).value, expected);
+    EXPECT_EQ(recording->entry.header.info.unused_words, 4U);
+}
+
+TEST_F(UnwrittenWords, OfOtherCapturesAreTheSameRecording)
+{
+    const Callable callable = [this](Recorder& r) {
+        leave_on_the_stack(std::byte{0x42});
+        launch_with_struct(r, "add", half_initialised());
+    };
+    const Callable later = [this](Recorder& r) { launch_with_struct(r, "add", half_initialised()); };
+    EXPECT_EQ(call_in_a_new_cache(Policy::read_write, callable), Outcome::recorded) << m_reason;
+    EXPECT_EQ(call_in_a_new_cache(Policy::refresh, later), Outcome::recorded) << m_reason;
+    EXPECT_EQ(call_in_a_new_cache(Policy::require_hit, later), Outcome::replayed) << m_reason;
+}
+
+TEST_F(UnwrittenWords, ThatTheResultsDependOnAreRefused)
+{
+    declare_both();
+    int calls = 0;
+    auto recording = recorded([&](Recorder& r) {
+        if (++calls == 1) leave_on_the_stack(std::byte{0x42}); // the answer
+        launch_with_struct(r, "add_inside", half_initialised());
+    });
+    ASSERT_FALSE(recording);
+    EXPECT_THAT(recording.error().message, HasSubstr("4 words of its parameters that nobody wrote"));
+    EXPECT_EQ(read(frame.memory[1]), all(5 + 0x4242'4242)) << "the answer is the callable's own";
+}
+
+TEST_F(UnwrittenWords, AreRefusedByStrict)
+{
+    declare_both();
+    record_options.unused = UnusedWords::refused;
+    auto recording = recorded([this](Recorder& r) { launch_with_struct(r, "add", half_initialised()); });
+    ASSERT_FALSE(recording);
+    EXPECT_THAT(recording.error().message, HasSubstr("parameter 3 byte 4"));
+    EXPECT_THAT(recording.error().message, HasSubstr("Spec::strict"));
+}
+
+/// In bytes beside unwritten ones, what is made anew each time is refused as ever.
+class MadeAnew : public UnwrittenWords, public testing::WithParamInterface<std::string> {
+protected:
+    std::uint64_t make(Recorder& r)
+    {
+        const auto address = [&](const char* name) { return r[name].flat(); };
+        if (GetParam() == "counter") return ++m_count;
+        if (GetParam() == "clock")
+            return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+        if (GetParam() == "hash") return address("x") * 0x9E37'79B9'7F4A'7C15;
+        if (GetParam() == "xor") return address("x") ^ address("y");
+        return m_undeclared.address.flat();
+    }
+
+private:
+    std::uint64_t m_count = 0;
+    MemoryRef m_undeclared = FlatFunction::make(k_count, 7);
+};
+
+TEST_P(MadeAnew, IsRefused)
+{
+    declare_both();
+    auto recording = recorded([this](Recorder& r) {
+        Bytes bytes = half_initialised();
+        const std::uint64_t word = make(r);
+        std::memcpy(bytes.data() + 8, &word, sizeof word);
+        launch_with_struct(r, "add", bytes);
+    });
+    ASSERT_FALSE(recording);
+    EXPECT_THAT(recording.error().message, HasSubstr("parameter 3 byte 8"));
+}
+
+INSTANTIATE_TEST_SUITE_P(BesideUnwrittenBytes, MadeAnew,
+                         testing::Values("counter", "clock", "hash", "xor", "undeclared"),
+                         [](const auto& word) { return word.param; });
+
+#endif
 
 TEST_F(UninitialisedPadding, AConstantThatMattersIsARecompiledFunction)
 {

@@ -407,8 +407,9 @@ typedef struct wg_function_spec {
     /// Inputs, outputs and states that hold no addresses, whatever some of their words look like.
     const char* const* no_addresses;
     uint64_t no_address_count;
-    /// Of adopted graphs. Nonzero: refuse words in kernels' parameters that differ between the captures and follow nothing
-    /// (padding that nobody initialised). Else they are stored as zeros, and refused where the results depend on them.
+    /// Nonzero: refuse words in kernels' parameters that nobody initialised (in a recording those that nobody wrote, in an adopted graph
+    /// those that differ between the captures and follow nothing). Else they are stored as zeros, and refused where the results
+    /// depend on them.
     int32_t strict;
     const wg_layout* layouts; ///< for inputs, outputs and states that are more than their declaration can say
     uint64_t layout_count;

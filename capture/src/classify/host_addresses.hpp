@@ -21,37 +21,14 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <functional>
 
 #include "classify/classify.hpp"
+#include "classify/host_stack.hpp"
 
 namespace warmgraph {
 
-/// Between two captures. 0 bytes: not known, nothing can be told.
-struct StackMovement {
-    std::uint64_t bottom = 0, top = 0; ///< the frames of the first capture were in here
-    std::uint64_t shift = 0;           ///< bytes that those of the other one were lower
-};
-
-enum class StackDepth : std::uint8_t { usual, deeper };
-
-/// The stack of the thread that makes it, for work at two depths.
-class HostStack {
-public:
-    HostStack();
-    /// On this thread. Where the stack has no room to spare, or is none of the thread's own (a coroutine's), the usual depth.
-    void run(StackDepth depth, const std::function<void()>& work);
-    /// From the last run at the usual depth to the last deeper one.
-    [[nodiscard]] StackMovement movement() const noexcept;
-
-private:
-    [[nodiscard]] bool has_room() const noexcept;
-
-    std::uint64_t m_bottom = 0, m_end = 0;   // 0: unknown
-    std::uint64_t m_anchor = 0;              // what the stack is filled down to before all work; 0: nothing ran yet
-    std::uint64_t m_usual = 0, m_deeper = 0; // where the work's frames began
-};
+/// The first two first.
+[[nodiscard]] std::vector<Capture*> all_of(Captures& captures);
 
 /// Sets the words of kernel parameters to zero, in all captures, that are host stack addresses: in `first` and lower by the
 /// shift in `again`, and somewhere in the same stack in the others. Returns how many. Leaves all as it is where captures

@@ -32,8 +32,14 @@ struct Look::Elsewhere {
 };
 
 Look::Look(const Subject& subject, const Frame& frame, TrialMemory& memory, ScratchPool& scratch,
-           const std::shared_ptr<backends::Stream>& stream, RunContext& context)
-    : m_subject(subject), m_frame(frame), m_memory(memory), m_scratch(scratch), m_stream(stream), m_context(context)
+           const std::shared_ptr<backends::Stream>& stream, RunContext& context, UnusedWords unused)
+    : m_subject(subject),
+      m_frame(frame),
+      m_memory(memory),
+      m_scratch(scratch),
+      m_stream(stream),
+      m_context(context),
+      m_unused(unused)
 {
 }
 Look::~Look() = default;
@@ -41,10 +47,10 @@ Look::~Look() = default;
 // --- captures
 
 Result<Capture> Look::run_captured(const std::vector<MemoryRef>& regions, ScratchPool& scratch,
-                                   const std::vector<std::uint64_t>& scalars, StackDepth depth)
+                                   const std::vector<std::uint64_t>& scalars, const StackState& stack)
 {
     std::optional<Result<Capture>> result;
-    m_stack.run(depth, [&] {
+    m_stack.run(stack, [&] {
         auto graph =
             captured_run(m_subject, {m_frame.tensors, regions, scalars, m_frame.values}, scratch, m_stream, m_context);
         if (graph)
@@ -56,9 +62,9 @@ Result<Capture> Look::run_captured(const std::vector<MemoryRef>& regions, Scratc
 }
 
 /// The callable may read page-locked memory on the host: it sees what was there at the call.
-Result<Capture> Look::capture_here(const std::vector<std::uint64_t>& scalars, StackDepth depth)
+Result<Capture> Look::capture_here(const std::vector<std::uint64_t>& scalars, const StackState& stack)
 {
-    auto captured = run_captured(m_memory.regions(), m_scratch, scalars, depth);
+    auto captured = run_captured(m_memory.regions(), m_scratch, scalars, stack);
     if (!captured) return captured;
     if (auto unwritten = m_memory.check_host_regions(); !unwritten) return std::unexpected(unwritten.error());
     return captured;
@@ -68,16 +74,18 @@ Result<backends::RawGraph> Look::capture_at(const std::vector<std::uint64_t>& sc
 {
     if (auto reset = m_memory.reset(0, TrialMemory::Outputs::as_they_were); !reset)
         return std::unexpected(reset.error());
-    auto captured = capture_here(scalars);
+    // Paint is never run: without knowing which bytes hold it the stack stays as it is.
+    auto captured = capture_here(scalars, {StackDepth::usual, m_unwritten ? Paint::one : Paint::none});
     if (!captured) return std::unexpected(captured.error());
+    if (m_unwritten) clear(captured->graph, *m_unwritten);
     return std::move(captured->graph);
 }
 
-Result<Capture> Look::capture_in(Elsewhere& at, StackDepth depth)
+Result<Capture> Look::capture_in(Elsewhere& at, const StackState& stack)
 {
     if (auto given = at.shadows.give_other_contents(m_memory.regions(), m_frame); !given)
         return std::unexpected(given.error());
-    auto captured = run_captured(at.shadows.regions(), at.scratch, m_frame.scalars, depth);
+    auto captured = run_captured(at.shadows.regions(), at.scratch, m_frame.scalars, stack);
     if (!captured) return captured;
     if (auto unwritten = at.shadows.check_host_regions(m_subject.interface); !unwritten)
         return std::unexpected(unwritten.error());
@@ -173,7 +181,7 @@ Result<Captures> Look::capture_all()
     if (!first) return std::unexpected(first.error());
     captures.first = std::move(*first);
     m_capture = captures.first.graph;
-    auto again = capture_here(m_frame.scalars, StackDepth::deeper);
+    auto again = capture_here(m_frame.scalars, {StackDepth::deeper, Paint::other});
     if (!again) return std::unexpected(again.error());
     captures.again = std::move(*again);
     m_movement = m_stack.movement();
@@ -182,8 +190,10 @@ Result<Captures> Look::capture_all()
     return captures;
 }
 
-Result<Captures> Look::without_host_addresses(Captures captures)
+Result<Captures> Look::without_stack_remains(Captures captures)
 {
+    m_unwritten = m_stack.was_painted() ? unwritten_bytes(captures) : std::vector<UnwrittenByte>{};
+    for (Capture* capture : all_of(captures)) clear(capture->graph, *m_unwritten);
     Captures erased = captures;
     const std::size_t words = erase_host_addresses(erased, m_movement);
     if (erased.first.graph == erased.again->graph) {
@@ -193,12 +203,24 @@ Result<Captures> Look::without_host_addresses(Captures captures)
                 m_subject.name, words);
         return erased;
     }
-    // Padding of a shape that cannot be told moves with the stack's depth as well. At one depth it is as constant as all
-    // else, and no reason to refuse; what is not constant there either is.
+    // Padding of a shape that cannot be told moves with the stack's depth, and bits beside a bit-field's hold paint. At one depth and
+    // over one paint they are as constant as all else, and no reason to refuse; what is not constant there either is.
     auto again = capture_here(m_frame.scalars);
     if (!again) return std::unexpected(again.error());
     captures.again = std::move(*again);
+    clear(captures.again->graph, *m_unwritten);
     return captures;
+}
+
+Result<void> Look::check_unwritten() const
+{
+    if (m_unwritten->empty() || m_unused == UnusedWords::tried) return {};
+    const UnwrittenByte& byte = m_unwritten->front();
+    return fail(ErrorCode::not_recordable,
+                "{} takes at parameter {} byte {} what nobody wrote (the stack's contents; {} such words in all), and "
+                "Spec::strict "
+                "refuses that: initialise the whole struct, or record without strict: it is stored as zeros",
+                describe_node(m_capture, byte.node), byte.param, byte.offset, count_words(*m_unwritten));
 }
 
 // --- scalars
@@ -206,7 +228,7 @@ Result<Captures> Look::without_host_addresses(Captures captures)
 /// Before thousands of probes: what differs from capture to capture by itself is told at once, and is no scalar's doing.
 Result<void> Look::check_repeated(const Captures& captures)
 {
-    const auto judged = without_host_addresses(captures);
+    const auto judged = without_stack_remains(captures);
     return judged ? check_captures(m_subject.interface, *judged) : std::unexpected(judged.error());
 }
 
@@ -265,12 +287,14 @@ Result<Seen> Look::look(std::chrono::milliseconds probing, const std::function<R
         if (auto checked = check_repeated(*captures); !checked) return std::unexpected(checked.error());
     auto proofs = probe(*captures, probing);
     if (!proofs) return std::unexpected(proofs.error());
-    captures = without_host_addresses(std::move(*captures));
+    captures = without_stack_remains(std::move(*captures));
     if (!captures) return std::unexpected(captures.error());
+    if (auto checked = check_unwritten(); !checked) return std::unexpected(checked.error());
+    clear(m_capture, *m_unwritten);
     if (auto found = find_more(*captures); !found) return std::unexpected(found.error());
     auto classified = classify(m_subject.interface, *captures);
     if (!classified) return std::unexpected(classified.error());
-    return Seen{std::move(*classified), std::move(*proofs), std::move(captures->groups)};
+    return Seen{std::move(*classified), std::move(*proofs), std::move(captures->groups), count_words(*m_unwritten)};
 }
 
 } // namespace warmgraph

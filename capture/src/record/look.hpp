@@ -4,11 +4,13 @@
 #include <chrono>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "classify/classify.hpp"
 #include "classify/host_addresses.hpp"
+#include "classify/unwritten_bytes.hpp"
 #include "verify/trial_memory.hpp"
 #include "warmgraph/capture/run.hpp"
 #include "warmgraph/capture/shadow_set.hpp"
@@ -19,13 +21,14 @@ struct Seen {
     Classified classified;
     std::vector<std::string> scalar_proofs; ///< "position: proven at all 2,048 values"
     std::vector<std::uint32_t> groups;      ///< Captures::groups
+    std::size_t unwritten_words = 0;        ///< of parameters: they are zeros in what was classified
 };
 
 class Look {
 public:
     /// Captures are made with `memory` at placement 0 and with `scratch`; all outlive it.
     Look(const Subject& subject, const Frame& frame, TrialMemory& memory, ScratchPool& scratch,
-         const std::shared_ptr<backends::Stream>& stream, RunContext& context);
+         const std::shared_ptr<backends::Stream>& stream, RunContext& context, UnusedWords unused);
     Look(const Look&) = delete;
     Look& operator=(const Look&) = delete;
     ~Look();
@@ -33,8 +36,10 @@ public:
     /// Once. `probing`: time for probing scalars. `find_more` may add to the captures what they are classified with.
     [[nodiscard]] Result<Seen> look(std::chrono::milliseconds probing,
                                     const std::function<Result<void>(Captures&)>& find_more);
-    /// The capture at placement 0, as the driver gave it.
+    /// The capture at placement 0, as the driver gave it, but for bytes that nobody wrote: they are zeros.
     [[nodiscard]] const backends::RawGraph& capture() const noexcept { return m_capture; }
+    /// Words of parameters that nobody wrote, as far as is known yet.
+    [[nodiscard]] std::size_t unwritten_words() const noexcept { return m_unwritten ? count_words(*m_unwritten) : 0; }
     /// Another one there, with other scalars.
     [[nodiscard]] Result<backends::RawGraph> capture_at(const std::vector<std::uint64_t>& scalars);
     /// Device::allocation_at, where there are flat addresses; null else.
@@ -42,11 +47,10 @@ public:
 
 private:
     struct Elsewhere;
-    [[nodiscard]] Result<Capture> capture_here(const std::vector<std::uint64_t>& scalars,
-                                               StackDepth depth = StackDepth::usual);
-    [[nodiscard]] Result<Capture> capture_in(Elsewhere& at, StackDepth depth = StackDepth::usual);
+    [[nodiscard]] Result<Capture> capture_here(const std::vector<std::uint64_t>& scalars, const StackState& stack = {});
+    [[nodiscard]] Result<Capture> capture_in(Elsewhere& at, const StackState& stack = {});
     [[nodiscard]] Result<Capture> run_captured(const std::vector<MemoryRef>& regions, ScratchPool& scratch,
-                                               const std::vector<std::uint64_t>& scalars, StackDepth depth);
+                                               const std::vector<std::uint64_t>& scalars, const StackState& stack);
     [[nodiscard]] Result<void> know_other_memory(Captures& captures) const;
     [[nodiscard]] Result<Captures> capture_all();
     [[nodiscard]] Result<void> capture_moved(Captures& captures, Apart apart);
@@ -58,7 +62,8 @@ private:
     [[nodiscard]] Result<std::size_t> probe_scalar(Captures& captures, std::size_t scalar,
                                                    const std::vector<std::uint64_t>& values, std::size_t least,
                                                    std::chrono::steady_clock::time_point deadline);
-    [[nodiscard]] Result<Captures> without_host_addresses(Captures captures);
+    [[nodiscard]] Result<Captures> without_stack_remains(Captures captures);
+    [[nodiscard]] Result<void> check_unwritten() const;
 
     const Subject& m_subject;
     const Frame& m_frame;
@@ -66,10 +71,13 @@ private:
     ScratchPool& m_scratch;
     std::shared_ptr<backends::Stream> m_stream;
     RunContext& m_context;
+    UnusedWords m_unused;
     backends::RawGraph m_capture;
     std::deque<Elsewhere> m_places; // kept until all is classified: no address may be given twice
     HostStack m_stack;              // of the thread that records
     StackMovement m_movement;       // between the first two captures
+    /// Of kernels' parameters, as all captures so far tell. None: nothing was looked at yet.
+    std::optional<std::vector<UnwrittenByte>> m_unwritten;
 };
 
 } // namespace warmgraph

@@ -48,6 +48,7 @@ struct RecordingSession::Impl {
     [[nodiscard]] Result<void> check_variables() const;
     [[nodiscard]] Result<void> learn(const backends::RawGraph& capture);
     [[nodiscard]] Result<void> check_scratch(const std::shared_ptr<backends::GraphExec>& exec);
+    [[nodiscard]] std::string unwritten_text() const;
     void make_trials();
     [[nodiscard]] Result<void> verify(replay::Executable& executable);
     using Outputs = TrialMemory::Outputs;
@@ -126,6 +127,7 @@ RestorationRequest RecordingSession::Impl::request(cachefmt::EntryHeader header,
     auto& info = result.header.info;
     info.unproven = seen.classified.unproven;
     info.scalar_proofs = std::move(seen.scalar_proofs);
+    info.unused_words = static_cast<std::uint32_t>(seen.unwritten_words);
     if (!seen.groups.empty()) { // another set of guards, so another key
         guards::guard_distances(result.header.guards.tensors, frame.tensors);
         result.header.key.guards = cachefmt::guards_digest(result.header.guards);
@@ -143,7 +145,7 @@ Result<RestorationRequest> RecordingSession::Impl::look(cachefmt::EntryHeader he
     const auto timer = phases.measure("look");
     if (auto strayed = answer->check_enqueued(); !strayed) return std::unexpected(strayed.error());
     if (auto checked = check_tables(subject, *memory); !checked) return std::unexpected(checked.error());
-    looking.emplace(subject, frame, *memory, scratch, stream, context);
+    looking.emplace(subject, frame, *memory, scratch, stream, context, options.unused);
     const auto tenth = std::chrono::duration_cast<std::chrono::milliseconds>(phases.get("compile") / 10);
     auto seen = looking->look(std::max(options.probing, tenth),
                               [this](Captures& captures) { return find_constants(captures); });
@@ -173,6 +175,13 @@ Result<RestorationRequest> RecordingSession::Impl::look(cachefmt::EntryHeader he
 }
 
 // --- try
+
+std::string RecordingSession::Impl::unwritten_text() const
+{
+    const std::size_t words = looking ? looking->unwritten_words() : 0;
+    return words == 0 ? ""
+                      : fmt::format(", or {} words of its parameters that nobody wrote, zeros in the capture", words);
+}
 
 /// A trial must not change a module's variables: the caller's own functions run with them. They are put back.
 Result<void> RecordingSession::Impl::check_variables() const
@@ -242,8 +251,8 @@ Result<void> RecordingSession::Impl::learn(const backends::RawGraph& capture)
     if (!accepted && accepted.error().code == ErrorCode::verification_failed)
         return fail(ErrorCode::not_recordable,
                     "a run of its capture does not do what the call itself did: {}; it initialises or advances "
-                    "something that no capture holds (memory that is not declared, work of the host, a first call)",
-                    accepted.error().message);
+                    "something that no capture holds (memory that is not declared, work of the host, a first call){}",
+                    accepted.error().message, unwritten_text());
     if (!accepted) return accepted;
     if (auto independent = check_scratch(exec); !independent) return independent;
     disturbed = new_spread();
@@ -342,7 +351,7 @@ Result<void> RecordingSession::Impl::verify_hit(replay::Executable& executable)
     if (auto measured = alone->measure(); !measured) return measured;
     auto accepted = trials->accept_all(executable, frame.scalars, *alone, Outputs::as_they_were);
     if (!accepted && accepted.error().code == ErrorCode::verification_failed && !trials->is_abandoned()) {
-        if (!looking) looking.emplace(subject, frame, *memory, scratch, stream, context);
+        if (!looking) looking.emplace(subject, frame, *memory, scratch, stream, context, options.unused);
         auto capture = looking->capture_at(frame.scalars);
         if (!capture) return std::unexpected(capture.error());
         if (auto learned = learn(*capture); !learned) return learned;

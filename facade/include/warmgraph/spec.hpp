@@ -124,9 +124,9 @@ struct Spec {
     /// Inputs, outputs, states and constants that hold no addresses, whatever some of their words look like. Recording searches those that
     /// were not declared as floating point for addresses, which no replay could follow.
     std::vector<std::string> no_addresses{};
-    /// Of adopted graphs: refuse words in kernels' parameters that differ between the captures and follow nothing. Else they are
-    /// taken for padding that nobody initialised, stored as zeros, and refused where the results depend on them. A recording is
-    /// strict in any case.
+    /// Refuse words in kernels' parameters that nobody initialised: in a recording those that nobody wrote, in an adopted graph those
+    /// that differ between the captures and follow nothing. Else they are stored as zeros, and refused where the results depend on
+    /// them.
     bool strict = false;
     std::vector<ConstantDecl> constants{};
     std::uint64_t max_constant_bytes = 64ULL << 20U; ///< of all constants together; more is refused

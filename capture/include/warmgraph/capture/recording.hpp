@@ -18,6 +18,7 @@
 
 #include "warmgraph/base/phases.hpp"
 #include "warmgraph/cachefmt/entry.hpp"
+#include "warmgraph/capture/proof.hpp"
 #include "warmgraph/capture/run.hpp"
 #include "warmgraph/replay/executable.hpp"
 
@@ -38,6 +39,8 @@ struct RecordOptions {
     std::uint64_t most_constant_bytes = 64ULL << 20U; ///< of all constants together
     /// Allocations that the work only reads and nobody declared are kept as constants, where an entry can carry them.
     bool keeps_undeclared = false;
+    /// Of words of kernels' parameters that nobody ever wrote. Tried: they are zeros.
+    UnusedWords unused = UnusedWords::tried;
 };
 
 /// Used by one thread at a time; the answer may be waited for by another one. Outlived by what `subject` names.

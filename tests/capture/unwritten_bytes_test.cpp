@@ -1,0 +1,91 @@
+// Bytes of parameters that hold what the stack was painted with, in every capture its own paint.
+#include "classify/host_stack.hpp"
+#include "classify/unwritten_bytes.hpp"
+#include "flat_captures.hpp"
+#include "number_decl.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+class UnwrittenBytes : public FlatCaptures {
+protected:
+    /// `make` gives the bytes of the parameter: the how-manieth capture it is, from 1, and its paint.
+    template <class Make>
+    void capture_painted(Make make)
+    {
+        int captured = 0;
+        capture_all([&](const Places&) {
+            ++captured;
+            return make(captured, byte_of(captured == 2 ? Paint::other : Paint::one));
+        });
+    }
+    [[nodiscard]] std::vector<std::size_t> offsets() const
+    {
+        std::vector<std::size_t> result;
+        for (const UnwrittenByte& byte : unwritten_bytes(captures)) result.push_back(byte.offset);
+        return result;
+    }
+};
+
+TEST_F(UnwrittenBytes, HoldThePaintOfTheirCapture)
+{
+    capture_painted([](int, std::byte paint) { return Bytes{std::byte{1}, paint, paint, std::byte{2}, paint}; });
+    EXPECT_EQ(offsets(), (std::vector<std::size_t>{1, 2, 4}));
+}
+
+TEST_F(UnwrittenBytes, AreNoConstantsOfThatValue)
+{
+    capture_painted([](int, std::byte) { return Bytes{byte_of(Paint::one), byte_of(Paint::other)}; });
+    EXPECT_TRUE(offsets().empty());
+}
+
+TEST_F(UnwrittenBytes, AreNoCounterThatMeetsThePaintTwice)
+{
+    const int step = std::to_integer<int>(byte_of(Paint::other)) - std::to_integer<int>(byte_of(Paint::one));
+    capture_painted([step](int captured, std::byte) {
+        return Bytes{static_cast<std::byte>(std::to_integer<int>(byte_of(Paint::one)) + (captured - 1) * step)};
+    });
+    EXPECT_TRUE(offsets().empty());
+}
+
+TEST_F(UnwrittenBytes, WereWrittenWhereOneProbeHasSomethingElse)
+{
+    interface.scalars.push_back(number("n", DType::i32));
+    capture_painted([](int captured, std::byte paint) { return Bytes{paint, captured == 5 ? std::byte{0} : paint}; });
+    ASSERT_EQ(captures.probes.size(), 3U);
+    EXPECT_EQ(offsets(), (std::vector<std::size_t>{0}));
+}
+
+TEST_F(UnwrittenBytes, BecomeZeroAndTheGraphIsNoLongerTheDriversOwn)
+{
+    capture_painted([](int, std::byte paint) { return Bytes{paint, byte_of(Paint::one), std::byte{3}}; });
+    for (Capture* capture : {&captures.first, &*captures.again}) {
+        capture->graph.native = std::make_shared<int>(1);
+        clear(capture->graph, {{0, 0, 0}});
+        EXPECT_EQ(std::get<backends::RawKernel>(capture->graph.nodes[0].work).params[0].value,
+                  (Bytes{std::byte{0}, byte_of(Paint::one), std::byte{3}}));
+        EXPECT_EQ(capture->graph.native, nullptr);
+    }
+}
+
+TEST_F(UnwrittenBytes, OfAnotherStructureAreLeft)
+{
+    capture_painted([](int, std::byte paint) { return Bytes{paint}; });
+    const auto unwritten = unwritten_bytes(captures);
+    ASSERT_EQ(unwritten.size(), 1U);
+    captures.moved->graph.nodes.clear();
+    EXPECT_TRUE(offsets().empty());
+    clear(captures.moved->graph, unwritten); // nothing there
+    clear(captures.first.graph, {{0, 0, 7}, {0, 9, 0}});
+    EXPECT_EQ(std::get<backends::RawKernel>(captures.first.graph.nodes[0].work).params[0].value,
+              Bytes{byte_of(Paint::one)});
+}
+
+TEST_F(UnwrittenBytes, AreCountedByWord)
+{
+    EXPECT_EQ(count_words({}), 0U);
+    EXPECT_EQ(count_words({{0, 0, 1}, {0, 0, 7}, {0, 0, 8}, {0, 1, 8}, {3, 1, 8}}), 4U);
+}
+
+} // namespace
+} // namespace warmgraph::test
