@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 
+#include "image_reader.hpp"
 #include "own_modules.hpp"
 #include "patch_table.hpp"
 #include "warmgraph/backends/bulk_memory.hpp"
@@ -201,6 +202,10 @@ Result<void> Executable::Impl::load_modules(ModuleCache& cache, const ImageSourc
     } else {
         modules.resize(graph.images.size());
     }
+    std::vector<const cachefmt::ImageRef*> wanted;
+    for (std::size_t i = 0; i < graph.images.size(); ++i)
+        if (!modules[i] && !cache.has(*device, with_addresses(graph.images[i]))) wanted.push_back(&graph.images[i]);
+    ImageReader reader{images, std::move(wanted)};
     for (std::size_t i = 0; i < graph.images.size(); ++i) {
         if (modules[i]) continue;
         const auto& image = graph.images[i];
@@ -210,7 +215,7 @@ Result<void> Executable::Impl::load_modules(ModuleCache& cache, const ImageSourc
                 return other.digest == image.digest && other.variables == image.variables;
             });
         auto module =
-            cache.load(device, with, {function, static_cast<std::uint32_t>(equal)}, [&] { return images(image); });
+            cache.load(device, with, {function, static_cast<std::uint32_t>(equal)}, [&] { return reader.take(image); });
         if (!module) return within("load image " + short_hex(image.digest), module.error());
         modules[i] = std::move(*module);
     }

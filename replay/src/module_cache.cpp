@@ -128,6 +128,13 @@ Result<std::shared_ptr<backends::Module>> ModuleCache::load(const std::shared_pt
     return load_into(*slot);
 }
 
+bool ModuleCache::has(const backends::Device& device, const cachefmt::ImageRef& image) const
+{
+    const auto slot = Process::instance().slot({&device, image.digest, digest_of(image.variables)});
+    const std::unique_lock free{slot->mutex, std::try_to_lock}; // else it is being loaded
+    return !free.owns_lock() || !slot->module.expired();
+}
+
 std::size_t ModuleCache::count() const noexcept
 {
     const std::scoped_lock lock{m_mutex};

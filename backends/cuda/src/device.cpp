@@ -31,11 +31,13 @@ Result<std::shared_ptr<Device>> CudaDevice::open(std::shared_ptr<const Driver> d
     device->m_memory = std::make_unique<Memory>(core);
     device->m_bulk = std::make_unique<CudaBulkMemory>(*device, core, *device->m_memory);
     device->m_heap = std::make_unique<DeviceHeap>(core);
+    device->m_warm_up = std::make_unique<WarmUp>(core, device->m_bulk->launcher());
     return device;
 }
 
 CudaDevice::~CudaDevice()
 {
+    m_warm_up.reset();
     m_heap.reset();
     m_bulk.reset();
     m_memory.reset();
@@ -163,7 +165,11 @@ Result<std::unique_ptr<Module>> CudaDevice::compile(std::string_view source, std
     return CudaModule::compile(*m_core, source, options);
 }
 
-Result<std::unique_ptr<Module>> CudaDevice::load(ByteView image) { return CudaModule::load(*m_core, image, Digest{}); }
+Result<std::unique_ptr<Module>> CudaDevice::load(ByteView image)
+{
+    m_warm_up->wait();
+    return CudaModule::load(*m_core, image, Digest{});
+}
 
 Result<void> CudaDevice::register_module(void* module, ByteView image)
 {
@@ -174,6 +180,7 @@ Result<std::unique_ptr<Stream>> CudaDevice::create_stream() { return CudaStream:
 
 Result<std::unique_ptr<GraphExec>> CudaDevice::instantiate(const RawGraph& graph)
 {
+    m_warm_up->wait();
     return CudaGraphExec::make(*m_core, graph);
 }
 

@@ -6,6 +6,7 @@
 #include "core.hpp"
 #include "device_heap.hpp"
 #include "memory.hpp"
+#include "warm_up.hpp"
 #include "warmgraph/backends/device.hpp"
 
 namespace warmgraph::backends::cuda {
@@ -79,6 +80,7 @@ public:
     [[nodiscard]] Result<std::unique_ptr<GraphExec>> instantiate_captured(const RawGraph& graph) override;
     [[nodiscard]] Result<std::shared_ptr<Event>> create_event() override;
 
+    void begin_warm_up() noexcept override { m_warm_up->begin(); }
     [[nodiscard]] Result<void> prepare_recording() override;
     [[nodiscard]] Result<std::unique_ptr<EnqueueWatch>> watch_enqueues(Stream& stream) override;
     [[nodiscard]] Result<RawGraph> read_graph(void* native) override;
@@ -94,6 +96,7 @@ private:
     std::unique_ptr<Memory> m_memory; ///< after m_core, which it uses until it goes
     std::unique_ptr<CudaBulkMemory> m_bulk;
     std::unique_ptr<DeviceHeap> m_heap;
+    std::unique_ptr<WarmUp> m_warm_up; ///< goes first: it uses the others
 };
 
 } // namespace warmgraph::backends::cuda

@@ -15,6 +15,7 @@ public:
     }
 
     void warm_up() override { static_cast<void>(m_launcher.is_ready()); }
+    [[nodiscard]] bulk::Launcher& launcher() noexcept { return m_launcher; }
     [[nodiscard]] Result<void> copy(const Address& to, const Address& from, std::uint64_t size) override;
     [[nodiscard]] Result<void> fill(const MemoryRef& memory, std::byte pattern) override;
     [[nodiscard]] Result<void> disturb(const MemoryRef& memory, DType dtype) override;

@@ -28,6 +28,12 @@ public:
     /// Whether there are kernels. Loads them when it is first called; where the driver refuses them (no compiler for PTX), never.
     [[nodiscard]] bool is_ready();
 
+    /// REQUIRES: is_ready() was true.
+    [[nodiscard]] CUfunction function(Kernel kernel) const noexcept
+    {
+        return m_functions[static_cast<std::size_t>(kernel)];
+    }
+
     /// Runs a kernel over `size` bytes. REQUIRES: is_ready() was true. What it found: its tally; up to k_word_room words to
     /// `words`, in no order.
     template <class Work>

@@ -39,6 +39,8 @@ public:
                                                                  const cachefmt::ImageRef& image,
                                                                  const ModuleUser& user,
                                                                  const std::function<Result<Bytes>()>& bytes);
+    /// Whether load() of it would hardly need its bytes: somebody in this process has it loaded now.
+    [[nodiscard]] bool has(const backends::Device& device, const cachefmt::ImageRef& image) const;
     /// How many images it has, whoever loaded them.
     [[nodiscard]] std::size_t count() const noexcept;
 

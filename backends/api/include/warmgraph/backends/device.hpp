@@ -288,6 +288,9 @@ public:
         return fail(ErrorCode::unsupported, "{} has no events that a graph can hold", id());
     }
 
+    /// Begins, on a thread of its own, what the first restore in this process would wait for otherwise. load() and instantiate()
+    /// wait for its end; it ends before the device is closed and before the process exits. Once: later calls do nothing.
+    virtual void begin_warm_up() noexcept {}
     /// Starts to keep the device code that the process loads, so that graphs with other libraries' kernels can be recorded.
     /// Called before a function's warm-up; earlier is better (modules loaded before cannot be recorded). Idempotent.
     /// not_recordable with the cure where it cannot (a profiler is attached).

@@ -1,0 +1,120 @@
+#include "warm_up.hpp"
+
+#include <array>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <new>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include <unistd.h>
+
+#include "warmgraph/base/log.hpp"
+
+namespace warmgraph::backends::cuda {
+
+namespace {
+
+/// As large as a decode step of a language model. The driver's memory for graphs grows by pieces: a larger one takes longer here, and a
+/// graph that needs more still grows it by itself.
+constexpr std::size_t k_nodes = 256;
+
+bool is_wanted()
+{
+    const char* const value = std::getenv("WARMGRAPH_WARM_UP");
+    return value == nullptr || std::string_view{value} != "0";
+}
+
+class ThrowawayGraph {
+public:
+    explicit ThrowawayGraph(const Driver& driver) : m_driver(driver) {}
+    ThrowawayGraph(const ThrowawayGraph&) = delete;
+    ThrowawayGraph& operator=(const ThrowawayGraph&) = delete;
+    ~ThrowawayGraph()
+    {
+        if (m_exec != nullptr) static_cast<void>(m_driver.cuGraphExecDestroy(m_exec));
+        if (m_graph != nullptr) static_cast<void>(m_driver.cuGraphDestroy(m_graph));
+    }
+    /// One kernel after the other.
+    [[nodiscard]] Result<void> make(CUfunction function)
+    {
+        auto made = m_driver.call("cuGraphCreate", m_driver.cuGraphCreate, &m_graph, 0U);
+        // Never launched: what the parameters say does not matter, only how much room they take.
+        std::array<std::byte, sizeof(bulk::DepartureWork)> parameters{};
+        std::array<void*, 1> pointers{parameters.data()};
+        CUDA_KERNEL_NODE_PARAMS params{};
+        params.func = function;
+        params.gridDimX = params.gridDimY = params.gridDimZ = 1;
+        params.blockDimX = params.blockDimY = params.blockDimZ = 1;
+        params.kernelParams = pointers.data();
+        CUgraphNode before = nullptr;
+        for (std::size_t i = 0; made && i < k_nodes; ++i) {
+            const CUgraphNode last = before;
+            made = m_driver.call("cuGraphAddKernelNode", m_driver.cuGraphAddKernelNode, &before, m_graph, &last,
+                                 std::size_t{i == 0 ? 0U : 1U}, &params);
+        }
+        if (!made) return made;
+        return m_driver.call("cuGraphInstantiate", m_driver.cuGraphInstantiate, &m_exec, m_graph, 0ULL);
+    }
+
+private:
+    const Driver& m_driver;
+    CUgraph m_graph = nullptr;
+    CUgraphExec m_exec = nullptr;
+};
+
+Result<void> warm_up(const Core& core, bulk::Launcher& launcher)
+{
+    if (!launcher.is_ready()) return fail(ErrorCode::unsupported, "the driver takes no kernels");
+    const CurrentContext context(core);
+    const OutsideCapture outside(core); // another thread may capture meanwhile
+    return ThrowawayGraph{*core.driver}.make(launcher.function(bulk::Kernel::departure));
+}
+
+} // namespace
+
+struct WarmUp::State {
+    std::mutex mutex; // guards what follows
+    std::condition_variable changed;
+    enum class Is : std::uint8_t { not_begun, running, done } is = Is::not_begun;
+    pid_t process = 0; ///< that began it: a forked child has no such thread
+};
+
+WarmUp::WarmUp(const Core& core, bulk::Launcher& launcher)
+    : m_state(std::make_shared<State>()), m_core(core), m_launcher(launcher), m_at_exit([this] { wait(); })
+{
+}
+
+WarmUp::~WarmUp() { wait(); }
+
+void WarmUp::begin() noexcept
+try {
+    using Is = State::Is;
+    const std::scoped_lock lock(m_state->mutex);
+    if (m_state->is != Is::not_begun || !is_wanted()) return;
+    std::thread{[state = m_state, &core = m_core, &launcher = m_launcher]() noexcept {
+        try {
+            if (auto warmed = warm_up(core, launcher); !warmed)
+                log().debug("nothing was warmed up: {}", warmed.error().message);
+        } catch (const std::exception&) { // whoever needs it will hear of it
+        }
+        const std::scoped_lock ending(state->mutex);
+        state->is = Is::done;
+        state->changed.notify_all();
+    }}.detach();
+    m_state->is = Is::running;
+    m_state->process = ::getpid();
+} catch (const std::exception&) { // no thread: the first restore pays
+}
+
+void WarmUp::wait() noexcept
+{
+    std::unique_lock lock(m_state->mutex);
+    if (m_state->is != State::Is::running || m_state->process != ::getpid()) return;
+    m_state->changed.wait(lock, [this] { return m_state->is == State::Is::done; });
+}
+
+} // namespace warmgraph::backends::cuda

@@ -1,0 +1,79 @@
+#include "image_reader.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <system_error>
+
+namespace warmgraph::replay {
+
+namespace {
+
+constexpr std::size_t k_least = 3; ///< fewer are read as fast as a thread is started
+constexpr std::size_t k_ahead = 4; ///< images that lie ready at most: they may be large
+
+} // namespace
+
+ImageReader::ImageReader(const ImageSource& images, std::vector<const cachefmt::ImageRef*> wanted)
+    : m_images(images), m_wanted(std::move(wanted))
+{
+    if (m_wanted.size() < k_least) {
+        m_wanted.clear();
+        return;
+    }
+    try {
+        m_thread = std::thread{[this] { read_all(); }};
+    } catch (const std::system_error&) { // no thread: they are read one by one
+        m_wanted.clear();
+    }
+}
+
+ImageReader::~ImageReader()
+{
+    if (!m_thread.joinable()) return;
+    {
+        const std::scoped_lock lock(m_mutex);
+        m_stopped = true;
+    }
+    m_changed.notify_all();
+    m_thread.join();
+}
+
+void ImageReader::read_all() noexcept
+try {
+    for (const cachefmt::ImageRef* const image : m_wanted) {
+        {
+            std::unique_lock lock(m_mutex);
+            m_changed.wait(lock, [this] { return m_stopped || m_read.size() < k_ahead; });
+            if (m_stopped) return;
+        }
+        auto bytes = m_images(*image);
+        const std::scoped_lock lock(m_mutex);
+        m_read.push_back({image, std::move(bytes)});
+        m_changed.notify_all();
+    }
+} catch (const std::exception&) { // whoever wants it reads it, and hears of it
+    const std::scoped_lock lock(m_mutex);
+    m_stopped = true;
+    m_changed.notify_all();
+}
+
+Result<Bytes> ImageReader::take(const cachefmt::ImageRef& image)
+{
+    const auto place = std::ranges::find(m_wanted.begin() + static_cast<std::ptrdiff_t>(m_taken), m_wanted.end(), &image);
+    if (place == m_wanted.end()) return m_images(image);
+    m_taken = static_cast<std::size_t>(place - m_wanted.begin()) + 1;
+    std::unique_lock lock(m_mutex);
+    for (;;) {
+        m_changed.wait(lock, [this] { return m_stopped || !m_read.empty(); });
+        if (m_read.empty()) { // the reader failed
+            lock.unlock();
+            return m_images(image);
+        }
+        Read next = std::move(m_read.front());
+        m_read.pop_front();
+        m_changed.notify_all();
+        if (next.image == &image) return std::move(next.bytes);
+    }
+}
+
+} // namespace warmgraph::replay
