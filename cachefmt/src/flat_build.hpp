@@ -13,7 +13,7 @@ namespace warmgraph::cachefmt {
 
 /// The library's, under a name that can be declared without its headers (newer releases make theirs an alias).
 struct FlatBuilder : flatbuffers::FlatBufferBuilder {
-    using FlatBufferBuilder::FlatBufferBuilder;
+    using flatbuffers::FlatBufferBuilder::FlatBufferBuilder;
 };
 
 inline flatbuffers::Offset<flatbuffers::Vector<std::uint8_t>> write(FlatBuilder& builder, ByteView bytes)

@@ -185,8 +185,7 @@ NodeRow CopyFormat::row(const CopyNode& copy, const Graph& graph)
 
 } // namespace
 
-template <>
-const NodeFormat& format_of<CopyNode>() noexcept
+const NodeFormat& format_of(std::type_identity<CopyNode>) noexcept
 {
     static const NodeFormatOf<CopyFormat> format;
     return format;

@@ -27,8 +27,7 @@ public:
 
 } // namespace
 
-template <>
-const NodeFormat& format_of<EmptyNode>() noexcept
+const NodeFormat& format_of(std::type_identity<EmptyNode>) noexcept
 {
     static const EmptyFormat format;
     return format;

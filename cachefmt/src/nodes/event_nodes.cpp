@@ -58,15 +58,13 @@ struct EventWaitFormat : EventFormat<EventWaitNode, flat::EventWait> {
 
 } // namespace
 
-template <>
-const NodeFormat& format_of<EventRecordNode>() noexcept
+const NodeFormat& format_of(std::type_identity<EventRecordNode>) noexcept
 {
     static const NodeFormatOf<EventRecordFormat> format;
     return format;
 }
 
-template <>
-const NodeFormat& format_of<EventWaitNode>() noexcept
+const NodeFormat& format_of(std::type_identity<EventWaitNode>) noexcept
 {
     static const NodeFormatOf<EventWaitFormat> format;
     return format;

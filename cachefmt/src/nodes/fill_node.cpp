@@ -96,8 +96,7 @@ NodeRow FillFormat::row(const FillNode& fill, const Graph& graph)
 
 } // namespace
 
-template <>
-const NodeFormat& format_of<FillNode>() noexcept
+const NodeFormat& format_of(std::type_identity<FillNode>) noexcept
 {
     static const NodeFormatOf<FillFormat> format;
     return format;

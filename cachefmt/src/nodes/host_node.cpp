@@ -41,8 +41,7 @@ struct HostFormat {
 
 } // namespace
 
-template <>
-const NodeFormat& format_of<HostNode>() noexcept
+const NodeFormat& format_of(std::type_identity<HostNode>) noexcept
 {
     static const NodeFormatOf<HostFormat> format;
     return format;

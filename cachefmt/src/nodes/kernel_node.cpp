@@ -375,8 +375,7 @@ std::vector<std::string> KernelFormat::label(const KernelNode& kernel, const Gra
 
 } // namespace
 
-template <>
-const NodeFormat& format_of<KernelNode>() noexcept
+const NodeFormat& format_of(std::type_identity<KernelNode>) noexcept
 {
     static const NodeFormatOf<KernelFormat> format;
     return format;

@@ -201,8 +201,7 @@ void MemoryOperationsFormat::json(Json& out, const MemoryOperationsNode& node, c
 
 } // namespace
 
-template <>
-const NodeFormat& format_of<MemoryOperationsNode>() noexcept
+const NodeFormat& format_of(std::type_identity<MemoryOperationsNode>) noexcept
 {
     static const NodeFormatOf<MemoryOperationsFormat> format;
     return format;

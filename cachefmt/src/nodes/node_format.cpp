@@ -11,7 +11,7 @@ namespace {
 template <class... Work>
 const NodeFormat& format_at(std::size_t index, std::type_identity<std::variant<Work...>>) noexcept
 {
-    static const std::array k_formats{&format_of<Work>()...};
+    static const std::array k_formats{&format_of(std::type_identity<Work>{})...};
     return *k_formats[index];
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "json_keys.hpp"
@@ -70,29 +71,16 @@ protected:
     ~NodeFormat() = default;
 };
 
-/// By kind. Defined in the kind's file.
-template <class Work>
-const NodeFormat& format_of() noexcept;
-
-// The list: a line for each alternative of Node.
-template <>
-const NodeFormat& format_of<EmptyNode>() noexcept;
-template <>
-const NodeFormat& format_of<KernelNode>() noexcept;
-template <>
-const NodeFormat& format_of<CopyNode>() noexcept;
-template <>
-const NodeFormat& format_of<FillNode>() noexcept;
-template <>
-const NodeFormat& format_of<EventRecordNode>() noexcept;
-template <>
-const NodeFormat& format_of<EventWaitNode>() noexcept;
-template <>
-const NodeFormat& format_of<HostNode>() noexcept;
-template <>
-const NodeFormat& format_of<MemoryOperationsNode>() noexcept;
-template <>
-const NodeFormat& format_of<SemaphoresNode>() noexcept;
+// The list: a line for each alternative of Node, whose file defines it.
+[[nodiscard]] const NodeFormat& format_of(std::type_identity<EmptyNode>) noexcept;
+[[nodiscard]] const NodeFormat& format_of(std::type_identity<KernelNode>) noexcept;
+[[nodiscard]] const NodeFormat& format_of(std::type_identity<CopyNode>) noexcept;
+[[nodiscard]] const NodeFormat& format_of(std::type_identity<FillNode>) noexcept;
+[[nodiscard]] const NodeFormat& format_of(std::type_identity<EventRecordNode>) noexcept;
+[[nodiscard]] const NodeFormat& format_of(std::type_identity<EventWaitNode>) noexcept;
+[[nodiscard]] const NodeFormat& format_of(std::type_identity<HostNode>) noexcept;
+[[nodiscard]] const NodeFormat& format_of(std::type_identity<MemoryOperationsNode>) noexcept;
+[[nodiscard]] const NodeFormat& format_of(std::type_identity<SemaphoresNode>) noexcept;
 
 [[nodiscard]] const NodeFormat& format_of(const Node& node) noexcept;
 /// REQUIRES: the kind is known (check_counts).

@@ -1,6 +1,9 @@
 // From any node to its kind's own functions: what a kind's file includes.
 #pragma once
 
+#include <type_traits>
+#include <variant>
+
 #include <entry_generated.h>
 
 #include "flat_build.hpp"

@@ -206,8 +206,7 @@ void SemaphoresFormat::json(Json& out, const SemaphoresNode& node, const Graph& 
 
 } // namespace
 
-template <>
-const NodeFormat& format_of<SemaphoresNode>() noexcept
+const NodeFormat& format_of(std::type_identity<SemaphoresNode>) noexcept
 {
     static const NodeFormatOf<SemaphoresFormat> format;
     return format;
