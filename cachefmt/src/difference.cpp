@@ -1,5 +1,5 @@
-// difference(): what graph_digest() compares, told to a person. Whatever is hashed in digests.cpp is compared here and in
-// difference_node.cpp, so that no difference is without a line.
+// difference(): what graph_digest() compares, told to a person. Whatever is hashed in digests.cpp is compared here,
+// and what nodes/ hashes of a node there, so that no difference is without a line.
 #include <algorithm>
 #include <map>
 #include <utility>

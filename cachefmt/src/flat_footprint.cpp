@@ -1,40 +1,12 @@
 #include "flat_footprint.hpp"
 
+#include "check_count.hpp"
+#include "flat_parse.hpp"
 #include "footprint.hpp"
+#include "nodes/node_format.hpp"
 
 namespace warmgraph::cachefmt {
 namespace {
-
-template <class Vector>
-std::uint64_t count(const Vector* vector)
-{
-    return vector == nullptr ? 0 : vector->size();
-}
-
-Result<void> check_count(std::string_view what, std::uint64_t number, std::uint64_t limit)
-{
-    if (number > limit) return fail(ErrorCode::corrupt, "{} {} are over the limit of {}", number, what, limit);
-    return {};
-}
-
-std::uint64_t params_footprint(const flat::Kernel& kernel)
-{
-    std::uint64_t bytes = 0;
-    if (kernel.params() == nullptr) return bytes;
-    for (const auto* param : *kernel.params())
-        bytes += sizeof(Param) + count(param->value()) + count(param->slots()) * sizeof(Slot);
-    return bytes;
-}
-
-std::uint64_t attributes_footprint(const flat::Kernel& kernel)
-{
-    std::uint64_t bytes = count(kernel.function_attributes()) * sizeof(FunctionAttribute);
-    for (std::uint32_t i = 0; i < count(kernel.attributes()); ++i) {
-        const flat::Attribute& attribute = *kernel.attributes()->Get(i);
-        bytes += sizeof(Attribute) + count(attribute.value()) + count(attribute.slots()) * sizeof(Slot);
-    }
-    return bytes;
-}
 
 std::uint64_t image_footprint(const flat::Image& image)
 {
@@ -70,20 +42,8 @@ Result<void> check_node(const flat::Node& node, std::uint64_t index, const Limit
     if (node.work_type() == flat::Work::NONE) return {};
     if (node.work() == nullptr)
         return fail(ErrorCode::corrupt, "node {}: its {} is missing", index, flat::EnumNameWork(node.work_type()));
-    if (const auto* batch = node.work_as_MemoryOperations()) {
-        auto ok = check_count("operations", count(batch->operations()), limits.operations_per_node);
-        return ok ? ok : within(fmt::format("node {}", index), std::move(ok.error()));
-    }
-    if (const auto* semaphores = node.work_as_Semaphores()) {
-        auto ok = check_count("semaphores", count(semaphores->uses()), limits.semaphores_per_node);
-        return ok ? ok : within(fmt::format("node {}", index), std::move(ok.error()));
-    }
-    const auto* kernel = node.work_as_Kernel();
-    if (kernel == nullptr) return {};
-    auto ok = check_count("parameters", count(kernel->params()), limits.params_per_node);
-    if (ok) ok = check_count("attributes", count(kernel->attributes()), limits.attributes_per_node);
-    if (ok) ok = check_count("function attributes", count(kernel->function_attributes()), limits.attributes_per_node);
-    if (!ok) return within(fmt::format("node {}", index), std::move(ok.error()));
+    if (auto ok = format_of(node).check_flat(node, limits); !ok)
+        return within(fmt::format("node {}", index), std::move(ok.error()));
     return {};
 }
 
@@ -140,15 +100,7 @@ std::uint64_t flat_footprint(const flat::Payload& payload)
         bytes += sizeof(std::string) + count(payload.semaphores()->Get(i));
     for (std::uint32_t i = 0; i < count(payload.nodes()); ++i) {
         const flat::Node& node = *payload.nodes()->Get(i);
-        bytes += sizeof(Node);
-        if (const auto* kernel = node.work_as_Kernel())
-            bytes += count(kernel->name()) + params_footprint(*kernel) + attributes_footprint(*kernel);
-        if (const auto* fill = node.work_as_Fill()) bytes += count(fill->pattern());
-        if (const auto* host = node.work_as_Host()) bytes += count(host->function());
-        if (const auto* batch = node.work_as_MemoryOperations())
-            bytes += count(batch->operations()) * sizeof(MemoryOperation);
-        if (const auto* semaphores = node.work_as_Semaphores())
-            bytes += count(semaphores->uses()) * sizeof(SemaphoreUse);
+        bytes += sizeof(Node) + format_of(node).flat_footprint(node);
     }
     return bytes;
 }

@@ -3,10 +3,10 @@
 #include <bit>
 #include <cstring>
 
-#include <entry_generated.h>
-
 #include "flat_footprint.hpp"
 #include "flat_identifiers.hpp"
+#include "flat_parse.hpp"
+#include "nodes/node_format.hpp"
 
 namespace warmgraph::cachefmt {
 namespace {
@@ -46,15 +46,6 @@ const Root* verified_root(const Aligned& bytes, const char* identifier)
     return flatbuffers::GetRoot<Root>(bytes.data());
 }
 
-std::string to_text(const flatbuffers::String* text) { return text == nullptr ? std::string{} : text->str(); }
-
-Bytes to_bytes(const flatbuffers::Vector<std::uint8_t>* bytes)
-{
-    if (bytes == nullptr) return {};
-    const auto view = std::as_bytes(std::span{bytes->data(), bytes->size()});
-    return {view.begin(), view.end()};
-}
-
 Digest to_digest(const flat::Digest* digest) { return digest == nullptr ? Digest{} : std::bit_cast<Digest>(*digest); }
 
 std::vector<std::int64_t> to_numbers(const flatbuffers::Vector<std::int64_t>* numbers)
@@ -63,16 +54,6 @@ std::vector<std::int64_t> to_numbers(const flatbuffers::Vector<std::int64_t>* nu
     // The verifier aligns a vector's length, not its 8-byte elements: a hostile one may start them at 4 (found by UBSan).
     std::vector<std::int64_t> out(numbers->size());
     if (!out.empty()) std::memcpy(out.data(), numbers->Data(), out.size() * sizeof(std::int64_t));
-    return out;
-}
-
-template <class Out, class Tables, class Convert>
-std::vector<Out> to_vector(const Tables* tables, Convert convert)
-{
-    std::vector<Out> out;
-    if (tables == nullptr) return out;
-    out.reserve(tables->size());
-    for (const auto* table : *tables) out.push_back(convert(*table));
     return out;
 }
 
@@ -124,91 +105,6 @@ Guards to_guards(const flat::Header& header)
             .values = to_vector<ValueSpec>(header.values(), [](const flat::ValueSpec& value) {
                 return ValueSpec{to_text(value.name()), static_cast<DType>(value.dtype()), value.bits()};
             })};
-}
-
-Slot to_slot(const flat::Slot& slot)
-{
-    return {static_cast<SlotKind>(slot.kind()), slot.target(), slot.offset(), slot.width(), slot.addend()};
-}
-
-Dim3 to_dim3(const flat::Dim3& dim) { return {dim.x(), dim.y(), dim.z()}; }
-
-Param to_param(const flat::Param& param)
-{
-    return {static_cast<ParamKind>(param.kind()), to_bytes(param.value()), param.local_size(),
-            to_vector<Slot>(param.slots(), to_slot)};
-}
-
-KernelNode to_kernel(const flat::Kernel& kernel)
-{
-    return {.image = kernel.image(),
-            .kernel = to_text(kernel.name()),
-            .grid = to_dim3(*kernel.grid()),
-            .block = to_dim3(*kernel.block()),
-            .params = to_vector<Param>(kernel.params(), to_param),
-            .shared_bytes = kernel.shared_bytes(),
-            .packed = kernel.packed(),
-            .attributes = to_vector<Attribute>(kernel.attributes(),
-                                               [](const flat::Attribute& attribute) {
-                                                   return Attribute{attribute.id(), to_bytes(attribute.value()),
-                                                                    to_vector<Slot>(attribute.slots(), to_slot)};
-                                               }),
-            .function_attributes =
-                to_vector<FunctionAttribute>(kernel.function_attributes(), [](const flat::FunctionAttribute& item) {
-                    return FunctionAttribute{item.id(), item.value()};
-                })};
-}
-
-CopyNode to_copy(const flat::Copy& copy)
-{
-    return {.source = to_slot(*copy.source()),
-            .destination = to_slot(*copy.destination()),
-            .size = copy.size(),
-            .rows = copy.rows(),
-            .slices = copy.slices(),
-            .source_pitch = {copy.source_row(), copy.source_slice()},
-            .destination_pitch = {copy.destination_row(), copy.destination_slice()},
-            .source_space = static_cast<MemorySpace>(copy.source_space()),
-            .destination_space = static_cast<MemorySpace>(copy.destination_space())};
-}
-
-MemoryOperation to_operation(const flat::MemoryOperation& operation)
-{
-    return {static_cast<MemoryOperationKind>(operation.kind()),
-            operation.address() == nullptr ? Slot{} : to_slot(*operation.address()), operation.value(),
-            operation.flags()};
-}
-
-SemaphoreUse to_use(const flat::SemaphoreUse& use)
-{
-    return {use.semaphore(), use.value(), use.slot() == nullptr ? std::nullopt : std::optional{to_slot(*use.slot())},
-            use.flags()};
-}
-
-/// REQUIRES: check_counts accepted the payload (the union's type is known and its table present).
-Node to_node(const flat::Node& node)
-{
-    switch (node.work_type()) {
-    case flat::Work::Kernel: return to_kernel(*node.work_as_Kernel());
-    case flat::Work::Copy: return to_copy(*node.work_as_Copy());
-    case flat::Work::Fill: {
-        const flat::Fill& fill = *node.work_as_Fill();
-        return FillNode{to_slot(*fill.destination()), to_bytes(fill.pattern()), fill.size(), fill.rows(), fill.pitch()};
-    }
-    case flat::Work::EventRecord: return EventRecordNode{node.work_as_EventRecord()->event()};
-    case flat::Work::EventWait: return EventWaitNode{node.work_as_EventWait()->event()};
-    case flat::Work::Host: return HostNode{to_text(node.work_as_Host()->function())};
-    case flat::Work::MemoryOperations:
-        return MemoryOperationsNode{
-            to_vector<MemoryOperation>(node.work_as_MemoryOperations()->operations(), to_operation)};
-    case flat::Work::Semaphores: {
-        const flat::Semaphores& semaphores = *node.work_as_Semaphores();
-        return SemaphoresNode{static_cast<SemaphoreAction>(semaphores.action()),
-                              to_vector<SemaphoreUse>(semaphores.uses(), to_use)};
-    }
-    case flat::Work::NONE: break;
-    }
-    return EmptyNode{};
 }
 
 ImageRef to_image(const flat::Image& image)
@@ -278,7 +174,8 @@ Result<Graph> read_payload(ByteView bytes, const Limits& limits)
     graph.images = to_vector<ImageRef>(flat->images(), to_image);
     graph.events = to_texts(flat->events());
     graph.semaphores = to_texts(flat->semaphores());
-    graph.nodes = to_vector<Node>(flat->nodes(), to_node);
+    graph.nodes =
+        to_vector<Node>(flat->nodes(), [](const flat::Node& node) { return format_of(node).from_flat(node); });
     graph.edges = to_edges(*flat);
     return graph;
 }

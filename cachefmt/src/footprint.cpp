@@ -1,32 +1,8 @@
 #include "footprint.hpp"
 
+#include "nodes/node_format.hpp"
+
 namespace warmgraph::cachefmt {
-namespace {
-
-std::uint64_t footprint(const Node& node) noexcept
-{
-    std::uint64_t bytes = sizeof(Node);
-    if (const auto* kernel = std::get_if<KernelNode>(&node)) {
-        bytes += kernel->kernel.size();
-        for (const Param& param : kernel->params)
-            bytes += sizeof(Param) + param.value.size() + param.slots.size() * sizeof(Slot);
-        for (const Attribute& attribute : kernel->attributes)
-            bytes += sizeof(Attribute) + attribute.value.size() + attribute.slots.size() * sizeof(Slot);
-        bytes += kernel->function_attributes.size() * sizeof(FunctionAttribute);
-    } else if (const auto* fill = std::get_if<FillNode>(&node)) {
-        bytes += fill->pattern.size();
-    } else if (const auto* host = std::get_if<HostNode>(&node)) {
-        bytes += host->function.size();
-    } else if (const auto* batch = std::get_if<MemoryOperationsNode>(&node)) {
-        bytes += batch->operations.size() * sizeof(MemoryOperation);
-    } else if (const auto* semaphores = std::get_if<SemaphoresNode>(&node)) {
-        bytes += semaphores->uses.size() * sizeof(SemaphoreUse);
-    }
-    return bytes;
-}
-
-} // namespace
-
 std::uint64_t footprint(const Graph& graph) noexcept
 {
     std::uint64_t bytes = graph.edges.size() * sizeof(Edge);
@@ -40,7 +16,7 @@ std::uint64_t footprint(const Graph& graph) noexcept
     }
     for (const auto* names : {&graph.events, &graph.semaphores})
         for (const std::string& name : *names) bytes += sizeof(std::string) + name.size();
-    for (const Node& node : graph.nodes) bytes += footprint(node);
+    for (const Node& node : graph.nodes) bytes += sizeof(Node) + format_of(node).footprint(node);
     return bytes;
 }
 

@@ -29,10 +29,5 @@ namespace warmgraph::cachefmt {
 
 [[nodiscard]] inline Bytes canonical_value(const Param& param) { return canonical_value(param.value, param.slots); }
 [[nodiscard]] inline Bytes canonical_value(const Attribute& item) { return canonical_value(item.value, item.slots); }
-[[nodiscard]] inline std::uint64_t canonical_value(const SemaphoreUse& use) noexcept
-{
-    if (!use.slot) return use.value;
-    return use.slot->width == 4 ? use.value & ~0xFFFF'FFFFULL : 0;
-}
 
 } // namespace warmgraph::cachefmt

@@ -1,11 +1,8 @@
-#include <array>
-
 #include <fmt/ranges.h>
 
-#include "cuda_names.hpp"
 #include "describe.hpp"
+#include "nodes/node_format.hpp"
 #include "readable_table.hpp"
-#include "warmgraph/base/kernel_name.hpp"
 
 namespace warmgraph::cachefmt {
 namespace {
@@ -67,71 +64,6 @@ std::string images_section(const Graph& graph)
     return variable_count == 0 ? out : out + variables.text();
 }
 
-std::string params_text(const KernelNode& kernel, const Graph& graph)
-{
-    std::vector<std::string> items;
-    for (const Param& param : kernel.params) items.push_back((kernel.packed ? "packed " : "") + to_text(param, graph));
-    if (kernel.shared_bytes != 0) items.push_back(fmt::format("shared {} B", kernel.shared_bytes));
-    for (const Attribute& attribute : kernel.attributes)
-        items.push_back(fmt::format("{} = {}", launch_attribute_name(attribute.id), to_text(attribute, graph)));
-    for (const FunctionAttribute& attribute : kernel.function_attributes)
-        items.push_back(fmt::format("function's {} = {}", function_attribute_name(attribute.id), attribute.value));
-    return fmt::format("{}", fmt::join(items, ", "));
-}
-
-std::string end_text(const Slot& end, const Pitch& pitch, MemorySpace space, const Graph& graph)
-{
-    return fmt::format("{}{}{}", to_text(end, graph), space == MemorySpace::host ? " (host)" : "",
-                       pitch == Pitch{} ? "" : " pitch " + to_text(pitch));
-}
-
-struct NodeRow {
-    const Graph& graph;
-
-    using Cells = std::array<std::string, 4>; // what, grid, block, parameters
-    Cells operator()(const EmptyNode&) const { return {"(empty)", "-", "-", ""}; }
-    Cells operator()(const KernelNode& kernel) const
-    {
-        return {readable_kernel_name(kernel.kernel), to_text(kernel.grid), to_text(kernel.block),
-                params_text(kernel, graph)};
-    }
-    Cells operator()(const CopyNode& copy) const
-    {
-        return {"(copy)", "-", "-",
-                fmt::format("{} from {} to {}", box_size(copy.size, copy.rows, copy.slices),
-                            end_text(copy.source, copy.source_pitch, copy.source_space, graph),
-                            end_text(copy.destination, copy.destination_pitch, copy.destination_space, graph))};
-    }
-    Cells operator()(const FillNode& fill) const
-    {
-        return {"(fill)", "-", "-",
-                fmt::format("{} of {} with {}", box_size(fill.size, fill.rows, 1),
-                            end_text(fill.destination, {fill.pitch, 0}, MemorySpace::device, graph),
-                            hex(fill.pattern))};
-    }
-    Cells operator()(const EventRecordNode& record) const
-    {
-        return {"(event record)", "-", "-", event_text(record.event, graph)};
-    }
-    Cells operator()(const EventWaitNode& wait) const
-    {
-        return {"(event wait)", "-", "-", event_text(wait.event, graph)};
-    }
-    Cells operator()(const HostNode& host) const { return {"(host)", "-", "-", printable(host.function)}; }
-    Cells operator()(const MemoryOperationsNode& node) const
-    {
-        std::vector<std::string> items;
-        for (const MemoryOperation& operation : node.operations) items.push_back(to_text(operation, graph));
-        return {"(memory operations)", "-", "-", fmt::format("{}", fmt::join(items, ", "))};
-    }
-    Cells operator()(const SemaphoresNode& node) const
-    {
-        std::vector<std::string> items;
-        for (const SemaphoreUse& use : node.uses) items.push_back(to_text(use, node.action, graph));
-        return {fmt::format("({})", node_kind(node)), "-", "-", fmt::format("{}", fmt::join(items, ", "))};
-    }
-};
-
 std::string nodes_section(const Graph& graph)
 {
     std::string out = fmt::format("\nnodes: {}, {}\n", graph.nodes.size(), counted(graph.edges.size(), "edge"));
@@ -143,9 +75,10 @@ std::string nodes_section(const Graph& graph)
     }
     Table table{{"#", "node", "grid", "block", "after", "parameters"}};
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-        auto [what, grid, block, params] = std::visit(NodeRow{graph}, graph.nodes[i]);
-        table.add({fmt::format("{}", i), what, grid, block,
-                   after[i].empty() ? "-" : fmt::format("{}", fmt::join(after[i], ",")), params});
+        const Node& node = graph.nodes[i];
+        const NodeRow row = format_of(node).row(node, graph);
+        table.add({fmt::format("{}", i), row.what.value_or(fmt::format("({})", node_kind(node))), row.grid, row.block,
+                   after[i].empty() ? "-" : fmt::format("{}", fmt::join(after[i], ",")), row.parameters});
     }
     return out + table.text();
 }

@@ -1,15 +1,13 @@
 // The JSON form of `warmgraph show --json`. Its keys are documented in docs/format.md.
 #include <nlohmann/json.hpp>
 
-#include "cuda_names.hpp"
 #include "describe.hpp"
+#include "nodes/node_format.hpp"
 #include "warmgraph/cachefmt/codec.hpp"
 #include "warmgraph/cachefmt/readable.hpp"
 
 namespace warmgraph::cachefmt {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 template <class Range, class Convert>
 Json list(const Range& range, Convert convert)
@@ -70,123 +68,10 @@ Json to_json(const ImageRef& image)
              })}};
 }
 
-Json to_json(const Slot& slot, const Graph& graph)
-{
-    return {{"kind", slot.kind == SlotKind::region ? "region" : "scalar"},
-            {"target", slot.target},
-            {"offset", slot.offset},
-            {"width", slot.width},
-            {"addend", slot.addend},
-            {"text", to_text(slot, graph)}};
-}
-
-Json to_json(const Param& param, const Graph& graph)
-{
-    Json out{{"kind", to_string(param.kind)}};
-    if (param.kind == ParamKind::value) out["value"] = hex(param.value, param.value.size());
-    if (param.kind == ParamKind::local) out["local_size"] = param.local_size;
-    if (param.kind != ParamKind::local)
-        out["slots"] = list(param.slots, [&](const Slot& slot) { return to_json(slot, graph); });
-    return out;
-}
-
-Json to_json(const Attribute& attribute, const Graph& graph)
-{
-    return {{"id", attribute.id},
-            {"name", launch_attribute_name(attribute.id)},
-            {"value", hex(attribute.value, attribute.value.size())},
-            {"slots", list(attribute.slots, [&](const Slot& slot) { return to_json(slot, graph); })},
-            {"text", to_text(attribute, graph)}};
-}
-
-Json to_json(const FunctionAttribute& attribute)
-{
-    return {{"id", attribute.id}, {"name", function_attribute_name(attribute.id)}, {"value", attribute.value}};
-}
-
-Json to_json(const MemoryOperation& operation, const Graph& graph)
-{
-    const bool has_address = width_of(operation.kind) != 0;
-    return {{"kind", to_string(operation.kind)},
-            {"address", has_address ? to_json(operation.address, graph) : Json(nullptr)},
-            {"value", operation.value},
-            {"flags", operation.flags},
-            {"text", to_text(operation, graph)}};
-}
-
-Json to_json(const SemaphoreUse& use, SemaphoreAction action, const Graph& graph)
-{
-    const bool known = use.semaphore < graph.semaphores.size();
-    return {{"semaphore", use.semaphore}, {"name", known ? Json(graph.semaphores[use.semaphore]) : Json(nullptr)},
-            {"value", use.value},         {"slot", use.slot ? to_json(*use.slot, graph) : Json(nullptr)},
-            {"flags", use.flags},         {"text", to_text(use, action, graph)}};
-}
-
-Json to_json(const Pitch& pitch) { return {{"row", pitch.row}, {"slice", pitch.slice}}; }
-
-/// Adds a node's own keys.
-struct PutNode {
-    Json& out;
-    const Graph& graph;
-
-    void operator()(const EmptyNode&) const {}
-    void operator()(const KernelNode& kernel) const
-    {
-        out["kernel"] = kernel.kernel;
-        out["image"] = kernel.image;
-        out["grid"] = kernel.grid;
-        out["block"] = kernel.block;
-        out["params"] = list(kernel.params, [&](const Param& param) { return to_json(param, graph); });
-        out["shared_bytes"] = kernel.shared_bytes;
-        out["packed"] = kernel.packed;
-        out["attributes"] = list(kernel.attributes, [&](const Attribute& item) { return to_json(item, graph); });
-        out["function_attributes"] =
-            list(kernel.function_attributes, [](const FunctionAttribute& item) { return to_json(item); });
-    }
-    void operator()(const CopyNode& copy) const
-    {
-        out["source"] = to_json(copy.source, graph);
-        out["destination"] = to_json(copy.destination, graph);
-        out["size"] = copy.size;
-        out["rows"] = copy.rows;
-        out["slices"] = copy.slices;
-        out["source_pitch"] = to_json(copy.source_pitch);
-        out["destination_pitch"] = to_json(copy.destination_pitch);
-        out["source_space"] = to_string(copy.source_space);
-        out["destination_space"] = to_string(copy.destination_space);
-    }
-    void operator()(const FillNode& fill) const
-    {
-        out["destination"] = to_json(fill.destination, graph);
-        out["pattern"] = hex(fill.pattern, fill.pattern.size());
-        out["size"] = fill.size;
-        out["rows"] = fill.rows;
-        out["pitch"] = fill.pitch;
-    }
-    void operator()(const EventRecordNode& record) const { event(record.event); }
-    void operator()(const EventWaitNode& wait) const { event(wait.event); }
-    void operator()(const HostNode& host) const { out["function"] = host.function; }
-    void operator()(const MemoryOperationsNode& node) const
-    {
-        out["operations"] = list(node.operations, [&](const MemoryOperation& item) { return to_json(item, graph); });
-    }
-    void operator()(const SemaphoresNode& node) const
-    {
-        out["semaphores"] = list(node.uses, [&](const SemaphoreUse& use) { return to_json(use, node.action, graph); });
-    }
-
-private:
-    void event(std::uint32_t index) const
-    {
-        out["event"] = index;
-        out["name"] = index < graph.events.size() ? Json(graph.events[index]) : Json(nullptr);
-    }
-};
-
 Json to_json(const Node& node, const Graph& graph)
 {
     Json out{{"kind", node_kind(node)}};
-    std::visit(PutNode{out, graph}, node);
+    format_of(node).json(out, node, graph);
     return out;
 }
 

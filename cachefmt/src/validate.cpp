@@ -4,9 +4,11 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "check_count.hpp"
 #include "describe.hpp"
 #include "footprint.hpp"
-#include "validate_node.hpp"
+#include "nodes/node_format.hpp"
+#include "validate_symbol.hpp"
 
 namespace warmgraph::cachefmt {
 namespace {
@@ -18,12 +20,6 @@ constexpr unsigned k_port_max = 2;
 constexpr unsigned k_edge_type_max = 1;
 
 using Names = std::unordered_set<std::string_view>;
-
-Result<void> check_count(std::string_view what, std::size_t number, std::uint64_t limit)
-{
-    if (number > limit) return fail(ErrorCode::corrupt, "{} {} are over the limit of {}", number, what, limit);
-    return {};
-}
 
 /// Regions and scalars are bound by name from one list, so the names are unique over both. Events and semaphores have lists
 /// of their own.
@@ -174,7 +170,7 @@ Result<void> check_names(std::string_view what, const std::vector<std::string>& 
 Result<void> check_nodes(const Graph& graph, const Limits& limits)
 {
     for (std::size_t i = 0; i < graph.nodes.size(); ++i)
-        if (auto ok = validate_node(graph.nodes[i], graph, limits); !ok)
+        if (auto ok = format_of(graph.nodes[i]).validate(graph.nodes[i], graph, limits); !ok)
             return within(node_name(graph.nodes[i], i), std::move(ok.error()));
     return {};
 }

@@ -1,9 +1,11 @@
+#include "nodes/kernel_check.hpp"
+
 #include <optional>
 
 #include "cuda_names.hpp"
 #include "describe.hpp"
-#include "validate_node.hpp"
 #include "validate_slot.hpp"
+#include "validate_symbol.hpp"
 
 namespace warmgraph::cachefmt {
 namespace {
@@ -155,7 +157,7 @@ Result<void> KernelCheck::function_attributes() const
 
 } // namespace
 
-Result<void> validate_kernel(const KernelNode& kernel, const Graph& graph, const Limits& limits)
+Result<void> check_kernel(const KernelNode& kernel, const Graph& graph, const Limits& limits)
 {
     const KernelCheck check{kernel, graph, limits};
     auto ok = check.launch();
