@@ -59,7 +59,8 @@ try {
 
 Result<Bytes> ImageReader::take(const cachefmt::ImageRef& image)
 {
-    const auto place = std::ranges::find(m_wanted.begin() + static_cast<std::ptrdiff_t>(m_taken), m_wanted.end(), &image);
+    const auto place =
+        std::ranges::find(m_wanted.begin() + static_cast<std::ptrdiff_t>(m_taken), m_wanted.end(), &image);
     if (place == m_wanted.end()) return m_images(image);
     m_taken = static_cast<std::size_t>(place - m_wanted.begin()) + 1;
     std::unique_lock lock(m_mutex);

@@ -189,5 +189,23 @@ TEST_F(TextureTest, IsRefusedWhereItsHandleIsNoScalar)
                       HasSubstr("declare it as a u64 scalar and pass each process's own handle")));
 }
 
+/// No guard names an alignment above 256 bytes: what needs more must not be what is stored.
+TEST_F(RecordingTest, WhatIsChosenForAStrongerAlignmentThanAnyGuardHasIsNotRecorded)
+{
+    ASSERT_EQ(y.address.flat() % 512, 0U);
+    auto recording = recorded([this](Recorder& r) {
+        const Address to = r["y"], from = r["x"];
+        if (to.flat() % 512 == 0) return launch(r, kernel("add", {to, from}, k_count));
+        launch(r, kernel("add", {to, from}, k_count / 2));
+        launch(r, kernel("add", {to + 2 * k_count, from + 2 * k_count}, k_count / 2));
+    });
+    ASSERT_TRUE(recording) << recording.error().message;
+    EXPECT_EQ(recording->entry.graph.nodes.size(), 2U);
+    const MemoryRef other = make(k_count, 0, 256);
+    ASSERT_NE(other.address.flat() % 512, 0U);
+    ASSERT_TRUE(replay(*recording, {frame.memory[0], other}));
+    EXPECT_EQ(read(other), all(6));
+}
+
 } // namespace
 } // namespace warmgraph::test

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "model/alignment.hpp"
+
 namespace warmgraph {
 
 namespace {
@@ -84,9 +86,9 @@ Result<void> ShadowSet::reserve(const Frame& frame, const Shuffle& shuffle, Apar
         const std::uint64_t shift = shuffle.of(c);
         auto memory =
             make(frame.memory[cluster.members.front()].address,
-                 std::max<std::uint64_t>(cluster.high - cluster.low, 1) + shift + (is_flat ? 2 * k_alignment : 0));
+                 std::max<std::uint64_t>(cluster.high - cluster.low, 1) + shift + (is_flat ? 3 * k_alignment : 0));
         if (!memory) return std::unexpected(memory.error());
-        const std::uint64_t start = is_flat ? (k_alignment - memory->address.offset % k_alignment) % k_alignment : 0;
+        const std::uint64_t start = is_flat ? to_strongest_class(memory->address.flat() + shift) : 0;
         for (std::size_t m = 0; m < cluster.members.size(); ++m) {
             const std::size_t i = cluster.members[m];
             m_regions[i] = {memory->address + (start + shift + residue + cluster.starts[m]),

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 
+#include "model/alignment.hpp"
 #include "warmgraph/backends/bulk_memory.hpp"
 #include "warmgraph/capture/numbers.hpp"
 #include "warmgraph/guards/call_guard.hpp"
@@ -14,6 +15,7 @@ namespace {
 
 constexpr std::uint64_t k_fence = 1024;                     // bytes before and after
 constexpr std::uint64_t k_step = cachefmt::k_max_alignment; // between placements: keeps every alignment class
+constexpr std::uint64_t k_slack = 4 * k_step;               // bytes by which the first placement may begin later
 constexpr std::byte k_canary{0xC5};
 constexpr std::size_t k_most_words = 1U << 16U; // that the driver is asked about, each some 0.3 us
 
@@ -21,7 +23,7 @@ constexpr std::size_t k_most_words = 1U << 16U; // that the driver is asked abou
 std::uint64_t footprint(std::uint64_t size) noexcept
 {
     constexpr std::uint64_t k_most = std::numeric_limits<std::uint64_t>::max();
-    return size > k_most / 4 ? k_most : 2 * size + 2 * k_fence + 2 * k_step;
+    return size > k_most / 4 ? k_most : 2 * size + 2 * k_fence + k_slack;
 }
 
 } // namespace
@@ -117,7 +119,7 @@ Result<void> TrialMemory::copy_group(Group& group)
         memory = {made->address, bytes};
         return {};
     };
-    if (auto made = allocate(group.memory, 2 * k_fence + 2 * k_step + size); !made) return made;
+    if (auto made = allocate(group.memory, 2 * k_fence + k_slack + size); !made) return made;
     if (size == 0) return {};
     if (auto made = allocate(group.snapshot, size); !made) return made;
     return m_device->bulk().copy(group.snapshot.address, group.original.address, size);
@@ -160,7 +162,9 @@ Result<void> TrialMemory::reset(std::size_t placement, Outputs outputs)
     for (Group& group : m_groups) {
         if (group.kind == Kind::in_place) continue;
         const std::uint64_t size = group.original.size;
-        group.start = k_fence + placement * k_step + group.original.address.offset % k_step;
+        const std::uint64_t aligned =
+            m_device->limits().flat_addresses ? to_strongest_class(group.memory.address.flat() + k_fence) : 0;
+        group.start = k_fence + aligned + placement * k_step + group.original.address.offset % k_step;
         const std::uint64_t end = group.start + size;
         if (auto done = bulk.fill({group.memory.address, group.start}, k_canary); !done) return done;
         if (size != 0)

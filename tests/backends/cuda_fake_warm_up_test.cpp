@@ -1,0 +1,132 @@
+// What the first restore would wait for, done on another thread: once, undone at the end, and nobody's failure.
+#include <cstdlib>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "expect_error.hpp"
+#include "fake_cuda/steering.hpp"
+#include "warmgraph/backends/device.hpp"
+
+namespace warmgraph::backends::test {
+namespace {
+
+using warmgraph::test::FakeCuda;
+using warmgraph::test::succeeded;
+
+class CudaFakeWarmUp : public testing::Test {
+protected:
+    CudaFakeWarmUp()
+    {
+        fake.take_bulk_kernels(true);
+        EXPECT_EQ(::setenv("WARMGRAPH_WARM_UP", "1", 1), 0);
+    }
+    ~CudaFakeWarmUp() override
+    {
+        fake.take_bulk_kernels(false);
+        ::setenv("WARMGRAPH_WARM_UP", "0", 1);
+    }
+    CudaFakeWarmUp(const CudaFakeWarmUp&) = delete;
+    CudaFakeWarmUp& operator=(const CudaFakeWarmUp&) = delete;
+
+    [[nodiscard]] std::shared_ptr<Device> open() const { return *backend->open(""); }
+    /// Loading waits for the warm-up.
+    void load_something(Device& device) const
+    {
+        const auto module = device.compile(warmgraph::test::k_fake_cuda_program, "");
+        ASSERT_TRUE(module) << module.error().message;
+        const auto image = (*module)->image();
+        ASSERT_TRUE(image);
+        EXPECT_TRUE(succeeded(device.load(*image)));
+    }
+    [[nodiscard]] long place_of(const std::string& entry, long from = 0) const
+    {
+        for (long i = from; i < fake.calls(); ++i)
+            if (fake.call(i) == entry) return i;
+        return -1;
+    }
+    FakeCuda fake;
+    std::shared_ptr<Backend> backend = make_cuda_backend(FakeCuda::options());
+};
+
+TEST_F(CudaFakeWarmUp, InstantiatesAGraphThatIsNeverLaunchedAndFreesIt)
+{
+    const auto device = open();
+    device->begin_warm_up();
+    load_something(*device);
+    EXPECT_EQ(fake.calls_of("cuGraphInstantiate"), 1);
+    EXPECT_GE(fake.calls_of("cuGraphAddKernelNode"), 100);
+    EXPECT_EQ(fake.calls_of("cuGraphExecDestroy"), 1);
+    EXPECT_EQ(fake.calls_of("cuGraphDestroy"), 1);
+    EXPECT_EQ(fake.calls_of("cuGraphLaunch"), 0);
+    EXPECT_EQ(fake.calls_of("cuLaunchKernel") + fake.calls_of("cuLaunchKernelEx"), 0);
+}
+
+TEST_F(CudaFakeWarmUp, IsOverBeforeAnImageIsLoaded)
+{
+    const auto device = open();
+    const auto module = device->compile(warmgraph::test::k_fake_cuda_program, "");
+    ASSERT_TRUE(module);
+    const Bytes image = *(*module)->image();
+    const long before = fake.calls();
+    device->begin_warm_up();
+    ASSERT_TRUE(device->load(image));
+    const long freed = place_of("cuGraphExecDestroy", before);
+    ASSERT_GE(freed, 0);
+    EXPECT_GE(place_of("cuModuleLoadData", before), 0);
+    EXPECT_GE(place_of("cuModuleLoadData", freed), 0) << "the image's is after it";
+}
+
+TEST_F(CudaFakeWarmUp, LeavesNothingWhenTheDeviceIsClosed)
+{
+    { // what a process does once
+        const auto first = open();
+        first->begin_warm_up();
+    }
+    const std::string before = fake.live();
+    for (int i = 0; i < 10; ++i) {
+        const auto device = open();
+        device->begin_warm_up(); // and is closed in the middle of it
+    }
+    EXPECT_EQ(fake.live(), before);
+}
+
+TEST_F(CudaFakeWarmUp, HappensOnce)
+{
+    const auto device = open();
+    for (int i = 0; i < 3; ++i) device->begin_warm_up();
+    load_something(*device);
+    device->begin_warm_up();
+    load_something(*device);
+    EXPECT_EQ(fake.calls_of("cuGraphInstantiate"), 1);
+}
+
+TEST_F(CudaFakeWarmUp, IsLeftOutWhereTheEnvironmentSaysSo)
+{
+    ASSERT_EQ(::setenv("WARMGRAPH_WARM_UP", "0", 1), 0);
+    const auto device = open();
+    device->begin_warm_up();
+    load_something(*device);
+    EXPECT_EQ(fake.calls_of("cuGraphCreate"), 0);
+}
+
+TEST_F(CudaFakeWarmUp, ThatFailsIsNobodysFailureAndLeavesNothing)
+{
+    for (const char* const entry : {"cuModuleLoadData", "cuModuleGetFunction", "cuGraphCreate", "cuGraphAddKernelNode",
+                                    "cuGraphInstantiate", "cuGraphExecDestroy", "cuGraphDestroy"}) {
+        SCOPED_TRACE(entry);
+        const auto device = open();
+        const auto module = device->compile(warmgraph::test::k_fake_cuda_program, "");
+        ASSERT_TRUE(module);
+        const Bytes image = *(*module)->image();
+        fake.fail(entry, 1, std::string_view{entry}.starts_with("cuModuleLoad") ? 2 : 1, CUDA_ERROR_UNKNOWN);
+        device->begin_warm_up();
+        EXPECT_TRUE(succeeded(device->load(image)));
+        EXPECT_TRUE(fake.was_hit());
+        fake.reset();
+        fake.take_bulk_kernels(true);
+    }
+}
+
+} // namespace
+} // namespace warmgraph::backends::test
