@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-#include "kernel_node.hpp"
-#include "memory_nodes.hpp"
+#include "graph/copy_node.hpp"
+#include "graph/kernel_node.hpp"
 #include "warmgraph/base/kernel_name.hpp"
 
 namespace warmgraph::backends::cuda {

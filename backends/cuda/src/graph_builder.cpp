@@ -4,10 +4,10 @@
 #include <compare>
 #include <functional>
 
-#include "kernel_node.hpp"
-#include "memory_nodes.hpp"
-#include "memory_operations.hpp"
-#include "semaphores.hpp"
+#include "graph/copy_node.hpp"
+#include "graph/kernel_node.hpp"
+#include "graph/memory_operations_node.hpp"
+#include "graph/semaphores_node.hpp"
 #include "warmgraph/backends/work_checks.hpp"
 #include "warmgraph/base/kernel_name.hpp"
 

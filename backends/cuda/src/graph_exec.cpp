@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "graph/copy_node.hpp"
 #include "graph_reader.hpp"
 #include "host_pages.hpp"
-#include "memory_nodes.hpp"
 #include "warmgraph/backends/work_checks.hpp"
 #include "warmgraph/base/kernel_name.hpp"
 

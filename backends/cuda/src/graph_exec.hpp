@@ -5,10 +5,10 @@
 #include <variant>
 #include <vector>
 
+#include "graph/kernel_node.hpp"
+#include "graph/memory_operations_node.hpp"
+#include "graph/semaphores_node.hpp"
 #include "graph_builder.hpp"
-#include "kernel_node.hpp"
-#include "memory_operations.hpp"
-#include "semaphores.hpp"
 
 namespace warmgraph::backends::cuda {
 

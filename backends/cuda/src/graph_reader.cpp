@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <map>
 
+#include "graph/copy_node.hpp"
+#include "graph/kernel_node.hpp"
+#include "graph/memory_operations_node.hpp"
+#include "graph/semaphores_node.hpp"
 #include "graph_flatten.hpp"
-#include "kernel_node.hpp"
-#include "memory_nodes.hpp"
-#include "memory_operations.hpp"
-#include "semaphores.hpp"
 
 namespace warmgraph::backends::cuda {
 namespace {

@@ -1,4 +1,4 @@
-#include "kernel_node.hpp"
+#include "graph/kernel_node.hpp"
 
 #include <algorithm>
 #include <mutex>

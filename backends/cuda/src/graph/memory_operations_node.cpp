@@ -1,4 +1,4 @@
-#include "memory_operations.hpp"
+#include "graph/memory_operations_node.hpp"
 
 #include <span>
 

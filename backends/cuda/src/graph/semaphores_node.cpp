@@ -1,4 +1,4 @@
-#include "semaphores.hpp"
+#include "graph/semaphores_node.hpp"
 
 #include <span>
 

@@ -1,4 +1,4 @@
-#include "memory_nodes.hpp"
+#include "graph/copy_node.hpp"
 
 #include <algorithm>
 #include <cstring>

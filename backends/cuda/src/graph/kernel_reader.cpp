@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "kernel_node.hpp"
+#include "graph/kernel_node.hpp"
 #include "module.hpp"
 #include "warmgraph/base/kernel_name.hpp"
 
