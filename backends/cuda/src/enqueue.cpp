@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "graph/copy_node.hpp"
+#include "graph/fill_node.hpp"
 #include "graph/kernel_node.hpp"
 #include "warmgraph/base/kernel_name.hpp"
 
