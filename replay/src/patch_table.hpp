@@ -4,18 +4,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "warmgraph/backends/raw_graph.hpp"
+#include "warmgraph/backends/places.hpp"
 #include "warmgraph/cachefmt/graph.hpp"
 
 namespace warmgraph::replay {
 
-/// Where in a node a slot's value goes.
-enum class Place : std::uint8_t { parameter, attribute, source, destination, operation, semaphore };
-
 struct Site {
     std::uint32_t node = 0;
-    Place place = Place::parameter;
-    std::uint32_t index = 0; ///< of the parameter, attribute, memory operation or semaphore
+    backends::Place place; ///< where the slot's value goes
     cachefmt::Slot slot;
 };
 

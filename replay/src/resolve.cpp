@@ -1,84 +1,10 @@
+#include "nodes.hpp"
 #include "patch_table.hpp"
-#include "warmgraph/backends/host_functions.hpp"
 #include "warmgraph/replay/executable.hpp"
 
 namespace warmgraph::replay {
 
 namespace {
-
-/// A node with everything but what its slots hold.
-class Unbound {
-public:
-    Unbound(std::span<backends::Module* const> modules, const Bindings& bindings)
-        : m_modules(modules), m_events(bindings.events), m_semaphores(bindings.semaphores)
-    {
-    }
-
-    Result<backends::RawWork> operator()(const cachefmt::EmptyNode&) const { return backends::RawEmpty{}; }
-    Result<backends::RawWork> operator()(const cachefmt::KernelNode& kernel) const
-    {
-        backends::RawKernel raw{m_modules[kernel.image], kernel.kernel, kernel.grid, kernel.block, {}};
-        raw.params.reserve(kernel.params.size());
-        for (const auto& param : kernel.params) raw.params.push_back({param.kind, param.value, {}, param.local_size});
-        raw.shared_bytes = kernel.shared_bytes;
-        raw.packed = kernel.packed;
-        for (const auto& attribute : kernel.attributes) raw.attributes.push_back({attribute.id, attribute.value});
-        raw.function_attributes = kernel.function_attributes;
-        return raw;
-    }
-    Result<backends::RawWork> operator()(const cachefmt::CopyNode& copy) const
-    {
-        return backends::RawCopy{.source = {},
-                                 .destination = {},
-                                 .size = copy.size,
-                                 .rows = copy.rows,
-                                 .slices = copy.slices,
-                                 .source_pitch = copy.source_pitch,
-                                 .destination_pitch = copy.destination_pitch,
-                                 .source_space = copy.source_space,
-                                 .destination_space = copy.destination_space};
-    }
-    Result<backends::RawWork> operator()(const cachefmt::FillNode& fill) const
-    {
-        return backends::RawFill{{}, fill.pattern, fill.size, fill.rows, fill.pitch};
-    }
-    Result<backends::RawWork> operator()(const cachefmt::EventRecordNode& node) const
-    {
-        return backends::RawEventRecord{m_events[node.event]};
-    }
-    Result<backends::RawWork> operator()(const cachefmt::EventWaitNode& node) const
-    {
-        return backends::RawEventWait{m_events[node.event]};
-    }
-    Result<backends::RawWork> operator()(const cachefmt::HostNode& node) const
-    {
-        const auto found = backends::find_host_function(node.function);
-        if (!found)
-            return fail(ErrorCode::not_found,
-                        "host function '{}' is not registered in this process: call register_host_function first",
-                        node.function);
-        return backends::RawHost{found->function, found->data};
-    }
-    Result<backends::RawWork> operator()(const cachefmt::MemoryOperationsNode& node) const
-    {
-        backends::RawMemoryOperations raw;
-        raw.operations.reserve(node.operations.size());
-        for (const auto& operation : node.operations)
-            raw.operations.push_back({operation.kind, {}, operation.value, operation.flags});
-        return raw;
-    }
-    Result<backends::RawWork> operator()(const cachefmt::SemaphoresNode& node) const
-    {
-        backends::RawSemaphores raw{node.action, {}};
-        raw.uses.reserve(node.uses.size());
-        for (const auto& use : node.uses) raw.uses.push_back({m_semaphores[use.semaphore], use.value, use.flags});
-        return raw;
-    }
-
-private:
-    std::span<backends::Module* const> m_modules;
-    std::span<const std::uint64_t> m_events, m_semaphores;
-};
 
 void add_edge(backends::RawGraph& raw, const cachefmt::Edge& edge)
 {
@@ -111,9 +37,8 @@ Result<backends::RawGraph> resolve(const cachefmt::Graph& graph, std::span<backe
     if (auto checked = check_sizes(graph, modules.size(), bindings); !checked) return std::unexpected(checked.error());
     backends::RawGraph raw;
     raw.nodes.reserve(graph.nodes.size());
-    const Unbound unbound{modules, bindings};
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-        auto work = std::visit(unbound, graph.nodes[i]);
+        auto work = unbound_work(graph.nodes[i], modules, bindings);
         if (!work) return within(fmt::format("node {}", i), work.error());
         raw.nodes.push_back({std::move(*work), {}});
     }

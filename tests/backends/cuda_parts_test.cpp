@@ -8,9 +8,9 @@
 #include "expect_error.hpp"
 #include "facts.hpp"
 #include "far_addresses.hpp"
-#include "memory_operations.hpp"
+#include "graph/memory_operations_node.hpp"
+#include "graph/semaphores_node.hpp"
 #include "nvrtc.hpp"
-#include "semaphores.hpp"
 #include "warmgraph/backends/cuda.hpp"
 #include "watched_calls.hpp"
 

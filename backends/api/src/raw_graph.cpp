@@ -12,13 +12,6 @@ bool is_wait(const RawMemoryOperation& operation) noexcept
     return operation.kind == MemoryOperationKind::wait_32 || operation.kind == MemoryOperationKind::wait_64;
 }
 
-/// Whether the node is outside work as a whole.
-bool is_outside(const RawWork& work) noexcept
-{
-    return std::holds_alternative<RawSemaphores>(work) || std::holds_alternative<RawHost>(work) ||
-           std::holds_alternative<RawEventRecord>(work) || std::holds_alternative<RawEventWait>(work);
-}
-
 /// NCCL's kernels up to 2.18, since 2.19, and the symmetric ones since 2.27.
 constexpr std::array<std::string_view, 4> k_collectives{"ncclKernel", "ncclDevKernel", "ncclSymDevKernel",
                                                         "ncclSymkDevKernel"};
@@ -60,14 +53,14 @@ bool has_outside_work(const RawGraph& graph) noexcept
 {
     return std::ranges::any_of(graph.nodes, [](const RawNode& node) {
         const auto* const batch = std::get_if<RawMemoryOperations>(&node.work);
-        return is_outside(node.work) || (batch != nullptr && std::ranges::any_of(batch->operations, is_wait));
+        return kind_of(node.work).is_outside || (batch != nullptr && std::ranges::any_of(batch->operations, is_wait));
     });
 }
 
 RawGraph without_outside(RawGraph graph)
 {
     for (RawNode& node : graph.nodes) {
-        if (is_outside(node.work)) replace(graph, node, RawEmpty{});
+        if (kind_of(node.work).is_outside) replace(graph, node, RawEmpty{});
         auto* const batch = std::get_if<RawMemoryOperations>(&node.work);
         if (batch == nullptr || std::erase_if(batch->operations, is_wait) == 0) continue;
         graph.native.reset();

@@ -90,11 +90,7 @@ Result<void> check_plain(const RawWork& work)
     if (const auto* kernel = std::get_if<RawKernel>(&work)) return check_plain(*kernel);
     if (const auto* copy = std::get_if<RawCopy>(&work)) return check_plain(*copy);
     if (const auto* fill = std::get_if<RawFill>(&work)) return check_plain(*fill);
-    const char* const kind = std::holds_alternative<RawHost>(work)               ? "host"
-                             : std::holds_alternative<RawMemoryOperations>(work) ? "memory operation"
-                             : std::holds_alternative<RawSemaphores>(work)       ? "semaphore"
-                                                                                 : "event";
-    return fail(ErrorCode::unsupported, "this backend has no {} nodes", kind);
+    return fail(ErrorCode::unsupported, "this backend has no {} nodes", kind_of(work).family);
 }
 
 Result<void> check_update(const RawMemoryOperations& before, const RawMemoryOperations& after)

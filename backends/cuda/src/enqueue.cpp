@@ -2,8 +2,9 @@
 
 #include <cstring>
 
-#include "kernel_node.hpp"
-#include "memory_nodes.hpp"
+#include "graph/copy_node.hpp"
+#include "graph/fill_node.hpp"
+#include "graph/kernel_node.hpp"
 #include "warmgraph/base/kernel_name.hpp"
 
 namespace warmgraph::backends::cuda {

@@ -4,12 +4,8 @@
 #include <compare>
 #include <functional>
 
-#include "kernel_node.hpp"
-#include "memory_nodes.hpp"
-#include "memory_operations.hpp"
-#include "semaphores.hpp"
+#include "graph/nodes.hpp"
 #include "warmgraph/backends/work_checks.hpp"
-#include "warmgraph/base/kernel_name.hpp"
 
 namespace warmgraph::backends::cuda {
 namespace {
@@ -46,9 +42,12 @@ public:
             return std::unexpected(made.error());
         m_built.nodes.resize(m_graph.nodes.size());
         m_built.kernels.resize(m_graph.nodes.size());
-        for (m_at = 0; m_at < m_graph.nodes.size(); ++m_at) {
-            auto added = std::visit([&](const auto& work) { return add(work); }, m_graph.nodes[m_at].work);
-            if (!added) return within(fmt::format("node {} of {}", m_at, m_graph.nodes.size()), added.error());
+        for (std::size_t at = 0; at < m_graph.nodes.size(); ++at) {
+            AddCall call{m_core, m_built.graph.get(), m_functions, m_buffers};
+            auto added = std::visit([&](const auto& work) { return add(call, work); }, m_graph.nodes[at].work);
+            if (!added) return within(fmt::format("node {} of {}", at, m_graph.nodes.size()), added.error());
+            m_built.nodes[at] = call.node;
+            m_built.kernels[at] = call.kernel;
         }
         if (auto connected = connect(); !connected) return std::unexpected(connected.error());
         if (auto checked = check_edges(); !checked) return std::unexpected(checked.error());
@@ -57,97 +56,6 @@ public:
     }
 
 private:
-    /// Adds the node that m_at names, without dependencies.
-    template <class... Params, class... Args>
-    Result<void> call_add(const char* name,
-                          CUresult (*function)(CUgraphNode*, CUgraph, const CUgraphNode*, std::size_t, Params...),
-                          Args... args)
-    {
-        return m_driver.call(name, function, &m_built.nodes[m_at], m_built.graph.get(), nullptr, std::size_t{0},
-                             args...);
-    }
-
-    Result<void> add(const RawEmpty&) { return call_add("cuGraphAddEmptyNode", m_driver.cuGraphAddEmptyNode); }
-
-    Result<void> add(const RawKernel& kernel)
-    {
-        const auto function = m_functions.find(kernel);
-        if (!function) return std::unexpected(function.error());
-        if ((*function)->applied != kernel.function_attributes) {
-            auto applied = apply_function_attributes(m_driver, (*function)->info->function, kernel.function_attributes);
-            if (!applied)
-                return within(fmt::format("kernel '{}'", readable_kernel_name(kernel.kernel)), applied.error());
-            (*function)->applied = kernel.function_attributes;
-        }
-        m_built.kernels[m_at] = *function;
-        const CUDA_KERNEL_NODE_PARAMS* const native = &m_params.fill((*function)->info->function, kernel);
-        auto added = call_add("cuGraphAddKernelNode", m_driver.cuGraphAddKernelNode, native);
-        if (added) added = set_attributes(m_driver, m_built.nodes[m_at], kernel.attributes);
-        if (!added) return within(fmt::format("kernel '{}'", readable_kernel_name(kernel.kernel)), added.error());
-        return {};
-    }
-
-    Result<void> add(const RawCopy& copy)
-    {
-        const CUDA_MEMCPY3D native = to_native(copy);
-        return call_add("cuGraphAddMemcpyNode", m_driver.cuGraphAddMemcpyNode, &native, m_core.context);
-    }
-
-    Result<void> add(const RawFill& fill)
-    {
-        const auto native = to_native(fill);
-        if (!native) return std::unexpected(native.error());
-        return call_add("cuGraphAddMemsetNode", m_driver.cuGraphAddMemsetNode, &*native, m_core.context);
-    }
-
-    Result<void> add(const RawEventRecord& work)
-    {
-        return call_add("cuGraphAddEventRecordNode", m_driver.cuGraphAddEventRecordNode, event_of(work.event));
-    }
-
-    Result<void> add(const RawEventWait& work)
-    {
-        return call_add("cuGraphAddEventWaitNode", m_driver.cuGraphAddEventWaitNode, event_of(work.event));
-    }
-
-    Result<void> add(const RawHost& work)
-    {
-        const CUDA_HOST_NODE_PARAMS native{work.function, work.data};
-        return call_add("cuGraphAddHostNode", m_driver.cuGraphAddHostNode, &native);
-    }
-
-    Result<void> add(const RawMemoryOperations& work)
-    {
-        if (m_driver.cuGraphAddBatchMemOpNode == nullptr) return no_operations(m_driver, "cuGraphAddBatchMemOpNode");
-        if (auto checked = check_operations(work); !checked) return checked;
-        NativeOperations native;
-        return call_add("cuGraphAddBatchMemOpNode", m_driver.cuGraphAddBatchMemOpNode, &native.fill(m_core, work));
-    }
-
-    Result<void> add(const RawSemaphores& work)
-    {
-        if (auto checked = check_semaphores(work); !checked) return checked;
-        return work.action == SemaphoreAction::signal ? add_signal(work) : add_wait(work);
-    }
-
-    Result<void> add_signal(const RawSemaphores& work)
-    {
-        if (m_driver.cuGraphAddExternalSemaphoresSignalNode == nullptr)
-            return no_semaphores(m_driver, "cuGraphAddExternalSemaphoresSignalNode");
-        NativeSemaphores native;
-        return call_add("cuGraphAddExternalSemaphoresSignalNode", m_driver.cuGraphAddExternalSemaphoresSignalNode,
-                        &native.signal(work));
-    }
-
-    Result<void> add_wait(const RawSemaphores& work)
-    {
-        if (m_driver.cuGraphAddExternalSemaphoresWaitNode == nullptr)
-            return no_semaphores(m_driver, "cuGraphAddExternalSemaphoresWaitNode");
-        NativeSemaphores native;
-        return call_add("cuGraphAddExternalSemaphoresWaitNode", m_driver.cuGraphAddExternalSemaphoresWaitNode,
-                        &native.wait(work));
-    }
-
     [[nodiscard]] EdgeData data_of(const RawNode& node, std::size_t dependency) const noexcept
     {
         return node.edges.empty() ? EdgeData{} : node.edges[dependency];
@@ -235,9 +143,8 @@ private:
     const Driver& m_driver;
     const RawGraph& m_graph;
     KernelFunctions m_functions;
-    KernelParams m_params;
+    NodeBuffers m_buffers;
     BuiltGraph m_built;
-    std::size_t m_at = 0;
 };
 
 Result<void> check_edge_data(const RawGraph& graph)

@@ -2,13 +2,10 @@
 #pragma once
 
 #include <span>
-#include <variant>
 #include <vector>
 
+#include "graph/nodes.hpp"
 #include "graph_builder.hpp"
-#include "kernel_node.hpp"
-#include "memory_operations.hpp"
-#include "semaphores.hpp"
 
 namespace warmgraph::backends::cuda {
 
@@ -45,42 +42,17 @@ public:
     [[nodiscard]] Result<void> upload() noexcept override;
 
 private:
-    /// A kernel node as instantiated, without its parameters.
-    struct Kernel {
-        const KernelFunction* function = nullptr;
-        Dim3 grid{}, block{};
-        std::uint64_t shared_bytes = 0;
-        std::size_t packed_size = 0; ///< 0: kernelParams
-        std::vector<RawAttribute> attributes;
-    };
-    /// Same order as RawWork.
-    using Node = std::variant<RawEmpty, Kernel, RawCopy, RawFill, RawEventRecord, RawEventWait, RawHost,
-                              RawMemoryOperations, RawSemaphores>;
-
     [[nodiscard]] static Result<std::unique_ptr<CudaGraphExec>> instantiate_foreign(Core& core, CUgraph graph,
                                                                                     unsigned long long flags);
     CudaGraphExec(Core& core, BuiltGraph built) noexcept : m_core(core), m_built(std::move(built)), m_exec(core) {}
     void remember(const RawGraph& graph);
-    [[nodiscard]] static Result<void> check(const Kernel& before, const RawKernel& after);
-    [[nodiscard]] Result<void> change(CUgraphNode node, Kernel& before, const RawKernel& after);
-    [[nodiscard]] Result<void> change(CUgraphNode node, RawCopy& before, const RawCopy& after);
-    [[nodiscard]] Result<void> change(CUgraphNode node, RawFill& before, const RawFill& after);
-    [[nodiscard]] Result<void> change(CUgraphNode node, RawEventRecord& before, const RawEventRecord& after);
-    [[nodiscard]] Result<void> change(CUgraphNode node, RawEventWait& before, const RawEventWait& after);
-    [[nodiscard]] Result<void> change(CUgraphNode node, RawHost& before, const RawHost& after);
-    [[nodiscard]] Result<void> change(CUgraphNode node, RawMemoryOperations& before, const RawMemoryOperations& after);
-    [[nodiscard]] Result<void> change(CUgraphNode node, RawSemaphores& before, const RawSemaphores& after);
-    [[nodiscard]] Result<void> set_signal(CUgraphNode node, const RawSemaphores& work);
-    [[nodiscard]] Result<void> set_wait(CUgraphNode node, const RawSemaphores& work);
 
     Core& m_core;
     std::shared_ptr<const void> m_captured; ///< destroyed after m_exec
     BuiltGraph m_built;                     ///< updates name its nodes, so it stays; destroyed after m_exec
     NativeExec m_exec;
-    std::vector<Node> m_nodes;
-    KernelParams m_params;
-    NativeOperations m_operations;
-    NativeSemaphores m_semaphores;
+    std::vector<KeptWork> m_nodes;
+    NodeBuffers m_buffers;
 };
 
 } // namespace warmgraph::backends::cuda

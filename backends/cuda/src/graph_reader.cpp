@@ -3,11 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "graph/nodes.hpp"
 #include "graph_flatten.hpp"
-#include "kernel_node.hpp"
-#include "memory_nodes.hpp"
-#include "memory_operations.hpp"
-#include "semaphores.hpp"
 
 namespace warmgraph::backends::cuda {
 namespace {
@@ -64,45 +61,17 @@ private:
 
     Result<RawWork> read_work(const FlatNode& node)
     {
+        if (auto work = read_node(m_core, m_kernels, m_graph.allocations, node.type, node.handle))
+            return std::move(*work);
         switch (node.type) {
-        case CU_GRAPH_NODE_TYPE_EMPTY: return RawEmpty{};
-        case CU_GRAPH_NODE_TYPE_KERNEL: return m_kernels.read(node.handle);
-        case CU_GRAPH_NODE_TYPE_MEMCPY: return read_copy(m_core, node.handle, m_graph.allocations);
-        case CU_GRAPH_NODE_TYPE_MEMSET: return read_fill(m_core, node.handle);
-        case CU_GRAPH_NODE_TYPE_HOST: return read_host(node.handle);
-        case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-            return read_event<RawEventRecord>("cuGraphEventRecordNodeGetEvent", m_driver.cuGraphEventRecordNodeGetEvent,
-                                              node.handle);
-        case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-            return read_event<RawEventWait>("cuGraphEventWaitNodeGetEvent", m_driver.cuGraphEventWaitNodeGetEvent,
-                                            node.handle);
         case CU_GRAPH_NODE_TYPE_MEM_ALLOC: return read_allocation(node.handle);
         case CU_GRAPH_NODE_TYPE_MEM_FREE: return read_free(node.handle);
         case CU_GRAPH_NODE_TYPE_CONDITIONAL:
             return fail(ErrorCode::not_recordable,
                         "the driver does not give the conditional node's condition and bodies "
                         "back; capture the taken branch, or leave this part out of the capture");
-        case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL: return read_signal(m_driver, node.handle);
-        case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT: return read_wait(m_driver, node.handle);
-        case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return read_operations(m_core, node.handle);
         default: return fail(ErrorCode::not_recordable, "node type {} is unknown here", static_cast<int>(node.type));
         }
-    }
-
-    Result<RawWork> read_host(CUgraphNode node)
-    {
-        CUDA_HOST_NODE_PARAMS native{};
-        auto got = m_driver.call("cuGraphHostNodeGetParams", m_driver.cuGraphHostNodeGetParams, node, &native);
-        if (!got) return std::unexpected(got.error());
-        return RawHost{native.fn, native.userData};
-    }
-
-    template <class Work>
-    Result<RawWork> read_event(const char* name, CUresult (*get)(CUgraphNode, CUevent*), CUgraphNode node)
-    {
-        CUevent event = nullptr;
-        if (auto got = m_driver.call(name, get, node, &event); !got) return std::unexpected(got.error());
-        return Work{reinterpret_cast<std::uintptr_t>(event)};
     }
 
     Result<RawWork> read_allocation(CUgraphNode node)

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "classify/structural_difference.hpp"
+#include "warmgraph/backends/places.hpp"
 
 namespace warmgraph {
 
@@ -87,26 +88,22 @@ Result<void> check_structure(const Captures& captures)
     return check_scratch(captures);
 }
 
-/// Addresses and attributes must not follow a scalar: no backend can check such an address before the launch.
+/// Addresses and attributes must not follow a scalar: no backend can check such an address before the launch. REQUIRES: the
+/// same structure.
 Result<void> check_fixed(const std::string& scalar, const Capture& first, const Capture& probe, std::size_t index)
 {
-    const auto addresses = [index](const Capture& capture) {
-        std::vector<Address> list;
-        const auto& work = capture.graph.nodes[index].work;
-        if (const auto* launch = std::get_if<RawKernel>(&work))
-            for (const auto& param : launch->params) list.push_back(param.address);
-        if (const auto* copy = std::get_if<RawCopy>(&work)) list = {copy->source, copy->destination};
-        if (const auto* fill = std::get_if<RawFill>(&work)) list = {fill->destination};
-        if (const auto* batch = std::get_if<RawMemoryOperations>(&work))
-            for (const auto& operation : batch->operations) list.push_back(operation.address);
-        return list;
-    };
-    if (addresses(probe) != addresses(first))
+    const RawWork &work = first.graph.nodes[index].work, &other = probe.graph.nodes[index].work;
+    bool has_other_address = false, has_other_attribute = false;
+    for_each_place(work, [&](const Place& place, const auto& was) {
+        const auto is = content_at(other, place);
+        if (was.address != nullptr) has_other_address |= *was.address != *is.address;
+        if (place.kind == PlaceKind::attribute) has_other_attribute |= *was.bytes != *is.bytes;
+    });
+    if (has_other_address)
         return fail(ErrorCode::not_recordable,
                     "{} takes an address that depends on the scalar '{}': pass the offset to the kernel as an integer",
                     describe_node(first.graph, index), scalar);
-    const auto* kernel = std::get_if<RawKernel>(&first.graph.nodes[index].work);
-    if (kernel != nullptr && kernel->attributes != std::get<RawKernel>(probe.graph.nodes[index].work).attributes)
+    if (has_other_attribute)
         return fail(ErrorCode::not_recordable,
                     "{} has launch attributes that depend on the scalar '{}': declare it in Spec::values",
                     describe_node(first.graph, index), scalar);

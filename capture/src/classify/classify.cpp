@@ -92,7 +92,7 @@ void Classifier::describe_regions()
 
 // --- addresses of memory with bases
 
-struct Place {
+struct Located {
     std::uint32_t region;
     std::uint64_t offset;
 };
@@ -106,29 +106,29 @@ bool holds(const MemoryRef& memory, const Address& address, Pointee pointee) noe
 }
 
 /// Of declared regions that overlap, as in the call, the one that goes on farthest: what is done there may run past the others.
-std::optional<Place> locate(const Capture& capture, std::span<const NamedMemory> constants, const Address& address,
-                            Pointee pointee)
+std::optional<Located> locate(const Capture& capture, std::span<const NamedMemory> constants, const Address& address,
+                              Pointee pointee)
 {
     std::uint32_t index = 0;
     const auto inside = [&address, pointee](const MemoryRef& memory) { return holds(memory, address, pointee); };
-    std::optional<Place> farthest;
+    std::optional<Located> farthest;
     std::uint64_t most = 0; // bytes from there to the region's end
     for (const auto& memory : capture.regions) {
         if (inside(memory)) {
             const std::uint64_t offset = address.offset - memory.address.offset;
-            if (!farthest || memory.size - offset > most) farthest = Place{index, offset};
+            if (!farthest || memory.size - offset > most) farthest = Located{index, offset};
             most = std::max(most, memory.size - offset);
         }
         ++index;
     }
     if (farthest) return farthest;
     for (const auto& [name, memory] : capture.scratch) {
-        if (inside(memory)) return Place{index, address.offset - memory.address.offset};
+        if (inside(memory)) return Located{index, address.offset - memory.address.offset};
         ++index;
     }
     index += static_cast<std::uint32_t>(capture.graph.allocations.size()); // only flat devices have any
     for (const auto& [name, memory] : constants) {
-        if (inside(memory)) return Place{index, address.offset - memory.address.offset};
+        if (inside(memory)) return Located{index, address.offset - memory.address.offset};
         ++index;
     }
     return std::nullopt;
@@ -136,13 +136,13 @@ std::optional<Place> locate(const Capture& capture, std::span<const NamedMemory>
 
 Result<Slot> Classifier::based_slot(const WordPlace& place, const Address& first, const std::optional<Address>& moved)
 {
-    const std::string where = place.index ? fmt::format("{} {}", place.what, *place.index) : place.at(0);
+    const std::string where = place.name();
     auto at = locate(m_captures.first, m_captures.constants, first, place.pointee);
     const auto then = moved ? locate(*m_captures.moved, m_captures.constants, *moved, place.pointee) : at;
     // Regions may overlap in the first capture, as they do in the call; elsewhere each has a range of its own.
     if (then && then->region < m_captures.first.regions.size())
         if (const MemoryRef& same = m_captures.first.regions[then->region]; holds(same, first, place.pointee))
-            at = Place{then->region, first.offset - same.address.offset};
+            at = Located{then->region, first.offset - same.address.offset};
     if (!at || !then)
         return fail(ErrorCode::not_recordable,
                     "{} takes an address at {} that lies in no declared region: declare its memory (input, output, "
@@ -170,6 +170,11 @@ Result<Slot> Classifier::region_slot(const WordPlace& place, const Address& firs
 
 // --- nodes
 
+constexpr Place place_of(PlaceKind kind, std::size_t index = 0) noexcept
+{
+    return {kind, static_cast<std::uint32_t>(index)};
+}
+
 std::uint32_t Classifier::image_of(Module* module)
 {
     auto& modules = m_result.modules;
@@ -186,8 +191,7 @@ Result<cachefmt::Param> Classifier::param(std::size_t index, std::size_t number)
     const RawParam& first = kernel.params[number];
     const RawParam* then = other != nullptr ? &other->params[number] : nullptr;
     cachefmt::Param param{first.kind, first.value, first.local_size, {}};
-    const WordPlace place = kernel.packed ? WordPlace{graph(), index, "parameter buffer", {}}
-                                          : WordPlace{graph(), index, "parameter", number};
+    const WordPlace place{graph(), index, place_of(PlaceKind::parameter, number)};
     if (param.kind == cachefmt::ParamKind::memory) {
         auto slot = region_slot(place, first.address, then != nullptr ? std::optional{then->address} : std::nullopt);
         if (!slot) return std::unexpected(slot.error());
@@ -198,7 +202,7 @@ Result<cachefmt::Param> Classifier::param(std::size_t index, std::size_t number)
     if (!m_words && then != nullptr && param.value != then->value)
         return fail(ErrorCode::not_recordable, "{} takes at parameter {} a plain value that depends on addresses",
                     describe_node(graph(), index), number);
-    auto slots = scalar_slots(m_interface, m_captures, parameter_place(index, number));
+    auto slots = scalar_slots(m_interface, m_captures, {index, place.place});
     if (!slots) return std::unexpected(slots.error());
     param.slots = std::move(*slots);
     if (!m_words) return param;
@@ -231,7 +235,7 @@ Result<cachefmt::Attribute> Classifier::attribute(std::size_t index, std::size_t
         return attribute;
     }
     auto slots =
-        m_words->slots({graph(), index, "attribute", first.id}, first.value,
+        m_words->slots({graph(), index, place_of(PlaceKind::attribute, number)}, first.value,
                        other != nullptr ? std::optional<ByteView>{other->attributes[number].value} : std::nullopt, {});
     if (!slots) return std::unexpected(slots.error());
     attribute.slots = std::move(*slots);
@@ -274,10 +278,10 @@ Result<cachefmt::Node> Classifier::node_of(std::size_t index, const RawCopy& fir
     const auto* other = moved<RawCopy>(index);
     const bool is_nothing = first.size == 0 || first.rows == 0 || first.slices == 0;
     const Pointee pointee = is_nothing ? Pointee::unknown : Pointee::bytes;
-    auto source = region_slot({graph(), index, "source", {}, pointee}, first.source,
+    auto source = region_slot({graph(), index, place_of(PlaceKind::source), pointee}, first.source,
                               other != nullptr ? std::optional{other->source} : std::nullopt);
     if (!source) return std::unexpected(source.error());
-    auto destination = region_slot({graph(), index, "destination", {}, pointee}, first.destination,
+    auto destination = region_slot({graph(), index, place_of(PlaceKind::destination), pointee}, first.destination,
                                    other != nullptr ? std::optional{other->destination} : std::nullopt);
     if (!destination) return std::unexpected(destination.error());
     if (auto checked = check_destination(index, *destination); !checked) return std::unexpected(checked.error());
@@ -296,7 +300,7 @@ Result<cachefmt::Node> Classifier::node_of(std::size_t index, const RawFill& fir
 {
     const auto* other = moved<RawFill>(index);
     const Pointee pointee = first.size == 0 || first.rows == 0 ? Pointee::unknown : Pointee::bytes;
-    auto destination = region_slot({graph(), index, "destination", {}, pointee}, first.destination,
+    auto destination = region_slot({graph(), index, place_of(PlaceKind::destination), pointee}, first.destination,
                                    other != nullptr ? std::optional{other->destination} : std::nullopt);
     if (!destination) return std::unexpected(destination.error());
     if (auto checked = check_destination(index, *destination); !checked) return std::unexpected(checked.error());
@@ -350,7 +354,7 @@ Result<Slot> Classifier::word_slot(std::size_t index, std::size_t number)
 {
     const auto* other = moved<RawMemoryOperations>(index);
     const RawMemoryOperation& first = std::get<RawMemoryOperations>(graph().nodes[index].work).operations[number];
-    auto slot = region_slot({graph(), index, "operation", number, Pointee::bytes}, first.address,
+    auto slot = region_slot({graph(), index, place_of(PlaceKind::operation, number), Pointee::bytes}, first.address,
                             other != nullptr ? std::optional{other->operations[number].address} : std::nullopt);
     if (!slot) return slot;
     const std::uint32_t width = cachefmt::width_of(first.kind);
@@ -373,7 +377,7 @@ Result<void> Classifier::check_written_value(std::size_t index, std::size_t numb
     Bytes value;
     append(value, first.value);
     const std::optional<ByteView> then = m_captures.moved ? std::optional<ByteView>{value} : std::nullopt;
-    auto found = m_words->slots({graph(), index, "value of operation", number}, value, then, {});
+    auto found = m_words->slots({graph(), index, place_of(PlaceKind::operation_value, number)}, value, then, {});
     if (!found) return std::unexpected(found.error());
     if (found->empty()) return {};
     return fail(ErrorCode::not_recordable,

@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "classify/check_captures.hpp"
-#include "classify/classify_semaphores.hpp"
 #include "classify/structural_difference.hpp"
 #include "warmgraph/capture/numbers.hpp"
 
@@ -23,6 +22,28 @@ std::uint64_t word_at(ByteView bytes, std::size_t offset, std::size_t width) noe
     return word;
 }
 
+/// The same number of bytes in every capture, none where the node has no such place.
+ByteView bytes_of(const ScalarPlace& place, const Capture& capture)
+{
+    const auto content = backends::content_at(capture.graph.nodes[place.node].work, place.place);
+    if (content.number != nullptr) return std::as_bytes(std::span{content.number, 1});
+    return content.bytes != nullptr ? ByteView{*content.bytes} : ByteView{};
+}
+
+bool is_semaphore(const ScalarPlace& place) noexcept { return place.place.kind == backends::PlaceKind::semaphore; }
+
+/// "parameter 2"
+std::string text_of(const ScalarPlace& place)
+{
+    return fmt::format("{} {}", is_semaphore(place) ? "the value of semaphore" : "parameter", place.place.index);
+}
+
+/// Of what is not the scalar plus a constant.
+std::string_view cure_of(const ScalarPlace& place) noexcept
+{
+    return is_semaphore(place) ? "give it the scalar plus a constant" : "compute it in the kernel";
+}
+
 Result<std::vector<Slot>> probe_slots(const Interface& interface, const Captures& captures, const ScalarPlace& place,
                                       const ScalarProbe& probe)
 {
@@ -31,7 +52,7 @@ Result<std::vector<Slot>> probe_slots(const Interface& interface, const Captures
     const bool is_float = scalar.dtype == DType::f32 || scalar.dtype == DType::f64;
     const std::uint64_t current = captures.scalars[probe.scalar];
     const std::uint64_t mask = width == 8 ? ~0ULL : 0xFFFF'FFFFULL;
-    const ByteView before = place.bytes(captures.first), after = place.bytes(probe.capture);
+    const ByteView before = bytes_of(place, captures.first), after = bytes_of(place, probe.capture);
     std::vector<Slot> slots;
     for (std::size_t offset = 0; offset < before.size(); offset += width) {
         const std::size_t bytes = std::min(width, before.size() - offset);
@@ -44,9 +65,9 @@ Result<std::vector<Slot>> probe_slots(const Interface& interface, const Captures
                         "{} takes at {} byte {} a value made from the scalar '{}' that is not the scalar "
                         "itself{}: {:#x} for {}, {:#x} for "
                         "{}; {}, or declare it in Spec::values",
-                        describe_node(captures.first.graph, place.node), place.what, offset, scalar.name,
+                        describe_node(captures.first.graph, place.node), text_of(place), offset, scalar.name,
                         is_float ? "" : " plus a constant", was, number_text(scalar.dtype, current), is,
-                        number_text(scalar.dtype, probe.bits), place.cure);
+                        number_text(scalar.dtype, probe.bits), cure_of(place));
         std::int64_t addend = 0;
         if (!is_float) {
             const std::uint64_t difference = (was - current) & mask;
@@ -65,19 +86,11 @@ std::unexpected<Error> follows_sometimes(const Interface& interface, const Captu
     const auto& scalar = interface.scalars[probe.scalar];
     return fail(ErrorCode::not_recordable,
                 "{} takes at {} a value that follows the scalar '{}' for some of its values only (seen at {})",
-                describe_node(captures.first.graph, place.node), place.what, scalar.name,
+                describe_node(captures.first.graph, place.node), text_of(place), scalar.name,
                 number_text(scalar.dtype, probe.bits));
 }
 
 } // namespace
-
-ScalarPlace parameter_place(std::size_t node, std::size_t param)
-{
-    return {node, fmt::format("parameter {}", param), "compute it in the kernel",
-            [node, param](const Capture& capture) -> ByteView {
-                return std::get<backends::RawKernel>(capture.graph.nodes[node].work).params[param].value;
-            }};
-}
 
 Result<std::vector<Slot>> scalar_slots(const Interface& interface, const Captures& captures, const ScalarPlace& place)
 {
@@ -100,7 +113,7 @@ Result<std::vector<Slot>> scalar_slots(const Interface& interface, const Capture
             if (std::ranges::any_of(all, overlaps))
                 return fail(ErrorCode::not_recordable,
                             "{} takes at {} a value made from two scalars: pass them to the kernel one by one",
-                            describe_node(captures.first.graph, place.node), place.what);
+                            describe_node(captures.first.graph, place.node), text_of(place));
             all.push_back(slot);
         }
     }
@@ -112,12 +125,11 @@ ProbeJudge::ProbeJudge(const Interface& interface, const Captures& captures)
     : m_interface(interface), m_captures(captures)
 {
     const auto& nodes = captures.first.graph.nodes;
-    for (std::size_t node = 0; node < nodes.size(); ++node) {
-        if (const auto* kernel = std::get_if<backends::RawKernel>(&nodes[node].work))
-            for (std::size_t i = 0; i < kernel->params.size(); ++i) m_places.push_back(parameter_place(node, i));
-        if (const auto* semaphores = std::get_if<backends::RawSemaphores>(&nodes[node].work))
-            for (std::size_t i = 0; i < semaphores->uses.size(); ++i) m_places.push_back(semaphore_place(node, i));
-    }
+    for (std::size_t node = 0; node < nodes.size(); ++node)
+        backends::for_each_place(nodes[node].work, [&](const backends::Place& place, const auto& content) {
+            if (place.kind == backends::PlaceKind::attribute || content.address != nullptr) return; // check_fixed
+            m_places.push_back({node, place});
+        });
 }
 
 Result<void> ProbeJudge::judge(const ScalarProbe& probe)

@@ -1,23 +1,18 @@
 // The words of by-value parameters, and the values of semaphores, that follow a declared scalar.
 #pragma once
 
-#include <functional>
-#include <string>
 #include <vector>
 
 #include "classify/classify.hpp"
+#include "warmgraph/backends/places.hpp"
 
 namespace warmgraph {
 
-/// Bytes of one node, the same in every capture but for what differs between them.
+/// Where a scalar may be: bytes or a number.
 struct ScalarPlace {
     std::size_t node = 0;
-    std::string what; ///< "parameter 2"
-    std::string cure; ///< of what is not the scalar plus a constant: "compute it in the kernel"
-    std::function<ByteView(const Capture&)> bytes;
+    backends::Place place;
 };
-
-[[nodiscard]] ScalarPlace parameter_place(std::size_t node, std::size_t param);
 
 /// Slots of the place, by offset, as the probes show them. not_recordable: a word that changes with a scalar and is
 /// not the scalar plus a constant at every probe. REQUIRES: the captures' structure is the same.

@@ -95,14 +95,6 @@ Result<void> check_semaphore_names(const backends::RawGraph& graph, const NamedH
     return {};
 }
 
-ScalarPlace semaphore_place(std::size_t node, std::size_t number)
-{
-    return {node, fmt::format("the value of semaphore {}", number), "give it the scalar plus a constant",
-            [node, number](const Capture& capture) {
-                return std::as_bytes(std::span{&use_of(capture, node, number).value, 1});
-            }};
-}
-
 Result<SemaphoreUse> semaphore_value(const Interface& interface, const Captures& captures, std::size_t node,
                                      std::size_t number)
 {
@@ -117,7 +109,8 @@ Result<SemaphoreUse> semaphore_value(const Interface& interface, const Captures&
             "scalar plus a constant",
             where, number, first.value, then);
     }
-    const auto slots = scalar_slots(interface, captures, semaphore_place(node, number));
+    const auto slots =
+        scalar_slots(interface, captures, {node, {backends::PlaceKind::semaphore, static_cast<std::uint32_t>(number)}});
     if (!slots) return std::unexpected(slots.error());
     if (slots->empty()) return SemaphoreUse{0, first.value, {}, first.flags};
     const Slot& slot = slots->front();

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "classify/classify.hpp"
-#include "classify/classify_scalars.hpp"
 
 namespace warmgraph {
 
@@ -13,9 +12,6 @@ namespace warmgraph {
                                                  std::size_t node, std::size_t number);
 /// That semaphore_name knows them all.
 [[nodiscard]] Result<void> check_semaphore_names(const backends::RawGraph& graph, const NamedHandles& declared);
-
-/// The value of one of the node's semaphores, in every capture.
-[[nodiscard]] ScalarPlace semaphore_place(std::size_t node, std::size_t number);
 
 /// Its value and flags: a constant, or a scalar plus a constant. not_recordable: anything else.
 [[nodiscard]] Result<cachefmt::SemaphoreUse> semaphore_value(const Interface& interface, const Captures& captures,

@@ -5,6 +5,7 @@
 
 #include "classify/structural_difference.hpp"
 #include "warmgraph/backends/device.hpp"
+#include "warmgraph/backends/places.hpp"
 
 namespace warmgraph {
 
@@ -76,10 +77,28 @@ constexpr std::string_view k_declare =
 
 std::string WordPlace::subject() const { return describe_node(graph, node); }
 
+std::string WordPlace::name() const
+{
+    using backends::PlaceKind;
+    const auto* const kernel = std::get_if<backends::RawKernel>(&graph.nodes[node].work);
+    switch (place.kind) {
+    case PlaceKind::parameter:
+        return kernel != nullptr && kernel->packed ? "parameter buffer" : fmt::format("parameter {}", place.index);
+    case PlaceKind::attribute:
+        return fmt::format("attribute {}", kernel != nullptr ? kernel->attributes[place.index].id : place.index);
+    case PlaceKind::source: return "its source";
+    case PlaceKind::destination: return "its destination";
+    case PlaceKind::operation: return fmt::format("operation {}", place.index);
+    case PlaceKind::operation_value: return fmt::format("value of operation {}", place.index);
+    case PlaceKind::semaphore: return fmt::format("value of semaphore {}", place.index);
+    }
+    return {};
+}
+
 std::string WordPlace::at(std::size_t offset) const
 {
-    if (index) return fmt::format("{} {} byte {}", what, *index, offset);
-    return what == "parameter buffer" ? fmt::format("{} byte {}", what, offset) : fmt::format("its {}", what);
+    const bool is_single = place.kind == backends::PlaceKind::source || place.kind == backends::PlaceKind::destination;
+    return is_single ? name() : fmt::format("{} byte {}", name(), offset);
 }
 
 FlatWords::FlatWords(const Interface& interface, const Captures& captures)
@@ -184,24 +203,16 @@ bool FlatWords::uses(std::size_t node, std::uint32_t region) const
             if (is_mine(load<std::uint64_t>(first, at), load<std::uint64_t>(moved, at))) return true;
         return false;
     };
-    const auto& first = m_captures.first.graph.nodes[node].work;
     const auto& moved = m_captures.moved->graph.nodes[node].work;
-    if (const auto* kernel = std::get_if<backends::RawKernel>(&first)) {
-        const auto& other = std::get<backends::RawKernel>(moved);
-        for (std::size_t i = 0; i < kernel->params.size(); ++i)
-            if (holds_mine(kernel->params[i].value, other.params[i].value)) return true;
-        for (std::size_t i = 0; i < kernel->attributes.size(); ++i)
-            if (holds_mine(kernel->attributes[i].value, other.attributes[i].value)) return true;
-        return false;
-    }
-    if (const auto* copy = std::get_if<backends::RawCopy>(&first)) {
-        const auto& other = std::get<backends::RawCopy>(moved);
-        return is_mine(copy->source.flat(), other.source.flat()) ||
-               is_mine(copy->destination.flat(), other.destination.flat());
-    }
-    if (const auto* fill = std::get_if<backends::RawFill>(&first))
-        return is_mine(fill->destination.flat(), std::get<backends::RawFill>(moved).destination.flat());
-    return false;
+    bool found = false;
+    backends::for_each_place(m_captures.first.graph.nodes[node].work,
+                             [&](const backends::Place& place, const auto& first) {
+                                 const auto then = backends::content_at(moved, place);
+                                 if (first.address != nullptr)
+                                     found = found || is_mine(first.address->flat(), then.address->flat());
+                                 if (first.bytes != nullptr) found = found || holds_mine(*first.bytes, *then.bytes);
+                             });
+    return found;
 }
 
 /// The pointer that the differing byte belongs to.
@@ -380,10 +391,10 @@ Result<void> FlatWords::check_allocation(const WordPlace& place, std::size_t off
     const auto low = static_cast<std::uint32_t>(value);
     const bool is_like_number = low % k_least_alignment != 0 && low < k_small_number;
     const bool can_be_tried = m_captures.unused == UnusedWords::tried && m_captures.moved && is_like_number &&
-                              upper == offset + sizeof low && place.what.starts_with("parameter") &&
+                              upper == offset + sizeof low && place.place.kind == backends::PlaceKind::parameter &&
                               allocation_at(value);
     if (checked || !can_be_tried) return checked;
-    m_suspects.push_back({place.node, place.index.value_or(0), upper, value, checked.error().message});
+    m_suspects.push_back({place.node, place.place.index, upper, value, checked.error().message});
     return {};
 }
 
@@ -391,7 +402,8 @@ Result<void> FlatWords::check_allocation(const WordPlace& place, std::size_t off
 bool FlatWords::is_suspect(const WordPlace& place, std::size_t upper) const
 {
     return std::ranges::any_of(m_suspects, [&](const SuspectHalf& suspect) {
-        return suspect.node == place.node && suspect.param == place.index.value_or(0) && suspect.offset == upper;
+        const backends::Place param{backends::PlaceKind::parameter, static_cast<std::uint32_t>(suspect.param)};
+        return suspect.node == place.node && place.place == param && suspect.offset == upper;
     });
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "classify/region_map.hpp"
+#include "warmgraph/backends/places.hpp"
 
 namespace warmgraph {
 
@@ -22,11 +23,12 @@ enum class Pointee : std::uint8_t { unknown, bytes };
 struct WordPlace {
     const backends::RawGraph& graph;
     std::size_t node = 0;
-    std::string_view what;            ///< "parameter", "attribute", "parameter buffer"; "source" of an address alone
-    std::optional<std::size_t> index; ///< of the parameter or attribute
+    backends::Place place;
     Pointee pointee = Pointee::unknown;
     /// "kernel rope (node 3)"
     [[nodiscard]] std::string subject() const;
+    /// "parameter 2", "attribute 4" (its id), "parameter buffer", "its source"
+    [[nodiscard]] std::string name() const;
     /// "parameter 2 byte 16", "parameter buffer byte 16", "its source"
     [[nodiscard]] std::string at(std::size_t offset) const;
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "warmgraph/backends/places.hpp"
+
 namespace warmgraph {
 
 namespace {
@@ -42,22 +44,11 @@ public:
     void work(const backends::RawWork& was, backends::RawWork& is) const
     {
         if (was.index() != is.index()) return; // a difference in structure: refused elsewhere
-        if (auto* kernel = std::get_if<backends::RawKernel>(&is)) {
-            const auto& first = std::get<backends::RawKernel>(was);
-            for (std::size_t i = 0; i < std::min(kernel->params.size(), first.params.size()); ++i)
-                bytes(first.params[i].value, kernel->params[i].value);
-            for (std::size_t i = 0; i < std::min(kernel->attributes.size(), first.attributes.size()); ++i)
-                bytes(first.attributes[i].value, kernel->attributes[i].value);
-        } else if (auto* copy = std::get_if<backends::RawCopy>(&is)) {
-            address(std::get<backends::RawCopy>(was).source, copy->source);
-            address(std::get<backends::RawCopy>(was).destination, copy->destination);
-        } else if (auto* fill = std::get_if<backends::RawFill>(&is)) {
-            address(std::get<backends::RawFill>(was).destination, fill->destination);
-        } else if (auto* batch = std::get_if<backends::RawMemoryOperations>(&is)) {
-            const auto& first = std::get<backends::RawMemoryOperations>(was).operations;
-            for (std::size_t i = 0; i < std::min(batch->operations.size(), first.size()); ++i)
-                address(first[i].address, batch->operations[i].address);
-        }
+        backends::for_each_place(is, [&](const backends::Place& place, const auto& now) {
+            const auto before = backends::content_at(was, place);
+            if (before.address != nullptr && now.address != nullptr) address(*before.address, *now.address);
+            if (before.bytes != nullptr && now.bytes != nullptr) bytes(*before.bytes, *now.bytes);
+        });
     }
 
 private:

@@ -1,7 +1,6 @@
 #include "classify/structural_difference.hpp"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -15,16 +14,11 @@ using namespace backends;
 
 namespace {
 
-/// In the order of RawWork's alternatives.
-constexpr std::array<std::string_view, std::variant_size_v<RawWork>> k_kinds{
-    "empty",     "kernel", "copy", "fill", "event record", "event wait", "host function", "memory operations",
-    "semaphores"};
-
-std::string_view kind_of(const RawWork& work)
+std::string_view kind_name(const RawWork& work)
 {
     if (const auto* semaphores = std::get_if<RawSemaphores>(&work))
         return semaphores->action == SemaphoreAction::wait ? "semaphore wait" : "semaphore signal";
-    return k_kinds[work.index()];
+    return kind_of(work).name;
 }
 
 bool is_plain(const RawNode& node)
@@ -173,7 +167,7 @@ std::string describe_node(const RawGraph& graph, std::size_t index)
     const auto& work = graph.nodes[index].work;
     if (const auto* kernel = std::get_if<RawKernel>(&work))
         return fmt::format("kernel {} (node {})", readable_kernel_name(kernel->kernel), index);
-    return fmt::format("{} (node {})", kind_of(work), index);
+    return fmt::format("{} (node {})", kind_name(work), index);
 }
 
 std::optional<std::string> structural_difference(const RawGraph& first, const RawGraph& other)

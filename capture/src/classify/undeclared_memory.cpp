@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "classify/region_map.hpp"
+#include "warmgraph/backends/places.hpp"
 
 namespace warmgraph {
 
@@ -52,11 +53,11 @@ std::vector<MemoryRef> undeclared_memory(const Interface& interface, const Captu
     const auto& first = captures.first.graph.nodes;
     const auto& moved = captures.moved ? captures.moved->graph.nodes : first;
     for (std::size_t i = 0; i < std::min(first.size(), moved.size()); ++i) {
-        const auto* const kernel = std::get_if<backends::RawKernel>(&first[i].work);
-        const auto* const other = std::get_if<backends::RawKernel>(&moved[i].work);
-        if (kernel == nullptr || other == nullptr) continue;
-        for (std::size_t p = 0; p < std::min(kernel->params.size(), other->params.size()); ++p)
-            search.look_at(kernel->params[p].value, other->params[p].value);
+        backends::for_each_place(first[i].work, [&](const backends::Place& place, const auto& was) {
+            const auto is = backends::content_at(moved[i].work, place);
+            if (place.kind == backends::PlaceKind::parameter && was.bytes != nullptr && is.bytes != nullptr)
+                search.look_at(*was.bytes, *is.bytes);
+        });
     }
     return std::move(search).found();
 }

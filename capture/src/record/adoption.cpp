@@ -12,6 +12,7 @@
 #include "verify/scratch_contents.hpp"
 #include "verify/trial_conditions.hpp"
 #include "verify/trials.hpp"
+#include "warmgraph/backends/places.hpp"
 #include "warmgraph/base/process.hpp"
 
 namespace warmgraph {
@@ -201,14 +202,11 @@ void rename(std::uint64_t& handle, const NamedHandles& first, const NamedHandles
 /// Every capture has events and semaphores of its own: the second one's, by name, as if they were the first one's.
 void use_handles_of(const DeclaredHandles& first, const DeclaredHandles& second, backends::RawGraph& graph)
 {
-    for (auto& node : graph.nodes) {
-        if (auto* record = std::get_if<backends::RawEventRecord>(&node.work))
-            rename(record->event, first.events, second.events);
-        if (auto* wait = std::get_if<backends::RawEventWait>(&node.work))
-            rename(wait->event, first.events, second.events);
-        if (auto* semaphores = std::get_if<backends::RawSemaphores>(&node.work))
-            for (auto& use : semaphores->uses) rename(use.semaphore, first.semaphores, second.semaphores);
-    }
+    const auto rename_as = [&](backends::HandleKind kind, std::uint64_t& handle) {
+        const bool is_event = kind == backends::HandleKind::event;
+        rename(handle, is_event ? first.events : first.semaphores, is_event ? second.events : second.semaphores);
+    };
+    for (auto& node : graph.nodes) backends::for_each_handle(node.work, rename_as);
 }
 
 std::function<std::optional<MemoryRef>(std::uint64_t)> AdoptionSession::allocation_at() const

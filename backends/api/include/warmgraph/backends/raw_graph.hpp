@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -25,6 +26,13 @@ using cachefmt::SemaphoreAction;
 
 class Module;
 
+/// What messages call a kind of node, and whom its work reaches. Each kind has one, k_kind.
+struct WorkKind {
+    std::string_view name;   ///< "event record"
+    std::string_view family; ///< of kinds that a backend has or lacks together: "event"
+    bool is_outside = false; ///< all of it is outside work (has_outside_work)
+};
+
 struct RawParam {
     ParamKind kind = ParamKind::value;
     Bytes value;                  ///< ParamKind::value
@@ -41,6 +49,7 @@ struct RawAttribute {
 };
 
 struct RawKernel {
+    static constexpr WorkKind k_kind{"kernel", "kernel"};
     Module* module = nullptr; ///< outlives the graph and every exec made of it
     std::string kernel;
     Dim3 grid{1, 1, 1};  ///< work-groups
@@ -54,6 +63,7 @@ struct RawKernel {
 };
 
 struct RawCopy {
+    static constexpr WorkKind k_kind{"copy", "copy"};
     Address source, destination;
     std::uint64_t size = 0; ///< bytes of one row
     std::uint64_t rows = 1, slices = 1;
@@ -63,6 +73,7 @@ struct RawCopy {
 };
 
 struct RawFill {
+    static constexpr WorkKind k_kind{"fill", "fill"};
     Address destination;
     Bytes pattern;
     std::uint64_t size = 0; ///< bytes of one row
@@ -72,22 +83,26 @@ struct RawFill {
 };
 
 struct RawEmpty {
+    static constexpr WorkKind k_kind{"empty", "empty"};
     bool operator==(const RawEmpty&) const = default;
 };
 
 /// `event`: the driver's handle (CUevent), which outlives the graph.
 struct RawEventRecord {
+    static constexpr WorkKind k_kind{"event record", "event", true};
     std::uint64_t event = 0;
     bool operator==(const RawEventRecord&) const = default;
 };
 
 struct RawEventWait {
+    static constexpr WorkKind k_kind{"event wait", "event", true};
     std::uint64_t event = 0;
     bool operator==(const RawEventWait&) const = default;
 };
 
 /// A call of `function(data)` on a driver's thread.
 struct RawHost {
+    static constexpr WorkKind k_kind{"host function", "host", true};
     void (*function)(void*) = nullptr;
     void* data = nullptr;
     bool operator==(const RawHost&) const = default;
@@ -103,6 +118,7 @@ struct RawMemoryOperation {
 };
 
 struct RawMemoryOperations {
+    static constexpr WorkKind k_kind{"memory operations", "memory operation"};
     std::vector<RawMemoryOperation> operations;
     bool operator==(const RawMemoryOperations&) const = default;
 };
@@ -116,6 +132,7 @@ struct RawSemaphore {
 };
 
 struct RawSemaphores {
+    static constexpr WorkKind k_kind{"semaphores", "semaphore", true};
     SemaphoreAction action = SemaphoreAction::signal;
     std::vector<RawSemaphore> uses;
     bool operator==(const RawSemaphores&) const = default;
@@ -124,6 +141,11 @@ struct RawSemaphores {
 /// Same order as cachefmt::Node.
 using RawWork = std::variant<RawEmpty, RawKernel, RawCopy, RawFill, RawEventRecord, RawEventWait, RawHost,
                              RawMemoryOperations, RawSemaphores>;
+
+[[nodiscard]] inline const WorkKind& kind_of(const RawWork& work) noexcept
+{
+    return std::visit([](const auto& one) -> const WorkKind& { return one.k_kind; }, work);
+}
 
 struct RawNode {
     RawWork work;

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core.hpp"
+#include "graph/node_calls.hpp"
 
 namespace warmgraph::backends::cuda {
 
@@ -30,6 +30,9 @@ private:
 /// RawSemaphores. not_recordable: a fence of NvSciSync, a keyed mutex, flags that are unknown here.
 [[nodiscard]] Result<RawWork> read_signal(const Driver& driver, CUgraphNode node);
 [[nodiscard]] Result<RawWork> read_wait(const Driver& driver, CUgraphNode node);
+
+[[nodiscard]] Result<void> add(AddCall& call, const RawSemaphores& work);
+[[nodiscard]] Result<void> change(const ChangeCall& call, RawSemaphores& before, const RawSemaphores& after);
 
 /// unsupported: an older driver without this entry point.
 [[nodiscard]] std::unexpected<Error> no_semaphores(const Driver& driver, const char* entry);

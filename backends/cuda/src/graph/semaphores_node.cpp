@@ -1,6 +1,9 @@
-#include "semaphores.hpp"
+#include "graph/semaphores_node.hpp"
 
 #include <span>
+
+#include "graph/nodes.hpp"
+#include "warmgraph/backends/work_checks.hpp"
 
 namespace warmgraph::backends::cuda {
 namespace {
@@ -85,6 +88,42 @@ Result<RawWork> read(const Driver& driver, SemaphoreAction action, const char* n
     return work;
 }
 
+Result<void> add_signal(AddCall& call, const RawSemaphores& work)
+{
+    const Driver& driver = *call.core.driver;
+    if (driver.cuGraphAddExternalSemaphoresSignalNode == nullptr)
+        return no_semaphores(driver, "cuGraphAddExternalSemaphoresSignalNode");
+    return call("cuGraphAddExternalSemaphoresSignalNode", driver.cuGraphAddExternalSemaphoresSignalNode,
+                &call.buffers.semaphores.signal(work));
+}
+
+Result<void> add_wait(AddCall& call, const RawSemaphores& work)
+{
+    const Driver& driver = *call.core.driver;
+    if (driver.cuGraphAddExternalSemaphoresWaitNode == nullptr)
+        return no_semaphores(driver, "cuGraphAddExternalSemaphoresWaitNode");
+    return call("cuGraphAddExternalSemaphoresWaitNode", driver.cuGraphAddExternalSemaphoresWaitNode,
+                &call.buffers.semaphores.wait(work));
+}
+
+Result<void> set_signal(const ChangeCall& call, const RawSemaphores& work)
+{
+    const Driver& driver = *call.core.driver;
+    if (driver.cuGraphExecExternalSemaphoresSignalNodeSetParams == nullptr)
+        return no_semaphores(driver, "cuGraphExecExternalSemaphoresSignalNodeSetParams");
+    return call("cuGraphExecExternalSemaphoresSignalNodeSetParams",
+                driver.cuGraphExecExternalSemaphoresSignalNodeSetParams, &call.buffers.semaphores.signal(work));
+}
+
+Result<void> set_wait(const ChangeCall& call, const RawSemaphores& work)
+{
+    const Driver& driver = *call.core.driver;
+    if (driver.cuGraphExecExternalSemaphoresWaitNodeSetParams == nullptr)
+        return no_semaphores(driver, "cuGraphExecExternalSemaphoresWaitNodeSetParams");
+    return call("cuGraphExecExternalSemaphoresWaitNodeSetParams", driver.cuGraphExecExternalSemaphoresWaitNodeSetParams,
+                &call.buffers.semaphores.wait(work));
+}
+
 } // namespace
 
 void NativeSemaphores::reserve(std::size_t semaphores)
@@ -125,6 +164,23 @@ Result<RawWork> read_wait(const Driver& driver, CUgraphNode node)
 {
     return read(driver, SemaphoreAction::wait, "cuGraphExternalSemaphoresWaitNodeGetParams",
                 driver.cuGraphExternalSemaphoresWaitNodeGetParams, node);
+}
+
+Result<void> add(AddCall& call, const RawSemaphores& work)
+{
+    if (auto checked = check_semaphores(work); !checked) return checked;
+    return work.action == SemaphoreAction::signal ? add_signal(call, work) : add_wait(call, work);
+}
+
+Result<void> change(const ChangeCall& call, RawSemaphores& before, const RawSemaphores& after)
+{
+    if (before == after) return {};
+    if (auto checked = check_update(before, after); !checked) return checked;
+    if (auto checked = check_semaphores(after); !checked) return checked;
+    auto set = changed_or_unsupported(after.action == SemaphoreAction::signal ? set_signal(call, after)
+                                                                              : set_wait(call, after));
+    if (set) before = after; // of the same size: allocates nothing
+    return set;
 }
 
 std::unexpected<Error> no_semaphores(const Driver& driver, const char* entry)

@@ -1,6 +1,9 @@
-#include "memory_operations.hpp"
+#include "graph/memory_operations_node.hpp"
 
 #include <span>
+
+#include "graph/nodes.hpp"
+#include "warmgraph/backends/work_checks.hpp"
 
 namespace warmgraph::backends::cuda {
 namespace {
@@ -117,6 +120,30 @@ Result<RawWork> read_operations(const Core& core, CUgraphNode node)
         work.operations.push_back(*operation);
     }
     return work;
+}
+
+Result<void> add(AddCall& call, const RawMemoryOperations& work)
+{
+    const Driver& driver = *call.core.driver;
+    if (driver.cuGraphAddBatchMemOpNode == nullptr) return no_operations(driver, "cuGraphAddBatchMemOpNode");
+    if (auto checked = check_operations(work); !checked) return checked;
+    return call("cuGraphAddBatchMemOpNode", driver.cuGraphAddBatchMemOpNode,
+                &call.buffers.operations.fill(call.core, work));
+}
+
+Result<void> change(const ChangeCall& call, RawMemoryOperations& before, const RawMemoryOperations& after)
+{
+    if (before == after) return {};
+    const Driver& driver = *call.core.driver;
+    if (auto checked = check_update(before, after); !checked) return checked;
+    if (auto checked = check_operations(after); !checked) return checked;
+    if (driver.cuGraphExecBatchMemOpNodeSetParams == nullptr)
+        return no_operations(driver, "cuGraphExecBatchMemOpNodeSetParams");
+    auto set =
+        changed_or_unsupported(call("cuGraphExecBatchMemOpNodeSetParams", driver.cuGraphExecBatchMemOpNodeSetParams,
+                                    &call.buffers.operations.fill(call.core, after)));
+    if (set) before = after; // of the same size: allocates nothing
+    return set;
 }
 
 std::unexpected<Error> no_operations(const Driver& driver, const char* entry)

@@ -1,8 +1,8 @@
+#include "graph/kernel_reader.hpp"
+
 #include <algorithm>
 #include <utility>
 
-#include "kernel_node.hpp"
-#include "module.hpp"
 #include "warmgraph/base/kernel_name.hpp"
 
 namespace warmgraph::backends::cuda {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core.hpp"
+#include "graph/node_calls.hpp"
 
 namespace warmgraph::backends::cuda {
 
@@ -25,6 +25,10 @@ private:
 
 /// RawMemoryOperations. not_recordable: an operation of an unknown kind, another context's.
 [[nodiscard]] Result<RawWork> read_operations(const Core& core, CUgraphNode node);
+
+[[nodiscard]] Result<void> add(AddCall& call, const RawMemoryOperations& work);
+[[nodiscard]] Result<void> change(const ChangeCall& call, RawMemoryOperations& before,
+                                  const RawMemoryOperations& after);
 
 /// unsupported: an older driver without this entry point.
 [[nodiscard]] std::unexpected<Error> no_operations(const Driver& driver, const char* entry);

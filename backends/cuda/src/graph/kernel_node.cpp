@@ -1,9 +1,11 @@
-#include "kernel_node.hpp"
+#include "graph/kernel_node.hpp"
 
 #include <algorithm>
 #include <mutex>
 
 #include "enqueue.hpp"
+#include "graph/nodes.hpp"
+#include "launch_attributes.hpp"
 #include "warmgraph/base/kernel_name.hpp"
 
 namespace warmgraph::backends::cuda {
@@ -19,6 +21,21 @@ bool may_be_set(std::uint32_t id) noexcept
                                     CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED,
                                     CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE};
     return std::ranges::find(k_settable, static_cast<CUfunction_attribute>(id)) != k_settable.end();
+}
+
+// As work_checks' check_update, against what is kept of the node.
+Result<void> check_change(const KeptKernel& before, const RawKernel& after)
+{
+    const auto differs = [&](std::string_view what, ErrorCode code = ErrorCode::invalid_argument) {
+        return fail(code, "update of kernel '{}' changes its {}; instantiate another graph for that",
+                    readable_kernel_name(before.function->name), what);
+    };
+    if (before.function->module != after.module || before.function->name != after.kernel) return differs("kernel");
+    if (before.grid != after.grid || before.block != after.block || before.shared_bytes != shared_bytes_of(after))
+        return differs("dimensions");
+    if (after.packed != (before.packed_size != 0)) return differs("parameters' form");
+    if (before.attributes != after.attributes) return differs("launch attributes", ErrorCode::unsupported);
+    return check_params(after, *before.function->info, before.packed_size);
 }
 
 } // namespace
@@ -138,6 +155,41 @@ const CUDA_KERNEL_NODE_PARAMS& KernelParams::fill(CUfunction function, const Raw
     m_native.kernelParams = count == 0 ? nullptr : m_pointers.data();
     m_native.extra = nullptr;
     return m_native;
+}
+
+KeptKernel kept(const RawKernel& kernel, const KernelFunction* function)
+{
+    return {function,
+            kernel.grid,
+            kernel.block,
+            shared_bytes_of(kernel),
+            kernel.packed ? kernel.params[0].value.size() : 0,
+            kernel.attributes};
+}
+
+Result<void> add(AddCall& call, const RawKernel& kernel)
+{
+    const Driver& driver = *call.core.driver;
+    const auto function = call.functions.find(kernel);
+    if (!function) return std::unexpected(function.error());
+    if ((*function)->applied != kernel.function_attributes) {
+        auto applied = apply_function_attributes(driver, (*function)->info->function, kernel.function_attributes);
+        if (!applied) return within(fmt::format("kernel '{}'", readable_kernel_name(kernel.kernel)), applied.error());
+        (*function)->applied = kernel.function_attributes;
+    }
+    call.kernel = *function;
+    const CUDA_KERNEL_NODE_PARAMS* const native = &call.buffers.kernels.fill((*function)->info->function, kernel);
+    auto added = call("cuGraphAddKernelNode", driver.cuGraphAddKernelNode, native);
+    if (added) added = set_attributes(driver, call.node, kernel.attributes);
+    if (!added) return within(fmt::format("kernel '{}'", readable_kernel_name(kernel.kernel)), added.error());
+    return {};
+}
+
+Result<void> change(const ChangeCall& call, KeptKernel& before, const RawKernel& after)
+{
+    if (auto checked = check_change(before, after); !checked) return checked;
+    const CUDA_KERNEL_NODE_PARAMS& native = call.buffers.kernels.fill(before.function->info->function, after);
+    return call("cuGraphExecKernelNodeSetParams", call.core.driver->cuGraphExecKernelNodeSetParams, &native);
 }
 
 } // namespace warmgraph::backends::cuda

@@ -1,7 +1,6 @@
-#include "memory_nodes.hpp"
+#include "graph/copy_node.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 namespace warmgraph::backends::cuda {
 namespace {
@@ -68,16 +67,6 @@ Result<Place> place_of(const Core& core, const Side& side, const CUDA_MEMCPY3D& 
     return place;
 }
 
-/// The shortest pattern that gives the same bytes: the driver's memset has elements of 1, 2 and 4 bytes.
-std::size_t period(ByteView pattern) noexcept
-{
-    std::size_t width = pattern.size();
-    while (width > 1 && width % 2 == 0 &&
-           std::ranges::equal(pattern.first(width / 2), pattern.subspan(width / 2, width / 2)))
-        width /= 2;
-    return width;
-}
-
 } // namespace
 
 CUDA_MEMCPY3D to_native(const RawCopy& copy) noexcept
@@ -110,26 +99,6 @@ CUDA_MEMCPY3D to_native(const RawCopy& copy) noexcept
     return native;
 }
 
-Result<CUDA_MEMSET_NODE_PARAMS> to_native(const RawFill& fill)
-{
-    const std::size_t full = fill.pattern.size();
-    const std::size_t width = full == 0 ? 0 : full <= 4 ? full : period(fill.pattern);
-    if (width != 1 && width != 2 && width != 4)
-        return fail(
-            ErrorCode::unsupported,
-            "a memset node has elements of 1, 2 or 4 bytes, this fill's pattern has {}; fill with a kernel, or in "
-            "parts",
-            full);
-    CUDA_MEMSET_NODE_PARAMS native{};
-    native.dst = fill.destination.flat();
-    native.elementSize = static_cast<unsigned int>(width);
-    std::memcpy(&native.value, fill.pattern.data(), width);
-    native.width = fill.size / width;
-    native.height = fill.rows;
-    native.pitch = fill.rows > 1 ? fill.pitch : 0;
-    return native;
-}
-
 Result<RawWork> read_copy(const Core& core, CUgraphNode node, std::span<const RawAllocation> allocations)
 {
     CUDA_MEMCPY3D native{};
@@ -150,18 +119,27 @@ Result<RawWork> read_copy(const Core& core, CUgraphNode node, std::span<const Ra
                    source->pitch,   destination->pitch,   source->space,       destination->space};
 }
 
-Result<RawWork> read_fill(const Core& core, CUgraphNode node)
+Result<void> add(AddCall& call, const RawCopy& copy)
 {
-    CUDA_MEMSET_NODE_PARAMS native{};
-    auto got = core.driver->call("cuGraphMemsetNodeGetParams", core.driver->cuGraphMemsetNodeGetParams, node, &native);
-    if (!got) return std::unexpected(got.error());
-    if (native.width == 0 || native.height == 0) return RawEmpty{};
-    if (native.elementSize != 1 && native.elementSize != 2 && native.elementSize != 4)
-        return fail(ErrorCode::not_recordable, "the memset has elements of {} bytes, expected 1, 2 or 4",
-                    native.elementSize);
-    const ByteView value = std::as_bytes(std::span(&native.value, 1)).first(native.elementSize);
-    return RawFill{Address::from_flat(native.dst), Bytes(value.begin(), value.end()), native.width * native.elementSize,
-                   native.height, native.height > 1 ? native.pitch : 0};
+    const CUDA_MEMCPY3D native = to_native(copy);
+    return call("cuGraphAddMemcpyNode", call.core.driver->cuGraphAddMemcpyNode, &native, call.core.context);
+}
+
+Result<void> change(const ChangeCall& call, RawCopy& before, const RawCopy& after)
+{
+    if (before == after) return {};
+    // The driver refuses both (cuGraphExecMemcpyNodeSetParams); said here with the cure.
+    if (before.rows > 1 || before.slices > 1 || after.rows > 1 || after.slices > 1)
+        return fail(ErrorCode::unsupported,
+                    "the driver cannot change a copy of several rows; instantiate another graph");
+    if (before.source_space != after.source_space || before.destination_space != after.destination_space)
+        return fail(ErrorCode::invalid_argument, "the copy changes between host and device; instantiate another graph");
+    const CUDA_MEMCPY3D native = to_native(after);
+    auto set =
+        changed_or_unsupported(call("cuGraphExecMemcpyNodeSetParams", call.core.driver->cuGraphExecMemcpyNodeSetParams,
+                                    &native, call.core.context));
+    if (set) before = after;
+    return set;
 }
 
 } // namespace warmgraph::backends::cuda

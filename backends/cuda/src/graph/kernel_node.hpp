@@ -1,4 +1,4 @@
-// Kernel nodes: reading them, and handing a raw kernel to the driver.
+// Kernel nodes: handing a raw kernel to the driver. Reading them is kernel_reader.hpp's.
 #pragma once
 
 #include <array>
@@ -9,35 +9,17 @@
 #include <vector>
 
 #include "core.hpp"
-#include "graph_builder.hpp"
-#include "launch_attributes.hpp"
+#include "graph/node_calls.hpp"
 #include "module.hpp"
 
 namespace warmgraph::backends::cuda {
 
-/// Reads the kernel nodes of one graph. What is a function's (module, name, layout) is asked for once.
-class KernelReader {
-public:
-    explicit KernelReader(Core& core) noexcept : m_core(core), m_attributes(*core.driver), m_scratch(*core.driver) {}
-    /// not_recordable: another context's kernel, unknown device code.
-    [[nodiscard]] Result<RawKernel> read(CUgraphNode node);
-
-private:
-    struct Known {
-        CudaModule* module = nullptr;
-        std::string name;
-        std::vector<std::uint32_t> sizes; ///< of parameters
-        std::vector<FunctionAttribute> attributes;
-        int free_shared = 0;     ///< bytes of dynamic shared memory that a launch has without raising the limit
-        AttributeValues fresh{}; ///< launch attributes of a node to which nothing was done
-    };
-    [[nodiscard]] Result<const Known*> known(const CUDA_KERNEL_NODE_PARAMS& native);
-    [[nodiscard]] Result<AttributeValues> fresh_attributes(const CUDA_KERNEL_NODE_PARAMS& native);
-
-    Core& m_core;
-    AttributeReader m_attributes;
-    NativeGraph m_scratch; ///< holds the fresh nodes
-    std::unordered_map<CUfunction, Known> m_known;
+/// A kernel in use, resolved.
+struct KernelFunction {
+    Module* module = nullptr;
+    std::string name;
+    const KernelInfo* info = nullptr;       ///< the module's
+    std::vector<FunctionAttribute> applied; ///< what was set last
 };
 
 /// The functions of one built graph, each found once. Addresses of KernelFunctions stay.
@@ -91,5 +73,18 @@ private:
 [[nodiscard]] Result<void> check_params(const RawKernel& kernel, const KernelInfo& info, std::size_t packed_size = 0);
 /// Dynamic shared memory: RawKernel::shared_bytes and its local parameters, which are no arguments in CUDA.
 [[nodiscard]] std::uint64_t shared_bytes_of(const RawKernel& kernel) noexcept;
+
+/// A kernel node as instantiated, without its parameters.
+struct KeptKernel {
+    const KernelFunction* function = nullptr;
+    Dim3 grid{}, block{};
+    std::uint64_t shared_bytes = 0;
+    std::size_t packed_size = 0; ///< 0: kernelParams
+    std::vector<RawAttribute> attributes;
+};
+[[nodiscard]] KeptKernel kept(const RawKernel& kernel, const KernelFunction* function);
+
+[[nodiscard]] Result<void> add(AddCall& call, const RawKernel& kernel);
+[[nodiscard]] Result<void> change(const ChangeCall& call, KeptKernel& before, const RawKernel& after);
 
 } // namespace warmgraph::backends::cuda

@@ -1,0 +1,190 @@
+// What a node of each kind holds that may follow a region, a scalar or a process: addresses, bytes in which words may be
+// addresses, numbers, and handles. Whoever looks at all of them asks here, so that a new kind is listed once.
+#pragma once
+
+#include <compare>
+#include <concepts>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "warmgraph/backends/raw_graph.hpp"
+
+namespace warmgraph::backends {
+
+enum class PlaceKind : std::uint8_t {
+    parameter,       ///< of a kernel
+    attribute,       ///< of its launch
+    source,          ///< of a copy
+    destination,     ///< of a copy or fill
+    operation,       ///< the address of a memory operation
+    operation_value, ///< what it writes or compares with: a constant, so for_each_place leaves it out
+    semaphore,       ///< the value of an external semaphore
+};
+
+/// A place in a node, whichever node it is.
+struct Place {
+    PlaceKind kind = PlaceKind::parameter;
+    std::uint32_t index = 0; ///< of the parameter, attribute, memory operation or semaphore; else 0
+    auto operator<=>(const Place&) const = default;
+};
+
+/// What lies at a place of `Work` (RawWork, or const RawWork): one of them, or none where the node has no such place.
+template <class Work>
+struct Content {
+    template <class T>
+    using Pointer = std::conditional_t<std::is_const_v<Work>, const T, T>*;
+    Pointer<Address> address = nullptr;
+    Pointer<Bytes> bytes = nullptr;          ///< words in it may be addresses or follow scalars
+    Pointer<std::uint64_t> number = nullptr; ///< may follow a scalar, and is no address
+};
+
+enum class HandleKind : std::uint8_t { event, semaphore };
+
+namespace detail {
+
+template <class T, class Raw>
+concept Is = std::same_as<std::remove_const_t<T>, Raw>;
+template <class T>
+concept HasNoPlace = Is<T, RawEmpty> || Is<T, RawEventRecord> || Is<T, RawEventWait> || Is<T, RawHost>;
+template <class T>
+concept HasEvent = Is<T, RawEventRecord> || Is<T, RawEventWait>;
+template <class T>
+concept HasNoHandle = Is<T, RawEmpty> || Is<T, RawKernel> || Is<T, RawCopy> || Is<T, RawFill> || Is<T, RawHost> ||
+                      Is<T, RawMemoryOperations>;
+
+/// Of RawWork where `Raw` is one of its alternatives, and as const.
+template <class Raw>
+using ContentOf = Content<std::conditional_t<std::is_const_v<Raw>, const RawWork, RawWork>>;
+
+// --- of each kind: what lies at a place, and its places in order
+
+template <HasNoPlace Work>
+constexpr ContentOf<Work> content(Work&, const Place&) noexcept
+{
+    return {};
+}
+template <HasNoPlace Work, class Visit>
+constexpr void visit_places(Work&, Visit&&)
+{
+}
+
+template <Is<RawKernel> Kernel>
+constexpr ContentOf<Kernel> content(Kernel& kernel, const Place& place) noexcept
+{
+    if (place.kind == PlaceKind::attribute && place.index < kernel.attributes.size())
+        return {.bytes = &kernel.attributes[place.index].value};
+    if (place.kind != PlaceKind::parameter || place.index >= kernel.params.size()) return {};
+    auto& param = kernel.params[place.index];
+    if (param.kind == ParamKind::memory) return {.address = &param.address};
+    if (param.kind == ParamKind::value) return {.bytes = &param.value};
+    return {};
+}
+template <Is<RawKernel> Kernel, class Visit>
+constexpr void visit_places(Kernel& kernel, Visit&& visit)
+{
+    for (std::uint32_t i = 0; i < kernel.params.size(); ++i)
+        if (kernel.params[i].kind != ParamKind::local) visit(Place{PlaceKind::parameter, i});
+    for (std::uint32_t i = 0; i < kernel.attributes.size(); ++i) visit(Place{PlaceKind::attribute, i});
+}
+
+template <Is<RawCopy> Copy>
+constexpr ContentOf<Copy> content(Copy& copy, const Place& place) noexcept
+{
+    if (place.kind == PlaceKind::source) return {.address = &copy.source};
+    if (place.kind == PlaceKind::destination) return {.address = &copy.destination};
+    return {};
+}
+template <Is<RawCopy> Copy, class Visit>
+constexpr void visit_places(Copy&, Visit&& visit)
+{
+    visit(Place{PlaceKind::source});
+    visit(Place{PlaceKind::destination});
+}
+
+template <Is<RawFill> Fill>
+constexpr ContentOf<Fill> content(Fill& fill, const Place& place) noexcept
+{
+    if (place.kind == PlaceKind::destination) return {.address = &fill.destination};
+    return {};
+}
+template <Is<RawFill> Fill, class Visit>
+constexpr void visit_places(Fill&, Visit&& visit)
+{
+    visit(Place{PlaceKind::destination});
+}
+
+/// One without an address (a barrier) has a null one.
+template <Is<RawMemoryOperations> Batch>
+constexpr ContentOf<Batch> content(Batch& batch, const Place& place) noexcept
+{
+    if (place.index >= batch.operations.size()) return {};
+    if (place.kind == PlaceKind::operation) return {.address = &batch.operations[place.index].address};
+    if (place.kind == PlaceKind::operation_value) return {.number = &batch.operations[place.index].value};
+    return {};
+}
+template <Is<RawMemoryOperations> Batch, class Visit>
+constexpr void visit_places(Batch& batch, Visit&& visit)
+{
+    for (std::uint32_t i = 0; i < batch.operations.size(); ++i) visit(Place{PlaceKind::operation, i});
+}
+
+template <Is<RawSemaphores> Semaphores>
+constexpr ContentOf<Semaphores> content(Semaphores& semaphores, const Place& place) noexcept
+{
+    if (place.kind != PlaceKind::semaphore || place.index >= semaphores.uses.size()) return {};
+    return {.number = &semaphores.uses[place.index].value};
+}
+template <Is<RawSemaphores> Semaphores, class Visit>
+constexpr void visit_places(Semaphores& semaphores, Visit&& visit)
+{
+    for (std::uint32_t i = 0; i < semaphores.uses.size(); ++i) visit(Place{PlaceKind::semaphore, i});
+}
+
+// --- handles of each kind
+
+template <HasNoHandle Work, class Visit>
+constexpr void visit_handles(Work&, Visit&&)
+{
+}
+template <HasEvent Work, class Visit>
+constexpr void visit_handles(Work& work, Visit&& visit)
+{
+    visit(HandleKind::event, work.event);
+}
+template <Is<RawSemaphores> Semaphores, class Visit>
+constexpr void visit_handles(Semaphores& semaphores, Visit&& visit)
+{
+    for (auto& use : semaphores.uses) visit(HandleKind::semaphore, use.semaphore);
+}
+
+} // namespace detail
+
+/// Nothing where the node has no such place. Allocates nothing.
+template <detail::Is<RawWork> Work>
+[[nodiscard]] constexpr Content<Work> content_at(Work& work, const Place& place) noexcept
+{
+    return std::visit([&](auto& one) -> Content<Work> { return detail::content(one, place); }, work);
+}
+
+/// Calls `visit(place, content)` for each place of the node, in an order that only its kind and sizes decide.
+template <detail::Is<RawWork> Work, class Visit>
+constexpr void for_each_place(Work& work, Visit&& visit)
+{
+    std::visit(
+        [&](auto& one) {
+            detail::visit_places(one,
+                                 [&](const Place& place) { visit(place, Content<Work>(detail::content(one, place))); });
+        },
+        work);
+}
+
+/// Calls `visit(kind, handle)` for each handle of the driver's that the node holds: the process's own, so another one's differ.
+template <detail::Is<RawWork> Work, class Visit>
+constexpr void for_each_handle(Work& work, Visit&& visit)
+{
+    std::visit([&](auto& one) { detail::visit_handles(one, visit); }, work);
+}
+
+} // namespace warmgraph::backends
