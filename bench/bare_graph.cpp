@@ -1,5 +1,6 @@
 #include "bare_graph.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
@@ -28,30 +29,33 @@ private:
 
 } // namespace
 
-void BareGraph::warm_pool(CUdeviceptr word) const
+void BareGraph::warm_up() const
 {
-    CUDA_MEMSET_NODE_PARAMS params{};
-    params.dst = word;
-    params.elementSize = 4;
-    params.width = 1;
-    params.height = 1;
+    constexpr unsigned k_any_device_has = 48 << 10; // bytes of shared memory, without an attribute
+    const auto has_little = [](const Kernel& kernel) {
+        return kernel.params.sharedMemBytes <= k_any_device_has && kernel.packed_size == 0;
+    };
+    const auto kernel = std::ranges::find_if(m_kernels, has_little);
+    if (kernel == m_kernels.end()) throw std::runtime_error("no kernel of the entry does to warm up with");
+    const Function& function = m_functions[kernel->function];
+    CUmodule module = nullptr;
+    m_driver.call("cuModuleLoadData", m_driver.cuModuleLoadData, &module,
+                  static_cast<const void*>(m_images[function.image].bytes.data()));
+    CUDA_KERNEL_NODE_PARAMS params = kernel->params;
+    m_driver.call("cuModuleGetFunction", m_driver.cuModuleGetFunction, &params.func, module, function.name.c_str());
     CUgraph graph = nullptr;
     m_driver.call("cuGraphCreate", m_driver.cuGraphCreate, &graph, 0U);
-    std::vector<CUgraphNode> nodes(m_nodes.size());
-    for (CUgraphNode& node : nodes)
-        m_driver.call("cuGraphAddMemsetNode", m_driver.cuGraphAddMemsetNode, &node, graph, nullptr, std::size_t{0},
-                      &params, m_context.context);
-    for (const EdgeGroup& group : m_edges) {
-        std::vector<CUgraphNode> from, to;
-        for (const auto& [a, b] : group.edges) from.push_back(nodes[a]), to.push_back(nodes[b]);
-        const std::vector<CUgraphEdgeData> plain(from.size());
-        m_driver.call("cuGraphAddDependencies", m_driver.cuGraphAddDependencies, graph, from.data(), to.data(),
-                      plain.data(), from.size());
+    CUgraphNode last = nullptr;
+    for (std::size_t i = 0; i < m_nodes.size(); ++i) {
+        const CUgraphNode before = last;
+        m_driver.call("cuGraphAddKernelNode", m_driver.cuGraphAddKernelNode, &last, graph, &before,
+                      std::size_t{i == 0 ? 0U : 1U}, &params);
     }
     CUgraphExec exec = nullptr;
     m_driver.call("cuGraphInstantiate", m_driver.cuGraphInstantiate, &exec, graph, 0ULL);
     m_driver.call("cuGraphExecDestroy", m_driver.cuGraphExecDestroy, exec);
     m_driver.call("cuGraphDestroy", m_driver.cuGraphDestroy, graph);
+    // The module stays: unloading it would wait for the device.
 }
 
 // --- while the clock runs

@@ -22,8 +22,9 @@ public:
     BareGraph(const BareGraph&) = delete;
     BareGraph& operator=(const BareGraph&) = delete;
 
-    /// Instantiates as many memset nodes with the same order and destroys them: the driver's pool has grown then.
-    void warm_pool(CUdeviceptr word) const;
+    /// Loads an image and instantiates as many nodes of one of its kernels, one after the other, and destroys them: what the driver does
+    /// once in a process is done then.
+    void warm_up() const;
     /// Once: loads the images, builds, instantiates, launches and waits. Nothing is called here but cu*.
     [[nodiscard]] NamedTimes restore();
 

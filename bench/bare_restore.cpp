@@ -34,8 +34,8 @@ namespace bench = warmgraph::bench;
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view k_bare = "bare", k_warm_pool = "bare-warm-pool", k_warmgraph = "warmgraph";
-constexpr std::array k_ways{k_bare, k_warm_pool, k_warmgraph};
+constexpr std::string_view k_bare = "bare", k_warm = "bare-warm", k_warmgraph = "warmgraph";
+constexpr std::array k_ways{k_bare, k_warm, k_warmgraph};
 
 constexpr const char* k_usage =
     R"(usage: warmgraph_bare_restore CACHE_DIR MODEL FUNCTION [--runs 5] [--rank world1global_rank0] [--entry DIGITS] [--json FILE]
@@ -43,8 +43,10 @@ constexpr const char* k_usage =
 Restores the function's CUDA entry in fresh processes, in turn, --runs times each:
   bare            context, memory, the decoded entry and its images are there; timed are the driver's calls alone: load the images,
                   get the functions, set attributes, add nodes and edges, instantiate, launch, wait
-  bare-warm-pool  the same after as many memset nodes were instantiated and destroyed: the driver's pool has grown
-  warmgraph       device and memory are there; timed is from opening the cache to the first result, reading and decoding included
+  bare-warm       the same after a first image was loaded and a graph of as many kernels instantiated and destroyed: what the driver
+                  does once in a process is done
+  warmgraph       device and memory are there, and what the device begins when it is opened is done, which is the same; timed is from
+                  opening the cache to the first result, reading and decoding included
 Prints medians, in brackets the first and third quarters. The folder is left as it is: an entry that only its own program can load
 (its guards hold that program's build id or sources) is copied to a folder in /dev/shm or /tmp under other guards.
 
@@ -134,11 +136,9 @@ Json restore_bare(const Options& options)
     lap("memory");
     bench::BareGraph graph{context, stored, memory.regions()};
     lap("parameters");
-    if (options.way == k_warm_pool) {
-        CUdeviceptr word = 0;
-        context.driver.call("cuMemAlloc", context.driver.cuMemAlloc, &word, std::size_t{4});
-        graph.warm_pool(word);
-        lap("warm up the pool");
+    if (options.way == k_warm) {
+        graph.warm_up();
+        lap("warm up");
     }
     begin = bench::now();
     const auto times = graph.restore();
@@ -219,8 +219,8 @@ std::string sum_text(const std::map<std::string, std::vector<double>>& not_count
 
 std::string table(const std::map<std::string_view, Figures>& figures)
 {
-    const Figures &bare = figures.at(k_bare), &warm = figures.at(k_warm_pool), &library = figures.at(k_warmgraph);
-    std::string text = row("ms, medians", {"bare", "bare-warm-pool"}) + fmt::format("{:-<84}\n", "");
+    const Figures &bare = figures.at(k_bare), &warm = figures.at(k_warm), &library = figures.at(k_warmgraph);
+    std::string text = row("ms, medians", {"bare", "bare-warm"}) + fmt::format("{:-<84}\n", "");
     for (const std::string& phase : bare.phases)
         text += row(phase, {cell(bare.times.at(phase)), cell(warm.times.at(phase))});
     text += row("total", {cell(bare.totals), cell(warm.totals)});

@@ -74,6 +74,62 @@ TEST(RawGraph, IsNoLongerTheDriversOwnOnceNodesWereReplaced)
     EXPECT_EQ(without_semaphores(graph).native, native);
 }
 
+RawAllocation allocation(std::uint64_t start, std::uint64_t size) { return {{Address::from_flat(start), size}}; }
+
+TEST(RawGraph, HasItsAllocationsInTheOrderInWhichItMakesThem)
+{
+    const std::vector<RawAllocation> upwards{allocation(0x1000, 16), allocation(0x2000, 32)};
+    EXPECT_EQ(merged(upwards), upwards);
+    const std::vector<RawAllocation> downwards{allocation(0x2000, 16), allocation(0x1000, 32)};
+    EXPECT_EQ(merged(downwards), downwards);
+    EXPECT_TRUE(merged({}).empty());
+}
+
+TEST(RawGraph, HasOneAllocationWhereALaterOneGetsAnEarlierOnesMemory)
+{
+    EXPECT_EQ(merged({allocation(0x3000, 16), allocation(0x1000, 64), allocation(0x1020, 0x100)}),
+              (std::vector{allocation(0x3000, 16), allocation(0x1000, 0x120)}));
+    EXPECT_EQ(merged({allocation(0x1020, 0x100), allocation(0x3000, 16), allocation(0x1000, 64)}),
+              (std::vector{allocation(0x1000, 0x120), allocation(0x3000, 16)}));
+    EXPECT_EQ(merged({allocation(0x1000, 16), allocation(0x1010, 16)}).size(), 2U) << "neighbours";
+}
+
+TEST(RawGraph, SpellsACopyWithoutGapsInOneWay)
+{
+    const RawCopy plain{.source = Address::from_flat(0x1000), .destination = Address::from_flat(0x2000), .size = 96};
+    RawCopy rows = plain;
+    rows.size = 32;
+    rows.rows = 3;
+    rows.source_pitch.row = rows.destination_pitch.row = 32;
+    EXPECT_EQ(plainly(rows), plain);
+    RawCopy slices = plain;
+    slices.size = 16;
+    slices.rows = 2;
+    slices.slices = 3;
+    slices.source_pitch = slices.destination_pitch = {16, 32};
+    EXPECT_EQ(plainly(slices), plain);
+    for (Pitch RawCopy::* const side : {&RawCopy::source_pitch, &RawCopy::destination_pitch}) {
+        RawCopy gaps = rows;
+        (gaps.*side).row = 40;
+        EXPECT_EQ(plainly(gaps), gaps);
+        RawCopy between_slices = slices;
+        (between_slices.*side).slice = 48;
+        EXPECT_EQ(plainly(between_slices), between_slices);
+    }
+    EXPECT_EQ(plainly(plain), plain);
+}
+
+TEST(RawGraph, SpellsAFillWithoutGapsInOneWay)
+{
+    const RawFill plain{Address::from_flat(0x1000), Bytes(1, std::byte{7}), 96};
+    EXPECT_EQ(plainly({plain.destination, Bytes(4, std::byte{7}), 96}), plain);
+    EXPECT_EQ(plainly({plain.destination, Bytes(2, std::byte{7}), 32, 3, 32}), plain);
+    const RawFill gaps{plain.destination, Bytes(1, std::byte{7}), 32, 3, 40};
+    EXPECT_EQ(plainly(gaps), gaps);
+    const RawFill words{plain.destination, {std::byte{1}, std::byte{2}}, 96};
+    EXPECT_EQ(plainly(words), words);
+}
+
 TEST(RawGraph, KnowsTheKernelsOfNcclByTheirNames)
 {
     for (const char* name : {"ncclDevKernel_AllReduce_Sum_bf16_RING_LL", "ncclKernel_AllReduce_RING_LL_Sum_float",

@@ -363,6 +363,24 @@ TEST_F(Nodes, KernelsAreNamedAsPeopleReadThem)
                 name + " and then one with other template arguments");
 }
 
+/// The driver goes by the alignment of what is copied or filled.
+TEST_F(Nodes, TheSameBytesSpelledInAnotherWayAreNoDifference)
+{
+    const auto work = [](Capture& capture, bool in_rows) -> std::vector<RawWork> {
+        const Address from = capture.regions[0].address, to = capture.regions[1].address;
+        if (!in_rows) return {RawCopy{from, to, 96}, RawFill{to, Bytes(1, std::byte{7}), 96}};
+        return {RawCopy{from, to, 32, 3, 1, {32, 0}, {32, 0}}, RawFill{to, Bytes(4, std::byte{7}), 32, 3, 32}};
+    };
+    for (Capture* capture : {&captures.first, &*captures.again, &*captures.moved})
+        for (RawWork& one : work(*capture, capture == &*captures.moved))
+            capture->graph.nodes.push_back({std::move(one), {}});
+    const auto result = classified();
+    ASSERT_TRUE(result) << result.error().message;
+    const auto& copy = std::get<cachefmt::CopyNode>(result->graph.nodes[1]);
+    EXPECT_EQ(copy.size, 96U);
+    EXPECT_EQ(copy.rows, 1U) << "as the first capture has it";
+}
+
 TEST_F(Nodes, WhateverElseDiffersBetweenCapturesIsRefused)
 {
     add_to_all({RawCopy{captures.first.regions[0].address, captures.first.regions[1].address, 32}, {0}});

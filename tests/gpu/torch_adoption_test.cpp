@@ -112,6 +112,18 @@ private:
     std::map<std::string, Buffer> m_memory;
 };
 
+/// Eager models of transformers and torchvision, training, sampling, an FFT, dropout: their table is in the log.
+TEST(TorchModels, OfEachKindAreAdoptedAndDoWhatPyTorchDoes)
+{
+    const std::string command =
+        "python3 " + beside("torch/models.py").string() + " " + beside("libwarmgraph.so").string();
+    if (std::system("python3 -c 'import torch, torchvision, transformers'") != 0)
+        GTEST_SKIP() << "PyTorch, torchvision and transformers are not installed here";
+    const int status = std::system(command.c_str());
+    ASSERT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 0) << "1: wrong, or not captured; 3: refused";
+}
+
 TEST_F(TorchAdoption, ProvenByTwoCapturesItReplaysWithoutPyTorch)
 {
     ASSERT_EQ(adopt(), 0);

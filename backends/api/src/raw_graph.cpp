@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 
 namespace warmgraph::backends {
 namespace {
@@ -35,6 +36,68 @@ void replace(RawGraph& graph, RawNode& node, RawWork work)
 }
 
 } // namespace
+
+std::vector<RawAllocation> merged(const std::vector<RawAllocation>& made)
+{
+    struct Range {
+        std::size_t first = 0; ///< of those in it
+        std::uint64_t start = 0, end = 0;
+    };
+    std::vector<Range> ranges;
+    for (std::size_t i = 0; i < made.size(); ++i) {
+        const MemoryRef& memory = made[i].memory;
+        ranges.push_back({i, memory.address.flat(), memory.address.flat() + memory.size});
+    }
+    std::ranges::sort(ranges, {}, &Range::start);
+    std::vector<Range> joined;
+    for (const Range& range : ranges) {
+        if (joined.empty() || joined.back().end <= range.start) {
+            joined.push_back(range);
+            continue;
+        }
+        joined.back().first = std::min(joined.back().first, range.first);
+        joined.back().end = std::max(joined.back().end, range.end);
+    }
+    std::ranges::sort(joined, {}, &Range::first);
+    std::vector<RawAllocation> result;
+    for (const Range& range : joined) result.push_back({{Address::from_flat(range.start), range.end - range.start}});
+    return result;
+}
+
+RawCopy plainly(RawCopy copy) noexcept
+{
+    const auto in_both = [&copy](const auto& is_so) {
+        return is_so(copy.source_pitch) && is_so(copy.destination_pitch);
+    };
+    if (copy.slices > 1 && in_both([&](const Pitch& pitch) { return pitch.slice == pitch.row * copy.rows; })) {
+        copy.rows *= std::exchange(copy.slices, 1);
+        copy.source_pitch.slice = copy.destination_pitch.slice = 0;
+    }
+    if (copy.slices == 1 && copy.rows > 1 && in_both([&](const Pitch& pitch) { return pitch.row == copy.size; })) {
+        copy.size *= std::exchange(copy.rows, 1);
+        copy.source_pitch = copy.destination_pitch = {};
+    }
+    return copy;
+}
+
+RawFill plainly(RawFill fill)
+{
+    fill.pattern.resize(period(fill.pattern));
+    if (fill.rows > 1 && fill.pitch == fill.size) {
+        fill.size *= std::exchange(fill.rows, 1);
+        fill.pitch = 0;
+    }
+    return fill;
+}
+
+std::size_t period(ByteView pattern) noexcept
+{
+    std::size_t width = pattern.size();
+    while (width > 1 && width % 2 == 0 &&
+           std::ranges::equal(pattern.first(width / 2), pattern.subspan(width / 2, width / 2)))
+        width /= 2;
+    return width;
+}
 
 bool has_semaphores(const RawGraph& graph) noexcept
 {

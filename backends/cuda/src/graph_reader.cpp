@@ -36,29 +36,11 @@ public:
                 "memory allocation (node {}): {:#x} is not freed in the same graph, so work outside may use it; free "
                 "it while capturing",
                 m_allocated.begin()->second, m_allocated.begin()->first);
-        merge_allocations();
+        m_graph.allocations = merged(m_graph.allocations);
         return std::move(m_graph);
     }
 
 private:
-    /// The driver may give the memory of an earlier allocation of the graph to a later one: as an arena both are one.
-    void merge_allocations()
-    {
-        auto& all = m_graph.allocations;
-        std::ranges::sort(all, {}, [](const RawAllocation& made) { return made.memory.address; });
-        std::vector<RawAllocation> merged;
-        for (const RawAllocation& made : all) {
-            const std::uint64_t end = made.memory.address.flat() + made.memory.size;
-            if (merged.empty() ||
-                merged.back().memory.address.flat() + merged.back().memory.size <= made.memory.address.flat())
-                merged.push_back(made);
-            else
-                merged.back().memory.size =
-                    std::max(merged.back().memory.size, end - merged.back().memory.address.flat());
-        }
-        all = std::move(merged);
-    }
-
     Result<RawWork> read_work(const FlatNode& node)
     {
         if (auto work = read_node(m_core, m_kernels, m_graph.allocations, node.type, node.handle))

@@ -98,9 +98,10 @@ std::string WorkDifference::attributes(const RawKernel& a, const RawKernel& b)
     return {};
 }
 
-std::string WorkDifference::operator()(const RawCopy& a) const
+/// How the driver spelled the same bytes is no difference: it goes by how they are aligned.
+std::string WorkDifference::operator()(const RawCopy& copy) const
 {
-    const auto& b = std::get<RawCopy>(m_other);
+    const RawCopy a = plainly(copy), b = plainly(std::get<RawCopy>(m_other));
     if (a.size != b.size || a.rows != b.rows || a.slices != b.slices) return "with another size";
     if (a.source_pitch != b.source_pitch || a.destination_pitch != b.destination_pitch) return "with another pitch";
     if (a.source_space != b.source_space || a.destination_space != b.destination_space)
@@ -108,9 +109,9 @@ std::string WorkDifference::operator()(const RawCopy& a) const
     return {};
 }
 
-std::string WorkDifference::operator()(const RawFill& a) const
+std::string WorkDifference::operator()(const RawFill& fill) const
 {
-    const auto& b = std::get<RawFill>(m_other);
+    const RawFill a = plainly(fill), b = plainly(std::get<RawFill>(m_other));
     return a.size == b.size && a.rows == b.rows && a.pitch == b.pitch && a.pattern == b.pattern
                ? ""
                : "with another size or pattern";

@@ -6,20 +6,6 @@
 #include "warmgraph/backends/work_checks.hpp"
 
 namespace warmgraph::backends::cuda {
-namespace {
-
-/// The shortest pattern that gives the same bytes: the driver's memset has elements of 1, 2 and 4 bytes.
-std::size_t period(ByteView pattern) noexcept
-{
-    std::size_t width = pattern.size();
-    while (width > 1 && width % 2 == 0 &&
-           std::ranges::equal(pattern.first(width / 2), pattern.subspan(width / 2, width / 2)))
-        width /= 2;
-    return width;
-}
-
-} // namespace
-
 Result<CUDA_MEMSET_NODE_PARAMS> to_native(const RawFill& fill)
 {
     const std::size_t full = fill.pattern.size();

@@ -162,7 +162,7 @@ struct RawAllocation {
 
 struct RawGraph {
     std::vector<RawNode> nodes; ///< topological order
-    /// By address, none overlapping another. Their allocation nodes became empty nodes, as did those that freed them: they
+    /// In the order in which the graph makes them, none overlapping another (merged). Their allocation nodes became empty nodes, as did those that freed them: they
     /// become arena.
     std::vector<RawAllocation> allocations{};
     /// What the addresses in `allocations` belong to: while it lives, no other capture is given them. Not compared.
@@ -172,6 +172,17 @@ struct RawGraph {
     std::shared_ptr<const void> native{};
     bool operator==(const RawGraph& other) const { return nodes == other.nodes && allocations == other.allocations; }
 };
+
+/// `made`: what a graph allocates, in its nodes' order. The driver may give the memory of an earlier allocation to a later one: both are
+/// one then, as early as the earlier. Where the driver puts them changes from capture to capture, and their order with it would.
+[[nodiscard]] std::vector<RawAllocation> merged(const std::vector<RawAllocation>& made);
+
+/// The same bytes in the same order, spelled in one way: rows without a gap are one row, a pattern is as short as can be. Drivers choose
+/// among spellings by the alignment of what is copied or filled.
+[[nodiscard]] RawCopy plainly(RawCopy copy) noexcept;
+[[nodiscard]] RawFill plainly(RawFill fill);
+/// Bytes of the shortest pattern that gives the same bytes.
+[[nodiscard]] std::size_t period(ByteView pattern) noexcept;
 
 [[nodiscard]] bool has_semaphores(const RawGraph& graph) noexcept;
 /// With empty nodes in the place of those that signal or wait for semaphores: what may run on copies. Outside, a signal would
