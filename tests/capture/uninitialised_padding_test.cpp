@@ -212,6 +212,19 @@ TEST_F(UnwrittenWords, OfOtherCapturesAreTheSameRecording)
     EXPECT_EQ(call_in_a_new_cache(Policy::require_hit, later), Outcome::replayed) << m_reason;
 }
 
+/// The second call of the callable is its first capture.
+TEST_F(UnwrittenWords, WhereALibraryDidSomethingOnceInItsFirstCaptureAreToldByTheNext)
+{
+    declare_both();
+    int calls = 0;
+    auto recording = recorded([&](Recorder& r) {
+        if (++calls == 2) leave_on_the_stack(std::byte{0x42});
+        launch_with_struct(r, "add", half_initialised());
+    });
+    ASSERT_TRUE(recording) << recording.error().message;
+    EXPECT_EQ(recording->entry.header.info.unused_words, 4U);
+}
+
 TEST_F(UnwrittenWords, ThatTheResultsDependOnAreRefused)
 {
     declare_both();

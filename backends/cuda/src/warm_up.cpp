@@ -35,8 +35,9 @@ public:
     ThrowawayGraph& operator=(const ThrowawayGraph&) = delete;
     ~ThrowawayGraph()
     {
-        if (m_exec != nullptr) static_cast<void>(m_driver.cuGraphExecDestroy(m_exec));
-        if (m_graph != nullptr) static_cast<void>(m_driver.cuGraphDestroy(m_graph));
+        if (m_exec != nullptr)
+            static_cast<void>(m_driver.status("cuGraphExecDestroy", m_driver.cuGraphExecDestroy, m_exec));
+        if (m_graph != nullptr) static_cast<void>(m_driver.status("cuGraphDestroy", m_driver.cuGraphDestroy, m_graph));
     }
     /// One kernel after the other.
     [[nodiscard]] Result<void> make(CUfunction function)

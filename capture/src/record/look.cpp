@@ -180,14 +180,29 @@ Result<Captures> Look::capture_all()
     auto first = capture_here(m_frame.scalars);
     if (!first) return std::unexpected(first.error());
     captures.first = std::move(*first);
-    m_capture = captures.first.graph;
     auto again = capture_here(m_frame.scalars, {StackDepth::deeper, Paint::other});
     if (!again) return std::unexpected(again.error());
     captures.again = std::move(*again);
     m_movement = m_stack.movement();
+    if (!are_the_same(captures)) {
+        // What a library does at its first capture alone may leave other things on the stack than later ones find there.
+        first = capture_here(m_frame.scalars);
+        if (!first) return std::unexpected(first.error());
+        captures.first = std::move(*first);
+    }
+    m_capture = captures.first.graph;
     if (auto moved = capture_moved(captures, Apart::tensors); !moved) return std::unexpected(moved.error());
     if (auto done = capture_where_tensors_overlap(captures); !done) return std::unexpected(done.error());
     return captures;
+}
+
+/// But for what lay on the stack.
+bool Look::are_the_same(Captures captures) const
+{
+    const auto unwritten = m_stack.was_painted() ? unwritten_bytes(captures) : std::vector<UnwrittenByte>{};
+    for (Capture* capture : all_of(captures)) clear(capture->graph, unwritten);
+    erase_host_addresses(captures, m_movement);
+    return captures.first.graph == with_allocations_of(captures.first.graph, std::move(captures.again->graph));
 }
 
 Result<Captures> Look::without_stack_remains(Captures captures)

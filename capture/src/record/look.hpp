@@ -62,6 +62,7 @@ private:
     [[nodiscard]] Result<std::size_t> probe_scalar(Captures& captures, std::size_t scalar,
                                                    const std::vector<std::uint64_t>& values, std::size_t least,
                                                    std::chrono::steady_clock::time_point deadline);
+    [[nodiscard]] bool are_the_same(Captures captures) const;
     [[nodiscard]] Result<Captures> without_stack_remains(Captures captures);
     [[nodiscard]] Result<void> check_unwritten() const;
 
