@@ -52,7 +52,7 @@ TEST(CudaBulkPtx, IsForTheOldestDriverAndForDevicesFromTuringOn)
     // CUDA 12.4, below which there is no backend, knows 8.4.
     EXPECT_LE(10 * std::stoi(version[1]) + std::stoi(version[2]), 84);
     const std::regex entry(R"(\.visible \.entry (\w+)\()");
-    EXPECT_EQ(std::distance(std::sregex_iterator(text.begin(), text.end(), entry), {}), 6);
+    EXPECT_EQ(std::distance(std::sregex_iterator(text.begin(), text.end(), entry), {}), 7);
 }
 
 TEST(CudaBulkPtx, IsAssembledForEachArchitecture)

@@ -18,8 +18,7 @@ namespace warmgraph::backends::cuda {
 
 namespace {
 
-/// As large as a decode step of a language model. The driver's memory for graphs grows by pieces: a larger one takes longer here, and a
-/// graph that needs more still grows it by itself.
+/// As many as a decode step of a language model has: the driver's memory for nodes grows with them.
 constexpr std::size_t k_nodes = 256;
 
 bool is_wanted()
@@ -43,9 +42,8 @@ public:
     [[nodiscard]] Result<void> make(CUfunction function)
     {
         auto made = m_driver.call("cuGraphCreate", m_driver.cuGraphCreate, &m_graph, 0U);
-        // Never launched: what the parameters say does not matter, only how much room they take.
-        std::array<std::byte, sizeof(bulk::DepartureWork)> parameters{};
-        std::array<void*, 1> pointers{parameters.data()};
+        bulk::WarmUpWork work;
+        std::array<void*, 1> pointers{&work};
         CUDA_KERNEL_NODE_PARAMS params{};
         params.func = function;
         params.gridDimX = params.gridDimY = params.gridDimZ = 1;
@@ -69,10 +67,11 @@ private:
 
 Result<void> warm_up(const Core& core, bulk::Launcher& launcher)
 {
-    if (!launcher.is_ready()) return fail(ErrorCode::unsupported, "the driver takes no kernels");
+    if (!launcher.is_ready(bulk::Launcher::Compile::never))
+        return fail(ErrorCode::unsupported, "there is no code for this device");
     const CurrentContext context(core);
     const OutsideCapture outside(core); // another thread may capture meanwhile
-    return ThrowawayGraph{*core.driver}.make(launcher.function(bulk::Kernel::departure));
+    return ThrowawayGraph{*core.driver}.make(launcher.function(bulk::Kernel::warm_up));
 }
 
 } // namespace

@@ -54,10 +54,20 @@ unsigned long long atomicAdd(unsigned long long* at, unsigned long long value) /
 namespace fake_cuda {
 namespace {
 
-std::atomic<bool>& is_taken()
+enum class Taken : std::uint8_t { nothing, text, text_and_fatbin };
+
+std::atomic<Taken>& taken()
 {
-    static std::atomic<bool> taken = false;
-    return taken;
+    static std::atomic<Taken> what = Taken::nothing;
+    return what;
+}
+
+bool is_fatbin(const void* data)
+{
+    constexpr std::uint32_t k_magic = 0xBA55ED50; // fatbinary_section.h
+    std::uint32_t magic = 0;
+    std::memcpy(&magic, data, sizeof magic);
+    return magic == k_magic;
 }
 
 template <class Work>
@@ -82,9 +92,9 @@ void add(CUmod_st& module, const char* name, void (*kernel)(Work))
     function->bulk = run_of(kernel);
     function->arguments = {{ArgumentKind::value, 0, sizeof(Work)}};
     function->attributes = {{CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 0}};
-    // A kernel that the text lacks is not found, as in the driver.
+    // A kernel that the text lacks is not found, as in the driver. Of a fat binary nothing is known: it is compressed.
     const std::string_view text(reinterpret_cast<const char*>(module.image.data()), module.image.size());
-    if (text.find(".visible .entry " + std::string(name) + "(") != std::string_view::npos)
+    if (text.empty() || text.find(".visible .entry " + std::string(name) + "(") != std::string_view::npos)
         module.functions.emplace(name, std::move(function));
 }
 
@@ -93,19 +103,25 @@ void add(CUmod_st& module, const char* name, void (*kernel)(Work))
 std::unique_ptr<CUmod_st> make_bulk_module(const void* data)
 {
     const auto* const text = static_cast<const char*>(data);
-    if (!is_taken() || std::strncmp(text, "// make_kernels.sh", 18) != 0) return nullptr;
+    const bool is_text = std::strncmp(text, "// make_kernels.sh", 18) == 0;
+    const bool is_taken = is_text ? taken() != Taken::nothing : taken() == Taken::text_and_fatbin && is_fatbin(data);
+    if (!is_taken) return nullptr;
     auto module = std::make_unique<CUmod_st>();
     const auto* const bytes = static_cast<const std::byte*>(data);
-    module->image.assign(bytes, bytes + std::strlen(text));
+    if (is_text) module->image.assign(bytes, bytes + std::strlen(text));
     add(*module, "warmgraph_disturb", warmgraph_disturb);
     add(*module, "warmgraph_first_difference", warmgraph_first_difference);
     add(*module, "warmgraph_first_other", warmgraph_first_other);
     add(*module, "warmgraph_departure", warmgraph_departure);
     add(*module, "warmgraph_fingerprint", warmgraph_fingerprint);
     add(*module, "warmgraph_words_in", warmgraph_words_in);
+    add(*module, "warmgraph_warm_up", warmgraph_warm_up);
     return module;
 }
 
 } // namespace fake_cuda
 
-FAKE_CUDA_EXPORT void fake_cuda_take_bulk_kernels(int taken) { fake_cuda::is_taken() = taken != 0; }
+FAKE_CUDA_EXPORT void fake_cuda_take_bulk_kernels(int taken)
+{
+    fake_cuda::taken() = static_cast<fake_cuda::Taken>(taken);
+}

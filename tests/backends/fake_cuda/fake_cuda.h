@@ -39,7 +39,8 @@ unsigned long long fake_cuda_instantiate_flags(void);
 /// What cuDeviceGetAttribute gives from now on.
 void fake_cuda_set_attribute(int attribute, int value);
 
-/// Whether modules of the backend's own PTX text (bulk/kernels.ptx) load from now on; at first they do not. Its kernels run here.
+/// Whether modules of the backend's own kernels load from now on, which then run here: 0 (at first) none, 1 of their text (bulk/kernels.ptx), 2 of
+/// any fat binary too.
 void fake_cuda_take_bulk_kernels(int taken);
 
 /// Forgets the fault, the calls, a context's sticky error and chosen attributes. What is alive stays alive.

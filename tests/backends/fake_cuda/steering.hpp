@@ -95,11 +95,14 @@ public:
     {
         find<decltype(::fake_cuda_set_attribute)>("fake_cuda_set_attribute")(attribute, value);
     }
-    /// Whether bulk memory work of devices that are opened from now on runs the backend's kernels.
-    void take_bulk_kernels(bool taken) const
+    /// Whether bulk memory work of devices that are opened from now on runs the backend's kernels: from their text, and from
+    /// the fat binary as well.
+    enum class Kernels : std::uint8_t { refused, as_text, as_text_and_fatbin };
+    void take_bulk_kernels(Kernels taken) const
     {
-        find<decltype(::fake_cuda_take_bulk_kernels)>("fake_cuda_take_bulk_kernels")(taken ? 1 : 0);
+        find<decltype(::fake_cuda_take_bulk_kernels)>("fake_cuda_take_bulk_kernels")(static_cast<int>(taken));
     }
+    void take_bulk_kernels(bool taken) const { take_bulk_kernels(taken ? Kernels::as_text : Kernels::refused); }
     void reset() const { find<decltype(::fake_cuda_reset)>("fake_cuda_reset")(); }
 
     /// An entry point, as any user of the driver finds it.

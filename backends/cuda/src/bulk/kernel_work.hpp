@@ -79,4 +79,8 @@ struct WordsWork {
     u64 room = 0;          ///< of `words`; what is beyond is counted only
 };
 
+struct WarmUpWork {
+    u64 holds = 1;
+};
+
 } // namespace warmgraph::backends::cuda::bulk

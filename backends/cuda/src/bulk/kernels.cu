@@ -3,6 +3,8 @@
 // another, so threads may meet in atomics and in warp_sum() only.
 //
 // A thread takes blocks of 16 bytes, a grid's width apart. The last block may be shorter; what is missing there reads as 0.
+#include <cassert>
+
 #include "kernel_work.hpp"
 
 using namespace warmgraph::backends::cuda::bulk;
@@ -339,4 +341,11 @@ extern "C" __global__ void warmgraph_words_in(const __grid_constant__ WordsWork 
             if (slot < work.room) work.words[slot] = {at + 4 * i, words[i]};
         }
     }
+}
+
+/// Never launched (warm_up.cpp). The first code that calls the driver's part of assert() makes the driver link that part, and the first
+/// graph with such code makes it ready: kernels of Triton and PyTorch are such code.
+extern "C" __global__ void warmgraph_warm_up(const __grid_constant__ WarmUpWork work)
+{
+    if (work.holds == 0) assert(false);
 }

@@ -12,9 +12,9 @@ constexpr std::uint64_t k_threads = 256;         // of a group
 constexpr std::uint64_t k_groups = 8;            // on each multiprocessor, at most: all its threads
 constexpr std::uint64_t k_bytes_per_thread = 16; // a block of kernels.cu
 
-constexpr std::array<const char*, k_kernel_count> k_names{"warmgraph_disturb",     "warmgraph_first_difference",
-                                                          "warmgraph_first_other", "warmgraph_departure",
-                                                          "warmgraph_fingerprint", "warmgraph_words_in"};
+constexpr std::array<const char*, k_kernel_count> k_names{
+    "warmgraph_disturb",     "warmgraph_first_difference", "warmgraph_first_other", "warmgraph_departure",
+    "warmgraph_fingerprint", "warmgraph_words_in",         "warmgraph_warm_up"};
 
 CUdeviceptr address_of(void* memory) { return Address::from_pointer(memory).flat(); }
 
@@ -34,15 +34,15 @@ Launcher::~Launcher()
     if (m_module != nullptr) warn(driver.call("cuModuleUnload", driver.cuModuleUnload, m_module));
 }
 
-bool Launcher::is_ready()
+bool Launcher::is_ready(Compile compile)
 {
     const std::scoped_lock lock(m_mutex);
     if (m_state != State::unknown) return m_state == State::ready;
     const CurrentContext context(m_core);
     const OutsideCapture outside(m_core);
-    if (const auto loaded = load(); !loaded) {
+    if (const auto loaded = load(compile); !loaded) {
         // Memory may be there the next time; a driver without a compiler stays one.
-        if (loaded.error().code != ErrorCode::out_of_memory) m_state = State::refused;
+        if (loaded.error().code != ErrorCode::out_of_memory && compile == Compile::if_needed) m_state = State::refused;
         log().debug("bulk memory work goes through the host: {}", loaded.error().message);
         return false;
     }
@@ -50,7 +50,7 @@ bool Launcher::is_ready()
     return true;
 }
 
-Result<void> Launcher::load()
+Result<void> Launcher::load(Compile compile)
 {
     const Driver& driver = *m_core.driver;
     auto asked = driver.call("cuDeviceGetAttribute", driver.cuDeviceGetAttribute, &m_units,
@@ -62,7 +62,8 @@ Result<void> Launcher::load()
             return driver.call("cuModuleLoadData", driver.cuModuleLoadData, &m_module, code);
         };
         auto loaded = load_from(k_kernels_fatbin);
-        if (!loaded && loaded.error().code != ErrorCode::out_of_memory) loaded = load_from(k_kernels_ptx);
+        if (!loaded && loaded.error().code != ErrorCode::out_of_memory && compile == Compile::if_needed)
+            loaded = load_from(k_kernels_ptx);
         if (!loaded) {
             m_module = nullptr;
             return loaded;

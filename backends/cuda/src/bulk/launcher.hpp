@@ -12,8 +12,8 @@
 
 namespace warmgraph::backends::cuda::bulk {
 
-enum class Kernel : std::uint8_t { disturb, first_difference, first_other, departure, fingerprint, words_in };
-inline constexpr std::size_t k_kernel_count = 6;
+enum class Kernel : std::uint8_t { disturb, first_difference, first_other, departure, fingerprint, words_in, warm_up };
+inline constexpr std::size_t k_kernel_count = 7;
 
 inline constexpr std::uint64_t k_word_room = 4096; ///< words that one launch can find
 
@@ -26,7 +26,9 @@ public:
     ~Launcher();
 
     /// Whether there are kernels. Loads them when it is first called; where the driver refuses them (no compiler for PTX), never.
-    [[nodiscard]] bool is_ready();
+    /// `compile`: whether the driver may compile their text, which takes it 0.3 s once on a machine, where there is no code for the device.
+    enum class Compile : std::uint8_t { never, if_needed };
+    [[nodiscard]] bool is_ready(Compile compile = Compile::if_needed);
 
     /// REQUIRES: is_ready() was true.
     [[nodiscard]] CUfunction function(Kernel kernel) const noexcept
@@ -55,7 +57,7 @@ public:
 
 private:
     enum class State : std::uint8_t { unknown, ready, refused };
-    [[nodiscard]] Result<void> load();
+    [[nodiscard]] Result<void> load(Compile compile);
     [[nodiscard]] Result<void> make_stream();
     [[nodiscard]] Result<void> prepare();
     [[nodiscard]] Result<void> move(CUdeviceptr to, CUdeviceptr from, std::uint64_t size);
