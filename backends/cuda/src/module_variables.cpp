@@ -13,6 +13,16 @@ namespace {
 /// String literals and the like, to which the compiler gives names that no host can use and no kernel writes.
 bool is_literal(std::string_view name) { return name.starts_with("$str") || name.starts_with("__unnamed_"); }
 
+/// Tables of the device runtime (libcudadevrt), which is linked to code that launches kernels itself: names of errors, and functions by
+/// their addresses. Its own code reads them, and nobody writes them. Names that start with "__nv" are the compiler's.
+bool is_of_device_runtime(const CubinVariable& known)
+{
+    if (known.name.starts_with("__nv_static_") && known.name.find("_cuda_device_runtime_cu_") != std::string::npos)
+        return true;
+    return (known.name == "cudartErrorTable" || known.name == "cudartErrorCnpMap") && known.relocated.size() == 1 &&
+           known.size == sizeof(std::uint64_t);
+}
+
 } // namespace
 
 Result<std::pair<CUdeviceptr, std::size_t>> CudaModule::variable(const std::string& name) const
@@ -32,6 +42,7 @@ Result<std::pair<CUdeviceptr, std::size_t>> CudaModule::variable(const std::stri
 
 Result<std::optional<Bytes>> CudaModule::changed(const CubinVariable& known) const
 {
+    if (is_of_device_runtime(known)) return std::nullopt;
     const auto place = variable(known.name);
     if (!place && place.error().code == ErrorCode::not_found && is_literal(known.name)) return std::nullopt;
     if (!place) return within("its contents cannot be compared with its image's", place.error());
