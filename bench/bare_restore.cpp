@@ -45,8 +45,8 @@ Restores the function's CUDA entry in fresh processes, in turn, --runs times eac
                   get the functions, set attributes, add nodes and edges, instantiate, launch, wait
   bare-warm       the same after a first image was loaded and a graph of as many kernels instantiated and destroyed: what the driver
                   does once in a process is done
-  warmgraph       device and memory are there, and what the device begins when it is opened is done, which is the same; timed is from
-                  opening the cache to the first result, reading and decoding included
+  warmgraph       device and memory are there, and Device::warm_up(), which does the same, is done; timed is from opening the cache
+                  to the first result, reading and decoding included
 Prints medians, in brackets the first and third quarters. The folder is left as it is: an entry that only its own program can load
 (its guards hold that program's build id or sources) is copied to a folder in /dev/shm or /tmp under other guards.
 

@@ -60,6 +60,11 @@ wg_status wg_device_close(wg_device* device)
     return guarded([&] { delete device; });
 }
 
+wg_status wg_device_warm_up(wg_device* device)
+{
+    return guarded([&] { need_device(device).device.warm_up(); });
+}
+
 wg_status wg_prepare_recording(wg_device* device)
 {
     return guarded([&] { need_device(device).device.prepare_recording(); });

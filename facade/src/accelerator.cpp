@@ -154,8 +154,9 @@ Device::Device(std::string_view id)
     require_built_backend(id);
     const std::jthread digest = first_digest();
     m_impl = shared_device(value_or_raise(backends::open_device(id)));
-    m_impl->device->begin_warm_up();
 }
+
+void Device::warm_up() const { m_impl->device->begin_warm_up(); }
 
 std::string Device::id() const { return m_impl->device->id(); }
 std::string Device::name() const { return m_impl->device->name(); }

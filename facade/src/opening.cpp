@@ -114,6 +114,7 @@ struct Opening::Impl {
           queue(plan(*cache, options)),
           placeholders(reserve_placeholders(queue))
     {
+        for (const auto& [device, placeholder] : placeholders) device->begin_warm_up();
         state.total = queue.size();
     }
 

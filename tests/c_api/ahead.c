@@ -273,6 +273,8 @@ void pointers_streams_and_host_functions_have_their_place(void)
     FAILS(wg_buffer_create_host(NULL, 64, &host), wg_invalid_argument, "device is null");
     OK(wg_prepare_recording(g_device));
     FAILS(wg_prepare_recording(NULL), wg_invalid_argument, "device is null");
+    OK(wg_device_warm_up(g_device));
+    FAILS(wg_device_warm_up(NULL), wg_invalid_argument, "device is null");
     FAILS(wg_register_module(NULL, &host, &host, 8), wg_invalid_argument, "device is null");
     FAILS(wg_register_module(g_device, &host, NULL, 8), wg_invalid_argument, "image is null");
     FAILS(wg_register_module(g_device, &host, &host, 8), wg_unsupported, "has no modules of the driver");

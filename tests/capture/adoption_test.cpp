@@ -550,26 +550,6 @@ TEST_F(SuspectAdoption, WhatIsAlignedOrFarInsideIsRefusedUntried)
     }
 }
 
-/// The bits of a real number, such as 1/9: no multiple of 4.
-TEST_F(SuspectAdoption, WhatLiesAtNoMultipleOfFourIsTriedHoweverFarInside)
-{
-    MemoryRef large = device->allocate_far(1 << 20);
-    large.size = 1 << 20;
-    std::fill_n(large.address.pointer<std::int32_t>(), large.size / 4, 30);
-    const std::uint64_t word = large.address.flat() + (1 << 16) + 0xe39;
-    for (Captured* captured : {first.get(), second.get()})
-        append(std::get<backends::RawKernel>(captured->graph.nodes[1].work).params.emplace_back().value, word);
-    auto recording = adopted(first->capture, &second->capture);
-    ASSERT_TRUE(recording) << recording.error().message;
-    EXPECT_EQ(recording->entry.header.info.unused_words, 1U);
-    EXPECT_EQ(load<std::uint32_t>(stored_kernel(*recording, 1).params.at(3).value, 4), 0U);
-    for (Captured* captured : {first.get(), second.get()})
-        captured->graph.nodes.push_back(
-            {kernel("add", {captured->capture.regions[1].address, large.address + (1 << 16) + 1}, 16), {1}});
-    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
-                   HasSubstr("lies in no declared region"));
-}
-
 TEST_F(SuspectAdoption, WhereZerosLieNothingCanBeTold)
 {
     std::fill_n(theirs.address.pointer<std::int32_t>(), k_count, 0);

@@ -1,6 +1,7 @@
 // What the first restore of a process would wait for, done ahead on another thread. The first code that calls the driver's part of
 // assert() makes the driver link it (1.2 ms on an H200), and the first graph with such code makes it ready (3 ms); kernels of Triton and
 // PyTorch are such code. Without it neither a first module nor a first graph costs anything to speak of. Measured: docs/measurements.md.
+// The driver keeps memory for it, which a stale word in a parameter may seem to point to: a process that adopts does better without.
 #pragma once
 
 #include <memory>

@@ -155,6 +155,9 @@ WARMGRAPH_API wg_stream* wg_device_stream(wg_device* device);
 /// recorded or adopted. Call it before those libraries load theirs; recording calls it too, which may be too late.
 /// Idempotent. not_recordable with the cure where it cannot (a profiler is attached to the process).
 WARMGRAPH_API wg_status wg_prepare_recording(wg_device* device);
+/// Begins, on a thread of its own, what the first restore of this process would wait for (Device::warm_up). For a process that will
+/// replay.
+WARMGRAPH_API wg_status wg_device_warm_up(wg_device* device);
 /// Declares that this process loaded the driver's `module` (CUmodule) from `image` (a cubin of `bytes` bytes, copied), and
 /// keeps it loaded for as long as the device is open. Recording then knows its code, whenever it was loaded. Replays run this
 /// module where an entry needs the same code and its variables hold what they held when it was recorded: what the host

@@ -386,12 +386,10 @@ Result<void> FlatWords::check_allocation(const WordPlace& place, std::size_t off
                                          std::size_t upper)
 {
     auto checked = check_allocation(place, offset, value);
-    // Only what hardly is a pointer is ever run as none: a number with an upper half behind it, which is small and no multiple of 16, so
-    // that memory would have to begin at a multiple of 4 GiB; or a number that is no multiple of 4 (the bits of 1/9), where no pointer
-    // lies that could be followed further.
+    // Only what hardly is a pointer is ever run as none: a small number, no multiple of 16, with its upper half behind it. Memory
+    // would have to begin at a multiple of 4 GiB, and the pointer to point a few odd bytes into it.
     const auto low = static_cast<std::uint32_t>(value);
-    const bool is_like_number =
-        (low % k_least_alignment != 0 && low < k_small_number) || low % sizeof(std::uint32_t) != 0;
+    const bool is_like_number = low % k_least_alignment != 0 && low < k_small_number;
     const bool can_be_tried = m_captures.unused == UnusedWords::tried && m_captures.moved && is_like_number &&
                               upper == offset + sizeof low && place.place.kind == backends::PlaceKind::parameter &&
                               allocation_at(value);

@@ -449,6 +449,7 @@ def restore_stage(arguments, folder):
     library = wg.Library(arguments.library)
     with seconds.phase("wg_device_open"):
         device = library.made("wg_device_open", b"cuda:0")
+    library.call("wg_device_warm_up", device)
     buffers = made_buffers(seconds, library, device, regions, contents)
     pointers = {name: library.raw.wg_buffer_pointer(buffer) for name, buffer in buffers.items()}
     spec = function_spec(regions, pointers)
