@@ -116,7 +116,7 @@ private:
 TEST(TorchModels, OfEachKindAreAdoptedAndDoWhatPyTorchDoes)
 {
     const std::string command =
-        "python3 " + beside("torch/models.py").string() + " " + beside("libwarmgraph.so").string();
+        "python3 " + beside("torch/models.py").string() + " " + beside("libwarmgraph.so").string() + " --tries 3";
     if (std::system("python3 -c 'import torch, torchvision, transformers'") != 0)
         GTEST_SKIP() << "PyTorch, torchvision and transformers are not installed here";
     const int status = std::system(command.c_str());

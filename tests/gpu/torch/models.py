@@ -1,11 +1,12 @@
 """One model of each kind: captured by PyTorch, adopted, replayed elsewhere, compared with PyTorch's own replay.
 
-usage: models.py LIBWARMGRAPH [--only PATTERN] [--json FILE] [--strict]
+usage: models.py LIBWARMGRAPH [--only PATTERN] [--tries 1] [--json FILE] [--strict]
 
 Small models in eager mode, with random weights: a language model of transformers with a static cache, a convolutional network of
 torchvision in both memory formats, training steps (forward, backward, foreach optimizer), a sampler, an FFT, dropout. Each runs in
 a process of its own: captured twice with everything elsewhere, adopted, replayed with inputs, states and outputs at addresses
-that no capture had. Prints a table. Exit status 1: one was replayed wrong, or was not captured; 3: one was refused.
+that no capture had. A refusal may be chance: what nobody initialised looks like the address of live memory. --tries 3 asks up to three
+processes. Prints a table. Exit status 1: one was replayed wrong, or was not captured; 3: one was refused.
 """
 import argparse
 import ctypes as c
@@ -382,6 +383,14 @@ def asked(arguments, name):
     return {"model": name, "captured": False, "reason": f"the process ended with status {done.returncode}: {last[:300]}"}
 
 
+def asked_often(arguments, name):
+    for tried in range(1, arguments.tries + 1):
+        result = asked(arguments, name) | {"tries": tried}
+        if result.get("adopted") or not result["captured"]:
+            break
+    return result
+
+
 def row(result):
     def said(key):
         return {True: "yes", False: "no", None: "-"}[result.get(key)]
@@ -393,6 +402,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("library")
     parser.add_argument("--only", default="*")
+    parser.add_argument("--tries", type=int, default=1)
     parser.add_argument("--json")
     parser.add_argument("--strict", action="store_true")
     parser.add_argument("--work", help=argparse.SUPPRESS)
@@ -404,7 +414,7 @@ def main():
     results = []
     for name in models():
         if fnmatch.fnmatch(name, arguments.only):
-            results.append(asked(arguments, name))
+            results.append(asked_often(arguments, name))
             print(row(results[-1]), flush=True)
     if arguments.json:
         pathlib.Path(arguments.json).write_text(json.dumps(results, indent=1))
