@@ -75,6 +75,7 @@ void open_store(Cache::Impl& impl, FileSystem& files)
     options.max_variants = impl.options.max_variants;
     const bool reads_only = impl.policy == Policy::read_only || impl.policy == Policy::require_hit;
     options.access = reads_only ? store::Access::read_only : store::Access::read_write;
+    options.falls_back = true;
     auto store = store::LocalStore::open(impl.directory, options, files);
     if (!store) {
         // A cache that cannot be used costs its benefit, never the caller's start.
@@ -84,6 +85,10 @@ void open_store(Cache::Impl& impl, FileSystem& files)
         return;
     }
     impl.store = std::move(*store);
+    if (!impl.store->why_read_only().empty())
+        log().warn("the cache is read and not written, so nothing is recorded: {}; policy read_only asks for that "
+                   "without this line",
+                   impl.store->why_read_only());
     impl.directory = impl.store->root().string();
 }
 

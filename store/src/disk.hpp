@@ -62,6 +62,7 @@ private:
 
 struct LocalStore::Impl {
     Disk disk;
+    std::string why_read_only{};
     pid_t process = ::getpid(); ///< that opened the store
     /// Held while usage moves from `pending` to the disk and by whoever asks for both, so that nothing is between them
     /// unseen. Taken before usage_mutex; never by add_usage_soon, which waits for no disk.

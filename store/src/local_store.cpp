@@ -38,6 +38,13 @@ Result<std::optional<FileInfo>> inspect(FileSystem& files, Path& root)
     return files.info(root);
 }
 
+/// Whether a folder that is not to be written for this reason may be read.
+bool is_still_readable(FileSystem& files, const Path& root, const Error& error)
+{
+    const bool is_unwritable = error.code == ErrorCode::permission_denied || error.code == ErrorCode::no_space;
+    return is_unwritable && has_mark(files, root);
+}
+
 Result<void> check_owner(const Path& root, const FileInfo& info, const StoreOptions& options)
 {
     const auto user = ::geteuid();
@@ -94,14 +101,21 @@ Result<std::unique_ptr<LocalStore>> LocalStore::open(const std::filesystem::path
         return fail(ErrorCode::io_failed, "cache folder {} is a file, expected a folder: remove it, or {}",
                     root->string(), k_other_folder);
     }
-    if (auto ok = check_owner(*root, **info, options); !ok) return std::unexpected(ok.error());
-    if (writable) {
-        if (auto ok = check_place(files, *root, modes); !ok) return std::unexpected(ok.error());
+    auto ok = check_owner(*root, **info, options);
+    if (ok && writable) ok = check_place(files, *root, modes);
+    StoreOptions opened = options;
+    if (!ok && writable && options.falls_back && is_still_readable(files, *root, ok.error())) {
+        opened.access = Access::read_only;
+        if (auto readable = check_owner(*root, **info, opened); !readable) return std::unexpected(readable.error());
+    } else if (!ok) {
+        return std::unexpected(ok.error());
     }
-    auto impl = std::unique_ptr<Impl>(new Impl{.disk = {Layout(*root), options, modes, files, clock}});
+    auto impl = std::unique_ptr<Impl>(
+        new Impl{.disk = {Layout(*root), opened, modes, files, clock}, .why_read_only = ok ? "" : ok.error().message});
     return std::unique_ptr<LocalStore>(new LocalStore(std::move(impl)));
 }
 
+const std::string& LocalStore::why_read_only() const noexcept { return m_impl->why_read_only; }
 const std::filesystem::path& LocalStore::root() const noexcept { return m_impl->disk.layout.root(); }
 
 } // namespace warmgraph::store

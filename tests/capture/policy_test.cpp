@@ -1,4 +1,6 @@
+#include "cache_impl.hpp"
 #include "facade_fixture.hpp"
+#include "faulty_file_system.hpp"
 #include "warmgraph/store/local_store.hpp"
 
 namespace warmgraph::test {
@@ -49,6 +51,30 @@ TEST_F(Policies, ReadOnlyReplaysHitsAndRunsMissesAsTheyAre)
     EXPECT_EQ(unknown({{"x", x}, {"y", y}}), Outcome::eager);
     EXPECT_EQ(cache.statistics().misses, 1U) << "the second call of a known miss costs no look-up";
     EXPECT_EQ(entries().size(), 1U);
+}
+
+/// A container image with a warm cache in it, a disk that is full.
+TEST_F(Policies, AFolderThatCannotBeWrittenIsReadAllTheSame)
+{
+    const Buffer x = floats(0), y = device.allocate(k_count * 4);
+    {
+        Cache cache{options()};
+        Function f = add_one(cache);
+        EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::recorded);
+    }
+    std::size_t replayed = 0;
+    for (std::uint64_t nth = 1; nth <= 6; ++nth) {
+        FaultyFileSystem disk;
+        disk.fail_at(nth, ErrorCode::no_space);
+        Cache cache = CacheAccess::open(options(), disk);
+        Function known = add_one(cache), unknown = add_one(cache, fmt::format("unknown{}", nth));
+        if (!cache.disabled_reason().empty()) continue;                // it could not be looked at
+        if (unknown({{"x", x}, {"y", y}}) != Outcome::eager) continue; // the fault came before the folder was looked at
+        ++replayed;
+        EXPECT_EQ(known({{"x", x}, {"y", y}}), Outcome::replayed);
+        EXPECT_EQ(read(y), read(floats(1)));
+    }
+    EXPECT_GE(replayed, 1U);
 }
 
 TEST_F(Policies, RequireHitThrowsWhereAnythingWouldBeRecorded)

@@ -87,6 +87,55 @@ TEST_F(Open, AReadOnlyFileSystemIsPermissionDeniedAlsoForRoot)
     EXPECT_TRUE(succeeded(LocalStore::open(m_root, {.access = Access::read_only}, files)));
 }
 
+TEST_F(Open, WhatCannotBeWrittenIsReadWhereThatIsAskedFor)
+{
+    ASSERT_TRUE(LocalStore::open(m_root)); // marks it
+    for (const ErrorCode code : {ErrorCode::permission_denied, ErrorCode::no_space}) {
+        FaultyFileSystem counting;
+        ASSERT_TRUE(LocalStore::open(m_root, {.falls_back = true}, counting));
+        bool fell_back = false;
+        for (std::uint64_t nth = 1; nth <= counting.operations(); ++nth) {
+            FaultyFileSystem files;
+            files.fail_at(nth, code);
+            const auto store = LocalStore::open(m_root, {.falls_back = true}, files);
+            if (!store || (*store)->why_read_only().empty()) continue;
+            fell_back = true;
+            EXPECT_NE((*store)->why_read_only().find(m_root.string()), std::string::npos);
+            EXPECT_TRUE(succeeded((*store)->functions()));
+            EXPECT_TRUE(failed_with((*store)->publish_image({}), ErrorCode::permission_denied, ""))
+                << "it is read-only";
+        }
+        EXPECT_TRUE(fell_back);
+    }
+    const auto store = LocalStore::open(m_root, {.falls_back = true});
+    ASSERT_TRUE(store);
+    EXPECT_EQ((*store)->why_read_only(), "");
+}
+
+TEST_F(Open, AFolderWithoutTheMarkIsNotReadInsteadOfBeingWritten)
+{
+    fs::create_directory(m_root);
+    FaultyFileSystem files;
+    files.fail_at(4, ErrorCode::permission_denied); // the probe
+    EXPECT_TRUE(failed_with(LocalStore::open(m_root, {.falls_back = true}, files), ErrorCode::permission_denied,
+                            "is not writable"));
+}
+
+/// A container image that root built, with a warm cache in it.
+TEST_F(Open, AFolderOfRootsIsReadByOthers)
+{
+    if (::geteuid() != 0) GTEST_SKIP() << "only root can make one";
+    ASSERT_TRUE(LocalStore::open(m_root));
+    ASSERT_EQ(::chmod(m_dir.path().c_str(), 0755), 0);
+    ASSERT_EQ(::chmod(m_root.c_str(), 0755), 0);
+    ASSERT_EQ(::chmod((m_root / "CACHEDIR.TAG").c_str(), 0644), 0);
+    as_ordinary_user([&] {
+        const auto store = LocalStore::open(m_root, {.falls_back = true});
+        return succeeded(store) && (*store)->why_read_only().find("belongs to user 0") != std::string::npos &&
+               failed_with(LocalStore::open(m_root), ErrorCode::permission_denied, "belongs to user 0");
+    });
+}
+
 /// A folder that belongs to another user: made so by root, or else one of root's.
 fs::path foreign_folder(const fs::path& own)
 {

@@ -41,6 +41,9 @@ enum class Reading : std::uint8_t { use, ahead };
 struct StoreOptions {
     Sharing sharing = Sharing::owner_only;
     Access access = Access::read_write;
+    /// With read_write: a marked folder that cannot be written (a read-only file system, no right, no room), or that belongs to root, is
+    /// opened read_only. LocalStore::why_read_only says so.
+    bool falls_back = false;
     std::uint32_t max_variants = 64; ///< of one function; the least recently used go first. Tombstones count
     cachefmt::Limits limits{};
     /// The largest image that is read or written (below limits.image_bytes): its digest is known only when it is read.
@@ -115,6 +118,8 @@ public:
                                                                   Clock& clock = system_clock());
 
     [[nodiscard]] const std::filesystem::path& root() const noexcept;
+    /// Why it was opened read_only and not as asked; empty where it was not.
+    [[nodiscard]] const std::string& why_read_only() const noexcept;
 
     // --- entries
     /// All functions on disk, sorted: those whose folder holds anything.
