@@ -184,8 +184,9 @@ Result<Captures> Look::capture_all()
     if (!again) return std::unexpected(again.error());
     captures.again = std::move(*again);
     m_movement = m_stack.movement();
-    if (!are_the_same(captures)) {
-        // What a library does at its first capture alone may leave other things on the stack than later ones find there.
+    if (!are_the_same(captures) && !structural_difference(captures.first.graph, captures.again->graph)) {
+        // What a library does at its first capture alone may leave other things on the stack than later ones find there. What
+        // enqueues other work every other time is none of that.
         first = capture_here(m_frame.scalars);
         if (!first) return std::unexpected(first.error());
         captures.first = std::move(*first);
