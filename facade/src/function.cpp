@@ -37,11 +37,12 @@ std::uint64_t next_number() noexcept
     return ++s_last;
 }
 
-/// A folder that could only be opened to be read.
-Policy possible_policy(const Cache::Impl& cache, Policy wanted)
+/// In a folder that could only be opened to be read. Who asks for a refresh wants nothing that is stored: the function runs.
+Policy possible_policy(const Cache::Impl& cache, Policy wanted, bool has_callable)
 {
-    const bool writes = wanted == Policy::read_write || wanted == Policy::refresh;
-    return writes && cache.store && !cache.store->why_read_only().empty() ? Policy::read_only : wanted;
+    if (!cache.store || cache.store->why_read_only().empty()) return wanted;
+    if (wanted == Policy::refresh && has_callable) return Policy::off;
+    return wanted == Policy::read_write || wanted == Policy::refresh ? Policy::read_only : wanted;
 }
 
 } // namespace
@@ -55,7 +56,7 @@ Function::Impl::Impl(std::shared_ptr<Cache::Impl> cache, std::string name, std::
       m_interface(std::move(interface)),
       m_callable(std::move(callable)),
       m_code(code),
-      m_policy(possible_policy(*m_cache, m_spec.policy.value_or(m_cache->policy))),
+      m_policy(possible_policy(*m_cache, m_spec.policy.value_or(m_cache->policy), static_cast<bool>(m_callable))),
       m_key(m_cache->key(m_name, *m_device->device)),
       m_reader(m_interface, m_device->device->ordinal(),
                m_device->device->limits().flat_addresses ? Addressing::flat : Addressing::by_base),

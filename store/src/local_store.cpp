@@ -39,10 +39,13 @@ Result<std::optional<FileInfo>> inspect(FileSystem& files, Path& root)
 }
 
 /// Whether a folder that is not to be written for this reason may be read.
-bool is_still_readable(FileSystem& files, const Path& root, const Error& error)
+bool is_still_readable(FileSystem& files, const Path& root, const FileInfo& info, const Error& error)
 {
     const bool is_unwritable = error.code == ErrorCode::permission_denied || error.code == ErrorCode::no_space;
-    return is_unwritable && has_mark(files, root);
+    // Another owner's that somebody else may write holds code of whoever did.
+    constexpr std::uint32_t k_others_write = 022;
+    const bool is_trusted = info.owner == ::geteuid() || (info.mode & k_others_write) == 0;
+    return is_unwritable && is_trusted && has_mark(files, root);
 }
 
 Result<void> check_owner(const Path& root, const FileInfo& info, const StoreOptions& options)
@@ -104,7 +107,7 @@ Result<std::unique_ptr<LocalStore>> LocalStore::open(const std::filesystem::path
     auto ok = check_owner(*root, **info, options);
     if (ok && writable) ok = check_place(files, *root, modes);
     StoreOptions opened = options;
-    if (!ok && writable && options.falls_back && is_still_readable(files, *root, ok.error())) {
+    if (!ok && writable && options.falls_back && is_still_readable(files, *root, **info, ok.error())) {
         opened.access = Access::read_only;
         if (auto readable = check_owner(*root, **info, opened); !readable) return std::unexpected(readable.error());
     } else if (!ok) {

@@ -73,6 +73,10 @@ TEST_F(Policies, AFolderThatCannotBeWrittenIsReadAllTheSame)
         ++replayed;
         EXPECT_EQ(known({{"x", x}, {"y", y}}), Outcome::replayed);
         EXPECT_EQ(read(y), read(floats(1)));
+        disk.fail_at(nth, ErrorCode::no_space);
+        Cache refreshing = CacheAccess::open(options(Policy::refresh), disk);
+        Function fresh = add_one(refreshing);
+        EXPECT_EQ(fresh({{"x", x}, {"y", y}}), Outcome::eager) << "what is stored is what it must not run";
     }
     EXPECT_GE(replayed, 1U);
 }

@@ -134,6 +134,11 @@ TEST_F(Open, AFolderOfRootsIsReadByOthers)
         return succeeded(store) && (*store)->why_read_only().find("belongs to user 0") != std::string::npos &&
                failed_with(LocalStore::open(m_root), ErrorCode::permission_denied, "belongs to user 0");
     });
+    ASSERT_EQ(::chmod(m_root.c_str(), 01777), 0); // anybody may have put an entry there
+    as_ordinary_user([&] {
+        return failed_with(LocalStore::open(m_root, {.falls_back = true}), ErrorCode::permission_denied,
+                           "belongs to user 0");
+    });
 }
 
 /// A folder that belongs to another user: made so by root, or else one of root's.

@@ -17,7 +17,7 @@ bool is_literal(std::string_view name) { return name.starts_with("$str") || name
 /// their addresses. Its own code reads them, and nobody writes them. Names that start with "__nv" are the compiler's.
 bool is_of_device_runtime(const CubinVariable& known)
 {
-    if (known.name.starts_with("__nv_static_") && known.name.find("_cuda_device_runtime_cu_") != std::string::npos)
+    if (known.name.starts_with("__nv_static_") && known.name.find("_22_cuda_device_runtime_cu_") != std::string::npos)
         return true;
     return (known.name == "cudartErrorTable" || known.name == "cudartErrorCnpMap") && known.relocated.size() == 1 &&
            known.size == sizeof(std::uint64_t);

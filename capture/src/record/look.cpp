@@ -230,6 +230,14 @@ Result<Captures> Look::without_stack_remains(Captures captures)
 
 Result<void> Look::check_unwritten() const
 {
+    // With those bytes as zeros it is no longer the driver's own graph, and built anew it lacks that memory.
+    if (!m_unwritten->empty() && !m_capture.allocations.empty())
+        return fail(ErrorCode::not_recordable,
+                    "it allocates {} bytes by itself, and takes {} words of parameters that nobody wrote: it could be "
+                    "tried only "
+                    "with the one or the other; take scratch from outside the graph (Recorder::alloc), or initialise "
+                    "the structs",
+                    m_capture.allocations.front().memory.size, count_words(*m_unwritten));
     if (m_unwritten->empty() || m_unused == UnusedWords::tried) return {};
     const UnwrittenByte& byte = m_unwritten->front();
     return fail(ErrorCode::not_recordable,
