@@ -156,7 +156,7 @@ Device::Device(std::string_view id)
     m_impl = shared_device(value_or_raise(backends::open_device(id)));
 }
 
-void Device::warm_up() const { m_impl->device->begin_warm_up(); }
+void Device::warm_up() const { m_impl->device->begin_warm_up(backends::RestoresOn::this_thread); }
 
 std::string Device::id() const { return m_impl->device->id(); }
 std::string Device::name() const { return m_impl->device->name(); }

@@ -114,7 +114,8 @@ struct Opening::Impl {
           queue(plan(*cache, options)),
           placeholders(reserve_placeholders(queue))
     {
-        for (const auto& [device, placeholder] : placeholders) device->begin_warm_up();
+        for (const auto& [device, placeholder] : placeholders)
+            device->begin_warm_up(backends::RestoresOn::other_threads);
         state.total = queue.size();
     }
 

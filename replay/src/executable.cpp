@@ -1,11 +1,9 @@
 #include "warmgraph/replay/executable.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <new>
 
-#include "image_reader.hpp"
-#include "own_modules.hpp"
+#include "code_loader.hpp"
 #include "patch_table.hpp"
 #include "warmgraph/backends/bulk_memory.hpp"
 #include "warmgraph/replay/constant_memory.hpp"
@@ -98,10 +96,8 @@ struct Executable::Impl {
     /// What is not verified yet may write where it must not: it gets copies of its own.
     enum class Sharing : std::uint8_t { none, of_process };
     Result<void> load_constants(const ImageSource& images, Sharing sharing);
-    [[nodiscard]] cachefmt::ImageRef with_addresses(cachefmt::ImageRef image) const;
     Result<void> allocate_arena();
     Result<void> fill_arena();
-    Result<void> load_modules(ModuleCache& cache, const ImageSource& images, OwnModules own, std::uint64_t function);
     Result<void> bind_events(const Bindings& bindings);
     Result<void> bind_semaphores(const Bindings& bindings);
     Result<void> instantiate();
@@ -134,18 +130,6 @@ Result<void> Executable::Impl::load_constants(const ImageSource& images, Sharing
         constants[i] = std::move(*loaded);
     }
     return {};
-}
-
-/// Variables that hold addresses of constants: another module wherever those lie.
-cachefmt::ImageRef Executable::Impl::with_addresses(cachefmt::ImageRef image) const
-{
-    for (auto& variable : image.variables)
-        for (const auto& slot : variable.slots) {
-            const std::uint64_t address =
-                bound.regions[slot.target].address.flat() + static_cast<std::uint64_t>(slot.addend);
-            std::memcpy(variable.contents.data() + slot.offset, &address, sizeof address);
-        }
-    return image;
 }
 
 Result<void> Executable::Impl::allocate_arena()
@@ -188,36 +172,6 @@ Result<void> Executable::Impl::fill_arena()
         const Address to = bound.regions[*region.inside].address + region.inside_offset;
         if (auto copied = device->bulk().copy(to, constants[i]->memory().address, region.size); !copied)
             return within("fill '" + region.name + "'", copied.error());
-    }
-    return {};
-}
-
-Result<void> Executable::Impl::load_modules(ModuleCache& cache, const ImageSource& images, OwnModules own,
-                                            std::uint64_t function)
-{
-    if (own == OwnModules::bind) {
-        auto found = find_own_modules(*device, graph);
-        if (!found) return std::unexpected(found.error());
-        modules = std::move(*found);
-    } else {
-        modules.resize(graph.images.size());
-    }
-    std::vector<const cachefmt::ImageRef*> wanted;
-    for (std::size_t i = 0; i < graph.images.size(); ++i)
-        if (!modules[i] && !cache.has(*device, with_addresses(graph.images[i]))) wanted.push_back(&graph.images[i]);
-    ImageReader reader{images, std::move(wanted)};
-    for (std::size_t i = 0; i < graph.images.size(); ++i) {
-        if (modules[i]) continue;
-        const auto& image = graph.images[i];
-        const auto with = with_addresses(image);
-        const auto equal =
-            std::ranges::count_if(std::span(graph.images).first(i), [&](const cachefmt::ImageRef& other) {
-                return other.digest == image.digest && other.variables == image.variables;
-            });
-        auto module =
-            cache.load(device, with, {function, static_cast<std::uint32_t>(equal)}, [&] { return reader.take(image); });
-        if (!module) return within("load image " + short_hex(image.digest), module.error());
-        modules[i] = std::move(*module);
     }
     return {};
 }
@@ -394,11 +348,15 @@ Result<std::unique_ptr<Executable>> Executable::restore(std::shared_ptr<backends
         const auto timer = phases.measure("load");
         const auto sharing = own == OwnModules::ignore ? Impl::Sharing::none : Impl::Sharing::of_process;
         if (auto loaded = impl->load_constants(images, sharing); !loaded) return std::unexpected(loaded.error());
-        if (auto loaded = impl->load_modules(modules, images, own, function); !loaded)
-            return std::unexpected(loaded.error());
+        CodeLoader code{impl->device, modules, impl->graph, images};
+        if (auto begun = code.begin(own, impl->bound.regions); !begun) return std::unexpected(begun.error());
+        // While the first images are read.
+        if (auto allocated = impl->allocate_arena(); !allocated) return std::unexpected(allocated.error());
+        auto loaded = code.finish(function);
+        if (!loaded) return std::unexpected(loaded.error());
+        impl->modules = std::move(*loaded);
     }
     const auto timer = phases.measure("build");
-    if (auto allocated = impl->allocate_arena(); !allocated) return std::unexpected(allocated.error());
     for (std::size_t i = 0; i < impl->graph.regions.size(); ++i)
         if (!is_own(impl->graph.regions[i].kind)) impl->bound.regions[i] = bindings.regions[i];
     impl->bound.scalars = bindings.scalars;

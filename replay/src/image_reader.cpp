@@ -8,8 +8,9 @@ namespace warmgraph::replay {
 
 namespace {
 
-constexpr std::size_t k_least = 3; ///< fewer are read as fast as a thread is started
-constexpr std::size_t k_ahead = 4; ///< images that lie ready at most: they may be large
+constexpr std::size_t k_least = 3;                  ///< fewer are read as fast as a thread is started
+constexpr std::size_t k_ahead = 16;                 ///< images that lie ready at most
+constexpr std::uint64_t k_bytes_ahead = 16U << 20U; ///< of those, so that large ones do not fill the memory
 
 } // namespace
 
@@ -38,16 +39,19 @@ ImageReader::~ImageReader()
     m_thread.join();
 }
 
+bool ImageReader::has_room() const noexcept { return m_read.size() < k_ahead && m_bytes < k_bytes_ahead; }
+
 void ImageReader::read_all() noexcept
 try {
     for (const cachefmt::ImageRef* const image : m_wanted) {
         {
             std::unique_lock lock(m_mutex);
-            m_changed.wait(lock, [this] { return m_stopped || m_read.size() < k_ahead; });
+            m_changed.wait(lock, [this] { return m_stopped || has_room(); });
             if (m_stopped) return;
         }
         auto bytes = m_images(*image);
         const std::scoped_lock lock(m_mutex);
+        m_bytes += bytes ? bytes->size() : 0;
         m_read.push_back({image, std::move(bytes)});
         m_changed.notify_all();
     }
@@ -72,6 +76,7 @@ Result<Bytes> ImageReader::take(const cachefmt::ImageRef& image)
         }
         Read next = std::move(m_read.front());
         m_read.pop_front();
+        m_bytes -= next.bytes ? next.bytes->size() : 0;
         m_changed.notify_all();
         if (next.image == &image) return std::move(next.bytes);
     }

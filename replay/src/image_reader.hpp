@@ -31,14 +31,16 @@ private:
         Result<Bytes> bytes;
     };
     void read_all() noexcept;
+    [[nodiscard]] bool has_room() const noexcept; ///< for one more that is read ahead
 
     const ImageSource& m_images;
     std::vector<const cachefmt::ImageRef*> m_wanted;
     std::size_t m_taken = 0; // of those in m_wanted
     std::mutex m_mutex;      // guards what follows
     std::condition_variable m_changed;
-    std::deque<Read> m_read; // ready, in order
-    bool m_stopped = false;  // by either side
+    std::deque<Read> m_read;   // ready, in order
+    std::uint64_t m_bytes = 0; // of m_read
+    bool m_stopped = false;    // by either side
     std::thread m_thread;
 };
 

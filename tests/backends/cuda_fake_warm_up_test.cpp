@@ -1,11 +1,17 @@
 // What the first restore would wait for, done on another thread: once, undone at the end, and nobody's failure.
 #include <cstdlib>
+#include <cstring>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/mman.h>
+#include <sys/resource.h>
+
 #include "expect_error.hpp"
 #include "fake_cuda/steering.hpp"
+#include "lacking.hpp"
 #include "warmgraph/backends/device.hpp"
 
 namespace warmgraph::backends::test {
@@ -52,7 +58,7 @@ protected:
 TEST_F(CudaFakeWarmUp, InstantiatesAGraphThatIsNeverLaunchedAndFreesIt)
 {
     const auto device = open();
-    device->begin_warm_up();
+    device->begin_warm_up(RestoresOn::this_thread);
     load_something(*device);
     EXPECT_EQ(fake.calls_of("cuGraphInstantiate"), 1);
     EXPECT_GE(fake.calls_of("cuGraphAddKernelNode"), 100);
@@ -69,7 +75,7 @@ TEST_F(CudaFakeWarmUp, IsOverBeforeAnImageIsLoaded)
     ASSERT_TRUE(module);
     const Bytes image = *(*module)->image();
     const long before = fake.calls();
-    device->begin_warm_up();
+    device->begin_warm_up(RestoresOn::this_thread);
     ASSERT_TRUE(device->load(image));
     const long freed = place_of("cuGraphExecDestroy", before);
     ASSERT_GE(freed, 0);
@@ -81,12 +87,12 @@ TEST_F(CudaFakeWarmUp, LeavesNothingWhenTheDeviceIsClosed)
 {
     { // what a process does once
         const auto first = open();
-        first->begin_warm_up();
+        first->begin_warm_up(RestoresOn::this_thread);
     }
     const std::string before = fake.live();
     for (int i = 0; i < 10; ++i) {
         const auto device = open();
-        device->begin_warm_up(); // and is closed in the middle of it
+        device->begin_warm_up(RestoresOn::this_thread); // and is closed in the middle of it
     }
     EXPECT_EQ(fake.live(), before);
 }
@@ -94,9 +100,9 @@ TEST_F(CudaFakeWarmUp, LeavesNothingWhenTheDeviceIsClosed)
 TEST_F(CudaFakeWarmUp, HappensOnce)
 {
     const auto device = open();
-    for (int i = 0; i < 3; ++i) device->begin_warm_up();
+    for (int i = 0; i < 3; ++i) device->begin_warm_up(RestoresOn::this_thread);
     load_something(*device);
-    device->begin_warm_up();
+    device->begin_warm_up(RestoresOn::this_thread);
     load_something(*device);
     EXPECT_EQ(fake.calls_of("cuGraphInstantiate"), 1);
 }
@@ -106,7 +112,7 @@ TEST_F(CudaFakeWarmUp, IsLeftOutWhereThereIsNoCodeForTheDevice)
 {
     fake.take_bulk_kernels(FakeCuda::Kernels::as_text);
     const auto device = open();
-    device->begin_warm_up();
+    device->begin_warm_up(RestoresOn::this_thread);
     load_something(*device);
     EXPECT_EQ(fake.calls_of("cuGraphCreate"), 0);
 }
@@ -115,9 +121,52 @@ TEST_F(CudaFakeWarmUp, IsLeftOutWhereTheEnvironmentSaysSo)
 {
     ASSERT_EQ(::setenv("WARMGRAPH_WARM_UP", "0", 1), 0);
     const auto device = open();
-    device->begin_warm_up();
+    device->begin_warm_up(RestoresOn::this_thread);
     load_something(*device);
     EXPECT_EQ(fake.calls_of("cuGraphCreate"), 0);
+}
+
+/// glibc's, and Linux 5.14's MADV_POPULATE_WRITE.
+bool can_touch_ahead()
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return false;
+#else
+    constexpr int k_populate_write = 23;
+    return ::madvise(nullptr, 0, k_populate_write) == 0;
+#endif
+}
+
+/// Pages that this thread touched for the first time while it wrote `bytes`.
+long first_touches(std::size_t bytes)
+{
+    const auto faults = [] {
+        rusage now{};
+        EXPECT_EQ(::getrusage(RUSAGE_THREAD, &now), 0);
+        return now.ru_minflt;
+    };
+    const long before = faults();
+    void* const volatile memory = std::malloc(bytes); // NOLINT: volatile, else it is left out
+    std::memset(memory, 1, bytes);
+    std::free(memory); // NOLINT
+    return faults() - before;
+}
+
+TEST_F(CudaFakeWarmUp, TouchesMemoryForTheThreadThatWillRestore)
+{
+    if (!can_touch_ahead()) WARMGRAPH_SKIP_LACKING("an allocator and a system by which pages are touched ahead");
+    constexpr std::size_t k_bytes = 4U << 20U;
+    long elsewhere = 0, here = 0;
+    const auto device = open();
+    // Threads, so that no other test's memory is reused; the second's heap is its own while the first still lives.
+    std::thread{[&] {
+        elsewhere = first_touches(k_bytes);
+        std::thread{[&] {
+            device->begin_warm_up(RestoresOn::this_thread);
+            here = first_touches(k_bytes);
+        }}.join();
+    }}.join();
+    EXPECT_LT(here, elsewhere / 4);
 }
 
 TEST_F(CudaFakeWarmUp, ThatFailsIsNobodysFailureAndLeavesNothing)
@@ -130,7 +179,7 @@ TEST_F(CudaFakeWarmUp, ThatFailsIsNobodysFailureAndLeavesNothing)
         ASSERT_TRUE(module);
         const Bytes image = *(*module)->image();
         fake.fail(entry, 1, 1, CUDA_ERROR_UNKNOWN);
-        device->begin_warm_up();
+        device->begin_warm_up(RestoresOn::this_thread);
         EXPECT_TRUE(succeeded(device->load(image)));
         EXPECT_TRUE(fake.was_hit());
         fake.reset();

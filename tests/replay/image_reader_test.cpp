@@ -107,10 +107,24 @@ TEST_F(ImageReaderTest, EndsInTheMiddle)
 
 TEST_F(ImageReaderTest, ReadsNotTooFarAhead)
 {
+    images.resize(40);
     ImageReader reader{source, wanted(images.size())};
     std::this_thread::sleep_for(std::chrono::milliseconds{50});
-    EXPECT_LE(reads, 5U) << "four that lie ready, and one in hand";
+    EXPECT_LE(reads, 17U) << "sixteen that lie ready, and one in hand";
     EXPECT_TRUE(reader.take(images[0]));
+}
+
+TEST_F(ImageReaderTest, ReadsFewAheadThatAreLarge)
+{
+    const ImageSource large = [this](const cachefmt::ImageRef&) -> Result<Bytes> {
+        ++reads;
+        return Bytes(9U << 20U);
+    };
+    ImageReader reader{large, wanted(images.size())};
+    std::this_thread::sleep_for(std::chrono::milliseconds{100});
+    EXPECT_LE(reads, 3U) << "two are 18 MB, over the 16 that lie ready, and one may be in hand";
+    for (const auto& image : images) EXPECT_TRUE(reader.take(image));
+    EXPECT_EQ(reads, images.size());
 }
 
 } // namespace

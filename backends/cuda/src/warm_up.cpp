@@ -12,6 +12,7 @@
 
 #include <unistd.h>
 
+#include "host_pages.hpp"
 #include "warmgraph/base/log.hpp"
 
 namespace warmgraph::backends::cuda {
@@ -20,6 +21,9 @@ namespace {
 
 /// As many as a decode step of a language model has: the driver's memory for nodes grows with them.
 constexpr std::size_t k_nodes = 256;
+/// Of host memory that a restore of so many takes: 8 KB a node by the driver, the rest for the entry, its images and the
+/// graph that is made of it. The first touch of a page costs more than what is written there (1.5 us on a rented H200).
+constexpr std::size_t k_host_bytes = k_nodes * 24 * 1024;
 
 bool is_wanted()
 {
@@ -90,13 +94,16 @@ WarmUp::WarmUp(const Core& core, bulk::Launcher& launcher)
 
 WarmUp::~WarmUp() { wait(); }
 
-void WarmUp::begin() noexcept
+void WarmUp::begin(RestoresOn thread) noexcept
 try {
     using Is = State::Is;
     const std::scoped_lock lock(m_state->mutex);
     if (m_state->is != Is::not_begun || !is_wanted()) return;
+    if (thread == RestoresOn::this_thread) grow_heap(k_host_bytes);
     std::thread{[state = m_state, &core = m_core, &launcher = m_launcher]() noexcept {
         try {
+            grow_heap(
+                k_host_bytes); // glibc gives the heap of a thread that has ended to the next: the one that reads images
             if (auto warmed = warm_up(core, launcher); !warmed)
                 log().debug("nothing was warmed up: {}", warmed.error().message);
         } catch (const std::exception&) { // whoever needs it will hear of it

@@ -115,10 +115,11 @@ public:
     /// recorded or adopted. Call it before those libraries load theirs; recording calls it too, which may be too late.
     /// Idempotent. not_recordable with the cure where it cannot (a profiler is attached to the process).
     void prepare_recording() const;
-    /// Begins, on a thread of its own, what the first restore of this process would wait for (CUDA: 4 to 7 ms on an H200). For a process
-    /// that will replay: call it when the device is open, before weights are loaded. Cache::load and Cache::open_all do. Returns at
-    /// once; once for a device; nothing is reported. A process that records or adopts does better without: the driver takes some 100 MB of
-    /// device memory for it, and what lies on the host's stack looks like an address there more often.
+    /// Begins, on a thread of its own, what the first restore of this process would wait for (CUDA: 5 to 8 ms on an H200),
+    /// and touches 6 MB of host memory for the calling thread, which is to restore (2 ms). For a process that will replay: call
+    /// it when the device is open, before weights are loaded. Cache::load and Cache::open_all do. Once for a device; nothing
+    /// is reported. A process that records or adopts does better without: the driver takes some 100 MB of device memory for
+    /// it, and what lies on the host's stack looks like an address there more often.
     void warm_up() const;
     /// Declares that this process loaded the driver's `module` (CUmodule) from `image` (a cubin), and keeps it loaded for as
     /// long as this device is open. Recording then knows its code, whenever it was loaded. Replays run this module where an

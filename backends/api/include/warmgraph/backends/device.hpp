@@ -150,6 +150,9 @@ struct DeviceLimits {
 
 class BulkMemory;
 
+/// Which threads are to restore after a warm-up.
+enum class RestoresOn : std::uint8_t { this_thread, other_threads };
+
 class Device {
 public:
     Device();
@@ -288,9 +291,10 @@ public:
         return fail(ErrorCode::unsupported, "{} has no events that a graph can hold", id());
     }
 
-    /// Begins, on a thread of its own, what the first restore in this process would wait for otherwise. load() and instantiate()
-    /// wait for its end; it ends before the device is closed and before the process exits. Once: later calls do nothing.
-    virtual void begin_warm_up() noexcept {}
+    /// Begins, on a thread of its own, what the first restore in this process would wait for otherwise. load() and
+    /// instantiate() wait for its end; it ends before the device is closed and before the process exits. Where the calling
+    /// thread is to restore, memory of its heap is touched too. Once: later calls do nothing.
+    virtual void begin_warm_up([[maybe_unused]] RestoresOn thread) noexcept {}
     /// Starts to keep the device code that the process loads, so that graphs with other libraries' kernels can be recorded.
     /// Called before a function's warm-up; earlier is better (modules loaded before cannot be recorded). Idempotent.
     /// not_recordable with the cure where it cannot (a profiler is attached).
