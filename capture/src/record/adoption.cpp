@@ -5,6 +5,7 @@
 #include "classify/classify.hpp"
 #include "classify/classify_semaphores.hpp"
 #include "classify/region_map.hpp"
+#include "model/memory_ranges.hpp"
 #include "verify/constants.hpp"
 #include "verify/decoys.hpp"
 #include "verify/module_state.hpp"
@@ -77,11 +78,6 @@ private:
 };
 
 // --- arguments
-
-bool overlap(const MemoryRef& a, const MemoryRef& b) noexcept
-{
-    return a.address.flat() < b.address.flat() + b.size && b.address.flat() < a.address.flat() + a.size;
-}
 
 Result<void> AdoptionSession::check_capture(const AdoptedCapture& capture, std::string_view which) const
 {
@@ -171,9 +167,8 @@ Result<void> AdoptionSession::check_arguments(const AdoptedCapture* second) cons
         for (const auto& [constant, its] : m_constants.all())
             if (overlap(its, memory))
                 return fail(ErrorCode::invalid_argument,
-                            "the constant '{}' lies in the scratch '{}', whose contents are undefined: list as scratch "
-                            "only what "
-                            "the graph writes before it reads it",
+                            "the constant '{}' lies in the scratch '{}', whose contents are undefined: "
+                            "list as scratch only what the graph writes before it reads it",
                             constant, name);
     return second != nullptr ? check_capture(*second, "second") : Result<void>{};
 }
