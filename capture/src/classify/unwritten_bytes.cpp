@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "classify/host_stack.hpp"
+#include "classify/words.hpp"
 
 namespace warmgraph {
 
@@ -100,7 +101,6 @@ void clear(backends::RawGraph& graph, const std::vector<UnwrittenByte>& bytes)
 
 std::size_t count_words(const std::vector<UnwrittenByte>& bytes) noexcept
 {
-    constexpr std::size_t k_word = 8;
     std::size_t words = 0;
     for (std::size_t i = 0; i < bytes.size(); ++i) {
         const auto is_of_one_word = [&](const UnwrittenByte& a, const UnwrittenByte& b) {
