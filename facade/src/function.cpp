@@ -37,7 +37,8 @@ std::uint64_t next_number() noexcept
     return ++s_last;
 }
 
-/// In a folder that could only be opened to be read. Who asks for a refresh wants nothing that is stored: the function runs.
+/// In a folder that could only be opened to be read. Who asks for a refresh wants nothing that is stored: the function
+/// runs.
 Policy possible_policy(const Cache::Impl& cache, Policy wanted, bool has_callable)
 {
     if (!cache.store || cache.store->why_read_only().empty()) return wanted;
@@ -138,8 +139,8 @@ Outcome Function::Impl::run_into_capture(const std::shared_ptr<backends::Stream>
     return Outcome::eager;
 }
 
-/// After a replay that failed: it is counted and explained, and the next call loads anew. Without a callable the failure is
-/// the caller's to know.
+/// After a replay that failed: it is counted and explained, and the next call loads anew. Without a callable the
+/// failure is the caller's to know.
 Outcome Function::Impl::run_instead(Variants::iterator failed, const Error& failure,
                                     const std::shared_ptr<backends::Stream>& stream)
 {

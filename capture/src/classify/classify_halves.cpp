@@ -8,8 +8,8 @@ namespace warmgraph {
 
 using cachefmt::Slot;
 
-/// Whether the aligned word around a half is an address by itself, be it a stale one or one of the host: then the half belongs there,
-/// and is no part of a pointer together with another one.
+/// Whether the aligned word around a half is an address by itself, be it a stale one or one of the host: then the half
+/// belongs there, and is no part of a pointer together with another one.
 bool FlatWords::is_of_whole_address(ByteView value, std::size_t half)
 {
     const std::size_t at = half / k_word * k_word;
@@ -55,8 +55,8 @@ bool FlatWords::is_suspect(const WordPlace& place, std::size_t upper) const
     });
 }
 
-/// A pointer may be passed in two halves with something between them. Drivers give addresses near each other, so an upper half
-/// looks like the regions' own; together with a lower half it must not lie in a live allocation.
+/// A pointer may be passed in two halves with something between them. Drivers give addresses near each other, so an
+/// upper half looks like the regions' own; together with a lower half it must not lie in a live allocation.
 Result<void> FlatWords::check_halves(const WordPlace& place, ByteView value, std::span<const Slot> found,
                                      std::span<const std::size_t> without)
 {

@@ -80,8 +80,8 @@ FlatWords::FlatWords(const Interface& interface, const Captures& captures)
     if (captures.moved) m_moved_free = sorted(captures.moved->free_blocks);
 }
 
-/// A pointer that is made from a region and points outside of it (a base that indices are subtracted from) is no farther away
-/// than all memory of the call together: beyond, chance explains the word better.
+/// A pointer that is made from a region and points outside of it (a base that indices are subtracted from) is no
+/// farther away than all memory of the call together: beyond, chance explains the word better.
 bool FlatWords::is_near(const MappedRegion& region, std::uint64_t flat) const noexcept
 {
     const std::uint64_t start = region.first.address.flat(), end = start + region.first.size;
@@ -148,14 +148,15 @@ Result<FlatWords::Choice> FlatWords::choose(const WordPlace& place, std::size_t 
                 place.subject(), place.at(offset), value, m_regions[candidates[0]].name, m_regions[candidates[1]].name);
 }
 
-/// Whether an address between A and B, which moved together, is B's start: a node that is given A's end is given some other address
-/// in A, to begin with.
+/// Whether an address between A and B, which moved together, is B's start: a node that is given A's end is given some
+/// other address in A, to begin with.
 bool FlatWords::is_start_of(std::uint32_t region, std::span<const std::uint32_t> candidates, std::size_t node) const
 {
     return std::ranges::none_of(candidates, [&](std::uint32_t i) { return i != region && uses(node, i); });
 }
 
-/// Whether a node has a word that can be nothing but an address in the region: not where another one that moved with it ends.
+/// Whether a node has a word that can be nothing but an address in the region: not where another one that moved with it
+/// ends.
 bool FlatWords::uses(std::size_t node, std::uint32_t region) const
 {
     const MappedRegion& mine = m_regions[region];
@@ -235,8 +236,8 @@ std::optional<MemoryRef> FlatWords::allocation_at(std::uint64_t value)
     return known->second;
 }
 
-/// What the graph itself uses is not free, whatever the caller says: an allocator may give away between its two answers what it
-/// had free in both.
+/// What the graph itself uses is not free, whatever the caller says: an allocator may give away between its two answers
+/// what it had free in both.
 bool FlatWords::was_free(std::uint64_t value) const
 {
     return is_within(m_first_free, value) &&
@@ -254,7 +255,8 @@ bool FlatWords::was_free_in_moved(std::uint64_t value) const
 bool FlatWords::lies_in_known_memory(std::uint64_t value)
 {
     if (!may_be_pointer(value)) return false;
-    // Not one past the end: that would follow its region, and this follows none. What lies behind it is an allocation of its own.
+    // Not one past the end: that would follow its region, and this follows none. What lies behind it is an allocation
+    // of its own.
     const auto holds_it = [value](const MappedRegion& region) {
         return region.contains_strictly(value) ||
                (region.moved && value - region.moved->address.flat() < region.moved->size);
@@ -276,9 +278,10 @@ bool FlatWords::is_no_address(std::uint64_t moved) const
            (m_captures.is_host_only && m_captures.is_host_only(moved));
 }
 
-/// The first capture is run as it is. So a word that is no address of live memory there is none that its kernels use. Nor is one
-/// that certainly was none in the second one, whose memory may be gone: a word means the same in both. Compilers align pointers to 8 bytes. At another multiple of 4, half of
-/// one word and half of the next are taken for an address only where they are one in both captures.
+/// The first capture is run as it is. So a word that is no address of live memory there is none that its kernels use.
+/// Nor is one that certainly was none in the second one, whose memory may be gone: a word means the same in both.
+/// Compilers align pointers to 8 bytes. At another multiple of 4, half of one word and half of the next are taken for
+/// an address only where they are one in both captures.
 Result<void> FlatWords::check_unused(const WordPlace& place, ByteView first, ByteView moved, std::size_t byte)
 {
     constexpr std::size_t k_step = sizeof(std::uint32_t);
@@ -292,7 +295,8 @@ Result<void> FlatWords::check_unused(const WordPlace& place, ByteView first, Byt
     return {};
 }
 
-/// Of a word that is the same in both captures: an address that nobody owned in either of them is none that the work uses.
+/// Of a word that is the same in both captures: an address that nobody owned in either of them is none that the work
+/// uses.
 Result<void> FlatWords::check_allocation(const WordPlace& place, std::size_t offset, std::uint64_t value)
 {
     if (was_free(value) || was_free_in_moved(value)) return {};
@@ -315,8 +319,8 @@ Result<void> FlatWords::check_allocation(const WordPlace& place, std::size_t off
                                          std::size_t upper)
 {
     auto checked = check_allocation(place, offset, value);
-    // Only what hardly is a pointer is ever run as none: a small number, no multiple of 16, with its upper half behind it. Memory
-    // would have to begin at a multiple of 4 GiB, and the pointer to point a few odd bytes into it.
+    // Only what hardly is a pointer is ever run as none: a small number, no multiple of 16, with its upper half behind
+    // it. Memory would have to begin at a multiple of 4 GiB, and the pointer to point a few odd bytes into it.
     const auto low = static_cast<std::uint32_t>(value);
     const bool is_like_number = low % k_least_alignment != 0 && low < k_small_number;
     const bool can_be_tried = m_captures.unused == UnusedWords::tried && m_captures.moved && is_like_number &&
@@ -334,8 +338,8 @@ Result<std::optional<Slot>> FlatWords::staying(const WordPlace& place, std::size
     const MappedRegion* moved_away = nullptr;
     for (std::uint32_t i = 0; i < m_regions.size(); ++i) {
         if (m_regions[i].origin == MappedRegion::Origin::constant) {
-            // What lies there is another constant in every process. A number that only looks like an address comes out as another
-            // one when the restored graph is verified, where the constant is elsewhere.
+            // What lies there is another constant in every process. A number that only looks like an address comes out
+            // as another one when the restored graph is verified, where the constant is elsewhere.
             if (m_regions[i].contains_strictly(value)) return slot(i, offset, value);
             continue;
         }
@@ -434,8 +438,8 @@ Result<std::vector<Slot>> FlatWords::slots(const WordPlace& place, ByteView firs
     return found;
 }
 
-/// Handles are small integers, and functions have no allocation, so a hit is only a suspicion; a new process has other ones,
-/// so it must do. What is the same in all captures cannot be a scalar's.
+/// Handles are small integers, and functions have no allocation, so a hit is only a suspicion; a new process has other
+/// ones, so it must do. What is the same in all captures cannot be a scalar's.
 Result<void> FlatWords::check_handles(const WordPlace& place, ByteView value, std::span<const Slot> slots) const
 {
     const backends::Module* const module = std::get<backends::RawKernel>(place.graph.nodes[place.node].work).module;

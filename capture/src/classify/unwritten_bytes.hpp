@@ -1,7 +1,7 @@
-// Bytes of by-value parameters that nobody ever wrote, in captures that we make ourselves: they hold what the stack had been
-// painted with. Padding of a struct on the stack, the rest of an array of which two elements are set. No kernel gets a meaning
-// from them; they are zeros in what is tried, verified and published, and the answer, which ran with whatever lay there, tells
-// whether that is right.
+// Bytes of by-value parameters that nobody ever wrote, in captures that we make ourselves: they hold what the stack had
+// been painted with. Padding of a struct on the stack, the rest of an array of which two elements are set. No kernel
+// gets a meaning from them; they are zeros in what is tried, verified and published, and the answer, which ran with
+// whatever lay there, tells whether that is right.
 #pragma once
 
 #include <compare>
@@ -19,14 +19,14 @@ struct UnwrittenByte {
     auto operator<=>(const UnwrittenByte&) const = default;
 };
 
-/// Those that hold Paint::other in `again` and Paint::one in each other capture. What depends on addresses alone is the same in
-/// the first two, and what counts upwards differs between the first and the moved one: neither passes for paint. Empty where
-/// captures differ in structure.
+/// Those that hold Paint::other in `again` and Paint::one in each other capture. What depends on addresses alone is the
+/// same in the first two, and what counts upwards differs between the first and the moved one: neither passes for
+/// paint. Empty where captures differ in structure.
 [[nodiscard]] std::vector<UnwrittenByte> unwritten_bytes(const Captures& captures);
 
 /// Bits in which `again`, over Paint::other, differs from all other captures, `more` among them: these must agree, over
-/// Paint::one, at both depths of the stack, and hold that paint there. The byte's other bits a library set (a bit-field).
-/// `more` has two captures in a row, which tell such bits from a flag that alternates.
+/// Paint::one, at both depths of the stack, and hold that paint there. The byte's other bits a library set (a
+/// bit-field). `more` has two captures in a row, which tell such bits from a flag that alternates.
 [[nodiscard]] std::vector<UnwrittenByte> unwritten_bits(const Captures& captures, std::span<const Capture> more);
 
 /// In order, as count_words wants them.

@@ -12,7 +12,8 @@
 namespace warmgraph {
 
 inline constexpr std::size_t k_word = sizeof(std::uint64_t);
-// No device pointer lies outside this: the first MiB is never mapped, and the driver gives at most 57 bits of addresses.
+// No device pointer lies outside this: the first MiB is never mapped, and the driver gives at most 57 bits of
+// addresses.
 inline constexpr std::uint64_t k_lowest = 1ULL << 20, k_highest = 1ULL << 57;
 
 [[nodiscard]] inline bool may_be_pointer(std::uint64_t word) noexcept { return word >= k_lowest && word < k_highest; }

@@ -115,7 +115,8 @@ NamedHandles of_the_call(NamedHandles captured, const NamedHandles& declared)
 
 } // namespace
 
-/// What the modules hold besides code, as it is stored; the original runs meanwhile, and must leave it and the constants alone.
+/// What the modules hold besides code, as it is stored; the original runs meanwhile, and must leave it and the
+/// constants alone.
 Result<void> AdoptionSession::judge_variables(Classified& classified, RestorationRequest& request)
 {
     auto before = read_module_state(classified.modules);

@@ -12,8 +12,8 @@ constexpr std::size_t k_original_runs = 3; // more where results differ
 
 } // namespace
 
-/// On the caller's memory, where alone it can run: from the same contents each time. What scratch holds is there already: a declared
-/// region may lie inside a pool, and is filled after it.
+/// On the caller's memory, where alone it can run: from the same contents each time. What scratch holds is there
+/// already: a declared region may lie inside a pool, and is filled after it.
 Result<void> AdoptionSession::original_run(backends::GraphExec& exec)
 {
     if (auto reset = m_trial->reset_original(); !reset) return reset;

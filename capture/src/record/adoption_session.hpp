@@ -1,5 +1,5 @@
-// One adoption of somebody's graph: its arguments are checked (adoption_arguments.cpp), it is read and classified (adoption.cpp),
-// the original shows what is right (adoption_original.cpp), and the restored one is held to that.
+// One adoption of somebody's graph: its arguments are checked (adoption_arguments.cpp), it is read and classified
+// (adoption.cpp), the original shows what is right (adoption_original.cpp), and the restored one is held to that.
 #pragma once
 
 #include <chrono>

@@ -103,8 +103,8 @@ Result<Capture> Look::capture_elsewhere(const Shuffle& shuffle, Apart apart, con
     return capture_in(place);
 }
 
-/// Every region elsewhere, and each by a distance of its own: on a device with flat addresses a word is explained by how
-/// far it moved.
+/// Every region elsewhere, and each by a distance of its own: on a device with flat addresses a word is explained by
+/// how far it moved.
 Result<void> Look::capture_moved(Captures& captures, Apart apart)
 {
     const bool is_flat = captures.flat_addresses;
@@ -124,8 +124,8 @@ Result<void> Look::capture_moved(Captures& captures, Apart apart)
                 same->first, same->second, k_shifts.size());
 }
 
-/// Tensors that overlap in the call: does the function enqueue something else where they lie apart, at one start, or a little
-/// one behind the other?
+/// Tensors that overlap in the call: does the function enqueue something else where they lie apart, at one start, or a
+/// little one behind the other?
 Result<bool> Look::asks_how_tensors_lie(const Captures& captures)
 {
     if (structural_difference(captures.first.graph, captures.moved->graph)) return true;
@@ -185,8 +185,8 @@ Result<Captures> Look::capture_all()
     captures.again = std::move(*again);
     m_movement = m_stack.movement();
     if (!are_the_same(captures) && !structural_difference(captures.first.graph, captures.again->graph)) {
-        // What a library does at its first capture alone may leave other things on the stack than later ones find there. What
-        // enqueues other work every other time is none of that.
+        // What a library does at its first capture alone may leave other things on the stack than later ones find
+        // there. What enqueues other work every other time is none of that.
         first = capture_here(m_frame.scalars);
         if (!first) return std::unexpected(first.error());
         captures.first = std::move(*first);
@@ -231,10 +231,10 @@ Result<Captures> Look::without_stack_remains(Captures captures)
     return erased ? std::move(*erased) : over_one_paint(std::move(captures));
 }
 
-/// The second capture may have been the one where a library did something for the first time: it is made again. Beside a
-/// bit-field, bits hold paint; they are found by captures over the other paint. Padding of a shape that cannot be told moves
-/// with the stack's depth. At one depth it is as constant as all else, and no reason to refuse; what is not constant there
-/// either is.
+/// The second capture may have been the one where a library did something for the first time: it is made again. Beside
+/// a bit-field, bits hold paint; they are found by captures over the other paint. Padding of a shape that cannot be
+/// told moves with the stack's depth. At one depth it is as constant as all else, and no reason to refuse; what is not
+/// constant there either is.
 Result<Captures> Look::over_one_paint(Captures captures)
 {
     std::vector<Capture> repeated;
@@ -276,7 +276,8 @@ Result<void> Look::check_unwritten() const
 
 // --- scalars
 
-/// Before thousands of probes: what differs from capture to capture by itself is told at once, and is no scalar's doing.
+/// Before thousands of probes: what differs from capture to capture by itself is told at once, and is no scalar's
+/// doing.
 Result<void> Look::check_repeated(const Captures& captures)
 {
     const auto judged = without_stack_remains(captures);

@@ -56,7 +56,8 @@ Constants::Constants(std::shared_ptr<backends::Device> device, std::vector<Named
 {
 }
 
-/// A library keeps flags in page-locked memory of its own (cuDNN's batch norm); what somebody declares there he may write.
+/// A library keeps flags in page-locked memory of its own (cuDNN's batch norm); what somebody declares there he may
+/// write.
 bool Constants::is_open_to_host(const MemoryRef& memory, Declared declared) const
 {
     return m_device->is_managed(memory.address) ||
