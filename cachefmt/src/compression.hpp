@@ -18,7 +18,8 @@ struct RawBytes {
 /// One frame with its content size, no checksum (the payload digest covers it).
 [[nodiscard]] Result<Bytes> compress(ByteView bytes, int level);
 
-/// REQUIRES: `raw_size` is within its cap. `bytes` must be exactly one frame that states `raw_size` as its content size.
+/// REQUIRES: `raw_size` is within its cap. `bytes` must be exactly one frame that states `raw_size` as its content
+/// size.
 [[nodiscard]] Result<RawBytes> decompress(ByteView bytes, std::uint64_t raw_size);
 
 } // namespace warmgraph::cachefmt

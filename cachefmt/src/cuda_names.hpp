@@ -1,5 +1,5 @@
-// Names of the numbers that CUDA's driver gives to properties of launches and functions (cuda.h 13.0), for people. Numbers
-// that are not known here are stored and shown all the same.
+// Names of the numbers that CUDA's driver gives to properties of launches and functions (cuda.h 13.0), for people.
+// Numbers that are not known here are stored and shown all the same.
 #pragma once
 
 #include <cstdint>

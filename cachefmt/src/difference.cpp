@@ -16,6 +16,20 @@ std::string region_name(const Region& region, std::size_t i)
     return fmt::format("region {} '{}'", i, printable(region.name));
 }
 
+/// Contents that are stored elsewhere.
+std::string elsewhere(const Region& region)
+{
+    return region.digest == Digest{} ? "of its own" : fmt::format("stored as {}", short_hex(region.digest));
+}
+
+std::string inside(const Graph& graph, const Region& region)
+{
+    if (!region.inside) return "in memory of its own";
+    const std::size_t arena = *region.inside;
+    const std::string name = arena < graph.regions.size() ? printable(graph.regions[arena].name) : "";
+    return fmt::format("in region {} '{}' at byte {}", arena, name, region.inside_offset);
+}
+
 std::string scalar_name(const Scalar& scalar, std::size_t i)
 {
     return fmt::format("scalar {} '{}'", i, printable(scalar.name));
@@ -87,6 +101,9 @@ private:
         m_lines.number(where, "size", a.size, b.size);
         m_lines.number(where, "alignment", a.alignment, b.alignment);
         m_lines.bytes(where, "contents", a.contents, b.contents);
+        if (a.digest != b.digest) m_lines.line(where, "contents", elsewhere(a), elsewhere(b));
+        const std::string its = inside(m_recorded, a), theirs = inside(m_now, b);
+        if (its != theirs) m_lines.line(where, "lies", its, theirs);
         if (a.space != b.space) m_lines.line(where, "memory", to_string(a.space), to_string(b.space));
     }
 

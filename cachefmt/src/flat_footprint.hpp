@@ -1,4 +1,5 @@
-// What a verified flatbuffer will become, counted before anything is copied out of it. The sums are those of footprint().
+// What a verified flatbuffer will become, counted before anything is copied out of it. The sums are those of
+// footprint().
 #pragma once
 
 #include <entry_generated.h>

@@ -51,7 +51,8 @@ Digest to_digest(const flat::Digest* digest) { return digest == nullptr ? Digest
 std::vector<std::int64_t> to_numbers(const flatbuffers::Vector<std::int64_t>* numbers)
 {
     if (numbers == nullptr) return {};
-    // The verifier aligns a vector's length, not its 8-byte elements: a hostile one may start them at 4 (found by UBSan).
+    // The verifier aligns a vector's length, not its 8-byte elements: a hostile one may start them at 4 (found by
+    // UBSan).
     std::vector<std::int64_t> out(numbers->size());
     if (!out.empty()) std::memcpy(out.data(), numbers->Data(), out.size() * sizeof(std::int64_t));
     return out;

@@ -1,5 +1,5 @@
-// Flatbuffers (schema/entry.fbs) -> header and graph. The bytes are hostile until the verifier, the counts and the memory
-// that the result will take have been checked; what they mean is checked afterwards (validate).
+// Flatbuffers (schema/entry.fbs) -> header and graph. The bytes are hostile until the verifier, the counts and the
+// memory that the result will take have been checked; what they mean is checked afterwards (validate).
 #pragma once
 
 #include "warmgraph/cachefmt/codec.hpp"

@@ -1,5 +1,5 @@
-// Header and graph -> flatbuffers (schema/entry.fbs). Checks nothing: codec.cpp does before, and the tests write hostile
-// entries with it.
+// Header and graph -> flatbuffers (schema/entry.fbs). Checks nothing: codec.cpp does before, and the tests write
+// hostile entries with it.
 #pragma once
 
 #include "warmgraph/base/bytes.hpp"

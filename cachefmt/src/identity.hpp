@@ -14,8 +14,8 @@ namespace warmgraph::cachefmt {
     return image.origin == Digest{} ? image.digest : image.origin;
 }
 
-/// The value with zeros under its slots: what the recording call had there (a position, an address) is overwritten by every
-/// replay, so it is neither stored nor compared. Slots that reach outside the value are left to validate().
+/// The value with zeros under its slots: what the recording call had there (a position, an address) is overwritten by
+/// every replay, so it is neither stored nor compared. Slots that reach outside the value are left to validate().
 [[nodiscard]] inline Bytes canonical_value(Bytes value, const std::vector<Slot>& slots)
 {
     for (const Slot& slot : slots) {

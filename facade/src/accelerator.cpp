@@ -45,8 +45,8 @@ void require_built_backend(std::string_view id)
            fmt::format("cannot open '{}': this build has no CUDA backend: configure where cuda.h is found", id)});
 }
 
-/// OpenSSL's first digest takes 1.3 ms (it reads its configuration), which a first call would pay; drivers take longer to
-/// open.
+/// OpenSSL's first digest takes 1.3 ms (it reads its configuration), which a first call would pay; drivers take longer
+/// to open.
 std::jthread first_digest()
 try {
     static std::atomic_flag done;
@@ -156,7 +156,7 @@ Device::Device(std::string_view id)
     m_impl = shared_device(value_or_raise(backends::open_device(id)));
 }
 
-void Device::warm_up() const { m_impl->device->begin_warm_up(backends::RestoresOn::this_thread); }
+void Device::warm_up() const { m_impl->device->begin_warm_up(); }
 
 std::string Device::id() const { return m_impl->device->id(); }
 std::string Device::name() const { return m_impl->device->name(); }
@@ -236,8 +236,8 @@ backends::RawParam to_param(const KernelArg& arg)
     return param;
 }
 
-/// In a run of a wrapped callable: what goes to a stream that is neither the recorder's nor forked from it would be in no
-/// capture. While one is captured it would even run, at addresses where nothing is.
+/// In a run of a wrapped callable: what goes to a stream that is neither the recorder's nor forked from it would be in
+/// no capture. While one is captured it would even run, at addresses where nothing is.
 void note_work(const backends::Stream& stream, std::string_view what)
 {
     RunContext* const run = current_run();

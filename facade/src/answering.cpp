@@ -1,5 +1,5 @@
-// Function::Impl, the way of a miss: the function answers as it is, in the caller's stream and on the caller's memory; what is
-// recorded, or compared with the answer, is so afterwards and without the function's locks.
+// Function::Impl, the way of a miss: the function answers as it is, in the caller's stream and on the caller's memory;
+// what is recorded, or compared with the answer, is so afterwards and without the function's locks.
 #include <algorithm>
 #include <chrono>
 #include <ranges>
@@ -326,7 +326,8 @@ Outcome Function::Impl::refuse_locked(Job& job, const Error& error)
 {
     count_refusal();
     log().warn("cannot record '{}': {}", m_name, error.message);
-    // The first call may have set up what later ones use (a library's handle, a table's upload): they are asked once more.
+    // The first call may have set up what later ones use (a library's handle, a table's upload): they are asked once
+    // more.
     const bool is_first = job.session->strayed() && m_strayed.insert(job.journey.digest).second;
     finish(job.journey, Outcome::refused, error.message, is_first ? Remember::no : Remember::yes);
     end_report(job.journey);

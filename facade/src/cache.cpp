@@ -188,7 +188,6 @@ Function Cache::load(std::string name, const Device& device, Spec spec)
 {
     value_or_raise(store::check_name("function name", name));
     require_version("loaded", name, spec);
-    device.warm_up(); // it can only replay
     return make_function(std::move(name), device, std::move(spec), {}, nullptr);
 }
 

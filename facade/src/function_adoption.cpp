@@ -81,7 +81,8 @@ void Function::Impl::require_adoptable(const Journey& journey) const
                    m_name, fmt::join((**known).info.difference, "; "))});
 }
 
-/// An adoption has nothing else to do meanwhile. Without the lock where its holder outlives the limit, or the folder fails.
+/// An adoption has nothing else to do meanwhile. Without the lock where its holder outlives the limit, or the folder
+/// fails.
 void Function::Impl::wait_for_record_lock(const Journey& journey, std::unique_ptr<FileLock>& lock)
 {
     constexpr std::chrono::milliseconds k_poll{5};

@@ -44,8 +44,8 @@ struct OpenCandidate {
     std::optional<Error> damage; ///< the header cannot be read
 };
 
-/// How long a first call waits for work that was enqueued before it. Copies of what the function may write need that; such
-/// work may in turn wait for this very thread, so the wait ends.
+/// How long a first call waits for work that was enqueued before it. Copies of what the function may write need that;
+/// such work may in turn wait for this very thread, so the wait ends.
 inline constexpr std::chrono::seconds k_wait_for_earlier_work{1};
 
 /// false: it is not done in time.
@@ -65,14 +65,14 @@ struct Function::Impl {
     void adopt(const Adoption& adoption);
     /// The entries on disk whose facts hold here; none under the policies off and refresh. Thread-safe, takes no lock.
     [[nodiscard]] std::vector<OpenCandidate> candidates() const;
-    /// Restores one of them unless a call did so already; `placeholder` is null where none could be reserved. Thread-safe
-    /// against calls. A failure was counted and logged.
+    /// Restores one of them unless a call did so already; `placeholder` is null where none could be reserved.
+    /// Thread-safe against calls. A failure was counted and logged.
     [[nodiscard]] Result<void> open(const OpenCandidate& candidate, std::shared_ptr<const Placeholder> placeholder,
                                     const std::stop_token& stop);
     /// What open() restored and no call used so far: takes from its first launch what can be done ahead. Thread-safe.
     [[nodiscard]] Result<void> upload(const Digest& guards, const std::stop_token& stop);
-    /// Records what waits for its moment. Returns 1 where something was recorded, 0 where nothing waits, or its answer is not
-    /// done yet.
+    /// Records what waits for its moment. Returns 1 where something was recorded, 0 where nothing waits, or its answer
+    /// is not done yet.
     std::size_t record_pending();
     /// Gives the name free: the function's handle is gone, whoever still works on it.
     void retire() noexcept;
@@ -97,9 +97,9 @@ private:
     struct Unusable {
         std::string reason;
         ErrorCode code = ErrorCode::not_found;
-        /// The function runs as it is, and nothing is recorded: the entry's graph meets a semaphore that this Spec does not
-        /// declare (runs for recording would meet it too), or a registered module's variables hold something else than the
-        /// entry has (a second recording would make it `recompiled` for everybody).
+        /// The function runs as it is, and nothing is recorded: the entry's graph meets a semaphore that this Spec does
+        /// not declare (runs for recording would meet it too), or a registered module's variables hold something else
+        /// than the entry has (a second recording would make it `recompiled` for everybody).
         bool must_not_record = false;
     };
     using Variants = std::list<LoadedVariant>;

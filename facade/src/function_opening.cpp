@@ -23,8 +23,8 @@ std::uint64_t placeholder_bytes(const cachefmt::TensorSpec& spec) noexcept
     return (bytes + k_placeholder_step - 1) / k_placeholder_step * k_placeholder_step;
 }
 
-/// Can a call of this interface look like the recorded one, its inputs and outputs in device memory? Others are left to their
-/// first call.
+/// Can a call of this interface look like the recorded one, its inputs and outputs in device memory? Others are left to
+/// their first call.
 bool fits(const Interface& interface, const cachefmt::Guards& recorded, const std::string& device)
 {
     const auto& tensors = recorded.tensors;
@@ -87,8 +87,8 @@ bool Function::Impl::is_loaded(const Digest& digest) const noexcept
     return std::ranges::find(m_variants, digest, &LoadedVariant::guards_digest) != m_variants.end();
 }
 
-/// Not held when it was stopped. Who holds the mutex may be a call whose callable exits the process, which then waits for this
-/// very thread.
+/// Not held when it was stopped. Who holds the mutex may be a call whose callable exits the process, which then waits
+/// for this very thread.
 std::unique_lock<std::mutex> Function::Impl::lock_unless(const std::stop_token& stop) const
 {
     std::unique_lock lock{m_mutex, std::try_to_lock};

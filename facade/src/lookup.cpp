@@ -11,7 +11,8 @@ namespace warmgraph {
 
 namespace {
 
-/// Calls bind by position: what is declared comes first, in its order, and all else is the entry's own. Files are not trusted.
+/// Calls bind by position: what is declared comes first, in its order, and all else is the entry's own. Files are not
+/// trusted.
 Result<void> check_regions(const Interface& interface, const cachefmt::Graph& graph)
 {
     const std::size_t declared = interface.regions.size();

@@ -22,8 +22,8 @@ namespace warmgraph {
 
 namespace {
 
-/// Reading and decoding go side by side; the driver builds graphs hardly faster from several threads (measured: 2.4 us a
-/// node from one thread, 1.6 from eight).
+/// Reading and decoding go side by side; the driver builds graphs hardly faster from several threads (measured: 2.4 us
+/// a node from one thread, 1.6 from eight).
 constexpr std::size_t k_workers = 8;
 
 struct Planned {
@@ -114,8 +114,6 @@ struct Opening::Impl {
           queue(plan(*cache, options)),
           placeholders(reserve_placeholders(queue))
     {
-        for (const auto& [device, placeholder] : placeholders)
-            device->begin_warm_up(backends::RestoresOn::other_threads);
         state.total = queue.size();
     }
 
@@ -128,15 +126,17 @@ struct Opening::Impl {
             if (worker.get_id() == std::this_thread::get_id()) worker.detach();
     }
 
-    /// Restores what nobody else has begun until there is nothing left, or `stop`; then, when all others have, too, uploads
-    /// what it restored: an entry that is not restored yet costs its first call more than one that is not uploaded.
+    /// Restores what nobody else has begun until there is nothing left, or `stop`; then, when all others have, too,
+    /// uploads what it restored: an entry that is not restored yet costs its first call more than one that is not
+    /// uploaded.
     void work(const std::stop_token& stop) noexcept;
     void restore(const Planned& planned, const std::stop_token& stop) noexcept;
     void upload(const Planned& planned, const std::stop_token& stop) noexcept;
     /// False where the system has no further thread.
     [[nodiscard]] bool start_workers();
     [[nodiscard]] Result<void> open(Function::Impl& function, const OpenCandidate& entry, const std::stop_token& stop);
-    /// Counts it, and tells the caller of it when the reports before it have been told; nobody waits for those after `stop`.
+    /// Counts it, and tells the caller of it when the reports before it have been told; nobody waits for those after
+    /// `stop`.
     void report(const Planned& planned, const std::stop_token& stop,
                 const std::function<void(OpenProgress&)>& change) noexcept;
     void count_worker(int change) noexcept;

@@ -12,9 +12,9 @@ namespace warmgraph {
 /// Nothing ever runs on it: the first launch rebinds. So one serves all graphs of a device.
 class Placeholder {
 public:
-    /// A range that graphs can be instantiated with. Memory where it is cheap: OpenCL refuses shadows in an instantiated
-    /// graph (it names memory by objects), and CUDA's driver does not let an exec move a copy from a shadow to memory, so
-    /// that the first call would instantiate again.
+    /// A range that graphs can be instantiated with. Memory where it is cheap: OpenCL refuses shadows in an
+    /// instantiated graph (it names memory by objects), and CUDA's driver does not let an exec move a copy from a
+    /// shadow to memory, so that the first call would instantiate again.
     [[nodiscard]] static Result<std::shared_ptr<const Placeholder>> reserve(std::shared_ptr<backends::Device> device,
                                                                             std::uint64_t bytes)
     {

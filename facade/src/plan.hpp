@@ -1,5 +1,5 @@
-// What a first call will do, and why: decided from values alone (guards here and now, headers on disk, policy). No payload is
-// read and no driver asked. Function::Impl does what the plan says.
+// What a first call will do, and why: decided from values alone (guards here and now, headers on disk, policy). No
+// payload is read and no driver asked. Function::Impl does what the plan says.
 #pragma once
 
 #include <functional>

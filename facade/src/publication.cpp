@@ -18,8 +18,9 @@ std::string unusable_elsewhere(const std::vector<cachefmt::Fact>& facts)
     return {};
 }
 
-/// The graph without the constants that libraries' kernels were given (images that nobody here compiled). Their by-value
-/// structs have padding that holds whatever lay there: measured, cuBLAS 13 leaves stack and heap addresses in it.
+/// The graph without the constants that libraries' kernels were given (images that nobody here compiled). Their
+/// by-value structs have padding that holds whatever lay there: measured, cuBLAS 13 leaves stack and heap addresses in
+/// it.
 cachefmt::Graph without_library_constants(cachefmt::Graph graph)
 {
     for (auto& node : graph.nodes) {
@@ -33,8 +34,8 @@ cachefmt::Graph without_library_constants(cachefmt::Graph graph)
 std::string created_by() { return fmt::format("warmgraph {}", WARMGRAPH_VERSION); }
 } // namespace
 
-/// Whether the entry on disk, with its other constants for libraries' kernels, still does what the function does. One that
-/// cannot be restored any more (its images are gone) says nothing against the new recording.
+/// Whether the entry on disk, with its other constants for libraries' kernels, still does what the function does. One
+/// that cannot be restored any more (its images are gone) says nothing against the new recording.
 bool Function::Impl::differs_in_padding_only(const cachefmt::Graph& previous, const Recording& recording, Job* job)
 {
     if (cachefmt::graph_digest(without_library_constants(previous)) !=

@@ -1,5 +1,5 @@
-// Images of one graph, read on a thread of their own while the driver loads those before them: for twenty small ones both take about
-// as long (2 ms each of a decode step's on an H200).
+// Images of one graph, read on a thread of their own while the driver loads those before them: for twenty small ones
+// both take about as long (2 ms each of a decode step's on an H200).
 #pragma once
 
 #include <condition_variable>
@@ -16,7 +16,8 @@ namespace warmgraph::replay {
 /// Used by the thread that made it. `images` and the graph's images outlive it.
 class ImageReader {
 public:
-    /// `wanted`: of the graph's images those that will be asked for, in that order. A guess: others are read when they are asked for.
+    /// `wanted`: of the graph's images those that will be asked for, in that order. A guess: others are read when they
+    /// are asked for.
     ImageReader(const ImageSource& images, std::vector<const cachefmt::ImageRef*> wanted);
     ImageReader(const ImageReader&) = delete;
     ImageReader& operator=(const ImageReader&) = delete;

@@ -11,8 +11,8 @@ namespace warmgraph::replay {
 
 /// For each of graph.images the process's own module that it was taken from, null where there is none. What the host
 /// writes into its variables then reaches the replays as it reaches the function itself. not_recordable, naming the
-/// variable, where one is there and its variables hold something else than when it was recorded (the function would compute
-/// something else), or where several with variables would do.
+/// variable, where one is there and its variables hold something else than when it was recorded (the function would
+/// compute something else), or where several with variables would do.
 [[nodiscard]] Result<std::vector<std::shared_ptr<backends::Module>>> find_own_modules(backends::Device& device,
                                                                                       const cachefmt::Graph& graph);
 

@@ -58,7 +58,7 @@ protected:
 TEST_F(CudaFakeWarmUp, InstantiatesAGraphThatIsNeverLaunchedAndFreesIt)
 {
     const auto device = open();
-    device->begin_warm_up(RestoresOn::this_thread);
+    device->begin_warm_up();
     load_something(*device);
     EXPECT_EQ(fake.calls_of("cuGraphInstantiate"), 1);
     EXPECT_GE(fake.calls_of("cuGraphAddKernelNode"), 100);
@@ -75,7 +75,7 @@ TEST_F(CudaFakeWarmUp, IsOverBeforeAnImageIsLoaded)
     ASSERT_TRUE(module);
     const Bytes image = *(*module)->image();
     const long before = fake.calls();
-    device->begin_warm_up(RestoresOn::this_thread);
+    device->begin_warm_up();
     ASSERT_TRUE(device->load(image));
     const long freed = place_of("cuGraphExecDestroy", before);
     ASSERT_GE(freed, 0);
@@ -87,12 +87,12 @@ TEST_F(CudaFakeWarmUp, LeavesNothingWhenTheDeviceIsClosed)
 {
     { // what a process does once
         const auto first = open();
-        first->begin_warm_up(RestoresOn::this_thread);
+        first->begin_warm_up();
     }
     const std::string before = fake.live();
     for (int i = 0; i < 10; ++i) {
         const auto device = open();
-        device->begin_warm_up(RestoresOn::this_thread); // and is closed in the middle of it
+        device->begin_warm_up(); // and is closed in the middle of it
     }
     EXPECT_EQ(fake.live(), before);
 }
@@ -100,9 +100,9 @@ TEST_F(CudaFakeWarmUp, LeavesNothingWhenTheDeviceIsClosed)
 TEST_F(CudaFakeWarmUp, HappensOnce)
 {
     const auto device = open();
-    for (int i = 0; i < 3; ++i) device->begin_warm_up(RestoresOn::this_thread);
+    for (int i = 0; i < 3; ++i) device->begin_warm_up();
     load_something(*device);
-    device->begin_warm_up(RestoresOn::this_thread);
+    device->begin_warm_up();
     load_something(*device);
     EXPECT_EQ(fake.calls_of("cuGraphInstantiate"), 1);
 }
@@ -112,7 +112,7 @@ TEST_F(CudaFakeWarmUp, IsLeftOutWhereThereIsNoCodeForTheDevice)
 {
     fake.take_bulk_kernels(FakeCuda::Kernels::as_text);
     const auto device = open();
-    device->begin_warm_up(RestoresOn::this_thread);
+    device->begin_warm_up();
     load_something(*device);
     EXPECT_EQ(fake.calls_of("cuGraphCreate"), 0);
 }
@@ -121,7 +121,7 @@ TEST_F(CudaFakeWarmUp, IsLeftOutWhereTheEnvironmentSaysSo)
 {
     ASSERT_EQ(::setenv("WARMGRAPH_WARM_UP", "0", 1), 0);
     const auto device = open();
-    device->begin_warm_up(RestoresOn::this_thread);
+    device->begin_warm_up();
     load_something(*device);
     EXPECT_EQ(fake.calls_of("cuGraphCreate"), 0);
 }
@@ -157,7 +157,7 @@ TEST_F(CudaFakeWarmUp, TouchesMemoryForTheThreadThatWillRestore)
     if (!can_touch_ahead()) WARMGRAPH_SKIP_LACKING("an allocator and a system by which pages are touched ahead");
     constexpr std::size_t k_bytes = 4U << 20U;
     const auto device = open();
-    device->begin_warm_up(RestoresOn::this_thread);
+    device->begin_warm_up();
     const auto pages = static_cast<long>(k_bytes / static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
     EXPECT_LT(first_touches(k_bytes), pages / 4);
 }
@@ -172,7 +172,7 @@ TEST_F(CudaFakeWarmUp, ThatFailsIsNobodysFailureAndLeavesNothing)
         ASSERT_TRUE(module);
         const Bytes image = *(*module)->image();
         fake.fail(entry, 1, 1, CUDA_ERROR_UNKNOWN);
-        device->begin_warm_up(RestoresOn::this_thread);
+        device->begin_warm_up();
         EXPECT_TRUE(succeeded(device->load(image)));
         EXPECT_TRUE(fake.was_hit());
         fake.reset();

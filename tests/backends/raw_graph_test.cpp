@@ -101,33 +101,33 @@ TEST(RawGraph, SpellsACopyWithoutGapsInOneWay)
     rows.size = 32;
     rows.rows = 3;
     rows.source_pitch.row = rows.destination_pitch.row = 32;
-    EXPECT_EQ(plainly(rows), plain);
+    EXPECT_EQ(canonical(rows), plain);
     RawCopy slices = plain;
     slices.size = 16;
     slices.rows = 2;
     slices.slices = 3;
     slices.source_pitch = slices.destination_pitch = {16, 32};
-    EXPECT_EQ(plainly(slices), plain);
+    EXPECT_EQ(canonical(slices), plain);
     for (Pitch RawCopy::* const side : {&RawCopy::source_pitch, &RawCopy::destination_pitch}) {
         RawCopy gaps = rows;
         (gaps.*side).row = 40;
-        EXPECT_EQ(plainly(gaps), gaps);
+        EXPECT_EQ(canonical(gaps), gaps);
         RawCopy between_slices = slices;
         (between_slices.*side).slice = 48;
-        EXPECT_EQ(plainly(between_slices), between_slices);
+        EXPECT_EQ(canonical(between_slices), between_slices);
     }
-    EXPECT_EQ(plainly(plain), plain);
+    EXPECT_EQ(canonical(plain), plain);
 }
 
 TEST(RawGraph, SpellsAFillWithoutGapsInOneWay)
 {
     const RawFill plain{Address::from_flat(0x1000), Bytes(1, std::byte{7}), 96};
-    EXPECT_EQ(plainly({plain.destination, Bytes(4, std::byte{7}), 96}), plain);
-    EXPECT_EQ(plainly({plain.destination, Bytes(2, std::byte{7}), 32, 3, 32}), plain);
+    EXPECT_EQ(canonical({plain.destination, Bytes(4, std::byte{7}), 96}), plain);
+    EXPECT_EQ(canonical({plain.destination, Bytes(2, std::byte{7}), 32, 3, 32}), plain);
     const RawFill gaps{plain.destination, Bytes(1, std::byte{7}), 32, 3, 40};
-    EXPECT_EQ(plainly(gaps), gaps);
+    EXPECT_EQ(canonical(gaps), gaps);
     const RawFill words{plain.destination, {std::byte{1}, std::byte{2}}, 96};
-    EXPECT_EQ(plainly(words), words);
+    EXPECT_EQ(canonical(words), words);
 }
 
 TEST(RawGraph, KnowsTheKernelsOfNcclByTheirNames)

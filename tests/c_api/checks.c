@@ -20,6 +20,8 @@ static const char k_kernels[] =
     "x[i] * f; }\n"
     "__kernel void add_int(__global const float* x, __global float* y, int n) { size_t i = get_global_id(0); y[i] = "
     "x[i] + n; }\n"
+    "__kernel void add_first(__global const float* x, __global float* y, int2 n) { size_t i = get_global_id(0); y[i] = "
+    "x[i] + n.x; }\n"
     "__kernel void add(__global const float* a, __global const float* b, __global float* y)\n"
     "{ size_t i = get_global_id(0); y[i] = a[i] + b[i]; }\n"
     "__kernel void accumulate(__global float* s, __global const float* x) { size_t i = get_global_id(0); s[i] += x[i]; "

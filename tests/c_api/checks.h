@@ -10,7 +10,7 @@ enum { k_count = 64, k_bytes = k_count * 4 };
 
 extern const uint32_t k_grid[3], k_block[3]; /* k_count work-items */
 extern wg_device* g_device;
-extern wg_program* g_program; /* add_one, scale, add_int, add, accumulate */
+extern wg_program* g_program; /* add_one, scale, add_int, add_first, add, accumulate */
 extern char g_folder[];       /* removed at the end */
 
 int failures(void);
@@ -64,6 +64,10 @@ void launch_options_reach_the_kernel(void);
 void pointers_streams_and_host_functions_have_their_place(void);
 void restored_graphs_are_verified_on_demand(void);
 void structs_of_older_callers_are_taken(void);
+
+/* contents.c */
+void constants_come_with_the_entry(void);
+void strict_refuses_words_that_nobody_wrote(void);
 
 /* errors.c */
 void the_last_error_belongs_to_its_thread(void);

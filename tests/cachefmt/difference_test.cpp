@@ -69,6 +69,10 @@ TEST(Difference, NamesEverythingElse)
             "region 5 'table': contents at byte 3: 07070707070707070707070707 against 00070707070707070707070707"));
     EXPECT_THAT(after([](Graph& g) { g.regions.push_back({"new", RegionKind::input, 4, 1, {}}); }),
                 ElementsAre("regions: 6 against 7", "region 6 'new' was not recorded and is there now"));
+    EXPECT_THAT(after([](Graph& g) { g.regions[5].digest = digest_of(9); }),
+                ElementsAre("region 5 'table': contents of its own against stored as 09090909"));
+    EXPECT_THAT(after([](Graph& g) { g.regions[5].inside = 4, g.regions[5].inside_offset = 8; }),
+                ElementsAre("region 5 'table': lies in memory of its own against in region 4 'scratch' at byte 8"));
     EXPECT_THAT(after([](Graph& g) { g.scalars[1].type = DType::u32; }),
                 ElementsAre("scalar 1 'scale': type f32 against u32"));
     EXPECT_THAT(after([](Graph& g) { g.images[0].origin = digest_of(9); }),
@@ -128,6 +132,21 @@ TEST(Difference, NamesWhatCudaAddsToALaunch)
         after_in_cuda([](Graph& g) { gemm(g).function_attributes.pop_back(); }),
         ElementsAre("kernel nvjet_gemm (node 6): function's non portable cluster size allowed was recorded and is "
                     "gone now"));
+}
+
+TEST(Difference, NamesWhereAConstantLiesInAnArena)
+{
+    Graph recorded = sample_graph();
+    recorded.regions[5].inside = 4;
+    Graph now = recorded;
+    now.regions[5].inside_offset = 16;
+    EXPECT_NE(graph_digest(recorded), graph_digest(now));
+    EXPECT_THAT(difference(recorded, now), ElementsAre("region 5 'table': lies in region 4 'scratch' at byte 0 "
+                                                       "against in region 4 'scratch' at byte 16"));
+    now = recorded;
+    now.regions[5].inside = 77; // never validated
+    EXPECT_THAT(difference(recorded, now), ElementsAre("region 5 'table': lies in region 4 'scratch' at byte 0 "
+                                                       "against in region 77 '' at byte 0"));
 }
 
 TEST(Difference, NamesWhatCudaAddsElsewhere)

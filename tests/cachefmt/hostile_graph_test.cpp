@@ -57,6 +57,20 @@ const std::vector<Hostile>& hostile_graphs()
         {"ConstantShort", [](Graph& g) { g.regions[5].size = 17; }, "a constant of 17 bytes has contents of 16"},
         {"ContentsOfInput", [](Graph& g) { g.regions[0].contents = Bytes(4); },
          "only a constant has contents, this is input"},
+        {"InsideAnInput", [](Graph& g) { g.regions[5].inside = 0; },
+         "region 5 'table': only a constant lies in another region, an arena; this is constant"},
+        {"InsideItself", [](Graph& g) { g.regions[5].inside = 5; },
+         "region 5 'table': only a constant lies in another region, an arena; this is constant"},
+        {"InsideOutOfRange", [](Graph& g) { g.regions[5].inside = 6; },
+         "region 5 'table': only a constant lies in another region, an arena; this is constant"},
+        {"InputInsideAnArena", [](Graph& g) { g.regions[0].inside = 4; },
+         "region 0 'token': only a constant lies in another region, an arena; this is input"},
+        {"OffsetInsideNothing", [](Graph& g) { g.regions[5].inside_offset = 8; },
+         "region 5 'table': only a constant lies in another region, an arena; this is constant"},
+        {"InsidePastTheArena", [](Graph& g) { g.regions[5].inside = 4, g.regions[5].inside_offset = 8177; },
+         "16 bytes at 8177 lie outside of arena 'scratch' of 8192 bytes"},
+        {"InsideFarPastTheArena", [](Graph& g) { g.regions[5].inside = 4, g.regions[5].inside_offset = ~0ULL - 7; },
+         "lie outside of arena 'scratch' of 8192 bytes"},
         {"RegionsTooMany",
          [](Graph& g) {
              for (int i = 0; i < 65'536; ++i)
@@ -196,6 +210,8 @@ TEST(HarmlessGraph, AtEveryLimitIsAccepted)
     rope(graph).params[2].local_size = 1 << 20;
     copy(graph).source.addend = 7168;
     graph.regions[0].alignment = 4096;
+    graph.regions[5].inside = 4;
+    graph.regions[5].inside_offset = 8176; // up to the arena's end
     EXPECT_TRUE(succeeded(validate(graph)));
     copy(graph) = {region_slot(4, 0), region_slot(4, 1024), 1024}; // touches, does not overlap
     EXPECT_TRUE(succeeded(validate(graph)));

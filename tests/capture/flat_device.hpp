@@ -146,7 +146,10 @@ private:
 
 class FlatStream final : public backends::Stream {
 public:
-    explicit FlatStream(std::shared_ptr<const bool> is_stuck) : m_is_stuck(std::move(is_stuck)) {}
+    FlatStream(std::shared_ptr<const bool> is_stuck, const std::optional<MemoryRef>& allocated)
+        : m_is_stuck(std::move(is_stuck)), m_allocated(allocated)
+    {
+    }
     Result<void> launch(const backends::RawKernel& kernel) override { return enqueue(kernel); }
     Result<void> copy(const backends::RawCopy& copy) override { return enqueue(copy); }
     Result<void> fill(const backends::RawFill& fill) override { return enqueue(fill); }
@@ -157,7 +160,12 @@ public:
     Result<void> wait(const std::shared_ptr<backends::Event>&) override { return {}; }
     Result<void> synchronize() override { return {}; }
     Result<void> begin_capture() override { return m_capture.begin(); }
-    Result<backends::RawGraph> end_capture() override { return m_capture.end(); }
+    Result<backends::RawGraph> end_capture() override
+    {
+        auto graph = m_capture.end();
+        if (graph && m_allocated) graph->allocations.push_back({*m_allocated});
+        return graph;
+    }
     [[nodiscard]] bool is_capturing() const noexcept override { return m_capture.is_active(); }
 
 private:
@@ -169,6 +177,7 @@ private:
     }
     backends::Capture m_capture;
     std::shared_ptr<const bool> m_is_stuck;
+    std::optional<MemoryRef> m_allocated;
 };
 
 class FlatExec final : public backends::GraphExec {
@@ -287,7 +296,7 @@ public:
     }
     Result<std::unique_ptr<backends::Stream>> create_stream() override
     {
-        return std::make_unique<FlatStream>(is_stuck);
+        return std::make_unique<FlatStream>(is_stuck, captures_allocate);
     }
     Result<std::unique_ptr<backends::GraphExec>> instantiate(const backends::RawGraph& graph) override
     {
@@ -322,6 +331,7 @@ public:
     std::uint64_t managed = 0;     ///< the address of one that moves between host and device
     std::uint64_t free = ~0ULL;    ///< bytes
     std::shared_ptr<bool> is_stuck = std::make_shared<bool>(false); ///< what is enqueued from now on never ends
+    std::optional<MemoryRef> captures_allocate{}; ///< by themselves: what each capture's graph says that it allocates
     std::vector<std::shared_ptr<backends::Module>> own;
     std::vector<std::string> exposed; ///< variables of any code that the program asked for
     std::shared_ptr<FlatTextures> textures = std::make_shared<FlatTextures>();

@@ -3,9 +3,12 @@
 #include <cstring>
 #include <set>
 
+#include "classify/host_stack.hpp"
 #include "facade_fixture.hpp"
 #include "flat_fixture.hpp"
+#include "number_decl.hpp"
 #include "warmgraph/backends/registry.hpp"
+#include "warmgraph/capture/numbers.hpp"
 
 namespace warmgraph::test {
 namespace {
@@ -223,6 +226,87 @@ TEST_F(UnwrittenWords, WhereALibraryDidSomethingOnceInItsFirstCaptureAreToldByTh
     });
     ASSERT_TRUE(recording) << recording.error().message;
     EXPECT_EQ(recording->entry.header.info.unused_words, 4U);
+}
+
+/// Of 32 bytes: three bits of byte 8, and in bytes 16 to 23 an address that an earlier frame left there.
+[[gnu::noinline]] Bytes with_a_bit_field()
+{
+    Bytes bytes = half_initialised();
+    bytes[8] = (bytes[8] & std::byte{0xF8}) | std::byte{5};
+    const auto left = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+    std::memcpy(bytes.data() + 16, &left, sizeof left);
+    return bytes;
+}
+
+Bytes with_a_bit_field_over_zeros()
+{
+    Bytes expected(32);
+    for (std::size_t i = 0; i < 4; ++i) expected[i] = expected[28 + i] = std::byte{0x11};
+    expected[8] = std::byte{5};
+    return expected;
+}
+
+/// Bits beside a bit-field are no reason to keep stale addresses of the stack.
+TEST_F(UnwrittenWords, BesideABitFieldAreZerosAndSoIsAStackAddress)
+{
+    declare_both();
+    auto recording = recorded([this](Recorder& r) { launch_with_struct(r, "add", with_a_bit_field()); });
+    ASSERT_TRUE(recording) << recording.error().message;
+    EXPECT_EQ(stored_kernel(*recording).params.at(3).value, with_a_bit_field_over_zeros());
+    EXPECT_EQ(recording->entry.header.info.unused_words, 3U) << "and the address";
+}
+
+TEST_F(UnwrittenWords, BesideABitFieldAreRefusedByStrict)
+{
+    declare_both();
+    record_options.unused = UnusedWords::refused;
+    auto recording = recorded([this](Recorder& r) { launch_with_struct(r, "add", with_a_bit_field()); });
+    ASSERT_FALSE(recording);
+    EXPECT_THAT(recording.error().message, HasSubstr("Spec::strict"));
+}
+
+/// Whichever capture it is in which a library does something once and leaves other things on the stack.
+TEST_F(UnwrittenWords, AreNeverStoredAsPaint)
+{
+    declare_both();
+    interface.scalars.push_back(number("n", DType::i32, std::pair{1.0, 3.0}));
+    interface.ranges.push_back(*range_of(interface.scalars[0]));
+    frame.scalars = {2};
+    int recordings = 0;
+    for (int once = 1; once < 12; ++once) {
+        int calls = 0;
+        auto recording = recorded([&](Recorder& r) {
+            if (++calls == once) leave_on_the_stack(std::byte{0x42});
+            Bytes bytes = with_a_bit_field();
+            append(bytes, r.scalar<std::int32_t>("n"));
+            launch_with_struct(r, "add", bytes);
+        });
+        if (!recording) {
+            EXPECT_EQ(recording.error().code, ErrorCode::not_recordable) << recording.error().message;
+            continue;
+        }
+        ++recordings;
+        const Bytes& stored = stored_kernel(*recording).params.at(3).value;
+        const auto paints = std::array{byte_of(Paint::one), byte_of(Paint::other)};
+        for (const std::byte paint : paints) EXPECT_EQ(std::ranges::count(stored, paint), 0) << once;
+        EXPECT_EQ(stored[8], std::byte{5}) << once;
+    }
+    EXPECT_GE(recordings, 3);
+}
+
+/// Zeros in their place are another graph than the driver's own, which alone has the memory that it allocates.
+TEST_F(UnwrittenWords, OfAGraphThatAllocatesMemoryAreRefused)
+{
+    declare_both();
+    device->captures_allocate = make(16, 0);
+    auto plain = recorded([this](Recorder& r) { launch_with_struct(r, "add", Bytes(32)); });
+    EXPECT_TRUE(plain) << plain.error().message;
+    auto recording = recorded([this](Recorder& r) { launch_with_struct(r, "add", half_initialised()); });
+    ASSERT_FALSE(recording);
+    EXPECT_EQ(recording.error().code, ErrorCode::not_recordable);
+    EXPECT_THAT(recording.error().message,
+                HasSubstr("it allocates 64 bytes by itself, and takes 4 words of parameters "
+                          "that nobody wrote: it could be tried only with the one or the other"));
 }
 
 TEST_F(UnwrittenWords, ThatTheResultsDependOnAreRefused)

@@ -81,6 +81,63 @@ TEST_F(UnwrittenBytes, OfAnotherStructureAreLeft)
               Bytes{byte_of(Paint::one)});
 }
 
+/// Captures over one paint, made after all others.
+class UnwrittenBits : public UnwrittenBytes {
+protected:
+    template <class Make>
+    std::vector<UnwrittenByte> found(Make make)
+    {
+        capture_painted(make);
+        std::vector<Capture> more(2, captures.first);
+        for (int i = 0; i < 2; ++i)
+            std::get<backends::RawKernel>(more[i].graph.nodes[0].work).params[0].value =
+                make(4 + i, byte_of(Paint::one));
+        return unwritten_bits(captures, more);
+    }
+    static std::byte with(std::byte paint, int mask, int bits)
+    {
+        return (paint & ~static_cast<std::byte>(mask)) | static_cast<std::byte>(bits);
+    }
+};
+
+TEST_F(UnwrittenBits, AreThoseBesideABitField)
+{
+    for (int bits = 0; bits < 8; ++bits) { // whatever they have in common with a paint
+        const auto bytes = found([&](int, std::byte paint) { return Bytes{std::byte{1}, with(paint, 7, bits)}; });
+        ASSERT_EQ(bytes, (std::vector<UnwrittenByte>{{0, 0, 1, std::byte{0xF8}}}));
+        for (Capture* capture : {&captures.first, &*captures.again, &*captures.moved}) {
+            clear(capture->graph, bytes);
+            EXPECT_EQ(std::get<backends::RawKernel>(capture->graph.nodes[0].work).params[0].value,
+                      (Bytes{std::byte{1}, static_cast<std::byte>(bits)}));
+        }
+    }
+}
+
+TEST_F(UnwrittenBits, OfAWholeByteAreAllOfThem)
+{
+    EXPECT_EQ(found([](int, std::byte paint) { return Bytes{paint}; }), (std::vector<UnwrittenByte>{{0, 0, 0}}));
+}
+
+TEST_F(UnwrittenBits, AreNoFlagThatAlternates)
+{
+    for (const int first : {0, 1})
+        EXPECT_TRUE(found([&](int captured, std::byte) {
+                        return Bytes{static_cast<std::byte>((captured + first) % 2)};
+                    }).empty());
+}
+
+TEST_F(UnwrittenBits, AreNoAddressThatMovesWithTheDepth)
+{
+    EXPECT_TRUE(found([](int captured, std::byte) {
+                    return Bytes{captured == 2 || captured == 4 ? std::byte{0x58} : std::byte{0xA7}};
+                }).empty());
+}
+
+TEST_F(UnwrittenBits, AreNothingComputedFromPaint)
+{
+    EXPECT_TRUE(found([](int, std::byte paint) { return Bytes{~paint}; }).empty());
+}
+
 TEST_F(UnwrittenBytes, AreCountedByWord)
 {
     EXPECT_EQ(count_words({}), 0U);

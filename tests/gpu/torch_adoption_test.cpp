@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lacking.hpp"
 #include "temp_dir.hpp"
 #include "warmgraph/warmgraph.hpp"
 
@@ -118,7 +119,7 @@ TEST(TorchModels, OfEachKindAreAdoptedAndDoWhatPyTorchDoes)
     const std::string command =
         "python3 " + beside("torch/models.py").string() + " " + beside("libwarmgraph.so").string() + " --tries 3";
     if (std::system("python3 -c 'import torch, torchvision, transformers'") != 0)
-        GTEST_SKIP() << "PyTorch, torchvision and transformers are not installed here";
+        WARMGRAPH_SKIP_LACKING("PyTorch, torchvision and transformers");
     const int status = std::system(command.c_str());
     ASSERT_TRUE(WIFEXITED(status));
     EXPECT_EQ(WEXITSTATUS(status), 0) << "1: wrong, or not captured; 3: refused";

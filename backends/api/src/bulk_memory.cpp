@@ -24,8 +24,8 @@ std::byte other_exponent(std::byte high) noexcept
 
 enum class Next : std::uint8_t { go_on, stop };
 
-/// Gives `use` the same piece of each source: (offset, views) -> Next. `room`: bytes of all pieces. Each piece begins at a
-/// multiple of 8, and ends `overlap` bytes into the next.
+/// Gives `use` the same piece of each source: (offset, views) -> Next. `room`: bytes of all pieces. Each piece begins
+/// at a multiple of 8, and ends `overlap` bytes into the next.
 template <class Use>
 Result<void> each_piece(Device& device, std::span<const Address> sources, std::uint64_t size, std::uint64_t room,
                         Use use, std::uint64_t overlap = 0)

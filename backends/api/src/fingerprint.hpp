@@ -1,5 +1,5 @@
-// A sum over words that depends on their places: pieces and threads may add theirs in any order. bulk/kernels.cu of the CUDA
-// backend computes the same.
+// A sum over words that depends on their places: pieces and threads may add theirs in any order. bulk/kernels.cu of the
+// CUDA backend computes the same.
 #pragma once
 
 #include "warmgraph/backends/bulk_memory.hpp"

@@ -64,7 +64,7 @@ std::vector<RawAllocation> merged(const std::vector<RawAllocation>& made)
     return result;
 }
 
-RawCopy plainly(RawCopy copy) noexcept
+RawCopy canonical(RawCopy copy) noexcept
 {
     const auto in_both = [&copy](const auto& is_so) {
         return is_so(copy.source_pitch) && is_so(copy.destination_pitch);
@@ -80,7 +80,7 @@ RawCopy plainly(RawCopy copy) noexcept
     return copy;
 }
 
-RawFill plainly(RawFill fill)
+RawFill canonical(RawFill fill)
 {
     fill.pattern.resize(period(fill.pattern));
     if (fill.rows > 1 && fill.pitch == fill.size) {

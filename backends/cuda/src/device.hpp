@@ -80,7 +80,7 @@ public:
     [[nodiscard]] Result<std::unique_ptr<GraphExec>> instantiate_captured(const RawGraph& graph) override;
     [[nodiscard]] Result<std::shared_ptr<Event>> create_event() override;
 
-    void begin_warm_up(RestoresOn thread) noexcept override { m_warm_up->begin(thread); }
+    void begin_warm_up() noexcept override { m_warm_up->begin(); }
     [[nodiscard]] Result<void> prepare_recording() override;
     [[nodiscard]] Result<std::unique_ptr<EnqueueWatch>> watch_enqueues(Stream& stream) override;
     [[nodiscard]] Result<RawGraph> read_graph(void* native) override;

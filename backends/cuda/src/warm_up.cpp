@@ -94,12 +94,12 @@ WarmUp::WarmUp(const Core& core, bulk::Launcher& launcher)
 
 WarmUp::~WarmUp() { wait(); }
 
-void WarmUp::begin(RestoresOn thread) noexcept
+void WarmUp::begin() noexcept
 try {
     using Is = State::Is;
     const std::scoped_lock lock(m_state->mutex);
     if (m_state->is != Is::not_begun || !is_wanted()) return;
-    if (thread == RestoresOn::this_thread) grow_heap(k_host_bytes);
+    grow_heap(k_host_bytes);
     std::thread{[state = m_state, &core = m_core, &launcher = m_launcher]() noexcept {
         try {
             grow_heap(

@@ -23,7 +23,7 @@ public:
     ~WarmUp();
 
     /// Once; later calls do nothing. Nor does it do anything where $WARMGRAPH_WARM_UP is 0.
-    void begin(RestoresOn thread) noexcept;
+    void begin() noexcept;
     /// Until it is done, where it was begun. The driver does one such thing at a time: who goes on beside it is no faster.
     void wait() noexcept;
 

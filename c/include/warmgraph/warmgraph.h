@@ -155,21 +155,21 @@ WARMGRAPH_API wg_stream* wg_device_stream(wg_device* device);
 /// recorded or adopted. Call it before those libraries load theirs; recording calls it too, which may be too late.
 /// Idempotent. not_recordable with the cure where it cannot (a profiler is attached to the process).
 WARMGRAPH_API wg_status wg_prepare_recording(wg_device* device);
-/// Begins, on a thread of its own, what the first restore of this process would wait for (Device::warm_up). For a process that will
-/// replay.
+/// Begins, on a thread of its own, what the first restore of this process would wait for (Device::warm_up). For a
+/// process that will replay.
 WARMGRAPH_API wg_status wg_device_warm_up(wg_device* device);
-/// Declares that this process loaded the driver's `module` (CUmodule) from `image` (a cubin of `bytes` bytes, copied), and
-/// keeps it loaded for as long as the device is open. Recording then knows its code, whenever it was loaded. Replays run this
-/// module where an entry needs the same code and its variables hold what they held when it was recorded: what the host
-/// writes into them later reaches the replays as it reaches the function. Where they hold something else, the entry is
-/// refused, and the function runs as it is. What is loaded already is loaded again by its next call. wg_invalid_argument where
-/// the image is not the module's. CUDA only.
+/// Declares that this process loaded the driver's `module` (CUmodule) from `image` (a cubin of `bytes` bytes, copied),
+/// and keeps it loaded for as long as the device is open. Recording then knows its code, whenever it was loaded.
+/// Replays run this module where an entry needs the same code and its variables hold what they held when it was
+/// recorded: what the host writes into them later reaches the replays as it reaches the function. Where they hold
+/// something else, the entry is refused, and the function runs as it is. What is loaded already is loaded again by its
+/// next call. wg_invalid_argument where the image is not the module's. CUDA only.
 WARMGRAPH_API wg_status wg_register_module(wg_device* device, void* module, const void* image, uint64_t bytes);
 
 /// Names a host function that recorded graphs may call: an entry stores the name, and a process that replays it
 /// registers its own function under that name first. `function(data)` runs on a thread of the driver's, where no driver
-/// call is allowed; both must stay valid as long as such graphs may run. invalid_argument: an empty or unprintable name,
-/// a null function, a name that another function has.
+/// call is allowed; both must stay valid as long as such graphs may run. invalid_argument: an empty or unprintable
+/// name, a null function, a name that another function has.
 WARMGRAPH_API wg_status wg_register_host_function(const char* name, void (*function)(void*), void* data);
 
 /// `bytes` of device memory, contents undefined. invalid_argument for 0 bytes, out_of_memory; not_recordable inside a
@@ -297,8 +297,8 @@ WARMGRAPH_API const char* wg_cache_disabled_reason(const wg_cache* cache);
 /// the ending 0 are written; `length` (may be NULL) gets the whole text's length without it. `text` may be NULL when
 /// `capacity` is 0.
 WARMGRAPH_API wg_status wg_cache_summary(const wg_cache* cache, char* text, uint64_t capacity, uint64_t* length);
-/// Entries of this model's function as text (as `warmgraph show`), written like wg_cache_summary. Counts as a use of each;
-/// what is damaged is moved to quarantine.
+/// Entries of this model's function as text (as `warmgraph show`), written like wg_cache_summary. Counts as a use of
+/// each; what is damaged is moved to quarantine.
 WARMGRAPH_API wg_status wg_cache_readable(const wg_cache* cache, const char* function, char* text, uint64_t capacity,
                                           uint64_t* length);
 /// Why first calls missed, at most 64 lines such as "decode: no entry", written like wg_cache_summary.
@@ -344,8 +344,8 @@ typedef struct wg_constant_decl {
     wg_memory memory; ///< zero: none here
 } wg_constant_decl;
 
-/// Type, sizes and strides of an input, output or state, by name, in place of what its declaration says: the strides of one
-/// that is not contiguous (channels last), the type of a state (bytes without one: it must be the same to the bit).
+/// Type, sizes and strides of an input, output or state, by name, in place of what its declaration says: the strides of
+/// one that is not contiguous (channels last), the type of a state (bytes without one: it must be the same to the bit).
 typedef struct wg_layout {
     const char* name;
     wg_dtype dtype;
@@ -394,14 +394,14 @@ typedef struct wg_function_spec {
     uint64_t config_count;
     const char* const* environment; ///< names of environment variables that become guards
     uint64_t environment_count;
-    const char*
-        version; ///< needed by wg_cache_load and wg_cache_adopt. Code identity given by you; NULL or "": the build id of the callback's binary.
-                 ///< A callback made at run time (ctypes) is in no binary: give its version
+    /// Needed by wg_cache_load and wg_cache_adopt. Code identity given by you; NULL or "": the build id of the callback's
+    /// binary. A callback made at run time (ctypes) is in no binary: give its version.
+    const char* version;
     wg_policy policy;
     const wg_named_event* events; ///< that the graph shares with work outside it; it gets its own for other names
     uint64_t event_count;
-    /// That the graph signals or waits for. Trials leave them out; a later call records the function, when the first one's
-    /// work is done.
+    /// That the graph signals or waits for. Trials leave them out; a later call records the function, when the first
+    /// one's work is done.
     const wg_named_semaphore* semaphores;
     uint64_t semaphore_count;
     /// Module variables whose contents you vouch for: nobody writes them while the function is in use; "*": all.
@@ -410,19 +410,19 @@ typedef struct wg_function_spec {
     /// Inputs, outputs and states that hold no addresses, whatever some of their words look like.
     const char* const* no_addresses;
     uint64_t no_address_count;
-    /// Nonzero: refuse words in kernels' parameters that nobody initialised (in a recording those that nobody wrote, in an adopted graph
-    /// those that differ between the captures and follow nothing). Else they are stored as zeros, and refused where the results
-    /// depend on them.
+    /// Nonzero: refuse words in kernels' parameters that nobody initialised (in a recording those that nobody wrote, in
+    /// an adopted graph those that differ between the captures and follow nothing). Else they are stored as zeros, and
+    /// refused where the results depend on them.
     int32_t strict;
     const wg_layout* layouts; ///< for inputs, outputs and states that are more than their declaration can say
     uint64_t layout_count;
-    /// Memory that the function only reads, whose contents the entry carries: a process that restores it needs none. Null memory
-    /// where entries are only loaded. Where there is memory, it must hold what the entry has.
+    /// Memory that the function only reads, whose contents the entry carries: a process that restores it needs none.
+    /// Null memory where entries are only loaded. Where there is memory, it must hold what the entry has.
     const wg_constant_decl* constants;
     uint64_t constant_count;
     uint64_t max_constant_bytes; ///< of all constants together; 0: 64 MiB
-    /// Nonzero: allocations of libraries that the work only reads (cuFFT's tables), and what an adopted graph reads of scratch before
-    /// it writes it, are kept as constants, where they hold no addresses.
+    /// Nonzero: allocations of libraries that the work only reads (cuFFT's tables), and what an adopted graph reads of
+    /// scratch before it writes it, are kept as constants, where they hold no addresses.
     int32_t undeclared_constants;
 } wg_function_spec;
 
@@ -436,9 +436,9 @@ typedef int (*wg_callback)(wg_recorder* recorder, void* user);
 /// Wraps a callback. `user` is handed to it as it is (may be NULL) and must live as long as the function.
 WARMGRAPH_API wg_status wg_wrap(wg_cache* cache, const wg_device* device, const wg_function_spec* spec,
                                 wg_callback callback, void* user, wg_function** out);
-/// A function without a callback: it can only be replayed. Its calls that miss are miss_forbidden, with the reason; those
-/// whose entry cannot be used have the code of what stood in the way. `spec->version` must be the one that the function
-/// was wrapped or adopted with (invalid_argument when it is empty).
+/// A function without a callback: it can only be replayed. Its calls that miss are miss_forbidden, with the reason;
+/// those whose entry cannot be used have the code of what stood in the way. `spec->version` must be the one that the
+/// function was wrapped or adopted with (invalid_argument when it is empty).
 WARMGRAPH_API wg_status wg_cache_load(wg_cache* cache, const wg_device* device, const wg_function_spec* spec,
                                       wg_function** out);
 WARMGRAPH_API wg_status wg_function_destroy(wg_function* function);
@@ -518,13 +518,13 @@ typedef struct wg_native_capture {
     uint64_t event_count;
     const wg_named_semaphore* semaphores; ///< that it signals or waits for; none: the spec's
     uint64_t semaphore_count;
-    /// What the spec's scalars were when it was captured. Only the values of semaphores can follow them, and each differs
-    /// between the two captures by a distance of its own.
+    /// What the spec's scalars were when it was captured. Only the values of semaphores can follow them, and each
+    /// differs between the two captures by a distance of its own.
     const wg_named_number* scalars;
     uint64_t scalar_count;
-    /// Ranges of live allocations that nobody owned while it was captured: what a framework's allocator had free in its caches
-    /// both before and after (of the graph's own pool: nothing). No address there is one that the graph follows; without them a
-    /// stale pointer in padding that nobody initialised is refused.
+    /// Ranges of live allocations that nobody owned while it was captured: what a framework's allocator had free in its
+    /// caches both before and after (of the graph's own pool: nothing). No address there is one that the graph follows;
+    /// without them a stale pointer in padding that nobody initialised is refused.
     const wg_memory* free_blocks;
     uint64_t free_block_count;
 } wg_native_capture;
@@ -541,12 +541,11 @@ typedef struct wg_adoption {
 } wg_adoption;
 
 /// The captured graph becomes an entry, under the guards that a call with the capture's memory and the declared shapes
-/// has; the function replays it, as one of wg_cache_load with this spec does in the next process. For another variant (a
-/// batch size) destroy the function and adopt under the same name again. The device must be idle, and the first
-/// capture's memory have valid contents; it is put back as it was. The version is needed; scalars are
-/// possible for the values of semaphores alone.
-/// not_recordable, verification_failed, unsupported (OpenCL), miss_forbidden (policy require_hit), invalid_argument. A
-/// folder that cannot be written is no failure: the report's reason says it.
+/// has; the function replays it, as one of wg_cache_load with this spec does in the next process. For another variant
+/// (a batch size) destroy the function and adopt under the same name again. The device must be idle, and the first
+/// capture's memory have valid contents; it is put back as it was. The version is needed; scalars are possible for the
+/// values of semaphores alone. not_recordable, verification_failed, unsupported (OpenCL), miss_forbidden (policy
+/// require_hit), invalid_argument. A folder that cannot be written is no failure: the report's reason says it.
 WARMGRAPH_API wg_status wg_cache_adopt(wg_cache* cache, const wg_device* device, const wg_function_spec* spec,
                                        const wg_adoption* adoption, wg_function** out);
 
@@ -579,7 +578,8 @@ typedef struct wg_open_options {
 /// returns, the rest on threads of its own. A call whose entry was not restored yet restores it itself, at once. An
 /// entry that cannot be used is no failure: it counts as failed. `options` may be NULL.
 WARMGRAPH_API wg_status wg_open_all(wg_cache* cache, const wg_open_options* options, wg_opening** out);
-/// Blocks until all are restored and what their first launches need is on the device. Not from the progress callback, and from one thread at a time.
+/// Blocks until all are restored and what their first launches need is on the device. Not from the progress callback,
+/// and from one thread at a time.
 WARMGRAPH_API wg_status wg_opening_wait(wg_opening* opening);
 /// Fills `out->size` bytes; what a newer caller's struct has more is zero.
 WARMGRAPH_API wg_status wg_opening_progress(const wg_opening* opening, wg_open_progress* out);
@@ -598,8 +598,8 @@ WARMGRAPH_API wg_status wg_recorder_fork(wg_recorder* recorder, wg_stream** out)
 WARMGRAPH_API wg_status wg_recorder_join(wg_recorder* recorder, wg_stream* forked);
 /// Where an input, output or state is in this run. invalid_argument for an unknown name.
 WARMGRAPH_API wg_status wg_recorder_address(wg_recorder* recorder, const char* name, wg_address* out);
-/// Scratch memory of `bytes` bytes that the entry owns: zeros at first, then what the call before left, and results may not follow
-/// that. The same name gives the same memory.
+/// Scratch memory of `bytes` bytes that the entry owns: zeros at first, then what the call before left, and results may
+/// not follow that. The same name gives the same memory.
 WARMGRAPH_API wg_status wg_recorder_alloc(wg_recorder* recorder, const char* name, uint64_t bytes, wg_address* out);
 /// The scalar or value of this run: writes the 4 or 8 bytes of a number of type `dtype`, which must be the declared
 /// one.

@@ -1,4 +1,5 @@
-// Boxes of memory, bytes in rows in slices: what copies, fills and memory operations touch, which must lie in its region.
+// Boxes of memory, bytes in rows in slices: what copies, fills and memory operations touch, which must lie in its
+// region.
 #pragma once
 
 #include <optional>

@@ -26,8 +26,8 @@ Result<void> check_space(std::string_view what, const Slot& end, MemorySpace spa
     return {};
 }
 
-/// Do two boxes of one shape and pitch, `distance` bytes apart, share a byte? REQUIRES: check_end holds, so the distance
-/// splits into slices, rows and bytes in at most two ways each.
+/// Do two boxes of one shape and pitch, `distance` bytes apart, share a byte? REQUIRES: check_end holds, so the
+/// distance splits into slices, rows and bytes in at most two ways each.
 bool overlap(const Box& box, std::uint64_t distance)
 {
     const auto near = [](std::uint64_t from, std::uint64_t pitch) {

@@ -88,8 +88,8 @@ Result<void> check_structure(const Captures& captures)
     return check_scratch(captures);
 }
 
-/// Addresses and attributes must not follow a scalar: no backend can check such an address before the launch. REQUIRES: the
-/// same structure.
+/// Addresses and attributes must not follow a scalar: no backend can check such an address before the launch. REQUIRES:
+/// the same structure.
 Result<void> check_fixed(const std::string& scalar, const Capture& first, const Capture& probe, std::size_t index)
 {
     const RawWork &work = first.graph.nodes[index].work, &other = probe.graph.nodes[index].work;

@@ -19,8 +19,8 @@ using cachefmt::SlotKind;
 
 namespace {
 
-/// Scratch on flat devices keeps the alignment that it had in the capture up to this: what device allocators give. More would be chance, and
-/// another one at the next recording.
+/// Scratch on flat devices keeps the alignment that it had in the capture up to this: what device allocators give. More
+/// would be chance, and another one at the next recording.
 constexpr std::uint64_t k_scratch_alignment = 512;
 
 class Classifier {
@@ -105,7 +105,8 @@ bool holds(const MemoryRef& memory, const Address& address, Pointee pointee) noe
     return offset < memory.size || (offset == memory.size && pointee == Pointee::unknown);
 }
 
-/// Of declared regions that overlap, as in the call, the one that goes on farthest: what is done there may run past the others.
+/// Of declared regions that overlap, as in the call, the one that goes on farthest: what is done there may run past the
+/// others.
 std::optional<Located> locate(const Capture& capture, std::span<const NamedMemory> constants, const Address& address,
                               Pointee pointee)
 {

@@ -22,7 +22,8 @@ struct Capture {
     backends::RawGraph graph;
     std::vector<MemoryRef> regions;                         ///< declared ones
     std::vector<std::pair<std::string, MemoryRef>> scratch; ///< Recorder::alloc's, an adopted graph's memory pools
-    /// Parts of live allocations that nobody owned from before the capture until after it: no work uses an address there.
+    /// Parts of live allocations that nobody owned from before the capture until after it: no work uses an address
+    /// there.
     std::vector<MemoryRef> free_blocks{};
 };
 
@@ -37,8 +38,8 @@ struct Captures {
     Capture first;
     std::optional<Capture> again; ///< same addresses, same values: must be equal. None of an adopted graph
     std::optional<Capture> moved; ///< every region elsewhere. None when an adopted graph was captured only once
-    /// By declared region, the first one that it overlaps, where those of a group moved together: the function asks how they
-    /// lie, their distances are guarded, and a word that follows one follows all. Empty: each moved by itself.
+    /// By declared region, the first one that it overlaps, where those of a group moved together: the function asks how
+    /// they lie, their distances are guarded, and a word that follows one follows all. Empty: each moved by itself.
     std::vector<std::uint32_t> groups{};
     std::vector<NamedMemory>
         constants{};                    ///< memory whose contents the entry carries: at the same place in all captures
@@ -50,11 +51,11 @@ struct Captures {
     bool flat_addresses = false;
     Proof proof = Proof::required;
     UnusedWords unused = UnusedWords::refused;
-    /// Device::allocation_at of the device; null where there are no flat addresses. A word that does not move, follows no
-    /// region and lies in a live allocation is refused.
+    /// Device::allocation_at of the device; null where there are no flat addresses. A word that does not move, follows
+    /// no region and lies in a live allocation is refused.
     std::function<std::optional<MemoryRef>(std::uint64_t)> allocation_at{};
-    /// Other memory that a constant must not lie in, as part of a sentence ("the heap of device code's malloc"): what the driver
-    /// does not count among its allocations. May be null.
+    /// Other memory that a constant must not lie in, as part of a sentence ("the heap of device code's malloc"): what
+    /// the driver does not count among its allocations. May be null.
     std::function<std::optional<std::string>(std::uint64_t)> other_memory_at{};
     /// Whether an address is one of ordinary host memory, which the device cannot reach. May be null: not known.
     std::function<bool(std::uint64_t)> is_host_only{};
@@ -73,8 +74,8 @@ struct UnusedWord {
     std::uint64_t was = 0, is = 0;  ///< the whole word in both captures, for messages
 };
 
-/// Four bytes of a by-value parameter that are the same in both captures and, with others, make the address of live memory that
-/// nobody declared: part of a pointer, or what a pointer left there that was on the stack before.
+/// Four bytes of a by-value parameter that are the same in both captures and, with others, make the address of live
+/// memory that nobody declared: part of a pointer, or what a pointer left there that was on the stack before.
 struct SuspectHalf {
     std::size_t node = 0, param = 0;
     std::size_t offset = 0;    ///< of the upper half, in the parameter

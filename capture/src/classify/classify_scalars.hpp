@@ -19,8 +19,8 @@ struct ScalarPlace {
 [[nodiscard]] Result<std::vector<cachefmt::Slot>> scalar_slots(const Interface& interface, const Captures& captures,
                                                                const ScalarPlace& place);
 
-/// Judges the probes of one scalar as they are captured, so that thousands need not be kept: each must agree with the first
-/// capture in structure, and with the scalar's first probe in which words follow it.
+/// Judges the probes of one scalar as they are captured, so that thousands need not be kept: each must agree with the
+/// first capture in structure, and with the scalar's first probe in which words follow it.
 class ProbeJudge {
 public:
     /// `captures`: of which `first` and `scalars` are looked at, and stay.

@@ -29,8 +29,8 @@ bool is_integer(DType type) noexcept
     return type == DType::i32 || type == DType::u32 || type == DType::i64 || type == DType::u64;
 }
 
-/// Whether a value of 8 bytes, of which a slot fills the low 4, may need a carry at another number of the range: two captures
-/// cannot show what its high half does then.
+/// Whether a value of 8 bytes, of which a slot fills the low 4, may need a carry at another number of the range: two
+/// captures cannot show what its high half does then.
 bool may_carry(DType type, std::uint64_t low, std::uint64_t was, const ScalarRange& range) noexcept
 {
     const auto number = [type](std::uint64_t bits) {
@@ -41,7 +41,8 @@ bool may_carry(DType type, std::uint64_t low, std::uint64_t was, const ScalarRan
     return base + number(range.low) < 0 || base + number(range.high) > 0xFFFF'FFFFLL;
 }
 
-/// Of an adopted graph: the one scalar that went as far as the value did; nullopt where none did. Their distances differ.
+/// Of an adopted graph: the one scalar that went as far as the value did; nullopt where none did. Their distances
+/// differ.
 std::optional<Slot> follows(const Interface& interface, const Captures& captures, std::uint64_t first,
                             std::uint64_t then)
 {

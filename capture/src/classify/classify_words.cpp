@@ -4,6 +4,7 @@
 #include <array>
 
 #include "classify/structural_difference.hpp"
+#include "classify/words.hpp"
 #include "warmgraph/backends/device.hpp"
 #include "warmgraph/backends/places.hpp"
 
@@ -14,33 +15,7 @@ using cachefmt::SlotKind;
 
 namespace {
 
-constexpr std::size_t k_word = sizeof(std::uint64_t);
-// No device pointer lies outside this: the first MiB is never mapped, and the driver gives at most 57 bits of addresses.
-constexpr std::uint64_t k_lowest = 1ULL << 20, k_highest = 1ULL << 57;
 constexpr std::uint32_t k_small_number = 1U << 16U, k_least_alignment = 16;
-
-bool may_be_pointer(std::uint64_t word) noexcept { return word >= k_lowest && word < k_highest; }
-
-bool overlaps(std::span<const Slot> slots, std::size_t offset) noexcept
-{
-    return std::ranges::any_of(slots, [offset](const Slot& slot) {
-        return slot.offset < offset + k_word && offset < slot.offset + slot.width;
-    });
-}
-
-bool overlaps_half(std::span<const Slot> slots, std::size_t offset) noexcept
-{
-    return std::ranges::any_of(slots, [offset](const Slot& slot) {
-        return slot.offset < offset + sizeof(std::uint32_t) && offset < slot.offset + slot.width;
-    });
-}
-
-/// `bytes` in ascending order.
-bool holds_any(std::span<const std::size_t> bytes, std::size_t offset, std::size_t width) noexcept
-{
-    const auto next = std::ranges::lower_bound(bytes, offset);
-    return next != bytes.end() && *next < offset + width;
-}
 
 /// How a pointer may be aligned, most likely first.
 constexpr std::array<bool (*)(std::size_t) noexcept, 3> k_tiers{
@@ -59,14 +34,6 @@ std::vector<MemoryRef> sorted(std::vector<MemoryRef> blocks)
 {
     std::ranges::sort(blocks, {}, [](const MemoryRef& block) { return block.address.flat(); });
     return blocks;
-}
-
-/// `blocks` in the order of their addresses; none overlaps another.
-bool is_within(std::span<const MemoryRef> blocks, std::uint64_t flat) noexcept
-{
-    const auto start = [](const MemoryRef& block) { return block.address.flat(); };
-    const auto after = std::ranges::upper_bound(blocks, flat, {}, start);
-    return after != blocks.begin() && flat - start(*std::prev(after)) < std::prev(after)->size;
 }
 
 constexpr std::string_view k_declare =
@@ -113,8 +80,8 @@ FlatWords::FlatWords(const Interface& interface, const Captures& captures)
     if (captures.moved) m_moved_free = sorted(captures.moved->free_blocks);
 }
 
-/// A pointer that is made from a region and points outside of it (a base that indices are subtracted from) is no farther away
-/// than all memory of the call together: beyond, chance explains the word better.
+/// A pointer that is made from a region and points outside of it (a base that indices are subtracted from) is no
+/// farther away than all memory of the call together: beyond, chance explains the word better.
 bool FlatWords::is_near(const MappedRegion& region, std::uint64_t flat) const noexcept
 {
     const std::uint64_t start = region.first.address.flat(), end = start + region.first.size;
@@ -181,14 +148,15 @@ Result<FlatWords::Choice> FlatWords::choose(const WordPlace& place, std::size_t 
                 place.subject(), place.at(offset), value, m_regions[candidates[0]].name, m_regions[candidates[1]].name);
 }
 
-/// Whether an address between A and B, which moved together, is B's start: a node that is given A's end is given some other address
-/// in A, to begin with.
+/// Whether an address between A and B, which moved together, is B's start: a node that is given A's end is given some
+/// other address in A, to begin with.
 bool FlatWords::is_start_of(std::uint32_t region, std::span<const std::uint32_t> candidates, std::size_t node) const
 {
     return std::ranges::none_of(candidates, [&](std::uint32_t i) { return i != region && uses(node, i); });
 }
 
-/// Whether a node has a word that can be nothing but an address in the region: not where another one that moved with it ends.
+/// Whether a node has a word that can be nothing but an address in the region: not where another one that moved with it
+/// ends.
 bool FlatWords::uses(std::size_t node, std::uint32_t region) const
 {
     const MappedRegion& mine = m_regions[region];
@@ -268,8 +236,8 @@ std::optional<MemoryRef> FlatWords::allocation_at(std::uint64_t value)
     return known->second;
 }
 
-/// What the graph itself uses is not free, whatever the caller says: an allocator may give away between its two answers what it
-/// had free in both.
+/// What the graph itself uses is not free, whatever the caller says: an allocator may give away between its two answers
+/// what it had free in both.
 bool FlatWords::was_free(std::uint64_t value) const
 {
     return is_within(m_first_free, value) &&
@@ -287,7 +255,8 @@ bool FlatWords::was_free_in_moved(std::uint64_t value) const
 bool FlatWords::lies_in_known_memory(std::uint64_t value)
 {
     if (!may_be_pointer(value)) return false;
-    // Not one past the end: that would follow its region, and this follows none. What lies behind it is an allocation of its own.
+    // Not one past the end: that would follow its region, and this follows none. What lies behind it is an allocation
+    // of its own.
     const auto holds_it = [value](const MappedRegion& region) {
         return region.contains_strictly(value) ||
                (region.moved && value - region.moved->address.flat() < region.moved->size);
@@ -309,9 +278,10 @@ bool FlatWords::is_no_address(std::uint64_t moved) const
            (m_captures.is_host_only && m_captures.is_host_only(moved));
 }
 
-/// The first capture is run as it is. So a word that is no address of live memory there is none that its kernels use. Nor is one
-/// that certainly was none in the second one, whose memory may be gone: a word means the same in both. Compilers align pointers to 8 bytes. At another multiple of 4, half of
-/// one word and half of the next are taken for an address only where they are one in both captures.
+/// The first capture is run as it is. So a word that is no address of live memory there is none that its kernels use.
+/// Nor is one that certainly was none in the second one, whose memory may be gone: a word means the same in both.
+/// Compilers align pointers to 8 bytes. At another multiple of 4, half of one word and half of the next are taken for
+/// an address only where they are one in both captures.
 Result<void> FlatWords::check_unused(const WordPlace& place, ByteView first, ByteView moved, std::size_t byte)
 {
     constexpr std::size_t k_step = sizeof(std::uint32_t);
@@ -325,45 +295,8 @@ Result<void> FlatWords::check_unused(const WordPlace& place, ByteView first, Byt
     return {};
 }
 
-/// Whether the aligned word around a half is an address by itself, be it a stale one or one of the host: then the half belongs there,
-/// and is no part of a pointer together with another one.
-bool FlatWords::is_of_whole_address(ByteView value, std::size_t half)
-{
-    const std::size_t at = half / k_word * k_word;
-    if (at + k_word > value.size()) return false;
-    const auto word = load<std::uint64_t>(value, at);
-    if (!may_be_pointer(word)) return false;
-    return lies_in_known_memory(word) || is_within(m_first_free, word) || is_within(m_moved_free, word) ||
-           (m_captures.is_host_only && m_captures.is_host_only(word));
-}
-
-Result<void> FlatWords::check_unused_halves(const WordPlace& place, ByteView first, ByteView moved,
-                                            std::span<const Slot> found, std::span<const std::size_t> unused)
-{
-    constexpr std::size_t k_half = sizeof(std::uint32_t);
-    const auto whole = [](ByteView value, std::size_t high, std::size_t low) {
-        return std::uint64_t{load<std::uint32_t>(value, high)} << 32U | load<std::uint32_t>(value, low);
-    };
-    std::size_t last = first.size(); // the half that was looked at last
-    for (const std::size_t byte : unused) {
-        const std::size_t low = byte / k_half * k_half;
-        if (low == last || low + k_half > first.size()) continue;
-        last = low;
-        for (std::size_t high = 0; high + k_half <= first.size(); high += k_half) {
-            if (overlaps_half(found, high)) continue; // of one that is whole
-            if (is_of_whole_address(first, high) && is_of_whole_address(moved, high)) continue;
-            const std::uint64_t was = whole(first, high, low), is = whole(moved, high, low);
-            if (high == low || is == was || !m_deltas.contains(is - was)) continue;
-            const auto follows = [&](const MappedRegion& region) {
-                return is - was == region.delta() && region.contains(was);
-            };
-            if (std::ranges::any_of(m_regions, follows)) return unexplained(place, first, moved, byte);
-        }
-    }
-    return {};
-}
-
-/// Of a word that is the same in both captures: an address that nobody owned in either of them is none that the work uses.
+/// Of a word that is the same in both captures: an address that nobody owned in either of them is none that the work
+/// uses.
 Result<void> FlatWords::check_allocation(const WordPlace& place, std::size_t offset, std::uint64_t value)
 {
     if (was_free(value) || was_free_in_moved(value)) return {};
@@ -386,8 +319,8 @@ Result<void> FlatWords::check_allocation(const WordPlace& place, std::size_t off
                                          std::size_t upper)
 {
     auto checked = check_allocation(place, offset, value);
-    // Only what hardly is a pointer is ever run as none: a small number, no multiple of 16, with its upper half behind it. Memory
-    // would have to begin at a multiple of 4 GiB, and the pointer to point a few odd bytes into it.
+    // Only what hardly is a pointer is ever run as none: a small number, no multiple of 16, with its upper half behind
+    // it. Memory would have to begin at a multiple of 4 GiB, and the pointer to point a few odd bytes into it.
     const auto low = static_cast<std::uint32_t>(value);
     const bool is_like_number = low % k_least_alignment != 0 && low < k_small_number;
     const bool can_be_tried = m_captures.unused == UnusedWords::tried && m_captures.moved && is_like_number &&
@@ -398,15 +331,6 @@ Result<void> FlatWords::check_allocation(const WordPlace& place, std::size_t off
     return {};
 }
 
-/// What a trial shows of such a half holds for it together with any other one.
-bool FlatWords::is_suspect(const WordPlace& place, std::size_t upper) const
-{
-    return std::ranges::any_of(m_suspects, [&](const SuspectHalf& suspect) {
-        const backends::Place param{backends::PlaceKind::parameter, static_cast<std::uint32_t>(suspect.param)};
-        return suspect.node == place.node && place.place == param && suspect.offset == upper;
-    });
-}
-
 /// A word that is the same in both captures, or was captured once.
 Result<std::optional<Slot>> FlatWords::staying(const WordPlace& place, std::size_t offset, std::uint64_t value)
 {
@@ -414,8 +338,8 @@ Result<std::optional<Slot>> FlatWords::staying(const WordPlace& place, std::size
     const MappedRegion* moved_away = nullptr;
     for (std::uint32_t i = 0; i < m_regions.size(); ++i) {
         if (m_regions[i].origin == MappedRegion::Origin::constant) {
-            // What lies there is another constant in every process. A number that only looks like an address comes out as another
-            // one when the restored graph is verified, where the constant is elsewhere.
+            // What lies there is another constant in every process. A number that only looks like an address comes out
+            // as another one when the restored graph is verified, where the constant is elsewhere.
             if (m_regions[i].contains_strictly(value)) return slot(i, offset, value);
             continue;
         }
@@ -514,34 +438,8 @@ Result<std::vector<Slot>> FlatWords::slots(const WordPlace& place, ByteView firs
     return found;
 }
 
-/// A pointer may be passed in two halves with something between them. Drivers give addresses near each other, so an upper half
-/// looks like the regions' own; together with a lower half it must not lie in a live allocation.
-Result<void> FlatWords::check_halves(const WordPlace& place, ByteView value, std::span<const Slot> found,
-                                     std::span<const std::size_t> without)
-{
-    constexpr std::size_t k_half = sizeof(std::uint32_t);
-    constexpr unsigned k_near = 8; // bits of an upper half that may differ
-    const auto is_near_regions = [&](std::uint64_t upper) {
-        return upper != 0 && std::ranges::any_of(m_regions, [&](const MappedRegion& region) {
-                   return region.first.address.flat() >> (32U + k_near) == upper >> k_near;
-               });
-    };
-    for (std::size_t high = 0; high + k_half <= value.size(); high += k_half) {
-        const std::uint64_t upper = load<std::uint32_t>(value, high);
-        if (overlaps_half(found, high) || holds_any(without, high, k_half) || !is_near_regions(upper)) continue;
-        if (is_of_whole_address(value, high) || is_suspect(place, high)) continue;
-        for (std::size_t low = 0; low + k_half <= value.size(); low += k_half) {
-            if (low == high || overlaps_half(found, low) || holds_any(without, low, k_half)) continue;
-            if (is_of_whole_address(value, low)) continue;
-            const std::uint64_t flat = upper << 32U | load<std::uint32_t>(value, low);
-            if (auto checked = check_allocation(place, low, flat); !checked) return checked;
-        }
-    }
-    return {};
-}
-
-/// Handles are small integers, and functions have no allocation, so a hit is only a suspicion; a new process has other ones,
-/// so it must do. What is the same in all captures cannot be a scalar's.
+/// Handles are small integers, and functions have no allocation, so a hit is only a suspicion; a new process has other
+/// ones, so it must do. What is the same in all captures cannot be a scalar's.
 Result<void> FlatWords::check_handles(const WordPlace& place, ByteView value, std::span<const Slot> slots) const
 {
     const backends::Module* const module = std::get<backends::RawKernel>(place.graph.nodes[place.node].work).module;

@@ -1,5 +1,5 @@
-// The words of by-value parameters on devices with flat addresses, where a pointer may hide in any of them: which follow
-// a region, and which stay. Why it is right is argued in differential_capture.md.
+// The words of by-value parameters on devices with flat addresses, where a pointer may hide in any of them: which
+// follow a region, and which stay. Why it is right is argued in differential_capture.md.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace warmgraph {
 
-/// What is known of a pointer before it is located. Where something is read or written at it, it does not point one past the
-/// end of its region: what lies there is the next one.
+/// What is known of a pointer before it is located. Where something is read or written at it, it does not point one
+/// past the end of its region: what lies there is the next one.
 enum class Pointee : std::uint8_t { unknown, bytes };
 
 /// Where some bytes were found, and what they are.
@@ -37,15 +37,15 @@ class FlatWords {
 public:
     FlatWords(const Interface& interface, const Captures& captures);
 
-    /// Slots of the words that follow regions, by offset. `moved`: the same bytes in the other capture, if there is one.
-    /// `scalars`: slots that were found already. not_recordable: a word that can be nothing but wrong in a replay.
+    /// Slots of the words that follow regions, by offset. `moved`: the same bytes in the other capture, if there is
+    /// one. `scalars`: slots that were found already. not_recordable: a word that can be nothing but wrong in a replay.
     /// `unused`: takes the offsets of bytes that may never have been written; null where there can be none.
     [[nodiscard]] Result<std::vector<cachefmt::Slot>> slots(const WordPlace& place, ByteView first,
                                                             std::optional<ByteView> moved,
                                                             std::span<const cachefmt::Slot> scalars,
                                                             std::vector<std::size_t>* unused = nullptr);
-    /// That no word of a parameter but those in `slots` is the handle of an object, or the address of a device function, that
-    /// another process has under another one. Both are whole numbers of 8 bytes.
+    /// That no word of a parameter but those in `slots` is the handle of an object, or the address of a device
+    /// function, that another process has under another one. Both are whole numbers of 8 bytes.
     [[nodiscard]] Result<void> check_handles(const WordPlace& place, ByteView value,
                                              std::span<const cachefmt::Slot> slots) const;
     /// Of a copy or fill: an address for certain, which must lie in its region.
@@ -90,8 +90,8 @@ private:
     [[nodiscard]] bool was_free_in_moved(std::uint64_t value) const;
     [[nodiscard]] bool lies_in_known_memory(std::uint64_t value);
     [[nodiscard]] bool is_between_regions(std::uint64_t distance) const;
-    /// That a byte which differs between two captures and follows nothing may be tried as zero: no word that it is part of is an
-    /// address of live memory in the first one, or went as far as one region did from another.
+    /// That a byte which differs between two captures and follows nothing may be tried as zero: no word that it is part
+    /// of is an address of live memory in the first one, or went as far as one region did from another.
     [[nodiscard]] Result<void> check_unused(const WordPlace& place, ByteView first, ByteView moved, std::size_t byte);
     /// That two halves, with something between them, are no pointer that follows a region.
     [[nodiscard]] Result<void> check_unused_halves(const WordPlace& place, ByteView first, ByteView moved,

@@ -21,7 +21,8 @@ constexpr std::uint64_t k_painted = 128ULL
                                     << 10; ///< bytes: the frames of cuDNN's and CUTLASS's launchers are within 64 KiB
 static_assert(k_spare + k_shift + k_painted < k_room / 2);
 
-/// Fills what the next calls of the caller use as their frames. Not with memset: AddressSanitizer would ask whose memory that is.
+/// Fills what the next calls of the caller use as their frames. Not with memset: AddressSanitizer would ask whose
+/// memory that is.
 [[gnu::noinline, gnu::no_sanitize_address, gnu::no_sanitize_thread]] void paint_below(Paint paint)
 {
     constexpr std::uint64_t k_everywhere = 0x0101'0101'0101'0101;
@@ -30,11 +31,11 @@ static_assert(k_spare + k_shift + k_painted < k_room / 2);
     for (std::size_t i = 0; i < k_painted / sizeof word; ++i) space[i] = word;
 }
 
-/// Calls work below `room` bytes of stack. Gives the address below which its frames lie. Before the room all is filled down to
-/// one address, the anchor, which the first call chooses `spare` bytes below itself: so the distance between two calls is the
-/// difference of their rooms, though one caller's frames are larger than the other's. A call from deeper than that, or from
-/// another part of the stack, chooses anew, a whole number of pages away. Not instrumented: AddressSanitizer would align the
-/// space by the caller's frame.
+/// Calls work below `room` bytes of stack. Gives the address below which its frames lie. Before the room all is filled
+/// down to one address, the anchor, which the first call chooses `spare` bytes below itself: so the distance between
+/// two calls is the difference of their rooms, though one caller's frames are larger than the other's. A call from
+/// deeper than that, or from another part of the stack, chooses anew, a whole number of pages away. Not instrumented:
+/// AddressSanitizer would align the space by the caller's frame.
 [[gnu::noinline, gnu::no_sanitize_address]] void run_below(std::uint64_t& anchor, std::uint64_t spare,
                                                            std::uint64_t room, Paint paint,
                                                            const std::function<void()>& work, std::uint64_t& top)

@@ -15,8 +15,9 @@ struct StackMovement {
 
 enum class StackDepth : std::uint8_t { usual, deeper };
 
-/// What the stack below the callable is filled with before it runs, 128 KiB of it: a byte that still holds it in a parameter was
-/// never written. Two paints, so that neither passes for a number that is there by chance.
+/// What the stack below the callable is filled with before it runs, 128 KiB of it: a byte that still holds it in a
+/// parameter was never written. Two paints, so that neither passes for a number that is there by chance. They differ in
+/// every bit, so that single bits can be told as well.
 enum class Paint : std::uint8_t { none, one, other };
 
 /// Eight of them are no pointer, no index and no count that anybody has.
@@ -25,10 +26,11 @@ enum class Paint : std::uint8_t { none, one, other };
     switch (paint) {
     case Paint::none: break;
     case Paint::one: return std::byte{0xA7};
-    case Paint::other: return std::byte{0xD3};
+    case Paint::other: return std::byte{0x58};
     }
     return std::byte{0};
 }
+static_assert(byte_of(Paint::other) == ~byte_of(Paint::one));
 
 /// What a callable finds below itself.
 struct StackState {
@@ -40,8 +42,8 @@ struct StackState {
 class HostStack {
 public:
     HostStack();
-    /// On this thread. Where the stack has no room to spare, or is none of the thread's own (a coroutine's), the usual depth and
-    /// no paint.
+    /// On this thread. Where the stack has no room to spare, or is none of the thread's own (a coroutine's), the usual
+    /// depth and no paint.
     void run(const StackState& state, const std::function<void()>& work);
     /// Whether all runs were painted as asked.
     [[nodiscard]] bool was_painted() const noexcept { return m_painted; }

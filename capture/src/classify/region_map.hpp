@@ -31,7 +31,8 @@ struct MappedRegion {
     }
 };
 
-/// In the order of the graph's regions: declared, scratch, "graph allocation 0" ..., constants. REQUIRES: both captures have as many.
+/// In the order of the graph's regions: declared, scratch, "graph allocation 0" ..., constants. REQUIRES: both captures
+/// have as many.
 [[nodiscard]] std::vector<MappedRegion> map_regions(const Interface& interface, const Captures& captures);
 
 /// The names of two regions that moved by the same distance, or of one that did not move at all ("x" twice): a capture
@@ -39,12 +40,13 @@ struct MappedRegion {
 [[nodiscard]] std::optional<std::pair<std::string, std::string>> indistinct_movement(const Interface& interface,
                                                                                      const Captures& captures);
 
-/// Scratch that lies side by side in both captures becomes one region, under the first one's name: an address between two pools is
-/// the end of one and the start of the other, and nothing would tell which. The restored graph gets them side by side as well.
-/// REQUIRES: both captures have the same scratch, in the same order.
+/// Scratch that lies side by side in both captures becomes one region, under the first one's name: an address between
+/// two pools is the end of one and the start of the other, and nothing would tell which. The restored graph gets them
+/// side by side as well. REQUIRES: both captures have the same scratch, in the same order.
 void join_scratch(Capture& first, Capture& moved);
 
-/// A graph that allocates memory may get another range at every capture. `other` as it were had it got those of `first`.
+/// A graph that allocates memory may get another range at every capture. `other` as it were had it got those of
+/// `first`.
 [[nodiscard]] backends::RawGraph with_allocations_of(const backends::RawGraph& first, backends::RawGraph other);
 
 } // namespace warmgraph

@@ -101,7 +101,7 @@ std::string WorkDifference::attributes(const RawKernel& a, const RawKernel& b)
 /// How the driver spelled the same bytes is no difference: it goes by how they are aligned.
 std::string WorkDifference::operator()(const RawCopy& copy) const
 {
-    const RawCopy a = plainly(copy), b = plainly(std::get<RawCopy>(m_other));
+    const RawCopy a = canonical(copy), b = canonical(std::get<RawCopy>(m_other));
     if (a.size != b.size || a.rows != b.rows || a.slices != b.slices) return "with another size";
     if (a.source_pitch != b.source_pitch || a.destination_pitch != b.destination_pitch) return "with another pitch";
     if (a.source_space != b.source_space || a.destination_space != b.destination_space)
@@ -111,7 +111,7 @@ std::string WorkDifference::operator()(const RawCopy& copy) const
 
 std::string WorkDifference::operator()(const RawFill& fill) const
 {
-    const RawFill a = plainly(fill), b = plainly(std::get<RawFill>(m_other));
+    const RawFill a = canonical(fill), b = canonical(std::get<RawFill>(m_other));
     return a.size == b.size && a.rows == b.rows && a.pitch == b.pitch && a.pattern == b.pattern
                ? ""
                : "with another size or pattern";

@@ -1,6 +1,6 @@
-// Words of by-value parameters that differ between captures and follow nothing. Either somebody makes them anew each time, or
-// nobody initialised them: padding, the tail of an array of which two elements are set. They become zero in the graph that is
-// verified and published, all together, and the results tell which it was (differential_capture.md).
+// Words of by-value parameters that differ between captures and follow nothing. Either somebody makes them anew each
+// time, or nobody initialised them: padding, the tail of an array of which two elements are set. They become zero in
+// the graph that is verified and published, all together, and the results tell which it was (differential_capture.md).
 #pragma once
 
 #include <span>

@@ -1,8 +1,10 @@
 #include "classify/unwritten_bytes.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "classify/host_stack.hpp"
+#include "classify/words.hpp"
 
 namespace warmgraph {
 
@@ -15,10 +17,16 @@ const Bytes* value_at(const backends::RawGraph& graph, std::size_t node, std::si
     return kernel != nullptr && param < kernel->params.size() ? &kernel->params[param].value : nullptr;
 }
 
-bool holds(const backends::RawGraph& graph, const UnwrittenByte& place, Paint paint)
+std::optional<std::byte> byte_at(const backends::RawGraph& graph, const UnwrittenByte& place)
 {
     const Bytes* const value = value_at(graph, place.node, place.param);
-    return value != nullptr && place.offset < value->size() && (*value)[place.offset] == byte_of(paint);
+    return value != nullptr && place.offset < value->size() ? std::optional{(*value)[place.offset]} : std::nullopt;
+}
+
+bool holds(const backends::RawGraph& graph, const UnwrittenByte& place, Paint paint)
+{
+    const auto byte = byte_at(graph, place);
+    return byte && (*byte & place.bits) == (byte_of(paint) & place.bits);
 }
 
 bool is_unwritten(const Captures& captures, const UnwrittenByte& place)
@@ -28,38 +36,71 @@ bool is_unwritten(const Captures& captures, const UnwrittenByte& place)
            std::ranges::all_of(captures.probes, [&](const ScalarProbe& probe) { return is_painted(probe.capture); });
 }
 
+/// Of `first`, where it lies in all captures that are over Paint::one and is the same in all of them.
+bool is_steady(const Captures& captures, std::span<const Capture> more, const UnwrittenByte& place, std::byte first)
+{
+    const auto is_same = [&](const Capture& capture) { return byte_at(capture.graph, place) == first; };
+    return (!captures.moved || is_same(*captures.moved)) && std::ranges::all_of(more, is_same) &&
+           std::ranges::all_of(captures.probes, [&](const ScalarProbe& probe) { return is_same(probe.capture); });
+}
+
+/// Each byte of each parameter of the first capture's kernels.
+template <class Visit>
+void for_each_byte(const backends::RawGraph& graph, Visit visit)
+{
+    for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
+        const auto* const kernel = std::get_if<backends::RawKernel>(&graph.nodes[node].work);
+        for (std::size_t param = 0; kernel != nullptr && param < kernel->params.size(); ++param) {
+            const Bytes& value = kernel->params[param].value;
+            for (std::size_t offset = 0; offset < value.size(); ++offset)
+                visit(UnwrittenByte{node, param, offset}, value[offset]);
+        }
+    }
+}
+
 } // namespace
 
 std::vector<UnwrittenByte> unwritten_bytes(const Captures& captures)
 {
     std::vector<UnwrittenByte> result;
     if (!captures.again) return result;
-    const auto& nodes = captures.first.graph.nodes;
-    for (std::size_t node = 0; node < nodes.size(); ++node) {
-        const auto* const kernel = std::get_if<backends::RawKernel>(&nodes[node].work);
-        for (std::size_t param = 0; kernel != nullptr && param < kernel->params.size(); ++param) {
-            const Bytes& value = kernel->params[param].value;
-            for (std::size_t offset = 0; offset < value.size(); ++offset)
-                if (value[offset] == byte_of(Paint::one) && is_unwritten(captures, {node, param, offset}))
-                    result.push_back({node, param, offset});
-        }
-    }
+    for_each_byte(captures.first.graph, [&](const UnwrittenByte& place, std::byte byte) {
+        if (byte == byte_of(Paint::one) && is_unwritten(captures, place)) result.push_back(place);
+    });
     return result;
+}
+
+std::vector<UnwrittenByte> unwritten_bits(const Captures& captures, std::span<const Capture> more)
+{
+    std::vector<UnwrittenByte> result;
+    if (!captures.again) return result;
+    for_each_byte(captures.first.graph, [&](UnwrittenByte place, std::byte byte) {
+        const auto other = byte_at(captures.again->graph, place);
+        if (!other || *other == byte || !is_steady(captures, more, place, byte)) return;
+        place.bits = byte ^ *other;
+        if (holds(captures.first.graph, place, Paint::one)) result.push_back(place);
+    });
+    return result;
+}
+
+void add(std::vector<UnwrittenByte>& to, const std::vector<UnwrittenByte>& more)
+{
+    to.insert(to.end(), more.begin(), more.end());
+    std::ranges::sort(to);
 }
 
 void clear(backends::RawGraph& graph, const std::vector<UnwrittenByte>& bytes)
 {
     for (const UnwrittenByte& place : bytes) {
         if (!holds(graph, place, Paint::one) && !holds(graph, place, Paint::other)) continue;
-        std::get<backends::RawKernel>(graph.nodes[place.node].work).params[place.param].value[place.offset] =
-            std::byte{0};
+        std::get<backends::RawKernel>(graph.nodes[place.node].work).params[place.param].value[place.offset] &=
+            ~place.bits;
         graph.native.reset();
     }
 }
 
 std::size_t count_words(const std::vector<UnwrittenByte>& bytes) noexcept
 {
-    constexpr std::size_t k_word = 8;
     std::size_t words = 0;
     for (std::size_t i = 0; i < bytes.size(); ++i) {
         const auto is_of_one_word = [&](const UnwrittenByte& a, const UnwrittenByte& b) {

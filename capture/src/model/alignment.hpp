@@ -7,8 +7,9 @@
 
 namespace warmgraph {
 
-/// Bytes from a flat address to the next one that is a multiple of the strongest class that a guard names, and of none above: what a
-/// function chooses for an alignment of 512 bytes or more is not chosen there, and would be wrong where a call has less.
+/// Bytes from a flat address to the next one that is a multiple of the strongest class that a guard names, and of none
+/// above: what a function chooses for an alignment of 512 bytes or more is not chosen there, and would be wrong where a
+/// call has less.
 [[nodiscard]] constexpr std::uint64_t to_strongest_class(std::uint64_t flat) noexcept
 {
     constexpr std::uint64_t k_class = cachefmt::k_max_alignment, k_next = 2 * k_class;

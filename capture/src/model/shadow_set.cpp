@@ -81,7 +81,8 @@ Result<void> ShadowSet::reserve(const Frame& frame, const Shuffle& shuffle, Apar
         const std::size_t c = shuffle.shift == 0 ? step : clusters.size() - 1 - step;
         const Cluster& cluster = clusters[c];
         if (frame.memory[cluster.members.front()].address.is_null()) continue; // an empty tensor: null everywhere
-        // A kernel that is chosen by its pointers' alignment must be the one for this call's, neither weaker nor stronger.
+        // A kernel that is chosen by its pointers' alignment must be the one for this call's, neither weaker nor
+        // stronger.
         const std::uint64_t residue = is_flat ? cluster.low % k_alignment : 0;
         const std::uint64_t shift = shuffle.of(c);
         auto memory =

@@ -1,5 +1,5 @@
-// The answer: the function as the caller runs it, seen from recording. What it enqueues is watched, and what it leaves is
-// copied in the caller's own stream, so that nobody waits.
+// The answer: the function as the caller runs it, seen from recording. What it enqueues is watched, and what it leaves
+// is copied in the caller's own stream, so that nobody waits.
 #pragma once
 
 #include <chrono>
@@ -29,8 +29,8 @@ public:
     [[nodiscard]] bool waits_outside() const noexcept { return m_waits_outside; }
     [[nodiscard]] Result<bool> is_done();
     [[nodiscard]] Result<void> wait();
-    /// Before everything goes: whether its work is done, or never began. It is waited for 1 s. Where it is not, freeing memory
-    /// would wait for it, and it may wait for this thread: what it uses is leaked then.
+    /// Before everything goes: whether its work is done, or never began. It is waited for 1 s. Where it is not, freeing
+    /// memory would wait for it, and it may wait for this thread: what it uses is leaked then.
     [[nodiscard]] bool settle() noexcept;
     /// From the call to its last result; after it was done.
     [[nodiscard]] std::chrono::nanoseconds took() const noexcept { return m_took; }

@@ -103,8 +103,8 @@ Result<Capture> Look::capture_elsewhere(const Shuffle& shuffle, Apart apart, con
     return capture_in(place);
 }
 
-/// Every region elsewhere, and each by a distance of its own: on a device with flat addresses a word is explained by how
-/// far it moved.
+/// Every region elsewhere, and each by a distance of its own: on a device with flat addresses a word is explained by
+/// how far it moved.
 Result<void> Look::capture_moved(Captures& captures, Apart apart)
 {
     const bool is_flat = captures.flat_addresses;
@@ -124,8 +124,8 @@ Result<void> Look::capture_moved(Captures& captures, Apart apart)
                 same->first, same->second, k_shifts.size());
 }
 
-/// Tensors that overlap in the call: does the function enqueue something else where they lie apart, at one start, or a little
-/// one behind the other?
+/// Tensors that overlap in the call: does the function enqueue something else where they lie apart, at one start, or a
+/// little one behind the other?
 Result<bool> Look::asks_how_tensors_lie(const Captures& captures)
 {
     if (structural_difference(captures.first.graph, captures.moved->graph)) return true;
@@ -185,8 +185,8 @@ Result<Captures> Look::capture_all()
     captures.again = std::move(*again);
     m_movement = m_stack.movement();
     if (!are_the_same(captures) && !structural_difference(captures.first.graph, captures.again->graph)) {
-        // What a library does at its first capture alone may leave other things on the stack than later ones find there. What
-        // enqueues other work every other time is none of that.
+        // What a library does at its first capture alone may leave other things on the stack than later ones find
+        // there. What enqueues other work every other time is none of that.
         first = capture_here(m_frame.scalars);
         if (!first) return std::unexpected(first.error());
         captures.first = std::move(*first);
@@ -206,26 +206,54 @@ bool Look::are_the_same(Captures captures) const
     return captures.first.graph == with_allocations_of(captures.first.graph, std::move(captures.again->graph));
 }
 
+void Look::clear_unwritten(Captures& captures) const
+{
+    for (Capture* capture : all_of(captures)) clear(capture->graph, *m_unwritten);
+}
+
+/// None where the first two differ in something else as well.
+std::optional<Captures> Look::without_host_addresses(const Captures& captures) const
+{
+    Captures erased = captures;
+    const std::size_t words = erase_host_addresses(erased, m_movement);
+    if (erased.first.graph != with_allocations_of(erased.first.graph, erased.again->graph)) return std::nullopt;
+    if (words > 0)
+        log().debug("{}: {} words of parameters are host stack addresses (uninitialised padding), recorded as zeros",
+                    m_subject.name, words);
+    return erased;
+}
+
 Result<Captures> Look::without_stack_remains(Captures captures)
 {
     m_unwritten = m_stack.was_painted() ? unwritten_bytes(captures) : std::vector<UnwrittenByte>{};
-    for (Capture* capture : all_of(captures)) clear(capture->graph, *m_unwritten);
-    Captures erased = captures;
-    const std::size_t words = erase_host_addresses(erased, m_movement);
-    if (erased.first.graph == erased.again->graph) {
-        if (words > 0)
-            log().debug(
-                "{}: {} words of parameters are host stack addresses (uninitialised padding), recorded as zeros",
-                m_subject.name, words);
-        return erased;
+    clear_unwritten(captures);
+    auto erased = without_host_addresses(captures);
+    return erased ? std::move(*erased) : over_one_paint(std::move(captures));
+}
+
+/// The second capture may have been the one where a library did something for the first time: it is made again. Beside
+/// a bit-field, bits hold paint; they are found by captures over the other paint. Padding of a shape that cannot be
+/// told moves with the stack's depth. At one depth it is as constant as all else, and no reason to refuse; what is not
+/// constant there either is.
+Result<Captures> Look::over_one_paint(Captures captures)
+{
+    std::vector<Capture> repeated;
+    for (const StackState& stack :
+         {StackState{}, StackState{StackDepth::deeper, Paint::one}, StackState{StackDepth::deeper, Paint::other}}) {
+        auto capture = capture_here(m_frame.scalars, stack);
+        if (!capture) return std::unexpected(capture.error());
+        clear(capture->graph, *m_unwritten);
+        repeated.push_back(std::move(*capture));
     }
-    // Padding of a shape that cannot be told moves with the stack's depth, and bits beside a bit-field's hold paint. At one depth and
-    // over one paint they are as constant as all else, and no reason to refuse; what is not constant there either is.
-    auto again = capture_here(m_frame.scalars);
-    if (!again) return std::unexpected(again.error());
-    captures.again = std::move(*again);
-    clear(captures.again->graph, *m_unwritten);
-    return captures;
+    captures.again = std::move(repeated[2]);
+    if (m_stack.was_painted()) add(*m_unwritten, unwritten_bits(captures, std::span{repeated}.first(2)));
+    captures.again = std::move(repeated[1]);
+    clear_unwritten(captures);
+    auto erased = without_host_addresses(captures);
+    captures.again = std::move(repeated[0]);
+    clear_unwritten(captures);
+    const bool is_steady = captures.first.graph == with_allocations_of(captures.first.graph, captures.again->graph);
+    return erased && is_steady ? std::move(*erased) : std::move(captures);
 }
 
 Result<void> Look::check_unwritten() const
@@ -233,23 +261,23 @@ Result<void> Look::check_unwritten() const
     // With those bytes as zeros it is no longer the driver's own graph, and built anew it lacks that memory.
     if (!m_unwritten->empty() && !m_capture.allocations.empty())
         return fail(ErrorCode::not_recordable,
-                    "it allocates {} bytes by itself, and takes {} words of parameters that nobody wrote: it could be "
-                    "tried only "
-                    "with the one or the other; take scratch from outside the graph (Recorder::alloc), or initialise "
-                    "the structs",
+                    "it allocates {} bytes by itself, and takes {} words of parameters that nobody wrote: "
+                    "it could be tried only with the one or the other; "
+                    "take scratch from outside the graph (Recorder::alloc), or initialise the structs",
                     m_capture.allocations.front().memory.size, count_words(*m_unwritten));
     if (m_unwritten->empty() || m_unused == UnusedWords::tried) return {};
     const UnwrittenByte& byte = m_unwritten->front();
     return fail(ErrorCode::not_recordable,
-                "{} takes at parameter {} byte {} what nobody wrote (the stack's contents; {} such words in all), and "
-                "Spec::strict "
-                "refuses that: initialise the whole struct, or record without strict: it is stored as zeros",
+                "{} takes at parameter {} byte {} what nobody wrote (the stack's contents; {} such words in all), "
+                "and Spec::strict refuses that: "
+                "initialise the whole struct, or record without strict: it is stored as zeros",
                 describe_node(m_capture, byte.node), byte.param, byte.offset, count_words(*m_unwritten));
 }
 
 // --- scalars
 
-/// Before thousands of probes: what differs from capture to capture by itself is told at once, and is no scalar's doing.
+/// Before thousands of probes: what differs from capture to capture by itself is told at once, and is no scalar's
+/// doing.
 Result<void> Look::check_repeated(const Captures& captures)
 {
     const auto judged = without_stack_remains(captures);

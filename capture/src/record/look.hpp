@@ -64,6 +64,9 @@ private:
                                                    std::chrono::steady_clock::time_point deadline);
     [[nodiscard]] bool are_the_same(Captures captures) const;
     [[nodiscard]] Result<Captures> without_stack_remains(Captures captures);
+    [[nodiscard]] Result<Captures> over_one_paint(Captures captures);
+    void clear_unwritten(Captures& captures) const;
+    [[nodiscard]] std::optional<Captures> without_host_addresses(const Captures& captures) const;
     [[nodiscard]] Result<void> check_unwritten() const;
 
     const Subject& m_subject;

@@ -101,7 +101,8 @@ Result<void> RecordingSession::Impl::prepare()
 
 // --- look
 
-/// Those that were declared are compared with what they held before the answer; then all are held to what they hold now.
+/// Those that were declared are compared with what they held before the answer; then all are held to what they hold
+/// now.
 Result<void> RecordingSession::Impl::find_constants(Captures& captures)
 {
     if (auto unchanged = constants.check_unchanged(); !unchanged) return unchanged;
@@ -208,8 +209,8 @@ void RecordingSession::Impl::make_trials()
                    [this] { return check_variables(); });
 }
 
-/// The runs so far found zeros in scratch, as a restored graph does; this one finds what the last of them left there, as any later
-/// replay does.
+/// The runs so far found zeros in scratch, as a restored graph does; this one finds what the last of them left there,
+/// as any later replay does.
 Result<void> RecordingSession::Impl::check_scratch(const std::shared_ptr<backends::GraphExec>& exec)
 {
     if (scratch.regions().empty()) return {};
@@ -223,8 +224,9 @@ Result<void> RecordingSession::Impl::check_scratch(const std::shared_ptr<backend
     return accepted;
 }
 
-/// Own runs that start with the outputs as they were must leave what the call left: elements that nothing writes are the
-/// same. Own runs that start with other outputs are what a restored graph is held to as well, whatever the outputs held.
+/// Own runs that start with the outputs as they were must leave what the call left: elements that nothing writes are
+/// the same. Own runs that start with other outputs are what a restored graph is held to as well, whatever the outputs
+/// held.
 Result<void> RecordingSession::Impl::learn(const backends::RawGraph& capture)
 {
     auto made = instantiate_for_trials(*subject.device, capture);
@@ -276,8 +278,8 @@ Result<void> RecordingSession::Impl::verify_at(replay::Executable& executable, s
     return own.accept(memory->regions());
 }
 
-/// Of each declared range another number; nullopt where there is none. An undeclared range promises nothing about what may be
-/// run. A live handle's neighbours are no handles: a kernel that is given one crashes, and the context with it.
+/// Of each declared range another number; nullopt where there is none. An undeclared range promises nothing about what
+/// may be run. A live handle's neighbours are no handles: a kernel that is given one crashes, and the context with it.
 std::optional<std::vector<std::uint64_t>> RecordingSession::Impl::other_scalars() const
 {
     auto scalars = frame.scalars;
@@ -341,8 +343,8 @@ Result<Recording> RecordingSession::Impl::attempt(cachefmt::EntryHeader header, 
 
 // --- a hit that is verified
 
-/// The answer alone tells what is right where results are the same each time. Where they differ, runs of a capture tell how
-/// much they may.
+/// The answer alone tells what is right where results are the same each time. Where they differ, runs of a capture tell
+/// how much they may.
 Result<void> RecordingSession::Impl::verify_hit(replay::Executable& executable)
 {
     make_trials();
@@ -392,8 +394,8 @@ Result<void> RecordingSession::end_answer(const RunContext& context)
 bool RecordingSession::waits_outside() const noexcept { return m_impl->answer->waits_outside(); }
 Result<bool> RecordingSession::is_answered() { return m_impl->answer->is_done(); }
 
-/// While the device works: what trials need once. Not before, and not on a thread beside the answer: loading code may wait for
-/// all work on the device, and work of the answer for this thread.
+/// While the device works: what trials need once. Not before, and not on a thread beside the answer: loading code may
+/// wait for all work on the device, and work of the answer for this thread.
 Result<void> RecordingSession::wait_for_answer()
 {
     m_impl->subject.device->bulk().warm_up();

@@ -5,6 +5,7 @@
 
 #include "classify/classify.hpp"
 #include "classify/undeclared_memory.hpp"
+#include "model/memory_ranges.hpp"
 #include "verify/trial_conditions.hpp"
 #include "warmgraph/backends/bulk_memory.hpp"
 #include "warmgraph/base/log.hpp"
@@ -17,13 +18,6 @@ namespace {
 
 constexpr std::size_t k_address_bytes = sizeof(std::uint64_t);
 constexpr std::size_t k_most_lookalikes = 64; // that look like addresses: chance hits are few
-
-bool holds(const MemoryRef& memory, std::uint64_t flat) noexcept { return flat - memory.address.flat() < memory.size; }
-
-bool overlaps(const MemoryRef& a, const MemoryRef& b) noexcept
-{
-    return a.address.base == b.address.base && (holds(a, b.address.flat()) || holds(b, a.address.flat()));
-}
 
 std::uint64_t bytes_of(std::span<const NamedMemory> all) noexcept
 {
@@ -62,7 +56,8 @@ Constants::Constants(std::shared_ptr<backends::Device> device, std::vector<Named
 {
 }
 
-/// A library keeps flags in page-locked memory of its own (cuDNN's batch norm); what somebody declares there he may write.
+/// A library keeps flags in page-locked memory of its own (cuDNN's batch norm); what somebody declares there he may
+/// write.
 bool Constants::is_open_to_host(const MemoryRef& memory, Declared declared) const
 {
     return m_device->is_managed(memory.address) ||
@@ -93,7 +88,7 @@ Result<void> Constants::keep(std::span<const MemoryRef> allocations, std::span<c
         std::string why;
         if (is_open_to_host(allocation, Declared::no))
             why = "is managed memory, which the host may write unseen";
-        else if (std::ranges::any_of(in_use, [&](const MemoryRef& memory) { return overlaps(allocation, memory); }))
+        else if (std::ranges::any_of(in_use, [&](const MemoryRef& memory) { return overlap(allocation, memory); }))
             why = "is shared with memory of the call";
         else if (bytes_of(m_all) + allocation.size > m_most)
             why = fmt::format("would be more than the {} bytes that may be kept (Spec::max_constant_bytes)", m_most);
@@ -132,7 +127,7 @@ Result<void> Constants::look_before(const Interface& interface, std::span<const 
                 "the constant '{}' lies in managed or page-locked memory, which the host may write unseen: pass device "
                 "memory",
                 name);
-        if (std::ranges::any_of(in_use, [&](const MemoryRef& one) { return overlaps(one, memory); }))
+        if (std::ranges::any_of(in_use, [&](const MemoryRef& one) { return overlap(one, memory); }))
             return fail(ErrorCode::not_recordable,
                         "the constant '{}' is shared with memory of the call: declare one of the two", name);
         if (i < interface.constants.size() && !interface.constants[i].no_addresses) {

@@ -20,15 +20,15 @@ public:
     /// `most`: bytes of all together.
     Constants(std::shared_ptr<backends::Device> device, std::vector<NamedMemory> declared, std::uint64_t most);
 
-    /// Those of `allocations` that an entry can carry become constants "constant 0", ...: none overlaps memory of the call
-    /// (`in_use`), holds an address, or is more than there is room for. Why others are none: why_not().
+    /// Those of `allocations` that an entry can carry become constants "constant 0", ...: none overlaps memory of the
+    /// call (`in_use`), holds an address, or is more than there is room for. Why others are none: why_not().
     [[nodiscard]] Result<void> keep(std::span<const MemoryRef> allocations, std::span<const MemoryRef> in_use);
     /// The end of a sentence; empty where nothing was left out.
     [[nodiscard]] const std::string& why_not() const noexcept { return m_why_not; }
     [[nodiscard]] const std::vector<NamedMemory>& all() const noexcept { return m_all; }
 
-    /// Before the function, or its graph, runs. not_recordable: more than may be kept, an address in one (`in_use`: memory of the
-    /// call; unless the interface says that there is none).
+    /// Before the function, or its graph, runs. not_recordable: more than may be kept, an address in one (`in_use`:
+    /// memory of the call; unless the interface says that there is none).
     [[nodiscard]] Result<void> look_before(const Interface& interface, std::span<const MemoryRef> in_use);
     /// After it ran: not_recordable names one that it changed.
     [[nodiscard]] Result<void> check_unchanged() const;
@@ -38,8 +38,8 @@ public:
     /// Live allocations that words of module variables point into, none of them in a constant or in `in_use`.
     [[nodiscard]] std::vector<MemoryRef> allocations_in(const ModuleState& state,
                                                         std::span<const MemoryRef> in_use) const;
-    /// `state` as it is stored: words that are addresses in constants become slots, which every process fills with its own.
-    /// Those of allocations that keep() added, that is. `first_region`: the first constant's index in the graph.
+    /// `state` as it is stored: words that are addresses in constants become slots, which every process fills with its
+    /// own. Those of allocations that keep() added, that is. `first_region`: the first constant's index in the graph.
     [[nodiscard]] ModuleState relocated(ModuleState state, std::size_t first_region) const;
     /// Sets the digests of the graph's constants; gives their contents, each once.
     [[nodiscard]] Result<std::vector<std::pair<Digest, Bytes>>> read_into(cachefmt::Graph& graph) const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "classify/words.hpp"
 #include "warmgraph/cachefmt/image_use.hpp"
 #include "warmgraph/replay/exposure.hpp"
 
@@ -24,8 +25,7 @@ Result<void> check_module_state(std::span<backends::Module* const> modules, cons
                                 const Interface& interface, std::span<const MemoryRef> regions,
                                 const std::function<std::optional<MemoryRef>(std::uint64_t)>& allocation_at)
 {
-    if (!allocation_at) return {}; // no flat addresses: no word is a pointer
-    constexpr std::uint64_t k_lowest = 1ULL << 20, k_highest = 1ULL << 57;
+    if (!allocation_at) return {};           // no flat addresses: no word is a pointer
     std::unordered_set<std::uint64_t> asked; // the device is asked once for each word
     const auto check = [&](const backends::Module& module, const cachefmt::ModuleVariable& variable,
                            std::size_t offset) -> Result<void> {
@@ -37,7 +37,7 @@ Result<void> check_module_state(std::span<backends::Module* const> modules, cons
                 "function, and a new process has its functions elsewhere: choose the function by a number in the "
                 "kernel",
                 variable.name, offset, word);
-        if (word < k_lowest || word >= k_highest || !asked.insert(word).second) return {};
+        if (!may_be_pointer(word) || !asked.insert(word).second) return {};
         for (std::size_t i = 0; i < regions.size(); ++i)
             if (word - regions[i].address.flat() < regions[i].size)
                 return fail(ErrorCode::not_recordable,

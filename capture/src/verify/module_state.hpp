@@ -19,16 +19,16 @@ using ModuleState = std::vector<std::vector<cachefmt::ModuleVariable>>;
 /// The device must be idle.
 [[nodiscard]] Result<ModuleState> read_module_state(std::span<backends::Module* const> modules);
 
-/// not_recordable when contents hold a word that is an address in a declared region or in a live allocation, or may be a
-/// device function's: stored, it would point anywhere in the next process. `modules`: those of `state`. Names variable and
-/// offset. `allocation_at` may be null.
+/// not_recordable when contents hold a word that is an address in a declared region or in a live allocation, or may be
+/// a device function's: stored, it would point anywhere in the next process. `modules`: those of `state`. Names
+/// variable and offset. `allocation_at` may be null.
 [[nodiscard]] Result<void> check_module_state(
     std::span<backends::Module* const> modules, const ModuleState& state, const Interface& interface,
     std::span<const MemoryRef> regions, const std::function<std::optional<MemoryRef>(std::uint64_t)>& allocation_at);
 
-/// not_recordable where a variable differs from its image and nobody vouches for it: its module is not registered, it is not
-/// among `frozen` ("*": all are), it is no constant of a library's image, and it holds something else
-/// than addresses of constants (Constants::relocated). Gives how many of the latter there are.
+/// not_recordable where a variable differs from its image and nobody vouches for it: its module is not registered, it
+/// is not among `frozen` ("*": all are), it is no constant of a library's image, and it holds something else than
+/// addresses of constants (Constants::relocated). Gives how many of the latter there are.
 [[nodiscard]] Result<std::uint32_t> check_frozen(backends::Device& device, std::span<backends::Module* const> modules,
                                                  const ModuleState& state, std::span<const std::string> frozen);
 

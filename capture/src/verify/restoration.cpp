@@ -98,8 +98,8 @@ Result<Recording> attempt(const RestorationRequest& request, const ImageSet& ima
         if (verify.is_abandoned()) static_cast<void>(recording.executable.release());
         return std::unexpected(verified.error());
     }
-    // What is stored is right. Later calls here run the modules that the function itself uses: with copies, what the host
-    // writes into their variables would be lost.
+    // What is stored is right. Later calls here run the modules that the function itself uses: with copies, what the
+    // host writes into their variables would be lost.
     const auto binds = replay::binds_own_modules(*request.device, graph);
     if (!binds) return std::unexpected(binds.error());
     if (!*binds) return recording;
@@ -148,8 +148,9 @@ void set_words(RestorationRequest& request, std::span<const UnusedWord> words, U
         set_unused(std::get<cachefmt::KernelNode>(request.graph.nodes[word.node]).params[word.param].value, word, what);
 }
 
-/// Which word the results depend on, by halves: in each try those of one half are zero and all others as captured. No other
-/// value is ever run. `failure`: with all of them zero; it stays where the zeros are not to blame, or nothing more may be run.
+/// Which word the results depend on, by halves: in each try those of one half are zero and all others as captured. No
+/// other value is ever run. `failure`: with all of them zero; it stays where the zeros are not to blame, or nothing
+/// more may be run.
 Error blame(const RestorationRequest& request, replay::ModuleCache& modules, const Verify& verify, Error failure)
 {
     const auto try_zeros = [&](std::span<const UnusedWord> zero) -> Result<bool> {

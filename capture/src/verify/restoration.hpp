@@ -1,4 +1,5 @@
-// The second half of every recording: device code gathered, entry encoded, decoded from its own bytes, restored, verified.
+// The second half of every recording: device code gathered, entry encoded, decoded from its own bytes, restored,
+// verified.
 #pragma once
 
 #include <functional>
@@ -39,10 +40,10 @@ struct Verify {
     std::function<bool()> is_abandoned;
 };
 
-/// Images are cut down to the kernels in use first. Where the cut ones do not restore or do not verify, the whole ones are
-/// tried before it is given up. Where it does not do what it must because a word is zero that had a value in the captures,
-/// the word is found and named (not_recordable). The result's header has no verification text yet. partly_launched: the caller's own memory
-/// was damaged (TrialMemory, in place).
+/// Images are cut down to the kernels in use first. Where the cut ones do not restore or do not verify, the whole ones
+/// are tried before it is given up. Where it does not do what it must because a word is zero that had a value in the
+/// captures, the word is found and named (not_recordable). The result's header has no verification text yet.
+/// partly_launched: the caller's own memory was damaged (TrialMemory, in place).
 [[nodiscard]] Result<Recording> restore_verified(const RestorationRequest& request, replay::ModuleCache& modules,
                                                  const Verify& verify);
 

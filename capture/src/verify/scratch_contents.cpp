@@ -120,7 +120,8 @@ Result<bool> ScratchContents::matters(const Range& range, Fill with, std::span<c
                                       const std::function<Result<bool>()>& accepts)
 {
     if (range.from >= range.to) return false;
-    // A graph whose results differ by themselves leaves its spread now and then; one that reads the range does so each time.
+    // A graph whose results differ by themselves leaves its spread now and then; one that reads the range does so each
+    // time.
     for (std::size_t attempt = 0; attempt < k_attempts; ++attempt) {
         if (auto filled = fill(range, with, kept); !filled) return std::unexpected(filled.error());
         auto accepted = accepts();

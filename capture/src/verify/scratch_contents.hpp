@@ -1,10 +1,12 @@
-// What the scratch of somebody else's graph (a memory pool, a workspace) held when it was captured, and which of it matters.
+// What the scratch of somebody else's graph (a memory pool, a workspace) held when it was captured, and which of it
+// matters.
 //
-// A graph may read scratch that it did not write: a pool holds what was there when the graph was captured, or what another graph of
-// the same pool left. Elsewhere there are zeros. So the original runs with what was captured, with zeros, and because the capture may
-// have found zeros as well, with other numbers: results that differ come from such reads. Small whole numbers come first, which as
-// an index do no harm; what passes with them is hardly an index, and floating-point numbers follow. Words that look like addresses
-// stay, for a kernel that followed another number would end the process's context.
+// A graph may read scratch that it did not write: a pool holds what was there when the graph was captured, or what
+// another graph of the same pool left. Elsewhere there are zeros. So the original runs with what was captured, with
+// zeros, and because the capture may have found zeros as well, with other numbers: results that differ come from such
+// reads. Small whole numbers come first, which as an index do no harm; what passes with them is hardly an index, and
+// floating-point numbers follow. Words that look like addresses stay, for a kernel that followed another number would
+// end the process's context.
 #pragma once
 
 #include <functional>
@@ -42,12 +44,12 @@ public:
     /// For the last time.
     [[nodiscard]] Result<void> put_back();
 
-    /// Ranges that matter, 256 bytes at least and seldom more than there are to it, of those that `kept` does not hold yet: empty where
-    /// none does. `accepts`: whether a run with what is in scratch now does what it should.
+    /// Ranges that matter, 256 bytes at least and seldom more than there are to it, of those that `kept` does not hold
+    /// yet: empty where none does. `accepts`: whether a run with what is in scratch now does what it should.
     [[nodiscard]] Result<std::vector<Range>> read_before_written(const std::function<Result<bool>()>& accepts);
 
-    /// That no kernel follows an address that scratch held when it was captured: zeros are where they point to meanwhile, in memory of
-    /// the same size. not_recordable: one does, or there is not enough memory to tell.
+    /// That no kernel follows an address that scratch held when it was captured: zeros are where they point to
+    /// meanwhile, in memory of the same size. not_recordable: one does, or there is not enough memory to tell.
     [[nodiscard]] Result<void> check_addresses(const std::function<Result<bool>()>& accepts);
 
     /// "bytes 512 to 1024 of scratch 'pool'"

@@ -1,8 +1,9 @@
 // How much a function's results differ from run to run by themselves, and whether a replay stays within that.
 //
-// Results stay on the device: of each region every distinct outcome is kept once. Integers, booleans and untyped states have
-// no tolerance. A floating-point result may leave the envelope of the function's own runs no oftener and no farther than one
-// of those runs leaves the envelope of the others; one rounding of its type beyond the envelope is no departure.
+// Results stay on the device: of each region every distinct outcome is kept once. Integers, booleans and untyped states
+// have no tolerance. A floating-point result may leave the envelope of the function's own runs no oftener and no
+// farther than one of those runs leaves the envelope of the others; one rounding of its type beyond the envelope is no
+// departure.
 #pragma once
 
 #include <memory>
@@ -29,12 +30,12 @@ public:
     Spread& operator=(const Spread&) = delete;
     ~Spread();
 
-    /// What one run left: where each region lies now. What is new is copied. Gives a number that is the same for runs with
-    /// the same results. out_of_memory where the device has no room for a further outcome.
+    /// What one run left: where each region lies now. What is new is copied. Gives a number that is the same for runs
+    /// with the same results. out_of_memory where the device has no room for a further outcome.
     [[nodiscard]] Result<std::size_t> add(const std::vector<MemoryRef>& regions);
     [[nodiscard]] bool is_bitwise() const noexcept; ///< all runs so far are equal
-    /// After the last add(). not_recordable where runs differ in data that has no tolerance: integers, untyped state, or NaN
-    /// against a number.
+    /// After the last add(). not_recordable where runs differ in data that has no tolerance: integers, untyped state,
+    /// or NaN against a number.
     [[nodiscard]] Result<void> measure();
     /// Are the results at `replay` within the spread? verification_failed names region, element and how far it is.
     [[nodiscard]] Result<void> accept(const std::vector<MemoryRef>& replay) const;

@@ -1,11 +1,11 @@
-// Copies of everything a call touches, in which captures are run and restored graphs replayed without the caller's memory
-// noticing: tensors that alias in the call alias here, each allocation is fenced by canaries.
+// Copies of everything a call touches, in which captures are run and restored graphs replayed without the caller's
+// memory noticing: tensors that alias in the call alias here, each allocation is fenced by canaries.
 //
-// Two copies of each: the snapshot, taken before the call's answer is computed, and the memory that trials run in, which
-// starts from the snapshot each time. Both lie on the device. They take at most a share of what is free:
+// Two copies of each: the snapshot, taken before the call's answer is computed, and the memory that trials run in,
+// which starts from the snapshot each time. Both lie on the device. They take at most a share of what is free:
 // - what the function may write (inputs, outputs, read-write states) must fit, or nothing is recorded;
 // - read-only states come after that, the smallest first. What does not fit is used in place, and a fingerprint, taken
-//   before the answer, shows after each trial that nothing wrote it. Fences and another address are lost for those; their
+// before the answer, shows after each trial that nothing wrote it. Fences and another address are lost for those; their
 //   slots are proven all the same, since captures moved them like every other region.
 #pragma once
 
@@ -25,8 +25,8 @@ namespace warmgraph {
 
 class TrialMemory {
 public:
-    /// Allocates the copies and takes the snapshot (blocking; work that writes the memory must be done). `most`: bytes of
-    /// device memory; nullopt: half of what is free. not_recordable names a region that does not fit.
+    /// Allocates the copies and takes the snapshot (blocking; work that writes the memory must be done). `most`: bytes
+    /// of device memory; nullopt: half of what is free. not_recordable names a region that does not fit.
     [[nodiscard]] static Result<std::unique_ptr<TrialMemory>> create(std::shared_ptr<backends::Device> device,
                                                                      const Interface& interface, const Frame& frame,
                                                                      std::optional<std::uint64_t> most = std::nullopt);
@@ -34,9 +34,9 @@ public:
     TrialMemory& operator=(const TrialMemory&) = delete;
     ~TrialMemory();
 
-    /// What a trial's outputs start with. In trials they differ from the call's everywhere: a buffer that holds the right
-    /// results already would prove nothing of what writes them. A capture that reads page-locked memory on the host sees
-    /// what is there.
+    /// What a trial's outputs start with. In trials they differ from the call's everywhere: a buffer that holds the
+    /// right results already would prove nothing of what writes them. A capture that reads page-locked memory on the
+    /// host sees what is there.
     enum class Outputs : std::uint8_t { as_they_were, disturbed };
     /// Contents as in the snapshot. `placement` 0 or 1: two sets of addresses of the same alignment class.
     [[nodiscard]] Result<void> reset(std::size_t placement, Outputs outputs = Outputs::disturbed);
@@ -48,13 +48,14 @@ public:
 
     /// After a trial: verification_failed where a canary was overwritten, or a copied read-only state.
     [[nodiscard]] Result<void> check_trial() const;
-    /// After a capture at the memory as reset(placement, as_they_were) left it: not_recordable names a region of page-locked
-    /// host memory that the callable wrote on the host.
+    /// After a capture at the memory as reset(placement, as_they_were) left it: not_recordable names a region of
+    /// page-locked host memory that the callable wrote on the host.
     [[nodiscard]] Result<void> check_host_regions() const;
-    /// Before the first trial: not_recordable where one of the caller's read-only states is gone, or has other contents than
-    /// before the answer.
+    /// Before the first trial: not_recordable where one of the caller's read-only states is gone, or has other contents
+    /// than before the answer.
     [[nodiscard]] Result<void> check_read_only() const;
-    /// After trials, of what they used in place: verification_failed where it has other contents than before the answer.
+    /// After trials, of what they used in place: verification_failed where it has other contents than before the
+    /// answer.
     [[nodiscard]] Result<void> check_in_place() const;
 
     /// The caller's own memory, where a graph with fixed addresses has to run: contents as trials start with them.

@@ -1,8 +1,8 @@
 // Trials: runs on copies. An instantiated capture tells what the function does, a restored graph is held to it.
 //
-// A trial starts from the snapshot, with outputs that hold something else. What a trial must not
-// meet is left out on both sides (backends::without_outside). A trial that takes too long is given up: its work still uses
-// memory and streams, so all of it is leaked.
+// A trial starts from the snapshot, with outputs that hold something else. What a trial must not meet is left out on
+// both sides (backends::without_outside). A trial that takes too long is given up: its work still uses memory and
+// streams, so all of it is leaked.
 #pragma once
 
 #include <array>
@@ -21,8 +21,9 @@
 
 namespace warmgraph {
 
-/// What scratch holds before a run: zeros, as where a graph is restored, or what is there. A function whose results differ reads
-/// what it did not write. Other contents could be taken for an index or an address, and end the process's context.
+/// What scratch holds before a run: zeros, as where a graph is restored, or what is there. A function whose results
+/// differ reads what it did not write. Other contents could be taken for an index or an address, and end the process's
+/// context.
 enum class ScratchHolds : std::uint8_t { zeros, what_was_left };
 inline constexpr std::size_t k_placements = 2;
 
@@ -37,8 +38,8 @@ inline constexpr std::size_t k_placements = 2;
 /// "bitwise (3 runs)", "bitwise (3 runs), without its semaphores"
 [[nodiscard]] std::string verification_text(const Spread& spread, const cachefmt::Graph& graph);
 
-/// What may run on copies: the capture without its work with the outside. nullopt: the capture as it is. not_recordable: it
-/// allocates memory as well, which is there only where the driver's own graph runs.
+/// What may run on copies: the capture without its work with the outside. nullopt: the capture as it is.
+/// not_recordable: it allocates memory as well, which is there only where the driver's own graph runs.
 [[nodiscard]] Result<std::optional<backends::RawGraph>> reduced_for_trials(const backends::RawGraph& capture);
 /// The driver's own instance of the capture, or one of what reduced_for_trials() gives.
 [[nodiscard]] Result<std::unique_ptr<backends::GraphExec>> instantiate_for_trials(backends::Device& device,
@@ -69,8 +70,8 @@ public:
     /// At every placement; each outcome must be within the spread, whose runs started with the same outputs.
     [[nodiscard]] Result<void> accept_all(replay::Executable& executable, const std::vector<std::uint64_t>& scalars,
                                           const Spread& spread, Outputs outputs);
-    /// After all trials, whatever came of them. partly_launched: a read-only state of the caller's has other contents, and
-    /// nothing can put back what was there.
+    /// After all trials, whatever came of them. partly_launched: a read-only state of the caller's has other contents,
+    /// and nothing can put back what was there.
     [[nodiscard]] Result<void> check_caller_memory() const;
     /// A trial was given up. Its executable must be leaked as well.
     [[nodiscard]] bool is_abandoned() const noexcept { return m_is_abandoned; }

@@ -22,14 +22,16 @@ struct NativeCapture {
     std::vector<std::pair<std::string, MemoryRef>> scratch{};
     /// Events that the graph records or waits for (CUevent), by name; empty: those of Spec::events.
     std::vector<std::pair<std::string, void*>> events{};
-    /// External semaphores that it signals or waits for (CUexternalSemaphore), by name; empty: those of Spec::semaphores.
+    /// External semaphores that it signals or waits for (CUexternalSemaphore), by name; empty: those of
+    /// Spec::semaphores.
     std::vector<std::pair<std::string, void*>> semaphores{};
-    /// What Spec::scalars were when it was captured, by name. Only the values of semaphores can follow them, and every scalar
-    /// differs between the two captures by a distance of its own: it proves which values follow which.
+    /// What Spec::scalars were when it was captured, by name. Only the values of semaphores can follow them, and every
+    /// scalar differs between the two captures by a distance of its own: it proves which values follow which.
     std::vector<std::pair<std::string, Number>> scalars{};
-    /// Ranges of live allocations that nobody owned while the graph was captured: what a framework's allocator had free in its
-    /// caches both before and after (of the graph's own pool: nothing). No address there is one that the graph follows. Without
-    /// them a stale pointer in padding that nobody initialised is taken for a pointer to undeclared memory, and refused.
+    /// Ranges of live allocations that nobody owned while the graph was captured: what a framework's allocator had free
+    /// in its caches both before and after (of the graph's own pool: nothing). No address there is one that the graph
+    /// follows. Without them a stale pointer in padding that nobody initialised is taken for a pointer to undeclared
+    /// memory, and refused.
     std::vector<MemoryRef> free_blocks{};
 };
 

@@ -33,7 +33,8 @@ struct Statistics {
     std::vector<std::string> miss_reasons; ///< "decode: no entry", at most 64
 };
 
-/// `on_demand`: when Cache::record_pending is called, on its thread. What the function read and wrote is copied meanwhile.
+/// `on_demand`: when Cache::record_pending is called, on its thread. What the function read and wrote is copied
+/// meanwhile.
 enum class RecordWhen : std::uint8_t { in_call, on_demand };
 
 enum class ShapeMode : std::uint8_t { fixed, dynamic }; ///< "static" / "dynamic" in the folder's name
@@ -53,10 +54,11 @@ struct CacheOptions {
     RecordWhen record = RecordWhen::in_call;
     /// For probing a function's scalars while it is recorded, together; a tenth of its compile time where that is more.
     std::uint32_t probing_ms = 200;
-    /// The first call that would use a restored graph runs the function instead, on the caller's memory, and the graph on
-    /// copies; later calls use it where both did the same. A difference is a cache fault: the entry is removed and recorded
-    /// anew. Functions without a callable (Cache::load, Cache::adopt) have nothing to compare with. WARMGRAPH_VERIFY in the
-    /// environment says it from outside: "never", "first", or "1/N" (each Nth call of a loaded graph as well).
+    /// The first call that would use a restored graph runs the function instead, on the caller's memory, and the graph
+    /// on copies; later calls use it where both did the same. A difference is a cache fault: the entry is removed and
+    /// recorded anew. Functions without a callable (Cache::load, Cache::adopt) have nothing to compare with.
+    /// WARMGRAPH_VERIFY in the environment says it from outside: "never", "first", or "1/N" (each Nth call of a loaded
+    /// graph as well).
     bool verify_on_load = false;
 };
 
@@ -82,9 +84,9 @@ public:
                                      const void* code);
 
     /// A function without a callable: it can only be replayed. Its calls that miss throw miss_forbidden, saying why;
-    /// those whose entry cannot be used throw what stood in the way. Spec::version must be the one that the function was
-    /// wrapped or adopted with (invalid_argument when empty): there is no code that could tell. Policy refresh acts as
-    /// read_only.
+    /// those whose entry cannot be used throw what stood in the way. Spec::version must be the one that the function
+    /// was wrapped or adopted with (invalid_argument when empty): there is no code that could tell. Policy refresh acts
+    /// as read_only.
     [[nodiscard]] Function load(std::string name, const Device& device, Spec spec);
 
     /// A graph that somebody else captured becomes an entry, under the guards that a call with the capture's memory and
@@ -93,7 +95,8 @@ public:
     /// REQUIRES: the device is idle, and the first capture's memory has valid contents; it is put back as it was.
     /// Spec::version is needed; scalars are possible for the values of semaphores alone (`values` for all else). What
     /// cannot be adopted throws: not_recordable, verification_failed, unsupported (OpenCL), miss_forbidden (policy
-    /// require_hit), invalid_argument, partly_launched (the memory could not be put back). A folder that cannot be written does not: report().reason says it.
+    /// require_hit), invalid_argument, partly_launched (the memory could not be put back). A folder that cannot be
+    /// written does not: report().reason says it.
     [[nodiscard]] Function adopt(std::string name, const Device& device, Spec spec, const Adoption& adoption);
 
     /// Restores the entries on disk of all functions that exist now (this model and rank) whose facts hold here: the
@@ -102,9 +105,9 @@ public:
     /// that cannot be used: it counts as failed, and as a cache fault.
     [[nodiscard]] Opening open_all(OpenOptions options = {});
 
-    /// Records what calls of this cache's functions left to be recorded (CacheOptions::record, functions that work together with
-    /// the outside), as far as their work is done, and returns how many were recorded. What cannot be recorded is counted and
-    /// logged. Read-only states must still be where they were at the call.
+    /// Records what calls of this cache's functions left to be recorded (CacheOptions::record, functions that work
+    /// together with the outside), as far as their work is done, and returns how many were recorded. What cannot be
+    /// recorded is counted and logged. Read-only states must still be where they were at the call.
     std::size_t record_pending();
 
     [[nodiscard]] Statistics statistics() const;
@@ -112,8 +115,8 @@ public:
     [[nodiscard]] std::string summary() const;
     [[nodiscard]] std::string directory() const;       ///< absolute
     [[nodiscard]] std::string disabled_reason() const; ///< empty when caching works
-    /// Entries of this model's function as text (as `warmgraph show`); one block for each variant. Counts as a use of each; what
-    /// is damaged is moved to quarantine.
+    /// Entries of this model's function as text (as `warmgraph show`); one block for each variant. Counts as a use of
+    /// each; what is damaged is moved to quarantine.
     [[nodiscard]] std::string readable(std::string_view function) const;
     /// Removes this rank's entries of one function, or of all; returns how many.
     std::uint64_t clear(std::string_view function = {});

@@ -7,8 +7,8 @@
 
 namespace warmgraph::detail {
 
-/// An address inside the binary that wraps an F. Hidden: a program's libraries would share one address otherwise, so that one
-/// plugin's code would be told by another's build id.
+/// An address inside the binary that wraps an F. Hidden: a program's libraries would share one address otherwise, so
+/// that one plugin's code would be told by another's build id.
 template <class F>
 [[nodiscard]] WARMGRAPH_LOCAL const void* address_of_wrapping() noexcept
 {

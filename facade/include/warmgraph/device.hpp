@@ -23,7 +23,8 @@ class Device;
 class Device;
 class Stream;
 
-/// Device memory, or page-locked host memory, owned. Move-only; freed when destroyed (the Device stays alive until then).
+/// Device memory, or page-locked host memory, owned. Move-only; freed when destroyed (the Device stays alive until
+/// then).
 class WARMGRAPH_API Buffer {
 public:
     Buffer(Buffer&&) noexcept;
@@ -116,16 +117,18 @@ public:
     /// Idempotent. not_recordable with the cure where it cannot (a profiler is attached to the process).
     void prepare_recording() const;
     /// Begins, on a thread of its own, what the first restore of this process would wait for (CUDA: 5 to 8 ms on an H200),
-    /// and touches 6 MB of host memory for the calling thread, which is to restore (2 ms). For a process that will replay: call
-    /// it when the device is open, before weights are loaded. Cache::load and Cache::open_all do. Once for a device; nothing
-    /// is reported. A process that records or adopts does better without: the driver takes some 100 MB of device memory for
-    /// it, and what lies on the host's stack looks like an address there more often.
+    /// and touches 6 MB of host memory for the calling thread, which is to restore (2 ms). For a process that will replay
+    /// kernels of PyTorch or Triton: call it when the device is open, before weights are loaded. Restores wait for its end, so
+    /// one that follows at once gains nothing. Once for a device; nothing is reported. A process that records or adopts does
+    /// better without: the driver takes some 100 MB of device memory for it, and what lies on the host's stack looks like an
+    /// address there more often.
     void warm_up() const;
-    /// Declares that this process loaded the driver's `module` (CUmodule) from `image` (a cubin), and keeps it loaded for as
-    /// long as this device is open. Recording then knows its code, whenever it was loaded. Replays run this module where an
-    /// entry needs the same code and its variables hold what they held when it was recorded: what the host writes into them
-    /// later reaches the replays as it reaches the function. Where they hold something else, the entry is refused. What
-    /// is loaded already is loaded again by its next call. invalid_argument where the image is not the module's. CUDA only.
+    /// Declares that this process loaded the driver's `module` (CUmodule) from `image` (a cubin), and keeps it loaded
+    /// for as long as this device is open. Recording then knows its code, whenever it was loaded. Replays run this
+    /// module where an entry needs the same code and its variables hold what they held when it was recorded: what the
+    /// host writes into them later reaches the replays as it reaches the function. Where they hold something else, the
+    /// entry is refused. What is loaded already is loaded again by its next call. invalid_argument where the image is
+    /// not the module's. CUDA only.
     void register_module(void* module, std::span<const std::byte> image) const;
 
     struct Impl; ///< opaque
@@ -139,8 +142,8 @@ private:
 
 /// Names a host function that recorded graphs may call: an entry stores the name, and a process that replays it
 /// registers its own function under that name first. `function(data)` runs on a thread of the driver's, where no driver
-/// call is allowed; both must stay valid as long as such graphs may run. invalid_argument: an empty or unprintable name,
-/// a null function, a name that another function has. Thread-safe.
+/// call is allowed; both must stay valid as long as such graphs may run. invalid_argument: an empty or unprintable
+/// name, a null function, a name that another function has. Thread-safe.
 WARMGRAPH_API void register_host_function(std::string name, void (*function)(void*), void* data);
 
 } // namespace warmgraph

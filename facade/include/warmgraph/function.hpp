@@ -41,10 +41,11 @@ public:
     ~Function();
 
     /// Enqueues the function in the device's default stream, or in `stream`, and returns without waiting for it. The
-    /// first call loads or records. invalid_argument: an unknown, missing or repeated name, a buffer too small, a number
-    /// that the declared type cannot hold or that is outside its range, a call inside a wrapped function. miss_forbidden:
-    /// policy require_hit, or a miss of Cache::load's. partly_launched: the driver failed in the middle, or memory of the
-    /// caller's was damaged; start again from a known state. What the wrapped callable throws passes through.
+    /// first call loads or records. invalid_argument: an unknown, missing or repeated name, a buffer too small, a
+    /// number that the declared type cannot hold or that is outside its range, a call inside a wrapped function.
+    /// miss_forbidden: policy require_hit, or a miss of Cache::load's. partly_launched: the driver failed in the
+    /// middle, or memory of the caller's was damaged; start again from a known state. What the wrapped callable throws
+    /// passes through.
     Outcome operator()(std::initializer_list<Arg> args) { return call(std::span{args.begin(), args.size()}); }
     Outcome operator()(Stream& stream, std::initializer_list<Arg> args)
     {
@@ -53,11 +54,12 @@ public:
     Outcome call(std::span<const Arg> args);
     Outcome call(Stream& stream, std::span<const Arg> args);
 
-    /// Moves a state to other memory of the same size. invalid_argument: no such state, another size, within its own callable.
+    /// Moves a state to other memory of the same size. invalid_argument: no such state, another size, within its own
+    /// callable.
     void bind(std::string_view state, const MemoryRef& memory);
 
-    /// The first call's report (of the latest variant that was loaded or recorded), or why the function ran in place of a replay
-    /// that failed since.
+    /// The first call's report (of the latest variant that was loaded or recorded), or why the function ran in place of
+    /// a replay that failed since.
     [[nodiscard]] Report report() const;
 
     struct Impl; ///< opaque

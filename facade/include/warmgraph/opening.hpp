@@ -25,26 +25,27 @@ struct OpenProgress {
 enum class OpenWait : std::uint8_t { first, all };
 
 struct OpenOptions {
-    /// Higher is restored first; among equals, and without it, the most recently used. `inputs` as recorded. It is asked
-    /// before open_all returns, in its thread; what it throws passes through.
+    /// Higher is restored first; among equals, and without it, the most recently used. `inputs` as recorded. It is
+    /// asked before open_all returns, in its thread; what it throws passes through.
     std::function<int(std::string_view function, std::span<const TensorDecl> inputs)> urgency{};
-    /// After each entry, in the thread that restored it, never two at a time. What it throws is logged. It may exit the process;
-    /// what is restored while the Opening goes away is not told.
+    /// After each entry, in the thread that restored it, never two at a time. What it throws is logged. It may exit the
+    /// process; what is restored while the Opening goes away is not told.
     std::function<void(const OpenProgress&)> progress{};
     OpenWait wait = OpenWait::first;
     std::uint32_t threads = 0; ///< that restore at once; 0: eight, or the machine's if it has fewer
 };
 
-/// A running Cache::open_all. Move-only. Its destructor stops after the entries that are being restored; what was restored
-/// stays with its function, and is uploaded by its first launch where that was not done yet. It may outlive the Cache.
+/// A running Cache::open_all. Move-only. Its destructor stops after the entries that are being restored; what was
+/// restored stays with its function, and is uploaded by its first launch where that was not done yet. It may outlive
+/// the Cache.
 class WARMGRAPH_API Opening {
 public:
     Opening(Opening&&) noexcept;
     Opening& operator=(Opening&&) noexcept;
     ~Opening();
 
-    /// Blocks until all are restored and what their first launches need is on the device. From one thread at a time, and not
-    /// from the progress callback.
+    /// Blocks until all are restored and what their first launches need is on the device. From one thread at a time,
+    /// and not from the progress callback.
     void wait();
     [[nodiscard]] OpenProgress progress() const; ///< thread-safe
 

@@ -23,15 +23,17 @@ public:
     [[nodiscard]] Stream& fork();
     void join(Stream& forked);
 
-    /// Where an input, output or state is in this run; of scratch memory, what alloc gave. invalid_argument for an unknown name.
+    /// Where an input, output or state is in this run; of scratch memory, what alloc gave. invalid_argument for an
+    /// unknown name.
     [[nodiscard]] Address address(std::string_view name) const;
     [[nodiscard]] Address operator[](std::string_view name) const { return address(name); }
     /// Sizes of an input or output in this run.
     [[nodiscard]] const std::vector<std::int64_t>& sizes(std::string_view name) const;
     [[nodiscard]] DType dtype(std::string_view name) const;
 
-    /// Scratch memory that the entry owns: zeros at first, then what the call before left, and results may not follow that. The same
-    /// name gives the same memory. invalid_argument: 0 bytes, a declared name, another size for a name in one run.
+    /// Scratch memory that the entry owns: zeros at first, then what the call before left, and results may not follow
+    /// that. The same name gives the same memory. invalid_argument: 0 bytes, a declared name, another size for a name
+    /// in one run.
     [[nodiscard]] Address alloc(std::string_view name, std::uint64_t bytes);
 
     /// A scalar or value of this run. T must be the declared type.

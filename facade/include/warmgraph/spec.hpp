@@ -23,8 +23,9 @@ struct TensorDecl {
         strides{}; ///< elements, one for each size; empty: contiguous. A call's Tensor has its own
 };
 
-/// Memory of the caller's that lives across calls: a KV cache (read_write) or weights (read_only). The type decides how what is
-/// written there is compared: as bytes it must be the same to the bit, floats may differ as much as the function's own runs do.
+/// Memory of the caller's that lives across calls: a KV cache (read_write) or weights (read_only). The type decides how
+/// what is written there is compared: as bytes it must be the same to the bit, floats may differ as much as the
+/// function's own runs do.
 struct StateDecl {
     std::string name;
     MemoryRef memory; ///< may be moved later with Function::bind. At any address where the device allows it (CUDA)
@@ -34,17 +35,17 @@ struct StateDecl {
     std::vector<std::int64_t> strides{}; ///< elements, one for each size; empty: contiguous
 };
 
-/// Memory of the caller's whose *contents* the entry carries: a rope table, a mask, scales. The function only reads it. A process
-/// that restores the entry gets a copy of its own, once for all functions with the same contents, and needs none to begin with.
-/// Where a process has the memory, its contents must be those of the recording: else the function runs as it is. No guard, so what
-/// they depend on belongs in Spec::config.
+/// Memory of the caller's whose *contents* the entry carries: a rope table, a mask, scales. The function only reads it.
+/// A process that restores the entry gets a copy of its own, once for all functions with the same contents, and needs
+/// none to begin with. Where a process has the memory, its contents must be those of the recording: else the function
+/// runs as it is. No guard, so what they depend on belongs in Spec::config.
 struct ConstantDecl {
     std::string name;
     MemoryRef memory{}; ///< null where entries are only loaded
 };
 
-/// What a function's work reads and nobody declared: allocations of libraries (cuFFT's tables); of an adopted graph also scratch that
-/// it did not write itself.
+/// What a function's work reads and nobody declared: allocations of libraries (cuFFT's tables); of an adopted graph
+/// also scratch that it did not write itself.
 enum class Undeclared : std::uint8_t {
     refuse,
     constants, ///< kept as constants, where the graph only reads them and they hold no addresses
@@ -105,28 +106,28 @@ struct Spec {
     std::vector<Program> code{};       ///< their source and options become guards
     std::map<std::string, std::string> config{}; ///< further guards of this function
     std::vector<std::string> environment{};      ///< environment variables that become guards
-    /// Code identity given by you; empty: the build id of the calling binary. Cache::load and Cache::adopt, which see no
-    /// code, need it.
+    /// Code identity given by you; empty: the build id of the calling binary. Cache::load and Cache::adopt, which see
+    /// no code, need it.
     std::string version{};
     std::optional<Policy> policy{}; ///< instead of the cache's
     /// Events that the graph shares with work outside it, by name: the driver's handles (CUevent), which outlive the
     /// function. A restored graph gets an event of its own for each name that is not here.
     std::map<std::string, void*> events{};
-    /// External semaphores that the graph signals or waits for, by name: the driver's handles (CUexternalSemaphore), which
-    /// outlive the function. What they are signalled with may be a constant or follow a scalar. Such a function is never run
-    /// on copies with its semaphores, where a signal would be taken for results: trials leave them out. The call never waits for
-    /// its own work: a later call records it, when that is done.
+    /// External semaphores that the graph signals or waits for, by name: the driver's handles (CUexternalSemaphore),
+    /// which outlive the function. What they are signalled with may be a constant or follow a scalar. Such a function
+    /// is never run on copies with its semaphores, where a signal would be taken for results: trials leave them out.
+    /// The call never waits for its own work: a later call records it, when that is done.
     std::map<std::string, void*> semaphores{};
-    /// Module variables (`__device__`, `__constant__`) whose contents you vouch for: nobody writes them while the function is in
-    /// use, so they may be stored with the entry. "*": all. Others that differ from their image are a refusal, and so are
-    /// others whose address the program asked for (`cudaMemcpyToSymbol` does).
+    /// Module variables (`__device__`, `__constant__`) whose contents you vouch for: nobody writes them while the
+    /// function is in use, so they may be stored with the entry. "*": all. Others that differ from their image are a
+    /// refusal, and so are others whose address the program asked for (`cudaMemcpyToSymbol` does).
     std::vector<std::string> frozen_variables{};
-    /// Inputs, outputs, states and constants that hold no addresses, whatever some of their words look like. Recording searches those that
-    /// were not declared as floating point for addresses, which no replay could follow.
+    /// Inputs, outputs, states and constants that hold no addresses, whatever some of their words look like. Recording
+    /// searches those that were not declared as floating point for addresses, which no replay could follow.
     std::vector<std::string> no_addresses{};
-    /// Refuse words in kernels' parameters that nobody initialised: in a recording those that nobody wrote, in an adopted graph those
-    /// that differ between the captures and follow nothing. Else they are stored as zeros, and refused where the results depend on
-    /// them.
+    /// Refuse words in kernels' parameters that nobody initialised: in a recording those that nobody wrote, in an
+    /// adopted graph those that differ between the captures and follow nothing. Else they are stored as zeros, and
+    /// refused where the results depend on them.
     bool strict = false;
     std::vector<ConstantDecl> constants{};
     std::uint64_t max_constant_bytes = 64ULL << 20U; ///< of all constants together; more is refused

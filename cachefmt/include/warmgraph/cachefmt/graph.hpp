@@ -37,12 +37,14 @@ struct Region {
     std::uint32_t alignment = 1; ///< bytes, a power of two, that the address must have
     Bytes contents;              ///< `constant` only, `size` bytes
     MemorySpace space = MemorySpace::device;
-    /// `constant` only: SHA-256 of its contents, which are stored elsewhere, as images are, and `contents` is empty. Zero: none.
+    /// `constant` only: SHA-256 of its contents, which are stored elsewhere, as images are, and `contents` is empty.
+    /// Zero: none.
     Digest digest{};
-    /// `constant` only: each executable has a copy of its own. Nobody declared it, so its work may write there what it found.
+    /// `constant` only: each executable has a copy of its own. Nobody declared it, so its work may write there what it
+    /// found.
     bool exclusive = false;
-    /// `constant` only: index of the arena that it lies in, `inside_offset` bytes from its start. What scratch held when the graph was
-    /// captured, which its work reads.
+    /// `constant` only: index of the arena that it lies in, `inside_offset` bytes from its start. What scratch held
+    /// when the graph was captured, which its work reads.
     std::optional<std::uint32_t> inside{};
     std::uint64_t inside_offset = 0;
     bool operator==(const Region&) const = default;
@@ -220,8 +222,8 @@ struct EmptyNode {
     bool operator==(const EmptyNode&) const = default;
 };
 
-/// The alternatives' order is the stored node kind: empty 0, kernel 1, copy 2, fill 3, event record 4, event wait 5, host 6,
-/// memory operations 7, semaphores 8.
+/// The alternatives' order is the stored node kind: empty 0, kernel 1, copy 2, fill 3, event record 4, event wait 5,
+/// host 6, memory operations 7, semaphores 8.
 using Node = std::variant<EmptyNode, KernelNode, CopyNode, FillNode, EventRecordNode, EventWaitNode, HostNode,
                           MemoryOperationsNode, SemaphoresNode>;
 
@@ -240,7 +242,8 @@ struct Edge {
     auto operator<=>(const Edge&) const = default;
 };
 
-/// A module's `__device__` or `__constant__` variable whose contents, when the graph was captured, were not the image's.
+/// A module's `__device__` or `__constant__` variable whose contents, when the graph was captured, were not the
+/// image's.
 struct ModuleVariable {
     std::string name; ///< as the image's symbol table spells it
     Bytes contents;

@@ -40,8 +40,8 @@ struct TensorSpec {
     std::string device;                ///< "opencl:0"
     std::uint32_t alignment = 1;       ///< alignment class: power of two, 1..256, that the address had
     std::uint32_t alias_group = 0;     ///< index of the first tensor whose bytes overlap this one's (own index if none)
-    /// Bytes from the start of that first tensor to this one's. Recorded where the function asks how its overlapping tensors
-    /// lie; without it any distance at which they overlap will do.
+    /// Bytes from the start of that first tensor to this one's. Recorded where the function asks how its overlapping
+    /// tensors lie; without it any distance at which they overlap will do.
     std::optional<std::int64_t> distance{};
     bool operator==(const TensorSpec&) const = default;
 };

@@ -10,8 +10,8 @@
 
 namespace warmgraph::cachefmt {
 
-/// For each of `images` images the names of the kernels that the nodes launch from it, sorted, each once. A node that names
-/// an image beyond them counts for none.
+/// For each of `images` images the names of the kernels that the nodes launch from it, sorted, each once. A node that
+/// names an image beyond them counts for none.
 [[nodiscard]] std::vector<std::vector<std::string>> kernels_in_use(std::span<const Node> nodes, std::size_t images);
 
 /// The name of a variable that is in one list only, or has other contents there; "" where the lists hold the same.

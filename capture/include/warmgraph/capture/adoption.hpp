@@ -30,9 +30,9 @@ struct AdoptOptions {
 };
 
 /// `frame` describes the first capture's call (its memory is first.regions and holds valid contents). `second`, where
-/// given, is another capture of the same work with the regions elsewhere; only addresses and scalars are taken from it. Verified
-/// by running the original graph and the restored one, both without semaphores, on equal contents; the caller's memory is put back as it was.
-/// The original runs in the caller's memory, so its runs have no time limit.
+/// given, is another capture of the same work with the regions elsewhere; only addresses and scalars are taken from it.
+/// Verified by running the original graph and the restored one, both without semaphores, on equal contents; the
+/// caller's memory is put back as it was. The original runs in the caller's memory, so its runs have no time limit.
 [[nodiscard]] Result<Recording> adopt(const Subject& subject, const Frame& frame, cachefmt::EntryHeader header,
                                       const AdoptedCapture& first, const AdoptedCapture* second,
                                       const AdoptOptions& options, replay::ModuleCache& modules, Phases& phases);

@@ -64,8 +64,8 @@ struct Interface {
     std::vector<NumberDecl> values;
     std::vector<NamedConstant> constants{}; ///< no guards, and bound by no call
 
-    /// "1 input, 1 output, 1 state, 38 weights; scalar position i32 [0, 255]": a guard fact. The kinds in the order of the
-    /// tensors, whose names are guarded beside it.
+    /// "1 input, 1 output, 1 state, 38 weights; scalar position i32 [0, 255]": a guard fact. The kinds in the order of
+    /// the tensors, whose names are guarded beside it.
     [[nodiscard]] std::string text() const;
     [[nodiscard]] std::optional<std::size_t> region(std::string_view name) const noexcept;
 };

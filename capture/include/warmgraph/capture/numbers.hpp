@@ -14,8 +14,8 @@ namespace warmgraph {
 /// Floating point, of whatever width.
 [[nodiscard]] bool is_real(DType type) noexcept;
 
-/// A number of type `from` as bits of `to`; nullopt when it cannot hold it. Integers must fit, f64 rounds to f32, integers become
-/// floats, floats never become integers.
+/// A number of type `from` as bits of `to`; nullopt when it cannot hold it. Integers must fit, f64 rounds to f32,
+/// integers become floats, floats never become integers.
 [[nodiscard]] std::optional<std::uint64_t> convert(DType from, std::uint64_t bits, DType to) noexcept;
 
 [[nodiscard]] std::string number_text(DType type, std::uint64_t bits);
@@ -34,9 +34,9 @@ struct ProbePlan {
     [[nodiscard]] bool is_exhaustive() const noexcept { return total != 0 && values.size() + 1 >= total; }
 };
 
-/// Of a range of up to 4,096 whole numbers all. Else its ends with 130 neighbours each, 256 neighbours in the middle, powers
-/// of two and their neighbours, 0, 1 and -1, multiples of 16, 64, 128 and 256, then pseudo-random ones: a kernel that takes
-/// another way at each 16th number, at a page's end or at 0 shows it there.
+/// Of a range of up to 4,096 whole numbers all. Else its ends with 130 neighbours each, 256 neighbours in the middle,
+/// powers of two and their neighbours, 0, 1 and -1, multiples of 16, 64, 128 and 256, then pseudo-random ones: a kernel
+/// that takes another way at each 16th number, at a page's end or at 0 shows it there.
 [[nodiscard]] ProbePlan plan_probes(DType type, const ScalarRange& range, std::uint64_t current);
 
 /// "proven at all 2,048 values", "sampled at 412 of 1,000,001 values". `probed`: of the plan's values.

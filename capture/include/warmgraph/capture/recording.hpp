@@ -55,9 +55,11 @@ public:
     [[nodiscard]] Result<void> prepare();
     /// `stream`: of the call, which the answer is enqueued in.
     [[nodiscard]] Result<void> begin_answer(const std::shared_ptr<backends::Stream>& stream);
-    /// Instead of an answer that is looked at: frees everything now, before work is enqueued that freeing would wait for.
+    /// Instead of an answer that is looked at: frees everything now, before work is enqueued that freeing would wait
+    /// for.
     void give_up() noexcept;
-    /// After the callable returned. `context`: of its run. An error (the results could not be copied) ends the recording.
+    /// After the callable returned. `context`: of its run. An error (the results could not be copied) ends the
+    /// recording.
     [[nodiscard]] Result<void> end_answer(const RunContext& context);
     /// Whether the answer may wait for something that this very thread does later: it must not be waited for.
     [[nodiscard]] bool waits_outside() const noexcept;
@@ -66,13 +68,13 @@ public:
     /// Blocks until it is.
     [[nodiscard]] Result<void> wait_for_answer();
 
-    /// `header` carries key and guards; where the function asks how overlapping tensors lie, the guards come back with their
-    /// distances, and the key with it. Errors: not_recordable and verification_failed (the function goes on as it is),
-    /// driver_failed, out_of_memory. partly_launched: a trial damaged a read-only state of the caller's.
+    /// `header` carries key and guards; where the function asks how overlapping tensors lie, the guards come back with
+    /// their distances, and the key with it. Errors: not_recordable and verification_failed (the function goes on as it
+    /// is), driver_failed, out_of_memory. partly_launched: a trial damaged a read-only state of the caller's.
     [[nodiscard]] Result<Recording> record(cachefmt::EntryHeader header, Phases& phases);
 
-    /// Holds an executable of a stored entry to the answer, on copies. verification_failed: they differ. Any other code: it
-    /// could not be found out. The executable is left bound to copies: its next launch rebinds.
+    /// Holds an executable of a stored entry to the answer, on copies. verification_failed: they differ. Any other
+    /// code: it could not be found out. The executable is left bound to copies: its next launch rebinds.
     [[nodiscard]] Result<void> verify(replay::Executable& executable, Phases& phases);
     /// The answer enqueued work past the recorder's stream.
     [[nodiscard]] bool strayed() const noexcept;

@@ -12,16 +12,16 @@
 namespace warmgraph {
 
 /// How a second set of addresses differs from the first one beyond being elsewhere. Allocators place ranges one after
-/// another, so that two sets made alike may lie at one distance from each other, which could not tell the tensors apart.
-/// Here the order is the opposite, and region i lies (i + 1) * `shift` bytes into its range: as drivers give ranges in
-/// steps of 2 MiB, a shift of 4 KiB alone gives up to 512 regions distances of their own.
+/// another, so that two sets made alike may lie at one distance from each other, which could not tell the tensors
+/// apart. Here the order is the opposite, and region i lies (i + 1) * `shift` bytes into its range: as drivers give
+/// ranges in steps of 2 MiB, a shift of 4 KiB alone gives up to 512 regions distances of their own.
 struct Shuffle {
     std::uint64_t shift = 0; ///< bytes, a multiple of 4 KiB; 0: in order, each at the start of its range
     [[nodiscard]] std::uint64_t of(std::size_t region) const noexcept { return shift * (region + 1); }
 };
 
-/// What gets a range of its own. Tensors that overlap in the call may be captured in several arrangements, which shows whether
-/// the function asks how they lie: capture reads no device memory, so they may as well lie apart.
+/// What gets a range of its own. Tensors that overlap in the call may be captured in several arrangements, which shows
+/// whether the function asks how they lie: capture reads no device memory, so they may as well lie apart.
 enum class Apart : std::uint8_t {
     tensors,      ///< each tensor
     groups,       ///< each group of tensors that overlap, at their distances in the call
@@ -39,7 +39,8 @@ public:
 
     /// Far from the frame's memory, as far as the device can.
     [[nodiscard]] Result<void> reserve(const Frame& frame, const Shuffle& shuffle, Apart apart = Apart::tensors);
-    /// Page-locked host regions are read by captures: each gets other numbers than `from` holds, of integers neighbours.
+    /// Page-locked host regions are read by captures: each gets other numbers than `from` holds, of integers
+    /// neighbours.
     [[nodiscard]] Result<void> give_other_contents(const std::vector<MemoryRef>& from, const Frame& frame);
     /// not_recordable names a host region whose contents a capture changed since.
     [[nodiscard]] Result<void> check_host_regions(const Interface& interface) const;

@@ -13,9 +13,9 @@ namespace warmgraph::replay {
 /// Device memory that nothing writes. It is freed with the last one that has it.
 class ConstantMemory {
 public:
-    /// `size` bytes whose SHA-256 is `digest`, at a multiple of `alignment` (a power of two). `contents` is called only where
-    /// the process does not have them on that device yet. Thread-safe. Errors: those of `contents`, out_of_memory,
-    /// driver_failed; corrupt where it gives another number of bytes.
+    /// `size` bytes whose SHA-256 is `digest`, at a multiple of `alignment` (a power of two). `contents` is called only
+    /// where the process does not have them on that device yet. Thread-safe. Errors: those of `contents`,
+    /// out_of_memory, driver_failed; corrupt where it gives another number of bytes.
     [[nodiscard]] static Result<std::shared_ptr<const ConstantMemory>> load(
         const std::shared_ptr<backends::Device>& device, const Digest& digest, std::uint64_t size,
         std::uint32_t alignment, const std::function<Result<Bytes>()>& contents);

@@ -40,11 +40,12 @@ enum class OwnModules : std::uint8_t { bind, ignore };
 
 class Executable {
 public:
-    /// Loads images (through `modules`, once per process and digest; `function` as in ModuleUser), allocates the arena, loads constants (once for all executables of the process, but for those that ignore own modules and constants that are exclusive), builds
-    /// and instantiates with `bindings`. Errors: not_found (image), driver_failed, out_of_memory, invalid_argument
-    /// (binding missing, too small or misaligned, named), not_found (a host function that this process did not register),
-    /// not_recordable (a variable of an own module holds something else than when it was recorded, or two own modules would
-    /// do: the function must run as it is).
+    /// Loads images (through `modules`, once per process and digest; `function` as in ModuleUser), allocates the arena,
+    /// loads constants (once for all executables of the process, but for those that ignore own modules and constants
+    /// that are exclusive), builds and instantiates with `bindings`. Errors: not_found (image), driver_failed,
+    /// out_of_memory, invalid_argument (binding missing, too small or misaligned, named), not_found (a host function
+    /// that this process did not register), not_recordable (a variable of an own module holds something else than when
+    /// it was recorded, or two own modules would do: the function must run as it is).
     [[nodiscard]] static Result<std::unique_ptr<Executable>> restore(std::shared_ptr<backends::Device> device,
                                                                      cachefmt::Graph graph, ModuleCache& modules,
                                                                      const ImageSource& images,
@@ -56,8 +57,8 @@ public:
     /// rewrites everything.
     [[nodiscard]] Result<void> launch(backends::Stream& stream, const Bindings& bindings) noexcept;
 
-    /// launch() for copies of the caller's memory: what works together with the outside (semaphores, events, host functions,
-    /// waits for memory) is left out. Runs in the same arena. The one before must be done.
+    /// launch() for copies of the caller's memory: what works together with the outside (semaphores, events, host
+    /// functions, waits for memory) is left out. Runs in the same arena. The one before must be done.
     [[nodiscard]] Result<void> rehearse(backends::Stream& stream, const Bindings& bindings);
 
     /// Takes from the first launch what can be done ahead of it; blocks. A failure leaves everything as it was.

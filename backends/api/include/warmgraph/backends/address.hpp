@@ -9,9 +9,9 @@ namespace warmgraph {
 /// The one base of all memory with flat addresses (CUDA): such an address lies at base + offset.
 inline constexpr std::uint64_t k_flat_base = 256;
 
-/// A place in device memory: `base` names an allocation (OpenCL: an id that is never given twice in a process; CUDA: always
-/// k_flat_base, so that any two addresses are related), `offset` counts bytes from its start. Two addresses are related only
-/// within one base. Bases are aligned to 256 bytes at least.
+/// A place in device memory: `base` names an allocation (OpenCL: an id that is never given twice in a process; CUDA:
+/// always k_flat_base, so that any two addresses are related), `offset` counts bytes from its start. Two addresses are
+/// related only within one base. Bases are aligned to 256 bytes at least.
 struct Address {
     std::uint64_t base = 0;
     std::uint64_t offset = 0;

@@ -32,8 +32,8 @@ public:
     [[nodiscard]] virtual Result<Bytes> image() = 0;
     /// Digest of source and options when it was compiled here; zero when it was loaded.
     [[nodiscard]] virtual Digest origin() const noexcept = 0;
-    /// The image without the kernels that are not named: what a graph needs of it. Where a backend cannot cut, the whole.
-    /// Verification must bless it; where it does not, the whole is stored.
+    /// The image without the kernels that are not named: what a graph needs of it. Where a backend cannot cut, the
+    /// whole. Verification must bless it; where it does not, the whole is stored.
     [[nodiscard]] virtual Result<Bytes> image_of(std::span<const std::string> kernels)
     {
         static_cast<void>(kernels);
@@ -48,18 +48,18 @@ public:
     }
     /// Whether there is anything that could be written.
     [[nodiscard]] virtual bool has_variables() const { return false; }
-    /// Whether its code may keep something in variables of its own, if only while it runs (a counter of finished groups):
-    /// modules of equal code then are as many as were loaded, else one does for all.
+    /// Whether its code may keep something in variables of its own, if only while it runs (a counter of finished
+    /// groups): modules of equal code then are as many as were loaded, else one does for all.
     [[nodiscard]] virtual bool keeps_state() const { return false; }
-    /// Whether a number in a kernel's parameters or in a variable may be the address of a function that this code calls by
-    /// it: a new process has its functions elsewhere. A suspicion, since 8 bytes can mean anything.
+    /// Whether a number in a kernel's parameters or in a variable may be the address of a function that this code calls
+    /// by it: a new process has its functions elsewhere. A suspicion, since 8 bytes can mean anything.
     [[nodiscard]] virtual bool may_be_function(std::uint64_t word) const
     {
         static_cast<void>(word);
         return false;
     }
-    /// Whether the variable is a constant (`__constant__`) of code that one of the device's own libraries brought (cuBLAS,
-    /// cuDNN, PyTorch), and neither this program nor a library of its own: those fill it once and let it be.
+    /// Whether the variable is a constant (`__constant__`) of code that one of the device's own libraries brought
+    /// (cuBLAS, cuDNN, PyTorch), and neither this program nor a library of its own: those fill it once and let it be.
     [[nodiscard]] virtual bool is_library_constant(const std::string& variable) const
     {
         static_cast<void>(variable);
@@ -88,8 +88,8 @@ public:
     virtual ~Event() = default;
     /// The driver's handle (CUevent); 0 where a graph cannot hold it.
     [[nodiscard]] virtual std::uint64_t native() const noexcept { return 0; }
-    /// Whether the work before it has finished. Blocks for nothing; any thread may ask. not_recordable of an event that was
-    /// recorded in a capture: that work does not run. An event that nobody recorded yet has finished.
+    /// Whether the work before it has finished. Blocks for nothing; any thread may ask. not_recordable of an event that
+    /// was recorded in a capture: that work does not run. An event that nobody recorded yet has finished.
     [[nodiscard]] virtual Result<bool> is_done() = 0;
 };
 
@@ -133,8 +133,8 @@ public:
     /// Gives one node new parameters, addresses or sizes. Same kind, kernel and dimensions as instantiated, else
     /// invalid_argument. Launches already enqueued keep the old ones.
     [[nodiscard]] virtual Result<void> update(std::uint32_t node, const RawWork& work) noexcept = 0;
-    /// Does ahead what the first launch would do besides launching, and blocks until it is done. What is updated later stays
-    /// as cheap. Where a backend has nothing to do: success.
+    /// Does ahead what the first launch would do besides launching, and blocks until it is done. What is updated later
+    /// stays as cheap. Where a backend has nothing to do: success.
     [[nodiscard]] virtual Result<void> upload() noexcept { return {}; }
 };
 
@@ -150,9 +150,6 @@ struct DeviceLimits {
 
 class BulkMemory;
 
-/// Which threads are to restore after a warm-up.
-enum class RestoresOn : std::uint8_t { this_thread, other_threads };
-
 class Device {
 public:
     Device();
@@ -167,11 +164,12 @@ public:
     /// Guard facts: "backend", "device.architecture", "device.units", "device.local_memory", "device.partition",
     /// "driver.version", "runtime.version" (must_match), "device.name" (advisory) ...
     [[nodiscard]] virtual std::vector<cachefmt::Fact> facts() const = 0;
-    /// For `doctor`: how graphs are replayed here and why, e.g. "re-enqueue (command buffer 0.9.0 present, slower on PoCL)".
+    /// For `doctor`: how graphs are replayed here and why, e.g. "re-enqueue (command buffer 0.9.0 present, slower on
+    /// PoCL)".
     [[nodiscard]] virtual std::string replay_mode() const = 0;
-    /// Makes the device current on this thread for as long as the result lives, for callers and libraries that go by the
-    /// thread's device. Release it on the same thread, the last one first; the device outlives it. Null where there is nothing
-    /// to do.
+    /// Makes the device current on this thread for as long as the result lives, for callers and libraries that go by
+    /// the thread's device. Release it on the same thread, the last one first; the device outlives it. Null where there
+    /// is nothing to do.
     [[nodiscard]] virtual std::shared_ptr<void> enter() const { return nullptr; }
 
     [[nodiscard]] virtual Result<MemoryRef> allocate(
@@ -195,14 +193,15 @@ public:
         static_cast<void>(flat);
         return std::nullopt;
     }
-    /// Whether a live object of this process that a kernel names by a number of 8 bytes (a texture, a surface) has this one:
-    /// another process gives it another number. Numbers are small, so that it is a suspicion.
+    /// Whether a live object of this process that a kernel names by a number of 8 bytes (a texture, a surface) has this
+    /// one: another process gives it another number. Numbers are small, so that it is a suspicion.
     [[nodiscard]] virtual bool is_handle(std::uint64_t word) const noexcept
     {
         static_cast<void>(word);
         return false;
     }
-    /// Whether it is managed memory, which moves between host and device as it is used. False where nothing is known of it.
+    /// Whether it is managed memory, which moves between host and device as it is used. False where nothing is known of
+    /// it.
     [[nodiscard]] virtual bool is_managed(const Address& address) const noexcept
     {
         static_cast<void>(address);
@@ -210,8 +209,8 @@ public:
     }
     /// Ordinary host memory of this process around a flat address that kernels of this device can read, by its name
     /// ("[heap]", a file, "memory without a name"); nullopt where there is none, where the driver knows the memory
-    /// (allocation_at, shadows), and on devices that cannot read it. `mappings` are the process's, read before: who asks
-    /// often reads them once.
+    /// (allocation_at, shadows), and on devices that cannot read it. `mappings` are the process's, read before: who
+    /// asks often reads them once.
     [[nodiscard]] virtual std::optional<std::string> host_memory_at(std::uint64_t flat,
                                                                     const HostMappings& mappings) const
     {
@@ -224,12 +223,12 @@ public:
     {
         return host_memory_at(flat, HostMappings::read());
     }
-    /// An address range for captures only, which costs no memory (measured). Two of them never touch. On devices with flat
-    /// addresses its addresses' upper 32 bits are those of no other live shadow and of no ordinary allocation, as far as the
-    /// driver follows the wish. release() it as well.
+    /// An address range for captures only, which costs no memory (measured). Two of them never touch. On devices with
+    /// flat addresses its addresses' upper 32 bits are those of no other live shadow and of no ordinary allocation, as
+    /// far as the driver follows the wish. release() it as well.
     [[nodiscard]] virtual Result<MemoryRef> reserve_shadow(std::uint64_t size) = 0;
-    /// Addresses over little memory, which a kernel may read and write: what it writes at one shows at others. For trials of what may be
-    /// an address. release() it as well. unsupported where there are no flat addresses.
+    /// Addresses over little memory, which a kernel may read and write: what it writes at one shows at others. For
+    /// trials of what may be an address. release() it as well. unsupported where there are no flat addresses.
     [[nodiscard]] virtual Result<MemoryRef> reserve_decoy(std::uint64_t size)
     {
         return fail(ErrorCode::unsupported, "{} has no decoys ({} bytes were asked for)", id(), size);
@@ -238,14 +237,14 @@ public:
     [[nodiscard]] virtual Result<MemoryRef> reserve_host_shadow(std::uint64_t size) { return allocate_host(size); }
     [[nodiscard]] virtual Result<void> upload(const Address& to, ByteView bytes) = 0;              ///< blocking
     [[nodiscard]] virtual Result<void> download(std::span<std::byte> to, const Address& from) = 0; ///< blocking
-    /// Work on large memory where it lies; lives as long as the device. Thread-safe. Where a backend has none of its own, one
-    /// through upload() and download(), made on first use.
+    /// Work on large memory where it lies; lives as long as the device. Thread-safe. Where a backend has none of its
+    /// own, one through upload() and download(), made on first use.
     [[nodiscard]] virtual BulkMemory& bulk();
-    /// A range around the heap that device code allocates from by itself, which no driver's allocation is; nullopt where no code
-    /// that the process loaded does so. An error: it could not be found.
+    /// A range around the heap that device code allocates from by itself, which no driver's allocation is; nullopt
+    /// where no code that the process loaded does so. An error: it could not be found.
     [[nodiscard]] virtual Result<std::optional<MemoryRef>> device_heap() { return std::optional<MemoryRef>{}; }
-    /// Bytes that allocate() could still give, as far as the driver tells. Without a better answer: the device's memory, or as
-    /// good as no limit where that is unknown.
+    /// Bytes that allocate() could still give, as far as the driver tells. Without a better answer: the device's
+    /// memory, or as good as no limit where that is unknown.
     [[nodiscard]] virtual std::uint64_t free_memory() const
     {
         return limits().memory != 0 ? limits().memory : ~std::uint64_t{0};
@@ -255,8 +254,8 @@ public:
     [[nodiscard]] virtual Result<std::unique_ptr<Module>> compile(std::string_view source,
                                                                   std::string_view options) = 0;
     [[nodiscard]] virtual Result<std::unique_ptr<Module>> load(ByteView image) = 0;
-    /// Declares that this process loaded the driver's `module` (CUmodule) from `image` (a cubin), and keeps it loaded for as
-    /// long as the device is open. Recording then knows its code whenever it was loaded, and replays bind to it.
+    /// Declares that this process loaded the driver's `module` (CUmodule) from `image` (a cubin), and keeps it loaded
+    /// for as long as the device is open. Recording then knows its code whenever it was loaded, and replays bind to it.
     /// invalid_argument where the image is none, or its kernels are not in the module.
     [[nodiscard]] virtual Result<void> register_module(void* module, ByteView image)
     {
@@ -265,22 +264,24 @@ public:
     }
     /// Those that were registered.
     [[nodiscard]] virtual std::vector<std::shared_ptr<Module>> own_modules() { return {}; }
-    /// Variables of this code whose addresses the program asked the driver for, so that it may write or read them between
-    /// calls, unseen. Not those of modules that were registered, nor what libraries asked of their own code. Thread-safe.
+    /// Variables of this code whose addresses the program asked the driver for, so that it may write or read them
+    /// between calls, unseen. Not those of modules that were registered, nor what libraries asked of their own code.
+    /// Thread-safe.
     [[nodiscard]] virtual std::vector<std::string> exposed_variables(ByteView image)
     {
         static_cast<void>(image);
         return {};
     }
-    /// How many variables of any code the program asked for: another number means that exposed_variables may have another
-    /// answer. Thread-safe.
+    /// How many variables of any code the program asked for: another number means that exposed_variables may have
+    /// another answer. Thread-safe.
     [[nodiscard]] virtual std::uint64_t exposures() const noexcept { return 0; }
     /// How often register_module succeeded: another number means that replays may have to be bound anew. Thread-safe.
     [[nodiscard]] virtual std::uint64_t registrations() const noexcept { return 0; }
     [[nodiscard]] virtual Result<std::unique_ptr<Stream>> create_stream() = 0;
     [[nodiscard]] virtual Result<std::unique_ptr<GraphExec>> instantiate(const RawGraph& graph) = 0;
-    /// The very graph that the driver captured, with the process's own code, whatever was done to its nodes since; the result
-    /// keeps what it needs. Where there is none (RawGraph::native), as instantiate. update() of it may be unsupported.
+    /// The very graph that the driver captured, with the process's own code, whatever was done to its nodes since; the
+    /// result keeps what it needs. Where there is none (RawGraph::native), as instantiate. update() of it may be
+    /// unsupported.
     [[nodiscard]] virtual Result<std::unique_ptr<GraphExec>> instantiate_captured(const RawGraph& graph)
     {
         return instantiate(graph);
@@ -291,23 +292,24 @@ public:
         return fail(ErrorCode::unsupported, "{} has no events that a graph can hold", id());
     }
 
-    /// Begins, on a thread of its own, what the first restore in this process would wait for otherwise. load() and
-    /// instantiate() wait for its end; it ends before the device is closed and before the process exits. Where the calling
-    /// thread is to restore, memory of its heap is touched too. Once: later calls do nothing.
-    virtual void begin_warm_up([[maybe_unused]] RestoresOn thread) noexcept {}
-    /// Starts to keep the device code that the process loads, so that graphs with other libraries' kernels can be recorded.
-    /// Called before a function's warm-up; earlier is better (modules loaded before cannot be recorded). Idempotent.
-    /// not_recordable with the cure where it cannot (a profiler is attached).
+    /// Begins, on a thread of its own, what the first restore in this process would wait for otherwise, and touches memory
+    /// of the calling thread's heap, which is to restore. load() and instantiate() wait for its end; it ends before the
+    /// device is closed and before the process exits. Once: later calls do nothing.
+    virtual void begin_warm_up() noexcept {}
+    /// Starts to keep the device code that the process loads, so that graphs with other libraries' kernels can be
+    /// recorded. Called before a function's warm-up; earlier is better (modules loaded before cannot be recorded).
+    /// Idempotent. not_recordable with the cure where it cannot (a profiler is attached).
     [[nodiscard]] virtual Result<void> prepare_recording() { return {}; }
-    /// Watches what this thread enqueues, `stream` being where it belongs, for as long as the result lives. Where a backend
-    /// cannot watch, the result sees nothing. not_recordable with the cure where it could but is not ready
+    /// Watches what this thread enqueues, `stream` being where it belongs, for as long as the result lives. Where a
+    /// backend cannot watch, the result sees nothing. not_recordable with the cure where it could but is not ready
     /// (prepare_recording).
     [[nodiscard]] virtual Result<std::unique_ptr<EnqueueWatch>> watch_enqueues(Stream& stream)
     {
         static_cast<void>(stream);
         return std::make_unique<EnqueueWatch>();
     }
-    /// Reads a graph that somebody else captured (CUgraph), which is left as it is. not_recordable names what it cannot hold.
+    /// Reads a graph that somebody else captured (CUgraph), which is left as it is. not_recordable names what it cannot
+    /// hold.
     [[nodiscard]] virtual Result<RawGraph> read_graph(void* native)
     {
         static_cast<void>(native);
@@ -339,7 +341,8 @@ public:
     [[nodiscard]] virtual std::string name() const = 0;
     /// Empty with no error where there is no device; an error where the runtime is missing or broken (with the cure).
     [[nodiscard]] virtual Result<std::vector<DeviceInfo>> devices() = 0;
-    /// `selector`: an index, or part of a device's or platform's name (case-insensitive). not_found lists what there is.
+    /// `selector`: an index, or part of a device's or platform's name (case-insensitive). not_found lists what there
+    /// is.
     [[nodiscard]] virtual Result<std::shared_ptr<Device>> open(std::string_view selector) = 0;
 };
 

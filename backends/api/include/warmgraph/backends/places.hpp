@@ -1,5 +1,5 @@
-// What a node of each kind holds that may follow a region, a scalar or a process: addresses, bytes in which words may be
-// addresses, numbers, and handles. Whoever looks at all of them asks here, so that a new kind is listed once.
+// What a node of each kind holds that may follow a region, a scalar or a process: addresses, bytes in which words may
+// be addresses, numbers, and handles. Whoever looks at all of them asks here, so that a new kind is listed once.
 #pragma once
 
 #include <compare>
@@ -180,7 +180,8 @@ constexpr void for_each_place(Work& work, Visit&& visit)
         work);
 }
 
-/// Calls `visit(kind, handle)` for each handle of the driver's that the node holds: the process's own, so another one's differ.
+/// Calls `visit(kind, handle)` for each handle of the driver's that the node holds: the process's own, so another one's
+/// differ.
 template <detail::Is<RawWork> Work, class Visit>
 constexpr void for_each_handle(Work& work, Visit&& visit)
 {

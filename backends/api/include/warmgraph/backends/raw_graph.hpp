@@ -162,44 +162,47 @@ struct RawAllocation {
 
 struct RawGraph {
     std::vector<RawNode> nodes; ///< topological order
-    /// In the order in which the graph makes them, none overlapping another (merged). Their allocation nodes became empty nodes, as did those that freed them: they
-    /// become arena.
+    /// In the order in which the graph makes them, none overlapping another (merged). Their allocation nodes became
+    /// empty nodes, as did those that freed them: they become arena.
     std::vector<RawAllocation> allocations{};
     /// What the addresses in `allocations` belong to: while it lives, no other capture is given them. Not compared.
     std::shared_ptr<const void> owner{};
-    /// The driver's own graph of this capture (CUgraph), which lives as long as this does: Device::instantiate_captured runs
-    /// it. Null where there is none, and once nodes were replaced (without_outside). Not compared.
+    /// The driver's own graph of this capture (CUgraph), which lives as long as this does: Device::instantiate_captured
+    /// runs it. Null where there is none, and once nodes were replaced (without_outside). Not compared.
     std::shared_ptr<const void> native{};
     bool operator==(const RawGraph& other) const { return nodes == other.nodes && allocations == other.allocations; }
 };
 
-/// `made`: what a graph allocates, in its nodes' order. The driver may give the memory of an earlier allocation to a later one: both are
-/// one then, as early as the earlier. Where the driver puts them changes from capture to capture, and their order with it would.
+/// `made`: what a graph allocates, in its nodes' order. The driver may give the memory of an earlier allocation to a
+/// later one: both are one then, as early as the earlier. Where the driver puts them changes from capture to capture,
+/// and their order with it would.
 [[nodiscard]] std::vector<RawAllocation> merged(const std::vector<RawAllocation>& made);
 
-/// The same bytes in the same order, spelled in one way: rows without a gap are one row, a pattern is as short as can be. Drivers choose
-/// among spellings by the alignment of what is copied or filled.
-[[nodiscard]] RawCopy plainly(RawCopy copy) noexcept;
-[[nodiscard]] RawFill plainly(RawFill fill);
+/// The same bytes in the same order, spelled in one way: rows without a gap are one row, a pattern is as short as can
+/// be. Drivers choose among spellings by the alignment of what is copied or filled.
+[[nodiscard]] RawCopy canonical(RawCopy copy) noexcept;
+[[nodiscard]] RawFill canonical(RawFill fill);
 /// Bytes of the shortest pattern that gives the same bytes.
 [[nodiscard]] std::size_t period(ByteView pattern) noexcept;
 
 [[nodiscard]] bool has_semaphores(const RawGraph& graph) noexcept;
-/// With empty nodes in the place of those that signal or wait for semaphores: what may run on copies. Outside, a signal would
-/// be taken for results, and a wait meets nobody.
+/// With empty nodes in the place of those that signal or wait for semaphores: what may run on copies. Outside, a signal
+/// would be taken for results, and a wait meets nobody.
 [[nodiscard]] RawGraph without_semaphores(RawGraph graph);
 
-/// Whether somebody outside the graph may take part in it or notice that it runs: semaphores, host functions, events that are
-/// recorded or waited for, memory operations that wait. Writes of memory operations do not count (without_outside).
+/// Whether somebody outside the graph may take part in it or notice that it runs: semaphores, host functions, events
+/// that are recorded or waited for, memory operations that wait. Writes of memory operations do not count
+/// (without_outside).
 [[nodiscard]] bool has_outside_work(const RawGraph& graph) noexcept;
-/// Without that: what may run on copies and always ends. Nodes become empty ones. A batch of memory operations loses its waits
-/// and keeps the rest: what it writes lies in the graph's regions, so on copies nobody outside sees it, and a graph without
-/// it would leave other contents. A batch of waits only becomes an empty node.
+/// Without that: what may run on copies and always ends. Nodes become empty ones. A batch of memory operations loses
+/// its waits and keeps the rest: what it writes lies in the graph's regions, so on copies nobody outside sees it, and a
+/// graph without it would leave other contents. A batch of waits only becomes an empty node.
 ///
 /// A wait that the same graph answers in another branch orders the two branches. Here they are unordered.
 [[nodiscard]] RawGraph without_outside(RawGraph graph);
 
-/// Whether a kernel is NCCL's: it waits for other processes, and its communicator's pointers mean nothing in another one.
+/// Whether a kernel is NCCL's: it waits for other processes, and its communicator's pointers mean nothing in another
+/// one.
 [[nodiscard]] bool has_collectives(const RawGraph& graph) noexcept;
 
 } // namespace warmgraph::backends

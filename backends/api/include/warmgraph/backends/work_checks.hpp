@@ -19,8 +19,8 @@ namespace warmgraph::backends {
 [[nodiscard]] Result<void> check_update(const RawMemoryOperations& before, const RawMemoryOperations& after);
 /// Both signal or both wait, for as many semaphores.
 [[nodiscard]] Result<void> check_update(const RawSemaphores& before, const RawSemaphores& after);
-/// That GraphExec::update may put `after` in `before`'s place: same kind; kernel, dimensions, and the parameters' number,
-/// kinds and sizes as they were.
+/// That GraphExec::update may put `after` in `before`'s place: same kind; kernel, dimensions, and the parameters'
+/// number, kinds and sizes as they were.
 [[nodiscard]] Result<void> check_update(const RawWork& before, const RawWork& after);
 /// Every dependency is an earlier node.
 [[nodiscard]] Result<void> check_order(const RawGraph& graph);

@@ -1,0 +1,183 @@
+// Function::Impl: a call that no loaded variant answers: what is decided, done, counted and reported.
+#include <algorithm>
+
+#include "function_impl.hpp"
+#include "throwing.hpp"
+#include "warmgraph/base/log.hpp"
+#include "warmgraph/guards/json.hpp"
+
+namespace warmgraph {
+
+/// The guards of the call in m_frame, here and now.
+void Function::Impl::describe_call(Journey& journey)
+{
+    if (m_facts.empty())
+        m_facts = gather_facts(*m_cache, m_name, m_spec, *m_device->device, m_interface.text(), m_code);
+    journey.now.facts = m_facts;
+    const std::string id = m_device->device->id();
+    journey.now.tensors = guards::describe(m_frame.tensors, m_interface.region_names, id.substr(0, id.find(':') + 1));
+    for (std::size_t i = 0; i < journey.now.tensors.size(); ++i)
+        if (m_device->device->space_of(m_frame.memory[i].address) == cachefmt::MemorySpace::host)
+            journey.now.tensors[i].device = k_host_memory;
+    for (std::size_t i = 0; i < m_interface.values.size(); ++i)
+        journey.now.values.push_back({m_interface.values[i].name, m_interface.values[i].dtype, m_frame.values[i]});
+    journey.digest = cachefmt::guards_digest(journey.now); // most entries do not care how overlapping tensors lie
+    guards::guard_distances(journey.now.tensors, m_frame.tensors);
+}
+
+void Function::Impl::end_report(const Journey& journey)
+{
+    m_report.first_call_ms = Milliseconds{system_clock().steady() - journey.started}.count();
+    m_report.phases.clear();
+    for (const auto& [name, time] : journey.phases.list()) m_report.phases.emplace_back(name, time.count());
+}
+
+Situation Function::Impl::situation(const cachefmt::Guards& now) const
+{
+    return {m_label,
+            now,
+            m_cache->relaxation,
+            m_policy,
+            m_callable != nullptr,
+            has_pending(),
+            m_cache->store ? "" : m_cache->disabled_reason};
+}
+
+Headers Function::Impl::headers(const Digest& digest) const
+{
+    return {[this, digest]() -> std::optional<cachefmt::EntryHeader> {
+                auto exact = m_cache->store->header({m_key, digest});
+                return exact && *exact ? std::move(*exact) : std::nullopt;
+            },
+            [this]() -> Result<std::vector<store::Variant>> {
+                auto variants = m_cache->store->variants(m_key);
+                if (!variants) cache_fault("look-up", variants.error());
+                return variants;
+            }};
+}
+
+Outcome Function::Impl::first_call(const std::shared_ptr<backends::Stream>& stream, std::string why_not,
+                                   std::unique_ptr<Job>& job)
+{
+    Journey journey;
+    journey.started = system_clock().steady();
+    journey.reason = std::move(why_not);
+    describe_call(journey);
+
+    if (const auto known = std::ranges::find(m_verdicts, journey.digest, &Verdict::guards_digest);
+        known != m_verdicts.end()) {
+        m_verdicts.splice(m_verdicts.begin(), m_verdicts, known);
+        const Outcome outcome = known->outcome;
+        run_eagerly(stream, journey.phases);
+        return outcome;
+    }
+    const auto plan = [&] {
+        const auto timer = journey.phases.measure("look up");
+        return decide(situation(journey.now), headers(journey.digest));
+    }();
+    const Outcome outcome = act(plan, journey, stream, job);
+    if (!job) end_report(journey); // else its end is still to come
+    return outcome;
+}
+
+Outcome Function::Impl::act(const Plan& plan, Journey& journey, const std::shared_ptr<backends::Stream>& stream,
+                            std::unique_ptr<Job>& job)
+{
+    if (plan.action != Plan::Action::replay) return miss(plan, journey, stream, job);
+    if (m_cache->verifies_first && m_callable && has_pending()) return run_beside_pending(journey, stream, job);
+    Unusable unusable{journey.reason};
+    for (const auto& key : plan.entries) {
+        auto variant = load(key, *stream, journey.phases);
+        if (!variant) {
+            unusable = std::move(variant.error());
+            journey.tried = true;
+            continue;
+        }
+        if (m_cache->verifies_first && m_callable) return answer_and_verify(std::move(*variant), journey, stream, job);
+        count_hit(*variant);
+        keep(std::move(*variant));
+        const Milliseconds load_time = system_clock().steady() - journey.started;
+        Result<void> launched;
+        {
+            const auto timer = journey.phases.measure("first launch");
+            launched = launch(m_variants.front(), stream);
+        }
+        if (launched) {
+            log().info("loaded {} {} in {:.1f} ms", label(), short_hex(key.guards), load_time.count());
+            return finish(journey, Outcome::replayed, "", Remember::no);
+        }
+        cache_fault("replay", launched.error());
+        m_variants.pop_front();
+        unusable = {launched.error().message, launched.error().code};
+        journey.tried = true;
+    }
+    if (!m_callable) m_load_failure = unusable.code; // nobody will record it anew
+    auto instead = on_miss(situation(journey.now), unusable.reason);
+    if (unusable.must_not_record) instead = {Plan::Action::refuse, {}, unusable.reason};
+    return miss(instead, journey, stream, job);
+}
+
+/// Fills the report, and remembers the verdict of a signature that runs as it is.
+Outcome Function::Impl::finish(const Journey& journey, Outcome outcome, std::string reason, Remember remember)
+{
+    m_report.outcome = outcome;
+    m_report.reason = std::move(reason);
+    m_report.entry = short_hex(journey.digest);
+    if (remember == Remember::yes && (outcome == Outcome::eager || outcome == Outcome::refused)) {
+        m_verdicts.push_front({journey.digest, outcome});
+        if (m_verdicts.size() > m_cache->options.max_variants) m_verdicts.pop_back();
+    }
+    return outcome;
+}
+
+void Function::Impl::count_miss(const Plan& plan, const Journey& journey)
+{
+    m_cache->counters.miss(m_name, plan.reason);
+    log().info("{} {} {}: {}", plan.action == Plan::Action::refuse ? "refused" : "missed", label(),
+               short_hex(journey.digest), plan.reason);
+    if (!m_cache->store) return;
+    store::FunctionUsage usage;
+    usage.misses = 1;
+    usage.last_miss_json = guards::to_json(journey.now);
+    m_cache->store->add_usage(m_key, usage);
+}
+
+Outcome Function::Impl::miss(const Plan& plan, Journey& journey, const std::shared_ptr<backends::Stream>& stream,
+                             std::unique_ptr<Job>& job)
+{
+    const auto failure = std::exchange(m_load_failure, std::nullopt);
+    if (m_policy == Policy::require_hit)
+        raise({ErrorCode::miss_forbidden,
+               fmt::format("'{}' must hit (policy require_hit) and misses: {}; record it first with policy read_write",
+                           m_name, plan.reason)});
+    if (m_policy != Policy::off && plan.lasts) count_miss(plan, journey); // else the call that records did so
+    if (!m_callable)
+        raise(
+            {failure.value_or(ErrorCode::miss_forbidden),
+             fmt::format("'{}' can only be replayed (it was loaded without a callable) and misses: {}; record it where "
+                         "its callable is (Cache::wrap), or adopt its graph (Cache::adopt)",
+                         m_name, plan.reason)});
+    journey.reason = plan.reason;
+    if (plan.action == Plan::Action::record) return answer_and_record(journey, stream, job);
+    const bool refused = plan.action == Plan::Action::refuse;
+    if (refused) count_refusal();
+    const Outcome outcome = finish_eagerly(journey, refused ? Outcome::refused : Outcome::eager, plan.reason,
+                                           plan.lasts ? Remember::yes : Remember::no, stream);
+    if (!plan.lasts) job = take_pending(*stream);
+    return outcome;
+}
+
+/// The verdict is remembered first: a callable that throws is not recorded again at every call.
+Outcome Function::Impl::finish_eagerly(Journey& journey, Outcome outcome, std::string reason, Remember remember,
+                                       const std::shared_ptr<backends::Stream>& stream)
+{
+    finish(journey, outcome, std::move(reason), remember);
+    const Milliseconds compiled_before = journey.phases.get("compile");
+    const auto started = system_clock().steady();
+    run_eagerly(stream, journey.phases);
+    journey.phases.add("eager run",
+                       system_clock().steady() - started - (journey.phases.get("compile") - compiled_before));
+    return outcome;
+}
+
+} // namespace warmgraph

@@ -1,0 +1,59 @@
+// Whose contents of a module's variables are looked at, as the CUDA backend tells it by their names.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "expect_error.hpp"
+#include "fake_cuda/steering.hpp"
+#include "warmgraph/backends/device.hpp"
+
+namespace warmgraph::backends::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using warmgraph::test::FakeCuda;
+
+class CudaFakeVariables : public testing::Test {
+protected:
+    /// A module with one variable, which holds 1, that somebody has set to 2.
+    std::unique_ptr<Module> written(const std::string& name)
+    {
+        const std::string source = std::string(warmgraph::test::k_fake_cuda_program) + "variable " + name + " = 1\n";
+        auto module = *device->compile(source, "");
+        const std::vector<cachefmt::ModuleVariable> two{{name, Bytes{std::byte{2}, {}, {}, {}}, {}}};
+        EXPECT_TRUE(warmgraph::test::succeeded(module->write_variables(two)));
+        return module;
+    }
+    /// Names of those that differ from their image.
+    static std::vector<std::string> changed(Module& module)
+    {
+        std::vector<std::string> names;
+        const auto found = module.changed_variables();
+        EXPECT_TRUE(found) << found.error().message;
+        for (const auto& variable : *found) names.push_back(variable.name);
+        return names;
+    }
+    FakeCuda fake;
+    std::shared_ptr<Backend> backend = make_cuda_backend(FakeCuda::options());
+    std::shared_ptr<Device> device = *backend->open("");
+};
+
+TEST_F(CudaFakeVariables, OfTheDeviceRuntimeAreNobodysToWrite)
+{
+    for (const char* const name : {"__nv_static_51__76f6e0b7_22_cuda_device_runtime_cu_3f18d910_errorTable",
+                                   "__nv_static_28_22_cuda_device_runtime_cu_x"})
+        EXPECT_THAT(changed(*written(name)), IsEmpty()) << name;
+}
+
+TEST_F(CudaFakeVariables, ThatOnlyResembleThoseAreLookedAt)
+{
+    for (const char* const name :
+         {"__nv_static_51__76f6e0b7_25_my_cuda_device_runtime_cu_3f18d910_table", // of my_cuda_device_runtime.cu
+          "__nv_static_51__76f6e0b7_122_cuda_device_runtime_cu_table", "__nv_static_51__76f6e0b7_8_table_cu_table",
+          "_22_cuda_device_runtime_cu_table",       // a name that a program may give
+          "cudartErrorTable", "cudartErrorCnpMap"}) // without an address in them, and of 4 bytes
+        EXPECT_THAT(changed(*written(name)), ElementsAre(name)) << name;
+}
+
+} // namespace
+} // namespace warmgraph::backends::test

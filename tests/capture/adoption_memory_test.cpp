@@ -1,0 +1,222 @@
+// What an adopted graph reads that is not its caller's: scratch that somebody filled, memory that nobody declared.
+#include "adoption_fixture.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+using cachefmt::RegionKind;
+using testing::AllOf;
+using testing::HasSubstr;
+
+/// Graphs of which the first nodes are another graph's, which left its results in the pool.
+class ScratchAdoption : public AdoptionTest {
+protected:
+    void leave_first_node_to_another_graph()
+    {
+        for (Captured* captured : {first.get(), second.get()}) {
+            captured->graph.nodes.erase(captured->graph.nodes.begin());
+            captured->graph.nodes[0].dependencies.clear();
+        }
+    }
+    /// In both captures' pools.
+    void put_address_into_pools(const Address& address)
+    {
+        const std::uint64_t word = address.flat();
+        for (Captured* captured : {first.get(), second.get()})
+            std::memcpy(captured->capture.scratch[0].second.address.pointer<std::byte>() + 16, &word, sizeof word);
+        left.assign(k_count + 4, 99);
+        std::memcpy(left.data() + 4, &word, sizeof word);
+    }
+    std::vector<std::int32_t> left; // in the pool
+};
+
+TEST_F(ScratchAdoption, WhatAnotherGraphOfThePoolLeftThereIsRefusedByItsRange)
+{
+    leave_first_node_to_another_graph();
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                   AllOf(HasSubstr("bytes 0 to 256 of scratch 'pool'"), HasSubstr("reads before it writes"),
+                         HasSubstr("Undeclared::constants is off")));
+}
+
+/// The other graph has not run yet: what it is to leave there is zeros, as everywhere.
+TEST_F(ScratchAdoption, ZerosThatAnotherGraphIsToFillAreRefusedAsWell)
+{
+    leave_first_node_to_another_graph();
+    for (Captured* captured : {first.get(), second.get()}) {
+        const MemoryRef& its = captured->capture.scratch[0].second;
+        std::memset(its.address.pointer(), 0, its.size);
+    }
+    const auto refused = adopted(first->capture, &second->capture);
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().message, HasSubstr("reads before it writes"));
+    EXPECT_EQ(read(pool), std::vector<std::int32_t>(k_count + 4, 0));
+}
+
+TEST_F(ScratchAdoption, WhatIsReadBeforeItIsWrittenIsKeptWhereTheCallerSaysSo)
+{
+    leave_first_node_to_another_graph();
+    keeps_undeclared = true;
+    auto recording = adopted(first->capture, &second->capture);
+    ASSERT_TRUE(recording) << recording.error().message;
+    expect_untouched();
+    const auto& regions = recording->entry.graph.regions;
+    ASSERT_EQ(regions.size(), 5U);
+    EXPECT_EQ(regions[3].name, "pool from byte 0");
+    EXPECT_EQ(regions[3].kind, RegionKind::constant);
+    EXPECT_EQ(regions[3].inside, 2U);
+    EXPECT_EQ(regions[4].inside_offset, 256U);
+    std::fill_n(pool.address.pointer<std::int32_t>(), k_count + 4, -1); // the pool is gone
+    const MemoryRef x = make(k_count, 40), y = make(k_count, 0);
+    for (int again = 0; again < 2; ++again) {
+        ASSERT_TRUE(replay(*recording, {x, y}));
+        EXPECT_EQ(read(y), all(100));
+    }
+    most_constant_bytes = 8;
+    const auto refused = adopted(first->capture, &second->capture);
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().message, HasSubstr("more than the 8 bytes that may be kept"));
+}
+
+TEST_F(ScratchAdoption, WhatItWritesLaterIsNoConstant)
+{
+    leave_first_node_to_another_graph();
+    keeps_undeclared = true;
+    for (Captured* captured : {first.get(), second.get()})
+        captured->graph.nodes.push_back(
+            {kernel("add", {captured->capture.scratch[0].second.address + 16, captured->capture.regions[0].address},
+                    k_count),
+             {0}});
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                   HasSubstr("and it writes there later"));
+}
+
+TEST_F(ScratchAdoption, AnAddressThatAKernelFollowsThereIsRefusedBeforeAnyReplay)
+{
+    leave_first_node_to_another_graph();
+    put_address_into_pools(frame.memory[0].address);
+    for (Captured* captured : {first.get(), second.get()})
+        std::get<backends::RawKernel>(captured->graph.nodes[0].work).kernel = "follow";
+    const auto refused = adopted(first->capture, &second->capture);
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().message,
+                AllOf(HasSubstr("follow addresses that scratch held"), HasSubstr("at byte 16 of 'pool'")));
+    EXPECT_EQ(read(pool), left);
+}
+
+TEST_F(ScratchAdoption, AnAddressThatIsLeftThereAndThatNobodyFollowsDoesNoHarm)
+{
+    put_address_into_pools(frame.memory[0].address);
+    auto recording = adopted(first->capture, &second->capture);
+    ASSERT_TRUE(recording) << recording.error().message;
+    EXPECT_EQ(read(pool), left);
+    const MemoryRef x = make(k_count, 40), y = make(k_count, 0);
+    ASSERT_TRUE(replay(*recording, {x, y}));
+    EXPECT_EQ(read(y), all(42));
+}
+
+/// Memory of a library's own, which the graph reads and nobody declares.
+class UndeclaredAdoption : public AdoptionTest {
+protected:
+    UndeclaredAdoption() { keeps_undeclared = true; }
+    /// y = table + 1, at the end.
+    void read_table()
+    {
+        for (Captured* captured : {first.get(), second.get()})
+            captured->graph.nodes.push_back(
+                {kernel("add", {captured->capture.regions[1].address, table.address}, k_count), {1}});
+    }
+    void expect_constant(const Result<Recording>& recording)
+    {
+        ASSERT_TRUE(recording) << recording.error().message;
+        const auto& region = recording->entry.graph.regions.back();
+        EXPECT_EQ(region.kind, RegionKind::constant);
+        EXPECT_EQ(region.size, table.size);
+        EXPECT_TRUE(region.contents.empty());
+        EXPECT_TRUE(region.exclusive) << "what nobody declared may be written with what was there";
+        const auto blob =
+            std::ranges::find(recording->images, region.digest, [](const auto& one) { return one.first; });
+        ASSERT_NE(blob, recording->images.end());
+        EXPECT_EQ(load<std::int32_t>(blob->second), 30);
+        expect_untouched();
+    }
+    MemoryRef table = make(k_count, 30);
+};
+
+TEST_F(UndeclaredAdoption, IsKeptAsAConstantAndNoLongerNeeded)
+{
+    read_table();
+    keeps_undeclared = false;
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                   HasSubstr("lies in no declared region"));
+    keeps_undeclared = true;
+    auto recording = adopted(first->capture, &second->capture);
+    expect_constant(recording);
+    std::fill_n(table.address.pointer<std::int32_t>(), k_count, -1); // the library's is gone
+    const MemoryRef x = make(k_count, 40), y = make(k_count, 0);
+    ASSERT_TRUE(replay(*recording, {x, y}));
+    EXPECT_EQ(read(y), all(31));
+}
+
+/// As cuDNN's batch norm has its flag.
+TEST_F(UndeclaredAdoption, PageLockedMemoryOfALibraryIsKeptAsWell)
+{
+    table = {device->allocate_host(k_count * 4)->address, k_count * 4};
+    std::fill_n(table.address.pointer<std::int32_t>(), k_count, 30);
+    read_table();
+    auto recording = adopted(first->capture, &second->capture);
+    expect_constant(recording);
+    const MemoryRef x = make(k_count, 40), y = make(k_count, 0);
+    ASSERT_TRUE(replay(*recording, {x, y}));
+    EXPECT_EQ(read(y), all(31));
+}
+
+TEST_F(UndeclaredAdoption, AVariableThatHoldsItsAddressHoldsTheNewOneInTheReplay)
+{
+    for (Captured* captured : {first.get(), second.get()}) {
+        auto& node = captured->graph.nodes[1].work;
+        std::get<backends::RawKernel>(node).kernel = "lookup";
+        dynamic_cast<FlatModule&>(*std::get<backends::RawKernel>(node).module).table = table.address.flat();
+    }
+    auto recording = adopted(first->capture, &second->capture);
+    expect_constant(recording);
+    const auto& variables = recording->entry.graph.images.at(0).variables;
+    ASSERT_EQ(variables.size(), 1U);
+    EXPECT_EQ(variables[0].slots.size(), 1U);
+    EXPECT_EQ(variables[0].contents, Bytes(8)) << "no address of this process is stored";
+    std::fill_n(table.address.pointer<std::int32_t>(), k_count, -1);
+    const MemoryRef x = make(k_count, 40), y = make(k_count, 0);
+    ASSERT_TRUE(replay(*recording, {x, y}));
+    EXPECT_EQ(read(y), all(71));
+}
+
+TEST_F(UndeclaredAdoption, ADeclaredConstantInScratchIsRefused)
+{
+    interface.constants = {{"table", {pool.address + 16, 16}}};
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::invalid_argument,
+                   HasSubstr("the constant 'table' lies in the scratch 'pool'"));
+}
+
+TEST_F(UndeclaredAdoption, WhatIsWrittenIsRefused)
+{
+    for (Captured* captured : {first.get(), second.get()})
+        captured->graph.nodes.push_back({kernel("add", {table.address, table.address}, k_count), {1}});
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                   HasSubstr("changes the constant 'constant 0'"));
+}
+
+TEST_F(UndeclaredAdoption, WhatHoldsAddressesOrIsTooMuchIsRefusedWithTheReason)
+{
+    read_table();
+    most_constant_bytes = table.size - 1;
+    expect_refused(
+        adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+        AllOf(HasSubstr("lies in no declared region"), HasSubstr("is not kept as a constant: it would be more")));
+    most_constant_bytes = table.size;
+    const std::uint64_t address = frame.memory[0].address.flat();
+    std::memcpy(table.address.pointer<std::byte>() + 16, &address, sizeof address);
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                   HasSubstr("is not kept as a constant: it holds at byte 16 the address"));
+}
+
+} // namespace
+} // namespace warmgraph::test

@@ -1,0 +1,252 @@
+// Words of an adopted graph's parameters that follow nothing: unused ones, stale ones, halves of such.
+#include "adoption_fixture.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+/// Words that differ between the captures and follow nothing: zeros, all together, and the results tell.
+class UnusedWordAdoption : public AdoptionTest {
+protected:
+    Result<MemoryRef> allocation = device->allocate(0x8000);
+    /// The second kernel gets one more parameter, which it does not read.
+    void add_tail(std::uint64_t one, std::uint64_t other)
+    {
+        for (auto [captured, word] : {std::pair{first.get(), one}, std::pair{second.get(), other}}) {
+            auto& params = std::get<backends::RawKernel>(captured->graph.nodes[1].work).params;
+            Bytes& value = params.emplace_back().value;
+            append(value, std::uint64_t{5});
+            for (int i = 0; i < 6; ++i) append(value, word + static_cast<std::uint64_t>(i));
+        }
+    }
+    /// ... a struct of the pool's address and of the lower half of another one, stale, with a number above it.
+    void add_torn()
+    {
+        for (Captured* captured : {first.get(), second.get()}) {
+            const std::uint64_t at = captured->capture.scratch[0].second.address.flat();
+            auto& params = std::get<backends::RawKernel>(captured->graph.nodes[1].work).params;
+            Bytes& value = params.emplace_back().value;
+            append(value, at);
+            append(value, (at & 0xFFFF'FFFFU) | std::uint64_t{1} << 32U);
+        }
+    }
+    /// Nobody's any more; as far from each other as no two regions are.
+    MemoryRef stale{allocation->address, 16}, stale_too{allocation->address + 0x7770, 16};
+    void set_count(Captured& captured, std::size_t node, std::int32_t count)
+    {
+        Bytes value;
+        append(value, count);
+        std::get<backends::RawKernel>(captured.graph.nodes[node].work).params[2].value = value;
+    }
+};
+
+TEST_F(UnusedWordAdoption, ThatNoKernelReadsAreStoredAsZerosAndCounted)
+{
+    add_tail(0x1234'5678'9abc'def0, 0x7777'5555'3333'1111);
+    auto recording = adopted(first->capture, &second->capture);
+    ASSERT_TRUE(recording) << recording.error().message;
+    EXPECT_EQ(recording->entry.header.info.unused_words, 6U);
+    Bytes expected(56);
+    expected[0] = std::byte{5};
+    EXPECT_EQ(stored_kernel(*recording, 1).params.at(3).value, expected);
+    const MemoryRef x = make(k_count, 40), y = make(k_count, 0);
+    ASSERT_TRUE(replay(*recording, {x, y}));
+    EXPECT_EQ(read(y), all(42));
+    expect_untouched();
+}
+
+TEST_F(UnusedWordAdoption, AreRefusedForWhoIsStrict)
+{
+    add_tail(0x1234'5678'9abc'def0, 0x7777'5555'3333'1111);
+    unused = UnusedWords::refused;
+    expect_refused(
+        adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+        AllOf(HasSubstr("kernel add (node 1)"), HasSubstr("parameter 3 byte 8"), HasSubstr("follows no region")));
+}
+
+/// A counter, as many elements as it has counted so far.
+TEST_F(UnusedWordAdoption, OnesThatTheResultsDependOnAreFoundAmongTheOthersAndRefused)
+{
+    add_tail(0x1234'5678'9abc'def0, 0x7777'5555'3333'1111);
+    set_count(*second, 1, k_count - 1);
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                   AllOf(HasSubstr("kernel add (node 1) takes at parameter 2 byte 0"), HasSubstr("0x40 and then 0x3f"),
+                         HasSubstr("the results depend on it")));
+}
+
+TEST_F(UnusedWordAdoption, APointerIntoUndeclaredMemoryIsRefusedUnrun)
+{
+    const MemoryRef one = make(4, 1), other = make(4, 2);
+    add_tail(one.address.flat(), other.address.flat());
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                   AllOf(HasSubstr("parameter 3 byte 8"), HasSubstr("follows no region")));
+}
+
+/// What another computation left behind: its memory went back to the framework's allocator, which kept the allocation.
+TEST_F(UnusedWordAdoption, AStalePointerIntoABlockThatNobodyOwnedIsAnUnusedWord)
+{
+    add_tail(stale.address.flat(), stale_too.address.flat());
+    first->capture.free_blocks = {{stale.address, stale.size}};
+    const auto recording = adopted(first->capture, &second->capture);
+    ASSERT_TRUE(recording) << recording.error().message;
+    EXPECT_EQ(recording->entry.header.info.unused_words, 6U);
+    expect_untouched();
+}
+
+/// Of another segment of the framework's, which begins where the region ends and is gone.
+TEST_F(UnusedWordAdoption, OneAtTheEndOfARegionThatItDoesNotFollowIsAnUnusedWord)
+{
+    device->lead = 4096; // nothing lies behind any allocation
+    const MemoryRef alone = make(k_count, 1);
+    first = captured({frame.memory[0], frame.memory[1]}, pool);
+    first->capture.scratch.emplace_back("alone", alone);
+    second->capture.scratch.emplace_back("alone", make(k_count, 1));
+    add_tail(alone.address.flat() + alone.size, 0);
+    const auto recording = adopted(first->capture, &second->capture);
+    ASSERT_TRUE(recording) << recording.error().message;
+}
+
+TEST_F(UnusedWordAdoption, OneThatWasStaleInTheSecondCaptureAloneIsAnUnusedWordToo)
+{
+    add_tail(stale.address.flat(), stale_too.address.flat());
+    second->capture.free_blocks = {{stale_too.address, stale_too.size}};
+    const auto recording = adopted(first->capture, &second->capture);
+    EXPECT_TRUE(recording) << recording.error().message;
+}
+
+/// A word means the same in both captures: where one of them could not follow it, nobody does.
+TEST_F(UnusedWordAdoption, OneThatIsNoDeviceAddressInTheSecondCaptureIsAnUnusedWordToo)
+{
+    static const int s_on_the_host = 1;
+    const MemoryRef one = make(4, 1);
+    const std::uint64_t none[] = {0xf3cf'3c00'1d9d'b000, reinterpret_cast<std::uintptr_t>(&s_on_the_host)};
+    for (const std::uint64_t other : none) {
+        add_tail(one.address.flat(), other);
+        EXPECT_TRUE(adopted(first->capture, &second->capture)) << other;
+        for (Captured* captured : {first.get(), second.get()})
+            std::get<backends::RawKernel>(captured->graph.nodes[1].work).params.pop_back();
+    }
+}
+
+TEST_F(UnusedWordAdoption, HalfOfAStalePointerIsNoPointerTogetherWithHalfOfAWholeOne)
+{
+    add_torn();
+    const auto recording = adopted(first->capture, &second->capture);
+    ASSERT_TRUE(recording) << recording.error().message;
+    EXPECT_EQ(recording->entry.header.info.unused_words, 1U);
+}
+
+TEST_F(UnusedWordAdoption, AStalePointerThatIsTheSameInBothCapturesStaysAsItIs)
+{
+    const MemoryRef one = make(4, 0);
+    add_tail(one.address.flat(), one.address.flat());
+    first->capture.free_blocks = {{one.address, one.size}};
+    const auto recording = adopted(first->capture, &second->capture);
+    ASSERT_TRUE(recording) << recording.error().message;
+    EXPECT_EQ(recording->entry.header.info.unused_words, 0U);
+}
+
+/// The upper half of an old pointer behind a small number, in memory that is somebody's in both captures.
+class SuspectAdoption : public UnusedWordAdoption {
+protected:
+    SuspectAdoption() { std::fill_n(theirs.address.pointer<std::int32_t>(), k_count, 30); }
+    std::uint64_t number_and_upper_half() const { return theirs.address.flat() + low(); }
+    static std::uint64_t low() { return 4; }
+    MemoryRef theirs = device->allocate_far(k_count * 4);
+};
+
+TEST_F(SuspectAdoption, WhatNoKernelFollowsBecomesZeroAndIsCounted)
+{
+    add_tail(number_and_upper_half(), number_and_upper_half());
+    const std::size_t before = device->live();
+    auto recording = adopted(first->capture, &second->capture);
+    ASSERT_TRUE(recording) << recording.error().message;
+    expect_untouched();
+    EXPECT_EQ(device->live(), before + 1) << "the restored graph's scratch, and no decoy";
+    EXPECT_EQ(recording->entry.header.info.unused_words, 6U);
+    const Bytes& value = stored_kernel(*recording, 1).params.at(3).value;
+    for (std::uint64_t i = 0; i < 6; ++i) EXPECT_EQ(load<std::uint64_t>(value, 8 + 8 * i), low() + i);
+    const MemoryRef x = make(k_count, 40), y = make(k_count, 0);
+    ASSERT_TRUE(replay(*recording, {x, y}));
+    EXPECT_EQ(read(y), all(42));
+}
+
+/// In ATen's reductions the number is not at a multiple of 8, and other small numbers stand around.
+TEST_F(SuspectAdoption, OtherNumbersMakeNoPointerWithAHalfThatIsTried)
+{
+    for (Captured* captured : {first.get(), second.get()}) {
+        captured->capture.scratch.emplace_back("near",
+                                               device->allocate_far(64)); // of the call, so halves are looked at
+        auto& params = std::get<backends::RawKernel>(captured->graph.nodes[1].work).params;
+        Bytes& value = params.emplace_back().value;
+        for (const std::uint32_t half : {std::uint32_t{33}, std::uint32_t{7},
+                                         static_cast<std::uint32_t>(theirs.address.flat() >> 32U), std::uint32_t{65}})
+            append(value, half);
+    }
+    auto recording = adopted(first->capture, &second->capture);
+    ASSERT_TRUE(recording) << recording.error().message;
+    EXPECT_EQ(recording->entry.header.info.unused_words, 1U);
+    EXPECT_EQ(load<std::uint32_t>(stored_kernel(*recording, 1).params.at(3).value, 8), 0U);
+}
+
+TEST_F(SuspectAdoption, WhatIsReadIsRefusedAsAPointer)
+{
+    for (Captured* captured : {first.get(), second.get()})
+        captured->graph.nodes.push_back(
+            {kernel("add", {captured->capture.regions[1].address, theirs.address + low()}, 16), {1}});
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                   AllOf(HasSubstr("kernel add (node 2)"), HasSubstr("lies in no declared region")));
+}
+
+TEST_F(SuspectAdoption, WhatIsWrittenIsRefusedAsAPointer)
+{
+    for (Captured* captured : {first.get(), second.get()})
+        captured->graph.nodes.push_back(
+            {kernel("add", {theirs.address + low(), captured->capture.regions[0].address}, 16), {1}});
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                   AllOf(HasSubstr("kernel add (node 2)"), HasSubstr("lies in no declared region")));
+}
+
+/// What may well be a pointer is never run as if it were none.
+TEST_F(SuspectAdoption, WhatIsAlignedOrFarInsideIsRefusedUntried)
+{
+    const MemoryRef large = device->allocate_far(1 << 20);
+    for (const std::uint64_t word : {theirs.address.flat() + 16, large.address.flat() + (1 << 16) + 4}) {
+        add_tail(word, word);
+        const auto refused = adopted(first->capture, &second->capture);
+        ASSERT_FALSE(refused);
+        EXPECT_THAT(refused.error().message, HasSubstr("lies in no declared region"));
+        for (Captured* captured : {first.get(), second.get()})
+            std::get<backends::RawKernel>(captured->graph.nodes[1].work).params.pop_back();
+    }
+}
+
+TEST_F(SuspectAdoption, WhereZerosLieNothingCanBeTold)
+{
+    std::fill_n(theirs.address.pointer<std::int32_t>(), k_count, 0);
+    add_tail(number_and_upper_half(), number_and_upper_half());
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                   HasSubstr("zeros lie there, so that no trial can tell"));
+}
+
+TEST_F(SuspectAdoption, WhoIsStrictHasThemRefusedUntried)
+{
+    unused = UnusedWords::refused;
+    add_tail(number_and_upper_half(), number_and_upper_half());
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                   HasSubstr("lies in no declared region"));
+}
+
+TEST_F(UnusedWordAdoption, WhatTheGraphUsesIsNotFree)
+{
+    add_tail(frame.memory[1].address.flat() + 8, second->capture.scratch[0].second.address.flat());
+    first->capture.free_blocks = {{frame.memory[1].address, frame.memory[1].size}};
+    second->capture.free_blocks = {second->capture.scratch[0].second};
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                   HasSubstr("follows no region"));
+}
+
+} // namespace
+} // namespace warmgraph::test
