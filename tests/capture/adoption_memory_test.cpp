@@ -30,6 +30,67 @@ protected:
     std::vector<std::int32_t> left; // in the pool
 };
 
+/// Two workspaces of one size, as two handles of a library have them.
+class TwoPools : public AdoptionTest {
+protected:
+    /// a = x + bias; b = a + bias; y = b + bias.
+    std::unique_ptr<Captured> captured(const MemoryRef& x, const MemoryRef& y, const MemoryRef& a, const MemoryRef& b)
+    {
+        auto result = std::make_unique<Captured>();
+        result->graph.nodes.push_back({kernel("add", {a.address + 16, x.address}, k_count), {}});
+        result->graph.nodes.push_back({kernel("add", {b.address + 16, a.address + 16}, k_count), {0}});
+        result->graph.nodes.push_back({kernel("add", {y.address, b.address + 16}, k_count), {1}});
+        result->capture = {&result->graph, {x, y}, {{"pool0", a}, {"pool1", b}}, {}};
+        return result;
+    }
+    MemoryRef padded(std::int32_t padding)
+    {
+        (void)make(padding, 0); // so that each region moves by a distance of its own
+        return make(k_count + 4, 0);
+    }
+    const MemoryRef a = make(k_count + 4, 0), b = make(k_count + 4, 0);
+    const MemoryRef other_a = padded(700), other_b = padded(1500);
+    const MemoryRef other_x = make(k_count, 0), other_y = padded(3000);
+};
+
+TEST_F(TwoPools, AreListedInTheSameOrder)
+{
+    const auto one = captured(frame.memory[0], frame.memory[1], a, b), two = captured(other_x, other_y, other_a, other_b);
+    const auto recording = adopted(one->capture, &two->capture);
+    ASSERT_TRUE(recording) << recording.error().message;
+}
+
+TEST_F(TwoPools, AreListedInAnotherOrderInTheSecondCapture)
+{
+    const auto one = captured(frame.memory[0], frame.memory[1], a, b);
+    const auto two = captured(other_x, other_y, other_a, other_b);
+    std::swap(two->capture.scratch[0].second, two->capture.scratch[1].second);
+    const auto recording = adopted(one->capture, &two->capture);
+    ASSERT_TRUE(recording) << recording.error().message;
+    const auto in_order = captured(other_x, other_y, other_a, other_b);
+    const auto expected = adopted(one->capture, &in_order->capture);
+    ASSERT_TRUE(expected) << expected.error().message;
+    EXPECT_EQ(recording->entry.graph, expected->entry.graph);
+}
+
+TEST_F(TwoPools, OfWhichOnlyOneIsUsedMayBeListedInAnyOrder)
+{
+    const auto one = captured(frame.memory[0], frame.memory[1], a, a), two = captured(other_x, other_y, other_a, other_a);
+    one->capture.scratch[1].second = b;
+    two->capture.scratch = {{"pool0", other_b}, {"pool1", other_a}};
+    const auto recording = adopted(one->capture, &two->capture);
+    ASSERT_TRUE(recording) << recording.error().message;
+}
+
+/// No order explains both words.
+TEST_F(TwoPools, OfWhichWordsLeadFromOneToBothAreRefused)
+{
+    const auto one = captured(frame.memory[0], frame.memory[1], a, b);
+    const auto two = captured(other_x, other_y, other_a, other_b);
+    two->graph.nodes[2] = {kernel("add", {other_y.address, other_a.address + 16}, k_count), {1}};
+    expect_refused(adopted(one->capture, &two->capture), ErrorCode::not_recordable, HasSubstr("follows no region"));
+}
+
 TEST_F(ScratchAdoption, WhatAnotherGraphOfThePoolLeftThereIsRefusedByItsRange)
 {
     leave_first_node_to_another_graph();

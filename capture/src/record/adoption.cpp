@@ -4,6 +4,7 @@
 
 #include "classify/classify_semaphores.hpp"
 #include "classify/region_map.hpp"
+#include "classify/scratch_order.hpp"
 #include "record/adoption_session.hpp"
 #include "verify/module_state.hpp"
 #include "verify/trial_conditions.hpp"
@@ -85,6 +86,7 @@ Result<Classified> AdoptionSession::classified(const AdoptedCapture* second)
             return within("the second capture", known.error());
         use_handles_of(m_first.handles, second->handles, moved->graph);
         captures.moved = std::move(*moved);
+        order_scratch(captures.first, *captures.moved);
         join_scratch(captures.first, *captures.moved);
     }
     m_pools = captures.first.scratch;
