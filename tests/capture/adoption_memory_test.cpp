@@ -33,14 +33,15 @@ protected:
 /// Two workspaces of one size, as two handles of a library have them.
 class TwoPools : public AdoptionTest {
 protected:
-    /// a = x + bias; b = a + bias; y = b + bias.
-    std::unique_ptr<Captured> captured(const MemoryRef& x, const MemoryRef& y, const MemoryRef& a, const MemoryRef& b)
+    /// one = x + bias; other = one + bias; y = other + bias.
+    std::unique_ptr<Captured> captured(const MemoryRef& x, const MemoryRef& y, const MemoryRef& one,
+                                       const MemoryRef& other)
     {
         auto result = std::make_unique<Captured>();
-        result->graph.nodes.push_back({kernel("add", {a.address + 16, x.address}, k_count), {}});
-        result->graph.nodes.push_back({kernel("add", {b.address + 16, a.address + 16}, k_count), {0}});
-        result->graph.nodes.push_back({kernel("add", {y.address, b.address + 16}, k_count), {1}});
-        result->capture = {&result->graph, {x, y}, {{"pool0", a}, {"pool1", b}}, {}};
+        result->graph.nodes.push_back({kernel("add", {one.address + 16, x.address}, k_count), {}});
+        result->graph.nodes.push_back({kernel("add", {other.address + 16, one.address + 16}, k_count), {0}});
+        result->graph.nodes.push_back({kernel("add", {y.address, other.address + 16}, k_count), {1}});
+        result->capture = {&result->graph, {x, y}, {{"pool0", one}, {"pool1", other}}, {}};
         return result;
     }
     MemoryRef padded(std::int32_t padding)
@@ -55,7 +56,8 @@ protected:
 
 TEST_F(TwoPools, AreListedInTheSameOrder)
 {
-    const auto one = captured(frame.memory[0], frame.memory[1], a, b), two = captured(other_x, other_y, other_a, other_b);
+    const auto one = captured(frame.memory[0], frame.memory[1], a, b),
+               two = captured(other_x, other_y, other_a, other_b);
     const auto recording = adopted(one->capture, &two->capture);
     ASSERT_TRUE(recording) << recording.error().message;
 }
@@ -75,7 +77,8 @@ TEST_F(TwoPools, AreListedInAnotherOrderInTheSecondCapture)
 
 TEST_F(TwoPools, OfWhichOnlyOneIsUsedMayBeListedInAnyOrder)
 {
-    const auto one = captured(frame.memory[0], frame.memory[1], a, a), two = captured(other_x, other_y, other_a, other_a);
+    const auto one = captured(frame.memory[0], frame.memory[1], a, a),
+               two = captured(other_x, other_y, other_a, other_a);
     one->capture.scratch[1].second = b;
     two->capture.scratch = {{"pool0", other_b}, {"pool1", other_a}};
     const auto recording = adopted(one->capture, &two->capture);
