@@ -1,17 +1,35 @@
 // Advisory locks: exclusive among threads and processes, gone with their holder.
 #include <atomic>
+#include <functional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "child_process.hpp"
 #include "expect_error.hpp"
 #include "temp_dir.hpp"
 #include "warmgraph/base/file_system.hpp"
+
+namespace {
+
+std::function<void()> s_before_flock; // once
+
+} // namespace
+
+// The library's calls end here: a program's own function comes before the C library's.
+extern "C" int flock(int file, int operation) noexcept
+{
+    if (s_before_flock && (operation & LOCK_EX) != 0) std::exchange(s_before_flock, nullptr)();
+    return static_cast<int>(::syscall(SYS_flock, file, operation));
+}
 
 namespace warmgraph::test {
 namespace {
@@ -96,6 +114,15 @@ TEST_F(Lock, OnARemovedFileLocksNobodyOut)
     const auto fresh = try_lock();
     EXPECT_NE(fresh, nullptr) << "the file is a new one";
     EXPECT_EQ(try_lock(), nullptr);
+}
+
+TEST_F(Lock, OnAFileThatIsRemovedBeforeItIsLockedIsTakenAnew)
+{
+    s_before_flock = [this] { fs::remove(m_path); }; // by its holder, who releases it right afterwards
+    const auto lock = try_lock();
+    ASSERT_NE(lock, nullptr);
+    EXPECT_TRUE(fs::exists(m_path));
+    EXPECT_EQ(try_lock(), nullptr) << "the lock is on the file that is there";
 }
 
 // Holders remove the file before they release: whoever opened the old one must not believe that he holds the lock.

@@ -204,5 +204,26 @@ TEST_F(Damage, AFileThatWasReplacedMeanwhileIsNotSetAside)
     EXPECT_EQ((*second->entry(m_entry.header.key))->header.info.verification, "a good one");
 }
 
+/// Notes what is read.
+class WatchedFiles final : public ForwardingFileSystem {
+public:
+    std::vector<Path> read_paths;
+    Result<std::optional<Bytes>> read(const Path& path, std::uint64_t limit) override
+    {
+        read_paths.push_back(path);
+        return ForwardingFileSystem::read(path, limit);
+    }
+};
+
+TEST_F(Damage, AFileOverTheCapIsNotReadAtAll)
+{
+    WatchedFiles files;
+    const auto second = open({.image_bytes = 8}, files);
+    const Bytes image = image_of("nine bytes");
+    EXPECT_TRUE(m_store->publish_image(image).value());
+    EXPECT_FALSE(second->image(sha256(image)).value());
+    EXPECT_THAT(files.read_paths, testing::Not(testing::Contains(path_of(image))));
+}
+
 } // namespace
 } // namespace warmgraph::test

@@ -394,8 +394,8 @@ typedef struct wg_function_spec {
     uint64_t config_count;
     const char* const* environment; ///< names of environment variables that become guards
     uint64_t environment_count;
-    /// Needed by wg_cache_load and wg_cache_adopt. Code identity given by you; NULL or "": the build id of the callback's
-    /// binary. A callback made at run time (ctypes) is in no binary: give its version.
+    /// Needed by wg_cache_load and wg_cache_adopt. Code identity given by you; NULL or "": the build id of the
+    /// callback's binary. A callback made at run time (ctypes) is in no binary: give its version.
     const char* version;
     wg_policy policy;
     const wg_named_event* events; ///< that the graph shares with work outside it; it gets its own for other names
