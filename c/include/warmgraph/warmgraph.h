@@ -47,7 +47,8 @@ enum wg_status_values {
     wg_unsupported = 13,         ///< this backend, device or version of the library cannot do it
     wg_verification_failed = 14, ///< the restored graph did not reproduce the function
     wg_internal = 15,            ///< a defect of warmgraph: please report it
-    wg_partly_launched = 16      ///< the driver failed in the middle of a launch: state may be half updated
+    wg_partly_launched = 16,     ///< the driver failed in the middle of a launch: state may be half updated
+    wg_untrusted = 17            ///< an entry has no signature that is accepted
 };
 
 /// Element types.
