@@ -28,6 +28,19 @@ wg_cache_options default_options() noexcept
     return options;
 }
 
+SigningOptions to_signing(const wg_cache_options& options)
+{
+    SigningOptions result;
+    result.sign_with = or_empty(options.sign_with);
+    result.sign_with_file = or_empty(options.sign_with_file);
+    if (options.accept_key_count != 0) need(options.accept_keys, "accept_keys", "as many keys as accept_key_count says");
+    for (std::uint64_t i = 0; i < options.accept_key_count; ++i)
+        result.accept.push_back(need_text(options.accept_keys[i], "accepted key"));
+    result.accept_file = or_empty(options.accept_file);
+    result.require = options.require_signed != 0;
+    return result;
+}
+
 CacheOptions to_options(const wg_cache_options* given)
 {
     need(given, "options", "what wg_cache_options_init filled, with a model");
@@ -50,6 +63,7 @@ CacheOptions to_options(const wg_cache_options* given)
     if (options.record_wait_ms != 0) result.record_wait_ms = options.record_wait_ms;
     if (options.record_on_demand != 0) result.record = RecordWhen::on_demand;
     if (options.probing_ms != 0) result.probing_ms = options.probing_ms;
+    result.signing = to_signing(options);
     return result;
 }
 
@@ -151,7 +165,8 @@ wg_status wg_cache_statistics(const wg_cache* cache, wg_statistics* out)
         check_size(size, k_least_statistics, "wg_statistics");
         const wg_statistics known{size,          from.hits,         from.misses,        from.recordings,
                                   from.refusals, from.cache_faults, from.images_loaded, from.load_ms,
-                                  from.saved_ms};
+                                  from.saved_ms,
+                                  from.untrusted};
         write_versioned(out, size, &known, sizeof known);
     });
 }

@@ -119,8 +119,7 @@ Result<Signature> parse_signature(ByteView prefix)
                                                                               : 0;
     if ((is_signed && !is_key_id(signature.key_id)) || !is_zero(as_bytes(field.substr(used))) ||
         !is_zero(signature_bytes.subspan(length)))
-        return fail(ErrorCode::corrupt, "the signature's key id or its unused bytes are no {} signature's",
-                    to_string(signature.kind));
+        return fail(ErrorCode::corrupt, "the signature's key id or unused bytes are wrong");
     return signature;
 }
 

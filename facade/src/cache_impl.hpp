@@ -26,6 +26,7 @@ public:
     void recording();
     void refusal();
     void cache_fault();
+    void untrusted();
     [[nodiscard]] Statistics snapshot() const;
 
 private:
@@ -35,7 +36,8 @@ private:
 };
 
 struct Cache::Impl {
-    CacheOptions options;
+    CacheOptions options; ///< without the keys, which `trust` has
+    cachefmt::Trust trust;
     guards::Rank rank;
     Policy policy = Policy::read_write;
     guards::Relaxation relaxation;
@@ -52,6 +54,8 @@ struct Cache::Impl {
 
     /// Everything that Cache's constructor does, with the file seam open.
     [[nodiscard]] static std::shared_ptr<Impl> open(const CacheOptions& options, FileSystem& files);
+    /// False where nobody who asks for signatures, as it does itself, would use what it publishes.
+    [[nodiscard]] bool may_publish() const noexcept { return !trust.require || trust.sign_with; }
     /// The folder of this model on a backend.
     [[nodiscard]] std::string model_info(std::string_view backend) const;
     [[nodiscard]] cachefmt::FunctionKey key(const std::string& function, const backends::Device& device) const;

@@ -36,6 +36,12 @@ void Counters::cache_fault()
     ++m_statistics.cache_faults;
 }
 
+void Counters::untrusted()
+{
+    const std::scoped_lock lock{m_mutex};
+    ++m_statistics.untrusted;
+}
+
 Statistics Counters::snapshot() const
 {
     const std::scoped_lock lock{m_mutex};

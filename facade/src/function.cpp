@@ -37,10 +37,10 @@ std::uint64_t next_number() noexcept
     return ++s_last;
 }
 
-/// In a folder that could only be opened to be read. Who asks for a refresh wants nothing that is stored: the function runs.
+/// In a folder that could only be opened to be read, or without a key that signs what must be signed. Who asks for a refresh wants nothing that is stored: the function runs.
 Policy possible_policy(const Cache::Impl& cache, Policy wanted, bool has_callable)
 {
-    if (!cache.store || cache.store->why_read_only().empty()) return wanted;
+    if (!cache.store || (cache.store->why_read_only().empty() && cache.may_publish())) return wanted;
     if (wanted == Policy::refresh && has_callable) return Policy::off;
     return wanted == Policy::read_write || wanted == Policy::refresh ? Policy::read_only : wanted;
 }
@@ -303,6 +303,15 @@ Situation Function::Impl::situation(const cachefmt::Guards& now) const
             m_cache->store ? "" : m_cache->disabled_reason};
 }
 
+void Function::Impl::note_untrusted(const std::vector<store::Variant>& variants) const
+{
+    for (const auto& variant : variants) {
+        if (variant.header || variant.header.error().code != ErrorCode::untrusted) continue;
+        m_cache->counters.untrusted();
+        log().warn("{} {} is not used: {}", label(), short_hex(variant.guards), variant.header.error().message);
+    }
+}
+
 Headers Function::Impl::headers(const Digest& digest) const
 {
     return {[this, digest]() -> std::optional<cachefmt::EntryHeader> {
@@ -312,6 +321,7 @@ Headers Function::Impl::headers(const Digest& digest) const
             [this]() -> Result<std::vector<store::Variant>> {
                 auto variants = m_cache->store->variants(m_key);
                 if (!variants) cache_fault("look-up", variants.error());
+                if (variants) note_untrusted(*variants);
                 return variants;
             }};
 }
