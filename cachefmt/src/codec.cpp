@@ -62,9 +62,9 @@ Result<StoredPayload> store_payload(const Graph& graph, const EncodeOptions& opt
         return fail(ErrorCode::internal, "graph takes {} bytes of memory, over the limit of {} for {} bytes",
                     footprint(graph), budget, payload.raw_size);
     if (payload.raw_size <= options.compress_above) return payload;
-    auto compressed = compress(payload.bytes, options.zstd_level);
+    auto compressed = compress(payload.bytes, options.zstd_level, least_stored(payload.raw_size));
     if (!compressed) return std::unexpected(std::move(compressed.error()));
-    if (compressed->size() < payload.raw_size && may_expand(compressed->size(), payload.raw_size)) {
+    if (compressed->size() < payload.raw_size) {
         payload.bytes = std::move(*compressed);
         payload.compression = Compression::zstd;
     }

@@ -64,7 +64,7 @@ Result<void> check_payload_sizes(const Envelope& envelope, const Limits& limits)
     if (envelope.compression == Compression::none && envelope.payload_stored != envelope.payload_raw)
         return fail(ErrorCode::corrupt, "uncompressed payload is stored in {} bytes, expected {}",
                     envelope.payload_stored, envelope.payload_raw);
-    if (!may_expand(envelope.payload_stored, envelope.payload_raw))
+    if (envelope.payload_stored < least_stored(envelope.payload_raw))
         return fail(ErrorCode::corrupt, "stored payload of {} bytes expands to {}, over the limit of {} to 1",
                     envelope.payload_stored, envelope.payload_raw, k_most_expansion);
     return {};
@@ -125,7 +125,7 @@ Result<Signature> parse_signature(ByteView prefix)
 
 } // namespace
 
-bool may_expand(std::uint64_t stored, std::uint64_t raw) noexcept { return raw / k_most_expansion <= stored; }
+std::uint64_t least_stored(std::uint64_t raw) noexcept { return raw / k_most_expansion; }
 
 EnvelopeBytes to_bytes(const Envelope& envelope)
 {

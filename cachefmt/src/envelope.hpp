@@ -43,9 +43,8 @@ using EnvelopeBytes = std::array<std::byte, k_envelope_bytes>;
 /// signature with its seal. The other digests are not looked at.
 [[nodiscard]] Result<Envelope> parse_envelope(ByteView prefix, const Limits& limits);
 
-/// Whether so many bytes may become so many: a graph compresses far less, and what expands more would take memory out of
-/// proportion to its file.
-[[nodiscard]] bool may_expand(std::uint64_t stored, std::uint64_t raw) noexcept;
+/// How many bytes a payload takes in the file at least: what expands more would take memory out of proportion to its file.
+[[nodiscard]] std::uint64_t least_stored(std::uint64_t raw) noexcept;
 
 /// SHA-256 over the key's fields with their lengths.
 [[nodiscard]] Digest key_digest(const EntryKey& key);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,13 +27,15 @@ public:
     void recording();
     void refusal();
     void cache_fault();
-    void untrusted();
+    /// Each entry is counted once, however often it is met. False where it was counted before.
+    bool untrusted(const cachefmt::EntryKey& entry);
     [[nodiscard]] Statistics snapshot() const;
 
 private:
     static constexpr std::size_t k_most_reasons = 64;
     mutable std::mutex m_mutex;
     Statistics m_statistics;
+    std::set<cachefmt::EntryKey> m_untrusted;
 };
 
 struct Cache::Impl {

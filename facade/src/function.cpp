@@ -307,7 +307,7 @@ void Function::Impl::note_untrusted(const std::vector<store::Variant>& variants)
 {
     for (const auto& variant : variants) {
         if (variant.header || variant.header.error().code != ErrorCode::untrusted) continue;
-        m_cache->counters.untrusted();
+        if (!m_cache->counters.untrusted({m_key, variant.guards})) continue;
         log().warn("{} {} is not used: {}", label(), short_hex(variant.guards), variant.header.error().message);
     }
 }

@@ -327,7 +327,7 @@ typedef struct wg_statistics {
     uint64_t images_loaded; ///< that its entries use, whichever cache of the process loaded them
     double load_ms;         ///< spent on hits
     double saved_ms;        ///< recording time of what was replayed, less load_ms
-    uint64_t untrusted;     ///< entries that look-ups refused for their signature
+    uint64_t untrusted;     ///< entries that were refused for their signature, each once
 } wg_statistics;
 
 /// Fills `out->size` bytes; what a newer caller's struct has more is zero.

@@ -27,7 +27,7 @@ struct Statistics {
     std::uint64_t recordings = 0;
     std::uint64_t refusals = 0;
     std::uint64_t cache_faults = 0;        ///< disk or damaged-entry failures that cost time only
-    std::uint64_t untrusted = 0;           ///< entries that look-ups refused for their signature
+    std::uint64_t untrusted = 0;           ///< entries that were refused for their signature, each once
     std::uint64_t images_loaded = 0;       ///< that its entries use, whichever cache of the process loaded them
     double load_ms = 0;                    ///< spent on hits
     double saved_ms = 0;                   ///< what first calls without the cache took, less load_ms
