@@ -46,8 +46,9 @@ TEST_F(Signing, OfAFolderWithANewKeyIsVerifiedByItsPublicHalf)
     EXPECT_THAT(sign.out, HasSubstr("2 variants, 0 with something wrong"));
     const CommandResult verify = run("verify --json --accept-file " + key + ".pub");
     EXPECT_EQ(verify.status, 0) << verify.out;
-    ASSERT_EQ(verify.json()["entries"].size(), 2U);
-    for (const auto& entry : verify.json()["entries"]) {
+    const auto verified = verify.json();
+    ASSERT_EQ(verified["entries"].size(), 2U);
+    for (const auto& entry : verified["entries"]) {
         EXPECT_EQ(entry["state"], "ok");
         EXPECT_EQ(entry["detail"], "signed with 'release'");
     }
@@ -71,8 +72,9 @@ TEST_F(Signing, AgainRotatesTheKeyAndLetsNothingElseIn)
     EXPECT_THAT(rotated.out, HasSubstr("3 variants, 1 with something wrong"));
     const CommandResult verify = run("verify --json --accept-file " + new_key);
     EXPECT_EQ(verify.status, 1);
+    const auto verified = verify.json();
     int ok = 0;
-    for (const auto& entry : verify.json()["entries"]) ok += entry["detail"] == "signed with 'new'" ? 1 : 0;
+    for (const auto& entry : verified["entries"]) ok += entry["detail"] == "signed with 'new'" ? 1 : 0;
     EXPECT_EQ(ok, 2);
     EXPECT_EQ(run("verify --accept-file " + old_key).status, 1);
 }
