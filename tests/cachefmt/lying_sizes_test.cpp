@@ -390,7 +390,7 @@ TEST_F(RealCaps, AFileThatExpandsOutOfProportionIsNotExpanded)
 /// What took 525 MB and 376 ms: expanded as far as is allowed, and every node the same tables.
 TEST_F(RealCaps, AFileOf18KilobytesTakes25MegabytesAtMost)
 {
-    std::vector<std::uint8_t> contents(3'300); // that do not compress, so that zeros may
+    std::vector<std::uint8_t> contents(4'300); // that do not compress, so that zeros may
     std::uint32_t state = 1;
     for (std::uint8_t& byte : contents) byte = static_cast<std::uint8_t>((state = state * 1664525 + 1013904223) >> 24);
     contents.resize(850'000);

@@ -26,9 +26,11 @@ protected:
     std::vector<EntryKey> keys(const LocalStore& store)
     {
         std::vector<EntryKey> found;
-        for (const FunctionKey& function : store.functions().value())
-            for (const store::Variant& variant : store.variants(function).value())
-                found.push_back({function, variant.guards});
+        const auto functions = store.functions().value();
+        for (const FunctionKey& function : functions) {
+            const auto variants = store.variants(function).value();
+            for (const store::Variant& variant : variants) found.push_back({function, variant.guards});
+        }
         return found;
     }
 };
@@ -43,11 +45,12 @@ TEST_P(KeptFormats, AreMissesWithTheReasonForWhoOnlyReads)
         EXPECT_TRUE(failed_with(store->header(key), ErrorCode::stale, reason()));
         EXPECT_TRUE(failed_with(store->entry(key), ErrorCode::stale, reason()));
     }
-    for (const auto& damage : store->check().value()) {
+    const auto damages = store->check().value();
+    for (const auto& damage : damages) {
         EXPECT_EQ(damage.error.code, ErrorCode::stale);
         EXPECT_THAT(damage.error.message, HasSubstr(reason()));
     }
-    EXPECT_EQ(store->check().value().size(), all.size());
+    EXPECT_EQ(damages.size(), all.size());
     EXPECT_EQ(snapshot(m_root), before);
 }
 
