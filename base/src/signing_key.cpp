@@ -116,9 +116,8 @@ struct SigningKey::Impl {
     /// Ed25519: the key from `secret`, which has the half that `is_secret` says; the public half is not kept there.
     [[nodiscard]] Result<void> make_native()
     {
-        native.reset(is_secret
-                         ? EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr, secret.data(), secret.size())
-                         : EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nullptr, secret.data(), secret.size()));
+        native.reset(is_secret ? EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr, secret.data(), secret.size())
+                               : EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nullptr, secret.data(), secret.size()));
         if (!native) return fail(ErrorCode::invalid_argument, "signing key '{}': OpenSSL does not take it", id);
         return {};
     }

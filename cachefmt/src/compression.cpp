@@ -14,7 +14,8 @@ constexpr std::size_t k_skippable_head = 8;
 void pad(Bytes& frame, std::uint64_t least)
 {
     if (frame.size() >= least) return;
-    const auto size = static_cast<std::uint32_t>(least - std::min<std::uint64_t>(least, frame.size() + k_skippable_head));
+    const auto size =
+        static_cast<std::uint32_t>(least - std::min<std::uint64_t>(least, frame.size() + k_skippable_head));
     append(frame, k_skippable_magic);
     append(frame, size);
     frame.resize(frame.size() + size);

@@ -16,12 +16,12 @@ struct RawBytes {
     [[nodiscard]] ByteView view() const noexcept { return {data.get(), size}; }
 };
 
-/// One frame with its content size, no checksum (the payload digest covers it). Where that has fewer than `least` bytes a
-/// skippable frame follows (zstd's specification has them for what is no data) that makes up for it.
+/// One frame with its content size, no checksum (the payload digest covers it). Where that has fewer than `least`
+/// bytes a skippable frame follows (zstd's specification has them for what is no data) that makes up for it.
 [[nodiscard]] Result<Bytes> compress(ByteView bytes, int level, std::uint64_t least);
 
-/// REQUIRES: `raw_size` is within its cap. `bytes` must be exactly one frame that states `raw_size` as its content size, and
-/// at most one skippable frame.
+/// REQUIRES: `raw_size` is within its cap. `bytes` must be exactly one frame that states `raw_size` as its content
+/// size, and at most one skippable frame.
 [[nodiscard]] Result<RawBytes> decompress(ByteView bytes, std::uint64_t raw_size);
 
 } // namespace warmgraph::cachefmt

@@ -70,8 +70,8 @@ Result<void> check_payload_sizes(const Envelope& envelope, const Limits& limits)
     return {};
 }
 
-/// Magic, version, kind, sizes, compression and flags stay at their place in every format from 5 on, and so does their seal:
-/// by it a newer format is told from damage.
+/// Magic, version, kind, sizes, compression and flags stay at their place in every format from 5 on, and so does
+/// their seal: by it a newer format is told from damage.
 Digest seal_of_first_bytes(ByteView prefix)
 {
     Sha256 hash;

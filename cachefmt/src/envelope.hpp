@@ -39,18 +39,19 @@ using EnvelopeBytes = std::array<std::byte, k_envelope_bytes>;
 /// With the seals of the first bytes and of the signature.
 [[nodiscard]] EnvelopeBytes to_bytes(const Envelope& envelope);
 
-/// Checks magic, the first bytes' seal, version, enum values, reserved bytes, every size against its cap, and the form of the
-/// signature with its seal. The other digests are not looked at.
+/// Checks magic, the first bytes' seal, version, enum values, reserved bytes, every size against its cap, and the
+/// form of the signature with its seal. The other digests are not looked at.
 [[nodiscard]] Result<Envelope> parse_envelope(ByteView prefix, const Limits& limits);
 
-/// How many bytes a payload takes in the file at least: what expands more would take memory out of proportion to its file.
+/// How many bytes a payload takes in the file at least: what expands more would take memory out of proportion to its
+/// file.
 [[nodiscard]] std::uint64_t least_stored(std::uint64_t raw) noexcept;
 
 /// SHA-256 over the key's fields with their lengths.
 [[nodiscard]] Digest key_digest(const EntryKey& key);
 
-/// The header digest: over the envelope before the signature with that field zeroed (so over the payload digest and the key
-/// digest too) and the header's bytes.
+/// The header digest: over the envelope before the signature with that field zeroed (so over the payload digest and
+/// the key digest too) and the header's bytes.
 [[nodiscard]] Digest seal(const Envelope& envelope, ByteView header);
 
 } // namespace warmgraph::cachefmt

@@ -84,7 +84,8 @@ Result<void> check_edge_data(const flat::Payload& payload)
 Result<void> check_images(const flat::Payload& payload, const Limits& limits)
 {
     for (std::uint32_t i = 0; i < count(payload.images()); ++i)
-        if (auto ok = check_count("variables", count(payload.images()->Get(i)->variables()), limits.variables_per_image);
+        if (auto ok =
+                check_count("variables", count(payload.images()->Get(i)->variables()), limits.variables_per_image);
             !ok)
             return within(fmt::format("image {}", i), std::move(ok.error()));
     return {};
@@ -159,8 +160,7 @@ std::optional<std::uint64_t> flat_footprint(const flat::Payload& payload, std::u
     sum.items<Scalar>(payload.scalars(), [&](const flat::Scalar& scalar) { sum.text(scalar.name()); });
     sum.items<ImageRef>(payload.images(), [&](const flat::Image& image) { add_image(sum, image); });
     sum.lines(payload.events()).lines(payload.semaphores());
-    sum.items<Node>(payload.nodes(),
-                    [&](const flat::Node& node) { sum.add(format_of(node).flat_footprint(node)); });
+    sum.items<Node>(payload.nodes(), [&](const flat::Node& node) { sum.add(format_of(node).flat_footprint(node)); });
     return sum.bytes();
 }
 

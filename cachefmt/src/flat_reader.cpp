@@ -40,7 +40,8 @@ private:
 template <class Root>
 const Root* verified_root(const Aligned& bytes, const char* identifier, std::uint64_t budget)
 {
-    // Every table that is not shared takes at least its 4-byte offset to the vtable. Shared ones are verified at each use.
+    // Every table that is not shared takes at least its 4-byte offset to the vtable. Shared ones are verified at each
+    // use.
     const auto all = static_cast<flatbuffers::uoffset_t>(bytes.size() / 4);
     flatbuffers::Verifier verifier{bytes.data(), bytes.size(), k_max_depth, std::min(all, most_tables(budget))};
     if (!verifier.VerifyBuffer<Root>(identifier)) return nullptr;

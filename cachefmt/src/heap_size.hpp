@@ -1,5 +1,6 @@
-// What an allocation takes: glibc's malloc adds 8 bytes, rounds to 16, gives at least 32, and whole pages to large ones. Counted so that a
-// great many small strings and vectors, of which the padding is the larger part, keep to the limit as well.
+// What an allocation takes: glibc's malloc adds 8 bytes, rounds to 16, gives at least 32, and whole pages to large
+// ones. Counted so that a great many small strings and vectors, of which the padding is the larger part, keep to the
+// limit as well.
 #pragma once
 
 #include <cstdint>

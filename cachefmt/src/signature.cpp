@@ -63,7 +63,8 @@ Result<std::string> check_signature(const Envelope& envelope, const Trust& trust
         return fail(ErrorCode::untrusted, "entry is signed with an {} key '{}', the accepted one is {}",
                     to_string(signature.kind), signature.key_id, to_string(key->kind()));
     if (!key->verifies(message_of(envelope), signature.bytes))
-        return fail(ErrorCode::untrusted, "entry's signature is not of key '{}': it was signed with another key, or forged",
+        return fail(ErrorCode::untrusted,
+                    "entry's signature is not of key '{}': it was signed with another key, or forged",
                     signature.key_id);
     return signature.key_id;
 }

@@ -37,7 +37,8 @@ Result<void> check_constants_size(const cachefmt::Graph& graph, std::uint64_t mo
         if (region.kind == cachefmt::RegionKind::constant) bytes += region.size;
     if (bytes <= most) return {};
     return fail(ErrorCode::unsupported,
-                "the entry's constants have {} bytes, at most {} are loaded: raise Spec::max_constant_bytes", bytes, most);
+                "the entry's constants have {} bytes, at most {} are loaded: raise Spec::max_constant_bytes", bytes,
+                most);
 }
 
 bool knows_all(const NamedHandles& declared, const std::vector<std::string>& names)
@@ -82,8 +83,7 @@ try {
         if (auto removed = store.remove(key); !removed) cache_fault("remove", removed.error());
         return std::unexpected(agrees.error());
     }
-    if (auto fits = check_constants_size(graph, m_spec.max_constant_bytes); !fits)
-        return std::unexpected(fits.error());
+    if (auto fits = check_constants_size(graph, m_spec.max_constant_bytes); !fits) return std::unexpected(fits.error());
     if (auto known = replay::check_exposed(*m_device->device, graph, image_of, m_spec.frozen_variables); !known) {
         if (known.error().code == ErrorCode::not_recordable) withdraw(key);
         return std::unexpected(known.error());

@@ -53,18 +53,14 @@ Result<void> parse_into(Keys& keys, std::string_view text, char separator)
 Result<void> check_mode(const std::string& path, const struct stat& status)
 {
     constexpr mode_t k_others_write = 022;
-    if (!S_ISREG(status.st_mode))
-        return fail(ErrorCode::invalid_argument, "key file {} is no regular file", path);
+    if (!S_ISREG(status.st_mode)) return fail(ErrorCode::invalid_argument, "key file {} is no regular file", path);
     if ((status.st_mode & k_others_write) != 0)
-        return fail(ErrorCode::permission_denied, "key file {} may be written by others (mode {:o}): chmod go-w {}", path,
-                    status.st_mode & 0777U, path);
+        return fail(ErrorCode::permission_denied, "key file {} may be written by others (mode {:o}): chmod go-w {}",
+                    path, status.st_mode & 0777U, path);
     return {};
 }
 
-std::string variable(const EnvironmentReader& environment, const char* name)
-{
-    return environment(name).value_or("");
-}
+std::string variable(const EnvironmentReader& environment, const char* name) { return environment(name).value_or(""); }
 
 /// From an option, else from the environment.
 Result<Keys> keys_of(std::string_view text, const std::string& file, char separator)

@@ -405,7 +405,8 @@ void policies_and_unusable_folders_are_obeyed(void)
 }
 
 /* One call of add_one in a cache of its own; gives what became of it, and how many entries were untrusted. */
-static wg_outcome outcome_with(const char* sign_with, const char* const* accept, uint64_t accept_count, uint64_t* untrusted)
+static wg_outcome outcome_with(const char* sign_with, const char* const* accept, uint64_t accept_count,
+                               uint64_t* untrusted)
 {
     char folder[256];
     snprintf(folder, sizeof folder, "%s/signed", g_folder);

@@ -411,7 +411,8 @@ TEST_F(RealCaps, ThePaddingOfManySmallAllocationsCounts)
         const Bytes raw = payload_of(Tables::own, nodes, 4'096, std::vector<std::uint8_t>(500'000));
         const Bytes bytes = assemble(entry.header.key, header, raw, raw.size());
         const auto refused = decode_counted(bytes, k_real.payload_bytes + 2 * raw.size() + (4 << 20));
-        EXPECT_TRUE(failed_with(refused, ErrorCode::corrupt, nodes == 600 ? "out of range" : "memory, the limit")) << nodes;
+        EXPECT_TRUE(failed_with(refused, ErrorCode::corrupt, nodes == 600 ? "out of range" : "memory, the limit"))
+            << nodes;
     }
 }
 

@@ -132,9 +132,7 @@ TEST_P(Signed, EntriesAreRefusedBeforeTheirPayloadIsNeeded)
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, Signed, testing::Values(SignatureKind::hmac_sha256, SignatureKind::ed25519),
-                         [](const auto& given) {
-                             return given.param == SignatureKind::ed25519 ? "Ed25519" : "Hmac";
-                         });
+                         [](const auto& given) { return given.param == SignatureKind::ed25519 ? "Ed25519" : "Hmac"; });
 
 TEST(Tombstones, AreSignedToo)
 {
@@ -142,22 +140,24 @@ TEST(Tombstones, AreSignedToo)
     const Entry tombstone = sample_tombstone();
     const Bytes bytes = encode(tombstone, {.sign_with = key.get()}).value();
     EXPECT_TRUE(succeeded(decode(bytes, tombstone.header.key, {}, only(key))));
-    EXPECT_TRUE(failed_with(decode(encode(tombstone).value(), tombstone.header.key, {}, only(key)),
-                            ErrorCode::untrusted));
+    EXPECT_TRUE(
+        failed_with(decode(encode(tombstone).value(), tombstone.header.key, {}, only(key)), ErrorCode::untrusted));
 }
 
-/// HMAC: the text of RFC 4231's case 2 under a key as long as ours, computed with Python. Ed25519: RFC 8032, 7.1, test 1.
+/// HMAC: the text of RFC 4231's case 2 under a key as long as ours, computed with Python. Ed25519: RFC 8032, 7.1,
+/// test 1.
 TEST(SigningKeys, SignAsTheRfcsSay)
 {
     const std::string secret(64, 'a'); // 32 bytes 0xaa
-    const auto hmac = SigningKey::parse("k:hmac-sha256:" + secret).value().sign(as_bytes("what do ya want for nothing?"));
+    const auto hmac =
+        SigningKey::parse("k:hmac-sha256:" + secret).value().sign(as_bytes("what do ya want for nothing?"));
     Digest digest;
     std::copy_n(hmac.value().begin(), digest.bytes.size(), digest.bytes.begin());
     EXPECT_EQ(to_hex(digest), "40f7684c3cbd90ba46f70247ca1d7cc692d673f434b66926a93c7f224ec74a5e");
 
-    const auto seed = SigningKey::parse("k:ed25519:9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60").value();
-    EXPECT_EQ(seed.public_line(),
-              "k:ed25519-public:d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a");
+    const auto seed =
+        SigningKey::parse("k:ed25519:9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60").value();
+    EXPECT_EQ(seed.public_line(), "k:ed25519-public:d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a");
     const auto signature = seed.sign({}).value();
     Digest first;
     std::copy_n(signature.begin(), first.bytes.size(), first.bytes.begin());
@@ -170,8 +170,9 @@ TEST(SigningKeys, ThatAreNoneAreRefusedWithoutTheirDigits)
     for (const std::string& line :
          {digits, "k:" + digits, ":hmac-sha256:" + digits, "a b:hmac-sha256:" + digits, "k:sha1:" + digits,
           "k:" + digits + ":" + digits, "k:hmac-sha256:" + digits.substr(2), "k:hmac-sha256:" + digits + digits + "ab",
-          "k:hmac-sha256:" + digits.substr(1) + "x", "k:ed25519:" + digits + digits, "k:ed25519-public:" + digits.substr(4),
-          std::string(61, 'k') + ":ed25519:" + digits, std::string("k:ed25519:")}) {
+          "k:hmac-sha256:" + digits.substr(1) + "x", "k:ed25519:" + digits + digits,
+          "k:ed25519-public:" + digits.substr(4), std::string(61, 'k') + ":ed25519:" + digits,
+          std::string("k:ed25519:")}) {
         const auto refused = SigningKey::parse(line);
         ASSERT_TRUE(failed_with(refused, ErrorCode::invalid_argument)) << line;
         EXPECT_EQ(refused.error().message.find("5ec2"), std::string::npos) << refused.error().message;

@@ -56,7 +56,8 @@ TEST_F(Damage, AnotherKeysBytesAreRefused)
     EXPECT_EQ(call().outcome, Outcome::replayed);
 }
 
-/// A flipped bit of the version is no newer warmgraph's entry. Nor is one that is sealed as such: the key has the format in it.
+/// A flipped bit of the version is no newer warmgraph's entry. Nor is one that is sealed as such: the key has the
+/// format in it.
 TEST_F(Damage, AnotherFormatUnderThisKeyIsAMissWithAReasonAndIsReplaced)
 {
     call();

@@ -1,4 +1,5 @@
-// Signatures as a program meets them: options, statistics, the reason of a miss; and no secret in anything that is shown.
+// Signatures as a program meets them: options, statistics, the reason of a miss; and no secret in anything that is
+// shown.
 #include <spdlog/sinks/ostream_sink.h>
 
 #include "cache_impl.hpp"

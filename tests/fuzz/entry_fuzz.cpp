@@ -1,9 +1,8 @@
-// A whole entry file. Most mutations are sealed again, as somebody who can write to the folder would do: without, nothing behind the
-// first digest were ever reached.
-#include "fuzz.hpp"
-
+// A whole entry file. Most mutations are sealed again, as somebody who can write to the folder would do: without,
+// nothing behind the first digest were ever reached.
 #include <cstring>
 
+#include "fuzz.hpp"
 #include "reseal.hpp"
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
@@ -21,10 +20,10 @@ const cachefmt::EntryKey& key()
 
 const cachefmt::Trust& trust()
 {
-    static const cachefmt::Trust trust{
-        .sign_with = {},
-        .accepted = {std::make_shared<const SigningKey>(SigningKey::parse("ci:hmac-sha256:" + std::string(64, 'a')).value())},
-        .require = true};
+    static const cachefmt::Trust trust{.sign_with = {},
+                                       .accepted = {std::make_shared<const SigningKey>(
+                                           SigningKey::parse("ci:hmac-sha256:" + std::string(64, 'a')).value())},
+                                       .require = true};
     return trust;
 }
 
@@ -43,7 +42,8 @@ void make_whole(Bytes& bytes)
 
 } // namespace
 
-extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size, unsigned seed)
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
+                                               unsigned seed)
 {
     size = LLVMFuzzerMutate(data, size, max_size);
     if (size < at::end || seed % 8 == 0) return size; // as it is: damage by chance
@@ -64,6 +64,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzz::require(!header || (extent && *extent <= size), "a header lies within its extent");
     fuzz::require(!decoded || (header && *header == decoded->header), "an entry's header is its header");
     fuzz::check_decoded(decoded);
-    fuzz::require(!cachefmt::decode(bytes, key(), fuzz::limits(), trust()).has_value(), "nobody can sign without the key");
+    fuzz::require(!cachefmt::decode(bytes, key(), fuzz::limits(), trust()).has_value(),
+                  "nobody can sign without the key");
     return 0;
 }

@@ -28,8 +28,8 @@ inline cachefmt::Limits limits()
     return result;
 }
 
-/// Refusals have a code that means damage, and say something. What is accepted means something, can be shown, and is the same
-/// once it was written and read again.
+/// Refusals have a code that means damage, and say something. What is accepted means something, can be shown, and is
+/// the same once it was written and read again.
 inline void check_decoded(const Result<cachefmt::Entry>& decoded)
 {
     if (!decoded) {

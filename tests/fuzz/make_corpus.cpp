@@ -1,5 +1,5 @@
-// fuzz_make_corpus FOLDER writes the inputs that tests/fuzz/corpus keeps, beside what the fuzzer found: run it again where the format
-// changes. fuzz_make_corpus --check FOLDER fails where those in the folder are of another format.
+// fuzz_make_corpus FOLDER writes the inputs that tests/fuzz/corpus keeps, beside what the fuzzer found: run it again
+// where the format changes. fuzz_make_corpus --check FOLDER fails where those in the folder are of another format.
 #include <filesystem>
 #include <fstream>
 #include <iterator>

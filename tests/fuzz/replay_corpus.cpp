@@ -1,5 +1,5 @@
-// main() of a fuzz target where there is no libFuzzer: every kept input, and some mutations of each. What the fuzzer finds is kept as an
-// input, and so is tried in every build.
+// main() of a fuzz target where there is no libFuzzer: every kept input, and some mutations of each. What the fuzzer
+// finds is kept as an input, and so is tried in every build.
 //   fuzz_entry FOLDER...
 #include <algorithm>
 #include <cstdint>
@@ -60,10 +60,10 @@ int main(int argc, char** argv)
             for (int round = 0; round < k_rounds; ++round) {
                 auto changed = input;
                 changed.resize(input.size() + k_room);
-                const std::size_t size =
-                    LLVMFuzzerCustomMutator != nullptr
-                        ? LLVMFuzzerCustomMutator(changed.data(), input.size(), changed.size(), static_cast<unsigned>(round))
-                        : LLVMFuzzerMutate(changed.data(), input.size(), changed.size());
+                const std::size_t size = LLVMFuzzerCustomMutator != nullptr
+                                             ? LLVMFuzzerCustomMutator(changed.data(), input.size(), changed.size(),
+                                                                       static_cast<unsigned>(round))
+                                             : LLVMFuzzerMutate(changed.data(), input.size(), changed.size());
                 changed.resize(size); // so that AddressSanitizer sees its end
                 changed.shrink_to_fit();
                 LLVMFuzzerTestOneInput(changed.data(), changed.size());

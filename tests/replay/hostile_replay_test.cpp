@@ -1,5 +1,5 @@
-// F4: what somebody who can seal an entry might write. The decoder refuses it, or a replay is given it on the fake driver: that ends in
-// a typed error or in a launch that leaves everybody else's memory alone.
+// F4: what somebody who can seal an entry might write. The decoder refuses it, or a replay is given it on the fake
+// driver: that ends in a typed error or in a launch that leaves everybody else's memory alone.
 #include <random>
 
 #include <gmock/gmock.h>
@@ -41,7 +41,8 @@ class HostileReplay : public testing::Test {
 protected:
     HostileReplay()
     {
-        auto module = device->compile("kernel add_scalar(memory x, value amount, value n)\nkernel copy(memory y, memory x, value n)\n", "");
+        auto module = device->compile(
+            "kernel add_scalar(memory x, value amount, value n)\nkernel copy(memory y, memory x, value n)\n", "");
         image = *(*module)->image();
         sample.regions = {{"x", RegionKind::input, k_bytes, 64, {}},
                           {"y", RegionKind::output, k_bytes, 64, {}},
@@ -52,7 +53,10 @@ protected:
         sample.images = {{sha256(image), image.size(), {}, "small"}};
         sample.nodes = {FillNode{region(3), Bytes(4, std::byte{1}), k_bytes},
                         CopyNode{region(0), region(3, 64), 64},
-                        KernelNode{0, "add_scalar", {2, 1, 1}, {8, 1, 1},
+                        KernelNode{0,
+                                   "add_scalar",
+                                   {2, 1, 1},
+                                   {8, 1, 1},
                                    {memory(3), number(0, {{SlotKind::scalar, 0, 0, 4, 1}}), number(16)}},
                         KernelNode{0, "copy", {1, 1, 1}, {16, 1, 1}, {memory(2), memory(3), number(16)}},
                         cachefmt::EmptyNode{},
@@ -186,7 +190,10 @@ const std::vector<Hostile>& hostiles()
         {"a number for memory", [](Graph& g) { kernel(g).params[0] = number(7); }},
         {"memory for a number", [](Graph& g) { kernel(g).params[2] = memory(0); }},
         {"packed parameters", [](Graph& g) { kernel(g).packed = true; }},
-        {"packed into 1 byte", [](Graph& g) { kernel(g).packed = true, kernel(g).params = {number(0)}, kernel(g).params[0].value.resize(1); }},
+        {"packed into 1 byte",
+         [](Graph& g) {
+             kernel(g).packed = true, kernel(g).params = {number(0)}, kernel(g).params[0].value.resize(1);
+         }},
         {"slot past the parameter", [](Graph& g) { kernel(g).params[1].slots[0].offset = 4; }},
         {"slot that wraps around", [](Graph& g) { kernel(g).params[1].slots[0].offset = ~0U; }},
         {"slot of 0 bytes", [](Graph& g) { kernel(g).params[1].slots[0].width = 0; }},
@@ -198,7 +205,8 @@ const std::vector<Hostile>& hostiles()
         {"memory before its region", [](Graph& g) { kernel(g).params[0].slots[0].addend = -1; }},
         {"memory behind its region", [](Graph& g) { kernel(g).params[0].slots[0].addend = k_bytes + 1; }},
         {"memory at its region's end", [](Graph& g) { kernel(g).params[0].slots[0].addend = k_bytes; }},
-        {"a count beyond the memory", [](Graph& g) { kernel(g).params[2] = number(1 << 20), kernel(g).grid[0] = 1U << 16; }},
+        {"a count beyond the memory",
+         [](Graph& g) { kernel(g).params[2] = number(1 << 20), kernel(g).grid[0] = 1U << 16; }},
         {"a negative count", [](Graph& g) { kernel(g).params[2] = number(-1); }},
         {"attribute without a value", [](Graph& g) { kernel(g).attributes = {{1, {}, {}}}; }},
         {"attribute of an unknown number", [](Graph& g) { kernel(g).attributes = {{~0U, Bytes(4), {}}}; }},
@@ -232,8 +240,13 @@ const std::vector<Hostile>& hostiles()
         {"arena over the device's memory", [](Graph& g) { g.regions[3].size = 8 << 20; }},
         {"constant with too few contents", [](Graph& g) { g.regions[4].contents.pop_back(); }},
         {"constant with none", [](Graph& g) { g.regions[4].contents.clear(); }},
-        {"constant elsewhere that is missing", [](Graph& g) { g.regions[4].contents.clear(), g.regions[4].digest.bytes[0] = std::byte{1}; }},
-        {"constant elsewhere of 4 GiB", [](Graph& g) { g.regions[4] = {"table", RegionKind::constant, 4ULL << 30, 16, {}}, g.regions[4].digest.bytes[0] = std::byte{1}; }},
+        {"constant elsewhere that is missing",
+         [](Graph& g) { g.regions[4].contents.clear(), g.regions[4].digest.bytes[0] = std::byte{1}; }},
+        {"constant elsewhere of 4 GiB",
+         [](Graph& g) {
+             g.regions[4] = {"table", RegionKind::constant, 4ULL << 30, 16, {}},
+             g.regions[4].digest.bytes[0] = std::byte{1};
+         }},
         {"constant in no arena", [](Graph& g) { g.regions[4].inside = 0; }},
         {"constant behind its arena", [](Graph& g) { g.regions[4].inside = 3, g.regions[4].inside_offset = k_bytes; }},
         {"contents of an input", [](Graph& g) { g.regions[0].contents = Bytes(k_bytes); }},
@@ -244,11 +257,22 @@ const std::vector<Hostile>& hostiles()
         {"event that nobody records", [](Graph& g) { g.events = {"ready"}, g.nodes[6] = cachefmt::EventWaitNode{0}; }},
         {"host function that is not there", [](Graph& g) { g.nodes[4] = cachefmt::HostNode{"system"}; }},
         {"host function without a name", [](Graph& g) { g.nodes[4] = cachefmt::HostNode{}; }},
-        {"wait for a word", [](Graph& g) { g.nodes[4] = cachefmt::MemoryOperationsNode{{{cachefmt::MemoryOperationKind::wait_32, region(0), 1, 0}}}; }},
-        {"write of a word into the weights", [](Graph& g) { g.nodes[4] = cachefmt::MemoryOperationsNode{{{cachefmt::MemoryOperationKind::write_64, region(4), 1, 0}}}; }},
+        {"wait for a word",
+         [](Graph& g) {
+             g.nodes[4] = cachefmt::MemoryOperationsNode{{{cachefmt::MemoryOperationKind::wait_32, region(0), 1, 0}}};
+         }},
+        {"write of a word into the weights",
+         [](Graph& g) {
+             g.nodes[4] = cachefmt::MemoryOperationsNode{{{cachefmt::MemoryOperationKind::write_64, region(4), 1, 0}}};
+         }},
         {"no operations", [](Graph& g) { g.nodes[4] = cachefmt::MemoryOperationsNode{}; }},
-        {"semaphore that is none", [](Graph& g) { g.nodes[4] = cachefmt::SemaphoresNode{cachefmt::SemaphoreAction::signal, {{0, 1, {}, 0}}}; }},
-        {"semaphore of nobody", [](Graph& g) { g.semaphores = {"frame"}, g.nodes[4] = cachefmt::SemaphoresNode{cachefmt::SemaphoreAction::wait, {{0, 1, {}, 0}}}; }},
+        {"semaphore that is none",
+         [](Graph& g) { g.nodes[4] = cachefmt::SemaphoresNode{cachefmt::SemaphoreAction::signal, {{0, 1, {}, 0}}}; }},
+        {"semaphore of nobody",
+         [](Graph& g) {
+             g.semaphores = {"frame"},
+             g.nodes[4] = cachefmt::SemaphoresNode{cachefmt::SemaphoreAction::wait, {{0, 1, {}, 0}}};
+         }},
         {"a million edges to one node", [](Graph& g) { g.edges.assign(1'000'000, {0, 1}); }},
         {"200,001 nodes", [](Graph& g) { g.nodes.resize(200'001); }},
         {"200,000 nodes", [](Graph& g) { g.nodes.resize(200'000); }},

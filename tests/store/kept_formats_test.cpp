@@ -1,5 +1,5 @@
-// P9: entries of older formats, as older versions wrote them (tests/cachefmt/kept): each is a clean miss with the reason, and makes
-// room for a new recording.
+// P9: entries of older formats, as older versions wrote them (tests/cachefmt/kept): each is a clean miss with the
+// reason, and makes room for a new recording.
 #include "store_fixture.hpp"
 
 namespace warmgraph::test {
@@ -70,7 +70,8 @@ INSTANTIATE_TEST_SUITE_P(Format, KeptFormats, testing::Values(1, 2, 3, 4));
 TEST(KeptFormatsFolder, HasEveryOlderFormat)
 {
     for (std::uint32_t format = 1; format < cachefmt::k_format_version; ++format)
-        EXPECT_TRUE(fs::is_directory(k_kept / ("format" + std::to_string(format)))) << "keep entries of format " << format;
+        EXPECT_TRUE(fs::is_directory(k_kept / ("format" + std::to_string(format))))
+            << "keep entries of format " << format;
 }
 
 } // namespace

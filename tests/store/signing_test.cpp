@@ -39,7 +39,8 @@ protected:
 TEST_F(Signing, WhatAProcessPublishesIsReadByThoseWhoAcceptItsKey)
 {
     ASSERT_TRUE(succeeded(opened(old_key, {}, true)->publish(entry)));
-    for (const auto& reader : {opened({}, {old_key}, true), opened(old_key, {}, true), opened(new_key, {old_key}, true)})
+    for (const auto& reader :
+         {opened({}, {old_key}, true), opened(old_key, {}, true), opened(new_key, {old_key}, true)})
         EXPECT_EQ(reader->entry(key).value().value().header.signed_by, "old");
     EXPECT_EQ(open()->entry(key).value(), entry) << "who asks for nothing reads it too";
 }

@@ -30,8 +30,10 @@ inline void reseal_marks(Bytes& bytes)
     first.update_field("warmgraph first bytes 1").update(all.first(envelope_at::payload_digest));
     poke(bytes, envelope_at::first_seal, first.finish().bytes);
     Sha256 signature;
-    signature.update_field("warmgraph signature block 1").update(all.subspan(envelope_at::header_digest, sizeof(Digest)));
-    signature.update(all.subspan(envelope_at::signature_kind, envelope_at::signature_seal - envelope_at::signature_kind));
+    signature.update_field("warmgraph signature block 1")
+        .update(all.subspan(envelope_at::header_digest, sizeof(Digest)));
+    signature.update(
+        all.subspan(envelope_at::signature_kind, envelope_at::signature_seal - envelope_at::signature_kind));
     poke(bytes, envelope_at::signature_seal, signature.finish().bytes);
 }
 

@@ -65,8 +65,8 @@ TEST_F(Signing, AgainRotatesTheKeyAndLetsNothingElseIn)
     stranger.facts[0].value = "i8";
     publish(*open_store(), sample_entry(k_decode, stranger));
 
-    const CommandResult rotated = run("sign --key-file " + new_key + " --accept-file " + old_key,
-                                      {{"WARMGRAPH_REQUIRE_SIGNED", "1"}});
+    const CommandResult rotated =
+        run("sign --key-file " + new_key + " --accept-file " + old_key, {{"WARMGRAPH_REQUIRE_SIGNED", "1"}});
     EXPECT_EQ(rotated.status, 1) << "one entry is nobody's";
     EXPECT_THAT(rotated.out, HasSubstr("untrusted"));
     EXPECT_THAT(rotated.out, HasSubstr("3 variants, 1 with something wrong"));

@@ -169,7 +169,8 @@ void report_environment(Report& report)
         report.problems.emplace_back(rank.error().message, "correct or unset the launcher's variables");
     report.document["rank"] = rank ? Json(guards::folder_name(*rank)) : Json();
     if (const auto trust = store::resolve_signing({}, environment); !trust)
-        report.problems.emplace_back(trust.error().message, "correct or unset the variables of signatures (docs/trust.md)");
+        report.problems.emplace_back(trust.error().message,
+                                     "correct or unset the variables of signatures (docs/trust.md)");
     check_choice(report, "WARMGRAPH_POLICY",
                  std::to_array<std::string_view>({"read_write", "read_only", "refresh", "off", "require_hit"}));
     check_choice(report, "WARMGRAPH_LOG",

@@ -75,17 +75,20 @@ void describe_clear(CLI::App& app, Arguments& arguments, std::map<const CLI::App
 
 void describe_signing(CLI::App& app, Arguments& arguments, std::map<const CLI::App*, Command>& commands)
 {
-    CLI::App* sign_app = add(app, commands, "sign", "sign every entry, or make a key", [](const Context& c, const Arguments& a) {
-        return a.new_key.file.empty() ? sign(c, a.signing) : make_key(c, a.new_key);
-    });
+    CLI::App* sign_app =
+        add(app, commands, "sign", "sign every entry, or make a key", [](const Context& c, const Arguments& a) {
+            return a.new_key.file.empty() ? sign(c, a.signing) : make_key(c, a.new_key);
+        });
     CLI::App* verify_app = add(app, commands, "verify", "verify every entry's signature, contents and images",
                                [](const Context& c, const Arguments& a) { return verify(c, a.signing); });
     for (CLI::App* sub : {sign_app, verify_app}) {
-        sub->add_option("--key-file", arguments.signing.key, "the key to sign with (default: $WARMGRAPH_SIGN_KEY_FILE)");
+        sub->add_option("--key-file", arguments.signing.key,
+                        "the key to sign with (default: $WARMGRAPH_SIGN_KEY_FILE)");
         sub->add_option("--accept-file", arguments.signing.accepted,
                         "keys that are accepted, one a line (default: $WARMGRAPH_ACCEPT_KEYS_FILE)");
     }
-    CLI::Option* new_key = sign_app->add_option("--new-key", arguments.new_key.file, "make a key in this new file instead");
+    CLI::Option* new_key =
+        sign_app->add_option("--new-key", arguments.new_key.file, "make a key in this new file instead");
     sign_app->add_option("--id", arguments.new_key.id, "its id: letters, digits, '.', '_', '-'")->needs(new_key);
     sign_app->add_option("--kind", arguments.new_key.kind, "hmac-sha256 (default: one shared secret) or ed25519")
         ->check(CLI::IsMember({"hmac-sha256", "ed25519"}))

@@ -1,4 +1,6 @@
 // `warmgraph sign` and `warmgraph verify`: signatures of entries. docs/trust.md says what they mean.
+#include "warmgraph/store/signing.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -12,7 +14,6 @@
 #include "selection.hpp"
 #include "warmgraph/base/process.hpp"
 #include "warmgraph/cachefmt/image_use.hpp"
-#include "warmgraph/store/signing.hpp"
 
 namespace warmgraph::tool {
 
@@ -136,9 +137,10 @@ Result<int> sign(const Context& context, const SigningFiles& files)
     const auto trust = store::resolve_signing(source, environment);
     if (!trust) return std::unexpected(trust.error());
     if (!trust->sign_with)
-        return fail(ErrorCode::invalid_argument,
-                    "no key to sign with: give --key-file or WARMGRAPH_SIGN_KEY_FILE; `warmgraph sign --new-key FILE --id "
-                    "ID` makes one");
+        return fail(
+            ErrorCode::invalid_argument,
+            "no key to sign with: give --key-file or WARMGRAPH_SIGN_KEY_FILE; `warmgraph sign --new-key FILE --id "
+            "ID` makes one");
     const auto store = open_store(context, store::Access::read_write, *trust);
     if (!store) return std::unexpected(store.error());
     return report(context, store->get(), [&](store::LocalStore& opened, const cachefmt::EntryKey& key) {
@@ -162,8 +164,7 @@ Result<int> verify(const Context& context, const SigningFiles& files)
 Result<int> make_key(const Context& context, const NewKey& wanted)
 {
     const bool is_ed25519 = wanted.kind == to_string(SignatureKind::ed25519);
-    const auto key =
-        SigningKey::generate(wanted.id, is_ed25519 ? SignatureKind::ed25519 : SignatureKind::hmac_sha256);
+    const auto key = SigningKey::generate(wanted.id, is_ed25519 ? SignatureKind::ed25519 : SignatureKind::hmac_sha256);
     if (!key) return std::unexpected(key.error());
     constexpr mode_t k_own = 0600, k_all_read = 0644;
     if (auto made = write_key(wanted.file, key->secret_line(), k_own); !made) return std::unexpected(made.error());
@@ -172,7 +173,8 @@ Result<int> make_key(const Context& context, const NewKey& wanted)
         if (auto made = write_key(public_file, key->public_line(), k_all_read); !made)
             return std::unexpected(made.error());
     if (context.output == Output::json)
-        print(Json{{"id", key->id()}, {"kind", to_string(key->kind())}, {"file", wanted.file}, {"public_file", public_file}});
+        print(Json{
+            {"id", key->id()}, {"kind", to_string(key->kind())}, {"file", wanted.file}, {"public_file", public_file}});
     else
         print(fmt::format("{} key '{}' in {}{}\n", to_string(key->kind()), key->id(), wanted.file,
                           is_ed25519 ? "; give those who verify " + public_file : "; sign and verify with it"));

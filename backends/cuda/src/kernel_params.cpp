@@ -44,7 +44,7 @@ Result<void> check_params(const RawKernel& kernel, const KernelInfo& info)
         const std::size_t expected = info.params[index].size;
         if (size != expected)
             return wrong_params(kernel, "parameter {} is {} of {} bytes, the kernel takes {}", index,
-                         is_memory ? "a pointer" : "a value", size, expected);
+                                is_memory ? "a pointer" : "a value", size, expected);
         ++index;
     }
     return {};

@@ -1,5 +1,5 @@
-// One check of a kernel's parameters for launches, for graphs that are built from entries, and for updates: the driver reads as many
-// bytes as the kernel takes, without asking whether they are there.
+// One check of a kernel's parameters for launches, for graphs that are built from entries, and for updates: the
+// driver reads as many bytes as the kernel takes, without asking whether they are there.
 #pragma once
 
 #include "module.hpp"
@@ -7,8 +7,8 @@
 
 namespace warmgraph::backends::cuda {
 
-/// That they have the number and sizes that the kernel takes; a packed buffer holds the last one. invalid_argument names
-/// the one. Addresses are not looked at.
+/// That they have the number and sizes that the kernel takes; a packed buffer holds the last one. invalid_argument
+/// names the one. Addresses are not looked at.
 [[nodiscard]] Result<void> check_params(const RawKernel& kernel, const KernelInfo& info);
 
 } // namespace warmgraph::backends::cuda

@@ -119,7 +119,10 @@ struct MemoryOperationsFormat {
     {
         return check_count("operations", count(node.operations()), limits.operations_per_node);
     }
-    static std::uint64_t flat_footprint(const Flat& node) { return items_size<MemoryOperation>(count(node.operations())); }
+    static std::uint64_t flat_footprint(const Flat& node)
+    {
+        return items_size<MemoryOperation>(count(node.operations()));
+    }
     static Work from_flat(const Flat& node) { return {to_vector<MemoryOperation>(node.operations(), to_operation)}; }
 
     static void json(Json& out, const Work& node, const Graph& graph);

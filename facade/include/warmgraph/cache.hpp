@@ -39,15 +39,16 @@ enum class RecordWhen : std::uint8_t { in_call, on_demand };
 
 enum class ShapeMode : std::uint8_t { fixed, dynamic }; ///< "static" / "dynamic" in the folder's name
 
-/// Signatures of entries. A key is a line "id:kind:hex" (docs/trust.md), or lies in a file that nobody else may write. Keys are
-/// never logged; what the cache keeps of them is overwritten when it goes.
+/// Signatures of entries. A key is a line "id:kind:hex" (docs/trust.md), or lies in a file that nobody else may
+/// write. Keys are never logged; what the cache keeps of them is overwritten when it goes.
 struct SigningOptions {
-    std::string sign_with{};           ///< what this process publishes is signed with it; else $WARMGRAPH_SIGN_KEY
-    std::string sign_with_file{};      ///< else $WARMGRAPH_SIGN_KEY_FILE
-    std::vector<std::string> accept{}; ///< beside sign_with; else $WARMGRAPH_ACCEPT_KEYS. Several while keys are rotated
-    std::string accept_file{};         ///< one key on each line; else $WARMGRAPH_ACCEPT_KEYS_FILE
-    /// Or $WARMGRAPH_REQUIRE_SIGNED=1. An entry without an accepted signature is not used, and its payload not read. A process
-    /// without a key to sign with reads only.
+    std::string sign_with{};      ///< what this process publishes is signed with it; else $WARMGRAPH_SIGN_KEY
+    std::string sign_with_file{}; ///< else $WARMGRAPH_SIGN_KEY_FILE
+    /// Beside sign_with; else $WARMGRAPH_ACCEPT_KEYS. Several while keys are rotated.
+    std::vector<std::string> accept{};
+    std::string accept_file{}; ///< one key on each line; else $WARMGRAPH_ACCEPT_KEYS_FILE
+    /// Or $WARMGRAPH_REQUIRE_SIGNED=1. An entry without an accepted signature is not used, and its payload not read.
+    /// A process without a key to sign with reads only.
     bool require = false;
 };
 

@@ -1,11 +1,11 @@
 // Entry <-> bytes. The format is specified in schema/entry.fbs and docs/format.md.
 //
-// Reading order, and nothing out of order: magic, first bytes' seal and format version -> every size against its cap and
-// against the bytes at hand -> digest over the stored bytes and the key -> signature -> decompress (bounded) -> flatbuffers
-// verifier -> semantic check (validate). Failures: `stale` for another format version or another key, `untrusted` for a
-// signature that is missing or not accepted, `corrupt` for the rest.
-// All functions are pure and thread-safe; none allocates more than twice the cap, nor more than 24 bytes for each byte of an
-// expanded payload, which is at most 64 times the stored one.
+// Reading order, and nothing out of order: magic, first bytes' seal and format version -> every size against its cap
+// and against the bytes at hand -> digest over the stored bytes and the key -> signature -> decompress (bounded) ->
+// flatbuffers verifier -> semantic check (validate). Failures: `stale` for another format version or another key,
+// `untrusted` for a signature that is missing or not accepted, `corrupt` for the rest. All functions are pure and
+// thread-safe; none allocates more than twice the cap, nor more than 24 bytes for each byte of an expanded payload,
+// which is at most 64 times the stored one.
 #pragma once
 
 #include <cstdint>
@@ -56,8 +56,8 @@ struct EncodeOptions {
 /// sorted by name, and the header's counts of nodes and images are the graph's (internal error otherwise).
 [[nodiscard]] Result<Bytes> encode(const Entry& entry, const EncodeOptions& options = {});
 
-/// The format version of these bytes; nullopt when they are too short, have another magic, or do not match the first bytes'
-/// seal (formats before 5 have none). It tells a newer warmgraph's file from damage.
+/// The format version of these bytes; nullopt when they are too short, have another magic, or do not match the first
+/// bytes' seal (formats before 5 have none). It tells a newer warmgraph's file from damage.
 [[nodiscard]] std::optional<std::uint32_t> stored_format_version(ByteView prefix);
 
 /// How many bytes from the start of a file hold the header: magic, version and sizes are checked.

@@ -10,7 +10,7 @@ namespace warmgraph::cachefmt {
 
 /// Values; thread-safe once made. Without any key nothing is signed, and signatures are not looked at.
 struct Trust {
-    std::shared_ptr<const SigningKey> sign_with{};               ///< null: entries are written unsigned. A secret one
+    std::shared_ptr<const SigningKey> sign_with{};             ///< null: entries are written unsigned. A secret one
     std::vector<std::shared_ptr<const SigningKey>> accepted{}; ///< beside sign_with, which is accepted too
     bool require = false; ///< an entry without an accepted signature is `untrusted`
 

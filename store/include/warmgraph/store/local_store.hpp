@@ -128,8 +128,8 @@ public:
     [[nodiscard]] Result<std::vector<FunctionKey>> functions() const;
     /// All variants of a function, headers verified, sorted by digest. Damaged ones carry their error.
     [[nodiscard]] Result<std::vector<Variant>> variants(const FunctionKey& function) const;
-    /// One header by exact key; nullopt when there is no such file. The key has the format in its guards: a file of another
-    /// format, newer or not, is damage here.
+    /// One header by exact key; nullopt when there is no such file. The key has the format in its guards: a file of
+    /// another format, newer or not, is damage here.
     [[nodiscard]] Result<std::optional<EntryHeader>> header(const EntryKey& key) const;
     /// One entry, fully verified and (Reading::use) counted as used now. nullopt: no such file. corrupt and stale entries are moved
     /// to quarantine, whatever format they claim, and the error is returned; untrusted ones stay.
@@ -142,8 +142,8 @@ public:
     [[nodiscard]] Result<void> remove(const EntryKey& key);
 
     // --- images
-    /// Verified against the digest; nullopt when missing; damaged ones are quarantined and reported as missing too. `size` is
-    /// what the entry says: no more is read.
+    /// Verified against the digest; nullopt when missing; damaged ones are quarantined and reported as missing too.
+    /// `size` is what the entry says: no more is read.
     [[nodiscard]] Result<std::optional<Bytes>> image(const Digest& digest, std::uint64_t size = ~0ULL);
     /// Writes unless it is there already (then it is touched). Returns true when written.
     [[nodiscard]] Result<bool> publish_image(ByteView image);
