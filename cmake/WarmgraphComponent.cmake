@@ -50,8 +50,11 @@ elseif(WARMGRAPH_SANITIZE STREQUAL "thread")
   # std::atomic_thread_fence is unknown to gcc's ThreadSanitizer; with -Werror its warning would stop the build.
   add_compile_options(-fsanitize=thread -fno-omit-frame-pointer -Wno-error=tsan)
   add_link_options(-fsanitize=thread)
+elseif(WARMGRAPH_SANITIZE STREQUAL "fuzzer") # clang: coverage for libFuzzer, with the address sanitizer
+  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
 elseif(WARMGRAPH_SANITIZE)
-  message(FATAL_ERROR "WARMGRAPH_SANITIZE is '${WARMGRAPH_SANITIZE}', expected address or thread")
+  message(FATAL_ERROR "WARMGRAPH_SANITIZE is '${WARMGRAPH_SANITIZE}', expected address, thread or fuzzer")
 endif()
 
 if(WARMGRAPH_UNITY)

@@ -21,6 +21,7 @@ std::string_view to_string(ErrorCode code) noexcept
     case ErrorCode::verification_failed: return "verification_failed";
     case ErrorCode::internal: return "internal";
     case ErrorCode::partly_launched: return "partly_launched";
+    case ErrorCode::untrusted: return "untrusted";
     }
     return "unknown";
 }

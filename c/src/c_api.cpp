@@ -112,7 +112,7 @@ const char* wg_last_error() { return c_api::last_failure().text.c_str(); }
 const char* wg_status_name(wg_status status)
 {
     if (status == wg_ok) return "ok";
-    if (status < wg_invalid_argument || status > wg_partly_launched) return "unknown";
+    if (status < wg_invalid_argument || status > wg_untrusted) return "unknown";
     return to_string(static_cast<ErrorCode>(status)).data();
 }
 

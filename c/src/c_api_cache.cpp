@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "c_api.hpp"
+#include "warmgraph/base/signing_key.hpp"
 
 using namespace warmgraph;        // NOLINT: the functions of the C interface are in no namespace
 using namespace warmgraph::c_api; // NOLINT
@@ -28,6 +29,20 @@ wg_cache_options default_options() noexcept
     return options;
 }
 
+SigningOptions to_signing(const wg_cache_options& options)
+{
+    SigningOptions result;
+    result.sign_with = or_empty(options.sign_with);
+    result.sign_with_file = or_empty(options.sign_with_file);
+    if (options.accept_key_count != 0)
+        need(options.accept_keys, "accept_keys", "as many keys as accept_key_count says");
+    for (std::uint64_t i = 0; i < options.accept_key_count; ++i)
+        result.accept.push_back(need_text(options.accept_keys[i], "accepted key"));
+    result.accept_file = or_empty(options.accept_file);
+    result.require = options.require_signed != 0;
+    return result;
+}
+
 CacheOptions to_options(const wg_cache_options* given)
 {
     need(given, "options", "what wg_cache_options_init filled, with a model");
@@ -50,8 +65,22 @@ CacheOptions to_options(const wg_cache_options* given)
     if (options.record_wait_ms != 0) result.record_wait_ms = options.record_wait_ms;
     if (options.record_on_demand != 0) result.record = RecordWhen::on_demand;
     if (options.probing_ms != 0) result.probing_ms = options.probing_ms;
+    result.signing = to_signing(options);
     return result;
 }
+
+/// Options whose copies of keys are overwritten when they go.
+struct KeysForgotten {
+    CacheOptions options;
+    explicit KeysForgotten(CacheOptions its) : options(std::move(its)) {}
+    KeysForgotten(const KeysForgotten&) = delete;
+    KeysForgotten& operator=(const KeysForgotten&) = delete;
+    ~KeysForgotten()
+    {
+        wipe(options.signing.sign_with);
+        for (std::string& key : options.signing.accept) wipe(key);
+    }
+};
 
 /// As snprintf.
 void write_text(std::string_view from, char* text, std::uint64_t capacity, std::uint64_t* length)
@@ -82,7 +111,8 @@ wg_status wg_cache_open(const wg_cache_options* options, wg_cache** out)
 {
     return guarded([&] {
         wg_cache*& handle = need_out(out);
-        Cache cache{to_options(options)};
+        const KeysForgotten given{to_options(options)};
+        Cache cache{given.options};
         std::string directory = cache.directory(), reason = cache.disabled_reason();
         handle = new wg_cache{std::move(cache), std::move(directory), std::move(reason)};
     });
@@ -151,7 +181,7 @@ wg_status wg_cache_statistics(const wg_cache* cache, wg_statistics* out)
         check_size(size, k_least_statistics, "wg_statistics");
         const wg_statistics known{size,          from.hits,         from.misses,        from.recordings,
                                   from.refusals, from.cache_faults, from.images_loaded, from.load_ms,
-                                  from.saved_ms};
+                                  from.saved_ms, from.untrusted};
         write_versioned(out, size, &known, sizeof known);
     });
 }

@@ -2,8 +2,11 @@
 
 #include "compression.hpp"
 #include "envelope.hpp"
+#include "flat_footprint.hpp"
 #include "flat_reader.hpp"
 #include "flat_writer.hpp"
+#include "footprint.hpp"
+#include "signature.hpp"
 #include "validate_header.hpp"
 
 namespace warmgraph::cachefmt {
@@ -55,8 +58,11 @@ Result<StoredPayload> store_payload(const Graph& graph, const EncodeOptions& opt
     if (payload.raw_size > limits.payload_bytes)
         return fail(ErrorCode::internal, "payload of {} bytes is over the limit of {}", payload.raw_size,
                     limits.payload_bytes);
+    if (const auto budget = memory_budget(payload.raw_size, limits.payload_bytes); footprint(graph) > budget)
+        return fail(ErrorCode::internal, "graph takes {} bytes of memory, over the limit of {} for {} bytes",
+                    footprint(graph), budget, payload.raw_size);
     if (payload.raw_size <= options.compress_above) return payload;
-    auto compressed = compress(payload.bytes, options.zstd_level);
+    auto compressed = compress(payload.bytes, options.zstd_level, least_stored(payload.raw_size));
     if (!compressed) return std::unexpected(std::move(compressed.error()));
     if (compressed->size() < payload.raw_size) {
         payload.bytes = std::move(*compressed);
@@ -86,10 +92,12 @@ Result<Envelope> open_envelope(ByteView prefix, const EntryKey& expected, const 
     return envelope;
 }
 
-Result<OpenedHeader> open_header(ByteView prefix, const EntryKey& expected, const Limits& limits)
+Result<OpenedHeader> open_header(ByteView prefix, const EntryKey& expected, const Limits& limits, const Trust& trust)
 {
     auto envelope = open_envelope(prefix, expected, limits);
     if (!envelope) return std::unexpected(std::move(envelope.error()));
+    auto signed_by = check_signature(*envelope, trust);
+    if (!signed_by) return std::unexpected(std::move(signed_by.error()));
     auto header = read_header(prefix.subspan(k_envelope_bytes, envelope->header_size), limits);
     if (!header) return std::unexpected(std::move(header.error()));
     if (header->key != expected)
@@ -102,7 +110,8 @@ Result<OpenedHeader> open_header(ByteView prefix, const EntryKey& expected, cons
     if (const Digest digest = guards_digest(header->guards); digest != expected.guards)
         return fail(ErrorCode::corrupt, "guards have digest {}, the key says {}", short_hex(digest),
                     short_hex(expected.guards));
-    return OpenedHeader{*envelope, std::move(*header)};
+    header->signed_by = std::move(*signed_by);
+    return OpenedHeader{std::move(*envelope), std::move(*header)};
 }
 
 Result<Graph> open_payload(ByteView stored, const Envelope& envelope, const Limits& limits)
@@ -143,6 +152,9 @@ Result<Bytes> encode(const Entry& entry, const EncodeOptions& options)
     envelope.payload_digest = sha256(payload.bytes);
     envelope.key_digest = key_digest(entry.header.key);
     envelope.header_digest = seal(envelope, header);
+    if (options.sign_with != nullptr)
+        if (auto ok = sign(envelope, *options.sign_with); !ok)
+            return within(fmt::format("cannot sign {}", to_text(entry.header.key)), std::move(ok.error()));
 
     Bytes bytes;
     bytes.reserve(envelope.file_size());
@@ -159,21 +171,21 @@ Result<std::uint64_t> header_extent(ByteView prefix, const Limits& limits)
     return envelope->header_end();
 }
 
-Result<EntryHeader> decode_header(ByteView prefix, const EntryKey& expected, const Limits& limits)
+Result<EntryHeader> decode_header(ByteView prefix, const EntryKey& expected, const Limits& limits, const Trust& trust)
 {
-    auto opened = open_header(prefix, expected, limits);
+    auto opened = open_header(prefix, expected, limits, trust);
     if (!opened) return std::unexpected(std::move(opened.error()));
     return std::move(opened->header);
 }
 
-Result<Entry> decode(ByteView bytes, const EntryKey& expected, const Limits& limits)
+Result<Entry> decode(ByteView bytes, const EntryKey& expected, const Limits& limits, const Trust& trust)
 {
     auto envelope = parse_envelope(bytes, limits);
     if (!envelope) return std::unexpected(std::move(envelope.error()));
     if (bytes.size() != envelope->file_size())
         return fail(ErrorCode::corrupt, "entry has {} bytes, its envelope says {}", bytes.size(),
                     envelope->file_size());
-    auto opened = open_header(bytes, expected, limits);
+    auto opened = open_header(bytes, expected, limits, trust);
     if (!opened) return std::unexpected(std::move(opened.error()));
     auto graph = open_payload(bytes.subspan(envelope->header_end()), *envelope, limits);
     if (!graph) return std::unexpected(std::move(graph.error()));

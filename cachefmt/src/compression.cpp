@@ -1,16 +1,42 @@
 #include "compression.hpp"
 
+#include <algorithm>
+
 #include <zstd.h>
 
 namespace warmgraph::cachefmt {
+namespace {
 
-Result<Bytes> compress(ByteView bytes, int level)
+// RFC 8878, 3.1.2: one of sixteen magic numbers, and the size of what follows.
+constexpr std::uint32_t k_skippable_magic = 0x184D2A50;
+constexpr std::size_t k_skippable_head = 8;
+
+void pad(Bytes& frame, std::uint64_t least)
+{
+    if (frame.size() >= least) return;
+    const auto size =
+        static_cast<std::uint32_t>(least - std::min<std::uint64_t>(least, frame.size() + k_skippable_head));
+    append(frame, k_skippable_magic);
+    append(frame, size);
+    frame.resize(frame.size() + size);
+}
+
+bool is_padding(ByteView bytes)
+{
+    return bytes.empty() || (bytes.size() >= k_skippable_head && load<std::uint32_t>(bytes) == k_skippable_magic &&
+                             load<std::uint32_t>(bytes, sizeof(std::uint32_t)) == bytes.size() - k_skippable_head);
+}
+
+} // namespace
+
+Result<Bytes> compress(ByteView bytes, int level, std::uint64_t least)
 {
     Bytes out(ZSTD_compressBound(bytes.size()));
     const std::size_t written = ZSTD_compress(out.data(), out.size(), bytes.data(), bytes.size(), level);
     if (ZSTD_isError(written) != 0)
         return fail(ErrorCode::internal, "zstd cannot compress {} bytes: {}", bytes.size(), ZSTD_getErrorName(written));
     out.resize(written);
+    pad(out, least);
     return out;
 }
 
@@ -22,12 +48,12 @@ Result<RawBytes> decompress(ByteView bytes, std::uint64_t raw_size)
         return fail(ErrorCode::corrupt, "zstd frame does not state its content size, expected {}", raw_size);
     if (stated != raw_size)
         return fail(ErrorCode::corrupt, "zstd frame holds {} bytes, the envelope says {}", stated, raw_size);
-    if (const std::size_t frame = ZSTD_findFrameCompressedSize(bytes.data(), bytes.size());
-        ZSTD_isError(frame) != 0 || frame != bytes.size())
+    const std::size_t frame = ZSTD_findFrameCompressedSize(bytes.data(), bytes.size());
+    if (ZSTD_isError(frame) != 0 || !is_padding(bytes.subspan(frame)))
         return fail(ErrorCode::corrupt, "compressed payload of {} bytes is not exactly one zstd frame", bytes.size());
 
     RawBytes out{std::make_unique_for_overwrite<std::byte[]>(raw_size), raw_size};
-    const std::size_t written = ZSTD_decompress(out.data.get(), out.size, bytes.data(), bytes.size());
+    const std::size_t written = ZSTD_decompress(out.data.get(), out.size, bytes.data(), frame);
     if (ZSTD_isError(written) != 0)
         return fail(ErrorCode::corrupt, "zstd cannot decompress the payload: {}", ZSTD_getErrorName(written));
     if (written != raw_size)

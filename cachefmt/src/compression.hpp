@@ -1,6 +1,7 @@
 // zstd, bounded: the output size is known and checked before anything is allocated.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "warmgraph/base/bytes.hpp"
@@ -15,11 +16,12 @@ struct RawBytes {
     [[nodiscard]] ByteView view() const noexcept { return {data.get(), size}; }
 };
 
-/// One frame with its content size, no checksum (the payload digest covers it).
-[[nodiscard]] Result<Bytes> compress(ByteView bytes, int level);
+/// One frame with its content size, no checksum (the payload digest covers it). Where that has fewer than `least`
+/// bytes a skippable frame follows (zstd's specification has them for what is no data) that makes up for it.
+[[nodiscard]] Result<Bytes> compress(ByteView bytes, int level, std::uint64_t least);
 
 /// REQUIRES: `raw_size` is within its cap. `bytes` must be exactly one frame that states `raw_size` as its content
-/// size.
+/// size, and at most one skippable frame.
 [[nodiscard]] Result<RawBytes> decompress(ByteView bytes, std::uint64_t raw_size);
 
 } // namespace warmgraph::cachefmt

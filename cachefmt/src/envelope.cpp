@@ -13,12 +13,20 @@ using namespace std::string_view_literals;
 constexpr std::string_view k_magic = "\x89WGENT\r\n"sv;
 constexpr std::string_view k_key_domain = "warmgraph key 1"sv;
 constexpr std::string_view k_entry_domain = "warmgraph entry 1"sv;
+constexpr std::string_view k_first_bytes_domain = "warmgraph first bytes 1"sv;
+constexpr std::string_view k_signature_block_domain = "warmgraph signature block 1"sv;
+
+constexpr std::uint32_t k_first_sealed_format = 5; // older ones have no seal of the first bytes
+constexpr std::uint64_t k_most_expansion = 64;     // raw bytes for a stored one; measured graphs: 3 to 25
 
 namespace at {
 constexpr std::size_t magic = 0, version = 8, kind = 12, header_size = 16, payload_stored = 24, payload_raw = 32,
                       compression = 40, flags = 44, payload_digest = 48, header_digest = 80, key_digest = 112,
-                      reserved = 144;
+                      first_seal = 144, reserved = 176, signature_kind = 192, key_id = 196, signature = 256,
+                      signature_seal = 320, end = 352;
 } // namespace at
+static_assert(at::end == k_envelope_bytes);
+static_assert(at::signature - at::key_id == k_key_id_max);
 static_assert(k_magic.size() == at::version);
 
 // flatbuffers counts in 32 bits and stops at 2 GiB, whatever limits say.
@@ -56,10 +64,68 @@ Result<void> check_payload_sizes(const Envelope& envelope, const Limits& limits)
     if (envelope.compression == Compression::none && envelope.payload_stored != envelope.payload_raw)
         return fail(ErrorCode::corrupt, "uncompressed payload is stored in {} bytes, expected {}",
                     envelope.payload_stored, envelope.payload_raw);
+    if (envelope.payload_stored < least_stored(envelope.payload_raw))
+        return fail(ErrorCode::corrupt, "stored payload of {} bytes expands to {}, over the limit of {} to 1",
+                    envelope.payload_stored, envelope.payload_raw, k_most_expansion);
     return {};
 }
 
+/// Magic, version, kind, sizes, compression and flags stay at their place in every format from 5 on, and so does
+/// their seal: by it a newer format is told from damage.
+Digest seal_of_first_bytes(ByteView prefix)
+{
+    Sha256 hash;
+    hash.update_field(k_first_bytes_domain);
+    hash.update(prefix.first(at::payload_digest));
+    return hash.finish();
+}
+
+bool first_bytes_are_whole(ByteView prefix)
+{
+    return load<std::uint32_t>(prefix, at::version) < k_first_sealed_format ||
+           load<Digest>(prefix, at::first_seal) == seal_of_first_bytes(prefix);
+}
+
+/// With the header digest, so that no other entry's signature can stand here.
+Digest seal_of_signature(ByteView prefix)
+{
+    Sha256 hash;
+    hash.update_field(k_signature_block_domain);
+    hash.update(prefix.subspan(at::header_digest, sizeof(Digest)));
+    hash.update(prefix.subspan(at::signature_kind, at::signature_seal - at::signature_kind));
+    return hash.finish();
+}
+
+bool is_zero(ByteView bytes)
+{
+    return std::ranges::all_of(bytes, [](std::byte byte) { return byte == std::byte{0}; });
+}
+
+Result<Signature> parse_signature(ByteView prefix)
+{
+    if (load<Digest>(prefix, at::signature_seal) != seal_of_signature(prefix))
+        return fail(ErrorCode::corrupt, "the signature's digest does not match: the entry is damaged");
+    const auto kind = load<std::uint32_t>(prefix, at::signature_kind);
+    if (kind > static_cast<std::uint32_t>(SignatureKind::ed25519))
+        return fail(ErrorCode::corrupt, "signature kind {} is unknown", kind);
+    const std::string_view field = as_text(prefix.subspan(at::key_id, k_key_id_max));
+    Signature signature{static_cast<SignatureKind>(kind), std::string{field.substr(0, field.find('\0'))}, {}};
+    signature.bytes = load<SignatureBytes>(prefix, at::signature);
+    const bool is_signed = signature.kind != SignatureKind::none;
+    const std::size_t used = is_signed ? signature.key_id.size() : 0;
+    const auto signature_bytes = prefix.subspan(at::signature, sizeof(SignatureBytes));
+    const std::size_t length = signature.kind == SignatureKind::ed25519       ? sizeof(SignatureBytes)
+                               : signature.kind == SignatureKind::hmac_sha256 ? sizeof(Digest)
+                                                                              : 0;
+    if ((is_signed && !is_key_id(signature.key_id)) || !is_zero(as_bytes(field.substr(used))) ||
+        !is_zero(signature_bytes.subspan(length)))
+        return fail(ErrorCode::corrupt, "the signature's key id or unused bytes are wrong");
+    return signature;
+}
+
 } // namespace
+
+std::uint64_t least_stored(std::uint64_t raw) noexcept { return raw / k_most_expansion; }
 
 EnvelopeBytes to_bytes(const Envelope& envelope)
 {
@@ -74,12 +140,18 @@ EnvelopeBytes to_bytes(const Envelope& envelope)
     store(bytes, at::payload_digest, envelope.payload_digest.bytes);
     store(bytes, at::header_digest, envelope.header_digest.bytes);
     store(bytes, at::key_digest, envelope.key_digest.bytes);
+    store(bytes, at::first_seal, seal_of_first_bytes(bytes).bytes);
+    store(bytes, at::signature_kind, static_cast<std::uint32_t>(envelope.signature.kind));
+    std::memcpy(bytes.data() + at::key_id, envelope.signature.key_id.data(), envelope.signature.key_id.size());
+    store(bytes, at::signature, envelope.signature.bytes);
+    store(bytes, at::signature_seal, seal_of_signature(bytes).bytes);
     return bytes;
 }
 
-std::optional<std::uint32_t> stored_format_version(ByteView prefix) noexcept
+std::optional<std::uint32_t> stored_format_version(ByteView prefix)
 {
-    if (prefix.size() < at::kind || as_text(prefix.first(k_magic.size())) != k_magic) return std::nullopt;
+    if (prefix.size() < at::reserved || as_text(prefix.first(k_magic.size())) != k_magic) return std::nullopt;
+    if (!first_bytes_are_whole(prefix)) return std::nullopt;
     return load<std::uint32_t>(prefix, at::version);
 }
 
@@ -90,6 +162,8 @@ Result<Envelope> parse_envelope(ByteView prefix, const Limits& limits)
                     k_envelope_bytes);
     if (as_text(prefix.first(k_magic.size())) != k_magic)
         return fail(ErrorCode::corrupt, "entry does not start with warmgraph's magic bytes");
+    if (!first_bytes_are_whole(prefix))
+        return fail(ErrorCode::corrupt, "the first bytes do not match their digest: the entry is damaged");
     if (const auto version = load<std::uint32_t>(prefix, at::version); version != k_format_version)
         return fail(ErrorCode::stale, "entry has format {}, this warmgraph reads {}", version, k_format_version);
 
@@ -102,8 +176,7 @@ Result<Envelope> parse_envelope(ByteView prefix, const Limits& limits)
         return fail(ErrorCode::corrupt, "compression {} is unknown", compression);
     if (const auto flags = load<std::uint32_t>(prefix, at::flags); flags != 0)
         return fail(ErrorCode::corrupt, "envelope flags are {:#x}, expected 0", flags);
-    const auto reserved = prefix.subspan(at::reserved, k_envelope_bytes - at::reserved);
-    if (std::ranges::any_of(reserved, [](std::byte byte) { return byte != std::byte{0}; }))
+    if (!is_zero(prefix.subspan(at::reserved, at::signature_kind - at::reserved)))
         return fail(ErrorCode::corrupt, "reserved envelope bytes are not zero");
 
     Envelope envelope;
@@ -118,6 +191,9 @@ Result<Envelope> parse_envelope(ByteView prefix, const Limits& limits)
     if (auto ok = check_size("header", envelope.header_size, limits.header_bytes); !ok)
         return std::unexpected(ok.error());
     if (auto ok = check_payload_sizes(envelope, limits); !ok) return std::unexpected(ok.error());
+    auto signature = parse_signature(prefix);
+    if (!signature) return std::unexpected(std::move(signature.error()));
+    envelope.signature = std::move(*signature);
     return envelope;
 }
 
@@ -136,7 +212,7 @@ Digest seal(const Envelope& envelope, ByteView header)
     unsealed.header_digest = {};
     Sha256 hash;
     hash.update_field(k_entry_domain);
-    hash.update(to_bytes(unsealed));
+    hash.update(ByteView{to_bytes(unsealed)}.first(at::signature_kind));
     hash.update(header);
     return hash.finish();
 }

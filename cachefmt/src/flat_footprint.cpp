@@ -1,22 +1,68 @@
 #include "flat_footprint.hpp"
 
+#include <algorithm>
+
 #include "check_count.hpp"
 #include "flat_parse.hpp"
-#include "footprint.hpp"
+#include "heap_size.hpp"
 #include "nodes/node_format.hpp"
 
 namespace warmgraph::cachefmt {
 namespace {
 
-std::uint64_t image_footprint(const flat::Image& image)
-{
-    std::uint64_t bytes = sizeof(ImageRef) + count(image.label());
-    for (std::uint32_t i = 0; i < count(image.variables()); ++i) {
-        const flat::Variable& variable = *image.variables()->Get(i);
-        bytes += sizeof(ModuleVariable) + count(variable.name()) + count(variable.contents()) +
-                 count(variable.slots()) * sizeof(Slot);
+/// The smallest thing that a table becomes is a slot; an operation on memory is two, a copy node four.
+constexpr std::uint64_t k_least_of_table = sizeof(Slot);
+constexpr std::uint64_t k_most_growth = 24; // memory for each byte of a payload
+constexpr std::uint64_t k_free_growth = 64ULL << 10;
+static_assert(sizeof(Node) <= 8 * k_most_growth, "an empty node takes 8 bytes in the payload");
+static_assert(sizeof(MemoryOperation) >= 2 * k_least_of_table && sizeof(Node) >= 4 * k_least_of_table &&
+              sizeof(SemaphoreUse) >= 2 * k_least_of_table);
+
+/// Bytes of memory; what is over the budget is not added up.
+class Sum {
+public:
+    explicit Sum(std::uint64_t budget) : m_left(budget) {}
+    Sum& add(std::uint64_t bytes) noexcept
+    {
+        m_is_over = m_is_over || bytes > m_left - m_used;
+        if (!m_is_over) m_used += bytes;
+        return *this;
     }
-    return bytes;
+    template <class Text>
+    Sum& text(const Text* text) noexcept
+    {
+        return add(text_size(count(text)));
+    }
+    [[nodiscard]] bool is_over() const noexcept { return m_is_over; }
+    [[nodiscard]] std::optional<std::uint64_t> bytes() const noexcept
+    {
+        return m_is_over ? std::nullopt : std::optional{m_used};
+    }
+
+    /// The vector itself, and what `add_one` adds for each item; no further than the budget.
+    template <class Out, class Tables, class Add>
+    Sum& items(const Tables* tables, Add add_one)
+    {
+        add(items_size<Out>(count(tables)));
+        for (std::uint32_t i = 0; i < count(tables) && !m_is_over; ++i) add_one(*tables->Get(i));
+        return *this;
+    }
+    Sum& lines(const flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>* lines)
+    {
+        return items<std::string>(lines, [this](const flatbuffers::String& line) { text(&line); });
+    }
+
+private:
+    std::uint64_t m_left, m_used = 0;
+    bool m_is_over = false;
+};
+
+void add_image(Sum& sum, const flat::Image& image)
+{
+    sum.text(image.label()).items<ModuleVariable>(image.variables(), [&](const flat::Variable& variable) {
+        sum.text(variable.name()).add(heap_size(count(variable.contents())));
+        sum.add(items_size<Slot>(count(variable.slots())));
+    });
 }
 
 /// Records name an edge each, ascending. A record that says nothing would give equal graphs unequal bytes.
@@ -32,6 +78,16 @@ Result<void> check_edge_data(const flat::Payload& payload)
         if (record.from_port() == 0 && record.to_port() == 0 && record.type() == 0)
             return fail(ErrorCode::corrupt, "edge data {}: it says nothing about edge {}", i, record.edge());
     }
+    return {};
+}
+
+Result<void> check_images(const flat::Payload& payload, const Limits& limits)
+{
+    for (std::uint32_t i = 0; i < count(payload.images()); ++i)
+        if (auto ok =
+                check_count("variables", count(payload.images()->Get(i)->variables()), limits.variables_per_image);
+            !ok)
+            return within(fmt::format("image {}", i), std::move(ok.error()));
     return {};
 }
 
@@ -59,50 +115,65 @@ Result<void> check_counts(const flat::Payload& payload, const Limits& limits)
     if (auto ok = check_count("events", count(payload.events()), limits.events); !ok) return ok;
     if (auto ok = check_count("semaphores", count(payload.semaphores()), limits.semaphores); !ok) return ok;
     if (auto ok = check_edge_data(payload); !ok) return ok;
+    if (auto ok = check_images(payload, limits); !ok) return ok;
     for (std::uint32_t i = 0; i < count(payload.nodes()); ++i)
         if (auto ok = check_node(*payload.nodes()->Get(i), i, limits); !ok) return ok;
     return {};
 }
 
-std::uint64_t flat_footprint(const flat::Header& header)
+std::uint64_t memory_budget(std::uint64_t raw_bytes, std::uint64_t cap) noexcept
 {
-    const flat::Info& info = *header.info();
-    std::uint64_t bytes = count(header.model_info()) + count(header.rank()) + count(header.function()) +
-                          count(info.created()) + count(info.created_by()) + count(info.verification()) +
-                          count(info.reason());
-    for (const auto* lines : {info.difference(), info.scalar_proofs()})
-        for (std::uint32_t i = 0; i < count(lines); ++i) bytes += sizeof(std::string) + count(lines->Get(i));
-    for (std::uint32_t i = 0; i < count(header.facts()); ++i)
-        bytes += sizeof(Fact) + count(header.facts()->Get(i)->name()) + count(header.facts()->Get(i)->value());
-    for (std::uint32_t i = 0; i < count(header.tensors()); ++i) {
-        const flat::TensorSpec& tensor = *header.tensors()->Get(i);
-        bytes += sizeof(TensorSpec) + count(tensor.name()) + count(tensor.device()) +
-                 (count(tensor.sizes()) + count(tensor.strides())) * sizeof(std::int64_t);
-    }
-    for (std::uint32_t i = 0; i < count(header.values()); ++i)
-        bytes += sizeof(ValueSpec) + count(header.values()->Get(i)->name());
-    return bytes;
+    return std::min(cap, k_free_growth + raw_bytes * k_most_growth);
 }
 
-std::uint64_t flat_footprint(const flat::Payload& payload)
+std::uint32_t most_tables(std::uint64_t budget) noexcept
 {
-    std::uint64_t bytes = count(payload.edges()) * sizeof(Edge);
-    for (std::uint32_t i = 0; i < count(payload.regions()); ++i) {
-        const flat::Region& region = *payload.regions()->Get(i);
-        bytes += sizeof(Region) + count(region.name()) + count(region.contents());
-    }
-    for (std::uint32_t i = 0; i < count(payload.scalars()); ++i)
-        bytes += sizeof(Scalar) + count(payload.scalars()->Get(i)->name());
-    for (std::uint32_t i = 0; i < count(payload.images()); ++i) bytes += image_footprint(*payload.images()->Get(i));
-    for (std::uint32_t i = 0; i < count(payload.events()); ++i)
-        bytes += sizeof(std::string) + count(payload.events()->Get(i));
-    for (std::uint32_t i = 0; i < count(payload.semaphores()); ++i)
-        bytes += sizeof(std::string) + count(payload.semaphores()->Get(i));
-    for (std::uint32_t i = 0; i < count(payload.nodes()); ++i) {
-        const flat::Node& node = *payload.nodes()->Get(i);
-        bytes += sizeof(Node) + format_of(node).flat_footprint(node);
-    }
-    return bytes;
+    constexpr std::uint64_t k_roots = 4; // header, info; payload
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(budget / k_least_of_table + k_roots, 0xFFFF'FFFF));
+}
+
+std::optional<std::uint64_t> flat_footprint(const flat::Header& header, std::uint64_t budget)
+{
+    const flat::Info& info = *header.info();
+    Sum sum{budget};
+    for (const auto* text : {header.model_info(), header.rank(), header.function(), info.created(), info.created_by(),
+                             info.verification(), info.reason()})
+        sum.text(text);
+    sum.lines(info.difference()).lines(info.scalar_proofs());
+    sum.items<Fact>(header.facts(), [&](const flat::Fact& fact) { sum.text(fact.name()).text(fact.value()); });
+    sum.items<TensorSpec>(header.tensors(), [&](const flat::TensorSpec& tensor) {
+        sum.text(tensor.name()).text(tensor.device());
+        sum.add(items_size<std::int64_t>(count(tensor.sizes())));
+        sum.add(items_size<std::int64_t>(count(tensor.strides())));
+    });
+    sum.items<ValueSpec>(header.values(), [&](const flat::ValueSpec& value) { sum.text(value.name()); });
+    return sum.bytes();
+}
+
+std::optional<std::uint64_t> flat_footprint(const flat::Payload& payload, std::uint64_t budget)
+{
+    Sum sum{budget};
+    sum.add(items_size<Edge>(count(payload.edges())));
+    sum.items<Region>(payload.regions(), [&](const flat::Region& region) {
+        sum.text(region.name()).add(heap_size(count(region.contents())));
+    });
+    sum.items<Scalar>(payload.scalars(), [&](const flat::Scalar& scalar) { sum.text(scalar.name()); });
+    sum.items<ImageRef>(payload.images(), [&](const flat::Image& image) { add_image(sum, image); });
+    sum.lines(payload.events()).lines(payload.semaphores());
+    sum.items<Node>(payload.nodes(), [&](const flat::Node& node) { sum.add(format_of(node).flat_footprint(node)); });
+    return sum.bytes();
+}
+
+Result<void> check_footprint(const flat::Header& header, std::uint64_t budget)
+{
+    if (flat_footprint(header, budget)) return {};
+    return fail(ErrorCode::corrupt, "header would take more than {} bytes of memory, the limit", budget);
+}
+
+Result<void> check_footprint(const flat::Payload& payload, std::uint64_t budget)
+{
+    if (flat_footprint(payload, budget)) return {};
+    return fail(ErrorCode::corrupt, "graph would take more than {} bytes of memory, the limit for its payload", budget);
 }
 
 } // namespace warmgraph::cachefmt

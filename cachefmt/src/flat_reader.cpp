@@ -1,5 +1,6 @@
 #include "flat_reader.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -37,11 +38,12 @@ private:
 };
 
 template <class Root>
-const Root* verified_root(const Aligned& bytes, const char* identifier)
+const Root* verified_root(const Aligned& bytes, const char* identifier, std::uint64_t budget)
 {
-    // Every table that is not shared takes at least its 4-byte offset to the vtable.
-    const auto max_tables = static_cast<flatbuffers::uoffset_t>(bytes.size() / 4);
-    flatbuffers::Verifier verifier{bytes.data(), bytes.size(), k_max_depth, max_tables};
+    // Every table that is not shared takes at least its 4-byte offset to the vtable. Shared ones are verified at each
+    // use.
+    const auto all = static_cast<flatbuffers::uoffset_t>(bytes.size() / 4);
+    flatbuffers::Verifier verifier{bytes.data(), bytes.size(), k_max_depth, std::min(all, most_tables(budget))};
     if (!verifier.VerifyBuffer<Root>(identifier)) return nullptr;
     return flatbuffers::GetRoot<Root>(bytes.data());
 }
@@ -133,11 +135,10 @@ std::vector<Edge> to_edges(const flat::Payload& payload)
 Result<EntryHeader> read_header(ByteView bytes, const Limits& limits)
 {
     const Aligned aligned{bytes};
-    const auto* flat = verified_root<flat::Header>(aligned, k_header_identifier);
+    const std::uint64_t budget = limits.header_bytes;
+    const auto* flat = verified_root<flat::Header>(aligned, k_header_identifier, budget);
     if (flat == nullptr) return fail(ErrorCode::corrupt, "header of {} bytes is no valid flatbuffer", bytes.size());
-    if (const auto size = flat_footprint(*flat); size > limits.header_bytes)
-        return fail(ErrorCode::corrupt, "header would take {} bytes of memory, over the limit of {}", size,
-                    limits.header_bytes);
+    if (auto ok = check_footprint(*flat, budget); !ok) return std::unexpected(std::move(ok.error()));
     EntryHeader header;
     header.key.function = {to_text(flat->model_info()), to_text(flat->rank()), to_text(flat->function())};
     header.key.guards = to_digest(flat->guards_digest());
@@ -150,12 +151,11 @@ Result<EntryHeader> read_header(ByteView bytes, const Limits& limits)
 Result<Graph> read_payload(ByteView bytes, const Limits& limits)
 {
     const Aligned aligned{bytes};
-    const auto* flat = verified_root<flat::Payload>(aligned, k_payload_identifier);
+    const std::uint64_t budget = memory_budget(bytes.size(), limits.payload_bytes);
+    const auto* flat = verified_root<flat::Payload>(aligned, k_payload_identifier, budget);
     if (flat == nullptr) return fail(ErrorCode::corrupt, "payload of {} bytes is no valid flatbuffer", bytes.size());
     if (auto ok = check_counts(*flat, limits); !ok) return std::unexpected(std::move(ok.error()));
-    if (const auto size = flat_footprint(*flat); size > limits.payload_bytes)
-        return fail(ErrorCode::corrupt, "graph would take {} bytes of memory, over the limit of {}", size,
-                    limits.payload_bytes);
+    if (auto ok = check_footprint(*flat, budget); !ok) return std::unexpected(std::move(ok.error()));
     Graph graph;
     graph.regions = to_vector<Region>(flat->regions(), [](const flat::Region& region) {
         return Region{to_text(region.name()),

@@ -8,6 +8,7 @@
 #include "warmgraph/base/process.hpp"
 #include "warmgraph/cachefmt/readable.hpp"
 #include "warmgraph/store/names.hpp"
+#include "warmgraph/store/signing.hpp"
 
 namespace warmgraph {
 
@@ -51,6 +52,19 @@ void resolve_verification(Cache::Impl& impl)
     if (error != std::errc{} || stop != end || impl.verify_every == 0) wrong();
 }
 
+void resolve_trust(Cache::Impl& impl, const SigningOptions& given)
+{
+    store::SigningSource source;
+    source.sign_with = given.sign_with;
+    source.sign_with_file = given.sign_with_file;
+    source.accept = given.accept;
+    source.accept_file = given.accept_file;
+    source.require = given.require;
+    impl.trust = value_or_raise(store::resolve_signing(source, environment));
+    if (!impl.may_publish())
+        log().info("the cache is read and not written: signatures are required, and there is no key to sign with");
+}
+
 std::string resolve_directory(const CacheOptions& options)
 {
     if (!options.cache_dir.empty()) return options.cache_dir;
@@ -73,6 +87,7 @@ void open_store(Cache::Impl& impl, FileSystem& files)
     store::StoreOptions options;
     options.sharing = impl.options.share_with_group ? store::Sharing::group : store::Sharing::owner_only;
     options.max_variants = impl.options.max_variants;
+    options.trust = impl.trust;
     const bool reads_only = impl.policy == Policy::read_only || impl.policy == Policy::require_hit;
     options.access = reads_only ? store::Access::read_only : store::Access::read_write;
     options.falls_back = true;
@@ -114,6 +129,7 @@ std::string Cache::Impl::summary() const
                     modules.count(), milliseconds_text(now.load_ms), milliseconds_text(now.saved_ms));
     if (now.refusals != 0) text += fmt::format(", {} refused", now.refusals);
     if (now.cache_faults != 0) text += fmt::format(", {} cache faults", now.cache_faults);
+    if (now.untrusted != 0) text += fmt::format(", {} untrusted", now.untrusted);
     if (!disabled_reason.empty()) text += fmt::format(" (caching is off: {})", disabled_reason);
     return text;
 }
@@ -125,9 +141,12 @@ std::shared_ptr<Cache::Impl> Cache::Impl::open(const CacheOptions& options, File
         raise({ErrorCode::invalid_argument, "max_variants is 0, expected at least 1: use policy off to cache nothing"});
     auto impl = std::make_shared<Impl>();
     impl->options = options;
+    wipe(impl->options.signing.sign_with);
+    for (std::string& key : impl->options.signing.accept) wipe(key);
     impl->rank = value_or_raise(
         guards::resolve_rank({options.world_size, options.global_rank, options.tp_rank, options.pp_rank}, environment));
     impl->policy = resolve_policy(options);
+    resolve_trust(*impl, options.signing);
     resolve_verification(*impl);
     impl->relaxation.driver =
         options.accept_newer_driver ? guards::VersionRule::same_or_newer : guards::VersionRule::exact;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,16 +27,20 @@ public:
     void recording();
     void refusal();
     void cache_fault();
+    /// Each entry is counted once, however often it is met. False where it was counted before.
+    bool untrusted(const cachefmt::EntryKey& entry);
     [[nodiscard]] Statistics snapshot() const;
 
 private:
     static constexpr std::size_t k_most_reasons = 64;
     mutable std::mutex m_mutex;
     Statistics m_statistics;
+    std::set<cachefmt::EntryKey> m_untrusted;
 };
 
 struct Cache::Impl {
-    CacheOptions options;
+    CacheOptions options; ///< without the keys, which `trust` has
+    cachefmt::Trust trust;
     guards::Rank rank;
     Policy policy = Policy::read_write;
     guards::Relaxation relaxation;
@@ -52,6 +57,8 @@ struct Cache::Impl {
 
     /// Everything that Cache's constructor does, with the file seam open.
     [[nodiscard]] static std::shared_ptr<Impl> open(const CacheOptions& options, FileSystem& files);
+    /// False where nobody who asks for signatures, as it does itself, would use what it publishes.
+    [[nodiscard]] bool may_publish() const noexcept { return !trust.require || trust.sign_with; }
     /// The folder of this model on a backend.
     [[nodiscard]] std::string model_info(std::string_view backend) const;
     [[nodiscard]] cachefmt::FunctionKey key(const std::string& function, const backends::Device& device) const;

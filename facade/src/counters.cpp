@@ -36,6 +36,14 @@ void Counters::cache_fault()
     ++m_statistics.cache_faults;
 }
 
+bool Counters::untrusted(const cachefmt::EntryKey& entry)
+{
+    const std::scoped_lock lock{m_mutex};
+    if (!m_untrusted.insert(entry).second) return false;
+    ++m_statistics.untrusted;
+    return true;
+}
+
 Statistics Counters::snapshot() const
 {
     const std::scoped_lock lock{m_mutex};

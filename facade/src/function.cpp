@@ -37,11 +37,11 @@ std::uint64_t next_number() noexcept
     return ++s_last;
 }
 
-/// In a folder that could only be opened to be read. Who asks for a refresh wants nothing that is stored: the function
-/// runs.
+/// In a folder that could only be opened to be read, or without a key that signs what must be signed. Who asks for a
+/// refresh wants nothing that is stored: the function runs.
 Policy possible_policy(const Cache::Impl& cache, Policy wanted, bool has_callable)
 {
-    if (!cache.store || cache.store->why_read_only().empty()) return wanted;
+    if (!cache.store || (cache.store->why_read_only().empty() && cache.may_publish())) return wanted;
     if (wanted == Policy::refresh && has_callable) return Policy::off;
     return wanted == Policy::read_write || wanted == Policy::refresh ? Policy::read_only : wanted;
 }

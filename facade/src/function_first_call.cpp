@@ -43,6 +43,15 @@ Situation Function::Impl::situation(const cachefmt::Guards& now) const
             m_cache->store ? "" : m_cache->disabled_reason};
 }
 
+void Function::Impl::note_untrusted(const std::vector<store::Variant>& variants) const
+{
+    for (const auto& variant : variants) {
+        if (variant.header || variant.header.error().code != ErrorCode::untrusted) continue;
+        if (!m_cache->counters.untrusted({m_key, variant.guards})) continue;
+        log().warn("{} {} is not used: {}", label(), short_hex(variant.guards), variant.header.error().message);
+    }
+}
+
 Headers Function::Impl::headers(const Digest& digest) const
 {
     return {[this, digest]() -> std::optional<cachefmt::EntryHeader> {
@@ -52,6 +61,7 @@ Headers Function::Impl::headers(const Digest& digest) const
             [this]() -> Result<std::vector<store::Variant>> {
                 auto variants = m_cache->store->variants(m_key);
                 if (!variants) cache_fault("look-up", variants.error());
+                if (variants) note_untrusted(*variants);
                 return variants;
             }};
 }

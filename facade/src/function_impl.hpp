@@ -154,6 +154,8 @@ private:
                                                           const std::vector<std::uint64_t>& scalars,
                                                           Phases& phases) const;
     [[nodiscard]] replay::ImageSource image_source() const;
+    /// Counts and logs those that a look-up refused for their signature.
+    void note_untrusted(const std::vector<store::Variant>& variants) const;
     [[nodiscard]] Result<void> check_constants(const replay::Executable& executable, backends::Stream& stream) const;
     void withdraw(const cachefmt::EntryKey& key) const;
     void forget_exposed();

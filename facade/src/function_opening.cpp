@@ -51,6 +51,7 @@ std::vector<OpenCandidate> Function::Impl::candidates() const
         cache_fault("look-up", variants.error());
         return result;
     }
+    note_untrusted(*variants);
     const auto facts = gather_facts(*m_cache, m_name, m_spec, *m_device->device, m_interface.text(), m_code);
     for (const auto& variant : *variants)
         if (auto found = candidate(variant, facts)) result.push_back(std::move(*found));

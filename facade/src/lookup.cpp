@@ -30,6 +30,18 @@ Result<void> check_regions(const Interface& interface, const cachefmt::Graph& gr
     return {};
 }
 
+/// What the function may keep is what it may be given.
+Result<void> check_constants_size(const cachefmt::Graph& graph, std::uint64_t most)
+{
+    std::uint64_t bytes = 0; // 65,536 of 2^48 stay below 2^64
+    for (const auto& region : graph.regions)
+        if (region.kind == cachefmt::RegionKind::constant) bytes += region.size;
+    if (bytes <= most) return {};
+    return fail(ErrorCode::unsupported,
+                "the entry's constants have {} bytes, at most {} are loaded: raise Spec::max_constant_bytes", bytes,
+                most);
+}
+
 bool knows_all(const NamedHandles& declared, const std::vector<std::string>& names)
 {
     return std::ranges::all_of(names, [&](const std::string& name) {
@@ -43,11 +55,14 @@ replay::ImageSource Function::Impl::image_source() const
 {
     return [cache = m_cache](const cachefmt::ImageRef& image) -> Result<Bytes> {
         if (!cache->store) return fail(ErrorCode::not_found, "its code is not kept: {}", cache->disabled_reason);
-        auto bytes = cache->store->image(image.digest);
+        auto bytes = cache->store->image(image.digest, image.size);
         if (!bytes) return std::unexpected(bytes.error());
         if (!*bytes)
             return fail(ErrorCode::not_found, "image {} ({}) is missing or damaged", short_hex(image.digest),
                         image.label);
+        if ((**bytes).size() != image.size)
+            return fail(ErrorCode::corrupt, "image {} ({}) has {} bytes, the entry says {}", short_hex(image.digest),
+                        image.label, (**bytes).size(), image.size);
         return std::move(**bytes);
     };
 }
@@ -69,6 +84,7 @@ try {
         if (auto removed = store.remove(key); !removed) cache_fault("remove", removed.error());
         return std::unexpected(agrees.error());
     }
+    if (auto fits = check_constants_size(graph, m_spec.max_constant_bytes); !fits) return std::unexpected(fits.error());
     if (auto known = replay::check_exposed(*m_device->device, graph, image_of, m_spec.frozen_variables); !known) {
         if (known.error().code == ErrorCode::not_recordable) withdraw(key);
         return std::unexpected(known.error());

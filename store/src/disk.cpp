@@ -19,17 +19,20 @@ std::uint64_t entry_cap(const cachefmt::Limits& limits) noexcept
 }
 
 /// A newer warmgraph's file is its business (an older reader misses and leaves it).
-bool is_newer_format(ByteView prefix) noexcept
+bool is_newer_format(ByteView prefix)
 {
     return cachefmt::stored_format_version(prefix).value_or(0) > cachefmt::k_format_version;
 }
 
 /// Decodes what was read, if anything was.
 template <class T, class Decode>
-Judged<T> judge(const Judged<Bytes>& file, Decode decode)
+Judged<T> judge(const Judged<Bytes>& file, Asked asked, Decode decode)
 {
     Judged<T> judged{file.info, file.content ? decode(*file.content) : std::unexpected(file.content.error())};
-    if (!judged.content && file.content && is_newer_format(*file.content)) judged.fate = Judged<T>::Fate::leave;
+    if (judged.content || !file.content) return judged;
+    const bool is_anothers = asked == Asked::by_name && is_newer_format(*file.content);
+    // Its bytes are whole, and somebody else may accept them.
+    if (is_anothers || judged.content.error().code == ErrorCode::untrusted) judged.fate = Judged<T>::Fate::leave;
     return judged;
 }
 
@@ -95,15 +98,25 @@ Result<std::optional<Judged<Bytes>>> Disk::read(const Path& path, std::uint64_t 
     return Judged<Bytes>{**info, std::move(**bytes)};
 }
 
-Result<std::optional<Judged<Entry>>> Disk::read_entry(const EntryKey& key) const
+Result<std::optional<Judged<Entry>>> Disk::read_entry(const EntryKey& key, Asked asked) const
 {
+    const cachefmt::Trust trust = asked == Asked::by_key ? options.trust : cachefmt::Trust{};
+    if (trust.require) { // before the payload is read; what is read below is verified again
+        auto header = read_header(key, asked);
+        if (!header) return std::unexpected(header.error());
+        if (!*header) return std::nullopt;
+        if (!(*header)->content && (*header)->content.error().code == ErrorCode::untrusted)
+            return Judged<Entry>{(*header)->info, std::unexpected((*header)->content.error()),
+                                 Judged<Entry>::Fate::leave};
+    }
     const auto file = read(layout.entry(key), entry_cap(options.limits));
     if (!file) return std::unexpected(file.error());
     if (!*file) return std::nullopt;
-    return judge<Entry>(**file, [&](ByteView bytes) { return cachefmt::decode(bytes, key, options.limits); });
+    return judge<Entry>(**file, asked,
+                        [&](ByteView bytes) { return cachefmt::decode(bytes, key, options.limits, trust); });
 }
 
-Result<std::optional<Judged<EntryHeader>>> Disk::read_header(const EntryKey& key) const
+Result<std::optional<Judged<EntryHeader>>> Disk::read_header(const EntryKey& key, Asked asked) const
 {
     const Path path = layout.entry(key);
     const auto info = files.info(path);
@@ -118,13 +131,14 @@ Result<std::optional<Judged<EntryHeader>>> Disk::read_header(const EntryKey& key
         if (!*prefix) return std::nullopt;
         file.content = std::move(**prefix);
     }
-    return judge<EntryHeader>(file,
-                              [&](ByteView bytes) { return cachefmt::decode_header(bytes, key, options.limits); });
+    return judge<EntryHeader>(file, asked, [&](ByteView bytes) {
+        return cachefmt::decode_header(bytes, key, options.limits, options.trust);
+    });
 }
 
-Result<std::optional<Judged<Bytes>>> Disk::read_image(const Digest& digest) const
+Result<std::optional<Judged<Bytes>>> Disk::read_image(const Digest& digest, std::uint64_t size) const
 {
-    auto file = read(layout.image(digest), options.image_bytes);
+    auto file = read(layout.image(digest), std::min(options.image_bytes, size));
     if (!file || !*file) return file;
     Judged<Bytes>& image = **file;
     if (image.content) {

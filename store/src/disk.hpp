@@ -22,6 +22,11 @@ struct Judged {
     enum class Fate : std::uint8_t { set_aside, leave } fate = Fate::set_aside; ///< of a refused file
 };
 
+/// How somebody came to an entry's file. A key has the format in its guards, so that no other format is under its
+/// name; who lists a folder may find a newer warmgraph's, which stay. Trust is asked of what is used, not of what is
+/// looked at.
+enum class Asked : std::uint8_t { by_key, by_name };
+
 struct Disk {
     Layout layout;
     StoreOptions options;
@@ -38,9 +43,10 @@ struct Disk {
 
     /// A regular file of at most `cap` bytes, else `corrupt`; nullopt when there is none.
     [[nodiscard]] Result<std::optional<Judged<Bytes>>> read(const Path& path, std::uint64_t cap) const;
-    [[nodiscard]] Result<std::optional<Judged<Entry>>> read_entry(const EntryKey& key) const;
-    [[nodiscard]] Result<std::optional<Judged<EntryHeader>>> read_header(const EntryKey& key) const;
-    [[nodiscard]] Result<std::optional<Judged<Bytes>>> read_image(const Digest& digest) const;
+    [[nodiscard]] Result<std::optional<Judged<Entry>>> read_entry(const EntryKey& key, Asked asked) const;
+    [[nodiscard]] Result<std::optional<Judged<EntryHeader>>> read_header(const EntryKey& key, Asked asked) const;
+    [[nodiscard]] Result<std::optional<Judged<Bytes>>> read_image(const Digest& digest,
+                                                                  std::uint64_t size = ~0ULL) const;
 
     /// Digests in the names of a function's entry files, sorted.
     [[nodiscard]] Result<std::vector<Digest>> entries_of(const FunctionKey& function) const;

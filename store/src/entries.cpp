@@ -53,7 +53,7 @@ Result<std::vector<Variant>> LocalStore::variants(const FunctionKey& function) c
     if (!digests) return std::unexpected(digests.error());
     std::vector<Variant> found;
     for (const Digest& digest : *digests) {
-        auto header = disk.read_header({function, digest});
+        auto header = disk.read_header({function, digest}, Asked::by_name);
         if (header && !*header) continue; // evicted meanwhile
         Variant variant{digest, 0, {}, fail(ErrorCode::io_failed, "not read")};
         if (header) {
@@ -71,7 +71,7 @@ Result<std::vector<Variant>> LocalStore::variants(const FunctionKey& function) c
 Result<std::optional<EntryHeader>> LocalStore::header(const EntryKey& key) const
 {
     if (auto ok = check_key(key.function); !ok) return std::unexpected(ok.error());
-    auto found = m_impl->disk.read_header(key);
+    auto found = m_impl->disk.read_header(key, Asked::by_key);
     if (!found) return std::unexpected(found.error());
     if (!*found) return std::nullopt;
     return named(m_impl->disk, key, std::move(**found));
@@ -81,7 +81,7 @@ Result<std::optional<Entry>> LocalStore::entry(const EntryKey& key, Reading read
 {
     const Disk& disk = m_impl->disk;
     if (auto ok = check_key(key.function); !ok) return std::unexpected(ok.error());
-    auto found = disk.read_entry(key);
+    auto found = disk.read_entry(key, Asked::by_key);
     if (!found) return std::unexpected(found.error());
     if (!*found) return std::nullopt;
     if (!(*found)->content) {
@@ -106,14 +106,8 @@ Result<void> LocalStore::publish(const Entry& entry)
     const EntryKey& key = entry.header.key;
     if (auto ok = check_key(key.function); !ok) return ok;
     if (auto ok = disk.may_make(fmt::format("publish {}", key.function.function)); !ok) return ok;
-    const auto bytes = cachefmt::encode(entry);
+    const auto bytes = cachefmt::encode(entry, {.sign_with = disk.options.trust.sign_with.get()});
     if (!bytes) return within(fmt::format("publish {}", key.function.function), bytes.error());
-
-    const auto present = disk.read_header(key);
-    if (present && *present && (*present)->fate == Judged<EntryHeader>::Fate::leave) {
-        return within(fmt::format("publish {}: a newer warmgraph's entry is left in place", key.function.function),
-                      (*present)->content.error());
-    }
     const Path path = disk.layout.entry(key);
     if (auto done = commit(disk.files, path, *bytes, disk.modes); !done) {
         return within(fmt::format("publish {}", key.function.function), done.error());

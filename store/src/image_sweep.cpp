@@ -17,7 +17,7 @@ Result<std::optional<std::set<Digest>>> images_in_use(const Disk& disk, const st
         if (!digests) return std::unexpected(digests.error());
         for (const Digest& digest : *digests) {
             if (leaving.contains({function, digest})) continue;
-            const auto entry = disk.read_entry({function, digest});
+            const auto entry = disk.read_entry({function, digest}, Asked::by_name);
             if (!entry) return std::unexpected(entry.error());
             if (!*entry) continue;
             if ((*entry)->content) {

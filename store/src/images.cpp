@@ -4,10 +4,10 @@
 
 namespace warmgraph::store {
 
-Result<std::optional<Bytes>> LocalStore::image(const Digest& digest)
+Result<std::optional<Bytes>> LocalStore::image(const Digest& digest, std::uint64_t size)
 {
     const Disk& disk = m_impl->disk;
-    auto found = disk.read_image(digest);
+    auto found = disk.read_image(digest, size);
     if (!found) return std::unexpected(found.error());
     if (!*found) return std::nullopt;
     if (!(*found)->content) {

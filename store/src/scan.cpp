@@ -105,7 +105,7 @@ Result<void> Scan::scan_images()
 void Scan::scan_entry(const EntryKey& key)
 {
     const Path path = m_disk.layout.entry(key);
-    const auto entry = m_disk.read_entry(key);
+    const auto entry = m_disk.read_entry(key, Asked::by_name);
     if (!entry) return add(path, entry.error(), Finding::Cure::leave);
     if (!*entry) return; // evicted meanwhile
     if ((*entry)->content) {

@@ -24,6 +24,7 @@ int main(void)
         TEST_OF(misses_are_recorded_on_demand),
         TEST_OF(entries_are_shown_and_cleared),
         TEST_OF(policies_and_unusable_folders_are_obeyed),
+        TEST_OF(signatures_are_required_on_demand),
         TEST_OF(loaded_functions_replay_and_say_why_they_miss),
         TEST_OF(entries_are_opened_ahead),
         TEST_OF(graphs_of_others_are_refused_here),

@@ -54,6 +54,7 @@ void states_move_and_tensors_change_shape(void);
 void misses_are_recorded_on_demand(void);
 void entries_are_shown_and_cleared(void);
 void policies_and_unusable_folders_are_obeyed(void);
+void signatures_are_required_on_demand(void);
 
 /* ahead.c */
 void layouts_say_more_than_declarations(void);

@@ -206,6 +206,11 @@ void wrong_options_are_refused(void)
     options.model = "../elsewhere", OPEN_FAILS(wg_invalid_argument, "../elsewhere");
     options.config = twice, options.config_count = 2, OPEN_FAILS(wg_invalid_argument, "'layers' is given twice");
     options.config_count = 2, OPEN_FAILS(wg_invalid_argument, "the model's configuration is null");
+    options.sign_with = "0123456789abcdef", OPEN_FAILS(wg_invalid_argument, "a signing key is a line");
+    CHECK(!contains(wg_last_error(), "0123456789"));
+    options.require_signed = 1, OPEN_FAILS(wg_invalid_argument, "no key is accepted");
+    options.accept_key_count = 1, OPEN_FAILS(wg_invalid_argument, "accept_keys is null");
+    options.accept_file = "/nonexistent/keys", OPEN_FAILS(wg_not_found, "/nonexistent/keys");
     options.policy = 77, OPEN_FAILS(wg_invalid_argument, "policy is 77");
     options.global_rank = 5, OPEN_FAILS(wg_invalid_argument, "5");
     options.size = 0, OPEN_FAILS(wg_invalid_argument, "wg_cache_options has the size 0");

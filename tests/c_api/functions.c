@@ -403,3 +403,53 @@ void policies_and_unusable_folders_are_obeyed(void)
     OK(wg_buffer_destroy(x));
     OK(wg_buffer_destroy(y));
 }
+
+/* One call of add_one in a cache of its own; gives what became of it, and how many entries were untrusted. */
+static wg_outcome outcome_with(const char* sign_with, const char* const* accept, uint64_t accept_count,
+                               uint64_t* untrusted)
+{
+    char folder[256];
+    snprintf(folder, sizeof folder, "%s/signed", g_folder);
+    wg_cache_options options;
+    OK(wg_cache_options_init(&options, sizeof options));
+    options.model = "toy";
+    options.cache_dir = folder;
+    options.policy = wg_policy_read_write;
+    options.world_size = 1;
+    options.global_rank = 0;
+    options.sign_with = sign_with;
+    options.accept_keys = accept;
+    options.accept_key_count = accept_count;
+    options.require_signed = sign_with != NULL || accept_count != 0;
+    wg_cache* cache = NULL;
+    OK(wg_cache_open(&options, &cache));
+    wg_function_spec spec = vector_spec("add_one");
+    wg_buffer *x = floats(0), *y = room();
+    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
+    wg_function* function = NULL;
+    wg_outcome outcome = -1;
+    OK(wg_wrap(cache, g_device, &spec, add_one, NULL, &function));
+    OK(wg_call(function, wg_device_stream(g_device), args, 2, &outcome));
+    CHECK(holds(y, 1, 1));
+    wg_statistics statistics = {.size = sizeof statistics};
+    OK(wg_cache_statistics(cache, &statistics));
+    *untrusted = statistics.untrusted;
+    OK(wg_function_destroy(function));
+    OK(wg_cache_close(cache));
+    OK(wg_buffer_destroy(x));
+    OK(wg_buffer_destroy(y));
+    return outcome;
+}
+
+void signatures_are_required_on_demand(void)
+{
+    static const char key[] = "c:hmac-sha256:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+    static const char other[] = "d:hmac-sha256:ff112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+    const char* const accepted[] = {other, key};
+    uint64_t untrusted = 9;
+    CHECK(outcome_with(NULL, NULL, 0, &untrusted) == wg_outcome_recorded && untrusted == 0);
+    CHECK(outcome_with(NULL, accepted, 2, &untrusted) == wg_outcome_eager && untrusted == 1);
+    CHECK(outcome_with(key, NULL, 0, &untrusted) == wg_outcome_recorded && untrusted == 1);
+    CHECK(outcome_with(NULL, accepted, 2, &untrusted) == wg_outcome_replayed && untrusted == 0);
+    CHECK(outcome_with(NULL, accepted, 1, &untrusted) == wg_outcome_eager && untrusted == 1);
+}

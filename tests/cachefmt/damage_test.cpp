@@ -118,11 +118,11 @@ TEST_F(Envelope, OfANewerFormatIsStaleAndSaysSo)
 {
     poke(bytes, at::version, k_format_version + 1);
     reseal(bytes, entry.header.key);
-    const std::string message = "entry has format 5, this warmgraph reads 4";
+    const std::string message = "entry has format 6, this warmgraph reads 5";
     EXPECT_TRUE(failed_with(decode(bytes, entry.header.key), ErrorCode::stale, message));
     EXPECT_TRUE(failed_with(decode_header(bytes, entry.header.key), ErrorCode::stale, message));
     EXPECT_TRUE(failed_with(header_extent(bytes), ErrorCode::stale, message));
-    EXPECT_EQ(stored_format_version(bytes), 5U);
+    EXPECT_EQ(stored_format_version(bytes), 6U);
 }
 
 TEST_F(Envelope, OfAnOlderFormatIsAMissWithAReason)
@@ -130,15 +130,29 @@ TEST_F(Envelope, OfAnOlderFormatIsAMissWithAReason)
     poke(bytes, at::version, std::uint32_t{3});
     reseal(bytes, entry.header.key);
     EXPECT_TRUE(
-        failed_with(decode(bytes, entry.header.key), ErrorCode::stale, "entry has format 3, this warmgraph reads 4"));
+        failed_with(decode(bytes, entry.header.key), ErrorCode::stale, "entry has format 3, this warmgraph reads 5"));
 }
 
 TEST_F(Envelope, TellsItsFormatOnlyWithTheMagic)
 {
     EXPECT_EQ(stored_format_version(bytes), k_format_version);
-    EXPECT_EQ(stored_format_version(ByteView{bytes}.first(11)), std::nullopt);
+    EXPECT_EQ(stored_format_version(ByteView{bytes}.first(175)), std::nullopt);
     bytes[0] = std::byte{0};
     EXPECT_EQ(stored_format_version(bytes), std::nullopt);
+}
+
+/// One bit of the version, and it would be left alone for ever as a newer warmgraph's.
+TEST_F(Envelope, WithADamagedVersionIsNotTakenForANewerFormat)
+{
+    for (std::size_t bit = 0; bit < 32; ++bit) {
+        Bytes damaged = bytes;
+        damaged[at::version + bit / 8] ^= std::byte{1} << (bit % 8);
+        const auto version = stored_format_version(damaged);
+        EXPECT_TRUE(!version || *version < k_format_version) << "bit " << bit;
+        const auto refused = decode(damaged, entry.header.key);
+        ASSERT_FALSE(refused);
+        EXPECT_EQ(refused.error().code, version ? ErrorCode::stale : ErrorCode::corrupt) << "bit " << bit;
+    }
 }
 
 TEST_F(Envelope, WithUnknownFieldsIsRefusedEvenWhenResealed)
@@ -152,7 +166,11 @@ TEST_F(Envelope, WithUnknownFieldsIsRefusedEvenWhenResealed)
                               Fault{at::kind, 2, "a tombstone has no payload"},
                               Fault{at::compression, 2, "compression 2"}, Fault{at::compression, 1, "no zstd frame"},
                               Fault{at::flags, 1, "flags"}, Fault{at::flags, 0x80000000, "flags"},
-                              Fault{at::reserved, 1, "reserved"}, Fault{at::end - 4, 0x01000000, "reserved"}}) {
+                              Fault{at::reserved, 1, "reserved"}, Fault{at::reserved + 12, 0x01000000, "reserved"},
+                              Fault{at::signature_kind, 1, "key id or unused bytes are wrong"},
+                              Fault{at::signature_kind, 3, "signature kind 3 is unknown"},
+                              Fault{at::key_id, 'x', "key id or unused bytes are wrong"},
+                              Fault{at::signature + 60, 1, "key id or unused bytes are wrong"}}) {
         Bytes changed = bytes;
         poke(changed, fault.offset, fault.value);
         reseal(changed, entry.header.key);

@@ -234,7 +234,7 @@ TEST(SharedContents, AreCountedForEveryUseBeforeTheyAreCopied)
     const Bytes bytes = assemble(entry.header.key, write_header(entry.header), payload, payload.size());
     Result<Entry> result = std::unexpected(Error{});
     const Cost cost = cost_of([&] { result = decode(bytes, entry.header.key, k_limits); });
-    EXPECT_TRUE(failed_with(result, ErrorCode::corrupt, "bytes of memory, over the limit"));
+    EXPECT_TRUE(failed_with(result, ErrorCode::corrupt, "bytes of memory, the limit"));
     EXPECT_LE(cost.memory, k_cap);
     EXPECT_LE(cost.ms, k_most_ms);
 }
@@ -251,7 +251,7 @@ void expect_counted(const std::function<flatbuffers::Offset<flat::Payload>(
     const Bytes bytes = assemble(entry.header.key, write_header(entry.header), payload, payload.size());
     Result<Entry> result = std::unexpected(Error{});
     const Cost cost = cost_of([&] { result = decode(bytes, entry.header.key, k_limits); });
-    EXPECT_TRUE(failed_with(result, ErrorCode::corrupt, "bytes of memory, over the limit"));
+    EXPECT_TRUE(failed_with(result, ErrorCode::corrupt, "bytes of memory, the limit"));
     EXPECT_LE(cost.memory, k_cap);
     EXPECT_LE(cost.ms, k_most_ms);
 }
@@ -287,7 +287,7 @@ TEST(SharedContents, OfMemoryOperationsAreCountedToo)
         const auto operations = builder.CreateVector(std::vector(256, operation));
         const auto batch = flat::CreateMemoryOperations(builder, operations);
         const auto node = flat::CreateNode(builder, flat::Work::MemoryOperations, batch.Union());
-        return flat::CreatePayload(builder, 0, 0, 0, builder.CreateVector(std::vector(200, node)));
+        return flat::CreatePayload(builder, 0, 0, 0, builder.CreateVector(std::vector(100, node)));
     });
 }
 
@@ -297,7 +297,7 @@ TEST(SharedContents, OfSemaphoresAreCountedToo)
         const auto uses = builder.CreateVector(std::vector(256, flat::CreateSemaphoreUse(builder)));
         const auto semaphores = flat::CreateSemaphores(builder, flat::SemaphoreAction::signal, uses);
         const auto node = flat::CreateNode(builder, flat::Work::Semaphores, semaphores.Union());
-        return flat::CreatePayload(builder, 0, 0, 0, builder.CreateVector(std::vector(200, node)));
+        return flat::CreatePayload(builder, 0, 0, 0, builder.CreateVector(std::vector(100, node)));
     });
 }
 
@@ -323,8 +323,112 @@ TEST(SharedContents, OfTheHeaderAreCountedToo)
     const Bytes bytes = assemble(entry.header.key, header, Bytes(64), 64);
     Result<EntryHeader> result = std::unexpected(Error{});
     const Cost cost = cost_of([&] { result = decode_header(bytes, entry.header.key, k_limits); });
-    EXPECT_TRUE(failed_with(result, ErrorCode::corrupt, "bytes of memory, over the limit"));
+    EXPECT_TRUE(failed_with(result, ErrorCode::corrupt, "bytes of memory, the limit"));
     EXPECT_LE(cost.memory, k_cap);
+}
+
+/// The limits that every caller has.
+class RealCaps : public testing::Test {
+protected:
+    static constexpr Limits k_real{};
+
+    Result<Entry> decode_counted(const Bytes& bytes, std::size_t most)
+    {
+        Result<Entry> result = std::unexpected(Error{});
+        const Cost cost = cost_of([&] { result = decode(bytes, entry.header.key); });
+        EXPECT_LE(cost.memory, most);
+        EXPECT_LE(cost.memory, 2 * (k_real.header_bytes + k_real.payload_bytes));
+        return result;
+    }
+
+    enum class Tables : std::uint8_t { shared, own };
+    /// Payload of a number of equal kernels with so many parameters of 1 byte, and of contents.
+    Bytes payload_of(Tables tables, std::size_t nodes, std::size_t params, const std::vector<std::uint8_t>& contents)
+    {
+        flatbuffers::FlatBufferBuilder builder;
+        const auto region = flat::CreateRegion(builder, builder.CreateString("c"), flat::RegionKind::constant,
+                                               contents.size(), 1, builder.CreateVector(contents));
+        const auto value = builder.CreateVector(std::vector<std::uint8_t>(1));
+        const auto param = flat::CreateParam(builder, flat::ParamKind::value, value);
+        const flat::Dim3 one{1, 1, 1};
+        const auto name = builder.CreateString("k");
+        std::vector<flatbuffers::Offset<flat::Node>> all;
+        for (std::size_t i = 0; i < nodes; ++i) {
+            if (tables == Tables::shared && i > 0) {
+                all.push_back(all[0]);
+                continue;
+            }
+            const auto list = builder.CreateVector(std::vector(params, param));
+            const auto kernel = flat::CreateKernel(builder, 0, name, &one, &one, list);
+            all.push_back(flat::CreateNode(builder, flat::Work::Kernel, kernel.Union()));
+        }
+        const auto regions = builder.CreateVector(std::vector{region});
+        builder.Finish(flat::CreatePayload(builder, regions, 0, 0, builder.CreateVector(all)), "WGPL");
+        const auto view = std::as_bytes(std::span{builder.GetBufferPointer(), builder.GetSize()});
+        return {view.begin(), view.end()};
+    }
+
+    Bytes compressed(const Bytes& raw)
+    {
+        Bytes out(ZSTD_compressBound(raw.size()));
+        out.resize(ZSTD_compress(out.data(), out.size(), raw.data(), raw.size(), 3));
+        return out;
+    }
+
+    const Entry entry = sample_entry();
+    const Bytes header = write_header(entry.header);
+};
+
+TEST_F(RealCaps, AFileThatExpandsOutOfProportionIsNotExpanded)
+{
+    const Bytes frame = compressed(Bytes(k_real.payload_bytes));
+    ASSERT_LT(frame.size(), 32U << 10);
+    const Bytes bytes = assemble(entry.header.key, header, frame, k_real.payload_bytes, 1);
+    EXPECT_TRUE(failed_with(decode_counted(bytes, 256 << 10), ErrorCode::corrupt, "over the limit of 64 to 1"));
+}
+
+/// What took 525 MB and 376 ms: expanded as far as is allowed, and every node the same tables.
+TEST_F(RealCaps, AFileOf18KilobytesTakes25MegabytesAtMost)
+{
+    std::vector<std::uint8_t> contents(4'300); // that do not compress, so that zeros may
+    std::uint32_t state = 1;
+    for (std::uint8_t& byte : contents) byte = static_cast<std::uint8_t>((state = state * 1664525 + 1013904223) >> 24);
+    contents.resize(850'000);
+    for (const std::size_t nodes : {40U, 1'000U}) { // each takes 400 KB of memory
+        const Bytes raw = payload_of(Tables::shared, nodes, 4'096, contents);
+        const Bytes frame = compressed(raw);
+        ASSERT_LT(frame.size(), 18'000U);
+        const Bytes bytes = assemble(entry.header.key, header, frame, raw.size(), 1);
+        const char* const why = nodes == 40 ? "image 0 is out of range" : "no valid flatbuffer";
+        EXPECT_TRUE(failed_with(decode_counted(bytes, 25 << 20), ErrorCode::corrupt, why)) << nodes;
+    }
+}
+
+TEST_F(RealCaps, ThePaddingOfManySmallAllocationsCounts)
+{
+    // 4,096 parameters of 1 byte each: 10 MB that become 240 MB, a third of it padding; and a few too many.
+    for (const std::size_t nodes : {600U, 900U}) {
+        const Bytes raw = payload_of(Tables::own, nodes, 4'096, std::vector<std::uint8_t>(500'000));
+        const Bytes bytes = assemble(entry.header.key, header, raw, raw.size());
+        const auto refused = decode_counted(bytes, k_real.payload_bytes + 2 * raw.size() + (4 << 20));
+        EXPECT_TRUE(failed_with(refused, ErrorCode::corrupt, nodes == 600 ? "out of range" : "memory, the limit"))
+            << nodes;
+    }
+}
+
+TEST_F(RealCaps, WhatTheWriterMakesIsWithinThem)
+{
+    Entry large = entry;
+    large.graph.nodes.assign(k_real.nodes, EmptyNode{}); // what grows most
+    large.graph.edges.clear();
+    settle(large);
+    const auto bytes = encode(large);
+    ASSERT_TRUE(succeeded(bytes));
+    EXPECT_TRUE(succeeded(decode(*bytes, large.header.key)));
+    large.graph.images[0].variables = {{"zeros", Bytes(8 << 20), {}}}; // compresses by more than 64 to 1
+    const auto zeros = encode(large);
+    ASSERT_TRUE(succeeded(zeros));
+    EXPECT_EQ(decode(*zeros, large.header.key).value(), large);
 }
 
 } // namespace

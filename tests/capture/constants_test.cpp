@@ -105,6 +105,28 @@ TEST_F(ConstantTest, MoreThanMayBeKeptIsRefused)
     EXPECT_THAT(f.report().reason, HasSubstr("its constants have 256 bytes, at most 255 are kept"));
 }
 
+/// An entry may say anything of itself: who loads it says how much.
+TEST_F(ConstantTest, MoreThanMayBeKeptIsNotLoaded)
+{
+    {
+        Cache cache{options()};
+        const Buffer table = floats(100);
+        Function f = add_table(cache, table);
+        EXPECT_EQ(call(f, Outcome::recorded), sums(101, 2));
+    }
+    Cache cache{options(Policy::read_only)};
+    Spec spec = table_spec({});
+    spec.max_constant_bytes = k_count * 4 - 1;
+    Function loaded = cache.load("add_table", device, spec);
+    const Buffer x = floats(1), y = device.allocate(k_count * 4);
+    try {
+        loaded({{"x", x}, {"y", y}});
+        ADD_FAILURE() << "expected an exception";
+    } catch (const Exception& error) {
+        EXPECT_THAT(error.what(), HasSubstr("constants have 256 bytes, at most 255 are loaded"));
+    }
+}
+
 TEST_F(ConstantTest, FunctionsWithTheSameContentsShareOneFile)
 {
     Cache cache{options()};

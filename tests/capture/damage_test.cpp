@@ -2,6 +2,7 @@
 #include "cache_impl.hpp"
 #include "facade_fixture.hpp"
 #include "faulty_file_system.hpp"
+#include "reseal.hpp"
 #include "warmgraph/cachefmt/codec.hpp"
 
 namespace warmgraph::test {
@@ -55,17 +56,60 @@ TEST_F(Damage, AnotherKeysBytesAreRefused)
     EXPECT_EQ(call().outcome, Outcome::replayed);
 }
 
-TEST_F(Damage, ANewerFormatIsAMissAndIsReplacedOnlyUnderItsOwnKey)
+/// A flipped bit of the version is no newer warmgraph's entry. Nor is one that is sealed as such: the key has the
+/// format in it.
+TEST_F(Damage, AnotherFormatUnderThisKeyIsAMissWithAReasonAndIsReplaced)
 {
     call();
     const auto path = entries().at(0);
-    auto newer = file_bytes(path);
-    newer[8] = 99; // format version, docs/format.md
-    write_file(path, newer);
-    const Report report = call(Policy::read_only);
-    EXPECT_EQ(report.outcome, Outcome::eager);
-    EXPECT_THAT(report.reason, testing::HasSubstr("format 99"));
-    EXPECT_EQ(file_bytes(path), newer) << "an older reader leaves it";
+    auto flipped = file_bytes(path);
+    flipped[8] ^= 64; // format version, docs/format.md
+    write_file(path, flipped);
+    const Report looked = call(Policy::read_only);
+    EXPECT_EQ(looked.outcome, Outcome::eager);
+    EXPECT_THAT(looked.reason, testing::HasSubstr("the first bytes do not match their digest"));
+    EXPECT_EQ(file_bytes(path), flipped) << "nothing is changed by a reader";
+    EXPECT_EQ(call().outcome, Outcome::recorded);
+    EXPECT_EQ(call().outcome, Outcome::replayed);
+
+    const auto good = file_bytes(path);
+    Bytes newer(good.size());
+    std::memcpy(newer.data(), good.data(), good.size());
+    poke(newer, envelope_at::version, std::uint32_t{99});
+    reseal_marks(newer);
+    const auto* const begin = reinterpret_cast<const char*>(newer.data());
+    write_file(path, {begin, begin + newer.size()});
+    EXPECT_THAT(call(Policy::read_only).reason, testing::HasSubstr("format 99"));
+    EXPECT_EQ(call().outcome, Outcome::recorded);
+    EXPECT_EQ(call().outcome, Outcome::replayed);
+}
+
+/// An entry that says less, or more, about its code than the code is.
+TEST_F(Damage, AnEntryThatLiesAboutTheSizeOfItsImagesIsRecordedAgain)
+{
+    call();
+    const auto path = entries().at(0);
+    const auto folder = path.parent_path();
+    const cachefmt::EntryKey key{{folder.parent_path().parent_path().filename().string(),
+                                  folder.parent_path().filename().string(), folder.filename().string()},
+                                 *digest_from_hex(path.stem().string())};
+    for (const std::int64_t lie : {-1, 1, -1000}) {
+        const auto chars = file_bytes(path);
+        Bytes bytes(chars.size());
+        std::memcpy(bytes.data(), chars.data(), chars.size());
+        auto entry = cachefmt::decode(bytes, key);
+        ASSERT_TRUE(entry) << entry.error().message;
+        entry->graph.images[0].size += static_cast<std::uint64_t>(lie);
+        const auto forged = cachefmt::encode(*entry);
+        ASSERT_TRUE(forged) << forged.error().message;
+        const auto* const begin = reinterpret_cast<const char*>(forged->data());
+        write_file(path, {begin, begin + forged->size()});
+        const Report looked = call(Policy::read_only);
+        EXPECT_EQ(looked.outcome, Outcome::eager);
+        EXPECT_THAT(looked.reason, testing::HasSubstr("image")) << lie;
+        EXPECT_EQ(call().outcome, Outcome::recorded);
+        EXPECT_EQ(call().outcome, Outcome::replayed);
+    }
 }
 
 /// Calls bind by position, so a graph with other regions than the function has would read and write elsewhere.

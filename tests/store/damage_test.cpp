@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include "reseal.hpp"
 #include "store_fixture.hpp"
 
 namespace warmgraph::test {
@@ -46,7 +47,7 @@ TEST_F(Damage, ATruncatedEmptyOrLongerFileIsRefusedAndReplaced)
     ASSERT_TRUE(succeeded(m_store->publish(m_entry)));
     const std::uint64_t size = fs::file_size(m_path);
     for (const std::uint64_t length :
-         {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{191}, size / 2, size - 1, size + 1}) {
+         {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{351}, size / 2, size - 1, size + 1}) {
         fs::resize_file(m_path, length);
         expect_refused_and_replaced(m_entry, ErrorCode::corrupt);
     }
@@ -89,19 +90,83 @@ TEST_F(Damage, AnotherKeysBytesAreRefusedAndReplaced)
     }
 }
 
-TEST_F(Damage, ANewerFormatStaysAndIsNotOverwritten)
+/// F1: each bit of the envelope and a sample of the rest, through what a lookup and what `check` does.
+TEST_F(Damage, EveryBitOfTheEnvelopeIsFoundByCheckAndHealed)
 {
     ASSERT_TRUE(succeeded(m_store->publish(m_entry)));
-    std::string text = snapshot(folder()).begin()->second;
-    text[8] = static_cast<char>(cachefmt::k_format_version + 1); // docs/format.md: the version, behind 8 bytes of magic
-    write(m_path, text);
+    const std::string good = text_of(m_path);
+    const auto reader = open({.access = store::Access::read_only});
+    const std::size_t envelope = cachefmt::k_envelope_bytes;
+    for (std::size_t bit = 0; bit < 8 * good.size(); bit += bit < 8 * envelope ? 1 : 41) {
+        std::string bad = good;
+        bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ (1 << (bit % 8)));
+        write(m_path, bad);
+        ASSERT_FALSE(reader->header(m_entry.header.key).has_value() && reader->entry(m_entry.header.key).has_value())
+            << "bit " << bit;
+        const auto found = reader->check().value();
+        ASSERT_EQ(found.size(), 1U) << "bit " << bit;
+        ASSERT_TRUE(found[0].error.code == ErrorCode::corrupt || found[0].error.code == ErrorCode::stale);
+        if (bit % 8 != bit / 8 % 8) continue; // one of each byte: quarantine writes and syncs two files
+        ASSERT_FALSE(m_store->entry(m_entry.header.key)) << "bit " << bit;
+        ASSERT_FALSE(fs::exists(m_path)) << "bit " << bit << " of a damaged entry leaves it in place";
+    }
+    ASSERT_TRUE(succeeded(m_store->publish(m_entry)));
+    EXPECT_EQ(text_of(m_path), good);
+    EXPECT_TRUE(m_store->check().value().empty());
+}
+
+/// A file of a newer format, as a newer warmgraph seals it.
+class NewerFormat : public Damage {
+protected:
+    void SetUp() override
+    {
+        ASSERT_TRUE(succeeded(m_store->publish(m_entry)));
+        const std::string text = text_of(m_path);
+        Bytes bytes(as_bytes(text).begin(), as_bytes(text).end());
+        poke(bytes, envelope_at::version, cachefmt::k_format_version + 1);
+        reseal(bytes, m_entry.header.key);
+        newer = as_text(bytes);
+        write(m_path, newer);
+    }
+    std::string newer;
+};
+
+TEST_F(NewerFormat, IsLeftAloneByWhoeverFindsIt)
+{
     const auto before = snapshot(m_root);
-    EXPECT_TRUE(failed_with(m_store->entry(m_entry.header.key), ErrorCode::stale, "format"));
-    EXPECT_TRUE(failed_with(m_store->header(m_entry.header.key), ErrorCode::stale, "format"));
-    EXPECT_TRUE(failed_with(m_store->publish(m_entry), ErrorCode::stale, "newer warmgraph"));
+    const auto variants = m_store->variants(k_decode).value();
+    ASSERT_EQ(variants.size(), 1U);
+    EXPECT_TRUE(failed_with(variants[0].header, ErrorCode::stale, "format"));
     EXPECT_TRUE(m_store->check().value().empty()) << "it is not damaged";
     EXPECT_TRUE(m_store->repair().value().empty());
     EXPECT_EQ(snapshot(m_root), before);
+}
+
+TEST_F(NewerFormat, IsDamageUnderAKeyThatSaysAnother)
+{
+    EXPECT_TRUE(failed_with(m_store->header(m_entry.header.key), ErrorCode::stale, "format"));
+    expect_refused_and_replaced(m_entry, ErrorCode::stale);
+    write(m_path, newer);
+    EXPECT_TRUE(succeeded(m_store->publish(m_entry))) << "and is overwritten";
+    EXPECT_EQ(m_store->entry(m_entry.header.key).value(), m_entry);
+}
+
+TEST_F(NewerFormat, ThatIsNotSealedIsDamage)
+{
+    std::string torn = newer;
+    torn[200] = static_cast<char>(torn[200] ^ 1); // beyond its first bytes: a newer one's business
+    write(m_path, torn);
+    EXPECT_TRUE(m_store->check().value().empty());
+    for (const std::size_t byte : {8U, 9U, 12U, 20U, 44U, 150U}) { // version, kind, sizes, flags, the seal
+        torn = newer;
+        torn[byte] = static_cast<char>(torn[byte] ^ 16);
+        write(m_path, torn);
+        const auto found = m_store->check().value();
+        ASSERT_EQ(found.size(), 1U) << byte;
+        EXPECT_EQ(found[0].error.code, ErrorCode::corrupt) << byte;
+    }
+    EXPECT_EQ(m_store->repair().value().size(), 1U);
+    EXPECT_FALSE(fs::exists(m_path));
 }
 
 TEST_F(Damage, AnOlderFormatIsSetAside)

@@ -113,6 +113,11 @@ protected:
         fs::create_directories(path.parent_path());
         std::ofstream(path, std::ios::binary) << text;
     }
+    static std::string text_of(const fs::path& path)
+    {
+        std::ifstream file(path, std::ios::binary);
+        return {std::istreambuf_iterator<char>(file), {}};
+    }
     static void make_older(const fs::path& path, std::chrono::minutes age)
     {
         fs::last_write_time(path, fs::file_time_type::clock::now() - age);

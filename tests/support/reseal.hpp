@@ -12,13 +12,29 @@ namespace warmgraph::test {
 namespace envelope_at {
 inline constexpr std::size_t version = 8, kind = 12, header_size = 16, payload_stored = 24, payload_raw = 32,
                              compression = 40, flags = 44, payload_digest = 48, header_digest = 80, key_digest = 112,
-                             reserved = 144, end = 192;
+                             first_seal = 144, reserved = 176, signature_kind = 192, key_id = 196, signature = 256,
+                             signature_seal = 320, end = 352;
 } // namespace envelope_at
 
 template <class T>
 void poke(Bytes& bytes, std::size_t offset, const T& value)
 {
     std::memcpy(bytes.data() + offset, &value, sizeof value);
+}
+
+/// The two seals beside the digests: of the first bytes, and of the signature as it lies there.
+inline void reseal_marks(Bytes& bytes)
+{
+    const ByteView all{bytes};
+    Sha256 first;
+    first.update_field("warmgraph first bytes 1").update(all.first(envelope_at::payload_digest));
+    poke(bytes, envelope_at::first_seal, first.finish().bytes);
+    Sha256 signature;
+    signature.update_field("warmgraph signature block 1")
+        .update(all.subspan(envelope_at::header_digest, sizeof(Digest)));
+    signature.update(
+        all.subspan(envelope_at::signature_kind, envelope_at::signature_seal - envelope_at::signature_kind));
+    poke(bytes, envelope_at::signature_seal, signature.finish().bytes);
 }
 
 /// REQUIRES: at least an envelope. Sizes that lie are taken as far as the bytes go.
@@ -35,10 +51,13 @@ inline void reseal(Bytes& bytes, const cachefmt::EntryKey& key)
     key_hash.update_field(key.function.function).update_field(ByteView{key.guards.bytes});
     poke(bytes, envelope_at::key_digest, key_hash.finish().bytes);
 
+    reseal_marks(bytes); // the first bytes' seal is under the header digest
     poke(bytes, envelope_at::header_digest, Digest{}.bytes);
     Sha256 hash;
-    hash.update_field("warmgraph entry 1").update(all.first(envelope_at::end + header_size));
+    hash.update_field("warmgraph entry 1").update(all.first(envelope_at::signature_kind));
+    hash.update(all.subspan(envelope_at::end, header_size));
     poke(bytes, envelope_at::header_digest, hash.finish().bytes);
+    reseal_marks(bytes); // the signature's seal is over the header digest
 }
 
 } // namespace warmgraph::test

@@ -40,6 +40,25 @@ TEST_F(Check, ReportsDamageAndRepairsOnlyWhenAsked)
     EXPECT_EQ(run("check").status, 0);
 }
 
+/// F1: the command finds it, whichever field it is in. Each bit is the store's test.
+TEST_F(Check, FindsAFlippedBitAnywhereInTheEnvelope)
+{
+    auto store = open_store();
+    const auto entry = sample_entry(k_decode);
+    publish(*store, entry);
+    const std::string good = text_of(path_of(entry));
+    for (std::size_t byte = 0; byte < cachefmt::k_envelope_bytes; byte += byte < 48 ? 1 : 16) {
+        std::string bad = good;
+        bad[byte] = static_cast<char>(bad[byte] ^ (1 << (byte % 8)));
+        std::ofstream(path_of(entry), std::ios::binary) << bad;
+        const CommandResult look = run("check --json");
+        ASSERT_EQ(look.status, 1) << "byte " << byte << ": " << look.out;
+        ASSERT_EQ(look.json()["damage"].size(), 1U) << "byte " << byte;
+    }
+    EXPECT_EQ(run("check --repair").status, 0);
+    EXPECT_FALSE(std::filesystem::exists(path_of(entry)));
+}
+
 TEST_F(Check, RepairRefusesAFolderThatIsNoCache)
 {
     plant_foreign_files();

@@ -36,6 +36,23 @@ struct ClearOptions {
 };
 [[nodiscard]] Result<int> clear(const Context& context, const ClearOptions& options);
 
+/// Files of keys; empty: the environment's.
+struct SigningFiles {
+    std::string key;      ///< to sign with
+    std::string accepted; ///< keys that are accepted beside it
+};
+/// Signs every entry that its accepted keys (where a signature is required) let through.
+[[nodiscard]] Result<int> sign(const Context& context, const SigningFiles& files);
+/// That every entry is whole, with its images, and has an accepted signature.
+[[nodiscard]] Result<int> verify(const Context& context, const SigningFiles& files);
+
+struct NewKey {
+    std::string file; ///< must not exist
+    std::string id;
+    std::string kind; ///< "hmac-sha256" or "ed25519", whose public half goes into file.pub
+};
+[[nodiscard]] Result<int> make_key(const Context& context, const NewKey& wanted);
+
 [[nodiscard]] Result<int> doctor(const Context& context);
 
 } // namespace warmgraph::tool

@@ -28,7 +28,8 @@ bool is_empty_folder(const Context& context)
 
 } // namespace
 
-Result<std::unique_ptr<store::LocalStore>> open_store(const Context& context, store::Access access)
+Result<std::unique_ptr<store::LocalStore>> open_store(const Context& context, store::Access access,
+                                                      const cachefmt::Trust& trust)
 {
     const auto info = context.files.info(context.cache_dir);
     if (!info) return within("open the cache folder", info.error());
@@ -38,8 +39,9 @@ Result<std::unique_ptr<store::LocalStore>> open_store(const Context& context, st
     const auto sharing = ((*info)->mode & group_writable) != 0 ? store::Sharing::group : store::Sharing::owner_only;
     const bool is_empty = is_empty_folder(context);
     if (is_empty) access = store::Access::read_only; // says whose it is, and does not mark it
-    auto store = store::LocalStore::open(context.cache_dir, {.sharing = sharing, .access = access, .limits = {}},
-                                         context.files, context.clock);
+    auto store =
+        store::LocalStore::open(context.cache_dir, {.sharing = sharing, .access = access, .limits = {}, .trust = trust},
+                                context.files, context.clock);
     if (store && is_empty) return nullptr;
     return store;
 }

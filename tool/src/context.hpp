@@ -40,7 +40,8 @@ struct Context {
 
 /// nullptr where the folder does not exist or is empty: no subcommand makes a folder or marks one.
 [[nodiscard]] Result<std::unique_ptr<store::LocalStore>> open_store(const Context& context,
-                                                                    store::Access access = store::Access::read_only);
+                                                                    store::Access access = store::Access::read_only,
+                                                                    const cachefmt::Trust& trust = {});
 
 /// One document on standard output. Bytes that are no UTF-8 become U+FFFD.
 void print(const Json& document);

@@ -9,6 +9,7 @@
 #include "doctor_report.hpp"
 #include "warmgraph/base/process.hpp"
 #include "warmgraph/guards/rank.hpp"
+#include "warmgraph/store/signing.hpp"
 
 namespace warmgraph::tool {
 
@@ -88,12 +89,18 @@ void report_contents(Report& report, const store::LocalStore& store, Lines& line
 struct Variable {
     const char* name;
     const char* meaning;
+    bool is_secret = false; ///< whether it is set is said, and nothing of what it holds
 };
 constexpr std::array k_variables{
     Variable{"WARMGRAPH_CACHE_DIR", "cache folder"},
     Variable{"WARMGRAPH_POLICY", "read_write, read_only, refresh, off or require_hit"},
     Variable{"WARMGRAPH_VERIFY", "never, first or 1/N: the hits that are compared with the function"},
     Variable{"WARMGRAPH_LOG", "trace, debug, info, warn, error or off"},
+    Variable{"WARMGRAPH_SIGN_KEY", "the key that signs entries", true},
+    Variable{"WARMGRAPH_SIGN_KEY_FILE", "the file with it"},
+    Variable{"WARMGRAPH_ACCEPT_KEYS", "keys whose signatures are accepted", true},
+    Variable{"WARMGRAPH_ACCEPT_KEYS_FILE", "the file with them"},
+    Variable{"WARMGRAPH_REQUIRE_SIGNED", "1: entries without an accepted signature are not used"},
     Variable{"WORLD_SIZE", "ranks (torchrun)"},
     Variable{"RANK", "this rank (torchrun)"},
     Variable{"OMPI_COMM_WORLD_SIZE", "ranks (OpenMPI)"},
@@ -148,7 +155,8 @@ void report_environment(Report& report)
     Json variables = Json::object();
     auto& lines = report.section("environment");
     for (const Variable& variable : k_variables) {
-        const auto value = environment(variable.name);
+        auto value = environment(variable.name);
+        if (value && variable.is_secret) *value = "(set)";
         variables[variable.name] = value ? Json(*value) : Json();
         lines.emplace_back(variable.name, value ? *value : fmt::format("not set ({})", variable.meaning));
     }
@@ -160,6 +168,9 @@ void report_environment(Report& report)
     else
         report.problems.emplace_back(rank.error().message, "correct or unset the launcher's variables");
     report.document["rank"] = rank ? Json(guards::folder_name(*rank)) : Json();
+    if (const auto trust = store::resolve_signing({}, environment); !trust)
+        report.problems.emplace_back(trust.error().message,
+                                     "correct or unset the variables of signatures (docs/trust.md)");
     check_choice(report, "WARMGRAPH_POLICY",
                  std::to_array<std::string_view>({"read_write", "read_only", "refresh", "off", "require_hit"}));
     check_choice(report, "WARMGRAPH_LOG",

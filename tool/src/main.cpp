@@ -23,6 +23,8 @@ struct Arguments {
     std::string cache_dir, target, model, function;
     bool json = false, dot = false, repair = false, accept_newer_driver = false, dry_run = false, yes = false;
     std::string kind = "entries";
+    SigningFiles signing;
+    NewKey new_key{.file = {}, .id = {}, .kind = "hmac-sha256"};
 };
 
 using Command = std::function<Result<int>(const Context&, const Arguments&)>;
@@ -71,6 +73,28 @@ void describe_clear(CLI::App& app, Arguments& arguments, std::map<const CLI::App
     clear_app->add_flag("--yes", arguments.yes, "do not ask on a terminal before everything is removed");
 }
 
+void describe_signing(CLI::App& app, Arguments& arguments, std::map<const CLI::App*, Command>& commands)
+{
+    CLI::App* sign_app =
+        add(app, commands, "sign", "sign every entry, or make a key", [](const Context& c, const Arguments& a) {
+            return a.new_key.file.empty() ? sign(c, a.signing) : make_key(c, a.new_key);
+        });
+    CLI::App* verify_app = add(app, commands, "verify", "verify every entry's signature, contents and images",
+                               [](const Context& c, const Arguments& a) { return verify(c, a.signing); });
+    for (CLI::App* sub : {sign_app, verify_app}) {
+        sub->add_option("--key-file", arguments.signing.key,
+                        "the key to sign with (default: $WARMGRAPH_SIGN_KEY_FILE)");
+        sub->add_option("--accept-file", arguments.signing.accepted,
+                        "keys that are accepted, one a line (default: $WARMGRAPH_ACCEPT_KEYS_FILE)");
+    }
+    CLI::Option* new_key =
+        sign_app->add_option("--new-key", arguments.new_key.file, "make a key in this new file instead");
+    sign_app->add_option("--id", arguments.new_key.id, "its id: letters, digits, '.', '_', '-'")->needs(new_key);
+    sign_app->add_option("--kind", arguments.new_key.kind, "hmac-sha256 (default: one shared secret) or ed25519")
+        ->check(CLI::IsMember({"hmac-sha256", "ed25519"}))
+        ->needs(new_key);
+}
+
 void describe(CLI::App& app, Arguments& arguments, std::map<const CLI::App*, Command>& commands)
 {
     app.add_option("--cache-dir", arguments.cache_dir,
@@ -109,6 +133,7 @@ void describe(CLI::App& app, Arguments& arguments, std::map<const CLI::App*, Com
         [](const Context& c, const Arguments&) { return stats(c); });
 
     describe_clear(app, arguments, commands);
+    describe_signing(app, arguments, commands);
 
     add(app, commands, "doctor", "check devices, libraries, cache folder and environment",
         [](const Context& c, const Arguments&) { return doctor(c); });
@@ -128,7 +153,7 @@ int main(int argc, char** argv)
         return app.exit(error) == 0 ? k_ok : k_usage;
     }
     if (app.get_subcommands().empty()) {
-        std::fputs("expected a subcommand: ls, show, explain, check, stats, clear or doctor\n"
+        std::fputs("expected a subcommand: ls, show, explain, check, stats, clear, sign, verify or doctor\n"
                    "Run with --help for more information.\n",
                    stderr);
         return k_usage;

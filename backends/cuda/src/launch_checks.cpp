@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "enqueue.hpp"
+#include "kernel_params.hpp"
 #include "launch_attributes.hpp"
 #include "warmgraph/backends/work_checks.hpp"
 #include "warmgraph/base/kernel_name.hpp"
@@ -36,38 +37,15 @@ Result<void> check_geometry(const RawKernel& work, const KernelInfo& info)
     return {};
 }
 
-Result<void> check_packed(const RawKernel& work, const KernelInfo& info)
+/// Of parameters that check_params accepted.
+Result<void> check_memory(const RawKernel& work, const Memory& memory, Access access)
 {
-    if (work.params.size() != 1 || work.params[0].kind != ParamKind::value)
-        return wrong(work, "{} parameters given in packed form, expected one value", work.params.size());
-    const std::size_t needed = info.params.empty() ? 0 : info.params.back().offset + info.params.back().size;
-    if (work.params[0].value.size() < needed)
-        return wrong(work, "parameter buffer of {} bytes, it takes {}", work.params[0].value.size(), needed);
-    return {};
-}
-
-Result<void> check_params(const RawKernel& work, const KernelInfo& info, const Memory& memory, Access access)
-{
-    if (work.packed) return check_packed(work, info);
-    const auto given = static_cast<std::size_t>(
-        std::ranges::count_if(work.params, [](const RawParam& param) { return param.kind != ParamKind::local; }));
-    if (given != info.params.size()) return wrong(work, "{} parameters given, it takes {}", given, info.params.size());
     std::size_t index = 0;
     for (const RawParam& param : work.params) {
-        if (param.kind == ParamKind::local) {
-            if (param.local_size == 0) return wrong(work, "0 bytes of local memory");
-            continue;
-        }
-        const bool is_memory = param.kind == ParamKind::memory;
-        const std::size_t size = is_memory ? sizeof(CUdeviceptr) : param.value.size();
-        const std::size_t expected = info.params[index].size;
-        if (size != expected)
-            return wrong(work, "parameter {} is {} of {} bytes, the kernel takes {}", index,
-                         is_memory ? "a pointer" : "a value", size, expected);
-        if (is_memory && !param.address.is_null()) { // null: a tensor without elements
+        if (param.kind == ParamKind::local) continue;
+        if (param.kind == ParamKind::memory && !param.address.is_null()) // null: a tensor without elements
             if (auto checked = memory.check("kernel argument", param.address, 1, access); !checked)
                 return wrong(work, "parameter {}: {}", index, checked.error().message);
-        }
         ++index;
     }
     return {};
@@ -141,7 +119,8 @@ Result<const KernelInfo*> check_launch(const RawKernel& work, const Core& core, 
     const auto info = info_of(work);
     if (!info) return info;
     if (auto checked = check_geometry(work, **info); !checked) return std::unexpected(checked.error());
-    if (auto checked = check_params(work, **info, memory, access); !checked) return std::unexpected(checked.error());
+    if (auto checked = check_params(work, **info); !checked) return std::unexpected(checked.error());
+    if (auto checked = check_memory(work, memory, access); !checked) return std::unexpected(checked.error());
     if (auto checked = check_shared(work, **info, core.limits.local_memory); !checked)
         return std::unexpected(checked.error());
     if (auto checked = check_attributes(work); !checked) return std::unexpected(checked.error());

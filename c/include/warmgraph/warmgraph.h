@@ -47,7 +47,8 @@ enum wg_status_values {
     wg_unsupported = 13,         ///< this backend, device or version of the library cannot do it
     wg_verification_failed = 14, ///< the restored graph did not reproduce the function
     wg_internal = 15,            ///< a defect of warmgraph: please report it
-    wg_partly_launched = 16      ///< the driver failed in the middle of a launch: state may be half updated
+    wg_partly_launched = 16,     ///< the driver failed in the middle of a launch: state may be half updated
+    wg_untrusted = 17            ///< an entry has no signature that is accepted
 };
 
 /// Element types.
@@ -279,6 +280,14 @@ typedef struct wg_cache_options {
                         ///< copies; a wrong one is removed and counted as a cache fault. Not of loaded ones [0]
     int32_t record_on_demand; ///< nonzero: misses are recorded when wg_record_pending is called [0]
     uint32_t probing_ms;      ///< for probing a function's scalars while it is recorded; 0: 200 [0]
+    /// Signatures of entries. A key is a line "id:kind:hex" (docs/trust.md); a file has one on each line, and nobody
+    /// else may write it. Keys are never logged. NULL and "": the environment's.
+    const char* sign_with;          ///< what this process publishes is signed with it; else $WARMGRAPH_SIGN_KEY [NULL]
+    const char* sign_with_file;     ///< else $WARMGRAPH_SIGN_KEY_FILE [NULL]
+    const char* const* accept_keys; ///< beside sign_with; else $WARMGRAPH_ACCEPT_KEYS [NULL]
+    uint64_t accept_key_count;      ///< [0]
+    const char* accept_file;        ///< else $WARMGRAPH_ACCEPT_KEYS_FILE [NULL]
+    int32_t require_signed; ///< nonzero, or $WARMGRAPH_REQUIRE_SIGNED=1: only entries with an accepted signature [0]
 } wg_cache_options;
 
 /// Fills in the defaults. `size` is the caller's sizeof(wg_cache_options); invalid_argument when it is too small.
@@ -318,6 +327,7 @@ typedef struct wg_statistics {
     uint64_t images_loaded; ///< that its entries use, whichever cache of the process loaded them
     double load_ms;         ///< spent on hits
     double saved_ms;        ///< recording time of what was replayed, less load_ms
+    uint64_t untrusted;     ///< entries that were refused for their signature, each once
 } wg_statistics;
 
 /// Fills `out->size` bytes; what a newer caller's struct has more is zero.

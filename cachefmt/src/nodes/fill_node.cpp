@@ -4,6 +4,7 @@
 #include "describe.hpp"
 #include "digest_put.hpp"
 #include "flat_parse.hpp"
+#include "heap_size.hpp"
 #include "nodes/box.hpp"
 #include "nodes/node_format_of.hpp"
 
@@ -18,11 +19,11 @@ struct FillFormat {
     static void digest(Sha256& hash, const FillNode& fill);
     static void compare(const NodeDifference& out, const FillNode& a, const FillNode& b);
     static Result<void> validate(const FillNode& fill, const Graph& graph, const Limits& limits);
-    static std::uint64_t footprint(const FillNode& fill) noexcept { return fill.pattern.size(); }
+    static std::uint64_t footprint(const FillNode& fill) noexcept { return heap_size(fill.pattern.size()); }
 
     static flatbuffers::Offset<flat::Fill> to_flat(FlatBuilder& builder, const FillNode& fill);
     static Result<void> check_flat(const flat::Fill&, const Limits&) { return {}; }
-    static std::uint64_t flat_footprint(const flat::Fill& fill) { return count(fill.pattern()); }
+    static std::uint64_t flat_footprint(const flat::Fill& fill) { return heap_size(count(fill.pattern())); }
     static FillNode from_flat(const flat::Fill& fill)
     {
         return {to_slot(*fill.destination()), to_bytes(fill.pattern()), fill.size(), fill.rows(), fill.pitch()};

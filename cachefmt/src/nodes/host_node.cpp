@@ -1,6 +1,7 @@
 // Calls of host functions.
 #include "digest_put.hpp"
 #include "flat_parse.hpp"
+#include "heap_size.hpp"
 #include "nodes/node_format_of.hpp"
 #include "validate_symbol.hpp"
 #include "warmgraph/base/printable.hpp"
@@ -24,14 +25,14 @@ struct HostFormat {
     {
         return validate_symbol("host function name", host.function, k_host_name_max);
     }
-    static std::uint64_t footprint(const HostNode& host) noexcept { return host.function.size(); }
+    static std::uint64_t footprint(const HostNode& host) noexcept { return text_size(host.function.size()); }
 
     static auto to_flat(FlatBuilder& builder, const HostNode& host)
     {
         return flat::CreateHost(builder, write(builder, host.function));
     }
     static Result<void> check_flat(const flat::Host&, const Limits&) { return {}; }
-    static std::uint64_t flat_footprint(const flat::Host& host) { return count(host.function()); }
+    static std::uint64_t flat_footprint(const flat::Host& host) { return text_size(count(host.function())); }
     static HostNode from_flat(const flat::Host& host) { return {to_text(host.function())}; }
 
     static void json(Json& out, const HostNode& host, const Graph&) { set_text(out, "function", host.function); }

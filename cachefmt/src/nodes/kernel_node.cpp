@@ -10,6 +10,7 @@
 #include "describe.hpp"
 #include "digest_put.hpp"
 #include "flat_parse.hpp"
+#include "heap_size.hpp"
 #include "identity.hpp"
 #include "nodes/kernel_check.hpp"
 #include "nodes/node_format_of.hpp"
@@ -270,11 +271,13 @@ void KernelFormat::compare(const NodeDifference& out, const KernelNode& a, const
 
 std::uint64_t KernelFormat::footprint(const KernelNode& kernel) noexcept
 {
-    std::uint64_t bytes = kernel.kernel.size() + kernel.function_attributes.size() * sizeof(FunctionAttribute);
+    std::uint64_t bytes = text_size(kernel.kernel.size()) + items_size<Param>(kernel.params.size()) +
+                          items_size<Attribute>(kernel.attributes.size()) +
+                          items_size<FunctionAttribute>(kernel.function_attributes.size());
     for (const Param& param : kernel.params)
-        bytes += sizeof(Param) + param.value.size() + param.slots.size() * sizeof(Slot);
+        bytes += heap_size(param.value.size()) + items_size<Slot>(param.slots.size());
     for (const Attribute& attribute : kernel.attributes)
-        bytes += sizeof(Attribute) + attribute.value.size() + attribute.slots.size() * sizeof(Slot);
+        bytes += heap_size(attribute.value.size()) + items_size<Slot>(attribute.slots.size());
     return bytes;
 }
 
@@ -305,14 +308,16 @@ Result<void> KernelFormat::check_flat(const flat::Kernel& kernel, const Limits& 
 
 std::uint64_t KernelFormat::flat_footprint(const flat::Kernel& kernel)
 {
-    std::uint64_t bytes = count(kernel.name()) + count(kernel.function_attributes()) * sizeof(FunctionAttribute);
+    std::uint64_t bytes = text_size(count(kernel.name())) + items_size<Param>(count(kernel.params())) +
+                          items_size<Attribute>(count(kernel.attributes())) +
+                          items_size<FunctionAttribute>(count(kernel.function_attributes()));
     for (std::uint32_t i = 0; i < count(kernel.params()); ++i) {
         const flat::Param& param = *kernel.params()->Get(i);
-        bytes += sizeof(Param) + count(param.value()) + count(param.slots()) * sizeof(Slot);
+        bytes += heap_size(count(param.value())) + items_size<Slot>(count(param.slots()));
     }
     for (std::uint32_t i = 0; i < count(kernel.attributes()); ++i) {
         const flat::Attribute& attribute = *kernel.attributes()->Get(i);
-        bytes += sizeof(Attribute) + count(attribute.value()) + count(attribute.slots()) * sizeof(Slot);
+        bytes += heap_size(count(attribute.value())) + items_size<Slot>(count(attribute.slots()));
     }
     return bytes;
 }

@@ -8,6 +8,7 @@
 #include "describe.hpp"
 #include "digest_put.hpp"
 #include "flat_parse.hpp"
+#include "heap_size.hpp"
 #include "nodes/box.hpp"
 #include "nodes/node_format_of.hpp"
 
@@ -110,7 +111,7 @@ struct MemoryOperationsFormat {
     static Result<void> validate(const Work& node, const Graph& graph, const Limits& limits);
     static std::uint64_t footprint(const Work& node) noexcept
     {
-        return node.operations.size() * sizeof(MemoryOperation);
+        return items_size<MemoryOperation>(node.operations.size());
     }
 
     static flatbuffers::Offset<Flat> to_flat(FlatBuilder& builder, const Work& node);
@@ -118,7 +119,10 @@ struct MemoryOperationsFormat {
     {
         return check_count("operations", count(node.operations()), limits.operations_per_node);
     }
-    static std::uint64_t flat_footprint(const Flat& node) { return count(node.operations()) * sizeof(MemoryOperation); }
+    static std::uint64_t flat_footprint(const Flat& node)
+    {
+        return items_size<MemoryOperation>(count(node.operations()));
+    }
     static Work from_flat(const Flat& node) { return {to_vector<MemoryOperation>(node.operations(), to_operation)}; }
 
     static void json(Json& out, const Work& node, const Graph& graph);

@@ -8,6 +8,7 @@
 #include "describe.hpp"
 #include "digest_put.hpp"
 #include "flat_parse.hpp"
+#include "heap_size.hpp"
 #include "nodes/node_format_of.hpp"
 #include "validate_slot.hpp"
 
@@ -103,14 +104,14 @@ struct SemaphoresFormat {
     static void digest(Sha256& hash, const Work& node);
     static void compare(const NodeDifference& out, const Work& a, const Work& b);
     static Result<void> validate(const Work& node, const Graph& graph, const Limits& limits);
-    static std::uint64_t footprint(const Work& node) noexcept { return node.uses.size() * sizeof(SemaphoreUse); }
+    static std::uint64_t footprint(const Work& node) noexcept { return items_size<SemaphoreUse>(node.uses.size()); }
 
     static flatbuffers::Offset<Flat> to_flat(FlatBuilder& builder, const Work& node);
     static Result<void> check_flat(const Flat& node, const Limits& limits)
     {
         return check_count("semaphores", count(node.uses()), limits.semaphores_per_node);
     }
-    static std::uint64_t flat_footprint(const Flat& node) { return count(node.uses()) * sizeof(SemaphoreUse); }
+    static std::uint64_t flat_footprint(const Flat& node) { return items_size<SemaphoreUse>(count(node.uses())); }
     static Work from_flat(const Flat& node)
     {
         return {static_cast<SemaphoreAction>(node.action()), to_vector<SemaphoreUse>(node.uses(), to_use)};

@@ -27,6 +27,7 @@ struct Statistics {
     std::uint64_t recordings = 0;
     std::uint64_t refusals = 0;
     std::uint64_t cache_faults = 0;        ///< disk or damaged-entry failures that cost time only
+    std::uint64_t untrusted = 0;           ///< entries that were refused for their signature, each once
     std::uint64_t images_loaded = 0;       ///< that its entries use, whichever cache of the process loaded them
     double load_ms = 0;                    ///< spent on hits
     double saved_ms = 0;                   ///< what first calls without the cache took, less load_ms
@@ -38,6 +39,19 @@ struct Statistics {
 enum class RecordWhen : std::uint8_t { in_call, on_demand };
 
 enum class ShapeMode : std::uint8_t { fixed, dynamic }; ///< "static" / "dynamic" in the folder's name
+
+/// Signatures of entries. A key is a line "id:kind:hex" (docs/trust.md), or lies in a file that nobody else may
+/// write. Keys are never logged; what the cache keeps of them is overwritten when it goes.
+struct SigningOptions {
+    std::string sign_with{};      ///< what this process publishes is signed with it; else $WARMGRAPH_SIGN_KEY
+    std::string sign_with_file{}; ///< else $WARMGRAPH_SIGN_KEY_FILE
+    /// Beside sign_with; else $WARMGRAPH_ACCEPT_KEYS. Several while keys are rotated.
+    std::vector<std::string> accept{};
+    std::string accept_file{}; ///< one key on each line; else $WARMGRAPH_ACCEPT_KEYS_FILE
+    /// Or $WARMGRAPH_REQUIRE_SIGNED=1. An entry without an accepted signature is not used, and its payload not read.
+    /// A process without a key to sign with reads only.
+    bool require = false;
+};
 
 struct CacheOptions {
     std::string model{};                         ///< folder name: letters, digits, '.', '_', '-'
@@ -60,6 +74,7 @@ struct CacheOptions {
     /// WARMGRAPH_VERIFY in the environment says it from outside: "never", "first", or "1/N" (each Nth call of a loaded
     /// graph as well).
     bool verify_on_load = false;
+    SigningOptions signing{};
 };
 
 /// The cache of one model in one process.

@@ -130,7 +130,7 @@ struct Spec {
     /// refused where the results depend on them.
     bool strict = false;
     std::vector<ConstantDecl> constants{};
-    std::uint64_t max_constant_bytes = 64ULL << 20U; ///< of all constants together; more is refused
+    std::uint64_t max_constant_bytes = 64ULL << 20U; ///< of all constants together; more is neither recorded nor loaded
     Undeclared undeclared = Undeclared::refuse;
 };
 

@@ -5,6 +5,7 @@
 
 #include "enqueue.hpp"
 #include "graph/nodes.hpp"
+#include "kernel_params.hpp"
 #include "launch_attributes.hpp"
 #include "warmgraph/base/kernel_name.hpp"
 
@@ -35,7 +36,9 @@ Result<void> check_change(const KeptKernel& before, const RawKernel& after)
         return differs("dimensions");
     if (after.packed != (before.packed_size != 0)) return differs("parameters' form");
     if (before.attributes != after.attributes) return differs("launch attributes", ErrorCode::unsupported);
-    return check_params(after, *before.function->info, before.packed_size);
+    if (after.packed && after.params.size() == 1 && after.params[0].value.size() != before.packed_size)
+        return differs("parameter buffer's size");
+    return check_params(after, *before.function->info);
 }
 
 } // namespace
@@ -46,34 +49,6 @@ std::uint64_t shared_bytes_of(const RawKernel& kernel) noexcept
     for (const RawParam& param : kernel.params)
         if (param.kind == ParamKind::local) bytes += param.local_size;
     return bytes;
-}
-
-Result<void> check_params(const RawKernel& kernel, const KernelInfo& info, std::size_t packed_size)
-{
-    const auto wrong = [&]<class... Args>(fmt::format_string<Args...> text, Args&&... args) {
-        return fail(ErrorCode::invalid_argument, "kernel '{}' is given {}", readable_kernel_name(kernel.kernel),
-                    fmt::format(text, std::forward<Args>(args)...));
-    };
-    if (kernel.packed) {
-        if (kernel.params.size() != 1 || kernel.params[0].kind != ParamKind::value)
-            return wrong("{} packed parameters, expected one buffer", kernel.params.size());
-        const std::size_t size = kernel.params[0].value.size();
-        if (size == 0 || (packed_size != 0 && size != packed_size))
-            return wrong("parameters of wrong sizes: a buffer of {} bytes, expected {}", size, packed_size);
-        return {};
-    }
-    std::size_t index = 0;
-    for (const RawParam& param : kernel.params) {
-        if (param.kind == ParamKind::local) continue;
-        if (index == info.params.size()) return wrong("too many parameters, expected {}", info.params.size());
-        const std::size_t size = param.kind == ParamKind::memory ? sizeof(CUdeviceptr) : param.value.size();
-        if (size != info.params[index].size)
-            return wrong("parameters of wrong sizes: parameter {} has {} bytes, expected {}", index, size,
-                         info.params[index].size);
-        ++index;
-    }
-    if (index != info.params.size()) return wrong("{} parameters, expected {}", index, info.params.size());
-    return {};
 }
 
 Result<KernelFunction*> KernelFunctions::find(const RawKernel& kernel)

@@ -68,9 +68,6 @@ private:
     std::array<void*, 5> m_extra{};
 };
 
-/// That the parameters have the function's number and sizes: the driver reads them without asking. invalid_argument names
-/// the one. `packed_size`: what the packed buffer must have; 0 for any.
-[[nodiscard]] Result<void> check_params(const RawKernel& kernel, const KernelInfo& info, std::size_t packed_size = 0);
 /// Dynamic shared memory: RawKernel::shared_bytes and its local parameters, which are no arguments in CUDA.
 [[nodiscard]] std::uint64_t shared_bytes_of(const RawKernel& kernel) noexcept;
 

@@ -26,6 +26,7 @@ enum class ErrorCode : std::uint8_t {
     internal = 15,            ///< a defect of warmgraph: please report it
     partly_launched =
         16, ///< the driver failed in the middle of a launch: state may be half updated, start again from a known one
+    untrusted = 17, ///< an entry has no signature that is accepted: it is left where it is, and recorded again
 };
 
 /// The code's name as written above, e.g. "not_recordable".

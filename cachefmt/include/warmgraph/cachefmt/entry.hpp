@@ -57,6 +57,7 @@ struct EntryHeader {
     EntryKind kind = EntryKind::graph;
     Guards guards;
     EntryInfo info;
+    std::string signed_by{}; ///< of a decoded one: id of the known key that signed it. Not encoded
     bool operator==(const EntryHeader&) const = default;
 };
 

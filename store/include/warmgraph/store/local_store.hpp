@@ -48,6 +48,8 @@ struct StoreOptions {
     cachefmt::Limits limits{};
     /// The largest image that is read or written (below limits.image_bytes): its digest is known only when it is read.
     std::uint64_t image_bytes = 256ULL << 20;
+    /// Entries that it does not accept are `untrusted`: neither read further than their header nor moved.
+    cachefmt::Trust trust{};
 };
 
 /// A variant as found on disk: its header, or why it cannot be used.
@@ -126,21 +128,23 @@ public:
     [[nodiscard]] Result<std::vector<FunctionKey>> functions() const;
     /// All variants of a function, headers verified, sorted by digest. Damaged ones carry their error.
     [[nodiscard]] Result<std::vector<Variant>> variants(const FunctionKey& function) const;
-    /// One header by exact key; nullopt when there is no such file.
+    /// One header by exact key; nullopt when there is no such file. The key has the format in its guards: a file of
+    /// another format, newer or not, is damage here.
     [[nodiscard]] Result<std::optional<EntryHeader>> header(const EntryKey& key) const;
     /// One entry, fully verified and (Reading::use) counted as used now. nullopt: no such file. corrupt and stale entries are moved
-    /// to quarantine (a newer format is left where it is) and the error is returned.
+    /// to quarantine, whatever format they claim, and the error is returned; untrusted ones stay.
     [[nodiscard]] Result<std::optional<Entry>> entry(const EntryKey& key, Reading reading = Reading::use);
     /// Counts an entry as used now. Best effort.
     void note_use(const EntryKey& key) noexcept;
     /// Publishes: encodes, writes a temporary, syncs, renames; then evicts variants over the limit. Replaces an entry
-    /// of the same key (its identity is the caller's business), but never one of a newer format: that is `stale`.
+    /// of the same key (its identity is the caller's business). Signed where StoreOptions::trust has a key for it.
     [[nodiscard]] Result<void> publish(const Entry& entry);
     [[nodiscard]] Result<void> remove(const EntryKey& key);
 
     // --- images
     /// Verified against the digest; nullopt when missing; damaged ones are quarantined and reported as missing too.
-    [[nodiscard]] Result<std::optional<Bytes>> image(const Digest& digest);
+    /// `size` is what the entry says: no more is read.
+    [[nodiscard]] Result<std::optional<Bytes>> image(const Digest& digest, std::uint64_t size = ~0ULL);
     /// Writes unless it is there already (then it is touched). Returns true when written.
     [[nodiscard]] Result<bool> publish_image(ByteView image);
     /// Digests and sizes of all images.

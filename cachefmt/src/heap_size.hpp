@@ -1,0 +1,33 @@
+// What an allocation takes: glibc's malloc adds 8 bytes, rounds to 16, gives at least 32, and whole pages to large
+// ones. Counted so that a great many small strings and vectors, of which the padding is the larger part, keep to the
+// limit as well.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace warmgraph::cachefmt {
+
+[[nodiscard]] constexpr std::uint64_t heap_size(std::uint64_t bytes) noexcept
+{
+    constexpr std::uint64_t k_least = 32, k_own_pages = 128ULL << 10, k_page = 4096;
+    if (bytes == 0) return 0;
+    if (bytes >= k_own_pages) return bytes + k_page + 16;
+    const std::uint64_t rounded = (bytes + 8 + 15) / 16 * 16;
+    return rounded < k_least ? k_least : rounded;
+}
+
+/// Of a std::string's characters: 15 lie in the string itself.
+[[nodiscard]] inline std::uint64_t text_size(std::uint64_t length) noexcept
+{
+    static const std::uint64_t k_inside = std::string{}.capacity();
+    return length <= k_inside ? 0 : heap_size(length + 1);
+}
+
+template <class T>
+[[nodiscard]] constexpr std::uint64_t items_size(std::uint64_t number) noexcept
+{
+    return heap_size(number * sizeof(T));
+}
+
+} // namespace warmgraph::cachefmt

@@ -1,0 +1,15 @@
+// usage.json, which every process and everybody else may have written.
+#include "fuzz.hpp"
+#include "usage_file.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
+{
+    using namespace warmgraph;
+    const auto usage = store::parse_usage({reinterpret_cast<const std::byte*>(data), size});
+    if (!usage) return 0;
+    const std::string text = store::to_usage_json(*usage);
+    const auto again = store::parse_usage(as_bytes(text));
+    fuzz::require(again && again->hits == usage->hits && again->last_miss_json == usage->last_miss_json,
+                  "what was written reads the same");
+    return 0;
+}

@@ -1,0 +1,189 @@
+// S1 through the store: what is required, what is published, keys from options, files and the environment.
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "store_fixture.hpp"
+#include "warmgraph/store/signing.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+using store::resolve_signing;
+using store::SigningSource;
+using testing::HasSubstr;
+
+const std::string k_secret(64, 'a');
+const std::string k_other_secret(64, 'b');
+
+cachefmt::Trust trust_of(const std::string& sign_with, const std::vector<std::string>& accept, bool require)
+{
+    SigningSource source;
+    source.sign_with = sign_with;
+    source.accept = accept;
+    source.require = require;
+    return resolve_signing(source, [](const char*) { return std::nullopt; }).value();
+}
+
+class Signing : public StoreTest {
+protected:
+    std::unique_ptr<LocalStore> opened(const std::string& sign_with, const std::vector<std::string>& accept,
+                                       bool require, store::Access access = store::Access::read_write)
+    {
+        return open({.access = access, .trust = trust_of(sign_with, accept, require)});
+    }
+    const std::string old_key = "old:hmac-sha256:" + k_secret, new_key = "new:hmac-sha256:" + k_other_secret;
+    const Entry entry = make_entry(k_decode);
+    const EntryKey& key = entry.header.key;
+};
+
+TEST_F(Signing, WhatAProcessPublishesIsReadByThoseWhoAcceptItsKey)
+{
+    ASSERT_TRUE(succeeded(opened(old_key, {}, true)->publish(entry)));
+    for (const auto& reader :
+         {opened({}, {old_key}, true), opened(old_key, {}, true), opened(new_key, {old_key}, true)})
+        EXPECT_EQ(reader->entry(key).value().value().header.signed_by, "old");
+    EXPECT_EQ(open()->entry(key).value(), entry) << "who asks for nothing reads it too";
+}
+
+TEST_F(Signing, WhatIsNotAcceptedIsRefusedUnreadAndStays)
+{
+    ASSERT_TRUE(succeeded(open()->publish(entry)));
+    const auto before = snapshot(m_root);
+    const auto strict = opened({}, {old_key}, true);
+    EXPECT_TRUE(failed_with(strict->header(key), ErrorCode::untrusted, "is not signed"));
+    EXPECT_TRUE(failed_with(strict->entry(key), ErrorCode::untrusted, "is not signed"));
+    EXPECT_TRUE(failed_with(strict->variants(k_decode).value().at(0).header, ErrorCode::untrusted));
+    EXPECT_EQ(snapshot(m_root), before) << "somebody else may accept it";
+    EXPECT_TRUE(strict->check().value().empty()) << "it is whole";
+
+    // Its payload is not read: a damaged one gives the same answer.
+    flip(path_of(key), fs::file_size(path_of(key)) - 1);
+    EXPECT_TRUE(failed_with(strict->entry(key), ErrorCode::untrusted));
+    EXPECT_TRUE(fs::exists(path_of(key)));
+
+    const auto signer = opened(old_key, {}, true);
+    ASSERT_TRUE(succeeded(signer->publish(entry))) << "a new recording takes its place";
+    EXPECT_TRUE(succeeded(strict->entry(key)));
+}
+
+TEST_F(Signing, KeysAreRotatedByAcceptingBothForAWhile)
+{
+    ASSERT_TRUE(succeeded(opened(old_key, {}, true)->publish(entry)));
+    const auto rotating = opened(new_key, {old_key}, true);
+    const auto found = rotating->entry(key).value().value();
+    EXPECT_EQ(found.header.signed_by, "old");
+    ASSERT_TRUE(succeeded(rotating->publish(found))) << "as `warmgraph sign` does";
+    EXPECT_EQ(opened(new_key, {}, true)->entry(key).value().value().header.signed_by, "new");
+    EXPECT_TRUE(failed_with(opened({}, {old_key}, true)->entry(key), ErrorCode::untrusted, "signed with key 'new'"));
+}
+
+TEST_F(Signing, AnEntryUnderAnotherNameIsRefusedWithItsSignature)
+{
+    const auto signer = opened(old_key, {}, true);
+    const Entry other = make_entry(k_decode, 1);
+    ASSERT_TRUE(succeeded(signer->publish(entry)));
+    ASSERT_TRUE(succeeded(signer->publish(other)));
+    fs::copy_file(path_of(key), path_of(other.header.key), fs::copy_options::overwrite_existing);
+    EXPECT_TRUE(failed_with(signer->entry(other.header.key), ErrorCode::stale, "another key"));
+}
+
+TEST_F(Signing, NoFileOfTheFolderHasASecret)
+{
+    ASSERT_TRUE(succeeded(opened(old_key, {new_key}, true)->publish(entry)));
+    const std::string raw(32, '\xaa');
+    for (const auto& [path, text] : snapshot(m_root)) {
+        EXPECT_EQ(text.find(k_secret), std::string::npos) << path;
+        EXPECT_EQ(text.find(raw), std::string::npos) << path;
+    }
+}
+
+class Sources : public testing::Test {
+protected:
+    store::EnvironmentReader environment()
+    {
+        return [this](const char* name) -> std::optional<std::string> {
+            const auto found = variables.find(name);
+            return found == variables.end() ? std::nullopt : std::optional(found->second);
+        };
+    }
+    std::string file(const std::string& name, const std::string& text, mode_t mode = 0600)
+    {
+        const auto path = dir.path() / name;
+        std::ofstream(path) << text;
+        EXPECT_EQ(::chmod(path.c_str(), mode), 0);
+        return path.string();
+    }
+    const std::string secret = "one:hmac-sha256:" + k_secret, other = "two:hmac-sha256:" + k_other_secret;
+    TempDir dir;
+    std::map<std::string, std::string> variables;
+    SigningSource source;
+};
+
+TEST_F(Sources, AreOptionsThenTheEnvironmentAndItsFiles)
+{
+    EXPECT_EQ(resolve_signing(source, environment()).value().sign_with, nullptr);
+    variables = {{"WARMGRAPH_SIGN_KEY_FILE", file("sign", "# ours\n\n" + secret + "\r\n")},
+                 {"WARMGRAPH_ACCEPT_KEYS", other + ", three:hmac-sha256:" + k_secret},
+                 {"WARMGRAPH_REQUIRE_SIGNED", "1"}};
+    auto trust = resolve_signing(source, environment()).value();
+    EXPECT_EQ(trust.sign_with->id(), "one");
+    EXPECT_TRUE(trust.require);
+    for (const char* id : {"one", "two", "three"}) EXPECT_NE(trust.find(id), nullptr) << id;
+    EXPECT_EQ(trust.find("four"), nullptr);
+    source.sign_with = other;
+    source.accept_file = file("accept", secret + "\n" + other + "\n"); // with its own, which is no second one
+    trust = resolve_signing(source, environment()).value();
+    EXPECT_EQ(trust.sign_with->id(), "two");
+    EXPECT_NE(trust.find("one"), nullptr);
+    EXPECT_EQ(trust.find("three"), nullptr) << "the program's say replaces the environment's";
+    variables["WARMGRAPH_REQUIRE_SIGNED"] = "0";
+    EXPECT_FALSE(resolve_signing(source, environment()).value().require);
+    source.require = true;
+    EXPECT_TRUE(resolve_signing(source, environment()).value().require) << "the environment cannot take it back";
+}
+
+TEST_F(Sources, ThatAreWrongAreRefusedByNameAndWithoutTheirSecret)
+{
+    const auto refused = [&](ErrorCode code, const char* message) {
+        const auto result = resolve_signing(source, environment());
+        EXPECT_TRUE(failed_with(result, code, message));
+        if (!result) {
+            EXPECT_THAT(result.error().message, testing::Not(HasSubstr(k_secret.substr(0, 8))));
+        }
+        source = {};
+        variables.clear();
+    };
+    source.require = true;
+    refused(ErrorCode::invalid_argument, "no key is accepted");
+    variables["WARMGRAPH_REQUIRE_SIGNED"] = "yes";
+    refused(ErrorCode::invalid_argument, "WARMGRAPH_REQUIRE_SIGNED is 'yes', expected 0 or 1");
+    source.sign_with = k_secret;
+    refused(ErrorCode::invalid_argument, "is a line 'id:kind:hex'");
+    source.sign_with = SigningKey::generate("k", SignatureKind::ed25519).value().public_line();
+    refused(ErrorCode::invalid_argument, "public one");
+    source.sign_with_file = file("two", secret + "\n" + other + "\n");
+    refused(ErrorCode::invalid_argument, "2 keys are given to sign with");
+    source.accept = {secret, "one:hmac-sha256:" + k_other_secret};
+    refused(ErrorCode::invalid_argument, "two keys have the id 'one'");
+    source.accept_file = "/nonexistent/keys";
+    refused(ErrorCode::not_found, "/nonexistent/keys");
+    source.accept_file = dir.path().string();
+    refused(ErrorCode::invalid_argument, "no regular file");
+    source.accept_file = file("open", secret + "\n", 0622);
+    refused(ErrorCode::permission_denied, "chmod go-w");
+    source.accept_file = file("bad", "one:hmac-sha256:" + k_secret + "zz\n");
+    refused(ErrorCode::invalid_argument, "bad: signing key 'one'");
+    source.accept_file = file("large", std::string(70'000, 'x'));
+    refused(ErrorCode::invalid_argument, "70000 bytes");
+}
+
+TEST_F(Sources, ForgetTheirKeys)
+{
+    source.sign_with = secret;
+    source.accept = {other};
+    source.forget();
+    EXPECT_TRUE(source.sign_with.empty() && source.accept.empty());
+}
+
+} // namespace
+} // namespace warmgraph::test

@@ -1,0 +1,184 @@
+// `warmgraph sign` and `warmgraph verify`: signatures of entries. docs/trust.md says what they mean.
+#include "warmgraph/store/signing.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <functional>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "commands.hpp"
+#include "selection.hpp"
+#include "warmgraph/base/process.hpp"
+#include "warmgraph/cachefmt/image_use.hpp"
+
+namespace warmgraph::tool {
+
+namespace {
+
+/// One entry and what came of it.
+struct Line {
+    cachefmt::EntryKey key;
+    std::string state; ///< "signed", "signed already", "ok", or an error's code
+    std::string detail;
+    bool is_wrong = false;
+};
+
+Line failed(const cachefmt::EntryKey& key, const Error& error)
+{
+    return {key, std::string(to_string(error.code)), error.message, true};
+}
+
+using Work = std::function<Line(store::LocalStore&, const cachefmt::EntryKey&)>;
+
+Result<std::vector<Line>> over_entries(store::LocalStore& store, const Work& work)
+{
+    std::vector<Line> lines;
+    const auto functions = store.functions();
+    if (!functions) return std::unexpected(functions.error());
+    for (const cachefmt::FunctionKey& function : *functions) {
+        const auto variants = store.variants(function);
+        if (!variants) return std::unexpected(variants.error());
+        for (const store::Variant& variant : *variants) {
+            const cachefmt::EntryKey key{function, variant.guards};
+            lines.push_back(variant.header ? work(store, key) : failed(key, variant.header.error()));
+        }
+    }
+    return lines;
+}
+
+/// Reads the whole of it: what is signed or verified is whole.
+Line sign_entry(store::LocalStore& store, const cachefmt::EntryKey& key, const SigningKey& with)
+{
+    const auto entry = store.entry(key, store::Reading::ahead);
+    if (!entry) return failed(key, entry.error());
+    if (!*entry) return failed(key, {ErrorCode::not_found, "it was removed while it was looked at"});
+    if ((**entry).header.signed_by == with.id()) return {key, "signed already", with.id()};
+    if (auto done = store.publish(**entry); !done) return failed(key, done.error());
+    return {key, "signed", with.id()};
+}
+
+/// The images too: the signature covers them by their digests.
+Line verify_entry(store::LocalStore& store, const cachefmt::EntryKey& key)
+{
+    const auto entry = store.entry(key, store::Reading::ahead);
+    if (!entry) return failed(key, entry.error());
+    if (!*entry) return failed(key, {ErrorCode::not_found, "it was removed while it was looked at"});
+    for (const Digest& digest : cachefmt::blobs_of((**entry).graph)) {
+        const auto image = store.image(digest);
+        if (!image) return failed(key, image.error());
+        if (!*image)
+            return failed(key, {ErrorCode::not_found, "image " + short_hex(digest) + " is missing or damaged"});
+    }
+    return {key, "ok", "signed with '" + (**entry).header.signed_by + "'"};
+}
+
+Json to_json(const Context& context, const std::vector<Line>& lines)
+{
+    Json entries = Json::array();
+    for (const Line& line : lines)
+        entries.push_back({{"function", full_name(line.key.function)},
+                           {"guards", to_hex(line.key.guards)},
+                           {"state", line.state},
+                           {"detail", line.detail}});
+    return {{"cache_dir", context.cache_dir.string()}, {"entries", entries}};
+}
+
+std::string to_text(const Context& context, const std::vector<Line>& lines)
+{
+    constexpr std::size_t k_most = 400;
+    Table table({{"function"}, {"variant"}, {"state"}, {"detail"}}, 0, k_most);
+    for (const Line& line : lines)
+        table.add({full_name(line.key.function), short_hex(line.key.guards), line.state, line.detail});
+    const auto wrong = static_cast<std::uint64_t>(std::ranges::count_if(lines, &Line::is_wrong));
+    return table.text(context.style) +
+           fmt::format("{}, {} with something wrong\n", plural(lines.size(), "variant"), wrong);
+}
+
+Result<int> report(const Context& context, store::LocalStore* store, const Work& work)
+{
+    if (store == nullptr) return fail(ErrorCode::io_failed, "{}", no_folder_text(context));
+    const auto lines = over_entries(*store, work);
+    if (!lines) return std::unexpected(lines.error());
+    if (context.output == Output::json)
+        print(to_json(context, *lines));
+    else
+        print(to_text(context, *lines));
+    return std::ranges::any_of(*lines, &Line::is_wrong) ? k_found_wrong : k_ok;
+}
+
+/// A file that exists is not overwritten: it may hold the key of a whole fleet.
+Result<void> write_key(const std::string& path, std::string line, mode_t mode)
+{
+    const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+    if (file < 0) {
+        wipe(line);
+        return fail(ErrorCode::invalid_argument, "cannot make key file {}: {}", path, std::strerror(errno));
+    }
+    line += '\n';
+    const ssize_t written = ::write(file, line.data(), line.size());
+    const bool is_whole = written == static_cast<ssize_t>(line.size()) && ::fsync(file) == 0;
+    wipe(line);
+    if (::close(file) == 0 && is_whole) return {};
+    ::unlink(path.c_str());
+    return fail(ErrorCode::io_failed, "cannot write key file {}", path);
+}
+
+} // namespace
+
+Result<int> sign(const Context& context, const SigningFiles& files)
+{
+    store::SigningSource source;
+    source.sign_with_file = files.key;
+    source.accept_file = files.accepted;
+    const auto trust = store::resolve_signing(source, environment);
+    if (!trust) return std::unexpected(trust.error());
+    if (!trust->sign_with)
+        return fail(
+            ErrorCode::invalid_argument,
+            "no key to sign with: give --key-file or WARMGRAPH_SIGN_KEY_FILE; `warmgraph sign --new-key FILE --id "
+            "ID` makes one");
+    const auto store = open_store(context, store::Access::read_write, *trust);
+    if (!store) return std::unexpected(store.error());
+    return report(context, store->get(), [&](store::LocalStore& opened, const cachefmt::EntryKey& key) {
+        return sign_entry(opened, key, *trust->sign_with);
+    });
+}
+
+Result<int> verify(const Context& context, const SigningFiles& files)
+{
+    store::SigningSource source;
+    source.sign_with_file = files.key;
+    source.accept_file = files.accepted;
+    source.require = true;
+    const auto trust = store::resolve_signing(source, environment);
+    if (!trust) return std::unexpected(trust.error());
+    const auto store = open_store(context, store::Access::read_only, *trust);
+    if (!store) return std::unexpected(store.error());
+    return report(context, store->get(), verify_entry);
+}
+
+Result<int> make_key(const Context& context, const NewKey& wanted)
+{
+    const bool is_ed25519 = wanted.kind == to_string(SignatureKind::ed25519);
+    const auto key = SigningKey::generate(wanted.id, is_ed25519 ? SignatureKind::ed25519 : SignatureKind::hmac_sha256);
+    if (!key) return std::unexpected(key.error());
+    constexpr mode_t k_own = 0600, k_all_read = 0644;
+    if (auto made = write_key(wanted.file, key->secret_line(), k_own); !made) return std::unexpected(made.error());
+    const std::string public_file = is_ed25519 ? wanted.file + ".pub" : "";
+    if (is_ed25519)
+        if (auto made = write_key(public_file, key->public_line(), k_all_read); !made)
+            return std::unexpected(made.error());
+    if (context.output == Output::json)
+        print(Json{
+            {"id", key->id()}, {"kind", to_string(key->kind())}, {"file", wanted.file}, {"public_file", public_file}});
+    else
+        print(fmt::format("{} key '{}' in {}{}\n", to_string(key->kind()), key->id(), wanted.file,
+                          is_ed25519 ? "; give those who verify " + public_file : "; sign and verify with it"));
+    return k_ok;
+}
+
+} // namespace warmgraph::tool
