@@ -22,12 +22,14 @@ std::string quoted(std::string_view text)
 
 std::string label(const Node& node, const Graph& graph)
 {
-    std::vector<std::string> lines = format_of(node).label(node, graph);
+    std::vector<std::string> lines = to_text(node, graph).lines;
     for (std::string& line : lines) line = quoted(line);
     return fmt::format("{}", fmt::join(lines, "\\n"));
 }
 
 } // namespace
+
+NodeText to_text(const Node& node, const Graph& graph) { return {node_kind(node), format_of(node).label(node, graph)}; }
 
 std::string to_dot(const Entry& entry)
 {

@@ -28,8 +28,7 @@ void Function::Impl::describe_call(Journey& journey)
 void Function::Impl::end_report(const Journey& journey)
 {
     m_report.first_call_ms = Milliseconds{system_clock().steady() - journey.started}.count();
-    m_report.phases.clear();
-    for (const auto& [name, time] : journey.phases.list()) m_report.phases.emplace_back(name, time.count());
+    m_report.phases = times_of(journey.phases);
 }
 
 Situation Function::Impl::situation(const cachefmt::Guards& now) const

@@ -20,6 +20,7 @@
 #include "cache_impl.hpp"
 #include "job.hpp"
 #include "loaded_variant.hpp"
+#include "phase_times.hpp"
 #include "plan.hpp"
 #include "recorder.hpp"
 #include "warmgraph/capture/adoption.hpp"

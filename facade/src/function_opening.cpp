@@ -148,7 +148,7 @@ Result<void> Function::Impl::open(const OpenCandidate& candidate, std::shared_pt
                     "opened: its first call loads it");
     const auto& header = (**restored).header;
     m_variants.push_back(variant_of(header.guards, candidate.guards_digest, std::move((**restored).executable)));
-    m_variants.back().unused = Unused{std::move(placeholder), load_ms, header.info.answer_ms};
+    m_variants.back().unused = Unused{std::move(placeholder), load_ms, header.info.answer_ms, times_of(phases)};
     m_most_variants = std::max(m_most_variants, m_variants.size());
     return {};
 }

@@ -8,6 +8,7 @@
 #include "warmgraph/base/sha256.hpp"
 #include "warmgraph/guards/call_guard.hpp"
 #include "warmgraph/replay/executable.hpp"
+#include "warmgraph/store/local_store.hpp"
 
 namespace warmgraph {
 
@@ -16,6 +17,7 @@ struct Unused {
     std::shared_ptr<const Placeholder>
         placeholder; ///< of open_all: where its inputs and outputs are until then; may be null
     double load_ms = 0, answer_ms = 0;
+    store::PhaseTimes times{}; ///< of the load
 };
 
 struct LoadedVariant {

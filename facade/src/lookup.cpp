@@ -162,7 +162,7 @@ auto Function::Impl::load(const cachefmt::EntryKey& key, backends::Stream& strea
     if (!*restored) return std::unexpected(Unusable{"the entry was removed while it was looked up"});
     const double load_ms = Milliseconds{system_clock().steady() - started}.count();
     auto variant = variant_of((**restored).header.guards, key.guards, std::move((**restored).executable));
-    variant.unused = Unused{nullptr, load_ms, (**restored).header.info.answer_ms};
+    variant.unused = Unused{nullptr, load_ms, (**restored).header.info.answer_ms, times_of(phases)};
     return variant;
 }
 
@@ -184,12 +184,13 @@ void Function::Impl::forget_exposed()
 /// At the first use: what is held to the function and found wrong was no hit.
 void Function::Impl::count_hit(LoadedVariant& variant)
 {
-    const auto unused = std::exchange(variant.unused, std::nullopt);
+    auto unused = std::exchange(variant.unused, std::nullopt);
     if (!unused) return;
     m_cache->counters.hit(unused->load_ms, unused->answer_ms);
     store::FunctionUsage usage;
     usage.hits = 1;
     usage.saved_ms = unused->answer_ms - unused->load_ms;
+    usage.warm = std::move(unused->times);
     m_cache->store->add_usage_soon(m_key, usage);
 }
 

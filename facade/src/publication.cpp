@@ -104,6 +104,7 @@ std::string Function::Impl::publish(Phases& phases, Recording& recording)
                info.verification, info.created, cachefmt::k_format_version);
     store::FunctionUsage usage;
     usage.recordings = 1;
+    usage.cold = times_of(phases);
     m_cache->store->add_usage(m_key, usage);
     return {};
 }

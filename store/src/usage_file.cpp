@@ -10,6 +10,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr std::size_t k_most_phases = 64; ///< there are about ten
+
 bool read_count(const Json& json, const char* name, std::uint64_t& count)
 {
     const auto field = json.find(name);
@@ -26,6 +28,27 @@ bool read_text(const Json& json, const char* name, std::string& text)
     return true;
 }
 
+/// A file of an older version has none.
+bool read_phases(const Json& json, const char* name, PhaseTimes& phases)
+{
+    const auto field = json.find(name);
+    if (field == json.end()) return true;
+    if (!field->is_array() || field->size() > k_most_phases) return false;
+    for (const Json& item : *field) {
+        if (!item.is_array() || item.size() != 2 || !item[0].is_string() || !item[1].is_number()) return false;
+        phases.emplace_back(item[0].get<std::string>(), item[1].get<double>());
+    }
+    return true;
+}
+
+/// Objects would lose the order.
+Json to_json(const PhaseTimes& phases)
+{
+    Json list = Json::array();
+    for (const auto& [name, milliseconds] : phases) list.push_back(Json::array({name, milliseconds}));
+    return list;
+}
+
 } // namespace
 
 std::string to_usage_json(const FunctionUsage& usage)
@@ -36,7 +59,9 @@ std::string to_usage_json(const FunctionUsage& usage)
                     {"refusals", usage.refusals},
                     {"saved_ms", usage.saved_ms},
                     {"last_used", usage.last_used},
-                    {"last_miss", usage.last_miss_json}};
+                    {"last_miss", usage.last_miss_json},
+                    {"cold", to_json(usage.cold)},
+                    {"warm", to_json(usage.warm)}};
     return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -48,7 +73,8 @@ std::optional<FunctionUsage> parse_usage(ByteView bytes)
     const bool complete =
         read_count(json, "hits", usage.hits) && read_count(json, "misses", usage.misses) &&
         read_count(json, "recordings", usage.recordings) && read_count(json, "refusals", usage.refusals) &&
-        read_text(json, "last_used", usage.last_used) && read_text(json, "last_miss", usage.last_miss_json);
+        read_text(json, "last_used", usage.last_used) && read_text(json, "last_miss", usage.last_miss_json) &&
+        read_phases(json, "cold", usage.cold) && read_phases(json, "warm", usage.warm);
     const auto saved = json.find("saved_ms");
     if (!complete || saved == json.end() || !saved->is_number()) return std::nullopt;
     usage.saved_ms = saved->get<double>();
@@ -64,6 +90,8 @@ void merge(FunctionUsage& into, const FunctionUsage& more)
     if (more.saved_ms >= 0 && std::isfinite(more.saved_ms)) into.saved_ms += more.saved_ms;
     into.last_used = std::max(into.last_used, more.last_used); // ISO 8601 sorts as text
     if (!more.last_miss_json.empty()) into.last_miss_json = more.last_miss_json;
+    if (!more.cold.empty()) into.cold = more.cold;
+    if (!more.warm.empty()) into.warm = more.warm;
 }
 
 } // namespace warmgraph::store

@@ -41,6 +41,30 @@ TEST_F(Facade, ASecondCacheReplaysWithoutRunningTheCallable)
     EXPECT_NE(cache.statistics().saved_ms, 0.0) << "counted; a stopped machine may make it negative";
 }
 
+/// `warmgraph report` draws both beside each other.
+TEST_F(Facade, LeavesWhereTheTimeOfAFirstCallWentWhenItIsRecordedAndWhenItIsLoaded)
+{
+    const auto usage_file = [this] {
+        std::ifstream file(entries().at(0).parent_path() / "usage.json");
+        return std::string{std::istreambuf_iterator<char>(file), {}};
+    };
+    const auto call = [this] {
+        Cache cache{options()};
+        Function f = add_one(cache);
+        const Buffer x = floats(0), y = device.allocate(k_count * 4);
+        f({{"x", x}, {"y", y}});
+        device.synchronize();
+    };
+    call();
+    const std::string recorded = usage_file();
+    for (const char* phase : {"\"look up\"", "\"answer\"", "\"try\""})
+        EXPECT_NE(recorded.find(phase), std::string::npos) << recorded;
+    EXPECT_EQ(recorded.find("\"load\""), std::string::npos) << recorded;
+    call();
+    EXPECT_NE(usage_file().find("\"load\""), std::string::npos) << usage_file();
+    EXPECT_NE(usage_file().find("\"try\""), std::string::npos) << "the cold times stay";
+}
+
 /// Each of them is told by its source, however many are called the same.
 TEST_F(Facade, OfProgramsWithOneNameEachIsGuarded)
 {

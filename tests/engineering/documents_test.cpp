@@ -15,11 +15,27 @@ namespace fs = std::filesystem;
 
 constexpr std::ptrdiff_t k_longest_example = 25;
 
-// `text` without fenced blocks, which hold commands and output.
-std::string prose_of(const std::string& text)
+const std::regex& fence()
 {
-    static const std::regex k_fence(R"re(```[^`]*```)re");
-    return std::regex_replace(text, k_fence, "");
+    static const std::regex fence(R"re(```[^`]*```)re");
+    return fence;
+}
+
+std::string prose_of(const std::string& text) { return std::regex_replace(text, fence(), ""); }
+
+// Commands, output and listings.
+std::string fenced_blocks_of(const std::string& text)
+{
+    std::string blocks;
+    for (std::sregex_iterator at(text.begin(), text.end(), fence()), end; at != end; ++at) blocks += at->str() + "\n";
+    return blocks;
+}
+
+std::vector<fs::path> all_documents()
+{
+    auto documents = files_under("docs", {".md"});
+    documents.insert(documents.end(), {"README.md", "CHANGELOG.md", "samples/README.md", "samples/llm/README.md"});
+    return documents;
 }
 
 // A path from the repository's root or the document's own folder, or a header as it is included ("warmgraph/base/x.hpp")
@@ -33,6 +49,24 @@ bool exists_in_repository(const fs::path& document, const std::string& path)
     });
 }
 
+// What a build makes is not in the repository.
+bool is_of_the_repository(const std::string& path)
+{
+    const std::string folder = path.substr(0, path.find('/'));
+    return folder != "build" && (folder == "warmgraph" || fs::is_directory(source_dir() / folder));
+}
+
+// Sources and documents below a folder of the repository: what else has a slash there may be anything.
+std::vector<std::string> paths_in_blocks(const std::string& blocks)
+{
+    static const std::regex k_path(
+        R"re((?:^|[\s("'<])(?:\./)?((?:[\w-]+/)+[\w.-]+\.(?:cpp|hpp|h|c|md|cl|cu|py|fbs|cmake))\b)re");
+    std::vector<std::string> paths;
+    for (std::sregex_iterator at(blocks.begin(), blocks.end(), k_path), end; at != end; ++at)
+        if (is_of_the_repository(at->str(1))) paths.push_back(at->str(1));
+    return paths;
+}
+
 // Links that are no URL, and `code spans` that are a path below a folder of the repository. (`usage.json` alone may be a
 // file of the cache.)
 std::vector<std::string> paths_named_in(const std::string& prose)
@@ -42,23 +76,35 @@ std::vector<std::string> paths_named_in(const std::string& prose)
     std::vector<std::string> paths;
     for (std::sregex_iterator at(prose.begin(), prose.end(), k_link), end; at != end; ++at) paths.push_back(at->str(1));
     for (std::sregex_iterator at(prose.begin(), prose.end(), k_span), end; at != end; ++at) {
-        const std::string path = at->str(1);
-        const std::string folder = path.substr(0, path.find('/'));
-        // What a build makes is not in the repository.
-        if (folder != "build" && (folder == "warmgraph" || fs::is_directory(source_dir() / folder)))
-            paths.push_back(path);
+        if (is_of_the_repository(at->str(1))) paths.push_back(at->str(1));
     }
     return paths;
 }
 
 TEST(Documents, NameOnlyFilesThatExist)
 {
-    auto documents = files_under("docs", {".md"});
-    documents.insert(documents.end(), {"README.md", "CHANGELOG.md"});
-    for (const fs::path& document : documents) {
-        for (const std::string& path : paths_named_in(prose_of(read_text(document)))) {
+    std::size_t in_blocks = 0;
+    for (const fs::path& document : all_documents()) {
+        const std::string text = read_text(document);
+        std::vector<std::string> paths = paths_in_blocks(fenced_blocks_of(text));
+        in_blocks += paths.size();
+        std::ranges::copy(paths_named_in(prose_of(text)), std::back_inserter(paths));
+        for (const std::string& path : paths)
             EXPECT_TRUE(exists_in_repository(document, path)) << document << " names " << path;
-        }
+    }
+    EXPECT_GT(in_blocks, 20U)
+        << "ARCHITECTURE.md alone has more in its blocks: they look different from what is expected";
+}
+
+// "./dev gpu-test FILTER", in prose and in blocks.
+TEST(Documents, NameOnlyCommandsOfDevThatThereAre)
+{
+    static const std::regex k_command(R"re(\./dev ([a-z][a-z-]*))re");
+    const std::string dev = read_text("dev");
+    for (const fs::path& document : all_documents()) {
+        const std::string text = read_text(document);
+        for (std::sregex_iterator at(text.begin(), text.end(), k_command), end; at != end; ++at)
+            EXPECT_NE(dev.find("\n" + at->str(1) + ") "), std::string::npos) << document << " names " << at->str();
     }
 }
 

@@ -126,6 +126,24 @@ TEST_F(Usage, AHitWithoutATimeWasNow)
     EXPECT_LE(open()->usage(k_decode).last_used, to_iso8601(std::chrono::system_clock::now()));
 }
 
+TEST_F(Usage, KeepsTheNewestTimesOfAColdAndOfAWarmStart)
+{
+    open()->add_usage(k_decode, {.recordings = 1, .cold = {{"look up", 0.5}, {"compile", 700}}});
+    open()->add_usage(k_decode, {.hits = 1, .warm = {{"load", 9}}});
+    open()->add_usage(k_decode, {.hits = 1, .warm = {{"load", 4}, {"build", 0.25}}});
+    const auto usage = open()->usage(k_decode);
+    EXPECT_EQ(usage.cold, (store::PhaseTimes{{"look up", 0.5}, {"compile", 700}})) << "in their order";
+    EXPECT_EQ(usage.warm, (store::PhaseTimes{{"load", 4}, {"build", 0.25}}));
+}
+
+TEST_F(Usage, OfAVersionThatKeptNoTimesIsRead)
+{
+    open(); // makes the folder: one with files of others is not opened
+    write(m_file, R"({"hits":7,"misses":1,"recordings":1,"refusals":0,"saved_ms":2.5,"last_used":"","last_miss":""})");
+    EXPECT_EQ(open()->usage(k_decode).hits, 7U);
+    EXPECT_TRUE(open()->usage(k_decode).cold.empty());
+}
+
 TEST_F(Usage, IsReadableJson)
 {
     open()->add_usage(k_decode, {.hits = 2, .saved_ms = 0.5, .last_miss_json = "{}"});
@@ -139,9 +157,12 @@ TEST_F(Usage, IsReadableJson)
 TEST_F(Usage, ADamagedFileStartsAgain)
 {
     open(); // makes the folder: one with files of others is not opened
-    for (const char* text :
-         {"", "{", "[]", "null", "{}", R"({"hits": -1})", R"({"hits": "many"})", "\xff\xfe",
-          R"({"hits":1,"misses":0,"recordings":0,"refusals":0,"saved_ms":-1,"last_used":"","last_miss":""})"}) {
+    for (
+        const char* text :
+        {"", "{", "[]", "null", "{}", R"({"hits": -1})", R"({"hits": "many"})", "\xff\xfe",
+         R"({"hits":1,"misses":0,"recordings":0,"refusals":0,"saved_ms":-1,"last_used":"","last_miss":""})",
+         R"({"hits":1,"misses":0,"recordings":0,"refusals":0,"saved_ms":0,"last_used":"","last_miss":"","cold":{"try":1}})",
+         R"({"hits":1,"misses":0,"recordings":0,"refusals":0,"saved_ms":0,"last_used":"","last_miss":"","warm":[["load","4"]]})"}) {
         write(m_file, text);
         EXPECT_EQ(open()->usage(k_decode).hits, 0U) << text;
         open()->add_usage(k_decode, {.hits = 2});

@@ -17,8 +17,8 @@ TEST_F(Usage, PrintsItsVersionAndExitCodes)
     EXPECT_EQ(run("--version").out, "warmgraph " WARMGRAPH_VERSION "\n");
     const CommandResult help = run("--help");
     EXPECT_EQ(help.status, 0);
-    for (const char* text :
-         {"Exit status", "ls", "show", "explain", "check", "stats", "clear", "doctor", "--cache-dir", "--json"})
+    for (const char* text : {"Exit status", "ls", "show", "explain", "check", "stats", "report", "clear", "doctor",
+                             "--cache-dir", "--json"})
         EXPECT_THAT(help.out, HasSubstr(text));
 }
 
@@ -35,7 +35,7 @@ TEST_F(Usage, RefusesWhatItDoesNotKnowWithTwo)
 
 TEST_F(Usage, NamesTheWordThatIsNoneAndWhatThereIs)
 {
-    EXPECT_THAT(run("").error, HasSubstr("ls, show, explain, check, stats, clear, sign, verify or doctor"));
+    EXPECT_THAT(run("").error, HasSubstr("ls, show, explain, check, stats, report, clear, sign, verify or doctor"));
     EXPECT_THAT(run("frobnicate").error, HasSubstr("frobnicate"));
     for (const CommandResult& result : {run("clear --kind everything"), run("clear --help")}) {
         const std::string text = result.error + result.out;

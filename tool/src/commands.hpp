@@ -23,6 +23,9 @@ enum class Mending : std::uint8_t { look_only, repair };
 
 [[nodiscard]] Result<int> stats(const Context& context);
 
+/// Writes the page to `file` (without one to warmgraph-report.html in the working directory, but not with --json).
+[[nodiscard]] Result<int> report(const Context& context, const std::optional<std::string>& file);
+
 enum class Asking : std::uint8_t {
     on_terminal, ///< before everything is removed, where somebody can answer
     never,

@@ -20,7 +20,7 @@ constexpr const char* k_exit_codes =
     "  3  the cache folder cannot be used";
 
 struct Arguments {
-    std::string cache_dir, target, model, function;
+    std::string cache_dir, target, model, function, file;
     bool json = false, dot = false, repair = false, accept_newer_driver = false, dry_run = false, yes = false;
     std::string kind = "entries";
     SigningFiles signing;
@@ -53,7 +53,7 @@ const std::map<std::string, store::ClearKind>& clear_kinds()
 /// An empty name (a script's variable that is not set) would choose everything.
 std::string check_given(const std::string& name)
 {
-    return name.empty() ? "the name is empty: leave the option out to mean all" : "";
+    return name.empty() ? "the name is empty: leave the option out" : "";
 }
 
 void describe_clear(CLI::App& app, Arguments& arguments, std::map<const CLI::App*, Command>& commands)
@@ -132,6 +132,13 @@ void describe(CLI::App& app, Arguments& arguments, std::map<const CLI::App*, Com
     add(app, commands, "stats", "hits, misses and time saved",
         [](const Context& c, const Arguments&) { return stats(c); });
 
+    CLI::App* report_app =
+        add(app, commands, "report", "one HTML page: what is cached, hits and misses, start-up times, graphs",
+            [](const Context& c, const Arguments& a) { return report(c, given(a.file)); });
+    report_app
+        ->add_option("-o", arguments.file, "the page's file (default: warmgraph-report.html; with --json: no page)")
+        ->check(check_given);
+
     describe_clear(app, arguments, commands);
     describe_signing(app, arguments, commands);
 
@@ -153,7 +160,7 @@ int main(int argc, char** argv)
         return app.exit(error) == 0 ? k_ok : k_usage;
     }
     if (app.get_subcommands().empty()) {
-        std::fputs("expected a subcommand: ls, show, explain, check, stats, clear, sign, verify or doctor\n"
+        std::fputs("expected a subcommand: ls, show, explain, check, stats, report, clear, sign, verify or doctor\n"
                    "Run with --help for more information.\n",
                    stderr);
         return k_usage;

@@ -1,26 +1,12 @@
-// `warmgraph show`: entries as people, programs and Graphviz read them. The file is read here and not through
-// LocalStore::entry(), which would count a use and move a damaged entry away.
+// `warmgraph show`: entries as people, programs and Graphviz read them.
 #include "commands.hpp"
+#include "entry_file.hpp"
 #include "selection.hpp"
-#include "warmgraph/cachefmt/codec.hpp"
 #include "warmgraph/cachefmt/readable.hpp"
 
 namespace warmgraph::tool {
 
 namespace {
-
-Result<cachefmt::Entry> read_entry(const Context& context, const std::filesystem::path& path,
-                                   const cachefmt::EntryKey& key)
-{
-    const cachefmt::Limits limits;
-    const std::uint64_t most = cachefmt::k_envelope_bytes + limits.header_bytes + limits.payload_stored_bytes;
-    const auto bytes = context.files.read(path, most + 1);
-    if (!bytes) return within(path.string(), bytes.error());
-    if (!*bytes) return fail(ErrorCode::not_found, "{} does not exist", path.string());
-    auto entry = cachefmt::decode(**bytes, key, limits);
-    if (!entry) return within(path.string(), entry.error());
-    return entry;
-}
 
 /// The files of a function, or the one file.
 Result<std::vector<std::pair<std::filesystem::path, cachefmt::EntryKey>>> files_of(const Context& context,
@@ -40,10 +26,10 @@ Result<std::vector<std::pair<std::filesystem::path, cachefmt::EntryKey>>> files_
     if (variants->empty()) return fail(ErrorCode::not_found, "function {} has no entries", full_name(*key));
 
     std::vector<std::pair<std::filesystem::path, cachefmt::EntryKey>> files;
-    for (const store::Variant& variant : *variants)
-        files.emplace_back((*store)->root() / key->model_info / key->rank / key->function /
-                               (to_hex(variant.guards) + ".wg"),
-                           cachefmt::EntryKey{*key, variant.guards});
+    for (const store::Variant& variant : *variants) {
+        const cachefmt::EntryKey entry{*key, variant.guards};
+        files.emplace_back(path_of((*store)->root(), entry), entry);
+    }
     return files;
 }
 

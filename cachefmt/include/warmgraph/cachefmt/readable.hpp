@@ -2,6 +2,8 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "warmgraph/cachefmt/entry.hpp"
 
@@ -10,6 +12,14 @@ namespace warmgraph::cachefmt {
 [[nodiscard]] std::string to_readable(const Entry& entry); ///< header, guards, bindings, nodes, edges, images as text
 [[nodiscard]] std::string to_json(const Entry& entry);     ///< the same, one JSON object (keys in docs/format.md)
 [[nodiscard]] std::string to_dot(const Entry& entry);      ///< Graphviz: one box a node, labelled kernel, grid, slots
+
+/// What a node is, for drawings. Names are as they are stored, nothing is quoted.
+struct NodeText {
+    std::string_view kind;          ///< "kernel", "copy", "event record"
+    std::vector<std::string> lines; ///< the kernel's readable name or the kind, then grid and slots
+};
+/// REQUIRES: `node` is one of `graph`.
+[[nodiscard]] NodeText to_text(const Node& node, const Graph& graph);
 
 /// "opencl:0"-free short form of a tensor: "i32[1,64] align 128", strides when not contiguous, "aliases x".
 [[nodiscard]] std::string to_text(const TensorSpec& tensor, const Guards& guards);

@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "warmgraph/base/clock.hpp"
@@ -65,11 +66,16 @@ struct Damage {
     Error error;
 };
 
+/// Where the time of a first call went: phases in order, with milliseconds of the host.
+using PhaseTimes = std::vector<std::pair<std::string, double>>;
+
 struct FunctionUsage {
     std::uint64_t hits = 0, misses = 0, recordings = 0, refusals = 0;
     double saved_ms = 0;
     std::string last_used{};      ///< ISO 8601
     std::string last_miss_json{}; ///< facts of the last call that missed, see capture/; "" when none
+    PhaseTimes cold{};            ///< of the last call that was recorded, without publishing; empty: not known
+    PhaseTimes warm{};            ///< of the last load that became a hit, without its first launch; empty: not known
 };
 
 enum class ClearKind : std::uint8_t {

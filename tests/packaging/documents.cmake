@@ -1,0 +1,20 @@
+# What is installed is read where it lies: each link of a document to another one of the project holds.
+cmake_minimum_required(VERSION 3.25)
+file(GLOB_RECURSE documents ${PREFIX}/share/doc/warmgraph/*.md)
+list(LENGTH documents count)
+if(count LESS 8)
+  message(FATAL_ERROR "only ${count} documents are installed: ${documents}")
+endif()
+foreach(document IN LISTS documents)
+  get_filename_component(folder ${document} DIRECTORY)
+  file(READ ${document} text)
+  string(REPLACE "](" "<" text "${text}") # brackets and semicolons mean something in lists
+  string(REGEX MATCHALL "<[A-Za-z0-9./_-]+\\.md" links "${text}")
+  foreach(link IN LISTS links)
+    string(SUBSTRING "${link}" 1 -1 link)
+    # Notes beside sources are read in the repository.
+    if(link MATCHES "^(\\.\\./|docs/)?[A-Za-z]+\\.md$" AND NOT EXISTS ${folder}/${link})
+      message(FATAL_ERROR "${document} links to ${link}, which is not installed")
+    endif()
+  endforeach()
+endforeach()
