@@ -282,7 +282,7 @@ TEST_P(ConformanceGraph, RefusesUpdatesThatMakeAnotherGraph)
     EXPECT_TRUE(failed_with(exec->update(0, fewer), ErrorCode::invalid_argument, "parameters"));
     RawKernel wider = add_scalar(x, 1);
     wider.params[1].value.resize(8);
-    EXPECT_TRUE(failed_with(exec->update(0, wider), ErrorCode::invalid_argument, "sizes"));
+    EXPECT_TRUE(failed_with(exec->update(0, wider), ErrorCode::invalid_argument)); // some name the parameter
     EXPECT_TRUE(failed_with(exec->update(0, RawFill{x, Bytes(4), 4}), ErrorCode::invalid_argument, "kind"));
     EXPECT_TRUE(failed_with(exec->update(2, RawFill{x, Bytes(4), 4}), ErrorCode::invalid_argument, "2"));
     EXPECT_TRUE(failed_with(exec->update(1, RawFill{x, Bytes(3), 3}), ErrorCode::invalid_argument));

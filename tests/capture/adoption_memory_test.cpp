@@ -221,6 +221,17 @@ TEST_F(UndeclaredAdoption, IsKeptAsAConstantAndNoLongerNeeded)
     EXPECT_EQ(read(y), all(31));
 }
 
+/// A size that has half of an old pointer above it looks like an address there.
+TEST_F(UndeclaredAdoption, WhereAddressesLookLikeNumbersNothingIsKept)
+{
+    table = device->allocate_far(k_count * 4);
+    ASSERT_LT(table.address.flat() % (1ULL << 32U), 1ULL << 24U);
+    std::fill_n(table.address.pointer<std::int32_t>(), k_count, 30);
+    read_table();
+    expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
+                   AllOf(HasSubstr("lies in no declared region"), HasSubstr("lies at a multiple of 4 GiB")));
+}
+
 /// As cuDNN's batch norm has its flag.
 TEST_F(UndeclaredAdoption, PageLockedMemoryOfALibraryIsKeptAsWell)
 {

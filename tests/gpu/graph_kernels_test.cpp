@@ -213,7 +213,8 @@ TEST_F(GraphKernels, RefuseParametersOfAnotherNumberOrSize)
     RawGraph raw = read(capture([&] { touch(stream, y, 4); }));
     auto& kernel = std::get<RawKernel>(raw.nodes.at(0).work);
     kernel.params[2].value.resize(8);
-    EXPECT_TRUE(failed_with(cuda::CudaGraphExec::make(gpu.core, raw), ErrorCode::invalid_argument, "sizes"));
+    EXPECT_TRUE(failed_with(cuda::CudaGraphExec::make(gpu.core, raw), ErrorCode::invalid_argument,
+                            "parameter 2 is a value of 8 bytes, the kernel takes 4"));
     kernel.params.pop_back();
     EXPECT_TRUE(failed_with(cuda::CudaGraphExec::make(gpu.core, raw), ErrorCode::invalid_argument, "node 0 of 1"));
 }

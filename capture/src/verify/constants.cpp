@@ -49,6 +49,17 @@ std::vector<backends::Module*> modules_of(const backends::RawGraph& graph)
     return result;
 }
 
+/// Whether addresses in it have a small number as their lower half. Words in a struct that nobody initialised may be such a
+/// number with half of an old pointer above it (ATen's reductions have them). As addresses of a constant they would follow it,
+/// and a kernel that took the new lower half for a size would end the process's context.
+bool has_small_lower_halves(const MemoryRef& memory) noexcept
+{
+    constexpr std::uint64_t k_boundary = 1ULL << 32U, k_small = 1ULL << 24U;
+    const std::uint64_t begin = memory.address.flat();
+    const std::uint64_t to_next = (k_boundary - begin % k_boundary) % k_boundary;
+    return begin % k_boundary < k_small || to_next < memory.size;
+}
+
 } // namespace
 
 Constants::Constants(std::shared_ptr<backends::Device> device, std::vector<NamedMemory> declared, std::uint64_t most)
@@ -90,6 +101,8 @@ Result<void> Constants::keep(std::span<const MemoryRef> allocations, std::span<c
             why = "is managed memory, which the host may write unseen";
         else if (std::ranges::any_of(in_use, [&](const MemoryRef& memory) { return overlap(allocation, memory); }))
             why = "is shared with memory of the call";
+        else if (has_small_lower_halves(allocation))
+            why = "lies at a multiple of 4 GiB, where an address may be a number with half of an old pointer above it";
         else if (bytes_of(m_all) + allocation.size > m_most)
             why = fmt::format("would be more than the {} bytes that may be kept (Spec::max_constant_bytes)", m_most);
         else if (auto address = address_in(allocation, in_use); !address)

@@ -17,3 +17,12 @@ def spacer(torch, size, turn, device="cuda"):
     else:
         count = LARGE + turn * (2 << 20)
     return torch.empty(count, dtype=torch.uint8, device=device)
+
+
+def fill_holes(torch, device="cuda"):
+    """What to keep so that small tensors made next come from a new segment, one behind the other: the allocator puts each into the
+    smallest hole, where it may lie beside another tensor that moved as far."""
+    reserved, kept = torch.cuda.memory_reserved(), []
+    while torch.cuda.memory_reserved() == reserved and len(kept) < 1 << 14:
+        kept.append(torch.empty(512, dtype=torch.uint8, device=device))
+    return kept

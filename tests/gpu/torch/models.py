@@ -45,6 +45,7 @@ class Work:
         """New storage for every tensor, the same aliases among them; the old ones stay where they are."""
         torch, storages, leaves = self.torch, {}, []
         self.turn += 1
+        spacer.append(apart.fill_holes(torch, DEVICE))
         for _, holder, _ in reversed(self.holders):
             storage = holder.untyped_storage()
             if storage.data_ptr() not in storages:
