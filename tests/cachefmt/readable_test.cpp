@@ -17,7 +17,7 @@ TEST(Readable, ShowsEverySectionInAlignedColumns)
     for (const char* line : {
              "function    decode\n",
              "model       TinyLlama_static_clgraphcache_1a2b3c4d\n",
-             "kind        graph, format 4\n",
+             "kind        graph, format 5\n",
              "created     2026-11-20T10:11:12Z by warmgraph 0.1.0\n",
              "saves       812.5 ms a hit (the first call without the cache)\n",
              "recorded    in 1961.8 ms\n",
@@ -51,7 +51,7 @@ TEST(Readable, ShowsEverySectionInAlignedColumns)
 TEST(Readable, ShowsWhyATombstoneIsRefused)
 {
     const std::string text = to_readable(sample_tombstone());
-    EXPECT_THAT(text, HasSubstr("kind        tombstone, format 4\n"));
+    EXPECT_THAT(text, HasSubstr("kind        tombstone, format 5\n"));
     EXPECT_THAT(text,
                 HasSubstr("refused     recompiled\n            kernel rope (node 3): grid 4,1,1 against 8,1,1\n"));
     EXPECT_THAT(text, Not(HasSubstr("nodes:")));
@@ -81,7 +81,7 @@ TEST(ReadableJson, HasTheDocumentedKeys)
 {
     const Entry entry = sample_entry();
     const json object = json::parse(to_json(entry));
-    EXPECT_EQ(object.at("format"), 4);
+    EXPECT_EQ(object.at("format"), 5);
     EXPECT_EQ(object.at("kind"), "graph");
     EXPECT_EQ(object.at("key").at("function"), "decode");
     EXPECT_EQ(object.at("key").at("guards"), to_hex(entry.header.key.guards));
