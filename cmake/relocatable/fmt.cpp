@@ -1,5 +1,5 @@
-// fmt 9 as an archive: the header-only form compiles all of it into every object, 3 s each. What its headers promise to find
-// elsewhere, for char alone.
+// fmt 9 as an archive: the header-only form compiles all of it into every object, 3 s each. What its headers promise to
+// find elsewhere, for char alone.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE
@@ -11,7 +11,7 @@ template FMT_API auto locale_ref::get<std::locale>() const -> std::locale;
 template FMT_API auto thousands_sep_impl(locale_ref locale) -> thousands_sep_result<char>;
 template FMT_API auto decimal_point_impl(locale_ref locale) -> char;
 template FMT_API void buffer<char>::append(const char* begin, const char* end);
-template FMT_API void vformat_to(buffer<char>& out, string_view format, basic_format_args<FMT_BUFFER_CONTEXT(char)> args,
-                                 locale_ref locale);
+template FMT_API void vformat_to(buffer<char>& out, string_view format,
+                                 basic_format_args<FMT_BUFFER_CONTEXT(char)> args, locale_ref locale);
 } // namespace detail
 FMT_END_NAMESPACE

@@ -199,11 +199,11 @@ std::string conclusion(const Json& both)
     const auto first_token = [&](const char* run) {
         return llm::milliseconds(both.at(run).at("time_to_first_token_ms").get<double>());
     };
-    return llm::strong(fmt::format("A later start gives its first token after {}, without the cache after {}: {:.0f}x sooner, "
-                                   "and the same text.",
-                                   first_token("warm"), first_token("without"),
-                                   both.at("first_token_ratio").get<double>()),
-                       llm::colour_of_stdout());
+    return llm::strong(
+        fmt::format("A later start gives its first token after {}, without the cache after {}: {:.0f}x sooner, "
+                    "and the same text.",
+                    first_token("warm"), first_token("without"), both.at("first_token_ratio").get<double>()),
+        llm::colour_of_stdout());
 }
 
 void print_for_people(const Json& both)
