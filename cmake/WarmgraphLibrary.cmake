@@ -50,8 +50,10 @@ foreach(kind IN ITEMS static shared)
   set_target_properties(${target} PROPERTIES OUTPUT_NAME warmgraph EXPORT_NAME ${kind} LINKER_LANGUAGE CXX)
   install(TARGETS ${target} EXPORT warmgraph-${kind} INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
           ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  install(EXPORT warmgraph-${kind} NAMESPACE warmgraph:: FILE warmgraph-${kind}.cmake
-          DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/warmgraph)
+  if(NOT WARMGRAPH_RELOCATABLE) # which links archives of its own
+    install(EXPORT warmgraph-${kind} NAMESPACE warmgraph:: FILE warmgraph-${kind}.cmake
+            DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/warmgraph)
+  endif()
 endforeach()
 
 target_compile_definitions(warmgraph_static INTERFACE WARMGRAPH_STATIC)

@@ -193,6 +193,19 @@ private:
     const Json& m_warm;
 };
 
+/// The one thing to remember of the table.
+std::string conclusion(const Json& both)
+{
+    const auto first_token = [&](const char* run) {
+        return llm::milliseconds(both.at(run).at("time_to_first_token_ms").get<double>());
+    };
+    return llm::strong(
+        fmt::format("A later start gives its first token after {}, without the cache after {}: {:.0f}x sooner, "
+                    "and the same text.",
+                    first_token("warm"), first_token("without"), both.at("first_token_ratio").get<double>()),
+        llm::colour_of_stdout());
+}
+
 void print_for_people(const Json& both)
 {
     llm::Table table;
@@ -220,6 +233,7 @@ void print_for_people(const Json& both)
     for (const char* run : {"cold", "warm"}) {
         fmt::print("{}  {}\n", run, both.at(run).at("summary").get<std::string>());
     }
+    if (is_same && both.at("fully_replayed").get<bool>()) fmt::print("\n{}\n", conclusion(both));
 }
 
 void declare(CLI::App& app, Options& options)
