@@ -12,6 +12,7 @@
 #include "warmgraph/base/phases.hpp"
 #include "warmgraph/cachefmt/entry.hpp"
 #include "warmgraph/capture/recording.hpp"
+#include "warmgraph/store/miss.hpp"
 
 namespace warmgraph {
 
@@ -21,6 +22,7 @@ struct Journey {
     Digest digest;        ///< of the guards without those
     std::string reason{}; ///< why it is not replayed
     bool tried = false;   ///< an entry is there and cannot be used
+    std::optional<store::Miss> miss{}; ///< what is known of it, until its end is noted
     std::chrono::steady_clock::time_point started{};
     Phases phases{};
 };

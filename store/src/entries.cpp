@@ -86,6 +86,10 @@ Result<std::optional<Entry>> LocalStore::entry(const EntryKey& key, Reading read
     if (!*found) return std::nullopt;
     if (!(*found)->content) {
         disk.refuse(disk.layout.entry(key), **found);
+        FunctionUsage usage;
+        usage.events =
+            one_event(EventKind::damaged, to_string((*found)->content.error().code), (*found)->info.size);
+        add_usage(key.function, usage);
     } else if (reading == Reading::use) {
         note_use(key);
     }
@@ -120,8 +124,12 @@ Result<void> LocalStore::publish(const Entry& entry)
     }
     // The entry is there: what fails from here on is housekeeping, and the next writer's turn.
     remove_abandoned(disk.files, disk.clock, path.parent_path());
-    if (const auto evicted = evict(disk, key.function, key.guards); !evicted)
-        log().debug("eviction: {}", evicted.error().message);
+    const auto evicted = evict(disk, key.function, key.guards);
+    if (!evicted) log().debug("eviction: {}", evicted.error().message);
+    if (!evicted || evicted->files == 0) return {};
+    FunctionUsage usage;
+    usage.events.add(EventKind::evicted, "variants", {evicted->files, evicted->bytes});
+    add_usage(key.function, usage);
     return {};
 }
 

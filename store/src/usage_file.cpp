@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "events_file.hpp"
+
 namespace warmgraph::store {
 namespace {
 
@@ -36,7 +38,7 @@ std::string to_usage_json(const FunctionUsage& usage)
                     {"refusals", usage.refusals},
                     {"saved_ms", usage.saved_ms},
                     {"last_used", usage.last_used},
-                    {"last_miss", usage.last_miss_json}};
+                    {"events", to_events_json(usage.events)}};
     return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -48,7 +50,12 @@ std::optional<FunctionUsage> parse_usage(ByteView bytes)
     const bool complete =
         read_count(json, "hits", usage.hits) && read_count(json, "misses", usage.misses) &&
         read_count(json, "recordings", usage.recordings) && read_count(json, "refusals", usage.refusals) &&
-        read_text(json, "last_used", usage.last_used) && read_text(json, "last_miss", usage.last_miss_json);
+        read_text(json, "last_used", usage.last_used);
+    if (const auto events = json.find("events"); events != json.end()) { // files of older versions have none
+        auto read = parse_events(*events);
+        if (!read) return std::nullopt;
+        usage.events = std::move(*read);
+    }
     const auto saved = json.find("saved_ms");
     if (!complete || saved == json.end() || !saved->is_number()) return std::nullopt;
     usage.saved_ms = saved->get<double>();
@@ -62,8 +69,8 @@ void merge(FunctionUsage& into, const FunctionUsage& more)
     into.recordings += more.recordings;
     into.refusals += more.refusals;
     if (more.saved_ms >= 0 && std::isfinite(more.saved_ms)) into.saved_ms += more.saved_ms;
+    into.events.merge(more.events);
     into.last_used = std::max(into.last_used, more.last_used); // ISO 8601 sorts as text
-    if (!more.last_miss_json.empty()) into.last_miss_json = more.last_miss_json;
 }
 
 } // namespace warmgraph::store

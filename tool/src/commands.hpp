@@ -5,23 +5,35 @@
 #include <string>
 
 #include "context.hpp"
+#include "warmgraph/cachefmt/readable.hpp"
 #include "warmgraph/guards/evaluate.hpp"
 
 namespace warmgraph::tool {
 
-[[nodiscard]] Result<int> ls(const Context& context);
+/// `name`: a model, model/function or model/rank/function; nullopt: all.
+[[nodiscard]] Result<int> ls(const Context& context, const std::optional<std::string>& name);
 
-enum class ShowForm : std::uint8_t { text, json, dot };
+enum class ShowForm : std::uint8_t { text, dot }; ///< as text or JSON, as Context::output says; or the drawing
+struct ShowOptions {
+    ShowForm form = ShowForm::text;
+    cachefmt::Sections only{};
+    std::string variant{}; ///< the first digits of its digest; "" for all
+};
 /// `target`: model/function, or the path of a .wg file.
-[[nodiscard]] Result<int> show(const Context& context, const std::string& target, ShowForm form);
+[[nodiscard]] Result<int> show(const Context& context, const std::string& target, const ShowOptions& options);
 
-[[nodiscard]] Result<int> explain(const Context& context, const std::string& target,
-                                  const guards::Relaxation& relaxation);
+struct ExplainOptions {
+    guards::Relaxation relaxation{};
+    bool shows_all = false; ///< all misses that are kept, not only the last
+};
+[[nodiscard]] Result<int> explain(const Context& context, const std::string& target, const ExplainOptions& options);
 
 enum class Mending : std::uint8_t { look_only, repair };
-[[nodiscard]] Result<int> check(const Context& context, Mending mending);
+/// With a name: only what lies in those functions' folders is reported. invalid_argument: a name, and repair.
+[[nodiscard]] Result<int> check(const Context& context, const std::optional<std::string>& name, Mending mending);
 
-[[nodiscard]] Result<int> stats(const Context& context);
+enum class StatsForm : std::uint8_t { as_context, prometheus }; ///< as_context: text or JSON
+[[nodiscard]] Result<int> stats(const Context& context, const std::optional<std::string>& name, StatsForm form);
 
 enum class Asking : std::uint8_t {
     on_terminal, ///< before everything is removed, where somebody can answer
@@ -37,5 +49,8 @@ struct ClearOptions {
 [[nodiscard]] Result<int> clear(const Context& context, const ClearOptions& options);
 
 [[nodiscard]] Result<int> doctor(const Context& context);
+
+/// What may be given as a name, one a line, sorted: models and model/function, for completions. Never fails.
+[[nodiscard]] Result<int> names(const Context& context);
 
 } // namespace warmgraph::tool
