@@ -63,7 +63,7 @@ public:
     explicit ReadOnlyFile(const std::string& path)
         : m_file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY))
     {
-        struct stat info {};
+        struct stat info{};
         m_is_regular = m_file >= 0 && ::fstat(m_file, &info) == 0 && S_ISREG(info.st_mode);
     }
     ReadOnlyFile(const ReadOnlyFile&) = delete;

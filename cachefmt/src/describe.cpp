@@ -119,7 +119,7 @@ namespace {
 std::string as_float(std::uint64_t bits, std::size_t size)
 {
     constexpr double k_small = 1e-9, k_large = 1e12;
-    const double number = size == sizeof(float) ? std::bit_cast<float>(static_cast<std::uint32_t>(bits))
+    const double number = size == sizeof(float)    ? std::bit_cast<float>(static_cast<std::uint32_t>(bits))
                           : size == sizeof(double) ? std::bit_cast<double>(bits)
                                                    : 0;
     const bool is_likely = std::abs(number) >= k_small && std::abs(number) <= k_large;

@@ -57,9 +57,8 @@ std::string head(const Entry& entry, const Paint& paint)
 
 std::string guards_section(const Guards& guards, const Paint& paint)
 {
-    std::string out =
-        fmt::format("{} {}, {}, {}\n", paint.bold("guards:"), plural(guards.facts.size(), "fact"),
-                    plural(guards.tensors.size(), "tensor"), plural(guards.values.size(), "value"));
+    std::string out = fmt::format("{} {}, {}, {}\n", paint.bold("guards:"), plural(guards.facts.size(), "fact"),
+                                  plural(guards.tensors.size(), "tensor"), plural(guards.values.size(), "value"));
     if (!guards.facts.empty()) {
         Table table{{"fact", "value", "role"}};
         for (const Fact& fact : guards.facts) {
@@ -121,10 +120,11 @@ std::string to_readable(const Entry& entry, const Sections& only, Inks inks)
     const Paint paint{inks};
     const EntryKey& key = entry.header.key;
     const auto is_wanted = [&](Section section) { return only.empty() || only.contains(section); };
-    std::string out = is_wanted(Section::header)
-                          ? head(entry, paint)
-                          : fmt::format("{}\n", paint.bold(fmt::format("{} {}", printable(key.function.function),
-                                                                       short_hex(key.guards))));
+    std::string out =
+        is_wanted(Section::header)
+            ? head(entry, paint)
+            : fmt::format("{}\n",
+                          paint.bold(fmt::format("{} {}", printable(key.function.function), short_hex(key.guards))));
     if (is_wanted(Section::guards)) out += "\n" + guards_section(entry.header.guards, paint);
     if (entry.header.kind == EntryKind::tombstone) return out;
     if (is_wanted(Section::bindings)) out += "\n" + bindings_section(entry.graph, paint);

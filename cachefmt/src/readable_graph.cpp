@@ -66,7 +66,8 @@ std::string images_section(const Graph& graph, const Paint& paint)
 
 std::string nodes_section(const Graph& graph, const Paint& paint)
 {
-    std::string out = fmt::format("{} {}, {}\n", paint.bold("nodes:"), graph.nodes.size(), plural(graph.edges.size(), "edge"));
+    std::string out =
+        fmt::format("{} {}, {}\n", paint.bold("nodes:"), graph.nodes.size(), plural(graph.edges.size(), "edge"));
     if (graph.nodes.empty()) return out;
     std::vector<std::vector<std::string>> after(graph.nodes.size());
     for (const Edge& edge : graph.edges) {

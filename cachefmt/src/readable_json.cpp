@@ -125,18 +125,18 @@ Json to_json(const Graph& graph, const Sections& only)
 Json to_json(const EntryInfo& info)
 {
     return {{"created", info.created},
-               {"created_by", info.created_by},
-               {"record_ms", info.record_ms},
-               {"answer_ms", info.answer_ms},
-               {"verification", info.verification},
-               {"node_count", info.node_count},
-               {"image_count", info.image_count},
-               {"unproven", info.unproven},
-               {"scalar_proofs", info.scalar_proofs},
-               {"library_constants", info.library_constants},
-               {"unused_words", info.unused_words},
-               {"reason", info.reason},
-               {"difference", info.difference}};
+            {"created_by", info.created_by},
+            {"record_ms", info.record_ms},
+            {"answer_ms", info.answer_ms},
+            {"verification", info.verification},
+            {"node_count", info.node_count},
+            {"image_count", info.image_count},
+            {"unproven", info.unproven},
+            {"scalar_proofs", info.scalar_proofs},
+            {"library_constants", info.library_constants},
+            {"unused_words", info.unused_words},
+            {"reason", info.reason},
+            {"difference", info.difference}};
 }
 
 Json to_json(const Guards& guards)
@@ -152,8 +152,8 @@ std::string to_json(const Entry& entry, const Sections& only)
 {
     const EntryHeader& header = entry.header;
     const auto is_wanted = [&](Section section) { return only.empty() || only.contains(section); };
-    const bool of_graph = only.empty() || is_wanted(Section::bindings) || is_wanted(Section::images) ||
-                          is_wanted(Section::nodes);
+    const bool of_graph =
+        only.empty() || is_wanted(Section::bindings) || is_wanted(Section::images) || is_wanted(Section::nodes);
     Json out{{"format", k_format_version},
              {"kind", to_string(header.kind)},
              {"key",

@@ -14,7 +14,8 @@ struct Fit {
     std::uint64_t entries = 0, fitting = 0;
     std::map<std::string, std::uint64_t> reasons; ///< why others do not fit, and how many
 
-    void add(const store::Variant& variant, const std::vector<cachefmt::Fact>& here, const guards::Relaxation& relaxation)
+    void add(const store::Variant& variant, const std::vector<cachefmt::Fact>& here,
+             const guards::Relaxation& relaxation)
     {
         ++entries;
         if (!variant.header) {
@@ -44,7 +45,8 @@ struct Fit {
         constexpr std::size_t k_most = 4; // reasons in the line
         std::size_t told = 0;
         for (const auto& [reason, count] : reasons) {
-            if (told++ == k_most) return text + fmt::format("; and {}", plural(reasons.size() - k_most, "other reason"));
+            if (told++ == k_most)
+                return text + fmt::format("; and {}", plural(reasons.size() - k_most, "other reason"));
             text += fmt::format("; {} not: {}", count_text(count), reason);
         }
         return text;

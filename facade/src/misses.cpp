@@ -43,8 +43,12 @@ std::string now_text()
 
 Miss told(const store::Miss& miss)
 {
-    Miss result{miss.time, miss.reason, std::string(to_string(miss.end)), short_hex(miss.call),
-                miss.nearest ? short_hex(*miss.nearest) : "", miss.variants};
+    Miss result{miss.time,
+                miss.reason,
+                std::string(to_string(miss.end)),
+                short_hex(miss.call),
+                miss.nearest ? short_hex(*miss.nearest) : "",
+                miss.variants};
     for (const auto& [fact, recorded, now, cure] : miss.differences)
         result.differences.push_back({fact, recorded, now, cure});
     result.agree = miss.agree;

@@ -109,7 +109,8 @@ Plan on_miss(const Situation& situation, std::string reason, Judgement judgement
 Plan decide(const Situation& situation, const Headers& headers)
 {
     if (situation.policy == Policy::off) return on_miss(situation, "policy off", because("off"));
-    if (!situation.caching_is_off.empty()) return on_miss(situation, "caching is off: " + situation.caching_is_off, because("off"));
+    if (!situation.caching_is_off.empty())
+        return on_miss(situation, "caching is off: " + situation.caching_is_off, because("off"));
     if (refreshes(situation)) return on_miss(situation, "policy refresh", because("refresh"));
     if (const auto exact = headers.exact(); exact && holds(situation, *exact)) {
         if (exact->kind == cachefmt::EntryKind::tombstone) return tombstoned(situation, *exact);

@@ -21,7 +21,7 @@ struct Judgement {
     std::optional<Digest> nearest{};             ///< the fewest differences, then the most recent
     std::vector<guards::Mismatch> differences{}; ///< of that one; empty for one that is `recompiled`
     std::uint64_t agree = 0;                     ///< facts of it that agree
-    std::string word = "unusable";               ///< the reason for statistics: "no_entry", "driver.version", "input", ...
+    std::string word = "unusable"; ///< the reason for statistics: "no_entry", "driver.version", "input", ...
 };
 
 struct Plan {

@@ -87,8 +87,7 @@ Result<std::optional<Entry>> LocalStore::entry(const EntryKey& key, Reading read
     if (!(*found)->content) {
         disk.refuse(disk.layout.entry(key), **found);
         FunctionUsage usage;
-        usage.events =
-            one_event(EventKind::damaged, to_string((*found)->content.error().code), (*found)->info.size);
+        usage.events = one_event(EventKind::damaged, to_string((*found)->content.error().code), (*found)->info.size);
         add_usage(key.function, usage);
     } else if (reading == Reading::use) {
         note_use(key);

@@ -30,10 +30,8 @@ Json to_events_json(const Events& events)
 {
     Json list = Json::array();
     for (const auto& [what, tally] : events.all())
-        list.push_back({{"kind", to_string(what.first)},
-                        {"reason", what.second},
-                        {"count", tally.count},
-                        {"bytes", tally.bytes}});
+        list.push_back(
+            {{"kind", to_string(what.first)}, {"reason", what.second}, {"count", tally.count}, {"bytes", tally.bytes}});
     return list;
 }
 

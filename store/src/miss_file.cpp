@@ -31,18 +31,12 @@ Json to_json(const Miss& miss)
                                {"now", cut(fact.now)},
                                {"cure", cut(fact.cure)}});
     }
-    return {{"id", cut(miss.id)},
-            {"time", cut(miss.time)},
-            {"host", cut(miss.host)},
-            {"process", miss.process},
-            {"policy", cut(miss.policy)},
-            {"reason", cut(miss.reason)},
-            {"end", to_string(miss.end)},
-            {"call", to_hex(miss.call)},
-            {"variants", miss.variants},
-            {"nearest", miss.nearest ? Json(to_hex(*miss.nearest)) : Json()},
-            {"more", miss.more},
-            {"agree", miss.agree},
+    return {{"id", cut(miss.id)},         {"time", cut(miss.time)},
+            {"host", cut(miss.host)},     {"process", miss.process},
+            {"policy", cut(miss.policy)}, {"reason", cut(miss.reason)},
+            {"end", to_string(miss.end)}, {"call", to_hex(miss.call)},
+            {"variants", miss.variants},  {"nearest", miss.nearest ? Json(to_hex(*miss.nearest)) : Json()},
+            {"more", miss.more},          {"agree", miss.agree},
             {"differences", differences}};
 }
 
@@ -168,9 +162,7 @@ void add_miss(std::vector<Miss>& list, Miss miss)
 
 std::string to_miss_lines(const Misses& misses)
 {
-    const auto line = [](const Json& json) {
-        return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-    };
+    const auto line = [](const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; };
     std::string lines = misses.newest_call.size() <= k_longest_call && !misses.newest_call.contains('\n')
                             ? misses.newest_call + "\n"
                             : "\n";
@@ -191,7 +183,8 @@ Result<Misses> parse_misses(ByteView bytes)
     misses.newest_call = next_line(text);
     for (std::size_t number = 2; !text.empty(); ++number) {
         const std::string_view line = next_line(text);
-        if (misses.list.size() == k_most_misses) return fail(ErrorCode::corrupt, "it has more than {} misses", k_most_misses);
+        if (misses.list.size() == k_most_misses)
+            return fail(ErrorCode::corrupt, "it has more than {} misses", k_most_misses);
         const Json json = Json::parse(line, nullptr, false);
         auto miss = json.is_discarded() ? Result<Miss>{fail(ErrorCode::corrupt, "it is no JSON")} : parse_miss(json);
         if (!miss) return within(fmt::format("line {}", number), miss.error());

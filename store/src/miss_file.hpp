@@ -1,4 +1,5 @@
-// misses.jsonl: a line for the newest missed call's guards, then a line for each miss, oldest first. Advisory, like usage.
+// misses.jsonl: a line for the newest missed call's guards, then a line for each miss, oldest first. Advisory, like
+// usage.json.
 #pragma once
 
 #include <optional>

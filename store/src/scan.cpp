@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "mark.hpp"
+#include "miss_file.hpp"
 #include "own_names.hpp"
 #include "temporary.hpp"
-#include "miss_file.hpp"
 #include "usage_file.hpp"
 #include "warmgraph/cachefmt/image_use.hpp"
 

@@ -57,8 +57,8 @@ TEST_F(EventsOfAFunction, OfAnotherVersionOrDamagedNeverStopTheCounters)
     write(file, begin + R"(,"events":[{"kind":"levitated","reason":"x","count":1,"bytes":0}]})");
     EXPECT_EQ(open()->usage(k_decode).hits, 1U);
     EXPECT_TRUE(open()->usage(k_decode).events.all().empty()) << "a kind of a newer version";
-    for (const char* events : {"7", "{}", "[7]", R"([{"kind":"hit"}])",
-                               R"([{"kind":"hit","reason":"x","count":-1,"bytes":0}])"}) {
+    for (const char* events :
+         {"7", "{}", "[7]", R"([{"kind":"hit"}])", R"([{"kind":"hit","reason":"x","count":-1,"bytes":0}])"}) {
         write(file, begin + ",\"events\":" + events + "}");
         EXPECT_EQ(open()->usage(k_decode).hits, 0U) << events << " is damage";
     }

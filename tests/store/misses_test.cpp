@@ -5,9 +5,9 @@
 namespace warmgraph::test {
 namespace {
 
-using ::testing::HasSubstr;
 using store::Miss;
 using store::MissEnd;
+using ::testing::HasSubstr;
 
 class MissesOfAFunction : public StoreTest {
 protected:
@@ -135,11 +135,21 @@ TEST_F(MissesOfAFunction, OfAHostileFileAreIgnoredWithAWordAndReplaced)
     };
     std::string many = "\n";
     for (int i = 0; i < 17; ++i) many += good + "\n";
-    const std::vector<std::string> hostile{
-        "\n{\n", "\n7\n", "\nnull\n", "\n{}\n", "\n" + std::string(100'000, '[') + "\n", many, with("4711", "-1"),
-        with("\"ran as it is\"", "\"flew\""), with("\"here\"", "7"), with("\"here\"", '"' + std::string(9'000, 'x') + '"'),
-        with("[{\"fact\"", "[7,{\"fact\""), with("\"agree\":31", "\"agree\":\"31\""),
-        with(to_hex(sha256(Bytes(2))), "3f9a"), std::string(3U << 20, '\n'), std::string("\0\xff\n\0", 4)};
+    const std::vector<std::string> hostile{"\n{\n",
+                                           "\n7\n",
+                                           "\nnull\n",
+                                           "\n{}\n",
+                                           "\n" + std::string(100'000, '[') + "\n",
+                                           many,
+                                           with("4711", "-1"),
+                                           with("\"ran as it is\"", "\"flew\""),
+                                           with("\"here\"", "7"),
+                                           with("\"here\"", '"' + std::string(9'000, 'x') + '"'),
+                                           with("[{\"cure\"", "[7,{\"cure\""),
+                                           with("\"agree\":31", "\"agree\":\"31\""),
+                                           with(to_hex(sha256(Bytes(2))), "3f9a"),
+                                           std::string(3U << 20, '\n'),
+                                           std::string("\0\xff\n\0", 4)};
     for (const std::string& text : hostile) {
         write(m_file, text);
         const auto misses = open()->misses(k_decode);

@@ -27,11 +27,8 @@ TEST_F(Usage, IsEmptyAtFirst)
 TEST_F(Usage, AddsUpAcrossStores)
 {
     open()->add_usage(k_decode, {.hits = 1, .recordings = 1, .saved_ms = 1.5, .last_used = "2026-11-20T10:00:00Z"});
-    open()->add_usage(k_decode, {.hits = 2,
-                                 .misses = 3,
-                                 .refusals = 4,
-                                 .saved_ms = 2,
-                                 .last_used = "2026-11-20T09:00:00Z"});
+    open()->add_usage(k_decode,
+                      {.hits = 2, .misses = 3, .refusals = 4, .saved_ms = 2, .last_used = "2026-11-20T09:00:00Z"});
     open()->add_usage(k_decode, {.misses = 1});
     const auto usage = open()->usage(k_decode);
     EXPECT_EQ(usage.hits, 3U);

@@ -91,8 +91,10 @@ TEST_F(Manual, NamesEverySubcommandAndOptionOfTheHelp)
     for (const char* verb : {"ls", "show", "explain", "check", "stats", "clear", "doctor"}) {
         EXPECT_THAT(manual, HasSubstr(std::string(".SS ") + verb + "\n"));
         std::istringstream help(run(std::string(verb) + " --help").out);
-        for (std::string word; help >> word;)
-            if (word.starts_with("--")) EXPECT_THAT(manual, HasSubstr("\\fB" + word + "\\fR")) << verb;
+        for (std::string word; help >> word;) {
+            if (!word.starts_with("--")) continue;
+            EXPECT_THAT(manual, HasSubstr("\\fB" + word + "\\fR")) << verb;
+        }
     }
     for (const char* hidden : {"completion", ".SS manual", ".SS names"}) EXPECT_THAT(manual, Not(HasSubstr(hidden)));
 }
@@ -101,10 +103,12 @@ TEST_F(Manual, IsAPageThatManTakesWithoutAWarning)
 {
     if (!has_program("groff")) WARMGRAPH_SKIP_LACKING("groff");
     std::ofstream(dir() / "warmgraph.1") << run("manual").out;
-    const std::string command = "cd '" + dir().string() + "' && groff -man -ww -Tascii -P-c warmgraph.1 >page.txt 2>errors.txt";
+    const std::string command =
+        "cd '" + dir().string() + "' && groff -man -ww -Tascii -P-c warmgraph.1 >page.txt 2>errors.txt";
     EXPECT_EQ(std::system(command.c_str()), 0);
     EXPECT_THAT(text_of(dir() / "errors.txt"), IsEmpty());
-    EXPECT_THAT(text_of(dir() / "page.txt"), HasSubstr("warmgraph show tiny-llama/decode --only guards,nodes --variant 3f9a"));
+    EXPECT_THAT(text_of(dir() / "page.txt"),
+                HasSubstr("warmgraph show tiny-llama/decode --only guards,nodes --variant 3f9a"));
 }
 
 } // namespace

@@ -13,7 +13,7 @@ class Listing : public CommandTest {};
 TEST_F(Listing, OfAnEmptyCacheIsAFooter)
 {
     open_store();
-    EXPECT_THAT(run("ls").out, HasSubstr("0 functions, 0 variants, 0 images"));
+    EXPECT_THAT(run("ls").out, HasSubstr("0 functions, 0 variants (0 B), 0 images (0 B)"));
     EXPECT_THAT(run("ls --json").json()["functions"], IsEmpty());
 }
 
@@ -32,7 +32,7 @@ TEST_F(Listing, ShowsEachFunctionWithItsVariantsAndHits)
     EXPECT_THAT(text.out, HasSubstr("model       rank                function  variants"));
     EXPECT_THAT(text.out, HasSubstr("tiny-llama  world1global_rank0  decode    2 (1 recompiled)"));
     EXPECT_THAT(text.out, HasSubstr("9 412"));
-    EXPECT_THAT(text.out, HasSubstr("1 function, 2 variants, 0 images"));
+    EXPECT_THAT(text.out, HasSubstr("1 function, 2 variants (1.8 KiB), 0 images (0 B)"));
     EXPECT_THAT(text.out, Not(HasSubstr("\x1b[")));
 
     const auto function = run("ls --json").json()["functions"].at(0);
@@ -56,8 +56,7 @@ TEST_F(Listing, StatsGivesRatesAndTotals)
 {
     auto store = open_store();
     publish(*store, sample_entry(k_decode));
-    store->add_usage(
-        k_decode, {.hits = 3, .misses = 1, .recordings = 1, .saved_ms = 1960});
+    store->add_usage(k_decode, {.hits = 3, .misses = 1, .recordings = 1, .saved_ms = 1960});
     store.reset();
     const CommandResult text = run("stats");
     EXPECT_EQ(text.status, 0);

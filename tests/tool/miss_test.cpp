@@ -209,7 +209,8 @@ TEST_F(Missed, IsInTheStatisticsByReason)
     ASSERT_EQ(run_start({.count = 32}), k_recorded);
     ASSERT_EQ(run_start({}), k_replayed);
     std::map<std::string, nlohmann::json> events;
-    for (const auto& event : run("stats toy/f --json").json()["total"]["events"])
+    const auto json = run("stats toy/f --json").json();
+    for (const auto& event : json["total"]["events"])
         events[event["kind"].get<std::string>() + " " + event["reason"].get<std::string>()] = event;
     EXPECT_EQ(events["miss no_entry"]["count"], 1);
     EXPECT_EQ(events["miss input"]["count"], 1);
@@ -235,8 +236,9 @@ TEST_F(Missed, AtStartTheLogSaysWhatFits)
     });
     EXPECT_EQ(child.wait(), k_replayed);
     const std::string text = text_of(log);
-    EXPECT_THAT(text, HasSubstr("opened " + cache().string() + " for toy on opencl:0: 2 entries, 1 fit this machine; "
-                                                               "1 not: driver.version 0.1 recorded, "));
+    EXPECT_THAT(text, HasSubstr("opened " + cache().string() +
+                                " for toy on opencl:0: 2 entries, 1 fit this machine; "
+                                "1 not: driver.version 0.1 recorded, "));
     EXPECT_THAT(text, HasSubstr("loaded toy/world1global_rank0/f "));
     EXPECT_THAT(text, HasSubstr(", warmgraph " WARMGRAPH_VERSION ", format ")) << "when, and by which version";
 }

@@ -66,8 +66,8 @@ TEST_F(Prometheus, GivesEachFamilyWithHelpTypeAndSamples)
     store->add_usage(k_decode, usage);
     store.reset();
     const auto exposition = read_exposition(run("stats --prometheus").out);
-    const std::string labels = R"(model="tiny-llama",model_info=")" + k_decode.model_info +
-                               R"(",rank="world1global_rank0",function="decode")";
+    const std::string labels =
+        R"(model="tiny-llama",model_info=")" + k_decode.model_info + R"(",rank="world1global_rank0",function="decode")";
     for (const std::string& line :
          {"warmgraph_hits_total{" + labels + "} 3", "warmgraph_saved_seconds_total{" + labels + "} 1.9605",
           "warmgraph_events_total{" + labels + R"(,kind="miss",reason="driver.version"} 2)",
@@ -101,7 +101,8 @@ TEST_F(Prometheus, StatsNamesKindsAndReasonsToPeopleAndPrograms)
     EXPECT_THAT(text.out, HasSubstr("recorded  published           1  41 KiB"));
     const auto events = run("stats --json").json()["total"]["events"];
     ASSERT_EQ(events.size(), 2U);
-    EXPECT_EQ(events[1], (nlohmann::json{{"kind", "recorded"}, {"reason", "published"}, {"count", 1}, {"bytes", 41984}}));
+    EXPECT_EQ(events[1],
+              (nlohmann::json{{"kind", "recorded"}, {"reason", "published"}, {"count", 1}, {"bytes", 41984}}));
 }
 
 } // namespace

@@ -18,9 +18,10 @@ int no_subcommand(const CLI::App& app)
     for (const CLI::App* sub : shown_subcommands(app)) names.push_back(sub->get_name());
     const std::string last = names.back();
     names.pop_back();
-    std::fputs(fmt::format("expected a subcommand: {} or {}\n`warmgraph --help` says more\n", fmt::join(names, ", "), last)
-                   .c_str(),
-               stderr);
+    std::fputs(
+        fmt::format("expected a subcommand: {} or {}\n`warmgraph --help` says more\n", fmt::join(names, ", "), last)
+            .c_str(),
+        stderr);
     return k_usage;
 }
 

@@ -27,10 +27,10 @@ namespace warmgraph::tool {
 [[nodiscard]] Result<cachefmt::FunctionKey> select(const Context& context, const store::LocalStore* store,
                                                    std::string_view name);
 
-/// Those that a model, model/function or model/rank/function names; all where nothing is named. not_found lists what there
-/// is, invalid_argument says that it is no name.
-[[nodiscard]] Result<std::vector<cachefmt::FunctionKey>>
-choose(const std::vector<cachefmt::FunctionKey>& functions, const std::optional<std::string>& name);
+/// Those that a model, model/function or model/rank/function names; all where nothing is named. not_found lists what
+/// there is, invalid_argument says that it is no name.
+[[nodiscard]] Result<std::vector<cachefmt::FunctionKey>> choose(const std::vector<cachefmt::FunctionKey>& functions,
+                                                                const std::optional<std::string>& name);
 
 /// The same of an open store (null: none).
 [[nodiscard]] Result<std::vector<cachefmt::FunctionKey>> choose(const Context& context, const store::LocalStore* store,

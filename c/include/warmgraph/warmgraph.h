@@ -471,9 +471,11 @@ typedef struct wg_arg {
 WARMGRAPH_API wg_status wg_call(wg_function* function, wg_stream* stream, const wg_arg* args, uint64_t count,
                                 wg_outcome* outcome);
 
-/// Its last 16 misses in this process, newest first, as they were judged then: a line for each ("<time> recorded: no entry"), and
-/// below it an indented one for each fact that the nearest variant has otherwise. Written like wg_cache_summary.
-WARMGRAPH_API wg_status wg_function_misses(const wg_function* function, char* text, uint64_t capacity, uint64_t* length);
+/// Its last 16 misses in this process, newest first, as they were judged then: a line for each ("<time> recorded: no
+/// entry"), and below it an indented one for each fact that the nearest variant has otherwise. Written like
+/// wg_cache_summary.
+WARMGRAPH_API wg_status wg_function_misses(const wg_function* function, char* text, uint64_t capacity,
+                                           uint64_t* length);
 
 /// What the first call of a function (or of the latest variant that was loaded or recorded) did. A copy.
 WARMGRAPH_API wg_status wg_function_report(const wg_function* function, wg_report** out);

@@ -41,12 +41,12 @@ struct MissedFact {
 
 /// A call that no entry could serve, as it was judged then.
 struct Miss {
-    std::string time;                      ///< ISO 8601, UTC
-    std::string reason;                    ///< as in the log
-    std::string end;                       ///< "recorded", "ran as it is", "refused", "thrown", "replayed" (another process's)
-    std::string entry;                     ///< first digits of the guards digest that the call would have
-    std::string nearest;                   ///< of the variant with the fewest differences; "" where there was none
-    std::uint64_t variants = 0;            ///< that could be read on disk
+    std::string time;           ///< ISO 8601, UTC
+    std::string reason;         ///< as in the log
+    std::string end;            ///< "recorded", "ran as it is", "refused", "thrown", "replayed" (another process's)
+    std::string entry;          ///< first digits of the guards digest that the call would have
+    std::string nearest;        ///< of the variant with the fewest differences; "" where there was none
+    std::uint64_t variants = 0; ///< that could be read on disk
     std::vector<MissedFact> differences{}; ///< from `nearest`, at most 32
     std::uint64_t agree = 0;               ///< facts that agree with `nearest`
 };

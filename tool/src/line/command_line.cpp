@@ -41,10 +41,9 @@ void add_verb(CLI::App& app, const Verb& verb, Arguments& arguments)
     if (verb.options) verb.options(*sub, arguments);
     add_common(*sub, arguments);
     if (verb.is_hidden) sub->group("");
-    sub->footer(verb.examples.empty()
-                    ? ""
-                    : fmt::format("{}:\n  {}", verb.examples.size() == 1 ? "Example" : "Examples",
-                                  fmt::join(verb.examples, "\n  ")));
+    sub->footer(verb.examples.empty() ? ""
+                                      : fmt::format("{}:\n  {}", verb.examples.size() == 1 ? "Example" : "Examples",
+                                                    fmt::join(verb.examples, "\n  ")));
 }
 
 std::vector<std::string> names_of(const std::vector<const CLI::Option*>& options)
@@ -107,9 +106,10 @@ std::unique_ptr<CLI::App> make_app(Arguments& arguments)
     app->get_formatter()->column_width(34);
     add_common(*app, arguments);
     app->set_version_flag("--version", "warmgraph " WARMGRAPH_VERSION, "the version");
-    app->footer(fmt::format("Examples:\n  warmgraph ls\n  warmgraph show tiny-llama/decode --only guards\n"
-                            "  warmgraph explain tiny-llama/decode\nwarmgraph <subcommand> --help names its options.\n\n{}",
-                            k_exit_codes));
+    app->footer(
+        fmt::format("Examples:\n  warmgraph ls\n  warmgraph show tiny-llama/decode --only guards\n"
+                    "  warmgraph explain tiny-llama/decode\nwarmgraph <subcommand> --help names its options.\n\n{}",
+                    k_exit_codes));
     app->require_subcommand(0, 1); // so that a word that is none is named
     for (const Verb& verb : verbs()) add_verb(*app, verb, arguments);
     return app;

@@ -1,5 +1,5 @@
-// The command line: what subcommands there are, their options, their help. Completions and the manual page are made from the
-// same table.
+// The command line: what subcommands there are, their options, their help. Completions and the manual page are made from
+// the same table.
 #pragma once
 
 #include <functional>
@@ -34,8 +34,8 @@ struct Verb {
 /// The table (verbs.cpp), in the order of the help.
 [[nodiscard]] const std::vector<Verb>& verbs();
 
-/// What completions and the manual know of a value from its name in the help: "FOLDER", "FUNCTION" (a model/function of the
-/// cache), "NAME" (that, or a model), or words to choose from, "a|b|c".
+/// What completions and the manual know of a value from its name in the help: "FOLDER", "FUNCTION" (a model/function of
+/// the cache), "NAME" (that, or a model), or words to choose from, "a|b|c".
 inline constexpr const char* k_folder = "FOLDER";
 inline constexpr const char* k_function = "FUNCTION";
 inline constexpr const char* k_name = "NAME";

@@ -52,7 +52,8 @@ std::string bash_verb(const CLI::App& sub)
     return text + "        ;;\n";
 }
 
-constexpr const char* k_bash_head = R"sh(# bash completion of warmgraph. Made by `warmgraph completion bash`: do not change it here.
+constexpr const char* k_bash_head =
+    R"sh(# bash completion of warmgraph. Made by `warmgraph completion bash`: do not change it here.
 
 # The functions (model/function) of the cache that the line names; with "names" their models too.
 _warmgraph_names() {
@@ -128,7 +129,8 @@ std::string zsh_action(const CLI::Option& option)
     if (type == k_function) return "_warmgraph_functions";
     if (type == k_name) return "_warmgraph_names";
     const auto words = choices_of(type);
-    return words.empty() ? " " : fmt::format("({})", fmt::join(words, " ")); // a blank: something that cannot be offered
+    return words.empty() ? " "
+                         : fmt::format("({})", fmt::join(words, " ")); // a blank: something that cannot be offered
 }
 
 std::string zsh_specs(const CLI::App& app)
@@ -172,9 +174,10 @@ std::string zsh_completion()
     std::string text = k_zsh_head;
     for (const CLI::App* sub : shown_subcommands(*app))
         text += fmt::format("        '{}:{}'\n", sub->get_name(), zsh_quoted(sub->get_description()));
-    text += "    )\n    _arguments -C" + zsh_specs(*app) +
-            " \\\n            '(- *)--version[the version]' \\\n            '1:subcommand:->verb' '*::argument:->rest'\n"
-            "    case $state in\n    verb) _describe subcommand verbs ;;\n    rest)\n        case $line[1] in\n";
+    text +=
+        "    )\n    _arguments -C" + zsh_specs(*app) +
+        " \\\n            '(- *)--version[the version]' \\\n            '1:subcommand:->verb' '*::argument:->rest'\n"
+        "    case $state in\n    verb) _describe subcommand verbs ;;\n    rest)\n        case $line[1] in\n";
     for (const CLI::App* sub : shown_subcommands(*app))
         text += fmt::format("        {}) _arguments{} ;;\n", sub->get_name(), zsh_specs(*sub));
     return text + "        esac\n        ;;\n    esac\n}\n\n_warmgraph \"$@\"\n";

@@ -26,7 +26,8 @@ std::string roff(const std::string& text)
 
 std::string option_entry(const CLI::Option& option)
 {
-    const std::string value = option.get_expected_min() > 0 ? fmt::format(" \\fI{}\\fR", roff(option.get_type_name())) : "";
+    const std::string value =
+        option.get_expected_min() > 0 ? fmt::format(" \\fI{}\\fR", roff(option.get_type_name())) : "";
     return fmt::format(".TP\n\\fB{}\\fR{}\n{}\n", roff(option.get_name()), value, roff(option.get_description()));
 }
 
@@ -56,7 +57,8 @@ constexpr const char* k_head =
     ".SH NAME\nwarmgraph \\- look at a cache of captured execution, explain its misses, check and clear it\n"
     ".SH SYNOPSIS\n.B warmgraph\n[\\fB\\-\\-cache\\-dir\\fR \\fIFOLDER\\fR] [\\fB\\-\\-json\\fR] \\fIsubcommand\\fR "
     "[\\fIarguments\\fR]\n"
-    ".SH DESCRIPTION\nA program that uses the library warmgraph records a function that launches accelerator work once, and "
+    ".SH DESCRIPTION\nA program that uses the library warmgraph records a function that launches accelerator work "
+    "once, and "
     "replays it in every later process. What it recorded lies in a cache folder. This command looks at that folder.\n";
 
 constexpr const char* k_tail =
@@ -77,7 +79,8 @@ std::string manual_page()
     Arguments unused;
     const auto app = make_app(unused);
     const auto common = named_options(*app);
-    std::string text = fmt::format(".TH WARMGRAPH 1 \"\" \"warmgraph {}\" \"User Commands\"\n{}", WARMGRAPH_VERSION, k_head);
+    std::string text =
+        fmt::format(".TH WARMGRAPH 1 \"\" \"warmgraph {}\" \"User Commands\"\n{}", WARMGRAPH_VERSION, k_head);
     text += ".SH OPTIONS\nThey may stand before and behind the subcommand.\n";
     for (const CLI::Option* option : common) text += option_entry(*option);
     text += ".SH SUBCOMMANDS\n";

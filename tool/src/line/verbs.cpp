@@ -57,8 +57,8 @@ cachefmt::Sections sections_of(const std::string& text)
 
 std::string check_digits(const std::string& text)
 {
-    const bool is_hex = !text.empty() && text.size() <= 64 &&
-                        text.find_first_not_of("0123456789abcdef") == std::string::npos;
+    const bool is_hex =
+        !text.empty() && text.size() <= 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
     return is_hex ? "" : fmt::format("'{}' are no first digits of a variant, such as 3f9a", printable(text, 80));
 }
 
@@ -173,8 +173,7 @@ Verb stats_verb()
 void clear_options(CLI::App& app, Arguments& arguments)
 {
     app.add_option("--model", arguments.model, "only this model")->type_name("MODEL")->check(check_given, "", "");
-    app.add_option("--func", arguments.function,
-                   "only this function: function, model/function or model/rank/function")
+    app.add_option("--func", arguments.function, "only this function: function, model/function or model/rank/function")
         ->type_name(k_function)
         ->check(check_given, "", "");
     among(app.add_option("--kind", arguments.kind, "what to remove; images: those that no entry uses"),
@@ -236,21 +235,16 @@ Verb manual_verb()
 
 Verb names_verb()
 {
-    return {"names",
-            "print the names that subcommands take, one a line",
-            {"warmgraph names"},
-            nullptr,
-            [](const Context& c, const Arguments&) { return names(c); },
-            true};
+    return {"names", "print the names that subcommands take, one a line",         {"warmgraph names"},
+            nullptr, [](const Context& c, const Arguments&) { return names(c); }, true};
 }
 
 } // namespace
 
 const std::vector<Verb>& verbs()
 {
-    static const std::vector<Verb> k_verbs{ls_verb(),    show_verb(),  explain_verb(), check_verb(),
-                                           stats_verb(), clear_verb(), doctor_verb(),  completion_verb(),
-                                           manual_verb(), names_verb()};
+    static const std::vector<Verb> k_verbs{ls_verb(),    show_verb(),   explain_verb(),    check_verb(),  stats_verb(),
+                                           clear_verb(), doctor_verb(), completion_verb(), manual_verb(), names_verb()};
     return k_verbs;
 }
 

@@ -130,7 +130,8 @@ Comparison nearest_here(const std::vector<EntryHeader>& recorded, const LocalFac
         });
         const Fact* const binary = binary_of(header);
         if (binary != nullptr && local.build_ids.contains(binary->value))
-            now.facts.push_back({std::string(k_build_id), local.build_ids.at(binary->value), cachefmt::Role::must_match});
+            now.facts.push_back(
+                {std::string(k_build_id), local.build_ids.at(binary->value), cachefmt::Role::must_match});
         return compare(header, restricted(header.guards, now.facts), now, relaxation);
     });
 }

@@ -23,8 +23,7 @@ std::string headline(const Context& context, const Explanation& explanation)
         return line(Colour::red,
                     fmt::format("{} would be refused: it was recorded twice with different graphs", function));
     case Verdict::hit:
-        return line(Colour::green,
-                    fmt::format("{} would hit, as far as can be seen from here: {}", function, on_disk));
+        return line(Colour::green, fmt::format("{} would hit, as far as can be seen from here: {}", function, on_disk));
     case Verdict::miss: break;
     }
     std::string why = explanation.comparisons.empty() ? "none of them readable" : "";
@@ -41,7 +40,8 @@ std::string headline(const Context& context, const Explanation& explanation)
 
 std::string tombstone_text(const cachefmt::FunctionKey& key, const cachefmt::EntryInfo& info)
 {
-    std::string text = fmt::format("{}, and a second recording under the same guards differs in:\n", printable(info.reason));
+    std::string text =
+        fmt::format("{}, and a second recording under the same guards differs in:\n", printable(info.reason));
     for (const std::string& line : info.difference) text += fmt::format("  {}\n", printable(line));
     return text + fmt::format("declare what changed as a guard (Spec::config, Spec::code, Spec::version), then "
                               "`warmgraph clear --func {}/{}`\n",
@@ -73,9 +73,10 @@ std::string to_text(const Context& context, const cachefmt::FunctionKey& key, co
 /// A miss as it was judged then.
 std::string to_text(const Context& context, const store::Miss& miss, std::string_view title)
 {
-    std::string text = fmt::format(
-        "{} at {} ({}, process {} on {}): {}\n  {}\n", context.style.paint(Colour::bold, title), printable(miss.time, 40),
-        printable(miss.policy, 40), miss.process, printable(miss.host, 80), to_string(miss.end), printable(miss.reason, 1000));
+    std::string text =
+        fmt::format("{} at {} ({}, process {} on {}): {}\n  {}\n", context.style.paint(Colour::bold, title),
+                    printable(miss.time, 40), printable(miss.policy, 40), miss.process, printable(miss.host, 80),
+                    to_string(miss.end), printable(miss.reason, 1000));
     if (!miss.nearest || miss.differences.empty()) return text;
     text += fmt::format("  against variant {} as it was then, the nearest of {}:\n", short_hex(*miss.nearest),
                         count_text(miss.variants));
@@ -90,9 +91,9 @@ std::string misses_text(const Context& context, const std::vector<store::Miss>& 
 {
     if (misses.empty()) return "no miss of it is known\n";
     if (count == MissCount::last) {
-        const std::string more = misses.size() == 1 ? ""
-                                                    : fmt::format("{} before it: see them with --all\n",
-                                                                  plural(misses.size() - 1, "miss"));
+        const std::string more =
+            misses.size() == 1 ? ""
+                               : fmt::format("{} before it: see them with --all\n", plural(misses.size() - 1, "miss"));
         return to_text(context, misses.front(), "the last miss") + more;
     }
     std::string text;

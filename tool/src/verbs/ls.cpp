@@ -95,7 +95,8 @@ std::string to_text(const Context& context, const std::vector<Row>& rows, const 
                    row.variants > 0 ? ago_text(row.last_used, context.clock.wall()) : "never", count_text(row.hits)});
     std::string footer = fmt::format("{}, {} ({})", plural(rows.size(), "function"), plural(totals.variants, "variant"),
                                      size_text(totals.entry_bytes));
-    if (totals.is_all) footer += fmt::format(", {} ({})", plural(totals.images, "image"), size_text(totals.image_bytes));
+    if (totals.is_all)
+        footer += fmt::format(", {} ({})", plural(totals.images, "image"), size_text(totals.image_bytes));
     return (rows.empty() ? "" : table.text(context.style)) + footer + "\n";
 }
 

@@ -25,8 +25,9 @@ std::string escaped(std::string_view text)
 
 std::string labels_of(const cachefmt::FunctionKey& key)
 {
-    return fmt::format(R"(model="{}",model_info="{}",rank="{}",function="{}")", escaped(store::model_of(key.model_info)),
-                       escaped(key.model_info), escaped(key.rank), escaped(key.function));
+    return fmt::format(R"(model="{}",model_info="{}",rank="{}",function="{}")",
+                       escaped(store::model_of(key.model_info)), escaped(key.model_info), escaped(key.rank),
+                       escaped(key.function));
 }
 
 std::string head_of(const char* name, const char* type, const char* help)
@@ -36,7 +37,8 @@ std::string head_of(const char* name, const char* type, const char* help)
 
 /// A family with one sample for each function.
 template <class Value>
-std::string family(const FolderStatistics& statistics, const char* name, const char* type, const char* help, Value value)
+std::string family(const FolderStatistics& statistics, const char* name, const char* type, const char* help,
+                   Value value)
 {
     std::string text = head_of(name, type, help);
     for (const FunctionStatistics& function : statistics.functions)
@@ -46,7 +48,7 @@ std::string family(const FolderStatistics& statistics, const char* name, const c
 
 /// A family with one sample for each function, kind and reason.
 std::string event_family(const FolderStatistics& statistics, const char* name, const char* help,
-                         std::uint64_t store::Tally::*value)
+                         std::uint64_t store::Tally::* value)
 {
     std::string text = head_of(name, "counter", help);
     for (const FunctionStatistics& function : statistics.functions)
@@ -87,7 +89,8 @@ std::string prometheus_text(const FolderStatistics& statistics)
            event_family(statistics, "warmgraph_event_bytes_total", "Bytes of what happened, by kind and reason.",
                         &store::Tally::bytes) +
            gauge("warmgraph_variants", "Entries on disk.", [](const Function& f) { return f.variants; }) +
-           gauge("warmgraph_entry_bytes", "Bytes of entries on disk.", [](const Function& f) { return f.entry_bytes; }) +
+           gauge("warmgraph_entry_bytes", "Bytes of entries on disk.",
+                 [](const Function& f) { return f.entry_bytes; }) +
            sample("warmgraph_images", "Images of device code in the folder.", statistics.images) +
            sample("warmgraph_image_bytes", "Bytes of images of device code in the folder.", statistics.image_bytes);
 }

@@ -20,10 +20,8 @@ Json to_json(const store::FunctionUsage& usage)
 {
     Json events = Json::array();
     for (const auto& [what, tally] : usage.events.all())
-        events.push_back({{"kind", to_string(what.first)},
-                          {"reason", what.second},
-                          {"count", tally.count},
-                          {"bytes", tally.bytes}});
+        events.push_back(
+            {{"kind", to_string(what.first)}, {"reason", what.second}, {"count", tally.count}, {"bytes", tally.bytes}});
     return {{"hits", usage.hits},         {"misses", usage.misses},     {"recordings", usage.recordings},
             {"refusals", usage.refusals}, {"saved_ms", usage.saved_ms}, {"events", events}};
 }

@@ -11,7 +11,7 @@
 
 namespace warmgraph::cachefmt {
 
-enum class Section : std::uint8_t { header, guards, bindings, images, nodes }; ///< nodes: with their edges
+enum class Section : std::uint8_t { header, guards, bindings, images, nodes };   ///< nodes: with their edges
 [[nodiscard]] std::optional<Section> section_of(std::string_view name) noexcept; ///< by the name above
 using Sections = std::set<Section>;                                              ///< empty: all of them
 

@@ -25,8 +25,8 @@ struct Tally {
     bool operator==(const Tally&) const = default;
 };
 
-/// Reasons are short words: letters, digits, '.', '_' and '-', at most 48 bytes. What is none is counted as "other", and so is
-/// what comes after the first 32 of a kind. Not thread-safe.
+/// Reasons are short words: letters, digits, '.', '_' and '-', at most 48 bytes. What is none is counted as "other", and so
+/// is what comes after the first 32 of a kind. Not thread-safe.
 class Events {
 public:
     void add(EventKind kind, std::string_view reason, const Tally& tally);

@@ -1,5 +1,5 @@
-// A call that no entry could serve, as it was judged then. What a function's last misses were lies in `misses.jsonl` beside
-// its entries.
+// A call that no entry could serve, as it was judged then. A function's last misses lie in `misses.jsonl` beside its
+// entries.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +43,9 @@ struct Miss {
 };
 
 struct Misses {
-    std::vector<Miss> list{};  ///< newest first, at most k_most_misses
-    std::string newest_call{}; ///< the guards of the newest one's call, as guards::to_json gives them; "" where not kept
+    std::vector<Miss> list{}; ///< newest first, at most k_most_misses
+    std::string
+        newest_call{}; ///< the guards of the newest one's call, as guards::to_json gives them; "" where not kept
 };
 
 inline constexpr std::size_t k_most_misses = 16, k_most_missed_facts = 32;
