@@ -18,7 +18,9 @@
 #include <fmt/format.h>
 
 #include <elf.h>
+#include <fcntl.h>
 #include <link.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace warmgraph {
@@ -54,6 +56,33 @@ std::optional<std::string> build_id_in(Notes notes, std::size_t unit)
     }
     return std::nullopt;
 }
+
+/// A regular file that is open for reading.
+class ReadOnlyFile {
+public:
+    explicit ReadOnlyFile(const std::string& path)
+        : m_file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY))
+    {
+        struct stat info{};
+        m_is_regular = m_file >= 0 && ::fstat(m_file, &info) == 0 && S_ISREG(info.st_mode);
+    }
+    ReadOnlyFile(const ReadOnlyFile&) = delete;
+    ReadOnlyFile& operator=(const ReadOnlyFile&) = delete;
+    ~ReadOnlyFile()
+    {
+        if (m_file >= 0) ::close(m_file);
+    }
+    [[nodiscard]] bool read(std::span<std::byte> bytes, std::uint64_t offset) const
+    {
+        return m_is_regular && offset <= INT64_MAX &&
+               ::pread(m_file, bytes.data(), bytes.size(), static_cast<off_t>(offset)) ==
+                   static_cast<ssize_t>(bytes.size());
+    }
+
+private:
+    int m_file;
+    bool m_is_regular = false;
+};
 
 struct Object {
     std::uintptr_t code = 0;
@@ -118,6 +147,27 @@ std::optional<MapsLine> parse(std::string_view line)
 }
 
 } // namespace
+
+std::optional<std::string> build_id_of_file(const std::string& path)
+{
+    constexpr std::size_t k_most_headers = 128, k_most_notes = 4096; // bytes of a segment of notes
+    const ReadOnlyFile file(path);
+    ElfW(Ehdr) head{};
+    if (!file.read(std::as_writable_bytes(std::span(&head, 1)), 0)) return std::nullopt;
+    const bool is_ours = std::memcmp(head.e_ident, ELFMAG, SELFMAG) == 0 &&
+                         head.e_ident[EI_CLASS] == (sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32) &&
+                         head.e_phentsize == sizeof(ElfW(Phdr)) && head.e_phnum <= k_most_headers;
+    if (!is_ours) return std::nullopt;
+    std::vector<ElfW(Phdr)> headers(head.e_phnum);
+    if (!file.read(std::as_writable_bytes(std::span(headers)), head.e_phoff)) return std::nullopt;
+    for (const auto& header : headers) {
+        if (header.p_type != PT_NOTE || header.p_filesz > k_most_notes) continue;
+        std::vector<std::byte> notes(header.p_filesz);
+        if (!file.read(notes, header.p_offset)) continue;
+        if (auto id = build_id_in(Notes(notes), header.p_align == 8 ? 8 : 4)) return id;
+    }
+    return std::nullopt;
+}
 
 std::optional<std::string> build_id_of(const void* code) noexcept
 {

@@ -25,6 +25,17 @@ void remember(ErrorCode code, const char* text) noexcept
 
 const Failure& last_failure() noexcept { return t_failure; }
 
+void write_text(std::string_view from, char* text, std::uint64_t capacity, std::uint64_t* length)
+{
+    if (text == nullptr && capacity != 0)
+        refuse("text is null with {} bytes: pass where to write, or 0 bytes", capacity);
+    if (length != nullptr) *length = from.size();
+    if (capacity == 0) return;
+    const std::size_t written = std::min<std::size_t>(from.size(), capacity - 1);
+    std::memcpy(text, from.data(), written);
+    text[written] = '\0';
+}
+
 wg_status remember_current_exception() noexcept
 {
     try {

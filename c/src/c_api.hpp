@@ -196,4 +196,7 @@ void copy_versioned(void* to, std::size_t known, const void* from, std::size_t l
 /// Copies the first `size` bytes of this version's struct to a caller's; what the caller's has more becomes 0.
 void write_versioned(void* to, std::uint64_t size, const void* from, std::size_t known) noexcept;
 
+/// As snprintf.
+void write_text(std::string_view from, char* text, std::uint64_t capacity, std::uint64_t* length);
+
 } // namespace warmgraph::c_api

@@ -82,18 +82,6 @@ struct KeysForgotten {
     }
 };
 
-/// As snprintf.
-void write_text(std::string_view from, char* text, std::uint64_t capacity, std::uint64_t* length)
-{
-    if (text == nullptr && capacity != 0)
-        refuse("text is null with {} bytes: pass where to write, or 0 bytes", capacity);
-    if (length != nullptr) *length = from.size();
-    if (capacity == 0) return;
-    const std::size_t written = std::min<std::size_t>(from.size(), capacity - 1);
-    std::memcpy(text, from.data(), written);
-    text[written] = '\0';
-}
-
 } // namespace
 
 wg_status wg_cache_options_init(wg_cache_options* options, uint64_t size)

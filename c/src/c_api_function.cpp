@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "c_api.hpp"
+#include "warmgraph/base/printable.hpp"
 
 using namespace warmgraph;        // NOLINT: the functions of the C interface are in no namespace
 using namespace warmgraph::c_api; // NOLINT
@@ -221,7 +222,21 @@ wg_status wg_call(wg_function* function, wg_stream* stream, const wg_arg* args, 
     });
 }
 
-// --- reports
+// --- misses and reports
+
+wg_status wg_function_misses(const wg_function* function, char* text, uint64_t capacity, uint64_t* length)
+{
+    return guarded([&] {
+        std::string lines;
+        for (const Miss& miss : need_function(function).function.misses()) {
+            lines += fmt::format("{} {}: {}\n", miss.time, miss.end, miss.reason);
+            for (const MissedFact& fact : miss.differences)
+                lines += fmt::format("  {}: {} recorded, {} now\n", printable(fact.fact), printable(fact.recorded),
+                                     printable(fact.now));
+        }
+        write_text(lines, text, capacity, length);
+    });
+}
 
 wg_status wg_function_report(const wg_function* function, wg_report** out)
 {

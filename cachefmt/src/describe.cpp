@@ -1,6 +1,7 @@
 #include "describe.hpp"
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 
 #include <fmt/format.h>
@@ -104,14 +105,40 @@ std::string hex(ByteView bytes, std::size_t most)
     return text;
 }
 
-std::string human_size(std::uint64_t bytes)
+std::optional<std::uint64_t> number_in(ByteView bytes) noexcept
 {
-    if (bytes < 1024) return fmt::format("{} B", bytes);
-    static constexpr const char* k_units[] = {"KB", "MB", "GB", "TB", "PB", "EB"};
-    double size = static_cast<double>(bytes) / 1024;
-    std::size_t unit = 0;
-    for (; size >= 1023.5 && unit + 1 < std::size(k_units); size /= 1024) ++unit;
-    return size < 9.95 ? fmt::format("{:.1f} {}", size, k_units[unit]) : fmt::format("{:.0f} {}", size, k_units[unit]);
+    if (!std::has_single_bit(bytes.size()) || bytes.size() > sizeof(std::uint64_t)) return std::nullopt;
+    std::uint64_t number = 0;
+    for (std::size_t i = 0; i < bytes.size(); ++i) number |= std::to_integer<std::uint64_t>(bytes[i]) << (8 * i);
+    return number;
+}
+
+namespace {
+
+/// What a float or double would be, where it looks like one that somebody wrote.
+std::string as_float(std::uint64_t bits, std::size_t size)
+{
+    constexpr double k_small = 1e-9, k_large = 1e12;
+    const double number = size == sizeof(float)    ? std::bit_cast<float>(static_cast<std::uint32_t>(bits))
+                          : size == sizeof(double) ? std::bit_cast<double>(bits)
+                                                   : 0;
+    const bool is_likely = std::abs(number) >= k_small && std::abs(number) <= k_large;
+    if (!is_likely) return {};
+    return size == sizeof(float) ? fmt::format(", {} as a float", static_cast<float>(number))
+                                 : fmt::format(", {} as a double", number);
+}
+
+} // namespace
+
+std::string word_text(ByteView bytes)
+{
+    const auto number = number_in(bytes);
+    if (!number) return fmt::format("{} B {}", bytes.size(), hex(bytes, 8));
+    constexpr std::int64_t k_most = 1 << 24; // what is more is rather an address, a float, or a set of bits
+    const int shift = 64 - static_cast<int>(8 * bytes.size());
+    const std::int64_t value = static_cast<std::int64_t>(*number << shift) >> shift;
+    if (value > -k_most && value < k_most) return fmt::format("{} ({} B)", value, bytes.size());
+    return fmt::format("{:#x} ({} B{})", *number, bytes.size(), as_float(*number, bytes.size()));
 }
 
 std::string value_text(const ValueSpec& value)

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "warmgraph/base/printable.hpp"
+#include "warmgraph/base/units.hpp"
 #include "warmgraph/cachefmt/entry.hpp"
 
 namespace warmgraph::cachefmt {
@@ -22,7 +23,10 @@ namespace warmgraph::cachefmt {
 [[nodiscard]] std::string to_text(const EdgeData& data); ///< "plain", "programmatic", "programmatic from launch"
 [[nodiscard]] std::string node_name(const Node& node, std::size_t index); ///< "kernel rope (node 3)", "copy (node 4)"
 [[nodiscard]] std::string hex(ByteView bytes, std::size_t most = 16);     ///< "0a0b…" cut after `most` bytes
-[[nodiscard]] std::string human_size(std::uint64_t bytes); ///< "512 B", "41 KB", "1.2 MB": multiples of 1024
+/// Of 1, 2, 4 or 8 bytes: the number that they are, little endian.
+[[nodiscard]] std::optional<std::uint64_t> number_in(ByteView bytes) noexcept;
+/// Of a parameter whose type nobody knows: "128 (4 B)", "0x3f800000 (4 B, 1 as a float)", "24 B 00112233...".
+[[nodiscard]] std::string word_text(ByteView bytes);
 /// The value's bits as its type reads them: "17", "-1", "0.5", "true".
 [[nodiscard]] std::string value_text(const ValueSpec& value);
 

@@ -1,6 +1,9 @@
 // The text form of `warmgraph show`: aligned columns, one section each.
 #include "warmgraph/cachefmt/readable.hpp"
 
+#include <array>
+#include <utility>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -16,7 +19,7 @@ void put_field(std::string& out, std::string_view name, std::string_view value)
     if (!value.empty()) out += fmt::format("{:<12}{}\n", name, value);
 }
 
-std::string head(const Entry& entry)
+std::string head(const Entry& entry, const Paint& paint)
 {
     const EntryHeader& header = entry.header;
     const EntryInfo& info = header.info;
@@ -25,52 +28,56 @@ std::string head(const Entry& entry)
     put_field(out, "model", printable(header.key.function.model_info));
     put_field(out, "rank", printable(header.key.function.rank));
     put_field(out, "entry", to_hex(header.key.guards));
-    put_field(out, "kind", fmt::format("{}, format {}", to_string(header.kind), k_format_version));
+    const std::string kind{to_string(header.kind)};
+    put_field(out, "kind",
+              fmt::format("{}, format {}", header.kind == EntryKind::graph ? kind : paint.red(kind), k_format_version));
     put_field(out, "created",
               printable(info.created) + (info.created_by.empty() ? "" : " by " + printable(info.created_by)));
     if (info.answer_ms > 0)
-        put_field(out, "saves", fmt::format("{:.1f} ms a hit (the first call without the cache)", info.answer_ms));
-    if (info.record_ms > 0) put_field(out, "recorded", fmt::format("in {:.1f} ms", info.record_ms));
+        put_field(out, "saves", time_text(info.answer_ms) + " a hit (the first call without the cache)");
+    if (info.record_ms > 0) put_field(out, "recorded", "in " + time_text(info.record_ms));
     put_field(out, "verified", printable(info.verification));
     for (const std::string& line : info.scalar_proofs) put_field(out, "scalar", printable(line));
     if (info.library_constants > 0)
         put_field(out, "constants",
                   fmt::format("{} of libraries' images, stored as they were",
-                              counted(info.library_constants, "__constant__ variable")));
+                              plural(info.library_constants, "__constant__ variable")));
     if (info.unproven > 0)
         put_field(out, "unproven",
                   fmt::format("{} taken for addresses by their range alone (adopted with one capture)",
-                              counted(info.unproven, "parameter word")));
+                              plural(info.unproven, "parameter word")));
     if (info.unused_words > 0)
         put_field(
             out, "unused",
-            fmt::format("{} that nobody initialised, stored as zeros", counted(info.unused_words, "parameter word")));
+            fmt::format("{} that nobody initialised, stored as zeros", plural(info.unused_words, "parameter word")));
     put_field(out, "refused", printable(info.reason));
     for (const std::string& line : info.difference) out += fmt::format("{:<12}{}\n", "", printable(line));
     return out;
 }
 
-std::string guards_section(const Guards& guards)
+std::string guards_section(const Guards& guards, const Paint& paint)
 {
-    std::string out = fmt::format("\nguards: {}, {}, {}\n", counted(guards.facts.size(), "fact"),
-                                  counted(guards.tensors.size(), "tensor"), counted(guards.values.size(), "value"));
+    std::string out = fmt::format("{} {}, {}, {}\n", paint.bold("guards:"), plural(guards.facts.size(), "fact"),
+                                  plural(guards.tensors.size(), "tensor"), plural(guards.values.size(), "value"));
     if (!guards.facts.empty()) {
         Table table{{"fact", "value", "role"}};
-        for (const Fact& fact : guards.facts)
-            table.add({printable(fact.name), fact_text(fact.value), std::string{to_string(fact.role)}});
-        out += table.text();
+        for (const Fact& fact : guards.facts) {
+            const auto add = fact.role == Role::advisory ? &Table::add_faint : &Table::add;
+            (table.*add)({printable(fact.name), fact_text(fact.value), std::string{to_string(fact.role)}});
+        }
+        out += table.text(paint);
     }
     if (!guards.tensors.empty()) {
         Table table{{"tensor", "must be"}};
         for (const TensorSpec& tensor : guards.tensors)
             table.add({printable(tensor.name), to_text(tensor, guards) + " on " + printable(tensor.device)});
-        out += table.text();
+        out += table.text(paint);
     }
     if (!guards.values.empty()) {
         Table table{{"value", "type", "must be"}};
         for (const ValueSpec& value : guards.values)
             table.add({printable(value.name), std::string{warmgraph::to_string(value.dtype)}, value_text(value)});
-        out += table.text();
+        out += table.text(paint);
     }
     return out;
 }
@@ -96,11 +103,34 @@ std::string to_text(const TensorSpec& tensor, const Guards& guards)
     return text;
 }
 
-std::string to_readable(const Entry& entry)
+std::optional<Section> section_of(std::string_view name) noexcept
 {
-    std::string out = head(entry) + guards_section(entry.header.guards);
+    static constexpr std::array<std::pair<std::string_view, Section>, 5> k_names{{{"header", Section::header},
+                                                                                  {"guards", Section::guards},
+                                                                                  {"bindings", Section::bindings},
+                                                                                  {"images", Section::images},
+                                                                                  {"nodes", Section::nodes}}};
+    for (const auto& [known, section] : k_names)
+        if (known == name) return section;
+    return std::nullopt;
+}
+
+std::string to_readable(const Entry& entry, const Sections& only, Inks inks)
+{
+    const Paint paint{inks};
+    const EntryKey& key = entry.header.key;
+    const auto is_wanted = [&](Section section) { return only.empty() || only.contains(section); };
+    std::string out =
+        is_wanted(Section::header)
+            ? head(entry, paint)
+            : fmt::format("{}\n",
+                          paint.bold(fmt::format("{} {}", printable(key.function.function), short_hex(key.guards))));
+    if (is_wanted(Section::guards)) out += "\n" + guards_section(entry.header.guards, paint);
     if (entry.header.kind == EntryKind::tombstone) return out;
-    return out + graph_sections(entry.graph);
+    if (is_wanted(Section::bindings)) out += "\n" + bindings_section(entry.graph, paint);
+    if (is_wanted(Section::images)) out += "\n" + images_section(entry.graph, paint);
+    if (is_wanted(Section::nodes)) out += "\n" + nodes_section(entry.graph, paint);
+    return out;
 }
 
 } // namespace warmgraph::cachefmt

@@ -35,12 +35,20 @@ Json to_json(const TensorSpec& tensor)
             {"distance", tensor.distance ? Json(*tensor.distance) : Json(nullptr)}};
 }
 
+/// A number or a truth value; the text of what JSON has no number for (infinities, half precision).
+Json number_of(const ValueSpec& value)
+{
+    const std::string text = value_text(value);
+    Json number = Json::parse(text, nullptr, false);
+    return number.is_discarded() ? Json(text) : number;
+}
+
 Json to_json(const ValueSpec& value)
 {
     return {{"name", value.name},
             {"dtype", warmgraph::to_string(value.dtype)},
             {"bits", value.bits},
-            {"value", value_text(value)}};
+            {"value", number_of(value)}};
 }
 
 Json to_json(const Region& region)
@@ -91,54 +99,71 @@ Json edge_data_json(const Graph& graph)
     return out;
 }
 
-Json to_json(const Graph& graph)
+/// The digest is of all of it.
+Json to_json(const Graph& graph, const Sections& only)
 {
-    const auto scalar = [](const Scalar& item) {
-        return Json{{"name", item.name}, {"type", warmgraph::to_string(item.type)}};
-    };
-    return {{"digest", to_hex(graph_digest(graph))},
-            {"regions", list(graph.regions, [](const Region& region) { return to_json(region); })},
-            {"scalars", list(graph.scalars, scalar)},
-            {"images", list(graph.images, [](const ImageRef& image) { return to_json(image); })},
-            {"events", graph.events},
-            {"semaphores", graph.semaphores},
-            {"nodes", list(graph.nodes, [&](const Node& node) { return to_json(node, graph); })},
-            {"edges", list(graph.edges, [](const Edge& edge) { return Json::array({edge.from, edge.to}); })},
-            {"edge_data", edge_data_json(graph)}};
+    const auto is_wanted = [&](Section section) { return only.empty() || only.contains(section); };
+    Json out{{"digest", to_hex(graph_digest(graph))}};
+    if (is_wanted(Section::bindings)) {
+        out["regions"] = list(graph.regions, [](const Region& region) { return to_json(region); });
+        out["scalars"] = list(graph.scalars, [](const Scalar& item) {
+            return Json{{"name", item.name}, {"type", warmgraph::to_string(item.type)}};
+        });
+        out["events"] = graph.events;
+        out["semaphores"] = graph.semaphores;
+    }
+    if (is_wanted(Section::images))
+        out["images"] = list(graph.images, [](const ImageRef& image) { return to_json(image); });
+    if (is_wanted(Section::nodes)) {
+        out["nodes"] = list(graph.nodes, [&](const Node& node) { return to_json(node, graph); });
+        out["edges"] = list(graph.edges, [](const Edge& edge) { return Json::array({edge.from, edge.to}); });
+        out["edge_data"] = edge_data_json(graph);
+    }
+    return out;
+}
+
+Json to_json(const EntryInfo& info)
+{
+    return {{"created", info.created},
+            {"created_by", info.created_by},
+            {"record_ms", info.record_ms},
+            {"answer_ms", info.answer_ms},
+            {"verification", info.verification},
+            {"node_count", info.node_count},
+            {"image_count", info.image_count},
+            {"unproven", info.unproven},
+            {"scalar_proofs", info.scalar_proofs},
+            {"library_constants", info.library_constants},
+            {"unused_words", info.unused_words},
+            {"reason", info.reason},
+            {"difference", info.difference}};
+}
+
+Json to_json(const Guards& guards)
+{
+    return {{"facts", list(guards.facts, [](const Fact& fact) { return to_json(fact); })},
+            {"tensors", list(guards.tensors, [](const TensorSpec& tensor) { return to_json(tensor); })},
+            {"values", list(guards.values, [](const ValueSpec& value) { return to_json(value); })}};
 }
 
 } // namespace
 
-std::string to_json(const Entry& entry)
+std::string to_json(const Entry& entry, const Sections& only)
 {
     const EntryHeader& header = entry.header;
-    const EntryInfo& info = header.info;
+    const auto is_wanted = [&](Section section) { return only.empty() || only.contains(section); };
+    const bool of_graph =
+        only.empty() || is_wanted(Section::bindings) || is_wanted(Section::images) || is_wanted(Section::nodes);
     Json out{{"format", k_format_version},
              {"kind", to_string(header.kind)},
              {"key",
               {{"model_info", header.key.function.model_info},
                {"rank", header.key.function.rank},
                {"function", header.key.function.function},
-               {"guards", to_hex(header.key.guards)}}},
-             {"info",
-              {{"created", info.created},
-               {"created_by", info.created_by},
-               {"record_ms", info.record_ms},
-               {"answer_ms", info.answer_ms},
-               {"verification", info.verification},
-               {"node_count", info.node_count},
-               {"image_count", info.image_count},
-               {"unproven", info.unproven},
-               {"scalar_proofs", info.scalar_proofs},
-               {"library_constants", info.library_constants},
-               {"unused_words", info.unused_words},
-               {"reason", info.reason},
-               {"difference", info.difference}}},
-             {"guards",
-              {{"facts", list(header.guards.facts, [](const Fact& fact) { return to_json(fact); })},
-               {"tensors", list(header.guards.tensors, [](const TensorSpec& tensor) { return to_json(tensor); })},
-               {"values", list(header.guards.values, [](const ValueSpec& value) { return to_json(value); })}}}};
-    out["graph"] = header.kind == EntryKind::graph ? to_json(entry.graph) : Json(nullptr);
+               {"guards", to_hex(header.key.guards)}}}};
+    if (is_wanted(Section::header)) out["info"] = to_json(header.info);
+    if (is_wanted(Section::guards)) out["guards"] = to_json(header.guards);
+    if (of_graph) out["graph"] = header.kind == EntryKind::graph ? to_json(entry.graph, only) : Json(nullptr);
     // Stored names need not be UTF-8: U+FFFD stands for what is not.
     return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -9,34 +9,61 @@
 #include <fmt/format.h>
 
 #include "warmgraph/cachefmt/graph.hpp"
+#include "warmgraph/cachefmt/readable.hpp"
 
 namespace warmgraph::cachefmt {
+
+/// Paints text for a terminal, or leaves it as it is.
+struct Paint {
+    Inks inks = Inks::none;
+    [[nodiscard]] std::string bold(const std::string& text) const { return with("1", text); }
+    [[nodiscard]] std::string faint(const std::string& text) const { return with("2", text); }
+    [[nodiscard]] std::string red(const std::string& text) const { return with("31", text); }
+
+private:
+    [[nodiscard]] std::string with(std::string_view code, const std::string& text) const
+    {
+        return inks == Inks::none ? text : fmt::format("\x1b[{}m{}\x1b[0m", code, text);
+    }
+};
 
 /// Rows of cells, each column as wide as its widest cell; no blanks at the end of a line.
 class Table {
 public:
     explicit Table(std::vector<std::string> header) { m_rows.push_back(std::move(header)); }
     void add(std::vector<std::string> row) { m_rows.push_back(std::move(row)); }
+    /// A row that matters less than the others.
+    void add_faint(std::vector<std::string> row)
+    {
+        m_faint.push_back(m_rows.size());
+        add(std::move(row));
+    }
 
-    [[nodiscard]] std::string text() const
+    [[nodiscard]] std::string text(const Paint& paint) const
     {
         std::vector<std::size_t> widths(m_rows.front().size(), 0);
         for (const auto& row : m_rows)
             for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], columns(row[i]));
         std::string out;
-        for (const auto& row : m_rows) {
-            std::string line = " ";
-            for (std::size_t i = 0; i < row.size(); ++i) {
-                line += ' ' + row[i];
-                if (i + 1 < row.size()) line.append(widths[i] - columns(row[i]) + 1, ' ');
-            }
-            line.erase(line.find_last_not_of(' ') + 1);
-            out += line + '\n';
+        for (std::size_t i = 0; i < m_rows.size(); ++i) {
+            const std::string line = line_of(m_rows[i], widths);
+            const bool is_faint = i == 0 || std::ranges::binary_search(m_faint, i);
+            out += (is_faint ? paint.faint(line) : line) + '\n';
         }
         return out;
     }
 
 private:
+    static std::string line_of(const std::vector<std::string>& row, const std::vector<std::size_t>& widths)
+    {
+        std::string line = " ";
+        for (std::size_t i = 0; i < row.size(); ++i) {
+            line += ' ' + row[i];
+            if (i + 1 < row.size()) line.append(widths[i] - columns(row[i]) + 1, ' ');
+        }
+        line.erase(line.find_last_not_of(' ') + 1);
+        return line;
+    }
     /// Terminal columns of a text that went through printable(): its code points.
     static std::size_t columns(std::string_view text)
     {
@@ -45,14 +72,12 @@ private:
     }
 
     std::vector<std::vector<std::string>> m_rows;
+    std::vector<std::size_t> m_faint; ///< ascending
 };
 
-inline std::string counted(std::size_t number, std::string_view what)
-{
-    return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
-}
-
-/// Bindings, images and nodes of a graph (readable_graph.cpp).
-[[nodiscard]] std::string graph_sections(const Graph& graph);
+/// Sections of a graph (readable_graph.cpp).
+[[nodiscard]] std::string bindings_section(const Graph& graph, const Paint& paint);
+[[nodiscard]] std::string images_section(const Graph& graph, const Paint& paint);
+[[nodiscard]] std::string nodes_section(const Graph& graph, const Paint& paint);
 
 } // namespace warmgraph::cachefmt

@@ -266,6 +266,7 @@ Outcome Function::Impl::complete_verification(Job& job)
     if (verified.error().code == ErrorCode::partly_launched) raise(within(label(), verified.error()).error());
     job.journey.reason = verified.error().message;
     m_cache->counters.miss(m_name, job.journey.reason);
+    begin_miss(job.journey, job.journey.reason, {});
     // What else went wrong on the way (memory, driver) says nothing about the entry.
     if (verified.error().code == ErrorCode::verification_failed && job.records) {
         if (auto removed = m_cache->store->remove({m_key, digest}); !removed) cache_fault("remove", removed.error());
@@ -295,16 +296,17 @@ Outcome Function::Impl::complete_recording(Job& job)
         return refuse(job, recording.error());
     }
     if (auto same = check_facts_again(job); !same) return refuse(job, same.error());
-    bool differs = false;
+    std::string difference;
     std::string unpublished;
     try {
-        differs = tombstone_if_different(*recording, &job);
-        if (!differs) unpublished = publish(job.journey.phases, *recording);
+        difference = tombstone_if_different(*recording, &job);
+        if (difference.empty()) unpublished = publish(job.journey.phases, *recording);
     } catch (const std::bad_alloc&) {
         unpublished = "it stays in this process: no host memory to publish it";
     }
-    if (differs)
-        return refuse(job, {ErrorCode::not_recordable, "recompiled: a second recording under the same guards differs"});
+    if (!difference.empty())
+        return refuse(job, {ErrorCode::not_recordable,
+                            "recompiled, a second recording under the same guards differs: " + difference});
     m_cache->counters.recording();
     const std::scoped_lock lock{m_mutex};
     const auto& header = recording->entry.header;
@@ -324,7 +326,7 @@ Outcome Function::Impl::refuse(Job& job, const Error& error)
 
 Outcome Function::Impl::refuse_locked(Job& job, const Error& error)
 {
-    count_refusal();
+    count_refusal(to_string(error.code));
     log().warn("cannot record '{}': {}", m_name, error.message);
     // The first call may have set up what later ones use (a library's handle, a table's upload): they are asked once
     // more.

@@ -6,6 +6,7 @@
 #include "throwing.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/process.hpp"
+#include "warmgraph/base/units.hpp"
 #include "warmgraph/cachefmt/readable.hpp"
 #include "warmgraph/store/names.hpp"
 #include "warmgraph/store/signing.hpp"
@@ -72,12 +73,6 @@ std::string resolve_directory(const CacheOptions& options)
     return from_environment && !from_environment->empty() ? *from_environment : std::string{k_default_directory};
 }
 
-std::string milliseconds_text(double ms)
-{
-    if (ms >= 1000) return fmt::format("{:.2f} s", ms / 1000);
-    return fmt::format("{:.1f} ms", ms);
-}
-
 void open_store(Cache::Impl& impl, FileSystem& files)
 {
     if (impl.policy == Policy::off) {
@@ -125,10 +120,10 @@ std::string Cache::Impl::summary() const
 {
     const Statistics now = counters.snapshot();
     std::string text =
-        fmt::format("warmgraph: {} hits, {} misses, {} images, {} to load, {} saved", now.hits, now.misses,
-                    modules.count(), milliseconds_text(now.load_ms), milliseconds_text(now.saved_ms));
+        fmt::format("warmgraph: {}, {}, {}, {} to load, {} saved", plural(now.hits, "hit"), plural(now.misses, "miss"),
+                    plural(modules.count(), "image"), time_text(now.load_ms), time_text(now.saved_ms));
     if (now.refusals != 0) text += fmt::format(", {} refused", now.refusals);
-    if (now.cache_faults != 0) text += fmt::format(", {} cache faults", now.cache_faults);
+    if (now.cache_faults != 0) text += ", " + plural(now.cache_faults, "cache fault");
     if (now.untrusted != 0) text += fmt::format(", {} untrusted", now.untrusted);
     if (!disabled_reason.empty()) text += fmt::format(" (caching is off: {})", disabled_reason);
     return text;
@@ -183,6 +178,7 @@ void require_version(std::string_view doing, const std::string& name, const Spec
 Function Cache::make_function(std::string name, const Device& device, Spec spec, Callable callable, const void* code)
 {
     auto interface = value_or_raise(interface_of(spec));
+    m_impl->tell_what_fits(*DeviceAccess::impl(device)->device);
     {
         const std::scoped_lock lock{m_impl->mutex};
         if (!m_impl->functions.try_emplace(name).second)

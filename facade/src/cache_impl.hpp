@@ -54,6 +54,7 @@ struct Cache::Impl {
     std::mutex mutex; ///< guards functions
     /// Those that exist, by name; null while one is being made.
     std::map<std::string, std::weak_ptr<Function::Impl>> functions;
+    std::set<std::string> told_what_fits; ///< ids of devices; guarded by mutex
 
     /// Everything that Cache's constructor does, with the file seam open.
     [[nodiscard]] static std::shared_ptr<Impl> open(const CacheOptions& options, FileSystem& files);
@@ -63,6 +64,8 @@ struct Cache::Impl {
     [[nodiscard]] std::string model_info(std::string_view backend) const;
     [[nodiscard]] cachefmt::FunctionKey key(const std::string& function, const backends::Device& device) const;
     [[nodiscard]] std::string summary() const;
+    /// One line in the log, at info, for each device: how many stored entries fit it, and why others do not.
+    void tell_what_fits(const backends::Device& device);
     /// Those that exist now.
     [[nodiscard]] std::vector<std::shared_ptr<Function::Impl>> living_functions();
 };

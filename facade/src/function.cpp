@@ -4,7 +4,7 @@
 #include "function_impl.hpp"
 #include "throwing.hpp"
 #include "warmgraph/base/log.hpp"
-#include "warmgraph/guards/json.hpp"
+#include "warmgraph/base/units.hpp"
 
 namespace warmgraph {
 
@@ -326,5 +326,6 @@ Outcome Function::call(Stream& stream, std::span<const Arg> args)
 }
 void Function::bind(std::string_view state, const MemoryRef& memory) { m_impl->bind(state, memory); }
 Report Function::report() const { return m_impl->report(); }
+std::vector<Miss> Function::misses() const { return m_impl->misses(); }
 
 } // namespace warmgraph

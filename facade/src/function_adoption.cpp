@@ -104,13 +104,13 @@ std::string Function::Impl::keep_recording(Journey& journey, Recording& recordin
 {
     if (!m_cache->store) return "not published: caching is off: " + m_cache->disabled_reason;
     if (!publishes()) return fmt::format("not published: policy {}", m_policy == Policy::off ? "off" : "read_only");
-    if (tombstone_if_different(recording, nullptr)) {
-        count_refusal();
+    if (const auto difference = tombstone_if_different(recording, nullptr); !difference.empty()) {
+        count_refusal("recompiled");
         raise({ErrorCode::not_recordable,
                fmt::format(
-                   "'{}' was recorded before under the same guards with a different graph: give what changed as a "
+                   "'{}' was recorded before under the same guards with a different graph: {}; give what changed as a "
                    "guard (Spec::config or Spec::version)",
-                   m_name)});
+                   m_name, difference)});
     }
     return publish(journey.phases, recording);
 }
@@ -142,7 +142,7 @@ void Function::Impl::adopt(const Adoption& adoption)
     auto recording = warmgraph::adopt(m_subject, m_frame, new_header(journey), first, second ? &*second : nullptr,
                                       options, m_cache->modules, journey.phases);
     if (!recording) {
-        count_refusal();
+        count_refusal(to_string(recording.error().code));
         raise(within(fmt::format("cannot adopt '{}'", m_name), recording.error()).error());
     }
     const std::string unpublished = keep_recording(journey, *recording);

@@ -4,7 +4,7 @@
 #include "function_impl.hpp"
 #include "throwing.hpp"
 #include "warmgraph/base/log.hpp"
-#include "warmgraph/guards/json.hpp"
+#include "warmgraph/base/units.hpp"
 
 namespace warmgraph {
 
@@ -44,11 +44,14 @@ Situation Function::Impl::situation(const cachefmt::Guards& now) const
 
 void Function::Impl::note_untrusted(const std::vector<store::Variant>& variants) const
 {
+    store::FunctionUsage usage;
     for (const auto& variant : variants) {
         if (variant.header || variant.header.error().code != ErrorCode::untrusted) continue;
         if (!m_cache->counters.untrusted({m_key, variant.guards})) continue;
         log().warn("{} {} is not used: {}", label(), short_hex(variant.guards), variant.header.error().message);
+        usage.events.add(store::EventKind::untrusted, to_string(ErrorCode::untrusted), {1, variant.size});
     }
+    if (!usage.events.all().empty()) m_cache->store->add_usage_soon(m_key, usage);
 }
 
 Headers Function::Impl::headers(const Digest& digest) const
@@ -112,7 +115,8 @@ Outcome Function::Impl::act(const Plan& plan, Journey& journey, const std::share
             launched = launch(m_variants.front(), stream);
         }
         if (launched) {
-            log().info("loaded {} {} in {:.1f} ms", label(), short_hex(key.guards), load_time.count());
+            log().info("loaded {} {} in {} ({})", label(), short_hex(key.guards), time_text(load_time.count()),
+                       m_variants.front().made);
             return finish(journey, Outcome::replayed, "", Remember::no);
         }
         cache_fault("replay", launched.error());
@@ -126,12 +130,28 @@ Outcome Function::Impl::act(const Plan& plan, Journey& journey, const std::share
     return miss(instead, journey, stream, job);
 }
 
+namespace {
+
+store::MissEnd miss_end(Outcome outcome) noexcept
+{
+    switch (outcome) {
+    case Outcome::recorded: return store::MissEnd::recorded;
+    case Outcome::replayed: return store::MissEnd::replayed;
+    case Outcome::eager: return store::MissEnd::ran;
+    case Outcome::refused: return store::MissEnd::refused;
+    }
+    return store::MissEnd::ran;
+}
+
+} // namespace
+
 /// Fills the report, and remembers the verdict of a signature that runs as it is.
 Outcome Function::Impl::finish(const Journey& journey, Outcome outcome, std::string reason, Remember remember)
 {
     m_report.outcome = outcome;
     m_report.reason = std::move(reason);
     m_report.entry = short_hex(journey.digest);
+    note_miss(journey, miss_end(outcome));
     if (remember == Remember::yes && (outcome == Outcome::eager || outcome == Outcome::refused)) {
         m_verdicts.push_front({journey.digest, outcome});
         if (m_verdicts.size() > m_cache->options.max_variants) m_verdicts.pop_back();
@@ -139,15 +159,16 @@ Outcome Function::Impl::finish(const Journey& journey, Outcome outcome, std::str
     return outcome;
 }
 
-void Function::Impl::count_miss(const Plan& plan, const Journey& journey)
+void Function::Impl::count_miss(const Plan& plan, Journey& journey)
 {
     m_cache->counters.miss(m_name, plan.reason);
     log().info("{} {} {}: {}", plan.action == Plan::Action::refuse ? "refused" : "missed", label(),
                short_hex(journey.digest), plan.reason);
+    begin_miss(journey, plan.reason, plan.judgement);
     if (!m_cache->store) return;
     store::FunctionUsage usage;
     usage.misses = 1;
-    usage.last_miss_json = guards::to_json(journey.now);
+    usage.events = store::one_event(store::EventKind::miss, plan.judgement.word);
     m_cache->store->add_usage(m_key, usage);
 }
 
@@ -155,11 +176,13 @@ Outcome Function::Impl::miss(const Plan& plan, Journey& journey, const std::shar
                              std::unique_ptr<Job>& job)
 {
     const auto failure = std::exchange(m_load_failure, std::nullopt);
+    if (m_policy != Policy::off && plan.lasts) count_miss(plan, journey); // else the call that records did so
+    const bool throws = m_policy == Policy::require_hit || !m_callable;
+    if (throws) note_miss(journey, store::MissEnd::thrown);
     if (m_policy == Policy::require_hit)
         raise({ErrorCode::miss_forbidden,
                fmt::format("'{}' must hit (policy require_hit) and misses: {}; record it first with policy read_write",
                            m_name, plan.reason)});
-    if (m_policy != Policy::off && plan.lasts) count_miss(plan, journey); // else the call that records did so
     if (!m_callable)
         raise(
             {failure.value_or(ErrorCode::miss_forbidden),
@@ -169,7 +192,7 @@ Outcome Function::Impl::miss(const Plan& plan, Journey& journey, const std::shar
     journey.reason = plan.reason;
     if (plan.action == Plan::Action::record) return answer_and_record(journey, stream, job);
     const bool refused = plan.action == Plan::Action::refuse;
-    if (refused) count_refusal();
+    if (refused) count_refusal(plan.judgement.word);
     const Outcome outcome = finish_eagerly(journey, refused ? Outcome::refused : Outcome::eager, plan.reason,
                                            plan.lasts ? Remember::yes : Remember::no, stream);
     if (!plan.lasts) job = take_pending(*stream);

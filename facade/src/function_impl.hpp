@@ -62,6 +62,7 @@ struct Function::Impl {
     [[nodiscard]] Outcome call(const std::shared_ptr<backends::Stream>& stream, std::span<const Arg> args);
     void bind(std::string_view state, const MemoryRef& memory);
     [[nodiscard]] Report report() const;
+    [[nodiscard]] std::vector<Miss> misses() const;
     /// Records a graph that somebody else captured. Throws what it refuses.
     void adopt(const Adoption& adoption);
     /// The entries on disk whose facts hold here; none under the policies off and refresh. Thread-safe, takes no lock.
@@ -132,7 +133,9 @@ private:
                               std::unique_ptr<Job>& job);
     [[nodiscard]] Outcome miss(const Plan& plan, Journey& journey, const std::shared_ptr<backends::Stream>& stream,
                                std::unique_ptr<Job>& job);
-    void count_miss(const Plan& plan, const Journey& journey);
+    void count_miss(const Plan& plan, Journey& journey);
+    void begin_miss(Journey& journey, std::string reason, const Judgement& judgement) const;
+    void note_miss(const Journey& journey, store::MissEnd end);
     Outcome finish(const Journey& journey, Outcome outcome, std::string reason, Remember remember);
     [[nodiscard]] Outcome finish_eagerly(Journey& journey, Outcome outcome, std::string reason, Remember remember,
                                          const std::shared_ptr<backends::Stream>& stream);
@@ -191,11 +194,11 @@ private:
 
     // Publishing (publication.cpp)
     [[nodiscard]] cachefmt::EntryHeader new_header(const Journey& journey) const;
-    void count_refusal();
+    void count_refusal(std::string_view reason);
     [[nodiscard]] std::string publish(Phases& phases, Recording& recording);
     [[nodiscard]] Result<void> check_facts_again(const Job& job) const;
     /// `job`: of the call; null for an adopted graph, which no callable can be compared with.
-    [[nodiscard]] bool tombstone_if_different(const Recording& recording, Job* job);
+    [[nodiscard]] std::string tombstone_if_different(const Recording& recording, Job* job);
     [[nodiscard]] bool differs_in_padding_only(const cachefmt::Graph& previous, const Recording& recording, Job* job);
 
     // Adoption (function_adoption.cpp)
@@ -241,6 +244,7 @@ private:
     std::uint64_t m_exposures;               // of their variables, likewise
     std::optional<ErrorCode> m_load_failure; // of a function without a callable: why its entry cannot be used
     Report m_report;
+    std::vector<store::Miss> m_misses; // of this process, newest first
 };
 
 } // namespace warmgraph

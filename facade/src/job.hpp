@@ -12,15 +12,17 @@
 #include "warmgraph/base/phases.hpp"
 #include "warmgraph/cachefmt/entry.hpp"
 #include "warmgraph/capture/recording.hpp"
+#include "warmgraph/store/miss.hpp"
 
 namespace warmgraph {
 
 /// One first call on its way.
 struct Journey {
-    cachefmt::Guards now; ///< with the distances of tensors that overlap
-    Digest digest;        ///< of the guards without those
-    std::string reason{}; ///< why it is not replayed
-    bool tried = false;   ///< an entry is there and cannot be used
+    cachefmt::Guards now;              ///< with the distances of tensors that overlap
+    Digest digest;                     ///< of the guards without those
+    std::string reason{};              ///< why it is not replayed
+    bool tried = false;                ///< an entry is there and cannot be used
+    std::optional<store::Miss> miss{}; ///< what is known of it, until its end is noted
     std::chrono::steady_clock::time_point started{};
     Phases phases{};
 };

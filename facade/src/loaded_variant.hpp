@@ -27,6 +27,7 @@ struct LoadedVariant {
     std::optional<Unused> unused{};
     bool only_here = false; ///< adopted and not published: it could not be loaded again
     std::uint64_t calls = 0;
+    std::string made{}; ///< when and by which version, for the log; "" for what this process recorded
 };
 
 } // namespace warmgraph

@@ -4,6 +4,7 @@
 #include "function_impl.hpp"
 #include "throwing.hpp"
 #include "warmgraph/base/log.hpp"
+#include "warmgraph/base/printable.hpp"
 #include "warmgraph/capture/bindings.hpp"
 #include "warmgraph/replay/exposure.hpp"
 
@@ -162,7 +163,10 @@ auto Function::Impl::load(const cachefmt::EntryKey& key, backends::Stream& strea
     if (!*restored) return std::unexpected(Unusable{"the entry was removed while it was looked up"});
     const double load_ms = Milliseconds{system_clock().steady() - started}.count();
     auto variant = variant_of((**restored).header.guards, key.guards, std::move((**restored).executable));
-    variant.unused = Unused{nullptr, load_ms, (**restored).header.info.answer_ms, times_of(phases)};
+    const cachefmt::EntryInfo& info = (**restored).header.info;
+    variant.unused = Unused{nullptr, load_ms, info.answer_ms, times_of(phases)};
+    variant.made = fmt::format("{}, {}, format {}", printable(info.created, 40), printable(info.created_by, 40),
+                               cachefmt::k_format_version);
     return variant;
 }
 
@@ -189,6 +193,9 @@ void Function::Impl::count_hit(LoadedVariant& variant)
     m_cache->counters.hit(unused->load_ms, unused->answer_ms);
     store::FunctionUsage usage;
     usage.hits = 1;
+    std::uint64_t bytes = 0;
+    for (const auto& image : variant.executable->graph().images) bytes += image.size;
+    usage.events = store::one_event(store::EventKind::hit, "restored", bytes);
     usage.saved_ms = unused->answer_ms - unused->load_ms;
     usage.warm = std::move(unused->times);
     m_cache->store->add_usage_soon(m_key, usage);

@@ -1,6 +1,9 @@
 #include "plan.hpp"
 
+#include <cstring>
+
 #include "warmgraph/base/error.hpp"
+#include "warmgraph/base/units.hpp"
 
 namespace warmgraph {
 
@@ -8,32 +11,78 @@ namespace {
 
 using Action = Plan::Action;
 
+Judgement judged(const Situation& situation, const cachefmt::EntryHeader& header)
+{
+    Judgement judgement{1, header.key.guards, guards::evaluate(header.guards, situation.now, situation.relaxation)};
+    judgement.agree = guards::compared_count(header.guards, situation.now) - judgement.differences.size();
+    return judgement;
+}
+
+Judgement recompiled(const Situation& situation, const cachefmt::EntryHeader& header)
+{
+    auto judgement = judged(situation, header);
+    judgement.word = "recompiled";
+    return judgement;
+}
+
+Judgement because(std::string word)
+{
+    Judgement judgement;
+    judgement.word = std::move(word);
+    return judgement;
+}
+
+/// Of a fact that differs. What users name (variables, inputs, programs) is one word for all of its kind.
+std::string word_of(const std::string& fact)
+{
+    for (const char* kind : {"config.", "env.", "program."})
+        if (fact.starts_with(kind)) return std::string(kind, std::strlen(kind) - 1);
+    for (const char* kind : {"input", "value"})
+        if (fact.starts_with(kind)) return kind;
+    return fact;
+}
+
 Plan tombstoned(const Situation& situation, const cachefmt::EntryHeader& header)
 {
     return {Action::refuse,
             {},
             fmt::format("it was recorded twice under the same guards with different graphs ({}): {}; give what changed "
                         "as a guard (Spec::config, Spec::code or Spec::version), then `warmgraph clear --func {}`",
-                        header.info.reason, fmt::join(header.info.difference, "; "), situation.function)};
+                        header.info.reason, fmt::join(header.info.difference, "; "), situation.function),
+            true,
+            recompiled(situation, header)};
 }
 
-std::string explain(const Situation& situation, const std::vector<store::Variant>& variants)
+/// The nearest of all variants.
+Judgement judge(const Situation& situation, const std::vector<store::Variant>& variants)
 {
-    std::vector<guards::Mismatch> nearest;
-    std::size_t readable = 0;
-    std::string reason = "no entry";
+    Judgement nearest;
+    std::chrono::system_clock::time_point last_used{};
+    std::uint64_t readable = 0;
     for (const auto& variant : variants) {
-        if (!variant.header) {
-            reason =
-                fmt::format("entry {} cannot be used: {}", short_hex(variant.guards), variant.header.error().message);
-            continue;
-        }
-        auto mismatches = guards::evaluate(variant.header->guards, situation.now, situation.relaxation);
-        if (readable++ == 0 || mismatches.size() < nearest.size()) nearest = std::move(mismatches);
+        if (!variant.header) continue;
+        ++readable;
+        auto judgement = judged(situation, *variant.header);
+        const auto fewer = judgement.differences.size() <=> nearest.differences.size();
+        if (nearest.nearest && (fewer > 0 || (fewer == 0 && variant.last_used <= last_used))) continue;
+        nearest = std::move(judgement);
+        last_used = variant.last_used;
     }
-    if (readable == 0) return reason;
-    return fmt::format("{} variant{} on disk, the nearest differs: {}", readable, readable == 1 ? "" : "s",
-                       guards::summarize(nearest));
+    nearest.variants = readable;
+    if (!nearest.differences.empty()) nearest.word = word_of(nearest.differences.front().fact);
+    if (!nearest.nearest) nearest.word = variants.empty() ? "no_entry" : "unreadable";
+    return nearest;
+}
+
+std::string explain(const Judgement& judgement, const std::vector<store::Variant>& variants)
+{
+    if (judgement.nearest)
+        return fmt::format("{} on disk, the nearest differs: {}", plural(judgement.variants, "variant"),
+                           guards::summarize(judgement.differences));
+    std::string reason = "no entry";
+    for (const auto& variant : variants)
+        reason = fmt::format("entry {} cannot be used: {}", short_hex(variant.guards), variant.header.error().message);
+    return reason;
 }
 
 bool holds(const Situation& situation, const cachefmt::EntryHeader& header)
@@ -48,20 +97,21 @@ bool refreshes(const Situation& situation) noexcept
     return situation.policy == Policy::refresh && situation.has_callable;
 }
 
-Plan on_miss(const Situation& situation, std::string reason)
+Plan on_miss(const Situation& situation, std::string reason, Judgement judgement)
 {
     const bool records = situation.caching_is_off.empty() && situation.has_callable &&
                          (situation.policy == Policy::read_write || situation.policy == Policy::refresh);
-    if (!records) return {Action::run_as_it_is, {}, std::move(reason)};
+    if (!records) return {Action::run_as_it_is, {}, std::move(reason), true, std::move(judgement)};
     if (situation.has_pending) return {Action::run_as_it_is, {}, "another call of it is being recorded", false};
-    return {Action::record, {}, std::move(reason)};
+    return {Action::record, {}, std::move(reason), true, std::move(judgement)};
 }
 
 Plan decide(const Situation& situation, const Headers& headers)
 {
-    if (situation.policy == Policy::off) return on_miss(situation, "policy off");
-    if (!situation.caching_is_off.empty()) return on_miss(situation, "caching is off: " + situation.caching_is_off);
-    if (refreshes(situation)) return on_miss(situation, "policy refresh");
+    if (situation.policy == Policy::off) return on_miss(situation, "policy off", because("off"));
+    if (!situation.caching_is_off.empty())
+        return on_miss(situation, "caching is off: " + situation.caching_is_off, because("off"));
+    if (refreshes(situation)) return on_miss(situation, "policy refresh", because("refresh"));
     if (const auto exact = headers.exact(); exact && holds(situation, *exact)) {
         if (exact->kind == cachefmt::EntryKind::tombstone) return tombstoned(situation, *exact);
         return {Action::replay, {exact->key}};
@@ -69,7 +119,7 @@ Plan decide(const Situation& situation, const Headers& headers)
     // Not under these very guards: another variant may still be valid (a newer driver that is accepted, a stronger
     // alignment), and if none is, the nearest one explains the miss.
     const auto variants = headers.all();
-    if (!variants) return on_miss(situation, variants.error().message);
+    if (!variants) return on_miss(situation, variants.error().message, because("look_up_failed"));
     Plan plan{Action::replay};
     for (const auto& variant : *variants) {
         if (!variant.header || !holds(situation, *variant.header)) continue;
@@ -78,7 +128,10 @@ Plan decide(const Situation& situation, const Headers& headers)
         else if (plan.entries.empty())
             return tombstoned(situation, *variant.header);
     }
-    return plan.entries.empty() ? on_miss(situation, explain(situation, *variants)) : plan;
+    if (!plan.entries.empty()) return plan;
+    auto judgement = judge(situation, *variants);
+    auto reason = explain(judgement, *variants);
+    return on_miss(situation, std::move(reason), std::move(judgement));
 }
 
 } // namespace warmgraph

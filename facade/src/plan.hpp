@@ -15,6 +15,15 @@
 
 namespace warmgraph {
 
+/// What was found on disk for a call that misses.
+struct Judgement {
+    std::uint64_t variants = 0;                  ///< whose headers could be read
+    std::optional<Digest> nearest{};             ///< the fewest differences, then the most recent
+    std::vector<guards::Mismatch> differences{}; ///< of that one; empty for one that is `recompiled`
+    std::uint64_t agree = 0;                     ///< facts of it that agree
+    std::string word = "unusable"; ///< the reason for statistics: "no_entry", "driver.version", "input", ...
+};
+
 struct Plan {
     enum class Action : std::uint8_t {
         replay,       ///< one of `entries`, the first one that can be used
@@ -27,6 +36,7 @@ struct Plan {
     std::string reason{}; ///< why it is not replayed; empty for a replay
     /// False where the reason passes by itself (another process is recording): the next call asks again.
     bool lasts = true;
+    Judgement judgement{}; ///< of a miss whose look-up came so far
 };
 
 /// What is asked of a call's function, beside the headers.
@@ -51,7 +61,7 @@ struct Headers {
 [[nodiscard]] Plan decide(const Situation& situation, const Headers& headers);
 
 /// What is done where nothing can be replayed, for this reason.
-[[nodiscard]] Plan on_miss(const Situation& situation, std::string reason);
+[[nodiscard]] Plan on_miss(const Situation& situation, std::string reason, Judgement judgement = {});
 
 /// Does policy refresh ask for a new recording? Without a callable it cannot.
 [[nodiscard]] bool refreshes(const Situation& situation) noexcept;

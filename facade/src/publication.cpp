@@ -4,6 +4,7 @@
 #include "function_impl.hpp"
 #include "throwing.hpp"
 #include "warmgraph/base/log.hpp"
+#include "warmgraph/base/units.hpp"
 
 namespace warmgraph {
 
@@ -58,24 +59,23 @@ bool Function::Impl::differs_in_padding_only(const cachefmt::Graph& previous, co
     return verified.has_value();
 }
 
-/// A second recording under the same guards that differs means that the function is not a function of its guards.
-bool Function::Impl::tombstone_if_different(const Recording& recording, Job* job)
+/// A second recording under the same guards that differs means that the function is not a function of its guards. Empty, or
+/// what differs.
+std::string Function::Impl::tombstone_if_different(const Recording& recording, Job* job)
 {
     const auto& key = recording.entry.header.key;
-    if (!unusable_elsewhere(recording.entry.header.guards.facts).empty()) return false;
+    if (!unusable_elsewhere(recording.entry.header.guards.facts).empty()) return {};
     auto previous = m_cache->store->entry(key);
-    if (!previous || !*previous || (**previous).header.kind != cachefmt::EntryKind::graph) return false;
-    if (cachefmt::graph_digest((**previous).graph) == cachefmt::graph_digest(recording.entry.graph)) return false;
-    if (differs_in_padding_only((**previous).graph, recording, job)) return false;
+    if (!previous || !*previous || (**previous).header.kind != cachefmt::EntryKind::graph) return {};
+    if (cachefmt::graph_digest((**previous).graph) == cachefmt::graph_digest(recording.entry.graph)) return {};
+    if (differs_in_padding_only((**previous).graph, recording, job)) return {};
     cachefmt::Entry tombstone{recording.entry.header, {}};
     tombstone.header.kind = cachefmt::EntryKind::tombstone;
     tombstone.header.info.reason = "recompiled";
     tombstone.header.info.difference = cachefmt::difference((**previous).graph, recording.entry.graph);
-    log().warn("refused {} {}: recompiled, a second recording under the same guards differs: {}", label(),
-               short_hex(key.guards), fmt::join(tombstone.header.info.difference, "; "));
     if (auto published = m_cache->store->publish(tombstone); !published)
         cache_fault("publish tombstone", published.error());
-    return true;
+    return fmt::format("{}", fmt::join(tombstone.header.info.difference, "; "));
 }
 
 /// Empty, or why nothing was published (the recording itself stays usable in this process).
@@ -99,12 +99,14 @@ std::string Function::Impl::publish(Phases& phases, Recording& recording)
         return "not published: " + published.error().message;
     }
     const auto& info = recording.entry.header.info;
-    log().info("saved {} {} ({} nodes, {} images of {} KB, verified {}, {}, format {})", label(),
-               short_hex(recording.entry.header.key.guards), info.node_count, info.image_count, bytes / 1024,
-               info.verification, info.created, cachefmt::k_format_version);
+    log().info("saved {} {} ({}, {} of {}, verified {}, {}, {}, format {})", label(),
+               short_hex(recording.entry.header.key.guards), plural(info.node_count, "node"),
+               plural(info.image_count, "image"), size_text(bytes), info.verification, info.created, info.created_by,
+               cachefmt::k_format_version);
     store::FunctionUsage usage;
     usage.recordings = 1;
     usage.cold = times_of(phases);
+    usage.events = store::one_event(store::EventKind::recorded, "published", bytes);
     m_cache->store->add_usage(m_key, usage);
     return {};
 }
@@ -126,12 +128,13 @@ Result<void> Function::Impl::check_facts_again(const Job& job) const
                 "an environment variable that it lists changed while it was being recorded: a later call is recorded");
 }
 
-void Function::Impl::count_refusal()
+void Function::Impl::count_refusal(std::string_view reason)
 {
     m_cache->counters.refusal();
     if (!m_cache->store) return;
     store::FunctionUsage usage;
     usage.refusals = 1;
+    usage.events = store::one_event(store::EventKind::refused, reason);
     m_cache->store->add_usage(m_key, usage);
 }
 

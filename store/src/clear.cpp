@@ -49,9 +49,12 @@ Result<Removal::Amount> clear_function(const Disk& disk, const FunctionKey& key)
     const auto removed = remove_entries(disk, key);
     if (!removed) return removed;
     const Path folder = disk.layout.function(key);
-    const auto usage = remove_file(disk, folder / k_usage_file);
-    if (!usage) return std::unexpected(usage.error());
-    std::uint64_t others = *usage ? 1 : 0;
+    std::uint64_t others = 0;
+    for (const std::string_view name : {k_usage_file, k_miss_file}) {
+        const auto advisory = remove_file(disk, folder / name);
+        if (!advisory) return std::unexpected(advisory.error());
+        others += *advisory ? 1 : 0;
+    }
     others += remove_abandoned(disk.files, disk.clock, folder);
     others += remove_free_locks(disk, folder);
     // A folder that was empty before may be anybody's. One that still holds something (a recording that goes on, other

@@ -41,6 +41,16 @@ Result<std::optional<T>> named(const Disk& disk, const EntryKey& key, Judged<T>&
     return std::move(*judged.content);
 }
 
+/// Who opened the folder counts what is untrusted: each entry once, and not at every look.
+void count_refused(LocalStore& store, const EntryKey& key, const Judged<Entry>& judged)
+{
+    const ErrorCode code = judged.content.error().code;
+    if (code == ErrorCode::untrusted) return;
+    FunctionUsage usage;
+    usage.events = one_event(EventKind::damaged, to_string(code), judged.info.size);
+    store.add_usage(key.function, usage);
+}
+
 } // namespace
 
 Result<std::vector<FunctionKey>> LocalStore::functions() const { return m_impl->disk.functions(); }
@@ -86,6 +96,7 @@ Result<std::optional<Entry>> LocalStore::entry(const EntryKey& key, Reading read
     if (!*found) return std::nullopt;
     if (!(*found)->content) {
         disk.refuse(disk.layout.entry(key), **found);
+        count_refused(*this, key, **found);
     } else if (reading == Reading::use) {
         note_use(key);
     }
@@ -114,8 +125,12 @@ Result<void> LocalStore::publish(const Entry& entry)
     }
     // The entry is there: what fails from here on is housekeeping, and the next writer's turn.
     remove_abandoned(disk.files, disk.clock, path.parent_path());
-    if (const auto evicted = evict(disk, key.function, key.guards); !evicted)
-        log().debug("eviction: {}", evicted.error().message);
+    const auto evicted = evict(disk, key.function, key.guards);
+    if (!evicted) log().debug("eviction: {}", evicted.error().message);
+    if (!evicted || evicted->files == 0) return {};
+    FunctionUsage usage;
+    usage.events.add(EventKind::evicted, "variants", {evicted->files, evicted->bytes});
+    add_usage(key.function, usage);
     return {};
 }
 

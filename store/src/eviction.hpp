@@ -7,6 +7,6 @@ namespace warmgraph::store {
 
 /// Removes the least recently used entries of a function (by modification time, which a hit renews) while there are
 /// more than `max_variants`; never `published`. Readers that hold one open are not disturbed.
-[[nodiscard]] Result<void> evict(const Disk& disk, const FunctionKey& function, const Digest& published);
+[[nodiscard]] Result<Removal::Amount> evict(const Disk& disk, const FunctionKey& function, const Digest& published);
 
 } // namespace warmgraph::store

@@ -16,6 +16,7 @@ using Path = std::filesystem::path;
 
 inline constexpr std::string_view k_entry_suffix = ".wg";
 inline constexpr std::string_view k_usage_file = "usage.json";
+inline constexpr std::string_view k_miss_file = "misses.jsonl";
 inline constexpr std::string_view k_usage_lock = ".usage.lock";
 inline constexpr std::string_view k_lock_prefix = ".lock-";
 inline constexpr std::size_t k_lock_digits = 16; ///< of the guards' digest, behind the prefix

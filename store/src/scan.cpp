@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "mark.hpp"
+#include "miss_file.hpp"
 #include "own_names.hpp"
 #include "temporary.hpp"
 #include "usage_file.hpp"
@@ -70,6 +71,8 @@ Result<void> Scan::scan_function(const FunctionKey& function)
             scan_entry({function, *digest});
         } else if (item.name == k_usage_file) {
             scan_usage(folder / item.name);
+        } else if (item.name == k_miss_file) {
+            scan_misses(folder / item.name);
         } else if (is_record_lock(item.name) && item.type == FileType::regular) {
             m_record_locks.push_back(folder / item.name);
         } else if (item.name != k_usage_lock || item.type != FileType::regular) {
@@ -129,6 +132,15 @@ void Scan::scan_usage(const Path& path)
     if (!file) return add(path, file.error(), Finding::Cure::leave);
     if (!*file || ((*file)->content && parse_usage(*(*file)->content))) return;
     add(path, {ErrorCode::corrupt, "usage counters do not parse: they start again at 0 with the next use"},
+        Finding::Cure::remove);
+}
+
+void Scan::scan_misses(const Path& path)
+{
+    const auto file = m_disk.read(path, k_miss_file_cap);
+    if (!file) return add(path, file.error(), Finding::Cure::leave);
+    if (!*file || ((*file)->content && parse_misses(*(*file)->content))) return;
+    add(path, {ErrorCode::corrupt, "the list of misses does not parse: it starts again with the next miss"},
         Finding::Cure::remove);
 }
 

@@ -31,6 +31,7 @@ private:
     [[nodiscard]] Result<void> scan_images();
     void scan_entry(const EntryKey& key);
     void scan_image(const Digest& digest);
+    void scan_misses(const Path& path);
     void scan_usage(const Path& path);
     void scan_missing_images();
     /// A temporary, or a file that is none of ours.

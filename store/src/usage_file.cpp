@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "events_file.hpp"
+
 namespace warmgraph::store {
 namespace {
 
@@ -59,7 +61,7 @@ std::string to_usage_json(const FunctionUsage& usage)
                     {"refusals", usage.refusals},
                     {"saved_ms", usage.saved_ms},
                     {"last_used", usage.last_used},
-                    {"last_miss", usage.last_miss_json},
+                    {"events", to_events_json(usage.events)},
                     {"cold", to_json(usage.cold)},
                     {"warm", to_json(usage.warm)}};
     return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -73,8 +75,13 @@ std::optional<FunctionUsage> parse_usage(ByteView bytes)
     const bool complete =
         read_count(json, "hits", usage.hits) && read_count(json, "misses", usage.misses) &&
         read_count(json, "recordings", usage.recordings) && read_count(json, "refusals", usage.refusals) &&
-        read_text(json, "last_used", usage.last_used) && read_text(json, "last_miss", usage.last_miss_json) &&
-        read_phases(json, "cold", usage.cold) && read_phases(json, "warm", usage.warm);
+        read_text(json, "last_used", usage.last_used) && read_phases(json, "cold", usage.cold) &&
+        read_phases(json, "warm", usage.warm);
+    if (const auto events = json.find("events"); events != json.end()) { // files of older versions have none
+        auto read = parse_events(*events);
+        if (!read) return std::nullopt;
+        usage.events = std::move(*read);
+    }
     const auto saved = json.find("saved_ms");
     if (!complete || saved == json.end() || !saved->is_number()) return std::nullopt;
     usage.saved_ms = saved->get<double>();
@@ -88,8 +95,8 @@ void merge(FunctionUsage& into, const FunctionUsage& more)
     into.recordings += more.recordings;
     into.refusals += more.refusals;
     if (more.saved_ms >= 0 && std::isfinite(more.saved_ms)) into.saved_ms += more.saved_ms;
+    into.events.merge(more.events);
     into.last_used = std::max(into.last_used, more.last_used); // ISO 8601 sorts as text
-    if (!more.last_miss_json.empty()) into.last_miss_json = more.last_miss_json;
     if (!more.cold.empty()) into.cold = more.cold;
     if (!more.warm.empty()) into.warm = more.warm;
 }

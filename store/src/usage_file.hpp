@@ -13,7 +13,7 @@ inline constexpr std::uint64_t k_usage_cap = 4ULL << 20; ///< bytes of a usage f
 [[nodiscard]] std::string to_usage_json(const FunctionUsage& usage);
 /// nullopt when it is no usage file: no JSON object, a field of another type, a negative count.
 [[nodiscard]] std::optional<FunctionUsage> parse_usage(ByteView bytes);
-/// Counts add up; the later last use, the newer miss and the newer times stay.
+/// Counts add up; the later last use and the newer times stay.
 void merge(FunctionUsage& into, const FunctionUsage& more);
 
 } // namespace warmgraph::store

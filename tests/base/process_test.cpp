@@ -2,16 +2,21 @@
 #include <array>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <regex>
 #include <set>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <openssl/evp.h>
 
 #include <stdlib.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 
+#include "temp_dir.hpp"
 #include "warmgraph/base/process.hpp"
 
 namespace warmgraph::test {
@@ -48,6 +53,38 @@ TEST(Process, BuildIdOfAFunctionInASharedLibraryIsTheLibrarys)
     EXPECT_NE(binary_of(code).find("libcrypto"), std::string::npos) << binary_of(code);
     EXPECT_EQ(build_id_of(code).value_or("(none)"), readelf_build_id(binary_of(code)));
     EXPECT_NE(build_id_of(code), build_id_of(reinterpret_cast<const void*>(&readelf_build_id)));
+}
+
+TEST(Process, BuildIdOfAFileIsThatOfWhatIsLoadedFromIt)
+{
+    const void* code = reinterpret_cast<const void*>(&readelf_build_id);
+    EXPECT_EQ(build_id_of_file("/proc/self/exe"), build_id_of(code));
+    const void* library = reinterpret_cast<const void*>(&EVP_MD_CTX_new);
+    EXPECT_EQ(build_id_of_file(binary_of(library)), build_id_of(library));
+}
+
+TEST(Process, WhatIsNoElfFileHasNoBuildIdAndBlocksNobody)
+{
+    const TempDir dir;
+    const std::string fifo = (dir.path() / "fifo").string(), copy = (dir.path() / "copy").string();
+    ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+    for (const std::string& path : {fifo, dir.path().string(), std::string("/dev/zero"), std::string("/nowhere/at/all"),
+                                    std::string("/proc/self/maps"), std::string()})
+        EXPECT_FALSE(build_id_of_file(path)) << path;
+
+    // The headers of a real one, with each byte of the first page damaged in turn: some other answer or none.
+    std::vector<char> bytes(4096);
+    ASSERT_TRUE(std::ifstream("/proc/self/exe", std::ios::binary).read(bytes.data(), 4096));
+    for (std::size_t at = 0; at < 1024; ++at) {
+        std::vector<char> damaged = bytes;
+        damaged[at] = static_cast<char>(damaged[at] ^ 0xff);
+        std::ofstream(copy, std::ios::binary | std::ios::trunc).write(damaged.data(), 4096);
+        static_cast<void>(build_id_of_file(copy));
+    }
+    for (const std::size_t size : {0UL, 4UL, 63UL, 64UL, 100UL, 500UL}) {
+        std::ofstream(copy, std::ios::binary | std::ios::trunc).write(bytes.data(), static_cast<std::streamsize>(size));
+        EXPECT_FALSE(build_id_of_file(copy)) << size;
+    }
 }
 
 TEST(Process, AnAddressOutsideEveryBinaryHasNoBuildId)

@@ -70,6 +70,7 @@ void null_handles_are_refused(void)
     FAILS(wg_bind(NULL, "s", nowhere), wg_invalid_argument, "function is null");
     FAILS(wg_call(NULL, stream, &arg, 1, NULL), wg_invalid_argument, "function is null");
     FAILS(wg_function_report(NULL, &report), wg_invalid_argument, "function is null");
+    FAILS(wg_function_misses(NULL, NULL, 0, NULL), wg_invalid_argument, "function is null");
 
     CHECK(wg_device_id(NULL) == NULL && wg_device_name(NULL) == NULL && wg_device_stream(NULL) == NULL);
     CHECK(wg_cache_directory(NULL) == NULL && wg_cache_disabled_reason(NULL) == NULL &&

@@ -73,6 +73,10 @@ void a_second_cache_replays_what_the_first_recorded(void)
     char reasons[64];
     OK(wg_cache_miss_reasons(cache, reasons, sizeof reasons, NULL));
     CHECK(strcmp(reasons, "add_one: no entry") == 0);
+    char misses[256];
+    OK(wg_function_misses(function, misses, sizeof misses, NULL));
+    CHECK(contains(misses, "Z recorded: no entry\n"));
+    OK(wg_function_misses(function, NULL, 0, NULL));
     OK(wg_function_destroy(function));
     OK(wg_cache_close(cache));
 
@@ -87,7 +91,7 @@ void a_second_cache_replays_what_the_first_recorded(void)
     char summary[256], cut[12];
     uint64_t length = 0;
     OK(wg_cache_summary(cache, summary, sizeof summary, &length));
-    CHECK(contains(summary, "warmgraph: 1 hits, 0 misses") && strlen(summary) == length);
+    CHECK(contains(summary, "warmgraph: 1 hit, 0 misses") && strlen(summary) == length);
     OK(wg_cache_summary(cache, cut, sizeof cut, &length));
     CHECK(strcmp(cut, "warmgraph: ") == 0 && length > sizeof cut);
     OK(wg_cache_summary(cache, NULL, 0, &length));

@@ -20,7 +20,7 @@ TEST(Readable, ShowsEverySectionInAlignedColumns)
              "kind        graph, format 5\n",
              "created     2026-11-20T10:11:12Z by warmgraph 0.1.0\n",
              "saves       812.5 ms a hit (the first call without the cache)\n",
-             "recorded    in 1961.8 ms\n",
+             "recorded    in 1.96 s\n",
              "verified    bitwise\n",
              "scalar      position: proven at all 2,048 values\n",
              "scalar      scale: sampled at 412 values\n",
@@ -33,15 +33,15 @@ TEST(Readable, ShowsEverySectionInAlignedColumns)
              "  greedy       bool  true\n",
              "  shift        i8    -1\n",
              "bindings: 6 regions, 3 scalars\n",
-             "  2  kv       state     64 KB   256\n",
+             "  2  kv       state     64 KiB   256\n",
              "  0  position  i32\n",
              "images: 2\n",
-             "  0  llm    3.9 KB  01010101  02020202\n",
-             "  1  aux    300 B   03030303  unknown\n",
+             "  0  llm    3.9 KiB  01010101  02020202\n",
+             "  1  aux    300 B    03030303  unknown\n",
              "nodes: 5, 5 edges\n",
              "  1  rope     4,1,1  64,1,1  0      kv + 1024, position + 1, local 128 B, 24 B {0: scratch + 64, 8: "
              "scale, 16: step - 1}, 3 B 090909\n",
-             "  2  (copy)   -      -       1      1.0 KB from scratch + 512 to logits\n",
+             "  2  (copy)   -      -       1      1.0 KiB from scratch + 512 to logits\n",
              "  4  finish   1,1,1  1,1,1   2,3\n",
          })
         EXPECT_THAT(text, HasSubstr(line));
@@ -74,7 +74,9 @@ TEST(Readable, NamesKernelsAsPeopleDoAndTellsMachinesTheWholeName)
     std::get<KernelNode>(entry.graph.nodes[4]).kernel = mangled;
     EXPECT_THAT(to_readable(entry), AllOf(HasSubstr("  4  " + readable + "  1,1,1"), Not(HasSubstr(mangled))));
     EXPECT_THAT(to_dot(entry), HasSubstr("4: " + readable + "\\ngrid"));
-    EXPECT_EQ(json::parse(to_json(entry)).at("graph").at("nodes").at(4).at("kernel"), mangled);
+    const json node = json::parse(to_json(entry)).at("graph").at("nodes").at(4);
+    EXPECT_EQ(node.at("kernel"), mangled);
+    EXPECT_NE(node.at("name"), mangled) << "as people say it";
 }
 
 TEST(ReadableJson, HasTheDocumentedKeys)
@@ -95,7 +97,7 @@ TEST(ReadableJson, HasTheDocumentedKeys)
     EXPECT_TRUE(object.at("guards").at("tensors").at(0).at("distance").is_null());
     EXPECT_EQ(object.at("guards").at("tensors").at(1).at("distance"), 0);
     EXPECT_EQ(object.at("guards").at("tensors").at(2).at("distance"), 256);
-    EXPECT_EQ(object.at("guards").at("values").at(2).at("value"), "-1");
+    EXPECT_EQ(object.at("guards").at("values").at(2).at("value"), -1) << "a number";
     const json& graph = object.at("graph");
     EXPECT_EQ(graph.at("digest"), to_hex(graph_digest(entry.graph)));
     EXPECT_EQ(graph.at("regions").at(2).at("kind"), "state");
@@ -119,7 +121,7 @@ TEST(Readable, ShowsWhatCudaAdds)
              "constants   2 __constant__ variables of libraries' images, stored as they were\n",
              "unproven    3 parameter words taken for addresses by their range alone (adopted with one capture)\n",
              "bindings: 7 regions, 3 scalars, 2 events, 2 semaphores\n",
-             "  6  staging  state (host)  4.0 KB  64\n",
+             "  6  staging  state (host)  4.0 KiB  64\n",
              "  1  done\n",
              "  1  shown\n",
              "  1      _ZN3llm4biasE  8 B\n",
@@ -224,7 +226,7 @@ TEST(ReadableDot, DrawsOneBoxForEachNode)
     for (const char* line : {"digraph \"decode\" {\n", "  n0 [label=\"0: fill 256 B\\nscratch\"];\n",
                              "  n1 [label=\"1: rope\\ngrid 4,1,1 block 64,1,1\\nkv + 1024\\nposition + 1\\nscratch + "
                              "64\\nscale\\nstep - 1\"];\n",
-                             "  n2 [label=\"2: copy 1.0 KB\\nscratch + 512\\n-> logits\"];\n",
+                             "  n2 [label=\"2: copy 1.0 KiB\\nscratch + 512\\n-> logits\"];\n",
                              "  n3 [label=\"3: empty\"];\n", "  n3 -> n4;\n"})
         EXPECT_THAT(dot, HasSubstr(line));
 }
@@ -234,7 +236,7 @@ TEST(ReadableDot, DrawsWhatCudaAdds)
     const std::string dot = to_dot(sample_cuda_entry());
     for (const char* line :
          {"  n5 [label=\"5: event wait\\nready\"];\n",
-          "\\nw + 1048576\\nshared 227 KB\\naccess policy window = 32 B {0: w}",
+          "\\nw + 1048576\\nshared 227 KiB\\naccess policy window = 32 B {0: w}",
           "  n8 [label=\"8: copy 2 slices of 4 rows of 64 B\\nstaging\\n-> kv\"];\n",
           "  n9 [label=\"9: fill 3 rows of 32 B\\nscratch\"];\n", "  n10 [label=\"10: host\\nlog_step\"];\n",
           "  n12 [label=\"12: memory operations\\nwait until kv + 8 >= 0x1, then flush\\nwrite 0x10000000000 to "
@@ -250,6 +252,52 @@ TEST(ReadableDot, QuotesNames)
     Entry entry = sample_entry();
     std::get<KernelNode>(entry.graph.nodes[4]).kernel = "a\"];x\\";
     EXPECT_THAT(to_dot(entry), HasSubstr("  n4 [label=\"4: a\\\"];x\\\\\\ngrid"));
+}
+
+TEST(Readable, ShowsOnlyTheSectionsThatAreAskedFor)
+{
+    const Entry entry = sample_entry();
+    const std::string nodes = to_readable(entry, {Section::nodes});
+    EXPECT_THAT(nodes, HasSubstr("nodes: 5, 5 edges\n"));
+    EXPECT_THAT(nodes, HasSubstr(short_hex(entry.header.key.guards))) << "which of the variants it is";
+    for (const char* other : {"created", "guards:", "bindings:", "images:"}) EXPECT_THAT(nodes, Not(HasSubstr(other)));
+    const json only = json::parse(to_json(entry, {Section::guards, Section::images}));
+    EXPECT_TRUE(only.contains("guards") && only.contains("key") && only.at("graph").contains("images"));
+    EXPECT_FALSE(only.contains("info") || only.at("graph").contains("nodes") || only.at("graph").contains("regions"));
+    EXPECT_FALSE(json::parse(to_json(entry, {Section::guards})).contains("graph"));
+    for (const char* name : {"header", "guards", "bindings", "images", "nodes"}) EXPECT_TRUE(section_of(name)) << name;
+    EXPECT_FALSE(section_of("nod"));
+}
+
+TEST(Readable, PaintsForATerminalAndSaysTheSame)
+{
+    const std::string plain = to_readable(sample_entry());
+    std::string painted = to_readable(sample_entry(), {}, Inks::terminal);
+    EXPECT_THAT(plain, Not(HasSubstr("\x1b")));
+    EXPECT_THAT(painted, HasSubstr("\x1b[1mguards:\x1b[0m"));
+    for (std::size_t at = 0; (at = painted.find('\x1b')) != std::string::npos;)
+        painted.erase(at, painted.find('m', at) - at + 1);
+    EXPECT_EQ(painted, plain);
+    EXPECT_THAT(to_readable(sample_tombstone(), {}, Inks::terminal), HasSubstr("\x1b[31mtombstone\x1b[0m"));
+}
+
+TEST(Readable, ShowsParametersAsNumbers)
+{
+    Entry entry = sample_entry();
+    auto& kernel = std::get<KernelNode>(entry.graph.nodes[4]);
+    const auto param = [](const auto& number) {
+        const auto bytes = std::as_bytes(std::span(&number, 1));
+        Param made;
+        made.kind = ParamKind::value;
+        made.value.assign(bytes.begin(), bytes.end());
+        return made;
+    };
+    kernel.params = {param(std::int32_t{128}), param(std::int32_t{-1}), param(1.5F), param(0.25), param(0xdeadbeefU)};
+    EXPECT_THAT(to_readable(entry), HasSubstr("128 (4 B), -1 (4 B), 0x3fc00000 (4 B, 1.5 as a float), "
+                                              "0x3fd0000000000000 (8 B, 0.25 as a double), 0xdeadbeef (4 B)\n"));
+    const json params = json::parse(to_json(entry)).at("graph").at("nodes").at(4).at("params");
+    EXPECT_EQ(params.at(0).at("number"), 128);
+    EXPECT_EQ(params.at(0).at("value"), "80000000");
 }
 
 TEST(TensorText, IsShort)

@@ -385,11 +385,11 @@ TEST_F(Facade, SummaryCountsHitsMissesAndSavings)
     Cache cold{options()};
     Function f = add_one(cold);
     f({{"x", x}, {"y", y}});
-    EXPECT_THAT(cold.summary(), testing::StartsWith("warmgraph: 0 hits, 1 misses, 1 images, "));
+    EXPECT_THAT(cold.summary(), testing::StartsWith("warmgraph: 0 hits, 1 miss, 1 image, "));
     Cache warm{options()};
     Function g = add_one(warm);
     g({{"x", x}, {"y", y}});
-    EXPECT_THAT(warm.summary(), testing::StartsWith("warmgraph: 1 hits, 0 misses, 1 images, "));
+    EXPECT_THAT(warm.summary(), testing::StartsWith("warmgraph: 1 hit, 0 misses, 1 image, "));
     EXPECT_THAT(warm.summary(), testing::HasSubstr(" saved"));
 }
 

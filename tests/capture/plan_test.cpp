@@ -94,6 +94,50 @@ TEST_F(PlanTest, RecordsWhereThereIsNothing)
     EXPECT_TRUE(decided.lasts);
 }
 
+TEST_F(PlanTest, AMissSaysWhatTheNearestVariantHasOtherwise)
+{
+    now = guards("2.0", 128);
+    auto far = guards("1.8", 256);
+    all->push_back(on_disk(header(far)));
+    all->push_back(on_disk(header(guards("1.9"))));
+    all->push_back(damaged());
+    const Judgement judgement = plan().judgement;
+    EXPECT_EQ(judgement.variants, 2U) << "that could be read";
+    EXPECT_EQ(judgement.nearest, cachefmt::guards_digest(guards("1.9")));
+    ASSERT_EQ(judgement.differences.size(), 1U);
+    EXPECT_EQ(judgement.differences[0].fact, "driver.version");
+    EXPECT_GT(judgement.agree, 1U);
+    EXPECT_EQ(judgement.word, "driver.version");
+}
+
+TEST_F(PlanTest, OfTwoThatAreEquallyNearTheMostRecentIsNamed)
+{
+    now = guards("2.0");
+    auto older = on_disk(header(guards("1.8"))), newer = on_disk(header(guards("1.9")));
+    newer.last_used = older.last_used + std::chrono::hours(1);
+    for (const bool swapped : {false, true}) {
+        all = std::vector{swapped ? newer : older, swapped ? older : newer};
+        EXPECT_EQ(plan().judgement.nearest, cachefmt::guards_digest(guards("1.9")));
+    }
+}
+
+TEST_F(PlanTest, AReasonForStatisticsIsOneOfFewWords)
+{
+    EXPECT_EQ(plan().judgement.word, "no_entry");
+    all->push_back(damaged());
+    EXPECT_EQ(plan().judgement.word, "unreadable");
+    now.facts.push_back({"env.MY_OWN_VARIABLE", "1", Role::must_match});
+    all = std::vector{on_disk(header(guards()))};
+    EXPECT_EQ(plan().judgement.word, "env") << "names that users give would make too many";
+    now = guards();
+    now.tensors[0].sizes = {8};
+    EXPECT_EQ(plan().judgement.word, "input");
+    exact = header(now, EntryKind::tombstone);
+    EXPECT_EQ(plan().judgement.word, "recompiled");
+    policy = Policy::refresh;
+    EXPECT_EQ(plan().judgement.word, "refresh");
+}
+
 TEST_F(PlanTest, RunsItAsItIsWhereNothingMayBeRecorded)
 {
     for (const Policy each : {Policy::read_only, Policy::require_hit}) {

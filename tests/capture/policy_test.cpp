@@ -1,6 +1,7 @@
 #include "cache_impl.hpp"
 #include "facade_fixture.hpp"
 #include "faulty_file_system.hpp"
+#include "log_lines.hpp"
 #include "warmgraph/store/local_store.hpp"
 
 namespace warmgraph::test {
@@ -141,9 +142,12 @@ TEST_F(Policies, ADifferentSecondRecordingIsTombstonedAsRecompiledAndRefused)
     {
         Cache cache{options(Policy::refresh)};
         Function f = wrap(cache);
+        const LogLines log_lines;
         EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::refused);
         EXPECT_EQ(read(y)[1], 3.0F) << "the caller gets the function's own result";
-        EXPECT_THAT(f.report().reason, testing::HasSubstr("recompiled"));
+        EXPECT_THAT(f.report().reason, testing::AllOf(testing::HasSubstr("recompiled"), testing::HasSubstr("node 0")));
+        EXPECT_EQ(log_lines.with("recompiled").size(), 1U) << "said once";
+        EXPECT_THAT(log_lines.with("recompiled").front(), testing::HasSubstr("node 0")) << "with what differs";
     }
     Cache cache{options()};
     Function f = wrap(cache);

@@ -81,6 +81,17 @@ TEST_F(Signing, AnUnsignedEntryIsAMissThatIsCountedAndReplaced)
     EXPECT_EQ(signer.outcome, Outcome::recorded);
     EXPECT_EQ(statistics.untrusted, 1U);
     EXPECT_EQ(call(with({}, {old_key})).outcome, Outcome::replayed);
+
+    const auto store = store::LocalStore::open(dir.path() / "cache", {.access = store::Access::read_only});
+    ASSERT_TRUE(store) << store.error().message;
+    const auto functions = (*store)->functions();
+    ASSERT_TRUE(functions);
+    const auto events = (*store)->usage(functions->at(0)).events.all();
+    const auto counted = events.find({store::EventKind::untrusted, "untrusted"});
+    ASSERT_NE(counted, events.end());
+    EXPECT_EQ(counted->second.count, 2U) << "once by each process that met it";
+    EXPECT_GT(counted->second.bytes, 0U);
+    EXPECT_EQ(events.count({store::EventKind::damaged, "untrusted"}), 0U);
 }
 
 TEST_F(Signing, KeysAreRotatedById)

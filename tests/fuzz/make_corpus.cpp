@@ -57,7 +57,8 @@ int main(int argc, char** argv)
     write(folder / "payload" / "cuda", cachefmt::write_payload(cuda.graph));
     write(folder / "usage" / "full",
           as_bytes(R"({"hits": 3, "misses": 1, "recordings": 1, "refusals": 0, "saved_ms": 12.5,)"
-                   R"( "last_used": "2026-11-20T10:11:12Z", "last_miss": "{\"facts\": []}"})"));
+                   R"( "last_used": "2026-11-20T10:11:12Z", "cold": [["look up", 0.5]], "warm": [["load", 4]],)"
+                   R"( "events": [{"kind": "miss", "reason": "no_entry", "count": 1, "bytes": 0}]})"));
     write(folder / "usage" / "odd", as_bytes(R"({"hits": -1, "saved_ms": 1e999, "last_used": "\ud800"})"));
     return 0;
 }

@@ -10,3 +10,17 @@ string(JSON count LENGTH "${output}" functions)
 if(NOT count EQUAL 0)
   message(FATAL_ERROR "warmgraph ls of no cache printed ${output}")
 endif()
+
+# Its manual page and completions lie where man and the shells look, and are those of this command.
+foreach(pair IN ITEMS "manual@${MANDIR}/man1/warmgraph.1" "completion bash@${DATADIR}/bash-completion/completions/warmgraph"
+                      "completion zsh@${DATADIR}/zsh/site-functions/_warmgraph")
+  string(REPLACE "@" ";" pair "${pair}")
+  list(GET pair 0 verb)
+  list(GET pair 1 path)
+  separate_arguments(verb)
+  execute_process(COMMAND ${PREFIX}/bin/warmgraph ${verb} OUTPUT_VARIABLE expected COMMAND_ERROR_IS_FATAL ANY)
+  file(READ ${PREFIX}/${path} installed)
+  if(NOT installed STREQUAL expected)
+    message(FATAL_ERROR "${path} is not what `warmgraph ${verb}` prints")
+  endif()
+endforeach()

@@ -21,19 +21,14 @@ TEST_F(Usage, IsEmptyAtFirst)
     const auto usage = open()->usage(k_decode);
     EXPECT_EQ(usage.hits, 0U);
     EXPECT_EQ(usage.last_used, "");
-    EXPECT_EQ(usage.last_miss_json, "");
     EXPECT_FALSE(fs::exists(m_file)) << "asking makes no file";
 }
 
 TEST_F(Usage, AddsUpAcrossStores)
 {
     open()->add_usage(k_decode, {.hits = 1, .recordings = 1, .saved_ms = 1.5, .last_used = "2026-11-20T10:00:00Z"});
-    open()->add_usage(k_decode, {.hits = 2,
-                                 .misses = 3,
-                                 .refusals = 4,
-                                 .saved_ms = 2,
-                                 .last_used = "2026-11-20T09:00:00Z",
-                                 .last_miss_json = R"({"driver.version":"1"})"});
+    open()->add_usage(k_decode,
+                      {.hits = 2, .misses = 3, .refusals = 4, .saved_ms = 2, .last_used = "2026-11-20T09:00:00Z"});
     open()->add_usage(k_decode, {.misses = 1});
     const auto usage = open()->usage(k_decode);
     EXPECT_EQ(usage.hits, 3U);
@@ -42,7 +37,6 @@ TEST_F(Usage, AddsUpAcrossStores)
     EXPECT_EQ(usage.refusals, 4U);
     EXPECT_EQ(usage.saved_ms, 3.5);
     EXPECT_EQ(usage.last_used, "2026-11-20T10:00:00Z") << "the latest";
-    EXPECT_EQ(usage.last_miss_json, R"({"driver.version":"1"})") << "the last that there was";
     EXPECT_EQ(open()->usage(k_prompt).hits, 0U);
 }
 
@@ -146,12 +140,11 @@ TEST_F(Usage, OfAVersionThatKeptNoTimesIsRead)
 
 TEST_F(Usage, IsReadableJson)
 {
-    open()->add_usage(k_decode, {.hits = 2, .saved_ms = 0.5, .last_miss_json = "{}"});
+    open()->add_usage(k_decode, {.hits = 2, .saved_ms = 0.5});
     std::ifstream file(m_file);
     const auto json = nlohmann::json::parse(file);
     EXPECT_EQ(json.at("hits"), 2);
     EXPECT_EQ(json.at("saved_ms"), 0.5);
-    EXPECT_EQ(json.at("last_miss"), "{}");
 }
 
 TEST_F(Usage, ADamagedFileStartsAgain)
@@ -174,8 +167,7 @@ TEST_F(Usage, ADamagedFileStartsAgain)
 
 TEST_F(Usage, TakesOddTextsAndNumbers)
 {
-    open()->add_usage(
-        k_decode, {.hits = 1, .saved_ms = std::numeric_limits<double>::quiet_NaN(), .last_miss_json = "\xff\x01\"\n"});
+    open()->add_usage(k_decode, {.hits = 1, .saved_ms = std::numeric_limits<double>::quiet_NaN()});
     open()->add_usage(k_decode, {.hits = 1, .saved_ms = -5});
     EXPECT_EQ(open()->usage(k_decode).hits, 2U);
     EXPECT_EQ(open()->usage(k_decode).saved_ms, 0);

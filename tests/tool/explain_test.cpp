@@ -29,7 +29,12 @@ protected:
     }
     static void leave_miss(store::LocalStore& store, const cachefmt::FunctionKey& key, const cachefmt::Guards& guards)
     {
-        store.add_usage(key, {.misses = 1, .last_used = {}, .last_miss_json = guards::to_json(guards)});
+        store::Miss miss;
+        miss.id = "1";
+        miss.time = "2026-11-23T10:11:12Z";
+        miss.reason = "no entry";
+        miss.call = cachefmt::guards_digest(guards);
+        store.note_miss(key, miss, guards::to_json(guards));
     }
     const std::map<std::string, std::string> k_environment{{"WG_TEST", "4"}};
 };
@@ -143,7 +148,7 @@ TEST_F(Explain, SurvivesDamagedEntriesAndADamagedMiss)
     const auto bad = sample_entry(k_decode, guards);
     publish(*store, good);
     publish(*store, bad);
-    store->add_usage(k_decode, {.misses = 1, .last_used = {}, .last_miss_json = "{\"facts\": 7}"});
+    store->note_miss(k_decode, {.id = "1", .time = "now", .host = {}, .policy = {}, .reason = {}}, "{\"facts\": 7}");
     store.reset();
     std::ofstream(path_of(bad), std::ios::binary | std::ios::trunc) << "short";
     const CommandResult result = run("explain tiny-llama/decode", k_environment);

@@ -13,7 +13,7 @@ class Listing : public CommandTest {};
 TEST_F(Listing, OfAnEmptyCacheIsAFooter)
 {
     open_store();
-    EXPECT_THAT(run("ls").out, HasSubstr("0 functions, 0 variants, 0 images"));
+    EXPECT_THAT(run("ls").out, HasSubstr("0 functions, 0 variants (0 B), 0 images (0 B)"));
     EXPECT_THAT(run("ls --json").json()["functions"], IsEmpty());
 }
 
@@ -24,7 +24,7 @@ TEST_F(Listing, ShowsEachFunctionWithItsVariantsAndHits)
     auto guards = sample_guards();
     guards.facts[0].value = "f16";
     publish(*store, tombstone(k_decode, guards));
-    store->add_usage(k_decode, {.hits = 9412, .misses = 3, .saved_ms = 1960, .last_used = {}, .last_miss_json = {}});
+    store->add_usage(k_decode, {.hits = 9412, .misses = 3, .saved_ms = 1960});
     store.reset();
 
     const CommandResult text = run("ls");
@@ -32,7 +32,7 @@ TEST_F(Listing, ShowsEachFunctionWithItsVariantsAndHits)
     EXPECT_THAT(text.out, HasSubstr("model       rank                function  variants"));
     EXPECT_THAT(text.out, HasSubstr("tiny-llama  world1global_rank0  decode    2 (1 recompiled)"));
     EXPECT_THAT(text.out, HasSubstr("9 412"));
-    EXPECT_THAT(text.out, HasSubstr("1 function, 2 variants, 0 images"));
+    EXPECT_THAT(text.out, HasSubstr("1 function, 2 variants (1.8 KiB), 0 images (0 B)"));
     EXPECT_THAT(text.out, Not(HasSubstr("\x1b[")));
 
     const auto function = run("ls --json").json()["functions"].at(0);
@@ -56,17 +56,79 @@ TEST_F(Listing, StatsGivesRatesAndTotals)
 {
     auto store = open_store();
     publish(*store, sample_entry(k_decode));
-    store->add_usage(
-        k_decode, {.hits = 3, .misses = 1, .recordings = 1, .saved_ms = 1960, .last_used = {}, .last_miss_json = {}});
+    store->add_usage(k_decode, {.hits = 3, .misses = 1, .recordings = 1, .saved_ms = 1960});
     store.reset();
     const CommandResult text = run("stats");
     EXPECT_EQ(text.status, 0);
     EXPECT_THAT(text.out, HasSubstr("75 %"));
-    EXPECT_THAT(text.out, HasSubstr("3 hits, 1 misses, 1.96 s saved"));
+    EXPECT_THAT(text.out, HasSubstr("3 hits, 1 miss, 1.96 s saved"));
     EXPECT_EQ(run("stats --json").json()["total"]["hits"], 3);
 }
 
+TEST_F(Listing, TakesAModelOrAFunction)
+{
+    auto store = open_store();
+    auto prompt = k_decode, other = k_decode;
+    prompt.function = "prompt";
+    other.model_info = "other_static_clgraphcache_0123456789ab";
+    for (const auto& key : {k_decode, prompt, other}) publish(*store, sample_entry(key));
+    store.reset();
+    EXPECT_EQ(run("ls tiny-llama --json").json()["functions"].size(), 2U);
+    EXPECT_EQ(run("ls tiny-llama/prompt --json").json()["functions"].at(0)["function"], "prompt");
+    EXPECT_EQ(run("stats other --json").json()["functions"].size(), 1U);
+    EXPECT_EQ(run("stats tiny-llama/world1global_rank0/decode --json").json()["functions"].size(), 1U);
+    EXPECT_FALSE(run("ls tiny-llama --json").json().contains("images")) << "they are the whole folder's";
+    for (const char* verb : {"ls", "stats", "check"}) {
+        const CommandResult near = run(std::string(verb) + " tiny-lama");
+        EXPECT_EQ(near.status, 1) << verb;
+        EXPECT_THAT(near.error, HasSubstr("no model 'tiny-lama' in the cache; did you mean 'tiny-llama'?")) << verb;
+        EXPECT_THAT(run(std::string(verb) + " tiny-llama/promt").error, HasSubstr("did you mean 'tiny-llama/prompt'?"));
+        EXPECT_EQ(run(std::string(verb) + " a/b/c/d").status, 2) << verb;
+        EXPECT_EQ(run(std::string(verb) + " ''").status, 2) << verb;
+    }
+}
+
+TEST_F(Listing, CheckOfAFunctionReportsItsOwnDamage)
+{
+    auto store = open_store();
+    auto prompt = k_decode;
+    prompt.function = "prompt";
+    publish(*store, sample_entry(k_decode));
+    publish(*store, sample_entry(prompt));
+    damage(path_of(sample_entry(prompt)));
+    EXPECT_EQ(run("check tiny-llama/decode").status, 0);
+    EXPECT_EQ(run("check tiny-llama/prompt").status, 1);
+    EXPECT_EQ(run("check tiny-llama --json").json()["damage"].size(), 1U);
+    EXPECT_EQ(run("check tiny-llama --repair").status, 2) << "it mends the whole folder";
+}
+
 class Show : public CommandTest {};
+
+TEST_F(Show, TakesSectionsAndAVariant)
+{
+    auto store = open_store();
+    const auto first = sample_entry(k_decode);
+    auto guards = sample_guards();
+    guards.facts[0].value = "f16";
+    const auto second = sample_entry(k_decode, guards);
+    publish(*store, first);
+    publish(*store, second);
+    const std::string digits = to_hex(second.header.key.guards).substr(0, 6);
+    const CommandResult one = run("show tiny-llama/decode --only guards,nodes --variant " + digits);
+    EXPECT_EQ(one.status, 0) << one.error;
+    EXPECT_THAT(one.out, HasSubstr("f16"));
+    EXPECT_THAT(one.out, HasSubstr("nodes: 1, 0 edges"));
+    for (const char* other : {"f32  ", "bindings:", "created"}) EXPECT_THAT(one.out, Not(HasSubstr(other)));
+    EXPECT_EQ(run("show tiny-llama/decode --json --variant " + digits).json()["entries"].size(), 1U);
+    const auto json = run("show tiny-llama/decode --json --only guards").json()["entries"];
+    EXPECT_EQ(json.size(), 2U);
+    EXPECT_FALSE(json[0].contains("graph"));
+    EXPECT_EQ(json[0]["guards"]["values"][0]["value"], 2) << "a number";
+    const CommandResult none = run("show tiny-llama/decode --variant 000000");
+    EXPECT_EQ(none.status, 1);
+    EXPECT_THAT(none.error, HasSubstr(to_hex(first.header.key.guards))) << "what there is";
+    EXPECT_EQ(run("show tiny-llama/decode --variant xyz").status, 2);
+}
 
 TEST_F(Show, PrintsAnEntryAsTextJsonAndDrawing)
 {

@@ -3,7 +3,6 @@
 
 #include "command_fixture.hpp"
 #include "lacking.hpp"
-#include "warmgraph/guards/json.hpp"
 
 namespace warmgraph::test {
 namespace {
@@ -34,7 +33,25 @@ protected:
         return entry;
     }
 
-    /// A graph, a `recompiled` one, and a damaged one; of "prompt" a graph. Decode was last called with another type.
+    /// Of a call with another type, against an entry that is nearest.
+    static store::Miss miss(const std::string& type, const std::string& time)
+    {
+        store::Miss miss;
+        miss.id = time;
+        miss.time = time;
+        miss.host = "gpu-17";
+        miss.process = 4711;
+        miss.policy = "read_only";
+        miss.reason = "3 variants on disk, the nearest differs";
+        miss.end = store::MissEnd::thrown;
+        miss.variants = 3;
+        miss.nearest = sha256(as_bytes("nearest"));
+        miss.differences = {{"config.dtype", "f32", type, "record a variant"}};
+        miss.agree = 31;
+        return miss;
+    }
+
+    /// A graph, a `recompiled` one, and a damaged one; of "prompt" a graph. Decode missed twice.
     void fill() const
     {
         auto store = open_store();
@@ -47,12 +64,12 @@ protected:
         publish(*store, damaged);
         damage(path_of(damaged));
         publish(*store, sample_entry(k_prompt));
-        guards.facts[0].value = "bf16";
+        store->note_miss(k_decode, miss("bf16", "2026-11-22T10:11:12.001Z"), "");
+        store->note_miss(k_decode, miss("f64", "2026-11-23T10:11:12.001Z"), "");
         store->add_usage(k_decode, {.hits = 9412,
                                     .misses = 3,
                                     .recordings = 2,
                                     .saved_ms = 1960,
-                                    .last_miss_json = guards::to_json(guards),
                                     .cold = {{"look up", 0.25}, {"compile", 700}, {"try", 1540}},
                                     .warm = {{"look up", 0.5}, {"load", 4.5}}});
     }
@@ -91,11 +108,27 @@ TEST_F(Report, HasWhatTheFolderHolds)
 TEST_F(Report, SaysWhyTheLastCallMissed)
 {
     fill();
-    const Json report = run("report --json").json(), miss = report["functions"].at(0)["last_misses"].at(0);
-    EXPECT_EQ(miss["mismatches"].size(), 1U);
+    const Json report = run("report --json").json(), decode = report["functions"].at(0);
+    ASSERT_EQ(decode["last_misses"].size(), 2U);
+    const Json& miss = decode["last_misses"][0];
+    EXPECT_EQ(miss["end"], "thrown");
+    EXPECT_EQ(miss["policy"], "read_only");
+    EXPECT_EQ(miss["agree"], 31);
+    ASSERT_EQ(miss["mismatches"].size(), 1U);
     EXPECT_EQ(miss["mismatches"][0]["fact"], "config.dtype");
-    EXPECT_EQ(miss["mismatches"][0]["now"], "bf16");
+    EXPECT_EQ(miss["mismatches"][0]["now"], "f64") << "the newest first";
+    EXPECT_EQ(decode["last_misses"][1]["mismatches"][0]["now"], "bf16");
+    EXPECT_TRUE(decode["misses_problem"].is_null());
     EXPECT_THAT(report["functions"].at(1)["last_misses"], IsEmpty());
+}
+
+TEST_F(Report, SaysThatMissesCannotBeRead)
+{
+    fill();
+    std::ofstream(cache() / k_decode.model_info / k_decode.rank / "decode" / "misses.jsonl") << "no misses";
+    const Json report = run("report --json").json();
+    EXPECT_THAT(report["functions"].at(0)["last_misses"], IsEmpty());
+    EXPECT_THAT(report["functions"].at(0)["misses_problem"].get<std::string>(), HasSubstr("misses.jsonl"));
 }
 
 TEST_F(Report, HasAGraphOfEachEntryThatIsWhole)
@@ -148,7 +181,7 @@ TEST_F(Report, KeepsHostileNamesOutOfTheMarkup)
     cachefmt::Entry entry = sample_entry(k_decode, guards);
     entry.header.info.verification = k_hostile;
     publish(*store, entry);
-    store->add_usage(k_decode, {.misses = 1, .last_miss_json = k_hostile});
+    store->note_miss(k_decode, miss(k_hostile, k_hostile), "");
     store.reset();
     ASSERT_EQ(run("report -o hostile.html").status, 0);
     const std::string page = text_of(dir() / "hostile.html");
@@ -216,7 +249,7 @@ TEST_F(ReportInABrowser, ShowsWhatTheDocumentSays)
     }
     EXPECT_EQ(count_of(shown.dom, "<g class=\"box "), boxes);
     EXPECT_EQ(count_of(shown.dom, "<path class=\"edge\""), edges);
-    for (const char* text : {"9 412", "1.96 s", "config.dtype", "bf16", "size 4 against 8", "140x sooner",
+    for (const char* text : {"9 412", "1.96 s", "config.dtype", "bf16", "f64", "1 miss before it", "size 4 against 8", "140x sooner",
                              "compile 700.0 ms", "700.3 ms + 1.54 s", "tiny-llama_static_clgraphcache_0123456789ab"})
         EXPECT_THAT(shown.dom, HasSubstr(text));
 }
@@ -234,15 +267,14 @@ TEST_F(ReportInABrowser, ShowsHostileNamesAsText)
     entry.graph.nodes.emplace_back(cachefmt::EventRecordNode{0});
     entry.header.info.node_count = 2;
     publish(*store, entry);
-    guards.facts[0].value = std::string(k_hostile) + "2";
-    store->add_usage(k_decode, {.misses = 1, .last_miss_json = guards::to_json(guards)});
+    store->note_miss(k_decode, miss(k_hostile, k_hostile), "");
     store.reset();
     ASSERT_EQ(run("report -o page.html").status, 0);
     const Shown shown = show(dir() / "page.html");
     expect_drawn(shown);
     EXPECT_THAT(shown.dom, HasSubstr("<title>warmgraph report</title>"));
     EXPECT_EQ(count_of(shown.dom, "<img"), 0U);
-    EXPECT_GE(count_of(shown.dom, "&lt;/script&gt;&lt;script&gt;"), 5U) << "the fact twice, verification, proof, node";
+    EXPECT_GE(count_of(shown.dom, "&lt;/script&gt;&lt;script&gt;"), 5U) << "the miss's time and fact, verification, proof, node";
 }
 
 /// What the two tests above rely on.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <sstream>
 
 #include "command_fixture.hpp"
 
@@ -17,7 +18,7 @@ TEST_F(Usage, PrintsItsVersionAndExitCodes)
     EXPECT_EQ(run("--version").out, "warmgraph " WARMGRAPH_VERSION "\n");
     const CommandResult help = run("--help");
     EXPECT_EQ(help.status, 0);
-    for (const char* text : {"Exit status", "ls", "show", "explain", "check", "stats", "report", "clear", "doctor",
+    for (const char* text : {"Exit status", "ls", "show", "explain", "check", "stats", "report", "clear", "sign", "verify", "doctor",
                              "--cache-dir", "--json"})
         EXPECT_THAT(help.out, HasSubstr(text));
 }
@@ -41,6 +42,61 @@ TEST_F(Usage, NamesTheWordThatIsNoneAndWhatThereIs)
         const std::string text = result.error + result.out;
         for (const char* kind : {"entries", "images", "quarantine", "all"}) EXPECT_THAT(text, HasSubstr(kind));
         EXPECT_TRUE(std::ranges::none_of(text, [](char c) { return c != '\n' && c >= 0 && c < ' '; })) << text;
+    }
+}
+
+const std::vector<std::string> k_verbs{"ls",     "show",  "explain", "check",  "stats",
+                                       "report", "clear", "sign",    "verify", "doctor"};
+
+TEST_F(Usage, HelpOfEachSubcommandNamesAllItsOptionsAndAnExample)
+{
+    for (const std::string& verb : k_verbs) {
+        const CommandResult help = run(verb + " --help");
+        EXPECT_EQ(help.status, 0) << verb;
+        for (const char* text : {"--json", "--cache-dir FOLDER", "--color auto|always|never", "Example"})
+            EXPECT_THAT(help.out, HasSubstr(text)) << verb;
+        EXPECT_THAT(help.out, HasSubstr("  warmgraph " + verb)) << "an example";
+    }
+    EXPECT_THAT(run("show --help").out, HasSubstr("--variant"));
+    EXPECT_THAT(run("explain --help").out, HasSubstr("--all"));
+}
+
+TEST_F(Usage, ExamplesInTheHelpAreTakenByTheCommand)
+{
+    for (const std::string& verb : k_verbs) {
+        std::istringstream lines(run(verb + " --help").out);
+        for (std::string line; std::getline(lines, line);) {
+            if (!line.starts_with("  warmgraph ")) continue;
+            const std::string arguments = line.substr(std::string_view("  warmgraph ").size());
+            const CommandResult result = run(arguments.substr(0, arguments.find(" |")));
+            EXPECT_NE(result.status, 2) << line << '\n' << result.error;
+        }
+    }
+}
+
+TEST_F(Usage, SaysWhatWasProbablyMeant)
+{
+    EXPECT_THAT(run("lss").error, HasSubstr("there is no subcommand 'lss'; did you mean 'ls'?"));
+    EXPECT_THAT(run("exlpain a/b").error, HasSubstr("did you mean 'explain'?"));
+    EXPECT_THAT(run("doc").error, HasSubstr("did you mean 'doctor'?"));
+    EXPECT_THAT(run("ls --jsno").error, HasSubstr("warmgraph ls: there is no option '--jsno'; did you mean '--json'?"));
+    EXPECT_THAT(run("show --vairant 3f a/b").error, HasSubstr("did you mean '--variant'?"));
+    EXPECT_THAT(run("clear --kind entires").error, HasSubstr("did you mean 'entries'?"));
+    EXPECT_THAT(run("sign --new-key k --id k --kind ed25518").error, HasSubstr("did you mean 'ed25519'?"));
+    EXPECT_THAT(run("show a/b --only nods").error, HasSubstr("did you mean 'nodes'?"));
+    EXPECT_THAT(run("frobnicate").error, Not(HasSubstr("did you mean"))) << "nothing is near";
+    EXPECT_THAT(run("ls a b").error, HasSubstr("'b' is one argument too many"));
+    EXPECT_THAT(run("'\x1b[31m'").error, Not(HasSubstr("\x1b")));
+}
+
+TEST_F(Usage, PaintsWhereItIsToldTo)
+{
+    publish(*open_store(), sample_entry(k_decode));
+    for (const char* verb : {"ls", "show tiny-llama/decode", "stats"}) {
+        EXPECT_THAT(run(std::string(verb) + " --color always").out, HasSubstr("\x1b[")) << verb;
+        EXPECT_THAT(run(verb).out, Not(HasSubstr("\x1b["))) << "no terminal: " << verb;
+        EXPECT_THAT(run_on_terminal(verb, "").out, HasSubstr("\x1b[")) << verb;
+        EXPECT_THAT(run_on_terminal(std::string(verb) + " --color never", "").out, Not(HasSubstr("\x1b["))) << verb;
     }
 }
 

@@ -5,23 +5,35 @@
 #include <string>
 
 #include "context.hpp"
+#include "warmgraph/cachefmt/readable.hpp"
 #include "warmgraph/guards/evaluate.hpp"
 
 namespace warmgraph::tool {
 
-[[nodiscard]] Result<int> ls(const Context& context);
+/// `name`: a model, model/function or model/rank/function; nullopt: all.
+[[nodiscard]] Result<int> ls(const Context& context, const std::optional<std::string>& name);
 
-enum class ShowForm : std::uint8_t { text, json, dot };
+enum class ShowForm : std::uint8_t { text, dot }; ///< as text or JSON, as Context::output says; or the drawing
+struct ShowOptions {
+    ShowForm form = ShowForm::text;
+    cachefmt::Sections only{};
+    std::string variant{}; ///< the first digits of its digest; "" for all
+};
 /// `target`: model/function, or the path of a .wg file.
-[[nodiscard]] Result<int> show(const Context& context, const std::string& target, ShowForm form);
+[[nodiscard]] Result<int> show(const Context& context, const std::string& target, const ShowOptions& options);
 
-[[nodiscard]] Result<int> explain(const Context& context, const std::string& target,
-                                  const guards::Relaxation& relaxation);
+struct ExplainOptions {
+    guards::Relaxation relaxation{};
+    bool shows_all = false; ///< all misses that are kept, not only the last
+};
+[[nodiscard]] Result<int> explain(const Context& context, const std::string& target, const ExplainOptions& options);
 
 enum class Mending : std::uint8_t { look_only, repair };
-[[nodiscard]] Result<int> check(const Context& context, Mending mending);
+/// With a name: only what lies in those functions' folders is reported. invalid_argument: a name, and repair.
+[[nodiscard]] Result<int> check(const Context& context, const std::optional<std::string>& name, Mending mending);
 
-[[nodiscard]] Result<int> stats(const Context& context);
+enum class StatsForm : std::uint8_t { as_context, prometheus }; ///< as_context: text or JSON
+[[nodiscard]] Result<int> stats(const Context& context, const std::optional<std::string>& name, StatsForm form);
 
 /// Writes the page to `file` (without one to warmgraph-report.html in the working directory, but not with --json).
 [[nodiscard]] Result<int> report(const Context& context, const std::optional<std::string>& file);
@@ -57,5 +69,8 @@ struct NewKey {
 [[nodiscard]] Result<int> make_key(const Context& context, const NewKey& wanted);
 
 [[nodiscard]] Result<int> doctor(const Context& context);
+
+/// What may be given as a name, one a line, sorted: models and model/function, for completions. Never fails.
+[[nodiscard]] Result<int> names(const Context& context);
 
 } // namespace warmgraph::tool

@@ -1,9 +1,12 @@
 #include "selection.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
+#include "line/suggestion.hpp"
+#include "warmgraph/base/printable.hpp"
 #include "warmgraph/store/names.hpp"
 
 namespace warmgraph::tool {
@@ -30,6 +33,29 @@ std::string list_of(const std::vector<cachefmt::FunctionKey>& functions)
     return list;
 }
 
+bool fits(const cachefmt::FunctionKey& key, const std::vector<std::string_view>& parts)
+{
+    return is_model(key.model_info, parts.front()) && (parts.size() < 2 || key.function == parts.back()) &&
+           (parts.size() < 3 || key.rank == parts[1]);
+}
+
+bool is_name(const std::vector<std::string_view>& parts)
+{
+    return parts.size() <= 3 && std::ranges::none_of(parts, &std::string_view::empty);
+}
+
+std::unexpected<Error> not_there(const std::vector<cachefmt::FunctionKey>& functions, std::string_view name,
+                                 std::string_view what)
+{
+    if (functions.empty()) return fail(ErrorCode::not_found, "no {} '{}' in the cache, which is empty", what, name);
+    std::vector<std::string> candidates = names_of(functions);
+    for (const cachefmt::FunctionKey& key : functions)
+        candidates.push_back(fmt::format("{}/{}/{}", store::model_of(key.model_info), key.rank, key.function));
+    const std::string meant = did_you_mean(name, candidates);
+    return fail(ErrorCode::not_found, "no {} '{}' in the cache{}{}", what, name,
+                meant.empty() ? "; there are:" : meant + " there are:", list_of(functions));
+}
+
 } // namespace
 
 bool is_model(std::string_view model_info, std::string_view name)
@@ -45,18 +71,14 @@ std::string full_name(const cachefmt::FunctionKey& key)
 Result<cachefmt::FunctionKey> select(const std::vector<cachefmt::FunctionKey>& functions, std::string_view name)
 {
     const std::vector<std::string_view> parts = split(name);
-    if (parts.size() < 2 || parts.size() > 3 || std::ranges::any_of(parts, &std::string_view::empty))
+    if (parts.size() < 2 || !is_name(parts))
         return fail(ErrorCode::invalid_argument, "'{}' names no function: give model/function or model/rank/function",
                     name);
     std::vector<cachefmt::FunctionKey> found;
     for (const cachefmt::FunctionKey& key : functions)
-        if (is_model(key.model_info, parts.front()) && key.function == parts.back() &&
-            (parts.size() == 2 || key.rank == parts[1]))
-            found.push_back(key);
+        if (fits(key, parts)) found.push_back(key);
     if (found.size() == 1) return found.front();
-    if (found.empty())
-        return fail(ErrorCode::not_found, "no function '{}' in the cache{}", name,
-                    functions.empty() ? ", which is empty" : "; there are:" + list_of(functions));
+    if (found.empty()) return not_there(functions, name, "function");
     return fail(ErrorCode::invalid_argument, "'{}' names {} functions: give one in full{}", name, found.size(),
                 list_of(found));
 }
@@ -69,6 +91,39 @@ Result<cachefmt::FunctionKey> select(const Context& context, const store::LocalS
     if (!key && key.error().code == ErrorCode::not_found && store == nullptr)
         return fail(ErrorCode::not_found, "no function '{}': {}", name, no_folder_text(context));
     return key;
+}
+
+std::vector<std::string> names_of(const std::vector<cachefmt::FunctionKey>& functions)
+{
+    std::set<std::string> names;
+    for (const cachefmt::FunctionKey& key : functions) {
+        const std::string model{store::model_of(key.model_info)};
+        names.insert({model, model + "/" + key.function});
+    }
+    return {names.begin(), names.end()};
+}
+
+Result<std::vector<cachefmt::FunctionKey>> choose(const std::vector<cachefmt::FunctionKey>& functions,
+                                                  const std::optional<std::string>& name)
+{
+    if (!name) return functions;
+    const std::vector<std::string_view> parts = split(*name);
+    if (!is_name(parts))
+        return fail(ErrorCode::invalid_argument,
+                    "'{}' names nothing: give a model, model/function or model/rank/function", *name);
+    std::vector<cachefmt::FunctionKey> found;
+    std::ranges::copy_if(functions, std::back_inserter(found), [&](const auto& key) { return fits(key, parts); });
+    if (found.empty()) return not_there(functions, *name, parts.size() == 1 ? "model" : "function");
+    return found;
+}
+
+Result<std::vector<cachefmt::FunctionKey>> choose(const Context& context, const store::LocalStore* store,
+                                                  const std::optional<std::string>& name)
+{
+    if (store == nullptr && name) return fail(ErrorCode::not_found, "no '{}': {}", *name, no_folder_text(context));
+    const auto functions = store != nullptr ? store->functions() : std::vector<cachefmt::FunctionKey>{};
+    if (!functions) return std::unexpected(functions.error());
+    return choose(*functions, name);
 }
 
 Result<store::ClearRequest> request_of(const std::optional<std::string>& model,

@@ -27,6 +27,18 @@ namespace warmgraph::tool {
 [[nodiscard]] Result<cachefmt::FunctionKey> select(const Context& context, const store::LocalStore* store,
                                                    std::string_view name);
 
+/// Those that a model, model/function or model/rank/function names; all where nothing is named. not_found lists what
+/// there is, invalid_argument says that it is no name.
+[[nodiscard]] Result<std::vector<cachefmt::FunctionKey>> choose(const std::vector<cachefmt::FunctionKey>& functions,
+                                                                const std::optional<std::string>& name);
+
+/// The same of an open store (null: none).
+[[nodiscard]] Result<std::vector<cachefmt::FunctionKey>> choose(const Context& context, const store::LocalStore* store,
+                                                                const std::optional<std::string>& name);
+
+/// "model" and "model/function" of each, sorted, once.
+[[nodiscard]] std::vector<std::string> names_of(const std::vector<cachefmt::FunctionKey>& functions);
+
 /// What `clear` takes for --func: function, model/function or model/rank/function. invalid_argument for anything else, and
 /// where --model is given besides a name with a model.
 [[nodiscard]] Result<store::ClearRequest> request_of(const std::optional<std::string>& model,

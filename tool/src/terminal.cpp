@@ -19,8 +19,9 @@ std::string Style::paint(Colour colour, std::string_view text) const
     return fmt::format("\x1b[{}m{}\x1b[0m", codes[static_cast<std::size_t>(colour)], text);
 }
 
-Style style_of_standard_output()
+Style style_of(std::string_view wish)
 {
+    if (wish != "auto") return {wish == "always"};
     return {::isatty(STDOUT_FILENO) == 1 && environment("NO_COLOR").value_or("").empty()};
 }
 
@@ -58,31 +59,6 @@ std::string Table::text(const Style& style) const
     return text;
 }
 
-std::string size_text(std::uint64_t bytes)
-{
-    static constexpr std::array units{"B", "KB", "MB", "GB", "TB", "PB", "EB"};
-    if (bytes < 1000) return fmt::format("{} B", bytes);
-    auto value = static_cast<double>(bytes);
-    std::size_t unit = 0;
-    while (value >= 999.5 && unit + 1 < units.size()) {
-        value /= 1000;
-        ++unit;
-    }
-    return value < 9.95 ? fmt::format("{:.1f} {}", value, units[unit]) : fmt::format("{:.0f} {}", value, units[unit]);
-}
-
-std::string count_text(std::uint64_t count)
-{
-    std::string digits = std::to_string(count);
-    for (std::size_t i = digits.size(); i > 3;) digits.insert(i -= 3, " ");
-    return digits;
-}
-
-std::string time_text(double milliseconds)
-{
-    return milliseconds < 1000 ? fmt::format("{:.1f} ms", milliseconds) : fmt::format("{:.2f} s", milliseconds / 1000);
-}
-
 std::string ago_text(std::chrono::system_clock::time_point then, std::chrono::system_clock::time_point now)
 {
     struct Unit {
@@ -95,11 +71,6 @@ std::string ago_text(std::chrono::system_clock::time_point then, std::chrono::sy
     for (const Unit& unit : units)
         if (seconds >= unit.seconds) return fmt::format("{} {} ago", seconds / unit.seconds, unit.name);
     return "now";
-}
-
-std::string plural(std::uint64_t count, std::string_view noun)
-{
-    return fmt::format("{} {}{}", count_text(count), noun, count == 1 ? "" : "s");
 }
 
 } // namespace warmgraph::tool

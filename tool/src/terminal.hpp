@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "warmgraph/base/units.hpp"
+
 namespace warmgraph::tool {
 
 enum class Colour : std::uint8_t { plain, bold, red, green, yellow };
@@ -18,8 +20,9 @@ struct Style {
     [[nodiscard]] std::string paint(Colour colour, std::string_view text) const;
 };
 
-/// Colours only where standard output is a terminal and NO_COLOR is not set to anything (no-color.org).
-[[nodiscard]] Style style_of_standard_output();
+/// `wish` is "always", "never" or "auto": only where standard output is a terminal and NO_COLOR is not set to anything
+/// (no-color.org).
+[[nodiscard]] Style style_of(std::string_view wish);
 
 /// Are standard input and output terminals, so that somebody reads a question and can answer it?
 [[nodiscard]] bool is_interactive() noexcept;
@@ -46,13 +49,8 @@ private:
     std::size_t m_indent, m_most;
 };
 
-[[nodiscard]] std::string size_text(std::uint64_t bytes);  ///< "41 KB", "0.9 MB" (powers of 1000)
-[[nodiscard]] std::string count_text(std::uint64_t count); ///< "9 412"
-[[nodiscard]] std::string time_text(double milliseconds);  ///< "3.9 ms", "1.96 s"
 /// "2 min ago"; "in the future" where the clock went back.
 [[nodiscard]] std::string ago_text(std::chrono::system_clock::time_point then,
                                    std::chrono::system_clock::time_point now);
-/// "1 variant", "2 variants"
-[[nodiscard]] std::string plural(std::uint64_t count, std::string_view noun);
 
 } // namespace warmgraph::tool

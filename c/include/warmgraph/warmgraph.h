@@ -302,7 +302,7 @@ WARMGRAPH_API wg_status wg_cache_close(wg_cache* cache);
 WARMGRAPH_API const char* wg_cache_directory(const wg_cache* cache);
 /// Why caching is off; "" when it works. Valid as long as the handle.
 WARMGRAPH_API const char* wg_cache_disabled_reason(const wg_cache* cache);
-/// "warmgraph: 2 hits, 0 misses, 1 images, 3.9 ms to load, 1.96 s saved". As snprintf: at most `capacity` bytes with
+/// "warmgraph: 2 hits, 0 misses, 1 image, 3.9 ms to load, 1.96 s saved". As snprintf: at most `capacity` bytes with
 /// the ending 0 are written; `length` (may be NULL) gets the whole text's length without it. `text` may be NULL when
 /// `capacity` is 0.
 WARMGRAPH_API wg_status wg_cache_summary(const wg_cache* cache, char* text, uint64_t capacity, uint64_t* length);
@@ -480,6 +480,12 @@ typedef struct wg_arg {
 /// callback comes back with its own code.
 WARMGRAPH_API wg_status wg_call(wg_function* function, wg_stream* stream, const wg_arg* args, uint64_t count,
                                 wg_outcome* outcome);
+
+/// Its last 16 misses in this process, newest first, as they were judged then: a line for each ("<time> recorded: no
+/// entry"), and below it an indented one for each fact that the nearest variant has otherwise. Written like
+/// wg_cache_summary.
+WARMGRAPH_API wg_status wg_function_misses(const wg_function* function, char* text, uint64_t capacity,
+                                           uint64_t* length);
 
 /// What the first call of a function (or of the latest variant that was loaded or recorded) did. A copy.
 WARMGRAPH_API wg_status wg_function_report(const wg_function* function, wg_report** out);

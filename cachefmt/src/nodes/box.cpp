@@ -72,7 +72,7 @@ std::string shape_text(const Box& box)
 
 std::string box_size(const Box& box)
 {
-    std::string text = human_size(box.size);
+    std::string text = size_text(box.size);
     if (box.rows != 1 || box.slices != 1)
         text = fmt::format("{} row{} of {}", box.rows, box.rows == 1 ? "" : "s", text);
     return box.slices == 1 ? text : fmt::format("{} slices of {}", box.slices, text);

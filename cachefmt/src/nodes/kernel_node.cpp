@@ -19,17 +19,17 @@
 namespace warmgraph::cachefmt {
 namespace {
 
-/// "8 B 0011223344556677", "16 B {0: kv, 8: position + 1}"
+/// "128 (4 B)", "16 B {0: kv, 8: position + 1}"
 std::string bytes_text(const Bytes& value, const std::vector<Slot>& slots, const Graph& graph)
 {
+    if (slots.empty()) return word_text(value);
     std::string text = fmt::format("{} B", value.size());
-    if (slots.empty()) return text + " " + hex(value, 8);
     for (const Slot& slot : slots)
         text += fmt::format("{}{}: {}", &slot == slots.data() ? " {" : ", ", slot.offset, to_text(slot, graph));
     return text + "}";
 }
 
-/// "token", "4 B 00000001", "local 128 B"
+/// "token", "1 (4 B)", "local 128 B"
 std::string param_text(const Param& param, const Graph& graph)
 {
     if (param.kind == ParamKind::local) return fmt::format("local {} B", param.local_size);
@@ -187,6 +187,8 @@ void set_param(Json& out, const Param& param, const Graph& graph)
 {
     set_text(out, "kind", to_string(param.kind));
     if (param.kind == ParamKind::value) set_text(out, "value", hex(param.value, param.value.size()));
+    if (const auto number = number_in(param.value); number && param.kind == ParamKind::value && param.slots.empty())
+        set_number(out, "number", *number);
     if (param.kind == ParamKind::local) set_number(out, "local_size", param.local_size);
     if (param.kind != ParamKind::local) set_slots(out, "slots", param.slots, graph);
 }
@@ -341,6 +343,7 @@ KernelNode KernelFormat::from_flat(const flat::Kernel& kernel)
 void KernelFormat::json(Json& out, const KernelNode& kernel, const Graph& graph)
 {
     set_text(out, "kernel", kernel.kernel);
+    set_text(out, "name", readable_kernel_name(kernel.kernel));
     set_number(out, "image", kernel.image);
     set_numbers(out, "grid", kernel.grid);
     set_numbers(out, "block", kernel.block);
@@ -372,7 +375,7 @@ std::vector<std::string> KernelFormat::label(const KernelNode& kernel, const Gra
                                    fmt::format("grid {} block {}", to_text(kernel.grid), to_text(kernel.block))};
     for (const Param& param : kernel.params)
         for (const Slot& slot : param.slots) lines.push_back(to_text(slot, graph));
-    if (kernel.shared_bytes != 0) lines.push_back(fmt::format("shared {}", human_size(kernel.shared_bytes)));
+    if (kernel.shared_bytes != 0) lines.push_back(fmt::format("shared {}", size_text(kernel.shared_bytes)));
     for (const Attribute& attribute : kernel.attributes)
         lines.push_back(fmt::format("{} = {}", launch_attribute_name(attribute.id), attribute_text(attribute, graph)));
     return lines;

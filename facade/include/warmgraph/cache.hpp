@@ -126,7 +126,7 @@ public:
     std::size_t record_pending();
 
     [[nodiscard]] Statistics statistics() const;
-    /// "warmgraph: 2 hits, 0 misses, 1 images, 3.9 ms to load, 1.96 s saved"
+    /// "warmgraph: 2 hits, 0 misses, 1 image, 3.9 ms to load, 1.96 s saved"
     [[nodiscard]] std::string summary() const;
     [[nodiscard]] std::string directory() const;       ///< absolute
     [[nodiscard]] std::string disabled_reason() const; ///< empty when caching works

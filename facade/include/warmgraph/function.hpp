@@ -33,6 +33,24 @@ struct Report {
     std::string entry;                                  ///< first digits of the entry's guards digest
 };
 
+/// A fact of a call that the nearest stored variant has otherwise.
+struct MissedFact {
+    std::string fact, recorded, now;
+    std::string cure; ///< may be empty
+};
+
+/// A call that no entry could serve, as it was judged then.
+struct Miss {
+    std::string time;           ///< ISO 8601, UTC
+    std::string reason;         ///< as in the log
+    std::string end;            ///< "recorded", "ran as it is", "refused", "thrown", "replayed" (another process's)
+    std::string entry;          ///< first digits of the guards digest that the call would have
+    std::string nearest;        ///< of the variant with the fewest differences; "" where there was none
+    std::uint64_t variants = 0; ///< that could be read on disk
+    std::vector<MissedFact> differences{}; ///< from `nearest`, at most 32
+    std::uint64_t agree = 0;               ///< facts that agree with `nearest`
+};
+
 /// A cached function. Cheap to move; may outlive its Cache and its Device.
 class WARMGRAPH_API Function {
 public:
@@ -61,6 +79,9 @@ public:
     /// The first call's report (of the latest variant that was loaded or recorded), or why the function ran in place of
     /// a replay that failed since.
     [[nodiscard]] Report report() const;
+    /// Its last 16 misses in this process, newest first. The folder keeps the last 16 of all processes where it can be
+    /// written, whatever the policy: `warmgraph explain` shows them. invalid_argument: within its own callable.
+    [[nodiscard]] std::vector<Miss> misses() const;
 
     struct Impl; ///< opaque
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "report/misses.hpp"
+#include "miss_json.hpp"
 #include "report/variant_json.hpp"
 #include "warmgraph/store/names.hpp"
 
@@ -49,14 +49,6 @@ void add(Totals& totals, const store::FunctionUsage& usage)
     totals.usage.saved_ms += usage.saved_ms;
 }
 
-std::vector<cachefmt::EntryHeader> headers_of(const std::vector<store::Variant>& variants)
-{
-    std::vector<cachefmt::EntryHeader> headers;
-    for (const store::Variant& variant : variants)
-        if (variant.header) headers.push_back(*variant.header);
-    return headers;
-}
-
 Json name_of(const cachefmt::FunctionKey& key)
 {
     return {{"model", store::model_of(key.model_info)},
@@ -85,7 +77,9 @@ public:
         out["bytes"] = 0;
         out["last_used"] = variants->empty() ? Json() : Json(to_iso8601(variants->front().last_used));
         out["start"] = {{"cold", to_json(usage.cold)}, {"warm", to_json(usage.warm)}};
-        out["last_misses"] = last_misses(usage, headers_of(*variants));
+        const auto misses = m_store.misses(key);
+        out["last_misses"] = misses ? misses_json(misses->list) : Json::array();
+        out["misses_problem"] = misses ? Json() : Json(misses.error().message);
         out["variants"] = Json::array();
         std::uint64_t bytes = 0;
         for (const store::Variant& variant : *variants) {

@@ -13,6 +13,10 @@ namespace warmgraph {
 /// (System V gABI "Note Section", NT_GNU_BUILD_ID). nullopt when it has none.
 [[nodiscard]] std::optional<std::string> build_id_of(const void* code) noexcept;
 
+/// The same of a file: nullopt where it cannot be read, is no ELF object of this machine's kind, or has none. The path may
+/// come from anywhere: what is no regular file is not read, and of a file at most 1 MiB.
+[[nodiscard]] std::optional<std::string> build_id_of_file(const std::string& path);
+
 /// Path of that object, for messages only.
 [[nodiscard]] std::string binary_of(const void* code);
 

@@ -1,6 +1,9 @@
 // An entry as a person or a program reads it (`warmgraph show`).
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,9 +12,17 @@
 
 namespace warmgraph::cachefmt {
 
-[[nodiscard]] std::string to_readable(const Entry& entry); ///< header, guards, bindings, nodes, edges, images as text
-[[nodiscard]] std::string to_json(const Entry& entry);     ///< the same, one JSON object (keys in docs/format.md)
-[[nodiscard]] std::string to_dot(const Entry& entry);      ///< Graphviz: one box a node, labelled kernel, grid, slots
+enum class Section : std::uint8_t { header, guards, bindings, images, nodes };   ///< nodes: with their edges
+[[nodiscard]] std::optional<Section> section_of(std::string_view name) noexcept; ///< by the name above
+using Sections = std::set<Section>;                                              ///< empty: all of them
+
+enum class Inks : std::uint8_t { none, terminal }; ///< terminal: ANSI colours
+
+/// Aligned columns, a block for each section.
+[[nodiscard]] std::string to_readable(const Entry& entry, const Sections& only = {}, Inks inks = Inks::none);
+/// The same as one JSON object (keys in docs/format.md); format, kind and key are always there.
+[[nodiscard]] std::string to_json(const Entry& entry, const Sections& only = {});
+[[nodiscard]] std::string to_dot(const Entry& entry); ///< Graphviz: one box a node, labelled kernel, grid, slots
 
 /// What a node is, for drawings. Names are as they are stored, nothing is quoted.
 struct NodeText {

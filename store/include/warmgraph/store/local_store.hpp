@@ -1,7 +1,8 @@
 // The cache folder. Layout:
 //   <root>/CACHEDIR.TAG                                     the mark: made with the folder, never in somebody else's
 //   <root>/<model_info>/<rank>/<func>/<guards digest>.wg    entries
-//   <root>/<model_info>/<rank>/<func>/usage.json            hits, last use, last miss (advisory)
+//   <root>/<model_info>/<rank>/<func>/usage.json            hits, last use (advisory)
+//   <root>/<model_info>/<rank>/<func>/misses.jsonl          its last misses (advisory)
 //   <root>/images/<2 hex>/<sha256>                          device code, shared by all
 //   <root>/quarantine/                                      what failed verification, with a reason beside it
 // Beside them while in use: .tmp-<host>-<boot>-<pid>-<uuid> (a file being written), .lock-<16 hex> (a recording),
@@ -22,6 +23,8 @@
 #include "warmgraph/base/clock.hpp"
 #include "warmgraph/base/file_system.hpp"
 #include "warmgraph/cachefmt/codec.hpp"
+#include "warmgraph/store/events.hpp"
+#include "warmgraph/store/miss.hpp"
 
 namespace warmgraph::store {
 
@@ -72,10 +75,10 @@ using PhaseTimes = std::vector<std::pair<std::string, double>>;
 struct FunctionUsage {
     std::uint64_t hits = 0, misses = 0, recordings = 0, refusals = 0;
     double saved_ms = 0;
-    std::string last_used{};      ///< ISO 8601
-    std::string last_miss_json{}; ///< facts of the last call that missed, see capture/; "" when none
-    PhaseTimes cold{};            ///< of the last call that was recorded, without publishing; empty: not known
-    PhaseTimes warm{};            ///< of the last load that became a hit, without its first launch; empty: not known
+    std::string last_used{}; ///< ISO 8601
+    Events events{};
+    PhaseTimes cold{}; ///< of the last call that was recorded, without publishing; empty: not known
+    PhaseTimes warm{}; ///< of the last load that became a hit, without its first launch; empty: not known
 };
 
 enum class ClearKind : std::uint8_t {
@@ -164,6 +167,12 @@ public:
     /// while another process writes.
     void add_usage_soon(const FunctionKey& function, const FunctionUsage& more) noexcept;
     [[nodiscard]] FunctionUsage usage(const FunctionKey& function) const;
+
+    /// Keeps a miss beside the function's entries, with the guards of its call (guards::to_json). Also in a store that was
+    /// opened read_only, where the folder lets it; a failure is swallowed, and costs a few milliseconds.
+    void note_miss(const FunctionKey& function, const Miss& miss, std::string_view call) noexcept;
+    /// The last of them, of all processes. `corrupt`: the file is not as note_miss writes it, which the next one mends.
+    [[nodiscard]] Result<Misses> misses(const FunctionKey& function) const;
 
     // --- whole folder. Only names that the library makes are changed, and only where the mark still is; in a folder that
     // lost it the changing calls give permission_denied.

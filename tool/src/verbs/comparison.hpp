@@ -1,6 +1,7 @@
 // What a process would find here, against what was recorded: the heart of `explain`.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +24,8 @@ struct Comparison {
 struct LocalFacts {
     std::vector<cachefmt::Fact> facts;
     std::string problem;
+    std::map<std::string, std::string> build_ids{}; ///< of the binaries that entries name, by path
+    std::vector<std::string> missing_binaries{};    ///< those that are not here, or have none
 };
 [[nodiscard]] LocalFacts gather_local_facts(const std::vector<cachefmt::EntryHeader>& recorded);
 

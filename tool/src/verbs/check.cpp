@@ -1,14 +1,17 @@
 // `warmgraph check`: reads every file of the cache folder.
+#include <algorithm>
+
 #include "commands.hpp"
+#include "selection.hpp"
 
 namespace warmgraph::tool {
 
 namespace {
 
-std::string to_text(const Context& context, const std::vector<store::Damage>& damages, Mending mending,
-                    std::uint64_t left)
+std::string to_text(const Context& context, const std::string& what, const std::vector<store::Damage>& damages,
+                    Mending mending, std::uint64_t left)
 {
-    if (damages.empty()) return fmt::format("{}: no damage found\n", context.cache_dir.string());
+    if (damages.empty()) return fmt::format("{}: no damage found\n", what);
     constexpr std::size_t k_most = 400; // an entry's path ends with its digest
     Table table({{"path"}, {"what"}, {"why"}}, 0, k_most);
     for (const store::Damage& damage : damages)
@@ -31,18 +34,33 @@ Json to_json(const Context& context, const std::vector<store::Damage>& damages, 
             {"left", left}};
 }
 
+/// What lies in the folder of one of these functions.
+void keep_only(std::vector<store::Damage>& damages, const std::vector<cachefmt::FunctionKey>& functions)
+{
+    std::erase_if(damages, [&](const store::Damage& damage) {
+        return std::ranges::none_of(functions, [&](const cachefmt::FunctionKey& key) {
+            return damage.path.parent_path() == std::filesystem::path(key.model_info) / key.rank / key.function;
+        });
+    });
+}
+
 } // namespace
 
-Result<int> check(const Context& context, Mending mending)
+Result<int> check(const Context& context, const std::optional<std::string>& name, Mending mending)
 {
     const bool repairs = mending == Mending::repair;
+    if (repairs && name)
+        return fail(ErrorCode::invalid_argument, "--repair mends the whole folder: leave the name out");
     const auto store = open_store(context, repairs ? store::Access::read_write : store::Access::read_only);
     if (!store) return std::unexpected(store.error());
+    const auto functions = choose(context, store->get(), name);
+    if (!functions) return std::unexpected(functions.error());
     std::vector<store::Damage> damages;
     std::uint64_t left = 0;
     if (*store) {
         auto found = repairs ? (*store)->repair() : (*store)->check();
         if (!found) return std::unexpected(found.error());
+        if (name) keep_only(*found, *functions);
         const auto after = repairs ? (*store)->check() : found;
         if (!after) return std::unexpected(after.error());
         damages = std::move(*found);
@@ -51,7 +69,8 @@ Result<int> check(const Context& context, Mending mending)
     if (context.output == Output::json)
         print(to_json(context, damages, mending, left));
     else
-        print(*store ? to_text(context, damages, mending, left) : no_folder_text(context) + "\n");
+        print(*store ? to_text(context, name.value_or(context.cache_dir.string()), damages, mending, left)
+                     : no_folder_text(context) + "\n");
     return left == 0 ? k_ok : k_found_wrong;
 }
 

@@ -50,6 +50,7 @@ std::string variants_text(const Row& row)
 
 struct Totals {
     std::uint64_t variants = 0, entry_bytes = 0, images = 0, image_bytes = 0;
+    bool is_all = true; ///< images are the whole folder's: they are not counted where a name was given
 };
 
 Json to_json(const Context& context, const std::vector<Row>& rows, const Totals& totals)
@@ -68,8 +69,12 @@ Json to_json(const Context& context, const std::vector<Row>& rows, const Totals&
                              {"bytes", row.size},
                              {"last_used", row.variants > 0 ? Json(to_iso8601(row.last_used)) : Json()},
                              {"hits", row.hits}});
-    return {{"cache_dir", context.cache_dir.string()}, {"functions", functions},  {"variants", totals.variants},
-            {"entry_bytes", totals.entry_bytes},       {"images", totals.images}, {"image_bytes", totals.image_bytes}};
+    Json document{{"cache_dir", context.cache_dir.string()},
+                  {"functions", functions},
+                  {"variants", totals.variants},
+                  {"entry_bytes", totals.entry_bytes}};
+    if (totals.is_all) document.update({{"images", totals.images}, {"image_bytes", totals.image_bytes}});
+    return document;
 }
 
 std::string to_text(const Context& context, const std::vector<Row>& rows, const Totals& totals)
@@ -88,23 +93,24 @@ std::string to_text(const Context& context, const std::vector<Row>& rows, const 
         table.add({std::string(store::model_of(row.key.model_info)), row.key.rank, row.key.function, variants_text(row),
                    count_text(row.nodes), count_text(row.images), size_text(row.size),
                    row.variants > 0 ? ago_text(row.last_used, context.clock.wall()) : "never", count_text(row.hits)});
-    const std::string footer = fmt::format("{}, {}, {} ({} shared), {} in entries\n", plural(rows.size(), "function"),
-                                           plural(totals.variants, "variant"), plural(totals.images, "image"),
-                                           size_text(totals.image_bytes), size_text(totals.entry_bytes));
-    return rows.empty() ? footer : table.text(context.style) + footer;
+    std::string footer = fmt::format("{}, {} ({})", plural(rows.size(), "function"), plural(totals.variants, "variant"),
+                                     size_text(totals.entry_bytes));
+    if (totals.is_all)
+        footer += fmt::format(", {} ({})", plural(totals.images, "image"), size_text(totals.image_bytes));
+    return (rows.empty() ? "" : table.text(context.style)) + footer + "\n";
 }
 
-Result<void> gather(const store::LocalStore& store, std::vector<Row>& rows, Totals& totals)
+Result<void> gather(const store::LocalStore& store, const std::vector<cachefmt::FunctionKey>& functions,
+                    std::vector<Row>& rows, Totals& totals)
 {
-    const auto functions = store.functions();
-    if (!functions) return std::unexpected(functions.error());
-    for (const cachefmt::FunctionKey& key : *functions) {
+    for (const cachefmt::FunctionKey& key : functions) {
         auto row = row_of(store, key);
         if (!row) return std::unexpected(row.error());
         totals.variants += row->variants;
         totals.entry_bytes += row->size;
         rows.push_back(std::move(*row));
     }
+    if (!totals.is_all) return {};
     const auto images = store.images();
     if (!images) return std::unexpected(images.error());
     totals.images = images->size();
@@ -114,14 +120,16 @@ Result<void> gather(const store::LocalStore& store, std::vector<Row>& rows, Tota
 
 } // namespace
 
-Result<int> ls(const Context& context)
+Result<int> ls(const Context& context, const std::optional<std::string>& name)
 {
     const auto store = open_store(context);
     if (!store) return std::unexpected(store.error());
+    const auto functions = choose(context, store->get(), name);
+    if (!functions) return std::unexpected(functions.error());
     std::vector<Row> rows;
-    Totals totals;
+    Totals totals{.is_all = !name};
     if (*store)
-        if (const auto done = gather(**store, rows, totals); !done) return std::unexpected(done.error());
+        if (const auto done = gather(**store, *functions, rows, totals); !done) return std::unexpected(done.error());
     if (context.output == Output::json)
         print(to_json(context, rows, totals));
     else

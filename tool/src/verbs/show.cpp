@@ -33,17 +33,39 @@ Result<std::vector<std::pair<std::filesystem::path, cachefmt::EntryKey>>> files_
     return files;
 }
 
-std::string text_of(const cachefmt::Entry& entry, ShowForm form)
+std::string text_of(const Context& context, const cachefmt::Entry& entry, const ShowOptions& options)
 {
-    return form == ShowForm::dot ? cachefmt::to_dot(entry) : cachefmt::to_readable(entry);
+    if (options.form == ShowForm::dot) return cachefmt::to_dot(entry);
+    return cachefmt::to_readable(entry, options.only,
+                                 context.style.colours ? cachefmt::Inks::terminal : cachefmt::Inks::none);
+}
+
+Json json_of(const cachefmt::Entry& entry, const std::filesystem::path& path, const ShowOptions& options)
+{
+    Json item = options.form == ShowForm::dot ? Json{{"dot", cachefmt::to_dot(entry)}}
+                                              : Json::parse(cachefmt::to_json(entry, options.only));
+    item["path"] = path.string();
+    return item;
+}
+
+/// Only those whose digest begins with `digits`.
+Result<void> choose_variant(std::vector<std::pair<std::filesystem::path, cachefmt::EntryKey>>& files,
+                            const std::string& digits)
+{
+    std::string there_are;
+    for (const auto& [path, key] : files) there_are += "\n  " + to_hex(key.guards);
+    std::erase_if(files, [&](const auto& file) { return !to_hex(file.second.guards).starts_with(digits); });
+    if (files.empty()) return fail(ErrorCode::not_found, "no variant begins with {}; there are:{}", digits, there_are);
+    return {};
 }
 
 } // namespace
 
-Result<int> show(const Context& context, const std::string& target, ShowForm form)
+Result<int> show(const Context& context, const std::string& target, const ShowOptions& options)
 {
-    const auto files = files_of(context, target);
+    auto files = files_of(context, target);
     if (!files) return std::unexpected(files.error());
+    if (auto chosen = choose_variant(*files, options.variant); !chosen) return std::unexpected(chosen.error());
     Json entries = Json::array();
     Json damaged = Json::array();
     std::string text;
@@ -53,12 +75,9 @@ Result<int> show(const Context& context, const std::string& target, ShowForm for
         if (!entry) {
             damaged.push_back({{"path", path.string()}, {"error", entry.error().message}});
         } else if (context.output == Output::json) {
-            Json item = form == ShowForm::dot ? Json{{"dot", cachefmt::to_dot(*entry)}}
-                                              : Json::parse(cachefmt::to_json(*entry));
-            item["path"] = path.string();
-            entries.push_back(std::move(item));
+            entries.push_back(json_of(*entry, path, options));
         } else {
-            text += (text.empty() ? "" : "\n") + text_of(*entry, form);
+            text += (text.empty() ? "" : "\n") + text_of(context, *entry, options);
         }
     }
     if (context.output == Output::json) {

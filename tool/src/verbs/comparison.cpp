@@ -19,7 +19,7 @@ using cachefmt::Fact;
 using cachefmt::Guards;
 using cachefmt::Role;
 
-constexpr std::string_view k_environment = "env.";
+constexpr std::string_view k_environment = "env.", k_build_id = "code.build_id";
 
 bool is_device_fact(const std::string& name)
 {
@@ -47,6 +47,31 @@ Guards restricted(const Guards& guards, const std::vector<Fact>& local)
                std::ranges::any_of(local, [&](const Fact& other) { return other.name == fact.name; });
     });
     return part;
+}
+
+const Fact* find(const Guards& guards, std::string_view name)
+{
+    const auto fact = std::ranges::find(guards.facts, name, &Fact::name);
+    return fact == guards.facts.end() ? nullptr : &*fact;
+}
+
+/// The file that held the callable when it was recorded, where its build id is a guard.
+const Fact* binary_of(const EntryHeader& header)
+{
+    return find(header.guards, k_build_id) != nullptr ? find(header.guards, "binary.path") : nullptr;
+}
+
+void add_build_ids(LocalFacts& local, const std::vector<EntryHeader>& recorded)
+{
+    for (const EntryHeader& header : recorded) {
+        const Fact* const binary = binary_of(header);
+        if (binary == nullptr || !binary->value.starts_with('/') || local.build_ids.contains(binary->value)) continue;
+        if (std::ranges::find(local.missing_binaries, binary->value) != local.missing_binaries.end()) continue;
+        if (auto id = build_id_of_file(binary->value))
+            local.build_ids.emplace(binary->value, std::move(*id));
+        else
+            local.missing_binaries.push_back(binary->value);
+    }
 }
 
 Comparison compare(const EntryHeader& header, const Guards& recorded, const Guards& now,
@@ -89,6 +114,7 @@ LocalFacts gather_local_facts(const std::vector<EntryHeader>& recorded)
                 local.facts.push_back(
                     {fact.name, environment(fact.name.c_str() + k_environment.size()).value_or("(unset)"), fact.role});
     guards::canonicalize(local.facts);
+    add_build_ids(local, recorded);
     return local;
 }
 
@@ -102,6 +128,10 @@ Comparison nearest_here(const std::vector<EntryHeader>& recorded, const LocalFac
             return !fact.name.starts_with(k_environment) ||
                    std::ranges::any_of(header.guards.facts, [&](const Fact& f) { return f.name == fact.name; });
         });
+        const Fact* const binary = binary_of(header);
+        if (binary != nullptr && local.build_ids.contains(binary->value))
+            now.facts.push_back(
+                {std::string(k_build_id), local.build_ids.at(binary->value), cachefmt::Role::must_match});
         return compare(header, restricted(header.guards, now.facts), now, relaxation);
     });
 }

@@ -12,11 +12,10 @@ namespace {
 
 using store::Removal;
 
-/// "2 entries, 1 image, 0 quarantined files (41 KB)"
+/// "2 entries, 1 image, 0 quarantined files (41 KiB)"
 std::string text_of(const Removal& removal)
 {
-    return fmt::format("{} {}, {}, {} ({})", count_text(removal.entries.files),
-                       removal.entries.files == 1 ? "entry" : "entries", plural(removal.images.files, "image"),
+    return fmt::format("{}, {}, {} ({})", plural(removal.entries.files, "entry"), plural(removal.images.files, "image"),
                        plural(removal.quarantined.files, "quarantined file"), size_text(removal.bytes()));
 }
 

@@ -1,0 +1,48 @@
+// What happened to a function's entries, counted by kind and reason.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace warmgraph::store {
+
+enum class EventKind : std::uint8_t {
+    hit,       ///< an entry was restored and used; bytes: of its device code
+    miss,      ///< the reason is the first fact that differs, or why nothing was compared
+    recorded,  ///< bytes: of the device code that was published with it
+    refused,   ///< could not be recorded, or must not be replayed
+    evicted,   ///< gave way to others; bytes: on disk
+    damaged,   ///< did not verify; bytes: on disk
+    untrusted, ///< has no accepted signature, each entry once a process; bytes: on disk
+};
+[[nodiscard]] std::string_view to_string(EventKind kind) noexcept; ///< "hit", "miss", ...
+
+struct Tally {
+    std::uint64_t count = 0, bytes = 0;
+    bool operator==(const Tally&) const = default;
+};
+
+/// Reasons are short words: letters, digits, '.', '_' and '-', at most 48 bytes. What is none is counted as "other", and so
+/// is what comes after the first 32 of a kind. Not thread-safe.
+class Events {
+public:
+    void add(EventKind kind, std::string_view reason, const Tally& tally);
+    void merge(const Events& more);
+    [[nodiscard]] const std::map<std::pair<EventKind, std::string>, Tally>& all() const noexcept { return m_tallies; }
+    bool operator==(const Events&) const = default;
+
+private:
+    std::map<std::pair<EventKind, std::string>, Tally> m_tallies;
+};
+
+[[nodiscard]] inline Events one_event(EventKind kind, std::string_view reason, std::uint64_t bytes = 0)
+{
+    Events events;
+    events.add(kind, reason, {1, bytes});
+    return events;
+}
+
+} // namespace warmgraph::store

@@ -1,0 +1,313 @@
+// The table of subcommands. A new one is a row here, a declaration in commands.hpp and a file in verbs/.
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "commands.hpp"
+#include "line/command_line.hpp"
+#include "line/completion.hpp"
+#include "line/manual.hpp"
+#include "line/suggestion.hpp"
+#include "warmgraph/base/printable.hpp"
+#include "warmgraph/cachefmt/readable.hpp"
+
+namespace warmgraph::tool {
+
+namespace {
+
+const std::vector<std::string> k_sections{"header", "guards", "bindings", "images", "nodes"};
+
+std::optional<std::string> given(const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); }
+
+/// An empty name (a script's variable that is not set) would choose everything.
+std::string check_given(const std::string& name)
+{
+    return name.empty() ? "the name is empty: leave the option out to mean all" : "";
+}
+
+std::string check_file(const std::string& name) { return name.empty() ? "the name is empty: leave the option out" : ""; }
+
+CLI::Option* file_option(CLI::App& app, const char* name, std::string& value, const char* what)
+{
+    return app.add_option(name, value, what)->type_name(k_file)->check(check_file, "", "");
+}
+
+std::vector<std::string> comma_separated(const std::string& text)
+{
+    std::vector<std::string> words;
+    for (std::size_t start = 0; start <= text.size();) {
+        const std::size_t end = std::min(text.find(',', start), text.size());
+        words.push_back(text.substr(start, end - start));
+        start = end + 1;
+    }
+    return words;
+}
+
+std::string check_sections(const std::string& text)
+{
+    for (const std::string& word : comma_separated(text))
+        if (!cachefmt::section_of(word))
+            return fmt::format("'{}' is no section: give {}, with commas between them{}", printable(word, 80),
+                               fmt::join(k_sections, ", "), did_you_mean(word, k_sections));
+    return {};
+}
+
+cachefmt::Sections sections_of(const std::string& text)
+{
+    cachefmt::Sections sections;
+    if (text.empty()) return sections;
+    for (const std::string& word : comma_separated(text))
+        if (const auto section = cachefmt::section_of(word)) sections.insert(*section);
+    return sections;
+}
+
+std::string check_digits(const std::string& text)
+{
+    const bool is_hex =
+        !text.empty() && text.size() <= 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+    return is_hex ? "" : fmt::format("'{}' are no first digits of a variant, such as 3f9a", printable(text, 80));
+}
+
+void optional_name(CLI::App& app, Arguments& arguments)
+{
+    app.add_option("name", arguments.target, "a model, model/function or model/rank/function (default: all)")
+        ->type_name(k_name)
+        ->option_text("(optional)")
+        ->check(check_given, "", "");
+}
+
+void required_function(CLI::App& app, Arguments& arguments, const char* what)
+{
+    app.add_option("function", arguments.target, what)->type_name(k_function)->option_text("(required)")->required();
+}
+
+const std::map<std::string, store::ClearKind>& clear_kinds()
+{
+    using store::ClearKind;
+    static const std::map<std::string, ClearKind> kinds{{"entries", ClearKind::entries},
+                                                        {"images", ClearKind::images},
+                                                        {"quarantine", ClearKind::quarantine},
+                                                        {"all", ClearKind::all}};
+    return kinds;
+}
+
+// --- the rows
+
+Verb ls_verb()
+{
+    return {"ls",
+            "list the cached functions",
+            {"warmgraph ls", "warmgraph ls tiny-llama --json"},
+            optional_name,
+            [](const Context& c, const Arguments& a) { return ls(c, given(a.target)); }};
+}
+
+void show_options(CLI::App& app, Arguments& arguments)
+{
+    required_function(app, arguments, "model/function, model/rank/function, or the path of a .wg file");
+    app.add_option("--only", arguments.only, "only these sections, with commas between them")
+        ->type_name(fmt::format("{}", fmt::join(k_sections, "|")))
+        ->check(check_sections, "", "");
+    app.add_option("--variant", arguments.variant, "only the variant whose digest begins so")
+        ->type_name("DIGITS")
+        ->check(check_digits, "", "");
+    app.add_flag("--dot", arguments.dot, "a drawing of the graph for Graphviz");
+}
+
+Verb show_verb()
+{
+    return {"show",
+            "show a function's entries: guards, bindings, images, nodes",
+            {"warmgraph show tiny-llama/decode", "warmgraph show tiny-llama/decode --only guards,nodes --variant 3f9a",
+             "warmgraph show tiny-llama/decode --dot | dot -Tsvg > decode.svg"},
+            show_options,
+            [](const Context& c, const Arguments& a) {
+                return show(c, a.target, {a.dot ? ShowForm::dot : ShowForm::text, sections_of(a.only), a.variant});
+            }};
+}
+
+void explain_options(CLI::App& app, Arguments& arguments)
+{
+    required_function(app, arguments, "model/function or model/rank/function");
+    app.add_flag("--all", arguments.all, "the last 16 misses, not only the last one");
+    app.add_flag("--accept-newer-driver", arguments.accept_newer_driver,
+                 "judge as CacheOptions::accept_newer_driver does");
+}
+
+Verb explain_verb()
+{
+    return {"explain",
+            "say why a function missed, and whether it would miss here",
+            {"warmgraph explain tiny-llama/decode", "warmgraph explain tiny-llama/decode --all"},
+            explain_options,
+            [](const Context& c, const Arguments& a) {
+                using guards::VersionRule;
+                const guards::Relaxation relaxation{a.accept_newer_driver ? VersionRule::same_or_newer
+                                                                          : VersionRule::exact};
+                return explain(c, a.target, {relaxation, a.all});
+            }};
+}
+
+Verb check_verb()
+{
+    return {"check",
+            "read everything and report damage; changes nothing by itself",
+            {"warmgraph check", "warmgraph check tiny-llama/decode", "warmgraph check --repair"},
+            [](CLI::App& app, Arguments& arguments) {
+                optional_name(app, arguments);
+                app.add_flag("--repair", arguments.repair, "move what is damaged to quarantine");
+            },
+            [](const Context& c, const Arguments& a) {
+                return check(c, given(a.target), a.repair ? Mending::repair : Mending::look_only);
+            }};
+}
+
+Verb stats_verb()
+{
+    return {"stats",
+            "hits, misses and why, time saved",
+            {"warmgraph stats", "warmgraph stats tiny-llama --json", "warmgraph stats --prometheus"},
+            [](CLI::App& app, Arguments& arguments) {
+                optional_name(app, arguments);
+                app.add_flag("--prometheus", arguments.prometheus, "Prometheus' text format");
+            },
+            [](const Context& c, const Arguments& a) {
+                return stats(c, given(a.target), a.prometheus ? StatsForm::prometheus : StatsForm::as_context);
+            }};
+}
+
+Verb report_verb()
+{
+    return {"report",
+            "one HTML page: what is cached, hits and misses, start-up times, graphs",
+            {"warmgraph report", "warmgraph report -o cache.html", "warmgraph report --json"},
+            [](CLI::App& app, Arguments& arguments) {
+                file_option(app, "-o", arguments.file,
+                            "the page's file (default: warmgraph-report.html; with --json: no page)");
+            },
+            [](const Context& c, const Arguments& a) { return report(c, given(a.file)); }};
+}
+
+void clear_options(CLI::App& app, Arguments& arguments)
+{
+    app.add_option("--model", arguments.model, "only this model")->type_name("MODEL")->check(check_given, "", "");
+    app.add_option("--func", arguments.function, "only this function: function, model/function or model/rank/function")
+        ->type_name(k_function)
+        ->check(check_given, "", "");
+    among(app.add_option("--kind", arguments.kind, "what to remove; images: those that no entry uses"),
+          {"entries", "images", "quarantine", "all"});
+    app.add_flag("--dry-run", arguments.dry_run, "say what would be removed, and remove nothing");
+    app.add_flag("--yes", arguments.yes, "do not ask on a terminal before everything is removed");
+}
+
+Verb clear_verb()
+{
+    return {"clear",
+            "remove entries",
+            {"warmgraph clear --func tiny-llama/decode", "warmgraph clear --kind all --dry-run"},
+            clear_options,
+            [](const Context& c, const Arguments& a) {
+                const Asking asking = a.dry_run ? Asking::dry_run : a.yes ? Asking::never : Asking::on_terminal;
+                return clear(c, {given(a.model), given(a.function), clear_kinds().at(a.kind), asking});
+            }};
+}
+
+void key_options(CLI::App& app, Arguments& arguments)
+{
+    file_option(app, "--key-file", arguments.key_file, "the key to sign with (default: $WARMGRAPH_SIGN_KEY_FILE)");
+    file_option(app, "--accept-file", arguments.accept_file,
+                "keys that are accepted, one a line (default: $WARMGRAPH_ACCEPT_KEYS_FILE)");
+}
+
+void sign_options(CLI::App& app, Arguments& arguments)
+{
+    key_options(app, arguments);
+    CLI::Option* const new_key =
+        file_option(app, "--new-key", arguments.new_key_file, "make a key in this new file instead");
+    app.add_option("--id", arguments.key_id, "its id: letters, digits, '.', '_', '-'")
+        ->type_name("ID")
+        ->needs(new_key);
+    among(app.add_option("--kind", arguments.key_kind, "one shared secret (the default), or a key with a public half"),
+          {"hmac-sha256", "ed25519"})
+        ->needs(new_key);
+}
+
+Verb sign_verb()
+{
+    return {"sign",
+            "sign every entry, or make a key",
+            {"warmgraph sign --new-key release.key --id release --kind ed25519",
+             "warmgraph sign --key-file release.key"},
+            sign_options,
+            [](const Context& c, const Arguments& a) {
+                return a.new_key_file.empty() ? sign(c, {a.key_file, a.accept_file})
+                                              : make_key(c, {a.new_key_file, a.key_id, a.key_kind});
+            }};
+}
+
+Verb verify_verb()
+{
+    return {"verify",
+            "verify every entry's signature, contents and images",
+            {"warmgraph verify --accept-file release.key.pub"},
+            key_options,
+            [](const Context& c, const Arguments& a) { return verify(c, {a.key_file, a.accept_file}); }};
+}
+
+Verb doctor_verb()
+{
+    return {"doctor",
+            "check devices, libraries, cache folder and environment",
+            {"warmgraph doctor"},
+            nullptr,
+            [](const Context& c, const Arguments&) { return doctor(c); }};
+}
+
+// Hidden: for builds and completions.
+
+Verb completion_verb()
+{
+    return {"completion",
+            "print the shell's completion",
+            {"warmgraph completion bash > /etc/bash_completion.d/warmgraph"},
+            [](CLI::App& app, Arguments& arguments) {
+                among(app.add_option("shell", arguments.shell, "the shell"), {"bash", "zsh"})->required();
+            },
+            [](const Context&, const Arguments& a) -> Result<int> {
+                print(a.shell == "zsh" ? zsh_completion() : bash_completion());
+                return k_ok;
+            },
+            true};
+}
+
+Verb manual_verb()
+{
+    return {"manual",
+            "print the manual page",
+            {"warmgraph manual | man -l -"},
+            nullptr,
+            [](const Context&, const Arguments&) -> Result<int> {
+                print(manual_page());
+                return k_ok;
+            },
+            true};
+}
+
+Verb names_verb()
+{
+    return {"names", "print the names that subcommands take, one a line",         {"warmgraph names"},
+            nullptr, [](const Context& c, const Arguments&) { return names(c); }, true};
+}
+
+} // namespace
+
+const std::vector<Verb>& verbs()
+{
+    static const std::vector<Verb> k_verbs{ls_verb(),         show_verb(),   explain_verb(), check_verb(),  stats_verb(),
+                                           report_verb(),     clear_verb(),  sign_verb(),    verify_verb(), doctor_verb(),
+                                           completion_verb(), manual_verb(), names_verb()};
+    return k_verbs;
+}
+
+} // namespace warmgraph::tool

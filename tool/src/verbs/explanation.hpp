@@ -1,0 +1,47 @@
+// What `warmgraph explain` found out, before anybody says it.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "context.hpp"
+#include "verbs/comparison.hpp"
+
+namespace warmgraph::tool {
+
+enum class Verdict : std::uint8_t { hit, miss, refuse };
+[[nodiscard]] const char* name_of(Verdict verdict) noexcept; ///< "hit", "miss", "refuse"
+
+/// The same function of this model under another rank or configuration.
+struct Elsewhere {
+    cachefmt::FunctionKey key;
+    std::uint64_t variants = 0;
+    std::vector<guards::Mismatch> differences{}; ///< facts of its name: "recorded" is there, "now" is here
+};
+
+struct Explanation {
+    cachefmt::FunctionKey key;
+    std::size_t variants = 0;
+    std::vector<std::pair<Digest, Error>> unusable{};
+    /// "last_miss" (the call that missed last, against what is on disk now), "here" (this machine and environment).
+    std::vector<std::pair<const char*, Comparison>> comparisons{};
+    std::vector<std::string> binary_problems{}; ///< programs that entries name, and that are not here
+    std::string device_problem{}, last_miss_problem{};
+    store::Misses misses{}; ///< as they were judged then
+    std::vector<Elsewhere> elsewhere{};
+    Verdict verdict = Verdict::hit;
+};
+
+[[nodiscard]] Result<Explanation> make_explanation(const store::LocalStore& store, const cachefmt::FunctionKey& key,
+                                                   const guards::Relaxation& relaxation);
+
+/// Of several functions that fit a name, the one that missed last; nullopt where none of them did.
+[[nodiscard]] std::optional<cachefmt::FunctionKey> missed_last(const store::LocalStore& store,
+                                                               const std::vector<cachefmt::FunctionKey>& functions);
+
+enum class MissCount : std::uint8_t { last, all };
+[[nodiscard]] std::string to_text(const Context& context, const Explanation& explanation, MissCount count);
+[[nodiscard]] Json to_json(const Explanation& explanation);
+
+} // namespace warmgraph::tool

@@ -1,0 +1,98 @@
+// `warmgraph stats --prometheus`. The format: https://prometheus.io/docs/instrumenting/exposition_formats/
+#include <fmt/format.h>
+
+#include "verbs/statistics.hpp"
+#include "warmgraph/store/names.hpp"
+
+namespace warmgraph::tool {
+
+namespace {
+
+/// In a label's value backslash, quote and line end are escaped. Names from a folder need not be UTF-8: what is no printable
+/// ASCII becomes '?'.
+std::string escaped(std::string_view text)
+{
+    std::string out;
+    for (const char c : text) {
+        if (c == '\\' || c == '"') out += '\\';
+        if (c == '\n')
+            out += "\\n";
+        else
+            out += c >= ' ' && c <= '~' ? c : '?';
+    }
+    return out;
+}
+
+std::string labels_of(const cachefmt::FunctionKey& key)
+{
+    return fmt::format(R"(model="{}",model_info="{}",rank="{}",function="{}")",
+                       escaped(store::model_of(key.model_info)), escaped(key.model_info), escaped(key.rank),
+                       escaped(key.function));
+}
+
+std::string head_of(const char* name, const char* type, const char* help)
+{
+    return fmt::format("# HELP {0} {2}\n# TYPE {0} {1}\n", name, type, help);
+}
+
+/// A family with one sample for each function.
+template <class Value>
+std::string family(const FolderStatistics& statistics, const char* name, const char* type, const char* help,
+                   Value value)
+{
+    std::string text = head_of(name, type, help);
+    for (const FunctionStatistics& function : statistics.functions)
+        text += fmt::format("{}{{{}}} {}\n", name, labels_of(function.key), value(function));
+    return text;
+}
+
+/// A family with one sample for each function, kind and reason.
+std::string event_family(const FolderStatistics& statistics, const char* name, const char* help,
+                         std::uint64_t store::Tally::* value)
+{
+    std::string text = head_of(name, "counter", help);
+    for (const FunctionStatistics& function : statistics.functions)
+        for (const auto& [what, tally] : function.usage.events.all())
+            text += fmt::format("{}{{{},kind=\"{}\",reason=\"{}\"}} {}\n", name, labels_of(function.key),
+                                to_string(what.first), escaped(what.second), tally.*value);
+    return text;
+}
+
+std::string sample(const char* name, const char* help, std::uint64_t value)
+{
+    return head_of(name, "gauge", help) + fmt::format("{} {}\n", name, value);
+}
+
+} // namespace
+
+std::string prometheus_text(const FolderStatistics& statistics)
+{
+    using Function = FunctionStatistics;
+    const auto counter = [&](const char* name, const char* help, auto value) {
+        return family(statistics, name, "counter", help, value);
+    };
+    const auto gauge = [&](const char* name, const char* help, auto value) {
+        return family(statistics, name, "gauge", help, value);
+    };
+    return counter("warmgraph_hits_total", "Entries that were restored and used.",
+                   [](const Function& f) { return f.usage.hits; }) +
+           counter("warmgraph_misses_total", "Calls that no entry could serve.",
+                   [](const Function& f) { return f.usage.misses; }) +
+           counter("warmgraph_recordings_total", "Entries that were recorded and published.",
+                   [](const Function& f) { return f.usage.recordings; }) +
+           counter("warmgraph_refusals_total", "Calls that could not be recorded or must not be replayed.",
+                   [](const Function& f) { return f.usage.refusals; }) +
+           counter("warmgraph_saved_seconds_total", "Time that first calls without the cache would have taken more.",
+                   [](const Function& f) { return f.usage.saved_ms / 1000; }) +
+           event_family(statistics, "warmgraph_events_total", "What happened to entries, by kind and reason.",
+                        &store::Tally::count) +
+           event_family(statistics, "warmgraph_event_bytes_total", "Bytes of what happened, by kind and reason.",
+                        &store::Tally::bytes) +
+           gauge("warmgraph_variants", "Entries on disk.", [](const Function& f) { return f.variants; }) +
+           gauge("warmgraph_entry_bytes", "Bytes of entries on disk.",
+                 [](const Function& f) { return f.entry_bytes; }) +
+           sample("warmgraph_images", "Images of device code in the folder.", statistics.images) +
+           sample("warmgraph_image_bytes", "Bytes of images of device code in the folder.", statistics.image_bytes);
+}
+
+} // namespace warmgraph::tool

@@ -1,0 +1,134 @@
+// `warmgraph stats`: what the cache did for each function, over all processes.
+#include "commands.hpp"
+#include "selection.hpp"
+#include "verbs/statistics.hpp"
+#include "warmgraph/store/names.hpp"
+
+namespace warmgraph::tool {
+
+namespace {
+
+std::string rate_text(const store::FunctionUsage& usage)
+{
+    const std::uint64_t lookups = usage.hits + usage.misses;
+    return lookups == 0
+               ? "-"
+               : fmt::format("{:.0f} %", 100.0 * static_cast<double>(usage.hits) / static_cast<double>(lookups));
+}
+
+Json to_json(const store::FunctionUsage& usage)
+{
+    Json events = Json::array();
+    for (const auto& [what, tally] : usage.events.all())
+        events.push_back(
+            {{"kind", to_string(what.first)}, {"reason", what.second}, {"count", tally.count}, {"bytes", tally.bytes}});
+    return {{"hits", usage.hits},         {"misses", usage.misses},     {"recordings", usage.recordings},
+            {"refusals", usage.refusals}, {"saved_ms", usage.saved_ms}, {"events", events}};
+}
+
+Json to_json(const Context& context, const FolderStatistics& statistics, const store::FunctionUsage& total)
+{
+    Json functions = Json::array();
+    for (const auto& [key, usage, variants, bytes] : statistics.functions) {
+        Json item{{"model", store::model_of(key.model_info)},
+                  {"model_info", key.model_info},
+                  {"rank", key.rank},
+                  {"function", key.function}};
+        item.update(to_json(usage));
+        item["last_used"] = usage.last_used.empty() ? Json() : Json(usage.last_used);
+        functions.push_back(std::move(item));
+    }
+    return {{"cache_dir", context.cache_dir.string()}, {"functions", functions}, {"total", to_json(total)}};
+}
+
+std::string functions_text(const Context& context, const std::vector<FunctionStatistics>& functions)
+{
+    using enum Table::Align;
+    Table table({{"model"},
+                 {"rank"},
+                 {"function"},
+                 {"hits", right},
+                 {"misses", right},
+                 {"hit rate", right},
+                 {"recorded", right},
+                 {"refused", right},
+                 {"saved", right}});
+    for (const auto& [key, usage, variants, bytes] : functions)
+        table.add({std::string(store::model_of(key.model_info)), key.rank, key.function, count_text(usage.hits),
+                   count_text(usage.misses), rate_text(usage), count_text(usage.recordings), count_text(usage.refusals),
+                   time_text(usage.saved_ms)});
+    return functions.empty() ? "" : table.text(context.style);
+}
+
+std::string events_text(const Context& context, const store::Events& events)
+{
+    using enum Table::Align;
+    Table table({{"what"}, {"reason"}, {"count", right}, {"bytes", right}});
+    for (const auto& [what, tally] : events.all())
+        table.add({std::string(to_string(what.first)), what.second, count_text(tally.count),
+                   tally.bytes == 0 ? "-" : size_text(tally.bytes)});
+    return events.all().empty() ? "" : "\n" + table.text(context.style);
+}
+
+std::string to_text(const Context& context, const FolderStatistics& statistics, const store::FunctionUsage& total)
+{
+    return functions_text(context, statistics.functions) +
+           fmt::format("{}, {}, {} saved\n", plural(total.hits, "hit"), plural(total.misses, "miss"),
+                       time_text(total.saved_ms)) +
+           events_text(context, total.events);
+}
+
+Result<FolderStatistics> gather(const store::LocalStore& store, const std::vector<cachefmt::FunctionKey>& functions)
+{
+    FolderStatistics statistics;
+    for (const cachefmt::FunctionKey& key : functions) {
+        const auto variants = store.variants(key);
+        if (!variants) return std::unexpected(variants.error());
+        auto& function = statistics.functions.emplace_back(FunctionStatistics{key, store.usage(key)});
+        function.variants = variants->size();
+        for (const store::Variant& variant : *variants) function.entry_bytes += variant.size;
+    }
+    const auto images = store.images();
+    if (!images) return std::unexpected(images.error());
+    statistics.images = images->size();
+    for (const auto& [digest, size] : *images) statistics.image_bytes += size;
+    return statistics;
+}
+
+store::FunctionUsage total_of(const std::vector<FunctionStatistics>& functions)
+{
+    store::FunctionUsage total;
+    for (const FunctionStatistics& function : functions) {
+        total.hits += function.usage.hits;
+        total.misses += function.usage.misses;
+        total.recordings += function.usage.recordings;
+        total.refusals += function.usage.refusals;
+        total.saved_ms += function.usage.saved_ms;
+        total.events.merge(function.usage.events);
+    }
+    return total;
+}
+
+} // namespace
+
+Result<int> stats(const Context& context, const std::optional<std::string>& name, StatsForm form)
+{
+    if (form == StatsForm::prometheus && context.output == Output::json)
+        return fail(ErrorCode::invalid_argument, "--prometheus and --json are two forms: leave one out");
+    const auto store = open_store(context);
+    if (!store) return std::unexpected(store.error());
+    const auto functions = choose(context, store->get(), name);
+    if (!functions) return std::unexpected(functions.error());
+    const auto statistics = *store ? gather(**store, *functions) : FolderStatistics{};
+    if (!statistics) return std::unexpected(statistics.error());
+    const store::FunctionUsage total = total_of(statistics->functions);
+    if (form == StatsForm::prometheus)
+        print(prometheus_text(*statistics));
+    else if (context.output == Output::json)
+        print(to_json(context, *statistics, total));
+    else
+        print(*store ? to_text(context, *statistics, total) : no_folder_text(context) + "\n");
+    return k_ok;
+}
+
+} // namespace warmgraph::tool
