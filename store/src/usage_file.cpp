@@ -72,11 +72,11 @@ std::optional<FunctionUsage> parse_usage(ByteView bytes)
     const Json json = Json::parse(as_text(bytes), nullptr, false);
     if (!json.is_object()) return std::nullopt;
     FunctionUsage usage;
-    const bool complete =
-        read_count(json, "hits", usage.hits) && read_count(json, "misses", usage.misses) &&
-        read_count(json, "recordings", usage.recordings) && read_count(json, "refusals", usage.refusals) &&
-        read_text(json, "last_used", usage.last_used) && read_phases(json, "cold", usage.cold) &&
-        read_phases(json, "warm", usage.warm);
+    const bool complete = read_count(json, "hits", usage.hits) && read_count(json, "misses", usage.misses) &&
+                          read_count(json, "recordings", usage.recordings) &&
+                          read_count(json, "refusals", usage.refusals) &&
+                          read_text(json, "last_used", usage.last_used) && read_phases(json, "cold", usage.cold) &&
+                          read_phases(json, "warm", usage.warm);
     if (const auto events = json.find("events"); events != json.end()) { // files of older versions have none
         auto read = parse_events(*events);
         if (!read) return std::nullopt;

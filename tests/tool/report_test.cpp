@@ -249,8 +249,9 @@ TEST_F(ReportInABrowser, ShowsWhatTheDocumentSays)
     }
     EXPECT_EQ(count_of(shown.dom, "<g class=\"box "), boxes);
     EXPECT_EQ(count_of(shown.dom, "<path class=\"edge\""), edges);
-    for (const char* text : {"9 412", "1.96 s", "config.dtype", "bf16", "f64", "1 miss before it", "size 4 against 8", "140x sooner",
-                             "compile 700.0 ms", "700.3 ms + 1.54 s", "tiny-llama_static_clgraphcache_0123456789ab"})
+    for (const char* text :
+         {"9 412", "1.96 s", "config.dtype", "bf16", "f64", "1 miss before it", "size 4 against 8", "140x sooner",
+          "compile 700.0 ms", "700.3 ms + 1.54 s", "tiny-llama_static_clgraphcache_0123456789ab"})
         EXPECT_THAT(shown.dom, HasSubstr(text));
 }
 
@@ -274,7 +275,8 @@ TEST_F(ReportInABrowser, ShowsHostileNamesAsText)
     expect_drawn(shown);
     EXPECT_THAT(shown.dom, HasSubstr("<title>warmgraph report</title>"));
     EXPECT_EQ(count_of(shown.dom, "<img"), 0U);
-    EXPECT_GE(count_of(shown.dom, "&lt;/script&gt;&lt;script&gt;"), 5U) << "the miss's time and fact, verification, proof, node";
+    EXPECT_GE(count_of(shown.dom, "&lt;/script&gt;&lt;script&gt;"), 5U)
+        << "the miss's time and fact, verification, proof, node";
 }
 
 /// What the two tests above rely on.

@@ -18,8 +18,8 @@ TEST_F(Usage, PrintsItsVersionAndExitCodes)
     EXPECT_EQ(run("--version").out, "warmgraph " WARMGRAPH_VERSION "\n");
     const CommandResult help = run("--help");
     EXPECT_EQ(help.status, 0);
-    for (const char* text : {"Exit status", "ls", "show", "explain", "check", "stats", "report", "clear", "sign", "verify", "doctor",
-                             "--cache-dir", "--json"})
+    for (const char* text : {"Exit status", "ls", "show", "explain", "check", "stats", "report", "clear", "sign",
+                             "verify", "doctor", "--cache-dir", "--json"})
         EXPECT_THAT(help.out, HasSubstr(text));
 }
 

@@ -26,7 +26,10 @@ std::string check_given(const std::string& name)
     return name.empty() ? "the name is empty: leave the option out to mean all" : "";
 }
 
-std::string check_file(const std::string& name) { return name.empty() ? "the name is empty: leave the option out" : ""; }
+std::string check_file(const std::string& name)
+{
+    return name.empty() ? "the name is empty: leave the option out" : "";
+}
 
 CLI::Option* file_option(CLI::App& app, const char* name, std::string& value, const char* what)
 {
@@ -225,9 +228,7 @@ void sign_options(CLI::App& app, Arguments& arguments)
     key_options(app, arguments);
     CLI::Option* const new_key =
         file_option(app, "--new-key", arguments.new_key_file, "make a key in this new file instead");
-    app.add_option("--id", arguments.key_id, "its id: letters, digits, '.', '_', '-'")
-        ->type_name("ID")
-        ->needs(new_key);
+    app.add_option("--id", arguments.key_id, "its id: letters, digits, '.', '_', '-'")->type_name("ID")->needs(new_key);
     among(app.add_option("--kind", arguments.key_kind, "one shared secret (the default), or a key with a public half"),
           {"hmac-sha256", "ed25519"})
         ->needs(new_key);
@@ -235,15 +236,15 @@ void sign_options(CLI::App& app, Arguments& arguments)
 
 Verb sign_verb()
 {
-    return {"sign",
-            "sign every entry, or make a key",
-            {"warmgraph sign --new-key release.key --id release --kind ed25519",
-             "warmgraph sign --key-file release.key"},
-            sign_options,
-            [](const Context& c, const Arguments& a) {
-                return a.new_key_file.empty() ? sign(c, {a.key_file, a.accept_file})
-                                              : make_key(c, {a.new_key_file, a.key_id, a.key_kind});
-            }};
+    return {
+        "sign",
+        "sign every entry, or make a key",
+        {"warmgraph sign --new-key release.key --id release --kind ed25519", "warmgraph sign --key-file release.key"},
+        sign_options,
+        [](const Context& c, const Arguments& a) {
+            return a.new_key_file.empty() ? sign(c, {a.key_file, a.accept_file})
+                                          : make_key(c, {a.new_key_file, a.key_id, a.key_kind});
+        }};
 }
 
 Verb verify_verb()
@@ -304,9 +305,9 @@ Verb names_verb()
 
 const std::vector<Verb>& verbs()
 {
-    static const std::vector<Verb> k_verbs{ls_verb(),         show_verb(),   explain_verb(), check_verb(),  stats_verb(),
-                                           report_verb(),     clear_verb(),  sign_verb(),    verify_verb(), doctor_verb(),
-                                           completion_verb(), manual_verb(), names_verb()};
+    static const std::vector<Verb> k_verbs{
+        ls_verb(),   show_verb(),   explain_verb(), check_verb(),      stats_verb(),  report_verb(), clear_verb(),
+        sign_verb(), verify_verb(), doctor_verb(),  completion_verb(), manual_verb(), names_verb()};
     return k_verbs;
 }
 
