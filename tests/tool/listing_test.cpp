@@ -32,7 +32,7 @@ TEST_F(Listing, ShowsEachFunctionWithItsVariantsAndHits)
     EXPECT_THAT(text.out, HasSubstr("model       rank                function  variants"));
     EXPECT_THAT(text.out, HasSubstr("tiny-llama  world1global_rank0  decode    2 (1 recompiled)"));
     EXPECT_THAT(text.out, HasSubstr("9 412"));
-    EXPECT_THAT(text.out, HasSubstr("1 function, 2 variants (1.8 KiB), 0 images (0 B)"));
+    EXPECT_THAT(text.out, HasSubstr("1 function, 2 variants (2.1 KiB), 0 images (0 B)"));
     EXPECT_THAT(text.out, Not(HasSubstr("\x1b[")));
 
     const auto function = run("ls --json").json()["functions"].at(0);

@@ -125,7 +125,7 @@ TEST_F(Report, SaysWhyTheLastCallMissed)
 TEST_F(Report, SaysThatMissesCannotBeRead)
 {
     fill();
-    std::ofstream(cache() / k_decode.model_info / k_decode.rank / "decode" / "misses.jsonl") << "no misses";
+    std::ofstream(cache() / k_decode.model_info / k_decode.rank / "decode" / "misses.jsonl") << "\nno miss\n";
     const Json report = run("report --json").json();
     EXPECT_THAT(report["functions"].at(0)["last_misses"], IsEmpty());
     EXPECT_THAT(report["functions"].at(0)["misses_problem"].get<std::string>(), HasSubstr("misses.jsonl"));

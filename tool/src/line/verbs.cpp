@@ -187,7 +187,7 @@ Verb report_verb()
             {"warmgraph report", "warmgraph report -o cache.html", "warmgraph report --json"},
             [](CLI::App& app, Arguments& arguments) {
                 file_option(app, "-o", arguments.file,
-                            "the page's file (default: warmgraph-report.html; with --json: no page)");
+                            "the page's file; default: warmgraph-report.html, and none where --json is given");
             },
             [](const Context& c, const Arguments& a) { return report(c, given(a.file)); }};
 }
