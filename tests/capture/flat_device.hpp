@@ -223,11 +223,16 @@ public:
 
     Result<MemoryRef> allocate(std::uint64_t size) override
     {
-        constexpr std::uint64_t k_alignment = 512;
-        auto* const memory = static_cast<std::byte*>(
-            std::aligned_alloc(k_alignment, (lead + size + k_alignment - 1) / k_alignment * k_alignment));
-        if (memory == nullptr) return fail(ErrorCode::out_of_memory, "{} bytes", size);
-        return add(memory + lead, {size, false, lead});
+        constexpr std::uint64_t k_alignment = 512, k_step = 1ULL << 20U;
+        // Memory near a multiple of 4 GiB is allocate_far's: a heap has it by chance, AddressSanitizer's always.
+        for (std::uint64_t before = lead;; before += k_step) {
+            const std::uint64_t all = (before + size + k_alignment - 1) / k_alignment * k_alignment;
+            auto* const memory = static_cast<std::byte*>(std::aligned_alloc(k_alignment, all));
+            if (memory == nullptr) return fail(ErrorCode::out_of_memory, "{} bytes", size);
+            if (!is_near_a_boundary(reinterpret_cast<std::uintptr_t>(memory + before), size))
+                return add(memory + before, {size, false, before});
+            std::free(memory);
+        }
     }
     Result<MemoryRef> reserve_shadow(std::uint64_t size) override { return map(size, PROT_NONE, false); }
     /// Memory that begins at a multiple of 4 GiB.
@@ -350,6 +355,12 @@ private:
         block.start = reinterpret_cast<std::uintptr_t>(memory);
         m_blocks.emplace(block.start, block);
         return MemoryRef{Address::from_pointer(memory), block.size};
+    }
+    /// Where an address's lower half may be a small number.
+    static bool is_near_a_boundary(std::uint64_t flat, std::uint64_t size) noexcept
+    {
+        constexpr std::uint64_t k_boundary = 1ULL << 32U, k_small = 1ULL << 24U;
+        return flat % k_boundary < k_small || flat % k_boundary + size > k_boundary;
     }
     /// Where the upper 32 bits of addresses are those of no other one.
     Result<MemoryRef> map(std::uint64_t size, int protection, bool is_on_host)

@@ -1,4 +1,5 @@
 // Variants under their limit, images without entries.
+#include "reseal.hpp"
 #include "store_fixture.hpp"
 
 namespace warmgraph::test {
@@ -97,9 +98,11 @@ TEST_F(Eviction, KeepsEveryImageWhileANewerFormatsEntryIsThere)
     ASSERT_TRUE(store->publish_image(unused).value());
     ASSERT_TRUE(succeeded(store->publish(entry)));
     make_older(path_of(unused), std::chrono::hours(5));
-    std::string text = snapshot(folder()).begin()->second;
-    text[8] = static_cast<char>(cachefmt::k_format_version + 1);
-    write(path_of(entry.header.key), text);
+    const std::string text = text_of(path_of(entry.header.key));
+    Bytes bytes(as_bytes(text).begin(), as_bytes(text).end());
+    poke(bytes, envelope_at::version, cachefmt::k_format_version + 1);
+    reseal(bytes, entry.header.key);
+    write(path_of(entry.header.key), as_text(bytes));
     EXPECT_EQ(store->clear({.kind = store::ClearKind::images}).value().images.files, 0U);
     EXPECT_TRUE(fs::exists(path_of(unused)));
 }
