@@ -76,13 +76,14 @@ Judgement judge(const Situation& situation, const std::vector<store::Variant>& v
 
 std::string explain(const Judgement& judgement, const std::vector<store::Variant>& variants)
 {
-    if (judgement.nearest)
-        return fmt::format("{} on disk, the nearest differs: {}", plural(judgement.variants, "variant"),
-                           guards::summarize(judgement.differences));
-    std::string reason = "no entry";
+    std::string unusable;
     for (const auto& variant : variants)
-        reason = fmt::format("entry {} cannot be used: {}", short_hex(variant.guards), variant.header.error().message);
-    return reason;
+        if (!variant.header)
+            unusable =
+                fmt::format("entry {} cannot be used: {}", short_hex(variant.guards), variant.header.error().message);
+    if (!judgement.nearest) return unusable.empty() ? "no entry" : unusable;
+    return fmt::format("{} on disk, the nearest differs: {}{}{}", plural(judgement.variants, "variant"),
+                       guards::summarize(judgement.differences), unusable.empty() ? "" : "; ", unusable);
 }
 
 bool holds(const Situation& situation, const cachefmt::EntryHeader& header)

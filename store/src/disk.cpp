@@ -141,6 +141,11 @@ Result<std::optional<Judged<Bytes>>> Disk::read_image(const Digest& digest, std:
     auto file = read(layout.image(digest), std::min(options.image_bytes, size));
     if (!file || !*file) return file;
     Judged<Bytes>& image = **file;
+    if (!image.content && image.info.type == FileType::regular && size < options.image_bytes) {
+        // Larger than the entry says. Where the image is whole, the entry is wrong, and others may need the image.
+        const auto whole = read_image(digest, options.image_bytes);
+        if (whole && *whole && (**whole).content) image.fate = Judged<Bytes>::Fate::leave;
+    }
     if (image.content) {
         if (const Digest found = sha256(*image.content); found != digest) {
             image.content =

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "warmgraph/base/log.hpp"
 
@@ -13,6 +14,17 @@ namespace warmgraph::store {
 namespace {
 
 using Keys = std::vector<SigningKey>;
+
+struct Descriptor {
+    explicit Descriptor(int opened) : number(opened) {}
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+    ~Descriptor()
+    {
+        if (number >= 0) ::close(number);
+    }
+    int number;
+};
 
 /// Text that may hold a secret, and is overwritten when it goes.
 class SecretText {
@@ -49,11 +61,14 @@ Result<void> parse_into(Keys& keys, std::string_view text, char separator)
     return {};
 }
 
-/// Who may write the file decides whose code is run. A secret that others may read is worth a word.
+/// Who may write the file decides whose code is run; its owner always may. A secret that others may read is worth a word.
 Result<void> check_mode(const std::string& path, const struct stat& status)
 {
     constexpr mode_t k_others_write = 022;
     if (!S_ISREG(status.st_mode)) return fail(ErrorCode::invalid_argument, "key file {} is no regular file", path);
+    if (status.st_uid != ::geteuid() && status.st_uid != 0)
+        return fail(ErrorCode::permission_denied, "key file {} belongs to another user ({}): chown it to yours ({})",
+                    path, status.st_uid, ::geteuid());
     if ((status.st_mode & k_others_write) != 0)
         return fail(ErrorCode::permission_denied, "key file {} may be written by others (mode {:o}): chmod go-w {}",
                     path, status.st_mode & 0777U, path);
@@ -62,11 +77,14 @@ Result<void> check_mode(const std::string& path, const struct stat& status)
 
 std::string variable(const EnvironmentReader& environment, const char* name) { return environment(name).value_or(""); }
 
-/// From an option, else from the environment.
+/// From an option, else from the environment. What is given has a key in it: a process must not run unsigned because a
+/// secret was not filled in yet.
 Result<Keys> keys_of(std::string_view text, const std::string& file, char separator)
 {
     Keys keys;
     if (auto ok = parse_into(keys, text, separator); !ok) return std::unexpected(std::move(ok.error()));
+    if (!text.empty() && keys.empty())
+        return fail(ErrorCode::invalid_argument, "text is given for a key, and there is no key in it");
     if (file.empty()) return keys;
     auto more = read_key_file(file);
     if (!more) return more;
@@ -105,9 +123,18 @@ Result<bool> is_required(const SigningSource& given, const EnvironmentReader& en
     return given.require || text == "1";
 }
 
+/// Whether `key` is this one, or its public half: it verifies what this one signs.
+bool is_half_of(const SigningKey& secret, const SigningKey& key)
+{
+    if (secret.id() != key.id() || secret.kind() != key.kind()) return false;
+    const ByteView probe = as_bytes(std::string_view{"warmgraph key probe"}); // no entry's message begins so
+    const auto made = secret.sign(probe);
+    return made && key.verifies(probe, *made);
+}
+
 Result<void> add_accepted(cachefmt::Trust& trust, SigningKey key)
 {
-    if (trust.sign_with && trust.sign_with->id() == key.id()) return {}; // its public half, or itself
+    if (trust.sign_with && is_half_of(*trust.sign_with, key)) return {};
     if (trust.find(key.id()) != nullptr)
         return fail(ErrorCode::invalid_argument, "two keys have the id '{}': give each its own", key.id());
     trust.accepted.push_back(std::make_shared<const SigningKey>(std::move(key)));
@@ -126,21 +153,23 @@ void SigningSource::forget() noexcept
 Result<std::vector<SigningKey>> read_key_file(const std::string& path)
 {
     constexpr off_t k_most = 64 << 10;
+    // What is checked is what is read, whatever the name leads to by then. A pipe does not hold the process up.
+    const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
     struct stat status{};
-    if (::stat(path.c_str(), &status) != 0)
-        return fail(ErrorCode::not_found, "cannot read key file {}: {}", path, std::strerror(errno));
+    if (file.number < 0 || ::fstat(file.number, &status) != 0)
+        return fail(errno == ENOENT ? ErrorCode::not_found : ErrorCode::permission_denied,
+                    "cannot read key file {}: {}", path, std::strerror(errno));
     if (auto ok = check_mode(path, status); !ok) return std::unexpected(std::move(ok.error()));
     if (status.st_size > k_most)
         return fail(ErrorCode::invalid_argument, "key file {} has {} bytes, at most {} are read", path, status.st_size,
                     k_most);
     SecretText text{std::string(static_cast<std::size_t>(status.st_size), '\0')};
-    std::ifstream file{path, std::ios::binary};
-    file.rdbuf()->pubsetbuf(nullptr, 0); // no buffer that would keep it
-    if (!file.read(text.data(), status.st_size))
+    if (::pread(file.number, text.data(), static_cast<std::size_t>(status.st_size), 0) != status.st_size)
         return fail(ErrorCode::permission_denied, "cannot read key file {}", path);
     Keys keys;
     if (auto ok = parse_into(keys, text.view(), '\n'); !ok)
         return within(fmt::format("key file {}", path), std::move(ok.error()));
+    if (keys.empty()) return fail(ErrorCode::invalid_argument, "key file {} has no key in it", path);
     constexpr mode_t k_others_read = 044;
     const bool has_secret = std::ranges::any_of(keys, &SigningKey::is_secret);
     if (has_secret && (status.st_mode & k_others_read) != 0)

@@ -94,7 +94,7 @@ void merge(FunctionUsage& into, const FunctionUsage& more)
     into.misses += more.misses;
     into.recordings += more.recordings;
     into.refusals += more.refusals;
-    if (more.saved_ms >= 0 && std::isfinite(more.saved_ms)) into.saved_ms += more.saved_ms;
+    if (const double sum = into.saved_ms + more.saved_ms; more.saved_ms >= 0 && std::isfinite(sum)) into.saved_ms = sum;
     into.events.merge(more.events);
     into.last_used = std::max(into.last_used, more.last_used); // ISO 8601 sorts as text
     if (!more.cold.empty()) into.cold = more.cold;

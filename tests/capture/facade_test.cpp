@@ -1,5 +1,7 @@
 #include "child_process.hpp"
 #include "facade_fixture.hpp"
+#include "reseal.hpp"
+#include "warmgraph/cachefmt/codec.hpp"
 
 namespace warmgraph::test {
 namespace {
@@ -39,6 +41,25 @@ TEST_F(Facade, ASecondCacheReplaysWithoutRunningTheCallable)
     EXPECT_EQ(cache.statistics().hits, 1U);
     EXPECT_EQ(cache.statistics().images_loaded, 1U);
     EXPECT_NE(cache.statistics().saved_ms, 0.0) << "counted; a stopped machine may make it negative";
+}
+
+/// Two versions share a folder while one takes the other's place.
+TEST_F(Facade, ShowsThatANewerFormatsEntryIsThereAndLeavesItInItsPlace)
+{
+    Cache cache{options()};
+    Function f = add_one(cache);
+    const Buffer x = floats(0), y = device.allocate(k_count * 4);
+    f({{"x", x}, {"y", y}});
+    device.synchronize();
+    const auto path = entries().at(0);
+    std::ifstream in(path, std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    Bytes bytes(as_bytes(text).begin(), as_bytes(text).end());
+    poke(bytes, envelope_at::version, cachefmt::k_format_version + 1);
+    reseal_marks(bytes);
+    std::ofstream(path, std::ios::binary) << as_text(bytes);
+    EXPECT_THAT(cache.readable("add_one"), testing::HasSubstr("cannot be used: entry has format"));
+    EXPECT_EQ(entries(), std::vector{path});
 }
 
 /// `warmgraph report` draws both beside each other.

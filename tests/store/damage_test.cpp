@@ -142,6 +142,15 @@ TEST_F(NewerFormat, IsLeftAloneByWhoeverFindsIt)
     EXPECT_EQ(snapshot(m_root), before);
 }
 
+TEST_F(Damage, AnImageIsKeptWhereTheEntryLiesAboutItsSize)
+{
+    const Bytes code = image_of("code of some length");
+    ASSERT_TRUE(m_store->publish_image(code).value());
+    EXPECT_FALSE(m_store->image(sha256(code), 1).value()) << "larger than was asked for";
+    EXPECT_EQ(m_store->image(sha256(code), code.size()).value(), code) << "others need it";
+    EXPECT_TRUE(quarantined().empty());
+}
+
 TEST_F(NewerFormat, IsDamageUnderAKeyThatSaysAnother)
 {
     EXPECT_TRUE(failed_with(m_store->header(m_entry.header.key), ErrorCode::stale, "format"));

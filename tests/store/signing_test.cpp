@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "lacking.hpp"
 #include "store_fixture.hpp"
 #include "warmgraph/store/signing.hpp"
 
@@ -173,8 +174,31 @@ TEST_F(Sources, ThatAreWrongAreRefusedByNameAndWithoutTheirSecret)
     refused(ErrorCode::permission_denied, "chmod go-w");
     source.accept_file = file("bad", "one:hmac-sha256:" + k_secret + "zz\n");
     refused(ErrorCode::invalid_argument, "bad: signing key 'one'");
+    source.sign_with_file = file("empty", "# to be filled in\n\n");
+    refused(ErrorCode::invalid_argument, "empty has no key in it");
+    variables["WARMGRAPH_SIGN_KEY"] = " ";
+    refused(ErrorCode::invalid_argument, "there is no key in it");
+    source.sign_with = secret;
+    source.accept = {"one:hmac-sha256:" + k_other_secret};
+    refused(ErrorCode::invalid_argument, "two keys have the id 'one'");
     source.accept_file = file("large", std::string(70'000, 'x'));
     refused(ErrorCode::invalid_argument, "70000 bytes");
+}
+
+TEST_F(Sources, AFileOfAnotherUserIsRefused)
+{
+    if (::geteuid() != 0) WARMGRAPH_SKIP_LACKING("root, who can give files away");
+    source.accept_file = file("theirs", secret + "\n");
+    ASSERT_EQ(::chown(source.accept_file.c_str(), 12'345, 12'345), 0);
+    EXPECT_TRUE(failed_with(resolve_signing(source, environment()), ErrorCode::permission_denied,
+                            "belongs to another user (12345)"));
+}
+
+TEST_F(Sources, APipeHoldsNobodyUp)
+{
+    source.accept_file = (dir.path() / "pipe").string();
+    ASSERT_EQ(::mkfifo(source.accept_file.c_str(), 0600), 0);
+    EXPECT_TRUE(failed_with(resolve_signing(source, environment()), ErrorCode::invalid_argument, "no regular file"));
 }
 
 TEST_F(Sources, ForgetTheirKeys)

@@ -171,6 +171,9 @@ TEST_F(Usage, TakesOddTextsAndNumbers)
     open()->add_usage(k_decode, {.hits = 1, .saved_ms = -5});
     EXPECT_EQ(open()->usage(k_decode).hits, 2U);
     EXPECT_EQ(open()->usage(k_decode).saved_ms, 0);
+    for (int i = 0; i < 2; ++i) open()->add_usage(k_decode, {.hits = 1, .saved_ms = 1.7e308});
+    EXPECT_EQ(open()->usage(k_decode).hits, 4U) << "a sum that is no number would make the file unreadable";
+    EXPECT_EQ(open()->usage(k_decode).saved_ms, 1.7e308);
 }
 
 TEST_F(Usage, WhatAnotherWriterHoldsUpIsKeptAndWrittenLater)

@@ -79,6 +79,41 @@ TEST_F(Signing, AgainRotatesTheKeyAndLetsNothingElseIn)
     EXPECT_EQ(run("verify --accept-file " + old_key).status, 1);
 }
 
+TEST_F(Signing, RemovesNoEntryOfAProgramThatKeepsMany)
+{
+    constexpr int k_many = 70; // more than a program keeps by default
+    const auto store = store::LocalStore::open(cache(), {.max_variants = k_many}).value();
+    for (int i = 0; i < k_many; ++i) {
+        auto guards = sample_guards();
+        guards.facts[0].value = std::to_string(i);
+        publish(*store, sample_entry(k_decode, guards));
+    }
+    const CommandResult sign = run("sign --key-file " + make_key("k", "hmac-sha256"));
+    EXPECT_EQ(sign.status, 0) << sign.error;
+    EXPECT_THAT(sign.out, HasSubstr("70 variants, 0 with something wrong"));
+    EXPECT_EQ(store->variants(k_decode).value().size(), 70U);
+}
+
+TEST_F(Signing, LeavesWhatIsBeingRecordedAlone)
+{
+    const auto store = open_store();
+    const auto entry = sample_entry(k_decode);
+    publish(*store, entry);
+    const auto lock = store->try_record_lock(entry.header.key).value();
+    ASSERT_NE(lock, nullptr);
+    const CommandResult sign = run("sign --key-file " + make_key("k", "hmac-sha256"));
+    EXPECT_EQ(sign.status, 1);
+    EXPECT_THAT(sign.out, HasSubstr("is being recorded"));
+}
+
+TEST_F(Signing, NewKeyLeavesNoSecretWithoutItsPublicHalf)
+{
+    const auto file = (dir() / "release.key").string();
+    std::ofstream(file + ".pub") << "another key's\n";
+    EXPECT_NE(run("sign --new-key " + file + " --id release --kind ed25519").status, 0);
+    EXPECT_FALSE(std::filesystem::exists(file));
+}
+
 TEST_F(Signing, FindsDamageAndMissingImages)
 {
     const std::string key = make_key("k", "hmac-sha256");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 
 #include "warmgraph/base/printable.hpp"
 #include "warmgraph/base/process.hpp"
@@ -40,7 +41,13 @@ Result<std::unique_ptr<store::LocalStore>> open_store(const Context& context, st
     const bool is_empty = is_empty_folder(context);
     if (is_empty) access = store::Access::read_only; // says whose it is, and does not mark it
     auto store =
-        store::LocalStore::open(context.cache_dir, {.sharing = sharing, .access = access, .limits = {}, .trust = trust},
+        store::LocalStore::open(context.cache_dir,
+                                {.sharing = sharing,
+                                 .access = access,
+                                 // The program's limit is not known here, and `sign` publishes what is there already.
+                                 .max_variants = std::numeric_limits<std::uint32_t>::max(),
+                                 .limits = {},
+                                 .trust = trust},
                                 context.files, context.clock);
     if (store && is_empty) return nullptr;
     return store;

@@ -53,6 +53,10 @@ Result<std::vector<Line>> over_entries(store::LocalStore& store, const Work& wor
 /// Reads the whole of it: what is signed or verified is whole.
 Line sign_entry(store::LocalStore& store, const cachefmt::EntryKey& key, const SigningKey& with)
 {
+    // What a process records meanwhile (a tombstone, say) is not written over.
+    const auto lock = store.try_record_lock(key);
+    if (!lock) return failed(key, lock.error());
+    if (!*lock) return failed(key, {ErrorCode::io_failed, "it is being recorded: sign it again later"});
     const auto entry = store.entry(key, store::Reading::ahead);
     if (!entry) return failed(key, entry.error());
     if (!*entry) return failed(key, {ErrorCode::not_found, "it was removed while it was looked at"});
@@ -170,8 +174,10 @@ Result<int> make_key(const Context& context, const NewKey& wanted)
     if (auto made = write_key(wanted.file, key->secret_line(), k_own); !made) return std::unexpected(made.error());
     const std::string public_file = is_ed25519 ? wanted.file + ".pub" : "";
     if (is_ed25519)
-        if (auto made = write_key(public_file, key->public_line(), k_all_read); !made)
+        if (auto made = write_key(public_file, key->public_line(), k_all_read); !made) {
+            ::unlink(wanted.file.c_str()); // no secret without its public half beside it
             return std::unexpected(made.error());
+        }
     if (context.output == Output::json)
         print(Json{
             {"id", key->id()}, {"kind", to_string(key->kind())}, {"file", wanted.file}, {"public_file", public_file}});
