@@ -38,6 +38,7 @@ class Work:
         self.generators = [generators.default(torch), *more_generators]
         self.abandoned = []  # (pointer, bytes) of the tensors' first places, which no capture uses
         self.draws = bool(more_generators)  # every result has random numbers in it
+        self.has_twins = False  # tensors of one size whose every pair moves as far, where holes take them in turn
         self.holders = [(f"in{i}", x, False) for i, x in enumerate(inputs)] + list(states)
         self.input_count = len(inputs)
 
@@ -45,7 +46,8 @@ class Work:
         """New storage for every tensor, the same aliases among them; the old ones stay where they are."""
         torch, storages, leaves = self.torch, {}, []
         self.turn += 1
-        spacer.append(apart.fill_holes(torch, DEVICE))
+        if self.has_twins:
+            spacer.append(apart.fill_holes(torch, DEVICE))
         for _, holder, _ in reversed(self.holders):
             storage = holder.untyped_storage()
             if storage.data_ptr() not in storages:
@@ -263,7 +265,9 @@ def models():
         return training(torch, lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9, foreach=True))
 
     def adam(torch):
-        return training(torch, lambda p: torch.optim.Adam(p, lr=1e-3, foreach=True, capturable=True))
+        work = training(torch, lambda p: torch.optim.Adam(p, lr=1e-3, foreach=True, capturable=True))
+        work.has_twins = True  # the two averages of each parameter
+        return work
 
     return {
         "llama-static-cache": language_model,
