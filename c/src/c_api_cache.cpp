@@ -65,6 +65,12 @@ CacheOptions to_options(const wg_cache_options* given)
     if (options.record_wait_ms != 0) result.record_wait_ms = options.record_wait_ms;
     if (options.record_on_demand != 0) result.record = RecordWhen::on_demand;
     if (options.probing_ms != 0) result.probing_ms = options.probing_ms;
+    if (options.trusted_owner_count != 0) {
+        need(options.trusted_owners, "trusted_owners", "as many user ids as trusted_owner_count says");
+        result.trusted_owners.assign(options.trusted_owners, options.trusted_owners + options.trusted_owner_count);
+    }
+    result.max_bytes = options.max_bytes;
+    result.max_files = options.max_files;
     result.signing = to_signing(options);
     return result;
 }

@@ -9,6 +9,7 @@
 #include "warmgraph/base/units.hpp"
 #include "warmgraph/cachefmt/readable.hpp"
 #include "warmgraph/store/names.hpp"
+#include "warmgraph/store/settings.hpp"
 #include "warmgraph/store/signing.hpp"
 
 namespace warmgraph {
@@ -73,6 +74,22 @@ std::string resolve_directory(const CacheOptions& options)
     return from_environment && !from_environment->empty() ? *from_environment : std::string{k_default_directory};
 }
 
+std::vector<std::uint32_t> resolve_owners(const CacheOptions& options)
+{
+    constexpr const char* k_variable = "WARMGRAPH_TRUSTED_OWNERS";
+    auto owners = value_or_raise(store::parse_owners(k_variable, environment(k_variable).value_or("")));
+    owners.insert(owners.end(), options.trusted_owners.begin(), options.trusted_owners.end());
+    return owners;
+}
+
+/// What the program says, else the variable; 0 where neither does.
+std::uint64_t resolve_limit(std::uint64_t option, const char* variable)
+{
+    if (option != 0) return option;
+    const auto text = environment(variable);
+    return text && !text->empty() ? value_or_raise(store::parse_bytes(variable, *text)) : 0;
+}
+
 void open_store(Cache::Impl& impl, FileSystem& files)
 {
     if (impl.policy == Policy::off) {
@@ -86,6 +103,9 @@ void open_store(Cache::Impl& impl, FileSystem& files)
     const bool reads_only = impl.policy == Policy::read_only || impl.policy == Policy::require_hit;
     options.access = reads_only ? store::Access::read_only : store::Access::read_write;
     options.falls_back = true;
+    options.trusted_owners = resolve_owners(impl.options);
+    options.budget = {resolve_limit(impl.options.max_bytes, "WARMGRAPH_CACHE_BYTES"),
+                      resolve_limit(impl.options.max_files, "WARMGRAPH_CACHE_FILES")};
     auto store = store::LocalStore::open(impl.directory, options, files);
     if (!store) {
         // A cache that cannot be used costs its benefit, never the caller's start.
@@ -303,10 +323,11 @@ std::uint64_t Cache::clear(std::string_view function)
 {
     std::uint64_t removed = 0;
     for (const auto& key : functions_of(*m_impl, function))
-        for (const auto& variant : value_or_raise(m_impl->store->variants(key))) {
-            value_or_raise(m_impl->store->remove({key, variant.guards}));
-            ++removed;
-        }
+        removed += value_or_raise(m_impl->store->clear({.kind = store::ClearKind::entries,
+                                                        .model = key.model_info,
+                                                        .rank = key.rank,
+                                                        .function = key.function}))
+                       .entries.files;
     return removed;
 }
 

@@ -199,7 +199,7 @@ private:
     [[nodiscard]] Result<void> check_facts_again(const Job& job) const;
     /// `job`: of the call; null for an adopted graph, which no callable can be compared with.
     [[nodiscard]] std::string tombstone_if_different(const Recording& recording, Job* job);
-    [[nodiscard]] bool differs_in_padding_only(const cachefmt::Graph& previous, const Recording& recording, Job* job);
+    [[nodiscard]] bool contradicts(const cachefmt::Graph& previous, const Recording& recording, Job* job);
 
     // Adoption (function_adoption.cpp)
     void wait_for_record_lock(const Journey& journey, std::unique_ptr<FileLock>& lock);

@@ -34,7 +34,7 @@ Result<void> check_regions(const Interface& interface, const cachefmt::Graph& gr
 /// What the function may keep is what it may be given.
 Result<void> check_constants_size(const cachefmt::Graph& graph, std::uint64_t most)
 {
-    std::uint64_t bytes = 0; // 65,536 of 2^48 stay below 2^64
+    std::uint64_t bytes = 0; // the decoder has bounded their number and sizes
     for (const auto& region : graph.regions)
         if (region.kind == cachefmt::RegionKind::constant) bytes += region.size;
     if (bytes <= most) return {};
@@ -82,7 +82,7 @@ try {
     const auto image_of = image_source();
     cachefmt::Graph& graph = (**entry).graph;
     if (auto agrees = check_regions(m_interface, graph); !agrees) {
-        if (auto removed = store.remove(key); !removed) cache_fault("remove", removed.error());
+        store.set_aside((**entry).header, agrees.error());
         return std::unexpected(agrees.error());
     }
     if (auto fits = check_constants_size(graph, m_spec.max_constant_bytes); !fits) return std::unexpected(fits.error());
@@ -90,9 +90,14 @@ try {
         if (known.error().code == ErrorCode::not_recordable) withdraw(key);
         return std::unexpected(known.error());
     }
+    replay::Blame blame{};
     const auto bindings = bindings_of(graph, regions, scalars, m_subject.handles);
-    auto executable = replay::Executable::restore(m_device->device, std::move(graph), m_cache->modules, image_of,
-                                                  bindings, phases, replay::OwnModules::bind, m_subject.function);
+    auto executable =
+        replay::Executable::restore(m_device->device, std::move(graph), m_cache->modules, image_of, bindings, phases,
+                                    replay::OwnModules::bind, m_subject.function, &blame);
+    // It decodes, and no process could use it. The next recording takes its place.
+    if (!executable && blame == replay::Blame::entry && publishes())
+        store.set_aside((**entry).header, executable.error());
     if (!executable) return std::unexpected(executable.error());
     return Restored{std::move((**entry).header), std::move(*executable)};
 } catch (const std::bad_alloc&) {

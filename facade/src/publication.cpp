@@ -32,21 +32,29 @@ cachefmt::Graph without_library_constants(cachefmt::Graph graph)
     return graph;
 }
 
+/// Why an entry that decodes cannot be restored any more. Not for lack of memory: that passes.
+bool is_gone(ErrorCode code) noexcept
+{
+    return code == ErrorCode::corrupt || code == ErrorCode::stale || code == ErrorCode::not_found;
+}
+
 std::string created_by() { return fmt::format("warmgraph {}", WARMGRAPH_VERSION); }
 } // namespace
 
-/// Whether the entry on disk, with its other constants for libraries' kernels, still does what the function does. One
-/// that cannot be restored any more (its images are gone) says nothing against the new recording.
-bool Function::Impl::differs_in_padding_only(const cachefmt::Graph& previous, const Recording& recording, Job* job)
+/// Whether the entry on disk speaks against the new recording. It does not where only its constants for libraries'
+/// kernels differ and it still does what the function does, nor where its code is damaged or gone: nobody could replay it.
+bool Function::Impl::contradicts(const cachefmt::Graph& previous, const Recording& recording, Job* job)
 {
-    if (cachefmt::graph_digest(without_library_constants(previous)) !=
-        cachefmt::graph_digest(without_library_constants(recording.entry.graph)))
-        return false;
-    if (job == nullptr) return true; // adopted: its version is the caller's word, and the new one was verified just now
+    const bool only_padding = cachefmt::graph_digest(without_library_constants(previous)) ==
+                              cachefmt::graph_digest(without_library_constants(recording.entry.graph));
+    // Adopted: its version is the caller's word, and the new one was verified just now.
+    if (job == nullptr) return !only_padding;
     Phases unmeasured;
     auto restored =
         restore(recording.entry.header.key, store::Reading::ahead, job->frame.memory, job->frame.scalars, unmeasured);
-    if (!restored || !*restored) return true;
+    if (!restored) return !only_padding && !is_gone(restored.error().code);
+    if (!*restored) return false; // removed meanwhile
+    if (!only_padding) return true;
     auto verified = job->session->verify(*(**restored).executable, unmeasured);
     // NOLINTNEXTLINE(bugprone-unused-return-value): what it runs never ends
     if (job->session->is_abandoned()) static_cast<void>((**restored).executable.release());
@@ -56,7 +64,7 @@ bool Function::Impl::differs_in_padding_only(const cachefmt::Graph& previous, co
     if (verified)
         log().debug("{}: only constants of libraries' kernels differ from the entry on disk, and both do the same",
                     label());
-    return verified.has_value();
+    return !verified.has_value();
 }
 
 /// A second recording under the same guards that differs means that the function is not a function of its guards. Empty, or
@@ -68,7 +76,7 @@ std::string Function::Impl::tombstone_if_different(const Recording& recording, J
     auto previous = m_cache->store->entry(key);
     if (!previous || !*previous || (**previous).header.kind != cachefmt::EntryKind::graph) return {};
     if (cachefmt::graph_digest((**previous).graph) == cachefmt::graph_digest(recording.entry.graph)) return {};
-    if (differs_in_padding_only((**previous).graph, recording, job)) return {};
+    if (!contradicts((**previous).graph, recording, job)) return {};
     cachefmt::Entry tombstone{recording.entry.header, {}};
     tombstone.header.kind = cachefmt::EntryKind::tombstone;
     tombstone.header.info.reason = "recompiled";

@@ -333,11 +333,26 @@ try {
 Executable::Executable(std::unique_ptr<Impl> impl) : m_impl(std::move(impl)) {}
 Executable::~Executable() = default;
 
+namespace {
+
+/// Never for lack of memory, nor for what the driver has against this process.
+bool is_damage(ErrorCode code) noexcept
+{
+    return code == ErrorCode::corrupt || code == ErrorCode::stale || code == ErrorCode::not_found;
+}
+
+} // namespace
+
 Result<std::unique_ptr<Executable>> Executable::restore(std::shared_ptr<backends::Device> device, cachefmt::Graph graph,
                                                         ModuleCache& modules, const ImageSource& images,
                                                         const Bindings& bindings, Phases& phases, OwnModules own,
-                                                        std::uint64_t function)
+                                                        std::uint64_t function, Blame* blame)
 {
+    if (blame != nullptr) *blame = Blame::elsewhere;
+    const auto code_failed = [blame](const Error& error) {
+        if (blame != nullptr && is_damage(error.code)) *blame = Blame::entry;
+        return std::unexpected(error);
+    };
     auto impl = std::make_unique<Impl>();
     impl->device = std::move(device);
     impl->graph = std::move(graph);
@@ -347,13 +362,13 @@ Result<std::unique_ptr<Executable>> Executable::restore(std::shared_ptr<backends
     {
         const auto timer = phases.measure("load");
         const auto sharing = own == OwnModules::ignore ? Impl::Sharing::none : Impl::Sharing::of_process;
-        if (auto loaded = impl->load_constants(images, sharing); !loaded) return std::unexpected(loaded.error());
+        if (auto loaded = impl->load_constants(images, sharing); !loaded) return code_failed(loaded.error());
         CodeLoader code{impl->device, modules, impl->graph, images};
         if (auto begun = code.begin(own, impl->bound.regions); !begun) return std::unexpected(begun.error());
         // While the first images are read.
         if (auto allocated = impl->allocate_arena(); !allocated) return std::unexpected(allocated.error());
         auto loaded = code.finish(function);
-        if (!loaded) return std::unexpected(loaded.error());
+        if (!loaded) return code_failed(loaded.error());
         impl->modules = std::move(*loaded);
     }
     const auto timer = phases.measure("build");

@@ -1,12 +1,18 @@
 #include "warmgraph/store/local_store.hpp"
 
+#include <exception>
 #include <system_error>
 
 #include <unistd.h>
 
-#include "disk.hpp"
-#include "mark.hpp"
-#include "temporary.hpp"
+#include "tiers/local/local_tier.hpp"
+#include "tiers/local/mark.hpp"
+#include "tiers/local/temporary.hpp"
+#include "upkeep/upkeep.hpp"
+#include "usage/misses.hpp"
+#include "usage/usage.hpp"
+#include "warmgraph/base/log.hpp"
+#include "warmgraph/store/names.hpp"
 
 namespace warmgraph::store {
 namespace {
@@ -38,45 +44,98 @@ Result<std::optional<FileInfo>> inspect(FileSystem& files, Path& root)
     return files.info(root);
 }
 
-/// Whether a folder that is not to be written for this reason may be read.
-bool is_still_readable(FileSystem& files, const Path& root, const FileInfo& info, const Error& error)
+/// Makes the folder where it is missing and may be made. `root` becomes what a link leads to.
+Result<FileInfo> find_or_make(FileSystem& files, Path& root, const StoreOptions& options)
 {
-    const bool is_unwritable = error.code == ErrorCode::permission_denied || error.code == ErrorCode::no_space;
-    // Another owner's that somebody else may write holds code of whoever did.
-    constexpr std::uint32_t k_others_write = 022;
-    const bool is_trusted = info.owner == ::geteuid() || (info.mode & k_others_write) == 0;
-    return is_unwritable && is_trusted && has_mark(files, root);
-}
-
-Result<void> check_owner(const Path& root, const FileInfo& info, const StoreOptions& options)
-{
-    const auto user = ::geteuid();
-    if (info.owner == user || options.sharing == Sharing::group) return {};
-    if (options.access == Access::read_only && info.owner == 0) return {};
-    return fail(ErrorCode::permission_denied,
-                "cache folder {} belongs to user {}, expected {}: {}, or share it with your group (share_with_group)",
-                root.string(), info.owner, user, k_other_folder);
+    auto info = inspect(files, root);
+    if (info && !*info && options.access == Access::read_write) {
+        if (auto made = files.make_directories(root, modes_of(options.sharing).folder); !made)
+            return within(fmt::format("cannot make cache folder {} ({})", root.string(), k_other_folder), made.error());
+        info = files.info(root);
+    }
+    if (!info) return within(fmt::format("cannot open cache folder ({})", k_other_folder), info.error());
+    if (!*info)
+        return fail(ErrorCode::not_found, "cache folder {} does not exist: record first, or {}", root.string(),
+                    k_other_folder);
+    if ((*info)->type != FileType::directory)
+        return fail(ErrorCode::io_failed, "cache folder {} is a file, expected a folder: remove it, or {}",
+                    root.string(), k_other_folder);
+    return **info;
 }
 
 /// access() says yes to root even where writing fails, so something is written: a lock file, which is not synced.
-Result<void> check_writable(FileSystem& files, const Path& root, Modes modes)
+Result<void> check_writable(FileSystem& folder, const Path& root, Modes modes)
 {
-    const Path probe = root / temporary_name();
-    const auto made = files.try_lock(probe, modes.file);
-    const auto removed = files.remove(probe);
+    const Path probe = temporary_name();
+    const auto made = folder.try_lock(probe, modes.file);
+    const auto removed = folder.remove(probe);
     if (!made) return within(fmt::format("cache folder {} is not writable", root.string()), made.error());
-    return removed;
+    if (!removed) return within(fmt::format("cache folder {} is not writable", root.string()), removed.error());
+    return {};
 }
 
-/// Nothing is written, no probe either, before it is clear that the folder is the library's or empty.
-Result<void> check_place(FileSystem& files, const Path& root, Modes modes)
+/// Nothing is written, no probe either, before it is clear that the folder is the library's or empty, and the user's.
+Result<void> prepare_writing(FileSystem& folder, const Path& root, const StoreOptions& options,
+                             const FolderTrust& trust)
 {
-    if (auto ok = refuse_foreign(files, root); !ok) return ok;
-    if (auto ok = check_writable(files, root, modes); !ok) return ok;
-    return ensure_mark(files, root, modes);
+    const auto info = folder.info("");
+    if (!info) return within(fmt::format("cache folder {}", root.string()), info.error());
+    if (*info)
+        if (auto ok = trust.admits_writing(**info, root); !ok) return ok;
+    const Modes modes = modes_of(options.sharing);
+    if (auto ok = refuse_foreign(folder, root); !ok) return ok;
+    if (auto ok = check_writable(folder, root, modes); !ok) return ok;
+    return ensure_mark(folder, root, modes);
+}
+
+/// Whether a folder that is not to be written for this reason may be read instead.
+bool is_still_readable(FileSystem& folder, const Error& error)
+{
+    return (error.code == ErrorCode::permission_denied || error.code == ErrorCode::no_space) && has_mark(folder);
+}
+
+/// A folder that may be read, opened for good.
+struct Opened {
+    Path root;
+    FolderTrust trust;
+    std::unique_ptr<FileSystem> folder;
+};
+
+Result<Opened> open_folder(FileSystem& files, Path root, const StoreOptions& options)
+{
+    const auto info = find_or_make(files, root, options);
+    if (!info) return std::unexpected(info.error());
+    const FolderTrust trust(options, info->group);
+    // Asked with what is open then, whatever stood there a moment ago.
+    auto folder = files.open_folder(
+        root, [trust](const FileInfo& opened, const Path& path) { return trust.admits_folder(opened, path); });
+    if (!folder) return std::unexpected(folder.error());
+    return Opened{std::move(root), trust, std::move(*folder)};
 }
 
 } // namespace
+
+struct LocalStore::Impl {
+    std::unique_ptr<FileSystem> folder;
+    LocalTier tier;
+    std::string why_read_only;
+    Usage usage{tier.disk()};
+    /// Who opened the folder counts what is untrusted: each entry once, and not at every look.
+    Store store{tier, caps_of(tier.disk().options),
+                [this](const EntryKey& key, const Stamp& stamp, const Error& error) {
+                    if (error.code == ErrorCode::untrusted) return;
+                    count(key, EventKind::damaged, to_string(error.code), {1, stamp.size});
+                }};
+    Upkeep upkeep{tier};
+    pid_t process = ::getpid(); ///< that opened the store
+
+    void count(const EntryKey& key, EventKind kind, std::string_view reason, const Tally& tally)
+    {
+        FunctionUsage more;
+        more.events.add(kind, reason, tally);
+        usage.add(key.function, more);
+    }
+};
 
 LocalStore::LocalStore(std::unique_ptr<Impl> impl) : m_impl(std::move(impl)) {}
 
@@ -85,40 +144,118 @@ Result<std::unique_ptr<LocalStore>> LocalStore::open(const std::filesystem::path
 {
     auto root = resolve(given);
     if (!root) return std::unexpected(root.error());
-    const Modes modes = modes_of(options.sharing);
-    const bool writable = options.access == Access::read_write;
-
-    auto info = inspect(files, *root);
-    if (info && !*info && writable) {
-        if (auto made = files.make_directories(*root, modes.folder); !made) {
-            return within(fmt::format("cannot make cache folder {} ({})", root->string(), k_other_folder),
-                          made.error());
+    auto opened = open_folder(files, std::move(*root), options);
+    if (!opened) return std::unexpected(opened.error());
+    StoreOptions actual = options;
+    std::string why_read_only;
+    if (options.access == Access::read_write) {
+        const auto ready = prepare_writing(*opened->folder, opened->root, options, opened->trust);
+        if (!ready && (!options.falls_back || !is_still_readable(*opened->folder, ready.error())))
+            return std::unexpected(ready.error());
+        if (!ready) {
+            actual.access = Access::read_only;
+            why_read_only = ready.error().message;
         }
-        info = files.info(*root);
     }
-    if (!info) return within(fmt::format("cannot open cache folder ({})", k_other_folder), info.error());
-    if (!*info)
-        return fail(ErrorCode::not_found, "cache folder {} does not exist: record first, or {}", root->string(),
-                    k_other_folder);
-    if ((*info)->type != FileType::directory) {
-        return fail(ErrorCode::io_failed, "cache folder {} is a file, expected a folder: remove it, or {}",
-                    root->string(), k_other_folder);
-    }
-    auto ok = check_owner(*root, **info, options);
-    if (ok && writable) ok = check_place(files, *root, modes);
-    StoreOptions opened = options;
-    if (!ok && writable && options.falls_back && is_still_readable(files, *root, **info, ok.error())) {
-        opened.access = Access::read_only;
-        if (auto readable = check_owner(*root, **info, opened); !readable) return std::unexpected(readable.error());
-    } else if (!ok) {
-        return std::unexpected(ok.error());
-    }
+    FileSystem& folder = *opened->folder;
     auto impl = std::unique_ptr<Impl>(
-        new Impl{.disk = {Layout(*root), opened, modes, files, clock}, .why_read_only = ok ? "" : ok.error().message});
+        new Impl{std::move(opened->folder),
+                 LocalTier({Layout(opened->root), actual, modes_of(options.sharing), opened->trust, folder, clock}),
+                 std::move(why_read_only)});
+    if (impl->tier.disk().writable()) impl->upkeep.after_open();
     return std::unique_ptr<LocalStore>(new LocalStore(std::move(impl)));
 }
 
+LocalStore::~LocalStore()
+{
+    // A forked child has no thread of the store's to end, and what is pending is its parent's to write.
+    if (::getpid() != m_impl->process)
+        static_cast<void>(m_impl.release());
+    else
+        m_impl->upkeep.before_close();
+}
+
 const std::string& LocalStore::why_read_only() const noexcept { return m_impl->why_read_only; }
-const std::filesystem::path& LocalStore::root() const noexcept { return m_impl->disk.layout.root(); }
+const std::filesystem::path& LocalStore::root() const noexcept { return m_impl->tier.disk().layout.root(); }
+Tier& LocalStore::tier() noexcept { return m_impl->tier; }
+
+Result<std::vector<FunctionKey>> LocalStore::functions() const { return m_impl->tier.disk().functions(); }
+Result<std::vector<Variant>> LocalStore::variants(const FunctionKey& function) const
+{
+    return m_impl->store.variants(function);
+}
+Result<std::optional<EntryHeader>> LocalStore::header(const EntryKey& key) const { return m_impl->store.header(key); }
+Result<std::optional<Entry>> LocalStore::entry(const EntryKey& key, Reading reading)
+{
+    return m_impl->store.entry(key, reading);
+}
+void LocalStore::note_use(const EntryKey& key) noexcept { m_impl->store.note_use(key); }
+
+Result<void> LocalStore::publish(const Entry& entry)
+{
+    auto done = m_impl->store.publish(entry);
+    if (!done) return done;
+    const auto [variants, budget] = m_impl->upkeep.after_publish(entry.header.key);
+    if (variants.files != 0)
+        m_impl->count(entry.header.key, EventKind::evicted, "variants", {variants.files, variants.bytes});
+    if (budget.files != 0) m_impl->count(entry.header.key, EventKind::evicted, "budget", {budget.files, budget.bytes});
+    return done;
+}
+
+Result<void> LocalStore::remove(const EntryKey& key) { return m_impl->store.remove(key); }
+Result<std::optional<Bytes>> LocalStore::image(const Digest& digest, std::uint64_t size)
+{
+    return m_impl->store.image(digest, size);
+}
+void LocalStore::set_aside(const EntryHeader& header, const Error& reason) noexcept
+{
+    m_impl->store.set_aside(header, reason);
+}
+Result<bool> LocalStore::publish_image(ByteView image) { return m_impl->store.publish_image(image); }
+Result<std::vector<std::pair<Digest, std::uint64_t>>> LocalStore::images() const
+{
+    return m_impl->tier.disk().images();
+}
+
+void LocalStore::add_usage(const FunctionKey& function, const FunctionUsage& more) noexcept
+{
+    m_impl->usage.add(function, more);
+}
+void LocalStore::add_usage_soon(const FunctionKey& function, const FunctionUsage& more) noexcept
+{
+    m_impl->usage.add_soon(function, more);
+}
+FunctionUsage LocalStore::usage(const FunctionKey& function) const { return m_impl->usage.of(function); }
+
+void LocalStore::note_miss(const FunctionKey& function, const Miss& miss, std::string_view call) noexcept
+try {
+    if (!why_read_only().empty() || !check_key(function)) return;
+    if (const auto done = write_miss(m_impl->tier.disk(), function, miss, call); !done)
+        log().debug("a miss of {} is not kept: {}", function.function, done.error().message);
+} catch (const std::exception& error) {
+    log().debug("a miss of a function is not kept: {}", error.what());
+}
+
+Result<Misses> LocalStore::misses(const FunctionKey& function) const
+{
+    if (auto ok = check_key(function); !ok) return std::unexpected(ok.error());
+    auto misses = read_misses(m_impl->tier.disk(), function);
+    if (!misses) return within(std::string(k_miss_file), misses.error());
+    return misses;
+}
+
+Result<std::vector<Damage>> LocalStore::check() const { return m_impl->upkeep.check(); }
+Result<std::vector<Damage>> LocalStore::repair() { return m_impl->upkeep.repair(); }
+Result<Removal> LocalStore::plan_clear(const ClearRequest& request) const { return m_impl->upkeep.plan_clear(request); }
+Result<Pruned> LocalStore::prune(const PruneRequest& request) { return m_impl->upkeep.prune(request); }
+Result<Pruned> LocalStore::plan_prune(const PruneRequest& request) const { return m_impl->upkeep.plan_prune(request); }
+Budget LocalStore::budget() const { return m_impl->upkeep.budget(); }
+Result<Removal> LocalStore::clear(const ClearRequest& request) { return m_impl->upkeep.clear(request); }
+
+Result<std::unique_ptr<FileLock>> LocalStore::try_record_lock(const EntryKey& key)
+{
+    if (auto ok = check_key(key.function); !ok) return std::unexpected(ok.error());
+    return m_impl->tier.try_record_lock(key);
+}
 
 } // namespace warmgraph::store

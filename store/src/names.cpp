@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "layout.hpp"
-#include "own_names.hpp"
+#include "tiers/local/layout.hpp"
+#include "tiers/local/own_names.hpp"
 #include "warmgraph/base/printable.hpp"
 #include "warmgraph/base/sha256.hpp"
 
@@ -21,23 +21,23 @@ bool is_allowed(char c) noexcept
            c == '-';
 }
 
-constexpr std::size_t k_shown = 64; // bytes of a bad name in a message
+constexpr std::size_t k_shown_of_name = 64; // bytes of a bad name in a message
 
 Result<void> check_component(std::string_view what, std::string_view name, std::size_t limit)
 {
     constexpr std::string_view k_cure = "use letters, digits, '.', '_' and '-'";
     if (name.empty()) return fail(ErrorCode::invalid_argument, "{} is empty: {}", what, k_cure);
     if (const auto bad = std::ranges::find_if_not(name, is_allowed); bad != name.end()) {
-        return fail(ErrorCode::invalid_argument, "{} '{}' has '{}' at byte {}: {}", what, printable(name, k_shown),
+        return fail(ErrorCode::invalid_argument, "{} '{}' has '{}' at byte {}: {}", what, printable(name, k_shown_of_name),
                     printable(std::string_view(&*bad, 1)), bad - name.begin(), k_cure);
     }
     if (name.front() == '.' || name.front() == '-') {
         return fail(ErrorCode::invalid_argument, "{} '{}' starts with '{}': start it with a letter, a digit or '_'",
-                    what, printable(name, k_shown), name.front());
+                    what, printable(name, k_shown_of_name), name.front());
     }
     if (name.size() > limit) {
         return fail(ErrorCode::invalid_argument, "{} '{}' has {} bytes, at most {} are allowed: shorten it", what,
-                    printable(name, k_shown), name.size(), limit);
+                    printable(name, k_shown_of_name), name.size(), limit);
     }
     return {};
 }
@@ -67,13 +67,13 @@ Result<void> check_key(const FunctionKey& function)
         return fail(ErrorCode::invalid_argument,
                     "model info '{}' is none, expected <model>_<static|dynamic>_<clgraphcache|cudagraphcache>_<12 hex "
                     "digits>: make it with model_info()",
-                    printable(function.model_info, k_shown));
+                    printable(function.model_info, k_shown_of_name));
     }
     if (auto ok = check_component("rank", function.rank, k_name_bytes); !ok) return ok;
     if (!is_rank_folder(function.rank)) {
         return fail(ErrorCode::invalid_argument,
                     "rank '{}' is none, expected a name like world8global_rank3: make it with folder_name()",
-                    printable(function.rank, k_shown));
+                    printable(function.rank, k_shown_of_name));
     }
     return check_component("function name", function.function, k_name_bytes);
 }

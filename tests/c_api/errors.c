@@ -211,6 +211,7 @@ void wrong_options_are_refused(void)
     CHECK(!contains(wg_last_error(), "0123456789"));
     options.require_signed = 1, OPEN_FAILS(wg_invalid_argument, "no key is accepted");
     options.accept_key_count = 1, OPEN_FAILS(wg_invalid_argument, "accept_keys is null");
+    options.trusted_owner_count = 1, OPEN_FAILS(wg_invalid_argument, "trusted_owners is null");
     options.accept_file = "/nonexistent/keys", OPEN_FAILS(wg_not_found, "/nonexistent/keys");
     options.policy = 77, OPEN_FAILS(wg_invalid_argument, "policy is 77");
     options.global_rank = 5, OPEN_FAILS(wg_invalid_argument, "5");

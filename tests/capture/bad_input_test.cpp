@@ -1,7 +1,9 @@
 // Each bad input gets a clear error, or a counted miss.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "facade_fixture.hpp"
+#include "lacking.hpp"
 
 namespace warmgraph::test {
 namespace {
@@ -162,6 +164,52 @@ TEST_F(BadInput, ACacheFolderOfSomeoneElseTurnsCachingOff)
     }
     Cache cache{foreign};
     EXPECT_THAT(cache.disabled_reason(), testing::HasSubstr("belongs to user"));
+}
+
+/// Whoever may write the folder could put code there that runs as this user.
+TEST_F(BadInput, ACacheFolderThatOthersMayWriteTurnsCachingOff)
+{
+    const Buffer x = floats(0), y = device.allocate(k_count * 4);
+    {
+        Cache cache{options()};
+        Function f = add_one(cache);
+        EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::recorded);
+    }
+    ASSERT_EQ(::chmod((dir.path() / "cache").c_str(), 0777), 0);
+    Cache cache{options()};
+    EXPECT_THAT(cache.disabled_reason(), testing::HasSubstr("may be written by any user"));
+    EXPECT_THAT(cache.disabled_reason(), testing::HasSubstr("chmod go-w"));
+    Function f = add_one(cache);
+    EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::eager);
+    EXPECT_EQ(read(y), read(floats(1)));
+}
+
+TEST_F(BadInput, ACacheFolderOfATrustedOwnerIsReadAndNotWritten)
+{
+    if (::geteuid() != 0) WARMGRAPH_SKIP_LACKING("the right to give files to another user (root)");
+    const Buffer x = floats(0), y = device.allocate(k_count * 4);
+    {
+        Cache cache{options()};
+        Function f = add_one(cache);
+        EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::recorded);
+    }
+    for (const auto& item : std::filesystem::recursive_directory_iterator(dir.path() / "cache"))
+        ASSERT_EQ(::chown(item.path().c_str(), 65534, 65534), 0);
+    ASSERT_EQ(::chown((dir.path() / "cache").c_str(), 65534, 65534), 0);
+    const auto outcome = [&](const CacheOptions& given) {
+        Cache cache{given};
+        Function f = add_one(cache);
+        return f({{"x", x}, {"y", y}});
+    };
+    EXPECT_EQ(outcome(options()), Outcome::eager);
+    CacheOptions trusting = options();
+    trusting.trusted_owners = {65534};
+    EXPECT_EQ(outcome(trusting), Outcome::replayed);
+    ASSERT_EQ(::setenv("WARMGRAPH_TRUSTED_OWNERS", "1,65534", 1), 0);
+    EXPECT_EQ(outcome(options()), Outcome::replayed);
+    ASSERT_EQ(::setenv("WARMGRAPH_TRUSTED_OWNERS", "nobody", 1), 0);
+    expect_invalid([&] { Cache{options()}; }, "WARMGRAPH_TRUSTED_OWNERS is 'nobody', expected user ids like 1000");
+    ASSERT_EQ(::unsetenv("WARMGRAPH_TRUSTED_OWNERS"), 0);
 }
 
 TEST_F(BadInput, ARelativeFolderIsResolvedOnceWhenTheCacheIsOpened)

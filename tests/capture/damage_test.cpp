@@ -163,6 +163,44 @@ TEST_F(Damage, AMissingImageIsRecordedAgain)
     EXPECT_EQ(call().outcome, Outcome::replayed);
 }
 
+/// What decodes and cannot be restored is moved away, so that no other process tries it.
+TEST_F(Damage, AnEntryWhoseImageIsGoneIsSetAsideByWhoMayPublish)
+{
+    call();
+    std::filesystem::remove_all(dir.path() / "cache" / "images");
+    EXPECT_EQ(call(Policy::read_only).outcome, Outcome::eager);
+    EXPECT_EQ(entries().size(), 1U) << "a reader changes nothing";
+    EXPECT_EQ(call().outcome, Outcome::recorded);
+    EXPECT_EQ(files(".reason").size(), 1U) << "and why is beside it";
+}
+
+/// Two recordings that differ are refused for everybody. An entry that nobody could replay is no proof of that.
+TEST_F(Damage, AnEntryThatCannotBeRestoredIsNoWitnessAgainstItsRecording)
+{
+    call();
+    const auto path = entries().at(0);
+    const auto folder = path.parent_path();
+    const cachefmt::EntryKey key{{folder.parent_path().parent_path().filename().string(),
+                                  folder.parent_path().filename().string(), folder.filename().string()},
+                                 *digest_from_hex(path.stem().string())};
+    const auto chars = file_bytes(path);
+    Bytes bytes(chars.size());
+    std::memcpy(bytes.data(), chars.data(), chars.size());
+    auto entry = cachefmt::decode(bytes, key);
+    ASSERT_TRUE(entry) << entry.error().message;
+    // Other code, which is nowhere: the entry is whole and nobody could replay it.
+    entry->graph.images[0].digest.bytes[0] ^= std::byte{1};
+    entry->graph.images[0].origin.bytes[0] ^= std::byte{1};
+    const auto forged = cachefmt::encode(*entry);
+    ASSERT_TRUE(forged) << forged.error().message;
+    const auto* const begin = reinterpret_cast<const char*>(forged->data());
+    write_file(path, {begin, begin + forged->size()});
+    const Report refreshed = call(Policy::refresh);
+    EXPECT_EQ(refreshed.outcome, Outcome::recorded) << refreshed.reason;
+    EXPECT_EQ(call().outcome, Outcome::replayed);
+    EXPECT_EQ(files(".reason").size(), 1U) << "it was set aside";
+}
+
 TEST_F(Damage, ADamagedImageIsRecordedAgain)
 {
     call();
@@ -179,7 +217,7 @@ TEST_F(Damage, ADamagedImageIsRecordedAgain)
 TEST_F(Damage, AFullDiskAtAnyPointLeavesTheResultAndAUsableCache)
 {
     int unpublished = 0;
-    for (std::uint64_t nth = 1; nth < 100; ++nth) {
+    for (std::uint64_t nth = 1; nth < 200; ++nth) {
         std::filesystem::remove_all(dir.path() / "cache");
         FaultyFileSystem disk;
         disk.fail_at(nth, ErrorCode::no_space, FaultyFileSystem::Lasts::for_ever);
@@ -205,7 +243,7 @@ TEST_F(Damage, AFullDiskAtAnyPointLeavesTheResultAndAUsableCache)
         EXPECT_TRUE(after.outcome == Outcome::recorded || after.outcome == Outcome::replayed)
             << "operation " << nth << ": " << after.reason;
     }
-    FAIL() << "more than 100 file operations in one recording";
+    FAIL() << "more than 200 file operations in one recording";
 }
 
 } // namespace

@@ -426,6 +426,9 @@ TEST_F(Facade, ClearRemovesAFunctionsEntries)
     EXPECT_EQ(entries().size(), 1U);
     EXPECT_EQ(cache.clear(), 1U);
     EXPECT_TRUE(entries().empty());
+    const auto images = dir.path() / "cache" / "images";
+    for (const auto& item : std::filesystem::recursive_directory_iterator(images))
+        EXPECT_FALSE(item.is_regular_file()) << item.path() << ": nothing names it";
 }
 
 TEST_F(Facade, ClearLeavesOtherConfigurationsOfTheModelAlone)

@@ -64,7 +64,7 @@ TEST_F(Policies, AFolderThatCannotBeWrittenIsReadAllTheSame)
         EXPECT_EQ(f({{"x", x}, {"y", y}}), Outcome::recorded);
     }
     std::size_t replayed = 0;
-    for (std::uint64_t nth = 1; nth <= 6; ++nth) {
+    for (std::uint64_t nth = 1; nth <= 10; ++nth) {
         FaultyFileSystem disk;
         disk.fail_at(nth, ErrorCode::no_space);
         Cache cache = CacheAccess::open(options(), disk);

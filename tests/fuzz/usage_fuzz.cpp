@@ -1,6 +1,6 @@
 // usage.json, which every process and everybody else may have written.
 #include "fuzz.hpp"
-#include "usage_file.hpp"
+#include "usage/usage_file.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
 {

@@ -23,21 +23,27 @@ void note(const char* what, const char* path)
     if (s_steps != nullptr) s_steps->push_back({what, path});
 }
 
+std::string path_of(int file)
+{
+    char path[4096] = {};
+    const std::string link = "/proc/self/fd/" + std::to_string(file);
+    return ::readlink(link.c_str(), path, sizeof path - 1) > 0 ? path : "?";
+}
+
 } // namespace
 
 // The library's calls end here: a program's own function comes before the C library's.
 extern "C" int fsync(int file)
 {
-    char path[4096] = {};
-    const std::string link = "/proc/self/fd/" + std::to_string(file);
-    if (::readlink(link.c_str(), path, sizeof path - 1) > 0) note("sync", path);
+    note("sync", path_of(file).c_str());
     return static_cast<int>(::syscall(SYS_fsync, file));
 }
 
-extern "C" int rename(const char* from, const char* to) noexcept
+extern "C" int renameat(int from_folder, const char* from, int to_folder, const char* to) noexcept
 {
-    note("rename", to);
-    return ::renameat(AT_FDCWD, from, AT_FDCWD, to);
+    const std::string path = path_of(to_folder) + "/" + to;
+    note("rename", path.c_str());
+    return static_cast<int>(::syscall(SYS_renameat2, from_folder, from, to_folder, to, 0));
 }
 
 namespace warmgraph::test {
@@ -99,28 +105,32 @@ TEST_F(Commit, OfAnImageOutlastsAPowerCut)
 /// Removes a folder right before something is written into it, as `warmgraph clear` may: as often as it is told.
 class ClearedFiles final : public ForwardingFileSystem {
 public:
+    explicit ClearedFiles(Path root) : m_root(std::move(root)) {}
     int times = 0;
-    Result<void> write_new(const Path& path, ByteView bytes, std::uint32_t mode, Durability durability) override
-    {
-        clear(path);
-        return ForwardingFileSystem::write_new(path, bytes, mode, durability);
-    }
-    Result<std::unique_ptr<FileLock>> try_lock(const Path& path, std::uint32_t mode) override
-    {
-        clear(path);
-        return ForwardingFileSystem::try_lock(path, mode);
-    }
 
 private:
+    Result<void> write_new_in(FileSystem& inner, const Path& path, ByteView bytes, std::uint32_t mode,
+                              Durability durability) override
+    {
+        clear(path);
+        return inner.write_new(path, bytes, mode, durability);
+    }
+    Result<std::unique_ptr<FileLock>> try_lock_in(FileSystem& inner, const Path& path, std::uint32_t mode) override
+    {
+        clear(path);
+        return inner.try_lock(path, mode);
+    }
     void clear(const Path& path)
     {
-        if (times > 0 && --times >= 0) fs::remove_all(path.parent_path());
+        if (times > 0 && --times >= 0) fs::remove_all((m_root / path).parent_path());
     }
+
+    Path m_root; ///< that paths in the opened folder are below
 };
 
 TEST_F(Commit, IsTriedAgainWhereItsFolderIsGone)
 {
-    ClearedFiles files;
+    ClearedFiles files(m_root);
     const auto store = open({}, files);
     for (int times = 1; times <= 3; ++times) {
         files.times = times;
@@ -137,7 +147,7 @@ TEST_F(Commit, IsTriedAgainWhereItsFolderIsGone)
 
 TEST_F(Commit, IsGivenUpWhereItsFolderIsGoneAgainAndAgain)
 {
-    ClearedFiles files;
+    ClearedFiles files(m_root);
     const auto store = open({}, files);
     files.times = 1000;
     EXPECT_TRUE(failed_with(store->publish(m_entry), ErrorCode::not_found, "publish decode"));
@@ -151,6 +161,7 @@ TEST_F(Commit, OfAnImageSweepsUpBehindADeadWriter)
         std::erase_if(names, [](const std::string& name) { return !name.starts_with(".tmp-"); });
         return names;
     };
+    const auto living = open(); // before: whoever opens the folder sweeps it, too
     ChildProcess child([&] {
         FaultyFileSystem files;
         const auto store = open({}, files);
@@ -163,19 +174,21 @@ TEST_F(Commit, OfAnImageSweepsUpBehindADeadWriter)
     });
     ASSERT_EQ(child.wait(), 0);
     ASSERT_EQ(left().size(), 1U);
-    EXPECT_TRUE(open()->publish_image(image).value());
+    EXPECT_TRUE(living->publish_image(image).value());
     EXPECT_TRUE(left().empty());
 }
 
 /// Does something between a file's being read and its being set aside.
 class InterruptedFiles final : public ForwardingFileSystem {
 public:
-    std::function<void()> after_read;
-    Result<std::optional<Bytes>> read(const Path& path, std::uint64_t limit) override
+    std::function<void()> after_read; ///< of an entry
+
+private:
+    Result<std::optional<FileContent>> read_in(FileSystem& inner, const Path& path, std::uint64_t limit) override
     {
-        auto bytes = ForwardingFileSystem::read(path, limit);
-        if (after_read) std::exchange(after_read, nullptr)();
-        return bytes;
+        auto content = inner.read(path, limit);
+        if (after_read && path.extension() == ".wg") std::exchange(after_read, nullptr)();
+        return content;
     }
 };
 

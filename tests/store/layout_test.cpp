@@ -28,9 +28,10 @@ TEST_F(Layout, IsExactlyTheDocumentedOne)
     for (const auto& [path, content] : snapshot(m_root)) {
         if (content != "(folder)") paths.push_back(path);
     }
-    EXPECT_THAT(paths, testing::UnorderedElementsAre("CACHEDIR.TAG", "images/" + hex.substr(0, 2) + "/" + hex,
-                                                     function + "/" + to_hex(entry.header.key.guards) + ".wg",
-                                                     function + "/usage.json", function + "/.usage.lock"));
+    EXPECT_THAT(paths,
+                testing::UnorderedElementsAre("CACHEDIR.TAG", ".leases", "images/" + hex.substr(0, 2) + "/" + hex,
+                                              function + "/" + to_hex(entry.header.key.guards) + ".wg",
+                                              function + "/usage.json", function + "/.usage.lock"));
     EXPECT_EQ(snapshot(m_root)["images/" + hex.substr(0, 2) + "/" + hex], "device code");
 }
 

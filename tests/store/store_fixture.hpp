@@ -68,13 +68,14 @@ inline std::map<std::string, std::string> snapshot(const fs::path& root)
     return files;
 }
 
-/// Names of what lies in a folder, sorted. Of the mark, which every cache has, a test of its own tells.
+/// Names of what lies in a folder, sorted. Of the mark, which every cache has, and leases tests of their own tell.
 inline std::vector<std::string> names_in(const fs::path& folder)
 {
     std::vector<std::string> names;
     if (!fs::exists(folder)) return names;
     for (const auto& item : fs::directory_iterator(folder)) names.push_back(item.path().filename().string());
     std::erase(names, "CACHEDIR.TAG");
+    std::erase(names, ".leases");
     std::sort(names.begin(), names.end());
     return names;
 }

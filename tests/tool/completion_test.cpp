@@ -91,7 +91,7 @@ TEST_F(Manual, NamesEverySubcommandAndOptionOfTheHelp)
     std::string manual = run("manual").out;
     for (std::size_t at = 0; (at = manual.find("\\-", at)) != std::string::npos;) manual.erase(at, 1);
     for (const char* verb :
-         {"ls", "show", "explain", "check", "stats", "report", "clear", "sign", "verify", "doctor"}) {
+         {"ls", "show", "explain", "check", "stats", "report", "clear", "prune", "sign", "verify", "doctor"}) {
         EXPECT_THAT(manual, HasSubstr(std::string(".SS ") + verb + "\n"));
         std::istringstream help(run(std::string(verb) + " --help").out);
         for (std::string word; help >> word;) {

@@ -1,4 +1,8 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "command_fixture.hpp"
+#include "lacking.hpp"
 
 namespace warmgraph::test {
 namespace {
@@ -55,6 +59,44 @@ TEST_F(Doctor, SaysThatAFolderOfSomebodysIsNoCache)
     EXPECT_EQ(text.status, 1);
     EXPECT_THAT(text.out, HasSubstr("has no CACHEDIR.TAG of warmgraph"));
     EXPECT_EQ(snapshot(cache()), before);
+}
+
+TEST_F(Doctor, SaysWhoElseMayWriteTheFolder)
+{
+    auto store = open_store();
+    const auto entry = sample_entry(k_decode);
+    publish(*store, entry);
+    ASSERT_EQ(::chmod(cache().c_str(), 0777), 0);
+    const CommandResult root = run("doctor");
+    EXPECT_EQ(root.status, 1);
+    EXPECT_THAT(root.out, HasSubstr("may be written by any user"));
+    EXPECT_THAT(root.out, HasSubstr("`chmod go-w " + cache().string() + "`"));
+    EXPECT_THAT(root.out, HasSubstr("caching is off until this is mended"));
+    ASSERT_EQ(::chmod(cache().c_str(), 0700), 0);
+    ASSERT_EQ(::chmod(path_of(entry).parent_path().c_str(), 0777), 0);
+    const CommandResult below = run("doctor");
+    EXPECT_EQ(below.status, 1);
+    EXPECT_THAT(below.out, HasSubstr("`chmod go-w " + path_of(entry).parent_path().string() + "`"));
+    ASSERT_EQ(::chmod(path_of(entry).parent_path().c_str(), 0700), 0);
+    ASSERT_EQ(::chmod(path_of(entry).c_str(), 0666), 0);
+    EXPECT_THAT(run("doctor").out, HasSubstr("1 of 1 entries cannot be used"));
+    EXPECT_THAT(run("check").out, HasSubstr("chmod go-w "));
+}
+
+/// A container image with a warm cache in it that another user built.
+TEST_F(Doctor, TakesATrustedOwnersFolderForNoProblem)
+{
+    if (::geteuid() != 0) WARMGRAPH_SKIP_LACKING("the right to give files to another user (root)");
+    publish(*open_store(), sample_entry(k_decode));
+    for (const auto& item : std::filesystem::recursive_directory_iterator(cache()))
+        ASSERT_EQ(::chown(item.path().c_str(), 65534, 65534), 0);
+    ASSERT_EQ(::chown(cache().c_str(), 65534, 65534), 0);
+    EXPECT_THAT(run("doctor").out, HasSubstr("belongs to user 65534"));
+    EXPECT_THAT(run("doctor").out, HasSubstr("WARMGRAPH_TRUSTED_OWNERS"));
+    const CommandResult trusted = run("doctor", {{"WARMGRAPH_TRUSTED_OWNERS", "65534"}});
+    EXPECT_EQ(trusted.status, 0) << trusted.out;
+    EXPECT_THAT(trusted.out, HasSubstr("read and not written"));
+    EXPECT_THAT(run("doctor", {{"WARMGRAPH_TRUSTED_OWNERS", "me"}}).out, HasSubstr("expected user ids like 1000"));
 }
 
 TEST_F(Doctor, NamesEachProblemWithItsCure)

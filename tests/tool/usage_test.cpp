@@ -18,8 +18,8 @@ TEST_F(Usage, PrintsItsVersionAndExitCodes)
     EXPECT_EQ(run("--version").out, "warmgraph " WARMGRAPH_VERSION "\n");
     const CommandResult help = run("--help");
     EXPECT_EQ(help.status, 0);
-    for (const char* text : {"Exit status", "ls", "show", "explain", "check", "stats", "report", "clear", "sign",
-                             "verify", "doctor", "--cache-dir", "--json"})
+    for (const char* text : {"Exit status", "ls", "show", "explain", "check", "stats", "report", "clear", "prune",
+                             "sign", "verify", "doctor", "--cache-dir", "--json"})
         EXPECT_THAT(help.out, HasSubstr(text));
 }
 
@@ -36,7 +36,8 @@ TEST_F(Usage, RefusesWhatItDoesNotKnowWithTwo)
 
 TEST_F(Usage, NamesTheWordThatIsNoneAndWhatThereIs)
 {
-    EXPECT_THAT(run("").error, HasSubstr("ls, show, explain, check, stats, report, clear, sign, verify or doctor"));
+    EXPECT_THAT(run("").error,
+                HasSubstr("ls, show, explain, check, stats, report, clear, prune, sign, verify or doctor"));
     EXPECT_THAT(run("frobnicate").error, HasSubstr("frobnicate"));
     for (const CommandResult& result : {run("clear --kind everything"), run("clear --help")}) {
         const std::string text = result.error + result.out;
@@ -45,8 +46,8 @@ TEST_F(Usage, NamesTheWordThatIsNoneAndWhatThereIs)
     }
 }
 
-const std::vector<std::string> k_verbs{"ls",     "show",  "explain", "check",  "stats",
-                                       "report", "clear", "sign",    "verify", "doctor"};
+const std::vector<std::string> k_verbs{"ls",    "show",  "explain", "check",  "stats", "report",
+                                       "clear", "prune", "sign",    "verify", "doctor"};
 
 TEST_F(Usage, HelpOfEachSubcommandNamesAllItsOptionsAndAnExample)
 {

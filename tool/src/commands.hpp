@@ -51,6 +51,13 @@ struct ClearOptions {
 };
 [[nodiscard]] Result<int> clear(const Context& context, const ClearOptions& options);
 
+struct PruneOptions {
+    std::optional<std::string> to;           ///< what may stay: "2G"; else the cache's budget
+    std::optional<std::uint32_t> older_days; ///< what was not used for so long goes in any case
+    bool is_dry_run = false;
+};
+[[nodiscard]] Result<int> prune(const Context& context, const PruneOptions& options);
+
 /// Files of keys; empty: the environment's.
 struct SigningFiles {
     std::string key;      ///< to sign with

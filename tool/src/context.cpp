@@ -6,6 +6,7 @@
 
 #include "warmgraph/base/printable.hpp"
 #include "warmgraph/base/process.hpp"
+#include "warmgraph/store/settings.hpp"
 
 namespace warmgraph::tool {
 
@@ -27,30 +28,68 @@ bool is_empty_folder(const Context& context)
            std::filesystem::is_empty(context.cache_dir, error);
 }
 
-} // namespace
+/// 0 where the variable is not set.
+Result<std::uint64_t> limit_of(const char* variable)
+{
+    const std::string text = environment(variable).value_or("");
+    return text.empty() ? Result<std::uint64_t>{0} : store::parse_bytes(variable, text);
+}
 
-Result<std::unique_ptr<store::LocalStore>> open_store(const Context& context, store::Access access,
-                                                      const cachefmt::Trust& trust)
+Result<store::StoreOptions> options_for(const FileInfo& folder)
+{
+    constexpr const char* k_owners = "WARMGRAPH_TRUSTED_OWNERS";
+    auto owners = store::parse_owners(k_owners, environment(k_owners).value_or(""));
+    if (!owners) return std::unexpected(owners.error());
+    store::StoreOptions options;
+    options.sharing = is_shared(folder) ? store::Sharing::group : store::Sharing::owner_only;
+    options.trusted_owners = std::move(*owners);
+    const auto bytes = limit_of("WARMGRAPH_CACHE_BYTES"), files = limit_of("WARMGRAPH_CACHE_FILES");
+    if (!bytes) return std::unexpected(bytes.error());
+    if (!files) return std::unexpected(files.error());
+    options.budget = {*bytes, *files};
+    return options;
+}
+
+/// Fills in the rest of the options.
+template <class Fill>
+Result<std::unique_ptr<store::LocalStore>> open_with(const Context& context, const Fill& fill)
 {
     const auto info = context.files.info(context.cache_dir);
     if (!info) return within("open the cache folder", info.error());
     if (!*info) return nullptr;
-    // As it was made: a folder that its group may write is shared (CacheOptions::share_with_group).
-    constexpr std::uint32_t group_writable = 0020;
-    const auto sharing = ((*info)->mode & group_writable) != 0 ? store::Sharing::group : store::Sharing::owner_only;
+    auto options = options_for(**info);
+    if (!options) return std::unexpected(options.error());
+    fill(*options);
     const bool is_empty = is_empty_folder(context);
-    if (is_empty) access = store::Access::read_only; // says whose it is, and does not mark it
-    auto store =
-        store::LocalStore::open(context.cache_dir,
-                                {.sharing = sharing,
-                                 .access = access,
-                                 // The program's limit is not known here, and `sign` publishes what is there already.
-                                 .max_variants = std::numeric_limits<std::uint32_t>::max(),
-                                 .limits = {},
-                                 .trust = trust},
-                                context.files, context.clock);
+    if (is_empty) options->access = store::Access::read_only; // says whose it is, and does not mark it
+    auto store = store::LocalStore::open(context.cache_dir, *options, context.files, context.clock);
     if (store && is_empty) return nullptr;
     return store;
+}
+
+} // namespace
+
+bool is_shared(const FileInfo& folder) noexcept
+{
+    constexpr std::uint32_t k_group_writes = 0020, k_others_write = 0002, k_group_is_kept = 02000;
+    if ((folder.mode & k_group_writes) == 0) return false;
+    return (folder.mode & k_group_is_kept) != 0 || (folder.mode & k_others_write) == 0;
+}
+
+Result<std::unique_ptr<store::LocalStore>> open_store(const Context& context, store::Access access,
+                                                      const cachefmt::Trust& trust)
+{
+    return open_with(context, [&](store::StoreOptions& options) {
+        options.access = access;
+        options.trust = trust;
+        // The program's limit is not known here, and `sign` publishes what is there already.
+        options.max_variants = std::numeric_limits<std::uint32_t>::max();
+    });
+}
+
+Result<std::unique_ptr<store::LocalStore>> open_store_as_programs_do(const Context& context)
+{
+    return open_with(context, [](store::StoreOptions& options) { options.falls_back = true; });
 }
 
 void print(const Json& document) { print(document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"); }

@@ -38,10 +38,17 @@ struct Context {
 /// --cache-dir, else $WARMGRAPH_CACHE_DIR, else .warmgraph_cache under the working directory.
 [[nodiscard]] std::filesystem::path resolve_cache_dir(const std::string& option);
 
+/// As it was made (CacheOptions::share_with_group): its group may write it. Of one that all may write, the set-group-id
+/// bit tells.
+[[nodiscard]] bool is_shared(const FileInfo& folder) noexcept;
+
 /// nullptr where the folder does not exist or is empty: no subcommand makes a folder or marks one.
 [[nodiscard]] Result<std::unique_ptr<store::LocalStore>> open_store(const Context& context,
                                                                     store::Access access = store::Access::read_only,
                                                                     const cachefmt::Trust& trust = {});
+
+/// As a program opens it: what cannot be written is read (LocalStore::why_read_only).
+[[nodiscard]] Result<std::unique_ptr<store::LocalStore>> open_store_as_programs_do(const Context& context);
 
 /// One document on standard output. Bytes that are no UTF-8 become U+FFFD.
 void print(const Json& document);

@@ -15,10 +15,10 @@ Result<cachefmt::Entry> read_entry(const Context& context, const std::filesystem
 {
     const cachefmt::Limits limits;
     const std::uint64_t most = cachefmt::k_envelope_bytes + limits.header_bytes + limits.payload_stored_bytes;
-    const auto bytes = context.files.read(path, most + 1);
-    if (!bytes) return within(path.string(), bytes.error());
-    if (!*bytes) return fail(ErrorCode::not_found, "{} does not exist", path.string());
-    auto entry = cachefmt::decode(**bytes, key, limits);
+    const auto content = context.files.read(path, most + 1);
+    if (!content) return within(path.string(), content.error());
+    if (!*content) return fail(ErrorCode::not_found, "{} does not exist", path.string());
+    auto entry = cachefmt::decode((*content)->bytes, key, limits);
     if (!entry) return within(path.string(), entry.error());
     return entry;
 }

@@ -272,7 +272,7 @@ typedef struct wg_cache_options {
     int32_t pp_rank;       ///< [-1]
     wg_policy policy;      ///< [wg_policy_default]
     int32_t accept_newer_driver; ///< nonzero: driver and runtime may be newer than recorded with [0]
-    int32_t share_with_group;    ///< nonzero: group-readable and -writable files [0]
+    int32_t share_with_group;    ///< nonzero: group-readable and -writable files; else only this user may write [0]
     uint32_t max_variants;       ///< of one function, on disk and in memory; 0: 64 [0]
     uint32_t record_wait_ms;     ///< how long an adoption waits for another process that adopts the same; 0: 60000 [0]
     int32_t
@@ -288,6 +288,11 @@ typedef struct wg_cache_options {
     uint64_t accept_key_count;      ///< [0]
     const char* accept_file;        ///< else $WARMGRAPH_ACCEPT_KEYS_FILE [NULL]
     int32_t require_signed; ///< nonzero, or $WARMGRAPH_REQUIRE_SIGNED=1: only entries with an accepted signature [0]
+    const uint32_t* trusted_owners; ///< user ids whose files are read besides this user's and root's; besides those in
+                                    ///< $WARMGRAPH_TRUSTED_OWNERS [NULL]
+    uint64_t trusted_owner_count;   ///< [0]
+    uint64_t max_bytes; ///< that the folder may hold; 0: $WARMGRAPH_CACHE_BYTES, else 8 GiB or a tenth of the disk [0]
+    uint64_t max_files; ///< the same in files; 0: $WARMGRAPH_CACHE_FILES, else 100000 [0]
 } wg_cache_options;
 
 /// Fills in the defaults. `size` is the caller's sizeof(wg_cache_options); invalid_argument when it is too small.

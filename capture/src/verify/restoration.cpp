@@ -4,6 +4,7 @@
 
 #include "classify/unused_words.hpp"
 #include "warmgraph/base/log.hpp"
+#include "warmgraph/base/units.hpp"
 #include "warmgraph/cachefmt/codec.hpp"
 #include "warmgraph/cachefmt/image_use.hpp"
 
@@ -130,7 +131,8 @@ Result<Recording> restore_cut_or_whole(const RestorationRequest& request, replay
     const auto cut = gather_images(request, ImageForm::cut);
     auto recording = cut ? attempt(request, *cut, modules, verify) : Result<Recording>{std::unexpected(cut.error())};
     if (recording) {
-        log().debug("'{}': {} images cut down to the kernels in use, {} bytes", name, cut->images.size(), cut->bytes());
+        log().debug("'{}': {} cut down to the kernels in use, {} bytes", name, plural(cut->images.size(), "image"),
+                    cut->bytes());
         return recording;
     }
     // Nothing may be run on top of damaged memory, or beside a trial that never ends.

@@ -60,8 +60,16 @@ struct CacheOptions {
     ShapeMode shapes = ShapeMode::fixed;
     std::optional<int> world_size{}, global_rank{}, tp_rank{}, pp_rank{}; ///< else from the launcher's environment
     std::optional<Policy> policy{};                                       ///< else $WARMGRAPH_POLICY, else read_write
-    bool accept_newer_driver = false;      ///< driver and runtime: same or newer instead of equal
-    bool share_with_group = false;         ///< group-readable and -writable files
+    bool accept_newer_driver = false; ///< driver and runtime: same or newer instead of equal
+    /// Group-readable and -writable files. Else only this user may write the folder: one that others may write is refused.
+    bool share_with_group = false;
+    /// User ids whose files are read besides this user's and root's (who built the image with the cache in it), together
+    /// with those in $WARMGRAPH_TRUSTED_OWNERS ("1000,1001"). A folder of theirs is read and not written.
+    std::vector<std::uint32_t> trusted_owners{};
+    /// What the folder may hold, in bytes and in files: entries, images and quarantine. The least recently used go first,
+    /// nothing that a living process uses. 0: $WARMGRAPH_CACHE_BYTES ("8G") and $WARMGRAPH_CACHE_FILES, else 8 GiB, or a
+    /// tenth of the disk where that is less, and 100,000 files.
+    std::uint64_t max_bytes = 0, max_files = 0;
     std::uint32_t max_variants = 64;       ///< of one function, on disk and in memory (where open_all may exceed it)
     std::uint32_t record_wait_ms = 60'000; ///< how long Cache::adopt waits for another process that adopts the same
     /// When a miss is recorded. The call's own result is never waiting for it: the function runs as it is first.
@@ -133,7 +141,8 @@ public:
     /// Entries of this model's function as text (as `warmgraph show`); one block for each variant. Counts as a use of
     /// each; what is damaged is moved to quarantine.
     [[nodiscard]] std::string readable(std::string_view function) const;
-    /// Removes this rank's entries of one function, or of all; returns how many.
+    /// Removes this rank's entries of one function, or of all, with the images that nothing names then; returns how many
+    /// entries.
     std::uint64_t clear(std::string_view function = {});
 
     struct Impl; ///< opaque

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct Arguments {
     std::string key_file, accept_file, new_key_file, key_id, key_kind = "hmac-sha256";
     bool json = false, dot = false, repair = false, accept_newer_driver = false, dry_run = false, yes = false;
     bool all = false, prometheus = false;
+    std::string to;
+    std::optional<std::uint32_t> older_days;
 };
 
 /// A subcommand: a row in the table.

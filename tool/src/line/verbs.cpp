@@ -11,6 +11,7 @@
 #include "line/suggestion.hpp"
 #include "warmgraph/base/printable.hpp"
 #include "warmgraph/cachefmt/readable.hpp"
+#include "warmgraph/store/settings.hpp"
 
 namespace warmgraph::tool {
 
@@ -216,6 +217,31 @@ Verb clear_verb()
             }};
 }
 
+std::string check_size(const std::string& text)
+{
+    const auto bytes = store::parse_bytes("the size", text);
+    return bytes && !text.empty() ? "" : bytes ? "the size is empty" : bytes.error().message;
+}
+
+void prune_options(CLI::App& app, Arguments& arguments)
+{
+    app.add_option("--to", arguments.to, "what may stay, such as 2G (default: $WARMGRAPH_CACHE_BYTES, else 8 GiB)")
+        ->type_name("SIZE")
+        ->check(check_size, "", "");
+    app.add_option("--older", arguments.older_days, "what was not used for so many days goes in any case")
+        ->type_name("DAYS");
+    app.add_flag("--dry-run", arguments.dry_run, "say what would be removed, and remove nothing");
+}
+
+Verb prune_verb()
+{
+    return {"prune",
+            "make room: unused images, then what was not used for longest",
+            {"warmgraph prune", "warmgraph prune --to 2G --dry-run", "warmgraph prune --older 30"},
+            prune_options,
+            [](const Context& c, const Arguments& a) { return prune(c, {given(a.to), a.older_days, a.dry_run}); }};
+}
+
 void key_options(CLI::App& app, Arguments& arguments)
 {
     file_option(app, "--key-file", arguments.key_file, "the key to sign with (default: $WARMGRAPH_SIGN_KEY_FILE)");
@@ -306,8 +332,8 @@ Verb names_verb()
 const std::vector<Verb>& verbs()
 {
     static const std::vector<Verb> k_verbs{
-        ls_verb(),   show_verb(),   explain_verb(), check_verb(),      stats_verb(),  report_verb(), clear_verb(),
-        sign_verb(), verify_verb(), doctor_verb(),  completion_verb(), manual_verb(), names_verb()};
+        ls_verb(),    show_verb(), explain_verb(), check_verb(),  stats_verb(),      report_verb(), clear_verb(),
+        prune_verb(), sign_verb(), verify_verb(),  doctor_verb(), completion_verb(), manual_verb(), names_verb()};
     return k_verbs;
 }
 

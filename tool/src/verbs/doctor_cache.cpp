@@ -72,11 +72,15 @@ void report_contents(Report& report, const store::LocalStore& store, Lines& line
     lines.emplace_back("images",
                        fmt::format("{} ({})", count_text(contents->images), size_text(contents->image_bytes)));
     lines.emplace_back("quarantine", plural(contents->quarantined, "file"));
+    const store::Budget budget = store.budget();
+    lines.emplace_back("may hold", fmt::format("{}, {}", size_text(budget.bytes), plural(budget.files, "file")));
     cache.update(Json{{"functions", contents->functions},
                       {"entries", contents->entries},
                       {"images", contents->images},
                       {"image_bytes", contents->image_bytes},
-                      {"quarantined", contents->quarantined}});
+                      {"quarantined", contents->quarantined},
+                      {"most_bytes", budget.bytes},
+                      {"most_files", budget.files}});
     if (contents->damaged > 0)
         report.problems.emplace_back(
             fmt::format("{} of {} entries cannot be used", contents->damaged, contents->entries),
@@ -93,6 +97,9 @@ struct Variable {
 };
 constexpr std::array k_variables{
     Variable{"WARMGRAPH_CACHE_DIR", "cache folder"},
+    Variable{"WARMGRAPH_TRUSTED_OWNERS", "user ids whose cache files are read: 1000,1001"},
+    Variable{"WARMGRAPH_CACHE_BYTES", "what the cache folder may hold: 8G"},
+    Variable{"WARMGRAPH_CACHE_FILES", "the same in files"},
     Variable{"WARMGRAPH_POLICY", "read_write, read_only, refresh, off or require_hit"},
     Variable{"WARMGRAPH_VERIFY", "never, first or 1/N: the hits that are compared with the function"},
     Variable{"WARMGRAPH_LOG", "trace, debug, info, warn, error or off"},
@@ -132,18 +139,23 @@ void report_cache(Report& report, const Context& context)
     if (info && *info) {
         lines.emplace_back("owner", fmt::format("user {}, mode {:o}", (*info)->owner, (*info)->mode));
         cache.update(Json{{"owner", (*info)->owner}, {"mode", fmt::format("{:o}", (*info)->mode)}});
-        const auto writable = open_store(context, store::Access::read_write);
-        const bool is_empty = writable && !*writable;
+        if (is_shared(**info))
+            lines.emplace_back("shared", fmt::format("with group {}: programs need share_with_group", (*info)->group));
+        const auto store = open_store_as_programs_do(context);
+        const bool is_empty = store && !*store;
         if (is_empty) lines.emplace_back("state", "empty: the first recording marks it");
-        const bool may_write = is_empty ? ::access(context.cache_dir.c_str(), W_OK | X_OK) == 0 : writable.has_value();
+        const std::string why_not = store && *store ? (*store)->why_read_only() : "";
+        if (!why_not.empty()) lines.emplace_back("state", "read and not written: " + why_not);
+        const bool may_write =
+            is_empty ? ::access(context.cache_dir.c_str(), W_OK | X_OK) == 0 : store.has_value() && why_not.empty();
         lines.emplace_back("writable", may_write ? "yes" : "no");
         cache["writable"] = may_write;
         if (is_empty && !may_write)
             report.problems.emplace_back("the cache folder is empty and not writable",
                                          "set WARMGRAPH_CACHE_DIR to a folder of your own");
-        if (!writable) report.problems.emplace_back(writable.error().message, "caching is off until this is mended");
+        if (!store) report.problems.emplace_back(store.error().message, "caching is off until this is mended");
         report_space(report, context, lines, cache);
-        if (writable && *writable) report_contents(report, **writable, lines, cache);
+        if (store && *store) report_contents(report, **store, lines, cache);
     }
     if (!info) report.problems.emplace_back(info.error().message, "set WARMGRAPH_CACHE_DIR to a folder of your own");
     report.section("cache folder") = std::move(lines);

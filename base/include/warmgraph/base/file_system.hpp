@@ -1,13 +1,13 @@
 // The seam for files: every access to the cache folder goes through a FileSystem, so that tests can
-// make the Nth operation fail, cut the power, or fill the disk.
+// make the Nth operation fail, cut the power, fill the disk, or put somebody else's folder there.
 //
-// Thread-safe. Paths are absolute. Failures carry errno's text and map to io_failed, no_space,
-// permission_denied or not_found.
+// Thread-safe. Failures carry errno's text and map to io_failed, no_space, permission_denied or not_found.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,8 +25,14 @@ struct FileInfo {
     std::uint64_t size = 0;
     std::uint32_t mode = 0;  ///< permission bits
     std::uint32_t owner = 0; ///< user id
+    std::uint32_t group = 0; ///< group id
     std::uint64_t inode = 0; ///< another one: another file
     std::chrono::system_clock::time_point modified;
+};
+
+struct FileContent {
+    FileInfo info; ///< of the very file that was read
+    Bytes bytes;
 };
 
 struct DirectoryItem {
@@ -44,15 +50,37 @@ public:
     virtual ~FileLock() = default;
 };
 
+enum class LockKind : std::uint8_t { shared, exclusive };
+
+/// Advisory locks on single bytes of one file, whatever its size: as many as wanted through one open file. They exclude
+/// those of every other ByteLocks, in this process and others. Held until unlocked or destroyed; the kernel releases them
+/// when the process dies, or the last child that it forked meanwhile.
+class ByteLocks {
+public:
+    virtual ~ByteLocks() = default;
+    /// False: somebody else holds one in the way. A byte that is held already gets this kind.
+    [[nodiscard]] virtual Result<bool> try_lock(std::uint64_t byte, LockKind kind) = 0;
+    virtual void unlock(std::uint64_t byte) noexcept = 0;
+};
+
+/// May this folder be used? Asked with what fstat() says of the folder that is open, and its path for a message.
+using Admission = std::function<Result<void>(const FileInfo& folder, const std::filesystem::path& path)>;
+
+/// Paths are absolute; in a folder that open_folder() gave they are relative to it, and "" is the folder itself.
 class FileSystem {
 public:
     using Path = std::filesystem::path;
     virtual ~FileSystem() = default;
 
+    /// Opens a folder for good. What it gives reaches everything by descriptor, name by name from this folder down: it
+    /// follows no link, and asks `admits` about this folder and each that it goes through. not_found: there is none.
+    [[nodiscard]] virtual Result<std::unique_ptr<FileSystem>> open_folder(const Path& path, Admission admits) = 0;
+
     /// At most `limit` bytes from the start (`offset` 0) of a *regular* file, opened with O_NOFOLLOW and
     /// O_NONBLOCK so that links, FIFOs and sockets are refused and nothing hangs. nullopt: there is none.
-    [[nodiscard]] virtual Result<std::optional<Bytes>> read(const Path& path, std::uint64_t limit) = 0;
-    /// Creates `path` (must not exist) with these bytes and mode, and syncs it to the disk. Leaves nothing on failure.
+    [[nodiscard]] virtual Result<std::optional<FileContent>> read(const Path& path, std::uint64_t limit) = 0;
+    /// Creates `path` (must not exist) with these bytes and mode, and syncs it to the disk. Leaves nothing on failure. A
+    /// file that its group may use gets the group of its folder.
     [[nodiscard]] virtual Result<void> write_new(const Path& path, ByteView bytes, std::uint32_t mode,
                                                  Durability durability = Durability::synced) = 0;
     /// Atomically replaces `to`, then syncs the folder.
@@ -60,7 +88,7 @@ public:
                                               Durability durability = Durability::synced) = 0;
     /// Removes a file or an empty folder. A missing one is no failure.
     [[nodiscard]] virtual Result<void> remove(const Path& path) = 0;
-    /// Makes the folder and its parents.
+    /// Makes the folder and its parents. "" in an opened folder: makes and opens that one again where it was removed.
     [[nodiscard]] virtual Result<void> make_directories(const Path& path, std::uint32_t mode) = 0;
     /// Sorted by name; a missing folder lists as empty.
     [[nodiscard]] virtual Result<std::vector<DirectoryItem>> list(const Path& path) = 0;
@@ -69,6 +97,12 @@ public:
     [[nodiscard]] virtual Result<void> touch(const Path& path) = 0;
     /// Takes the lock if it is free; nullptr: somebody else holds it. The file is made when missing.
     [[nodiscard]] virtual Result<std::unique_ptr<FileLock>> try_lock(const Path& path, std::uint32_t mode) = 0;
+    /// Opens a file to lock bytes of it. It is made when missing where there is a mode; without one a missing file is
+    /// not_found, and its locks may be shared only.
+    [[nodiscard]] virtual Result<std::unique_ptr<ByteLocks>> open_byte_locks(const Path& path,
+                                                                             std::optional<std::uint32_t> mode) = 0;
+    /// Bytes of the disk that the folder is on, full or free.
+    [[nodiscard]] virtual Result<std::uint64_t> disk_bytes(const Path& folder) = 0;
 };
 
 /// The real one (POSIX); lives for the whole process.

@@ -38,6 +38,12 @@ enum class OwnModules : std::uint8_t { bind, ignore };
 /// Whether an executable of `graph` would run one. The errors are restore()'s of own modules.
 [[nodiscard]] Result<bool> binds_own_modules(backends::Device& device, const cachefmt::Graph& graph);
 
+/// What a restore failed of.
+enum class Blame : std::uint8_t {
+    elsewhere,
+    entry, ///< its images or constants are damaged, missing, or nothing that this device takes
+};
+
 class Executable {
 public:
     /// Loads images (through `modules`, once per process and digest; `function` as in ModuleUser), allocates the arena,
@@ -45,13 +51,11 @@ public:
     /// that are exclusive), builds and instantiates with `bindings`. Errors: not_found (image), driver_failed,
     /// out_of_memory, invalid_argument (binding missing, too small or misaligned, named), not_found (a host function
     /// that this process did not register), not_recordable (a variable of an own module holds something else than when
-    /// it was recorded, or two own modules would do: the function must run as it is).
-    [[nodiscard]] static Result<std::unique_ptr<Executable>> restore(std::shared_ptr<backends::Device> device,
-                                                                     cachefmt::Graph graph, ModuleCache& modules,
-                                                                     const ImageSource& images,
-                                                                     const Bindings& bindings, Phases& phases,
-                                                                     OwnModules own = OwnModules::bind,
-                                                                     std::uint64_t function = 0);
+    /// it was recorded, or two own modules would do: the function must run as it is). `blame` is set where it fails.
+    [[nodiscard]] static Result<std::unique_ptr<Executable>> restore(
+        std::shared_ptr<backends::Device> device, cachefmt::Graph graph, ModuleCache& modules,
+        const ImageSource& images, const Bindings& bindings, Phases& phases, OwnModules own = OwnModules::bind,
+        std::uint64_t function = 0, Blame* blame = nullptr);
 
     /// Rebinds what differs from the last call, then enqueues. On an error nothing was enqueued and the next bind
     /// rewrites everything.

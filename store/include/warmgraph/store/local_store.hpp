@@ -4,11 +4,12 @@
 //   <root>/<model_info>/<rank>/<func>/usage.json            hits, last use (advisory)
 //   <root>/<model_info>/<rank>/<func>/misses.jsonl          its last misses (advisory)
 //   <root>/images/<2 hex>/<sha256>                          device code, shared by all
+//   <root>/.leases, .prune.lock                             which entries are used; who makes room
 //   <root>/quarantine/                                      what failed verification, with a reason beside it
 // Beside them while in use: .tmp-<host>-<boot>-<pid>-<uuid> (a file being written), .lock-<16 hex> (a recording),
 // .usage.lock.
 //
-// Commit protocol: see commit.md beside the source. Readers take no lock; a reader sees a whole file or none.
+// Commit protocol: see commit.md at store/src/tiers/local. Readers take no lock; a reader sees a whole file or none.
 // Thread-safe. A failure of the disk is an Error for the caller to count, never an exception.
 #pragma once
 
@@ -22,107 +23,49 @@
 
 #include "warmgraph/base/clock.hpp"
 #include "warmgraph/base/file_system.hpp"
-#include "warmgraph/cachefmt/codec.hpp"
-#include "warmgraph/store/events.hpp"
+#include "warmgraph/store/function_usage.hpp"
 #include "warmgraph/store/miss.hpp"
+#include "warmgraph/store/store.hpp"
+#include "warmgraph/store/upkeep.hpp"
 
 namespace warmgraph::store {
-
-using cachefmt::Entry;
-using cachefmt::EntryHeader;
-using cachefmt::EntryKey;
-using cachefmt::FunctionKey;
 
 enum class Sharing : std::uint8_t { owner_only, group }; ///< modes 0700/0600 or 02770/0660
 
 /// A read-only store needs no right to write and changes nothing: no touch, no quarantine, no usage. Calls that would
-/// write give permission_denied. Its folder must exist, and may also belong to root.
+/// write give permission_denied. Its folder must exist, and may also belong to root or to a trusted owner.
 enum class Access : std::uint8_t { read_write, read_only };
-
-/// Why an entry is read: it is used now, or ahead of its use, which note_use() then tells.
-enum class Reading : std::uint8_t { use, ahead };
 
 struct StoreOptions {
     Sharing sharing = Sharing::owner_only;
     Access access = Access::read_write;
-    /// With read_write: a marked folder that cannot be written (a read-only file system, no right, no room), or that belongs to root, is
-    /// opened read_only. LocalStore::why_read_only says so.
+    /// With read_write: a marked folder that cannot be written (a read-only file system, no right, no room), or that
+    /// belongs to root or to a trusted owner, is opened read_only. LocalStore::why_read_only says so.
     bool falls_back = false;
+    /// User ids whose files are read besides this user's and root's: who built the container image with the cache in it.
+    std::vector<std::uint32_t> trusted_owners{};
     std::uint32_t max_variants = 64; ///< of one function; the least recently used go first. Tombstones count
+    Budget budget{};                 ///< of the folder; kept by those who publish, within their time
     cachefmt::Limits limits{};
     /// The largest image that is read or written (below limits.image_bytes): its digest is known only when it is read.
     std::uint64_t image_bytes = 256ULL << 20;
-    /// Entries that it does not accept are `untrusted`: neither read further than their header nor moved.
+    /// Entries that it does not accept are `untrusted`: neither read further than their header nor moved. The files of
+    /// those that an accepted key signed may belong to anybody, as long as nobody else may write them.
     cachefmt::Trust trust{};
 };
 
-/// A variant as found on disk: its header, or why it cannot be used.
-struct Variant {
-    Digest guards;                                   ///< from the file's name
-    std::uint64_t size = 0;                          ///< bytes on disk
-    std::chrono::system_clock::time_point last_used; ///< the file's modification time
-    Result<EntryHeader> header;                      ///< verified; the payload was not read
-};
-
-struct Damage {
-    std::filesystem::path path; ///< relative to the root
-    Error error;
-};
-
-/// Where the time of a first call went: phases in order, with milliseconds of the host.
-using PhaseTimes = std::vector<std::pair<std::string, double>>;
-
-struct FunctionUsage {
-    std::uint64_t hits = 0, misses = 0, recordings = 0, refusals = 0;
-    double saved_ms = 0;
-    std::string last_used{}; ///< ISO 8601
-    Events events{};
-    PhaseTimes cold{}; ///< of the last call that was recorded, without publishing; empty: not known
-    PhaseTimes warm{}; ///< of the last load that became a hit, without its first launch; empty: not known
-};
-
-enum class ClearKind : std::uint8_t {
-    entries,    ///< with their functions' usage, and the images that nothing names then, however young
-    images,     ///< that no entry names and that are older than an hour (a writer publishes images first)
-    quarantine, ///< what failed verification
-    all,
-};
-
-/// What clear() is asked for. The names choose functions, for entries alone: each one that is given must fit.
-struct ClearRequest {
-    ClearKind kind = ClearKind::entries;
-    std::optional<std::string> model{}; ///< its name, or the whole model_info for one configuration of it
-    std::optional<std::string> rank{};
-    std::optional<std::string> function{};
-
-    [[nodiscard]] bool chooses_functions() const noexcept { return model || rank || function; }
-};
-
-/// What clear() takes away.
-struct Removal {
-    struct Amount {
-        std::uint64_t files = 0, bytes = 0;
-        Amount& operator+=(const Amount& more) noexcept
-        {
-            files += more.files;
-            bytes += more.bytes;
-            return *this;
-        }
-    };
-    std::uint64_t functions = 0; ///< that fit the request, also those without entries
-    Amount entries{}, images{}, quarantined{};
-
-    [[nodiscard]] std::uint64_t files() const noexcept { return entries.files + images.files + quarantined.files; }
-    [[nodiscard]] std::uint64_t bytes() const noexcept { return entries.bytes + images.bytes + quarantined.bytes; }
-};
-
+/// The folder as one object: a tier, the Store over it, usage and upkeep.
 class LocalStore {
 public:
     /// Opens the folder, making and marking it when it is missing or empty; `root` is made absolute now. Errors:
-    /// permission_denied (not writable, another owner's without Sharing::group, or read_write and neither marked nor empty:
-    /// then nothing is written), io_failed (is a file), not_found (read_only and missing), each naming the path and the
-    /// cure. read_only opens a folder without the mark too: what is read is verified, and nothing is changed. `files` and
-    /// `clock` must outlive the store and its locks.
+    /// permission_denied (not writable; somebody else could have written it, see below; or read_write and neither marked
+    /// nor empty: then nothing is written), io_failed (is a file), not_found (read_only and missing), each naming the
+    /// path and the cure. read_only opens a folder without the mark too: what is read is verified, and nothing is
+    /// changed. `files` and `clock` must outlive the store and its locks.
+    ///
+    /// The folder is opened once: nothing below it is reached by a path or through a link. Folders and files are used
+    /// only where they belong to this user, to root or to a trusted owner and nobody else may write them; with
+    /// Sharing::group also where they carry the folder's group, the process has it, and others may not write.
     [[nodiscard]] static Result<std::unique_ptr<LocalStore>> open(const std::filesystem::path& root,
                                                                   const StoreOptions& options = {},
                                                                   FileSystem& files = posix_file_system(),
@@ -132,29 +75,24 @@ public:
     /// Why it was opened read_only and not as asked; empty where it was not.
     [[nodiscard]] const std::string& why_read_only() const noexcept;
 
-    // --- entries
+    /// The folder as bytes, for whoever fills one tier from another. Lives as long as this store.
+    [[nodiscard]] Tier& tier() noexcept;
+
+    // --- entries and images, as in Store
     /// All functions on disk, sorted: those whose folder holds anything.
     [[nodiscard]] Result<std::vector<FunctionKey>> functions() const;
-    /// All variants of a function, headers verified, sorted by digest. Damaged ones carry their error.
     [[nodiscard]] Result<std::vector<Variant>> variants(const FunctionKey& function) const;
-    /// One header by exact key; nullopt when there is no such file. The key has the format in its guards: a file of
-    /// another format, newer or not, is damage here.
+    /// A file of another format, newer or not, is damage here: the key has the format in its guards.
     [[nodiscard]] Result<std::optional<EntryHeader>> header(const EntryKey& key) const;
-    /// One entry, fully verified and (Reading::use) counted as used now. nullopt: no such file. corrupt and stale entries are moved
-    /// to quarantine, whatever format they claim, and the error is returned; untrusted ones stay.
+    /// What cannot be used goes to quarantine; what is `untrusted` stays.
     [[nodiscard]] Result<std::optional<Entry>> entry(const EntryKey& key, Reading reading = Reading::use);
-    /// Counts an entry as used now. Best effort.
     void note_use(const EntryKey& key) noexcept;
-    /// Publishes: encodes, writes a temporary, syncs, renames; then evicts variants over the limit. Replaces an entry
-    /// of the same key (its identity is the caller's business). Signed where StoreOptions::trust has a key for it.
+    /// Then evicts variants over the limit.
     [[nodiscard]] Result<void> publish(const Entry& entry);
     [[nodiscard]] Result<void> remove(const EntryKey& key);
-
-    // --- images
-    /// Verified against the digest; nullopt when missing; damaged ones are quarantined and reported as missing too.
-    /// `size` is what the entry says: no more is read.
+    /// To quarantine, where the store may write.
+    void set_aside(const EntryHeader& header, const Error& reason) noexcept;
     [[nodiscard]] Result<std::optional<Bytes>> image(const Digest& digest, std::uint64_t size = ~0ULL);
-    /// Writes unless it is there already (then it is touched). Returns true when written.
     [[nodiscard]] Result<bool> publish_image(ByteView image);
     /// Digests and sizes of all images.
     [[nodiscard]] Result<std::vector<std::pair<Digest, std::uint64_t>>> images() const;
@@ -187,6 +125,15 @@ public:
     [[nodiscard]] Result<Removal> plan_clear(const ClearRequest& request) const;
     /// Removes it and returns what went. Chosen names that fit no function remove nothing. Folders go that are empty then.
     [[nodiscard]] Result<Removal> clear(const ClearRequest& request = {});
+
+    /// Makes room: images that no entry names; then, while more is there than may stay, quarantine and the entries that
+    /// were not used for longest, with the images that nothing names then. Nothing that a living process published, loaded
+    /// or used goes.
+    [[nodiscard]] Result<Pruned> prune(const PruneRequest& request = {});
+    /// What prune() would do now. Changes nothing, and may be asked in a read-only store.
+    [[nodiscard]] Result<Pruned> plan_prune(const PruneRequest& request = {}) const;
+    /// With its defaults filled in.
+    [[nodiscard]] Budget budget() const;
 
     /// One process records a function at a time: nullptr when another holds it; released when the holder dies.
     [[nodiscard]] Result<std::unique_ptr<FileLock>> try_record_lock(const EntryKey& key);

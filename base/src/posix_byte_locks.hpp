@@ -1,0 +1,11 @@
+// Locks on bytes, by Linux's open file description locks.
+#pragma once
+
+#include "posix_places.hpp"
+
+namespace warmgraph::posix {
+
+[[nodiscard]] Result<std::unique_ptr<ByteLocks>> open_byte_locks_at(const Place& place,
+                                                                    std::optional<std::uint32_t> mode);
+
+} // namespace warmgraph::posix

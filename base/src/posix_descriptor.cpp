@@ -1,0 +1,159 @@
+#include "posix_descriptor.hpp"
+
+#include <ctime>
+#include <system_error>
+
+#include <pthread.h>
+#include <signal.h>
+
+namespace warmgraph::posix {
+namespace {
+
+/// Keeps SIGXFSZ from this thread. The kernel sends it to the thread that writes; where that happened, it is taken back.
+class NoFileSizeSignal {
+public:
+    NoFileSizeSignal() noexcept
+    {
+        ::sigemptyset(&m_signal);
+        ::sigaddset(&m_signal, SIGXFSZ);
+        sigset_t pending;
+        m_was_pending = ::sigpending(&pending) == 0 && ::sigismember(&pending, SIGXFSZ) == 1;
+        m_is_blocked = ::pthread_sigmask(SIG_BLOCK, &m_signal, &m_before) == 0;
+    }
+    NoFileSizeSignal(const NoFileSizeSignal&) = delete;
+    NoFileSizeSignal& operator=(const NoFileSizeSignal&) = delete;
+    ~NoFileSizeSignal()
+    {
+        if (!m_is_blocked) return;
+        const timespec no_time{};
+        if (m_was_raised && !m_was_pending) retry([&] { return ::sigtimedwait(&m_signal, nullptr, &no_time); });
+        ::pthread_sigmask(SIG_SETMASK, &m_before, nullptr);
+    }
+    /// A write failed with EFBIG.
+    void note_raised() noexcept { m_was_raised = true; }
+
+private:
+    sigset_t m_signal{};
+    sigset_t m_before{};
+    bool m_was_pending = false;
+    bool m_is_blocked = false;
+    bool m_was_raised = false;
+};
+
+FileType type_of(mode_t mode) noexcept
+{
+    return S_ISREG(mode) ? FileType::regular : S_ISDIR(mode) ? FileType::directory : FileType::other;
+}
+
+std::chrono::system_clock::time_point time_of(const timespec& time)
+{
+    const auto since_epoch = std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+    return std::chrono::system_clock::time_point(
+        std::chrono::duration_cast<std::chrono::system_clock::duration>(since_epoch));
+}
+
+ErrorCode code_of(int error) noexcept
+{
+    switch (error) {
+    case ENOSPC:
+    case EDQUOT: return ErrorCode::no_space;
+    case EACCES:
+    case EPERM:
+    case EROFS: return ErrorCode::permission_denied;
+    case ENOENT: return ErrorCode::not_found;
+    default: return ErrorCode::io_failed;
+    }
+}
+
+/// Is there a folder of this name? Where another was made first, or a link leads to one, this is for whoever opens it.
+Result<void> require_folder(int parent, const std::string& name, const Path& path)
+{
+    struct stat status{};
+    if (::fstatat(parent, name.c_str(), &status, 0) == 0)
+        return S_ISDIR(status.st_mode) ? Result<void>{} : failed("make folder", path, ENOTDIR);
+    const bool is_gone = errno == ENOENT && ::fstatat(parent, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0;
+    return failed("make folder", path, is_gone ? ENOENT : ENOTDIR);
+}
+
+Result<void> set_mode_of_new_folder(int parent, const std::string& name, std::uint32_t mode, const Path& path)
+{
+    const Descriptor folder = open_folder_at(parent, name);
+    struct stat status{};
+    if (!folder && errno == ENOENT) return failed("make folder", path, ENOENT); // removed since
+    if (!folder || ::fstat(folder.number(), &status) != 0 || status.st_uid != ::geteuid())
+        return fail(ErrorCode::permission_denied,
+                    "cannot make folder {}: somebody put another one, or a link, in its place", path.string());
+    if (auto ok = take_group_of(parent, folder.number(), mode, path); !ok) return ok;
+    // mkdir() obeys the umask and drops the set-group-id bit.
+    if (::fchmod(folder.number(), mode) != 0) return failed("set the mode of", path, errno);
+    return {};
+}
+
+} // namespace
+
+std::unexpected<Error> failed(std::string_view doing, const Path& path, int error)
+{
+    return fail(code_of(error), "cannot {} {}: {}", doing, path.string(), std::generic_category().message(error));
+}
+
+Descriptor open_at(int folder, const std::string& name, int flags, mode_t mode)
+{
+    return Descriptor(retry([&] { return ::openat(folder, name.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, mode); }));
+}
+
+Descriptor open_folder_at(int folder, const std::string& name) { return open_at(folder, name, O_RDONLY | O_DIRECTORY); }
+
+FileInfo info_of(const struct stat& status)
+{
+    return {type_of(status.st_mode),
+            static_cast<std::uint64_t>(status.st_size),
+            static_cast<std::uint32_t>(status.st_mode & 07777),
+            status.st_uid,
+            status.st_gid,
+            status.st_ino,
+            time_of(status.st_mtim)};
+}
+
+Result<void> sync_folder(int folder, const Path& path)
+{
+    if (retry([&] { return ::fsync(folder); }) != 0 && errno != EINVAL) return failed("sync folder", path, errno);
+    return {};
+}
+
+Result<void> write_all(int file, const Path& path, ByteView bytes)
+{
+    NoFileSizeSignal no_signal;
+    while (!bytes.empty()) {
+        const ssize_t count = retry([&] { return ::write(file, bytes.data(), bytes.size()); });
+        if (count < 0) {
+            const int error = errno;
+            if (error == EFBIG) no_signal.note_raised();
+            return failed("write", path, error);
+        }
+        bytes = bytes.subspan(static_cast<std::size_t>(count));
+    }
+    return {};
+}
+
+Result<void> make_folder_at(int parent, const std::string& name, std::uint32_t mode, const Path& path)
+{
+    if (::mkdirat(parent, name.c_str(), mode & 0777) != 0) {
+        if (errno != EEXIST) return failed("make folder", path, errno);
+        return require_folder(parent, name, path);
+    }
+    if (auto ok = set_mode_of_new_folder(parent, name, mode, path); !ok) return ok;
+    return sync_folder(parent, path.parent_path());
+}
+
+Result<void> take_group_of(int folder, int file, std::uint32_t mode, const Path& path)
+{
+    constexpr std::uint32_t k_for_group = 0070;
+    if ((mode & k_for_group) == 0) return {};
+    struct stat of_folder{}, of_file{};
+    if (::fstat(folder, &of_folder) != 0 || ::fstat(file, &of_file) != 0) return failed("inspect", path, errno);
+    if (of_folder.st_gid == of_file.st_gid) return {};
+    if (::fchown(file, static_cast<uid_t>(-1), of_folder.st_gid) != 0) return failed("set the group of", path, errno);
+    return {};
+}
+
+} // namespace warmgraph::posix

@@ -1,0 +1,18 @@
+// Settings of the cache folder as an environment variable or a command line gives them.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "warmgraph/base/error.hpp"
+
+namespace warmgraph::store {
+
+/// "1000" or "1000,1001": user ids. "" is none. invalid_argument says what is expected.
+[[nodiscard]] Result<std::vector<std::uint32_t>> parse_owners(std::string_view what, std::string_view text);
+
+/// "8G", "500M", "64K", "1T" (powers of 1024, also as "8GiB"), or bytes without a unit. invalid_argument likewise.
+[[nodiscard]] Result<std::uint64_t> parse_bytes(std::string_view what, std::string_view text);
+
+} // namespace warmgraph::store

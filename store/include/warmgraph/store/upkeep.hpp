@@ -1,0 +1,76 @@
+// What upkeep of a cache folder is asked for, finds and removes.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "warmgraph/base/error.hpp"
+
+namespace warmgraph::store {
+
+struct Damage {
+    std::filesystem::path path; ///< relative to the root
+    Error error;
+};
+
+enum class ClearKind : std::uint8_t {
+    entries,    ///< with their functions' usage, and the images that nothing names then, however young
+    images,     ///< that no entry names and that are older than an hour (a writer publishes images first)
+    quarantine, ///< what failed verification
+    all,
+};
+
+/// What clear() is asked for. The names choose functions, for entries alone: each one that is given must fit.
+struct ClearRequest {
+    ClearKind kind = ClearKind::entries;
+    std::optional<std::string> model{}; ///< its name, or the whole model_info for one configuration of it
+    std::optional<std::string> rank{};
+    std::optional<std::string> function{};
+
+    [[nodiscard]] bool chooses_functions() const noexcept { return model || rank || function; }
+};
+
+/// What clear() takes away.
+struct Removal {
+    struct Amount {
+        std::uint64_t files = 0, bytes = 0;
+        Amount& operator+=(const Amount& more) noexcept
+        {
+            files += more.files;
+            bytes += more.bytes;
+            return *this;
+        }
+    };
+    std::uint64_t functions = 0; ///< that fit the request, also those without entries
+    Amount entries{}, images{}, quarantined{};
+
+    [[nodiscard]] std::uint64_t files() const noexcept { return entries.files + images.files + quarantined.files; }
+    [[nodiscard]] std::uint64_t bytes() const noexcept { return entries.bytes + images.bytes + quarantined.bytes; }
+};
+
+/// What the folder may hold: entries, images and quarantine together.
+struct Budget {
+    std::uint64_t bytes = 0; ///< 0: 8 GiB, or a tenth of the disk where that is less
+    std::uint64_t files = 0; ///< 0: 100,000
+};
+
+/// What prune() is asked for, besides removing images that no entry names (older than a minute: a writer publishes images
+/// first).
+struct PruneRequest {
+    std::optional<std::uint64_t> bytes{};        ///< what may stay at most; else the store's budget
+    std::optional<std::chrono::seconds> older{}; ///< what was not used for so long goes in any case
+};
+
+struct Pruned {
+    Removal removed{};
+    Removal::Amount before{}, after{}; ///< entries, images and quarantine together
+    std::uint64_t in_use = 0;          ///< entries that would have gone, and that a living process uses
+    /// Set where it stopped with more than may stay: a newer warmgraph's entries are there, whose images cannot be known,
+    /// or another process makes room just now.
+    std::string why_not{};
+};
+
+} // namespace warmgraph::store

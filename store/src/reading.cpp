@@ -1,0 +1,81 @@
+#include "reading.hpp"
+
+namespace warmgraph::store {
+namespace {
+
+/// Holds most headers, so that one read does. Measured headers are 2-8 KiB.
+constexpr std::uint64_t k_first_read = 32 * 1024;
+
+std::uint64_t entry_cap(const cachefmt::Limits& limits) noexcept
+{
+    return cachefmt::k_envelope_bytes + limits.header_bytes + limits.payload_stored_bytes;
+}
+
+/// A newer warmgraph's entry is its business (an older reader misses and leaves it).
+bool is_newer_format(ByteView prefix)
+{
+    return cachefmt::stored_format_version(prefix).value_or(0) > cachefmt::k_format_version;
+}
+
+/// Decodes what was read.
+template <class T, class Decode>
+Judged<T> judge(const Found& found, Asked asked, Decode decode)
+{
+    Judged<T> judged{found.stamp, found.bytes ? decode(*found.bytes) : std::unexpected(found.bytes.error())};
+    if (judged.content || !found.bytes) return judged;
+    const bool is_anothers = asked == Asked::by_name && is_newer_format(*found.bytes);
+    // Its bytes are whole, and somebody else may accept them.
+    if (is_anothers || judged.content.error().code == ErrorCode::untrusted) judged.fate = Judged<T>::Fate::leave;
+    return judged;
+}
+
+/// The header's bytes at least: the first `k_first_read`, or as many as the envelope says.
+Result<std::optional<Found>> get_prefix(Tier& tier, const EntryKey& key, const cachefmt::Limits& limits)
+{
+    auto found = tier.get(key, {k_first_read, false});
+    if (!found || !*found || !(*found)->bytes || (*found)->bytes->size() < k_first_read) return found;
+    const auto extent = cachefmt::header_extent(*(*found)->bytes, limits);
+    return extent && *extent > k_first_read ? tier.get(key, {*extent, false}) : std::move(found);
+}
+
+} // namespace
+
+Result<std::optional<Judged<Entry>>> read_entry(Tier& tier, const EntryKey& key, const Caps& caps, Asked asked)
+{
+    const cachefmt::Trust trust = asked == Asked::by_key ? caps.trust : cachefmt::Trust{};
+    if (trust.require) { // before the payload is read; what is read below is verified again
+        const auto header = read_header(tier, key, caps, asked);
+        if (!header) return std::unexpected(header.error());
+        if (!*header) return std::nullopt;
+        if (const auto& known = (*header)->content; !known && known.error().code == ErrorCode::untrusted)
+            return Judged<Entry>{(*header)->stamp, std::unexpected(known.error()), Judged<Entry>::Fate::leave};
+    }
+    const auto found = tier.get(key, {entry_cap(caps.entry)});
+    if (!found) return std::unexpected(found.error());
+    if (!*found) return std::nullopt;
+    return judge<Entry>(**found, asked,
+                        [&](ByteView bytes) { return cachefmt::decode(bytes, key, caps.entry, trust); });
+}
+
+Result<std::optional<Judged<EntryHeader>>> read_header(Tier& tier, const EntryKey& key, const Caps& caps, Asked asked)
+{
+    const auto found = get_prefix(tier, key, caps.entry);
+    if (!found) return std::unexpected(found.error());
+    if (!*found) return std::nullopt;
+    return judge<EntryHeader>(
+        **found, asked, [&](ByteView bytes) { return cachefmt::decode_header(bytes, key, caps.entry, caps.trust); });
+}
+
+Result<std::optional<Judged<Bytes>>> read_image(Tier& tier, const Digest& digest, std::uint64_t cap)
+{
+    auto found = tier.get(ImageName{digest}, {cap});
+    if (!found) return std::unexpected(found.error());
+    if (!*found) return std::nullopt;
+    Judged<Bytes> image{(*found)->stamp, std::move((*found)->bytes)};
+    if (!image.content) return image;
+    if (const Digest is = sha256(*image.content); is != digest)
+        image.content = fail(ErrorCode::corrupt, "image has SHA-256 {}, its name says {}", to_hex(is), to_hex(digest));
+    return image;
+}
+
+} // namespace warmgraph::store

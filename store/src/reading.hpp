@@ -1,0 +1,37 @@
+// Reads by name, with a verdict on what was found.
+#pragma once
+
+#include <optional>
+
+#include "warmgraph/store/store.hpp"
+#include "warmgraph/store/tier.hpp"
+
+namespace warmgraph::store {
+
+/// An object and the verdict on it. A tier's failure is no verdict: it is the error around this.
+template <class T>
+struct Judged {
+    Stamp stamp;       ///< as it was read: refuse() means only this state
+    Result<T> content; ///< `corrupt` or `stale` when it must not be used
+    enum class Fate : std::uint8_t { refuse, leave } fate = Fate::refuse; ///< of one that must not be used
+};
+
+/// How somebody came to an entry. A key has the format in its guards, so that no other format is under its name; who
+/// lists names may find a newer warmgraph's, which stay. A whole entry is read by name to be looked at, not to be used:
+/// then no trust is asked.
+enum class Asked : std::uint8_t { by_key, by_name };
+
+[[nodiscard]] Result<std::optional<Judged<Entry>>> read_entry(Tier& tier, const EntryKey& key, const Caps& caps,
+                                                              Asked asked);
+[[nodiscard]] Result<std::optional<Judged<EntryHeader>>> read_header(Tier& tier, const EntryKey& key, const Caps& caps,
+                                                                     Asked asked);
+[[nodiscard]] Result<std::optional<Judged<Bytes>>> read_image(Tier& tier, const Digest& digest, std::uint64_t cap);
+
+/// Tells the tier where the verdict says so.
+template <class T>
+void refuse(Tier& tier, const Name& name, const Judged<T>& judged) noexcept
+{
+    if (judged.fate == Judged<T>::Fate::refuse) tier.refuse(name, judged.stamp, judged.content.error());
+}
+
+} // namespace warmgraph::store

@@ -1,0 +1,68 @@
+#include "warmgraph/store/settings.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "warmgraph/base/printable.hpp"
+
+namespace warmgraph::store {
+namespace {
+
+constexpr std::size_t k_shown_of_setting = 64; // bytes of a bad setting in a message
+
+/// The whole text as a number without sign.
+template <class Number>
+std::optional<Number> number_of(std::string_view text)
+{
+    Number number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+    return number;
+}
+
+/// Cuts a unit from the end; its factor.
+std::uint64_t cut_unit(std::string_view& text)
+{
+    constexpr std::array<std::pair<char, int>, 4> k_units{{{'K', 10}, {'M', 20}, {'G', 30}, {'T', 40}}};
+    if (text.ends_with("iB")) text.remove_suffix(2);
+    if (text.empty()) return 1;
+    const auto unit = std::ranges::find(k_units, text.back(), &std::pair<char, int>::first);
+    if (unit == k_units.end()) return 1;
+    text.remove_suffix(1);
+    return std::uint64_t{1} << unit->second;
+}
+
+} // namespace
+
+Result<std::vector<std::uint32_t>> parse_owners(std::string_view what, std::string_view text)
+{
+    std::vector<std::uint32_t> owners;
+    std::string_view rest = text;
+    while (!rest.empty()) {
+        const std::size_t comma = std::min(rest.find(','), rest.size());
+        const auto owner = number_of<std::uint32_t>(rest.substr(0, comma));
+        if (!owner || comma + 1 == rest.size())
+            return fail(ErrorCode::invalid_argument, "{} is '{}', expected user ids like 1000 or 1000,1001", what,
+                        printable(text, k_shown_of_setting));
+        owners.push_back(*owner);
+        rest.remove_prefix(std::min(comma + 1, rest.size()));
+    }
+    return owners;
+}
+
+Result<std::uint64_t> parse_bytes(std::string_view what, std::string_view text)
+{
+    std::string_view digits = text;
+    const std::uint64_t unit = cut_unit(digits);
+    const auto number = number_of<std::uint64_t>(digits);
+    if (!number || *number > std::numeric_limits<std::uint64_t>::max() / unit)
+        return fail(ErrorCode::invalid_argument, "{} is '{}', expected a size like 8G, 500M or 1000000 (bytes)", what,
+                    printable(text, k_shown_of_setting));
+    return *number * unit;
+}
+
+} // namespace warmgraph::store

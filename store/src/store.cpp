@@ -1,0 +1,142 @@
+#include "warmgraph/store/store.hpp"
+
+#include <algorithm>
+#include <exception>
+
+#include "reading.hpp"
+#include "warmgraph/base/log.hpp"
+#include "warmgraph/store/names.hpp"
+
+namespace warmgraph::store {
+namespace {
+
+/// The verdict for a caller, who knows the key and not what was read.
+template <class T>
+Result<std::optional<T>> named(const EntryKey& key, Judged<T>&& judged)
+{
+    if (!judged.content) return within(to_text(key), judged.content.error());
+    return std::move(*judged.content);
+}
+
+Variant variant_of(const Digest& digest, Result<std::optional<Judged<EntryHeader>>>&& found)
+{
+    if (!found) return {digest, 0, {}, std::unexpected(found.error())};
+    Judged<EntryHeader>& judged = **found;
+    return {digest, judged.stamp.size, judged.stamp.used, std::move(judged.content)};
+}
+
+} // namespace
+
+Result<std::vector<Variant>> Store::variants(const FunctionKey& function) const
+{
+    if (auto ok = check_key(function); !ok) return std::unexpected(ok.error());
+    const auto names = m_tier.list({.function = function});
+    if (!names) return std::unexpected(names.error());
+    std::vector<Variant> variants;
+    for (const Name& name : *names) {
+        const auto* key = std::get_if<EntryKey>(&name);
+        if (key == nullptr) continue;
+        auto header = read_header(m_tier, *key, m_caps, Asked::by_name);
+        if (header && !*header) continue; // evicted meanwhile
+        variants.push_back(variant_of(key->guards, std::move(header)));
+    }
+    return variants;
+}
+
+Result<std::optional<EntryHeader>> Store::header(const EntryKey& key) const
+{
+    if (auto ok = check_key(key.function); !ok) return std::unexpected(ok.error());
+    auto found = read_header(m_tier, key, m_caps, Asked::by_key);
+    if (!found) return std::unexpected(found.error());
+    if (!*found) return std::nullopt;
+    return named(key, std::move(**found));
+}
+
+Result<std::optional<Entry>> Store::entry(const EntryKey& key, Reading reading)
+{
+    if (auto ok = check_key(key.function); !ok) return std::unexpected(ok.error());
+    auto found = read_entry(m_tier, key, m_caps, Asked::by_key);
+    if (!found) return std::unexpected(found.error());
+    if (!*found) return std::nullopt;
+    if (!(*found)->content) {
+        refuse(m_tier, key, **found);
+        if (m_refused) m_refused(key, (*found)->stamp, (*found)->content.error());
+    } else if (reading == Reading::use) {
+        note_use(key);
+    }
+    return named(key, std::move(**found));
+}
+
+void Store::note_use(const EntryKey& key) noexcept
+try {
+    if (!check_key(key.function)) return;
+    if (const auto noted = m_tier.note_use(key); !noted) log().debug("last use not noted: {}", noted.error().message);
+} catch (const std::exception& error) {
+    log().debug("last use not noted: {}", error.what());
+}
+
+Result<void> Store::publish(const Entry& entry)
+{
+    const EntryKey& key = entry.header.key;
+    if (auto ok = check_key(key.function); !ok) return ok;
+    const std::string doing = fmt::format("publish {}", key.function.function);
+    const auto bytes = cachefmt::encode(entry, {.sign_with = m_caps.trust.sign_with.get()});
+    if (!bytes) return within(doing, bytes.error());
+    if (auto done = m_tier.put(key, *bytes); !done) return within(doing, done.error());
+    return {};
+}
+
+Result<void> Store::remove(const EntryKey& key)
+{
+    if (auto ok = check_key(key.function); !ok) return ok;
+    return m_tier.remove(key);
+}
+
+void Store::set_aside(const EntryHeader& header, const Error& reason) noexcept
+try {
+    if (!check_key(header.key.function)) return;
+    const auto found = read_header(m_tier, header.key, m_caps, Asked::by_key);
+    if (!found || !*found || !(*found)->content || *(*found)->content != header) return;
+    m_tier.refuse(header.key, (*found)->stamp, reason);
+    if (m_refused) m_refused(header.key, (*found)->stamp, reason);
+} catch (const std::exception& error) {
+    log().debug("not set aside: {}", error.what());
+}
+
+Result<std::optional<Bytes>> Store::image(const Digest& digest, std::uint64_t size)
+{
+    auto found = read_image(m_tier, digest, std::min(m_caps.image_bytes, size));
+    if (!found) return std::unexpected(found.error());
+    if (!*found) return std::nullopt;
+    if ((*found)->content) return std::move(*(*found)->content);
+    if (size < m_caps.image_bytes) {
+        // It may be larger than the entry says, and whole: then the entry is wrong, and others need the image.
+        const auto whole = read_image(m_tier, digest, m_caps.image_bytes);
+        if (whole && *whole && (*whole)->content) return std::nullopt;
+    }
+    refuse(m_tier, ImageName{digest}, **found);
+    return std::nullopt;
+}
+
+Result<bool> Store::publish_image(ByteView image)
+{
+    if (image.size() > m_caps.image_bytes) {
+        return fail(ErrorCode::unsupported,
+                    "image has {} bytes, at most {} are cached: split the program into smaller modules", image.size(),
+                    m_caps.image_bytes);
+    }
+    const ImageName name{sha256(image)};
+    // A damaged one must be replaced, and only reading it tells. Where reading fails, writing decides.
+    if (auto present = read_image(m_tier, name.digest, m_caps.image_bytes); present && *present) {
+        if (!(*present)->content) {
+            refuse(m_tier, name, **present);
+        } else if (m_tier.note_use(name)) { // else it was removed as unused just now
+            return false;
+        }
+    }
+    if (auto done = m_tier.put(name, image); !done)
+        return within(fmt::format("publish image {}", short_hex(name.digest)), done.error());
+    return true;
+}
+
+} // namespace warmgraph::store

@@ -1,0 +1,140 @@
+#include "tiers/local/disk.hpp"
+
+#include <algorithm>
+
+#include "tiers/local/mark.hpp"
+#include "tiers/local/own_names.hpp"
+
+namespace warmgraph::store {
+namespace {
+
+/// The folders below `folder` that may be part of a key at this level.
+Result<std::vector<std::string>> folders_in(FileSystem& files, const Path& folder, std::size_t level)
+{
+    auto items = files.list(folder);
+    if (!items) return std::unexpected(items.error());
+    std::vector<std::string> names;
+    for (DirectoryItem& item : *items) {
+        if (item.type == FileType::directory && is_key_folder(level, item.name)) names.push_back(std::move(item.name));
+    }
+    return names;
+}
+
+} // namespace
+
+Result<void> Disk::require_writable(std::string_view doing) const
+{
+    if (writable()) return {};
+    return fail(ErrorCode::permission_denied, "cannot {} in {}: the cache was opened read-only", doing,
+                layout.root().string());
+}
+
+Result<void> Disk::may_make(std::string_view doing) const
+{
+    if (auto ok = require_writable(doing); !ok) return ok;
+    if (auto ok = ensure_mark(files, layout.root(), modes); !ok) return within(doing, ok.error());
+    return {};
+}
+
+Result<void> Disk::may_remove(std::string_view doing) const
+{
+    if (auto ok = require_writable(doing); !ok) return ok;
+    if (auto ok = refuse_foreign(files, layout.root()); !ok) return within(doing, ok.error());
+    return {};
+}
+
+Result<std::optional<Found>> Disk::read(const Path& path, Extent extent, const Name* name) const
+{
+    const auto info = files.info(path);
+    if (!info) return std::unexpected(info.error());
+    if (!*info) return std::nullopt;
+    Found found{stamp_of(**info), Bytes{}};
+    if ((*info)->type != FileType::regular) {
+        found.bytes = fail(ErrorCode::corrupt, "expected a regular file, it is a folder, link or pipe");
+        return found;
+    }
+    if (extent.whole && (*info)->size > extent.bytes) {
+        found.bytes = fail(ErrorCode::corrupt, "file has {} bytes, at most {} are read", (*info)->size, extent.bytes);
+        return found;
+    }
+    auto content = files.read(path, extent.bytes);
+    if (!content) return std::unexpected(content.error());
+    if (!*content) return std::nullopt;
+    if (auto ok = trust.admits_file((*content)->info, layout.root() / path, name, (*content)->bytes); !ok)
+        return std::unexpected(ok.error());
+    found.bytes = std::move((*content)->bytes);
+    return found;
+}
+
+Result<std::vector<Digest>> Disk::entries_of(const FunctionKey& function) const
+{
+    const auto items = files.list(layout.function(function));
+    if (!items) return std::unexpected(items.error());
+    std::vector<Digest> digests;
+    for (const DirectoryItem& item : *items) {
+        if (const auto digest = Layout::entry_digest(item.name)) digests.push_back(*digest);
+    }
+    return digests;
+}
+
+Result<std::vector<Name>> Disk::entry_names(const FunctionKey& function) const
+{
+    const auto digests = entries_of(function);
+    if (!digests) return std::unexpected(digests.error());
+    std::vector<Name> names;
+    for (const Digest& digest : *digests) names.emplace_back(EntryKey{function, digest});
+    return names;
+}
+
+Result<std::vector<FunctionKey>> Disk::functions() const
+{
+    std::vector<FunctionKey> keys;
+    const auto models = folders_in(files, "", 0);
+    if (!models) return std::unexpected(models.error());
+    for (const std::string& model : *models) {
+        const auto ranks = folders_in(files, model, 1);
+        if (!ranks) return std::unexpected(ranks.error());
+        for (const std::string& rank : *ranks) {
+            const auto functions = folders_in(files, Path(model) / rank, 2);
+            if (!functions) return std::unexpected(functions.error());
+            for (const std::string& function : *functions) {
+                const auto items = files.list(layout.function({model, rank, function}));
+                if (!items) return std::unexpected(items.error());
+                if (!items->empty()) keys.push_back({model, rank, function});
+            }
+        }
+    }
+    std::ranges::sort(keys);
+    return keys;
+}
+
+Result<std::vector<Name>> Disk::image_names() const
+{
+    std::vector<Name> names;
+    const auto shards = files.list(layout.images());
+    if (!shards) return std::unexpected(shards.error());
+    for (const DirectoryItem& shard : *shards) {
+        if (shard.type != FileType::directory) continue;
+        const auto items = files.list(layout.images() / shard.name);
+        if (!items) return std::unexpected(items.error());
+        for (const DirectoryItem& item : *items) {
+            if (const auto digest = Layout::image_digest(shard.name, item.name)) names.emplace_back(ImageName{*digest});
+        }
+    }
+    return names;
+}
+
+Result<std::vector<std::pair<Digest, std::uint64_t>>> Disk::images() const
+{
+    const auto names = image_names();
+    if (!names) return std::unexpected(names.error());
+    std::vector<std::pair<Digest, std::uint64_t>> found;
+    for (const Name& name : *names) {
+        const auto info = files.info(layout.path(name));
+        if (!info) return std::unexpected(info.error());
+        if (*info) found.emplace_back(std::get<ImageName>(name).digest, (*info)->size);
+    }
+    return found;
+}
+
+} // namespace warmgraph::store

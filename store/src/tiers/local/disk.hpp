@@ -1,0 +1,50 @@
+// The opened folder: what may be done in it, and what lies where.
+#pragma once
+
+#include <optional>
+
+#include "tiers/local/folder_trust.hpp"
+#include "tiers/local/layout.hpp"
+#include "warmgraph/base/clock.hpp"
+#include "warmgraph/base/file_system.hpp"
+#include "warmgraph/store/local_store.hpp"
+
+namespace warmgraph::store {
+
+/// What tells a file from one that replaced it.
+[[nodiscard]] inline Stamp stamp_of(const FileInfo& info) { return {info.size, info.inode, info.modified}; }
+
+[[nodiscard]] inline Caps caps_of(const StoreOptions& options)
+{
+    return {options.limits, options.image_bytes, options.trust};
+}
+
+struct Disk {
+    Layout layout;
+    StoreOptions options;
+    Modes modes;
+    FolderTrust trust;
+    FileSystem& files; ///< the opened folder: paths are the layout's
+    Clock& clock;
+
+    [[nodiscard]] bool writable() const noexcept { return options.access == Access::read_write; }
+    [[nodiscard]] Result<void> require_writable(std::string_view doing) const;
+    /// For what makes files: permission_denied in a read-only store, and in a folder that is no longer the library's. A
+    /// folder that was removed or emptied since it was opened is made and marked again.
+    [[nodiscard]] Result<void> may_make(std::string_view doing) const;
+    /// For what removes or moves files: the same errors; makes nothing.
+    [[nodiscard]] Result<void> may_remove(std::string_view doing) const;
+
+    /// A regular file that the store trusts (else permission_denied); nullopt when there is none. `name`: whose it is.
+    [[nodiscard]] Result<std::optional<Found>> read(const Path& path, Extent extent, const Name* name = nullptr) const;
+
+    /// Digests in the names of a function's entry files, sorted.
+    [[nodiscard]] Result<std::vector<Digest>> entries_of(const FunctionKey& function) const;
+    [[nodiscard]] Result<std::vector<Name>> entry_names(const FunctionKey& function) const;
+    /// Sorted. An empty folder is no function: a crash may leave some.
+    [[nodiscard]] Result<std::vector<FunctionKey>> functions() const;
+    [[nodiscard]] Result<std::vector<Name>> image_names() const;
+    [[nodiscard]] Result<std::vector<std::pair<Digest, std::uint64_t>>> images() const;
+};
+
+} // namespace warmgraph::store

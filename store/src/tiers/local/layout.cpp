@@ -1,0 +1,45 @@
+#include "tiers/local/layout.hpp"
+
+namespace warmgraph::store {
+namespace {
+
+constexpr std::size_t k_shard_digits = 2;
+
+/// Only the spelling that we write ourselves counts: "AB" and "ab" would be two files for one digest.
+std::optional<Digest> exact_digest(std::string_view hex)
+{
+    auto digest = digest_from_hex(hex);
+    return digest && to_hex(*digest) == hex ? digest : std::nullopt;
+}
+
+} // namespace
+
+Path Layout::image(const Digest& digest) const
+{
+    const std::string hex = to_hex(digest);
+    return images() / hex.substr(0, k_shard_digits) / hex;
+}
+
+Path Layout::path(const Name& name) const
+{
+    if (const auto* key = std::get_if<EntryKey>(&name)) return entry(*key);
+    return image(std::get<ImageName>(name).digest);
+}
+
+Path Layout::record_lock(const EntryKey& key) const
+{
+    return function(key.function) / (std::string(k_lock_prefix) + to_hex(key.guards).substr(0, k_lock_digits));
+}
+
+std::optional<Digest> Layout::entry_digest(std::string_view name)
+{
+    if (!name.ends_with(k_entry_suffix)) return std::nullopt;
+    return exact_digest(name.substr(0, name.size() - k_entry_suffix.size()));
+}
+
+std::optional<Digest> Layout::image_digest(std::string_view shard, std::string_view name)
+{
+    return shard.size() == k_shard_digits && name.starts_with(shard) ? exact_digest(name) : std::nullopt;
+}
+
+} // namespace warmgraph::store

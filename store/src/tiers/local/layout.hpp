@@ -1,0 +1,66 @@
+// Where everything lies in the cache folder, and with which modes. Pure: touches no disk.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "warmgraph/store/local_store.hpp"
+
+namespace warmgraph::store {
+
+using Path = std::filesystem::path;
+
+inline constexpr std::string_view k_entry_suffix = ".wg";
+inline constexpr std::string_view k_usage_file = "usage.json";
+inline constexpr std::string_view k_miss_file = "misses.jsonl";
+inline constexpr std::string_view k_usage_lock = ".usage.lock";
+inline constexpr std::string_view k_lock_prefix = ".lock-";
+inline constexpr std::size_t k_lock_digits = 16; ///< of the guards' digest, behind the prefix
+inline constexpr std::string_view k_reason_suffix = ".reason";
+inline constexpr std::string_view k_leases_file = ".leases";    ///< of entries that are used, see leases.hpp
+inline constexpr std::string_view k_prune_lock = ".prune.lock"; ///< one process at a time makes room
+inline constexpr std::string_view k_mark_file = "CACHEDIR.TAG";
+/// Top folders that are no model_info. `autotune` and `profile` are other kinds of artifacts.
+inline constexpr std::array<std::string_view, 4> k_reserved_folders{"images", "quarantine", "autotune", "profile"};
+
+struct Modes {
+    std::uint32_t folder;
+    std::uint32_t file;
+};
+[[nodiscard]] constexpr Modes modes_of(Sharing sharing) noexcept
+{
+    return sharing == Sharing::group ? Modes{02770, 0660} : Modes{0700, 0600};
+}
+
+/// Paths are relative to the opened folder; "" is the folder itself.
+class Layout {
+public:
+    explicit Layout(Path root) : m_root(std::move(root)) {}
+
+    [[nodiscard]] const Path& root() const noexcept { return m_root; } ///< absolute, for messages
+    [[nodiscard]] static Path images() { return "images"; }
+    [[nodiscard]] static Path quarantine() { return "quarantine"; }
+    [[nodiscard]] Path image(const Digest& digest) const;
+    /// REQUIRES: check_key holds, here and below.
+    [[nodiscard]] Path function(const FunctionKey& key) const { return Path(key.model_info) / key.rank / key.function; }
+    [[nodiscard]] Path entry(const EntryKey& key) const { return function(key.function) / entry_name(key.guards); }
+    [[nodiscard]] Path path(const Name& name) const;
+    [[nodiscard]] Path record_lock(const EntryKey& key) const;
+    [[nodiscard]] static std::string entry_name(const Digest& guards)
+    {
+        return to_hex(guards) + std::string(k_entry_suffix);
+    }
+    /// The guards digest in an entry's file name; nullopt for any other name.
+    [[nodiscard]] static std::optional<Digest> entry_digest(std::string_view name);
+    /// The digest in an image's file name inside the folder `shard`.
+    [[nodiscard]] static std::optional<Digest> image_digest(std::string_view shard, std::string_view name);
+
+private:
+    Path m_root;
+};
+
+} // namespace warmgraph::store

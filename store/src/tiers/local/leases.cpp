@@ -1,0 +1,65 @@
+#include "tiers/local/leases.hpp"
+
+#include <cstring>
+#include <exception>
+
+#include "tiers/local/mark.hpp"
+#include "warmgraph/base/log.hpp"
+
+namespace warmgraph::store {
+namespace {
+
+/// Two entries may have the same: then both stay while one is used.
+std::uint64_t byte_of(const EntryKey& key)
+{
+    const Digest digest = sha256(as_bytes(to_text(key)));
+    std::uint64_t number = 0;
+    std::memcpy(&number, digest.bytes.data(), sizeof number);
+    return number >> 2; // an offset in a file has a sign
+}
+
+} // namespace
+
+ByteLocks* Leases::locks()
+{
+    if (m_locks) return m_locks.get();
+    const bool makes = m_may_make && has_mark(m_files);
+    auto opened = m_files.open_byte_locks(k_leases_file, makes ? std::optional(m_modes.file) : std::nullopt);
+    if (opened)
+        m_locks = std::move(*opened);
+    else
+        log().debug("entries are used without a lease: {}", opened.error().message);
+    return m_locks.get();
+}
+
+void Leases::take(const EntryKey& key) noexcept
+try {
+    const std::uint64_t byte = byte_of(key);
+    const std::scoped_lock guard(m_mutex);
+    bool& is_locked = m_taken[byte];
+    if (is_locked) return;
+    ByteLocks* const all = locks();
+    if (all == nullptr) return;
+    // Not taken only while somebody is about to remove the entry: the next use tries again.
+    const auto taken = all->try_lock(byte, LockKind::shared);
+    is_locked = taken && *taken;
+} catch (const std::exception& error) {
+    log().debug("an entry is used without a lease: {}", error.what());
+}
+
+bool Leases::unless_taken(const EntryKey& key, const std::function<void()>& work)
+{
+    const std::uint64_t byte = byte_of(key);
+    const std::scoped_lock guard(m_mutex);
+    if (m_taken.contains(byte)) return false;
+    ByteLocks* const all = locks();
+    if (all != nullptr) {
+        const auto taken = all->try_lock(byte, LockKind::exclusive);
+        if (taken && !*taken) return false;
+    }
+    work();
+    if (all != nullptr) all->unlock(byte);
+    return true;
+}
+
+} // namespace warmgraph::store

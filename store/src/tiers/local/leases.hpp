@@ -1,0 +1,40 @@
+// Which entries living processes use: locks on bytes of one file in the folder, one byte for each entry. The kernel
+// releases them when a process dies.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "tiers/local/layout.hpp"
+#include "warmgraph/base/file_system.hpp"
+
+namespace warmgraph::store {
+
+/// Thread-safe. Best effort: an entry without its lease may be evicted, which costs a recording.
+class Leases {
+public:
+    /// `may_make`: the file where it is missing. `files` is the opened folder.
+    Leases(FileSystem& files, Modes modes, bool may_make) : m_files(files), m_modes(modes), m_may_make(may_make) {}
+
+    /// Held until this is destroyed.
+    void take(const EntryKey& key) noexcept;
+    /// Runs `work` while nobody can take the lease. False: somebody has it, this process included, and nothing was run.
+    bool unless_taken(const EntryKey& key, const std::function<void()>& work);
+
+private:
+    /// Null where the file cannot be opened. It is made in a marked folder only.
+    ByteLocks* locks();
+
+    FileSystem& m_files;
+    const Modes m_modes;
+    const bool m_may_make;
+    std::mutex m_mutex;
+    std::unique_ptr<ByteLocks> m_locks; ///< guarded by m_mutex
+    /// Likewise. By byte: is it locked? What this process uses stays from it also where no lock is to be had.
+    std::map<std::uint64_t, bool> m_taken;
+};
+
+} // namespace warmgraph::store

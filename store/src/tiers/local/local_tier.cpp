@@ -1,0 +1,115 @@
+#include "tiers/local/local_tier.hpp"
+
+#include <exception>
+
+#include <unistd.h>
+
+#include "tiers/local/commit.hpp"
+#include "tiers/local/mark.hpp"
+#include "tiers/local/quarantine.hpp"
+#include "tiers/local/temporary.hpp"
+#include "warmgraph/base/log.hpp"
+
+namespace warmgraph::store {
+namespace {
+
+/// Removes the lock's file while it is still held, so that recordings leave nothing behind. Whoever opened the file
+/// before sees in try_lock that it is no longer the path's, and looks again.
+class RecordLock final : public FileLock {
+public:
+    RecordLock(FileSystem& files, Path path, std::unique_ptr<FileLock> lock)
+        : m_files(files), m_path(std::move(path)), m_lock(std::move(lock))
+    {
+    }
+    RecordLock(const RecordLock&) = delete;
+    RecordLock& operator=(const RecordLock&) = delete;
+    ~RecordLock() override
+    {
+        if (::getpid() != m_holder) return; // a forked child: the lock is its parent's
+        if (const auto removed = m_files.remove(m_path); !removed)
+            log().debug("lock file stays: {}", removed.error().message);
+    }
+
+private:
+    FileSystem& m_files;
+    Path m_path;
+    std::unique_ptr<FileLock> m_lock; // released after the file is gone
+    pid_t m_holder = ::getpid();
+};
+
+} // namespace
+
+Result<std::optional<Found>> LocalTier::get(const Name& name, Extent extent)
+{
+    return m_disk.read(m_disk.layout.path(name), extent, &name);
+}
+
+Result<void> LocalTier::put(const Name& name, ByteView bytes)
+{
+    if (auto ok = m_disk.may_make("write"); !ok) return ok;
+    const Path path = m_disk.layout.path(name);
+    const auto* const key = std::get_if<EntryKey>(&name);
+    if (key != nullptr) m_leases.take(*key);
+    const auto previous = key != nullptr ? m_disk.files.info(path) : Result<std::optional<FileInfo>>{};
+    if (auto done = commit(m_disk.files, path, bytes, m_disk.modes); !done) return done;
+    ++m_files_written;
+    m_bytes_written += bytes.size();
+    if (previous && *previous) ++m_replaced;
+    // The file is there: what fails from here on is housekeeping, and the next writer's turn.
+    remove_abandoned(m_disk.files, m_disk.clock, path.parent_path());
+    return {};
+}
+
+Result<void> LocalTier::remove(const Name& name)
+{
+    if (auto ok = m_disk.may_remove("remove"); !ok) return ok;
+    return m_disk.files.remove(m_disk.layout.path(name));
+}
+
+Result<std::vector<Name>> LocalTier::list(const Scope& scope)
+{
+    if (scope.kind == Scope::Kind::images) return m_disk.image_names();
+    if (scope.function) return m_disk.entry_names(*scope.function);
+    const auto functions = m_disk.functions();
+    if (!functions) return std::unexpected(functions.error());
+    std::vector<Name> names;
+    for (const FunctionKey& function : *functions) {
+        const auto entries = m_disk.entry_names(function);
+        if (!entries) return entries;
+        names.insert(names.end(), entries->begin(), entries->end());
+    }
+    return names;
+}
+
+Result<void> LocalTier::note_use(const Name& name)
+{
+    if (const auto* const key = std::get_if<EntryKey>(&name)) m_leases.take(*key);
+    // The mark that open() found is enough: no file is made.
+    if (auto ok = m_disk.require_writable("note a use"); !ok) return ok;
+    return m_disk.files.touch(m_disk.layout.path(name));
+}
+
+void LocalTier::refuse(const Name& name, const Stamp& stamp, const Error& reason) noexcept
+try {
+    if (m_disk.writable() && has_mark(m_disk.files)) quarantine(m_disk, m_disk.layout.path(name), stamp, reason);
+} catch (const std::exception& error) {
+    log().debug("not set aside: {}", error.what());
+}
+
+Result<std::unique_ptr<FileLock>> LocalTier::try_record_lock(const EntryKey& key)
+{
+    if (auto ok = m_disk.may_make("record"); !ok) return std::unexpected(ok.error());
+    Path path = m_disk.layout.record_lock(key);
+    const auto try_once = [&]() -> Result<std::unique_ptr<FileLock>> {
+        if (auto made = m_disk.files.make_directories(path.parent_path(), m_disk.modes.folder); !made)
+            return std::unexpected(made.error());
+        return m_disk.files.try_lock(path, m_disk.modes.file);
+    };
+    auto lock = try_once();
+    // As in commit(): `warmgraph clear` may remove the empty folder in between.
+    for (int again = 0; again < 3 && !lock && lock.error().code == ErrorCode::not_found; ++again) lock = try_once();
+    if (!lock || !*lock) return lock;
+    return std::make_unique<RecordLock>(m_disk.files, std::move(path), std::move(*lock));
+}
+
+} // namespace warmgraph::store

@@ -1,0 +1,45 @@
+// The cache folder as a tier.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "tiers/local/disk.hpp"
+#include "tiers/local/leases.hpp"
+#include "warmgraph/store/tier.hpp"
+
+namespace warmgraph::store {
+
+class LocalTier final : public Tier {
+public:
+    explicit LocalTier(Disk disk) : m_disk(std::move(disk)), m_leases(m_disk.files, m_disk.modes, m_disk.writable()) {}
+
+    // REQUIRES of all: check_key holds for an entry's key.
+    [[nodiscard]] Result<std::optional<Found>> get(const Name& name, Extent extent) override;
+    /// Makes and marks a folder that was removed or emptied meanwhile. permission_denied: read-only, or no longer ours.
+    [[nodiscard]] Result<void> put(const Name& name, ByteView bytes) override;
+    [[nodiscard]] Result<void> remove(const Name& name) override;
+    [[nodiscard]] Result<std::vector<Name>> list(const Scope& scope) override;
+    /// Sets the file's modification time, which is the stamp of its last use.
+    [[nodiscard]] Result<void> note_use(const Name& name) override;
+    /// Moves the file to quarantine.
+    void refuse(const Name& name, const Stamp& stamp, const Error& reason) noexcept override;
+
+    /// nullptr when another holds it. The lock's file goes with the lock.
+    [[nodiscard]] Result<std::unique_ptr<FileLock>> try_record_lock(const EntryKey& key);
+
+    [[nodiscard]] const Disk& disk() const noexcept { return m_disk; }
+    /// What this process put, or used, stays while it lives, whoever makes room.
+    [[nodiscard]] Leases& leases() noexcept { return m_leases; }
+    /// What was put through this tier.
+    [[nodiscard]] Removal::Amount written() const noexcept { return {m_files_written, m_bytes_written}; }
+    /// How often an entry took another's place. The images of the old one may be unused since.
+    [[nodiscard]] std::uint64_t replaced() const noexcept { return m_replaced; }
+
+private:
+    Disk m_disk;
+    Leases m_leases;
+    std::atomic<std::uint64_t> m_files_written = 0, m_bytes_written = 0, m_replaced = 0;
+};
+
+} // namespace warmgraph::store

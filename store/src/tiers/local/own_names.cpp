@@ -1,0 +1,75 @@
+#include "tiers/local/own_names.hpp"
+
+#include <algorithm>
+
+#include "tiers/local/layout.hpp"
+#include "warmgraph/store/names.hpp"
+
+namespace warmgraph::store {
+namespace {
+
+bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+bool is_hex(char c) noexcept { return is_digit(c) || (c >= 'a' && c <= 'f'); }
+
+bool skip(std::string_view& text, std::string_view start) noexcept
+{
+    if (!text.starts_with(start)) return false;
+    text.remove_prefix(start.size());
+    return true;
+}
+
+/// A number as fmt writes it: no sign, no zero in front.
+bool skip_number(std::string_view& text) noexcept
+{
+    const auto digits = static_cast<std::size_t>(std::ranges::find_if_not(text, is_digit) - text.begin());
+    if (digits == 0 || (digits > 1 && text.front() == '0')) return false;
+    text.remove_prefix(digits);
+    return true;
+}
+
+} // namespace
+
+bool is_model_info(std::string_view name) noexcept { return model_of(name).size() != name.size(); }
+
+bool is_rank_folder(std::string_view name) noexcept
+{
+    if (!skip(name, "world") || !skip_number(name) || !skip(name, "global_rank") || !skip_number(name)) return false;
+    if (skip(name, "_tp_rank") && !skip_number(name)) return false;
+    if (skip(name, "_pp_rank") && !skip_number(name)) return false;
+    return name.empty();
+}
+
+bool is_key_folder(std::size_t level, std::string_view name)
+{
+    FunctionKey key{"m_static_clgraphcache_000000000000", "world1global_rank0", "f"};
+    (level == 0 ? key.model_info : level == 1 ? key.rank : key.function) = name;
+    return level < k_key_levels && check_key(key).has_value();
+}
+
+bool is_record_lock(std::string_view name) noexcept
+{
+    return skip(name, k_lock_prefix) && name.size() == k_lock_digits && std::ranges::all_of(name, is_hex);
+}
+
+bool is_uuid(std::string_view text) noexcept
+{
+    if (text.size() != k_uuid_bytes) return false;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const bool is_dash = i == 8 || i == 13 || i == 18 || i == 23;
+        if (is_dash ? text[i] != '-' : !is_hex(text[i])) return false;
+    }
+    return true;
+}
+
+bool is_reason(std::string_view name) noexcept { return name.ends_with(k_reason_suffix); }
+
+bool is_quarantined(std::string_view name)
+{
+    if (is_reason(name)) name.remove_suffix(k_reason_suffix.size());
+    if (name.size() <= k_uuid_bytes || !is_uuid(name.substr(0, k_uuid_bytes)) || name[k_uuid_bytes] != '-')
+        return false;
+    name.remove_prefix(k_uuid_bytes + 1);
+    return Layout::entry_digest(name) || Layout::image_digest(name.substr(0, 2), name);
+}
+
+} // namespace warmgraph::store

@@ -1,0 +1,77 @@
+#include "warmgraph/store/tier.hpp"
+
+#include <exception>
+
+#include "warmgraph/base/log.hpp"
+#include "warmgraph/store/names.hpp"
+
+namespace warmgraph::store {
+namespace {
+
+constexpr std::string_view k_entries = "entries/";
+constexpr std::string_view k_images = "images/";
+
+/// Only the spelling that to_hex() writes: "AB" and "ab" would be two names of one digest.
+std::optional<Digest> exact_digest(std::string_view hex)
+{
+    auto digest = digest_from_hex(hex);
+    return digest && to_hex(*digest) == hex ? digest : std::nullopt;
+}
+
+/// The text up to the next slash, which is cut off with it.
+std::string next_part(std::string_view& text)
+{
+    const std::size_t slash = std::min(text.find('/'), text.size());
+    std::string part(text.substr(0, slash));
+    text.remove_prefix(std::min(slash + 1, text.size()));
+    return part;
+}
+
+struct Spelling {
+    std::string operator()(const EntryKey& key) const
+    {
+        return prefix_of({.function = key.function}) + to_hex(key.guards);
+    }
+    std::string operator()(const ImageName& image) const { return std::string(k_images) + to_hex(image.digest); }
+};
+
+} // namespace
+
+std::string to_text(const Name& name) { return std::visit(Spelling{}, name); }
+
+std::string prefix_of(const Scope& scope)
+{
+    if (scope.kind == Scope::Kind::images) return std::string(k_images);
+    if (!scope.function) return std::string(k_entries);
+    return fmt::format("{}{}/{}/{}/", k_entries, scope.function->model_info, scope.function->rank,
+                       scope.function->function);
+}
+
+std::optional<Name> name_from_text(std::string_view text)
+{
+    if (text.starts_with(k_images)) {
+        const auto digest = exact_digest(text.substr(k_images.size()));
+        return digest ? std::optional<Name>(ImageName{*digest}) : std::nullopt;
+    }
+    if (!text.starts_with(k_entries)) return std::nullopt;
+    text.remove_prefix(k_entries.size());
+    EntryKey key;
+    for (std::string* part : {&key.function.model_info, &key.function.rank, &key.function.function})
+        *part = next_part(text);
+    const auto digest = exact_digest(text);
+    if (!digest || !check_key(key.function)) return std::nullopt;
+    key.guards = *digest;
+    return key;
+}
+
+Result<void> Tier::note_use(const Name&) { return {}; }
+
+void Tier::refuse(const Name& name, const Stamp&, const Error& reason) noexcept
+try {
+    const auto removed = remove(name);
+    log().warn("{} is refused{}: {}", to_text(name), removed ? " and removed" : " and stays", reason.message);
+} catch (const std::exception& error) {
+    log().debug("a refused object stays: {}", error.what());
+}
+
+} // namespace warmgraph::store

@@ -1,0 +1,34 @@
+// Keeps the folder within its budget, in the time of those who write.
+#pragma once
+
+#include <mutex>
+
+#include "upkeep/prune.hpp"
+
+namespace warmgraph::store {
+
+/// Thread-safe. Looks at the folder at the first publish, and then when what this process wrote may have filled it.
+class BudgetKeeper {
+public:
+    explicit BudgetKeeper(LocalTier& tier) : m_tier(tier) {}
+
+    /// After something was published: makes room where there is too much. Returns the entries that went. Best effort.
+    [[nodiscard]] Result<Removal::Amount> keep();
+    /// At the end: images whose entries this process replaced or evicted go now, where they are old enough.
+    [[nodiscard]] Result<void> sweep_unused();
+    /// As LocalStore says.
+    [[nodiscard]] Result<Pruned> prune(const PruneRequest& request, bool is_trial);
+
+    [[nodiscard]] Removal::Amount most(); ///< that may stay
+
+private:
+    [[nodiscard]] Result<Pruned> prune_locked(Inventory inventory, const PruneGoal& goal);
+    void look_again_after(const Removal::Amount& total, const Removal::Amount& most);
+
+    LocalTier& m_tier;
+    std::mutex m_mutex;
+    std::optional<Removal::Amount> m_most; ///< guarded by m_mutex, as what follows
+    Removal::Amount m_next_look{};         ///< what this process has written by then
+};
+
+} // namespace warmgraph::store

@@ -1,0 +1,23 @@
+// Finding and removing images that no entry names.
+#pragma once
+
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "tiers/local/local_tier.hpp"
+
+namespace warmgraph::store {
+
+/// A writer publishes images before the entry that names them.
+inline constexpr std::chrono::hours k_image_grace{1};
+
+/// Digests and sizes of the images that no entry names, those in `leaving` not counted, and that were last published more
+/// than `grace` ago. None while a newer warmgraph's entries are there, because what they name cannot be read.
+[[nodiscard]] Result<std::vector<std::pair<Digest, std::uint64_t>>> unused_images(
+    LocalTier& tier, std::chrono::seconds grace, const std::set<EntryKey>& leaving = {});
+
+/// Removes them.
+[[nodiscard]] Result<Removal::Amount> sweep_images(LocalTier& tier, std::chrono::seconds grace);
+
+} // namespace warmgraph::store

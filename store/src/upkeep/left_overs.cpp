@@ -1,0 +1,59 @@
+#include "upkeep/left_overs.hpp"
+
+#include <algorithm>
+
+#include "tiers/local/own_names.hpp"
+#include "tiers/local/temporary.hpp"
+
+namespace warmgraph::store {
+namespace {
+
+class Sweep {
+public:
+    Sweep(const Disk& disk, std::chrono::nanoseconds limit) : m_disk(disk), m_end(disk.clock.steady() + limit) {}
+
+    /// `level`: of the folders in it, as part of a key.
+    void sweep_keys(const Path& folder, std::size_t level)
+    {
+        for (const std::string& name : sweep(folder))
+            if (level < k_key_levels && is_key_folder(level, name)) sweep_keys(folder / name, level + 1);
+    }
+    void sweep_images()
+    {
+        for (const std::string& shard : sweep(Layout::images()))
+            if (shard.size() == 2) sweep(Layout::images() / shard);
+    }
+    /// The folders in it.
+    std::vector<std::string> sweep(const Path& folder)
+    {
+        std::vector<std::string> folders;
+        if (m_disk.clock.steady() >= m_end) return folders;
+        auto items = m_disk.files.list(folder);
+        if (!items) return folders;
+        const bool has_temporaries =
+            std::ranges::any_of(*items, [](const DirectoryItem& item) { return is_temporary(item.name); });
+        if (has_temporaries) count += remove_abandoned(m_disk.files, m_disk.clock, folder);
+        for (DirectoryItem& item : *items)
+            if (item.type == FileType::directory) folders.push_back(std::move(item.name));
+        return folders;
+    }
+
+    std::uint64_t count = 0;
+
+private:
+    const Disk& m_disk;
+    std::chrono::steady_clock::time_point m_end;
+};
+
+} // namespace
+
+std::uint64_t sweep_left_overs(const Disk& disk, std::chrono::nanoseconds limit)
+{
+    Sweep sweep(disk, limit);
+    sweep.sweep_keys("", 0);
+    sweep.sweep(Layout::quarantine());
+    sweep.sweep_images();
+    return sweep.count;
+}
+
+} // namespace warmgraph::store

@@ -1,0 +1,125 @@
+#include "upkeep/prune.hpp"
+
+#include <algorithm>
+
+#include "tiers/local/own_names.hpp"
+#include "warmgraph/base/log.hpp"
+
+namespace warmgraph::store {
+namespace {
+
+constexpr std::uint64_t k_default_bytes = 8ULL << 30;
+constexpr std::uint64_t k_default_files = 100'000;
+constexpr std::uint64_t k_part_of_disk = 10;
+
+class Pruner {
+public:
+    Pruner(LocalTier& tier, Inventory inventory, const PruneGoal& goal)
+        : m_tier(tier), m_disk(tier.disk()), m_inventory(std::move(inventory)), m_goal(goal)
+    {
+        m_result.before = m_result.after = m_inventory.total();
+        std::ranges::sort(m_inventory.entries, {}, [](const StoredEntry& entry) { return entry.stamp.used; });
+        std::ranges::sort(m_inventory.quarantined, {}, [](const StoredFile& file) { return file.stamp.used; });
+        for (const StoredEntry& entry : m_inventory.entries)
+            for (const Digest& image : entry.images) ++m_users[image];
+    }
+
+    Pruned run()
+    {
+        drop_unused_images();
+        for (const StoredFile& file : m_inventory.quarantined)
+            if (is_too_old(file.stamp) || is_over()) drop_quarantined(file);
+        for (const StoredEntry& entry : m_inventory.entries)
+            if (is_too_old(entry.stamp) || is_over()) drop(entry);
+        return std::move(m_result);
+    }
+
+private:
+    [[nodiscard]] bool is_over() const noexcept
+    {
+        return m_result.after.bytes > m_goal.most.bytes || m_result.after.files > m_goal.most.files;
+    }
+    [[nodiscard]] bool is_too_old(const Stamp& stamp) const noexcept
+    {
+        return m_goal.used_before && stamp.used < *m_goal.used_before;
+    }
+    /// False where it stays: it was used or replaced since, or cannot be removed.
+    bool remove(const Path& path, const Stamp& stamp, Removal::Amount& counted)
+    {
+        const auto now = m_disk.files.info(path);
+        if (!now || !*now || stamp_of(**now) != stamp) return false;
+        if (!m_goal.is_trial)
+            if (const auto gone = m_disk.files.remove(path); !gone) {
+                log().debug("{} stays: {}", path.string(), gone.error().message);
+                return false;
+            }
+        counted += {1, stamp.size};
+        --m_result.after.files;
+        m_result.after.bytes -= stamp.size;
+        return true;
+    }
+    void drop_image(const Digest& digest)
+    {
+        const auto image = m_inventory.images.find(digest);
+        if (image == m_inventory.images.end() || m_disk.clock.wall() - image->second.used < k_prune_grace) return;
+        remove(m_disk.layout.image(digest), image->second, m_result.removed.images);
+    }
+    void drop_unused_images()
+    {
+        for (const auto& [digest, stamp] : m_inventory.images)
+            if (!m_users.contains(digest)) drop_image(digest);
+    }
+    void drop_quarantined(const StoredFile& file)
+    {
+        Removal::Amount reasons;
+        const bool is_reason_of = is_reason(file.path.filename().native());
+        if (!remove(file.path, file.stamp, is_reason_of ? reasons : m_result.removed.quarantined)) return;
+        m_result.removed.quarantined.bytes += reasons.bytes;
+    }
+    void drop(const StoredEntry& entry)
+    {
+        bool is_gone = false;
+        const bool is_free = m_tier.leases().unless_taken(entry.key, [&] {
+            is_gone = remove(m_disk.layout.entry(entry.key), entry.stamp, m_result.removed.entries);
+        });
+        if (!is_free) ++m_result.in_use;
+        if (!is_gone) return;
+        for (const Digest& image : entry.images)
+            if (--m_users[image] == 0) drop_image(image);
+    }
+
+    LocalTier& m_tier;
+    const Disk& m_disk;
+    Inventory m_inventory;
+    PruneGoal m_goal;
+    std::map<Digest, std::uint64_t> m_users; ///< how many entries name an image
+    Pruned m_result;
+};
+
+} // namespace
+
+Removal::Amount resolve(const Budget& budget, FileSystem& folder)
+{
+    Removal::Amount most{budget.files != 0 ? budget.files : k_default_files, budget.bytes};
+    if (most.bytes != 0) return most;
+    const auto disk = folder.disk_bytes("");
+    most.bytes = disk ? std::min(k_default_bytes, *disk / k_part_of_disk) : k_default_bytes;
+    return most;
+}
+
+Result<Pruned> prune(LocalTier& tier, Inventory inventory, const PruneGoal& goal)
+{
+    const auto knows_all = read_images(tier, inventory, goal.deadline);
+    if (!knows_all) return std::unexpected(knows_all.error());
+    if (!*knows_all) {
+        Pruned nothing;
+        nothing.before = nothing.after = inventory.total();
+        nothing.why_not = tier.disk().clock.steady() >= goal.deadline
+                              ? "there are too many entries to look through in between: `warmgraph prune` does it"
+                              : "a newer warmgraph's entries are there, and which images they need cannot be known";
+        return nothing;
+    }
+    return Pruner(tier, std::move(inventory), goal).run();
+}
+
+} // namespace warmgraph::store

@@ -1,0 +1,28 @@
+// Makes room: images that no entry names, then quarantine, then the entries that were not used for longest.
+#pragma once
+
+#include <chrono>
+#include <optional>
+
+#include "upkeep/inventory.hpp"
+
+namespace warmgraph::store {
+
+/// A writer publishes images right before the entry that names them, and touches those that are there already.
+inline constexpr std::chrono::minutes k_prune_grace{1};
+
+struct PruneGoal {
+    Removal::Amount most;                                               ///< that may stay
+    std::optional<std::chrono::system_clock::time_point> used_before{}; ///< what was last used then goes in any case
+    std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+    bool is_trial = false; ///< nothing is removed
+};
+
+/// The budget with its defaults filled in.
+[[nodiscard]] Removal::Amount resolve(const Budget& budget, FileSystem& folder);
+
+/// Nothing that a living process uses goes, nor what was used since the inventory was taken. REQUIRES: unless it is a
+/// trial, the folder may be changed (Disk::may_remove).
+[[nodiscard]] Result<Pruned> prune(LocalTier& tier, Inventory inventory, const PruneGoal& goal);
+
+} // namespace warmgraph::store

@@ -1,0 +1,202 @@
+#include "upkeep/scan.hpp"
+
+#include <algorithm>
+
+#include "reading.hpp"
+#include "tiers/local/mark.hpp"
+#include "tiers/local/own_names.hpp"
+#include "tiers/local/temporary.hpp"
+#include "usage/miss_file.hpp"
+#include "usage/usage_file.hpp"
+#include "warmgraph/cachefmt/image_use.hpp"
+
+namespace warmgraph::store {
+namespace {
+
+/// The files that lie beside the top folders.
+bool is_of_root(const DirectoryItem& item)
+{
+    if (item.type != FileType::regular) return item.name == k_mark_file;
+    return item.name == k_mark_file || item.name == k_leases_file || item.name == k_prune_lock;
+}
+
+} // namespace
+
+Result<void> Scan::run()
+{
+    if (auto ok = scan_root(); !ok) return ok;
+    if (auto ok = scan_images(); !ok) return ok;
+    scan_missing_images();
+    std::ranges::stable_sort(m_findings, {}, [](const Finding& finding) { return finding.damage.path.native(); });
+    return {};
+}
+
+Result<void> Scan::scan_root()
+{
+    const Path root; // the opened folder
+    const auto owned = ownership(m_disk.files, m_disk.layout.root());
+    if (!owned) return std::unexpected(owned.error());
+    if (*owned == Ownership::foreign)
+        add(root / k_mark_file, {ErrorCode::not_found, "the folder has no mark of warmgraph: nothing in it is changed"},
+            Finding::Cure::leave);
+    const auto items = m_disk.files.list(root);
+    if (!items) return std::unexpected(items.error());
+    for (const DirectoryItem& item : *items) {
+        const bool is_folder = item.type == FileType::directory;
+        const bool is_reserved = std::ranges::find(k_reserved_folders, item.name) != k_reserved_folders.end();
+        if ((is_folder && is_reserved) || is_of_root(item)) continue;
+        if (is_folder && is_key_folder(0, item.name)) {
+            if (auto ok = scan_keys({item.name}); !ok) return ok;
+        } else {
+            scan_other(root, item);
+        }
+    }
+    return {};
+}
+
+Result<void> Scan::scan_keys(const std::vector<std::string>& names)
+{
+    if (names.size() == k_key_levels) return scan_function({names[0], names[1], names[2]});
+    Path folder;
+    for (const std::string& name : names) folder /= name;
+    const auto items = m_disk.files.list(folder);
+    if (!items) return skip(folder, items.error());
+    for (const DirectoryItem& item : *items) {
+        auto below = names;
+        below.push_back(item.name);
+        if (item.type == FileType::directory && is_key_folder(names.size(), item.name)) {
+            if (auto ok = scan_keys(below); !ok) return ok;
+        } else {
+            scan_other(folder, item);
+        }
+    }
+    return {};
+}
+
+Result<void> Scan::scan_function(const FunctionKey& function)
+{
+    const Path folder = m_disk.layout.function(function);
+    const auto items = m_disk.files.list(folder);
+    if (!items) return skip(folder, items.error());
+    for (const DirectoryItem& item : *items) {
+        if (const auto digest = Layout::entry_digest(item.name)) {
+            scan_entry({function, *digest});
+        } else if (item.name == k_usage_file) {
+            scan_usage(folder / item.name);
+        } else if (item.name == k_miss_file) {
+            scan_misses(folder / item.name);
+        } else if (is_record_lock(item.name) && item.type == FileType::regular) {
+            m_record_locks.push_back(folder / item.name);
+        } else if (item.name != k_usage_lock || item.type != FileType::regular) {
+            scan_other(folder, item);
+        }
+    }
+    return {};
+}
+
+Result<void> Scan::scan_images()
+{
+    const auto shards = m_disk.files.list(m_disk.layout.images());
+    if (!shards) return skip(m_disk.layout.images(), shards.error());
+    for (const DirectoryItem& shard : *shards) {
+        const Path folder = m_disk.layout.images() / shard.name;
+        if (shard.type != FileType::directory || shard.name.size() != 2) {
+            scan_other(m_disk.layout.images(), shard);
+            continue;
+        }
+        const auto items = m_disk.files.list(folder);
+        if (!items) {
+            if (auto ok = skip(folder, items.error()); !ok) return ok;
+            continue;
+        }
+        for (const DirectoryItem& item : *items) {
+            if (const auto digest = Layout::image_digest(shard.name, item.name)) {
+                scan_image(*digest);
+            } else {
+                scan_other(folder, item);
+            }
+        }
+    }
+    return {};
+}
+
+Result<void> Scan::skip(const Path& folder, const Error& error)
+{
+    if (error.code != ErrorCode::permission_denied) return std::unexpected(error);
+    add(folder, error, Finding::Cure::leave);
+    return {};
+}
+
+void Scan::scan_entry(const EntryKey& key)
+{
+    const Path path = m_disk.layout.entry(key);
+    const auto entry = read_entry(m_tier, key, caps_of(m_disk.options), Asked::by_name);
+    if (!entry) return add(path, entry.error(), Finding::Cure::leave);
+    if (!*entry) return; // evicted meanwhile
+    if ((*entry)->content) {
+        for (const Digest& blob : cachefmt::blobs_of((*entry)->content->graph)) m_named.emplace_back(key, blob);
+    } else if ((*entry)->fate == Judged<Entry>::Fate::refuse) {
+        add(path, (*entry)->content.error(), Finding::Cure::set_aside, (*entry)->stamp);
+    }
+}
+
+void Scan::scan_image(const Digest& digest)
+{
+    const Path path = m_disk.layout.image(digest);
+    const auto image = read_image(m_tier, digest, m_disk.options.image_bytes);
+    if (!image) return add(path, image.error(), Finding::Cure::leave);
+    if (*image && !(*image)->content) add(path, (*image)->content.error(), Finding::Cure::set_aside, (*image)->stamp);
+}
+
+void Scan::scan_usage(const Path& path)
+{
+    const auto file = m_disk.read(path, {k_usage_cap});
+    if (!file) return add(path, file.error(), Finding::Cure::leave);
+    if (!*file || ((*file)->bytes && parse_usage(*(*file)->bytes))) return;
+    add(path, {ErrorCode::corrupt, "usage counters do not parse: they start again at 0 with the next use"},
+        Finding::Cure::remove);
+}
+
+void Scan::scan_misses(const Path& path)
+{
+    const auto file = m_disk.read(path, {k_miss_file_cap});
+    if (!file) return add(path, file.error(), Finding::Cure::leave);
+    if (!*file || ((*file)->bytes && parse_misses(*(*file)->bytes))) return;
+    add(path, {ErrorCode::corrupt, "the list of misses does not parse: it starts again with the next miss"},
+        Finding::Cure::remove);
+}
+
+void Scan::scan_missing_images()
+{
+    for (const auto& [key, digest] : m_named) {
+        const Path path = m_disk.layout.entry(key);
+        const auto image = m_disk.files.info(m_disk.layout.image(digest));
+        const auto entry = m_disk.files.info(path); // both may have been cleared since
+        if (!image || *image || !entry || !*entry) continue;
+        add(path,
+            {ErrorCode::not_found,
+             fmt::format("image {} is missing: the function is recorded again at its next call", to_hex(digest))},
+            Finding::Cure::set_aside, stamp_of(**entry));
+    }
+}
+
+void Scan::scan_other(const Path& folder, const DirectoryItem& item)
+{
+    const Path path = folder / item.name;
+    if (item.type != FileType::regular || !is_temporary(item.name)) {
+        return add(path, {ErrorCode::invalid_argument, "warmgraph makes nothing of this name: move it elsewhere"},
+                   Finding::Cure::leave);
+    }
+    const auto info = m_disk.files.info(path);
+    if (!info) return add(path, info.error(), Finding::Cure::leave);
+    if (*info && is_abandoned(item.name, (*info)->modified, m_disk.clock.wall())) {
+        add(path, {ErrorCode::io_failed, "left over by a writer that died: repair removes it"}, Finding::Cure::remove);
+    }
+}
+
+void Scan::add(const Path& path, Error error, Finding::Cure cure, const Stamp& stamp)
+{
+    m_findings.push_back({{path, std::move(error)}, stamp, cure});
+}
+
+} // namespace warmgraph::store

@@ -1,0 +1,50 @@
+// One look at the whole folder: everything that is damaged, foreign or left over.
+#pragma once
+
+#include <utility>
+
+#include "tiers/local/local_tier.hpp"
+
+namespace warmgraph::store {
+
+struct Finding {
+    Damage damage;
+    Stamp stamp; ///< of the file as it was judged
+    enum class Cure : std::uint8_t { set_aside, remove, leave } cure = Cure::leave;
+};
+
+/// Use once: run(), then read the results. Changes nothing.
+class Scan {
+public:
+    explicit Scan(LocalTier& tier) : m_tier(tier), m_disk(tier.disk()) {}
+
+    [[nodiscard]] Result<void> run();
+    [[nodiscard]] const std::vector<Finding>& findings() const noexcept { return m_findings; }
+    /// Lock files of recordings, held or left over: only taking them tells.
+    [[nodiscard]] const std::vector<Path>& record_locks() const noexcept { return m_record_locks; }
+
+private:
+    [[nodiscard]] Result<void> scan_root();
+    /// `names` are the folders' names from the root down to this one; three of them make a function's folder.
+    [[nodiscard]] Result<void> scan_keys(const std::vector<std::string>& names);
+    [[nodiscard]] Result<void> scan_function(const FunctionKey& function);
+    [[nodiscard]] Result<void> scan_images();
+    /// A folder that may not be used is a finding, and the look goes on. What fails otherwise is an error.
+    [[nodiscard]] Result<void> skip(const Path& folder, const Error& error);
+    void scan_entry(const EntryKey& key);
+    void scan_image(const Digest& digest);
+    void scan_misses(const Path& path);
+    void scan_usage(const Path& path);
+    void scan_missing_images();
+    /// A temporary, or a file that is none of ours.
+    void scan_other(const Path& folder, const DirectoryItem& item);
+    void add(const Path& path, Error error, Finding::Cure cure, const Stamp& stamp = {});
+
+    LocalTier& m_tier;
+    const Disk& m_disk;
+    std::vector<Finding> m_findings;
+    std::vector<Path> m_record_locks;
+    std::vector<std::pair<EntryKey, Digest>> m_named; ///< the images that intact entries name
+};
+
+} // namespace warmgraph::store

@@ -1,0 +1,55 @@
+#include "usage/misses.hpp"
+
+#include <chrono>
+
+#include "tiers/local/commit.hpp"
+#include "tiers/local/mark.hpp"
+#include "usage/miss_file.hpp"
+#include "warmgraph/base/log.hpp"
+
+namespace warmgraph::store {
+namespace {
+
+/// Others hold it for well under a millisecond; who dies or sleeps with it costs a few, and this miss its line.
+Result<std::unique_ptr<FileLock>> lock_usage(const Disk& disk, const Path& folder)
+{
+    constexpr int k_tries = 5;
+    auto lock = disk.files.try_lock(folder / k_usage_lock, disk.modes.file);
+    for (int again = 1; again < k_tries && lock && !*lock; ++again) {
+        disk.clock.sleep_for(std::chrono::milliseconds(1));
+        lock = disk.files.try_lock(folder / k_usage_lock, disk.modes.file);
+    }
+    if (lock && !*lock) return fail(ErrorCode::io_failed, "another process writes there");
+    return lock;
+}
+
+} // namespace
+
+Result<Misses> read_misses(const Disk& disk, const FunctionKey& function)
+{
+    const auto file = disk.read(disk.layout.function(function) / k_miss_file, {k_miss_file_cap});
+    if (!file) return std::unexpected(file.error());
+    if (!*file) return Misses{};
+    if (!(*file)->bytes) return std::unexpected((*file)->bytes.error());
+    return parse_misses(*(*file)->bytes);
+}
+
+Result<void> write_miss(const Disk& disk, const FunctionKey& function, const Miss& miss, std::string_view call)
+{
+    if (!has_mark(disk.files)) return fail(ErrorCode::not_found, "the cache folder has no mark");
+    const Path folder = disk.layout.function(function);
+    if (auto made = disk.files.make_directories(folder, disk.modes.folder); !made) return made;
+    const auto lock = lock_usage(disk, folder);
+    if (!lock) return std::unexpected(lock.error());
+    auto misses = read_misses(disk, function);
+    if (!misses) { // whatever it is, it says nothing, and is replaced
+        log().warn("{}/{} is ignored: {}", function.function, k_miss_file, misses.error().message);
+        misses = Misses{};
+    }
+    add_miss(misses->list, miss);
+    misses->newest_call = call;
+    const std::string lines = to_miss_lines(*misses);
+    return commit(disk.files, folder / k_miss_file, as_bytes(lines), disk.modes, Durability::unsynced);
+}
+
+} // namespace warmgraph::store

@@ -1,0 +1,17 @@
+// The misses of a function: written at the miss, also by a store that was opened to be read, and never for a hit.
+#pragma once
+
+#include <string_view>
+
+#include "tiers/local/disk.hpp"
+#include "warmgraph/store/miss.hpp"
+
+namespace warmgraph::store {
+
+/// Empty where there is no file.
+[[nodiscard]] Result<Misses> read_misses(const Disk& disk, const FunctionKey& function);
+/// Waits a few milliseconds for another writer, then gives up.
+[[nodiscard]] Result<void> write_miss(const Disk& disk, const FunctionKey& function, const Miss& miss,
+                                      std::string_view call);
+
+} // namespace warmgraph::store

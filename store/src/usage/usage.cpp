@@ -1,0 +1,174 @@
+#include "usage/usage.hpp"
+
+#include <exception>
+
+#include "tiers/local/commit.hpp"
+#include "tiers/local/mark.hpp"
+#include "usage/usage_file.hpp"
+#include "warmgraph/base/log.hpp"
+#include "warmgraph/store/names.hpp"
+
+namespace warmgraph::store {
+namespace {
+
+FunctionUsage read_usage(const Disk& disk, const FunctionKey& function)
+{
+    const auto file = disk.read(disk.layout.function(function) / k_usage_file, {k_usage_cap});
+    if (!file || !*file || !(*file)->bytes) return {};
+    return parse_usage(*(*file)->bytes).value_or(FunctionUsage{});
+}
+
+enum class Outcome : std::uint8_t { written, busy, failed };
+
+Result<Outcome> try_write_usage(const Disk& disk, const FunctionKey& function, const FunctionUsage& more)
+try {
+    const Path folder = disk.layout.function(function);
+    // A cache that somebody deleted meanwhile is not made again for counters.
+    if (!has_mark(disk.files)) return fail(ErrorCode::not_found, "the cache folder has no mark");
+    if (auto made = disk.files.make_directories(folder, disk.modes.folder); !made) return std::unexpected(made.error());
+    const auto lock = disk.files.try_lock(folder / k_usage_lock, disk.modes.file);
+    if (!lock && lock.error().code == ErrorCode::not_found) return Outcome::busy; // `warmgraph clear` is at it
+    if (!lock) return std::unexpected(lock.error());
+    if (!*lock) return Outcome::busy;
+    FunctionUsage usage = read_usage(disk, function);
+    merge(usage, more);
+    const std::string text = to_usage_json(usage);
+    auto written = commit(disk.files, folder / k_usage_file, as_bytes(text), disk.modes, Durability::unsynced);
+    if (!written) return std::unexpected(written.error());
+    return Outcome::written;
+} catch (const std::exception& error) { // what is counted must not get lost with it
+    return fail(ErrorCode::io_failed, "{}", error.what());
+}
+
+/// Adds `more` to the file; `busy` when somebody else is at it just now.
+Outcome write_usage(const Disk& disk, const FunctionKey& function, const FunctionUsage& more)
+{
+    const auto done = try_write_usage(disk, function, more);
+    if (!done) log().debug("usage of {} not written: {}", function.function, done.error().message);
+    return done.value_or(Outcome::failed);
+}
+
+} // namespace
+
+std::size_t Usage::write_pending()
+{
+    const std::scoped_lock files(m_file_mutex);
+    std::map<FunctionKey, FunctionUsage> taken;
+    {
+        const std::scoped_lock guard(m_mutex);
+        taken.swap(m_pending);
+    }
+    std::size_t busy = 0;
+    std::erase_if(taken, [&](const auto& item) {
+        const Outcome outcome = write_usage(m_disk, item.first, item.second);
+        busy += outcome == Outcome::busy ? 1 : 0;
+        return outcome == Outcome::written;
+    });
+    const std::scoped_lock guard(m_mutex);
+    for (auto& [function, left] : taken) {
+        FunctionUsage& noted_since = m_pending[function];
+        merge(left, noted_since);
+        noted_since = std::move(left);
+    }
+    return busy;
+}
+
+void Usage::note(const FunctionKey& function, const FunctionUsage& more)
+{
+    FunctionUsage stamped = more;
+    if (stamped.last_used.empty() && (more.hits > 0 || more.recordings > 0))
+        stamped.last_used = to_iso8601(m_disk.clock.wall());
+    merge(m_pending[function], stamped);
+}
+
+void Usage::add(const FunctionKey& function, const FunctionUsage& more) noexcept
+{
+    try {
+        if (!m_disk.writable() || !check_key(function)) return;
+        {
+            const std::scoped_lock guard(m_mutex);
+            note(function, more);
+        }
+        write_pending();
+    } catch (const std::exception& error) {
+        log().debug("usage of a function not noted: {}", error.what());
+    }
+}
+
+void Usage::add_soon(const FunctionKey& function, const FunctionUsage& more) noexcept
+{
+    try {
+        if (!m_disk.writable() || !check_key(function)) return;
+        const std::scoped_lock guard(m_mutex);
+        note(function, more);
+        m_write_soon = true;
+        if (!m_is_exiting && !m_writer.joinable()) start_writer();
+        m_noted.notify_one();
+    } catch (const std::exception& error) {
+        log().debug("usage of a function not noted: {}", error.what());
+    }
+}
+
+void Usage::start_writer()
+{
+    m_writer = std::jthread([this](const std::stop_token& stop) { run_writer(stop); });
+    m_end_writer.emplace([this] {
+        {
+            const std::scoped_lock guard(m_mutex);
+            m_is_exiting = true;
+        }
+        end();
+    });
+}
+
+void Usage::end() noexcept
+{
+    // Others hold the lock for well under a millisecond, unless their disk is slow: 1.3 s in all.
+    constexpr int k_tries = 50;
+    try {
+        m_writer = {}; // ends it
+        for (int i = 0; i < k_tries && write_pending() > 0; ++i)
+            m_disk.clock.sleep_for(std::chrono::milliseconds(i + 1));
+    } catch (const std::exception& error) {
+        log().debug("usage not written: {}", error.what());
+    }
+}
+
+void Usage::run_writer(const std::stop_token& stop) noexcept
+{
+    // Others hold the lock for well under a millisecond, unless their disk is slow.
+    constexpr std::chrono::milliseconds k_pause_when_busy(10);
+    while (!stop.stop_requested()) {
+        {
+            std::unique_lock guard(m_mutex);
+            if (!m_noted.wait(guard, stop, [this] { return m_write_soon; })) return; // the destructor writes the rest
+            m_write_soon = false;
+        }
+        try {
+            if (write_pending() == 0) continue;
+            std::unique_lock guard(m_mutex);
+            m_write_soon = true;
+            m_noted.wait_for(guard, stop, k_pause_when_busy, [] { return false; });
+        } catch (const std::exception& error) {
+            log().debug("usage not written: {}", error.what());
+        }
+    }
+}
+
+FunctionUsage Usage::of(const FunctionKey& function)
+{
+    if (!check_key(function)) return {};
+    const std::scoped_lock files(m_file_mutex);
+    FunctionUsage usage = read_usage(m_disk, function);
+    const std::scoped_lock guard(m_mutex);
+    if (const auto own = m_pending.find(function); own != m_pending.end()) merge(usage, own->second);
+    return usage;
+}
+
+Usage::~Usage()
+{
+    m_end_writer.reset();
+    end();
+}
+
+} // namespace warmgraph::store

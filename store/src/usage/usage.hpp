@@ -1,0 +1,54 @@
+// The counters of functions, beside their entries: noted in memory, written by one writer at a time.
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "tiers/local/disk.hpp"
+#include "warmgraph/base/exit_hook.hpp"
+
+namespace warmgraph::store {
+
+/// Thread-safe. Best effort: a failure is swallowed here.
+class Usage {
+public:
+    /// `disk` must outlive it.
+    explicit Usage(const Disk& disk) : m_disk(disk) {}
+    Usage(const Usage&) = delete;
+    Usage& operator=(const Usage&) = delete;
+    /// Ends the writer thread and writes what is pending. Not in a forked child: see LocalStore's destructor.
+    ~Usage();
+
+    void add(const FunctionKey& function, const FunctionUsage& more) noexcept;
+    void add_soon(const FunctionKey& function, const FunctionUsage& more) noexcept;
+    [[nodiscard]] FunctionUsage of(const FunctionKey& function);
+
+private:
+    /// Merges into `m_pending`. REQUIRES: m_mutex is held.
+    void note(const FunctionKey& function, const FunctionUsage& more);
+    /// Returns for how many functions another writer was in the way. REQUIRES: neither mutex is held.
+    std::size_t write_pending();
+    /// REQUIRES: m_mutex is held.
+    void start_writer();
+    /// Ends the writer thread and writes what it left.
+    void end() noexcept;
+    /// The writer thread's loop.
+    void run_writer(const std::stop_token& stop) noexcept;
+
+    const Disk& m_disk;
+    /// Held while usage moves from `m_pending` to the disk and by whoever asks for both, so that nothing is between them
+    /// unseen. Taken before m_mutex; never by add_soon, which waits for no disk.
+    std::mutex m_file_mutex;
+    std::mutex m_mutex;
+    std::map<FunctionKey, FunctionUsage> m_pending; ///< guarded by m_mutex: usage that is not on disk yet
+    std::condition_variable_any m_noted;            ///< with m_mutex
+    bool m_write_soon = false;                      ///< guarded by m_mutex: work for the thread below
+    bool m_is_exiting = false;                      ///< guarded by m_mutex: the process is; no thread any more
+    std::jthread m_writer;                          ///< made by the first add_soon; ends before what it uses
+    std::optional<ExitHook> m_end_writer;           ///< made with it
+};
+
+} // namespace warmgraph::store

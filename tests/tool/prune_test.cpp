@@ -1,0 +1,71 @@
+#include "command_fixture.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+class PruneVerb : public CommandTest {
+protected:
+    PruneVerb()
+    {
+        publish(*open_store(), sample_entry(k_decode));
+        for (const auto& item : std::filesystem::recursive_directory_iterator(cache()))
+            if (item.is_regular_file())
+                std::filesystem::last_write_time(item, std::filesystem::file_time_type::clock::now() -
+                                                           std::chrono::hours(72));
+    }
+    [[nodiscard]] bool is_there() const { return std::filesystem::exists(path_of(sample_entry(k_decode))); }
+};
+
+TEST_F(PruneVerb, LeavesWhatTheBudgetAllows)
+{
+    const CommandResult result = run("prune");
+    EXPECT_EQ(result.status, 0) << result.error;
+    EXPECT_THAT(result.out, HasSubstr("removed 0 entries"));
+    EXPECT_TRUE(is_there());
+}
+
+TEST_F(PruneVerb, TakesASizeOrTheEnvironmentsAndSaysFirstWhatWouldGo)
+{
+    const CommandResult dry = run("prune --to 0 --dry-run");
+    EXPECT_EQ(dry.status, 0) << dry.error;
+    EXPECT_THAT(dry.out, HasSubstr("would remove 1 entry"));
+    EXPECT_TRUE(is_there());
+    const auto planned = run("prune --dry-run --json", {{"WARMGRAPH_CACHE_BYTES", "1"}}).json();
+    EXPECT_EQ(planned["would_remove"]["entries"]["files"], 1);
+    EXPECT_EQ(planned["after"]["files"], 0);
+    EXPECT_EQ(planned["in_use"], 0);
+    const auto removed = run("prune --json", {{"WARMGRAPH_CACHE_BYTES", "1"}}).json();
+    EXPECT_EQ(removed["removed"], planned["would_remove"]);
+    EXPECT_FALSE(is_there());
+}
+
+TEST_F(PruneVerb, TakesAnAge)
+{
+    EXPECT_THAT(run("prune --older 4").out, HasSubstr("removed 0 entries"));
+    EXPECT_THAT(run("prune --older 2").out, HasSubstr("removed 1 entry"));
+    EXPECT_FALSE(is_there());
+}
+
+TEST_F(PruneVerb, SaysWhatStaysBecauseItIsUsed)
+{
+    const auto store = open_store();
+    ASSERT_TRUE(store->entry(sample_entry(k_decode).header.key).value());
+    EXPECT_THAT(run("prune --to 0").out, HasSubstr("1 entry is used by a living process"));
+    EXPECT_TRUE(is_there());
+}
+
+TEST_F(PruneVerb, RefusesWhatIsNoSizeOrAge)
+{
+    for (const char* arguments : {"prune --to much", "prune --to ''", "prune --to -1", "prune --older soon"}) {
+        const CommandResult result = run(arguments);
+        EXPECT_EQ(result.status, 2) << arguments;
+        EXPECT_TRUE(is_there());
+    }
+    EXPECT_THAT(run("prune --to much").error, HasSubstr("expected a size like 8G"));
+    EXPECT_EQ(run("prune --cache-dir nowhere").status, 0);
+}
+
+} // namespace
+} // namespace warmgraph::test

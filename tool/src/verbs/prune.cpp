@@ -1,0 +1,78 @@
+// `warmgraph prune`: makes room, the least recently used first.
+#include "commands.hpp"
+#include "warmgraph/base/process.hpp"
+#include "warmgraph/store/settings.hpp"
+
+namespace warmgraph::tool {
+
+namespace {
+
+using store::Pruned;
+using store::Removal;
+
+Json to_json(const Removal::Amount& amount) { return {{"files", amount.files}, {"bytes", amount.bytes}}; }
+
+std::string text_of(const Removal::Amount& amount)
+{
+    return fmt::format("{} in {}", size_text(amount.bytes), plural(amount.files, "file"));
+}
+
+void report(const Context& context, const PruneOptions& options, const Pruned& pruned)
+{
+    const Removal& removed = pruned.removed;
+    if (context.output == Output::json)
+        return print(Json{{"cache_dir", context.cache_dir.string()},
+                          {options.is_dry_run ? "would_remove" : "removed",
+                           {{"entries", to_json(removed.entries)},
+                            {"images", to_json(removed.images)},
+                            {"quarantined", to_json(removed.quarantined)}}},
+                          {"before", to_json(pruned.before)},
+                          {"after", to_json(pruned.after)},
+                          {"in_use", pruned.in_use},
+                          {"why_not", pruned.why_not}});
+    std::string text =
+        fmt::format("{} {}, {}, {} ({}); {}\n", options.is_dry_run ? "would remove" : "removed",
+                    plural(removed.entries.files, "entry"), plural(removed.images.files, "image"),
+                    plural(removed.quarantined.files, "quarantined file"), size_text(removed.bytes()),
+                    fmt::format("{} {}", text_of(pruned.after), options.is_dry_run ? "would be left" : "are left"));
+    if (pruned.in_use > 0)
+        text += fmt::format("{} {} used by a living process, and {}\n", plural(pruned.in_use, "entry"),
+                            pruned.in_use == 1 ? "is" : "are", pruned.in_use == 1 ? "stays" : "stay");
+    if (!pruned.why_not.empty()) text += fmt::format("nothing more could go: {}\n", pruned.why_not);
+    print(text);
+}
+
+Result<store::PruneRequest> request_of(const PruneOptions& options)
+{
+    store::PruneRequest request;
+    if (options.to) {
+        const auto bytes = store::parse_bytes("--to", *options.to);
+        if (!bytes) return std::unexpected(bytes.error());
+        request.bytes = *bytes;
+    }
+    if (options.older_days) request.older = std::chrono::days(*options.older_days);
+    return request;
+}
+
+} // namespace
+
+Result<int> prune(const Context& context, const PruneOptions& options)
+{
+    const auto request = request_of(options);
+    if (!request) return std::unexpected(request.error());
+    const auto store = open_store(context, options.is_dry_run ? store::Access::read_only : store::Access::read_write);
+    if (!store) return std::unexpected(store.error());
+    if (!*store) {
+        if (context.output == Output::json)
+            report(context, options, {});
+        else
+            print(no_folder_text(context) + "\n");
+        return k_ok;
+    }
+    const auto pruned = options.is_dry_run ? (*store)->plan_prune(*request) : (*store)->prune(*request);
+    if (!pruned) return std::unexpected(pruned.error());
+    report(context, options, *pruned);
+    return pruned->why_not.empty() ? k_ok : k_found_wrong;
+}
+
+} // namespace warmgraph::tool
