@@ -2,7 +2,7 @@
 #   target warmgraph_<name>: a static library with C++23 and the folder's include/ as its public face.
 # TEST_ONLY keeps a component (a fake backend) out of libwarmgraph.
 include_guard(GLOBAL)
-# A folder finds what only it needs (OpenCL); the library links it too.
+# A folder finds what only it needs; the library links it too.
 set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
 if(WARMGRAPH_RELOCATABLE)
   include(WarmgraphRelocatable)

@@ -1,5 +1,5 @@
 # Programs that run on another machine of the same architecture with no package of ours installed: dependencies are linked
-# statically, all programs lie in one folder, and what must stay shared (the OpenCL loader) lies beside them.
+# statically, all programs lie in one folder, and a copy of the OpenCL loader, which is opened at run time, beside them.
 include_guard(GLOBAL)
 set(OPENSSL_USE_STATIC_LIBS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)

@@ -2,7 +2,9 @@
 
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <shared_mutex>
 #include <string_view>
 #include <utility>
 
@@ -37,23 +39,71 @@ std::optional<spdlog::level::level_enum> parse_level(std::string_view text)
     return std::nullopt;
 }
 
+/// Standard error, or the receiver where there is one.
+class RoutingSink final : public spdlog::sinks::sink {
+public:
+    static RoutingSink& instance()
+    {
+        static RoutingSink& sink = *new RoutingSink; // never destroyed: destructors of other static objects may log
+        return sink;
+    }
+
+    bool route_to(LogReceiver receiver)
+    {
+        if (s_is_receiving) return false;
+        const std::unique_lock lock(m_mutex);
+        m_receiver = std::move(receiver);
+        return true;
+    }
+
+    void log(const spdlog::details::log_msg& message) override
+    {
+        if (s_is_receiving) return;
+        const std::shared_lock lock(m_mutex);
+        if (!m_receiver) return m_standard_error.log(message);
+        struct Receiving {
+            Receiving() { s_is_receiving = true; }
+            ~Receiving() { s_is_receiving = false; }
+        } const receiving;
+        m_receiver(message.level, {message.payload.data(), message.payload.size()});
+    }
+    void flush() override { m_standard_error.flush(); }
+    void set_pattern(const std::string& pattern) override { m_standard_error.set_pattern(pattern); }
+    void set_formatter(std::unique_ptr<spdlog::formatter> formatter) override
+    {
+        m_standard_error.set_formatter(std::move(formatter));
+    }
+
+private:
+    spdlog::sinks::stderr_sink_mt m_standard_error;
+    std::shared_mutex m_mutex; ///< shared while a line is handed on
+    LogReceiver m_receiver;
+    static thread_local bool s_is_receiving;
+};
+
+thread_local bool RoutingSink::s_is_receiving = false;
+
+std::optional<spdlog::level::level_enum> level_of_environment()
+{
+    const char* text = std::getenv("WARMGRAPH_LOG");
+    return text != nullptr ? parse_level(text) : std::nullopt;
+}
+
 spdlog::logger* make_logger()
 {
     // Not in spdlog's registry: an application's own spdlog::shutdown() must not take it away.
-    auto* logger = new spdlog::logger("warmgraph", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    auto* logger =
+        new spdlog::logger("warmgraph", std::shared_ptr<RoutingSink>(&RoutingSink::instance(),
+                                                                     [](RoutingSink*) { /* never destroyed */ }));
     auto formatter = std::make_unique<spdlog::pattern_formatter>();
     formatter->add_flag<SeverityFlag>('*').set_pattern("warmgraph: %*%v");
     logger->set_formatter(std::move(formatter));
-    logger->set_level(spdlog::level::warn);
+    const auto level = level_of_environment();
+    logger->set_level(level.value_or(spdlog::level::warn));
     logger->flush_on(spdlog::level::trace);
-
     const char* text = std::getenv("WARMGRAPH_LOG");
-    if (text == nullptr || *text == '\0') return logger;
-    if (const auto level = parse_level(text)) {
-        logger->set_level(*level);
-    } else {
+    if (text != nullptr && *text != '\0' && !level)
         logger->warn("WARMGRAPH_LOG is '{}', expected trace, debug, info, warn, error or off: using warn", text);
-    }
     return logger;
 }
 
@@ -64,6 +114,14 @@ spdlog::logger& log() noexcept
     // Never destroyed, so that destructors of other static objects may still log.
     static spdlog::logger* const k_logger = make_logger();
     return *k_logger;
+}
+
+bool set_log_receiver(LogReceiver receiver)
+{
+    const auto level = receiver ? spdlog::level::info : spdlog::level::warn;
+    if (!RoutingSink::instance().route_to(std::move(receiver))) return false;
+    log().set_level(level_of_environment().value_or(level));
+    return true;
 }
 
 } // namespace warmgraph

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "warmgraph/base/log.hpp"
+
 namespace warmgraph::c_api {
 
 namespace {
@@ -114,7 +116,8 @@ void write_versioned(void* to, std::uint64_t size, const void* from, std::size_t
 
 } // namespace warmgraph::c_api
 
-using namespace warmgraph; // NOLINT: the functions of the C interface are in no namespace
+using namespace warmgraph;        // NOLINT: the functions of the C interface are in no namespace
+using namespace warmgraph::c_api; // NOLINT
 
 const char* wg_version() { return version().data(); }
 
@@ -125,6 +128,19 @@ const char* wg_status_name(wg_status status)
     if (status == wg_ok) return "ok";
     if (status < wg_invalid_argument || status > wg_untrusted) return "unknown";
     return to_string(static_cast<ErrorCode>(status)).data();
+}
+
+wg_status wg_receive_log(void (*receive)(wg_log_level level, const char* line, void* user), void* user)
+{
+    return guarded([&] {
+        LogReceiver receiver;
+        if (receive != nullptr)
+            receiver = [receive, user](spdlog::level::level_enum level, const std::string& line) {
+                receive(static_cast<wg_log_level>(level), line.c_str(), user);
+            };
+        if (!set_log_receiver(std::move(receiver)))
+            refuse("the log's receiver is set from within a receiver: set it from outside");
+    });
 }
 
 const char* wg_outcome_name(wg_outcome outcome)

@@ -32,6 +32,34 @@ TEST(OpenclOpen, SaysWhatToInstallWhereThereIsNoPlatform)
     EXPECT_EQ(status, 0);
 }
 
+// A child's devices, with $WARMGRAPH_OPENCL as `library`: whether they fail with `code` and name `cure`.
+int fails_with_loader(const char* library, ErrorCode code, std::string_view cure)
+{
+    return ChildProcess([=] {
+               ::setenv("WARMGRAPH_OPENCL", library, 1);
+               const auto devices = make_opencl_backend()->devices();
+               return !devices && devices.error().code == code && devices.error().message.contains(cure) ? 0 : 1;
+           })
+        .wait();
+}
+
+TEST(OpenclOpen, SaysWhatToInstallWhereThereIsNoLoader)
+{
+    EXPECT_EQ(fails_with_loader("libnone.so", ErrorCode::not_found, "ocl-icd-libopencl1"), 0);
+    EXPECT_EQ(fails_with_loader("libm.so.6", ErrorCode::unsupported, "has no clGetPlatformIDs"), 0);
+}
+
+TEST(OpenclOpen, FindsTheLoaderThatIsThereLater)
+{
+    const int status = ChildProcess([] {
+                           ::setenv("WARMGRAPH_OPENCL", "libnone.so", 1);
+                           const bool is_missing = !make_opencl_backend()->devices();
+                           ::unsetenv("WARMGRAPH_OPENCL");
+                           return is_missing && make_opencl_backend()->devices() ? 0 : 1;
+                       }).wait();
+    EXPECT_EQ(status, 0);
+}
+
 TEST(OpenclOpen, ByTwoThreadsAtOnceFindsTheDeviceForBoth)
 {
     // In processes of their own: PoCL initialises itself once. A millisecond apart, the second came in the middle of it.

@@ -63,5 +63,43 @@ TEST(Log, AnUnknownLevelIsNamedOnceAndTakenAsWarn)
                                          printed_at("warn"));
 }
 
+/// "2 saved decode|3 odd|": what a receiver gets of one line at each level, and 0 for the child where all else held.
+std::string received_at(const char* level)
+{
+    const TempDir dir;
+    const auto path = dir.path() / "lines";
+    ChildProcess child([&] {
+        if (level == nullptr) {
+            ::unsetenv("WARMGRAPH_LOG");
+        } else {
+            ::setenv("WARMGRAPH_LOG", level, 1);
+        }
+        std::ofstream lines(path);
+        bool refused_within = false;
+        const bool is_set = set_log_receiver([&](spdlog::level::level_enum at, const std::string& line) {
+            lines << static_cast<int>(at) << " " << line << "|";
+            refused_within = !set_log_receiver({});
+            log().error("from within"); // dropped: else it would not end
+        });
+        log().debug("a detail");
+        log().info("saved {}", "decode");
+        log().warn("odd");
+        const bool is_reset = set_log_receiver({});
+        log().warn("on standard error");
+        return is_set && is_reset && refused_within ? 0 : 1;
+    });
+    EXPECT_EQ(child.wait(), 0);
+    std::stringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+}
+
+TEST(Log, LinesGoToAReceiverWhichChoosesAmongThem)
+{
+    EXPECT_EQ(received_at(nullptr), "2 saved decode|3 odd|");
+    EXPECT_EQ(received_at("warn"), "3 odd|");
+    EXPECT_EQ(received_at("debug"), "1 a detail|2 saved decode|3 odd|");
+}
+
 } // namespace
 } // namespace warmgraph::test

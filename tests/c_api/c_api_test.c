@@ -14,6 +14,7 @@ int main(void)
 {
     static const struct test tests[] = {
         TEST_OF(names_are_readable),
+        TEST_OF(log_lines_reach_the_host),
         TEST_OF(a_second_cache_replays_what_the_first_recorded),
         TEST_OF(a_function_outlives_its_cache_and_device_handles),
         TEST_OF(scalars_are_patched_at_every_call),

@@ -45,6 +45,7 @@ void tear_down(void);
 
 /* functions.c */
 void names_are_readable(void);
+void log_lines_reach_the_host(void);
 void a_second_cache_replays_what_the_first_recorded(void);
 void a_function_outlives_its_cache_and_device_handles(void);
 void scalars_are_patched_at_every_call(void);

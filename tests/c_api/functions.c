@@ -19,6 +19,40 @@ void names_are_readable(void)
     CHECK(strlen(wg_device_name(g_device)) > 0);
 }
 
+struct received {
+    int saved, nested, level;
+};
+
+static void receive(wg_log_level level, const char* line, void* user)
+{
+    struct received* lines = user;
+    if (!contains(line, "saved toy/")) return;
+    ++lines->saved;
+    lines->level = level;
+    lines->nested = wg_receive_log(NULL, NULL);
+}
+
+void log_lines_reach_the_host(void)
+{
+    const wg_function_spec spec = vector_spec("add_one");
+    wg_buffer *x = floats(0), *y = room();
+    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
+    struct received lines = {0, 0, -1};
+    for (int round = 0; round < 2; ++round) {
+        OK(wg_receive_log(round == 0 ? receive : NULL, &lines));
+        wg_cache* cache = open_cache(round == 0 ? "log" : "no_log", wg_policy_read_write);
+        wg_function* function = NULL;
+        OK(wg_wrap(cache, g_device, &spec, add_one, NULL, &function));
+        OK(wg_call(function, wg_device_stream(g_device), args, 2, NULL));
+        OK(wg_device_synchronize(g_device));
+        OK(wg_function_destroy(function));
+        OK(wg_cache_close(cache));
+    }
+    CHECK(lines.saved == 1 && lines.level == wg_log_info && lines.nested == wg_invalid_argument);
+    OK(wg_buffer_destroy(x));
+    OK(wg_buffer_destroy(y));
+}
+
 static wg_statistics statistics(const wg_cache* cache)
 {
     wg_statistics result = {.size = sizeof result};

@@ -30,30 +30,33 @@ Result<std::vector<FoundDevice>> find_devices()
     // PoCL has no device for a thread that asks while another thread's first question still initialises it.
     static std::mutex& mutex = *new std::mutex; // never destroyed: threads may outlive main()
     const std::scoped_lock lock(mutex);
+    if (auto loaded = load_driver(); !loaded) return std::unexpected(loaded.error());
     constexpr cl_int k_platform_not_found = -1001; // CL_PLATFORM_NOT_FOUND_KHR of cl_khr_icd
-    const auto platforms = list_ids<cl_platform_id>("clGetPlatformIDs", clGetPlatformIDs, k_platform_not_found);
+    const auto platforms =
+        list_ids<cl_platform_id>("clGetPlatformIDs", driver().clGetPlatformIDs, k_platform_not_found);
     if (!platforms) return within("list the OpenCL platforms", platforms.error());
     if (platforms->empty()) return fail(ErrorCode::not_found, "no OpenCL platform on this machine; {}", k_cure);
     std::vector<FoundDevice> found;
     for (const cl_platform_id platform : *platforms) {
-        const auto devices = list_ids<cl_device_id>("clGetDeviceIDs", clGetDeviceIDs, CL_DEVICE_NOT_FOUND, platform,
-                                                    cl_device_type{CL_DEVICE_TYPE_ALL});
+        const auto devices = list_ids<cl_device_id>("clGetDeviceIDs", driver().clGetDeviceIDs, CL_DEVICE_NOT_FOUND,
+                                                    platform, cl_device_type{CL_DEVICE_TYPE_ALL});
         if (!devices) return std::unexpected(devices.error());
-        const auto version =
-            query_text("clGetPlatformInfo", clGetPlatformInfo, platform, cl_platform_info{CL_PLATFORM_VERSION});
+        const auto version = query_text("clGetPlatformInfo", driver().clGetPlatformInfo, platform,
+                                        cl_platform_info{CL_PLATFORM_VERSION});
         const auto vendor =
-            query_text("clGetPlatformInfo", clGetPlatformInfo, platform, cl_platform_info{CL_PLATFORM_NAME});
+            query_text("clGetPlatformInfo", driver().clGetPlatformInfo, platform, cl_platform_info{CL_PLATFORM_NAME});
         for (const cl_device_id device : *devices) {
-            const auto name = query_text("clGetDeviceInfo", clGetDeviceInfo, device, cl_device_info{CL_DEVICE_NAME});
-            const auto driver =
-                query_text("clGetDeviceInfo", clGetDeviceInfo, device, cl_device_info{CL_DRIVER_VERSION});
+            const auto name =
+                query_text("clGetDeviceInfo", driver().clGetDeviceInfo, device, cl_device_info{CL_DEVICE_NAME});
+            const auto driver_version =
+                query_text("clGetDeviceInfo", driver().clGetDeviceInfo, device, cl_device_info{CL_DRIVER_VERSION});
             const auto ordinal = static_cast<std::uint16_t>(found.size());
             found.push_back({platform,
                              device,
                              ordinal,
                              {fmt::format("opencl:{}", ordinal), name.value_or("unknown"),
                               fmt::format("{}, {}, driver {}", vendor.value_or("unknown platform"),
-                                          version.value_or("unknown version"), driver.value_or("unknown"))}});
+                                          version.value_or("unknown version"), driver_version.value_or("unknown"))}});
         }
     }
     return found;

@@ -19,7 +19,7 @@ constexpr CommandBufferApi::Property k_flag_simultaneous = 1 << 0;
 
 std::optional<cl_version> version_on(cl_device_id device)
 {
-    const auto list = query_list<cl_name_version>("clGetDeviceInfo", clGetDeviceInfo, device,
+    const auto list = query_list<cl_name_version>("clGetDeviceInfo", driver().clGetDeviceInfo, device,
                                                   cl_device_info{CL_DEVICE_EXTENSIONS_WITH_VERSION});
     if (!list) return std::nullopt;
     for (const cl_name_version& extension : *list) {
@@ -46,7 +46,7 @@ std::optional<CommandBufferApi> load_api(cl_platform_id platform, cl_device_id d
                              resolve(platform, "clCommandFillBufferKHR", api.fill) &&
                              resolve(platform, "clCommandNDRangeKernelKHR", api.kernel);
     if (!is_complete) return std::nullopt;
-    const auto capabilities = query<cl_bitfield>("clGetDeviceInfo", clGetDeviceInfo, device, k_capabilities);
+    const auto capabilities = query<cl_bitfield>("clGetDeviceInfo", driver().clGetDeviceInfo, device, k_capabilities);
     api.is_simultaneous = capabilities && (*capabilities & k_capability_simultaneous) != 0;
     return api;
 }
@@ -127,7 +127,7 @@ Result<bool> CommandBuffer::enqueue(cl_command_queue queue)
         return true;
     }
     if (m_last) {
-        const auto status = query<cl_int>("clGetEventInfo", clGetEventInfo, m_last.get(),
+        const auto status = query<cl_int>("clGetEventInfo", driver().clGetEventInfo, m_last.get(),
                                           cl_event_info{CL_EVENT_COMMAND_EXECUTION_STATUS});
         if (!status) return std::unexpected(status.error());
         if (*status > CL_COMPLETE) return false;

@@ -26,7 +26,7 @@ struct Core {
 
     [[nodiscard]] Result<Queue> create_queue() const
     {
-        return create<Queue>("clCreateCommandQueue", clCreateCommandQueue, context.get(), device,
+        return create<Queue>("clCreateCommandQueue", driver().clCreateCommandQueue, context.get(), device,
                              cl_command_queue_properties{0});
     }
 

@@ -10,14 +10,14 @@ namespace {
 
 bool is_pocl(cl_platform_id platform)
 {
-    return query_text("clGetPlatformInfo", clGetPlatformInfo, platform, cl_platform_info{CL_PLATFORM_NAME}) ==
+    return query_text("clGetPlatformInfo", driver().clGetPlatformInfo, platform, cl_platform_info{CL_PLATFORM_NAME}) ==
            "Portable Computing Language";
 }
 
 template <class T>
 Result<T> ask(cl_device_id device, cl_device_info what)
 {
-    return query<T>("clGetDeviceInfo", clGetDeviceInfo, device, what);
+    return query<T>("clGetDeviceInfo", driver().clGetDeviceInfo, device, what);
 }
 
 } // namespace
@@ -29,8 +29,8 @@ Result<std::shared_ptr<Device>> OpenclDevice::open(const FoundDevice& found)
     const CommandBufferSupport support = find_command_buffers(found.platform, found.device);
     auto replay = choose_replay(support, device->m_is_pocl);
     if (!replay) return std::unexpected(replay.error());
-    auto context =
-        create<Context>("clCreateContext", clCreateContext, nullptr, cl_uint{1}, &found.device, nullptr, nullptr);
+    auto context = create<Context>("clCreateContext", driver().clCreateContext, nullptr, cl_uint{1}, &found.device,
+                                   nullptr, nullptr);
     if (!context) return within(fmt::format("open {}", found.info.id), context.error());
     const auto alignment_bits = ask<cl_uint>(found.device, CL_DEVICE_MEM_BASE_ADDR_ALIGN);
     if (!alignment_bits) return std::unexpected(alignment_bits.error());
@@ -55,7 +55,7 @@ Result<void> OpenclDevice::read_limits()
     if (!local) return std::unexpected(local.error());
     const auto memory = ask<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_SIZE);
     if (!memory) return std::unexpected(memory.error());
-    const auto items = query_list<std::size_t>("clGetDeviceInfo", clGetDeviceInfo, device,
+    const auto items = query_list<std::size_t>("clGetDeviceInfo", driver().clGetDeviceInfo, device,
                                                cl_device_info{CL_DEVICE_MAX_WORK_ITEM_SIZES});
     if (!items) return std::unexpected(items.error());
     m_limits.max_block = *group;
@@ -75,8 +75,8 @@ Result<void> OpenclDevice::upload(const Address& to, ByteView bytes)
     const auto object = m_core->memory.object("upload", to, bytes.size());
     if (!object) return std::unexpected(object.error());
     if (bytes.empty()) return {};
-    return call("clEnqueueWriteBuffer", clEnqueueWriteBuffer, m_transfers.get(), *object, cl_bool{CL_TRUE}, to.offset,
-                bytes.size(), static_cast<const void*>(bytes.data()), cl_uint{0}, nullptr, nullptr);
+    return call("clEnqueueWriteBuffer", driver().clEnqueueWriteBuffer, m_transfers.get(), *object, cl_bool{CL_TRUE},
+                to.offset, bytes.size(), static_cast<const void*>(bytes.data()), cl_uint{0}, nullptr, nullptr);
 }
 
 Result<void> OpenclDevice::download(std::span<std::byte> to, const Address& from)
@@ -84,8 +84,8 @@ Result<void> OpenclDevice::download(std::span<std::byte> to, const Address& from
     const auto object = m_core->memory.object("download", from, to.size());
     if (!object) return std::unexpected(object.error());
     if (to.empty()) return {};
-    return call("clEnqueueReadBuffer", clEnqueueReadBuffer, m_transfers.get(), *object, cl_bool{CL_TRUE}, from.offset,
-                to.size(), static_cast<void*>(to.data()), cl_uint{0}, nullptr, nullptr);
+    return call("clEnqueueReadBuffer", driver().clEnqueueReadBuffer, m_transfers.get(), *object, cl_bool{CL_TRUE},
+                from.offset, to.size(), static_cast<void*>(to.data()), cl_uint{0}, nullptr, nullptr);
 }
 
 Result<std::unique_ptr<Module>> OpenclDevice::compile(std::string_view source, std::string_view options)

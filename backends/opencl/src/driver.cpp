@@ -1,8 +1,13 @@
 #include "driver.hpp"
 
 #include <array>
+#include <mutex>
 
 #include <CL/cl_ext.h>
+
+#include <dlfcn.h>
+
+#include "warmgraph/base/process.hpp"
 
 namespace warmgraph::backends::opencl {
 namespace {
@@ -70,7 +75,49 @@ const Code* find(cl_int code) noexcept
     return found == k_codes.end() ? nullptr : found;
 }
 
+Result<Driver> find_driver()
+{
+    const auto named = environment("WARMGRAPH_OPENCL");
+    const std::string library = named && !named->empty() ? *named : "libOpenCL.so.1";
+    void* const handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) {
+        const char* const why = ::dlerror();
+        return fail(ErrorCode::not_found,
+                    "no OpenCL loader: {}; install ocl-icd-libopencl1 and a driver, e.g. pocl-opencl-icd, or name the "
+                    "library in WARMGRAPH_OPENCL",
+                    why != nullptr ? why : library.c_str());
+    }
+    Driver found;
+    const char* missing = nullptr; // the first
+    const auto resolve = [&]<class Function>(const char* name, Function& target) {
+        target = reinterpret_cast<Function>(::dlsym(handle, name));
+        if (target == nullptr && missing == nullptr) missing = name;
+    };
+#define WARMGRAPH_OPENCL_RESOLVE(name) resolve(#name, found.name);
+    WARMGRAPH_OPENCL_FUNCTIONS(WARMGRAPH_OPENCL_RESOLVE)
+#undef WARMGRAPH_OPENCL_RESOLVE
+    if (missing != nullptr)
+        return fail(ErrorCode::unsupported, "the OpenCL loader {} has no {}, expected OpenCL 1.2 or newer: update it",
+                    library, missing);
+    return found;
+}
+
 } // namespace
+
+Driver detail::loaded_driver; // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+
+Result<void> load_driver()
+{
+    static std::mutex& mutex = *new std::mutex; // never destroyed: threads may outlive main()
+    static bool is_loaded = false;
+    const std::scoped_lock lock(mutex);
+    if (is_loaded) return {};
+    const auto found = find_driver();
+    if (!found) return std::unexpected(found.error());
+    detail::loaded_driver = *found;
+    is_loaded = true;
+    return {};
+}
 
 std::string error_name(cl_int code)
 {
@@ -86,7 +133,7 @@ std::unexpected<Error> driver_error(std::string_view text, cl_int code)
 
 void* extension_function(cl_platform_id platform, const char* name) noexcept
 {
-    return clGetExtensionFunctionAddressForPlatform(platform, name);
+    return driver().clGetExtensionFunctionAddressForPlatform(platform, name);
 }
 
 } // namespace warmgraph::backends::opencl

@@ -1,4 +1,4 @@
-// The one door to the OpenCL driver: every call keeps its text, every failure its error name.
+// The OpenCL loader, found at run time, and the one door to it: every call keeps its text, every failure its error name.
 #pragma once
 
 #include <algorithm>
@@ -13,13 +13,71 @@
 
 namespace warmgraph::backends::opencl {
 
+// OpenCL 1.2: each loader has them all.
+#define WARMGRAPH_OPENCL_FUNCTIONS(X)                                                                                  \
+    X(clGetPlatformIDs)                                                                                                \
+    X(clGetPlatformInfo)                                                                                               \
+    X(clGetExtensionFunctionAddressForPlatform)                                                                        \
+    X(clGetDeviceIDs)                                                                                                  \
+    X(clGetDeviceInfo)                                                                                                 \
+    X(clCreateContext)                                                                                                 \
+    X(clReleaseContext)                                                                                                \
+    X(clCreateCommandQueue)                                                                                            \
+    X(clReleaseCommandQueue)                                                                                           \
+    X(clFlush)                                                                                                         \
+    X(clFinish)                                                                                                        \
+    X(clCreateBuffer)                                                                                                  \
+    X(clCreateSubBuffer)                                                                                               \
+    X(clReleaseMemObject)                                                                                              \
+    X(clEnqueueReadBuffer)                                                                                             \
+    X(clEnqueueWriteBuffer)                                                                                            \
+    X(clEnqueueCopyBuffer)                                                                                             \
+    X(clEnqueueFillBuffer)                                                                                             \
+    X(clEnqueueNDRangeKernel)                                                                                          \
+    X(clEnqueueMarkerWithWaitList)                                                                                     \
+    X(clEnqueueBarrierWithWaitList)                                                                                    \
+    X(clCreateProgramWithSource)                                                                                       \
+    X(clCreateProgramWithBinary)                                                                                       \
+    X(clBuildProgram)                                                                                                  \
+    X(clGetProgramInfo)                                                                                                \
+    X(clGetProgramBuildInfo)                                                                                           \
+    X(clReleaseProgram)                                                                                                \
+    X(clCreateKernel)                                                                                                  \
+    X(clGetKernelInfo)                                                                                                 \
+    X(clGetKernelWorkGroupInfo)                                                                                        \
+    X(clSetKernelArg)                                                                                                  \
+    X(clReleaseKernel)                                                                                                 \
+    X(clGetEventInfo)                                                                                                  \
+    X(clReleaseEvent)
+
+/// Entry points by name.
+struct Driver {
+    // NOLINTBEGIN(bugprone-macro-parentheses,readability-identifier-naming): the loader's names
+#define WARMGRAPH_OPENCL_MEMBER(name) decltype(&::name) name = nullptr;
+    WARMGRAPH_OPENCL_FUNCTIONS(WARMGRAPH_OPENCL_MEMBER)
+#undef WARMGRAPH_OPENCL_MEMBER
+    // NOLINTEND(bugprone-macro-parentheses,readability-identifier-naming)
+};
+
+/// Opens $WARMGRAPH_OPENCL, else libOpenCL.so.1, once in a process; it is never closed, as its drivers keep threads and exit
+/// handlers. Thread-safe. not_found where there is none, unsupported where it lacks a function, both with the cure; the next
+/// call tries again.
+[[nodiscard]] Result<void> load_driver();
+
+namespace detail {
+extern Driver loaded_driver; // NOLINT(cppcoreguidelines-avoid-non-const-global-variables): written once, by load_driver
+} // namespace detail
+
+/// REQUIRES: load_driver() succeeded. There is no platform, hence nothing to call, before.
+[[nodiscard]] inline const Driver& driver() noexcept { return detail::loaded_driver; }
+
 /// "CL_OUT_OF_RESOURCES"; "OpenCL error -9999" for a code that no specification names.
 [[nodiscard]] std::string error_name(cl_int code);
 [[nodiscard]] std::unexpected<Error> driver_error(std::string_view text, cl_int code);
 /// nullptr where the platform has no such function.
 [[nodiscard]] void* extension_function(cl_platform_id platform, const char* name) noexcept;
 
-/// `call("clFinish", clFinish, queue)`
+/// `call("clFinish", driver().clFinish, queue)`
 template <class Function, class... Args>
 [[nodiscard]] Result<void> call(std::string_view text, Function function, Args... args)
 {
@@ -30,7 +88,7 @@ template <class Function, class... Args>
 }
 
 /// An owned driver object.
-template <class T, cl_int (*Release)(T)>
+template <class T, cl_int (*Driver::*Release)(T)>
 class Handle {
 public:
     Handle() = default;
@@ -43,7 +101,7 @@ public:
     }
     ~Handle()
     {
-        if (m_object != nullptr) Release(m_object);
+        if (m_object != nullptr) (driver().*Release)(m_object);
     }
     [[nodiscard]] T get() const noexcept { return m_object; }
     explicit operator bool() const noexcept { return m_object != nullptr; }
@@ -52,14 +110,14 @@ private:
     T m_object = nullptr;
 };
 
-using Context = Handle<cl_context, clReleaseContext>;
-using Queue = Handle<cl_command_queue, clReleaseCommandQueue>;
-using Buffer = Handle<cl_mem, clReleaseMemObject>;
-using Program = Handle<cl_program, clReleaseProgram>;
-using Kernel = Handle<cl_kernel, clReleaseKernel>;
-using DriverEvent = Handle<cl_event, clReleaseEvent>;
+using Context = Handle<cl_context, &Driver::clReleaseContext>;
+using Queue = Handle<cl_command_queue, &Driver::clReleaseCommandQueue>;
+using Buffer = Handle<cl_mem, &Driver::clReleaseMemObject>;
+using Program = Handle<cl_program, &Driver::clReleaseProgram>;
+using Kernel = Handle<cl_kernel, &Driver::clReleaseKernel>;
+using DriverEvent = Handle<cl_event, &Driver::clReleaseEvent>;
 
-/// `create<Queue>("clCreateCommandQueue", clCreateCommandQueue, context, device, properties)`: calls that give back an
+/// `create<Queue>("clCreateCommandQueue", driver().clCreateCommandQueue, context, device, properties)`: calls that give back an
 /// object and an error through their last argument.
 template <class Object, class Function, class... Args>
 [[nodiscard]] Result<Object> create(std::string_view text, Function function, Args... args)
@@ -70,7 +128,7 @@ template <class Object, class Function, class... Args>
     return object;
 }
 
-/// A query for a value of fixed size: `query<cl_uint>("clGetDeviceInfo", clGetDeviceInfo, device, CL_DEVICE_...)`.
+/// A query for a value of fixed size: `query<cl_uint>("clGetDeviceInfo", driver().clGetDeviceInfo, device, CL_DEVICE_...)`.
 template <class T, class Function, class... Args>
 [[nodiscard]] Result<T> query(std::string_view text, Function function, Args... args)
 {

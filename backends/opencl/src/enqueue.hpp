@@ -15,21 +15,21 @@ inline const cl_event* list_of(Waits waits) noexcept { return waits.empty() ? nu
 [[nodiscard]] inline Result<void> enqueue_kernel(cl_command_queue queue, cl_kernel kernel, const Geometry& geometry,
                                                  Waits waits = {}, cl_event* event = nullptr)
 {
-    return call("clEnqueueNDRangeKernel", clEnqueueNDRangeKernel, queue, kernel, geometry.dimensions, nullptr,
+    return call("clEnqueueNDRangeKernel", driver().clEnqueueNDRangeKernel, queue, kernel, geometry.dimensions, nullptr,
                 geometry.global.data(), geometry.local.data(), count_of(waits), list_of(waits), event);
 }
 
 [[nodiscard]] inline Result<void> enqueue_copy(cl_command_queue queue, cl_mem source, cl_mem destination,
                                                const RawCopy& work, Waits waits = {}, cl_event* event = nullptr)
 {
-    return call("clEnqueueCopyBuffer", clEnqueueCopyBuffer, queue, source, destination, work.source.offset,
+    return call("clEnqueueCopyBuffer", driver().clEnqueueCopyBuffer, queue, source, destination, work.source.offset,
                 work.destination.offset, work.size, count_of(waits), list_of(waits), event);
 }
 
 [[nodiscard]] inline Result<void> enqueue_fill(cl_command_queue queue, cl_mem destination, const RawFill& work,
                                                Waits waits = {}, cl_event* event = nullptr)
 {
-    return call("clEnqueueFillBuffer", clEnqueueFillBuffer, queue, destination,
+    return call("clEnqueueFillBuffer", driver().clEnqueueFillBuffer, queue, destination,
                 static_cast<const void*>(work.pattern.data()), work.pattern.size(), work.destination.offset, work.size,
                 count_of(waits), list_of(waits), event);
 }
@@ -37,15 +37,15 @@ inline const cl_event* list_of(Waits waits) noexcept { return waits.empty() ? nu
 /// Later work of the queue comes after `waits`; `event` after that and all earlier work.
 [[nodiscard]] inline Result<void> enqueue_barrier(cl_command_queue queue, Waits waits, cl_event* event = nullptr)
 {
-    return call("clEnqueueBarrierWithWaitList", clEnqueueBarrierWithWaitList, queue, count_of(waits), list_of(waits),
-                event);
+    return call("clEnqueueBarrierWithWaitList", driver().clEnqueueBarrierWithWaitList, queue, count_of(waits),
+                list_of(waits), event);
 }
 
 [[nodiscard]] inline Result<DriverEvent> enqueue_marker(cl_command_queue queue)
 {
     cl_event event = nullptr;
     auto enqueued =
-        call("clEnqueueMarkerWithWaitList", clEnqueueMarkerWithWaitList, queue, cl_uint{0}, nullptr, &event);
+        call("clEnqueueMarkerWithWaitList", driver().clEnqueueMarkerWithWaitList, queue, cl_uint{0}, nullptr, &event);
     if (!enqueued) return std::unexpected(enqueued.error());
     return DriverEvent(event);
 }

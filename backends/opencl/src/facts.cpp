@@ -15,13 +15,13 @@ std::string text_of(const Result<std::string>& found) { return found ? *found : 
 
 std::string device_text(cl_device_id device, cl_device_info what)
 {
-    return text_of(query_text("clGetDeviceInfo", clGetDeviceInfo, device, what));
+    return text_of(query_text("clGetDeviceInfo", driver().clGetDeviceInfo, device, what));
 }
 
 template <class T>
 std::string device_number(cl_device_id device, cl_device_info what)
 {
-    const auto found = query<T>("clGetDeviceInfo", clGetDeviceInfo, device, what);
+    const auto found = query<T>("clGetDeviceInfo", driver().clGetDeviceInfo, device, what);
     return found ? fmt::format("{}", *found) : cachefmt::k_unknown;
 }
 
@@ -37,17 +37,18 @@ std::string architecture(cl_device_id device)
     if (version == cachefmt::k_unknown || name == cachefmt::k_unknown) return cachefmt::k_unknown;
     return fmt::format(
         "{:#x} {} {}",
-        query<cl_uint>("clGetDeviceInfo", clGetDeviceInfo, device, cl_device_info{CL_DEVICE_VENDOR_ID}).value_or(0),
+        query<cl_uint>("clGetDeviceInfo", driver().clGetDeviceInfo, device, cl_device_info{CL_DEVICE_VENDOR_ID})
+            .value_or(0),
         name, version);
 }
 
 std::string partition(cl_device_id device)
 {
-    const auto parent =
-        query<cl_device_id>("clGetDeviceInfo", clGetDeviceInfo, device, cl_device_info{CL_DEVICE_PARENT_DEVICE});
+    const auto parent = query<cl_device_id>("clGetDeviceInfo", driver().clGetDeviceInfo, device,
+                                            cl_device_info{CL_DEVICE_PARENT_DEVICE});
     if (!parent) return cachefmt::k_unknown;
     if (*parent == nullptr) return "none";
-    const auto how = query_list<cl_device_partition_property>("clGetDeviceInfo", clGetDeviceInfo, device,
+    const auto how = query_list<cl_device_partition_property>("clGetDeviceInfo", driver().clGetDeviceInfo, device,
                                                               cl_device_info{CL_DEVICE_PARTITION_TYPE});
     if (!how) return cachefmt::k_unknown;
     std::string text = "sub-device";
@@ -58,7 +59,8 @@ std::string partition(cl_device_id device)
 /// The extensions' order is the driver's whim, so they are sorted first.
 std::string extensions_digest(cl_device_id device)
 {
-    const auto all = query_text("clGetDeviceInfo", clGetDeviceInfo, device, cl_device_info{CL_DEVICE_EXTENSIONS});
+    const auto all =
+        query_text("clGetDeviceInfo", driver().clGetDeviceInfo, device, cl_device_info{CL_DEVICE_EXTENSIONS});
     if (!all) return cachefmt::k_unknown;
     std::istringstream words(*all);
     std::vector<std::string> list{std::istream_iterator<std::string>(words), {}};
@@ -85,16 +87,17 @@ std::vector<Fact> device_facts(cl_platform_id platform, cl_device_id device)
         {"device.units", device_number<cl_uint>(device, CL_DEVICE_MAX_COMPUTE_UNITS), Role::must_match},
         {"driver.version", device_text(device, CL_DRIVER_VERSION), Role::must_match},
         {"runtime.version",
-         text_of(query_text("clGetPlatformInfo", clGetPlatformInfo, platform, cl_platform_info{CL_PLATFORM_VERSION})),
+         text_of(query_text("clGetPlatformInfo", driver().clGetPlatformInfo, platform,
+                            cl_platform_info{CL_PLATFORM_VERSION})),
          Role::must_match},
     };
 }
 
 std::string compiler_identity(cl_platform_id platform, cl_device_id device)
 {
-    return fmt::format(
-        "{}|{}|{}", architecture(device), device_text(device, CL_DRIVER_VERSION),
-        text_of(query_text("clGetPlatformInfo", clGetPlatformInfo, platform, cl_platform_info{CL_PLATFORM_VERSION})));
+    return fmt::format("{}|{}|{}", architecture(device), device_text(device, CL_DRIVER_VERSION),
+                       text_of(query_text("clGetPlatformInfo", driver().clGetPlatformInfo, platform,
+                                          cl_platform_info{CL_PLATFORM_VERSION})));
 }
 
 } // namespace warmgraph::backends::opencl

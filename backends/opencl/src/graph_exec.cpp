@@ -114,7 +114,7 @@ Result<void> OpenclGraphExec::launch_step(std::uint32_t node, cl_command_queue q
     if (!enqueued) return within(fmt::format("node {} of {}", node, m_nodes.size()), enqueued.error());
     m_events[node] = DriverEvent(event);
     // A queue may only wait for an event of another queue that was flushed (OpenCL 1.2, clFlush).
-    return step.signals ? call("clFlush", clFlush, lane(step.lane, queue)) : Result<void>{};
+    return step.signals ? call("clFlush", driver().clFlush, lane(step.lane, queue)) : Result<void>{};
 }
 
 Result<void> OpenclGraphExec::launch_lanes(cl_command_queue queue)
@@ -122,11 +122,11 @@ Result<void> OpenclGraphExec::launch_lanes(cl_command_queue queue)
     auto start = enqueue_marker(queue);
     if (!start) return std::unexpected(start.error());
     m_start = std::move(*start);
-    if (auto flushed = call("clFlush", clFlush, queue); !flushed) return flushed;
+    if (auto flushed = call("clFlush", driver().clFlush, queue); !flushed) return flushed;
     for (std::uint32_t node = 0; node < m_nodes.size(); ++node) {
         if (auto launched = launch_step(node, queue); !launched) {
             // Nothing joins the other lanes now, and nobody else would wait for them.
-            for (const Queue& other : m_queues) static_cast<void>(call("clFinish", clFinish, other.get()));
+            for (const Queue& other : m_queues) static_cast<void>(call("clFinish", driver().clFinish, other.get()));
             return launched;
         }
         ++m_enqueued;

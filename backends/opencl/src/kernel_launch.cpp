@@ -131,14 +131,14 @@ Result<void> set_param(cl_kernel kernel, cl_uint index, const RawParam& param, M
 {
     switch (param.kind) {
     case ParamKind::value:
-        return call("clSetKernelArg", clSetKernelArg, kernel, index, param.value.size(),
+        return call("clSetKernelArg", driver().clSetKernelArg, kernel, index, param.value.size(),
                     static_cast<const void*>(param.value.data()));
     case ParamKind::local:
-        return call("clSetKernelArg", clSetKernelArg, kernel, index, std::size_t{param.local_size}, nullptr);
+        return call("clSetKernelArg", driver().clSetKernelArg, kernel, index, std::size_t{param.local_size}, nullptr);
     case ParamKind::memory: {
         const auto object = memory.argument(param.address);
         if (!object) return std::unexpected(object.error());
-        return call("clSetKernelArg", clSetKernelArg, kernel, index, sizeof(cl_mem),
+        return call("clSetKernelArg", driver().clSetKernelArg, kernel, index, sizeof(cl_mem),
                     static_cast<const void*>(&*object));
     }
     }

@@ -17,7 +17,7 @@ void LiveQueues::add(cl_command_queue queue)
 void LiveQueues::remove(cl_command_queue queue) noexcept
 {
     // Nobody is left to be told of a failure; what the work was to do is the caller's to check by synchronize().
-    if (::getpid() == m_process) static_cast<void>(call("clFinish", clFinish, queue));
+    if (::getpid() == m_process) static_cast<void>(call("clFinish", driver().clFinish, queue));
     const std::scoped_lock lock(m_mutex);
     m_queues.erase(queue);
 }
@@ -26,7 +26,7 @@ void LiveQueues::finish_all() noexcept
 {
     if (::getpid() != m_process) return;
     const std::scoped_lock lock(m_mutex);
-    for (const cl_command_queue queue : m_queues) static_cast<void>(call("clFinish", clFinish, queue));
+    for (const cl_command_queue queue : m_queues) static_cast<void>(call("clFinish", driver().clFinish, queue));
 }
 
 } // namespace warmgraph::backends::opencl

@@ -15,8 +15,8 @@ MemoryRef Memory::insert(std::uint64_t size, Buffer object)
 Result<MemoryRef> Memory::allocate(std::uint64_t size)
 {
     if (size == 0) return fail(ErrorCode::invalid_argument, "cannot allocate 0 bytes");
-    auto object =
-        create<Buffer>("clCreateBuffer", clCreateBuffer, m_context, cl_mem_flags{CL_MEM_READ_WRITE}, size, nullptr);
+    auto object = create<Buffer>("clCreateBuffer", driver().clCreateBuffer, m_context, cl_mem_flags{CL_MEM_READ_WRITE},
+                                 size, nullptr);
     if (!object) return within(fmt::format("cannot allocate {} bytes", size), object.error());
     return insert(size, std::move(*object));
 }
@@ -100,8 +100,8 @@ Result<cl_mem> Memory::argument(const Address& address)
         return part->second.get();
     const cl_buffer_region region{address.offset, allocation.size - address.offset};
     auto part =
-        create<Buffer>("clCreateSubBuffer", clCreateSubBuffer, allocation.object.get(), cl_mem_flags{CL_MEM_READ_WRITE},
-                       cl_buffer_create_type{CL_BUFFER_CREATE_TYPE_REGION}, &region);
+        create<Buffer>("clCreateSubBuffer", driver().clCreateSubBuffer, allocation.object.get(),
+                       cl_mem_flags{CL_MEM_READ_WRITE}, cl_buffer_create_type{CL_BUFFER_CREATE_TYPE_REGION}, &region);
     if (!part) return std::unexpected(part.error());
     return allocation.parts.emplace(address.offset, std::move(*part)).first->second.get();
 }

@@ -11,7 +11,7 @@ namespace {
 
 std::string build_log(cl_program program, cl_device_id device)
 {
-    return query_text("clGetProgramBuildInfo", clGetProgramBuildInfo, program, device,
+    return query_text("clGetProgramBuildInfo", driver().clGetProgramBuildInfo, program, device,
                       cl_program_build_info{CL_PROGRAM_BUILD_LOG})
         .value_or("(the driver gives no log)");
 }
@@ -20,10 +20,10 @@ Result<Program> build_source(const Target& target, const std::string& source, co
 {
     const char* text = source.data();
     const std::size_t size = source.size();
-    auto program = create<Program>("clCreateProgramWithSource", clCreateProgramWithSource, target.context, cl_uint{1},
-                                   &text, &size);
+    auto program = create<Program>("clCreateProgramWithSource", driver().clCreateProgramWithSource, target.context,
+                                   cl_uint{1}, &text, &size);
     if (!program) return program;
-    const auto built = call("clBuildProgram", clBuildProgram, program->get(), cl_uint{1}, &target.device,
+    const auto built = call("clBuildProgram", driver().clBuildProgram, program->get(), cl_uint{1}, &target.device,
                             options.c_str(), nullptr, nullptr);
     const std::string log_text = build_log(program->get(), target.device);
     if (!built) {
@@ -36,15 +36,15 @@ Result<Program> build_source(const Target& target, const std::string& source, co
 
 Result<Bytes> binary_of(cl_program program)
 {
-    const auto sizes = query_list<std::size_t>("clGetProgramInfo", clGetProgramInfo, program,
+    const auto sizes = query_list<std::size_t>("clGetProgramInfo", driver().clGetProgramInfo, program,
                                                cl_program_info{CL_PROGRAM_BINARY_SIZES});
     if (!sizes) return std::unexpected(sizes.error());
     if (sizes->size() != 1 || sizes->front() == 0)
         return fail(ErrorCode::unsupported, "the driver gives no binary of the program");
     Bytes bytes(sizes->front());
     std::byte* data = bytes.data();
-    auto taken = call("clGetProgramInfo", clGetProgramInfo, program, cl_program_info{CL_PROGRAM_BINARIES}, sizeof data,
-                      &data, nullptr);
+    auto taken = call("clGetProgramInfo", driver().clGetProgramInfo, program, cl_program_info{CL_PROGRAM_BINARIES},
+                      sizeof data, &data, nullptr);
     if (!taken) return std::unexpected(taken.error());
     return bytes;
 }
@@ -55,7 +55,7 @@ ParamKind probe_kind(cl_kernel kernel, cl_uint index)
 {
     constexpr std::size_t k_odd_size = 3;
     const auto takes_null_of = [&](std::size_t size) {
-        return call("clSetKernelArg", clSetKernelArg, kernel, index, size, nullptr).has_value();
+        return call("clSetKernelArg", driver().clSetKernelArg, kernel, index, size, nullptr).has_value();
     };
     if (takes_null_of(k_odd_size)) return ParamKind::local;
     return takes_null_of(sizeof(cl_mem)) ? ParamKind::memory : ParamKind::value;
@@ -63,11 +63,13 @@ ParamKind probe_kind(cl_kernel kernel, cl_uint index)
 
 Result<KernelInfo> ask(cl_kernel kernel, cl_device_id device)
 {
-    const auto count = query<cl_uint>("clGetKernelInfo", clGetKernelInfo, kernel, cl_kernel_info{CL_KERNEL_NUM_ARGS});
+    const auto count =
+        query<cl_uint>("clGetKernelInfo", driver().clGetKernelInfo, kernel, cl_kernel_info{CL_KERNEL_NUM_ARGS});
     if (!count) return std::unexpected(count.error());
     KernelInfo info;
     const auto group = [&]<class T>(cl_kernel_work_group_info name, T& value) -> Result<void> {
-        const auto found = query<T>("clGetKernelWorkGroupInfo", clGetKernelWorkGroupInfo, kernel, device, name);
+        const auto found =
+            query<T>("clGetKernelWorkGroupInfo", driver().clGetKernelWorkGroupInfo, kernel, device, name);
         if (!found) return std::unexpected(found.error());
         value = *found;
         return {};
@@ -108,11 +110,11 @@ Result<std::unique_ptr<Module>> OpenclModule::load(const Target& target, ByteVie
     if (image.empty()) return fail(ErrorCode::corrupt, "an image of 0 bytes");
     const std::size_t size = image.size();
     const auto* data = reinterpret_cast<const unsigned char*>(image.data());
-    auto program = create<Program>("clCreateProgramWithBinary", clCreateProgramWithBinary, target.context, cl_uint{1},
-                                   &target.device, &size, &data, nullptr);
+    auto program = create<Program>("clCreateProgramWithBinary", driver().clCreateProgramWithBinary, target.context,
+                                   cl_uint{1}, &target.device, &size, &data, nullptr);
     if (!program) return within(fmt::format("load an image of {} bytes", size), program.error());
-    if (auto built =
-            call("clBuildProgram", clBuildProgram, program->get(), cl_uint{1}, &target.device, "", nullptr, nullptr);
+    if (auto built = call("clBuildProgram", driver().clBuildProgram, program->get(), cl_uint{1}, &target.device, "",
+                          nullptr, nullptr);
         !built) {
         return fail(ErrorCode::stale, "the driver refuses an image of {} bytes: {}; its log:\n{}", size,
                     built.error().message, build_log(program->get(), target.device));
@@ -181,17 +183,17 @@ Result<void> OpenclModule::check_value(const std::string& kernel, std::uint32_t 
     const std::scoped_lock lock(m_mutex);
     const auto found = known(kernel);
     if (!found) return std::unexpected(found.error());
-    return call("clSetKernelArg", clSetKernelArg, (*found)->probe.get(), cl_uint{index}, value.size(),
+    return call("clSetKernelArg", driver().clSetKernelArg, (*found)->probe.get(), cl_uint{index}, value.size(),
                 static_cast<const void*>(value.data()));
 }
 
 Result<Kernel> OpenclModule::create_kernel(const std::string& kernel)
 {
-    auto made = create<Kernel>("clCreateKernel", clCreateKernel, m_program.get(), kernel.c_str());
+    auto made = create<Kernel>("clCreateKernel", driver().clCreateKernel, m_program.get(), kernel.c_str());
     if (made || made.error().code != ErrorCode::not_found) return made;
-    auto names =
-        query_text("clGetProgramInfo", clGetProgramInfo, m_program.get(), cl_program_info{CL_PROGRAM_KERNEL_NAMES})
-            .value_or("unknown");
+    auto names = query_text("clGetProgramInfo", driver().clGetProgramInfo, m_program.get(),
+                            cl_program_info{CL_PROGRAM_KERNEL_NAMES})
+                     .value_or("unknown");
     for (auto at = names.find(';'); at != std::string::npos; at = names.find(';', at)) names.replace(at, 1, ", ");
     return fail(ErrorCode::not_found, "no kernel '{}' in the program; its kernels: {}", kernel, names);
 }

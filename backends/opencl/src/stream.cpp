@@ -16,7 +16,7 @@ struct OpenclEvent final : Event {
             return fail(ErrorCode::not_recordable,
                         "an event of a capture is never done: what it follows is recorded and does not run");
         const auto status =
-            query<cl_int>("clGetEventInfo", clGetEventInfo, event.get(), CL_EVENT_COMMAND_EXECUTION_STATUS);
+            query<cl_int>("clGetEventInfo", driver().clGetEventInfo, event.get(), CL_EVENT_COMMAND_EXECUTION_STATUS);
         if (!status) return std::unexpected(status.error());
         if (*status < 0) return driver_error("the work before an event", *status);
         return *status == CL_COMPLETE;
@@ -97,7 +97,7 @@ Result<std::shared_ptr<Event>> OpenclStream::record_event()
     auto event = enqueue_marker(queue());
     if (!event) return std::unexpected(event.error());
     // Another queue may only wait for an event whose queue was flushed (OpenCL 1.2, clFlush).
-    if (auto flushed = call("clFlush", clFlush, queue()); !flushed) return std::unexpected(flushed.error());
+    if (auto flushed = call("clFlush", driver().clFlush, queue()); !flushed) return std::unexpected(flushed.error());
     return std::make_shared<OpenclEvent>(m_core, std::move(*event));
 }
 
@@ -115,7 +115,7 @@ Result<void> OpenclStream::wait(const std::shared_ptr<Event>& event)
 Result<void> OpenclStream::synchronize()
 {
     if (is_capturing()) return m_capture.refuse("synchronize");
-    return call("clFinish", clFinish, queue());
+    return call("clFinish", driver().clFinish, queue());
 }
 
 } // namespace warmgraph::backends::opencl

@@ -135,6 +135,15 @@ WARMGRAPH_API const char* wg_status_name(wg_status status);
 /// "replayed"; "unknown" for no such outcome. Static.
 WARMGRAPH_API const char* wg_outcome_name(wg_outcome outcome);
 
+typedef int32_t wg_log_level;
+enum wg_log_level_values { wg_log_trace = 0, wg_log_debug = 1, wg_log_info = 2, wg_log_warning = 3, wg_log_error = 4 };
+
+/// Log lines go to `receive(level, line, user)` instead of standard error; to standard error again when it is NULL.
+/// Lines have no prefix and no line end, and come in the thread that logs them, several at once. With a receiver and
+/// without WARMGRAPH_LOG the level is info. When this returns, no thread is in the receiver before. What is logged in
+/// a receiver is dropped; this function in one is invalid_argument.
+WARMGRAPH_API wg_status wg_receive_log(void (*receive)(wg_log_level level, const char* line, void* user), void* user);
+
 // --- devices and memory ---------------------------------------------------------------------------------------------
 
 /// Opens an accelerator: "opencl:0", "opencl", "opencl:<part of a name>", the same with "cuda". not_found lists the

@@ -108,6 +108,7 @@ constexpr std::array k_variables{
     Variable{"WARMGRAPH_ACCEPT_KEYS", "keys whose signatures are accepted", true},
     Variable{"WARMGRAPH_ACCEPT_KEYS_FILE", "the file with them"},
     Variable{"WARMGRAPH_REQUIRE_SIGNED", "1: entries without an accepted signature are not used"},
+    Variable{"WARMGRAPH_OPENCL", "the OpenCL loader: libOpenCL.so.1"},
     Variable{"WORLD_SIZE", "ranks (torchrun)"},
     Variable{"RANK", "this rank (torchrun)"},
     Variable{"OMPI_COMM_WORLD_SIZE", "ranks (OpenMPI)"},
