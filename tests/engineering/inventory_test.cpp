@@ -146,6 +146,23 @@ TEST(Inventory, RunsEveryCaseThatIsWritten)
     EXPECT_GT(looked_at, 20U) << "hardly any test found";
 }
 
+/// Of nothing but Python: run by python/tests, which name the file.
+bool is_python_sample(const std::string& folder)
+{
+    const auto scripts = files_under(folder, {".py"});
+    return !scripts.empty() && files_under(folder, {".cpp", ".c"}).empty();
+}
+
+TEST(Inventory, RunsEveryPythonSample)
+{
+    std::string tests;
+    for (const fs::path& file : files_under("python/tests", {".py"})) tests += read_text(file);
+    const auto scripts = files_under("samples/python", {".py"});
+    EXPECT_FALSE(scripts.empty());
+    for (const fs::path& script : scripts)
+        EXPECT_NE(tests.find("'" + script.string() + "'"), std::string::npos) << script << " is run by no test";
+}
+
 TEST(Inventory, BuildsAndRunsEverySample)
 {
     const auto compiled = compiled_files();
@@ -156,6 +173,7 @@ TEST(Inventory, BuildsAndRunsEverySample)
             samples.insert("samples/" + std::next(file.begin())->string() + "/");
     }
     EXPECT_FALSE(samples.empty());
+    std::erase_if(samples, is_python_sample);
     for (const std::string& sample : samples) {
         EXPECT_TRUE(std::ranges::any_of(compiled, [&](const auto& entry) { return entry.first.starts_with(sample); }))
             << sample << " has no source that is built";

@@ -1,0 +1,68 @@
+"""A function's version follows what it does, and nothing else."""
+from __future__ import annotations
+
+import types
+
+import pytest
+
+from warmgraph import _code
+
+
+def made(source: str, path: str = "<a>", lines: int = 0, **more) -> types.FunctionType:
+    space: dict = {"__name__": "user_module", **more}
+    exec(compile("\n" * lines + source, path, "exec"), space)
+    return space["f"]
+
+
+def digest(function) -> str:
+    return _code.Reached(function).digest()
+
+
+BASE = "def f(x):\n    def g(y): return y in {1, 2, 3}\n    return g(x) + 1\n"
+
+
+def test_paths_and_lines_do_not_count():
+    assert digest(made(BASE)) == digest(made(BASE, "/elsewhere/b.py", 40))
+    assert digest(made(BASE)) == digest(made(BASE + "\n# a comment\n"))
+
+
+@pytest.mark.parametrize("change", [("+ 1", "+ 2"), ("{1, 2, 3}", "{1, 2, 4}"), ("return y in", "return y not in"), ("+ 1", "+ 1.0"),
+                                    ("def f(x)", "def f(*x)")])
+def test_what_it_does_counts_also_in_nested_functions(change):
+    assert digest(made(BASE)) != digest(made(BASE.replace(*change)))
+
+
+def test_a_named_function_counts_and_one_beside_it_does_not():
+    source = "def h(x): return x + {}\ndef other(x): return {}\ndef f(x): return h(x)\n"
+    assert digest(made(source.format(1, 1))) == digest(made(source.format(1, 2)))
+    assert digest(made(source.format(1, 1))) != digest(made(source.format(2, 1)))
+
+
+def test_closures_and_methods_count():
+    source = "def outer():\n    def h(x): return x + {}\n    def f(x): return h(x)\n    return f\nf = outer()\n"
+    assert digest(made(source.format(1))) != digest(made(source.format(2)))
+    source = "class A:\n    def run(self): return self.step()\n    def step(self): return {}\n    def idle(self): return {}\nf = A.run\n"
+    digests = {}
+    for values in [(1, 1), (2, 1), (1, 2)]:
+        function = made(source.format(*values))
+        reached = _code.Reached(function)
+        reached.add_class(type("B", (function.__globals__["A"],), {"__module__": "user_module"}))
+        digests[values] = reached.digest()
+    assert digests[1, 1] != digests[2, 1] and digests[1, 1] == digests[1, 2]
+
+
+def test_the_digest_is_the_same_in_every_process(process):
+    script = """
+        from warmgraph import _code
+        def f(x): return x in {"a", "b", "c", "d", "e"}
+        print(_code.Reached(f).digest())
+    """
+    seen = {process(script, bare=True, PYTHONHASHSEED=seed).lines()[0] for seed in "123"}
+    assert len(seen) == 1
+
+
+def test_libraries_are_not_followed():
+    import numpy
+
+    reached = _code.Reached(made("def f(x): return take(x)\n", take=numpy.take))
+    assert [one.__name__ for one in reached.functions] == ["f"]

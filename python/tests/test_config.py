@@ -1,0 +1,68 @@
+"""Options, and where log lines go."""
+from __future__ import annotations
+
+import pytest
+
+import warmgraph
+from warmgraph import Config, InvalidArgument
+
+
+def test_config_is_mutable_and_knows_its_options():
+    config = Config(policy="read_only")
+    config.max_variants = 3
+    config.mode = "reduce-overhead"
+    assert (config.policy, config.max_variants, config.verify_on_load) == ("read_only", 3, False)
+    assert config == config.copy() and config != Config()
+
+
+@pytest.mark.parametrize("options, text", [
+    ({"polcy": "off"}, "did you mean 'policy'"), ({"policy": "readonly"}, "did you mean 'read_only'"),
+    ({"mode": "max-autotune"}, "expected 'reduce-overhead'"), ({"max_variants": "3"}, "expected int"), ({"max_variants": -1}, "at least 0"),
+    ({"max_variants": True}, "expected int"), ({"environment": "HOME"}, "a list of texts"), ({"verify_on_load": 1}, "expected bool"), ({"model_config": {"a": 1}}, "a dict of texts"),
+    ({"zzz": 1}, "expected one of: accept_file"),
+])
+def test_wrong_options_are_errors_that_help(options, text):
+    with pytest.raises(InvalidArgument, match=text):
+        Config(**options)
+    name, value = next(iter(options.items()))
+    with pytest.raises(InvalidArgument, match=text):
+        setattr(Config(), name, value)
+
+
+def test_cache_compile_knows_its_options():
+    with pytest.raises(InvalidArgument, match="did you mean 'cache_dir'"):
+        warmgraph.cache_compile(lambda x: x, cachedir="/tmp")
+    with pytest.raises(InvalidArgument, match="expected a warmgraph.Config"):
+        warmgraph.cache_compile(lambda x: x, config={"policy": "off"})
+    with pytest.raises(InvalidArgument, match="a generator or a coroutine"):
+        warmgraph.cache_compile((lambda: (yield)))
+    with pytest.raises(InvalidArgument, match="no Python function"):
+        warmgraph.cache_compile(print)
+
+
+@pytest.mark.parametrize("options", [{"dtype": "f16"}, {"dtype": "f32", "low": 1}])
+def test_scalars_have_a_type_and_a_whole_range(options):
+    with pytest.raises(InvalidArgument):
+        warmgraph.Scalar(**options)
+
+
+def test_lines_reach_the_logger(process):
+    done = process("""
+        logging.basicConfig(level=logging.INFO, format="%(name)s|%(levelname)s|%(message)s", stream=sys.stdout)
+        scale(x, 2.0)
+    """)
+    assert any(line.startswith("warmgraph|INFO|saved toy/world1global_rank0/scale") for line in done.lines())
+    assert "saved" not in done.err
+
+
+def test_without_logging_warnings_alone_are_printed(process, tmp_path):
+    assert process("scale(x, 2.0)").err == ""
+    (tmp_path / "file").write_text("x")
+    done = process("print(scale(x, 2.0)[1])", WARMGRAPH_CACHE_DIR=str(tmp_path / "file"))
+    assert done.lines() == ["2.0"] and "caching is off" in done.err
+
+
+def test_the_environment_asks_for_lines_without_any_configuration(process):
+    assert "warmgraph: saved toy/" in process("scale(x, 2.0)", WARMGRAPH_LOG="info").err
+    done = process("logging.basicConfig(level=0, stream=sys.stdout)\nscale(x, 2.0)", WARMGRAPH_LOG="info")
+    assert "saved toy/" in done.out and "saved toy/" not in done.err

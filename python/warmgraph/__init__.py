@@ -1,0 +1,32 @@
+"""warmgraph: record a function that launches accelerator work once, replay it in every later process.
+
+`cache_compile` wraps a function; docs/python.md has the rest. Importing loads no library and touches no device.
+"""
+from __future__ import annotations
+
+from ._array import Array, Tensor, like
+from ._compiled import CachedFunction, cache_compile
+from ._device import Device, Local, Program
+from ._native import Cache, Function, Report, Scalar, Spec, Statistics
+from ._reading import Cleared, clear, explain, readable_cache, stats
+from ._run import copy, empty, empty_like, fill, forked
+from .config import Config
+from .errors import (
+    CompileFailed, Corrupt, DriverFailed, Error, Internal, InvalidArgument, IoFailed, MissForbidden, NoSpace, NotFound,
+    NotRecordable, OutOfMemory, PartlyLaunched, PermissionDenied, Stale, Unsupported, Untrusted, VerificationFailed,
+)
+
+__all__ = [
+    "Array", "Cache", "CachedFunction", "Cleared", "CompileFailed", "Config", "Corrupt", "Device", "DriverFailed", "Error", "Function",
+    "Internal", "InvalidArgument", "IoFailed", "Local", "MissForbidden", "NoSpace", "NotFound", "NotRecordable", "OutOfMemory",
+    "PartlyLaunched", "PermissionDenied", "Program", "Report", "Scalar", "Spec", "Stale", "Statistics", "Tensor", "Unsupported",
+    "Untrusted", "VerificationFailed", "cache_compile", "clear", "copy", "empty", "empty_like", "explain", "fill", "forked", "like",
+    "readable_cache", "stats", "version",
+]
+
+
+def version() -> str:
+    """The library's, "0.1.0"."""
+    from ._library import library
+
+    return str(library().wg_version().decode())

@@ -1,0 +1,494 @@
+"""The C interface, for ctypes. Made by python/generate_c_interface.py from warmgraph.h: do not edit."""
+# mypy: disable-error-code="valid-type, misc"
+import ctypes
+
+wg_ok = 0
+wg_invalid_argument = 1
+wg_not_recordable = 2
+wg_compile_failed = 3
+wg_miss_forbidden = 4
+wg_corrupt = 5
+wg_stale = 6
+wg_not_found = 7
+wg_io_failed = 8
+wg_no_space = 9
+wg_permission_denied = 10
+wg_driver_failed = 11
+wg_out_of_memory = 12
+wg_unsupported = 13
+wg_verification_failed = 14
+wg_internal = 15
+wg_partly_launched = 16
+wg_untrusted = 17
+wg_status_values = {'wg_ok': wg_ok, 'wg_invalid_argument': wg_invalid_argument, 'wg_not_recordable': wg_not_recordable,
+    'wg_compile_failed': wg_compile_failed, 'wg_miss_forbidden': wg_miss_forbidden, 'wg_corrupt': wg_corrupt,
+    'wg_stale': wg_stale, 'wg_not_found': wg_not_found, 'wg_io_failed': wg_io_failed, 'wg_no_space': wg_no_space,
+    'wg_permission_denied': wg_permission_denied, 'wg_driver_failed': wg_driver_failed, 'wg_out_of_memory':
+    wg_out_of_memory, 'wg_unsupported': wg_unsupported, 'wg_verification_failed': wg_verification_failed, 'wg_internal':
+    wg_internal, 'wg_partly_launched': wg_partly_launched, 'wg_untrusted': wg_untrusted}
+
+wg_u8 = 0
+wg_i8 = 1
+wg_u16 = 2
+wg_i16 = 3
+wg_u32 = 4
+wg_i32 = 5
+wg_u64 = 6
+wg_i64 = 7
+wg_f16 = 8
+wg_bf16 = 9
+wg_f32 = 10
+wg_f64 = 11
+wg_boolean = 12
+wg_dtype_values = {'wg_u8': wg_u8, 'wg_i8': wg_i8, 'wg_u16': wg_u16, 'wg_i16': wg_i16, 'wg_u32': wg_u32, 'wg_i32':
+    wg_i32, 'wg_u64': wg_u64, 'wg_i64': wg_i64, 'wg_f16': wg_f16, 'wg_bf16': wg_bf16, 'wg_f32': wg_f32, 'wg_f64':
+    wg_f64, 'wg_boolean': wg_boolean}
+
+wg_outcome_recorded = 0
+wg_outcome_replayed = 1
+wg_outcome_eager = 2
+wg_outcome_refused = 3
+wg_outcome_values = {'wg_outcome_recorded': wg_outcome_recorded, 'wg_outcome_replayed': wg_outcome_replayed,
+    'wg_outcome_eager': wg_outcome_eager, 'wg_outcome_refused': wg_outcome_refused}
+
+wg_policy_default = 0
+wg_policy_read_write = 1
+wg_policy_read_only = 2
+wg_policy_refresh = 3
+wg_policy_off = 4
+wg_policy_require_hit = 5
+wg_policy_values = {'wg_policy_default': wg_policy_default, 'wg_policy_read_write': wg_policy_read_write,
+    'wg_policy_read_only': wg_policy_read_only, 'wg_policy_refresh': wg_policy_refresh, 'wg_policy_off': wg_policy_off,
+    'wg_policy_require_hit': wg_policy_require_hit}
+
+wg_access_read_write = 0
+wg_access_read_only = 1
+wg_access_values = {'wg_access_read_write': wg_access_read_write, 'wg_access_read_only': wg_access_read_only}
+
+wg_log_trace = 0
+wg_log_debug = 1
+wg_log_info = 2
+wg_log_warning = 3
+wg_log_error = 4
+wg_log_level_values = {'wg_log_trace': wg_log_trace, 'wg_log_debug': wg_log_debug, 'wg_log_info': wg_log_info,
+    'wg_log_warning': wg_log_warning, 'wg_log_error': wg_log_error}
+
+wg_kernel_arg_memory = 0
+wg_kernel_arg_value = 1
+wg_kernel_arg_local = 2
+wg_kernel_arg_kind_values = {'wg_kernel_arg_memory': wg_kernel_arg_memory, 'wg_kernel_arg_value': wg_kernel_arg_value,
+    'wg_kernel_arg_local': wg_kernel_arg_local}
+
+wg_arg_memory = 0
+wg_arg_tensor = 1
+wg_arg_number = 2
+wg_arg_kind_values = {'wg_arg_memory': wg_arg_memory, 'wg_arg_tensor': wg_arg_tensor, 'wg_arg_number': wg_arg_number}
+
+wg_open_wait_first = 0
+wg_open_wait_all = 1
+wg_open_wait_values = {'wg_open_wait_first': wg_open_wait_first, 'wg_open_wait_all': wg_open_wait_all}
+
+wg_callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+
+
+class wg_address(ctypes.Structure):
+    _fields_ = [
+        ("base", ctypes.c_uint64),
+        ("offset", ctypes.c_uint64),
+    ]
+
+
+class wg_memory(ctypes.Structure):
+    _fields_ = [
+        ("address", wg_address),
+        ("size", ctypes.c_uint64),
+    ]
+
+
+class wg_key_value(ctypes.Structure):
+    _fields_ = [
+        ("key", ctypes.c_char_p),
+        ("value", ctypes.c_char_p),
+    ]
+
+
+class wg_kernel_arg(ctypes.Structure):
+    _fields_ = [
+        ("kind", ctypes.c_int32),
+        ("address", wg_address),
+        ("value", ctypes.c_void_p),
+        ("bytes", ctypes.c_uint64),
+    ]
+
+
+class wg_launch_options(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_uint64),
+        ("grid", ctypes.c_uint32 * 3),
+        ("block", ctypes.c_uint32 * 3),
+        ("cluster", ctypes.c_uint32 * 3),
+        ("shared_bytes", ctypes.c_uint32),
+        ("cooperative", ctypes.c_int32),
+        ("dependent", ctypes.c_int32),
+    ]
+
+
+class wg_cache_options(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_uint64),
+        ("model", ctypes.c_char_p),
+        ("config", ctypes.POINTER(wg_key_value)),
+        ("config_count", ctypes.c_uint64),
+        ("cache_dir", ctypes.c_char_p),
+        ("dynamic", ctypes.c_int32),
+        ("world_size", ctypes.c_int32),
+        ("global_rank", ctypes.c_int32),
+        ("tp_rank", ctypes.c_int32),
+        ("pp_rank", ctypes.c_int32),
+        ("policy", ctypes.c_int32),
+        ("accept_newer_driver", ctypes.c_int32),
+        ("share_with_group", ctypes.c_int32),
+        ("max_variants", ctypes.c_uint32),
+        ("record_wait_ms", ctypes.c_uint32),
+        ("verify_on_load", ctypes.c_int32),
+        ("record_on_demand", ctypes.c_int32),
+        ("probing_ms", ctypes.c_uint32),
+        ("sign_with", ctypes.c_char_p),
+        ("sign_with_file", ctypes.c_char_p),
+        ("accept_keys", ctypes.POINTER(ctypes.c_char_p)),
+        ("accept_key_count", ctypes.c_uint64),
+        ("accept_file", ctypes.c_char_p),
+        ("require_signed", ctypes.c_int32),
+        ("trusted_owners", ctypes.POINTER(ctypes.c_uint32)),
+        ("trusted_owner_count", ctypes.c_uint64),
+        ("max_bytes", ctypes.c_uint64),
+        ("max_files", ctypes.c_uint64),
+    ]
+
+
+class wg_statistics(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_uint64),
+        ("hits", ctypes.c_uint64),
+        ("misses", ctypes.c_uint64),
+        ("recordings", ctypes.c_uint64),
+        ("refusals", ctypes.c_uint64),
+        ("cache_faults", ctypes.c_uint64),
+        ("images_loaded", ctypes.c_uint64),
+        ("load_ms", ctypes.c_double),
+        ("saved_ms", ctypes.c_double),
+        ("untrusted", ctypes.c_uint64),
+    ]
+
+
+class wg_tensor_decl(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("dtype", ctypes.c_int32),
+        ("rank", ctypes.c_uint32),
+        ("sizes", ctypes.POINTER(ctypes.c_int64)),
+    ]
+
+
+class wg_state_decl(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("memory", wg_memory),
+        ("access", ctypes.c_int32),
+    ]
+
+
+class wg_constant_decl(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("memory", wg_memory),
+    ]
+
+
+class wg_layout(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("dtype", ctypes.c_int32),
+        ("rank", ctypes.c_uint32),
+        ("sizes", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+    ]
+
+
+class wg_scalar_decl(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("dtype", ctypes.c_int32),
+        ("has_range", ctypes.c_int32),
+        ("low", ctypes.c_double),
+        ("high", ctypes.c_double),
+    ]
+
+
+class wg_named_event(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("event", ctypes.c_void_p),
+    ]
+
+
+class wg_named_semaphore(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("semaphore", ctypes.c_void_p),
+    ]
+
+
+class wg_function_spec(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_uint64),
+        ("name", ctypes.c_char_p),
+        ("inputs", ctypes.POINTER(wg_tensor_decl)),
+        ("input_count", ctypes.c_uint64),
+        ("outputs", ctypes.POINTER(wg_tensor_decl)),
+        ("output_count", ctypes.c_uint64),
+        ("states", ctypes.POINTER(wg_state_decl)),
+        ("state_count", ctypes.c_uint64),
+        ("scalars", ctypes.POINTER(wg_scalar_decl)),
+        ("scalar_count", ctypes.c_uint64),
+        ("values", ctypes.POINTER(wg_scalar_decl)),
+        ("value_count", ctypes.c_uint64),
+        ("code", ctypes.POINTER(ctypes.c_void_p)),
+        ("code_count", ctypes.c_uint64),
+        ("config", ctypes.POINTER(wg_key_value)),
+        ("config_count", ctypes.c_uint64),
+        ("environment", ctypes.POINTER(ctypes.c_char_p)),
+        ("environment_count", ctypes.c_uint64),
+        ("version", ctypes.c_char_p),
+        ("policy", ctypes.c_int32),
+        ("events", ctypes.POINTER(wg_named_event)),
+        ("event_count", ctypes.c_uint64),
+        ("semaphores", ctypes.POINTER(wg_named_semaphore)),
+        ("semaphore_count", ctypes.c_uint64),
+        ("frozen_variables", ctypes.POINTER(ctypes.c_char_p)),
+        ("frozen_variable_count", ctypes.c_uint64),
+        ("no_addresses", ctypes.POINTER(ctypes.c_char_p)),
+        ("no_address_count", ctypes.c_uint64),
+        ("strict", ctypes.c_int32),
+        ("layouts", ctypes.POINTER(wg_layout)),
+        ("layout_count", ctypes.c_uint64),
+        ("constants", ctypes.POINTER(wg_constant_decl)),
+        ("constant_count", ctypes.c_uint64),
+        ("max_constant_bytes", ctypes.c_uint64),
+        ("undeclared_constants", ctypes.c_int32),
+    ]
+
+
+class wg_arg(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("kind", ctypes.c_int32),
+        ("dtype", ctypes.c_int32),
+        ("memory", wg_memory),
+        ("sizes", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("rank", ctypes.c_uint64),
+        ("bits", ctypes.c_uint64),
+    ]
+
+
+class wg_named_memory(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("pointer", ctypes.c_uint64),
+        ("size", ctypes.c_uint64),
+    ]
+
+
+class wg_named_number(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("dtype", ctypes.c_int32),
+        ("bits", ctypes.c_uint64),
+    ]
+
+
+class wg_native_capture(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_uint64),
+        ("graph", ctypes.c_void_p),
+        ("regions", ctypes.POINTER(wg_named_memory)),
+        ("region_count", ctypes.c_uint64),
+        ("scratch", ctypes.POINTER(wg_named_memory)),
+        ("scratch_count", ctypes.c_uint64),
+        ("events", ctypes.POINTER(wg_named_event)),
+        ("event_count", ctypes.c_uint64),
+        ("semaphores", ctypes.POINTER(wg_named_semaphore)),
+        ("semaphore_count", ctypes.c_uint64),
+        ("scalars", ctypes.POINTER(wg_named_number)),
+        ("scalar_count", ctypes.c_uint64),
+        ("free_blocks", ctypes.POINTER(wg_memory)),
+        ("free_block_count", ctypes.c_uint64),
+    ]
+
+
+class wg_adoption(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_uint64),
+        ("first", ctypes.POINTER(wg_native_capture)),
+        ("second", ctypes.POINTER(wg_native_capture)),
+        ("allow_unproven", ctypes.c_int32),
+        ("values", ctypes.POINTER(wg_named_number)),
+        ("value_count", ctypes.c_uint64),
+    ]
+
+
+class wg_open_progress(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_uint64),
+        ("opened", ctypes.c_uint64),
+        ("failed", ctypes.c_uint64),
+        ("total", ctypes.c_uint64),
+        ("elapsed_ms", ctypes.c_double),
+    ]
+
+
+class wg_open_options(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_uint64),
+        ("urgency", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.POINTER(wg_tensor_decl), ctypes.c_uint64, ctypes.c_void_p)),
+        ("progress", ctypes.CFUNCTYPE(None, ctypes.POINTER(wg_open_progress), ctypes.c_char_p, ctypes.c_void_p)),
+        ("user", ctypes.c_void_p),
+        ("wait", ctypes.c_int32),
+        ("threads", ctypes.c_uint32),
+    ]
+
+
+STRUCTS = [
+    wg_address,
+    wg_memory,
+    wg_key_value,
+    wg_kernel_arg,
+    wg_launch_options,
+    wg_cache_options,
+    wg_statistics,
+    wg_tensor_decl,
+    wg_state_decl,
+    wg_constant_decl,
+    wg_layout,
+    wg_scalar_decl,
+    wg_named_event,
+    wg_named_semaphore,
+    wg_function_spec,
+    wg_arg,
+    wg_named_memory,
+    wg_named_number,
+    wg_native_capture,
+    wg_adoption,
+    wg_open_progress,
+    wg_open_options,
+]
+
+# By name: the result's type and the arguments'.
+FUNCTIONS = {
+    "wg_version": (ctypes.c_char_p, []),
+    "wg_last_error": (ctypes.c_char_p, []),
+    "wg_status_name": (ctypes.c_char_p, [ctypes.c_int32]),
+    "wg_outcome_name": (ctypes.c_char_p, [ctypes.c_int32]),
+    "wg_receive_log": (ctypes.c_int32, [ctypes.CFUNCTYPE(None, ctypes.c_int32, ctypes.c_char_p, ctypes.c_void_p),
+        ctypes.c_void_p]),
+    "wg_device_open": (ctypes.c_int32, [ctypes.c_char_p, ctypes.POINTER(ctypes.c_void_p)]),
+    "wg_device_close": (ctypes.c_int32, [ctypes.c_void_p]),
+    "wg_device_synchronize": (ctypes.c_int32, [ctypes.c_void_p]),
+    "wg_device_id": (ctypes.c_char_p, [ctypes.c_void_p]),
+    "wg_device_name": (ctypes.c_char_p, [ctypes.c_void_p]),
+    "wg_device_stream": (ctypes.c_void_p, [ctypes.c_void_p]),
+    "wg_prepare_recording": (ctypes.c_int32, [ctypes.c_void_p]),
+    "wg_device_warm_up": (ctypes.c_int32, [ctypes.c_void_p]),
+    "wg_register_module": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64]),
+    "wg_register_host_function": (ctypes.c_int32, [ctypes.c_char_p, ctypes.CFUNCTYPE(None, ctypes.c_void_p),
+        ctypes.c_void_p]),
+    "wg_buffer_create": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_uint64, ctypes.POINTER(ctypes.c_void_p)]),
+    "wg_buffer_create_host": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_uint64, ctypes.POINTER(ctypes.c_void_p)]),
+    "wg_buffer_destroy": (ctypes.c_int32, [ctypes.c_void_p]),
+    "wg_buffer_upload": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64]),
+    "wg_buffer_download": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64]),
+    "wg_buffer_memory": (wg_memory, [ctypes.c_void_p]),
+    "wg_buffer_pointer": (ctypes.c_uint64, [ctypes.c_void_p]),
+    "wg_memory_from_pointer": (wg_memory, [ctypes.c_uint64, ctypes.c_uint64]),
+    "wg_program_create": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p,
+        ctypes.POINTER(ctypes.c_void_p)]),
+    "wg_program_destroy": (ctypes.c_int32, [ctypes.c_void_p]),
+    "wg_stream_create": (ctypes.c_int32, [ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]),
+    "wg_stream_destroy": (ctypes.c_int32, [ctypes.c_void_p]),
+    "wg_stream_synchronize": (ctypes.c_int32, [ctypes.c_void_p]),
+    "wg_stream_native": (ctypes.c_void_p, [ctypes.c_void_p]),
+    "wg_stream_record": (ctypes.c_int32, [ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]),
+    "wg_stream_wait": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p]),
+    "wg_event_destroy": (ctypes.c_int32, [ctypes.c_void_p]),
+    "wg_launch": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_uint32),
+        ctypes.POINTER(ctypes.c_uint32), ctypes.POINTER(wg_kernel_arg), ctypes.c_uint64]),
+    "wg_launch_with": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p,
+        ctypes.POINTER(wg_launch_options), ctypes.POINTER(wg_kernel_arg), ctypes.c_uint64]),
+    "wg_copy": (ctypes.c_int32, [ctypes.c_void_p, wg_address, wg_address, ctypes.c_uint64]),
+    "wg_fill": (ctypes.c_int32, [ctypes.c_void_p, wg_address, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64]),
+    "wg_cache_options_init": (ctypes.c_int32, [ctypes.POINTER(wg_cache_options), ctypes.c_uint64]),
+    "wg_cache_open": (ctypes.c_int32, [ctypes.POINTER(wg_cache_options), ctypes.POINTER(ctypes.c_void_p)]),
+    "wg_cache_close": (ctypes.c_int32, [ctypes.c_void_p]),
+    "wg_cache_directory": (ctypes.c_char_p, [ctypes.c_void_p]),
+    "wg_cache_disabled_reason": (ctypes.c_char_p, [ctypes.c_void_p]),
+    "wg_cache_summary": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64,
+        ctypes.POINTER(ctypes.c_uint64)]),
+    "wg_cache_readable": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_uint64,
+        ctypes.POINTER(ctypes.c_uint64)]),
+    "wg_cache_miss_reasons": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64,
+        ctypes.POINTER(ctypes.c_uint64)]),
+    "wg_record_pending": (ctypes.c_int32, [ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64)]),
+    "wg_cache_clear": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_uint64)]),
+    "wg_cache_statistics": (ctypes.c_int32, [ctypes.c_void_p, ctypes.POINTER(wg_statistics)]),
+    "wg_wrap": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(wg_function_spec), wg_callback,
+        ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]),
+    "wg_cache_load": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(wg_function_spec),
+        ctypes.POINTER(ctypes.c_void_p)]),
+    "wg_function_destroy": (ctypes.c_int32, [ctypes.c_void_p]),
+    "wg_bind": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_char_p, wg_memory]),
+    "wg_call": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(wg_arg), ctypes.c_uint64,
+        ctypes.POINTER(ctypes.c_int32)]),
+    "wg_function_misses": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64,
+        ctypes.POINTER(ctypes.c_uint64)]),
+    "wg_function_report": (ctypes.c_int32, [ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]),
+    "wg_report_destroy": (ctypes.c_int32, [ctypes.c_void_p]),
+    "wg_report_function": (ctypes.c_char_p, [ctypes.c_void_p]),
+    "wg_report_outcome": (ctypes.c_int32, [ctypes.c_void_p]),
+    "wg_report_reason": (ctypes.c_char_p, [ctypes.c_void_p]),
+    "wg_report_entry": (ctypes.c_char_p, [ctypes.c_void_p]),
+    "wg_report_first_call_ms": (ctypes.c_double, [ctypes.c_void_p]),
+    "wg_report_phase_count": (ctypes.c_uint64, [ctypes.c_void_p]),
+    "wg_report_phase_name": (ctypes.c_char_p, [ctypes.c_void_p, ctypes.c_uint64]),
+    "wg_report_phase_ms": (ctypes.c_double, [ctypes.c_void_p, ctypes.c_uint64]),
+    "wg_cache_adopt": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(wg_function_spec),
+        ctypes.POINTER(wg_adoption), ctypes.POINTER(ctypes.c_void_p)]),
+    "wg_open_all": (ctypes.c_int32, [ctypes.c_void_p, ctypes.POINTER(wg_open_options),
+        ctypes.POINTER(ctypes.c_void_p)]),
+    "wg_opening_wait": (ctypes.c_int32, [ctypes.c_void_p]),
+    "wg_opening_progress": (ctypes.c_int32, [ctypes.c_void_p, ctypes.POINTER(wg_open_progress)]),
+    "wg_opening_destroy": (ctypes.c_int32, [ctypes.c_void_p]),
+    "wg_recorder_stream": (ctypes.c_void_p, [ctypes.c_void_p]),
+    "wg_recorder_fork": (ctypes.c_int32, [ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]),
+    "wg_recorder_join": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p]),
+    "wg_recorder_address": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(wg_address)]),
+    "wg_recorder_alloc": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64,
+        ctypes.POINTER(wg_address)]),
+    "wg_recorder_scalar": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int32, ctypes.c_void_p]),
+    "wg_recorder_sizes": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_char_p,
+        ctypes.POINTER(ctypes.POINTER(ctypes.c_int64)), ctypes.POINTER(ctypes.c_uint64)]),
+    "wg_recorder_dtype": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_int32)]),
+}
+
+# Those whose result is a wg_status.
+STATUS = frozenset({'wg_receive_log', 'wg_device_open', 'wg_device_close', 'wg_device_synchronize',
+    'wg_prepare_recording', 'wg_device_warm_up', 'wg_register_module', 'wg_register_host_function', 'wg_buffer_create',
+    'wg_buffer_create_host', 'wg_buffer_destroy', 'wg_buffer_upload', 'wg_buffer_download', 'wg_program_create',
+    'wg_program_destroy', 'wg_stream_create', 'wg_stream_destroy', 'wg_stream_synchronize', 'wg_stream_record',
+    'wg_stream_wait', 'wg_event_destroy', 'wg_launch', 'wg_launch_with', 'wg_copy', 'wg_fill', 'wg_cache_options_init',
+    'wg_cache_open', 'wg_cache_close', 'wg_cache_summary', 'wg_cache_readable', 'wg_cache_miss_reasons',
+    'wg_record_pending', 'wg_cache_clear', 'wg_cache_statistics', 'wg_wrap', 'wg_cache_load', 'wg_function_destroy',
+    'wg_bind', 'wg_call', 'wg_function_misses', 'wg_function_report', 'wg_report_destroy', 'wg_cache_adopt',
+    'wg_open_all', 'wg_opening_wait', 'wg_opening_progress', 'wg_opening_destroy', 'wg_recorder_fork',
+    'wg_recorder_join', 'wg_recorder_address', 'wg_recorder_alloc', 'wg_recorder_scalar', 'wg_recorder_sizes',
+    'wg_recorder_dtype'})

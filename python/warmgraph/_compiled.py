@@ -1,0 +1,600 @@
+"""cache_compile: a Python function that enqueues work, recorded once and replayed in every later process."""
+from __future__ import annotations
+
+import collections
+import copy
+import dataclasses
+import functools
+import inspect
+import logging
+import os
+import sys
+import threading
+import types
+import weakref
+from typing import Any, Callable, Iterable, Mapping
+
+from . import _code, _fork, _run, _walk, errors
+from ._array import Array, Tensor
+from ._device import Device, Program
+from ._leaves import expect_apart, leaf_of
+from ._native import Cache, Function, Scalar, Spec, Statistics
+from ._run import Run
+from .config import Config, unknown_option
+
+_log = logging.getLogger("warmgraph")
+_lock = threading.RLock()
+
+
+@dataclasses.dataclass(frozen=True)
+class _Where:
+    """Which cache: what makes two wrappers share one."""
+
+    model: str
+    cache_dir: str  # absolute
+    dynamic: bool
+    ranks: tuple[int | None, int | None, int | None]
+    config: Config
+
+    def key(self) -> tuple[Any, ...]:
+        return (_fork.generation(), self.model, self.cache_dir, self.dynamic, self.ranks, repr(self.config))
+
+    def open(self) -> Cache:
+        rank, tp_rank, pp_rank = self.ranks
+        return Cache(self.model, config=self.config, cache_dir=self.cache_dir, dynamic=self.dynamic, global_rank=rank, tp_rank=tp_rank,
+                     pp_rank=pp_rank)
+
+
+class _Pool:
+    """Caches of one model. A cache has one function of a name; one with other facts (a text, a structure) lives in the next."""
+
+    def __init__(self, where: _Where) -> None:
+        self.where = where
+        self.caches: list[Cache] = [where.open()]
+        self._names: list[set[str]] = [set()]
+
+    def take(self, name: str) -> Cache:
+        with _lock:
+            for cache, names in zip(self.caches, self._names):
+                if name not in names:
+                    names.add(name)
+                    return cache
+            self.caches.append(self.where.open())
+            self._names.append({name})
+            return self.caches[-1]
+
+    def give_back(self, cache: Cache, name: str) -> None:
+        """When the function is destroyed, and not before."""
+        with _lock:
+            self._names[self.caches.index(cache)].discard(name)
+
+    def statistics(self) -> Statistics:
+        total = self.caches[0].statistics()
+        for cache in self.caches[1:]:
+            total += cache.statistics()
+        return total
+
+
+_pools: dict[tuple[Any, ...], _Pool] = {}
+
+
+def _pool_of(where: _Where) -> _Pool:
+    with _lock:
+        key = where.key()
+        if key not in _pools:
+            _pools[key] = _Pool(where)
+        return _pools[key]
+
+
+class _Variant:
+    """A function of the library for one structure of call: its names, facts and code. Shapes are the library's guards. It is destroyed
+    when nobody holds it any more, and nothing runs."""
+
+    def __init__(self, pool: _Pool, name: str, device: Device, spec: Spec) -> None:
+        cache, itself = pool.take(name), weakref.ref(self)
+
+        def enqueue(run: Run) -> None:
+            variant = itself()
+            assert variant is not None  # it is being called
+            variant._enqueue(run)
+
+        try:
+            self.function = Function(cache, name, device, spec, enqueue, functools.partial(pool.give_back, cache, name))
+        except BaseException:
+            pool.give_back(cache, name)
+            raise
+        self._call = threading.local()
+        self._free: collections.deque[dict[Any, list[Array]]] = collections.deque()
+
+    def __call__(self, call: _Call) -> str:
+        self._call.now = call
+        try:
+            return self.function(call.values, call.regions)
+        finally:
+            self._call.now = None
+
+    def staging(self) -> dict[Any, list[Array]]:
+        try:
+            return self._free.popleft()
+        except IndexError:
+            return {}
+
+    def done_with(self, staging: dict[Any, list[Array]]) -> None:
+        self._free.append(staging)
+
+    def _enqueue(self, run: Run) -> None:
+        call: _Call = self._call.now
+        try:
+            if self.function.runs == 2:
+                call.expect_unchanged()
+            call.expect_shapes(run)
+            call.enqueue(run, {name: run.number(name, scalar.dtype) for name, scalar in self.function.spec.scalars.items()})
+        except Exception as error:
+            call.refusal = error
+            raise
+
+
+@dataclasses.dataclass
+class _Call:
+    """One call on its way through."""
+
+    wrapped: CachedFunction
+    bound: dict[str, Any]
+    found: _walk.Found
+    device: Device
+    values: dict[str, Any] = dataclasses.field(default_factory=dict)  # arrays and numbers by name, as the library takes them
+    regions: list[tuple[str, Array]] = dataclasses.field(default_factory=list)
+    refusal: Exception | None = None
+    changed: _Difference | None = None  # what the answer changed in the arguments that it was given
+    given: dict[int, Array] = dataclasses.field(default_factory=dict)  # device arrays by the id of what was passed
+    outputs: list[Array] = dataclasses.field(default_factory=list)
+    result: Any = None  # the declared outputs: Tensors, or arrays that were passed
+
+    def expect_unchanged(self) -> None:
+        """Before the first capture, after the answer."""
+        changed = self.changed or _difference(self.found.facts, self.wrapped._read(self.bound).facts)
+        if changed is not None:
+            raise _Changed(changed)
+
+    def expect_shapes(self, run: Run) -> None:
+        for name, _ in self.found.arguments:
+            if run.tensor(name).shape != self.values[name].shape:
+                raise errors.NotRecordable(f"'{run.name}' is recorded with {name} of another shape than this call's")
+
+    def enqueue(self, run: Run, numbers: Mapping[str, Any]) -> None:
+        """Runs the function, and copies what it returned to where the outputs are."""
+        arguments = {name: numbers[name] if name in numbers else _walk.rebuilt(value, self._given) for name, value in self.bound.items()}
+        before = self._facts_of(arguments)
+        returned = self.wrapped._call_function(arguments)
+        self.changed = self.changed or _difference(before, self._facts_of(arguments))
+        wanted, got = list(_flat("result", self.result)), list(_flat("result", returned))
+        if self.wrapped.options.outputs is None:
+            if got:
+                raise errors.InvalidArgument(f"'{run.name}' returns {got[0][1]!r} as {got[0][0]}, and declares no outputs: give cache_compile "
+                                             "outputs=, a Tensor or a function of the arguments that gives them")
+            return
+        if [path for path, _ in wanted] != [path for path, _ in got]:
+            raise errors.InvalidArgument(f"'{run.name}' returns arrays as {[path for path, _ in got]}, declared are "
+                                         f"{[path for path, _ in wanted]}")
+        outputs = iter(self.outputs)
+        for (path, tensor), (_, array) in zip(wanted, got):
+            if isinstance(tensor, Tensor):
+                self._copy_out(run, path, tensor, array, next(outputs))
+
+    def _facts_of(self, arguments: dict[str, Any]) -> dict[str, str]:
+        """Of what the function is given: lists and dicts in which host arrays were replaced are copies, whose changes nobody else sees."""
+        if all(value is self.bound[name] for name, value in arguments.items()):
+            return {}
+        walker = _walk.Walker(self.wrapped._reach())
+        walker.arguments(arguments, self.wrapped.options.scalars)
+        return walker.found.facts
+
+    def _copy_out(self, run: Run, path: str, tensor: Tensor, array: Any, output: Array) -> None:
+        if not isinstance(array, Array) or (array.shape, array.dtype) != (tensor.shape, tensor.dtype):
+            raise errors.InvalidArgument(f"'{run.name}' returns {array!r} as {path}, declared is {tensor}")
+        _run.copy(output, array)
+
+    def _given(self, value: Any) -> Any:
+        return self.given.get(id(value), value)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Difference:
+    path: str
+    was: str | None  # None: not there
+    now: str | None
+
+
+def _difference(before: dict[str, str], after: dict[str, str]) -> _Difference | None:
+    for path in [*before, *after]:
+        if before.get(path) != after.get(path):
+            return _Difference(path, before.get(path), after.get(path))
+    return None
+
+
+class _Changed(errors.NotRecordable):
+    """The answer changed a Python value that a replay would leave as it is."""
+
+    def __init__(self, change: _Difference) -> None:
+        was, now = (repr(one) if one is not None else "not there" for one in (change.was, change.now))
+        super().__init__(f"{change.path} was {was} before the call and is {now} after it: a replay would not change it. Keep it in device "
+                         "memory, pass it as a scalar, or change it outside")
+        self.change = change
+
+
+def _flat(path: str, value: Any) -> Iterable[tuple[str, Any]]:
+    """The arrays and Tensors of a structure, by path."""
+    if isinstance(value, (list, tuple)):
+        for i, one in enumerate(value):
+            yield from _flat(f"{path}[{i}]", one)
+    elif isinstance(value, dict):
+        for key, one in value.items():
+            yield from _flat(f"{path}[{key!r}]", one)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, (type, Tensor)):
+        for field in dataclasses.fields(value):
+            yield from _flat(f"{path}.{field.name}", getattr(value, field.name))
+    elif isinstance(value, Tensor) or leaf_of(value) is not None:
+        yield path, value
+
+
+@dataclasses.dataclass
+class Options:
+    """What cache_compile was given."""
+
+    config: Config
+    dynamic: bool = True
+    cache_dir: Any = None
+    global_rank: int | None = None
+    tp_rank: int | None = None
+    pp_rank: int | None = None
+    name: str | None = None
+    version: str | None = None
+    device: Any = None
+    code: tuple[Program, ...] = ()
+    outputs: Any = None
+    scalars: Mapping[str, Scalar] = dataclasses.field(default_factory=dict)
+    read_only: tuple[str, ...] = ()
+
+
+class _Shared:
+    """What a wrapper and its bound forms have together: loaded graphs belong to the function, whichever object it is called on."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.variants: collections.OrderedDict[tuple[Any, ...], _Variant] = collections.OrderedDict()
+        self.reached: _code.Reached | None = None
+        self.refused: set[str] = set()  # reasons that were logged
+        self.changing: set[str] = set()  # facts that the function itself changes
+        self.refused_facts: dict[tuple[tuple[str, str], ...], str] = {}  # what was refused for that, by the other facts
+        self.last: _Variant | None = None
+        self.last_refusal = ""
+
+
+class CachedFunction:
+    """A function behind a cache. Its first call loads or records, later ones replay.
+
+    On a class it binds to its objects as a function does; objects share entries and loaded graphs. A copy or an unpickled one of a bound
+    wrapper is unbound: wrap the copy's method.
+    """
+
+    def __init__(self, func: Callable[..., Any] | None, options: Options, description: str = "") -> None:
+        self.options = options
+        self._function = func
+        self._description = description or _described(func)
+        self._shared = _Shared()
+        if func is not None:
+            functools.update_wrapper(self, func, updated=())
+            self._signature = inspect.signature(func)
+
+    def __repr__(self) -> str:
+        return f"<warmgraph function {self._description}{'' if self._function is not None else ' (unbound)'}>"
+
+    # --- binding, copies
+
+    def __get__(self, instance: Any, owner: type | None = None) -> CachedFunction:
+        if instance is None or self._function is None:
+            return self
+        bound = CachedFunction(types.MethodType(self._function, instance), self.options)
+        bound._shared = self._shared
+        return bound
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CachedFunction:
+        is_bound = isinstance(self._function, types.MethodType)
+        return CachedFunction(None if is_bound else self._function, copy.copy(self.options), self._description)
+
+    def __reduce__(self) -> Any:
+        options = {field.name: getattr(self.options, field.name) for field in dataclasses.fields(Options)}
+        plain = {name: value for name, value in options.items() if name in _PICKLED}
+        plain["config"] = {name: getattr(self.options.config, name) for name in Config._DEFAULTS}
+        return _unpickled, (self._description, plain)
+
+    # --- calls
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._function is None:
+            raise errors.InvalidArgument(f"this wrapper of {self._description} was copied or unpickled, and is bound to no object: wrap the "
+                                         "new one's method (warmgraph.cache_compile)")
+        if _run.current() is not None:  # a part of the function that runs
+            return self._function(*args, **kwargs)
+        bound = self._bound(args, kwargs)
+        try:
+            found = self._read(bound)
+        except errors.NotRecordable as refusal:
+            return self._as_it_is(bound, str(refusal))
+        self._expect_scalars(bound)
+        if self._shared.changing:
+            why = self._shared.refused_facts.get(self._steady_facts(found))
+            if why is not None:
+                return self._as_it_is(bound, why)
+        return self._answered(bound, found)
+
+    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return dict(bound.arguments)
+
+    def _reach(self) -> _code.Reached:
+        assert self._function is not None
+        with self._shared.lock:
+            if self._shared.reached is None:
+                self._shared.reached = _code.Reached(self._function)
+            return self._shared.reached
+
+    def _read(self, bound: dict[str, Any]) -> _walk.Found:
+        with self._shared.lock:  # reading may meet further code
+            return _walk.read(self._reach(), bound, getattr(self._function, "__self__", None), self.options.scalars)
+
+    def _call_function(self, arguments: dict[str, Any]) -> Any:
+        assert self._function is not None
+        return self._called(self._function, arguments)
+
+    def _called(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+        """With the arguments as this function takes them."""
+        positional: list[Any] = []
+        named: dict[str, Any] = {}
+        for name, parameter in self._signature.parameters.items():
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                positional += list(arguments.get(name, ()))
+            elif parameter.kind is parameter.VAR_KEYWORD:
+                named.update(arguments.get(name, {}))
+            elif parameter.kind is parameter.KEYWORD_ONLY:
+                named[name] = arguments[name]
+            else:
+                positional.append(arguments[name])
+        return function(*positional, **named)
+
+    def _answered(self, bound: dict[str, Any], found: _walk.Found) -> Any:
+        call = _Call(self, bound, found, self._device(found))
+        staging: dict[Any, list[Array]] = {}
+        spare: dict[Any, list[Array]] = {}
+        variant: _Variant | None = None
+        call.result = self._declared_outputs(bound)
+        key = self._key(call)
+        with self._shared.lock:
+            variant = self._shared.variants.get(key)
+            if variant is not None:
+                self._shared.variants.move_to_end(key)
+                spare = variant.staging()
+        taken = _Taken(call.device, spare, staging)
+        self._place(call, taken)
+        if variant is None:
+            variant = self._new_variant(key, call)
+        self._shared.last = variant
+        if variant(call) == "refused":
+            self._remember_refusal(call, call.refusal or variant.function.report().reason)
+        result = self._result(call)
+        if self._is_hosted(call):
+            variant.done_with(staging)
+        return result
+
+    def _remember_refusal(self, call: _Call, why: Exception | str) -> None:
+        self._shared.last_refusal = str(why)
+        # A counter has another value at each call: without this, each would be tried, and refused.
+        if isinstance(why, _Changed) and why.change.was is not None and why.change.now is not None:
+            with self._shared.lock:
+                self._shared.changing.add(why.change.path)
+                self._shared.refused_facts[self._steady_facts(call.found)] = str(why)
+
+    def _steady_facts(self, found: _walk.Found) -> tuple[tuple[str, str], ...]:
+        return tuple(pair for pair in found.facts.items() if pair[0] not in self._shared.changing)
+
+    def _place(self, call: _Call, taken: _Taken) -> None:
+        """Device memory of everything that the call touches."""
+        expect_apart([(name, leaf.value) for name, leaf in call.found.arguments if leaf.is_host])
+        for name, leaf in call.found.leaves():
+            array = leaf.on(call.device, taken.array)
+            call.values[name] = call.given[id(leaf.value)] = array
+            call.regions.append((name, array))
+        for path, tensor in _flat("result", call.result):
+            if isinstance(tensor, Tensor):
+                array = taken.array(tensor.shape, tensor.dtype) if self._is_hosted(call) else call.device.empty(tensor.shape, tensor.dtype)
+                call.outputs.append(array)
+                call.values[path] = array
+                call.regions.append((path, array))
+        for name in self.options.scalars:
+            call.values[name] = call.bound[name]
+
+    def _is_hosted(self, call: _Call) -> bool:
+        return any(leaf.is_host for _, leaf in call.found.arguments)
+
+    def _result(self, call: _Call) -> Any:
+        """The declared structure with this call's arrays: NumPy's where an argument was."""
+        outputs, hosted = iter(call.outputs), self._is_hosted(call)
+        for name, leaf in call.found.arguments:
+            leaf.done(call.values[name])
+
+        def filled(value: Any) -> Any:
+            if isinstance(value, Tensor):
+                array = next(outputs)
+                return array.numpy() if hosted else array
+            return value
+
+        return _walk.rebuilt(call.result, filled)
+
+    def _as_it_is(self, bound: dict[str, Any], why: str) -> Any:
+        """What cannot be recorded runs all the same, on the caller's memory."""
+        if self.options.config.policy == "require_hit" or os.environ.get("WARMGRAPH_POLICY") == "require_hit":
+            raise errors.MissForbidden(f"'{self._name()}' cannot be replayed, and the policy is require_hit: {why}")
+        if why not in self._shared.refused:
+            self._shared.refused.add(why)
+            _log.warning("cannot record '%s': %s", self._name(), why)
+        self._shared.last_refusal = why
+        walker = _walk.Walker(self._reach(), is_tolerant=True)
+        walker.arguments(bound, self.options.scalars)
+        call = _Call(self, bound, walker.found, self._device(walker.found))
+        call.result = self._declared_outputs(bound)
+        self._place(call, _Taken(call.device, {}, {}))
+        with Run(self._name(), call.device, None, ()) as run:
+            call.enqueue(run, {name: self._number(name, bound[name]) for name in self.options.scalars})
+        return self._result(call)
+
+    def _number(self, name: str, value: Any) -> Any:
+        from . import dtypes
+
+        return dtypes.numpy_dtype(self.options.scalars[name].dtype).type(value)
+
+    def _expect_scalars(self, bound: dict[str, Any]) -> None:
+        for name in self.options.scalars:
+            if name not in bound:
+                raise unknown_option(f"'{self._name()}'", name, bound)
+
+    def _declared_outputs(self, bound: dict[str, Any]) -> Any:
+        outputs = self.options.outputs
+        return self._called(outputs, bound) if callable(outputs) else outputs
+
+    def _device(self, found: _walk.Found) -> Device:
+        if isinstance(self.options.device, Device):
+            return self.options.device
+        if isinstance(self.options.device, str):
+            self.options.device = Device(self.options.device)
+            return self.options.device  # type: ignore[no-any-return]
+        for device in [program.device for program in self.options.code] + found.devices:
+            return device
+        raise errors.InvalidArgument(f"'{self._name()}' names no device: give cache_compile device=, or use a Program or an Array")
+
+    # --- what it is in the library
+
+    def _name(self) -> str:
+        return self.options.name or _walk.folder_name(getattr(self._function, "__name__", self._description))
+
+    def _where(self) -> _Where:
+        options = self.options
+        folder = options.cache_dir or os.environ.get("WARMGRAPH_CACHE_DIR") or ".warmgraph_cache"
+        return _Where(options.config.model or self._model(), os.path.abspath(folder), options.dynamic,
+                      (options.global_rank, options.tp_rank, options.pp_rank), options.config.copy())
+
+    def _model(self) -> str:
+        owner = getattr(self._function, "__self__", None)
+        if owner is not None:
+            return _walk.folder_name((owner if isinstance(owner, type) else type(owner)).__name__)
+        module = getattr(self._function, "__module__", None) or "main"
+        if module == "__main__":
+            module = os.path.splitext(os.path.basename(getattr(sys.modules["__main__"], "__file__", None) or "main"))[0]
+        return _walk.folder_name(module.rpartition(".")[2])
+
+    def _version(self) -> str:
+        return self.options.version or f"python {self._reach().digest()}"
+
+    def _key(self, call: _Call) -> tuple[Any, ...]:
+        outputs = tuple((path, one.dtype if isinstance(one, Tensor) else id(type(one))) for path, one in _flat("result", call.result))
+        return (_fork.generation(), self._where().key(), self._version(), call.device.id, tuple(call.found.facts.items()), outputs)
+
+    def _new_variant(self, key: tuple[Any, ...], call: _Call) -> _Variant:
+        programs = list(self.options.code) + [one for one in call.found.programs if all(one is not other for other in self.options.code)]
+        shapes = {name: Tensor(call.values[name].shape, call.values[name].dtype) for name, _ in call.found.arguments}
+        outputs = {path: one for path, one in _flat("result", call.result) if isinstance(one, Tensor)}
+        spec = Spec(shapes, outputs, {name: call.values[name] for name, _ in call.found.states},
+                    frozenset(self._read_only(call.found)), dict(self.options.scalars), call.found.facts, programs,
+                    self.options.config.environment, self._version(), self.options.config.strict)
+        variants = self._shared.variants
+        with self._shared.lock:
+            if key not in variants:
+                while len(variants) >= max(1, self.options.config.max_variants):
+                    variants.popitem(last=False)
+                variants[key] = _Variant(_pool_of(self._where()), self._name(), call.device, spec)
+            return variants[key]
+
+    def _read_only(self, found: _walk.Found) -> list[str]:
+        states = {name for name, _ in found.states}
+        for name in self.options.read_only:
+            if name not in states:
+                raise unknown_option(f"read_only of '{self._name()}'", name, states)
+        return list(self.options.read_only)
+
+    # --- what it can be asked
+
+    @property
+    def cache_dir(self) -> str:
+        """The folder of its cache."""
+        return _pool_of(self._where()).caches[0].directory
+
+    def report(self) -> Any:
+        """Of its latest variant; None before the first call."""
+        last = self._shared.last
+        return last.function.report() if last is not None else None
+
+    def reset(self) -> None:
+        """Frees what was loaded, as soon as nothing runs; the next call loads it again."""
+        with self._shared.lock:
+            devices = {id(one.function.device): one.function.device for one in self._shared.variants.values()}
+            self._shared.variants.clear()
+            self._shared.last = None
+        for device in devices.values():
+            device._collect()
+
+
+@dataclasses.dataclass
+class _Taken:
+    """Staging memory: from the call before, where it fits, so that addresses stay."""
+
+    device: Device
+    spare: dict[Any, list[Array]]
+    staging: dict[Any, list[Array]]
+
+    def array(self, shape: Any, dtype: Any) -> Array:
+        wanted = Tensor(shape, dtype)
+        kept = self.spare.get(wanted)
+        array = kept.pop(0) if kept else self.device.empty(wanted.shape, wanted.dtype)
+        self.staging.setdefault(wanted, []).append(array)
+        return array
+
+
+_PICKLED = ("dynamic", "global_rank", "tp_rank", "pp_rank", "name", "version", "read_only")
+_OPTIONS = tuple(field.name for field in dataclasses.fields(Options))
+
+
+def _unpickled(description: str, options: dict[str, Any]) -> CachedFunction:
+    return CachedFunction(None, Options(**{**options, "config": Config(**options["config"])}), description)
+
+
+def _described(func: Any) -> str:
+    return f"{getattr(func, '__module__', None)}.{getattr(func, '__qualname__', type(func).__name__)}"
+
+
+def cache_compile(func: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Wraps a function, a bound method or, as a decorator, either. Wrapping reads nothing and opens nothing: the first call does.
+
+    config: a Config. dynamic: "dynamic" rather than "static" in the folder's name. cache_dir: else $WARMGRAPH_CACHE_DIR, else
+    .warmgraph_cache. global_rank, tp_rank, pp_rank: else the launcher's environment. name: the function's folder; else its own name.
+    version: code identity given by you; else a digest of its code objects. device: a Device or its id; else that of its Programs and
+    Arrays. code: Programs that are not found through arguments, attributes, closures and globals. outputs: a Tensor, a structure of them,
+    or a function of the arguments that gives one; an argument in it stands for itself. scalars: {argument: Scalar}, numbers that are
+    patched at every call. read_only: states (paths such as "self.weights") that the function only reads.
+    """
+    for name in options:
+        if name not in _OPTIONS:
+            raise unknown_option("cache_compile", name, _OPTIONS)
+    if options.get("config") is None:
+        options["config"] = Config()
+    if not isinstance(options["config"], Config):
+        raise errors.InvalidArgument(f"config is {options['config']!r}, expected a warmgraph.Config")
+    for name in ("code", "read_only"):
+        if name in options:
+            options[name] = tuple(options[name])
+    if func is None:
+        return functools.partial(cache_compile, **options)
+    if any(kind(func) for kind in (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)):
+        raise errors.InvalidArgument(f"{_described(func)} is a generator or a coroutine, whose call enqueues nothing: wrap a function")
+    if _code.function_of(func) is None:
+        raise errors.InvalidArgument(f"{func!r} is no Python function or method: wrap the method that it calls")
+    return CachedFunction(func, Options(**options))

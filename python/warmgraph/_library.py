@@ -1,0 +1,113 @@
+"""libwarmgraph, loaded at its first use. A status that is not wg_ok is raised as its exception."""
+from __future__ import annotations
+
+import ctypes
+import os
+import pathlib
+import threading
+from typing import Any, Callable
+
+from . import _c, _fork, _log, errors
+
+FOLDER = pathlib.Path(__file__).resolve().parent
+_NAME = "libwarmgraph.so.0"
+_lock = threading.Lock()
+_library: Library | None = None
+
+
+class Library:
+    """The C functions as attributes: `library().wg_device_open(...)`."""
+
+    def __init__(self, path: pathlib.Path) -> None:
+        # With the wheel's own folder of shared libraries; libcuda and libOpenCL are opened when a device is.
+        self._cdll = ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_LOCAL)
+        for name, (result, arguments) in _c.FUNCTIONS.items():
+            function = getattr(self._cdll, name)
+            function.restype, function.argtypes = result, arguments
+            if name in _c.STATUS:
+                function.errcheck = self._check
+            setattr(self, name, function)
+        _log.receive_from(self._cdll)
+
+    def __getattr__(self, name: str) -> Any:  # for type checkers: what there is was set
+        raise AttributeError(name)
+
+    def _check(self, status: int, _function: Any, _arguments: Any) -> int:
+        if status != _c.wg_ok:
+            raise errors.of_status(status, self._cdll.wg_last_error().decode("utf-8", "replace"))
+        return status
+
+    def made(self, name: str, *arguments: Any) -> int:
+        """A function whose last argument is where the handle goes."""
+        handle = ctypes.c_void_p()
+        getattr(self, name)(*arguments, ctypes.byref(handle))
+        assert handle.value is not None
+        return handle.value
+
+    def text(self, name: str, *arguments: Any) -> str:
+        """A function that writes a text as snprintf does."""
+        function, length = getattr(self, name), ctypes.c_uint64()
+        function(*arguments, None, 0, ctypes.byref(length))
+        while True:
+            buffer = ctypes.create_string_buffer(length.value + 1)
+            asked = length.value
+            function(*arguments, buffer, len(buffer), ctypes.byref(length))
+            if length.value <= asked:
+                return buffer.value.decode("utf-8", "replace")
+
+
+def library() -> Library:
+    """Thread-safe. NotFound where the package was not installed from a wheel."""
+    global _library
+    if _library is None:
+        with _lock:
+            if _library is None:
+                path = FOLDER / _NAME
+                if not path.exists():
+                    raise errors.NotFound(f"{path} does not exist: install the package (pip install .), "
+                                          "do not import it from the source folder")
+                _library = Library(path)
+    return _library
+
+
+class Handle:
+    """An object of the library's that is destroyed once, by close() or when it is forgotten."""
+
+    _what = "handle"
+
+    def __init__(self, pointer: int, destroy: Callable[[int], Any]) -> None:
+        self._pointer: int | None = pointer
+        self._destroy = destroy
+        self._made_in = _fork.generation()
+
+    @property
+    def pointer(self) -> int:
+        pointer = self._pointer
+        if pointer is None:
+            raise errors.InvalidArgument(f"this {self._what} is closed: make a new one")
+        _fork.expect_same(self._made_in, f"this {self._what}")
+        return pointer
+
+    @property
+    def is_closed(self) -> bool:
+        return self._pointer is None
+
+    def close(self) -> None:
+        """Frees it. Using it afterwards is InvalidArgument; closing it again does nothing."""
+        pointer, self._pointer = self._pointer, None
+        if pointer is not None and self._made_in == _fork.generation():
+            self._destroy(pointer)
+
+    def __del__(self) -> None:
+        try:
+            self.close()
+        except Exception:  # the interpreter ends, or the library says that it is too late
+            pass
+
+
+def text_or_none(text: str | None) -> bytes | None:
+    return None if text is None else text.encode()
+
+
+def array_of(kind: Any, items: list[Any]) -> Any:
+    return (kind * len(items))(*items) if items else None

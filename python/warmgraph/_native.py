@@ -1,0 +1,318 @@
+"""Caches and functions, as the C interface has them."""
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import logging
+import threading
+import weakref
+from typing import Any, Callable, Mapping, Sequence
+
+from . import _c, _run, config as _config, dtypes, errors
+from ._array import Array, Tensor, pointer_array
+from ._device import Device, Program
+from ._library import Handle, array_of, library, text_or_none
+from ._run import Run
+
+_log = logging.getLogger("warmgraph")
+OUTCOMES = {code: name[len("wg_outcome_"):] for name, code in _c.wg_outcome_values.items()}
+
+
+@dataclasses.dataclass(frozen=True)
+class Scalar:
+    """A number that is patched at every call: "i32", "u32", "i64", "u64", "f32" or "f64", and the values that it may take."""
+
+    dtype: str
+    low: float | None = None
+    high: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", dtypes.canonical(self.dtype))
+        if self.dtype not in ("i32", "u32", "i64", "u64", "f32", "f64"):
+            raise errors.InvalidArgument(f"a scalar of type {self.dtype}, expected i32, u32, i64, u64, f32 or f64")
+        if (self.low is None) != (self.high is None):
+            raise errors.InvalidArgument("a scalar has both ends of its range, or none")
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What the first call of a function (or of the latest variant that was loaded or recorded) did."""
+
+    function: str
+    outcome: str  #: recorded, replayed, eager or refused
+    reason: str
+    entry: str
+    first_call_ms: float
+    phases: tuple[tuple[str, float], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Statistics:
+    """Counters of a cache in this process, and the folder that they are of."""
+
+    folder: str
+    hits: int = 0
+    misses: int = 0
+    recordings: int = 0
+    refusals: int = 0
+    cache_faults: int = 0
+    images_loaded: int = 0
+    load_ms: float = 0.0
+    saved_ms: float = 0.0
+    untrusted: int = 0
+
+    def __add__(self, other: Statistics) -> Statistics:
+        counters = [field.name for field in dataclasses.fields(self)][1:]
+        return Statistics(self.folder, *(getattr(self, name) + getattr(other, name) for name in counters))
+
+
+@dataclasses.dataclass(frozen=True)
+class Spec:
+    """What a function takes. Names of tensors, states and scalars are all different."""
+
+    inputs: Mapping[str, Tensor] = dataclasses.field(default_factory=dict)
+    outputs: Mapping[str, Tensor] = dataclasses.field(default_factory=dict)
+    states: Mapping[str, Array] = dataclasses.field(default_factory=dict)
+    read_only: frozenset[str] = frozenset()  #: states that the function only reads
+    scalars: Mapping[str, Scalar] = dataclasses.field(default_factory=dict)
+    facts: Mapping[str, str] = dataclasses.field(default_factory=dict)  #: further guards
+    code: Sequence[Program] = ()
+    environment: Sequence[str] = ()
+    version: str = ""
+    strict: bool = False
+
+
+class Cache(Handle):
+    """The cache of one model in one process. Where its folder cannot be used, caching is off and `disabled_reason` says why."""
+
+    _what = "cache"
+
+    def __init__(self, model: str, *, config: _config.Config | None = None, cache_dir: Any = None, dynamic: bool = False,
+                 global_rank: int | None = None, tp_rank: int | None = None, pp_rank: int | None = None) -> None:
+        given, lib = config or _config.Config(), library()
+        options = _c.wg_cache_options()
+        lib.wg_cache_options_init(ctypes.byref(options), ctypes.sizeof(options))
+        pairs = [_c.wg_key_value(key.encode(), value.encode()) for key, value in given.model_config.items()]
+        owners = (ctypes.c_uint32 * len(given.trusted_owners))(*given.trusted_owners)
+        options.model, options.cache_dir = model.encode(), text_or_none(None if cache_dir is None else str(cache_dir))
+        options.config, options.config_count = array_of(_c.wg_key_value, pairs), len(pairs)
+        options.dynamic, options.policy = int(dynamic), _config.POLICIES[given.policy]
+        options.trusted_owners, options.trusted_owner_count = owners, len(owners)
+        options.sign_with_file, options.accept_file = text_or_none(given.sign_with_file or None), text_or_none(given.accept_file or None)
+        for name in ("world_size", "max_variants", "probing_ms", "max_bytes", "max_files"):
+            setattr(options, name, getattr(given, name))
+        for name in ("accept_newer_driver", "share_with_group", "verify_on_load", "require_signed"):
+            setattr(options, name, int(getattr(given, name)))
+        for name, rank in (("global_rank", global_rank), ("tp_rank", tp_rank), ("pp_rank", pp_rank)):
+            setattr(options, name, -1 if rank is None else rank)
+        super().__init__(lib.made("wg_cache_open", ctypes.byref(options)), lib.wg_cache_close)
+        self.model = model
+
+    @property
+    def directory(self) -> str:
+        """Absolute."""
+        return str(library().wg_cache_directory(self.pointer).decode())
+
+    @property
+    def disabled_reason(self) -> str:
+        """Why caching is off; empty when it works."""
+        return str(library().wg_cache_disabled_reason(self.pointer).decode())
+
+    def summary(self) -> str:
+        """One line: hits, misses, time saved."""
+        return library().text("wg_cache_summary", self.pointer)
+
+    def miss_reasons(self) -> list[str]:
+        return library().text("wg_cache_miss_reasons", self.pointer).splitlines()
+
+    def readable(self, function: str) -> str:
+        """The function's entries as text, as `warmgraph show`."""
+        return library().text("wg_cache_readable", self.pointer, function.encode())
+
+    def statistics(self) -> Statistics:
+        found = _c.wg_statistics(size=ctypes.sizeof(_c.wg_statistics))
+        library().wg_cache_statistics(self.pointer, ctypes.byref(found))
+        counters = [field.name for field in dataclasses.fields(Statistics)][1:]
+        return Statistics(self.directory, *(getattr(found, name) for name in counters))
+
+    def clear(self, function: str | None = None) -> int:
+        """Removes this rank's entries of one function, or of all; how many."""
+        removed = ctypes.c_uint64()
+        library().wg_cache_clear(self.pointer, text_or_none(function), ctypes.byref(removed))
+        return removed.value
+
+    def wrap(self, name: str, device: Device, spec: Spec, body: Callable[[Run], Any]) -> Function:
+        """`body` enqueues the function's work. While recording it is called more than once, and must enqueue the same each time."""
+        return Function(self, name, device, spec, body)
+
+    def load(self, name: str, device: Device, spec: Spec) -> Function:
+        """A function without code: it can only be replayed, under the version that it was recorded with."""
+        return Function(self, name, device, spec, None)
+
+
+class Function(Handle):
+    """A function of a cache, called with named arrays and numbers."""
+
+    _what = "function"
+
+    def __init__(self, cache: Cache, name: str, device: Device, spec: Spec, body: Callable[[Run], Any] | None,
+                 destroyed: Callable[[], Any] = lambda: None) -> None:
+        self.cache, self.name, self.device, self.spec, self._body = cache, name, device, spec, body
+        self._calls = threading.local()
+        lib, (raw, keep) = library(), _raw_spec(name, spec)
+        itself = weakref.ref(self)
+
+        def run_body(recorder: int, _user: Any) -> int:
+            function = itself()
+            return function._run_body(recorder) if function is not None else 1
+
+        callback = _c.wg_callback(run_body)
+        if body is None:
+            pointer = lib.made("wg_cache_load", cache.pointer, device.pointer, ctypes.byref(raw))
+        else:
+            pointer = lib.made("wg_wrap", cache.pointer, device.pointer, ctypes.byref(raw), callback, None)
+        del keep
+
+        def destroy(one: int, _callback: Any = callback) -> None:  # which lives as long
+            lib.wg_function_destroy(one)
+            destroyed()
+
+        super().__init__(pointer, device.later(destroy))
+
+    def __call__(self, arguments: Mapping[str, Any], regions: Sequence[tuple[str, Array]] = ()) -> str:
+        """Enqueues it in the device's default stream; the outcome. `regions`: arrays that the body may use, by name."""
+        call = _Call(self.name, tuple(regions))
+        args, keep = _raw_arguments(self.spec, arguments)
+        outcome = ctypes.c_int32(-1)
+        before = getattr(self._calls, "now", None)
+        self._calls.now = call
+        try:
+            library().wg_call(self.pointer, self.device.stream, args, len(keep), ctypes.byref(outcome))
+        except errors.Error as error:
+            if call.raised is not None:
+                raise call.raised from None
+            raise error
+        finally:
+            self._calls.now = before
+        if call.raised is not None:  # in a capture, after the answer
+            if not isinstance(call.raised, Exception):
+                raise call.raised
+            _log.warning("'%s' runs as it is: %s: %s", self.name, type(call.raised).__name__, call.raised)
+        return OUTCOMES.get(outcome.value, "unknown")
+
+    def bind(self, state: str, memory: Array) -> None:
+        """Moves a state to other memory of the same size."""
+        library().wg_bind(self.pointer, state.encode(), memory._memory())
+
+    def report(self) -> Report:
+        lib = library()
+        handle = lib.made("wg_function_report", self.pointer)
+        try:
+            phases = [(lib.wg_report_phase_name(handle, i).decode(), lib.wg_report_phase_ms(handle, i))
+                      for i in range(lib.wg_report_phase_count(handle))]
+            return Report(lib.wg_report_function(handle).decode(), OUTCOMES.get(lib.wg_report_outcome(handle), "unknown"),
+                          lib.wg_report_reason(handle).decode(), lib.wg_report_entry(handle).decode(),
+                          lib.wg_report_first_call_ms(handle), tuple(phases))
+        finally:
+            lib.wg_report_destroy(handle)
+
+    def misses(self) -> str:
+        """Its last 16 misses in this process, newest first, with the facts that differed."""
+        return library().text("wg_function_misses", self.pointer)
+
+    def _run_body(self, recorder: int) -> int:
+        call: _Call | None = getattr(self._calls, "now", None)
+        try:
+            assert self._body is not None
+            if call is None:
+                raise errors.NotRecordable(f"'{self.name}' is recorded outside of a call")
+            call.count += 1
+            with Run(self.name, self.device, recorder, call.regions, call.count == 1) as run:
+                self._body(run)
+            return 0
+        except BaseException as error:  # nothing may leave into C: the call raises it
+            if call is not None:
+                call.raised = error
+            return 1
+
+    @property
+    def runs(self) -> int:
+        """How often the body was run in this thread's current call: the first is the answer, the others are captures."""
+        return int(self._calls.now.count)
+
+
+@dataclasses.dataclass
+class _Call:
+    name: str
+    regions: tuple[tuple[str, Array], ...]
+    count: int = 0
+    raised: BaseException | None = None
+
+
+def _declared(tensors: Mapping[str, Tensor], keep: list[Any]) -> Any:
+    rows = []
+    for name, tensor in tensors.items():
+        sizes = pointer_array(tensor.shape)
+        keep.append(sizes)
+        rows.append(_c.wg_tensor_decl(name.encode(), dtypes.CODES[tensor.dtype], len(tensor.shape), sizes))
+    return array_of(_c.wg_tensor_decl, rows)
+
+
+def _raw_spec(name: str, spec: Spec) -> tuple[Any, list[Any]]:
+    """A wg_function_spec, and what must live until the call that takes it ends."""
+    keep: list[Any] = []
+    raw = _c.wg_function_spec(size=ctypes.sizeof(_c.wg_function_spec), name=name.encode(), version=spec.version.encode(),
+                              strict=int(spec.strict))
+    states, layouts = [], []
+    for state, memory in spec.states.items():
+        access = _c.wg_access_read_only if state in spec.read_only else _c.wg_access_read_write
+        sizes, strides = pointer_array(memory.shape), pointer_array(memory.strides)
+        keep += [sizes, strides]
+        states.append(_c.wg_state_decl(state.encode(), memory._memory(), access))
+        layouts.append(_c.wg_layout(state.encode(), dtypes.CODES[memory.dtype], memory.ndim, sizes, strides))
+    scalars = [_c.wg_scalar_decl(one.encode(), dtypes.CODES[kind.dtype], int(kind.low is not None), kind.low or 0, kind.high or 0)
+               for one, kind in spec.scalars.items()]
+    facts = [_c.wg_key_value(key.encode(), value.encode()) for key, value in spec.facts.items()]
+    programs = [ctypes.c_void_p(program.pointer) for program in spec.code]
+    environment = [variable.encode() for variable in spec.environment]
+    lists: list[tuple[str, str, Any, list[Any]]] = [
+        ("states", "state_count", _c.wg_state_decl, states), ("layouts", "layout_count", _c.wg_layout, layouts),
+        ("scalars", "scalar_count", _c.wg_scalar_decl, scalars), ("config", "config_count", _c.wg_key_value, facts),
+        ("code", "code_count", ctypes.c_void_p, programs), ("environment", "environment_count", ctypes.c_char_p, environment),
+    ]
+    for field, count, kind, rows in lists:
+        setattr(raw, field, array_of(kind, rows))
+        setattr(raw, count, len(rows))
+    raw.inputs, raw.input_count = _declared(spec.inputs, keep), len(spec.inputs)
+    raw.outputs, raw.output_count = _declared(spec.outputs, keep), len(spec.outputs)
+    keep += [states, layouts, scalars, facts, programs, environment]
+    return raw, keep
+
+
+def _raw_arguments(spec: Spec, arguments: Mapping[str, Any]) -> tuple[Any, list[Any]]:
+    args, keep = (_c.wg_arg * max(len(arguments), 1))(), []
+    for arg, (name, value) in zip(args, arguments.items()):
+        keep.append(value)
+        arg.name = name.encode()
+        if not isinstance(value, Array):
+            _set_number(arg, spec.scalars[name].dtype, value)
+        else:
+            arg.memory = value._memory()
+            arg.kind = _c.wg_arg_memory if name in spec.states else _c.wg_arg_tensor
+            if name not in spec.states:
+                arg.dtype, arg.rank = dtypes.CODES[value.dtype], value.ndim
+                arg.sizes, arg.strides = pointer_array(value.shape), pointer_array(value.strides)
+    return args, keep
+
+
+def _set_number(arg: Any, dtype: str, value: Any) -> None:
+    import numpy
+
+    kind = dtypes.numpy_dtype(dtype)
+    if kind.kind in "iu":
+        whole, limits = int(value), numpy.iinfo(kind)
+        if whole != value or not limits.min <= whole <= limits.max:
+            raise errors.InvalidArgument(f"'{arg.name.decode()}' is {value}, expected a whole number of type {dtype}")
+        value = whole
+    arg.kind, arg.dtype = _c.wg_arg_number, dtypes.CODES[dtype]
+    arg.bits = int.from_bytes(numpy.array(value, kind).tobytes().ljust(8, b"\0"), "little")

@@ -1,0 +1,82 @@
+"""What caches hold and why calls missed."""
+from __future__ import annotations
+
+import dataclasses
+import os
+import pathlib
+import subprocess
+from typing import Any
+
+from . import _command, errors
+from ._compiled import CachedFunction, _lock, _pool_of, _pools
+from ._native import Statistics
+
+
+@dataclasses.dataclass(frozen=True)
+class Cleared:
+    """How many entries went, and from which folder."""
+
+    folder: str
+    entries: int
+
+
+def stats(function: CachedFunction | None = None) -> list[Statistics]:
+    """Counters of this process: of the cache of one function, or of each cache that is open. Each says its folder."""
+    if function is not None:
+        return [_pool_of(function._where()).statistics()]
+    with _lock:
+        pools = list(_pools.values())
+    return [pool.statistics() for pool in pools]
+
+
+def explain(function: CachedFunction) -> str:
+    """What became of a function's first calls in this process, and why: the folder, the last report, and each miss with the facts that
+    differed from the nearest variant."""
+    lines = [f"{function!r} in {function.cache_dir}"]
+    disabled = _pool_of(function._where()).caches[0].disabled_reason
+    if disabled:
+        lines.append(f"caching is off: {disabled}")
+    report = function.report()
+    if report is None:
+        lines.append("not called in this process")
+    else:
+        reason = f": {report.reason}" if report.reason else ""
+        lines.append(f"{report.outcome} in {report.first_call_ms:.1f} ms, entry {report.entry[:8] or 'none'}{reason}")
+    if function._shared.last_refusal:
+        lines.append(f"refused: {function._shared.last_refusal}")
+    with function._shared.lock:
+        misses = [variant.function.misses() for variant in function._shared.variants.values()]
+    lines += [line for text in reversed(misses) for line in text.splitlines()]
+    lines.append(f"of all processes: warmgraph explain {function._where().model}/{function._name()} --cache-dir {function.cache_dir}")
+    return "\n".join(lines)
+
+
+def clear(function: CachedFunction | None = None) -> list[Cleared]:
+    """Removes this rank's entries of one function, or of every cache that is open; the next calls record anew. What other functions of
+    the model hold stays with a function."""
+    if function is not None:
+        function.reset()
+        cache = _pool_of(function._where()).caches[0]
+        return [Cleared(cache.directory, cache.clear(function._name()))]
+    with _lock:
+        pools = list(_pools.values())
+    return [Cleared(pool.caches[0].directory, pool.caches[0].clear()) for pool in pools]
+
+
+def readable_cache(path: Any, file: Any = None) -> str:
+    """Entries as text: those of a function's folder, or of one entry's file. `path` ends with <model>/<rank>/<function>[/<digest>.wg], as
+    in a cache folder, because an entry's digest covers that. The text goes into `file` as well where it is given."""
+    target = pathlib.Path(os.path.abspath(path))
+    if target.is_dir():
+        name = [str(target.relative_to(target.parents[2])), "--cache-dir", str(target.parents[2])]
+    elif target.exists():
+        name = [str(target)]
+    else:
+        raise errors.NotFound(f"{target} does not exist")
+    done = subprocess.run([_command.PROGRAM, "show", *name], capture_output=True, text=True, check=False,
+                          env={**os.environ, "NO_COLOR": "1"})
+    if done.returncode != 0:
+        raise errors.NotFound(f"{target} cannot be read: {done.stderr.strip() or done.stdout.strip()}")
+    if file is not None:
+        pathlib.Path(file).write_text(done.stdout)
+    return done.stdout

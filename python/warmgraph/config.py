@@ -1,0 +1,99 @@
+"""Options of a cache."""
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from typing import Any, Iterable, Mapping
+
+from . import _c, errors
+
+POLICIES = {"default": _c.wg_policy_default, "read_write": _c.wg_policy_read_write, "read_only": _c.wg_policy_read_only,
+            "refresh": _c.wg_policy_refresh, "off": _c.wg_policy_off, "require_hit": _c.wg_policy_require_hit}
+
+
+def unknown_option(where: str, name: str, known: Iterable[str]) -> errors.InvalidArgument:
+    known = sorted(known)
+    near = difflib.get_close_matches(name, known, 1)
+    cure = f"did you mean '{near[0]}'?" if near else f"expected one of: {', '.join(known)}"
+    return errors.InvalidArgument(f"{where} has no option '{name}': {cure}")
+
+
+@dataclasses.dataclass(init=False)
+class Config:
+    """Options of a cache; docs/calls.md and docs/trust.md say what they do. Mutable until the first call; an unknown name or a value of the
+    wrong kind is InvalidArgument.
+
+    mode: "reduce-overhead", TorchAir's name for graphs that are captured once and replayed. It is the one that there is.
+    """
+
+    mode: str
+    policy: str
+    model: str
+    model_config: Mapping[str, str]
+    environment: tuple[str, ...]
+    world_size: int
+    accept_newer_driver: bool
+    share_with_group: bool
+    max_variants: int
+    verify_on_load: bool
+    probing_ms: int
+    strict: bool
+    sign_with_file: str
+    accept_file: str
+    require_signed: bool
+    trusted_owners: tuple[int, ...]
+    max_bytes: int
+    max_files: int
+
+    _DEFAULTS = {
+        "mode": "reduce-overhead",  # TorchAir's
+        "policy": "default",  # $WARMGRAPH_POLICY, else read_write
+        "model": "",  # folder name; the class of a method's object, or the function's module
+        "model_config": {},  # part of the model's identity
+        "environment": (),  # variables that become guards
+        "world_size": -1,  # the launcher's environment
+        "accept_newer_driver": False,
+        "share_with_group": False,
+        "max_variants": 64,  # of one function
+        "verify_on_load": False,
+        "probing_ms": 200,
+        "strict": False,  # refuse words in kernels' parameters that nobody initialised
+        "sign_with_file": "",
+        "accept_file": "",
+        "require_signed": False,
+        "trusted_owners": (),
+        "max_bytes": 0,
+        "max_files": 0,
+    }
+
+    def __init__(self, **options: Any) -> None:
+        for name, value in {**self._DEFAULTS, **options}.items():
+            setattr(self, name, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self._DEFAULTS:
+            raise unknown_option("Config", name, self._DEFAULTS)
+        object.__setattr__(self, name, _checked(name, value, self._DEFAULTS[name]))
+
+    def copy(self) -> Config:
+        return Config(**{name: getattr(self, name) for name in self._DEFAULTS})
+
+
+def _checked(name: str, value: Any, default: Any) -> Any:
+    if name == "mode" and value != "reduce-overhead":
+        raise errors.InvalidArgument(f"mode is {value!r}, expected 'reduce-overhead': how PyTorch compiles a miss cannot be chosen yet")
+    if name == "policy" and value not in POLICIES:
+        raise unknown_option("policy", str(value), POLICIES)
+    if name == "model_config":
+        if not isinstance(value, Mapping) or not all(isinstance(one, str) for pair in value.items() for one in pair):
+            raise errors.InvalidArgument(f"model_config is {value!r}, expected a dict of texts by name")
+        return dict(value)
+    if isinstance(default, tuple):
+        if isinstance(value, str) or not all(isinstance(one, str if name == "environment" else int) for one in value):
+            raise errors.InvalidArgument(f"{name} is {value!r}, expected a list of {'texts' if name == 'environment' else 'numbers'}")
+        return tuple(value)
+    if type(value) is not type(default):
+        raise errors.InvalidArgument(f"{name} is {value!r}, expected {type(default).__name__}")
+    if isinstance(value, int) and not isinstance(value, bool) and value < min(0, default):
+        raise errors.InvalidArgument(f"{name} is {value}, expected at least {min(0, default)}")
+    return value

@@ -1,0 +1,128 @@
+"""What warmgraph raises: one class for each code of the C interface (`wg_status`), which says what to do."""
+from __future__ import annotations
+
+__all__ = [
+    "Error", "InvalidArgument", "NotRecordable", "CompileFailed", "MissForbidden", "Corrupt", "Stale", "NotFound", "IoFailed",
+    "NoSpace", "PermissionDenied", "DriverFailed", "OutOfMemory", "Unsupported", "VerificationFailed", "Internal",
+    "PartlyLaunched", "Untrusted",
+]
+
+
+class Error(Exception):
+    """Base of all. `code` is the C interface's number, `name` its name; 0 and "unknown" for a code of a newer library."""
+
+    code: int = 0
+    name: str = "unknown"
+
+
+class InvalidArgument(Error, ValueError):
+    """Fix the call: a name, shape, option or handle is wrong."""
+
+    code, name = 1, "invalid_argument"
+
+
+class NotRecordable(Error):
+    """The function did something that a graph cannot hold."""
+
+    code, name = 2, "not_recordable"
+
+
+class CompileFailed(Error):
+    """Fix the kernel's source; the compiler's log is in the text."""
+
+    code, name = 3, "compile_failed"
+
+
+class MissForbidden(Error):
+    """Policy require_hit, and there is no entry: record first."""
+
+    code, name = 4, "miss_forbidden"
+
+
+class Corrupt(Error):
+    """Stored bytes are damaged or hostile."""
+
+    code, name = 5, "corrupt"
+
+
+class Stale(Error):
+    """Stored for other facts (version, device, key)."""
+
+    code, name = 6, "stale"
+
+
+class NotFound(Error, LookupError):
+    """The named thing does not exist."""
+
+    code, name = 7, "not_found"
+
+
+class IoFailed(Error):
+    """The cache folder failed."""
+
+    code, name = 8, "io_failed"
+
+
+class NoSpace(Error):
+    """The disk is full."""
+
+    code, name = 9, "no_space"
+
+
+class PermissionDenied(Error):
+    """The cache folder belongs to someone else, or is not writable."""
+
+    code, name = 10, "permission_denied"
+
+
+class DriverFailed(Error):
+    """The accelerator's driver refused a call; its text is in the message."""
+
+    code, name = 11, "driver_failed"
+
+
+class OutOfMemory(Error, MemoryError):
+    """Device or host memory ran out."""
+
+    code, name = 12, "out_of_memory"
+
+
+class Unsupported(Error):
+    """This backend, device or version of the library cannot do it."""
+
+    code, name = 13, "unsupported"
+
+
+class VerificationFailed(Error):
+    """The restored graph did not reproduce the function."""
+
+    code, name = 14, "verification_failed"
+
+
+class Internal(Error):
+    """A defect of warmgraph: please report it."""
+
+    code, name = 15, "internal"
+
+
+class PartlyLaunched(Error):
+    """The driver failed in the middle of a launch: state may be half updated."""
+
+    code, name = 16, "partly_launched"
+
+
+class Untrusted(Error):
+    """An entry has no signature that is accepted."""
+
+    code, name = 17, "untrusted"
+
+
+_BY_CODE: dict[int, type[Error]] = {one.code: one for one in Error.__subclasses__()}
+
+
+def of_status(status: int, text: str) -> Error:
+    """The exception for a `wg_status` that is not wg_ok."""
+    error = _BY_CODE.get(status, Error)(text)
+    if type(error) is Error:
+        error.code = status
+    return error
