@@ -108,3 +108,15 @@ wg_status wg_recorder_dtype(wg_recorder* recorder, const char* name, wg_dtype* o
         result = static_cast<wg_dtype>(need_recorder(recorder).recorder.dtype(need_text(name, "name")));
     });
 }
+
+wg_status wg_recorder_fail(wg_recorder* recorder, wg_status status, const char* reason)
+{
+    // A failure in the callback fails the run (to_callable).
+    return guarded([&] {
+        need_recorder(recorder);
+        if (status < wg_invalid_argument || status > wg_untrusted)
+            refuse("status is {}, expected {} to {}", status, static_cast<int>(wg_invalid_argument),
+                   static_cast<int>(wg_untrusted));
+        throw Exception(static_cast<ErrorCode>(status), need_text(reason, "reason"));
+    });
+}

@@ -38,8 +38,7 @@ def test_sizes_and_offsets_are_the_compilers(tmp_path):
         rows += [f'printf(", %zu, %zu", offsetof({struct.__name__}, {field[0]}), sizeof((({struct.__name__}*)0)->{field[0]}));'
                  for field in struct._fields_]
         rows.append('puts("],");')
-    enums = {name: value for table in vars(_c).values() if isinstance(table, dict) for name, value in table.items()
-             if isinstance(value, int)}
+    enums = {name: value for table, values in vars(_c).items() if table.endswith("_values") for name, value in values.items()}
     rows += [f'printf("\\"{name}\\": %d,\\n", (int){name});' for name in enums]
     source = tmp_path / "layout.c"
     source.write_text('#include <stddef.h>\n#include <stdio.h>\n#include "warmgraph/warmgraph.h"\nint main(void) { puts("{");\n'

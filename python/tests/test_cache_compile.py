@@ -15,6 +15,7 @@ import pytest
 import warmgraph
 from conftest import COUNT, REPOSITORY
 from warmgraph import Config, InvalidArgument, MissForbidden, Scalar, Tensor, cache_compile, like
+from warmgraph._leaves import expect_apart
 
 GRID, BLOCK = COUNT // 16, 16
 
@@ -207,6 +208,30 @@ def test_overlapping_host_arrays_are_refused(program):
         add(memory[:16], memory[8:24])
     add(memory[:16], memory[16:32])
     add(memory[:16], memory[:16].copy())
+    with pytest.raises(InvalidArgument, match="total and x overlap in host memory"):
+        add(memory[32:48][::-1], memory[:33][::-2][:16])
+    add(memory[1::2][:16], memory[32:48])
+    memory.flags.writeable = False
+    readable = [memory[:16], memory[8:24]]
+    expect_apart([("a", readable[0]), ("b", readable[1]), ("c", memory[:0])])
+
+
+def test_two_thousand_arrays(program, device):
+    @cache_compile(config=Config(model="toy"))
+    def add_all(arrays, more):
+        for array in arrays:
+            program.launch("add", 1, 4, array, more)
+
+    more = numpy.ones(4, numpy.float32)
+    for on_device, count in ((False, 200), (True, 2000)):
+        arrays = [numpy.full(4, i, numpy.float32) for i in range(count)]
+        given = [device.array(array) for array in arrays] if on_device else arrays
+        add_all(given, more)
+        assert add_all.report().outcome == "recorded"
+        assert all((array.numpy() if on_device else array)[3] == i + 1 for i, array in enumerate(given))
+        add_all(given, more)
+        assert all((array.numpy() if on_device else array)[3] == i + 2 for i, array in enumerate(given))
+    add_all.reset()
 
 
 def test_overlapping_device_arrays_are_replayed_as_they_lie(program, device):
@@ -270,7 +295,7 @@ def test_streams_copies_and_fills(program):
 
 
 def test_no_elements_and_no_outputs(program):
-    @cache_compile(outputs=lambda x: like(x), config=Config(model="toy"))
+    @cache_compile(outputs=lambda x: like(x), config=Config(model="toy"), device="opencl")
     def nothing(x):
         return warmgraph.empty_like(x)
 
@@ -361,17 +386,22 @@ def test_what_the_answer_changes_is_refused_by_its_path(program, device, caplog)
     assert model.counts.report().outcome == "refused"
     assert "self.steps was 'int 0' before the call and is 'int 1' after it" in warmgraph.explain(model.counts)
     assert len(Model.counts._shared.variants) == 1 and model.steps == 3  # refused for good, not anew at each value
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len(warnings) == 1 and "cannot record 'counts': self.steps was" in warnings[0]
     Model.counts.reset()
 
 
-def test_lists_that_the_function_changes_are_seen(program, caplog):
+def test_lists_that_the_function_changes_are_seen(program, device):
     @cache_compile(config=Config(model="toy"))
     def grows(x, seen):
         program.launch("add", GRID, BLOCK, x, x)
-        seen.append(3)
+        seen.append(threading.Lock())
 
-    grows(floats(), [floats()])
-    assert grows.report().outcome == "refused" and "seen" in warmgraph.explain(grows)
+    seen = [device.array(floats())]
+    grows(floats(), seen)
+    assert len(seen) == 2 and grows.report().outcome == "refused" and "seen was 'list of 1'" in warmgraph.explain(grows)
+    with pytest.raises(InvalidArgument, match="changes seen, from 'list of 1' to 'list of 2', in a copy that it was given: pass device arrays"):
+        grows(floats(), [floats()])
     grows.reset()
 
 
@@ -389,7 +419,7 @@ def test_memory_that_nobody_named_is_refused_by_the_cure(program, device):
     uses.reset()
 
 
-def test_what_cannot_be_compared_runs_as_it_is(program, caplog):
+def test_what_cannot_be_compared_runs_as_it_is(program, caplog, monkeypatch):
     lock = threading.Lock()
 
     @cache_compile(outputs=lambda guard, x: like(x), config=Config(model="toy"))
@@ -403,6 +433,11 @@ def test_what_cannot_be_compared_runs_as_it_is(program, caplog):
     assert [record.getMessage() for record in caplog.records if "guard" in record.getMessage()] == [
         "cannot record 'locked': guard is a _thread.lock, which cannot be compared in another process: keep what the function needs of it in "
         "plain values"]
+    monkeypatch.setenv("WARMGRAPH_POLICY", "require_hit")
+    with pytest.raises(MissForbidden, match="guard is a _thread.lock"):
+        locked(lock, floats())
+    locked.options.config.policy = "read_write"
+    locked(lock, floats())
     locked.options.config.policy = "require_hit"
     with pytest.raises(MissForbidden, match="guard is a _thread.lock"):
         locked(lock, floats())

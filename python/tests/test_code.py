@@ -1,11 +1,13 @@
 """A function's version follows what it does, and nothing else."""
 from __future__ import annotations
 
+import importlib
+import sys
 import types
 
 import pytest
 
-from warmgraph import _code
+from warmgraph import _code, _walk
 
 
 def made(source: str, path: str = "<a>", lines: int = 0, **more) -> types.FunctionType:
@@ -59,6 +61,19 @@ def test_the_digest_is_the_same_in_every_process(process):
     """
     seen = {process(script, bare=True, PYTHONHASHSEED=seed).lines()[0] for seed in "123"}
     assert len(seen) == 1
+
+
+def test_modules_that_are_imported_inside_count(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    source = "def f(x):\n    import math, no_such_module\n    from inside import step\n    return step(x)\n"
+    digests = []
+    for more in (1, 2, 2):
+        (tmp_path / "inside.py").write_text(f"def step(x): return x + {more}\n")
+        monkeypatch.delitem(sys.modules, "inside", raising=False)
+        importlib.invalidate_caches()
+        digests.append(_walk.read(_code.Reached(made(source)), {}, None).reached.digest())
+    assert digests[0] != digests[1] == digests[2]
 
 
 def test_libraries_are_not_followed():

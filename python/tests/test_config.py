@@ -65,4 +65,4 @@ def test_without_logging_warnings_alone_are_printed(process, tmp_path):
 def test_the_environment_asks_for_lines_without_any_configuration(process):
     assert "warmgraph: saved toy/" in process("scale(x, 2.0)", WARMGRAPH_LOG="info").err
     done = process("logging.basicConfig(level=0, stream=sys.stdout)\nscale(x, 2.0)", WARMGRAPH_LOG="info")
-    assert "saved toy/" in done.out and "saved toy/" not in done.err
+    assert "loaded toy/" in done.out and "loaded toy/" not in done.err

@@ -37,6 +37,10 @@ print(copies.report().outcome, left.numpy()[:2].tolist(), right.numpy()[:2].toli
 view = device.view(x)
 print(view.shape, view.dtype, view._keep is x)
 try:
+    copies(memory, wg.Device("opencl").zeros(32, "f32"))
+except wg.InvalidArgument as error:
+    print(error)
+try:
     view.numpy()
 except wg.Unsupported as error:
     print("another library's" in str(error))
@@ -48,4 +52,5 @@ def test_memory_of_others_is_recorded_and_replayed(process):
     driver = {"WARMGRAPH_CUDA_DRIVER": FAKE, "WARMGRAPH_NVRTC": FAKE, "WARMGRAPH_CUPTI": FAKE}
     for outcome in ("recorded", "replayed"):
         assert process(SCRIPT, bare=True, **driver).lines() == [
-            f"{outcome} [8.0, 9.0] [0.0, 1.0]", "(32,) f32 True", "True"]
+            f"{outcome} [8.0, 9.0] [0.0, 1.0]", "(32,) f32 True",
+            "<warmgraph.Array f32[32] on opencl:0> is not on cuda:0: move it there", "True"]

@@ -5,7 +5,16 @@ import collections
 import copy
 import dataclasses
 import enum
+import fractions
+import functools
+import logging
+import math
+import pathlib
+import random
+import re
+import sys
 import threading
+import types
 from typing import Any
 
 import numpy
@@ -130,12 +139,13 @@ class Model:
 def test_objects_are_read_as_far_as_code_names_them():
     model = Model()
     reached = _code.Reached(model.forward)
-    facts = _walk.read(reached, {}, model).facts
+    found = _walk.read(reached, {}, model)
+    facts = found.facts
     assert facts["self.layers[1].width"] == "int 2"
     assert not any("unused" in path or "lock" in path for path in facts)
     model.layers[1].width = 3
     assert _walk.read(reached, {}, model).facts["self.layers[1].width"] == "int 3"
-    assert {"forward", "__call__", "helper"} <= {one.__name__ for one in reached.functions}
+    assert {"forward", "__call__", "helper"} <= {one.__name__ for one in found.reached.functions}
 
 
 FACTOR = 3
@@ -174,6 +184,185 @@ def test_host_arrays_of_the_object_are_compared_by_contents():
     holder.table = numpy.zeros(100_000)
     with pytest.raises(NotRecordable, match="self.table is an array of 800000 bytes in host memory"):
         _walk.read(reached, {}, holder)
+
+
+def doubled(function):
+    @functools.wraps(function)
+    def wrapper(x):
+        return function(x) * FACTOR
+
+    return wrapper
+
+
+class Scale:
+    factor = 2
+    limits = types.SimpleNamespace(high=3)
+
+    def __init__(self, by=FACTOR):
+        self.by = by
+
+    def __call__(self, x):
+        return x * self.by
+
+
+def module_of(name, **members):
+    module = types.ModuleType(name)
+    module.__file__ = f"/elsewhere/{name}.py"
+    exec("def helper(x, more=5): return x * WIDTH + more\ndef idle(x): return x", vars(module))
+    vars(module).update({"WIDTH": 3, "UNUSED": 4, **members})
+    return module
+
+
+ops = module_of("ops")
+TABLE = {"relu": uses_global}
+
+
+@doubled
+def decorated(x):
+    return x
+
+
+class Widths:
+    narrow, wide = 2, 3
+
+
+def uses_all(x, callback, config):
+    y = callback(x, config) + ops.helper(x) + TABLE["relu"](x) + decorated(x)
+    return Scale()(y) + Scale.limits.high + Widths.wide + Colour.blue.value
+
+
+def callback(x, config):
+    return x * config.width
+
+
+class Plain:
+    def __init__(self, **values):
+        self.__dict__.update(values)
+
+
+def uses_all_facts(**more):
+    arguments = {"callback": callback, "config": Plain(width=1, other=2), **more}
+    found = _walk.read(_code.Reached(uses_all), arguments, None)
+    return {**found.facts, "code": found.reached.digest()}
+
+
+def test_whatever_the_code_may_use_is_read(monkeypatch):
+    before = uses_all_facts()
+    assert before["config.width"] == "int 1" and "config.other" not in before
+    assert before["test_walk.ops.WIDTH"] == "int 3" and not any("UNUSED" in path for path in before)
+    assert before["helper.more"] == "int 5"
+    assert before == uses_all_facts()
+
+    def changed(*replacement):
+        with monkeypatch.context() as patch:
+            patch.setattr(*replacement)
+            after = uses_all_facts()
+        assert before == uses_all_facts()
+        return sorted(path for path in {**before, **after} if before.get(path) != after.get(path))
+
+    assert changed(ops, "WIDTH", 4) == ["ops.WIDTH", "test_walk.ops.WIDTH"]
+    assert changed(ops, "idle", 4) == []
+    assert "code" in changed(ops, "helper", module_of("ops").idle)
+    assert changed(ops.helper, "__defaults__", (6,)) == ["helper.more"]
+    assert changed(Scale.limits, "high", 4) == ["test_walk.Scale.limits.high"]
+    assert changed(Widths, "wide", 4) == ["test_walk.Widths.wide"]
+    assert changed(Scale.__init__, "__defaults__", (1,)) == ["__init__.by"]
+    assert "code" in changed(Scale, "__call__", lambda self, x: x)
+    assert "code" in changed(Scale, "__init__", lambda self: None)
+    assert "code" in changed(decorated.__wrapped__, "__code__", (lambda x: x + 1).__code__)
+    assert "code" in changed(sys.modules[__name__], "decorated", lambda x: x)
+    monkeypatch.setitem(TABLE, "relu", lambda x: -x)
+    assert uses_all_facts()["code"] != before["code"]
+
+
+def test_what_a_function_argument_uses_is_read():
+    def made(factor):
+        return lambda x, config: x * factor * config.other
+
+    assert uses_all_facts(callback=made(2)) == uses_all_facts(callback=made(2))
+    facts = uses_all_facts(callback=made(3))
+    assert facts != uses_all_facts(callback=made(2)) and facts["config.other"] == "int 2"
+    partials = [uses_all_facts(callback=functools.partial(callback, **{name: 1})) for name in ("x", "config")]
+    assert partials[0] != partials[1]
+
+
+def test_functions_of_one_name_have_paths_of_their_own():
+    def made(factor):
+        def inner(x):
+            return x * factor
+
+        return inner
+
+    one, other = made(1), made(2)
+
+    def both(x):
+        return one(x) + other(x)
+
+    facts = _walk.read(_code.Reached(both), {"inner": 7}, None).facts
+    assert {facts["inner"], facts["inner~2.factor"], facts["inner~3.factor"]} == {"int 7", "int 1", "int 2"}
+
+
+def test_earlier_calls_do_not_change_what_a_call_is():
+    reached = _code.Reached(callback)
+    alone = _walk.read(_code.Reached(callback), {"config": Plain(width=1)}, None)
+    _walk.read(reached, {"config": Layer(1), "x": uses_global}, None)
+    after = _walk.read(reached, {"config": Plain(width=1)}, None)
+    assert (after.facts, after.reached.digest()) == (alone.facts, alone.reached.digest())
+    for _ in range(100):
+        _walk.read(reached, {"config": lambda: None}, None)
+    assert len(reached._larger) <= 32
+
+
+def test_objects_of_libraries_are_read_whole():
+    def fact(value):
+        return read(x=value).facts
+
+    for one, other in [(pathlib.Path("/a"), pathlib.Path("/b")), (fractions.Fraction(1, 2), fractions.Fraction(1, 3)),
+                       (types.SimpleNamespace(a=1), types.SimpleNamespace(a=2)), (re.compile("a"), re.compile("a", re.I)),
+                       (functools.partial(f, 1), functools.partial(f, 2)), (numpy.take, numpy.put), (numpy.tanh, numpy.sinh),
+                       (math.sin, math.cos), (collections.OrderedDict(a=1), collections.OrderedDict(a=2)), (Meta, Pair)]:
+        assert fact(one) == fact(copy.deepcopy(one)) != fact(other)
+    assert fact(logging.getLogger("a")) == {"x": "Logger"}
+    for hidden in (random.Random(3), numpy.random.default_rng(3), collections.deque([1]), ValueError("x")):
+        with pytest.raises(NotRecordable, match="^x is a .* which cannot be compared"):
+            fact(hidden)
+
+
+class Slotted:
+    __slots__ = ("__private", "public")
+
+    def __init__(self, private):
+        self.__private, self.public = private, 1
+
+    def get(self):
+        return self.__private
+
+
+def test_slots_are_read_also_private_ones():
+    facts = _walk.read(_code.Reached(Slotted.get), {}, Slotted(5)).facts
+    assert facts == {"self": "test_walk.Slotted", "self._Slotted__private": "int 5"}
+
+
+class Table(list):
+    def look(self):
+        return self[0] * self.factor
+
+
+def test_containers_of_ones_own_have_attributes():
+    tables = [Table([1]), Table([1])]
+    tables[0].factor, tables[1].factor = 2, 3
+    facts = [_walk.read(_code.Reached(Table.look), {}, table).facts for table in tables]
+    assert facts[0]["self[0]"] == "int 1" and facts[0]["self.factor"] == "int 2" and facts[0] != facts[1]
+
+
+@given(st.lists(st.text(max_size=6) | st.sampled_from(["x[0]", "x.0", "x['a']", "x[a]", "x" * 300, "größe"]), unique=True, max_size=8))
+@settings(max_examples=150, deadline=None)
+def test_arrays_have_names_that_the_library_takes(paths):
+    names = _walk.binding_names(paths)
+    assert list(names) == paths and len(set(names.values())) == len(paths)
+    assert all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}", name) for name in names.values())
+    assert names == {path: _walk.binding_names(paths[::-1])[path] for path in paths}
+    assert _walk.binding_names(["self.weights[0]", "kv['a'][1]"]) == {"self.weights[0]": "self.weights.0", "kv['a'][1]": "kv.a.1"}
 
 
 @pytest.mark.parametrize("value", [threading.Lock(), open("/dev/null"), iter([1]), {object(): 1}, {frozenset({1}): 2}])

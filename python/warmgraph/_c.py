@@ -478,6 +478,7 @@ FUNCTIONS = {
     "wg_recorder_sizes": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_char_p,
         ctypes.POINTER(ctypes.POINTER(ctypes.c_int64)), ctypes.POINTER(ctypes.c_uint64)]),
     "wg_recorder_dtype": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_int32)]),
+    "wg_recorder_fail": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_int32, ctypes.c_char_p]),
 }
 
 # Those whose result is a wg_status.
@@ -491,4 +492,4 @@ STATUS = frozenset({'wg_receive_log', 'wg_device_open', 'wg_device_close', 'wg_d
     'wg_bind', 'wg_call', 'wg_function_misses', 'wg_function_report', 'wg_report_destroy', 'wg_cache_adopt',
     'wg_open_all', 'wg_opening_wait', 'wg_opening_progress', 'wg_opening_destroy', 'wg_recorder_fork',
     'wg_recorder_join', 'wg_recorder_address', 'wg_recorder_alloc', 'wg_recorder_scalar', 'wg_recorder_sizes',
-    'wg_recorder_dtype'})
+    'wg_recorder_dtype', 'wg_recorder_fail'})

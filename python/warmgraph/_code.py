@@ -2,54 +2,102 @@
 paths."""
 from __future__ import annotations
 
+import collections
 import dis
+import functools
 import hashlib
+import importlib
+import importlib.util
 import platform
 import sys
 import sysconfig
 import types
-from typing import Any, Callable, Iterable, Iterator
+from typing import Any, Callable, Iterable, Iterator, Mapping
 
 _MOST = 10_000  # functions that one names
+_KEPT = 32  # larger ones of a function's, by what calls brought along
 _NOT_OF_A_CALL = {"__init__", "__new__", "__del__", "__repr__", "__str__", "__reduce__", "__getstate__", "__setstate__", "__deepcopy__"}
+_OF_AN_INSTANCE = {"__init__", "__new__"}
 _INSTALLED = tuple(folder + "/" for folder in {sysconfig.get_paths()[name] for name in ("purelib", "platlib", "stdlib")})
+_FOLLOWED = (types.FunctionType, types.BuiltinFunctionType, types.CodeType, type, staticmethod, classmethod, property,
+             functools.cached_property)
+_GLOBALS = {"LOAD_GLOBAL", "STORE_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
 
 
 def function_of(callable_: Any) -> types.FunctionType | None:
-    """The Python function below a method, a partial or a wrapper."""
-    seen = 0
-    while seen < 100:
-        if isinstance(callable_, types.MethodType):
-            callable_ = callable_.__func__
-        elif hasattr(callable_, "__wrapped__"):
-            callable_ = callable_.__wrapped__
-        elif isinstance(callable_, types.FunctionType):
+    """The Python function below a method, a partial, or a wrapper of functools' or ours. A function that wraps another is itself: it
+    closes over the other."""
+    for _ in range(100):
+        if isinstance(callable_, types.FunctionType):
             return callable_
-        else:
+        callable_ = below(callable_)
+        if callable_ is None:
             return None
-        seen += 1
+    return None
+
+
+def below(callable_: Any) -> Any:
+    """What a callable that is no function of its own calls; None for anything else."""
+    if isinstance(callable_, types.MethodType):
+        return callable_.__func__
+    if isinstance(callable_, functools.partial):
+        return callable_.func
+    if isinstance(callable_, functools.cached_property):
+        return callable_.func
+    if isinstance(callable_, (staticmethod, classmethod)) or type(callable_).__module__.split(".")[0] in ("functools", __package__):
+        return getattr(callable_, "__wrapped__", None)
     return None
 
 
 class Reached:
-    """The functions that a function names, itself included: through globals, what it closes over, and methods of the classes that were met.
-    It grows while calls are read (`classes`), until nothing new is named."""
+    """The functions that a function names, itself included: through globals, what it closes over, and methods of the classes that it names.
+    What a call brings along (functions as values, objects) gives a larger one (`with_met`)."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], classes: Mapping[type, bool] = types.MappingProxyType({}),
+                 functions: Iterable[types.FunctionType] = ()) -> None:
         self.functions: list[types.FunctionType] = []  # the user's own; of libraries only the digest counts
+        self.globals: list[list[str]] = []  # names, for each of the functions
         self.names: set[str] = set()  # attributes that any of them names
+        self.modules: list[types.ModuleType] = []  # the user's own that are imported inside of functions
+        self._function = function
         self._package = (getattr(function_of(function), "__module__", None) or "").split(".")[0]
         self._seen: dict[int, Any] = {}
-        self._classes: dict[type, None] = {}
+        self._classes: dict[type, bool] = {}
         self._digests: set[bytes] = set()
-        self._visit([function])
+        self._references: list[tuple[Callable[[], Any], Any]] = []  # what was followed, and how to look again
+        self._larger: collections.OrderedDict[Any, Reached] = collections.OrderedDict()
+        self._visit([function])  # it is the first of the functions
+        self._visit(functions)
+        for kind, is_constructed in classes.items():
+            self.add_class(kind, is_constructed)
 
-    def add_class(self, kind: type) -> None:
-        """Its methods that are named, and those that Python calls by itself."""
+    def add_class(self, kind: type, is_constructed: bool = False) -> None:
+        """Its methods that are named, and those that Python calls by itself. `is_constructed`: code makes objects of it."""
         for one in kind.__mro__:
-            if one not in self._classes and not self._is_library(one.__module__, None):
-                self._classes[one] = None
-                self._visit(self._methods(one))
+            if self.is_library(one.__module__, None) or (one in self._classes and self._classes[one] >= is_constructed):
+                continue
+            self._classes[one] = is_constructed
+            self._visit(self._methods(one))
+
+    def with_met(self, classes: Mapping[type, bool], functions: Iterable[types.FunctionType]) -> Reached:
+        functions = list(functions)
+        key = (tuple(classes.items()), tuple(map(id, functions)))
+        found = self._larger.pop(key, None)
+        if found is None or not found.is_current():
+            found = Reached(self._function, classes, functions)
+        self._larger[key] = found
+        if len(self._larger) > _KEPT:
+            self._larger.popitem(last=False)
+        return found
+
+    def latest(self) -> Reached:
+        """The one of the call before."""
+        last = next(reversed(self._larger.values()), self)
+        return last if last is self or last.is_current() else self
+
+    def is_current(self) -> bool:
+        """No global, closure, method or code object that was followed is another one now."""
+        return all(_followed(look()) is value for look, value in self._references)
 
     def digest(self) -> str:
         """The same in every process that runs the same code with the same Python."""
@@ -58,64 +106,151 @@ class Reached:
             state.update(one)
         return state.hexdigest()
 
-    def _visit(self, found: Iterable[Any]) -> None:
-        waiting = list(found)
-        while waiting and len(self._seen) < _MOST:
-            function = function_of(waiting.pop())
-            if function is None or id(function) in self._seen:
-                continue
-            self._seen[id(function)] = function
-            self._digests.add(code_digest(function.__code__))
-            if self._is_library(function.__module__, function.__code__.co_filename):
-                continue
-            self.functions.append(function)
-            before = len(self.names)
-            self.names |= set(names_in(function.__code__))
-            waiting += [function.__globals__.get(name) for name in globals_in(function.__code__)]
-            waiting += [value for _, value in closed_over(function)]
-            if len(self.names) > before:
-                for kind in self._classes:
-                    waiting += self._methods(kind)
-
-    def _methods(self, kind: type) -> list[Any]:
-        found = []
-        for name, member in sorted(kind.__dict__.items()):
-            if name in self.names or (name.startswith("__") and name not in _NOT_OF_A_CALL):
-                found.append(member.fget if isinstance(member, property) else getattr(member, "__func__", member))
-        return found
-
-    def _is_library(self, module: str | None, file: str | None) -> bool:
+    def is_library(self, module: str | None, file: str | None) -> bool:
         """Not the user's own: the standard library, what is installed (but for the function's own package), and this package."""
         package = (module or "").split(".")[0]
         if package == self._package:
             return False
-        if package in sys.stdlib_module_names or package == __name__.split(".")[0]:
+        if package in sys.stdlib_module_names or package == __package__:
             return True
         file = file or getattr(sys.modules.get(module or ""), "__file__", None)
         return file is None or file.startswith(_INSTALLED)
+
+    def _visit(self, found: Iterable[Any]) -> None:
+        waiting = list(found)
+        while waiting and len(self._seen) < _MOST:
+            value = waiting.pop()
+            if isinstance(value, type):
+                if self._classes.get(value) is not True:
+                    self.add_class(value, is_constructed=True)
+                continue
+            function = function_of(value)
+            if function is None or id(function) in self._seen:
+                continue
+            self._seen[id(function)] = function
+            self._digests.add(code_digest(function.__code__))
+            if self.is_library(function.__module__, function.__code__.co_filename):
+                continue
+            self.functions.append(function)
+            self.globals.append(sorted(globals_in(function.__code__)))
+            self._references.append((functools.partial(getattr, function, "__code__"), function.__code__))
+            waiting += self._named(function, self.globals[-1])
+            before = len(self.names)
+            self.names |= names_in(function.__code__)
+            if len(self.names) > before:
+                for kind in list(self._classes):
+                    waiting += self._methods(kind)
+
+    def _named(self, function: types.FunctionType, names: Iterable[str]) -> list[Any]:
+        """Functions and classes that its code finds by name."""
+        found = []
+        for name in names:
+            found.append(function.__globals__.get(name))
+            self._references.append((functools.partial(function.__globals__.get, name), _followed(found[-1])))
+        for cell in function.__closure__ or ():
+            found.append(_contents(cell))
+            self._references.append((functools.partial(_contents, cell), _followed(found[-1])))
+        self.modules += [one for one in _imported_in(function, self) if one not in self.modules]
+        return found
+
+    def _methods(self, kind: type) -> list[Any]:
+        found: list[Any] = []
+        for name, member in sorted(kind.__dict__.items()):
+            is_called = name.startswith("__") and (name not in _NOT_OF_A_CALL or (name in _OF_AN_INSTANCE and self._classes[kind]))
+            if not (name in self.names or is_called) or isinstance(member, type):
+                continue
+            if isinstance(member, property):
+                found += [one for one in (member.fget, member.fset) if one is not None]
+            else:
+                found.append(member)
+            self._references.append((functools.partial(kind.__dict__.get, name), _followed(member)))
+        return found
+
+
+def is_code(value: Any) -> bool:
+    """What a Reached follows by name."""
+    return isinstance(value, (types.FunctionType, types.BuiltinFunctionType))
+
+
+def _followed(value: Any) -> Any:
+    return value if isinstance(value, _FOLLOWED) else None
+
+
+def _contents(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not set yet
+        return None
 
 
 def closed_over(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
         try:
             yield name, cell.cell_contents
-        except ValueError:  # not set yet
+        except ValueError:
             continue
 
 
-def names_in(code: types.CodeType) -> Iterator[str]:
-    yield from code.co_names
+def defaults_of(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    code, values = function.__code__, function.__defaults__ or ()
+    yield from zip(code.co_varnames[code.co_argcount - len(values):code.co_argcount], values)
+    yield from (function.__kwdefaults__ or {}).items()
+
+
+def names_in(code: types.CodeType) -> set[str]:
+    """Attributes that it may read: those that it names, and texts that could be names (getattr)."""
+    found = set(code.co_names)
+    waiting: list[Any] = list(code.co_consts)
+    while waiting:
+        constant = waiting.pop()
+        if isinstance(constant, types.CodeType):
+            found |= names_in(constant)
+        elif isinstance(constant, (tuple, frozenset)):
+            waiting += constant
+        elif isinstance(constant, str) and len(constant) <= 200:
+            found |= {name for name in constant.split(".") if name.isidentifier()}
+    return found
+
+
+def _nested(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from names_in(constant)
+            yield from _nested(constant)
 
 
 def globals_in(code: types.CodeType) -> set[str]:
-    found = {str(one.argval) for one in dis.get_instructions(code) if one.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            found |= globals_in(constant)
-    return found
+    return {str(one.argval) for each in _nested(code) for one in dis.get_instructions(each) if one.opname in _GLOBALS}
+
+
+def _imported_in(function: types.FunctionType, reached: Reached) -> Iterator[types.ModuleType]:
+    """Modules that its code imports when it runs. They are imported now: their code counts before the function is called."""
+    package = function.__globals__.get("__package__") or ""
+    for code in _nested(function.__code__):
+        instructions = list(dis.get_instructions(code))
+        for at, one in enumerate(instructions):
+            if one.opname != "IMPORT_NAME":
+                continue
+            level = instructions[at - 2].argval  # LOAD_CONST level, LOAD_CONST names, IMPORT_NAME
+            try:
+                name = importlib.util.resolve_name("." * int(level) + str(one.argval), package)
+                module = _module_named(name, reached)
+            except Exception:  # the function's own failure, when it gets there
+                continue
+            if module is not None:
+                yield module
+
+
+def _module_named(name: str, reached: Reached) -> types.ModuleType | None:
+    if name in sys.modules:
+        module = sys.modules[name]
+        return None if reached.is_library(name, getattr(module, "__file__", None)) else module
+    if name.split(".")[0] in sys.stdlib_module_names:
+        return None
+    spec = importlib.util.find_spec(name)
+    if spec is None or reached.is_library(name, spec.origin):
+        return None
+    return importlib.import_module(name)
 
 
 def code_digest(code: types.CodeType) -> bytes:

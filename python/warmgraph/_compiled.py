@@ -15,7 +15,7 @@ import weakref
 from typing import Any, Callable, Iterable, Mapping
 
 from . import _code, _fork, _run, _walk, errors
-from ._array import Array, Tensor
+from ._array import Array, Tensor, like
 from ._device import Device, Program
 from ._leaves import expect_apart, leaf_of
 from ._native import Cache, Function, Scalar, Spec, Statistics
@@ -24,6 +24,7 @@ from .config import Config, unknown_option
 
 _log = logging.getLogger("warmgraph")
 _lock = threading.RLock()
+_RESULT = "return"  # outputs' path: a word that is no argument's name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,6 +104,7 @@ class _Variant:
         except BaseException:
             pool.give_back(cache, name)
             raise
+        self.refusal: Exception | None = None  # of the call that was to record it
         self._call = threading.local()
         self._free: collections.deque[dict[Any, list[Array]]] = collections.deque()
 
@@ -128,9 +130,9 @@ class _Variant:
             if self.function.runs == 2:
                 call.expect_unchanged()
             call.expect_shapes(run)
-            call.enqueue(run, {name: run.number(name, scalar.dtype) for name, scalar in self.function.spec.scalars.items()})
+            call.enqueue(run, {name: run.number(call.names[name], scalar.dtype) for name, scalar in call.wrapped.options.scalars.items()})
         except Exception as error:
-            call.refusal = error
+            self.refusal = error
             raise
 
 
@@ -142,32 +144,35 @@ class _Call:
     bound: dict[str, Any]
     found: _walk.Found
     device: Device
-    values: dict[str, Any] = dataclasses.field(default_factory=dict)  # arrays and numbers by name, as the library takes them
+    names: dict[str, str] = dataclasses.field(default_factory=dict)  # the library's, of arrays and scalars by path
+    values: dict[str, Any] = dataclasses.field(default_factory=dict)  # arrays and numbers by the library's names
     regions: list[tuple[str, Array]] = dataclasses.field(default_factory=list)
-    refusal: Exception | None = None
-    changed: _Difference | None = None  # what the answer changed in the arguments that it was given
     given: dict[int, Array] = dataclasses.field(default_factory=dict)  # device arrays by the id of what was passed
     outputs: list[Array] = dataclasses.field(default_factory=list)
     result: Any = None  # the declared outputs: Tensors, or arrays that were passed
 
     def expect_unchanged(self) -> None:
         """Before the first capture, after the answer."""
-        changed = self.changed or _difference(self.found.facts, self.wrapped._read(self.bound).facts)
+        changed = _difference(self.found.facts, self.wrapped._read(self.bound, is_tolerant=True).facts)
         if changed is not None:
             raise _Changed(changed)
 
     def expect_shapes(self, run: Run) -> None:
-        for name, _ in self.found.arguments:
-            if run.tensor(name).shape != self.values[name].shape:
-                raise errors.NotRecordable(f"'{run.name}' is recorded with {name} of another shape than this call's")
+        for path, _ in self.found.arguments:
+            if run.tensor(self.names[path]).shape != self.values[self.names[path]].shape:
+                raise errors.NotRecordable(f"'{run.name}' is recorded with {path} of another shape than this call's")
 
     def enqueue(self, run: Run, numbers: Mapping[str, Any]) -> None:
         """Runs the function, and copies what it returned to where the outputs are."""
         arguments = {name: numbers[name] if name in numbers else _walk.rebuilt(value, self._given) for name, value in self.bound.items()}
-        before = self._facts_of(arguments)
+        copies = {name: value for name, value in arguments.items() if value is not self.bound[name] and name not in numbers}
+        before = self._facts_of(copies)
         returned = self.wrapped._call_function(arguments)
-        self.changed = self.changed or _difference(before, self._facts_of(arguments))
-        wanted, got = list(_flat("result", self.result)), list(_flat("result", returned))
+        change = _difference(before, self._facts_of(copies))
+        if change is not None:
+            raise errors.InvalidArgument(f"'{run.name}' changes {change.path}, from {change.was!r} to {change.now!r}, in a copy that it was given: "
+                                         "pass device arrays in what it changes (device.array), or change it outside")
+        wanted, got = list(_flat(_RESULT, self.result)), list(_flat(_RESULT, returned))
         if self.wrapped.options.outputs is None:
             if got:
                 raise errors.InvalidArgument(f"'{run.name}' returns {got[0][1]!r} as {got[0][0]}, and declares no outputs: give cache_compile "
@@ -181,12 +186,10 @@ class _Call:
             if isinstance(tensor, Tensor):
                 self._copy_out(run, path, tensor, array, next(outputs))
 
-    def _facts_of(self, arguments: dict[str, Any]) -> dict[str, str]:
-        """Of what the function is given: lists and dicts in which host arrays were replaced are copies, whose changes nobody else sees."""
-        if all(value is self.bound[name] for name, value in arguments.items()):
-            return {}
-        walker = _walk.Walker(self.wrapped._reach())
-        walker.arguments(arguments, self.wrapped.options.scalars)
+    def _facts_of(self, copies: dict[str, Any]) -> dict[str, str]:
+        """Lists and dicts in which host arrays were replaced are copies, whose changes nobody else would see."""
+        walker = _walk.Walker(self.found.reached, is_tolerant=True)  # the answer is the caller's, whatever it left here
+        walker.arguments(copies)
         return walker.found.facts
 
     def _copy_out(self, run: Run, path: str, tensor: Tensor, array: Any, output: Array) -> None:
@@ -336,13 +339,13 @@ class CachedFunction:
     def _reach(self) -> _code.Reached:
         assert self._function is not None
         with self._shared.lock:
-            if self._shared.reached is None:
+            if self._shared.reached is None or not self._shared.reached.is_current():
                 self._shared.reached = _code.Reached(self._function)
             return self._shared.reached
 
-    def _read(self, bound: dict[str, Any]) -> _walk.Found:
+    def _read(self, bound: dict[str, Any], is_tolerant: bool = False) -> _walk.Found:
         with self._shared.lock:  # reading may meet further code
-            return _walk.read(self._reach(), bound, getattr(self._function, "__self__", None), self.options.scalars)
+            return _walk.read(self._reach(), bound, getattr(self._function, "__self__", None), self.options.scalars, is_tolerant)
 
     def _call_function(self, arguments: dict[str, Any]) -> Any:
         assert self._function is not None
@@ -381,7 +384,7 @@ class CachedFunction:
             variant = self._new_variant(key, call)
         self._shared.last = variant
         if variant(call) == "refused":
-            self._remember_refusal(call, call.refusal or variant.function.report().reason)
+            self._remember_refusal(call, variant.refusal or variant.function.report().reason)
         result = self._result(call)
         if self._is_hosted(call):
             variant.done_with(staging)
@@ -389,6 +392,7 @@ class CachedFunction:
 
     def _remember_refusal(self, call: _Call, why: Exception | str) -> None:
         self._shared.last_refusal = str(why)
+        self._shared.refused.add(str(why))  # the library said so
         # A counter has another value at each call: without this, each would be tried, and refused.
         if isinstance(why, _Changed) and why.change.was is not None and why.change.now is not None:
             with self._shared.lock:
@@ -401,18 +405,20 @@ class CachedFunction:
     def _place(self, call: _Call, taken: _Taken) -> None:
         """Device memory of everything that the call touches."""
         expect_apart([(name, leaf.value) for name, leaf in call.found.arguments if leaf.is_host])
-        for name, leaf in call.found.leaves():
+        declared = [path for path, one in _flat(_RESULT, call.result) if isinstance(one, Tensor)]
+        call.names = _walk.binding_names([*(path for path, _ in call.found.leaves()), *declared, *self.options.scalars])
+        for path, leaf in call.found.leaves():
             array = leaf.on(call.device, taken.array)
-            call.values[name] = call.given[id(leaf.value)] = array
-            call.regions.append((name, array))
-        for path, tensor in _flat("result", call.result):
+            call.values[call.names[path]] = call.given[id(leaf.value)] = array
+            call.regions.append((call.names[path], array))
+        for path, tensor in _flat(_RESULT, call.result):
             if isinstance(tensor, Tensor):
                 array = taken.array(tensor.shape, tensor.dtype) if self._is_hosted(call) else call.device.empty(tensor.shape, tensor.dtype)
                 call.outputs.append(array)
-                call.values[path] = array
-                call.regions.append((path, array))
+                call.values[call.names[path]] = array
+                call.regions.append((call.names[path], array))
         for name in self.options.scalars:
-            call.values[name] = call.bound[name]
+            call.values[call.names[name]] = call.bound[name]
 
     def _is_hosted(self, call: _Call) -> bool:
         return any(leaf.is_host for _, leaf in call.found.arguments)
@@ -420,8 +426,8 @@ class CachedFunction:
     def _result(self, call: _Call) -> Any:
         """The declared structure with this call's arrays: NumPy's where an argument was."""
         outputs, hosted = iter(call.outputs), self._is_hosted(call)
-        for name, leaf in call.found.arguments:
-            leaf.done(call.values[name])
+        for path, leaf in call.found.arguments:
+            leaf.done(call.values[call.names[path]])
 
         def filled(value: Any) -> Any:
             if isinstance(value, Tensor):
@@ -433,15 +439,15 @@ class CachedFunction:
 
     def _as_it_is(self, bound: dict[str, Any], why: str) -> Any:
         """What cannot be recorded runs all the same, on the caller's memory."""
-        if self.options.config.policy == "require_hit" or os.environ.get("WARMGRAPH_POLICY") == "require_hit":
+        policy = self.options.config.policy
+        if (os.environ.get("WARMGRAPH_POLICY") if policy == "default" else policy) == "require_hit":
             raise errors.MissForbidden(f"'{self._name()}' cannot be replayed, and the policy is require_hit: {why}")
         if why not in self._shared.refused:
             self._shared.refused.add(why)
             _log.warning("cannot record '%s': %s", self._name(), why)
         self._shared.last_refusal = why
-        walker = _walk.Walker(self._reach(), is_tolerant=True)
-        walker.arguments(bound, self.options.scalars)
-        call = _Call(self, bound, walker.found, self._device(walker.found))
+        found = self._read(bound, is_tolerant=True)
+        call = _Call(self, bound, found, self._device(found))
         call.result = self._declared_outputs(bound)
         self._place(call, _Taken(call.device, {}, {}))
         with Run(self._name(), call.device, None, ()) as run:
@@ -492,20 +498,21 @@ class CachedFunction:
             module = os.path.splitext(os.path.basename(getattr(sys.modules["__main__"], "__file__", None) or "main"))[0]
         return _walk.folder_name(module.rpartition(".")[2])
 
-    def _version(self) -> str:
-        return self.options.version or f"python {self._reach().digest()}"
+    def _version(self, found: _walk.Found) -> str:
+        return self.options.version or f"python {found.reached.digest()}"
 
     def _key(self, call: _Call) -> tuple[Any, ...]:
-        outputs = tuple((path, one.dtype if isinstance(one, Tensor) else id(type(one))) for path, one in _flat("result", call.result))
-        return (_fork.generation(), self._where().key(), self._version(), call.device.id, tuple(call.found.facts.items()), outputs)
+        outputs = tuple((path, one.dtype if isinstance(one, Tensor) else id(type(one))) for path, one in _flat(_RESULT, call.result))
+        return (_fork.generation(), self._where().key(), self._version(call.found), call.device.id, tuple(call.found.facts.items()), outputs)
 
     def _new_variant(self, key: tuple[Any, ...], call: _Call) -> _Variant:
         programs = list(self.options.code) + [one for one in call.found.programs if all(one is not other for other in self.options.code)]
-        shapes = {name: Tensor(call.values[name].shape, call.values[name].dtype) for name, _ in call.found.arguments}
-        outputs = {path: one for path, one in _flat("result", call.result) if isinstance(one, Tensor)}
-        spec = Spec(shapes, outputs, {name: call.values[name] for name, _ in call.found.states},
-                    frozenset(self._read_only(call.found)), dict(self.options.scalars), call.found.facts, programs,
-                    self.options.config.environment, self._version(), self.options.config.strict)
+        inputs = {call.names[path]: like(call.values[call.names[path]]) for path, _ in call.found.arguments}
+        outputs = {call.names[path]: one for path, one in _flat(_RESULT, call.result) if isinstance(one, Tensor)}
+        states = {call.names[path]: call.values[call.names[path]] for path, _ in call.found.states}
+        scalars = {call.names[name]: scalar for name, scalar in self.options.scalars.items()}
+        spec = Spec(inputs, outputs, states, frozenset(call.names[path] for path in self._read_only(call.found)), scalars,
+                    call.found.facts, programs, self.options.config.environment, self._version(call.found), self.options.config.strict)
         variants = self._shared.variants
         with self._shared.lock:
             if key not in variants:

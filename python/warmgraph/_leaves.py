@@ -81,13 +81,27 @@ def leaf_of(value: Any) -> Leaf | None:
 
 def expect_apart(arrays: list[tuple[str, Any]]) -> None:
     """Host arrays have copies of their own on the device: where two overlap, one would overwrite what the function wrote to the other."""
-    import numpy
-
-    for i, (name, one) in enumerate(arrays):
-        for other_name, other in arrays[:i]:
-            if (one.flags.writeable or other.flags.writeable) and numpy.may_share_memory(one, other):
-                raise errors.InvalidArgument(f"{other_name} and {name} overlap in host memory: pass views of one device array "
+    ranges = sorted((*_bytes_of(array), at) for at, (_, array) in enumerate(arrays) if array.size)
+    before: list[tuple[int, int, int]] = []  # that reach further than this one's start
+    for first, end, at in ranges:
+        before = [one for one in before if one[1] > first]
+        for _, _, other in before:
+            (name, one), (other_name, another) = (arrays[i] for i in sorted((other, at)))
+            if one.flags.writeable or another.flags.writeable:
+                raise errors.InvalidArgument(f"{name} and {other_name} overlap in host memory: pass views of one device array "
                                              "(device.array), or copies; or set flags.writeable = False where both are only read")
+        before.append((first, end, at))
+
+
+def _bytes_of(array: Any) -> tuple[int, int]:
+    """Where an array's memory begins and ends."""
+    first = end = int(array.ctypes.data)
+    for size, stride in zip(array.shape, array.strides):
+        if stride < 0:
+            first += (size - 1) * stride
+        else:
+            end += (size - 1) * stride
+    return first, end + int(array.itemsize)
 
 
 def _device_arrays(value: Any) -> Leaf | None:

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
-import logging
 import threading
 import weakref
 from typing import Any, Callable, Mapping, Sequence
@@ -14,7 +13,6 @@ from ._device import Device, Program
 from ._library import Handle, array_of, library, text_or_none
 from ._run import Run
 
-_log = logging.getLogger("warmgraph")
 OUTCOMES = {code: name[len("wg_outcome_"):] for name, code in _c.wg_outcome_values.items()}
 
 
@@ -194,10 +192,8 @@ class Function(Handle):
             raise error
         finally:
             self._calls.now = before
-        if call.raised is not None:  # in a capture, after the answer
-            if not isinstance(call.raised, Exception):
-                raise call.raised
-            _log.warning("'%s' runs as it is: %s: %s", self.name, type(call.raised).__name__, call.raised)
+        if call.raised is not None and not isinstance(call.raised, Exception):  # in a capture, after the answer
+            raise call.raised
         return OUTCOMES.get(outcome.value, "unknown")
 
     def bind(self, state: str, memory: Array) -> None:
@@ -233,6 +229,11 @@ class Function(Handle):
         except BaseException as error:  # nothing may leave into C: the call raises it
             if call is not None:
                 call.raised = error
+            why = str(error) if isinstance(error, errors.NotRecordable) else f"it raises {type(error).__name__}: {error}"
+            try:
+                library().wg_recorder_fail(recorder, _c.wg_not_recordable, why.encode("utf-8", "replace"))
+            except errors.NotRecordable:  # as asked
+                pass
             return 1
 
     @property

@@ -1,13 +1,18 @@
 """Reads a call: the arrays in it by path, and every Python value that its code may use. Our own reader: nothing is registered anywhere."""
 from __future__ import annotations
 
+import abc
+import collections
 import dataclasses
 import enum
+import functools
 import hashlib
+import logging
+import pathlib
 import re
 import sys
 import types
-from typing import Any, Callable, Iterable, Iterator
+from typing import Any, Callable, Generic, Iterable, Iterator, Protocol
 
 from . import _code, errors
 from ._device import Device, Program
@@ -15,6 +20,7 @@ from ._leaves import Leaf, leaf_of
 from ._native import Cache, Function
 
 _DEEPEST = 64
+_MOST_WALKS = 20
 _LONGEST = 200  # letters of a fact; longer ones are told apart by digest
 _SMALL_ARRAY = 64 << 10  # bytes of a host array that is no argument and becomes a guard
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
@@ -22,8 +28,10 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
 
 @dataclasses.dataclass
 class Found:
-    """What a walk found. `facts` are in the order of their paths; arrays once, under the path where they came first."""
+    """What a walk found. `facts` are in the order of their paths; arrays once, under the path where they came first. `reached`: the code
+    that the call may run."""
 
+    reached: _code.Reached
     arguments: list[tuple[str, Leaf]] = dataclasses.field(default_factory=list)
     states: list[tuple[str, Leaf]] = dataclasses.field(default_factory=list)
     facts: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -35,40 +43,72 @@ class Found:
 
 
 class Walker:
-    """One walk. Of objects that are no data class the attributes are read that the code of `reached` names. A tolerant one finds the
-    arrays of what cannot be recorded."""
+    """One walk. Of objects the attributes are read that the code of `reached` names. It notes the classes and functions that it meets,
+    whose code may name more (`read`). A tolerant one finds the arrays of what cannot be recorded."""
 
     def __init__(self, reached: _code.Reached, is_tolerant: bool = False) -> None:
-        self.found = Found()
+        self.found = Found(reached)
+        self.classes: dict[type, bool] = {}  # true: code may make objects of it
+        self.functions: dict[int, types.FunctionType] = {}
         self._is_tolerant = is_tolerant
         self._reached = reached
         self._arrays: dict[int, str] = {}
         self._open: list[int] = []  # objects that are being read, outermost first
-        self._read: dict[int, str] = {}  # objects that were read, by the path of the first time
+        self._read: dict[int, tuple[str, Any]] = {}  # objects that were read, by the path of the first time
+        self._roots: dict[str, int] = {}
         self._into = self.found.arguments
 
     def arguments(self, values: dict[str, Any], skipped: Iterable[str] = ()) -> None:
         self._into = self.found.arguments
+        self._roots = dict.fromkeys(values, 0)
         for name, value in values.items():
             if name not in skipped:
                 self.value(name, value)
 
     def surroundings(self, owner: Any) -> None:
-        """The object of a method, what the functions close over, and the globals that they name."""
+        """The object of a method, what the functions close over, their defaults, and the globals that they name."""
         self._into = self.found.states
         if owner is not None:
-            self.value("self", owner)
-        for function in list(self._reached.functions):
-            closed = dict(_code.closed_over(function))
-            for name, value in sorted(closed.items()):
-                if not _is_code(value) and value is not owner:
-                    self.value(f"{function.__name__}.{name}", value)
-            for name in sorted(_code.globals_in(function.__code__)):
+            self.value(self._root("self", owner), owner)
+        for i, (function, names) in enumerate(zip(self._reached.functions, self._reached.globals)):
+            inside = self._root(function.__name__, function)
+            for name, value in sorted(_code.closed_over(function), key=lambda pair: pair[0]):
+                if not _code.is_code(value) and value is not owner:
+                    self._named(f"{inside}.{name}", value)
+            if i > 0:  # the call's arguments have those of the first
+                for name, value in _code.defaults_of(function):
+                    self._named(f"{inside}.{name}", value)
+            around = self._root((function.__module__ or "").rpartition(".")[2], function.__globals__)
+            for name in names:
                 value = function.__globals__.get(name, _ABSENT)
-                if value is not _ABSENT and not _is_code(value):
-                    self.value(f"{function.__module__.rpartition('.')[2]}.{name}", value)
+                if value is not _ABSENT and not _code.is_code(value):
+                    self._named(f"{around}.{name}", value)
+        for module in self._reached.modules:
+            self.value(self._root(module.__name__.rpartition(".")[2], module), module)
 
     def value(self, path: str, value: Any) -> None:
+        try:
+            self._value(path, value)
+        except errors.NotRecordable:
+            if not self._is_tolerant:
+                raise
+
+    def _root(self, name: str, of: Any) -> str:
+        """A path that nothing else starts with: two functions of one name have two."""
+        path, count = name, 1
+        while self._roots.setdefault(path, id(of)) != id(of):
+            count += 1
+            path = f"{name}~{count}"
+        return path
+
+    def _named(self, path: str, value: Any) -> None:
+        """A global or closure, in any function that names it."""
+        of_library = isinstance(value, types.ModuleType) and self._is_library_module(value) \
+            or isinstance(value, type) and self._reached.is_library(value.__module__, None)
+        if path not in self.found.facts and not of_library:
+            self.value(path, value)
+
+    def _value(self, path: str, value: Any) -> None:
         if len(self._open) > _DEEPEST:
             raise errors.NotRecordable(f"{path} is nested more than {_DEEPEST} deep")
         if isinstance(value, _PLAIN) and not isinstance(value, enum.Enum):
@@ -80,18 +120,15 @@ class Walker:
         elif id(value) in self._open:
             self._fact(path, f"the {type(value).__qualname__} around it, {len(self._open) - self._open.index(id(value))} up")
         elif id(value) in self._read:
-            self._fact(path, f"is {self._read[id(value)]}")
+            self._fact(path, f"is {self._read[id(value)][0]}")
         else:
             self._open.append(id(value))
             try:
                 self._composite(path, value)
-            except errors.NotRecordable:
-                if not self._is_tolerant:
-                    raise
             finally:
                 self._open.pop()
             if not isinstance(value, tuple):
-                self._read[id(value)] = path
+                self._read[id(value)] = path, value
 
     def _array(self, path: str, leaf: Leaf) -> None:
         key = id(leaf.value)
@@ -112,13 +149,15 @@ class Walker:
         if array.nbytes > _SMALL_ARRAY:
             raise errors.NotRecordable(f"{path} is an array of {array.nbytes} bytes in host memory, which a graph cannot follow: keep it on "
                                        "the device (device.array), or pass it")
+        if array.dtype.hasobject:
+            raise errors.NotRecordable(f"{path} is an array of Python objects, which cannot be compared in another process: use a list")
         digest = hashlib.sha256(array.tobytes()).hexdigest()
-        self._fact(path, f"host array {array.dtype} {array.shape} {digest}")
+        self._fact(path, f"host array {array.dtype.str} {array.shape} {digest}")
 
     def _composite(self, path: str, value: Any) -> None:
         kind = type(value)
         if isinstance(value, enum.Enum):
-            self._fact(path, f"{kind.__qualname__}.{value.name}")
+            self._fact(path, _enumerator(value))
         elif isinstance(value, Program):
             if all(one is not value for one in self.found.programs):
                 self.found.programs.append(value)
@@ -131,24 +170,29 @@ class Walker:
             self._fact(path, kind.__qualname__)
         elif isinstance(value, types.ModuleType):
             self._fact(path, f"module {value.__name__}")
+            if not self._is_library_module(value):
+                self._members(path, vars(value))
         elif isinstance(value, type):
-            self._fact(path, f"class {value.__module__}.{value.__qualname__}")
-        elif _is_number(value):
-            self._fact(path, f"{kind.__name__} {value!r}")
-        elif callable(value) and _code.function_of(value) is not None:
+            self._class(path, value)
+        elif callable(value) and (_code.function_of(value) is not None or _code.below(value) is not None):
             self._function(path, value)
         elif isinstance(value, dict):
             self._fact(path, f"{kind.__qualname__} of {len(value)}")
-            for key, one in value.items():
+            for key, one in list(value.items()):
                 self.value(f"{path}[{self._key(path, key)}]", one)
+            self._rest(path, value)
         elif isinstance(value, (list, tuple)):
             self._sequence(path, value)
+            self._rest(path, value)
         elif isinstance(value, (set, frozenset)):
             self._fact(path, f"{kind.__qualname__} {{{', '.join(sorted(self._key(path, one) for one in value))}}}")
-        elif isinstance(value, (slice, range)) or _is_dtype(value):
-            self._fact(path, repr(value))
+            self._rest(path, value)
         else:
-            self._object(path, value)
+            text = _text_of(value)
+            if text is not None:
+                self._fact(path, text)
+            else:
+                self._object(path, value)
 
     def _sequence(self, path: str, value: Any) -> None:
         fields = getattr(value, "_fields", None)
@@ -157,34 +201,67 @@ class Walker:
             self.value(f"{path}.{fields[i]}" if fields else f"{path}[{i}]", one)
 
     def _function(self, path: str, value: Any) -> None:
-        reached = _code.Reached(value)
-        self._fact(path, f"function {reached.digest()}")
-        for name, one in _code.closed_over(reached.functions[0]):
-            if not _is_code(one):
-                self.value(f"{path}.{name}", one)
+        if isinstance(value, types.FunctionType):
+            self.functions[id(value)] = value
+            self._fact(path, f"function {value.__qualname__} {_code.code_digest(value.__code__).hex()}")
+            return
+        self._fact(path, type(value).__qualname__)
+        self.value(f"{path}.__wrapped__", _code.below(value))
         if isinstance(value, types.MethodType):
             self.value(f"{path}.__self__", value.__self__)
+        elif isinstance(value, functools.partial):
+            self.value(f"{path}.args", value.args)
+            self.value(f"{path}.keywords", value.keywords)
+
+    def _class(self, path: str, kind: type) -> None:
+        self._fact(path, f"class {kind.__module__}.{kind.__qualname__}")
+        if not self._reached.is_library(kind.__module__, None):
+            self.classes[kind] = True
+            self._members(path, dict(kind.__members__) if issubclass(kind, enum.Enum) else dict(_of_classes(kind)))
 
     def _object(self, path: str, value: Any) -> None:
         kind = type(value)
-        self._reached.add_class(kind)
-        if dataclasses.is_dataclass(value):
-            members = {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if hasattr(value, field.name)}
-        else:
-            members = {name: one for name, one in _attributes(value) if name in self._reached.names}
-            if not hasattr(value, "__dict__") and not _slots(kind):
-                raise errors.NotRecordable(f"{path} is a {kind.__module__}.{kind.__qualname__}, which cannot be compared in another process: "
-                                           "keep what the function needs of it in plain values")
         self._fact(path, f"{kind.__module__}.{kind.__qualname__}")
-        for name, one in members.items():
-            if not isinstance(one, types.MethodType):
+        if self._is_library_class(kind) and _has_hidden_state(kind):
+            raise errors.NotRecordable(f"{path} is a {kind.__module__}.{kind.__qualname__}, which cannot be compared in another process: "
+                                       "keep what the function needs of it in plain values")
+        self._rest(path, value)
+
+    def _rest(self, path: str, value: Any) -> None:
+        """Attributes: a data class's fields, those that code names, and all where a library's methods, which are not read, may name them."""
+        kind = type(value)
+        if kind.__module__ == "builtins":
+            return
+        self.classes.setdefault(kind, False)
+        own = _of_itself(value)
+        if self._is_library_class(kind):
+            self._members(path, dict(sorted(own.items())), lambda name: not name.startswith("__"))
+            own = {}
+        elif dataclasses.is_dataclass(value):
+            fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if hasattr(value, field.name)}
+            self._members(path, fields, lambda _: True)
+            own = {name: one for name, one in own.items() if name not in fields}
+        self._members(path, {**{name: one for name, one in _of_classes(kind) if f"{path}.{name}" not in self.found.facts}, **own})
+
+    def _members(self, path: str, members: dict[str, Any], is_read: Callable[[str], bool] | None = None) -> None:
+        """In the order of their names, but for fields; those that code names."""
+        for name, one in list(members.items()) if is_read else sorted(members.items()):
+            if is_read(name) if is_read else name in self._reached.names and not name.startswith("__"):
                 self.value(f"{path}.{name}", one)
+
+    def _is_library_class(self, kind: type) -> bool:
+        return any(one not in _PLAIN_BASES and self._reached.is_library(one.__module__, None) for one in kind.__mro__)
+
+    def _is_library_module(self, module: types.ModuleType) -> bool:
+        return self._reached.is_library(module.__name__, getattr(module, "__file__", None))
 
     def _key(self, path: str, key: Any) -> str:
         if isinstance(key, _PLAIN) and not isinstance(key, enum.Enum):
             return ascii(key)
         if isinstance(key, enum.Enum):
-            return f"{type(key).__qualname__}.{key.name}"
+            return _enumerator(key)
+        if isinstance(key, type):
+            return f"{key.__module__}.{key.__qualname__}"
         if isinstance(key, tuple):
             return f"({', '.join(self._key(path, one) for one in key)})"
         raise errors.NotRecordable(f"{path} has the key {key!r} of type {type(key).__qualname__}, which cannot be compared in another "
@@ -197,53 +274,89 @@ class Walker:
 
 
 _ABSENT = object()
+_PLAIN_BASES = (object, abc.ABC, Generic, Protocol, tuple, list, dict, set, frozenset, int, float, str, bytes)
 
 
-def _is_code(value: Any) -> bool:
-    """What Reached follows instead."""
-    return isinstance(value, (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type)) or hasattr(value, "__wrapped__")
-
-
-def _is_number(value: Any) -> bool:
-    numpy = sys.modules.get("numpy")
-    return numpy is not None and isinstance(value, numpy.generic)
-
-
-def read(reached: _code.Reached, arguments: dict[str, Any], owner: Any, skipped: Iterable[str] = ()) -> Found:
-    """A call, as often as it takes until no new code was met on the way."""
-    while True:
-        known = len(reached.functions), len(reached.names)
-        walker = Walker(reached)
+def read(reached: _code.Reached, arguments: dict[str, Any], owner: Any, skipped: Iterable[str] = (), is_tolerant: bool = False) -> Found:
+    """A call, as often as it takes until nothing new was met on the way."""
+    now = reached.latest()  # the last call's is mostly this one's
+    for _ in range(_MOST_WALKS):
+        walker = Walker(now, is_tolerant)
         walker.arguments(arguments, skipped)
         walker.surroundings(owner)
-        if known == (len(reached.functions), len(reached.names)):
+        met = reached.with_met(walker.classes, walker.functions.values())
+        if met is now:
             return walker.found
+        now = met
+    raise errors.NotRecordable("what it uses changes while it is read: keep other threads from changing its arguments and objects")
 
 
-def _is_dtype(value: Any) -> bool:
+def _enumerator(value: enum.Enum) -> str:
+    plain = isinstance(value.value, _PLAIN)
+    return f"{type(value).__qualname__}.{value.name}{f' {value.value!r}' if plain else ''}"
+
+
+def _text_of(value: Any) -> str | None:
+    """Of kinds that a text says all about, but for what does not change results."""
     numpy = sys.modules.get("numpy")
-    return numpy is not None and isinstance(value, numpy.dtype)
+    if numpy is not None and isinstance(value, numpy.generic):
+        return f"{type(value).__name__} {value!r}"
+    if numpy is not None and isinstance(value, numpy.dtype) or isinstance(value, (slice, range)):
+        return repr(value)
+    if numpy is not None and isinstance(value, numpy.ufunc):
+        return f"ufunc {value.__name__}"
+    if callable(value) and _is_found_by_name(value):
+        return f"{value.__module__}.{value.__qualname__}"
+    if isinstance(value, pathlib.PurePath):
+        return f"{type(value).__name__} {str(value)!r}"
+    if isinstance(value, re.Pattern):
+        return f"pattern {value.pattern!r} {value.flags}"
+    if isinstance(value, (logging.Logger, logging.LoggerAdapter)):
+        return type(value).__name__
+    return None
+
+
+def _is_found_by_name(value: Any) -> bool:
+    """A function of a compiled library's."""
+    found: Any = sys.modules.get(getattr(value, "__module__", None) or "")
+    for name in str(getattr(value, "__qualname__", None)).split("."):
+        found = getattr(found, name, None)
+    return found is value
 
 
 def _slots(kind: type) -> list[str]:
+    """Names of attributes without a dict, private ones as they are stored."""
     found: list[str] = []
     for one in kind.__mro__:
         slots = one.__dict__.get("__slots__", ())
-        found += [slots] if isinstance(slots, str) else list(slots)
+        for name in [slots] if isinstance(slots, str) else list(slots):
+            is_private = name.startswith("__") and not name.endswith("__")
+            found.append(f"_{one.__name__.lstrip('_')}{name}" if is_private else name)
     return found
 
 
-def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
-    """Of the object itself, in the order of their names, and plain values of its classes."""
-    seen = dict(getattr(value, "__dict__", {}))
+def _has_hidden_state(kind: type) -> bool:
+    """It stores more than its attributes, where Python code does not see it."""
+    words = len(_slots(kind)) + (kind.__dictoffset__ != 0) + (kind.__weakrefoffset__ != 0)
+    return kind.__itemsize__ != 0 or kind.__basicsize__ > object.__basicsize__ + 8 * words
+
+
+def _of_itself(value: Any) -> dict[str, Any]:
+    found = dict(getattr(value, "__dict__", {}))
     for name in _slots(type(value)):
         if name not in ("__dict__", "__weakref__") and hasattr(value, name):
-            seen.setdefault(name, getattr(value, name))
-    for kind in type(value).__mro__:
-        for name, one in kind.__dict__.items():
-            if isinstance(one, (*_PLAIN, list, tuple, dict)) and not name.startswith("__"):
-                seen.setdefault(name, one)
-    yield from sorted(seen.items())
+            found[name] = getattr(value, name)
+    return found
+
+
+def _of_classes(kind: type) -> Iterator[tuple[str, Any]]:
+    """What a class stores that is no method and no descriptor."""
+    seen: set[str] = set()
+    for one in kind.__mro__:
+        for name, member in list(one.__dict__.items()):
+            if name not in seen and (isinstance(member, (type, enum.Enum)) or not hasattr(type(member), "__get__")):
+                yield name, member
+            seen.add(name)
 
 
 def rebuilt(value: Any, replace: Callable[[Any], Any]) -> Any:
@@ -276,9 +389,18 @@ def _like_dict(value: Any, pairs: dict[Any, Any]) -> Any:
 
 
 _NAME = re.compile(r"[^A-Za-z0-9._-]")
+_LONGEST_NAME = 100
 
 
 def folder_name(text: str) -> str:
     """A text as a folder's name may be."""
-    name = _NAME.sub("_", text).strip(".-")[:100]
+    name = _NAME.sub("_", text).strip(".-")[:_LONGEST_NAME]
     return name or "function"
+
+
+def binding_names(paths: Iterable[str]) -> dict[str, str]:
+    """What the library calls each of them: "self.weights.0" for "self.weights[0]". Those that would be alike have a digest."""
+    plain = {path: re.sub(r"\.{2,}", ".", _NAME.sub(".", path)).strip(".-") for path in paths}
+    count = collections.Counter(plain.values())
+    return {path: name if name and count[name] == 1 and len(name) <= _LONGEST_NAME
+            else f"{name[:_LONGEST_NAME] or 'array'}.{hashlib.sha256(path.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}" for path, name in plain.items()}

@@ -45,6 +45,7 @@ int main(void)
         TEST_OF(wrong_recorder_calls_keep_their_text),
         TEST_OF(a_compile_error_has_the_log),
         TEST_OF(a_failing_callback_fails_the_call),
+        TEST_OF(a_callback_gives_its_own_reason),
         TEST_OF(a_refused_recording_still_runs),
     };
     setvbuf(stdout, NULL, _IOLBF, 0);

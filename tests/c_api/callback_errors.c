@@ -1,5 +1,6 @@
 /* What goes wrong inside a callback: its code and text come out of the call. */
 #include <stdio.h>
+#include <string.h>
 
 #include "checks.h"
 
@@ -60,6 +61,9 @@ static int refuses_everything(wg_recorder* recorder, void* user)
     FAILS(wg_recorder_dtype(NULL, "x", &dtype), wg_invalid_argument, "recorder is null");
     FAILS(wg_recorder_dtype(recorder, NULL, &dtype), wg_invalid_argument, "name is null");
     FAILS(wg_recorder_dtype(recorder, "x", NULL), wg_invalid_argument, "out is null");
+    FAILS(wg_recorder_fail(NULL, wg_stale, "old"), wg_invalid_argument, "recorder is null");
+    FAILS(wg_recorder_fail(recorder, wg_ok, "well"), wg_invalid_argument, "status is 0, expected 1 to 17");
+    FAILS(wg_recorder_fail(recorder, wg_stale, NULL), wg_invalid_argument, "reason is null");
     FAILS(wg_stream_destroy(wg_recorder_stream(recorder)), wg_invalid_argument, "the stream belongs to a recorder");
     FAILS(wg_recorder_address(recorder, "weights", &place), wg_invalid_argument, "declared are x, y");
     return 0;
@@ -122,6 +126,40 @@ static int waits(wg_recorder* recorder, void* user)
 {
     if (add_one(recorder, user) != 0) return 1;
     return wg_stream_synchronize(wg_recorder_stream(recorder)) != wg_ok;
+}
+
+static int says_why(wg_recorder* recorder, void* user)
+{
+    int* runs = user;
+    if (add_one(recorder, NULL) != 0) return 1;
+    if (++*runs == 1) return 0;
+    wg_recorder_fail(recorder, wg_not_recordable, "it counts its runs");
+    return 1;
+}
+
+void a_callback_gives_its_own_reason(void)
+{
+    int runs = 1;
+    FAILS(run_once(says_why, &runs), wg_not_recordable, "it counts its runs");
+
+    const wg_function_spec spec = vector_spec("says_why");
+    wg_buffer *x = floats(0), *y = room();
+    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
+    wg_cache* cache = open_cache("says_why", wg_policy_read_write);
+    wg_function* function = NULL;
+    wg_report* report = NULL;
+    wg_outcome outcome = -1;
+    runs = 0; /* the answer succeeds, and the first capture fails */
+    OK(wg_wrap(cache, g_device, &spec, says_why, &runs, &function));
+    OK(wg_call(function, wg_device_stream(g_device), args, 2, &outcome));
+    CHECK(outcome == wg_outcome_refused && holds(y, 1, 1));
+    OK(wg_function_report(function, &report));
+    CHECK(strcmp(wg_report_reason(report), "it counts its runs") == 0);
+    OK(wg_report_destroy(report));
+    OK(wg_function_destroy(function));
+    OK(wg_cache_close(cache));
+    OK(wg_buffer_destroy(x));
+    OK(wg_buffer_destroy(y));
 }
 
 void a_refused_recording_still_runs(void)

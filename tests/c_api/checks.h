@@ -84,6 +84,7 @@ void wrong_calls_are_refused(void);
 void wrong_recorder_calls_keep_their_text(void);
 void a_compile_error_has_the_log(void);
 void a_failing_callback_fails_the_call(void);
+void a_callback_gives_its_own_reason(void);
 void a_refused_recording_still_runs(void);
 
 #endif

@@ -640,6 +640,10 @@ WARMGRAPH_API wg_status wg_recorder_sizes(wg_recorder* recorder, const char* nam
                                           uint64_t* rank);
 /// Element type of an input or output in this run.
 WARMGRAPH_API wg_status wg_recorder_dtype(wg_recorder* recorder, const char* name, wg_dtype* out);
+/// Fails this run with a code and reason of the callback's own, for languages whose exceptions must not leave it. It
+/// returns `status`; the callback returns nonzero then. While the function is captured, wg_not_recordable makes the
+/// reason the refusal's.
+WARMGRAPH_API wg_status wg_recorder_fail(wg_recorder* recorder, wg_status status, const char* reason);
 
 #ifdef __cplusplus
 } // extern "C"
