@@ -165,12 +165,8 @@ Json open_graphs(const Arguments& arguments, const ChainDevice& shared)
         expect_replayed(function);
     }
     shared.device.synchronize();
-    return {{"returned_ms", returned_ms},
-            {"first_ms", first_ms},
-            {"all_ms", all_ms},
-            {"uploaded_ms", uploaded_ms},
-            {"opened", progress.opened},
-            {"failed", progress.failed}};
+    return {{"returned_ms", returned_ms}, {"first_ms", first_ms},      {"all_ms", all_ms},
+            {"uploaded_ms", uploaded_ms}, {"opened", progress.opened}, {"failed", progress.failed}};
 }
 
 /// The same graphs captured by the driver, and its time for instantiating them.

@@ -103,8 +103,11 @@ void cuda_open_all(benchmark::State& state)
     const auto count = state.range(0);
     once(state, "cuda_open_all", [&] {
         const test::TempDir dir;
-        std::vector<std::string> arguments{"--cache-dir", dir.path() / "cache", "--count", std::to_string(count),
-                                           "--nodes", "1000", "--warm-up", "no", "--do", "record"};
+        std::vector<std::string> arguments{"--cache-dir", dir.path() / "cache",
+                                           "--count",     std::to_string(count),
+                                           "--nodes",     "1000",
+                                           "--warm-up",   "no",
+                                           "--do",        "record"};
         std::string& warm_up = arguments[arguments.size() - 3];
         if (const auto recorded = child("graphs", arguments); recorded.at("recorded") != count)
             throw std::runtime_error(

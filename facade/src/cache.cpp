@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "accelerator.hpp"
@@ -282,13 +284,16 @@ std::string Cache::disabled_reason() const { return m_impl->disabled_reason; }
 namespace {
 
 /// The functions of this model, configuration and rank on disk, whatever the backend.
+constexpr std::array k_backends{"opencl", "cuda"};
+
 std::vector<cachefmt::FunctionKey> functions_of(const Cache::Impl& impl, std::string_view function)
 {
     std::vector<cachefmt::FunctionKey> result;
     if (!impl.store) return result;
     const std::string rank = guards::folder_name(impl.rank);
     for (auto& key : value_or_raise(impl.store->functions())) {
-        const bool ours = key.model_info == impl.model_info("opencl") || key.model_info == impl.model_info("cuda");
+        const bool ours = std::ranges::any_of(
+            k_backends, [&](const char* backend) { return key.model_info == impl.model_info(backend); });
         if (ours && key.rank == rank && (function.empty() || key.function == function))
             result.push_back(std::move(key));
     }
@@ -322,12 +327,14 @@ std::string Cache::readable(std::string_view function) const
 std::uint64_t Cache::clear(std::string_view function)
 {
     std::uint64_t removed = 0;
-    for (const auto& key : functions_of(*m_impl, function))
-        removed += value_or_raise(m_impl->store->clear({.kind = store::ClearKind::entries,
-                                                        .model = key.model_info,
-                                                        .rank = key.rank,
-                                                        .function = key.function}))
-                       .entries.files;
+    if (!m_impl->store) return removed;
+    // Each request looks through the whole folder for images: one is enough for all functions.
+    store::ClearRequest request{.rank = guards::folder_name(m_impl->rank)};
+    if (!function.empty()) request.function = function;
+    for (const char* backend : k_backends) {
+        request.model = m_impl->model_info(backend);
+        removed += value_or_raise(m_impl->store->clear(request)).entries.files;
+    }
     return removed;
 }
 

@@ -28,8 +28,9 @@ Result<void> check_component(std::string_view what, std::string_view name, std::
     constexpr std::string_view k_cure = "use letters, digits, '.', '_' and '-'";
     if (name.empty()) return fail(ErrorCode::invalid_argument, "{} is empty: {}", what, k_cure);
     if (const auto bad = std::ranges::find_if_not(name, is_allowed); bad != name.end()) {
-        return fail(ErrorCode::invalid_argument, "{} '{}' has '{}' at byte {}: {}", what, printable(name, k_shown_of_name),
-                    printable(std::string_view(&*bad, 1)), bad - name.begin(), k_cure);
+        return fail(ErrorCode::invalid_argument, "{} '{}' has '{}' at byte {}: {}", what,
+                    printable(name, k_shown_of_name), printable(std::string_view(&*bad, 1)), bad - name.begin(),
+                    k_cure);
     }
     if (name.front() == '.' || name.front() == '-') {
         return fail(ErrorCode::invalid_argument, "{} '{}' starts with '{}': start it with a letter, a digit or '_'",

@@ -148,6 +148,19 @@ TEST_F(Mark, IsMadeAgainWithAFolderThatWasDeletedMeanwhile)
     open();
 }
 
+/// `rm -rf cache/*` leaves what begins with a dot.
+TEST_F(Mark, IsMadeAgainWhereAShellEmptiedTheFolder)
+{
+    use(*open());
+    ASSERT_TRUE(succeeded(open()->prune()));
+    for (const auto& item : fs::directory_iterator(m_root))
+        if (!item.path().filename().string().starts_with('.')) fs::remove_all(item.path());
+    ASSERT_TRUE(fs::exists(m_root / ".leases"));
+    ASSERT_TRUE(fs::exists(m_root / ".prune.lock"));
+    use(*open());
+    EXPECT_THAT(mark(), HasSubstr("made again"));
+}
+
 TEST_F(Mark, IsThereOrTheFolderIsStillEmptyHoweverTheDiskFails)
 {
     using Lasts = FaultyFileSystem::Lasts;

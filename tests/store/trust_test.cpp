@@ -324,6 +324,43 @@ TEST_F(Trust, AnImagesFolderOfRootsIsReadByAnOrdinaryUser)
     }));
 }
 
+/// One folder of somebody else's takes nobody's functions away, and what its entries need is not known.
+TEST_F(Trust, AFolderThatMayNotBeListedIsLeftOut)
+{
+    if (::geteuid() != 0) WARMGRAPH_SKIP_LACKING("the right to give files away (root)");
+    warm();
+    const FunctionKey other{"other_static_clgraphcache_0123456789ab", "world1global_rank0", "decode"};
+    ASSERT_TRUE(succeeded(open()->publish(make_entry(other))));
+    set_mode(m_dir.path(), 0755);
+    for (const auto& item : fs::recursive_directory_iterator(m_root))
+        ASSERT_EQ(::chown(item.path().c_str(), 65534, 65534), 0);
+    ASSERT_EQ(::chown(m_root.c_str(), 65534, 65534), 0);
+    set_mode(m_root / other.model_info, 0);
+    EXPECT_TRUE(as_ordinary_user([&] {
+        const auto opened = LocalStore::open(m_root);
+        if (!succeeded(opened)) return false;
+        make_older(path_of(m_image), std::chrono::minutes(60));
+        const auto pruned = (*opened)->prune({.bytes = 0});
+        return failed_with((*opened)->functions(), ErrorCode::permission_denied) && succeeded(pruned) &&
+               pruned->removed.entries.files == 1 && pruned->removed.images.files == 0;
+    }));
+}
+
+/// Root reads an ordinary user's folder where that one is trusted, and writes nothing into it.
+TEST_F(Trust, AMissIsNotedInNobodyElsesFolder)
+{
+    if (::geteuid() != 0) WARMGRAPH_SKIP_LACKING("the right to give files away (root)");
+    warm();
+    for (const auto& item : fs::recursive_directory_iterator(m_root))
+        ASSERT_EQ(::chown(item.path().c_str(), 65534, 65534), 0);
+    ASSERT_EQ(::chown(m_root.c_str(), 65534, 65534), 0);
+    const auto before = snapshot(m_root);
+    const auto store = LocalStore::open(m_root, {.access = Access::read_only, .trusted_owners = {65534}});
+    ASSERT_TRUE(succeeded(store));
+    (*store)->note_miss(m_entry.header.key.function, {}, "{}");
+    EXPECT_EQ(snapshot(m_root), before);
+}
+
 /// The same with members of one group, by the kernel's own answers.
 TEST_F(Trust, AFolderOfAGroupIsSharedByItsMembersAndNobodyElse)
 {

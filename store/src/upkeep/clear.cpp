@@ -100,8 +100,10 @@ Result<Removal> clear(LocalTier& tier, const ClearRequest& request)
     }
     if (clears_images(request, functions->size())) {
         const auto amount = sweep_images(tier, image_grace(request.kind));
-        if (!amount) return std::unexpected(amount.error());
-        removed.images = *amount;
+        if (!amount && request.kind == ClearKind::images) return std::unexpected(amount.error());
+        // What is removed is removed, and is told; the next one sweeps.
+        if (!amount) log().warn("images stay: {}", amount.error().message);
+        removed.images = amount.value_or(Removal::Amount{});
     }
     if (clears_quarantine(request.kind)) {
         const auto amount = remove_quarantined(disk);

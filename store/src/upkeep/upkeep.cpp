@@ -112,6 +112,8 @@ Result<Pruned> Upkeep::plan_prune(const PruneRequest& request)
 Result<Pruned> Upkeep::prune(const PruneRequest& request)
 {
     if (auto ok = m_tier.disk().may_remove("prune"); !ok) return std::unexpected(ok.error());
+    constexpr std::chrono::minutes k_most(1);
+    sweep_left_overs(m_tier.disk(), k_most);
     return m_budget.prune(request, false);
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 struct Row {
     cachefmt::FunctionKey key;
-    std::uint64_t variants = 0, damaged = 0, tombstones = 0, size = 0;
+    std::uint64_t variants = 0, damaged = 0, untrusted = 0, tombstones = 0, size = 0;
     std::uint32_t nodes = 0, images = 0; ///< of the variant used last
     std::chrono::system_clock::time_point last_used{};
     std::uint64_t hits = 0;
@@ -27,7 +27,7 @@ Result<Row> row_of(const store::LocalStore& store, const cachefmt::FunctionKey& 
         ++row.variants;
         row.size += variant.size;
         if (!variant.header)
-            ++row.damaged;
+            ++(variant.header.error().code == ErrorCode::untrusted ? row.untrusted : row.damaged);
         else if (variant.header->kind == cachefmt::EntryKind::tombstone)
             ++row.tombstones;
         const bool newest = variant.last_used >= row.last_used;
@@ -45,6 +45,7 @@ std::string variants_text(const Row& row)
     std::string text = count_text(row.variants);
     if (row.tombstones > 0) text += fmt::format(" ({} recompiled)", row.tombstones);
     if (row.damaged > 0) text += fmt::format(" ({} damaged)", row.damaged);
+    if (row.untrusted > 0) text += fmt::format(" ({} untrusted)", row.untrusted);
     return text;
 }
 
@@ -64,6 +65,7 @@ Json to_json(const Context& context, const std::vector<Row>& rows, const Totals&
                              {"variants", row.variants},
                              {"recompiled", row.tombstones},
                              {"damaged", row.damaged},
+                             {"untrusted", row.untrusted},
                              {"nodes", row.nodes},
                              {"images", row.images},
                              {"bytes", row.size},

@@ -41,7 +41,13 @@ struct Disk {
     /// Digests in the names of a function's entry files, sorted.
     [[nodiscard]] Result<std::vector<Digest>> entries_of(const FunctionKey& function) const;
     [[nodiscard]] Result<std::vector<Name>> entry_names(const FunctionKey& function) const;
-    /// Sorted. An empty folder is no function: a crash may leave some.
+    struct Functions {
+        std::vector<FunctionKey> keys;   ///< sorted
+        std::optional<Error> left_out{}; ///< of the first folder that this user may not list, or that is not trusted
+    };
+    /// An empty folder is no function: a crash may leave some.
+    [[nodiscard]] Result<Functions> list_functions() const;
+    /// permission_denied where one of the folders may not be listed.
     [[nodiscard]] Result<std::vector<FunctionKey>> functions() const;
     [[nodiscard]] Result<std::vector<Name>> image_names() const;
     [[nodiscard]] Result<std::vector<std::pair<Digest, std::uint64_t>>> images() const;
