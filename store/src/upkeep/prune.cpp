@@ -68,16 +68,17 @@ private:
         m_result.after.bytes -= stamp.size;
         return true;
     }
-    void drop_image(const Digest& digest)
+    /// Unless it was used since: whoever publishes an entry publishes, or touches, its images first.
+    void drop_image(const Digest& digest, std::chrono::system_clock::time_point since)
     {
         const auto image = m_inventory.images.find(digest);
-        if (image == m_inventory.images.end() || m_inventory.taken - image->second.used < k_prune_grace) return;
+        if (image == m_inventory.images.end() || image->second.used > since) return;
         remove(m_disk.layout.image(digest), image->second, m_result.removed.images);
     }
     void drop_unused_images()
     {
         for (const auto& [digest, stamp] : m_inventory.images)
-            if (!m_users.contains(digest)) drop_image(digest);
+            if (!m_users.contains(digest)) drop_image(digest, m_grace_began);
     }
     void drop_quarantined(const StoredFile& file)
     {
@@ -96,13 +97,14 @@ private:
         if (!is_gone) return;
         if (!m_inventory.knows_images) return;
         for (const Digest& image : entry.images)
-            if (--m_users[image] == 0) drop_image(image);
+            if (--m_users[image] == 0) drop_image(image, std::max(entry.stamp.used, m_grace_began));
     }
 
     LocalTier& m_tier;
     const Disk& m_disk;
     Inventory m_inventory;
     PruneGoal m_goal;
+    const std::chrono::system_clock::time_point m_grace_began = m_inventory.taken - k_prune_grace;
     std::map<Digest, std::uint64_t> m_users; ///< how many entries name an image
     Removal::Amount m_images{};              ///< all of them
     Pruned m_result;
