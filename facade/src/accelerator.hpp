@@ -6,6 +6,7 @@
 #include <string>
 
 #include "warmgraph/backends/device.hpp"
+#include "warmgraph/store/load_mark.hpp"
 #include "warmgraph/warmgraph.hpp"
 
 namespace warmgraph {
@@ -14,6 +15,13 @@ struct Device::Impl {
     std::shared_ptr<backends::Device> device;
     std::shared_ptr<backends::Stream> default_stream;
     std::mutex default_stream_mutex; ///< a stream is one thread's at a time, and this one is everybody's
+
+    /// Whom its code is given to. Thread-safe; asks the driver once.
+    [[nodiscard]] const store::LoadTarget& load_target();
+
+private:
+    std::once_flag m_target_asked;
+    store::LoadTarget m_target;
 };
 
 struct Program::Impl {

@@ -90,14 +90,27 @@ try {
         if (known.error().code == ErrorCode::not_recordable) withdraw(key);
         return std::unexpected(known.error());
     }
-    replay::Blame blame{};
+    // Drivers die of some code. What that was is known afterwards by the mark that stayed.
+    std::unique_ptr<store::LoadMark> mark;
+    std::optional<Error> condemned;
+    replay::Loading loading;
+    loading.begin = [&]() -> Result<void> {
+        auto begun = store.begin_load(key, m_device->load_target());
+        if (!begun) return std::unexpected(condemned.emplace(begun.error()));
+        mark = std::move(*begun);
+        return {};
+    };
     const auto bindings = bindings_of(graph, regions, scalars, m_subject.handles);
     auto executable =
         replay::Executable::restore(m_device->device, std::move(graph), m_cache->modules, image_of, bindings, phases,
-                                    replay::OwnModules::bind, m_subject.function, &blame);
+                                    replay::OwnModules::bind, m_subject.function, &loading);
+    if (mark && executable) mark->succeed();
+    mark.reset();
     // It decodes, and no process could use it. The next recording takes its place.
-    if (!executable && blame == replay::Blame::entry && publishes())
-        store.set_aside((**entry).header, executable.error());
+    if (!executable && (condemned || loading.blame == replay::Blame::entry) && publishes())
+        store.set_aside((**entry).header, condemned.value_or(executable.error()));
+    if (condemned && publishes()) // the store has told the whole of it
+        return fail(condemned->code, "processes died over its code, and it is set aside");
     if (!executable) return std::unexpected(executable.error());
     return Restored{std::move((**entry).header), std::move(*executable)};
 } catch (const std::bad_alloc&) {

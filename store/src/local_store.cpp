@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include "tiers/local/load_marks.hpp"
 #include "tiers/local/local_tier.hpp"
 #include "tiers/local/mark.hpp"
 #include "tiers/local/temporary.hpp"
@@ -119,6 +120,7 @@ struct LocalStore::Impl {
     std::unique_ptr<FileSystem> folder;
     LocalTier tier;
     std::string why_read_only;
+    LoadMarks load_marks{tier.disk()};
     Usage usage{tier.disk()};
     /// Who opened the folder counts what is untrusted: each entry once, and not at every look.
     Store store{tier, caps_of(tier.disk().options),
@@ -195,6 +197,7 @@ Result<void> LocalStore::publish(const Entry& entry)
 {
     auto done = m_impl->store.publish(entry);
     if (!done) return done;
+    m_impl->load_marks.forget(entry.header.key);
     const auto [variants, budget] = m_impl->upkeep.after_publish(entry.header.key);
     if (variants.files != 0)
         m_impl->count(entry.header.key, EventKind::evicted, "variants", {variants.files, variants.bytes});
@@ -210,6 +213,12 @@ Result<std::optional<Bytes>> LocalStore::image(const Digest& digest, std::uint64
 void LocalStore::set_aside(const EntryHeader& header, const Error& reason) noexcept
 {
     m_impl->store.set_aside(header, reason);
+    m_impl->load_marks.forget(header.key);
+}
+Result<std::unique_ptr<LoadMark>> LocalStore::begin_load(const EntryKey& key, const LoadTarget& target)
+{
+    if (auto ok = check_key(key.function); !ok) return std::unexpected(ok.error());
+    return m_impl->load_marks.begin(key, target);
 }
 Result<bool> LocalStore::publish_image(ByteView image) { return m_impl->store.publish_image(image); }
 Result<std::vector<std::pair<Digest, std::uint64_t>>> LocalStore::images() const

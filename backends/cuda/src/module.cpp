@@ -53,6 +53,10 @@ std::string architecture_of(const Core& core) { return fmt::format("sm_{}{}", co
 std::unexpected<Error> refused(const Core& core, ByteView image, CUresult status)
 {
     const Error error = core.driver->error("cuModuleLoadData", status);
+    const auto refusal = [&](ErrorCode code) {
+        return fail(code, "the driver refuses an image of {} bytes for {} (the device is {}): {}", image.size(),
+                    architecture_of(image), architecture_of(core), error.message);
+    };
     switch (status) {
     case CUDA_ERROR_NO_BINARY_FOR_GPU:
         return fail(ErrorCode::stale, "the image is for another architecture: it is for {}, the device is {}; {}",
@@ -60,13 +64,12 @@ std::unexpected<Error> refused(const Core& core, ByteView image, CUresult status
     case CUDA_ERROR_INVALID_IMAGE:
     case CUDA_ERROR_INVALID_PTX:
     case CUDA_ERROR_INVALID_SOURCE:
-    case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
+    case CUDA_ERROR_UNSUPPORTED_PTX_VERSION: return refusal(ErrorCode::stale);
+    // Not the image's fault, but of how this machine is set up: elsewhere it does.
     case CUDA_ERROR_JIT_COMPILER_NOT_FOUND:
-    case CUDA_ERROR_JIT_COMPILATION_DISABLED:
+    case CUDA_ERROR_JIT_COMPILATION_DISABLED: return refusal(ErrorCode::unsupported);
     case CUDA_ERROR_SHARED_OBJECT_INIT_FAILED:
-    case CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND:
-        return fail(ErrorCode::stale, "the driver refuses an image of {} bytes for {} (the device is {}): {}",
-                    image.size(), architecture_of(image), architecture_of(core), error.message);
+    case CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND: return refusal(ErrorCode::driver_failed);
     default: return within(fmt::format("load an image of {} bytes", image.size()), error);
     }
 }

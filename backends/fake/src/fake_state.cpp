@@ -7,9 +7,10 @@ namespace warmgraph::backends {
 
 Result<void> FakeState::enter(const char* entry)
 {
-    const std::scoped_lock lock(m_mutex);
+    std::unique_lock lock(m_mutex);
     m_calls.emplace_back(entry);
     std::optional<Error> failure;
+    std::function<void()> instead;
     for (Fault& fault : m_faults) {
         if (!fault.entry.empty() && fault.entry != entry) continue;
         if (fault.nth > 1) {
@@ -17,9 +18,14 @@ Result<void> FakeState::enter(const char* entry)
             continue;
         }
         if (fault.nth == 0) continue;
-        failure = fault.error;
+        if (fault.instead)
+            instead = fault.instead;
+        else
+            failure = fault.error;
         if (fault.length == FaultLength::once) fault.nth = 0;
     }
+    lock.unlock(); // it may wait for other calls
+    if (instead) instead();
     if (!failure) return {};
     return within(entry, *failure);
 }

@@ -1,5 +1,6 @@
 #include "upkeep/clear.hpp"
 
+#include "tiers/local/load_marks.hpp"
 #include "tiers/local/own_names.hpp"
 #include "tiers/local/temporary.hpp"
 #include "upkeep/clear_plan.hpp"
@@ -58,6 +59,7 @@ Result<Removal::Amount> clear_function(const Disk& disk, const FunctionKey& key)
     }
     others += remove_abandoned(disk.files, disk.clock, folder);
     others += remove_free_locks(disk, folder);
+    others += remove_dead_load_marks(disk, folder);
     // A folder that was empty before may be anybody's. One that still holds something (a recording that goes on, other
     // functions, foreign files) refuses to go.
     if (removed->files + others == 0) return removed;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reading.hpp"
+#include "tiers/local/load_marks.hpp"
 #include "tiers/local/mark.hpp"
 #include "tiers/local/own_names.hpp"
 #include "tiers/local/temporary.hpp"
@@ -87,10 +88,15 @@ Result<void> Scan::scan_function(const FunctionKey& function)
             scan_misses(folder / item.name);
         } else if (is_record_lock(item.name) && item.type == FileType::regular) {
             m_record_locks.push_back(folder / item.name);
+        } else if (is_load_mark(item.name) && item.type == FileType::regular) {
+            continue; // of a load that goes on, or of a death that counts
         } else if (item.name != k_usage_lock || item.type != FileType::regular) {
             scan_other(folder, item);
         }
     }
+    for (const std::string& name : spent_load_marks(m_disk, folder, *items))
+        add(folder / name, {ErrorCode::io_failed, "left over by a load that somebody died in: repair removes it"},
+            Finding::Cure::remove);
     return {};
 }
 

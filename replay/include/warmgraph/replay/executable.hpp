@@ -44,6 +44,14 @@ enum class Blame : std::uint8_t {
     entry, ///< its images or constants are damaged, missing, or nothing that this device takes
 };
 
+/// What whoever restores a stored graph has to do with the loading of its code.
+struct Loading {
+    /// Called once, right before the driver is given the first image that this process has not loaded; not where it has
+    /// them all. An error ends the restore.
+    std::function<Result<void>()> begin{};
+    Blame blame = Blame::elsewhere; ///< set where the restore fails
+};
+
 class Executable {
 public:
     /// Loads images (through `modules`, once per process and digest; `function` as in ModuleUser), allocates the arena,
@@ -51,11 +59,11 @@ public:
     /// that are exclusive), builds and instantiates with `bindings`. Errors: not_found (image), driver_failed,
     /// out_of_memory, invalid_argument (binding missing, too small or misaligned, named), not_found (a host function
     /// that this process did not register), not_recordable (a variable of an own module holds something else than when
-    /// it was recorded, or two own modules would do: the function must run as it is). `blame` is set where it fails.
+    /// it was recorded, or two own modules would do: the function must run as it is).
     [[nodiscard]] static Result<std::unique_ptr<Executable>> restore(
         std::shared_ptr<backends::Device> device, cachefmt::Graph graph, ModuleCache& modules,
         const ImageSource& images, const Bindings& bindings, Phases& phases, OwnModules own = OwnModules::bind,
-        std::uint64_t function = 0, Blame* blame = nullptr);
+        std::uint64_t function = 0, Loading* loading = nullptr);
 
     /// Rebinds what differs from the last call, then enqueues. On an error nothing was enqueued and the next bind
     /// rewrites everything.

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,6 +26,7 @@ struct Fault {
     std::uint64_t nth = 1;
     FaultLength length = FaultLength::once;
     Error error{ErrorCode::driver_failed, "injected fault"};
+    std::function<void()> instead{}; ///< called instead of failing, in the caller's thread: it may end the process
 };
 
 /// Objects that exist now; all zero when nothing leaks.

@@ -1,0 +1,67 @@
+// Why a driver does not build a stored image: what says that the image is useless, and what does not. The driver's own
+// clBuildProgram is behind one that fails when told to.
+#define CL_TARGET_OPENCL_VERSION 300
+#include <CL/cl.h>
+#include <gtest/gtest.h>
+
+#include <dlfcn.h>
+
+#include "expect_error.hpp"
+#include "opencl_environment.hpp"
+#include "opencl_program.hpp"
+#include "warmgraph/backends/opencl.hpp"
+
+namespace {
+cl_int next_status = CL_SUCCESS; // of the next build
+} // namespace
+
+extern "C" __attribute__((visibility("default"))) cl_int clBuildProgram(cl_program program, cl_uint count,
+                                                                        const cl_device_id* devices,
+                                                                        const char* options,
+                                                                        void (*notify)(cl_program, void*), void* user)
+{
+    if (next_status != CL_SUCCESS) return std::exchange(next_status, CL_SUCCESS);
+    static const auto drivers = reinterpret_cast<decltype(&clBuildProgram)>(::dlsym(RTLD_NEXT, "clBuildProgram"));
+    return drivers(program, count, devices, options, notify, user);
+}
+
+namespace warmgraph::backends::test {
+namespace {
+
+using warmgraph::test::failed_with;
+using warmgraph::test::succeeded;
+
+TEST(OpenclLoadFaults, SayWhetherTheImageIsToBlame)
+{
+    ASSERT_TRUE(k_has_own_pocl_cache);
+    const auto device = make_opencl_backend()->open("");
+    ASSERT_TRUE(succeeded(device));
+    const auto module = (*device)->compile(k_opencl_program, "");
+    ASSERT_TRUE(succeeded(module));
+    const auto image = (*module)->image();
+    ASSERT_TRUE(succeeded(image));
+
+    struct Case {
+        cl_int status;
+        ErrorCode code;
+        const char* name;
+    };
+    for (const Case& each :
+         {Case{CL_BUILD_PROGRAM_FAILURE, ErrorCode::stale, "CL_BUILD_PROGRAM_FAILURE"},
+          Case{CL_LINK_PROGRAM_FAILURE, ErrorCode::stale, "CL_LINK_PROGRAM_FAILURE"},
+          Case{CL_INVALID_BINARY, ErrorCode::stale, "CL_INVALID_BINARY"},
+          Case{CL_OUT_OF_HOST_MEMORY, ErrorCode::out_of_memory, "CL_OUT_OF_HOST_MEMORY"},
+          Case{CL_OUT_OF_RESOURCES, ErrorCode::out_of_memory, "CL_OUT_OF_RESOURCES"},
+          Case{CL_MEM_OBJECT_ALLOCATION_FAILURE, ErrorCode::out_of_memory, "CL_MEM_OBJECT_ALLOCATION_FAILURE"},
+          Case{CL_COMPILER_NOT_AVAILABLE, ErrorCode::unsupported, "CL_COMPILER_NOT_AVAILABLE"},
+          Case{CL_LINKER_NOT_AVAILABLE, ErrorCode::unsupported, "CL_LINKER_NOT_AVAILABLE"},
+          Case{CL_INVALID_OPERATION, ErrorCode::driver_failed, "CL_INVALID_OPERATION"}}) {
+        next_status = each.status;
+        EXPECT_TRUE(failed_with((*device)->load(*image), each.code, each.name));
+        EXPECT_EQ(next_status, CL_SUCCESS) << "the driver was asked";
+        EXPECT_TRUE(succeeded((*device)->load(*image))) << "the image is as good as before";
+    }
+}
+
+} // namespace
+} // namespace warmgraph::backends::test
