@@ -1,7 +1,7 @@
 #include <charconv>
 
-#include "accelerator.hpp"
 #include "cache_impl.hpp"
+#include "device_impl.hpp"
 #include "function_impl.hpp"
 #include "throwing.hpp"
 #include "warmgraph/base/log.hpp"

@@ -1,5 +1,5 @@
-#include "accelerator.hpp"
 #include "cache_impl.hpp"
+#include "device_impl.hpp"
 #include "included_headers.hpp"
 #include "warmgraph/base/process.hpp"
 #include "warmgraph/cachefmt/codec.hpp"

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "cuda_fake_scenarios.hpp"
-#include "driver.hpp"
+#include "device/driver.hpp"
 #include "warmgraph/backends/bulk_memory.hpp"
 
 namespace warmgraph::backends::test {

@@ -4,15 +4,15 @@
 
 #include <gtest/gtest.h>
 
-#include "enqueue.hpp"
+#include "code/nvrtc.hpp"
+#include "device/enqueue.hpp"
+#include "device/facts.hpp"
+#include "device/far_addresses.hpp"
+#include "device/watched_calls.hpp"
 #include "expect_error.hpp"
-#include "facts.hpp"
-#include "far_addresses.hpp"
-#include "graph/memory_operations_node.hpp"
-#include "graph/semaphores_node.hpp"
-#include "nvrtc.hpp"
+#include "graph/nodes/memory_operations_node.hpp"
+#include "graph/nodes/semaphores_node.hpp"
 #include "warmgraph/backends/cuda.hpp"
-#include "watched_calls.hpp"
 
 namespace warmgraph::backends::cuda {
 namespace {

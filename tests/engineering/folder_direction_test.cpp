@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What each may include besides itself. Only facade and tool name a backend; nothing that is shipped names the fake one.
+// What each may include besides itself. Only facade and tool name a backend.
 const std::map<std::string, std::set<std::string>> k_allowed{
     {"base", {}},
     {"cachefmt", {"base"}},
@@ -22,7 +22,6 @@ const std::map<std::string, std::set<std::string>> k_allowed{
     {"backends/api", {"base", "cachefmt"}},
     {"backends/opencl", {"base", "cachefmt", "backends/api"}},
     {"backends/cuda", {"base", "cachefmt", "backends/api"}},
-    {"backends/fake", {"base", "cachefmt", "backends/api"}},
     {"replay", {"base", "cachefmt", "backends/api"}},
     {"capture", {"base", "cachefmt", "guards", "backends/api", "replay"}},
     {"facade",

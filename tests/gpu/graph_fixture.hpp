@@ -8,14 +8,14 @@
 
 #include <gtest/gtest.h>
 
+#include "code/module.hpp"
+#include "device/memory.hpp"
+#include "device/stream.hpp"
 #include "expect_error.hpp"
-#include "graph_builder.hpp"
-#include "graph_exec.hpp"
-#include "graph_reader.hpp"
-#include "memory.hpp"
-#include "module.hpp"
+#include "graph/graph_builder.hpp"
+#include "graph/graph_exec.hpp"
+#include "graph/graph_reader.hpp"
 #include "native.hpp"
-#include "stream.hpp"
 
 namespace warmgraph::test {
 

@@ -1,8 +1,8 @@
 // Kernel nodes: every attribute, both parameter forms.
 #include <cstring>
 
+#include "graph/launch_attributes.hpp"
 #include "graph_fixture.hpp"
-#include "launch_attributes.hpp"
 
 namespace warmgraph::test {
 namespace {

@@ -6,9 +6,9 @@
 
 #include <dlfcn.h>
 
+#include "code/image_tracker.hpp"
 #include "cubin/cubin.hpp"
 #include "expect_error.hpp"
-#include "image_tracker.hpp"
 #include "native.hpp"
 #include "warmgraph/backends/cuda.hpp"
 

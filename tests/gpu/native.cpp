@@ -4,7 +4,7 @@
 
 #include <dlfcn.h>
 
-#include "nvrtc.hpp"
+#include "code/nvrtc.hpp"
 #include "warmgraph/backends/cuda.hpp"
 #include "warmgraph/backends/registry.hpp"
 
