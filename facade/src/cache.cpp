@@ -132,8 +132,7 @@ std::string Cache::Impl::model_info(std::string_view backend) const
 
 cachefmt::FunctionKey Cache::Impl::key(const std::string& function, const backends::Device& device) const
 {
-    const std::string id = device.id();
-    return {model_info(id.substr(0, id.find(':'))), guards::folder_name(rank), function};
+    return {model_info(device.backend()), guards::folder_name(rank), function};
 }
 
 std::string Cache::Impl::summary() const

@@ -8,41 +8,17 @@
 #include "device_impl.hpp"
 #include "stream_impl.hpp"
 #include "throwing.hpp"
+#include "warmgraph/backends/built.hpp"
+#include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/host_functions.hpp"
-#include "warmgraph/backends/opencl.hpp"
-#include "warmgraph/backends/registry.hpp"
+#include "warmgraph/backends/recording.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/sha256.hpp"
 #include "warmgraph/capture/run_context.hpp"
-#if WARMGRAPH_HAVE_CUDA
-#include "warmgraph/backends/cuda.hpp"
-#endif
 
 namespace warmgraph {
 
 namespace {
-
-void register_built_backends()
-{
-    static std::once_flag once;
-    std::call_once(once, [] {
-        backends::register_backend(backends::make_opencl_backend());
-#if WARMGRAPH_HAVE_CUDA
-        backends::register_backend(backends::make_cuda_backend());
-#endif
-    });
-}
-
-/// "no backend 'cuda'" would not say that another build has it.
-void require_built_backend(std::string_view id)
-{
-    constexpr std::string_view k_cuda = "cuda";
-    if (id.substr(0, id.find(':')) != k_cuda) return;
-    for (const auto& backend : backends::backends())
-        if (backend->name() == k_cuda) return;
-    raise({ErrorCode::unsupported,
-           fmt::format("cannot open '{}': this build has no CUDA backend: configure where cuda.h is found", id)});
-}
 
 /// OpenSSL's first digest takes 1.3 ms (it reads its configuration), which a first call would pay; drivers take longer
 /// to open.
@@ -122,7 +98,7 @@ Result<std::shared_ptr<backends::Module>> Program::Impl::compiled()
     Phases unmeasured;
     RunContext* run = current_run();
     const auto timer = (run != nullptr && run->phases != nullptr ? *run->phases : unmeasured).measure("compile");
-    auto built = device->device->compile(source, options);
+    auto built = device->device->compiler().compile(source, options);
     if (!built) return within("program '" + name + "'", built.error());
     module = std::move(*built);
     return module;
@@ -149,10 +125,8 @@ std::shared_ptr<Device::Impl> shared_device(std::shared_ptr<backends::Device> de
 
 Device::Device(std::string_view id)
 {
-    register_built_backends();
-    require_built_backend(id);
     const std::jthread digest = first_digest();
-    m_impl = shared_device(value_or_raise(backends::open_device(id)));
+    m_impl = shared_device(value_or_raise(backends::open_built_device(id)));
 }
 
 void Device::warm_up() const { m_impl->device->begin_warm_up(); }
@@ -200,7 +174,7 @@ void Device::synchronize() const
     value_or_raise(m_impl->default_stream->synchronize());
 }
 
-void Device::prepare_recording() const { value_or_raise(m_impl->device->prepare_recording()); }
+void Device::prepare_recording() const { value_or_raise(m_impl->device->recording().prepare_recording()); }
 
 void Device::register_module(void* module, std::span<const std::byte> image) const
 {

@@ -14,8 +14,8 @@ void Function::Impl::describe_call(Journey& journey)
     if (m_facts.empty())
         m_facts = gather_facts(*m_cache, m_name, m_spec, *m_device->device, m_interface.text(), m_code);
     journey.now.facts = m_facts;
-    const std::string id = m_device->device->id();
-    journey.now.tensors = guards::describe(m_frame.tensors, m_interface.region_names, id.substr(0, id.find(':') + 1));
+    journey.now.tensors =
+        guards::describe(m_frame.tensors, m_interface.region_names, m_device->device->backend() + ":");
     for (std::size_t i = 0; i < journey.now.tensors.size(); ++i)
         if (m_device->device->space_of(m_frame.memory[i].address) == cachefmt::MemorySpace::host)
             journey.now.tensors[i].device = k_host_memory;

@@ -52,10 +52,10 @@ backends::RawAttribute attribute(std::uint32_t id, const T& value)
     return {id, {bytes.begin(), bytes.end()}};
 }
 
-/// By id, as RawKernel wants them. The numbers are those of CUlaunchAttributeID.
+/// By id, as RawKernel wants them.
 std::vector<backends::RawAttribute> launch_attributes(const Launch& launch)
 {
-    constexpr std::uint32_t k_cooperative = 2, k_cluster_dimension = 4, k_programmatic_serialization = 6;
+    using namespace backends::launch_attribute;
     constexpr std::int32_t k_on = 1;
     std::vector<backends::RawAttribute> result;
     if (launch.cooperation == Cooperation::grid) result.push_back(attribute(k_cooperative, k_on));

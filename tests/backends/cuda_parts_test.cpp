@@ -127,7 +127,11 @@ TEST(CudaLibraries, AreNamedWithTheCureWhereTheyAreMissing)
         failed_with(make_cuda_backend({.driver = "libm.so.6"})->devices(), ErrorCode::unsupported, "libm.so.6"));
     EXPECT_TRUE(failed_with(Nvrtc::load("/nonexistent/libnvrtc.so"), ErrorCode::not_found, "WARMGRAPH_NVRTC"));
     EXPECT_TRUE(failed_with(Nvrtc::load("libm.so.6"), ErrorCode::not_found, "lacks functions"));
-    EXPECT_NE(find_nvrtc({.nvrtc = "/nonexistent/libnvrtc.so"}).find("install the CUDA toolkit"), std::string::npos);
+    EXPECT_NE(make_cuda_backend({.nvrtc = "/nonexistent/libnvrtc.so"})
+                  ->libraries()
+                  .at(0)
+                  .found.find("install the CUDA toolkit"),
+              std::string::npos);
 }
 
 TEST(CudaArguments, AreThePointersToTheirBytes)

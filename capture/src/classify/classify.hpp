@@ -51,7 +51,7 @@ struct Captures {
     bool flat_addresses = false;
     Proof proof = Proof::required;
     UnusedWords unused = UnusedWords::refused;
-    /// Device::allocation_at of the device; null where there are no flat addresses. A word that does not move, follows
+    /// Recording::allocation_at of the device; null where there are no flat addresses. A word that does not move, follows
     /// no region and lies in a live allocation is refused.
     std::function<std::optional<MemoryRef>(std::uint64_t)> allocation_at{};
     /// Other memory that a constant must not lie in, as part of a sentence ("the heap of device code's malloc"): what
@@ -59,7 +59,7 @@ struct Captures {
     std::function<std::optional<std::string>(std::uint64_t)> other_memory_at{};
     /// Whether an address is one of ordinary host memory, which the device cannot reach. May be null: not known.
     std::function<bool(std::uint64_t)> is_host_only{};
-    /// Device::is_handle; null likewise. A parameter's word that is one and follows no scalar is refused.
+    /// Recording::is_handle; null likewise. A parameter's word that is one and follows no scalar is refused.
     std::function<bool(std::uint64_t)> is_handle{};
     DeclaredHandles handles{};
 };

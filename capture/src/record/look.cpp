@@ -9,6 +9,7 @@
 #include "classify/region_map.hpp"
 #include "classify/structural_difference.hpp"
 #include "warmgraph/backends/bulk_memory.hpp"
+#include "warmgraph/backends/recording.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/process.hpp"
 #include "warmgraph/capture/numbers.hpp"
@@ -152,12 +153,12 @@ Result<void> Look::capture_where_tensors_overlap(Captures& captures)
 Result<void> Look::know_other_memory(Captures& captures) const
 {
     if (!captures.flat_addresses) return {};
-    auto heap = m_subject.device->device_heap();
+    auto heap = m_subject.device->recording().device_heap();
     if (!heap) return std::unexpected(heap.error());
     captures.other_memory_at = [device = m_subject.device, heap = *heap,
                                 mappings = HostMappings::read()](std::uint64_t word) -> std::optional<std::string> {
         if (heap && word - heap->address.flat() < heap->size) return "the heap of device code's malloc";
-        const auto mapping = device->host_memory_at(word, mappings);
+        const auto mapping = device->recording().host_memory_at(word, mappings);
         return mapping ? std::optional{fmt::format("host memory ({})", *mapping)} : std::nullopt;
     };
     return {};
@@ -173,7 +174,9 @@ Result<Captures> Look::capture_all()
     captures.allocation_at = allocations();
     if (auto known = know_other_memory(captures); !known) return std::unexpected(known.error());
     if (captures.flat_addresses)
-        captures.is_handle = [device = m_subject.device](std::uint64_t word) { return device->is_handle(word); };
+        captures.is_handle = [device = m_subject.device](std::uint64_t word) {
+            return device->recording().is_handle(word);
+        };
 
     if (auto reset = m_memory.reset(0, TrialMemory::Outputs::as_they_were); !reset)
         return std::unexpected(reset.error());
@@ -328,7 +331,7 @@ Result<std::vector<std::string>> Look::probe(Captures& captures, std::chrono::mi
 std::function<std::optional<MemoryRef>(std::uint64_t)> Look::allocations() const
 {
     if (!m_subject.device->limits().flat_addresses) return nullptr;
-    return [device = m_subject.device](std::uint64_t flat) { return device->allocation_at(flat); };
+    return [device = m_subject.device](std::uint64_t flat) { return device->recording().allocation_at(flat); };
 }
 
 Result<Seen> Look::look(std::chrono::milliseconds probing, const std::function<Result<void>(Captures&)>& find_more)

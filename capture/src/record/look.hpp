@@ -42,7 +42,7 @@ public:
     [[nodiscard]] std::size_t unwritten_words() const noexcept { return m_unwritten ? count_words(*m_unwritten) : 0; }
     /// Another one there, with other scalars.
     [[nodiscard]] Result<backends::RawGraph> capture_at(const std::vector<std::uint64_t>& scalars);
-    /// Device::allocation_at, where there are flat addresses; null else.
+    /// Recording::allocation_at, where there are flat addresses; null else.
     [[nodiscard]] std::function<std::optional<MemoryRef>(std::uint64_t)> allocations() const;
 
 private:

@@ -3,11 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "warmgraph/backends/opencl.hpp"
-#if WARMGRAPH_HAVE_CUDA
-#include "warmgraph/backends/cuda.hpp"
-#endif
-#include "warmgraph/backends/registry.hpp"
+#include "warmgraph/backends/built.hpp"
 #include "warmgraph/base/process.hpp"
 
 namespace warmgraph::tool {
@@ -96,11 +92,7 @@ Comparison fewest(const std::vector<EntryHeader>& recorded, Compare compare_one)
 LocalFacts gather_local_facts(const std::vector<EntryHeader>& recorded)
 {
     LocalFacts local;
-    backends::register_backend(backends::make_opencl_backend());
-#if WARMGRAPH_HAVE_CUDA
-    backends::register_backend(backends::make_cuda_backend());
-#endif
-    if (const auto device = backends::open_device(device_id(recorded))) {
+    if (const auto device = backends::open_built_device(device_id(recorded))) {
         local.facts = (*device)->facts();
     } else {
         local.problem = device.error().message;

@@ -72,6 +72,16 @@ public:
         return infos_of(*found);
     }
 
+    [[nodiscard]] std::vector<Library> libraries() override
+    {
+        const auto nvrtc = Nvrtc::load(m_options.nvrtc);
+        const auto cupti = Cupti::load(m_options.cupti);
+        return {{"NVRTC", "compiles",
+                 nvrtc ? fmt::format("found ({}, version {})", (*nvrtc)->path(), (*nvrtc)->version())
+                       : nvrtc.error().message},
+                {"CUPTI", "records", cupti ? "found" : cupti.error().message}};
+    }
+
     [[nodiscard]] Result<std::shared_ptr<Device>> open(std::string_view selector) override
     {
         const std::scoped_lock lock(m_mutex);
@@ -121,18 +131,6 @@ private:
 std::shared_ptr<Backend> make_cuda_backend(CudaOptions options)
 {
     return std::make_shared<cuda::CudaBackend>(std::move(options));
-}
-
-std::string find_nvrtc(const CudaOptions& options)
-{
-    const auto found = cuda::Nvrtc::load(options.nvrtc);
-    return found ? fmt::format("found ({}, version {})", (*found)->path(), (*found)->version()) : found.error().message;
-}
-
-std::string find_cupti(const CudaOptions& options)
-{
-    const auto found = cuda::Cupti::load(options.cupti);
-    return found ? "found" : found.error().message;
 }
 
 } // namespace warmgraph::backends

@@ -2,11 +2,9 @@
 
 #include "code/image_tracker.hpp"
 #include "code/module.hpp"
-#include "device/enqueue_watch.hpp"
 #include "device/facts.hpp"
 #include "device/stream.hpp"
-#include "graph/graph_exec.hpp"
-#include "graph/graph_reader.hpp"
+#include "graph/graph_builder.hpp"
 #include "warmgraph/base/log.hpp"
 
 namespace warmgraph::backends::cuda {
@@ -30,7 +28,7 @@ Result<std::shared_ptr<Device>> CudaDevice::open(std::shared_ptr<const Driver> d
         return within(fmt::format("open {}", found.info.id), retained.error());
     device->m_memory = std::make_unique<Memory>(core);
     device->m_bulk = std::make_unique<CudaBulkMemory>(*device, core, *device->m_memory);
-    device->m_heap = std::make_unique<DeviceHeap>(core);
+    device->m_recording = std::make_unique<CudaRecording>(*device, core, *device->m_memory);
     device->m_warm_up = std::make_unique<WarmUp>(core, device->m_bulk->launcher());
     return device;
 }
@@ -38,7 +36,7 @@ Result<std::shared_ptr<Device>> CudaDevice::open(std::shared_ptr<const Driver> d
 CudaDevice::~CudaDevice()
 {
     m_warm_up.reset();
-    m_heap.reset();
+    m_recording.reset();
     m_bulk.reset();
     m_memory.reset();
     const Driver& driver = *m_core->driver;
@@ -115,37 +113,6 @@ std::uint64_t CudaDevice::free_memory() const
     return asked == CUDA_SUCCESS ? available : limits().memory;
 }
 
-/// Where no code calls malloc, nobody has a pointer into it.
-Result<std::optional<MemoryRef>> CudaDevice::device_heap()
-{
-    if (!ImageTracker::saw_malloc()) return std::nullopt;
-    auto heap = m_heap->find();
-    if (!heap) return within("find the heap of device code's malloc", heap.error());
-    return *heap;
-}
-
-bool CudaDevice::is_handle(std::uint64_t word) const noexcept
-{
-    // The driver looks numbers up among the context's objects (NOTES.md). What else it may answer leaves the doubt.
-    const auto is_none = [](CUresult status) {
-        return status == CUDA_ERROR_INVALID_VALUE || status == CUDA_ERROR_INVALID_HANDLE;
-    };
-    const Driver& driver = *m_core->driver;
-    const CurrentContext current(*m_core);
-    CUDA_RESOURCE_DESC resource{};
-    return !is_none(driver.status("cuTexObjectGetResourceDesc", driver.cuTexObjectGetResourceDesc, &resource, word)) ||
-           !is_none(driver.status("cuSurfObjectGetResourceDesc", driver.cuSurfObjectGetResourceDesc, &resource, word));
-}
-
-std::optional<std::string> CudaDevice::host_memory_at(std::uint64_t flat, const HostMappings& mappings) const
-{
-    if (!m_core->reads_host_memory) return std::nullopt;
-    auto name = mappings.at(flat); // first: most words lie in none, and the driver takes longer to ask
-    // The driver's own mappings: registers, and ranges that it gives memory to.
-    if (!name || name->starts_with("/dev/nvidia") || m_memory->is_known(flat)) return std::nullopt;
-    return name->empty() ? "memory without a name" : std::move(*name);
-}
-
 Result<void> CudaDevice::upload(const Address& to, ByteView bytes)
 {
     if (auto checked = m_memory->check("upload", to, bytes.size(), Access::run); !checked) return checked;
@@ -178,15 +145,10 @@ Result<void> CudaDevice::register_module(void* module, ByteView image)
 
 Result<std::unique_ptr<Stream>> CudaDevice::create_stream() { return CudaStream::make(*m_core, *m_memory); }
 
-Result<std::unique_ptr<GraphExec>> CudaDevice::instantiate(const RawGraph& graph)
+Result<std::unique_ptr<GraphBuilder>> CudaDevice::graph_builder(std::size_t nodes)
 {
     m_warm_up->wait();
-    return CudaGraphExec::make(*m_core, graph);
-}
-
-Result<std::unique_ptr<GraphExec>> CudaDevice::instantiate_captured(const RawGraph& graph)
-{
-    return graph.native != nullptr ? CudaGraphExec::make_captured(*m_core, graph) : CudaGraphExec::make(*m_core, graph);
+    return CudaGraphBuilder::begin(*m_core, nodes);
 }
 
 Result<std::shared_ptr<Event>> CudaDevice::create_event()
@@ -200,22 +162,5 @@ std::vector<std::string> CudaDevice::exposed_variables(ByteView image)
 }
 
 std::uint64_t CudaDevice::exposures() const noexcept { return ImageTracker::variables().count(); }
-
-Result<void> CudaDevice::prepare_recording() { return ImageTracker::start(m_core->driver, m_core->options); }
-
-Result<std::unique_ptr<EnqueueWatch>> CudaDevice::watch_enqueues(Stream& stream)
-{
-    return cuda::watch_enqueues(*m_core, static_cast<CUstream>(stream.native()));
-}
-
-Result<RawGraph> CudaDevice::read_graph(void* native)
-{
-    return cuda::read_graph(*m_core, static_cast<CUgraph>(native));
-}
-
-Result<std::unique_ptr<GraphExec>> CudaDevice::instantiate_native(void* native)
-{
-    return CudaGraphExec::adopt(*m_core, static_cast<CUgraph>(native));
-}
 
 } // namespace warmgraph::backends::cuda

@@ -4,10 +4,12 @@
 
 #include "bulk/bulk_memory.hpp"
 #include "device/core.hpp"
-#include "device/device_heap.hpp"
 #include "device/memory.hpp"
+#include "device/recording.hpp"
 #include "device/warm_up.hpp"
+#include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/device.hpp"
+#include "warmgraph/backends/graph_builder.hpp"
 
 namespace warmgraph::backends::cuda {
 
@@ -18,7 +20,7 @@ struct FoundDevice {
     DeviceInfo info;
 };
 
-class CudaDevice final : public Device {
+class CudaDevice final : public Device, private Compiler {
 public:
     [[nodiscard]] static Result<std::shared_ptr<Device>> open(std::shared_ptr<const Driver> driver,
                                                               const CudaOptions& options, const FoundDevice& found);
@@ -27,6 +29,7 @@ public:
     ~CudaDevice() override;
 
     [[nodiscard]] std::string id() const override { return m_found.info.id; }
+    [[nodiscard]] std::string backend() const override { return "cuda"; }
     [[nodiscard]] std::string name() const override { return m_found.info.name; }
     [[nodiscard]] std::uint16_t ordinal() const noexcept override { return m_found.ordinal; }
     [[nodiscard]] const DeviceLimits& limits() const noexcept override { return m_core->limits; }
@@ -41,34 +44,16 @@ public:
     {
         return m_memory->space_of(address);
     }
-    [[nodiscard]] std::optional<MemoryRef> allocation_at(std::uint64_t flat) const noexcept override
-    {
-        return m_memory->allocation_at(flat);
-    }
-    [[nodiscard]] bool is_handle(std::uint64_t word) const noexcept override;
-    [[nodiscard]] bool is_managed(const Address& address) const noexcept override
-    {
-        return m_memory->is_managed(address);
-    }
-    using Device::host_memory_at;
-    [[nodiscard]] std::optional<std::string> host_memory_at(std::uint64_t flat,
-                                                            const HostMappings& mappings) const override;
-    [[nodiscard]] Result<MemoryRef> reserve_decoy(std::uint64_t size) override { return m_memory->reserve_decoy(size); }
     [[nodiscard]] Result<MemoryRef> reserve_shadow(std::uint64_t size) override
     {
         return m_memory->reserve_shadow(size);
-    }
-    [[nodiscard]] Result<MemoryRef> reserve_host_shadow(std::uint64_t size) override
-    {
-        return m_memory->reserve_host_shadow(size);
     }
     [[nodiscard]] Result<void> upload(const Address& to, ByteView bytes) override;
     [[nodiscard]] Result<void> download(std::span<std::byte> to, const Address& from) override;
     [[nodiscard]] BulkMemory& bulk() override { return *m_bulk; }
     [[nodiscard]] std::uint64_t free_memory() const override;
-    [[nodiscard]] Result<std::optional<MemoryRef>> device_heap() override;
 
-    [[nodiscard]] Result<std::unique_ptr<Module>> compile(std::string_view source, std::string_view options) override;
+    [[nodiscard]] Compiler& compiler() override { return *this; }
     [[nodiscard]] Result<std::unique_ptr<Module>> load(ByteView image) override;
     [[nodiscard]] Result<void> register_module(void* module, ByteView image) override;
     [[nodiscard]] std::vector<std::shared_ptr<Module>> own_modules() override { return m_core->modules.declared(); }
@@ -76,17 +61,14 @@ public:
     [[nodiscard]] std::vector<std::string> exposed_variables(ByteView image) override;
     [[nodiscard]] std::uint64_t exposures() const noexcept override;
     [[nodiscard]] Result<std::unique_ptr<Stream>> create_stream() override;
-    [[nodiscard]] Result<std::unique_ptr<GraphExec>> instantiate(const RawGraph& graph) override;
-    [[nodiscard]] Result<std::unique_ptr<GraphExec>> instantiate_captured(const RawGraph& graph) override;
+    [[nodiscard]] Result<std::unique_ptr<GraphBuilder>> graph_builder(std::size_t nodes) override;
     [[nodiscard]] Result<std::shared_ptr<Event>> create_event() override;
 
     void begin_warm_up() noexcept override { m_warm_up->begin(); }
-    [[nodiscard]] Result<void> prepare_recording() override;
-    [[nodiscard]] Result<std::unique_ptr<EnqueueWatch>> watch_enqueues(Stream& stream) override;
-    [[nodiscard]] Result<RawGraph> read_graph(void* native) override;
-    [[nodiscard]] Result<std::unique_ptr<GraphExec>> instantiate_native(void* native) override;
+    [[nodiscard]] Recording& recording() override { return *m_recording; }
 
 private:
+    [[nodiscard]] Result<std::unique_ptr<Module>> compile(std::string_view source, std::string_view options) override;
     explicit CudaDevice(const FoundDevice& found);
     [[nodiscard]] Result<void> retain_context();
     [[nodiscard]] Result<void> read_limits();
@@ -95,7 +77,7 @@ private:
     std::unique_ptr<Core> m_core;
     std::unique_ptr<Memory> m_memory; ///< after m_core, which it uses until it goes
     std::unique_ptr<CudaBulkMemory> m_bulk;
-    std::unique_ptr<DeviceHeap> m_heap;
+    std::unique_ptr<CudaRecording> m_recording;
     std::unique_ptr<WarmUp> m_warm_up; ///< goes first: it uses the others
 };
 

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "graph/graph_builder.hpp"
-#include "graph/nodes/nodes.hpp"
 
 namespace warmgraph::backends::cuda {
 
@@ -27,7 +26,7 @@ private:
 
 class CudaGraphExec final : public GraphExec {
 public:
-    [[nodiscard]] static Result<std::unique_ptr<CudaGraphExec>> make(Core& core, const RawGraph& graph);
+    [[nodiscard]] static Result<std::unique_ptr<CudaGraphExec>> make(Core& core, BuiltGraph built);
     /// Somebody else's graph, which must outlive this object. update() is unsupported.
     [[nodiscard]] static Result<std::unique_ptr<CudaGraphExec>> adopt(Core& core, CUgraph graph);
     /// RawGraph::native, which it keeps. update() is unsupported. REQUIRES: there is one, and it is this backend's.
@@ -45,14 +44,12 @@ private:
     [[nodiscard]] static Result<std::unique_ptr<CudaGraphExec>> instantiate_foreign(Core& core, CUgraph graph,
                                                                                     unsigned long long flags);
     CudaGraphExec(Core& core, BuiltGraph built) noexcept : m_core(core), m_built(std::move(built)), m_exec(core) {}
-    void remember(const RawGraph& graph);
 
     Core& m_core;
     std::shared_ptr<const void> m_captured; ///< destroyed after m_exec
-    BuiltGraph m_built;                     ///< updates name its nodes, so it stays; destroyed after m_exec
+    BuiltGraph
+        m_built; ///< updates name its nodes, so it stays, and change what is kept of them; destroyed after m_exec
     NativeExec m_exec;
-    std::vector<KeptWork> m_nodes;
-    NodeBuffers m_buffers;
 };
 
 } // namespace warmgraph::backends::cuda

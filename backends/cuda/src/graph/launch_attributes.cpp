@@ -7,6 +7,9 @@ namespace warmgraph::backends::cuda {
 
 static_assert(offsetof(CUaccessPolicyWindow, missProp) + sizeof(CUaccessProperty) == 28);
 static_assert(sizeof(CUlaunchMemSyncDomainMap) == 2);
+static_assert(launch_attribute::k_cooperative == CU_LAUNCH_ATTRIBUTE_COOPERATIVE);
+static_assert(launch_attribute::k_cluster_dimension == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+static_assert(launch_attribute::k_programmatic_serialization == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
 
 const AttributeInfo* attribute_info(std::uint32_t id) noexcept
 {

@@ -4,7 +4,6 @@
 
 #include "fake_module.hpp"
 #include "fake_stream.hpp"
-#include "warmgraph/backends/work_checks.hpp"
 
 namespace warmgraph::backends {
 
@@ -88,16 +87,9 @@ Result<std::unique_ptr<Stream>> FakeDevice::create_stream()
     return std::make_unique<FakeStream>(*m_state, m_memory);
 }
 
-Result<std::unique_ptr<GraphExec>> FakeDevice::instantiate(const RawGraph& graph)
+Result<std::unique_ptr<GraphBuilder>> FakeDevice::graph_builder(std::size_t nodes)
 {
-    if (auto entered = m_state->enter("instantiate"); !entered) return std::unexpected(entered.error());
-    if (auto checked = check_order(graph); !checked) return std::unexpected(checked.error());
-    for (std::size_t index = 0; index < graph.nodes.size(); ++index) {
-        if (auto checked = check_fake(graph.nodes[index].work, *m_state, m_memory); !checked) {
-            return within(fmt::format("instantiate node {}", index), checked.error());
-        }
-    }
-    return std::make_unique<FakeExec>(*m_state, m_memory, graph);
+    return std::make_unique<FakeBuilder>(*m_state, m_memory, nodes);
 }
 
 } // namespace warmgraph::backends

@@ -2,16 +2,19 @@
 
 #include "fake_memory.hpp"
 #include "fake_state.hpp"
+#include "warmgraph/backends/compiler.hpp"
+#include "warmgraph/backends/graph_builder.hpp"
 
 namespace warmgraph::backends {
 
 [[nodiscard]] DeviceInfo fake_device_info(const FakeState& state, std::uint16_t ordinal);
 
-class FakeDevice final : public Device {
+class FakeDevice final : public Device, private Compiler {
 public:
     FakeDevice(std::shared_ptr<FakeState> state, std::uint16_t ordinal);
 
     [[nodiscard]] std::string id() const override { return m_info.id; }
+    [[nodiscard]] std::string backend() const override { return "fake"; }
     [[nodiscard]] std::string name() const override { return m_info.name; }
     [[nodiscard]] std::uint16_t ordinal() const noexcept override { return m_ordinal; }
     [[nodiscard]] const DeviceLimits& limits() const noexcept override { return m_limits; }
@@ -24,12 +27,14 @@ public:
     [[nodiscard]] Result<void> upload(const Address& to, ByteView bytes) override;
     [[nodiscard]] Result<void> download(std::span<std::byte> to, const Address& from) override;
 
-    [[nodiscard]] Result<std::unique_ptr<Module>> compile(std::string_view source, std::string_view options) override;
+    [[nodiscard]] Compiler& compiler() override { return *this; }
     [[nodiscard]] Result<std::unique_ptr<Module>> load(ByteView image) override;
     [[nodiscard]] Result<std::unique_ptr<Stream>> create_stream() override;
-    [[nodiscard]] Result<std::unique_ptr<GraphExec>> instantiate(const RawGraph& graph) override;
+    [[nodiscard]] Result<std::unique_ptr<GraphBuilder>> graph_builder(std::size_t nodes) override;
 
 private:
+    [[nodiscard]] Result<std::unique_ptr<Module>> compile(std::string_view source, std::string_view options) override;
+
     std::shared_ptr<FakeState> m_state;
     std::uint16_t m_ordinal;
     DeviceInfo m_info;

@@ -192,10 +192,24 @@ Result<RawGraph> FakeStream::end_capture()
     return graph;
 }
 
-FakeExec::FakeExec(FakeState& state, FakeMemory& memory, const RawGraph& graph)
-    : m_state(state), m_memory(memory), m_count(state.execs)
+Result<void> FakeBuilder::add(const RawNode& node)
 {
-    for (const RawNode& node : graph.nodes) m_nodes.push_back(node.work);
+    if (auto checked = check_order(node, m_nodes.size()); !checked) return checked;
+    if (auto checked = check_fake(node.work, m_state, m_memory); !checked)
+        return within(fmt::format("instantiate node {}", m_nodes.size()), checked.error());
+    m_nodes.push_back(node.work);
+    return {};
+}
+
+Result<std::unique_ptr<GraphExec>> FakeBuilder::instantiate()
+{
+    if (auto entered = m_state.enter("instantiate"); !entered) return std::unexpected(entered.error());
+    return std::make_unique<FakeExec>(m_state, m_memory, std::move(m_nodes));
+}
+
+FakeExec::FakeExec(FakeState& state, FakeMemory& memory, std::vector<RawWork> nodes)
+    : m_state(state), m_memory(memory), m_nodes(std::move(nodes)), m_count(state.execs)
+{
 }
 
 Result<void> FakeExec::launch(Stream& stream) noexcept

@@ -3,6 +3,7 @@
 #include "fake_memory.hpp"
 #include "fake_module.hpp"
 #include "warmgraph/backends/capture_session.hpp"
+#include "warmgraph/backends/graph_builder.hpp"
 
 namespace warmgraph::backends {
 
@@ -40,9 +41,24 @@ private:
     LiveCount m_count;
 };
 
+class FakeBuilder final : public GraphBuilder {
+public:
+    FakeBuilder(FakeState& state, FakeMemory& memory, std::size_t nodes) : m_state(state), m_memory(memory)
+    {
+        m_nodes.reserve(nodes);
+    }
+    [[nodiscard]] Result<void> add(const RawNode& node) override;
+    [[nodiscard]] Result<std::unique_ptr<GraphExec>> instantiate() override;
+
+private:
+    FakeState& m_state;
+    FakeMemory& m_memory;
+    std::vector<RawWork> m_nodes;
+};
+
 class FakeExec final : public GraphExec {
 public:
-    FakeExec(FakeState& state, FakeMemory& memory, const RawGraph& graph);
+    FakeExec(FakeState& state, FakeMemory& memory, std::vector<RawWork> nodes);
     [[nodiscard]] Result<void> launch(Stream& stream) noexcept override;
     [[nodiscard]] Result<void> update(std::uint32_t node, const RawWork& work) noexcept override;
 

@@ -53,12 +53,13 @@ std::uint64_t shared_bytes_of(const RawKernel& kernel) noexcept
 
 Result<KernelFunction*> KernelFunctions::find(const RawKernel& kernel)
 {
-    KernelFunction*& found = m_index[{kernel.module, kernel.kernel}];
+    const auto known = m_index.find({kernel.module, kernel.kernel});
+    KernelFunction* found = known == m_index.end() ? nullptr : known->second;
     if (found == nullptr) {
         const auto info = info_of(kernel);
         if (!info) return std::unexpected(info.error());
-        m_functions.push_back({kernel.module, kernel.kernel, *info, {}});
-        found = &m_functions.back();
+        found = &m_functions.emplace_back(kernel.module, kernel.kernel, *info);
+        m_index.emplace(Key{found->module, found->name}, found);
     }
     if (auto checked = check_params(kernel, *found->info); !checked) return std::unexpected(checked.error());
     return found;

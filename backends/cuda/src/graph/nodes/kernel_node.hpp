@@ -25,7 +25,7 @@ struct KernelFunction {
 /// The functions of one built graph, each found once. Addresses of KernelFunctions stay.
 class KernelFunctions {
 public:
-    /// With check_params. REQUIRES: the name's text outlives this object.
+    /// With check_params.
     [[nodiscard]] Result<KernelFunction*> find(const RawKernel& kernel);
     [[nodiscard]] std::deque<KernelFunction> take() noexcept { return std::move(m_functions); }
 
