@@ -11,8 +11,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "warmgraph/cachefmt/key.hpp"
 #include "warmgraph/store/local_store.hpp"
-#include "warmgraph/store/names.hpp"
 
 namespace warmgraph::bench {
 namespace {
@@ -38,7 +38,7 @@ cachefmt::FunctionKey find_function(const store::LocalStore& store, const EntryN
     const auto functions = checked(store.functions());
     std::vector<cachefmt::FunctionKey> found;
     for (const auto& key : functions)
-        if ((name.model == key.model_info || name.model == store::model_of(key.model_info)) &&
+        if ((name.model == key.model_info || name.model == cachefmt::model_of(key.model_info)) &&
             key.function == name.function && key.rank == name.rank)
             found.push_back(key);
     // Of a model that was recorded on both, the one that is measured here.

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <charconv>
 
 #include "cache_impl.hpp"
@@ -7,8 +8,8 @@
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/process.hpp"
 #include "warmgraph/base/units.hpp"
+#include "warmgraph/cachefmt/key.hpp"
 #include "warmgraph/cachefmt/readable.hpp"
-#include "warmgraph/store/names.hpp"
 #include "warmgraph/store/settings.hpp"
 #include "warmgraph/store/signing.hpp"
 
@@ -126,13 +127,17 @@ void open_store(Cache::Impl& impl, FileSystem& files)
 
 std::string Cache::Impl::model_info(std::string_view backend) const
 {
-    return store::model_info(options.model, backend, options.shapes == ShapeMode::dynamic ? "dynamic" : "static",
-                             options.config);
+    return cachefmt::model_info(options.model, backend, shape_mode(), options.config);
+}
+
+std::string_view Cache::Impl::shape_mode() const noexcept
+{
+    return options.shapes == ShapeMode::dynamic ? "dynamic" : "static";
 }
 
 cachefmt::FunctionKey Cache::Impl::key(const std::string& function, const backends::Device& device) const
 {
-    return {model_info(device.backend()), guards::folder_name(rank), function};
+    return {model_info(device.backend()), cachefmt::folder_name(rank), function};
 }
 
 std::string Cache::Impl::summary() const
@@ -150,7 +155,7 @@ std::string Cache::Impl::summary() const
 
 std::shared_ptr<Cache::Impl> Cache::Impl::open(const CacheOptions& options, FileSystem& files)
 {
-    value_or_raise(store::check_name("model name", options.model));
+    value_or_raise(cachefmt::check_name("model name", options.model));
     if (options.max_variants == 0)
         raise({ErrorCode::invalid_argument, "max_variants is 0, expected at least 1: use policy off to cache nothing"});
     auto impl = std::make_shared<Impl>();
@@ -158,7 +163,7 @@ std::shared_ptr<Cache::Impl> Cache::Impl::open(const CacheOptions& options, File
     wipe(impl->options.signing.sign_with);
     for (std::string& key : impl->options.signing.accept) wipe(key);
     impl->rank = value_or_raise(
-        guards::resolve_rank({options.world_size, options.global_rank, options.tp_rank, options.pp_rank}, environment));
+        ranks::resolve_rank({options.world_size, options.global_rank, options.tp_rank, options.pp_rank}, environment));
     impl->policy = resolve_policy(options);
     resolve_trust(*impl, options.signing);
     resolve_verification(*impl);
@@ -213,21 +218,21 @@ Function Cache::make_function(std::string name, const Device& device, Spec spec,
 
 Function Cache::wrap_code(std::string name, const Device& device, Spec spec, Callable callable, const void* code)
 {
-    value_or_raise(store::check_name("function name", name));
+    value_or_raise(cachefmt::check_name("function name", name));
     if (!callable) raise({ErrorCode::invalid_argument, fmt::format("'{}' wraps an empty callable", name)});
     return make_function(std::move(name), device, std::move(spec), std::move(callable), code);
 }
 
 Function Cache::load(std::string name, const Device& device, Spec spec)
 {
-    value_or_raise(store::check_name("function name", name));
+    value_or_raise(cachefmt::check_name("function name", name));
     require_version("loaded", name, spec);
     return make_function(std::move(name), device, std::move(spec), {}, nullptr);
 }
 
 Function Cache::adopt(std::string name, const Device& device, Spec spec, const Adoption& adoption)
 {
-    value_or_raise(store::check_name("function name", name));
+    value_or_raise(cachefmt::check_name("function name", name));
     require_version("adopted", name, spec);
     // What only a semaphore's value can follow, and two captures must show.
     if (!spec.scalars.empty() && (adoption.first.scalars.empty() || !adoption.second))
@@ -285,9 +290,10 @@ std::vector<cachefmt::FunctionKey> functions_of(const Cache::Impl& impl, std::st
 {
     std::vector<cachefmt::FunctionKey> result;
     if (!impl.store) return result;
-    const std::string rank = guards::folder_name(impl.rank);
+    const std::string rank = cachefmt::folder_name(impl.rank);
+    const auto models = cachefmt::model_infos(impl.options.model, impl.shape_mode(), impl.options.config);
     for (auto& key : value_or_raise(impl.store->functions())) {
-        const bool ours = key.model_info == impl.model_info("opencl") || key.model_info == impl.model_info("cuda");
+        const bool ours = std::ranges::find(models, key.model_info) != models.end();
         if (ours && key.rank == rank && (function.empty() || key.function == function))
             result.push_back(std::move(key));
     }

@@ -66,7 +66,7 @@ std::vector<Fact> gather_facts(const Cache::Impl& cache, const std::string& func
 
     facts.push_back({"model.name", cache.options.model, Role::identity});
     facts.push_back({"function.name", function, Role::identity});
-    facts.push_back({"rank", guards::folder_name(cache.rank), Role::identity});
+    facts.push_back({"rank", cachefmt::folder_name(cache.rank), Role::identity});
 
     facts.push_back({"binary.path", binary_of(code), Role::advisory});
     facts.push_back({"host.name", host_name(), Role::advisory});

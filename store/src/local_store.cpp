@@ -12,7 +12,7 @@
 #include "usage/misses.hpp"
 #include "usage/usage.hpp"
 #include "warmgraph/base/log.hpp"
-#include "warmgraph/store/names.hpp"
+#include "warmgraph/cachefmt/key.hpp"
 
 namespace warmgraph::store {
 namespace {

@@ -25,9 +25,10 @@ const std::map<std::string, std::set<std::string>> k_allowed{
     {"backends/built", {"base", "cachefmt", "backends/api", "backends/opencl", "backends/cuda"}},
     {"replay", {"base", "cachefmt", "backends/api"}},
     {"capture", {"base", "cachefmt", "guards", "backends/api", "replay"}},
-    {"facade", {"base", "cachefmt", "guards", "store", "backends/api", "backends/built", "replay", "capture"}},
+    {"ranks", {"base", "cachefmt"}},
+    {"facade", {"base", "cachefmt", "guards", "store", "backends/api", "backends/built", "replay", "capture", "ranks"}},
     {"c", {"base", "cachefmt", "facade", "backends/api"}},
-    {"tool", {"base", "cachefmt", "guards", "store", "backends/api", "backends/built"}},
+    {"tool", {"base", "cachefmt", "guards", "store", "backends/api", "backends/built", "ranks"}},
 };
 
 std::set<std::string> public_headers()

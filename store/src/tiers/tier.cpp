@@ -3,7 +3,7 @@
 #include <exception>
 
 #include "warmgraph/base/log.hpp"
-#include "warmgraph/store/names.hpp"
+#include "warmgraph/cachefmt/key.hpp"
 
 namespace warmgraph::store {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "warmgraph/cachefmt/key.hpp"
 #include "warmgraph/guards/json.hpp"
-#include "warmgraph/store/names.hpp"
 
 namespace warmgraph::tool {
 
@@ -74,7 +74,7 @@ std::vector<Elsewhere> find_elsewhere(const store::LocalStore& store, const cach
     const auto functions = store.functions();
     for (const cachefmt::FunctionKey& other : functions ? *functions : std::vector<cachefmt::FunctionKey>{}) {
         const bool is_kin = other != key && other.function == key.function &&
-                            store::model_of(other.model_info) == store::model_of(key.model_info);
+                            cachefmt::model_of(other.model_info) == cachefmt::model_of(key.model_info);
         const auto variants = is_kin ? store.variants(other) : std::vector<store::Variant>{};
         if (!variants || variants->empty()) continue;
         Elsewhere& item = found.emplace_back(Elsewhere{other, variants->size()});

@@ -1,7 +1,6 @@
 // Where everything lies in the cache folder, and with which modes. Pure: touches no disk.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -24,8 +23,6 @@ inline constexpr std::string_view k_reason_suffix = ".reason";
 inline constexpr std::string_view k_leases_file = ".leases";    ///< of entries that are used, see leases.hpp
 inline constexpr std::string_view k_prune_lock = ".prune.lock"; ///< one process at a time makes room
 inline constexpr std::string_view k_mark_file = "CACHEDIR.TAG";
-/// Top folders that are no model_info. `autotune` and `profile` are other kinds of artifacts.
-inline constexpr std::array<std::string_view, 4> k_reserved_folders{"images", "quarantine", "autotune", "profile"};
 
 struct Modes {
     std::uint32_t folder;

@@ -6,19 +6,16 @@
 #include <string>
 
 #include "warmgraph/base/error.hpp"
+#include "warmgraph/cachefmt/key.hpp"
 
-namespace warmgraph::guards {
+namespace warmgraph::ranks {
 
 struct RankOptions {
     std::optional<int> world_size{}, global_rank{}, tp_rank{},
         pp_rank{}; ///< an explicit value wins over the environment
 };
 
-struct Rank {
-    int world_size = 1;
-    int global_rank = 0;
-    std::optional<int> tp_rank{}, pp_rank{};
-};
+using cachefmt::Rank;
 
 using Lookup = std::function<std::optional<std::string>(const char*)>;
 
@@ -27,7 +24,4 @@ using Lookup = std::function<std::optional<std::string>(const char*)>;
 /// only one of a pair is given.
 [[nodiscard]] Result<Rank> resolve_rank(const RankOptions& options, const Lookup& environment);
 
-/// "world8global_rank3", then "_tp_rank1" and "_pp_rank0" where given.
-[[nodiscard]] std::string folder_name(const Rank& rank);
-
-} // namespace warmgraph::guards
+} // namespace warmgraph::ranks

@@ -1,11 +1,11 @@
-#include "warmgraph/guards/rank.hpp"
+#include "warmgraph/ranks/launcher.hpp"
 
 #include <array>
 #include <charconv>
 
 #include "warmgraph/base/printable.hpp"
 
-namespace warmgraph::guards {
+namespace warmgraph::ranks {
 
 namespace {
 
@@ -94,12 +94,4 @@ Result<Rank> resolve_rank(const RankOptions& options, const Lookup& environment)
     return rank;
 }
 
-std::string folder_name(const Rank& rank)
-{
-    std::string name = fmt::format("world{}global_rank{}", rank.world_size, rank.global_rank);
-    if (rank.tp_rank) name += fmt::format("_tp_rank{}", *rank.tp_rank);
-    if (rank.pp_rank) name += fmt::format("_pp_rank{}", *rank.pp_rank);
-    return name;
-}
-
-} // namespace warmgraph::guards
+} // namespace warmgraph::ranks

@@ -2,9 +2,9 @@
 
 #include <gmock/gmock.h>
 
-#include "warmgraph/guards/rank.hpp"
+#include "warmgraph/ranks/launcher.hpp"
 
-namespace warmgraph::guards {
+namespace warmgraph::ranks {
 namespace {
 
 using ::testing::HasSubstr;
@@ -99,11 +99,11 @@ TEST(ResolveRank, RefusesBadArguments)
 
 TEST(RankFolder, IsNamedByWorldAndRanks)
 {
-    EXPECT_EQ(folder_name({}), "world1global_rank0");
-    EXPECT_EQ(folder_name({.world_size = 8, .global_rank = 3, .tp_rank = 1, .pp_rank = 0}),
+    EXPECT_EQ(cachefmt::folder_name({}), "world1global_rank0");
+    EXPECT_EQ(cachefmt::folder_name({.world_size = 8, .global_rank = 3, .tp_rank = 1, .pp_rank = 0}),
               "world8global_rank3_tp_rank1_pp_rank0");
-    EXPECT_EQ(folder_name({.world_size = 8, .global_rank = 3, .pp_rank = 2}), "world8global_rank3_pp_rank2");
+    EXPECT_EQ(cachefmt::folder_name({.world_size = 8, .global_rank = 3, .pp_rank = 2}), "world8global_rank3_pp_rank2");
 }
 
 } // namespace
-} // namespace warmgraph::guards
+} // namespace warmgraph::ranks
