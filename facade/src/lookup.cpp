@@ -45,9 +45,8 @@ Result<void> check_constants_size(const cachefmt::Graph& graph, std::uint64_t mo
 
 bool knows_all(const NamedHandles& declared, const std::vector<std::string>& names)
 {
-    return std::ranges::all_of(names, [&](const std::string& name) {
-        return std::ranges::find(declared, name, [](const auto& one) { return one.first; }) != declared.end();
-    });
+    return std::ranges::all_of(names,
+                               [&](const std::string& name) { return find_name(declared, name) != declared.end(); });
 }
 
 } // namespace

@@ -5,6 +5,7 @@
 #include "throwing.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/units.hpp"
+#include "warmgraph/cachefmt/fact_names.hpp"
 
 namespace warmgraph {
 
@@ -15,7 +16,7 @@ std::string unusable_elsewhere(const std::vector<cachefmt::Fact>& facts)
     for (const auto& fact : facts)
         if (fact.role == cachefmt::Role::must_match && fact.value == cachefmt::k_unknown)
             return fmt::format("'{}' could not be found out here, so that nothing could ever match it{}", fact.name,
-                               fact.name == "code.build_id" ? ": set Spec::version" : "");
+                               fact.name == cachefmt::fact::k_build_id ? ": set Spec::version" : "");
     return {};
 }
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "code/kernel_params.hpp"
 #include "code/nvrtc.hpp"
 #include "device/enqueue.hpp"
 #include "device/facts.hpp"
@@ -146,11 +147,13 @@ TEST(CudaArguments, AreThePointersToTheirBytes)
     append(number.value, std::int32_t{7});
     work.params = {memory, local, number};
 
-    Arguments arguments(work);
-    EXPECT_EQ(*static_cast<std::uint64_t*>(arguments.params()[0]), 0x7f0000001000U);
-    EXPECT_EQ(arguments.params()[1], work.params[2].value.data());
-    EXPECT_EQ(arguments.extra(), nullptr);
-    EXPECT_EQ(arguments.shared_bytes(), 272U);
+    KernelParams params;
+    const CUDA_KERNEL_NODE_PARAMS& arguments = params.fill(nullptr, work);
+    EXPECT_EQ(*static_cast<std::uint64_t*>(arguments.kernelParams[0]), 0x7f0000001000U);
+    EXPECT_EQ(arguments.kernelParams[1], work.params[2].value.data());
+    EXPECT_EQ(arguments.extra, nullptr);
+    EXPECT_EQ(arguments.sharedMemBytes, 272U);
+    EXPECT_EQ(shared_bytes_of(work), 272U);
 
     const RawKernel values = as_values(work);
     ASSERT_EQ(values.params.size(), 2U);
@@ -165,13 +168,14 @@ TEST(CudaArguments, PassAPackedBufferWhole)
     work.packed = true;
     work.params.resize(1);
     work.params[0].value.resize(1720);
-    Arguments arguments(work);
-    EXPECT_EQ(arguments.params(), nullptr);
-    ASSERT_NE(arguments.extra(), nullptr);
-    EXPECT_EQ(arguments.extra()[0], CU_LAUNCH_PARAM_BUFFER_POINTER);
-    EXPECT_EQ(arguments.extra()[1], work.params[0].value.data());
-    EXPECT_EQ(*static_cast<std::size_t*>(arguments.extra()[3]), 1720U);
-    EXPECT_EQ(arguments.extra()[4], CU_LAUNCH_PARAM_END);
+    KernelParams params;
+    const CUDA_KERNEL_NODE_PARAMS& arguments = params.fill(nullptr, work);
+    EXPECT_EQ(arguments.kernelParams, nullptr);
+    ASSERT_NE(arguments.extra, nullptr);
+    EXPECT_EQ(arguments.extra[0], CU_LAUNCH_PARAM_BUFFER_POINTER);
+    EXPECT_EQ(arguments.extra[1], work.params[0].value.data());
+    EXPECT_EQ(*static_cast<std::size_t*>(arguments.extra[3]), 1720U);
+    EXPECT_EQ(arguments.extra[4], CU_LAUNCH_PARAM_END);
 }
 
 TEST(CudaMemoryOperations, AreGivenToTheDriverAsTheyWere)

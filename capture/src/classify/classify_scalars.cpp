@@ -49,9 +49,9 @@ Result<std::vector<Slot>> probe_slots(const Interface& interface, const Captures
 {
     const auto& scalar = interface.scalars[probe.scalar];
     const std::size_t width = size_of(scalar.dtype);
-    const bool is_float = scalar.dtype == DType::f32 || scalar.dtype == DType::f64;
+    const bool is_float = is_real(scalar.dtype);
     const std::uint64_t current = captures.scalars[probe.scalar];
-    const std::uint64_t mask = width == 8 ? ~0ULL : 0xFFFF'FFFFULL;
+    const std::uint64_t mask = bits_of_width(width);
     const ByteView before = bytes_of(place, captures.first), after = bytes_of(place, probe.capture);
     std::vector<Slot> slots;
     for (std::size_t offset = 0; offset < before.size(); offset += width) {

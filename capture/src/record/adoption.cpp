@@ -31,9 +31,9 @@ namespace {
 /// The first capture's handle of the same name.
 void rename(std::uint64_t& handle, const NamedHandles& first, const NamedHandles& second)
 {
-    const auto named = std::ranges::find(second, handle, [](const auto& one) { return one.second; });
+    const auto named = find_handle(second, handle);
     if (named == second.end()) return;
-    const auto same = std::ranges::find(first, named->first, [](const auto& one) { return one.first; });
+    const auto same = find_name(first, named->first);
     if (same != first.end()) handle = same->second;
 }
 
@@ -114,8 +114,7 @@ namespace {
 NamedHandles of_the_call(NamedHandles captured, const NamedHandles& declared)
 {
     for (auto& [name, handle] : captured)
-        for (const auto& [known, its_handle] : declared)
-            if (known == name) handle = its_handle;
+        if (const auto known = find_name(declared, name); known != declared.end()) handle = known->second;
     return captured;
 }
 

@@ -5,6 +5,7 @@
 
 #include "warmgraph/backends/built.hpp"
 #include "warmgraph/base/process.hpp"
+#include "warmgraph/cachefmt/fact_names.hpp"
 
 namespace warmgraph::tool {
 
@@ -15,11 +16,13 @@ using cachefmt::Fact;
 using cachefmt::Guards;
 using cachefmt::Role;
 
-constexpr std::string_view k_environment = "env.", k_build_id = "code.build_id";
+namespace fact_name = cachefmt::fact;
+using fact_name::k_environment, fact_name::k_build_id;
 
 bool is_device_fact(const std::string& name)
 {
-    static constexpr std::array<std::string_view, 4> prefixes{"backend", "device.", "driver.", "runtime."};
+    static constexpr std::array<std::string_view, 4> prefixes{fact_name::k_backend, fact_name::k_device, "driver.",
+                                                              "runtime."};
     return std::ranges::any_of(prefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
@@ -30,7 +33,7 @@ std::string device_id(const std::vector<EntryHeader>& recorded)
         if (!header.guards.tensors.empty()) return header.guards.tensors.front().device;
     for (const EntryHeader& header : recorded)
         for (const Fact& fact : header.guards.facts)
-            if (fact.name == "backend") return fact.value;
+            if (fact.name == fact_name::k_backend) return fact.value;
     return "opencl";
 }
 
@@ -54,7 +57,7 @@ const Fact* find(const Guards& guards, std::string_view name)
 /// The file that held the callable when it was recorded, where its build id is a guard.
 const Fact* binary_of(const EntryHeader& header)
 {
-    return find(header.guards, k_build_id) != nullptr ? find(header.guards, "binary.path") : nullptr;
+    return find(header.guards, k_build_id) != nullptr ? find(header.guards, fact_name::k_binary_path) : nullptr;
 }
 
 void add_build_ids(LocalFacts& local, const std::vector<EntryHeader>& recorded)
@@ -104,7 +107,9 @@ LocalFacts gather_local_facts(const std::vector<EntryHeader>& recorded)
         for (const Fact& fact : header.guards.facts)
             if (fact.name.starts_with(k_environment))
                 local.facts.push_back(
-                    {fact.name, environment(fact.name.c_str() + k_environment.size()).value_or("(unset)"), fact.role});
+                    {fact.name,
+                     environment(fact.name.c_str() + k_environment.size()).value_or(std::string(fact_name::k_unset)),
+                     fact.role});
     guards::canonicalize(local.facts);
     add_build_ids(local, recorded);
     return local;

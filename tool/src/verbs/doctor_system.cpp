@@ -14,6 +14,7 @@
 #include "warmgraph/backends/built.hpp"
 #include "warmgraph/base/process.hpp"
 #include "warmgraph/cachefmt/codec.hpp"
+#include "warmgraph/cachefmt/fact_names.hpp"
 
 namespace warmgraph::tool {
 
@@ -50,7 +51,7 @@ void report_device(Report& report, const Context& context, backends::Backend& ba
                                      "repair or reinstall its driver");
         return;
     }
-    const std::string driver = fact_of(**device, "driver.version");
+    const std::string driver = fact_of(**device, cachefmt::fact::k_driver_version);
     lines.emplace_back("driver", driver);
     lines.emplace_back("replay", (*device)->replay_mode());
     lines.emplace_back("opened in", time_text(open_ms));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "warmgraph/cachefmt/fact_names.hpp"
 #include "warmgraph/cachefmt/key.hpp"
 #include "warmgraph/guards/json.hpp"
 
@@ -62,7 +63,8 @@ cachefmt::Guards name_facts(const cachefmt::Guards& guards)
 {
     cachefmt::Guards part;
     std::ranges::copy_if(guards.facts, std::back_inserter(part.facts), [](const Fact& fact) {
-        return fact.name.starts_with("config.model.") || fact.name == "rank" || fact.name == "backend";
+        return fact.name.starts_with("config.model.") || fact.name == cachefmt::fact::k_rank ||
+               fact.name == cachefmt::fact::k_backend;
     });
     return part;
 }

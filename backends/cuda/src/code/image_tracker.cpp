@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 
 #include "code/cupti.hpp"
+#include "code/driver_function.hpp"
 #include "code/loading_calls.hpp"
 #include "cubin/image_table.hpp"
 #include "device/core.hpp"
@@ -68,21 +69,7 @@ State& state()
 // A capture on this thread is not broken by what we ask the driver.
 class AskDriver {
 public:
-    explicit AskDriver(const Driver& driver) noexcept : m_driver(driver)
-    {
-        t_open.is_looking = true;
-        m_changed = m_driver.status("cuThreadExchangeStreamCaptureMode", m_driver.cuThreadExchangeStreamCaptureMode,
-                                    &m_mode) == CUDA_SUCCESS;
-    }
-    AskDriver(const AskDriver&) = delete;
-    AskDriver& operator=(const AskDriver&) = delete;
-    ~AskDriver()
-    {
-        if (m_changed)
-            static_cast<void>(m_driver.status("cuThreadExchangeStreamCaptureMode",
-                                              m_driver.cuThreadExchangeStreamCaptureMode, &m_mode));
-        t_open.is_looking = false;
-    }
+    explicit AskDriver(const Driver& driver) noexcept : m_driver(driver), m_outside(driver) {}
 
     [[nodiscard]] std::optional<std::string> name_of(CUfunction function) const
     {
@@ -112,12 +99,11 @@ public:
                                                          subject.kernel) != CUDA_SUCCESS)
             return std::nullopt;
         if (function != nullptr) {
-            const CUfunction given = function;
-            const auto found = module_of(function);
+            const auto found = driver_function(m_driver, function);
             if (!found) return std::nullopt;
-            if (function != given) kernel = reinterpret_cast<CUkernel>(given);
-            module = *found;
-            call.function = name_of(function);
+            if (found->function != function) kernel = reinterpret_cast<CUkernel>(function);
+            module = found->module;
+            call.function = name_of(found->function);
             if (!call.function) return std::nullopt;
         }
         if (module == nullptr) return std::nullopt;
@@ -152,24 +138,16 @@ private:
         return found == CUDA_SUCCESS ? library : nullptr;
     }
 
-    // `function` becomes the real function of a kernel in disguise.
-    [[nodiscard]] std::optional<CUmodule> module_of(CUfunction& function) const
-    {
-        CUmodule module = nullptr;
-        if (m_driver.status("cuFuncGetModule", m_driver.cuFuncGetModule, &module, function) == CUDA_SUCCESS)
-            return module;
-        CUfunction real = nullptr;
-        if (m_driver.status("cuKernelGetFunction", m_driver.cuKernelGetFunction, &real,
-                            reinterpret_cast<CUkernel>(function)) != CUDA_SUCCESS ||
-            m_driver.status("cuFuncGetModule", m_driver.cuFuncGetModule, &module, real) != CUDA_SUCCESS)
-            return std::nullopt;
-        function = real;
-        return module;
-    }
-
+    // What is asked here is no call of the program's.
+    struct Looking {
+        Looking() noexcept { t_open.is_looking = true; }
+        Looking(const Looking&) = delete;
+        Looking& operator=(const Looking&) = delete;
+        ~Looking() { t_open.is_looking = false; }
+    };
     const Driver& m_driver;
-    CUstreamCaptureMode m_mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    bool m_changed = false;
+    Looking m_looking; ///< ends last
+    OutsideCapture m_outside;
 };
 
 void enter(const CUpti_CallbackData& data)

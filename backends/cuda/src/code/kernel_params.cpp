@@ -50,4 +50,49 @@ Result<void> check_params(const RawKernel& kernel, const KernelInfo& info)
     return {};
 }
 
+std::uint64_t shared_bytes_of(const RawKernel& kernel) noexcept
+{
+    std::uint64_t bytes = kernel.shared_bytes;
+    for (const RawParam& param : kernel.params)
+        if (param.kind == ParamKind::local) bytes += param.local_size;
+    return bytes;
+}
+
+const CUDA_KERNEL_NODE_PARAMS& KernelParams::fill(CUfunction function, const RawKernel& kernel)
+{
+    m_native.func = function;
+    m_native.gridDimX = kernel.grid[0];
+    m_native.gridDimY = kernel.grid[1];
+    m_native.gridDimZ = kernel.grid[2];
+    m_native.blockDimX = kernel.block[0];
+    m_native.blockDimY = kernel.block[1];
+    m_native.blockDimZ = kernel.block[2];
+    m_native.sharedMemBytes = static_cast<unsigned int>(shared_bytes_of(kernel));
+    // The driver takes void* and reads only.
+    const auto readable = [](const std::byte* bytes) { return static_cast<void*>(const_cast<std::byte*>(bytes)); };
+    if (kernel.packed) {
+        m_packed_size = kernel.params[0].value.size();
+        m_extra = {CU_LAUNCH_PARAM_BUFFER_POINTER, readable(kernel.params[0].value.data()), CU_LAUNCH_PARAM_BUFFER_SIZE,
+                   &m_packed_size, CU_LAUNCH_PARAM_END};
+        m_native.kernelParams = nullptr;
+        m_native.extra = m_extra.data();
+        return m_native;
+    }
+    reserve(kernel.params.size());
+    std::size_t count = 0;
+    for (const RawParam& param : kernel.params) {
+        if (param.kind == ParamKind::local) continue;
+        if (param.kind == ParamKind::memory) {
+            m_addresses[count] = param.address.flat();
+            m_pointers[count] = &m_addresses[count];
+        } else {
+            m_pointers[count] = readable(param.value.data());
+        }
+        ++count;
+    }
+    m_native.kernelParams = count == 0 ? nullptr : m_pointers.data();
+    m_native.extra = nullptr;
+    return m_native;
+}
+
 } // namespace warmgraph::backends::cuda

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "code/driver_function.hpp"
 #include "code/image_tracker.hpp"
 #include "code/module.hpp"
 #include "cubin/cubin.hpp"
@@ -17,25 +18,14 @@ struct Origin {
     std::string kernel;
 };
 
-// A launch, and so a node, may hold a CUkernel where a CUfunction is expected.
-Result<Origin> origin_of(const Driver& driver, CUfunction function)
+Result<Origin> origin_of(const Driver& driver, CUfunction given)
 {
-    Origin origin;
-    const CUresult plain = driver.status("cuFuncGetModule", driver.cuFuncGetModule, &origin.module, function);
-    if (plain != CUDA_SUCCESS) {
-        if (plain != CUDA_ERROR_INVALID_HANDLE && plain != CUDA_ERROR_INVALID_VALUE)
-            return std::unexpected(driver.error("cuFuncGetModule", plain));
-        const auto kernel = reinterpret_cast<CUkernel>(function);
-        if (auto done = driver.call("cuKernelGetFunction", driver.cuKernelGetFunction, &function, kernel); !done)
-            return std::unexpected(std::move(done.error()));
-        if (auto done = driver.call("cuFuncGetModule", driver.cuFuncGetModule, &origin.module, function); !done)
-            return std::unexpected(std::move(done.error()));
-    }
+    const auto found = driver_function(driver, given);
+    if (!found) return std::unexpected(found.error());
     const char* name = nullptr;
-    if (auto done = driver.call("cuFuncGetName", driver.cuFuncGetName, &name, function); !done)
+    if (auto done = driver.call("cuFuncGetName", driver.cuFuncGetName, &name, found->function); !done)
         return std::unexpected(std::move(done.error()));
-    origin.kernel = name != nullptr ? name : "";
-    return origin;
+    return Origin{found->module, name != nullptr ? name : ""};
 }
 
 std::unexpected<Error> image_unknown()

@@ -88,9 +88,10 @@ private:
 /// (enqueue_watch.hpp) does not count them either.
 class OutsideCapture {
 public:
-    explicit OutsideCapture(const Core& core) noexcept : m_core(core), m_mode(CU_STREAM_CAPTURE_MODE_RELAXED)
+    explicit OutsideCapture(const Core& core) noexcept : OutsideCapture(*core.driver) {}
+    explicit OutsideCapture(const Driver& driver) noexcept : m_driver(driver)
     {
-        m_changed = core.driver->cuThreadExchangeStreamCaptureMode(&m_mode) == CUDA_SUCCESS;
+        m_changed = driver.cuThreadExchangeStreamCaptureMode(&m_mode) == CUDA_SUCCESS;
         ++t_depth;
     }
     OutsideCapture(const OutsideCapture&) = delete;
@@ -98,15 +99,15 @@ public:
     ~OutsideCapture()
     {
         --t_depth;
-        if (m_changed) static_cast<void>(m_core.driver->cuThreadExchangeStreamCaptureMode(&m_mode));
+        if (m_changed) static_cast<void>(m_driver.cuThreadExchangeStreamCaptureMode(&m_mode));
     }
     /// On this thread.
     [[nodiscard]] static bool is_active() noexcept { return t_depth > 0; }
 
 private:
     static inline constinit thread_local int t_depth = 0;
-    const Core& m_core;
-    CUstreamCaptureMode m_mode;
+    const Driver& m_driver;
+    CUstreamCaptureMode m_mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     bool m_changed = false;
 };
 

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "code/kernel_params.hpp"
 #include "graph/nodes/copy_node.hpp"
 #include "graph/nodes/fill_node.hpp"
 #include "graph/nodes/kernel_node.hpp"
@@ -95,27 +96,6 @@ Result<void> enqueue_columns(const Driver& driver, CUstream stream, std::uint64_
 
 } // namespace
 
-Arguments::Arguments(const RawKernel& work) : m_shared_bytes(work.shared_bytes)
-{
-    m_pointers.reserve(work.params.size()); // m_params points into it
-    m_params.reserve(work.params.size());
-    for (const RawParam& param : work.params) {
-        switch (param.kind) {
-        case ParamKind::local: m_shared_bytes += param.local_size; break;
-        case ParamKind::memory:
-            m_pointers.push_back(param.address.flat());
-            m_params.push_back(&m_pointers.back());
-            break;
-        // The driver's type is not const, but it only reads.
-        case ParamKind::value: m_params.push_back(const_cast<std::byte*>(param.value.data())); break;
-        }
-    }
-    if (!work.packed || m_params.empty()) return;
-    m_packed_size = work.params[0].value.size();
-    m_extra = {CU_LAUNCH_PARAM_BUFFER_POINTER, m_params[0], CU_LAUNCH_PARAM_BUFFER_SIZE, &m_packed_size,
-               CU_LAUNCH_PARAM_END};
-}
-
 RawKernel as_values(RawKernel work)
 {
     std::vector<RawParam> params;
@@ -137,23 +117,24 @@ RawKernel as_values(RawKernel work)
 Result<void> enqueue_kernel(const Core& core, CUstream stream, const KernelInfo& info, const RawKernel& work)
 {
     const Driver& driver = *core.driver;
-    Arguments arguments(work);
-    auto prepared = prepare_function(driver, info, work, arguments.shared_bytes());
+    KernelParams params;
+    const CUDA_KERNEL_NODE_PARAMS& native = params.fill(info.function, work);
+    auto prepared = prepare_function(driver, info, work, shared_bytes_of(work));
     if (!prepared) return within(fmt::format("kernel '{}'", readable_kernel_name(work.kernel)), prepared.error());
     std::vector<CUlaunchAttribute> attributes = attributes_of(work);
     CUlaunchConfig config{};
-    config.gridDimX = work.grid[0];
-    config.gridDimY = work.grid[1];
-    config.gridDimZ = work.grid[2];
-    config.blockDimX = work.block[0];
-    config.blockDimY = work.block[1];
-    config.blockDimZ = work.block[2];
-    config.sharedMemBytes = static_cast<unsigned>(arguments.shared_bytes());
+    config.gridDimX = native.gridDimX;
+    config.gridDimY = native.gridDimY;
+    config.gridDimZ = native.gridDimZ;
+    config.blockDimX = native.blockDimX;
+    config.blockDimY = native.blockDimY;
+    config.blockDimZ = native.blockDimZ;
+    config.sharedMemBytes = native.sharedMemBytes;
     config.hStream = stream;
     config.attrs = attributes.empty() ? nullptr : attributes.data();
     config.numAttrs = static_cast<unsigned>(attributes.size());
-    auto launched = driver.call("cuLaunchKernelEx", driver.cuLaunchKernelEx, &config, info.function, arguments.params(),
-                                arguments.extra());
+    auto launched = driver.call("cuLaunchKernelEx", driver.cuLaunchKernelEx, &config, info.function,
+                                native.kernelParams, native.extra);
     if (!launched) return within(fmt::format("kernel '{}'", readable_kernel_name(work.kernel)), launched.error());
     return {};
 }
