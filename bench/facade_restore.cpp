@@ -263,7 +263,7 @@ cachefmt::EntryKey copy_loadable(const StoredEntry& stored, const std::filesyste
     const cachefmt::Fact version{std::string(k_version), "warmgraph_bare_restore", cachefmt::Role::must_match};
     facts.insert(std::ranges::upper_bound(facts, version.name, {}, &cachefmt::Fact::name), version);
     copy.header.key.function.model_info = model_info_of(copy);
-    copy.header.key.guards = cachefmt::guards_digest(copy.header.guards);
+    copy.header.key.guards_digest = cachefmt::guards_digest(copy.header.guards);
     const auto store = checked(store::LocalStore::open(cache_dir));
     for (const auto& [digest, bytes] : stored.images) static_cast<void>(checked(store->publish_image(bytes)));
     checked(store->publish(copy));

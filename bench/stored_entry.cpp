@@ -60,11 +60,11 @@ cachefmt::EntryKey find_entry(const store::LocalStore& store, const EntryName& n
     std::string list;
     for (const auto& variant : checked(store.variants(function))) {
         const bool is_graph = variant.header && variant.header->kind == cachefmt::EntryKind::graph;
-        list += fmt::format("\n  {}{}", to_hex(variant.guards).substr(0, 12),
+        list += fmt::format("\n  {}{}", to_hex(variant.guards_digest).substr(0, 12),
                             !variant.header ? ": " + variant.header.error().message
                             : is_graph      ? ""
                                             : ": tombstone, " + variant.header->info.reason);
-        if (is_graph && to_hex(variant.guards).starts_with(name.digits)) found.push_back(variant.guards);
+        if (is_graph && to_hex(variant.guards_digest).starts_with(name.digits)) found.push_back(variant.guards_digest);
     }
     if (found.size() == 1) return {function, found.front()};
     throw std::runtime_error(fmt::format("{} has {} entries that could be meant, expected one{}{}", full_name(function),
@@ -209,7 +209,7 @@ void require_supported(const StoredEntry& stored)
     const std::string is = backend == facts.end() ? "unknown" : backend->value;
     if (is != "cuda")
         throw std::runtime_error(fmt::format("{} {} is not a CUDA entry: its backend is '{}', expected 'cuda'",
-                                             full_name(header.key.function), short_hex(header.key.guards), is));
+                                             full_name(header.key.function), short_hex(header.key.guards_digest), is));
     const std::string others = kinds_text(graph, [](const cachefmt::Node& node) { return !is_supported(node); });
     if (!others.empty())
         throw std::runtime_error(

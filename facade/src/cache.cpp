@@ -308,14 +308,14 @@ std::string Cache::readable(std::string_view function) const
     for (const auto& key : functions_of(*m_impl, function))
         for (const auto& variant : value_or_raise(m_impl->store->variants(key))) {
             const auto cannot = [&](const Error& error) {
-                text += fmt::format("{} cannot be used: {}\n", short_hex(variant.guards), error.message);
+                text += fmt::format("{} cannot be used: {}\n", short_hex(variant.guards_digest), error.message);
             };
             // Asked for by its key, a newer warmgraph's file would be taken for a damaged one.
             if (!variant.header) {
                 cannot(variant.header.error());
                 continue;
             }
-            auto entry = m_impl->store->entry({key, variant.guards});
+            auto entry = m_impl->store->entry({key, variant.guards_digest});
             if (!entry)
                 cannot(entry.error());
             else if (*entry)

@@ -166,7 +166,7 @@ auto Function::Impl::load(const cachefmt::EntryKey& key, backends::Stream& strea
     }
     if (!*restored) return std::unexpected(Unusable{"the entry was removed while it was looked up"});
     const double load_ms = Milliseconds{system_clock().steady() - started}.count();
-    auto variant = variant_of((**restored).header.guards, key.guards, std::move((**restored).executable));
+    auto variant = variant_of((**restored).header.guards, key.guards_digest, std::move((**restored).executable));
     const cachefmt::EntryInfo& info = (**restored).header.info;
     variant.unused = Unused{nullptr, load_ms, info.answer_ms, times_of(phases)};
     variant.made = fmt::format("{}, {}, format {}", printable(info.created, 40), printable(info.created_by, 40),

@@ -109,7 +109,7 @@ std::string Function::Impl::publish(Phases& phases, Recording& recording)
     }
     const auto& info = recording.entry.header.info;
     log().info("saved {} {} ({}, {} of {}, verified {}, {}, {}, format {})", label(),
-               short_hex(recording.entry.header.key.guards), plural(info.node_count, "node"),
+               short_hex(recording.entry.header.key.guards_digest), plural(info.node_count, "node"),
                plural(info.image_count, "image"), size_text(bytes), info.verification, info.created, info.created_by,
                cachefmt::k_format_version);
     store::FunctionUsage usage;

@@ -29,7 +29,7 @@ protected:
         const auto functions = store.functions().value();
         for (const FunctionKey& function : functions) {
             const auto variants = store.variants(function).value();
-            for (const store::Variant& variant : variants) found.push_back({function, variant.guards});
+            for (const store::Variant& variant : variants) found.push_back({function, variant.guards_digest});
         }
         return found;
     }

@@ -132,7 +132,7 @@ RestorationRequest RecordingSession::Impl::request(cachefmt::EntryHeader header,
     info.unused_words = static_cast<std::uint32_t>(seen.unwritten_words);
     if (!seen.groups.empty()) { // another set of guards, so another key
         guards::guard_distances(result.header.guards.tensors, frame.tensors);
-        result.header.key.guards = cachefmt::guards_digest(result.header.guards);
+        result.header.key.guards_digest = cachefmt::guards_digest(result.header.guards);
     }
     describe_declared(result.graph, *subject.device, frame, result.header.guards);
     for (backends::Module* module : result.modules) {

@@ -76,7 +76,7 @@ void add_build_ids(LocalFacts& local, const std::vector<EntryHeader>& recorded)
 Comparison compare(const EntryHeader& header, const Guards& recorded, const Guards& now,
                    const guards::Relaxation& relaxation)
 {
-    Comparison comparison{header.key.guards, guards::evaluate(recorded, now, relaxation),
+    Comparison comparison{header.key.guards_digest, guards::evaluate(recorded, now, relaxation),
                           guards::compared_count(recorded, now), std::nullopt};
     if (header.kind == cachefmt::EntryKind::tombstone) comparison.tombstone = header.info;
     return comparison;

@@ -37,7 +37,7 @@ Result<std::vector<EntryHeader>> readable_headers(const store::LocalStore& store
         if (variant.header)
             headers.push_back(std::move(*variant.header));
         else
-            explanation.unusable.emplace_back(variant.guards, variant.header.error());
+            explanation.unusable.emplace_back(variant.guards_digest, variant.header.error());
     }
     return headers;
 }

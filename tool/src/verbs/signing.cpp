@@ -43,7 +43,7 @@ Result<std::vector<Line>> over_entries(store::LocalStore& store, const Work& wor
         const auto variants = store.variants(function);
         if (!variants) return std::unexpected(variants.error());
         for (const store::Variant& variant : *variants) {
-            const cachefmt::EntryKey key{function, variant.guards};
+            const cachefmt::EntryKey key{function, variant.guards_digest};
             lines.push_back(variant.header ? work(store, key) : failed(key, variant.header.error()));
         }
     }
@@ -85,7 +85,7 @@ Json to_json(const Context& context, const std::vector<Line>& lines)
     Json entries = Json::array();
     for (const Line& line : lines)
         entries.push_back({{"function", full_name(line.key.function)},
-                           {"guards", to_hex(line.key.guards)},
+                           {"guards", to_hex(line.key.guards_digest)},
                            {"state", line.state},
                            {"detail", line.detail}});
     return {{"cache_dir", context.cache_dir.string()}, {"entries", entries}};
@@ -96,7 +96,7 @@ std::string to_text(const Context& context, const std::vector<Line>& lines)
     constexpr std::size_t k_most = 400;
     Table table({{"function"}, {"variant"}, {"state"}, {"detail"}}, 0, k_most);
     for (const Line& line : lines)
-        table.add({full_name(line.key.function), short_hex(line.key.guards), line.state, line.detail});
+        table.add({full_name(line.key.function), short_hex(line.key.guards_digest), line.state, line.detail});
     const auto wrong = static_cast<std::uint64_t>(std::ranges::count_if(lines, &Line::is_wrong));
     return table.text(context.style) +
            fmt::format("{}, {} with something wrong\n", plural(lines.size(), "variant"), wrong);

@@ -25,7 +25,7 @@ struct FunctionKey {
 /// Names an entry. The digest of an entry covers it, so that an entry copied under another key is refused.
 struct EntryKey {
     FunctionKey function;
-    Digest guards; ///< guards_digest() of the entry's guards; also the file's name
+    Digest guards_digest; ///< guards_digest() of the entry's guards; also the file's name
     auto operator<=>(const EntryKey&) const = default;
 };
 

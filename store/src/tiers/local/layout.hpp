@@ -44,7 +44,10 @@ public:
     [[nodiscard]] Path image(const Digest& digest) const;
     /// REQUIRES: check_key holds, here and below.
     [[nodiscard]] Path function(const FunctionKey& key) const { return Path(key.model_info) / key.rank / key.function; }
-    [[nodiscard]] Path entry(const EntryKey& key) const { return function(key.function) / entry_name(key.guards); }
+    [[nodiscard]] Path entry(const EntryKey& key) const
+    {
+        return function(key.function) / entry_name(key.guards_digest);
+    }
     [[nodiscard]] Path path(const Name& name) const;
     [[nodiscard]] Path record_lock(const EntryKey& key) const;
     [[nodiscard]] static std::string entry_name(const Digest& guards)
