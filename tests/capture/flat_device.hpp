@@ -178,7 +178,7 @@ private:
         run_flat(work);
         return {};
     }
-    backends::Capture m_capture;
+    backends::StreamCapture m_capture;
     std::shared_ptr<const bool> m_is_stuck;
     std::optional<MemoryRef> m_allocated;
 };

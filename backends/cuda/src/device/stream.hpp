@@ -38,7 +38,7 @@ private:
     Kind m_kind;
 };
 
-/// A CUstream that does not wait for the legacy stream. Captures are the driver's. Beside them, Capture keeps who takes
+/// A CUstream that does not wait for the legacy stream. Captures are the driver's. Beside them, StreamCapture keeps who takes
 /// part, and the first failure: a driver that broke a capture says only that it is broken.
 class CudaStream final : public Stream {
 public:
@@ -74,7 +74,7 @@ private:
     Core& m_core;
     Memory& m_memory;
     CUstream m_stream;
-    Capture m_capture;
+    StreamCapture m_capture;
     bool m_began = false; ///< the capture that m_capture is part of
 };
 

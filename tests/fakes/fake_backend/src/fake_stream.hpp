@@ -37,7 +37,7 @@ private:
 
     FakeState& m_state;
     FakeMemory& m_memory;
-    Capture m_capture;
+    StreamCapture m_capture;
     LiveCount m_count;
 };
 
