@@ -18,7 +18,7 @@
 namespace warmgraph {
 
 /// One capture and where everything was in it.
-struct Capture {
+struct CapturedGraph {
     backends::RawGraph graph;
     std::vector<MemoryRef> regions;                         ///< declared ones
     std::vector<std::pair<std::string, MemoryRef>> scratch; ///< Recorder::alloc's, an adopted graph's memory pools
@@ -31,13 +31,13 @@ struct Capture {
 struct ScalarProbe {
     std::size_t scalar = 0;
     std::uint64_t bits = 0;
-    Capture capture;
+    CapturedGraph capture;
 };
 
 struct Captures {
-    Capture first;
-    std::optional<Capture> again; ///< same addresses, same values: must be equal. None of an adopted graph
-    std::optional<Capture> moved; ///< every region elsewhere. None when an adopted graph was captured only once
+    CapturedGraph first;
+    std::optional<CapturedGraph> again; ///< same addresses, same values: must be equal. None of an adopted graph
+    std::optional<CapturedGraph> moved; ///< every region elsewhere. None when an adopted graph was captured only once
     /// By declared region, the first one that it overlaps, where those of a group moved together: the function asks how
     /// they lie, their distances are guarded, and a word that follows one follows all. Empty: each moved by itself.
     std::vector<std::uint32_t> groups{};

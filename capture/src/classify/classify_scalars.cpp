@@ -23,7 +23,7 @@ std::uint64_t word_at(ByteView bytes, std::size_t offset, std::size_t width) noe
 }
 
 /// The same number of bytes in every capture, none where the node has no such place.
-ByteView bytes_of(const ScalarPlace& place, const Capture& capture)
+ByteView bytes_of(const ScalarPlace& place, const CapturedGraph& capture)
 {
     const auto content = backends::content_at(capture.graph.nodes[place.node].work, place.place);
     if (content.number != nullptr) return std::as_bytes(std::span{content.number, 1});

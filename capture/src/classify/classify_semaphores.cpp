@@ -13,7 +13,7 @@ using cachefmt::Slot;
 
 namespace {
 
-const backends::RawSemaphore& use_of(const Capture& capture, std::size_t node, std::size_t number)
+const backends::RawSemaphore& use_of(const CapturedGraph& capture, std::size_t node, std::size_t number)
 {
     return std::get<backends::RawSemaphores>(capture.graph.nodes[node].work).uses[number];
 }

@@ -16,11 +16,11 @@ namespace warmgraph {
 
 // --- the graph
 
-Result<Capture> AdoptionSession::read(const AdoptedCapture& capture) const
+Result<CapturedGraph> AdoptionSession::read(const AdoptedCapture& capture) const
 {
     auto graph = m_device.recording().read_graph(capture.graph);
     if (!graph) return std::unexpected(graph.error());
-    Capture result{std::move(*graph), capture.regions, capture.scratch, capture.free_blocks};
+    CapturedGraph result{std::move(*graph), capture.regions, capture.scratch, capture.free_blocks};
     for (std::size_t i = 0; i < result.regions.size(); ++i)
         result.regions[i].size = guards::extent_bytes(m_frame.tensors[i]);
     return result;

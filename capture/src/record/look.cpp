@@ -47,15 +47,15 @@ Look::~Look() = default;
 
 // --- captures
 
-Result<Capture> Look::run_captured(const std::vector<MemoryRef>& regions, ScratchPool& scratch,
-                                   const std::vector<std::uint64_t>& scalars, const StackState& stack)
+Result<CapturedGraph> Look::run_captured(const std::vector<MemoryRef>& regions, ScratchPool& scratch,
+                                         const std::vector<std::uint64_t>& scalars, const StackState& stack)
 {
-    std::optional<Result<Capture>> result;
+    std::optional<Result<CapturedGraph>> result;
     m_stack.run(stack, [&] {
         auto graph =
             captured_run(m_subject, {m_frame.tensors, regions, scalars, m_frame.values}, scratch, m_stream, m_context);
         if (graph)
-            result = Capture{std::move(*graph), regions, scratch.regions()};
+            result = CapturedGraph{std::move(*graph), regions, scratch.regions()};
         else
             result = std::unexpected(graph.error());
     });
@@ -63,7 +63,7 @@ Result<Capture> Look::run_captured(const std::vector<MemoryRef>& regions, Scratc
 }
 
 /// The callable may read page-locked memory on the host: it sees what was there at the call.
-Result<Capture> Look::capture_here(const std::vector<std::uint64_t>& scalars, const StackState& stack)
+Result<CapturedGraph> Look::capture_here(const std::vector<std::uint64_t>& scalars, const StackState& stack)
 {
     auto captured = run_captured(m_memory.regions(), m_scratch, scalars, stack);
     if (!captured) return captured;
@@ -82,7 +82,7 @@ Result<backends::RawGraph> Look::capture_at(const std::vector<std::uint64_t>& sc
     return std::move(captured->graph);
 }
 
-Result<Capture> Look::capture_in(Elsewhere& at, const StackState& stack)
+Result<CapturedGraph> Look::capture_in(Elsewhere& at, const StackState& stack)
 {
     if (auto given = at.shadows.give_other_contents(m_memory.regions(), m_frame); !given)
         return std::unexpected(given.error());
@@ -93,7 +93,7 @@ Result<Capture> Look::capture_in(Elsewhere& at, const StackState& stack)
     return captured;
 }
 
-Result<Capture> Look::capture_elsewhere(const Shuffle& shuffle, Apart apart, const Captures& captures)
+Result<CapturedGraph> Look::capture_elsewhere(const Shuffle& shuffle, Apart apart, const Captures& captures)
 {
     Elsewhere& place = m_places.emplace_back(m_subject.device);
     if (auto reserved = place.shadows.reserve(m_frame, shuffle, apart); !reserved)
@@ -204,14 +204,14 @@ Result<Captures> Look::capture_all()
 bool Look::are_the_same(Captures captures) const
 {
     const auto unwritten = m_stack.was_painted() ? unwritten_bytes(captures) : std::vector<UnwrittenByte>{};
-    for (Capture* capture : all_of(captures)) clear(capture->graph, unwritten);
+    for (CapturedGraph* capture : all_of(captures)) clear(capture->graph, unwritten);
     erase_host_addresses(captures, m_movement);
     return captures.first.graph == with_allocations_of(captures.first.graph, std::move(captures.again->graph));
 }
 
 void Look::clear_unwritten(Captures& captures) const
 {
-    for (Capture* capture : all_of(captures)) clear(capture->graph, *m_unwritten);
+    for (CapturedGraph* capture : all_of(captures)) clear(capture->graph, *m_unwritten);
 }
 
 /// None where the first two differ in something else as well.
@@ -240,7 +240,7 @@ Result<Captures> Look::without_stack_remains(Captures captures)
 /// constant there either is.
 Result<Captures> Look::over_one_paint(Captures captures)
 {
-    std::vector<Capture> repeated;
+    std::vector<CapturedGraph> repeated;
     for (const StackState& stack :
          {StackState{}, StackState{StackDepth::deeper, Paint::one}, StackState{StackDepth::deeper, Paint::other}}) {
         auto capture = capture_here(m_frame.scalars, stack);

@@ -31,7 +31,7 @@ std::uint64_t bytes_of(std::span<const NamedMemory> all) noexcept
 std::vector<MemoryRef> memory_of(const Captures& captures)
 {
     std::vector<MemoryRef> result;
-    for (const Capture* capture : {&captures.first, captures.moved ? &*captures.moved : nullptr}) {
+    for (const CapturedGraph* capture : {&captures.first, captures.moved ? &*captures.moved : nullptr}) {
         if (capture == nullptr) continue;
         result.insert(result.end(), capture->regions.begin(), capture->regions.end());
         for (const auto& [name, memory] : capture->scratch) result.push_back(memory);
