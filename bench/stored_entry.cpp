@@ -182,7 +182,7 @@ std::uint64_t bits_of(double value, DType dtype)
 StoredEntry read_entry(const EntryName& name)
 {
     store::StoreOptions options;
-    options.access = store::Access::read_only;
+    options.access = store::StoreMode::read_only;
     const auto store = checked(store::LocalStore::open(name.cache_dir, options));
     const auto key = find_entry(*store, name);
     auto entry = checked(store->entry(key, store::Reading::ahead));

@@ -102,7 +102,7 @@ void open_store(Cache::Impl& impl, FileSystem& files)
     options.max_variants = impl.options.max_variants;
     options.trust = impl.trust;
     const bool reads_only = impl.policy == Policy::read_only || impl.policy == Policy::require_hit;
-    options.access = reads_only ? store::Access::read_only : store::Access::read_write;
+    options.access = reads_only ? store::StoreMode::read_only : store::StoreMode::read_write;
     options.falls_back = true;
     options.trusted_owners = resolve_owners(impl.options);
     options.budget = {resolve_limit(impl.options.max_bytes, "WARMGRAPH_CACHE_BYTES"),

@@ -95,7 +95,7 @@ TEST_F(Damage, EveryBitOfTheEnvelopeIsFoundByCheckAndHealed)
 {
     ASSERT_TRUE(succeeded(m_store->publish(m_entry)));
     const std::string good = text_of(m_path);
-    const auto reader = open({.access = store::Access::read_only});
+    const auto reader = open({.access = store::StoreMode::read_only});
     const std::size_t envelope = cachefmt::k_envelope_bytes;
     for (std::size_t bit = 0; bit < 8 * good.size(); bit += bit < 8 * envelope ? 1 : 41) {
         std::string bad = good;

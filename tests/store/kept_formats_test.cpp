@@ -37,7 +37,7 @@ protected:
 
 TEST_P(KeptFormats, AreMissesWithTheReasonForWhoOnlyReads)
 {
-    const auto store = open({.access = store::Access::read_only});
+    const auto store = open({.access = store::StoreMode::read_only});
     const auto before = snapshot(m_root);
     const auto all = keys(*store);
     ASSERT_FALSE(all.empty());

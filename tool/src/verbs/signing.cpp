@@ -145,7 +145,7 @@ Result<int> sign(const Context& context, const SigningFiles& files)
             ErrorCode::invalid_argument,
             "no key to sign with: give --key-file or WARMGRAPH_SIGN_KEY_FILE; `warmgraph sign --new-key FILE --id "
             "ID` makes one");
-    const auto store = open_store(context, store::Access::read_write, *trust);
+    const auto store = open_store(context, store::StoreMode::read_write, *trust);
     if (!store) return std::unexpected(store.error());
     return report(context, store->get(), [&](store::LocalStore& opened, const cachefmt::EntryKey& key) {
         return sign_entry(opened, key, *trust->sign_with);
@@ -160,7 +160,7 @@ Result<int> verify(const Context& context, const SigningFiles& files)
     source.require = true;
     const auto trust = store::resolve_signing(source, environment);
     if (!trust) return std::unexpected(trust.error());
-    const auto store = open_store(context, store::Access::read_only, *trust);
+    const auto store = open_store(context, store::StoreMode::read_only, *trust);
     if (!store) return std::unexpected(store.error());
     return report(context, store->get(), verify_entry);
 }
