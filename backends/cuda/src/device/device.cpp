@@ -115,14 +115,14 @@ std::uint64_t CudaDevice::free_memory() const
 
 Result<void> CudaDevice::upload(const Address& to, ByteView bytes)
 {
-    if (auto checked = m_memory->check("upload", to, bytes.size(), Access::run); !checked) return checked;
+    if (auto checked = m_memory->check("upload", to, bytes.size(), Touch::run); !checked) return checked;
     if (bytes.empty()) return {};
     return transfer(*m_core, to.flat(), reinterpret_cast<CUdeviceptr>(bytes.data()), bytes.size());
 }
 
 Result<void> CudaDevice::download(std::span<std::byte> to, const Address& from)
 {
-    if (auto checked = m_memory->check("download", from, to.size(), Access::run); !checked) return checked;
+    if (auto checked = m_memory->check("download", from, to.size(), Touch::run); !checked) return checked;
     if (to.empty()) return {};
     return transfer(*m_core, reinterpret_cast<CUdeviceptr>(to.data()), from.flat(), to.size());
 }

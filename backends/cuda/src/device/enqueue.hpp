@@ -16,9 +16,9 @@ namespace warmgraph::backends::cuda {
 
 /// Everything that can be known without running it; invalid_argument says what is wrong.
 [[nodiscard]] Result<const KernelInfo*> check_launch(const RawKernel& work, const Core& core, const Memory& memory,
-                                                     Access access);
-[[nodiscard]] Result<void> check_copy(const RawCopy& work, const Memory& memory, Access access);
-[[nodiscard]] Result<void> check_fill(const RawFill& work, const Memory& memory, Access access);
+                                                     Touch touch);
+[[nodiscard]] Result<void> check_copy(const RawCopy& work, const Memory& memory, Touch touch);
+[[nodiscard]] Result<void> check_fill(const RawFill& work, const Memory& memory, Touch touch);
 
 /// REQUIRES: the work is checked and the context current.
 [[nodiscard]] Result<void> enqueue_kernel(const Core& core, CUstream stream, const KernelInfo& info,

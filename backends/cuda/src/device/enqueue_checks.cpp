@@ -38,13 +38,13 @@ Result<void> check_geometry(const RawKernel& work, const KernelInfo& info)
 }
 
 /// Of parameters that check_params accepted.
-Result<void> check_memory(const RawKernel& work, const Memory& memory, Access access)
+Result<void> check_memory(const RawKernel& work, const Memory& memory, Touch touch)
 {
     std::size_t index = 0;
     for (const RawParam& param : work.params) {
         if (param.kind == ParamKind::local) continue;
         if (param.kind == ParamKind::memory && !param.address.is_null()) // null: a tensor without elements
-            if (auto checked = memory.check("kernel argument", param.address, 1, access); !checked)
+            if (auto checked = memory.check("kernel argument", param.address, 1, touch); !checked)
                 return wrong(work, "parameter {}: {}", index, checked.error().message);
         ++index;
     }
@@ -114,20 +114,20 @@ Result<const KernelInfo*> info_of(const RawKernel& work)
     return info;
 }
 
-Result<const KernelInfo*> check_launch(const RawKernel& work, const Core& core, const Memory& memory, Access access)
+Result<const KernelInfo*> check_launch(const RawKernel& work, const Core& core, const Memory& memory, Touch touch)
 {
     const auto info = info_of(work);
     if (!info) return info;
     if (auto checked = check_geometry(work, **info); !checked) return std::unexpected(checked.error());
     if (auto checked = check_params(work, **info); !checked) return std::unexpected(checked.error());
-    if (auto checked = check_memory(work, memory, access); !checked) return std::unexpected(checked.error());
+    if (auto checked = check_memory(work, memory, touch); !checked) return std::unexpected(checked.error());
     if (auto checked = check_shared(work, **info, core.limits.local_memory); !checked)
         return std::unexpected(checked.error());
     if (auto checked = check_attributes(work); !checked) return std::unexpected(checked.error());
     return *info;
 }
 
-Result<void> check_copy(const RawCopy& work, const Memory& memory, Access access)
+Result<void> check_copy(const RawCopy& work, const Memory& memory, Touch touch)
 {
     const auto source = extent_of(work, work.source_pitch);
     const auto destination = extent_of(work, work.destination_pitch);
@@ -138,13 +138,13 @@ Result<void> check_copy(const RawCopy& work, const Memory& memory, Access access
             "row, a slice pitch a multiple of it and at least the rows",
             work.rows, work.size, work.slices);
     }
-    if (auto checked = memory.check("copy source", work.source, *source, access); !checked) return checked;
-    if (auto checked = memory.check("copy destination", work.destination, *destination, access); !checked)
+    if (auto checked = memory.check("copy source", work.source, *source, touch); !checked) return checked;
+    if (auto checked = memory.check("copy destination", work.destination, *destination, touch); !checked)
         return checked;
     return check_form(work);
 }
 
-Result<void> check_fill(const RawFill& work, const Memory& memory, Access access)
+Result<void> check_fill(const RawFill& work, const Memory& memory, Touch touch)
 {
     if (auto checked = check_form(work); !checked) return checked;
     std::uint64_t extent = 0;
@@ -157,7 +157,7 @@ Result<void> check_fill(const RawFill& work, const Memory& memory, Access access
                     "multiple of the pattern's {} bytes",
                     work.rows, work.size, work.pitch, work.pattern.size());
     }
-    return memory.check("fill destination", work.destination, extent, access);
+    return memory.check("fill destination", work.destination, extent, touch);
 }
 
 } // namespace warmgraph::backends::cuda

@@ -142,7 +142,7 @@ std::optional<Memory::Range> Memory::ask_driver(std::uint64_t flat) const noexce
     return Range{start, size, is_host ? Kind::host : Kind::device};
 }
 
-Result<void> Memory::check(const char* what, const Address& address, std::uint64_t size, Access access) const
+Result<void> Memory::check(const char* what, const Address& address, std::uint64_t size, Touch touch) const
 {
     const std::uint64_t flat = address.flat();
     const auto leaves = [&](const Range& range) {
@@ -156,7 +156,7 @@ Result<void> Memory::check(const char* what, const Address& address, std::uint64
     const auto ours = ours_before(flat);
     if (ours && flat - ours->start < ours->size) {
         if (size > ours->size - (flat - ours->start)) return leaves(*ours);
-        if (ours->kind == Kind::shadow && access == Access::run)
+        if (ours->kind == Kind::shadow && touch == Touch::run)
             return fail(ErrorCode::invalid_argument, "{}: {:#x} is a shadow, which only a capture may name", what,
                         flat);
         return {};

@@ -13,7 +13,7 @@
 namespace warmgraph::backends::cuda {
 
 /// What work that names an address does with it now.
-enum class Access : std::uint8_t {
+enum class Touch : std::uint8_t {
     run,    ///< touches it: shadows are refused
     record, ///< a capture: touches nothing
 };
@@ -38,7 +38,7 @@ public:
     void release(const MemoryRef& memory) noexcept;
 
     /// That `size` bytes from `address` exist. `what` begins the message.
-    [[nodiscard]] Result<void> check(const char* what, const Address& address, std::uint64_t size, Access access) const;
+    [[nodiscard]] Result<void> check(const char* what, const Address& address, std::uint64_t size, Touch touch) const;
     [[nodiscard]] MemorySpace space_of(const Address& address) const noexcept;
     [[nodiscard]] bool is_managed(const Address& address) const noexcept;
     /// Whether it is in a range of ours, shadows included, or in one that the driver knows.

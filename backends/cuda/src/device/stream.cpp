@@ -110,7 +110,7 @@ Result<void> CudaStream::noted(Result<void> done)
 
 Result<void> CudaStream::launch(const RawKernel& work)
 {
-    const auto info = check_launch(work, m_core, m_memory, access());
+    const auto info = check_launch(work, m_core, m_memory, touch());
     if (!info) return noted(std::unexpected(info.error()));
     const CurrentContext context(m_core);
     return noted(enqueue_kernel(m_core, m_stream, **info, work));
@@ -118,14 +118,14 @@ Result<void> CudaStream::launch(const RawKernel& work)
 
 Result<void> CudaStream::copy(const RawCopy& work)
 {
-    if (auto checked = check_copy(work, m_memory, access()); !checked) return noted(std::move(checked));
+    if (auto checked = check_copy(work, m_memory, touch()); !checked) return noted(std::move(checked));
     const CurrentContext context(m_core);
     return noted(enqueue_copy(m_core, m_stream, work));
 }
 
 Result<void> CudaStream::fill(const RawFill& work)
 {
-    if (auto checked = check_fill(work, m_memory, access()); !checked) return noted(std::move(checked));
+    if (auto checked = check_fill(work, m_memory, touch()); !checked) return noted(std::move(checked));
     const CurrentContext context(m_core);
     return noted(enqueue_fill(m_core, m_stream, work));
 }

@@ -67,7 +67,7 @@ private:
     {
     }
     [[nodiscard]] bool driver_captures() const noexcept;
-    [[nodiscard]] Access access() const noexcept { return is_capturing() ? Access::record : Access::run; }
+    [[nodiscard]] Touch touch() const noexcept { return is_capturing() ? Touch::record : Touch::run; }
     /// Passes a failure on; a capture remembers it.
     [[nodiscard]] Result<void> noted(Result<void> done);
 
