@@ -93,7 +93,7 @@ try {
     const auto bindings = bindings_of(graph, regions, scalars, m_subject.handles);
     auto executable =
         replay::Executable::restore(m_device->device, std::move(graph), m_cache->modules, image_of, bindings, phases,
-                                    replay::OwnModules::bind, m_subject.function, &blame);
+                                    replay::RegisteredModules::bind, m_subject.function, &blame);
     // It decodes, and no process could use it. The next recording takes its place.
     if (!executable && blame == replay::Blame::entry && publishes())
         store.set_aside((**entry).header, executable.error());

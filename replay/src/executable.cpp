@@ -345,8 +345,9 @@ bool is_damage(ErrorCode code) noexcept
 
 Result<std::unique_ptr<Executable>> Executable::restore(std::shared_ptr<backends::Device> device, cachefmt::Graph graph,
                                                         ModuleCache& modules, const ImageSource& images,
-                                                        const Bindings& bindings, Phases& phases, OwnModules own,
-                                                        std::uint64_t function, Blame* blame)
+                                                        const Bindings& bindings, Phases& phases,
+                                                        RegisteredModules registered, std::uint64_t function,
+                                                        Blame* blame)
 {
     if (blame != nullptr) *blame = Blame::elsewhere;
     const auto code_failed = [blame](const Error& error) {
@@ -361,7 +362,7 @@ Result<std::unique_ptr<Executable>> Executable::restore(std::shared_ptr<backends
     if (auto checked = impl->check(bindings); !checked) return std::unexpected(checked.error());
     {
         const auto timer = phases.measure("load");
-        const auto sharing = own == OwnModules::ignore ? Impl::Sharing::none : Impl::Sharing::of_process;
+        const auto sharing = registered == RegisteredModules::ignore ? Impl::Sharing::none : Impl::Sharing::of_process;
         if (auto loaded = impl->load_constants(images, sharing); !loaded) return code_failed(loaded.error());
         CodeLoader code{impl->device, modules, impl->graph, images};
         if (auto begun = code.begin(own, impl->bound.regions); !begun) return std::unexpected(begun.error());

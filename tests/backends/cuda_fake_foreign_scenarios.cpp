@@ -80,7 +80,7 @@ Result<void> reads_modules(Device& device, const FakeCuda& fake)
     CALL(user, cuModuleLoadData, &other, image.data());
     const Made made(other, fake.entry<decltype(::cuModuleUnload)>("cuModuleUnload"));
     DO(device.register_module(other, image));
-    const auto own = device.own_modules();
+    const auto own = device.registered_modules();
     if (own.size() != 1) return fail(ErrorCode::internal, "{}: {} modules are registered", k_wrong, own.size());
     TAKE(stream, device.create_stream());
     RawKernel unknown = add_scalar(*own[0], {}, 1);

@@ -341,7 +341,7 @@ public:
         ++preparations;
         return {};
     }
-    [[nodiscard]] std::vector<std::shared_ptr<backends::Module>> own_modules() override { return own; }
+    [[nodiscard]] std::vector<std::shared_ptr<backends::Module>> registered_modules() override { return own; }
     [[nodiscard]] std::vector<std::string> exposed_variables(ByteView) override { return exposed; }
     [[nodiscard]] std::uint64_t exposures() const noexcept override { return exposed.size(); }
     /// `native` is a backends::RawGraph.

@@ -57,7 +57,7 @@ void ModuleRegistry::remove(CUmodule handle) noexcept
     m_modules.erase(handle);
 }
 
-Result<void> ModuleRegistry::declare(Core& core, CUmodule handle, ByteView image)
+Result<void> ModuleRegistry::register_module(Core& core, CUmodule handle, ByteView image)
 {
     if (handle == nullptr) return fail(ErrorCode::invalid_argument, "no module to register: the handle is null");
     const auto kernels = kernels_of(image);
@@ -73,19 +73,19 @@ Result<void> ModuleRegistry::declare(Core& core, CUmodule handle, ByteView image
                         "the image is not the module's: {}", found.error().message);
         }
     const std::lock_guard lock(m_mutex);
-    auto& known = m_declared[handle];
+    auto& known = m_registered[handle];
     if (known) m_gone.push_back(std::move(known));
     known = std::move(module);
-    ++m_declarations;
+    ++m_registrations;
     return {};
 }
 
-std::vector<std::shared_ptr<Module>> ModuleRegistry::declared()
+std::vector<std::shared_ptr<Module>> ModuleRegistry::registered()
 {
     const std::lock_guard lock(m_mutex);
     std::vector<std::shared_ptr<Module>> result;
-    result.reserve(m_declared.size());
-    for (const auto& [handle, module] : m_declared) result.push_back(module);
+    result.reserve(m_registered.size());
+    for (const auto& [handle, module] : m_registered) result.push_back(module);
     return result;
 }
 
@@ -98,7 +98,7 @@ std::vector<std::string> ModuleRegistry::exposed_variables(ByteView image)
         const auto module = static_cast<CUmodule>(const_cast<void*>(asked.module));
         {
             const std::lock_guard lock(m_mutex);
-            if (m_declared.contains(module)) continue;
+            if (m_registered.contains(module)) continue;
         }
         // Where its code is not known, it may be this.
         const auto its_code = ImageTracker::image_of(module);
@@ -121,8 +121,8 @@ Result<CudaModule*> ModuleRegistry::module_of(Core& core, CUfunction function)
     if (!origin) return std::unexpected(origin.error());
     const std::lock_guard lock(m_mutex);
     if (const auto own = m_modules.find(origin->module); own != m_modules.end()) return own->second;
-    if (const auto declared = m_declared.find(origin->module); declared != m_declared.end())
-        return declared->second.get();
+    if (const auto registered = m_registered.find(origin->module); registered != m_registered.end())
+        return registered->second.get();
     return foreign_module(core, origin->module, origin->kernel);
 }
 

@@ -33,14 +33,14 @@ public:
     void remove(CUmodule handle) noexcept;
 
     /// See Device::register_module. The same handle again takes the new image.
-    [[nodiscard]] Result<void> declare(Core& core, CUmodule handle, ByteView image);
-    [[nodiscard]] std::vector<std::shared_ptr<Module>> declared();
-    [[nodiscard]] std::uint64_t declarations() const noexcept { return m_declarations; }
+    [[nodiscard]] Result<void> register_module(Core& core, CUmodule handle, ByteView image);
+    [[nodiscard]] std::vector<std::shared_ptr<Module>> registered();
+    [[nodiscard]] std::uint64_t registrations() const noexcept { return m_registrations; }
 
     /// See Device::exposed_variables.
     [[nodiscard]] std::vector<std::string> exposed_variables(ByteView image);
 
-    /// The module of a function: one made here, a declared one, or a foreign one whose image the tracker kept (made on first
+    /// The module of a function: one made here, a registered one, or a foreign one whose image the tracker kept (made on first
     /// use, stays until the registry goes). not_recordable with the cure where its image is not known.
     [[nodiscard]] Result<CudaModule*> module_of(Core& core, CUfunction function);
 
@@ -52,10 +52,10 @@ private:
     };
     [[nodiscard]] Result<CudaModule*> foreign_module(Core& core, CUmodule handle, const std::string& kernel);
 
-    std::atomic<std::uint64_t> m_declarations = 0;
+    std::atomic<std::uint64_t> m_registrations = 0;
     std::mutex m_mutex; // guards what follows
     std::map<CUmodule, CudaModule*> m_modules;
-    std::map<CUmodule, std::shared_ptr<CudaModule>> m_declared;
+    std::map<CUmodule, std::shared_ptr<CudaModule>> m_registered;
     std::map<CUmodule, Foreign> m_foreign;
     std::vector<std::shared_ptr<CudaModule>> m_gone; // foreign ones whose handle was used again; graphs may name them
 };

@@ -140,7 +140,7 @@ Result<std::unique_ptr<Module>> CudaDevice::load(ByteView image)
 
 Result<void> CudaDevice::register_module(void* module, ByteView image)
 {
-    return m_core->modules.declare(*m_core, static_cast<CUmodule>(module), image);
+    return m_core->modules.register_module(*m_core, static_cast<CUmodule>(module), image);
 }
 
 Result<std::unique_ptr<Stream>> CudaDevice::create_stream() { return CudaStream::make(*m_core, *m_memory); }

@@ -56,8 +56,11 @@ public:
     [[nodiscard]] Compiler& compiler() override { return *this; }
     [[nodiscard]] Result<std::unique_ptr<Module>> load(ByteView image) override;
     [[nodiscard]] Result<void> register_module(void* module, ByteView image) override;
-    [[nodiscard]] std::vector<std::shared_ptr<Module>> own_modules() override { return m_core->modules.declared(); }
-    [[nodiscard]] std::uint64_t registrations() const noexcept override { return m_core->modules.declarations(); }
+    [[nodiscard]] std::vector<std::shared_ptr<Module>> registered_modules() override
+    {
+        return m_core->modules.registered();
+    }
+    [[nodiscard]] std::uint64_t registrations() const noexcept override { return m_core->modules.registrations(); }
     [[nodiscard]] std::vector<std::string> exposed_variables(ByteView image) override;
     [[nodiscard]] std::uint64_t exposures() const noexcept override;
     [[nodiscard]] Result<std::unique_ptr<Stream>> create_stream() override;

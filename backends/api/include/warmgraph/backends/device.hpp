@@ -217,7 +217,7 @@ public:
         return fail(ErrorCode::unsupported, "{} has no modules of the driver ({} bytes given)", id(), image.size());
     }
     /// Those that were registered.
-    [[nodiscard]] virtual std::vector<std::shared_ptr<Module>> own_modules() { return {}; }
+    [[nodiscard]] virtual std::vector<std::shared_ptr<Module>> registered_modules() { return {}; }
     /// Variables of this code whose addresses the program asked the driver for, so that it may write or read them
     /// between calls, unseen. Not those of modules that were registered, nor what libraries asked of their own code.
     /// Thread-safe.

@@ -1,4 +1,4 @@
-#include "own_modules.hpp"
+#include "registered_modules.hpp"
 
 #include <algorithm>
 #include <string>
@@ -60,7 +60,7 @@ Result<std::shared_ptr<backends::Module>> find_own_module(const Modules& own, co
 Result<Modules> find_own_modules(backends::Device& device, const cachefmt::Graph& graph)
 {
     Modules result(graph.images.size());
-    const Modules own = device.own_modules();
+    const Modules own = device.registered_modules();
     if (own.empty()) return result;
     const auto kernels = cachefmt::kernels_in_use(graph.nodes, graph.images.size());
     for (std::size_t i = 0; i < result.size(); ++i) {
