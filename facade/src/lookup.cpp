@@ -45,9 +45,8 @@ Result<void> check_constants_size(const cachefmt::Graph& graph, std::uint64_t mo
 
 bool knows_all(const NamedHandles& declared, const std::vector<std::string>& names)
 {
-    return std::ranges::all_of(names, [&](const std::string& name) {
-        return std::ranges::find(declared, name, [](const auto& one) { return one.first; }) != declared.end();
-    });
+    return std::ranges::all_of(names,
+                               [&](const std::string& name) { return find_name(declared, name) != declared.end(); });
 }
 
 } // namespace
@@ -103,7 +102,7 @@ try {
     const auto bindings = bindings_of(graph, regions, scalars, m_subject.handles);
     auto executable =
         replay::Executable::restore(m_device->device, std::move(graph), m_cache->modules, image_of, bindings, phases,
-                                    replay::OwnModules::bind, m_subject.function, &loading);
+                                    replay::RegisteredModules::bind, m_subject.function, &loading);
     if (mark && executable) mark->succeed();
     mark.reset();
     // It decodes, and no process could use it. The next recording takes its place.
@@ -180,7 +179,7 @@ auto Function::Impl::load(const cachefmt::EntryKey& key, backends::Stream& strea
     }
     if (!*restored) return std::unexpected(Unusable{"the entry was removed while it was looked up"});
     const double load_ms = Milliseconds{system_clock().steady() - started}.count();
-    auto variant = variant_of((**restored).header.guards, key.guards, std::move((**restored).executable));
+    auto variant = variant_of((**restored).header.guards, key.guards_digest, std::move((**restored).executable));
     const cachefmt::EntryInfo& info = (**restored).header.info;
     variant.unused = Unused{nullptr, load_ms, info.answer_ms, times_of(phases)};
     variant.made = fmt::format("{}, {}, format {}", printable(info.created, 40), printable(info.created_by, 40),

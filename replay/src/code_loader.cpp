@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "own_modules.hpp"
+#include "registered_modules.hpp"
 
 namespace warmgraph::replay {
 
@@ -34,9 +34,9 @@ CodeLoader::CodeLoader(std::shared_ptr<backends::Device> device, ModuleCache& ca
 {
 }
 
-Result<void> CodeLoader::begin(OwnModules own, std::span<const MemoryRef> regions)
+Result<void> CodeLoader::begin(RegisteredModules registered, std::span<const MemoryRef> regions)
 {
-    if (own == OwnModules::bind) {
+    if (registered == RegisteredModules::bind) {
         auto found = find_own_modules(*m_device, m_graph);
         if (!found) return std::unexpected(found.error());
         m_modules = std::move(*found);

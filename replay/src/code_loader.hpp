@@ -20,7 +20,7 @@ public:
 
     /// Binds own modules where `own` says so, and begins to read the images of the others. `regions`: where constants lie,
     /// whose addresses variables hold. Errors: find_own_modules().
-    [[nodiscard]] Result<void> begin(OwnModules own, std::span<const MemoryRef> regions);
+    [[nodiscard]] Result<void> begin(RegisteredModules registered, std::span<const MemoryRef> regions);
     /// In the graph's order. `function` as in ModuleUser. Errors: of the source, or of the driver.
     [[nodiscard]] Result<std::vector<std::shared_ptr<backends::Module>>> finish(std::uint64_t function);
 

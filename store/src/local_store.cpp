@@ -13,7 +13,7 @@
 #include "usage/misses.hpp"
 #include "usage/usage.hpp"
 #include "warmgraph/base/log.hpp"
-#include "warmgraph/store/names.hpp"
+#include "warmgraph/cachefmt/key.hpp"
 
 namespace warmgraph::store {
 namespace {
@@ -49,7 +49,7 @@ Result<std::optional<FileInfo>> inspect(FileSystem& files, Path& root)
 Result<FileInfo> find_or_make(FileSystem& files, Path& root, const StoreOptions& options)
 {
     auto info = inspect(files, root);
-    if (info && !*info && options.access == Access::read_write) {
+    if (info && !*info && options.access == StoreMode::read_write) {
         if (auto made = files.make_directories(root, modes_of(options.sharing).folder); !made)
             return within(fmt::format("cannot make cache folder {} ({})", root.string(), k_other_folder), made.error());
         info = files.info(root);
@@ -150,12 +150,12 @@ Result<std::unique_ptr<LocalStore>> LocalStore::open(const std::filesystem::path
     if (!opened) return std::unexpected(opened.error());
     StoreOptions actual = options;
     std::string why_read_only;
-    if (options.access == Access::read_write) {
+    if (options.access == StoreMode::read_write) {
         const auto ready = prepare_writing(*opened->folder, opened->root, options, opened->trust);
         if (!ready && (!options.falls_back || !is_still_readable(*opened->folder, ready.error())))
             return std::unexpected(ready.error());
         if (!ready) {
-            actual.access = Access::read_only;
+            actual.access = StoreMode::read_only;
             why_read_only = ready.error().message;
         }
     }

@@ -5,7 +5,7 @@
 
 #include "reading.hpp"
 #include "warmgraph/base/log.hpp"
-#include "warmgraph/store/names.hpp"
+#include "warmgraph/cachefmt/key.hpp"
 
 namespace warmgraph::store {
 namespace {
@@ -38,7 +38,7 @@ Result<std::vector<Variant>> Store::variants(const FunctionKey& function) const
         if (key == nullptr) continue;
         auto header = read_header(m_tier, *key, m_caps, Asked::by_name);
         if (header && !*header) continue; // evicted meanwhile
-        variants.push_back(variant_of(key->guards, std::move(header)));
+        variants.push_back(variant_of(key->guards_digest, std::move(header)));
     }
     return variants;
 }

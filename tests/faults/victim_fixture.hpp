@@ -114,7 +114,7 @@ protected:
     /// P3: as it lies there, before anybody cures anything, no name of an entry, image or list holds a part.
     void expect_nothing_torn()
     {
-        const auto store = LocalStore::open(m_root, {.access = store::Access::read_only});
+        const auto store = LocalStore::open(m_root, {.access = store::StoreMode::read_only});
         if (!store) return; // no folder yet
         const auto damages = (*store)->check();
         ASSERT_TRUE(succeeded(damages));
@@ -129,7 +129,7 @@ protected:
         EXPECT_EQ(next.status, 0) << next.errors;
         EXPECT_FALSE(next.says("eager")) << next.output << next.errors;
         EXPECT_TRUE(temporaries().empty()) << temporaries().front();
-        const auto damages = open({.access = store::Access::read_only})->check();
+        const auto damages = open({.access = store::StoreMode::read_only})->check();
         ASSERT_TRUE(succeeded(damages));
         for (const auto& damage : *damages) ADD_FAILURE() << damage.path << ": " << damage.error.message;
         const Ended last = run("read_only");

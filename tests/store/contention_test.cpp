@@ -41,7 +41,7 @@ protected:
     /// An image may go while an entry that names it is on the way: that is a miss, and nothing else is to be found.
     bool is_whole()
     {
-        const auto damages = open({.access = store::Access::read_only})->check();
+        const auto damages = open({.access = store::StoreMode::read_only})->check();
         if (!damages) std::fprintf(stderr, "check: %s\n", damages.error().message.c_str());
         if (!damages) return false;
         return std::ranges::all_of(*damages, [](const store::Damage& damage) {

@@ -221,7 +221,7 @@ TEST_F(LoadMarks, AreNotMadeWhereNothingIsWritten)
     die();
     {
         StoreOptions reader;
-        reader.access = store::Access::read_only;
+        reader.access = store::StoreMode::read_only;
         const auto store = open(reader);
         const auto mark = store->begin_load(m_key, k_here);
         ASSERT_TRUE(succeeded(mark));
@@ -265,7 +265,7 @@ TEST_F(LoadMarks, ThatSayNothingAnyMoreAreFoundAndSwept)
     make_older(folder() / name, std::chrono::hours(31 * 24));
     {
         StoreOptions reader;
-        reader.access = store::Access::read_only;
+        reader.access = store::StoreMode::read_only;
         const auto found = open(reader)->check();
         ASSERT_TRUE(succeeded(found));
         ASSERT_EQ(found->size(), 1U);

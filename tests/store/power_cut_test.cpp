@@ -359,7 +359,7 @@ private:
     }
     void look_for_torn_names(const std::string& when, Seen& seen)
     {
-        const auto store = LocalStore::open(m_root, {.access = store::Access::read_only});
+        const auto store = LocalStore::open(m_root, {.access = store::StoreMode::read_only});
         if (!store) return;
         for (const std::string& damage : damages_in(**store, ErrorCode::corrupt)) seen.torn.push_back(when + damage);
     }

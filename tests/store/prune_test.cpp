@@ -71,7 +71,7 @@ TEST_F(Prune, WhatALivingProcessUsesStays)
     Gate ready, end;
     ChildProcess user([&] {
         const auto store = open();
-        const auto reader = open({.access = store::Access::read_only});
+        const auto reader = open({.access = store::StoreMode::read_only});
         const bool ok = store->entry(loaded.header.key).value().has_value() &&
                         store->entry(ahead.header.key, store::Reading::ahead).value().has_value() &&
                         store->publish(published) && reader->entry(read_only.header.key).value().has_value();
@@ -293,7 +293,7 @@ TEST_F(Prune, OneProcessAtATimeMakesRoom)
 TEST_F(Prune, IsAskedOfAWritableStoreAndPlannedInAny)
 {
     publish_aged(0, minutes(15));
-    const auto reader = open({.access = store::Access::read_only});
+    const auto reader = open({.access = store::StoreMode::read_only});
     EXPECT_TRUE(failed_with(reader->prune({.bytes = 0}), ErrorCode::permission_denied, "read-only"));
     EXPECT_EQ(reader->plan_prune({.bytes = 0}).value().removed.entries.files, 1U);
     fs::remove(m_root / "CACHEDIR.TAG");
@@ -360,7 +360,7 @@ TEST_F(Prune, AnEntryThatIsSetAsideIsGoneUnlessItWasReplaced)
     const Error reason{ErrorCode::stale, "the driver refuses its image"};
     store->set_aside(entry.header, reason);
     EXPECT_EQ(store->entry(better.header.key).value(), better) << "it is another one";
-    open({.access = store::Access::read_only})->set_aside(better.header, reason);
+    open({.access = store::StoreMode::read_only})->set_aside(better.header, reason);
     EXPECT_EQ(store->entry(better.header.key).value(), better);
     store->set_aside(better.header, reason);
     EXPECT_FALSE(store->entry(better.header.key).value());

@@ -76,7 +76,7 @@ Result<std::unique_ptr<store::LocalStore>> open_with(const Context& context, con
     if (!options) return std::unexpected(options.error());
     fill(*options);
     const bool is_empty = is_empty_folder(context);
-    if (is_empty) options->access = store::Access::read_only; // says whose it is, and does not mark it
+    if (is_empty) options->access = store::StoreMode::read_only; // says whose it is, and does not mark it
     auto store = store::LocalStore::open(context.cache_dir, *options, context.files, context.clock);
     if (store && is_empty) return nullptr;
     return store;
@@ -91,7 +91,7 @@ bool is_shared(const FileInfo& folder) noexcept
     return (folder.mode & k_group_is_kept) != 0 || (folder.mode & k_others_write) == 0;
 }
 
-Result<std::unique_ptr<store::LocalStore>> open_store(const Context& context, store::Access access,
+Result<std::unique_ptr<store::LocalStore>> open_store(const Context& context, store::StoreMode access,
                                                       const std::optional<cachefmt::Trust>& trust)
 {
     auto trusted = trust ? Result<cachefmt::Trust>(*trust) : trust_of_environment();

@@ -3,7 +3,7 @@
 #include <exception>
 
 #include "warmgraph/base/log.hpp"
-#include "warmgraph/store/names.hpp"
+#include "warmgraph/cachefmt/key.hpp"
 
 namespace warmgraph::store {
 namespace {
@@ -30,7 +30,7 @@ std::string next_part(std::string_view& text)
 struct Spelling {
     std::string operator()(const EntryKey& key) const
     {
-        return prefix_of({.function = key.function}) + to_hex(key.guards);
+        return prefix_of({.function = key.function}) + to_hex(key.guards_digest);
     }
     std::string operator()(const ImageName& image) const { return std::string(k_images) + to_hex(image.digest); }
 };
@@ -60,7 +60,7 @@ std::optional<Name> name_from_text(std::string_view text)
         *part = next_part(text);
     const auto digest = exact_digest(text);
     if (!digest || !check_key(key.function)) return std::nullopt;
-    key.guards = *digest;
+    key.guards_digest = *digest;
     return key;
 }
 

@@ -2,7 +2,7 @@
 
 #include "tiers/local/own_names.hpp"
 #include "warmgraph/base/log.hpp"
-#include "warmgraph/store/names.hpp"
+#include "warmgraph/cachefmt/key.hpp"
 
 namespace warmgraph::store {
 namespace {
@@ -10,8 +10,8 @@ namespace {
 bool fits(const FunctionKey& key, const ClearRequest& request)
 {
     const auto& [kind, model, rank, function] = request;
-    return (!model || *model == key.model_info || *model == model_of(key.model_info)) && (!rank || *rank == key.rank) &&
-           (!function || *function == key.function);
+    return (!model || *model == key.model_info || *model == cachefmt::model_of(key.model_info)) &&
+           (!rank || *rank == key.rank) && (!function || *function == key.function);
 }
 
 Result<Removal::Amount> add_entries(const Disk& disk, const FunctionKey& function, std::set<EntryKey>& leaving)

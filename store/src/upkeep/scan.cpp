@@ -44,7 +44,8 @@ Result<void> Scan::scan_root()
     if (!items) return std::unexpected(items.error());
     for (const DirectoryItem& item : *items) {
         const bool is_folder = item.type == FileType::directory;
-        const bool is_reserved = std::ranges::find(k_reserved_folders, item.name) != k_reserved_folders.end();
+        const bool is_reserved =
+            std::ranges::find(cachefmt::k_reserved_folders, item.name) != cachefmt::k_reserved_folders.end();
         if ((is_folder && is_reserved) || is_of_root(item)) continue;
         if (is_folder && is_key_folder(0, item.name)) {
             if (auto ok = scan_keys({item.name}); !ok) return ok;

@@ -74,7 +74,7 @@ Result<Removal> Upkeep::clear(const ClearRequest& request)
 
 Upkeep::Evicted Upkeep::after_publish(const EntryKey& key) noexcept
 try {
-    const auto evicted = evict(m_tier.disk(), key.function, key.guards);
+    const auto evicted = evict(m_tier.disk(), key.function, key.guards_digest);
     if (!evicted) log().debug("eviction: {}", evicted.error().message);
     if (evicted && evicted->files > 0) m_has_evicted = true;
     const auto kept = m_budget.keep();

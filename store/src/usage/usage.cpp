@@ -7,7 +7,7 @@
 #include "tiers/local/mark.hpp"
 #include "usage/usage_file.hpp"
 #include "warmgraph/base/log.hpp"
-#include "warmgraph/store/names.hpp"
+#include "warmgraph/cachefmt/key.hpp"
 
 namespace warmgraph::store {
 namespace {

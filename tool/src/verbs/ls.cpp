@@ -3,7 +3,7 @@
 
 #include "commands.hpp"
 #include "selection.hpp"
-#include "warmgraph/store/names.hpp"
+#include "warmgraph/cachefmt/key.hpp"
 
 namespace warmgraph::tool {
 
@@ -58,7 +58,7 @@ Json to_json(const Context& context, const std::vector<Row>& rows, const Totals&
 {
     Json functions = Json::array();
     for (const Row& row : rows)
-        functions.push_back({{"model", store::model_of(row.key.model_info)},
+        functions.push_back({{"model", cachefmt::model_of(row.key.model_info)},
                              {"model_info", row.key.model_info},
                              {"rank", row.key.rank},
                              {"function", row.key.function},
@@ -92,8 +92,8 @@ std::string to_text(const Context& context, const std::vector<Row>& rows, const 
                  {"last used"},
                  {"hits", right}});
     for (const Row& row : rows)
-        table.add({std::string(store::model_of(row.key.model_info)), row.key.rank, row.key.function, variants_text(row),
-                   count_text(row.nodes), count_text(row.images), size_text(row.size),
+        table.add({std::string(cachefmt::model_of(row.key.model_info)), row.key.rank, row.key.function,
+                   variants_text(row), count_text(row.nodes), count_text(row.images), size_text(row.size),
                    row.variants > 0 ? ago_text(row.last_used, context.clock.wall()) : "never", count_text(row.hits)});
     std::string footer = fmt::format("{}, {} ({})", plural(rows.size(), "function"), plural(totals.variants, "variant"),
                                      size_text(totals.entry_bytes));

@@ -60,7 +60,8 @@ Result<int> prune(const Context& context, const PruneOptions& options)
 {
     const auto request = request_of(options);
     if (!request) return std::unexpected(request.error());
-    const auto store = open_store(context, options.is_dry_run ? store::Access::read_only : store::Access::read_write);
+    const auto store =
+        open_store(context, options.is_dry_run ? store::StoreMode::read_only : store::StoreMode::read_write);
     if (!store) return std::unexpected(store.error());
     if (!*store) {
         if (context.output == Output::json)

@@ -32,9 +32,9 @@ struct Bindings {
 /// Gives the bytes of an image, or of a constant that is stored elsewhere; an error makes the restore fail.
 using ImageSource = std::function<Result<Bytes>(const cachefmt::ImageRef&)>;
 
-/// Whether an executable runs this process's own modules (Device::own_modules), where they are what its graph needs, or
+/// Whether an executable runs this process's own modules (Device::registered_modules), where they are what its graph needs, or
 /// copies of the stored images alone. Verification needs the latter: else it would not see what is stored.
-enum class OwnModules : std::uint8_t { bind, ignore };
+enum class RegisteredModules : std::uint8_t { bind, ignore };
 /// Whether an executable of `graph` would run one. The errors are restore()'s of own modules.
 [[nodiscard]] Result<bool> binds_own_modules(backends::Device& device, const cachefmt::Graph& graph);
 
@@ -62,8 +62,8 @@ public:
     /// it was recorded, or two own modules would do: the function must run as it is).
     [[nodiscard]] static Result<std::unique_ptr<Executable>> restore(
         std::shared_ptr<backends::Device> device, cachefmt::Graph graph, ModuleCache& modules,
-        const ImageSource& images, const Bindings& bindings, Phases& phases, OwnModules own = OwnModules::bind,
-        std::uint64_t function = 0, Loading* loading = nullptr);
+        const ImageSource& images, const Bindings& bindings, Phases& phases,
+        RegisteredModules registered = RegisteredModules::bind, std::uint64_t function = 0, Loading* loading = nullptr);
 
     /// Rebinds what differs from the last call, then enqueues. On an error nothing was enqueued and the next bind
     /// rewrites everything.

@@ -35,11 +35,11 @@ enum class Sharing : std::uint8_t { owner_only, group }; ///< modes 0700/0600 or
 
 /// A read-only store needs no right to write and changes nothing: no touch, no quarantine, no usage. Calls that would
 /// write give permission_denied. Its folder must exist, and may also belong to root or to a trusted owner.
-enum class Access : std::uint8_t { read_write, read_only };
+enum class StoreMode : std::uint8_t { read_write, read_only };
 
 struct StoreOptions {
     Sharing sharing = Sharing::owner_only;
-    Access access = Access::read_write;
+    StoreMode access = StoreMode::read_write;
     /// With read_write: a marked folder that cannot be written (a read-only file system, no right, no room), or that
     /// belongs to root or to a trusted owner, is opened read_only. LocalStore::why_read_only says so.
     bool falls_back = false;

@@ -27,7 +27,7 @@ struct Disk {
     FileSystem& files; ///< the opened folder: paths are the layout's
     Clock& clock;
 
-    [[nodiscard]] bool writable() const noexcept { return options.access == Access::read_write; }
+    [[nodiscard]] bool writable() const noexcept { return options.access == StoreMode::read_write; }
     [[nodiscard]] Result<void> require_writable(std::string_view doing) const;
     /// For what makes files: permission_denied in a read-only store, and in a folder that is no longer the library's. A
     /// folder that was removed or emptied since it was opened is made and marked again.

@@ -28,7 +28,7 @@ Path Layout::path(const Name& name) const
 
 Path Layout::record_lock(const EntryKey& key) const
 {
-    return function(key.function) / (std::string(k_lock_prefix) + to_hex(key.guards).substr(0, k_lock_digits));
+    return function(key.function) / (std::string(k_lock_prefix) + to_hex(key.guards_digest).substr(0, k_lock_digits));
 }
 
 std::optional<Digest> Layout::entry_digest(std::string_view name)

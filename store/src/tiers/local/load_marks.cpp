@@ -214,13 +214,13 @@ Result<std::unique_ptr<LoadMark>> LoadMarks::make(const EntryKey& key, const Loa
     static std::atomic<std::uint64_t> next_number = 0; // of this process's marks, in whichever store
     const pid_t process = ::getpid();
     const std::string digits = digits_of(target);
-    const std::string name = fmt::format("{}{}-{}-{}-{}-{}-{}-{}", k_load_mark_prefix, first_digits(key.guards), digits,
+    const std::string name = fmt::format("{}{}-{}-{}-{}-{}-{}-{}", k_load_mark_prefix, first_digits(key.guards_digest), digits,
                                          row, writer_place(), process, start_of_process(process), next_number++);
     const Path path = m_disk.layout.function(key.function) / name;
     const std::string text =
         fmt::format("{} since {}: its code is given to driver {} on {}\n", to_text(key),
                     to_iso8601(m_disk.clock.wall()), printable(target.driver, 128), printable(target.device, 128));
-    auto mark = std::make_unique<Mark>(*this, path, key.guards, digits, row); // outlives the lock, which it takes
+    auto mark = std::make_unique<Mark>(*this, path, key.guards_digest, digits, row); // outlives the lock, which it takes
     const std::scoped_lock guard(m_mutex);
     if (m_is_exiting) return nullptr;
     if (!m_at_exit) m_at_exit.emplace([this] { end_at_exit(); });
@@ -236,7 +236,7 @@ try {
     const Path folder = m_disk.layout.function(key.function);
     const auto items = m_disk.files.list(folder);
     if (!items) return nullptr; // then nothing can be written there either
-    const std::string entry = first_digits(key.guards), on = digits_of(target);
+    const std::string entry = first_digits(key.guards_digest), on = digits_of(target);
     unsigned deaths = 0; // in a row
     for (const DeadMark& mark : dead_marks(
              m_disk, folder, *items, [&](const MarkName& name) { return name.entry == entry && name.target == on; }))
@@ -254,7 +254,7 @@ try {
 void LoadMarks::forget(const EntryKey& key) noexcept
 try {
     if (m_disk.writable() && has_mark(m_disk.files))
-        remove_dead_load_marks(m_disk, m_disk.layout.function(key.function), key.guards);
+        remove_dead_load_marks(m_disk, m_disk.layout.function(key.function), key.guards_digest);
 } catch (const std::exception& error) {
     log().debug("deaths in earlier loads still count: {}", error.what());
 }
