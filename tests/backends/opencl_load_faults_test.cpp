@@ -9,6 +9,7 @@
 #include "expect_error.hpp"
 #include "opencl_environment.hpp"
 #include "opencl_program.hpp"
+#include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/opencl.hpp"
 
 namespace {
@@ -36,7 +37,7 @@ TEST(OpenclLoadFaults, SayWhetherTheImageIsToBlame)
     ASSERT_TRUE(k_has_own_pocl_cache);
     const auto device = make_opencl_backend()->open("");
     ASSERT_TRUE(succeeded(device));
-    const auto module = (*device)->compile(k_opencl_program, "");
+    const auto module = (*device)->compiler().compile(k_opencl_program, "");
     ASSERT_TRUE(succeeded(module));
     const auto image = (*module)->image();
     ASSERT_TRUE(succeeded(image));

@@ -214,13 +214,15 @@ Result<std::unique_ptr<LoadMark>> LoadMarks::make(const EntryKey& key, const Loa
     static std::atomic<std::uint64_t> next_number = 0; // of this process's marks, in whichever store
     const pid_t process = ::getpid();
     const std::string digits = digits_of(target);
-    const std::string name = fmt::format("{}{}-{}-{}-{}-{}-{}-{}", k_load_mark_prefix, first_digits(key.guards_digest), digits,
-                                         row, writer_place(), process, start_of_process(process), next_number++);
+    const std::string name =
+        fmt::format("{}{}-{}-{}-{}-{}-{}-{}", k_load_mark_prefix, first_digits(key.guards_digest), digits, row,
+                    writer_place(), process, start_of_process(process), next_number++);
     const Path path = m_disk.layout.function(key.function) / name;
     const std::string text =
         fmt::format("{} since {}: its code is given to driver {} on {}\n", to_text(key),
                     to_iso8601(m_disk.clock.wall()), printable(target.driver, 128), printable(target.device, 128));
-    auto mark = std::make_unique<Mark>(*this, path, key.guards_digest, digits, row); // outlives the lock, which it takes
+    auto mark =
+        std::make_unique<Mark>(*this, path, key.guards_digest, digits, row); // outlives the lock, which it takes
     const std::scoped_lock guard(m_mutex);
     if (m_is_exiting) return nullptr;
     if (!m_at_exit) m_at_exit.emplace([this] { end_at_exit(); });
