@@ -37,7 +37,7 @@ CodeLoader::CodeLoader(std::shared_ptr<backends::Device> device, ModuleCache& ca
 Result<void> CodeLoader::begin(RegisteredModules registered, std::span<const MemoryRef> regions)
 {
     if (registered == RegisteredModules::bind) {
-        auto found = find_own_modules(*m_device, m_graph);
+        auto found = find_registered_modules(*m_device, m_graph);
         if (!found) return std::unexpected(found.error());
         m_modules = std::move(*found);
     }

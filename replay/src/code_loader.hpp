@@ -18,8 +18,8 @@ public:
     CodeLoader(std::shared_ptr<backends::Device> device, ModuleCache& cache, const cachefmt::Graph& graph,
                const ImageSource& images, std::function<Result<void>()> before_first = {});
 
-    /// Binds own modules where `own` says so, and begins to read the images of the others. `regions`: where constants lie,
-    /// whose addresses variables hold. Errors: find_own_modules().
+    /// Binds registered modules where `registered` says so, and begins to read the images of the others. `regions`: where
+    /// constants lie, whose addresses variables hold. Errors: find_registered_modules().
     [[nodiscard]] Result<void> begin(RegisteredModules registered, std::span<const MemoryRef> regions);
     /// In the graph's order. `function` as in ModuleUser. Errors: of the source, or of the driver.
     [[nodiscard]] Result<std::vector<std::shared_ptr<backends::Module>>> finish(std::uint64_t function);

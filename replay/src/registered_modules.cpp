@@ -19,8 +19,9 @@ bool has_image(backends::Module& module, const Digest& digest, const std::vector
     return is_it(module.image_of(kernels)) || is_it(module.image());
 }
 
-Result<std::shared_ptr<backends::Module>> find_own_module(const Modules& own, const cachefmt::ImageRef& image,
-                                                          const std::vector<std::string>& kernels)
+Result<std::shared_ptr<backends::Module>> find_registered_module(const Modules& registered,
+                                                                 const cachefmt::ImageRef& image,
+                                                                 const std::vector<std::string>& kernels)
 {
     std::shared_ptr<backends::Module> found;
     std::size_t same = 0; // with the same variables, too
@@ -28,7 +29,7 @@ Result<std::shared_ptr<backends::Module>> find_own_module(const Modules& own, co
     std::string difference;
     auto recorded = image.variables;
     std::ranges::sort(recorded, {}, &cachefmt::ModuleVariable::name);
-    for (const auto& module : own) {
+    for (const auto& module : registered) {
         if (!has_image(*module, image.digest, kernels)) continue;
         ++alike;
         auto now = module->changed_variables();
@@ -57,23 +58,23 @@ Result<std::shared_ptr<backends::Module>> find_own_module(const Modules& own, co
 
 } // namespace
 
-Result<Modules> find_own_modules(backends::Device& device, const cachefmt::Graph& graph)
+Result<Modules> find_registered_modules(backends::Device& device, const cachefmt::Graph& graph)
 {
     Modules result(graph.images.size());
-    const Modules own = device.registered_modules();
-    if (own.empty()) return result;
+    const Modules registered = device.registered_modules();
+    if (registered.empty()) return result;
     const auto kernels = cachefmt::kernels_in_use(graph.nodes, graph.images.size());
     for (std::size_t i = 0; i < result.size(); ++i) {
-        auto module = find_own_module(own, graph.images[i], kernels[i]);
+        auto module = find_registered_module(registered, graph.images[i], kernels[i]);
         if (!module) return std::unexpected(module.error());
         result[i] = std::move(*module);
     }
     return result;
 }
 
-Result<bool> binds_own_modules(backends::Device& device, const cachefmt::Graph& graph)
+Result<bool> binds_registered_modules(backends::Device& device, const cachefmt::Graph& graph)
 {
-    auto found = find_own_modules(device, graph);
+    auto found = find_registered_modules(device, graph);
     if (!found) return std::unexpected(found.error());
     return std::ranges::any_of(*found, [](const auto& module) { return module != nullptr; });
 }

@@ -1,4 +1,4 @@
-// Replays run this process's own modules where they are what the entry needs.
+// Replays run this process's registered modules where they are what the entry needs.
 #pragma once
 
 #include <memory>
@@ -9,11 +9,11 @@
 
 namespace warmgraph::replay {
 
-/// For each of graph.images the process's own module that it was taken from, null where there is none. What the host
+/// For each of graph.images the process's registered module that it was taken from, null where there is none. What the host
 /// writes into its variables then reaches the replays as it reaches the function itself. not_recordable, naming the
 /// variable, where one is there and its variables hold something else than when it was recorded (the function would
 /// compute something else), or where several with variables would do.
-[[nodiscard]] Result<std::vector<std::shared_ptr<backends::Module>>> find_own_modules(backends::Device& device,
-                                                                                      const cachefmt::Graph& graph);
+[[nodiscard]] Result<std::vector<std::shared_ptr<backends::Module>>> find_registered_modules(
+    backends::Device& device, const cachefmt::Graph& graph);
 
 } // namespace warmgraph::replay

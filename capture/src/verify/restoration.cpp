@@ -101,7 +101,7 @@ Result<Recording> attempt(const RestorationRequest& request, const ImageSet& ima
     }
     // What is stored is right. Later calls here run the modules that the function itself uses: with copies, what the
     // host writes into their variables would be lost.
-    const auto binds = replay::binds_own_modules(*request.device, graph);
+    const auto binds = replay::binds_registered_modules(*request.device, graph);
     if (!binds) return std::unexpected(binds.error());
     if (!*binds) return recording;
     recording.executable = nullptr; // it has an arena of its own

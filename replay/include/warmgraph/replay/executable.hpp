@@ -32,11 +32,11 @@ struct Bindings {
 /// Gives the bytes of an image, or of a constant that is stored elsewhere; an error makes the restore fail.
 using ImageSource = std::function<Result<Bytes>(const cachefmt::ImageRef&)>;
 
-/// Whether an executable runs this process's own modules (Device::registered_modules), where they are what its graph needs, or
-/// copies of the stored images alone. Verification needs the latter: else it would not see what is stored.
+/// Whether an executable runs this process's registered modules (Device::registered_modules), where they are what its
+/// graph needs, or copies of the stored images alone. Verification needs the latter: else it would not see what is stored.
 enum class RegisteredModules : std::uint8_t { bind, ignore };
-/// Whether an executable of `graph` would run one. The errors are restore()'s of own modules.
-[[nodiscard]] Result<bool> binds_own_modules(backends::Device& device, const cachefmt::Graph& graph);
+/// Whether an executable of `graph` would run one. The errors are restore()'s of registered modules.
+[[nodiscard]] Result<bool> binds_registered_modules(backends::Device& device, const cachefmt::Graph& graph);
 
 /// What a restore failed of.
 enum class Blame : std::uint8_t {
@@ -55,11 +55,11 @@ struct Loading {
 class Executable {
 public:
     /// Loads images (through `modules`, once per process and digest; `function` as in ModuleUser), allocates the arena,
-    /// loads constants (once for all executables of the process, but for those that ignore own modules and constants
-    /// that are exclusive), builds and instantiates with `bindings`. Errors: not_found (image), driver_failed,
+    /// loads constants (once for all executables of the process, but for those that ignore registered modules and
+    /// constants that are exclusive), builds and instantiates with `bindings`. Errors: not_found (image), driver_failed,
     /// out_of_memory, invalid_argument (binding missing, too small or misaligned, named), not_found (a host function
-    /// that this process did not register), not_recordable (a variable of an own module holds something else than when
-    /// it was recorded, or two own modules would do: the function must run as it is).
+    /// that this process did not register), not_recordable (a variable of a registered module holds something else than
+    /// when it was recorded, or two registered modules would do: the function must run as it is).
     [[nodiscard]] static Result<std::unique_ptr<Executable>> restore(
         std::shared_ptr<backends::Device> device, cachefmt::Graph graph, ModuleCache& modules,
         const ImageSource& images, const Bindings& bindings, Phases& phases,
