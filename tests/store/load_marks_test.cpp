@@ -84,7 +84,7 @@ TEST_F(LoadMarks, StandBesideTheEntryAsLongAsItIsLoaded)
         ASSERT_EQ(names.size(), 1U);
         EXPECT_THAT(names[0],
                     testing::MatchesRegex(R"(\.loading-[0-9a-f]{16}-[0-9a-f]{16}-1-.+-[0-9]+-[0-9]+-[0-9]+)"));
-        EXPECT_THAT(names[0], testing::HasSubstr(to_hex(m_key.guards).substr(0, 16)));
+        EXPECT_THAT(names[0], testing::HasSubstr(to_hex(m_key.guards_digest).substr(0, 16)));
         const std::string text = text_of(folder() / names[0]);
         EXPECT_THAT(text,
                     testing::AllOf(testing::HasSubstr("decode"), testing::HasSubstr("driver 550.54 on NVIDIA H200")));
