@@ -33,7 +33,8 @@ struct Counts {
 class Contention : public StoreTest {
 protected:
     Contention()
-        : m_counts(new(::mmap(nullptr, sizeof(Counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Counts{})
+        : m_counts(new(::mmap(nullptr, sizeof(Counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))
+                       Counts{})
     {
     }
     ~Contention() override { ::munmap(m_counts, sizeof(Counts)); }
@@ -98,7 +99,8 @@ std::string use(LocalStore& store, std::mt19937_64& random, Counts& counts)
     case 8: {
         const auto image = store.publish_image(shared_image(variant));
         if (!image) return "publish an image: " + image.error().message;
-        const auto done = store.publish(entry_of(variant, std::string(random() % 3000, 'm') + std::to_string(random())));
+        const auto done =
+            store.publish(entry_of(variant, std::string(random() % 3000, 'm') + std::to_string(random())));
         if (!done) return "publish: " + done.error().message;
         ++counts.published;
         return "";

@@ -85,8 +85,7 @@ extern "C" int fsync(int file)
 extern "C" int renameat(int from_folder, const char* from, int to_folder, const char* to) noexcept
 {
     const auto done = static_cast<int>(::syscall(SYS_renameat2, from_folder, from, to_folder, to, 0));
-    if (done == 0)
-        log_operation({Logged::rename, logged_path_at(from_folder, from), logged_path_at(to_folder, to)});
+    if (done == 0) log_operation({Logged::rename, logged_path_at(from_folder, from), logged_path_at(to_folder, to)});
     return done;
 }
 
@@ -181,7 +180,8 @@ private:
         case Logged::rename:
             step.old_parent = step.parent;
             step.old_name = name;
-            std::tie(step.parent, step.name) = std::pair(number_of(split(operation.to).first), split(operation.to).second);
+            std::tie(step.parent, step.name) =
+                std::pair(number_of(split(operation.to).first), split(operation.to).second);
             m_numbers.erase(operation.path);
             m_numbers[operation.to] = step.object;
             break;
@@ -281,7 +281,8 @@ protected:
 private:
     std::vector<Disk::Reached> ways_to_lose(const Disk& disk)
     {
-        std::vector<Disk::Reached> ways{[](std::size_t) { return Torn::gone; }, [](std::size_t) { return Torn::whole; }};
+        std::vector<Disk::Reached> ways{[](std::size_t) { return Torn::gone; },
+                                        [](std::size_t) { return Torn::whole; }};
         for (const Torn bytes : {Torn::gone, Torn::half, Torn::zeros}) // names come before bytes, as ext4 may do
             ways.emplace_back([&disk, bytes](std::size_t step) { return disk.is_write(step) ? bytes : Torn::whole; });
         ways.emplace_back([&disk](std::size_t step) { return disk.is_write(step) ? Torn::whole : Torn::gone; });
@@ -392,11 +393,11 @@ protected:
             }
         });
     }
-    static std::size_t drop_syncs(std::vector<Operation>& operations, const std::function<bool(const Operation&)>& which)
+    static std::size_t drop_syncs(std::vector<Operation>& operations,
+                                  const std::function<bool(const Operation&)>& which)
     {
-        return std::erase_if(operations, [&](const Operation& operation) {
-            return operation.what == Logged::sync && which(operation);
-        });
+        return std::erase_if(
+            operations, [&](const Operation& operation) { return operation.what == Logged::sync && which(operation); });
     }
     static bool is_of_a_file(const Operation& sync) { return sync.path.contains("/.tmp-"); }
 };
@@ -420,7 +421,8 @@ TEST_F(PowerCutWhilePublishing, WithoutTheFilesSyncWhatIsPublishedMayBeTornAndIs
     const Seen seen = cut_everywhere(operations, {m_first, m_second});
     EXPECT_FALSE(seen.torn.empty());
     EXPECT_FALSE(seen.lost.empty());
-    for (const std::string& wrong : seen.wrong) EXPECT_THAT(wrong, testing::Not(testing::HasSubstr("nobody published")));
+    for (const std::string& wrong : seen.wrong)
+        EXPECT_THAT(wrong, testing::Not(testing::HasSubstr("nobody published")));
 }
 
 TEST_F(PowerCutWhilePublishing, WithoutTheFoldersSyncWhatIsPublishedMayBeLostAndIsNeverWrong)
@@ -430,7 +432,8 @@ TEST_F(PowerCutWhilePublishing, WithoutTheFoldersSyncWhatIsPublishedMayBeLostAnd
     const Seen seen = cut_everywhere(operations, {m_first, m_second});
     EXPECT_TRUE(seen.torn.empty()) << first_of(seen.torn);
     EXPECT_FALSE(seen.lost.empty());
-    for (const std::string& wrong : seen.wrong) EXPECT_THAT(wrong, testing::Not(testing::HasSubstr("nobody published")));
+    for (const std::string& wrong : seen.wrong)
+        EXPECT_THAT(wrong, testing::Not(testing::HasSubstr("nobody published")));
 }
 
 /// What was removed or moved aside may come back.
