@@ -1,6 +1,7 @@
 // D1 and D2: a real program is killed after each of its file operations, and at random times. What it leaves is whole, the
 // next run is right, and nothing stays that grows.
 #include <chrono>
+#include <cstdlib>
 #include <random>
 #include <thread>
 
@@ -52,18 +53,25 @@ INSTANTIATE_TEST_SUITE_P(Each, KilledAfterEach,
                                          Moment{"Evicting", "evict", true, 20}, Moment{"Clearing", "clear", true, 20}),
                          [](const auto& moment) { return moment.param.name; });
 
+/// $WARMGRAPH_TEST_KILLS: for a long run.
+int kills()
+{
+    const char* const given = std::getenv("WARMGRAPH_TEST_KILLS");
+    return given != nullptr ? std::atoi(given) : 200;
+}
+
 using Killed = VictimTest;
 
 TEST_F(Killed, AtRandomTimesItLeavesAUsableCacheAndNothingThatGrows)
 {
-    constexpr int k_kills = 200;
+    const int most = kills();
     std::mt19937_64 random(test_seed());
     const auto started = std::chrono::steady_clock::now();
     ASSERT_EQ(run().status, 0);
     const auto whole_run = std::chrono::steady_clock::now() - started;
     const std::vector<std::string> actions{"run", "refresh", "evict", "clear", "run"};
     int killed = 0;
-    for (int round = 0; round < 4 * k_kills && killed < k_kills; ++round) {
+    for (int round = 0; round < 4 * most && killed < most; ++round) {
         const std::string& action = actions[random() % actions.size()];
         if (random() % 4 == 0) start_anew(); // else on top of what the others left
         const pid_t child = start(action);
@@ -78,7 +86,7 @@ TEST_F(Killed, AtRandomTimesItLeavesAUsableCacheAndNothingThatGrows)
         if (killed % 4 == 0) expect_usable();
         if (HasFailure()) return;
     }
-    EXPECT_EQ(killed, k_kills);
+    EXPECT_EQ(killed, most);
     expect_usable();
     std::vector<std::string> files;
     for (const auto& item : fs::recursive_directory_iterator(m_place))
