@@ -164,7 +164,6 @@ Result<std::unique_ptr<LocalStore>> LocalStore::open(const std::filesystem::path
         new Impl{std::move(opened->folder),
                  LocalTier({Layout(opened->root), actual, modes_of(options.sharing), opened->trust, folder, clock}),
                  std::move(why_read_only)});
-    if (impl->tier.disk().writable()) impl->upkeep.after_open();
     return std::unique_ptr<LocalStore>(new LocalStore(std::move(impl)));
 }
 

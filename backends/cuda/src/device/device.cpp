@@ -94,7 +94,11 @@ Result<void> CudaDevice::read_limits()
     return total;
 }
 
-std::vector<cachefmt::Fact> CudaDevice::facts() const { return device_facts(*m_core); }
+std::vector<cachefmt::Fact> CudaDevice::facts() const
+{
+    std::call_once(m_asked_facts, [this] { m_facts = device_facts(*m_core); });
+    return m_facts;
+}
 
 std::string CudaDevice::replay_mode() const
 {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
+#include <vector>
 
 #include "bulk/bulk_memory.hpp"
 #include "device/core.hpp"
@@ -77,6 +79,8 @@ private:
     [[nodiscard]] Result<void> read_limits();
 
     FoundDevice m_found;
+    mutable std::once_flag m_asked_facts;
+    mutable std::vector<cachefmt::Fact> m_facts; ///< the driver is asked once, not for each function
     std::unique_ptr<Core> m_core;
     std::unique_ptr<Memory> m_memory; ///< after m_core, which it uses until it goes
     std::unique_ptr<CudaBulkMemory> m_bulk;

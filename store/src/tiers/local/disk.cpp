@@ -55,6 +55,14 @@ private:
     Disk::Functions m_found;
 };
 
+std::vector<Digest> entry_digests(const std::vector<DirectoryItem>& items)
+{
+    std::vector<Digest> digests;
+    for (const DirectoryItem& item : items)
+        if (const auto digest = Layout::entry_digest(item.name)) digests.push_back(*digest);
+    return digests;
+}
+
 } // namespace
 
 Result<void> Disk::require_writable(std::string_view doing) const
@@ -80,7 +88,13 @@ Result<void> Disk::may_remove(std::string_view doing) const
 
 Result<std::optional<Found>> Disk::read(const Path& path, Extent extent, const Name* name) const
 {
-    const auto info = files.info(path);
+    return read_in(files, path, path, extent, name);
+}
+
+Result<std::optional<Found>> Disk::read_in(FileSystem& folder, const Path& path, const Path& shown, Extent extent,
+                                           const Name* name) const
+{
+    const auto info = folder.info(path);
     if (!info) return std::unexpected(info.error());
     if (!*info) return std::nullopt;
     Found found{stamp_of(**info), Bytes{}};
@@ -92,24 +106,41 @@ Result<std::optional<Found>> Disk::read(const Path& path, Extent extent, const N
         found.bytes = fail(ErrorCode::corrupt, "file has {} bytes, at most {} are read", (*info)->size, extent.bytes);
         return found;
     }
-    auto content = files.read(path, extent.bytes);
+    auto content = folder.read(path, extent.bytes);
     if (!content) return std::unexpected(content.error());
     if (!*content) return std::nullopt;
-    if (auto ok = trust.admits_file((*content)->info, layout.root() / path, name, (*content)->bytes); !ok)
+    if (auto ok = trust.admits_file((*content)->info, layout.root() / shown, name, (*content)->bytes); !ok)
         return std::unexpected(ok.error());
     found.bytes = std::move((*content)->bytes);
     return found;
+}
+
+Result<std::vector<FoundEntry>> Disk::read_entries(const FunctionKey& function, Extent extent) const
+{
+    std::vector<FoundEntry> entries;
+    const Path path = layout.function(function);
+    const auto folder = files.open_folder(path, {});
+    if (!folder && folder.error().code == ErrorCode::not_found) return entries;
+    if (!folder) return std::unexpected(folder.error());
+    const auto items = (*folder)->list("");
+    if (!items) return std::unexpected(items.error());
+    for (const Digest& digest : entry_digests(*items)) {
+        const Name name = EntryKey{function, digest};
+        const std::string file = Layout::entry_name(digest);
+        auto found = read_in(**folder, file, path / file, extent, &name);
+        if (!found)
+            entries.push_back({{function, digest}, std::unexpected(found.error())});
+        else if (*found) // else it was evicted meanwhile
+            entries.push_back({{function, digest}, std::move(**found)});
+    }
+    return entries;
 }
 
 Result<std::vector<Digest>> Disk::entries_of(const FunctionKey& function) const
 {
     const auto items = files.list(layout.function(function));
     if (!items) return std::unexpected(items.error());
-    std::vector<Digest> digests;
-    for (const DirectoryItem& item : *items) {
-        if (const auto digest = Layout::entry_digest(item.name)) digests.push_back(*digest);
-    }
-    return digests;
+    return entry_digests(*items);
 }
 
 Result<std::vector<Name>> Disk::entry_names(const FunctionKey& function) const
