@@ -248,7 +248,7 @@ std::string results_text(const std::map<std::string_view, Figures>& figures, std
     return "DIFFER between the ways: they did not do the same work";
 }
 
-Json to_json(const std::map<std::string_view, Figures>& figures, const Json& runs)
+Json figures_as_json(const std::map<std::string_view, Figures>& figures, const Json& runs)
 {
     Json ways;
     for (const auto& [way, of] : figures) {
@@ -315,7 +315,7 @@ int measure(const Options& options)
                                   {"contents", bench::describe(stored)},
                                   {"device", device},
                                   {"results", results},
-                                  {"ways", to_json(figures, runs)}});
+                                  {"ways", figures_as_json(figures, runs)}});
     return 0;
 }
 
