@@ -248,7 +248,7 @@ std::string results_text(const std::map<std::string_view, Figures>& figures, std
     return "DIFFER between the ways: they did not do the same work";
 }
 
-Json to_json(const std::map<std::string_view, Figures>& figures, const Json& runs)
+Json figures_as_json(const std::map<std::string_view, Figures>& figures, const Json& runs)
 {
     Json ways;
     for (const auto& [way, of] : figures) {
@@ -279,7 +279,7 @@ int measure(const Options& options)
     const std::string device = bench::BareDriver::get().describe(ordinal_of(call));
     const auto& key = stored.entry.header.key;
     std::cout << fmt::format("{}/{} {}: {}\n{}\n", key.function.model_info, key.function.function,
-                             warmgraph::short_hex(key.guards), bench::describe(stored), device);
+                             warmgraph::short_hex(key.guards_digest), bench::describe(stored), device);
     if (const auto why = bench::why_not_loadable(stored)) {
         const fs::path copy = folder.path() / "cache";
         warmgraph::cachefmt::Entry entry = stored.entry;
@@ -295,7 +295,7 @@ int measure(const Options& options)
 
     bench::EntryName name = options.entry;
     name.model = key.function.model_info;
-    name.digits = to_hex(key.guards);
+    name.digits = to_hex(key.guards_digest);
     std::map<std::string_view, Figures> figures;
     Json runs;
     for (int run = 0; run < options.runs; ++run) {
@@ -311,11 +311,11 @@ int measure(const Options& options)
     if (!options.json_file.empty())
         write(options.json_file, {{"function", key.function.function},
                                   {"model_info", key.function.model_info},
-                                  {"entry", to_hex(key.guards)},
+                                  {"entry", to_hex(key.guards_digest)},
                                   {"contents", bench::describe(stored)},
                                   {"device", device},
                                   {"results", results},
-                                  {"ways", to_json(figures, runs)}});
+                                  {"ways", figures_as_json(figures, runs)}});
     return 0;
 }
 

@@ -16,8 +16,8 @@
 
 #include "bare_memory.hpp"
 #include "timing.hpp"
+#include "warmgraph/cachefmt/key.hpp"
 #include "warmgraph/store/local_store.hpp"
-#include "warmgraph/store/names.hpp"
 #include "warmgraph/warmgraph.hpp"
 
 namespace warmgraph::bench {
@@ -52,8 +52,8 @@ std::map<std::string, std::string> facts_after(const cachefmt::Entry& entry, std
 
 std::string model_info_of(const cachefmt::Entry& entry)
 {
-    return store::model_info(store::model_of(entry.header.key.function.model_info), "cuda",
-                             is_dynamic(entry) ? "dynamic" : "static", facts_after(entry, k_model_config));
+    return cachefmt::model_info(cachefmt::model_of(entry.header.key.function.model_info), "cuda",
+                                is_dynamic(entry) ? "dynamic" : "static", facts_after(entry, k_model_config));
 }
 
 /// Rank's folder name in numbers; those that it does not name are -1.
@@ -263,7 +263,7 @@ cachefmt::EntryKey copy_loadable(const StoredEntry& stored, const std::filesyste
     const cachefmt::Fact version{std::string(k_version), "warmgraph_bare_restore", cachefmt::Role::must_match};
     facts.insert(std::ranges::upper_bound(facts, version.name, {}, &cachefmt::Fact::name), version);
     copy.header.key.function.model_info = model_info_of(copy);
-    copy.header.key.guards = cachefmt::guards_digest(copy.header.guards);
+    copy.header.key.guards_digest = cachefmt::guards_digest(copy.header.guards);
     const auto store = checked(store::LocalStore::open(cache_dir));
     for (const auto& [digest, bytes] : stored.images) static_cast<void>(checked(store->publish_image(bytes)));
     checked(store->publish(copy));
@@ -281,7 +281,7 @@ Json describe_call(const cachefmt::Entry& entry, const std::filesystem::path& ca
         if (tensor.device.starts_with("cuda:")) device = tensor.device;
     const auto version = facts_after(entry, k_version);
     Json call{{"cache_dir", cache_dir.string()},
-              {"model", store::model_of(function.model_info)},
+              {"model", cachefmt::model_of(function.model_info)},
               {"model_config", facts_after(entry, k_model_config)},
               {"dynamic", is_dynamic(entry)},
               {"ranks", ranks_of(function.rank)},

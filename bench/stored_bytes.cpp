@@ -71,7 +71,7 @@ StoredBytes stored_bytes(const std::filesystem::path& cache)
     for (const auto& function : checked(store->functions())) {
         for (const auto& variant : checked(store->variants(function))) {
             bytes.stored += variant.size;
-            const auto entry = checked(store->entry({function, variant.guards}));
+            const auto entry = checked(store->entry({function, variant.guards_digest}));
             if (!entry) throw std::runtime_error("an entry is gone");
             for (const auto& node : entry->graph.nodes) {
                 if (const auto* kernel = std::get_if<cachefmt::KernelNode>(&node))

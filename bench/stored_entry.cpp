@@ -11,8 +11,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "warmgraph/cachefmt/key.hpp"
 #include "warmgraph/store/local_store.hpp"
-#include "warmgraph/store/names.hpp"
 
 namespace warmgraph::bench {
 namespace {
@@ -38,7 +38,7 @@ cachefmt::FunctionKey find_function(const store::LocalStore& store, const EntryN
     const auto functions = checked(store.functions());
     std::vector<cachefmt::FunctionKey> found;
     for (const auto& key : functions)
-        if ((name.model == key.model_info || name.model == store::model_of(key.model_info)) &&
+        if ((name.model == key.model_info || name.model == cachefmt::model_of(key.model_info)) &&
             key.function == name.function && key.rank == name.rank)
             found.push_back(key);
     // Of a model that was recorded on both, the one that is measured here.
@@ -60,11 +60,11 @@ cachefmt::EntryKey find_entry(const store::LocalStore& store, const EntryName& n
     std::string list;
     for (const auto& variant : checked(store.variants(function))) {
         const bool is_graph = variant.header && variant.header->kind == cachefmt::EntryKind::graph;
-        list += fmt::format("\n  {}{}", to_hex(variant.guards).substr(0, 12),
+        list += fmt::format("\n  {}{}", to_hex(variant.guards_digest).substr(0, 12),
                             !variant.header ? ": " + variant.header.error().message
                             : is_graph      ? ""
                                             : ": tombstone, " + variant.header->info.reason);
-        if (is_graph && to_hex(variant.guards).starts_with(name.digits)) found.push_back(variant.guards);
+        if (is_graph && to_hex(variant.guards_digest).starts_with(name.digits)) found.push_back(variant.guards_digest);
     }
     if (found.size() == 1) return {function, found.front()};
     throw std::runtime_error(fmt::format("{} has {} entries that could be meant, expected one{}{}", full_name(function),
@@ -182,7 +182,7 @@ std::uint64_t bits_of(double value, DType dtype)
 StoredEntry read_entry(const EntryName& name)
 {
     store::StoreOptions options;
-    options.access = store::Access::read_only;
+    options.access = store::StoreMode::read_only;
     const auto store = checked(store::LocalStore::open(name.cache_dir, options));
     const auto key = find_entry(*store, name);
     auto entry = checked(store->entry(key, store::Reading::ahead));
@@ -209,7 +209,7 @@ void require_supported(const StoredEntry& stored)
     const std::string is = backend == facts.end() ? "unknown" : backend->value;
     if (is != "cuda")
         throw std::runtime_error(fmt::format("{} {} is not a CUDA entry: its backend is '{}', expected 'cuda'",
-                                             full_name(header.key.function), short_hex(header.key.guards), is));
+                                             full_name(header.key.function), short_hex(header.key.guards_digest), is));
     const std::string others = kinds_text(graph, [](const cachefmt::Node& node) { return !is_supported(node); });
     if (!others.empty())
         throw std::runtime_error(

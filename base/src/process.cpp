@@ -20,6 +20,7 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -146,7 +147,53 @@ std::optional<MapsLine> parse(std::string_view line)
     return parsed;
 }
 
+/// What /proc/<pid>/stat says (proc(5)). All zero where it says nothing.
+struct ProcessStatus {
+    char state = 0;
+    std::uint64_t threads = 0, start = 0;
+};
+
+/// Allocates nothing: also asked where memory ran out.
+ProcessStatus status_of(pid_t process) noexcept
+{
+    constexpr std::size_t k_state = 3, k_threads = 20, k_start = 22; // numbers of fields, from 1
+    std::array<char, 32> path{};
+    *fmt::format_to_n(path.data(), path.size() - 1, "/proc/{}/stat", process).out = '\0';
+    const int file = ::open(path.data(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) return {};
+    std::array<char, 1024> buffer{};
+    const ssize_t size = ::read(file, buffer.data(), buffer.size());
+    ::close(file);
+    std::string_view text(buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+    // The second field is the program's name in brackets, which may hold anything.
+    text.remove_prefix(std::min(text.rfind(')') + 1, text.size()));
+    ProcessStatus status;
+    for (std::size_t field = k_state; field <= k_start && !text.empty(); ++field) {
+        text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+        const std::string_view word = text.substr(0, text.find(' '));
+        text.remove_prefix(word.size());
+        if (field == k_state && !word.empty()) status.state = word.front();
+        std::uint64_t number = 0;
+        std::from_chars(word.data(), word.data() + word.size(), number);
+        if (field == k_threads) status.threads = number;
+        if (field == k_start) status.start = number;
+    }
+    return status;
+}
+
 } // namespace
+
+std::uint64_t start_of_process(pid_t process) noexcept { return status_of(process).start; }
+
+bool is_running(pid_t process, std::uint64_t start) noexcept
+{
+    if (process <= 0 || (::kill(process, 0) != 0 && errno == ESRCH)) return false;
+    const ProcessStatus status = status_of(process);
+    if (status.start == 0) return true; // another user's, and hidden
+    if (start != 0 && status.start != start) return false;
+    // A first thread that ended alone looks the same, but for the others.
+    return (status.state != 'Z' && status.state != 'X') || status.threads > 1;
+}
 
 std::optional<std::string> build_id_of_file(const std::string& path)
 {

@@ -98,4 +98,10 @@ std::optional<Digest> digest_from_hex(std::string_view hex)
     return digest;
 }
 
+std::optional<Digest> digest_from_our_hex(std::string_view hex)
+{
+    auto digest = digest_from_hex(hex);
+    return digest && to_hex(*digest) == hex ? digest : std::nullopt;
+}
+
 } // namespace warmgraph

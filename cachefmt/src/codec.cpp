@@ -15,7 +15,7 @@ namespace {
 std::string to_text(const EntryKey& key)
 {
     return fmt::format("{}/{}/{} {}", key.function.model_info, key.function.rank, key.function.function,
-                       short_hex(key.guards));
+                       short_hex(key.guards_digest));
 }
 
 /// What header and graph say about each other.
@@ -39,9 +39,9 @@ Result<void> check_encodable(const Entry& entry, const Limits& limits)
 {
     if (auto ok = validate_header(entry.header, limits); !ok) return ok;
     if (auto ok = check_agreement(entry); !ok) return ok;
-    if (const Digest digest = guards_digest(entry.header.guards); digest != entry.header.key.guards)
+    if (const Digest digest = guards_digest(entry.header.guards); digest != entry.header.key.guards_digest)
         return fail(ErrorCode::internal, "key has guards digest {}, the guards have {}",
-                    short_hex(entry.header.key.guards), short_hex(digest));
+                    short_hex(entry.header.key.guards_digest), short_hex(digest));
     return validate(entry.graph, limits);
 }
 
@@ -107,9 +107,9 @@ Result<OpenedHeader> open_header(ByteView prefix, const EntryKey& expected, cons
         return fail(ErrorCode::corrupt, "header has kind {}, the envelope {}", static_cast<int>(header->kind),
                     static_cast<int>(envelope->kind));
     if (auto ok = validate_header(*header, limits); !ok) return std::unexpected(std::move(ok.error()));
-    if (const Digest digest = guards_digest(header->guards); digest != expected.guards)
+    if (const Digest digest = guards_digest(header->guards); digest != expected.guards_digest)
         return fail(ErrorCode::corrupt, "guards have digest {}, the key says {}", short_hex(digest),
-                    short_hex(expected.guards));
+                    short_hex(expected.guards_digest));
     header->signed_by = std::move(*signed_by);
     return OpenedHeader{std::move(*envelope), std::move(*header)};
 }

@@ -202,7 +202,7 @@ Digest key_digest(const EntryKey& key)
     Sha256 hash;
     hash.update_field(k_key_domain);
     hash.update_field(key.function.model_info).update_field(key.function.rank).update_field(key.function.function);
-    hash.update_field(ByteView{key.guards.bytes});
+    hash.update_field(ByteView{key.guards_digest.bytes});
     return hash.finish();
 }
 

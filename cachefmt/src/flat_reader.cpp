@@ -141,7 +141,7 @@ Result<EntryHeader> read_header(ByteView bytes, const Limits& limits)
     if (auto ok = check_footprint(*flat, budget); !ok) return std::unexpected(std::move(ok.error()));
     EntryHeader header;
     header.key.function = {to_text(flat->model_info()), to_text(flat->rank()), to_text(flat->function())};
-    header.key.guards = to_digest(flat->guards_digest());
+    header.key.guards_digest = to_digest(flat->guards_digest());
     header.kind = static_cast<EntryKind>(flat->kind());
     header.guards = to_guards(*flat);
     header.info = to_info(*flat->info());

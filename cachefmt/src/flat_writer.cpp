@@ -118,7 +118,7 @@ Bytes write_header(const EntryHeader& header)
         return flat::CreateValueSpec(builder, value_name, static_cast<flat::DType>(value.dtype), value.bits);
     });
     const auto info = write(builder, header.info);
-    const flat::Digest guards = to_flat(header.key.guards);
+    const flat::Digest guards = to_flat(header.key.guards_digest);
     builder.Finish(flat::CreateHeader(builder, model_info, rank, name, &guards,
                                       static_cast<flat::EntryKind>(header.kind), facts, tensors, values, info),
                    k_header_identifier);

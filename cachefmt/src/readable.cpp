@@ -27,7 +27,7 @@ std::string head(const Entry& entry, const Paint& paint)
     put_field(out, "function", printable(header.key.function.function));
     put_field(out, "model", printable(header.key.function.model_info));
     put_field(out, "rank", printable(header.key.function.rank));
-    put_field(out, "entry", to_hex(header.key.guards));
+    put_field(out, "entry", to_hex(header.key.guards_digest));
     const std::string kind{to_string(header.kind)};
     put_field(out, "kind",
               fmt::format("{}, format {}", header.kind == EntryKind::graph ? kind : paint.red(kind), k_format_version));
@@ -120,11 +120,10 @@ std::string to_readable(const Entry& entry, const Sections& only, Inks inks)
     const Paint paint{inks};
     const EntryKey& key = entry.header.key;
     const auto is_wanted = [&](Section section) { return only.empty() || only.contains(section); };
-    std::string out =
-        is_wanted(Section::header)
-            ? head(entry, paint)
-            : fmt::format("{}\n",
-                          paint.bold(fmt::format("{} {}", printable(key.function.function), short_hex(key.guards))));
+    std::string out = is_wanted(Section::header)
+                          ? head(entry, paint)
+                          : fmt::format("{}\n", paint.bold(fmt::format("{} {}", printable(key.function.function),
+                                                                       short_hex(key.guards_digest))));
     if (is_wanted(Section::guards)) out += "\n" + guards_section(entry.header.guards, paint);
     if (entry.header.kind == EntryKind::tombstone) return out;
     if (is_wanted(Section::bindings)) out += "\n" + bindings_section(entry.graph, paint);

@@ -160,7 +160,7 @@ std::string to_json(const Entry& entry, const Sections& only)
               {{"model_info", header.key.function.model_info},
                {"rank", header.key.function.rank},
                {"function", header.key.function.function},
-               {"guards", to_hex(header.key.guards)}}}};
+               {"guards", to_hex(header.key.guards_digest)}}}};
     if (is_wanted(Section::header)) out["info"] = to_json(header.info);
     if (is_wanted(Section::guards)) out["guards"] = to_json(header.guards);
     if (of_graph) out["graph"] = header.kind == EntryKind::graph ? to_json(entry.graph, only) : Json(nullptr);

@@ -310,7 +310,7 @@ Outcome Function::Impl::complete_recording(Job& job)
     m_cache->counters.recording();
     const std::scoped_lock lock{m_mutex};
     const auto& header = recording->entry.header;
-    keep(variant_of(header.guards, header.key.guards, std::move(recording->executable)));
+    keep(variant_of(header.guards, header.key.guards_digest, std::move(recording->executable)));
     const std::string& missed = job.journey.reason;
     finish(job.journey, Outcome::recorded, unpublished.empty() ? missed : missed + "; " + unpublished, Remember::no);
     end_report(job.journey);

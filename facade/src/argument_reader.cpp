@@ -4,8 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "warmgraph/cachefmt/key.hpp"
 #include "warmgraph/capture/numbers.hpp"
-#include "warmgraph/store/names.hpp"
 
 namespace warmgraph {
 
@@ -93,7 +93,7 @@ Result<Interface> interface_of(const Spec& spec)
     }
     std::set<std::string_view> names;
     const auto check_binding_name = [&names](const std::string& name) -> Result<void> {
-        if (auto checked = store::check_name("binding name", name); !checked) return checked;
+        if (auto checked = cachefmt::check_name("binding name", name); !checked) return checked;
         if (!names.insert(name).second)
             return fail(ErrorCode::invalid_argument, "'{}' is declared twice: give each binding its own name", name);
         return {};

@@ -1,14 +1,15 @@
+#include <algorithm>
 #include <charconv>
 
-#include "accelerator.hpp"
 #include "cache_impl.hpp"
+#include "device_impl.hpp"
 #include "function_impl.hpp"
 #include "throwing.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/process.hpp"
 #include "warmgraph/base/units.hpp"
+#include "warmgraph/cachefmt/key.hpp"
 #include "warmgraph/cachefmt/readable.hpp"
-#include "warmgraph/store/names.hpp"
 #include "warmgraph/store/settings.hpp"
 #include "warmgraph/store/signing.hpp"
 
@@ -101,7 +102,7 @@ void open_store(Cache::Impl& impl, FileSystem& files)
     options.max_variants = impl.options.max_variants;
     options.trust = impl.trust;
     const bool reads_only = impl.policy == Policy::read_only || impl.policy == Policy::require_hit;
-    options.access = reads_only ? store::Access::read_only : store::Access::read_write;
+    options.access = reads_only ? store::StoreMode::read_only : store::StoreMode::read_write;
     options.falls_back = true;
     options.trusted_owners = resolve_owners(impl.options);
     options.budget = {resolve_limit(impl.options.max_bytes, "WARMGRAPH_CACHE_BYTES"),
@@ -126,14 +127,17 @@ void open_store(Cache::Impl& impl, FileSystem& files)
 
 std::string Cache::Impl::model_info(std::string_view backend) const
 {
-    return store::model_info(options.model, backend, options.shapes == ShapeMode::dynamic ? "dynamic" : "static",
-                             options.config);
+    return cachefmt::model_info(options.model, backend, shape_mode(), options.config);
+}
+
+std::string_view Cache::Impl::shape_mode() const noexcept
+{
+    return options.shapes == ShapeMode::dynamic ? "dynamic" : "static";
 }
 
 cachefmt::FunctionKey Cache::Impl::key(const std::string& function, const backends::Device& device) const
 {
-    const std::string id = device.id();
-    return {model_info(id.substr(0, id.find(':'))), guards::folder_name(rank), function};
+    return {model_info(device.backend()), cachefmt::folder_name(rank), function};
 }
 
 std::string Cache::Impl::summary() const
@@ -151,7 +155,7 @@ std::string Cache::Impl::summary() const
 
 std::shared_ptr<Cache::Impl> Cache::Impl::open(const CacheOptions& options, FileSystem& files)
 {
-    value_or_raise(store::check_name("model name", options.model));
+    value_or_raise(cachefmt::check_name("model name", options.model));
     if (options.max_variants == 0)
         raise({ErrorCode::invalid_argument, "max_variants is 0, expected at least 1: use policy off to cache nothing"});
     auto impl = std::make_shared<Impl>();
@@ -159,7 +163,7 @@ std::shared_ptr<Cache::Impl> Cache::Impl::open(const CacheOptions& options, File
     wipe(impl->options.signing.sign_with);
     for (std::string& key : impl->options.signing.accept) wipe(key);
     impl->rank = value_or_raise(
-        guards::resolve_rank({options.world_size, options.global_rank, options.tp_rank, options.pp_rank}, environment));
+        ranks::resolve_rank({options.world_size, options.global_rank, options.tp_rank, options.pp_rank}, environment));
     impl->policy = resolve_policy(options);
     resolve_trust(*impl, options.signing);
     resolve_verification(*impl);
@@ -214,21 +218,21 @@ Function Cache::make_function(std::string name, const Device& device, Spec spec,
 
 Function Cache::wrap_code(std::string name, const Device& device, Spec spec, Callable callable, const void* code)
 {
-    value_or_raise(store::check_name("function name", name));
+    value_or_raise(cachefmt::check_name("function name", name));
     if (!callable) raise({ErrorCode::invalid_argument, fmt::format("'{}' wraps an empty callable", name)});
     return make_function(std::move(name), device, std::move(spec), std::move(callable), code);
 }
 
 Function Cache::load(std::string name, const Device& device, Spec spec)
 {
-    value_or_raise(store::check_name("function name", name));
+    value_or_raise(cachefmt::check_name("function name", name));
     require_version("loaded", name, spec);
     return make_function(std::move(name), device, std::move(spec), {}, nullptr);
 }
 
 Function Cache::adopt(std::string name, const Device& device, Spec spec, const Adoption& adoption)
 {
-    value_or_raise(store::check_name("function name", name));
+    value_or_raise(cachefmt::check_name("function name", name));
     require_version("adopted", name, spec);
     // What only a semaphore's value can follow, and two captures must show.
     if (!spec.scalars.empty() && (adoption.first.scalars.empty() || !adoption.second))
@@ -286,9 +290,10 @@ std::vector<cachefmt::FunctionKey> functions_of(const Cache::Impl& impl, std::st
 {
     std::vector<cachefmt::FunctionKey> result;
     if (!impl.store) return result;
-    const std::string rank = guards::folder_name(impl.rank);
+    const std::string rank = cachefmt::folder_name(impl.rank);
+    const auto models = cachefmt::model_infos(impl.options.model, impl.shape_mode(), impl.options.config);
     for (auto& key : value_or_raise(impl.store->functions())) {
-        const bool ours = key.model_info == impl.model_info("opencl") || key.model_info == impl.model_info("cuda");
+        const bool ours = std::ranges::find(models, key.model_info) != models.end();
         if (ours && key.rank == rank && (function.empty() || key.function == function))
             result.push_back(std::move(key));
     }
@@ -303,14 +308,14 @@ std::string Cache::readable(std::string_view function) const
     for (const auto& key : functions_of(*m_impl, function))
         for (const auto& variant : value_or_raise(m_impl->store->variants(key))) {
             const auto cannot = [&](const Error& error) {
-                text += fmt::format("{} cannot be used: {}\n", short_hex(variant.guards), error.message);
+                text += fmt::format("{} cannot be used: {}\n", short_hex(variant.guards_digest), error.message);
             };
             // Asked for by its key, a newer warmgraph's file would be taken for a damaged one.
             if (!variant.header) {
                 cannot(variant.header.error());
                 continue;
             }
-            auto entry = m_impl->store->entry({key, variant.guards});
+            auto entry = m_impl->store->entry({key, variant.guards_digest});
             if (!entry)
                 cannot(entry.error());
             else if (*entry)
@@ -322,12 +327,15 @@ std::string Cache::readable(std::string_view function) const
 std::uint64_t Cache::clear(std::string_view function)
 {
     std::uint64_t removed = 0;
-    for (const auto& key : functions_of(*m_impl, function))
-        removed += value_or_raise(m_impl->store->clear({.kind = store::ClearKind::entries,
-                                                        .model = key.model_info,
-                                                        .rank = key.rank,
-                                                        .function = key.function}))
-                       .entries.files;
+    if (!m_impl->store) return removed;
+    // Each request looks through the whole folder for images: one is enough for all functions.
+    store::ClearRequest request{.rank = cachefmt::folder_name(m_impl->rank)};
+    if (!function.empty()) request.function = function;
+    for (const std::string& model :
+         cachefmt::model_infos(m_impl->options.model, m_impl->shape_mode(), m_impl->options.config)) {
+        request.model = model;
+        removed += value_or_raise(m_impl->store->clear(request)).entries.files;
+    }
     return removed;
 }
 

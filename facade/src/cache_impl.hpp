@@ -12,7 +12,7 @@
 
 #include "warmgraph/cachefmt/entry.hpp"
 #include "warmgraph/guards/evaluate.hpp"
-#include "warmgraph/guards/rank.hpp"
+#include "warmgraph/ranks/launcher.hpp"
 #include "warmgraph/replay/module_cache.hpp"
 #include "warmgraph/store/local_store.hpp"
 #include "warmgraph/warmgraph.hpp"
@@ -41,7 +41,7 @@ private:
 struct Cache::Impl {
     CacheOptions options; ///< without the keys, which `trust` has
     cachefmt::Trust trust;
-    guards::Rank rank;
+    cachefmt::Rank rank;
     Policy policy = Policy::read_write;
     guards::Relaxation relaxation;
     bool verifies_first = false;              ///< the first use of each restored graph
@@ -62,6 +62,7 @@ struct Cache::Impl {
     [[nodiscard]] bool may_publish() const noexcept { return !trust.require || trust.sign_with; }
     /// The folder of this model on a backend.
     [[nodiscard]] std::string model_info(std::string_view backend) const;
+    [[nodiscard]] std::string_view shape_mode() const noexcept;
     [[nodiscard]] cachefmt::FunctionKey key(const std::string& function, const backends::Device& device) const;
     [[nodiscard]] std::string summary() const;
     /// One line in the log, at info, for each device: how many stored entries fit it, and why others do not.

@@ -1,8 +1,9 @@
-#include "accelerator.hpp"
 #include "cache_impl.hpp"
+#include "device_impl.hpp"
 #include "included_headers.hpp"
 #include "warmgraph/base/process.hpp"
 #include "warmgraph/cachefmt/codec.hpp"
+#include "warmgraph/cachefmt/fact_names.hpp"
 
 namespace warmgraph {
 
@@ -14,7 +15,7 @@ using cachefmt::Role;
 Fact code_identity(const Spec& spec, const void* code)
 {
     if (!spec.version.empty()) return {"code.version", spec.version, Role::must_match};
-    return {"code.build_id", build_id_of(code).value_or(cachefmt::k_unknown), Role::must_match};
+    return {std::string(cachefmt::fact::k_build_id), build_id_of(code).value_or(cachefmt::k_unknown), Role::must_match};
 }
 
 std::string program_digest(const Program& program)
@@ -45,7 +46,8 @@ void add_programs(std::vector<Fact>& facts, const std::vector<Program>& programs
 std::vector<std::string> environment_of(const Spec& spec)
 {
     std::vector<std::string> values;
-    for (const auto& name : spec.environment) values.push_back(environment(name.c_str()).value_or("(unset)"));
+    for (const auto& name : spec.environment)
+        values.push_back(environment(name.c_str()).value_or(std::string(cachefmt::fact::k_unset)));
     return values;
 }
 
@@ -61,14 +63,15 @@ std::vector<Fact> gather_facts(const Cache::Impl& cache, const std::string& func
     for (const auto& [name, value] : spec.config) facts.push_back({"config." + name, value, Role::must_match});
     const auto values = environment_of(spec);
     for (std::size_t i = 0; i < values.size(); ++i)
-        facts.push_back({"env." + spec.environment[i], values[i], Role::must_match});
+        facts.push_back(
+            {std::string(cachefmt::fact::k_environment) + spec.environment[i], values[i], Role::must_match});
     add_programs(facts, spec.code);
 
     facts.push_back({"model.name", cache.options.model, Role::identity});
     facts.push_back({"function.name", function, Role::identity});
-    facts.push_back({"rank", guards::folder_name(cache.rank), Role::identity});
+    facts.push_back({std::string(cachefmt::fact::k_rank), cachefmt::folder_name(cache.rank), Role::identity});
 
-    facts.push_back({"binary.path", binary_of(code), Role::advisory});
+    facts.push_back({std::string(cachefmt::fact::k_binary_path), binary_of(code), Role::advisory});
     facts.push_back({"host.name", host_name(), Role::advisory});
     guards::canonicalize(facts);
     return facts;

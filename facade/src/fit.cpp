@@ -68,7 +68,7 @@ try {
     Fit fit;
     const auto keys = store->functions();
     for (const auto& key : keys ? *keys : std::vector<cachefmt::FunctionKey>{}) {
-        if (key.model_info != model_info(id.substr(0, id.find(':'))) || key.rank != guards::folder_name(rank)) continue;
+        if (key.model_info != model_info(device.backend()) || key.rank != cachefmt::folder_name(rank)) continue;
         const auto variants = store->variants(key);
         if (!variants) continue; // a call says it
         for (const auto& variant : *variants) fit.add(variant, here, relaxation);

@@ -2,6 +2,7 @@
 #include <atomic>
 
 #include "function_impl.hpp"
+#include "stream_impl.hpp"
 #include "throwing.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/units.hpp"

@@ -14,8 +14,8 @@ void Function::Impl::describe_call(Journey& journey)
     if (m_facts.empty())
         m_facts = gather_facts(*m_cache, m_name, m_spec, *m_device->device, m_interface.text(), m_code);
     journey.now.facts = m_facts;
-    const std::string id = m_device->device->id();
-    journey.now.tensors = guards::describe(m_frame.tensors, m_interface.region_names, id.substr(0, id.find(':') + 1));
+    journey.now.tensors =
+        guards::describe(m_frame.tensors, m_interface.region_names, m_device->device->backend() + ":");
     for (std::size_t i = 0; i < journey.now.tensors.size(); ++i)
         if (m_device->device->space_of(m_frame.memory[i].address) == cachefmt::MemorySpace::host)
             journey.now.tensors[i].device = k_host_memory;
@@ -47,8 +47,8 @@ void Function::Impl::note_untrusted(const std::vector<store::Variant>& variants)
     store::FunctionUsage usage;
     for (const auto& variant : variants) {
         if (variant.header || variant.header.error().code != ErrorCode::untrusted) continue;
-        if (!m_cache->counters.untrusted({m_key, variant.guards})) continue;
-        log().warn("{} {} is not used: {}", label(), short_hex(variant.guards), variant.header.error().message);
+        if (!m_cache->counters.untrusted({m_key, variant.guards_digest})) continue;
+        log().warn("{} {} is not used: {}", label(), short_hex(variant.guards_digest), variant.header.error().message);
         usage.events.add(store::EventKind::untrusted, to_string(ErrorCode::untrusted), {1, variant.size});
     }
     if (!usage.events.all().empty()) m_cache->store->add_usage_soon(m_key, usage);
@@ -115,7 +115,7 @@ Outcome Function::Impl::act(const Plan& plan, Journey& journey, const std::share
             launched = launch(m_variants.front(), stream);
         }
         if (launched) {
-            log().info("loaded {} {} in {} ({})", label(), short_hex(key.guards), time_text(load_time.count()),
+            log().info("loaded {} {} in {} ({})", label(), short_hex(key.guards_digest), time_text(load_time.count()),
                        m_variants.front().made);
             return finish(journey, Outcome::replayed, "", Remember::no);
         }

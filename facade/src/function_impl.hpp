@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "accelerator.hpp"
 #include "argument_reader.hpp"
 #include "cache_impl.hpp"
+#include "device_impl.hpp"
 #include "job.hpp"
 #include "loaded_variant.hpp"
 #include "phase_times.hpp"

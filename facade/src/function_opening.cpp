@@ -62,7 +62,7 @@ std::optional<OpenCandidate> Function::Impl::candidate(const store::Variant& var
                                                        const std::vector<cachefmt::Fact>& facts) const
 {
     OpenCandidate result;
-    result.guards_digest = variant.guards;
+    result.guards_digest = variant.guards_digest;
     result.last_used = variant.last_used;
     if (!variant.header) {
         result.damage = variant.header.error();

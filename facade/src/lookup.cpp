@@ -45,9 +45,8 @@ Result<void> check_constants_size(const cachefmt::Graph& graph, std::uint64_t mo
 
 bool knows_all(const NamedHandles& declared, const std::vector<std::string>& names)
 {
-    return std::ranges::all_of(names, [&](const std::string& name) {
-        return std::ranges::find(declared, name, [](const auto& one) { return one.first; }) != declared.end();
-    });
+    return std::ranges::all_of(names,
+                               [&](const std::string& name) { return find_name(declared, name) != declared.end(); });
 }
 
 } // namespace
@@ -90,14 +89,27 @@ try {
         if (known.error().code == ErrorCode::not_recordable) withdraw(key);
         return std::unexpected(known.error());
     }
-    replay::Blame blame{};
+    // Drivers die of some code. What that was is known afterwards by the mark that stayed.
+    std::unique_ptr<store::LoadMark> mark;
+    std::optional<Error> condemned;
+    replay::Loading loading;
+    loading.begin = [&]() -> Result<void> {
+        auto begun = store.begin_load(key, m_device->load_target());
+        if (!begun) return std::unexpected(condemned.emplace(begun.error()));
+        mark = std::move(*begun);
+        return {};
+    };
     const auto bindings = bindings_of(graph, regions, scalars, m_subject.handles);
     auto executable =
         replay::Executable::restore(m_device->device, std::move(graph), m_cache->modules, image_of, bindings, phases,
-                                    replay::OwnModules::bind, m_subject.function, &blame);
+                                    replay::RegisteredModules::bind, m_subject.function, &loading);
+    if (mark && executable) mark->succeed();
+    mark.reset();
     // It decodes, and no process could use it. The next recording takes its place.
-    if (!executable && blame == replay::Blame::entry && publishes())
-        store.set_aside((**entry).header, executable.error());
+    if (!executable && (condemned || loading.blame == replay::Blame::entry) && publishes())
+        store.set_aside((**entry).header, condemned.value_or(executable.error()));
+    if (condemned && publishes()) // the store has told the whole of it
+        return fail(condemned->code, "processes died over its code, and it is set aside");
     if (!executable) return std::unexpected(executable.error());
     return Restored{std::move((**entry).header), std::move(*executable)};
 } catch (const std::bad_alloc&) {
@@ -167,7 +179,7 @@ auto Function::Impl::load(const cachefmt::EntryKey& key, backends::Stream& strea
     }
     if (!*restored) return std::unexpected(Unusable{"the entry was removed while it was looked up"});
     const double load_ms = Milliseconds{system_clock().steady() - started}.count();
-    auto variant = variant_of((**restored).header.guards, key.guards, std::move((**restored).executable));
+    auto variant = variant_of((**restored).header.guards, key.guards_digest, std::move((**restored).executable));
     const cachefmt::EntryInfo& info = (**restored).header.info;
     variant.unused = Unused{nullptr, load_ms, info.answer_ms, times_of(phases)};
     variant.made = fmt::format("{}, {}, format {}", printable(info.created, 40), printable(info.created_by, 40),

@@ -150,9 +150,8 @@ struct Opening::Impl {
     std::chrono::steady_clock::time_point started;
     std::vector<Planned> queue;
     std::atomic<std::size_t> next = 0;
-    std::atomic<bool> first_taken = false; // by a worker, to upload it
-    const Placeholders placeholders;       // while this lives, and while what was restored is unused
-    mutable std::mutex mutex;              // guards state, is_reporting, working
+    const Placeholders placeholders; // while this lives, and while what was restored is unused
+    mutable std::mutex mutex;        // guards state, is_reporting, working
     OpenProgress state;
     bool is_reporting = false;                // the callback runs
     int working = 0;                          // workers that have not ended
@@ -234,7 +233,6 @@ void Opening::Impl::work(const std::stop_token& stop) noexcept
         restore(queue[index], stop);
         remember(index);
     }
-    if (!first_taken.exchange(true)) remember(0); // restored by the caller of open_all
     {
         std::unique_lock lock{mutex};
         if (!restored_one.wait(lock, stop, [this] { return state.opened + state.failed >= state.total; })) return;
@@ -247,7 +245,7 @@ void Opening::Impl::work(const std::stop_token& stop) noexcept
 
 bool Opening::Impl::start_workers()
 try {
-    const std::size_t left = std::max<std::size_t>(queue.size() - next, 1); // the first is to be uploaded
+    const std::size_t left = queue.size() - next;
     const std::size_t most = options.threads != 0
                                  ? options.threads
                                  : std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, k_workers);
@@ -324,7 +322,9 @@ Opening Cache::open_all(OpenOptions options)
                fmt::format("open_all is called inside '{}': call it before the first call", running->function)});
     auto impl = std::make_unique<Opening::Impl>(m_impl, std::move(options));
     if (!impl->queue.empty()) {
-        impl->restore(impl->queue[impl->next++], {});
+        const Planned& first = impl->queue[impl->next++];
+        impl->restore(first, {});
+        impl->upload(first, {}); // its first call comes at once, and would wait for it beside the workers' driver calls
         if (!impl->start_workers()) impl->work({});
     }
     const bool all = impl->options.wait == OpenWait::all;

@@ -13,7 +13,8 @@ using Action = Plan::Action;
 
 Judgement judged(const Situation& situation, const cachefmt::EntryHeader& header)
 {
-    Judgement judgement{1, header.key.guards, guards::evaluate(header.guards, situation.now, situation.relaxation)};
+    Judgement judgement{1, header.key.guards_digest,
+                        guards::evaluate(header.guards, situation.now, situation.relaxation)};
     judgement.agree = guards::compared_count(header.guards, situation.now) - judgement.differences.size();
     return judgement;
 }
@@ -79,8 +80,8 @@ std::string explain(const Judgement& judgement, const std::vector<store::Variant
     std::string unusable;
     for (const auto& variant : variants)
         if (!variant.header)
-            unusable =
-                fmt::format("entry {} cannot be used: {}", short_hex(variant.guards), variant.header.error().message);
+            unusable = fmt::format("entry {} cannot be used: {}", short_hex(variant.guards_digest),
+                                   variant.header.error().message);
     if (!judgement.nearest) return unusable.empty() ? "no entry" : unusable;
     return fmt::format("{} on disk, the nearest differs: {}{}{}", plural(judgement.variants, "variant"),
                        guards::summarize(judgement.differences), unusable.empty() ? "" : "; ", unusable);

@@ -5,6 +5,7 @@
 #include "throwing.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/units.hpp"
+#include "warmgraph/cachefmt/fact_names.hpp"
 
 namespace warmgraph {
 
@@ -15,7 +16,7 @@ std::string unusable_elsewhere(const std::vector<cachefmt::Fact>& facts)
     for (const auto& fact : facts)
         if (fact.role == cachefmt::Role::must_match && fact.value == cachefmt::k_unknown)
             return fmt::format("'{}' could not be found out here, so that nothing could ever match it{}", fact.name,
-                               fact.name == "code.build_id" ? ": set Spec::version" : "");
+                               fact.name == cachefmt::fact::k_build_id ? ": set Spec::version" : "");
     return {};
 }
 
@@ -108,7 +109,7 @@ std::string Function::Impl::publish(Phases& phases, Recording& recording)
     }
     const auto& info = recording.entry.header.info;
     log().info("saved {} {} ({}, {} of {}, verified {}, {}, {}, format {})", label(),
-               short_hex(recording.entry.header.key.guards), plural(info.node_count, "node"),
+               short_hex(recording.entry.header.key.guards_digest), plural(info.node_count, "node"),
                plural(info.image_count, "image"), size_text(bytes), info.verification, info.created, info.created_by,
                cachefmt::k_format_version);
     store::FunctionUsage usage;

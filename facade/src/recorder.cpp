@@ -4,7 +4,8 @@
 #include <deque>
 #include <exception>
 
-#include "accelerator.hpp"
+#include "device_impl.hpp"
+#include "stream_impl.hpp"
 #include "throwing.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/capture/numbers.hpp"

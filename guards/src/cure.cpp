@@ -6,13 +6,13 @@
 #include <fmt/format.h>
 
 #include "warmgraph/base/printable.hpp"
+#include "warmgraph/cachefmt/fact_names.hpp"
 
 namespace warmgraph::guards {
 
 namespace {
 
-/// The value of a variable that is not set, as capture/ records it.
-constexpr std::string_view k_unset = "(unset)";
+namespace fact = cachefmt::fact;
 
 struct Cure {
     std::string_view prefix; ///< of the fact's name
@@ -21,18 +21,18 @@ struct Cure {
 
 /// The first prefix that fits wins.
 constexpr std::array k_cures{
-    Cure{"code.build_id", "rebuilt binary: record again, or set Spec::version"},
+    Cure{fact::k_build_id, "rebuilt binary: record again, or set Spec::version"},
     Cure{"code.version", "record again for this version"},
     Cure{"program.", "kernel source or build options changed: record again"},
     Cure{"config.", "start with the recorded configuration, or record a variant for this one"},
-    Cure{"device.", "run on the kind of device that was recorded, or record on this one"},
-    Cure{"backend", "open the device through the recorded backend, or record with this one"},
+    Cure{fact::k_device, "run on the kind of device that was recorded, or record on this one"},
+    Cure{fact::k_backend, "open the device through the recorded backend, or record with this one"},
     Cure{"library.", "install the recorded version, or record again"},
     Cure{"interface", "the function's declaration (inputs, outputs, states, scalars) changed: record again"},
     Cure{"entry.format", "written by another version of warmgraph: record again"},
     Cure{"model", "another model's entry: record this one"},
     Cure{"function", "another function's entry: record this one"},
-    Cure{"rank", "start with the recorded number of ranks, or record with this one"},
+    Cure{fact::k_rank, "start with the recorded number of ranks, or record with this one"},
 };
 
 std::string driver_cure(const std::string* recorded, const std::string* now, const Relaxation& relaxation)
@@ -45,14 +45,17 @@ std::string driver_cure(const std::string* recorded, const std::string* now, con
 
 std::string environment_cure(std::string_view variable, const std::string* recorded)
 {
-    if (recorded == nullptr || *recorded == k_unset)
+    if (recorded == nullptr || *recorded == fact::k_unset)
         return fmt::format("unset {}, or record again", printable(variable));
     return fmt::format("set {}={}, or record again", printable(variable), cachefmt::fact_text(*recorded));
 }
 
 } // namespace
 
-bool is_driver_fact(const std::string& name) { return name == "driver.version" || name == "runtime.version"; }
+bool is_driver_fact(const std::string& name)
+{
+    return name == fact::k_driver_version || name == fact::k_runtime_version;
+}
 
 std::string cure_of(const std::string& name, const std::string* recorded, const std::string* now,
                     const Relaxation& relaxation)
@@ -61,8 +64,8 @@ std::string cure_of(const std::string& name, const std::string* recorded, const 
     if (recorded != nullptr && *recorded == cachefmt::k_unknown)
         return "could not be found out when recorded: record again";
     if (is_driver_fact(name)) return driver_cure(recorded, now, relaxation);
-    if (constexpr std::string_view environment = "env."; name.starts_with(environment))
-        return environment_cure(std::string_view(name).substr(environment.size()), recorded);
+    if (name.starts_with(fact::k_environment))
+        return environment_cure(std::string_view(name).substr(fact::k_environment.size()), recorded);
     for (const Cure& cure : k_cures)
         if (name.starts_with(cure.prefix)) return std::string(cure.text);
     return "record again";

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
-#include "own_modules.hpp"
+#include "registered_modules.hpp"
 
 namespace warmgraph::replay {
 
@@ -23,15 +24,20 @@ cachefmt::ImageRef with_addresses(cachefmt::ImageRef image, std::span<const Memo
 } // namespace
 
 CodeLoader::CodeLoader(std::shared_ptr<backends::Device> device, ModuleCache& cache, const cachefmt::Graph& graph,
-                       const ImageSource& images)
-    : m_device(std::move(device)), m_cache(cache), m_graph(graph), m_source(images), m_modules(graph.images.size())
+                       const ImageSource& images, std::function<Result<void>()> before_first)
+    : m_device(std::move(device)),
+      m_cache(cache),
+      m_graph(graph),
+      m_source(images),
+      m_before_first(std::move(before_first)),
+      m_modules(graph.images.size())
 {
 }
 
-Result<void> CodeLoader::begin(OwnModules own, std::span<const MemoryRef> regions)
+Result<void> CodeLoader::begin(RegisteredModules registered, std::span<const MemoryRef> regions)
 {
-    if (own == OwnModules::bind) {
-        auto found = find_own_modules(*m_device, m_graph);
+    if (registered == RegisteredModules::bind) {
+        auto found = find_registered_modules(*m_device, m_graph);
         if (!found) return std::unexpected(found.error());
         m_modules = std::move(*found);
     }
@@ -52,8 +58,16 @@ Result<std::shared_ptr<backends::Module>> CodeLoader::load(std::size_t index, st
         std::ranges::count_if(std::span(m_graph.images).first(index), [&](const cachefmt::ImageRef& other) {
             return other.digest == image.digest && other.variables == m_graph.images[index].variables;
         });
-    return m_cache.load(m_device, image, {function, static_cast<std::uint32_t>(equal)},
-                        [&] { return m_reader->take(image); });
+    return m_cache.load(m_device, image, {function, static_cast<std::uint32_t>(equal)}, [&] { return take(image); });
+}
+
+Result<Bytes> CodeLoader::take(const cachefmt::ImageRef& image)
+{
+    auto bytes = m_reader->take(image);
+    const auto before = bytes ? std::exchange(m_before_first, nullptr) : nullptr;
+    if (before)
+        if (auto ok = before(); !ok) return std::unexpected(ok.error());
+    return bytes;
 }
 
 Result<std::vector<std::shared_ptr<backends::Module>>> CodeLoader::finish(std::uint64_t function)

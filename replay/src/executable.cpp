@@ -345,12 +345,13 @@ bool is_damage(ErrorCode code) noexcept
 
 Result<std::unique_ptr<Executable>> Executable::restore(std::shared_ptr<backends::Device> device, cachefmt::Graph graph,
                                                         ModuleCache& modules, const ImageSource& images,
-                                                        const Bindings& bindings, Phases& phases, OwnModules own,
-                                                        std::uint64_t function, Blame* blame)
+                                                        const Bindings& bindings, Phases& phases,
+                                                        RegisteredModules registered, std::uint64_t function,
+                                                        Loading* loading)
 {
-    if (blame != nullptr) *blame = Blame::elsewhere;
-    const auto code_failed = [blame](const Error& error) {
-        if (blame != nullptr && is_damage(error.code)) *blame = Blame::entry;
+    if (loading != nullptr) loading->blame = Blame::elsewhere;
+    const auto code_failed = [loading](const Error& error) {
+        if (loading != nullptr && is_damage(error.code)) loading->blame = Blame::entry;
         return std::unexpected(error);
     };
     auto impl = std::make_unique<Impl>();
@@ -361,10 +362,11 @@ Result<std::unique_ptr<Executable>> Executable::restore(std::shared_ptr<backends
     if (auto checked = impl->check(bindings); !checked) return std::unexpected(checked.error());
     {
         const auto timer = phases.measure("load");
-        const auto sharing = own == OwnModules::ignore ? Impl::Sharing::none : Impl::Sharing::of_process;
+        const auto sharing = registered == RegisteredModules::ignore ? Impl::Sharing::none : Impl::Sharing::of_process;
         if (auto loaded = impl->load_constants(images, sharing); !loaded) return code_failed(loaded.error());
-        CodeLoader code{impl->device, modules, impl->graph, images};
-        if (auto begun = code.begin(own, impl->bound.regions); !begun) return std::unexpected(begun.error());
+        const auto begin = loading != nullptr ? loading->begin : nullptr;
+        CodeLoader code{impl->device, modules, impl->graph, images, begin};
+        if (auto begun = code.begin(registered, impl->bound.regions); !begun) return std::unexpected(begun.error());
         // While the first images are read.
         if (auto allocated = impl->allocate_arena(); !allocated) return std::unexpected(allocated.error());
         auto loaded = code.finish(function);

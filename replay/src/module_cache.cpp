@@ -20,7 +20,7 @@ Digest digest_of(const std::vector<cachefmt::ModuleVariable>& variables)
 }
 
 /// One image of the process.
-struct Slot {
+struct LoadedImage {
     std::mutex mutex; ///< held while it is loaded: who wants the same image must wait for it anyway
     std::weak_ptr<backends::Module> module;
     ModuleUser user; ///< for whom it was loaded
@@ -32,12 +32,12 @@ bool serves(const backends::Module& module, const ModuleUser& first, const Modul
     return first == user || !module.keeps_state();
 }
 
-struct SlotKey {
-    const backends::Device* device = nullptr; ///< its modules go before it: a slot never meets another one
+struct ImageKey {
+    const backends::Device* device = nullptr; ///< its modules go before it: a row never meets another one
     Digest image;
     Digest variables;
     std::optional<ModuleUser> user{}; ///< where the one for all keeps state of another's
-    auto operator<=>(const SlotKey&) const = default;
+    auto operator<=>(const ImageKey&) const = default;
 };
 
 /// Every ModuleCache's images.
@@ -48,17 +48,17 @@ public:
         static Process* const all = new Process; // never destroyed: a cache may go away while the process exits
         return *all;
     }
-    [[nodiscard]] std::shared_ptr<Slot> slot(const SlotKey& key)
+    [[nodiscard]] std::shared_ptr<LoadedImage> row(const ImageKey& key)
     {
         const std::scoped_lock lock{m_mutex};
-        auto& slot = m_slots[key];
-        if (!slot) slot = std::make_shared<Slot>();
-        return slot;
+        auto& row = m_images[key];
+        if (!row) row = std::make_shared<LoadedImage>();
+        return row;
     }
     void forget_unused() noexcept
     {
         const std::scoped_lock lock{m_mutex};
-        std::erase_if(m_slots, [](const auto& known) {
+        std::erase_if(m_images, [](const auto& known) {
             if (known.second.use_count() != 1) return false;
             const std::scoped_lock after_its_last_user{known.second->mutex}; // free: only this table has it
             return known.second->module.expired();
@@ -79,7 +79,7 @@ public:
 
 private:
     std::mutex m_mutex;
-    std::map<SlotKey, std::shared_ptr<Slot>> m_slots;
+    std::map<ImageKey, std::shared_ptr<LoadedImage>> m_images;
 };
 
 } // namespace
@@ -94,14 +94,14 @@ Result<std::shared_ptr<backends::Module>> ModuleCache::load(const std::shared_pt
                                                             const cachefmt::ImageRef& image, const ModuleUser& user,
                                                             const std::function<Result<Bytes>()>& bytes)
 {
-    const auto load_into = [&](Slot& slot) -> Result<std::shared_ptr<backends::Module>> {
-        if (auto loaded = slot.module.lock()) return loaded;
+    const auto load_into = [&](LoadedImage& row) -> Result<std::shared_ptr<backends::Module>> {
+        if (auto loaded = row.module.lock()) return loaded;
         auto contents = bytes();
         if (!contents) return std::unexpected(contents.error());
         auto loaded = Process::load(*device, image, *contents);
         if (!loaded) return loaded;
-        slot.module = *loaded;
-        slot.user = user;
+        row.module = *loaded;
+        row.user = user;
         return loaded;
     };
     Key key{device, image.digest, digest_of(image.variables)};
@@ -111,28 +111,28 @@ Result<std::shared_ptr<backends::Module>> ModuleCache::load(const std::shared_pt
             known != m_modules.end() && serves(*known->second.module, known->second.user, user))
             return known->second.module;
     }
-    const SlotKey shared{device.get(), key.image, key.variables};
+    const ImageKey shared{device.get(), key.image, key.variables};
     {
-        const auto slot = Process::instance().slot(shared);
-        const std::scoped_lock loading{slot->mutex};
-        auto module = load_into(*slot);
+        const auto row = Process::instance().row(shared);
+        const std::scoped_lock loading{row->mutex};
+        auto module = load_into(*row);
         if (!module) return module;
         const std::scoped_lock lock{m_mutex};
-        const auto known = m_modules.try_emplace(std::move(key), Known{*module, slot->user}).first;
-        if (serves(**module, slot->user, user)) return known->second.module;
+        const auto known = m_modules.try_emplace(std::move(key), Known{*module, row->user}).first;
+        if (serves(**module, row->user, user)) return known->second.module;
     }
     // Not kept: it goes with the executables of its function.
     Process::instance().forget_unused();
-    const auto slot = Process::instance().slot({shared.device, shared.image, shared.variables, user});
-    const std::scoped_lock loading{slot->mutex};
-    return load_into(*slot);
+    const auto row = Process::instance().row({shared.device, shared.image, shared.variables, user});
+    const std::scoped_lock loading{row->mutex};
+    return load_into(*row);
 }
 
 bool ModuleCache::has(const backends::Device& device, const cachefmt::ImageRef& image) const
 {
-    const auto slot = Process::instance().slot({&device, image.digest, digest_of(image.variables)});
-    const std::unique_lock free{slot->mutex, std::try_to_lock}; // else it is being loaded
-    return !free.owns_lock() || !slot->module.expired();
+    const auto row = Process::instance().row({&device, image.digest, digest_of(image.variables)});
+    const std::unique_lock free{row->mutex, std::try_to_lock}; // else it is being loaded
+    return !free.owns_lock() || !row->module.expired();
 }
 
 std::size_t ModuleCache::count() const noexcept

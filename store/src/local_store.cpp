@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include "tiers/local/load_marks.hpp"
 #include "tiers/local/local_tier.hpp"
 #include "tiers/local/mark.hpp"
 #include "tiers/local/temporary.hpp"
@@ -12,7 +13,7 @@
 #include "usage/misses.hpp"
 #include "usage/usage.hpp"
 #include "warmgraph/base/log.hpp"
-#include "warmgraph/store/names.hpp"
+#include "warmgraph/cachefmt/key.hpp"
 
 namespace warmgraph::store {
 namespace {
@@ -48,7 +49,7 @@ Result<std::optional<FileInfo>> inspect(FileSystem& files, Path& root)
 Result<FileInfo> find_or_make(FileSystem& files, Path& root, const StoreOptions& options)
 {
     auto info = inspect(files, root);
-    if (info && !*info && options.access == Access::read_write) {
+    if (info && !*info && options.access == StoreMode::read_write) {
         if (auto made = files.make_directories(root, modes_of(options.sharing).folder); !made)
             return within(fmt::format("cannot make cache folder {} ({})", root.string(), k_other_folder), made.error());
         info = files.info(root);
@@ -119,6 +120,7 @@ struct LocalStore::Impl {
     std::unique_ptr<FileSystem> folder;
     LocalTier tier;
     std::string why_read_only;
+    LoadMarks load_marks{tier.disk()};
     Usage usage{tier.disk()};
     /// Who opened the folder counts what is untrusted: each entry once, and not at every look.
     Store store{tier, caps_of(tier.disk().options),
@@ -148,12 +150,12 @@ Result<std::unique_ptr<LocalStore>> LocalStore::open(const std::filesystem::path
     if (!opened) return std::unexpected(opened.error());
     StoreOptions actual = options;
     std::string why_read_only;
-    if (options.access == Access::read_write) {
+    if (options.access == StoreMode::read_write) {
         const auto ready = prepare_writing(*opened->folder, opened->root, options, opened->trust);
         if (!ready && (!options.falls_back || !is_still_readable(*opened->folder, ready.error())))
             return std::unexpected(ready.error());
         if (!ready) {
-            actual.access = Access::read_only;
+            actual.access = StoreMode::read_only;
             why_read_only = ready.error().message;
         }
     }
@@ -162,7 +164,6 @@ Result<std::unique_ptr<LocalStore>> LocalStore::open(const std::filesystem::path
         new Impl{std::move(opened->folder),
                  LocalTier({Layout(opened->root), actual, modes_of(options.sharing), opened->trust, folder, clock}),
                  std::move(why_read_only)});
-    if (impl->tier.disk().writable()) impl->upkeep.after_open();
     return std::unique_ptr<LocalStore>(new LocalStore(std::move(impl)));
 }
 
@@ -195,6 +196,7 @@ Result<void> LocalStore::publish(const Entry& entry)
 {
     auto done = m_impl->store.publish(entry);
     if (!done) return done;
+    m_impl->load_marks.forget(entry.header.key);
     const auto [variants, budget] = m_impl->upkeep.after_publish(entry.header.key);
     if (variants.files != 0)
         m_impl->count(entry.header.key, EventKind::evicted, "variants", {variants.files, variants.bytes});
@@ -210,6 +212,12 @@ Result<std::optional<Bytes>> LocalStore::image(const Digest& digest, std::uint64
 void LocalStore::set_aside(const EntryHeader& header, const Error& reason) noexcept
 {
     m_impl->store.set_aside(header, reason);
+    m_impl->load_marks.forget(header.key);
+}
+Result<std::unique_ptr<LoadMark>> LocalStore::begin_load(const EntryKey& key, const LoadTarget& target)
+{
+    if (auto ok = check_key(key.function); !ok) return std::unexpected(ok.error());
+    return m_impl->load_marks.begin(key, target);
 }
 Result<bool> LocalStore::publish_image(ByteView image) { return m_impl->store.publish_image(image); }
 Result<std::vector<std::pair<Digest, std::uint64_t>>> LocalStore::images() const

@@ -29,13 +29,22 @@ Judged<T> judge(const Found& found, Asked asked, Decode decode)
     return judged;
 }
 
-/// The header's bytes at least: the first `k_first_read`, or as many as the envelope says.
-Result<std::optional<Found>> get_prefix(Tier& tier, const EntryKey& key, const cachefmt::Limits& limits)
+/// The header's bytes at least, after `prefix` was found: as many as the envelope says.
+Result<std::optional<Found>> complete(Tier& tier, const EntryKey& key, const cachefmt::Limits& limits, Found&& prefix)
 {
-    auto found = tier.get(key, {k_first_read, false});
-    if (!found || !*found || !(*found)->bytes || (*found)->bytes->size() < k_first_read) return found;
-    const auto extent = cachefmt::header_extent(*(*found)->bytes, limits);
-    return extent && *extent > k_first_read ? tier.get(key, {*extent, false}) : std::move(found);
+    if (!prefix.bytes || prefix.bytes->size() < k_first_read) return std::move(prefix);
+    const auto extent = cachefmt::header_extent(*prefix.bytes, limits);
+    return extent && *extent > k_first_read ? tier.get(key, {*extent, false}) : std::move(prefix);
+}
+
+Result<std::optional<Judged<EntryHeader>>> judge_header(Tier& tier, const EntryKey& key, const Caps& caps, Asked asked,
+                                                        Found&& prefix)
+{
+    const auto found = complete(tier, key, caps.entry, std::move(prefix));
+    if (!found) return std::unexpected(found.error());
+    if (!*found) return std::nullopt;
+    return judge<EntryHeader>(
+        **found, asked, [&](ByteView bytes) { return cachefmt::decode_header(bytes, key, caps.entry, caps.trust); });
 }
 
 } // namespace
@@ -59,11 +68,29 @@ Result<std::optional<Judged<Entry>>> read_entry(Tier& tier, const EntryKey& key,
 
 Result<std::optional<Judged<EntryHeader>>> read_header(Tier& tier, const EntryKey& key, const Caps& caps, Asked asked)
 {
-    const auto found = get_prefix(tier, key, caps.entry);
+    auto found = tier.get(key, {k_first_read, false});
     if (!found) return std::unexpected(found.error());
     if (!*found) return std::nullopt;
-    return judge<EntryHeader>(
-        **found, asked, [&](ByteView bytes) { return cachefmt::decode_header(bytes, key, caps.entry, caps.trust); });
+    return judge_header(tier, key, caps, asked, std::move(**found));
+}
+
+Result<std::vector<FoundHeader>> read_headers(Tier& tier, const FunctionKey& function, const Caps& caps)
+{
+    auto entries = tier.get_entries(function, {k_first_read, false});
+    if (!entries) return std::unexpected(entries.error());
+    std::vector<FoundHeader> headers;
+    for (auto& [key, found] : *entries) {
+        if (!found) {
+            headers.push_back({key, std::unexpected(found.error())});
+            continue;
+        }
+        auto header = judge_header(tier, key, caps, Asked::by_name, std::move(*found));
+        if (!header)
+            headers.push_back({key, std::unexpected(header.error())});
+        else if (*header) // else it was evicted meanwhile
+            headers.push_back({key, std::move(**header)});
+    }
+    return headers;
 }
 
 Result<std::optional<Judged<Bytes>>> read_image(Tier& tier, const Digest& digest, std::uint64_t cap)

@@ -25,6 +25,12 @@ enum class Asked : std::uint8_t { by_key, by_name };
                                                               Asked asked);
 [[nodiscard]] Result<std::optional<Judged<EntryHeader>>> read_header(Tier& tier, const EntryKey& key, const Caps& caps,
                                                                      Asked asked);
+struct FoundHeader {
+    EntryKey key;
+    Result<Judged<EntryHeader>> header; ///< an Error: the tier's failure
+};
+/// Of all a function's entries, sorted; asked by name.
+[[nodiscard]] Result<std::vector<FoundHeader>> read_headers(Tier& tier, const FunctionKey& function, const Caps& caps);
 [[nodiscard]] Result<std::optional<Judged<Bytes>>> read_image(Tier& tier, const Digest& digest, std::uint64_t cap);
 
 /// Tells the tier where the verdict says so.

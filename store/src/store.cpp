@@ -5,7 +5,7 @@
 
 #include "reading.hpp"
 #include "warmgraph/base/log.hpp"
-#include "warmgraph/store/names.hpp"
+#include "warmgraph/cachefmt/key.hpp"
 
 namespace warmgraph::store {
 namespace {
@@ -18,10 +18,11 @@ Result<std::optional<T>> named(const EntryKey& key, Judged<T>&& judged)
     return std::move(*judged.content);
 }
 
-Variant variant_of(const Digest& digest, Result<std::optional<Judged<EntryHeader>>>&& found)
+Variant variant_of(FoundHeader&& found)
 {
-    if (!found) return {digest, 0, {}, std::unexpected(found.error())};
-    Judged<EntryHeader>& judged = **found;
+    const Digest& digest = found.key.guards_digest;
+    if (!found.header) return {digest, 0, {}, std::unexpected(found.header.error())};
+    Judged<EntryHeader>& judged = *found.header;
     return {digest, judged.stamp.size, judged.stamp.used, std::move(judged.content)};
 }
 
@@ -30,16 +31,10 @@ Variant variant_of(const Digest& digest, Result<std::optional<Judged<EntryHeader
 Result<std::vector<Variant>> Store::variants(const FunctionKey& function) const
 {
     if (auto ok = check_key(function); !ok) return std::unexpected(ok.error());
-    const auto names = m_tier.list({.function = function});
-    if (!names) return std::unexpected(names.error());
+    auto headers = read_headers(m_tier, function, m_caps);
+    if (!headers) return std::unexpected(headers.error());
     std::vector<Variant> variants;
-    for (const Name& name : *names) {
-        const auto* key = std::get_if<EntryKey>(&name);
-        if (key == nullptr) continue;
-        auto header = read_header(m_tier, *key, m_caps, Asked::by_name);
-        if (header && !*header) continue; // evicted meanwhile
-        variants.push_back(variant_of(key->guards, std::move(header)));
-    }
+    for (FoundHeader& found : *headers) variants.push_back(variant_of(std::move(found)));
     return variants;
 }
 

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "expect_error.hpp"
+#include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/device.hpp"
 
 namespace warmgraph::backends::test {
@@ -65,7 +66,7 @@ protected:
     /// Compiled on first use.
     Module& module()
     {
-        if (!m_module) m_module = take(device->compile(GetParam().program, ""));
+        if (!m_module) m_module = take(device->compiler().compile(GetParam().program, ""));
         return *m_module;
     }
     template <class T>

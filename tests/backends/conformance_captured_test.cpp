@@ -1,5 +1,6 @@
 // The driver's own graph of a capture.
 #include "conformance.hpp"
+#include "warmgraph/backends/recording.hpp"
 
 namespace warmgraph::backends::test {
 namespace {
@@ -16,10 +17,10 @@ TEST_P(ConformanceCaptured, IsInstantiatedAsItIs)
             EXPECT_TRUE(succeeded(stream->launch(scale(x, 3))));
             EXPECT_TRUE(succeeded(stream->launch(add_scalar(x, 4))));
         });
-        exec = take(device->instantiate_captured(graph));
+        exec = take(device->recording().instantiate_captured(graph));
         if (graph.native != nullptr) { // then it is the driver's own, whatever was done to the nodes
             graph.nodes.clear();
-            const auto whole = take(device->instantiate_captured(graph));
+            const auto whole = take(device->recording().instantiate_captured(graph));
             ASSERT_TRUE(succeeded(whole->launch(*stream)));
             finish();
             EXPECT_EQ(read(x), all(7));
@@ -32,7 +33,7 @@ TEST_P(ConformanceCaptured, IsInstantiatedAsItIs)
     finish();
     EXPECT_EQ(read(x), all(25));
     const RawGraph built{{{RawFill{x, Bytes(4), k_count * 4}, {}}}}; // nobody captured it
-    exec = take(device->instantiate_captured(built));
+    exec = take(device->recording().instantiate_captured(built));
     ASSERT_TRUE(succeeded(exec->launch(*stream)));
     finish();
     EXPECT_EQ(read(x), all(0));

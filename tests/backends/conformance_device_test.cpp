@@ -3,6 +3,8 @@
 #include <set>
 
 #include "conformance.hpp"
+#include "warmgraph/backends/compiler.hpp"
+#include "warmgraph/backends/recording.hpp"
 
 namespace warmgraph::backends::test {
 namespace {
@@ -68,12 +70,12 @@ TEST_P(ConformanceDevice, NeverGivesTheSameBaseTwiceUnlessAddressesAreFlat)
     if (device->limits().flat_addresses) {
         EXPECT_EQ(first.address.base, k_flat_base);
         EXPECT_EQ(second.address.base, k_flat_base);
-        const auto around = device->allocation_at(second.address.flat() + 63);
+        const auto around = device->recording().allocation_at(second.address.flat() + 63);
         ASSERT_TRUE(around.has_value());
         EXPECT_EQ(*around, second);
     } else {
         EXPECT_NE(first.address.base, second.address.base);
-        EXPECT_EQ(device->allocation_at(second.address.flat()), std::nullopt);
+        EXPECT_EQ(device->recording().allocation_at(second.address.flat()), std::nullopt);
     }
     device->release(second);
     device->release(beside);
@@ -83,12 +85,12 @@ TEST_P(ConformanceDevice, TakesItsOwnMemoryForNeitherManagedNorOrdinaryHostMemor
 {
     const MemoryRef memory = take(device->allocate(64)), shadow = take(device->reserve_shadow(64));
     for (const MemoryRef& known : {memory, shadow}) {
-        EXPECT_FALSE(device->is_managed(known.address));
-        EXPECT_EQ(device->host_memory_at(known.address.flat()), std::nullopt);
+        EXPECT_FALSE(device->recording().is_managed(known.address));
+        EXPECT_EQ(device->recording().host_memory_at(known.address.flat()), std::nullopt);
     }
-    EXPECT_EQ(device->host_memory_at(0), std::nullopt);
+    EXPECT_EQ(device->recording().host_memory_at(0), std::nullopt);
     if (!device->limits().flat_addresses) {
-        EXPECT_EQ(device->host_memory_at(reinterpret_cast<std::uintptr_t>(&memory)), std::nullopt);
+        EXPECT_EQ(device->recording().host_memory_at(reinterpret_cast<std::uintptr_t>(&memory)), std::nullopt);
     }
     device->release(memory);
     device->release(shadow);
@@ -96,13 +98,13 @@ TEST_P(ConformanceDevice, TakesItsOwnMemoryForNeitherManagedNorOrdinaryHostMemor
 
 TEST_P(ConformanceDevice, ReservesHostMemoryForCapturesWhereItHasHostMemory)
 {
-    const auto shadow = device->reserve_host_shadow(1000);
+    const auto shadow = device->recording().reserve_host_shadow(1000);
     if (!device->limits().flat_addresses) {
         EXPECT_TRUE(failed_with(shadow, ErrorCode::unsupported, "page-locked host memory"));
         return;
     }
     ASSERT_TRUE(succeeded(shadow));
-    const auto other = take(device->reserve_host_shadow(1000)), third = take(device->reserve_shadow(1000));
+    const auto other = take(device->recording().reserve_host_shadow(1000)), third = take(device->reserve_shadow(1000));
     EXPECT_EQ(device->space_of(shadow->address), MemorySpace::host);
     std::set<std::uint64_t> upper;
     for (const MemoryRef& memory : {*shadow, other, third}) upper.insert(memory.address.flat() >> 32U);
@@ -113,13 +115,13 @@ TEST_P(ConformanceDevice, ReservesHostMemoryForCapturesWhereItHasHostMemory)
     ASSERT_TRUE(succeeded(device->download(back, shadow->address)));
     EXPECT_EQ(back, bytes);
     for (const MemoryRef& memory : {*shadow, other, third}) device->release(memory);
-    EXPECT_EQ(device->allocation_at(shadow->address.flat()), std::nullopt);
+    EXPECT_EQ(device->recording().allocation_at(shadow->address.flat()), std::nullopt);
 }
 
 TEST_P(ConformanceDevice, GivesTheCompilersLogForABrokenSource)
 {
-    EXPECT_TRUE(
-        failed_with(device->compile(GetParam().broken_program, ""), ErrorCode::compile_failed, GetParam().broken_log));
+    EXPECT_TRUE(failed_with(device->compiler().compile(GetParam().broken_program, ""), ErrorCode::compile_failed,
+                            GetParam().broken_log));
 }
 
 TEST_P(ConformanceDevice, ListsItsKernelsWhenOneIsUnknown)
@@ -168,9 +170,9 @@ TEST_P(ConformanceDevice, RefusesAnImageThatIsNone)
 
 TEST_P(ConformanceDevice, TellsSourcesAndOptionsApartByTheirOrigin)
 {
-    const auto again = take(device->compile(GetParam().program, ""));
-    const auto other = take(device->compile(GetParam().program, "-DX=1"));
-    const auto longer = take(device->compile(GetParam().program + "\n", ""));
+    const auto again = take(device->compiler().compile(GetParam().program, ""));
+    const auto other = take(device->compiler().compile(GetParam().program, "-DX=1"));
+    const auto longer = take(device->compiler().compile(GetParam().program + "\n", ""));
     EXPECT_EQ(module().origin(), again->origin());
     EXPECT_NE(module().origin(), other->origin());
     EXPECT_NE(module().origin(), longer->origin());

@@ -3,6 +3,7 @@
 
 #include "conformance.hpp"
 #include "warmgraph/backends/event_wait.hpp"
+#include "warmgraph/backends/recording.hpp"
 
 namespace warmgraph::backends::test {
 namespace {
@@ -202,11 +203,11 @@ TEST_P(ConformanceStream, AnEventOfACaptureIsNeverDone)
 
 TEST_P(ConformanceStream, AWatchSeesNoStrayWorkWhereAllOfItIsInOneStreamAndThoseForkedFromIt)
 {
-    ASSERT_TRUE(succeeded(device->prepare_recording()));
+    ASSERT_TRUE(succeeded(device->recording().prepare_recording()));
     const Address x = allocate(all(1)), y = allocate(all(1));
     const auto other = take(device->create_stream());
     static_cast<void>(module());
-    const auto watch = take(device->watch_enqueues(*stream));
+    const auto watch = take(device->recording().watch_enqueues(*stream));
     ASSERT_TRUE(succeeded(stream->launch(add_scalar(x, 1))));
     ASSERT_TRUE(succeeded(other->wait(take(stream->record_event()))));
     ASSERT_TRUE(succeeded(other->copy({x, y, k_count * 4})));

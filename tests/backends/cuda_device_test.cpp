@@ -7,7 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "expect_error.hpp"
+#include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/cuda.hpp"
+#include "warmgraph/backends/recording.hpp"
 #include "warmgraph/base/process.hpp"
 
 namespace warmgraph::backends::test {
@@ -64,8 +66,8 @@ TEST_F(CudaDevice, TellsHostMemoryFromTheDevices)
     const MemoryRef host = take(device->allocate_host(1000)), here = take(device->allocate(1000));
     EXPECT_EQ(device->space_of(host.address + 10), MemorySpace::host);
     EXPECT_EQ(device->space_of(here.address + 10), MemorySpace::device);
-    EXPECT_EQ(device->allocation_at(host.address.flat() + 999), std::optional(host));
-    EXPECT_EQ(device->allocation_at(1), std::nullopt);
+    EXPECT_EQ(device->recording().allocation_at(host.address.flat() + 999), std::optional(host));
+    EXPECT_EQ(device->recording().allocation_at(1), std::nullopt);
     const std::vector<std::byte> bytes(1000, std::byte{7});
     ASSERT_TRUE(succeeded(device->upload(host.address, bytes)));
     EXPECT_EQ(*host.address.pointer<std::uint8_t>(), 7); // the host sees it too
@@ -75,7 +77,7 @@ TEST_F(CudaDevice, TellsHostMemoryFromTheDevices)
     EXPECT_EQ(read(here.address, 1000), std::vector<std::uint8_t>(1000, 7));
     device->release(host);
     device->release(here);
-    EXPECT_EQ(device->allocation_at(host.address.flat()), std::nullopt);
+    EXPECT_EQ(device->recording().allocation_at(host.address.flat()), std::nullopt);
 }
 
 TEST_F(CudaDevice, GivesShadowsThatNeverTouchAndCostNothing)
@@ -89,7 +91,7 @@ TEST_F(CudaDevice, GivesShadowsThatNeverTouchAndCostNothing)
     for (std::size_t i = 1; i < shadows.size(); ++i)
         EXPECT_GT(shadows[i].address.flat(), shadows[i - 1].address.flat() + shadows[i - 1].size);
     for (const MemoryRef& shadow : shadows) {
-        EXPECT_EQ(device->allocation_at(shadow.address.flat()), std::nullopt);
+        EXPECT_EQ(device->recording().allocation_at(shadow.address.flat()), std::nullopt);
         device->release(shadow);
     }
     const MemoryRef again = take(device->reserve_shadow(1));
@@ -103,11 +105,12 @@ TEST_F(CudaDevice, GivesShadowsUpperHalvesOfAddressesThatNothingElseHas)
     for (const MemoryRef& memory : {here, host}) taken.insert(memory.address.flat() >> 32U);
     std::vector<MemoryRef> shadows;
     for (int i = 0; i < 50; ++i) {
-        shadows.push_back(take(i % 5 == 0 ? device->reserve_host_shadow(5000) : device->reserve_shadow(3U << 20U)));
+        shadows.push_back(
+            take(i % 5 == 0 ? device->recording().reserve_host_shadow(5000) : device->reserve_shadow(3U << 20U)));
         EXPECT_TRUE(taken.insert(shadows.back().address.flat() >> 32U).second)
             << fmt::format("{:#x}", shadows.back().address.flat());
     }
-    EXPECT_EQ(device->host_memory_at(shadows[0].address.flat()), std::nullopt);
+    EXPECT_EQ(device->recording().host_memory_at(shadows[0].address.flat()), std::nullopt);
     for (const MemoryRef& memory : shadows) device->release(memory);
     device->release(here);
     device->release(host);
@@ -115,13 +118,13 @@ TEST_F(CudaDevice, GivesShadowsUpperHalvesOfAddressesThatNothingElseHas)
 
 TEST_F(CudaDevice, AWatchTellsWorkThatACaptureWouldNotHold)
 {
-    ASSERT_TRUE(succeeded(device->prepare_recording()));
+    ASSERT_TRUE(succeeded(device->recording().prepare_recording()));
     const MemoryRef x = take(device->allocate(1000));
     const RawFill fill{x.address, Bytes(1), 1000};
     const auto other = take(device->create_stream());
     const auto exec = take(device->instantiate({{{fill, {}}}}));
     const auto stray = [&](const std::function<Result<void>()>& work) {
-        const auto watch = take(device->watch_enqueues(*stream));
+        const auto watch = take(device->recording().watch_enqueues(*stream));
         EXPECT_TRUE(succeeded(work()));
         EXPECT_FALSE(watch->waits_outside());
         return watch->stray().value_or("");
@@ -138,7 +141,7 @@ TEST_F(CudaDevice, AWatchTellsWorkThatACaptureWouldNotHold)
 TEST_F(CudaDevice, RaisesTheLimitOfSharedMemory)
 {
     constexpr std::int32_t k_numbers = 20000; // 80,000 bytes, over the 49,152 that need no asking
-    const auto module = take(device->compile(k_program, ""));
+    const auto module = take(device->compiler().compile(k_program, ""));
     std::vector<std::int32_t> numbers(k_numbers);
     std::iota(numbers.begin(), numbers.end(), 0);
     const MemoryRef x = take(device->allocate(numbers.size() * sizeof(std::int32_t)));
@@ -157,7 +160,7 @@ TEST_F(CudaDevice, RaisesTheLimitOfSharedMemory)
 
 TEST_F(CudaDevice, FindsChangedVariablesAndWritesThem)
 {
-    const auto module = take(device->compile(k_program, ""));
+    const auto module = take(device->compiler().compile(k_program, ""));
     EXPECT_EQ(take(module->changed_variables()).size(), 0U);
     const MemoryRef out = take(device->allocate(4));
     const RawKernel count{module.get(), "count", {1, 1, 1}, {1, 1, 1}, {pointer(out.address)}};
@@ -182,7 +185,7 @@ TEST_F(CudaDevice, FindsChangedVariablesAndWritesThem)
 
 TEST_F(CudaDevice, CutsAnImageToTheKernelsInUse)
 {
-    const auto module = take(device->compile(k_program, ""));
+    const auto module = take(device->compiler().compile(k_program, ""));
     const std::vector<std::string> used{"reverse"};
     const Bytes cut = take(module->image_of(used));
     EXPECT_LE(cut.size(), take(module->image()).size());
@@ -193,7 +196,7 @@ TEST_F(CudaDevice, CutsAnImageToTheKernelsInUse)
 TEST_F(CudaDevice, SaysThatAnImageIsForAnotherArchitecture)
 {
     // Compiled for it and loaded, which is what must fail.
-    const auto other = device->compile(k_program, "--gpu-architecture=sm_75");
+    const auto other = device->compiler().compile(k_program, "--gpu-architecture=sm_75");
     EXPECT_TRUE(failed_with(other, ErrorCode::stale, "it is for sm_75, the device is sm_"));
 }
 

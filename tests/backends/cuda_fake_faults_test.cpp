@@ -4,8 +4,9 @@
 #include <set>
 
 #include "cuda_fake_scenarios.hpp"
-#include "driver.hpp"
+#include "device/driver.hpp"
 #include "warmgraph/backends/bulk_memory.hpp"
+#include "warmgraph/backends/compiler.hpp"
 
 namespace warmgraph::backends::test {
 namespace {
@@ -84,7 +85,8 @@ TEST(CudaFakeSilence, IsNoticedInEdgesLaunchAttributesAndFunctionAttributes)
     const auto memory = device.allocate(256);
     ASSERT_TRUE(memory);
     const auto instantiated = [&] {
-        const auto module = device.compile(warmgraph::test::k_fake_cuda_program, ""); // a function nothing was done to
+        const auto module =
+            device.compiler().compile(warmgraph::test::k_fake_cuda_program, ""); // a function nothing was done to
         RawParam n;
         append(n.value, std::int32_t{64});
         RawKernel kernel{

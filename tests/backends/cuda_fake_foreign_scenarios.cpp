@@ -2,6 +2,8 @@
 #include <type_traits>
 
 #include "cuda_fake_scenario_parts.hpp"
+#include "warmgraph/backends/compiler.hpp"
+#include "warmgraph/backends/recording.hpp"
 
 namespace warmgraph::backends::test {
 namespace {
@@ -52,7 +54,7 @@ Result<void> reads_graphs_of_others(Device& device, const FakeCuda& fake)
     const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS signal{&handle, &value, 1};
     CALL(user, cuGraphAddExternalSemaphoresSignalNode, &last, graph, &last, std::size_t{1}, &signal);
 
-    TAKE(read, device.read_graph(graph));
+    TAKE(read, device.recording().read_graph(graph));
     const auto has = [&]<class Work>(std::type_identity<Work>) {
         return std::ranges::any_of(read.nodes,
                                    [](const RawNode& node) { return std::holds_alternative<Work>(node.work); });
@@ -69,7 +71,8 @@ Result<void> reads_modules(Device& device, const FakeCuda& fake)
 {
     const OtherUser user(fake);
     const auto current = device.enter();
-    TAKE(module, device.compile(std::string(warmgraph::test::k_fake_cuda_program) + "variable table = 1 2 3\n", ""));
+    TAKE(module,
+         device.compiler().compile(std::string(warmgraph::test::k_fake_cuda_program) + "variable table = 1 2 3\n", ""));
     TAKE(changed, module->changed_variables());
     if (!changed.empty()) return fail(ErrorCode::internal, "{}: a variable that nobody wrote", k_wrong);
     TAKE(image, module->image());
@@ -77,7 +80,7 @@ Result<void> reads_modules(Device& device, const FakeCuda& fake)
     CALL(user, cuModuleLoadData, &other, image.data());
     const Made made(other, fake.entry<decltype(::cuModuleUnload)>("cuModuleUnload"));
     DO(device.register_module(other, image));
-    const auto own = device.own_modules();
+    const auto own = device.registered_modules();
     if (own.size() != 1) return fail(ErrorCode::internal, "{}: {} modules are registered", k_wrong, own.size());
     TAKE(stream, device.create_stream());
     RawKernel unknown = add_scalar(*own[0], {}, 1);
@@ -90,12 +93,12 @@ Result<void> reads_modules(Device& device, const FakeCuda& fake)
 /// Work in another stream while a watch lives.
 Result<void> watches(Device& device, const FakeCuda&)
 {
-    DO(device.prepare_recording());
+    DO(device.recording().prepare_recording());
     TAKE(memory, device.allocate(k_bytes));
     const Owned owned(device, memory);
     TAKE(stream, device.create_stream());
     TAKE(other, device.create_stream());
-    TAKE(watch, device.watch_enqueues(*stream));
+    TAKE(watch, device.recording().watch_enqueues(*stream));
     DO(stream->fill({memory.address, Bytes(4), k_bytes}));
     if (watch->stray()) return fail(ErrorCode::internal, "{}: work that belongs is stray", k_wrong);
     DO(other->fill({memory.address, Bytes(4), k_bytes}));

@@ -7,7 +7,9 @@
 
 #include "expect_error.hpp"
 #include "fake_cuda/steering.hpp"
+#include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/device.hpp"
+#include "warmgraph/backends/recording.hpp"
 
 namespace warmgraph::backends::test {
 namespace {
@@ -38,7 +40,7 @@ protected:
     FakeCuda fake;
     std::shared_ptr<Backend> backend;
     std::shared_ptr<Device> device;
-    std::unique_ptr<Module> module = *device->compile(warmgraph::test::k_fake_cuda_program, "");
+    std::unique_ptr<Module> module = *device->compiler().compile(warmgraph::test::k_fake_cuda_program, "");
 };
 
 TEST_F(CudaFakeGraphs, AreInstantiatedForPrioritiesWhereANodeHasOne)
@@ -89,7 +91,7 @@ TEST_F(CudaFakeGraphs, KeepArgumentsThatWereGivenAsOneBuffer)
     ASSERT_EQ(fake.entry<decltype(::cuGraphAddKernelNode)>("cuGraphAddKernelNode")(&node, graph, nullptr, 0, &params),
               CUDA_SUCCESS);
 
-    auto raw = device->read_graph(graph);
+    auto raw = device->recording().read_graph(graph);
     ASSERT_TRUE(raw) << raw.error().message;
     auto& kernel = std::get<RawKernel>(raw->nodes.at(0).work);
     EXPECT_TRUE(kernel.packed);
@@ -147,14 +149,15 @@ TEST_F(CudaFakeGraphs, AreRefusedWithALaunchAttributeThatOnlyANewerDriverKnows)
     ASSERT_EQ(fake.entry<decltype(::cuGraphCreate)>("cuGraphCreate")(&graph, 0), CUDA_SUCCESS);
     ASSERT_EQ(fake.entry<decltype(::cuGraphAddKernelNode)>("cuGraphAddKernelNode")(&node, graph, nullptr, 0, &params),
               CUDA_SUCCESS);
-    EXPECT_TRUE(device->read_graph(graph)) << "it is there, and nobody set it";
+    EXPECT_TRUE(device->recording().read_graph(graph)) << "it is there, and nobody set it";
 
     CUlaunchAttributeValue value{};
     value.priority = 1;
     using SetByNumber = CUresult(CUgraphNode, std::uint32_t, const CUlaunchAttributeValue*);
     ASSERT_EQ(fake.entry<SetByNumber>("cuGraphKernelNodeSetAttribute")(node, FAKE_CUDA_LATER_ATTRIBUTE, &value),
               CUDA_SUCCESS);
-    EXPECT_TRUE(failed_with(device->read_graph(graph), ErrorCode::not_recordable, "launched with attribute 40"));
+    EXPECT_TRUE(
+        failed_with(device->recording().read_graph(graph), ErrorCode::not_recordable, "launched with attribute 40"));
     EXPECT_EQ(fake.entry<decltype(::cuGraphDestroy)>("cuGraphDestroy")(graph), CUDA_SUCCESS);
     device->release(x);
 }

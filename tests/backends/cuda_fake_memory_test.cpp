@@ -9,6 +9,7 @@
 #include "expect_error.hpp"
 #include "fake_cuda/steering.hpp"
 #include "warmgraph/backends/device.hpp"
+#include "warmgraph/backends/recording.hpp"
 
 namespace warmgraph::backends::test {
 namespace {
@@ -32,16 +33,16 @@ TEST_F(CudaFakeMemory, IsManagedWhereTheDriverSaysSo)
     ASSERT_EQ(fake.entry<decltype(::cuMemAllocManaged)>("cuMemAllocManaged")(&managed, 512, CU_MEM_ATTACH_GLOBAL),
               CUDA_SUCCESS);
     const MemoryRef memory = *device->allocate(512), host = *device->allocate_host(512);
-    EXPECT_TRUE(device->is_managed(Address::from_flat(managed)));
-    EXPECT_TRUE(device->is_managed(Address::from_flat(managed + 511)));
-    EXPECT_FALSE(device->is_managed(memory.address));
-    EXPECT_FALSE(device->is_managed(host.address));
-    EXPECT_FALSE(device->is_managed(Address::from_flat(1)));
-    EXPECT_FALSE(device->is_managed(Address{}));
+    EXPECT_TRUE(device->recording().is_managed(Address::from_flat(managed)));
+    EXPECT_TRUE(device->recording().is_managed(Address::from_flat(managed + 511)));
+    EXPECT_FALSE(device->recording().is_managed(memory.address));
+    EXPECT_FALSE(device->recording().is_managed(host.address));
+    EXPECT_FALSE(device->recording().is_managed(Address::from_flat(1)));
+    EXPECT_FALSE(device->recording().is_managed(Address{}));
     fake.fail("cuPointerGetAttribute", 1, 1, CUDA_ERROR_UNKNOWN);
-    EXPECT_FALSE(device->is_managed(Address::from_flat(managed))) << "nothing is known of it";
+    EXPECT_FALSE(device->recording().is_managed(Address::from_flat(managed))) << "nothing is known of it";
     ASSERT_EQ(fake.entry<decltype(::cuMemFree)>("cuMemFree")(managed), CUDA_SUCCESS);
-    EXPECT_FALSE(device->is_managed(Address::from_flat(managed)));
+    EXPECT_FALSE(device->recording().is_managed(Address::from_flat(managed)));
     device->release(memory);
     device->release(host);
 }
@@ -56,19 +57,21 @@ TEST_F(CudaFakeMemory, OfTheHostIsToldWhereTheDeviceReadsItAndTheDriverDoesNotKn
         fake.set_attribute(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, 1);
         const auto device = open();
         const auto mappings = HostMappings::read();
-        EXPECT_TRUE(device->host_memory_at(flat_of(number.get()), mappings));
-        EXPECT_EQ(device->host_memory_at(of_the_stack, mappings), "[stack]");
-        EXPECT_THAT(device->host_memory_at(flat_of(&s_constant)).value_or(""), HasSubstr("cuda_fake_memory_test"));
-        EXPECT_EQ(device->host_memory_at(12345, mappings), std::nullopt);
+        EXPECT_TRUE(device->recording().host_memory_at(flat_of(number.get()), mappings));
+        EXPECT_EQ(device->recording().host_memory_at(of_the_stack, mappings), "[stack]");
+        EXPECT_THAT(device->recording().host_memory_at(flat_of(&s_constant)).value_or(""),
+                    HasSubstr("cuda_fake_memory_test"));
+        EXPECT_EQ(device->recording().host_memory_at(12345, mappings), std::nullopt);
 
         const MemoryRef host = *device->allocate_host(512);
-        EXPECT_EQ(device->host_memory_at(host.address.flat()), std::nullopt) << "the driver knows it";
+        EXPECT_EQ(device->recording().host_memory_at(host.address.flat()), std::nullopt) << "the driver knows it";
         device->release(host);
-        EXPECT_EQ(device->host_memory_at(host.address.flat()), "memory without a name") << "as the fake never unmaps";
+        EXPECT_EQ(device->recording().host_memory_at(host.address.flat()), "memory without a name")
+            << "as the fake never unmaps";
     }
     fake.set_attribute(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, 0);
-    EXPECT_EQ(open()->host_memory_at(flat_of(number.get())), std::nullopt);
-    EXPECT_EQ(open()->host_memory_at(of_the_stack, HostMappings::read()), std::nullopt);
+    EXPECT_EQ(open()->recording().host_memory_at(flat_of(number.get())), std::nullopt);
+    EXPECT_EQ(open()->recording().host_memory_at(of_the_stack, HostMappings::read()), std::nullopt);
 }
 
 /// The upper halves of the addresses in [start, start + size).
@@ -94,7 +97,7 @@ TEST_F(CudaFakeMemory, ShadowsHaveUpperHalvesOfAddressesThatNothingElseHas)
     for (const MemoryRef& memory : all) taken.merge(upper_halves(memory));
     for (int i = 0; i < 40; ++i) {
         const std::uint64_t size = i % 5 == 4 ? 9ULL << 30 : 1000ULL << (4 * (i % 5)); // 1000 bytes to 9 GiB
-        const auto shadow = i % 3 == 2 ? device->reserve_host_shadow(1000) : device->reserve_shadow(size);
+        const auto shadow = i % 3 == 2 ? device->recording().reserve_host_shadow(1000) : device->reserve_shadow(size);
         ASSERT_TRUE(succeeded(shadow));
         owned.push_back(*shadow);
         for (const std::uint64_t half : upper_halves(*shadow))
@@ -120,10 +123,10 @@ TEST_F(CudaFakeMemory, ShadowsAreGivenWhereverTheDriverWantsThemIfItFollowsNoWis
 TEST_F(CudaFakeMemory, HostShadowsAreMemoryOfTheHostUntilTheyAreReleased)
 {
     const auto device = open();
-    const MemoryRef shadow = *device->reserve_host_shadow(5000);
+    const MemoryRef shadow = *device->recording().reserve_host_shadow(5000);
     EXPECT_EQ(device->space_of(shadow.address + 4999), MemorySpace::host);
-    EXPECT_EQ(device->allocation_at(shadow.address.flat() + 4999), shadow);
-    EXPECT_EQ(device->host_memory_at(shadow.address.flat()), std::nullopt) << "the driver knows it";
+    EXPECT_EQ(device->recording().allocation_at(shadow.address.flat() + 4999), shadow);
+    EXPECT_EQ(device->recording().host_memory_at(shadow.address.flat()), std::nullopt) << "the driver knows it";
     const std::vector<std::byte> bytes(5000, std::byte{7});
     ASSERT_TRUE(succeeded(device->upload(shadow.address, bytes)));
     EXPECT_EQ(shadow.address.pointer<std::byte>()[4999], std::byte{7});
@@ -133,11 +136,11 @@ TEST_F(CudaFakeMemory, HostShadowsAreMemoryOfTheHostUntilTheyAreReleased)
     up.source_space = MemorySpace::host;
     EXPECT_TRUE(succeeded(stream->copy(up)));
     device->release(shadow);
-    EXPECT_EQ(device->allocation_at(shadow.address.flat()), std::nullopt);
+    EXPECT_EQ(device->recording().allocation_at(shadow.address.flat()), std::nullopt);
     EXPECT_EQ(HostMappings::read().at(shadow.address.flat()), std::nullopt);
     EXPECT_FALSE(device->upload(shadow.address, bytes));
-    EXPECT_FALSE(device->reserve_host_shadow(0));
-    EXPECT_FALSE(device->reserve_host_shadow(~0ULL));
+    EXPECT_FALSE(device->recording().reserve_host_shadow(0));
+    EXPECT_FALSE(device->recording().reserve_host_shadow(~0ULL));
     device->release(memory);
 }
 

@@ -1,4 +1,6 @@
 #include "cuda_fake_scenario_parts.hpp"
+#include "warmgraph/backends/compiler.hpp"
+#include "warmgraph/backends/recording.hpp"
 
 namespace warmgraph::backends::test {
 namespace {
@@ -23,7 +25,7 @@ Result<void> uses_memory(Device& device, const FakeCuda& fake)
     CALL(user, cuMemAlloc, &theirs, std::size_t{k_bytes});
     const Made made(theirs, fake.entry<decltype(::cuMemFree)>("cuMemFree"));
     static_cast<void>(device.space_of(Address::from_flat(theirs))); // a failure takes it for the device's
-    static_cast<void>(device.is_handle(1));                         // and this one leaves a suspicion
+    static_cast<void>(device.recording().is_handle(1));             // and this one leaves a suspicion
     if (device.free_memory() == 0)
         return fail(ErrorCode::internal, "{}: no memory is free", k_wrong); // or all of it is
     return expect_all(device, host.address, 8);
@@ -37,7 +39,7 @@ Result<void> reserves_shadows(Device& device, const FakeCuda&)
     const Owned owned_other(device, other);
     if (other.address.offset - one.address.offset < one.size)
         return fail(ErrorCode::internal, "{}: two shadows touch", k_wrong);
-    TAKE(host, device.reserve_host_shadow(k_bytes));
+    TAKE(host, device.recording().reserve_host_shadow(k_bytes));
     const Owned owned_host(device, host);
     DO(device.upload(host.address, all_of(9)));
     return expect_all(device, host.address, 9);
@@ -45,7 +47,7 @@ Result<void> reserves_shadows(Device& device, const FakeCuda&)
 
 Result<void> runs_kernels(Device& device, const FakeCuda&)
 {
-    TAKE(compiled, device.compile(warmgraph::test::k_fake_cuda_program, ""));
+    TAKE(compiled, device.compiler().compile(warmgraph::test::k_fake_cuda_program, ""));
     TAKE(image, compiled->image());
     TAKE(loaded, device.load(image));
     TAKE(x, device.allocate(k_bytes));
@@ -90,7 +92,7 @@ Result<RawGraph> capture(Device& device, Module& module, const Address& x, const
 
 Result<void> captures(Device& device, const FakeCuda&)
 {
-    TAKE(module, device.compile(warmgraph::test::k_fake_cuda_program, ""));
+    TAKE(module, device.compiler().compile(warmgraph::test::k_fake_cuda_program, ""));
     TAKE(memory, device.reserve_shadow(3 * k_bytes));
     const Owned owned(device, memory);
     const Address x = memory.address;
@@ -106,12 +108,12 @@ Result<void> captures(Device& device, const FakeCuda&)
 
 Result<void> replays(Device& device, const FakeCuda&)
 {
-    TAKE(module, device.compile(warmgraph::test::k_fake_cuda_program, ""));
+    TAKE(module, device.compiler().compile(warmgraph::test::k_fake_cuda_program, ""));
     TAKE(memory, device.allocate(4 * k_bytes));
     const Owned owned(device, memory);
     const Address x = memory.address, y = x + k_bytes, z = y + k_bytes, w = z + k_bytes;
     TAKE(graph, capture(device, *module, x, y, z));
-    TAKE(captured, device.instantiate_captured(graph));
+    TAKE(captured, device.recording().instantiate_captured(graph));
     TAKE(exec, device.instantiate(graph));
     TAKE(stream, device.create_stream());
     DO(captured->launch(*stream));
@@ -158,7 +160,7 @@ Result<void> runs_host_and_event_nodes(Device& device, const FakeCuda&)
 Result<void> keeps_edge_data(Device& device, const FakeCuda&)
 {
     constexpr EdgeData k_plain{}, k_programmatic{1, 0, 1};
-    TAKE(module, device.compile(warmgraph::test::k_fake_cuda_program, ""));
+    TAKE(module, device.compiler().compile(warmgraph::test::k_fake_cuda_program, ""));
     TAKE(memory, device.allocate(k_bytes));
     const Owned owned(device, memory);
     const RawKernel add = add_scalar(*module, memory.address, 1);

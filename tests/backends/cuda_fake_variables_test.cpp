@@ -4,6 +4,7 @@
 
 #include "expect_error.hpp"
 #include "fake_cuda/steering.hpp"
+#include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/device.hpp"
 
 namespace warmgraph::backends::test {
@@ -19,7 +20,7 @@ protected:
     std::unique_ptr<Module> written(const std::string& name)
     {
         const std::string source = std::string(warmgraph::test::k_fake_cuda_program) + "variable " + name + " = 1\n";
-        auto module = *device->compile(source, "");
+        auto module = *device->compiler().compile(source, "");
         const std::vector<cachefmt::ModuleVariable> two{{name, Bytes{std::byte{2}, {}, {}, {}}, {}}};
         EXPECT_TRUE(warmgraph::test::succeeded(module->write_variables(two)));
         return module;

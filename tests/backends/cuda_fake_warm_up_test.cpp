@@ -12,6 +12,7 @@
 #include "expect_error.hpp"
 #include "fake_cuda/steering.hpp"
 #include "lacking.hpp"
+#include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/device.hpp"
 
 namespace warmgraph::backends::test {
@@ -39,7 +40,7 @@ protected:
     /// Loading waits for the warm-up.
     void load_something(Device& device) const
     {
-        const auto module = device.compile(warmgraph::test::k_fake_cuda_program, "");
+        const auto module = device.compiler().compile(warmgraph::test::k_fake_cuda_program, "");
         ASSERT_TRUE(module) << module.error().message;
         const auto image = (*module)->image();
         ASSERT_TRUE(image);
@@ -71,7 +72,7 @@ TEST_F(CudaFakeWarmUp, InstantiatesAGraphThatIsNeverLaunchedAndFreesIt)
 TEST_F(CudaFakeWarmUp, IsOverBeforeAnImageIsLoaded)
 {
     const auto device = open();
-    const auto module = device->compile(warmgraph::test::k_fake_cuda_program, "");
+    const auto module = device->compiler().compile(warmgraph::test::k_fake_cuda_program, "");
     ASSERT_TRUE(module);
     const Bytes image = *(*module)->image();
     const long before = fake.calls();
@@ -168,7 +169,7 @@ TEST_F(CudaFakeWarmUp, ThatFailsIsNobodysFailureAndLeavesNothing)
                                     "cuGraphInstantiate", "cuGraphExecDestroy", "cuGraphDestroy"}) {
         SCOPED_TRACE(entry);
         const auto device = open();
-        const auto module = device->compile(warmgraph::test::k_fake_cuda_program, "");
+        const auto module = device->compiler().compile(warmgraph::test::k_fake_cuda_program, "");
         ASSERT_TRUE(module);
         const Bytes image = *(*module)->image();
         fake.fail(entry, 1, 1, CUDA_ERROR_UNKNOWN);

@@ -7,7 +7,9 @@
 
 #include "expect_error.hpp"
 #include "fake_cuda/steering.hpp"
+#include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/device.hpp"
+#include "warmgraph/backends/recording.hpp"
 
 namespace warmgraph::backends::test {
 namespace {
@@ -26,8 +28,8 @@ class CudaFakeWatch : public testing::Test {
 protected:
     CudaFakeWatch()
     {
-        EXPECT_TRUE(succeeded(device->prepare_recording()));
-        watch = *device->watch_enqueues(*stream);
+        EXPECT_TRUE(succeeded(device->recording().prepare_recording()));
+        watch = *device->recording().watch_enqueues(*stream);
     }
     ~CudaFakeWatch() override { device->release(memory); }
 
@@ -58,7 +60,7 @@ protected:
     std::shared_ptr<Device> device = *backend->open("");
     std::shared_ptr<void> current = device->enter();
     MemoryRef memory = *device->allocate(k_bytes);
-    std::unique_ptr<Module> module = *device->compile(warmgraph::test::k_fake_cuda_program, "");
+    std::unique_ptr<Module> module = *device->compiler().compile(warmgraph::test::k_fake_cuda_program, "");
     std::unique_ptr<Stream> stream = *device->create_stream();
     std::vector<std::unique_ptr<Stream>> others;
     std::vector<std::shared_ptr<Event>> events;
@@ -83,7 +85,7 @@ TEST_F(CudaFakeWatch, TellsTheDefaultStreamsByName)
 {
     const auto in_new_watch = [&](CUstream in) {
         watch.reset();
-        watch = *device->watch_enqueues(*stream);
+        watch = *device->recording().watch_enqueues(*stream);
         fill(in);
         return stray();
     };
@@ -151,7 +153,7 @@ TEST_F(CudaFakeWatch, AnEventThatWasRecordedElsewhereOrBeforeIsWorkOutside)
     EXPECT_EQ(watch->stray(), std::nullopt);
     CALL(cuEventRecord, fork, native());
     watch.reset();
-    watch = *device->watch_enqueues(*stream);
+    watch = *device->recording().watch_enqueues(*stream);
     CALL(cuStreamWaitEvent, side, fork, 0);
     EXPECT_TRUE(watch->waits_outside()) << "recorded before the watch";
     fill(side);
@@ -171,7 +173,7 @@ TEST_F(CudaFakeWatch, SynchronousCallsAreInTheLegacyStream)
     std::array<std::byte, 8> bytes{};
     const auto in_new_watch = [&](const auto& call) {
         watch.reset();
-        watch = *device->watch_enqueues(*stream);
+        watch = *device->recording().watch_enqueues(*stream);
         call();
         return stray();
     };
@@ -205,7 +207,7 @@ TEST_F(CudaFakeWatch, WaitsForMemoryAndSemaphoresAreOutside)
 {
     const auto waits = [&](const auto& call) {
         watch.reset();
-        watch = *device->watch_enqueues(*stream);
+        watch = *device->recording().watch_enqueues(*stream);
         call();
         EXPECT_EQ(watch->stray(), std::nullopt);
         return watch->waits_outside();
@@ -269,7 +271,7 @@ TEST_F(CudaFakeWatch, OnlyTheWorkOfItsOwnThreadCounts)
     std::thread([&] {
         const auto here = device->enter();
         fill(nullptr); // without a watch
-        const auto own = *device->watch_enqueues(*theirs);
+        const auto own = *device->recording().watch_enqueues(*theirs);
         EXPECT_EQ(own->stray(), std::nullopt);
         fill(native()); // which belongs to the other thread's watch
         of_theirs = own->stray().value_or("");
@@ -285,13 +287,13 @@ TEST_F(CudaFakeWatch, OnlyTheWorkOfItsOwnThreadCounts)
 TEST_F(CudaFakeWatch, TwoOfOneThreadSeeTheSameCallsEachWithItsOwnStream)
 {
     const CUstream side = other();
-    auto inner = *device->watch_enqueues(*others.back());
+    auto inner = *device->recording().watch_enqueues(*others.back());
     fill(native());
     EXPECT_EQ(watch->stray(), std::nullopt);
     EXPECT_THAT(inner->stray().value_or(""), HasSubstr("another stream"));
     std::swap(inner, watch);
     inner.reset(); // the older one first
-    auto last = *device->watch_enqueues(*stream);
+    auto last = *device->recording().watch_enqueues(*stream);
     fill(side);
     EXPECT_THAT(last->stray().value_or(""), HasSubstr("another stream"));
 }
@@ -300,14 +302,14 @@ TEST_F(CudaFakeWatch, CallbacksAreEnabledWhileOneLives)
 {
     const auto callbacks = [&] { return fake.calls_of("cuptiEnableCallback"); };
     fake.reset();
-    auto second = *device->watch_enqueues(*stream);
+    auto second = *device->recording().watch_enqueues(*stream);
     second.reset();
     EXPECT_EQ(callbacks(), 0) << "the first watches for both";
     watch.reset();
     const long disabled = callbacks();
     EXPECT_GT(disabled, 100);
     fill(nullptr);
-    watch = *device->watch_enqueues(*stream);
+    watch = *device->recording().watch_enqueues(*stream);
     EXPECT_GT(callbacks(), disabled + 100);
     expect_nothing();
     fill(nullptr);
@@ -318,12 +320,12 @@ TEST_F(CudaFakeWatch, IsRefusedWhereCuptiCannotOrTheStreamIsNone)
 {
     watch.reset();
     fake.fail("cuptiEnableCallback", 1, 1, CUDA_ERROR_UNKNOWN);
-    EXPECT_TRUE(failed_with(device->watch_enqueues(*stream), ErrorCode::not_recordable, "watch cu"));
+    EXPECT_TRUE(failed_with(device->recording().watch_enqueues(*stream), ErrorCode::not_recordable, "watch cu"));
     EXPECT_TRUE(fake.was_hit());
     fake.reset();
-    EXPECT_TRUE(succeeded(device->watch_enqueues(*stream)));
+    EXPECT_TRUE(succeeded(device->recording().watch_enqueues(*stream)));
     fake.fail("cuStreamIsCapturing", 1, 0, CUDA_ERROR_UNKNOWN); // then it may have run
-    watch = *device->watch_enqueues(*stream);
+    watch = *device->recording().watch_enqueues(*stream);
     fill(other());
     EXPECT_NE(watch->stray(), std::nullopt);
 }
@@ -337,7 +339,7 @@ TEST(CudaFakeWatchDeath, IsRefusedBeforeRecordingWasPrepared)
         const auto device = *make_cuda_backend(FakeCuda::options())->open("");
         const auto stream = *device->create_stream();
         const bool is_refused =
-            !!failed_with(device->watch_enqueues(*stream), ErrorCode::not_recordable, "prepare_recording");
+            !!failed_with(device->recording().watch_enqueues(*stream), ErrorCode::not_recordable, "prepare_recording");
         return is_refused && fake.calls_of("cuptiSubscribe") == 0 ? 40 : 9; // none that a sanitizer ends with
     };
     EXPECT_EXIT(std::exit(refused()), testing::ExitedWithCode(40), "");

@@ -4,15 +4,16 @@
 
 #include <gtest/gtest.h>
 
-#include "enqueue.hpp"
+#include "code/kernel_params.hpp"
+#include "code/nvrtc.hpp"
+#include "device/enqueue.hpp"
+#include "device/facts.hpp"
+#include "device/far_addresses.hpp"
+#include "device/watched_calls.hpp"
 #include "expect_error.hpp"
-#include "facts.hpp"
-#include "far_addresses.hpp"
-#include "graph/memory_operations_node.hpp"
-#include "graph/semaphores_node.hpp"
-#include "nvrtc.hpp"
+#include "graph/nodes/memory_operations_node.hpp"
+#include "graph/nodes/semaphores_node.hpp"
 #include "warmgraph/backends/cuda.hpp"
-#include "watched_calls.hpp"
 
 namespace warmgraph::backends::cuda {
 namespace {
@@ -127,7 +128,11 @@ TEST(CudaLibraries, AreNamedWithTheCureWhereTheyAreMissing)
         failed_with(make_cuda_backend({.driver = "libm.so.6"})->devices(), ErrorCode::unsupported, "libm.so.6"));
     EXPECT_TRUE(failed_with(Nvrtc::load("/nonexistent/libnvrtc.so"), ErrorCode::not_found, "WARMGRAPH_NVRTC"));
     EXPECT_TRUE(failed_with(Nvrtc::load("libm.so.6"), ErrorCode::not_found, "lacks functions"));
-    EXPECT_NE(find_nvrtc({.nvrtc = "/nonexistent/libnvrtc.so"}).find("install the CUDA toolkit"), std::string::npos);
+    EXPECT_NE(make_cuda_backend({.nvrtc = "/nonexistent/libnvrtc.so"})
+                  ->libraries()
+                  .at(0)
+                  .found.find("install the CUDA toolkit"),
+              std::string::npos);
 }
 
 TEST(CudaArguments, AreThePointersToTheirBytes)
@@ -142,11 +147,13 @@ TEST(CudaArguments, AreThePointersToTheirBytes)
     append(number.value, std::int32_t{7});
     work.params = {memory, local, number};
 
-    Arguments arguments(work);
-    EXPECT_EQ(*static_cast<std::uint64_t*>(arguments.params()[0]), 0x7f0000001000U);
-    EXPECT_EQ(arguments.params()[1], work.params[2].value.data());
-    EXPECT_EQ(arguments.extra(), nullptr);
-    EXPECT_EQ(arguments.shared_bytes(), 272U);
+    KernelParams params;
+    const CUDA_KERNEL_NODE_PARAMS& arguments = params.fill(nullptr, work);
+    EXPECT_EQ(*static_cast<std::uint64_t*>(arguments.kernelParams[0]), 0x7f0000001000U);
+    EXPECT_EQ(arguments.kernelParams[1], work.params[2].value.data());
+    EXPECT_EQ(arguments.extra, nullptr);
+    EXPECT_EQ(arguments.sharedMemBytes, 272U);
+    EXPECT_EQ(shared_bytes_of(work), 272U);
 
     const RawKernel values = as_values(work);
     ASSERT_EQ(values.params.size(), 2U);
@@ -161,13 +168,14 @@ TEST(CudaArguments, PassAPackedBufferWhole)
     work.packed = true;
     work.params.resize(1);
     work.params[0].value.resize(1720);
-    Arguments arguments(work);
-    EXPECT_EQ(arguments.params(), nullptr);
-    ASSERT_NE(arguments.extra(), nullptr);
-    EXPECT_EQ(arguments.extra()[0], CU_LAUNCH_PARAM_BUFFER_POINTER);
-    EXPECT_EQ(arguments.extra()[1], work.params[0].value.data());
-    EXPECT_EQ(*static_cast<std::size_t*>(arguments.extra()[3]), 1720U);
-    EXPECT_EQ(arguments.extra()[4], CU_LAUNCH_PARAM_END);
+    KernelParams params;
+    const CUDA_KERNEL_NODE_PARAMS& arguments = params.fill(nullptr, work);
+    EXPECT_EQ(arguments.kernelParams, nullptr);
+    ASSERT_NE(arguments.extra, nullptr);
+    EXPECT_EQ(arguments.extra[0], CU_LAUNCH_PARAM_BUFFER_POINTER);
+    EXPECT_EQ(arguments.extra[1], work.params[0].value.data());
+    EXPECT_EQ(*static_cast<std::size_t*>(arguments.extra[3]), 1720U);
+    EXPECT_EQ(arguments.extra[4], CU_LAUNCH_PARAM_END);
 }
 
 TEST(CudaMemoryOperations, AreGivenToTheDriverAsTheyWere)

@@ -1,4 +1,5 @@
 #include "expect_error.hpp"
+#include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/fake.hpp"
 
 namespace warmgraph::backends::test {
@@ -73,7 +74,7 @@ TEST_F(FakeFaults, CountWhatIsAlive)
     ASSERT_TRUE(succeeded(shadow));
     {
         const auto stream = device->create_stream();
-        const auto module = device->compile("kernel noise(memory x, value n)\n", "");
+        const auto module = device->compiler().compile("kernel noise(memory x, value n)\n", "");
         ASSERT_TRUE(succeeded(module));
         EXPECT_EQ(backend->live(), (LiveObjects{2, 1, 1, 0}));
     }

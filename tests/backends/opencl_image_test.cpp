@@ -10,6 +10,7 @@
 #include "child_process.hpp"
 #include "opencl_program.hpp"
 #include "temp_dir.hpp"
+#include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/opencl.hpp"
 
 namespace warmgraph::backends::test {
@@ -93,7 +94,7 @@ int in_new_process(const std::function<int()>& body) { return ChildProcess(body)
 int record(const TempDir& cache, const TempDir& images)
 {
     const Machine machine(cache.path());
-    const auto module = take(machine.device->compile(k_opencl_program, ""));
+    const auto module = take(machine.device->compiler().compile(k_opencl_program, ""));
     machine.run(*module, "add_scalar", 64);
     write(images.path() / "first", take(module->image()));
     machine.run(*module, "scale", 32);

@@ -10,6 +10,7 @@
 #include "never_destroyed.hpp"
 #include "opencl_environment.hpp"
 #include "opencl_program.hpp"
+#include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/opencl.hpp"
 
 namespace warmgraph::backends::test {
@@ -86,7 +87,7 @@ TEST(OpenclOpen, AProcessMayExitWhileAKernelOfAnOpenStreamIsCompiled)
         ChildProcess child([&]() -> int {
             ::setenv("POCL_CACHE_DIR", empty_cache.path().c_str(), 1);
             auto& device = never_destroyed<std::shared_ptr<Device>>(*make_opencl_backend()->open(""));
-            auto& module = never_destroyed<std::unique_ptr<Module>>(*device->compile(k_opencl_program, ""));
+            auto& module = never_destroyed<std::unique_ptr<Module>>(*device->compiler().compile(k_opencl_program, ""));
             auto& stream = never_destroyed<std::unique_ptr<Stream>>(*device->create_stream());
             RawParam x, count;
             x.kind = ParamKind::memory;

@@ -12,9 +12,13 @@
 #include <gtest/gtest.h>
 #include <openssl/evp.h>
 
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "temp_dir.hpp"
 #include "warmgraph/base/process.hpp"
@@ -151,6 +155,46 @@ TEST(HostMappings, OfThisProcessHoldItsMemoryAndItsCode)
     ASSERT_TRUE(at(&s_here));
     EXPECT_NE(at(&s_here)->find("base_process_test"), std::string::npos);
     EXPECT_EQ(at(nullptr), std::nullopt);
+}
+
+TEST(Process, OnlyTheOneOfThatNumberAndStartIsRunning)
+{
+    const std::uint64_t start = start_of_process(::getpid());
+    EXPECT_GT(start, 0U);
+    EXPECT_TRUE(is_running(::getpid(), start));
+    EXPECT_TRUE(is_running(::getpid(), 0)) << "not known when";
+    EXPECT_FALSE(is_running(::getpid(), start + 1)) << "an earlier one of this number";
+    EXPECT_FALSE(is_running(0, 0));
+    EXPECT_FALSE(is_running(-1, 0)) << "kill() would mean all";
+    EXPECT_TRUE(is_running(1, 0)) << "of whichever user";
+
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::pause();
+        ::_exit(0);
+    }
+    const std::uint64_t start_of_child = start_of_process(child);
+    EXPECT_GE(start_of_child, start);
+    EXPECT_TRUE(is_running(child, start_of_child));
+    ::kill(child, SIGKILL);
+    siginfo_t info{};
+    ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
+    EXPECT_FALSE(is_running(child, start_of_child)) << "dead, and not waited for";
+    ::waitpid(child, nullptr, 0);
+    EXPECT_FALSE(is_running(child, start_of_child));
+    EXPECT_EQ(start_of_process(child), 0U);
+}
+
+/// Fields are counted behind the name, which may have brackets and blanks in it.
+TEST(Process, AStartIsFoundWhateverTheProgramIsCalled)
+{
+    const std::uint64_t start = start_of_process(::getpid());
+    std::array<char, 16> before{};
+    ::prctl(PR_GET_NAME, before.data());
+    ::prctl(PR_SET_NAME, "a) Z 1 (b) 7 8");
+    EXPECT_EQ(start_of_process(::getpid()), start);
+    EXPECT_TRUE(is_running(::getpid(), start));
+    ::prctl(PR_SET_NAME, before.data());
 }
 
 } // namespace

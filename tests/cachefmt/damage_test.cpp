@@ -94,7 +94,7 @@ TEST_F(Envelope, OfAnotherKeyIsStale)
     for (auto change :
          {+[](EntryKey& key) { key.function.model_info += "x"; }, +[](EntryKey& key) { key.function.rank += "x"; },
           +[](EntryKey& key) { key.function.function += "x"; },
-          +[](EntryKey& key) { key.guards.bytes[31] ^= std::byte{1}; },
+          +[](EntryKey& key) { key.guards_digest.bytes[31] ^= std::byte{1}; },
           // The same letters, cut at another place.
           +[](EntryKey& key) {
               key.function = {key.function.model_info + "w", key.function.rank.substr(1), key.function.function};

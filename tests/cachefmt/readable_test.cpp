@@ -86,7 +86,7 @@ TEST(ReadableJson, HasTheDocumentedKeys)
     EXPECT_EQ(object.at("format"), 5);
     EXPECT_EQ(object.at("kind"), "graph");
     EXPECT_EQ(object.at("key").at("function"), "decode");
-    EXPECT_EQ(object.at("key").at("guards"), to_hex(entry.header.key.guards));
+    EXPECT_EQ(object.at("key").at("guards"), to_hex(entry.header.key.guards_digest));
     EXPECT_EQ(object.at("info").at("record_ms"), 1961.75);
     EXPECT_EQ(object.at("info").at("answer_ms"), 812.5);
     EXPECT_EQ(object.at("info").at("scalar_proofs").at(1), "scale: sampled at 412 values");
@@ -259,7 +259,7 @@ TEST(Readable, ShowsOnlyTheSectionsThatAreAskedFor)
     const Entry entry = sample_entry();
     const std::string nodes = to_readable(entry, {Section::nodes});
     EXPECT_THAT(nodes, HasSubstr("nodes: 5, 5 edges\n"));
-    EXPECT_THAT(nodes, HasSubstr(short_hex(entry.header.key.guards))) << "which of the variants it is";
+    EXPECT_THAT(nodes, HasSubstr(short_hex(entry.header.key.guards_digest))) << "which of the variants it is";
     for (const char* other : {"created", "guards:", "bindings:", "images:"}) EXPECT_THAT(nodes, Not(HasSubstr(other)));
     const json only = json::parse(to_json(entry, {Section::guards, Section::images}));
     EXPECT_TRUE(only.contains("guards") && only.contains("key") && only.at("graph").contains("images"));

@@ -156,7 +156,7 @@ TEST(Encode, RefusesWhatItCouldNotReadBack)
     cycle.graph.edges[0] = {1, 0};
     EXPECT_TRUE(failed_with(encode(cycle), ErrorCode::internal, "does not go from a lower to a higher node"));
     Entry key = sample_entry();
-    key.header.key.guards = digest_of(9);
+    key.header.key.guards_digest = digest_of(9);
     EXPECT_TRUE(failed_with(encode(key), ErrorCode::internal, "key has guards digest"));
     Entry counts = sample_entry();
     counts.header.info.node_count = 1;

@@ -120,7 +120,7 @@ inline Guards sample_guards()
 /// Makes key and counts agree with what is in the entry.
 inline void settle(Entry& entry)
 {
-    entry.header.key.guards = guards_digest(entry.header.guards);
+    entry.header.key.guards_digest = guards_digest(entry.header.guards);
     entry.header.info.node_count = static_cast<std::uint32_t>(entry.graph.nodes.size());
     entry.header.info.image_count = static_cast<std::uint32_t>(entry.graph.images.size());
 }

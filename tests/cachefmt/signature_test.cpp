@@ -124,6 +124,20 @@ TEST_P(Signed, EntriesCannotBeChangedOrRenamed)
     EXPECT_TRUE(failed_with(decode(replayed, name, {}, only(verifier)), ErrorCode::untrusted, "forged"));
 }
 
+/// The entry names its code by digests, which are signed with it: nobody can put other code under the signature.
+TEST_P(Signed, EntriesCannotHaveTheirImagesExchanged)
+{
+    Entry forged = entry;
+    ASSERT_FALSE(forged.graph.images.empty());
+    forged.graph.images[0].digest = sha256(as_bytes("somebody's code"));
+    Bytes exchanged = encode(forged).value();
+    ASSERT_TRUE(succeeded(decode(exchanged, name)));
+    std::copy(bytes.begin() + at::signature_kind, bytes.begin() + at::signature_seal,
+              exchanged.begin() + at::signature_kind);
+    reseal_marks(exchanged);
+    EXPECT_TRUE(failed_with(decode(exchanged, name, {}, only(verifier)), ErrorCode::untrusted, "forged"));
+}
+
 TEST_P(Signed, EntriesAreRefusedBeforeTheirPayloadIsNeeded)
 {
     bytes.resize(header_extent(bytes).value());

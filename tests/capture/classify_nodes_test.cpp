@@ -18,7 +18,7 @@ protected:
     {
         capture_all([](const Places&) { return (Packer{} << 1).bytes(); });
     }
-    [[nodiscard]] static RawKernel& kernel(Capture& capture)
+    [[nodiscard]] static RawKernel& kernel(CapturedGraph& capture)
     {
         return std::get<RawKernel>(capture.graph.nodes[0].work);
     }
@@ -182,13 +182,13 @@ TEST_F(Nodes, AValueOfAMemoryOperationIsTheSameInEveryCaptureAndNoAddress)
     for (auto* capture : {&captures.first, &*captures.again, &*captures.moved})
         capture->graph.nodes.push_back(
             {RawMemoryOperations{{{barrier, {}, 0, 0}, {write_64, capture->regions[1].address, 5, 0}}}, {}});
-    const auto write = [](Capture& c) -> RawMemoryOperation& {
+    const auto write = [](CapturedGraph& c) -> RawMemoryOperation& {
         return std::get<RawMemoryOperations>(c.graph.nodes[1].work).operations[1];
     };
-    expect_seen([&](Capture& c) { write(c).value = 6; }, "operation 1 of value 0x5 and then 0x6");
-    expect_seen([&](Capture& c) { write(c).kind = wait_64; }, "another kind or other flags of operation 1");
-    expect_seen([&](Capture& c) { write(c).flags = 1; }, "another kind or other flags of operation 1");
-    expect_seen([](Capture& c) { std::get<RawMemoryOperations>(c.graph.nodes[1].work).operations.pop_back(); },
+    expect_seen([&](CapturedGraph& c) { write(c).value = 6; }, "operation 1 of value 0x5 and then 0x6");
+    expect_seen([&](CapturedGraph& c) { write(c).kind = wait_64; }, "another kind or other flags of operation 1");
+    expect_seen([&](CapturedGraph& c) { write(c).flags = 1; }, "another kind or other flags of operation 1");
+    expect_seen([](CapturedGraph& c) { std::get<RawMemoryOperations>(c.graph.nodes[1].work).operations.pop_back(); },
                 "2 and then 1 operations");
     EXPECT_TRUE(classified());
     const std::uint64_t kept = captures.first.regions[0].address.flat() + 16;
@@ -205,7 +205,7 @@ TEST_F(Nodes, AMemoryOperationMustNotFollowAScalar)
     using enum MemoryOperationKind;
     interface.scalars.push_back(test::number("n", DType::i32, std::pair{0.0, 100.0}));
     capture_all([](const Places&) { return (Packer{} << 1).bytes(); });
-    const auto add = [](Capture& c) {
+    const auto add = [](CapturedGraph& c) {
         c.graph.nodes.push_back({RawMemoryOperations{{{write_32, c.regions[1].address, 5, 0}}}, {}});
     };
     for (auto* capture : {&captures.first, &*captures.again, &*captures.moved}) add(*capture);
@@ -263,11 +263,14 @@ TEST_F(Nodes, SemaphoresAreStoredByNameWithTheirValuesAndUndeclaredOnesAreRefuse
               (cachefmt::SemaphoresNode{wait, {{0, 7, {}, 2}, {1, 8, {}, 0}}}));
     EXPECT_EQ(m_result->graph.semaphores, (std::vector<std::string>{"shown", "ready"}));
 
-    const auto use = [](Capture& c) -> RawSemaphore& { return std::get<RawSemaphores>(c.graph.nodes[2].work).uses[0]; };
-    expect_seen([&](Capture& c) { use(c).semaphore = 13; }, "semaphore signal (node 2) with another semaphore 0");
-    expect_seen([&](Capture& c) { use(c).flags = 0; }, "another semaphore 0, or other flags of it");
-    expect_seen([&](Capture& c) { std::get<RawSemaphores>(c.graph.nodes[2].work).action = wait; }, "as another action");
-    expect_seen([](Capture& c) { std::get<RawSemaphores>(c.graph.nodes[1].work).uses.pop_back(); },
+    const auto use = [](CapturedGraph& c) -> RawSemaphore& {
+        return std::get<RawSemaphores>(c.graph.nodes[2].work).uses[0];
+    };
+    expect_seen([&](CapturedGraph& c) { use(c).semaphore = 13; }, "semaphore signal (node 2) with another semaphore 0");
+    expect_seen([&](CapturedGraph& c) { use(c).flags = 0; }, "another semaphore 0, or other flags of it");
+    expect_seen([&](CapturedGraph& c) { std::get<RawSemaphores>(c.graph.nodes[2].work).action = wait; },
+                "as another action");
+    expect_seen([](CapturedGraph& c) { std::get<RawSemaphores>(c.graph.nodes[1].work).uses.pop_back(); },
                 "with 2 and then 1 semaphores");
     const Captures before = captures;
     use(*captures.again).value = 10; // the callable counts by itself
@@ -293,10 +296,10 @@ protected:
         capture_all([](const Places&) { return (Packer{} << 1).bytes(); });
         captures.scalars = {5};
         captures.handles.semaphores = {{"shown", 12}};
-        const auto add = [&](Capture& c, std::uint64_t n) {
+        const auto add = [&](CapturedGraph& c, std::uint64_t n) {
             c.graph.nodes.push_back({RawSemaphores{SemaphoreAction::signal, {{12, make(n), 0}}}, {}});
         };
-        for (Capture* capture : {&captures.first, &*captures.again, &*captures.moved}) add(*capture, 5);
+        for (CapturedGraph* capture : {&captures.first, &*captures.again, &*captures.moved}) add(*capture, 5);
         for (ScalarProbe& probe : captures.probes) add(probe.capture, probe.bits);
     }
     [[nodiscard]] cachefmt::SemaphoreUse use() { return last<cachefmt::SemaphoresNode>().uses.at(0); }
@@ -355,23 +358,24 @@ TEST_F(Nodes, EdgeDataIsKeptAndPlainEdgesMayBeSpelledOut)
 
 TEST_F(Nodes, KernelsAreNamedAsPeopleReadThem)
 {
-    for (Capture* capture : {&captures.first, &*captures.again, &*captures.moved})
+    for (CapturedGraph* capture : {&captures.first, &*captures.again, &*captures.moved})
         kernel(*capture).kernel = "_ZN2at6native6kernelILi128ELi2ELi1EEEvPf";
     const std::string name = "kernel at::native::kernel<128, 2, ...> (node 0)";
-    expect_seen([](Capture& c) { kernel(c).shared_bytes = 1; }, name + " with 0 and then 1 bytes of shared memory");
-    expect_seen([](Capture& c) { kernel(c).kernel = "_ZN2at6native6kernelILi128ELi2ELi2EEEvPf"; },
+    expect_seen([](CapturedGraph& c) { kernel(c).shared_bytes = 1; },
+                name + " with 0 and then 1 bytes of shared memory");
+    expect_seen([](CapturedGraph& c) { kernel(c).kernel = "_ZN2at6native6kernelILi128ELi2ELi2EEEvPf"; },
                 name + " and then one with other template arguments");
 }
 
 /// The driver goes by the alignment of what is copied or filled.
 TEST_F(Nodes, TheSameBytesSpelledInAnotherWayAreNoDifference)
 {
-    const auto work = [](Capture& capture, bool in_rows) -> std::vector<RawWork> {
+    const auto work = [](CapturedGraph& capture, bool in_rows) -> std::vector<RawWork> {
         const Address from = capture.regions[0].address, to = capture.regions[1].address;
         if (!in_rows) return {RawCopy{from, to, 96}, RawFill{to, Bytes(1, std::byte{7}), 96}};
         return {RawCopy{from, to, 32, 3, 1, {32, 0}, {32, 0}}, RawFill{to, Bytes(4, std::byte{7}), 32, 3, 32}};
     };
-    for (Capture* capture : {&captures.first, &*captures.again, &*captures.moved})
+    for (CapturedGraph* capture : {&captures.first, &*captures.again, &*captures.moved})
         for (RawWork& one : work(*capture, capture == &*captures.moved))
             capture->graph.nodes.push_back({std::move(one), {}});
     const auto result = classified();
@@ -387,23 +391,24 @@ TEST_F(Nodes, WhateverElseDiffersBetweenCapturesIsRefused)
     captures.moved->graph.nodes[1].work =
         RawCopy{captures.moved->regions[0].address, captures.moved->regions[1].address, 32};
     add_to_all({RawHost{nothing, nullptr}, {}});
-    const auto copy = [](Capture& capture) -> RawCopy& { return std::get<RawCopy>(capture.graph.nodes[1].work); };
-    expect_seen([](Capture& c) { kernel(c).grid[0] = 2; }, "grid");
-    expect_seen([](Capture& c) { kernel(c).shared_bytes = 1; }, "shared memory");
-    expect_seen([](Capture& c) { kernel(c).packed = true; }, "form of parameters");
-    expect_seen([](Capture& c) { kernel(c).kernel = "l"; }, "kernel k (node 0) and then kernel l (node 0)");
-    expect_seen([](Capture& c) { kernel(c).params[0].value.resize(8); }, "size of parameter 0");
-    expect_seen([](Capture& c) { kernel(c).attributes = {{2, {std::byte{1}}}}; }, "launch attributes");
-    expect_seen([](Capture& c) { kernel(c).function_attributes = {{8, 1}}; }, "function attributes");
-    expect_seen([&](Capture& c) { copy(c).rows = 2; }, "another size");
-    expect_seen([&](Capture& c) { copy(c).source_pitch.row = 2; }, "pitch");
-    expect_seen([&](Capture& c) { copy(c).destination_space = MemorySpace::host; }, "kinds of memory");
-    expect_seen([](Capture& c) { c.graph.nodes[1].edges = {{1, 0, 1}}; }, "edge data");
-    expect_seen([](Capture& c) { c.graph.nodes[1].dependencies.clear(); }, "dependencies");
-    expect_seen([](Capture& c) { c.graph.nodes[2].work = RawHost{nothing, &c}; }, "another function or other data");
-    expect_seen([](Capture& c) { c.graph.nodes[2].work = RawEmpty{}; }, "and then empty (node 2)");
-    expect_seen([](Capture& c) { c.graph.nodes.pop_back(); }, "3 nodes and then 2");
-    expect_seen([](Capture& c) { c.graph.allocations.push_back({at(0x1000)}); }, "memory allocations");
+    const auto copy = [](CapturedGraph& capture) -> RawCopy& { return std::get<RawCopy>(capture.graph.nodes[1].work); };
+    expect_seen([](CapturedGraph& c) { kernel(c).grid[0] = 2; }, "grid");
+    expect_seen([](CapturedGraph& c) { kernel(c).shared_bytes = 1; }, "shared memory");
+    expect_seen([](CapturedGraph& c) { kernel(c).packed = true; }, "form of parameters");
+    expect_seen([](CapturedGraph& c) { kernel(c).kernel = "l"; }, "kernel k (node 0) and then kernel l (node 0)");
+    expect_seen([](CapturedGraph& c) { kernel(c).params[0].value.resize(8); }, "size of parameter 0");
+    expect_seen([](CapturedGraph& c) { kernel(c).attributes = {{2, {std::byte{1}}}}; }, "launch attributes");
+    expect_seen([](CapturedGraph& c) { kernel(c).function_attributes = {{8, 1}}; }, "function attributes");
+    expect_seen([&](CapturedGraph& c) { copy(c).rows = 2; }, "another size");
+    expect_seen([&](CapturedGraph& c) { copy(c).source_pitch.row = 2; }, "pitch");
+    expect_seen([&](CapturedGraph& c) { copy(c).destination_space = MemorySpace::host; }, "kinds of memory");
+    expect_seen([](CapturedGraph& c) { c.graph.nodes[1].edges = {{1, 0, 1}}; }, "edge data");
+    expect_seen([](CapturedGraph& c) { c.graph.nodes[1].dependencies.clear(); }, "dependencies");
+    expect_seen([](CapturedGraph& c) { c.graph.nodes[2].work = RawHost{nothing, &c}; },
+                "another function or other data");
+    expect_seen([](CapturedGraph& c) { c.graph.nodes[2].work = RawEmpty{}; }, "and then empty (node 2)");
+    expect_seen([](CapturedGraph& c) { c.graph.nodes.pop_back(); }, "3 nodes and then 2");
+    expect_seen([](CapturedGraph& c) { c.graph.allocations.push_back({at(0x1000)}); }, "memory allocations");
 }
 
 class Allocations : public FlatCaptures {
@@ -411,7 +416,7 @@ protected:
     /// The graph's own memory lies at other places in every capture.
     void capture_with_allocation(std::uint64_t first, std::uint64_t again, std::uint64_t moved)
     {
-        const auto make = [](Capture& capture, std::uint64_t place) {
+        const auto make = [](CapturedGraph& capture, std::uint64_t place) {
             capture.graph.allocations = {{at(place)}};
             std::get<RawKernel>(capture.graph.nodes[0].work).params[0].value = (Packer{} << place + 64).bytes();
             capture.graph.nodes.push_back({RawFill{Address::from_flat(place), {std::byte{0}}, 16}, {0}});

@@ -38,7 +38,7 @@ protected:
     void capture_all(Make make)
     {
         const auto capture = [&](std::uint64_t place, std::int32_t n) {
-            Capture result;
+            CapturedGraph result;
             result.regions = {{{place + 1, 0}, k_size}, {{place + 2, 0}, k_size}};
             result.graph.nodes.push_back(
                 {RawKernel{nullptr, "k", {1, 1, 1}, {1, 1, 1}, make(Address{place + 1, 0}, Address{place + 2, 0}, n)},
@@ -88,7 +88,7 @@ TEST_F(Classify, OnePastTheEndIsNoPlaceToFill)
 {
     const auto fill_the_end = [this](std::uint64_t size) {
         capture_all([](Address, Address, std::int32_t) { return std::vector<RawParam>{}; });
-        for (Capture* capture : {&captures.first, &*captures.again, &*captures.moved})
+        for (CapturedGraph* capture : {&captures.first, &*captures.again, &*captures.moved})
             capture->graph.nodes.push_back({RawFill{capture->regions[0].address + k_size, {std::byte{1}}, size}, {}});
         captures.probes.clear();
     };
@@ -172,10 +172,10 @@ TEST_F(Classify, OneCaptureIsNoProofAndIsTakenOnlyWhenThatIsAllowed)
 TEST_F(Classify, AFillPatternThatFollowsAScalarIsRefused)
 {
     capture_all([](Address, Address, std::int32_t) { return std::vector<RawParam>{}; });
-    const auto with_fill = [](Capture& capture, std::byte pattern) {
+    const auto with_fill = [](CapturedGraph& capture, std::byte pattern) {
         capture.graph.nodes.push_back({RawFill{capture.regions[0].address, {pattern}, 16}, {}});
     };
-    for (Capture* capture : {&captures.first, &*captures.again, &*captures.moved, &captures.probes[0].capture})
+    for (CapturedGraph* capture : {&captures.first, &*captures.again, &*captures.moved, &captures.probes[0].capture})
         with_fill(*capture, std::byte{1});
     with_fill(captures.probes[1].capture, std::byte{2});
     const auto refused = graph();

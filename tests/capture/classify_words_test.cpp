@@ -25,7 +25,7 @@ TEST_F(Words, EveryPointerOfAPackedBufferFollowsItsOwnRegion)
     capture_all([](const Places& at) {
         return (Packer{} << at.y << std::int32_t{3} << std::int32_t{4} << at.x << at.pool + 256).bytes();
     });
-    for (Capture* capture : {&captures.first, &*captures.again, &*captures.moved})
+    for (CapturedGraph* capture : {&captures.first, &*captures.again, &*captures.moved})
         std::get<backends::RawKernel>(capture->graph.nodes[0].work).packed = true;
     EXPECT_THAT(slots(), ElementsAre(slot(1, 0, 0), slot(0, 16, 0), slot(2, 24, 256)));
     EXPECT_TRUE(std::get<cachefmt::KernelNode>(classified()->graph.nodes[0]).packed);
@@ -316,7 +316,7 @@ TEST_F(Handles, AWordThatMayBeAFunctionOfTheKernelsModuleIsRefused)
     module.function = k_function;
     const auto capture = [&](std::uint64_t word) {
         capture_all([&](const Places& at) { return (Packer{} << at.x << word).bytes(); });
-        for (Capture* one : {&captures.first, &*captures.again, &*captures.moved})
+        for (CapturedGraph* one : {&captures.first, &*captures.again, &*captures.moved})
             std::get<backends::RawKernel>(one->graph.nodes[0].work).module = &module;
     };
     capture(k_function + 16);

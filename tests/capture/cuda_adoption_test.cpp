@@ -1,5 +1,6 @@
 // Graphs that somebody else captured on a CUDA device, through the facade.
 #include "cuda_facade_fixture.hpp"
+#include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/cuda.hpp"
 
 namespace warmgraph::test {
@@ -115,7 +116,7 @@ TEST_F(CudaAdoption, WhatStaysInTheProcessIsDroppedWhenAModuleIsRegistered)
     const auto backend = backends::make_cuda_backend();
     const auto opened = backend->open("");
     ASSERT_TRUE(opened);
-    const auto compiled = (*opened)->compile(k_program, "");
+    const auto compiled = (*opened)->compiler().compile(k_program, "");
     ASSERT_TRUE(compiled) << compiled.error().message;
     const Bytes image = *(*compiled)->image();
     CUmodule module = nullptr;
@@ -135,7 +136,7 @@ protected:
     {
         device.prepare_recording();
         const auto opened = backends::make_cuda_backend()->open("");
-        image = *(*(*opened)->compile("kernel copy(memory to, memory from, value n)\n", ""))->image();
+        image = *(*(*opened)->compiler().compile("kernel copy(memory to, memory from, value n)\n", ""))->image();
         CUmodule module = nullptr;
         Driver::check(driver.call<decltype(&cuModuleLoadData)>("cuModuleLoadData")(&module, image.data()));
         Driver::check(driver.call<decltype(&cuModuleGetFunction)>("cuModuleGetFunction")(&copy, module, "copy"));

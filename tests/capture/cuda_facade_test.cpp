@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "cuda_facade_fixture.hpp"
+#include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/cuda.hpp"
 
 namespace warmgraph::test {
@@ -263,7 +264,7 @@ TEST_F(CudaFacade, RegistersOnlyTheImageThatAModuleWasLoadedFrom)
     const auto backend = backends::make_cuda_backend();
     const auto opened = backend->open("");
     ASSERT_TRUE(opened);
-    const auto compiled = (*opened)->compile(k_program, "");
+    const auto compiled = (*opened)->compiler().compile(k_program, "");
     ASSERT_TRUE(compiled) << compiled.error().message;
     const std::vector<std::string> one{"iota"};
     const Bytes whole = *(*compiled)->image(), part = *(*compiled)->image_of(one);

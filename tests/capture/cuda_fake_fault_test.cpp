@@ -262,6 +262,27 @@ TEST_F(CudaFakeFacade, AnImageForAnotherArchitectureRunsTheFunctionAsItIs)
     EXPECT_THAT(answer.reason, testing::HasSubstr("another architecture"));
 }
 
+/// What another process could load stays for it.
+TEST_F(CudaFakeFacade, OnlyAnImageThatIsToBlameCostsItsEntry)
+{
+    const auto is_set_aside = [&](CUresult status) {
+        forget();
+        static_cast<void>(call());
+        const Answer answer = call([&] { fake.fail("cuModuleLoadData", 1, 1, status); });
+        EXPECT_TRUE(was_hit);
+        EXPECT_EQ(answer.values, k_right);
+        EXPECT_NE(answer.outcome, Outcome::replayed);
+        return std::filesystem::exists(dir.path() / "cache" / "quarantine");
+    };
+    for (const CUresult status : {CUDA_ERROR_INVALID_IMAGE, CUDA_ERROR_INVALID_PTX, CUDA_ERROR_INVALID_SOURCE,
+                                  CUDA_ERROR_UNSUPPORTED_PTX_VERSION, CUDA_ERROR_NO_BINARY_FOR_GPU})
+        EXPECT_TRUE(is_set_aside(status)) << status;
+    for (const CUresult status :
+         {CUDA_ERROR_JIT_COMPILER_NOT_FOUND, CUDA_ERROR_JIT_COMPILATION_DISABLED, CUDA_ERROR_SHARED_OBJECT_INIT_FAILED,
+          CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_UNKNOWN})
+        EXPECT_FALSE(is_set_aside(status)) << status;
+}
+
 TEST_F(CudaFakeFacade, ADriverThatFailsForGoodIsAnErrorAndNotAWrongResult)
 {
     static_cast<void>(call());

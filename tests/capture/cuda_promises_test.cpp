@@ -4,6 +4,7 @@
 
 #include "cuda_facade_fixture.hpp"
 #include "promise_device.hpp"
+#include "warmgraph/backends/compiler.hpp"
 
 namespace warmgraph::test {
 namespace {
@@ -280,7 +281,8 @@ protected:
     [[nodiscard]] static Bytes compiled()
     {
         auto opened = backends::make_cuda_backend()->open("");
-        return *(*(*opened)->compile("kernel copy(memory to, memory from, value n)\nvariable factor = 1\n", ""))
+        return *(*(*opened)->compiler().compile("kernel copy(memory to, memory from, value n)\nvariable factor = 1\n",
+                                                ""))
                     ->image();
     }
     const Bytes image = compiled();

@@ -45,7 +45,7 @@ protected:
         captures.flat_addresses = true;
     }
     [[nodiscard]] static MemoryRef at(std::uint64_t flat) { return {Address::from_flat(flat), k_size}; }
-    [[nodiscard]] static Capture places(const Places& places)
+    [[nodiscard]] static CapturedGraph places(const Places& places)
     {
         return {{}, {at(places.x), at(places.y)}, {{"pool", at(places.pool)}}};
     }
@@ -54,7 +54,7 @@ protected:
     void capture_all(Make make)
     {
         const auto capture = [&](const Places& where) {
-            Capture result = places(where);
+            CapturedGraph result = places(where);
             backends::RawKernel kernel;
             kernel.kernel = "k";
             kernel.params = {{backends::ParamKind::value, make(where), {}, 0}};
@@ -79,7 +79,7 @@ protected:
     }
     void add_to_all(const backends::RawNode& node)
     {
-        for (Capture* capture : {&captures.first, &*captures.again, &*captures.moved})
+        for (CapturedGraph* capture : {&captures.first, &*captures.again, &*captures.moved})
             capture->graph.nodes.push_back(node);
     }
     [[nodiscard]] Result<Classified> classified() const { return classify(interface, captures); }

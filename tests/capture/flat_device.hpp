@@ -12,7 +12,10 @@
 #include <sys/mman.h>
 
 #include "warmgraph/backends/capture_session.hpp"
+#include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/device.hpp"
+#include "warmgraph/backends/graph_builder.hpp"
+#include "warmgraph/backends/recording.hpp"
 
 namespace warmgraph::test {
 
@@ -175,7 +178,7 @@ private:
         run_flat(work);
         return {};
     }
-    backends::Capture m_capture;
+    backends::StreamCapture m_capture;
     std::shared_ptr<const bool> m_is_stuck;
     std::optional<MemoryRef> m_allocated;
 };
@@ -203,9 +206,27 @@ private:
     bool m_does_nothing;
 };
 
-class FlatDevice final : public backends::Device {
+class FlatBuilder final : public backends::GraphBuilder {
 public:
-    FlatDevice()
+    explicit FlatBuilder(bool does_nothing) : m_does_nothing(does_nothing) {}
+    Result<void> add(const backends::RawNode& node) override
+    {
+        m_graph.nodes.push_back(node);
+        return {};
+    }
+    Result<std::unique_ptr<backends::GraphExec>> instantiate() override
+    {
+        return std::make_unique<FlatExec>(std::move(m_graph), m_does_nothing);
+    }
+
+private:
+    backends::RawGraph m_graph;
+    bool m_does_nothing;
+};
+
+class FlatDevice final : public backends::Device, private backends::Compiler, private backends::Recording {
+public:
+    FlatDevice() : Recording(static_cast<Device&>(*this))
     {
         m_limits.flat_addresses = true;
         m_limits.memory_alignment = 1;
@@ -215,7 +236,10 @@ public:
         for (const auto& [flat, block] : m_blocks) free_block(flat, block);
     }
     [[nodiscard]] std::string id() const override { return "flat:0"; }
+    [[nodiscard]] std::string backend() const override { return "flat"; }
     [[nodiscard]] std::string name() const override { return "flat"; }
+    [[nodiscard]] backends::Compiler& compiler() override { return *this; }
+    [[nodiscard]] backends::Recording& recording() override { return *this; }
     [[nodiscard]] std::uint16_t ordinal() const noexcept override { return 0; }
     [[nodiscard]] const backends::DeviceLimits& limits() const noexcept override { return m_limits; }
     [[nodiscard]] std::vector<cachefmt::Fact> facts() const override { return {}; }
@@ -303,9 +327,9 @@ public:
     {
         return std::make_unique<FlatStream>(is_stuck, captures_allocate);
     }
-    Result<std::unique_ptr<backends::GraphExec>> instantiate(const backends::RawGraph& graph) override
+    Result<std::unique_ptr<backends::GraphBuilder>> graph_builder(std::size_t) override
     {
-        return std::make_unique<FlatExec>(graph, restores_nothing);
+        return std::make_unique<FlatBuilder>(restores_nothing);
     }
     /// Does its work even where what is restored does nothing.
     Result<std::unique_ptr<backends::GraphExec>> instantiate_captured(const backends::RawGraph& graph) override
@@ -317,7 +341,7 @@ public:
         ++preparations;
         return {};
     }
-    [[nodiscard]] std::vector<std::shared_ptr<backends::Module>> own_modules() override { return own; }
+    [[nodiscard]] std::vector<std::shared_ptr<backends::Module>> registered_modules() override { return own; }
     [[nodiscard]] std::vector<std::string> exposed_variables(ByteView) override { return exposed; }
     [[nodiscard]] std::uint64_t exposures() const noexcept override { return exposed.size(); }
     /// `native` is a backends::RawGraph.

@@ -24,7 +24,7 @@ protected:
         capture_all([&](const Places& at) { return make(at, ++captured == 2 ? k_shift : 0); });
     }
     std::size_t erased() { return erase_host_addresses(captures, movement); }
-    [[nodiscard]] static const Bytes& value(const Capture& capture)
+    [[nodiscard]] static const Bytes& value(const CapturedGraph& capture)
     {
         return std::get<backends::RawKernel>(capture.graph.nodes[0].work).params[0].value;
     }

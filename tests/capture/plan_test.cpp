@@ -40,14 +40,14 @@ protected:
     static store::Variant on_disk(EntryHeader header)
     {
         store::Variant result;
-        result.guards = header.key.guards;
+        result.guards_digest = header.key.guards_digest;
         result.header = std::move(header);
         return result;
     }
     static store::Variant damaged(ErrorCode code = ErrorCode::corrupt)
     {
         store::Variant result;
-        result.guards = sha256(Bytes(1));
+        result.guards_digest = sha256(Bytes(1));
         result.header = fail(code, "its header digest does not match");
         return result;
     }

@@ -167,7 +167,7 @@ protected:
         replay::Bindings bindings{{x, y}, {}};
         bindings.regions.resize(recording.entry.graph.regions.size());
         auto result = replay::Executable::restore(device, recording.entry.graph, modules, image_of, bindings, phases,
-                                                  replay::OwnModules::bind, function);
+                                                  replay::RegisteredModules::bind, function);
         EXPECT_TRUE(result) << result.error().message;
         return std::move(*result);
     }

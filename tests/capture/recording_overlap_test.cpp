@@ -29,7 +29,7 @@ protected:
     [[nodiscard]] static std::optional<std::int64_t> distance(const Recording& recording)
     {
         const auto& header = recording.entry.header;
-        EXPECT_EQ(header.key.guards, cachefmt::guards_digest(header.guards));
+        EXPECT_EQ(header.key.guards_digest, cachefmt::guards_digest(header.guards));
         EXPECT_EQ(header.guards.tensors[0].alias_group, header.guards.tensors[1].alias_group);
         return header.guards.tensors[1].distance;
     }
@@ -42,7 +42,7 @@ TEST_F(Overlap, IsNoGuardOfItsOwnWhereTheFunctionDoesNotAsk)
     const auto recording = recorded([this](Recorder& r) { add(r); });
     ASSERT_TRUE(recording) << recording.error().message;
     EXPECT_EQ(distance(*recording), std::nullopt);
-    EXPECT_EQ(recording->entry.header.key.guards, header().key.guards);
+    EXPECT_EQ(recording->entry.header.key.guards_digest, header().key.guards_digest);
     EXPECT_EQ(stored_kernel(*recording).params[0].slots.at(0).target, 1U);
     EXPECT_EQ(stored_kernel(*recording).params[1].slots.at(0).target, 0U);
 }
@@ -53,7 +53,8 @@ TEST_F(Overlap, IsGuardedByItsDistanceWhereTheFunctionAsksForIt)
     auto recording = recorded([this](Recorder& r) { add(r, r["y"].flat() - r["x"].flat() == 128 ? 2 : 1); });
     ASSERT_TRUE(recording) << recording.error().message;
     EXPECT_EQ(distance(*recording), 128);
-    EXPECT_NE(recording->entry.header.key.guards, header().key.guards) << "another entry than that of other distances";
+    EXPECT_NE(recording->entry.header.key.guards_digest, header().key.guards_digest)
+        << "another entry than that of other distances";
     EXPECT_EQ(stored_kernel(*recording).grid[0], 2U);
     const MemoryRef other = make(2 * k_count, 30);
     ASSERT_TRUE(replay(*recording, {{other.address, buffer.size / 2}, {other.address + 128, buffer.size / 2}}));

@@ -82,7 +82,7 @@ TEST_F(Signing, AnUnsignedEntryIsAMissThatIsCountedAndReplaced)
     EXPECT_EQ(statistics.untrusted, 1U);
     EXPECT_EQ(call(with({}, {old_key})).outcome, Outcome::replayed);
 
-    const auto store = store::LocalStore::open(dir.path() / "cache", {.access = store::Access::read_only});
+    const auto store = store::LocalStore::open(dir.path() / "cache", {.access = store::StoreMode::read_only});
     ASSERT_TRUE(store) << store.error().message;
     const auto functions = (*store)->functions();
     ASSERT_TRUE(functions);

@@ -59,7 +59,7 @@ TEST_F(UnwrittenBytes, WereWrittenWhereOneProbeHasSomethingElse)
 TEST_F(UnwrittenBytes, BecomeZeroAndTheGraphIsNoLongerTheDriversOwn)
 {
     capture_painted([](int, std::byte paint) { return Bytes{paint, byte_of(Paint::one), std::byte{3}}; });
-    for (Capture* capture : {&captures.first, &*captures.again}) {
+    for (CapturedGraph* capture : {&captures.first, &*captures.again}) {
         capture->graph.native = std::make_shared<int>(1);
         clear(capture->graph, {{0, 0, 0}});
         EXPECT_EQ(std::get<backends::RawKernel>(capture->graph.nodes[0].work).params[0].value,
@@ -88,7 +88,7 @@ protected:
     std::vector<UnwrittenByte> found(Make make)
     {
         capture_painted(make);
-        std::vector<Capture> more(2, captures.first);
+        std::vector<CapturedGraph> more(2, captures.first);
         for (int i = 0; i < 2; ++i)
             std::get<backends::RawKernel>(more[i].graph.nodes[0].work).params[0].value =
                 make(4 + i, byte_of(Paint::one));
@@ -105,7 +105,7 @@ TEST_F(UnwrittenBits, AreThoseBesideABitField)
     for (int bits = 0; bits < 8; ++bits) { // whatever they have in common with a paint
         const auto bytes = found([&](int, std::byte paint) { return Bytes{std::byte{1}, with(paint, 7, bits)}; });
         ASSERT_EQ(bytes, (std::vector<UnwrittenByte>{{0, 0, 1, std::byte{0xF8}}}));
-        for (Capture* capture : {&captures.first, &*captures.again, &*captures.moved}) {
+        for (CapturedGraph* capture : {&captures.first, &*captures.again, &*captures.moved}) {
             clear(capture->graph, bytes);
             EXPECT_EQ(std::get<backends::RawKernel>(capture->graph.nodes[0].work).params[0].value,
                       (Bytes{std::byte{1}, static_cast<std::byte>(bits)}));

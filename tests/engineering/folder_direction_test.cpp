@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What each may include besides itself. Only facade and tool name a backend; nothing that is shipped names the fake one.
+// What each may include besides itself. Only backends/built names the backends.
 const std::map<std::string, std::set<std::string>> k_allowed{
     {"base", {}},
     {"cachefmt", {"base"}},
@@ -22,13 +22,13 @@ const std::map<std::string, std::set<std::string>> k_allowed{
     {"backends/api", {"base", "cachefmt"}},
     {"backends/opencl", {"base", "cachefmt", "backends/api"}},
     {"backends/cuda", {"base", "cachefmt", "backends/api"}},
-    {"backends/fake", {"base", "cachefmt", "backends/api"}},
+    {"backends/built", {"base", "cachefmt", "backends/api", "backends/opencl", "backends/cuda"}},
     {"replay", {"base", "cachefmt", "backends/api"}},
     {"capture", {"base", "cachefmt", "guards", "backends/api", "replay"}},
-    {"facade",
-     {"base", "cachefmt", "guards", "store", "backends/api", "backends/opencl", "backends/cuda", "replay", "capture"}},
+    {"ranks", {"base", "cachefmt"}},
+    {"facade", {"base", "cachefmt", "guards", "store", "backends/api", "backends/built", "replay", "capture", "ranks"}},
     {"c", {"base", "cachefmt", "facade", "backends/api"}},
-    {"tool", {"base", "cachefmt", "guards", "store", "backends/api", "backends/opencl", "backends/cuda"}},
+    {"tool", {"base", "cachefmt", "guards", "store", "backends/api", "backends/built", "ranks"}},
 };
 
 std::set<std::string> public_headers()
@@ -102,6 +102,22 @@ TEST(Folders, AreAllKnownToThisTest)
         if (!fs::is_directory(entry.path() / "include") && !fs::is_directory(entry.path() / "src")) continue;
         EXPECT_TRUE(k_allowed.contains(name)) << entry.path();
     }
+}
+
+// Their types are only declared in device.hpp: without these headers nobody can call them.
+TEST(Folders, LetReplayCompileAndRecordNothing)
+{
+    std::size_t looked_at = 0;
+    for (const fs::path& file : sources_under("replay")) {
+        for (const Include& include : includes_of(read_text(file))) {
+            ++looked_at;
+            EXPECT_NE(include.path, "warmgraph/backends/compiler.hpp") << file << ":" << include.line;
+            EXPECT_NE(include.path, "warmgraph/backends/recording.hpp") << file << ":" << include.line;
+        }
+    }
+    EXPECT_GT(looked_at, 10U);
+    EXPECT_TRUE(fs::exists(source_dir() / "backends/api/include/warmgraph/backends/compiler.hpp"));
+    EXPECT_TRUE(fs::exists(source_dir() / "backends/api/include/warmgraph/backends/recording.hpp"));
 }
 
 TEST(Folders, LetPublicHeadersAndSamplesSeeOnlyPublicHeaders)

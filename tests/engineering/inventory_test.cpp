@@ -75,7 +75,7 @@ bool runs(const std::vector<Registered>& tests, const std::string& target)
 bool needs_cuda(const fs::path& file)
 {
     const std::string path = file.string();
-    return path.starts_with("tests/gpu/") || path.starts_with("tests/backends/fake_cuda/") ||
+    return path.starts_with("tests/gpu/") || path.starts_with("tests/fakes/fake_cuda/") ||
            file.filename().string().starts_with("cuda_");
 }
 

@@ -40,7 +40,8 @@ inline void check_decoded(const Result<cachefmt::Entry>& decoded)
         return;
     }
     require(cachefmt::validate(decoded->graph).has_value(), "what is accepted is valid");
-    require(cachefmt::guards_digest(decoded->header.guards) == decoded->header.key.guards, "the guards are the key's");
+    require(cachefmt::guards_digest(decoded->header.guards) == decoded->header.key.guards_digest,
+            "the guards are the key's");
     const auto again = cachefmt::encode(*decoded);
     require(again.has_value(), "what is accepted can be written");
     const auto twice = cachefmt::decode(*again, decoded->header.key);

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "flat_writer.hpp"
-#include "fuzz.hpp"
+#include "report_parts.hpp"
 
 namespace {
 
@@ -20,18 +20,53 @@ void write(const std::filesystem::path& path, ByteView bytes)
         .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
 }
 
+Bytes to_bytes(std::string_view text) { return {as_bytes(text).begin(), as_bytes(text).end()}; }
+
+constexpr std::string_view k_usage =
+    R"({"hits": 3, "misses": 1, "recordings": 1, "refusals": 0, "saved_ms": 12.5,)"
+    R"( "last_used": "2026-11-20T10:11:12Z", "cold": [["look up", 0.5]], "warm": [["load", 4]],)"
+    R"( "events": [{"kind": "miss", "reason": "no_entry", "count": 1, "bytes": 0}]})";
+
+/// The call's guards, a miss of each kind of member.
+constexpr std::string_view k_misses =
+    R"({"facts":[{"name":"driver.version","role":"must_match","value":"1"}],"tensors":[{"name":"x","dtype":"i32",)"
+    R"("sizes":[1],"strides":[1],"device":"d","alignment":1,"alias_group":0}],"values":[]})"
+    "\n"
+    R"({"id":"a","time":"2026-11-20T10:11:12Z","host":"h","process":7,"policy":"read_write","reason":"<b>&</script>",)"
+    R"("end":"recorded","call":"0000000000000000000000000000000000000000000000000000000000000001","variants":2,)"
+    R"("nearest":"0000000000000000000000000000000000000000000000000000000000000002","more":1,"agree":9,"differences":)"
+    R"([{"fact":"x","recorded":"1","now":"2","cure":"pad it"}]})"
+    "\n"
+    R"({"id":"b","time":"","host":"","process":0,"policy":"","reason":"","end":"ran as it is","call":)"
+    R"("0000000000000000000000000000000000000000000000000000000000000001","variants":0,"nearest":null,"more":0,)"
+    R"("agree":0,"differences":[]})"
+    "\n";
+
+std::string text_of(const std::filesystem::path& path)
+{
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+bool is_accepted(const std::string& name, ByteView bytes, const cachefmt::EntryKey& key)
+{
+    const auto decoded = cachefmt::decode(bytes, key);
+    if (!decoded)
+        std::fprintf(stderr, "%s is refused (%s): run fuzz_make_corpus tests/fuzz/corpus\n", name.c_str(),
+                     decoded.error().message.c_str());
+    return decoded.has_value();
+}
+
 int check(const std::filesystem::path& folder)
 {
-    for (const char* name : {"opencl", "cuda", "compressed", "signed", "tombstone"}) {
-        std::ifstream file(folder / "entry" / name, std::ios::binary);
-        const std::string text{std::istreambuf_iterator<char>(file), {}};
-        const auto decoded = cachefmt::decode(as_bytes(text), cachefmt::test::sample_entry().header.key);
-        if (decoded) continue;
-        std::fprintf(stderr, "entry/%s is refused (%s): run fuzz_make_corpus tests/fuzz/corpus\n", name,
-                     decoded.error().message.c_str());
-        return 1;
-    }
-    return 0;
+    bool ok = true;
+    for (const std::string name : {"opencl", "cuda", "compressed", "signed", "tombstone"})
+        ok &= is_accepted("entry/" + name, as_bytes(text_of(folder / "entry" / name)),
+                          cachefmt::test::sample_entry().header.key);
+    for (const std::string name : {"opencl", "cuda", "tombstone"})
+        ok &= is_accepted("report/" + name, fuzz::split(as_bytes(text_of(folder / "report" / name))).entry,
+                          fuzz::report_key());
+    return ok ? 0 : 1;
 }
 
 } // namespace
@@ -55,10 +90,17 @@ int main(int argc, char** argv)
     write(folder / "header" / "tombstone", cachefmt::write_header(tombstone.header));
     write(folder / "payload" / "opencl", cachefmt::write_payload(opencl.graph));
     write(folder / "payload" / "cuda", cachefmt::write_payload(cuda.graph));
-    write(folder / "usage" / "full",
-          as_bytes(R"({"hits": 3, "misses": 1, "recordings": 1, "refusals": 0, "saved_ms": 12.5,)"
-                   R"( "last_used": "2026-11-20T10:11:12Z", "cold": [["look up", 0.5]], "warm": [["load", 4]],)"
-                   R"( "events": [{"kind": "miss", "reason": "no_entry", "count": 1, "bytes": 0}]})"));
+    write(folder / "usage" / "full", as_bytes(k_usage));
     write(folder / "usage" / "odd", as_bytes(R"({"hits": -1, "saved_ms": 1e999, "last_used": "\ud800"})"));
+    write(folder / "misses" / "two", as_bytes(k_misses));
+    write(folder / "misses" / "odd", as_bytes("\n{}\n[]\n"));
+    for (const auto& [name, entry] :
+         {std::pair{"opencl", &opencl}, std::pair{"cuda", &cuda}, std::pair{"tombstone", &tombstone}}) {
+        cachefmt::Entry reported = *entry; // under the key that the target asks for
+        reported.header.key = fuzz::report_key();
+        reported.header.guards = opencl.header.guards;
+        write(folder / "report" / name,
+              fuzz::joined({to_bytes(k_usage), to_bytes(k_misses), *cachefmt::encode(reported)}));
+    }
     return 0;
 }

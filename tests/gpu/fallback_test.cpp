@@ -50,7 +50,7 @@ protected:
         ASSERT_EQ(functions.size(), 1U);
         const auto variants = *store->variants(functions[0]);
         for (const auto& variant : variants) {
-            store::Entry entry = **store->entry({functions[0], variant.guards});
+            store::Entry entry = **store->entry({functions[0], variant.guards_digest});
             for (auto& reference : entry.graph.images) {
                 reference.digest = sha256(image);
                 reference.size = image.size();

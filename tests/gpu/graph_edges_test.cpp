@@ -98,7 +98,7 @@ TEST_F(GraphEdges, AreBuiltFastForTwentyThousandNodes)
     const RawGraph raw = expect_same(captured);
     ASSERT_EQ(raw.nodes.size(), static_cast<std::size_t>(k_nodes));
     const auto before = std::chrono::steady_clock::now();
-    const auto built = take(cuda::build_graph(gpu.core, raw));
+    const auto built = take(build_graph(gpu.core, raw));
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - before;
     std::cout << took.count() * 1e6 / k_nodes << " us per node\n";
     EXPECT_LT(took.count(), 0.5);
@@ -108,7 +108,7 @@ TEST_F(GraphEdges, OfNoNodesAreFine)
 {
     const RawGraph raw = expect_read_back(graph());
     EXPECT_TRUE(raw.nodes.empty());
-    const auto exec = take(cuda::CudaGraphExec::make(gpu.core, raw));
+    const auto exec = take(make_exec(gpu.core, raw));
     EXPECT_TRUE(succeeded(exec->launch(*exec_stream)));
     EXPECT_TRUE(succeeded(exec_stream->synchronize()));
 }
@@ -120,10 +120,10 @@ TEST_F(GraphEdges, MustEndInEarlierNodesAndHaveDataForEach)
         touch(stream, y, 2);
     }));
     raw.nodes[1].edges = {{}, {}};
-    EXPECT_TRUE(failed_with(cuda::build_graph(gpu.core, raw), ErrorCode::invalid_argument, "node 1"));
+    EXPECT_TRUE(failed_with(build_graph(gpu.core, raw), ErrorCode::invalid_argument, "node 1"));
     raw.nodes[1].edges.clear();
     raw.nodes[1].dependencies = {1};
-    EXPECT_TRUE(failed_with(cuda::build_graph(gpu.core, raw), ErrorCode::invalid_argument, "not earlier"));
+    EXPECT_TRUE(failed_with(build_graph(gpu.core, raw), ErrorCode::invalid_argument, "not earlier"));
 }
 
 } // namespace

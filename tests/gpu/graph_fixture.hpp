@@ -8,14 +8,14 @@
 
 #include <gtest/gtest.h>
 
+#include "code/module.hpp"
+#include "device/memory.hpp"
+#include "device/stream.hpp"
 #include "expect_error.hpp"
-#include "graph_builder.hpp"
-#include "graph_exec.hpp"
-#include "graph_reader.hpp"
-#include "memory.hpp"
-#include "module.hpp"
+#include "graph/graph_builder.hpp"
+#include "graph/graph_exec.hpp"
+#include "graph/graph_reader.hpp"
 #include "native.hpp"
-#include "stream.hpp"
 
 namespace warmgraph::test {
 
@@ -96,6 +96,28 @@ private:
     }
 };
 
+/// As Device::instantiate does, without a device.
+inline Result<std::unique_ptr<cuda::CudaGraphBuilder>> builder_of(cuda::Core& core, const RawGraph& raw)
+{
+    auto builder = cuda::CudaGraphBuilder::begin(core, raw.nodes.size());
+    if (!builder) return builder;
+    for (const auto& node : raw.nodes)
+        if (auto added = (*builder)->add(node); !added) return std::unexpected(added.error());
+    return builder;
+}
+inline Result<cuda::BuiltGraph> build_graph(cuda::Core& core, const RawGraph& raw)
+{
+    auto builder = builder_of(core, raw);
+    if (!builder) return std::unexpected(builder.error());
+    return (*builder)->finish();
+}
+inline Result<std::unique_ptr<backends::GraphExec>> make_exec(cuda::Core& core, const RawGraph& raw)
+{
+    auto builder = builder_of(core, raw);
+    if (!builder) return std::unexpected(builder.error());
+    return (*builder)->instantiate();
+}
+
 class GraphTest : public testing::Test {
 protected:
     GraphTest() : gpu(Gpu::instance()), native(Native::instance()), driver(native.driver()), stream(native.stream())
@@ -172,7 +194,7 @@ protected:
     RawGraph expect_read_back(const NativeGraph& original) const
     {
         RawGraph first = read(original);
-        const cuda::BuiltGraph built = take(cuda::build_graph(gpu.core, first));
+        const cuda::BuiltGraph built = take(build_graph(gpu.core, first));
         const RawGraph second = read(built.graph);
         EXPECT_EQ(second.nodes.size(), first.nodes.size());
         for (std::size_t i = 0; i < std::min(first.nodes.size(), second.nodes.size()); ++i)
@@ -184,7 +206,7 @@ protected:
     {
         RawGraph raw = expect_read_back(original);
         const auto as_it_is = take(cuda::CudaGraphExec::adopt(gpu.core, original.get()));
-        const auto restored = take(cuda::CudaGraphExec::make(gpu.core, raw));
+        const auto restored = take(make_exec(gpu.core, raw));
         const std::vector<int> expected = contents_after(*as_it_is);
         EXPECT_NE(expected[k_count / 2], static_cast<int>(k_count / 2) - 100) << "the graph does nothing";
         EXPECT_EQ(contents_after(*restored), expected);

@@ -1,8 +1,8 @@
 // Kernel nodes: every attribute, both parameter forms.
 #include <cstring>
 
+#include "graph/launch_attributes.hpp"
 #include "graph_fixture.hpp"
-#include "launch_attributes.hpp"
 
 namespace warmgraph::test {
 namespace {
@@ -73,7 +73,7 @@ TEST_F(GraphKernels, KeepAClusterOfSixteen)
     expect_kept(cluster(16));
     native.check(driver.cuFuncSetAttribute(function("touch"), CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 0),
                  "cuFuncSetAttribute");
-    const auto restored = take(cuda::CudaGraphExec::make(gpu.core, raw)); // allows it again
+    const auto restored = take(make_exec(gpu.core, raw)); // allows it again
     EXPECT_EQ(contents_after(*restored), contents_after(*take(cuda::CudaGraphExec::adopt(gpu.core, captured.get()))));
     native.check(driver.cuFuncSetAttribute(function("touch"), CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 0),
                  "cuFuncSetAttribute");
@@ -127,7 +127,7 @@ TEST_F(GraphKernels, RaiseTheLimitOfDynamicSharedMemory)
     EXPECT_EQ(std::get<RawKernel>(raw.nodes.at(0).work).shared_bytes, static_cast<std::uint32_t>(k_bytes));
     EXPECT_EQ(function_attribute(raw, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES), k_bytes);
     set(0); // as in a new process
-    const auto restored = take(cuda::CudaGraphExec::make(gpu.core, raw));
+    const auto restored = take(make_exec(gpu.core, raw));
     const auto as_it_is = take(cuda::CudaGraphExec::adopt(gpu.core, captured.get()));
     EXPECT_EQ(contents_after(*restored), contents_after(*as_it_is));
 }
@@ -144,7 +144,7 @@ TEST_F(GraphKernels, KeepTheSharedMemoryCarveOut)
     const RawGraph raw = expect_same(captured);
     EXPECT_EQ(function_attribute(raw, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT), 60);
     set(-1);
-    static_cast<void>(take(cuda::build_graph(gpu.core, raw)));
+    static_cast<void>(take(build_graph(gpu.core, raw)));
     int now = 0;
     native.check(driver.cuFuncGetAttribute(&now, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, function("touch")),
                  "cuFuncGetAttribute");
@@ -213,10 +213,10 @@ TEST_F(GraphKernels, RefuseParametersOfAnotherNumberOrSize)
     RawGraph raw = read(capture([&] { touch(stream, y, 4); }));
     auto& kernel = std::get<RawKernel>(raw.nodes.at(0).work);
     kernel.params[2].value.resize(8);
-    EXPECT_TRUE(failed_with(cuda::CudaGraphExec::make(gpu.core, raw), ErrorCode::invalid_argument,
+    EXPECT_TRUE(failed_with(make_exec(gpu.core, raw), ErrorCode::invalid_argument,
                             "parameter 2 is a value of 8 bytes, the kernel takes 4"));
     kernel.params.pop_back();
-    EXPECT_TRUE(failed_with(cuda::CudaGraphExec::make(gpu.core, raw), ErrorCode::invalid_argument, "node 0 of 1"));
+    EXPECT_TRUE(failed_with(make_exec(gpu.core, raw), ErrorCode::invalid_argument, "node 0 of 1"));
 }
 
 TEST_F(GraphKernels, TakeNewArgumentsButNoNewAttributes)
@@ -224,7 +224,7 @@ TEST_F(GraphKernels, TakeNewArgumentsButNoNewAttributes)
     const CUdeviceptr other = allocate();
     const NativeGraph captured = capture([&] { touch(stream, other, 4, {cluster(2)}); });
     RawGraph raw = read(captured);
-    const auto exec = take(cuda::CudaGraphExec::make(gpu.core, raw));
+    const auto exec = take(make_exec(gpu.core, raw));
     auto& kernel = std::get<RawKernel>(raw.nodes.at(0).work);
     std::memcpy(kernel.params[0].value.data(), &y, sizeof y);
     ASSERT_TRUE(succeeded(exec->update(0, kernel)));

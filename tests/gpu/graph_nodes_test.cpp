@@ -153,7 +153,7 @@ TEST_F(GraphNodes, RecordAndWaitForEventsOfOthers)
     ASSERT_EQ(raw.nodes.size(), 3U);
     EXPECT_EQ(std::get<RawEventWait>(raw.nodes[0].work).event, reinterpret_cast<std::uintptr_t>(ready));
     EXPECT_EQ(std::get<RawEventRecord>(raw.nodes[2].work).event, reinterpret_cast<std::uintptr_t>(done));
-    const auto exec = take(cuda::CudaGraphExec::make(gpu.core, raw));
+    const auto exec = take(make_exec(gpu.core, raw));
     EXPECT_TRUE(succeeded(exec->update(0, RawEventWait{reinterpret_cast<std::uintptr_t>(other)})));
     EXPECT_TRUE(succeeded(exec->update(2, RawEventRecord{reinterpret_cast<std::uintptr_t>(other)})));
     EXPECT_TRUE(succeeded(exec->launch(*exec_stream)));
@@ -172,7 +172,7 @@ TEST_F(GraphNodes, CallHostFunctions)
     const RawGraph raw = expect_same(captured);
     EXPECT_EQ(std::get<RawHost>(raw.nodes.at(1).work), (RawHost{count, &first}));
     EXPECT_EQ(first, 2);
-    const auto exec = take(cuda::CudaGraphExec::make(gpu.core, raw));
+    const auto exec = take(make_exec(gpu.core, raw));
     EXPECT_TRUE(succeeded(exec->update(1, RawHost{count, &second})));
     static_cast<void>(contents_after(*exec));
     EXPECT_EQ(first, 2);
@@ -233,7 +233,7 @@ TEST_F(GraphNodes, GiveAllocationsAndTheirFreesAsRanges)
     std::get<RawCopy>(raw.nodes[1].work).destination = Address::from_flat(arena);
     std::memcpy(std::get<RawKernel>(raw.nodes[2].work).params[0].value.data(), &arena, sizeof arena);
     std::get<RawCopy>(raw.nodes[3].work).source = Address::from_flat(arena);
-    const auto restored = take(cuda::CudaGraphExec::make(gpu.core, raw));
+    const auto restored = take(make_exec(gpu.core, raw));
     const auto as_it_is = take(cuda::CudaGraphExec::adopt(gpu.core, captured.get()));
     EXPECT_EQ(contents_after(*restored), contents_after(*as_it_is));
 }
@@ -323,12 +323,12 @@ TEST_F(GraphNodes, WaitForAndWriteSingleWords)
     EXPECT_EQ(std::get<RawMemoryOperations>(raw.nodes[1].work), (RawMemoryOperations{{{write_32, at + 4, 41, 0}}}));
     EXPECT_EQ(std::get<RawMemoryOperations>(raw.nodes[2].work), expected);
     // Another place and value by an update: as an exec that was built with them.
-    const auto updated = take(cuda::CudaGraphExec::make(gpu.core, raw));
+    const auto updated = take(make_exec(gpu.core, raw));
     auto& changed = std::get<RawMemoryOperations>(raw.nodes[2].work);
     changed.operations[1].address = at + 400;
     changed.operations[2].value = 12;
     ASSERT_TRUE(succeeded(updated->update(2, changed)));
-    const auto built = take(cuda::CudaGraphExec::make(gpu.core, raw));
+    const auto built = take(make_exec(gpu.core, raw));
     EXPECT_EQ(contents_after(*updated), contents_after(*built));
     changed.operations[0].kind = write_32;
     EXPECT_TRUE(failed_with(updated->update(2, changed), ErrorCode::invalid_argument, "number, kinds or flags"));

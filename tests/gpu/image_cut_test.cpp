@@ -6,11 +6,13 @@
 
 #include <dlfcn.h>
 
+#include "code/image_tracker.hpp"
 #include "cubin/cubin.hpp"
 #include "expect_error.hpp"
-#include "image_tracker.hpp"
 #include "native.hpp"
+#include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/cuda.hpp"
+#include "warmgraph/backends/recording.hpp"
 
 namespace warmgraph::test {
 namespace {
@@ -58,7 +60,7 @@ protected:
     static void SetUpTestSuite()
     {
         s_device = take(make_cuda_backend()->open("0"));
-        const auto prepared = s_device->prepare_recording();
+        const auto prepared = s_device->recording().prepare_recording();
         ASSERT_TRUE(succeeded(prepared));
         ASSERT_TRUE(ImageTracker::is_running());
     }
@@ -86,7 +88,7 @@ protected:
 
 TEST_F(Images, ACutImageLoadsAndGivesTheSameResult)
 {
-    const auto whole = take(s_device->compile(k_source, ""));
+    const auto whole = take(s_device->compiler().compile(k_source, ""));
     const Bytes all = take(whole->image());
     for (const std::string kernel : {"fill", "reversed", "choose"}) {
         const Bytes cut = take(whole->image_of(std::array{kernel}));
@@ -101,7 +103,7 @@ TEST_F(Images, ACutImageLoadsAndGivesTheSameResult)
 
 TEST_F(Images, ACutImageKeepsItsVariables)
 {
-    const auto whole = take(s_device->compile(k_source, ""));
+    const auto whole = take(s_device->compiler().compile(k_source, ""));
     const auto cut = take(s_device->load(take(whole->image_of(std::array{std::string("fill")}))));
     EXPECT_TRUE(take(cut->changed_variables()).empty());
     const int factor = 9;

@@ -4,7 +4,8 @@
 
 #include <dlfcn.h>
 
-#include "nvrtc.hpp"
+#include "code/nvrtc.hpp"
+#include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/cuda.hpp"
 #include "warmgraph/backends/registry.hpp"
 
@@ -64,7 +65,7 @@ Bytes Native::compile(std::string_view source, std::string_view options)
         backends::register_backend(backends::make_cuda_backend());
         return take(backends::open_device("cuda:0"));
     }();
-    return take(take(device->compile(source, options))->image());
+    return take(take(device->compiler().compile(source, options))->image());
 }
 
 int Native::compute_capability() const

@@ -7,7 +7,7 @@
 
 #include <cuda.h>
 
-#include "driver.hpp" // the backend's table of entry points
+#include "device/driver.hpp" // the backend's table of entry points
 #include "warmgraph/base/bytes.hpp"
 
 namespace warmgraph::test {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/fake.hpp"
 #include "warmgraph/replay/executable.hpp"
 
@@ -34,7 +35,7 @@ protected:
     ExecutableTest()
     {
         device = *fake->open("0");
-        auto module = device->compile("kernel add_scalar(memory x, value amount, value n)\n", "");
+        auto module = device->compiler().compile("kernel add_scalar(memory x, value amount, value n)\n", "");
         image = *(*module)->image();
         stream = *device->create_stream();
         // y = x; y += constant-in-scratch is copied; y += amount + 1

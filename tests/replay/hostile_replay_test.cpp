@@ -9,6 +9,7 @@
 #include "flat_writer.hpp"
 #include "random_graph.hpp"
 #include "sample_entry.hpp"
+#include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/fake.hpp"
 #include "warmgraph/replay/executable.hpp"
 
@@ -41,7 +42,7 @@ class HostileReplay : public testing::Test {
 protected:
     HostileReplay()
     {
-        auto module = device->compile(
+        auto module = device->compiler().compile(
             "kernel add_scalar(memory x, value amount, value n)\nkernel copy(memory y, memory x, value n)\n", "");
         image = *(*module)->image();
         sample.regions = {{"x", RegionKind::input, k_bytes, 64, {}},

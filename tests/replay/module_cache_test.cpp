@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/fake.hpp"
 #include "warmgraph/replay/module_cache.hpp"
 
@@ -25,7 +26,7 @@ protected:
     };
     [[nodiscard]] Stored image_of(const std::string& name) const
     {
-        const auto module = device->compile("kernel " + name + "(memory x, value amount, value n)\n", "");
+        const auto module = device->compiler().compile("kernel " + name + "(memory x, value amount, value n)\n", "");
         Stored result{*(*module)->image(), {}};
         result.ref = {sha256(result.bytes), result.bytes.size(), {}, name};
         return result;

@@ -1,6 +1,6 @@
 // Clearing: all, one model, one function.
 #include "store_fixture.hpp"
-#include "warmgraph/store/names.hpp"
+#include "warmgraph/cachefmt/key.hpp"
 
 namespace warmgraph::test {
 namespace {
@@ -21,7 +21,7 @@ protected:
     }
     static FunctionKey function(const std::string& model, const std::string& name)
     {
-        return {store::model_info(model, "opencl", "static", {}), "world1global_rank0", name};
+        return {cachefmt::model_info(model, "opencl", "static", {}), "world1global_rank0", name};
     }
     std::size_t count() { return m_store->functions().value().size(); }
 

@@ -19,7 +19,7 @@ protected:
     void expect_refused_and_replaced(const Entry& entry, ErrorCode code)
     {
         const std::size_t before = quarantined().size();
-        EXPECT_TRUE(failed_with(m_store->entry(entry.header.key), code, to_hex(entry.header.key.guards)));
+        EXPECT_TRUE(failed_with(m_store->entry(entry.header.key), code, to_hex(entry.header.key.guards_digest)));
         EXPECT_EQ(quarantined().size(), before + 1);
         EXPECT_FALSE(fs::exists(fs::symlink_status(path_of(entry.header.key))));
         EXPECT_FALSE(m_store->entry(entry.header.key).value()) << "now it is a plain miss";
@@ -95,7 +95,7 @@ TEST_F(Damage, EveryBitOfTheEnvelopeIsFoundByCheckAndHealed)
 {
     ASSERT_TRUE(succeeded(m_store->publish(m_entry)));
     const std::string good = text_of(m_path);
-    const auto reader = open({.access = store::Access::read_only});
+    const auto reader = open({.access = store::StoreMode::read_only});
     const std::size_t envelope = cachefmt::k_envelope_bytes;
     for (std::size_t bit = 0; bit < 8 * good.size(); bit += bit < 8 * envelope ? 1 : 41) {
         std::string bad = good;
@@ -221,7 +221,7 @@ TEST_F(Damage, VariantsCarryTheirErrorAndStayWhereTheyAre)
     const auto variants = m_store->variants(k_decode).value();
     ASSERT_EQ(variants.size(), 2U);
     for (const auto& variant : variants) {
-        if (variant.guards == good.header.key.guards) {
+        if (variant.guards_digest == good.header.key.guards_digest) {
             EXPECT_TRUE(succeeded(variant.header));
         } else {
             EXPECT_TRUE(failed_with(variant.header, ErrorCode::corrupt));

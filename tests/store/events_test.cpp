@@ -68,13 +68,13 @@ TEST_F(EventsOfAFunction, CountWhatIsEvictedAndDamaged)
 {
     const auto store = open({.max_variants = 1});
     ASSERT_TRUE(store->publish(make_entry(k_decode, 1)));
-    const auto size = fs::file_size(folder() / (to_hex(make_entry(k_decode, 1).header.key.guards) + ".wg"));
+    const auto size = fs::file_size(folder() / (to_hex(make_entry(k_decode, 1).header.key.guards_digest) + ".wg"));
     ASSERT_TRUE(store->publish(make_entry(k_decode, 2)));
     auto events = store->usage(k_decode).events.all();
     EXPECT_EQ(events.at(Key{EventKind::evicted, "variants"}), (Tally{1, size}));
 
     const Entry left = make_entry(k_decode, 2);
-    write(folder() / (to_hex(left.header.key.guards) + ".wg"), "short");
+    write(folder() / (to_hex(left.header.key.guards_digest) + ".wg"), "short");
     EXPECT_FALSE(store->entry(left.header.key));
     events = store->usage(k_decode).events.all();
     EXPECT_EQ(events.at(Key{EventKind::damaged, "corrupt"}), (Tally{1, 5}));

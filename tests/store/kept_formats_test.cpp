@@ -29,7 +29,7 @@ protected:
         const auto functions = store.functions().value();
         for (const FunctionKey& function : functions) {
             const auto variants = store.variants(function).value();
-            for (const store::Variant& variant : variants) found.push_back({function, variant.guards});
+            for (const store::Variant& variant : variants) found.push_back({function, variant.guards_digest});
         }
         return found;
     }
@@ -37,7 +37,7 @@ protected:
 
 TEST_P(KeptFormats, AreMissesWithTheReasonForWhoOnlyReads)
 {
-    const auto store = open({.access = store::Access::read_only});
+    const auto store = open({.access = store::StoreMode::read_only});
     const auto before = snapshot(m_root);
     const auto all = keys(*store);
     ASSERT_FALSE(all.empty());

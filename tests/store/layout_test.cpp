@@ -30,7 +30,7 @@ TEST_F(Layout, IsExactlyTheDocumentedOne)
     }
     EXPECT_THAT(paths,
                 testing::UnorderedElementsAre("CACHEDIR.TAG", ".leases", "images/" + hex.substr(0, 2) + "/" + hex,
-                                              function + "/" + to_hex(entry.header.key.guards) + ".wg",
+                                              function + "/" + to_hex(entry.header.key.guards_digest) + ".wg",
                                               function + "/usage.json", function + "/.usage.lock"));
     EXPECT_EQ(snapshot(m_root)["images/" + hex.substr(0, 2) + "/" + hex], "device code");
 }
@@ -108,7 +108,7 @@ TEST_F(Layout, AHeaderLongerThanTheFirstReadComesBackWhole)
     Entry entry = make_entry(k_decode);
     for (int i = 0; i < 5000; ++i)
         entry.header.guards.facts.push_back({fmt::format("env.V{:05}", i), "value", cachefmt::Role::must_match});
-    entry.header.key.guards = cachefmt::guards_digest(entry.header.guards);
+    entry.header.key.guards_digest = cachefmt::guards_digest(entry.header.guards);
     ASSERT_TRUE(succeeded(store->publish(entry)));
     EXPECT_GT(fs::file_size(path_of(entry.header.key)), 65'536U);
     EXPECT_EQ(store->header(entry.header.key).value(), entry.header);
@@ -126,11 +126,11 @@ TEST_F(Layout, ListsFunctionsAndVariants)
     ASSERT_EQ(variants.size(), 3U);
     for (std::size_t i = 0; i < variants.size(); ++i) {
         ASSERT_TRUE(succeeded(variants[i].header));
-        EXPECT_EQ(variants[i].header->key.guards, variants[i].guards);
+        EXPECT_EQ(variants[i].header->key.guards_digest, variants[i].guards_digest);
         EXPECT_EQ(variants[i].size, fs::file_size(path_of(variants[i].header->key)));
         EXPECT_LT(std::chrono::system_clock::now() - variants[i].last_used, std::chrono::hours(1));
         if (i > 0) {
-            EXPECT_LT(variants[i - 1].guards, variants[i].guards);
+            EXPECT_LT(variants[i - 1].guards_digest, variants[i].guards_digest);
         }
     }
 }
@@ -189,7 +189,7 @@ TEST_F(Layout, ARecordingIsLockedForOneAndLeavesNothing)
     const EntryKey key = make_entry(k_decode).header.key;
     auto lock = store->try_record_lock(key).value();
     ASSERT_NE(lock, nullptr);
-    EXPECT_THAT(names_in(folder()), ElementsAre(".lock-" + to_hex(key.guards).substr(0, 16)));
+    EXPECT_THAT(names_in(folder()), ElementsAre(".lock-" + to_hex(key.guards_digest).substr(0, 16)));
     EXPECT_EQ(second->try_record_lock(key).value(), nullptr);
     EXPECT_NE(second->try_record_lock(make_entry(k_decode, 1).header.key).value(), nullptr)
         << "another variant is free";

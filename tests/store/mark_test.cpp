@@ -7,8 +7,8 @@
 namespace warmgraph::test {
 namespace {
 
-using store::Access;
 using store::ClearKind;
+using store::StoreMode;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -99,7 +99,7 @@ TEST_F(Mark, IsNotNeededForReading)
     use(*open());
     fs::remove(m_root / k_tag);
     const auto before = snapshot(m_root);
-    const auto store = open({.access = Access::read_only});
+    const auto store = open({.access = StoreMode::read_only});
     EXPECT_TRUE(store->entry(make_entry(k_decode, 0, "", {image_of("code")}).header.key).value());
     EXPECT_TRUE(store->image(sha256(image_of("code"))).value());
     const auto damages = store->check().value();
@@ -146,6 +146,19 @@ TEST_F(Mark, IsMadeAgainWithAFolderThatWasDeletedMeanwhile)
     ASSERT_TRUE(succeeded(store->publish(make_entry(k_decode))));
     EXPECT_THAT(mark(), HasSubstr("warmgraph"));
     open();
+}
+
+/// `rm -rf cache/*` leaves what begins with a dot.
+TEST_F(Mark, IsMadeAgainWhereAShellEmptiedTheFolder)
+{
+    use(*open());
+    ASSERT_TRUE(succeeded(open()->prune()));
+    for (const auto& item : fs::directory_iterator(m_root))
+        if (!item.path().filename().string().starts_with('.')) fs::remove_all(item.path());
+    ASSERT_TRUE(fs::exists(m_root / ".leases"));
+    ASSERT_TRUE(fs::exists(m_root / ".prune.lock"));
+    use(*open());
+    EXPECT_THAT(mark(), HasSubstr("made again"));
 }
 
 TEST_F(Mark, IsThereOrTheFolderIsStillEmptyHoweverTheDiskFails)

@@ -30,7 +30,7 @@ protected:
     }
     static std::unique_ptr<LocalStore> open_to_read(const fs::path& root)
     {
-        auto store = LocalStore::open(root, {.access = store::Access::read_only});
+        auto store = LocalStore::open(root, {.access = store::StoreMode::read_only});
         if (!store) throw std::runtime_error(store.error().message);
         return std::move(*store);
     }

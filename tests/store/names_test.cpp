@@ -1,6 +1,6 @@
 // Names that come from outside, and the names made of them.
 #include "store_fixture.hpp"
-#include "warmgraph/store/names.hpp"
+#include "warmgraph/cachefmt/key.hpp"
 
 namespace warmgraph::test {
 namespace {
@@ -37,18 +37,19 @@ std::vector<BadName> bad_names()
 TEST(CheckName, SaysWhichRuleIsBrokenAndHowToRepairIt)
 {
     for (const BadName& bad : bad_names()) {
-        EXPECT_TRUE(failed_with(store::check_name("function name", bad.name), ErrorCode::invalid_argument, bad.says));
         EXPECT_TRUE(
-            failed_with(store::check_name("function name", bad.name), ErrorCode::invalid_argument, "function name"));
+            failed_with(cachefmt::check_name("function name", bad.name), ErrorCode::invalid_argument, bad.says));
+        EXPECT_TRUE(
+            failed_with(cachefmt::check_name("function name", bad.name), ErrorCode::invalid_argument, "function name"));
     }
-    EXPECT_EQ(store::check_name("function name", "a/b").error().message,
+    EXPECT_EQ(cachefmt::check_name("function name", "a/b").error().message,
               "function name 'a/b' has '/' at byte 1: use letters, digits, '.', '_' and '-'");
 }
 
 TEST(CheckName, TakesOrdinaryNames)
 {
     for (const std::string& name : {"decode"s, "a"s, "Llama-3.1_8B"s, "0"s, "_x"s, "a..b"s, std::string(128, 'n')}) {
-        EXPECT_TRUE(succeeded(store::check_name("model", name)));
+        EXPECT_TRUE(succeeded(cachefmt::check_name("model", name)));
     }
 }
 
@@ -89,7 +90,7 @@ TEST_F(KeyNames, TheLongestNamesThatAreAllowedWork)
 {
     const auto store = open();
     const std::string longest(128, 'n');
-    const FunctionKey function{store::model_info(longest, "cuda", "dynamic", {}),
+    const FunctionKey function{cachefmt::model_info(longest, "cuda", "dynamic", {}),
                                "world2147483647global_rank2147483646_tp_rank2147483647_pp_rank2147483647", longest};
     EXPECT_TRUE(succeeded(store->publish(make_entry(function))));
     EXPECT_EQ(store->functions().value(), std::vector{function});
@@ -115,36 +116,36 @@ TEST_F(KeyNames, FunctionsIgnoresFoldersThatAreNoNames)
 
 TEST(ModelInfo, HasTheDocumentedForm)
 {
-    const std::string info = store::model_info("tiny-llama", "opencl", "static", {{"dtype", "f32"}});
+    const std::string info = cachefmt::model_info("tiny-llama", "opencl", "static", {{"dtype", "f32"}});
     EXPECT_THAT(info, testing::MatchesRegex("tiny-llama_static_clgraphcache_[0-9a-f]+"));
     EXPECT_EQ(info.size(), std::string("tiny-llama_static_clgraphcache_").size() + 12);
-    EXPECT_THAT(store::model_info("m", "cuda", "dynamic", {}), testing::StartsWith("m_dynamic_cudagraphcache_"));
+    EXPECT_THAT(cachefmt::model_info("m", "cuda", "dynamic", {}), testing::StartsWith("m_dynamic_cudagraphcache_"));
 }
 
 TEST(ModelInfo, ChangesWithModelAndConfigurationAndNothingElse)
 {
     const auto hash = [](const std::string& info) { return info.substr(info.size() - 12); };
     const auto of = [&](const std::string& model, const std::map<std::string, std::string>& config) {
-        return hash(store::model_info(model, "opencl", "static", config));
+        return hash(cachefmt::model_info(model, "opencl", "static", config));
     };
     EXPECT_EQ(of("m", {{"a", "b"}}), of("m", {{"a", "b"}}));
     EXPECT_NE(of("m", {{"a", "b"}}), of("n", {{"a", "b"}}));
     EXPECT_NE(of("m", {{"a", "b"}}), of("m", {{"a", "c"}}));
     EXPECT_NE(of("m", {{"a", "b"}}), of("m", {}));
     EXPECT_NE(of("m", {{"a", "bc"}}), of("m", {{"ab", "c"}}));
-    EXPECT_EQ(of("m", {}), hash(store::model_info("m", "cuda", "dynamic", {})));
+    EXPECT_EQ(of("m", {}), hash(cachefmt::model_info("m", "cuda", "dynamic", {})));
 }
 
 TEST(ModelOf, IsTheModelThatTheInfoWasMadeOf)
 {
     for (const char* model : {"m", "tiny-llama", "a_static_b", "x_static_clgraphcache_0123456789ab"}) {
-        EXPECT_EQ(store::model_of(store::model_info(model, "cuda", "static", {})), model);
-        EXPECT_EQ(store::model_of(store::model_info(model, "opencl", "dynamic", {})), model);
+        EXPECT_EQ(cachefmt::model_of(cachefmt::model_info(model, "cuda", "static", {})), model);
+        EXPECT_EQ(cachefmt::model_of(cachefmt::model_info(model, "opencl", "dynamic", {})), model);
     }
     for (const char* other :
          {"", "m", "m_static_clgraphcache_0123", "m_static_othercache_0123456789ab", "m_odd_clgraphcache_0123456789ab",
           "_static_clgraphcache_0123456789ab", "m_static_clgraphcache_0123456789AB"}) {
-        EXPECT_EQ(store::model_of(other), other);
+        EXPECT_EQ(cachefmt::model_of(other), other);
     }
 }
 

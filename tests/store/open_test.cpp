@@ -8,8 +8,8 @@
 namespace warmgraph::test {
 namespace {
 
-using store::Access;
 using store::Sharing;
+using store::StoreMode;
 
 class Open : public StoreTest {};
 
@@ -24,7 +24,7 @@ TEST_F(Open, MakesTheFolderWithItsParents)
 TEST_F(Open, AFileIsRefusedWithTheCure)
 {
     write(m_root, "text");
-    for (const Access access : {Access::read_write, Access::read_only}) {
+    for (const StoreMode access : {StoreMode::read_write, StoreMode::read_only}) {
         const auto store = LocalStore::open(m_root, {.access = access});
         EXPECT_TRUE(failed_with(store, ErrorCode::io_failed, m_root.string() + " is a file, expected a folder"));
         EXPECT_TRUE(failed_with(store, ErrorCode::io_failed, "WARMGRAPH_CACHE_DIR"));
@@ -84,7 +84,7 @@ TEST_F(Open, AReadOnlyFileSystemIsPermissionDeniedAlsoForRoot)
     FaultyFileSystem files;
     files.fail_all("lock", ErrorCode::permission_denied); // the probe
     EXPECT_TRUE(failed_with(LocalStore::open(m_root, {}, files), ErrorCode::permission_denied, "is not writable"));
-    EXPECT_TRUE(succeeded(LocalStore::open(m_root, {.access = Access::read_only}, files)));
+    EXPECT_TRUE(succeeded(LocalStore::open(m_root, {.access = StoreMode::read_only}, files)));
 }
 
 TEST_F(Open, WhatCannotBeWrittenIsReadWhereThatIsAskedFor)
@@ -137,7 +137,7 @@ TEST_F(Open, AFolderOfAnotherUserIsPermissionDenied)
     EXPECT_TRUE(failed_with(store, ErrorCode::permission_denied, root.string() + " belongs to user "));
     EXPECT_TRUE(failed_with(store, ErrorCode::permission_denied, "share_with_group"));
     if (::geteuid() != 0) return;
-    EXPECT_TRUE(failed_with(LocalStore::open(root, {.access = Access::read_only}), ErrorCode::permission_denied));
+    EXPECT_TRUE(failed_with(LocalStore::open(root, {.access = StoreMode::read_only}), ErrorCode::permission_denied));
     EXPECT_TRUE(failed_with(LocalStore::open(root, {.sharing = Sharing::group}), ErrorCode::permission_denied,
                             "is of group 65534"));
     ASSERT_EQ(::chown(root.c_str(), 65534, ::getegid()), 0);
@@ -148,14 +148,14 @@ TEST_F(Open, AFolderOfRootMayBeReadByAnyone)
 {
     as_ordinary_user([&] {
         return failed_with(LocalStore::open("/usr"), ErrorCode::permission_denied) &&
-               succeeded(LocalStore::open("/usr", {.access = Access::read_only}));
+               succeeded(LocalStore::open("/usr", {.access = StoreMode::read_only}));
     });
 }
 
 TEST_F(Open, ReadOnlyNeedsAFolderThatIsThereAndMakesNone)
 {
     EXPECT_TRUE(
-        failed_with(LocalStore::open(m_root, {.access = Access::read_only}), ErrorCode::not_found, m_root.string()));
+        failed_with(LocalStore::open(m_root, {.access = StoreMode::read_only}), ErrorCode::not_found, m_root.string()));
     EXPECT_FALSE(fs::exists(m_root));
 }
 
@@ -179,7 +179,7 @@ TEST_F(Open, ReadOnlyReadsEverythingAndChangesNothing)
     const auto before = snapshot(m_root);
     const auto time = fs::last_write_time(path_of(entry.header.key));
     {
-        const auto store = open({.access = Access::read_only});
+        const auto store = open({.access = StoreMode::read_only});
         EXPECT_EQ(store->entry(entry.header.key).value(), entry);
         EXPECT_FALSE(store->entry(damaged.header.key));
         EXPECT_EQ(store->image(sha256(good)).value(), good);

@@ -115,7 +115,7 @@ TEST_F(Processes, KilledAtRandomTheyLeaveAUsableCacheAndNothingThatGrows)
         const auto store = open({.max_variants = 3});
         const auto variants = store->variants(k_decode);
         ASSERT_TRUE(succeeded(variants));
-        for (const auto& variant : *variants) EXPECT_TRUE(succeeded(store->entry({k_decode, variant.guards})));
+        for (const auto& variant : *variants) EXPECT_TRUE(succeeded(store->entry({k_decode, variant.guards_digest})));
     }
     const auto store = open({.max_variants = 3});
     EXPECT_TRUE(quarantined().empty());

@@ -28,7 +28,7 @@ cachefmt::Trust trust_of(const std::string& sign_with, const std::vector<std::st
 class Signing : public StoreTest {
 protected:
     std::unique_ptr<LocalStore> opened(const std::string& sign_with, const std::vector<std::string>& accept,
-                                       bool require, store::Access access = store::Access::read_write)
+                                       bool require, store::StoreMode access = store::StoreMode::read_write)
     {
         return open({.access = access, .trust = trust_of(sign_with, accept, require)});
     }

@@ -94,7 +94,7 @@ protected:
     {
         return m_root / key.model_info / key.rank / key.function;
     }
-    fs::path path_of(const EntryKey& key) const { return folder(key.function) / (to_hex(key.guards) + ".wg"); }
+    fs::path path_of(const EntryKey& key) const { return folder(key.function) / (to_hex(key.guards_digest) + ".wg"); }
     fs::path path_of(const Bytes& image) const
     {
         const std::string hex = to_hex(sha256(image));

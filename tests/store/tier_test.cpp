@@ -17,7 +17,7 @@ TEST(TierNames, AreTextAndBack)
 {
     const EntryKey key = make_entry(k_decode).header.key;
     EXPECT_EQ(store::to_text(key),
-              "entries/tiny_static_clgraphcache_0123456789ab/world1global_rank0/decode/" + to_hex(key.guards));
+              "entries/tiny_static_clgraphcache_0123456789ab/world1global_rank0/decode/" + to_hex(key.guards_digest));
     const ImageName image{sha256(as_bytes("code"))};
     EXPECT_EQ(store::to_text(image), "images/" + to_hex(image.digest));
     for (const Name& name : {Name(key), Name(image)}) EXPECT_EQ(store::name_from_text(store::to_text(name)), name);
@@ -150,7 +150,7 @@ TEST_P(TierConformance, GivesDamageToTheTypedStoreWhichRefusesIt)
     Bytes bytes = *(*m_tier->get(one.header.key, {1 << 20}))->bytes;
     bytes[200] ^= std::byte{1};
     ASSERT_TRUE(succeeded(m_tier->put(one.header.key, bytes)));
-    EXPECT_TRUE(failed_with(store.entry(one.header.key), ErrorCode::corrupt, to_hex(one.header.key.guards)));
+    EXPECT_TRUE(failed_with(store.entry(one.header.key), ErrorCode::corrupt, to_hex(one.header.key.guards_digest)));
     EXPECT_FALSE(store.entry(one.header.key).value()) << "it is gone";
     ASSERT_TRUE(succeeded(m_tier->put(image("right"), as_bytes("wrong"))));
     EXPECT_FALSE(store.image(sha256(as_bytes("right"))).value());

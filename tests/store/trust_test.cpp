@@ -4,8 +4,8 @@
 namespace warmgraph::test {
 namespace {
 
-using store::Access;
 using store::Sharing;
+using store::StoreMode;
 using testing::HasSubstr;
 
 class Trust : public StoreTest {
@@ -45,7 +45,7 @@ TEST_F(Trust, AFolderThatOthersMayWriteIsRefusedWithTheCommandThatCuresIt)
     warm();
     for (const mode_t mode : {0777U, 0722U, 01777U, 0702U}) {
         set_mode(m_root, mode);
-        for (const Access access : {Access::read_write, Access::read_only}) {
+        for (const StoreMode access : {StoreMode::read_write, StoreMode::read_only}) {
             for (const bool falls_back : {false, true}) {
                 const auto store = LocalStore::open(m_root, {.access = access, .falls_back = falls_back});
                 EXPECT_TRUE(failed_with(store, ErrorCode::permission_denied, "any user"));
@@ -65,13 +65,13 @@ TEST_F(Trust, AFolderBelowThatOthersMayWriteIsNeitherReadNorWritten)
     for (const fs::path& below : {folder(), folder().parent_path(), folder().parent_path().parent_path()}) {
         SCOPED_TRACE(below);
         set_mode(below, 0777);
-        for (const Access access : {Access::read_write, Access::read_only}) {
+        for (const StoreMode access : {StoreMode::read_write, StoreMode::read_only}) {
             const auto store = open({.access = access});
             const std::string cure = "`chmod go-w " + below.string() + "`";
             EXPECT_TRUE(failed_with(store->entry(m_entry.header.key), ErrorCode::permission_denied, cure));
             EXPECT_TRUE(failed_with(store->header(m_entry.header.key), ErrorCode::permission_denied, cure));
             EXPECT_TRUE(failed_with(store->variants(k_decode), ErrorCode::permission_denied, cure));
-            if (access == Access::read_only) continue;
+            if (access == StoreMode::read_only) continue;
             EXPECT_TRUE(failed_with(store->publish(m_entry), ErrorCode::permission_denied, cure));
         }
         set_mode(below, 0700);
@@ -100,7 +100,7 @@ TEST_F(Trust, CheckNamesWhatMayNotBeUsedAndLooksOn)
     ASSERT_TRUE(succeeded(open()->publish(make_entry(k_prompt))));
     set_mode(folder(), 0777);
     set_mode(path_of(make_entry(k_prompt).header.key), 0666);
-    const auto damages = open({.access = Access::read_only})->check();
+    const auto damages = open({.access = StoreMode::read_only})->check();
     ASSERT_TRUE(succeeded(damages));
     ASSERT_EQ(damages->size(), 2U);
     for (const auto& damage : *damages) {
@@ -113,7 +113,7 @@ TEST_F(Trust, AStrangersFolderIsRefusedAlsoForRoot)
 {
     warm();
     give_to(k_stranger);
-    for (const Access access : {Access::read_write, Access::read_only}) {
+    for (const StoreMode access : {StoreMode::read_write, StoreMode::read_only}) {
         const auto store = LocalStore::open(m_root, {.access = access, .falls_back = true}, m_files);
         EXPECT_TRUE(failed_with(store, ErrorCode::permission_denied, "belongs to user 4000000001"));
         EXPECT_TRUE(failed_with(store, ErrorCode::permission_denied,
@@ -287,7 +287,7 @@ TEST_F(Trust, AFolderWithoutAnyRightIsPermissionDeniedAndDoesNoHarm)
     }
     set_mode(m_root, 0);
     EXPECT_TRUE(as_ordinary_user([&] {
-        for (const Access access : {Access::read_write, Access::read_only})
+        for (const StoreMode access : {StoreMode::read_write, StoreMode::read_only})
             if (!failed_with(LocalStore::open(m_root, {.access = access, .falls_back = true}),
                              ErrorCode::permission_denied, m_root.string()))
                 return false;
@@ -322,6 +322,43 @@ TEST_F(Trust, AnImagesFolderOfRootsIsReadByAnOrdinaryUser)
     EXPECT_TRUE(as_ordinary_user([&] {
         return failed_with(LocalStore::open(m_root, {.falls_back = true}), ErrorCode::permission_denied, "any user");
     }));
+}
+
+/// One folder of somebody else's takes nobody's functions away, and what its entries need is not known.
+TEST_F(Trust, AFolderThatMayNotBeListedIsLeftOut)
+{
+    if (::geteuid() != 0) WARMGRAPH_SKIP_LACKING("the right to give files away (root)");
+    warm();
+    const FunctionKey other{"other_static_clgraphcache_0123456789ab", "world1global_rank0", "decode"};
+    ASSERT_TRUE(succeeded(open()->publish(make_entry(other))));
+    set_mode(m_dir.path(), 0755);
+    for (const auto& item : fs::recursive_directory_iterator(m_root))
+        ASSERT_EQ(::chown(item.path().c_str(), 65534, 65534), 0);
+    ASSERT_EQ(::chown(m_root.c_str(), 65534, 65534), 0);
+    set_mode(m_root / other.model_info, 0);
+    EXPECT_TRUE(as_ordinary_user([&] {
+        const auto opened = LocalStore::open(m_root);
+        if (!succeeded(opened)) return false;
+        make_older(path_of(m_image), std::chrono::minutes(60));
+        const auto pruned = (*opened)->prune({.bytes = 0});
+        return failed_with((*opened)->functions(), ErrorCode::permission_denied) && succeeded(pruned) &&
+               pruned->removed.entries.files == 1 && pruned->removed.images.files == 0;
+    }));
+}
+
+/// Root reads an ordinary user's folder where that one is trusted, and writes nothing into it.
+TEST_F(Trust, AMissIsNotedInNobodyElsesFolder)
+{
+    if (::geteuid() != 0) WARMGRAPH_SKIP_LACKING("the right to give files away (root)");
+    warm();
+    for (const auto& item : fs::recursive_directory_iterator(m_root))
+        ASSERT_EQ(::chown(item.path().c_str(), 65534, 65534), 0);
+    ASSERT_EQ(::chown(m_root.c_str(), 65534, 65534), 0);
+    const auto before = snapshot(m_root);
+    const auto store = LocalStore::open(m_root, {.access = StoreMode::read_only, .trusted_owners = {65534}});
+    ASSERT_TRUE(succeeded(store));
+    (*store)->note_miss(m_entry.header.key.function, {}, "{}");
+    EXPECT_EQ(snapshot(m_root), before);
 }
 
 /// The same with members of one group, by the kernel's own answers.

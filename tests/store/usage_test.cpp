@@ -1,4 +1,5 @@
 // Usage counters: advisory, merged across stores and processes, never in anybody's way.
+#include <functional>
 #include <limits>
 #include <thread>
 
@@ -201,15 +202,86 @@ TEST_F(Usage, IsWrittenWhenTheStoreCloses)
     EXPECT_EQ(open()->usage(k_decode).hits, 1U);
 }
 
-TEST_F(Usage, AStoreClosesSoonWhileTheLockStaysHeld)
+/// Sleeps in no time, and says how long it would have been.
+class SleepCounter final : public Clock {
+public:
+    [[nodiscard]] std::chrono::steady_clock::time_point steady() const noexcept override
+    {
+        return system_clock().steady() + slept;
+    }
+    [[nodiscard]] std::chrono::system_clock::time_point wall() const noexcept override { return system_clock().wall(); }
+    void sleep_for(std::chrono::nanoseconds time) override
+    {
+        slept += time;
+        ++sleeps;
+        if (on_sleep) on_sleep();
+    }
+    std::chrono::nanoseconds slept{0};
+    int sleeps = 0;
+    std::function<void()> on_sleep;
+};
+
+/// A process that stopped with the lock costs an exit 100 ms, and its numbers.
+TEST_F(Usage, AStoreClosesSoonWhileAnotherProcessHoldsTheLock)
 {
-    auto store = open();
+    static_cast<void>(open());
+    fs::create_directories(folder());
+    const Gate is_held, may_go;
+    ChildProcess holder([&] {
+        const auto lock = posix_file_system().try_lock(folder() / ".usage.lock", 0600);
+        is_held.open();
+        may_go.wait();
+        return lock && *lock ? 0 : 1;
+    });
+    is_held.wait();
+    SleepCounter clock;
+    const auto open_with_clock = [&] { return LocalStore::open(m_root, {}, posix_file_system(), clock).value(); };
+    auto store = open_with_clock();
+    store->add_usage(k_decode, {.hits = 1});
+    store->add_usage(k_prompt, {.hits = 1});
+    EXPECT_EQ(clock.sleeps, 0) << "a call waits for nobody";
+    store.reset();
+    EXPECT_EQ(clock.slept, std::chrono::milliseconds(100));
+    EXPECT_GE(clock.sleeps, 5) << "and looks again now and then";
+    EXPECT_EQ(open()->usage(k_prompt).hits, 1U) << "the other function's are not held up";
+
+    // Where it is held for a moment only, nothing is lost.
+    store = open_with_clock();
+    store->add_usage(k_decode, {.hits = 1});
+    clock.slept = std::chrono::nanoseconds(0);
+    clock.on_sleep = [&] {
+        if (clock.slept < std::chrono::milliseconds(20)) return;
+        clock.on_sleep = nullptr;
+        may_go.open();
+        EXPECT_EQ(holder.wait(), 0);
+    };
+    store.reset();
+    EXPECT_LT(clock.slept, std::chrono::milliseconds(30));
+    EXPECT_EQ(open()->usage(k_decode).hits, 1U) << "of the second store; the first one's went with it";
+}
+
+/// The exit's hook waits, and the destructor after it does not wait as long again.
+TEST_F(Usage, AnExitWithTheLockHeldWaitsOnce)
+{
+    static_cast<void>(open());
     fs::create_directories(folder());
     const auto lock = posix_file_system().try_lock(folder() / ".usage.lock", 0600).value();
-    store->add_usage(k_decode, {.hits = 1});
-    const auto start = std::chrono::steady_clock::now();
-    store.reset();
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
+    ASSERT_NE(lock, nullptr);
+    ChildProcess child([this]() -> int {
+        static SleepCounter clock;
+        struct AtTheEnd {
+            ~AtTheEnd()
+            {
+                store.reset();
+                ::_exit(clock.slept == std::chrono::milliseconds(100) ? 7 : 1);
+            }
+            std::unique_ptr<LocalStore> store;
+        };
+        static AtTheEnd last{LocalStore::open(m_root, {}, posix_file_system(), clock).value()};
+        last.store->add_usage_soon(k_decode, {.hits = 1}); // makes the thread, and the hook
+        std::exit(0);
+    });
+    EXPECT_EQ(child.wait(), 7);
 }
 
 TEST_F(Usage, MergesAcrossProcesses)

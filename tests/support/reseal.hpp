@@ -48,7 +48,7 @@ inline void reseal(Bytes& bytes, const cachefmt::EntryKey& key)
 
     Sha256 key_hash;
     key_hash.update_field("warmgraph key 1").update_field(key.function.model_info).update_field(key.function.rank);
-    key_hash.update_field(key.function.function).update_field(ByteView{key.guards.bytes});
+    key_hash.update_field(key.function.function).update_field(ByteView{key.guards_digest.bytes});
     poke(bytes, envelope_at::key_digest, key_hash.finish().bytes);
 
     reseal_marks(bytes); // the first bytes' seal is under the header digest

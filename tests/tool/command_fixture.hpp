@@ -125,7 +125,7 @@ protected:
     {
         const auto& key = entry.header.key;
         return cache() / key.function.model_info / key.function.rank / key.function.function /
-               (to_hex(key.guards) + ".wg");
+               (to_hex(key.guards_digest) + ".wg");
     }
 
     /// A folder of somebody's, in place of the cache, with what `check --repair` and `clear` once took for the cache's.

@@ -113,7 +113,7 @@ TEST_F(Show, TakesSectionsAndAVariant)
     const auto second = sample_entry(k_decode, guards);
     publish(*store, first);
     publish(*store, second);
-    const std::string digits = to_hex(second.header.key.guards).substr(0, 6);
+    const std::string digits = to_hex(second.header.key.guards_digest).substr(0, 6);
     const CommandResult one = run("show tiny-llama/decode --only guards,nodes --variant " + digits);
     EXPECT_EQ(one.status, 0) << one.error;
     EXPECT_THAT(one.out, HasSubstr("f16"));
@@ -126,7 +126,7 @@ TEST_F(Show, TakesSectionsAndAVariant)
     EXPECT_EQ(json[0]["guards"]["values"][0]["value"], 2) << "a number";
     const CommandResult none = run("show tiny-llama/decode --variant 000000");
     EXPECT_EQ(none.status, 1);
-    EXPECT_THAT(none.error, HasSubstr(to_hex(first.header.key.guards))) << "what there is";
+    EXPECT_THAT(none.error, HasSubstr(to_hex(first.header.key.guards_digest))) << "what there is";
     EXPECT_EQ(run("show tiny-llama/decode --variant xyz").status, 2);
 }
 

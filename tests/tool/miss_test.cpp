@@ -174,16 +174,16 @@ TEST_F(Missed, IsToldWhereTheProgramWasBuiltAnewSince)
     auto store = open_store();
     const auto key = store->functions()->at(0);
     const auto variant = store->variants(key)->at(0);
-    auto stored = std::move(**store->entry({key, variant.guards}));
+    auto stored = std::move(**store->entry({key, variant.guards_digest}));
     for (auto& fact : stored.header.guards.facts)
         if (fact.name == "binary.path") fact.value = "/bin/true";
-    stored.header.key.guards = cachefmt::guards_digest(stored.header.guards);
+    stored.header.key.guards_digest = cachefmt::guards_digest(stored.header.guards);
     publish(*store, stored);
     const CommandResult other = run("explain toy/f");
     EXPECT_THAT(other.out, HasSubstr("code.build_id")) << "another binary lies there: " << other.out;
     for (auto& fact : stored.header.guards.facts)
         if (fact.name == "binary.path") fact.value = "/nowhere/service";
-    stored.header.key.guards = cachefmt::guards_digest(stored.header.guards);
+    stored.header.key.guards_digest = cachefmt::guards_digest(stored.header.guards);
     publish(*store, stored);
     EXPECT_THAT(run("explain toy/f").out, HasSubstr("the build id of /nowhere/service is not compared"));
 }
@@ -223,10 +223,10 @@ TEST_F(Missed, AtStartTheLogSaysWhatFits)
 {
     ASSERT_EQ(run_start({}), k_recorded);
     const auto key = open_store()->functions()->at(0);
-    auto stored = std::move(**open_store()->entry({key, open_store()->variants(key)->at(0).guards}));
+    auto stored = std::move(**open_store()->entry({key, open_store()->variants(key)->at(0).guards_digest}));
     for (auto& fact : stored.header.guards.facts)
         if (fact.name == "driver.version") fact.value = "0.1";
-    stored.header.key.guards = cachefmt::guards_digest(stored.header.guards);
+    stored.header.key.guards_digest = cachefmt::guards_digest(stored.header.guards);
     publish(*open_store(), stored);
     const auto log = dir() / "log.txt";
     ChildProcess child([&] {

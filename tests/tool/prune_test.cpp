@@ -44,6 +44,7 @@ TEST_F(PruneVerb, TakesASizeOrTheEnvironmentsAndSaysFirstWhatWouldGo)
 TEST_F(PruneVerb, TakesAnAge)
 {
     EXPECT_THAT(run("prune --older 4").out, HasSubstr("removed 0 entries"));
+    EXPECT_THAT(run("prune --older 200000").out, HasSubstr("removed 0 entries")) << "longer than clocks count";
     EXPECT_THAT(run("prune --older 2").out, HasSubstr("removed 1 entry"));
     EXPECT_FALSE(is_there());
 }
@@ -54,6 +55,21 @@ TEST_F(PruneVerb, SaysWhatStaysBecauseItIsUsed)
     ASSERT_TRUE(store->entry(sample_entry(k_decode).header.key).value());
     EXPECT_THAT(run("prune --to 0").out, HasSubstr("1 entry is used by a living process"));
     EXPECT_TRUE(is_there());
+}
+
+TEST_F(PruneVerb, FollowsALinkToACacheThatIsShared)
+{
+    const auto link = cache().parent_path() / "link";
+    std::filesystem::create_directory_symlink(cache(), link);
+    for (const auto& item : std::filesystem::recursive_directory_iterator(cache()))
+        std::filesystem::permissions(item, item.is_directory() ? std::filesystem::perms(02770)
+                                                               : std::filesystem::perms(0660));
+    std::filesystem::permissions(cache(), std::filesystem::perms(02770));
+    for (const char* verb : {"ls", "prune --to 0"}) {
+        const CommandResult result = run(std::string(verb) + " --cache-dir " + link.string());
+        EXPECT_EQ(result.status, 0) << result.error;
+    }
+    EXPECT_FALSE(is_there());
 }
 
 TEST_F(PruneVerb, RefusesWhatIsNoSizeOrAge)

@@ -56,6 +56,18 @@ TEST_F(Signing, OfAFolderWithANewKeyIsVerifiedByItsPublicHalf)
     EXPECT_THAT(run("sign --key-file " + key).out, HasSubstr("signed already"));
 }
 
+TEST_F(Signing, OtherVerbsSeeTheFolderAsAProgramWithThisEnvironmentDoes)
+{
+    publish_two();
+    const std::string key = make_key("team", "hmac-sha256");
+    const std::map<std::string, std::string> strict{{"WARMGRAPH_ACCEPT_KEYS_FILE", key},
+                                                    {"WARMGRAPH_REQUIRE_SIGNED", "1"}};
+    EXPECT_THAT(run("ls").out, testing::Not(HasSubstr("no accepted signature")));
+    EXPECT_THAT(run("ls", strict).out, HasSubstr("untrusted"));
+    ASSERT_EQ(run("sign --key-file " + key).status, 0);
+    EXPECT_THAT(run("ls", strict).out, testing::Not(HasSubstr("untrusted")));
+}
+
 TEST_F(Signing, AgainRotatesTheKeyAndLetsNothingElseIn)
 {
     publish_two();

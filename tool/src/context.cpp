@@ -7,6 +7,7 @@
 #include "warmgraph/base/printable.hpp"
 #include "warmgraph/base/process.hpp"
 #include "warmgraph/store/settings.hpp"
+#include "warmgraph/store/signing.hpp"
 
 namespace warmgraph::tool {
 
@@ -26,6 +27,14 @@ bool is_empty_folder(const Context& context)
     std::error_code error;
     return std::filesystem::is_directory(context.cache_dir, error) &&
            std::filesystem::is_empty(context.cache_dir, error);
+}
+
+/// What a link leads to, for people who keep caches on another disk.
+std::filesystem::path behind_link(const std::filesystem::path& folder)
+{
+    std::error_code error;
+    std::filesystem::path target = std::filesystem::canonical(folder, error);
+    return error ? folder : target;
 }
 
 /// 0 where the variable is not set.
@@ -50,18 +59,24 @@ Result<store::StoreOptions> options_for(const FileInfo& folder)
     return options;
 }
 
+/// As programs see the folder: what they trust, and what they refuse.
+Result<cachefmt::Trust> trust_of_environment()
+{
+    return store::resolve_signing({}, [](const char* variable) { return environment(variable); });
+}
+
 /// Fills in the rest of the options.
 template <class Fill>
 Result<std::unique_ptr<store::LocalStore>> open_with(const Context& context, const Fill& fill)
 {
-    const auto info = context.files.info(context.cache_dir);
+    const auto info = context.files.info(behind_link(context.cache_dir));
     if (!info) return within("open the cache folder", info.error());
     if (!*info) return nullptr;
     auto options = options_for(**info);
     if (!options) return std::unexpected(options.error());
     fill(*options);
     const bool is_empty = is_empty_folder(context);
-    if (is_empty) options->access = store::Access::read_only; // says whose it is, and does not mark it
+    if (is_empty) options->access = store::StoreMode::read_only; // says whose it is, and does not mark it
     auto store = store::LocalStore::open(context.cache_dir, *options, context.files, context.clock);
     if (store && is_empty) return nullptr;
     return store;
@@ -76,12 +91,14 @@ bool is_shared(const FileInfo& folder) noexcept
     return (folder.mode & k_group_is_kept) != 0 || (folder.mode & k_others_write) == 0;
 }
 
-Result<std::unique_ptr<store::LocalStore>> open_store(const Context& context, store::Access access,
-                                                      const cachefmt::Trust& trust)
+Result<std::unique_ptr<store::LocalStore>> open_store(const Context& context, store::StoreMode access,
+                                                      const std::optional<cachefmt::Trust>& trust)
 {
+    auto trusted = trust ? Result<cachefmt::Trust>(*trust) : trust_of_environment();
+    if (!trusted) return std::unexpected(trusted.error());
     return open_with(context, [&](store::StoreOptions& options) {
         options.access = access;
-        options.trust = trust;
+        options.trust = std::move(*trusted);
         // The program's limit is not known here, and `sign` publishes what is there already.
         options.max_variants = std::numeric_limits<std::uint32_t>::max();
     });
@@ -89,7 +106,11 @@ Result<std::unique_ptr<store::LocalStore>> open_store(const Context& context, st
 
 Result<std::unique_ptr<store::LocalStore>> open_store_as_programs_do(const Context& context)
 {
-    return open_with(context, [](store::StoreOptions& options) { options.falls_back = true; });
+    auto trusted = trust_of_environment();
+    return open_with(context, [&](store::StoreOptions& options) {
+        options.falls_back = true;
+        if (trusted) options.trust = std::move(*trusted); // else `doctor` says what is wrong with it
+    });
 }
 
 void print(const Json& document) { print(document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"); }

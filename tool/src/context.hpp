@@ -43,9 +43,9 @@ struct Context {
 [[nodiscard]] bool is_shared(const FileInfo& folder) noexcept;
 
 /// nullptr where the folder does not exist or is empty: no subcommand makes a folder or marks one.
-[[nodiscard]] Result<std::unique_ptr<store::LocalStore>> open_store(const Context& context,
-                                                                    store::Access access = store::Access::read_only,
-                                                                    const cachefmt::Trust& trust = {});
+[[nodiscard]] Result<std::unique_ptr<store::LocalStore>> open_store(
+    const Context& context, store::StoreMode access = store::StoreMode::read_only,
+    const std::optional<cachefmt::Trust>& trust = {});
 
 /// As a program opens it: what cannot be written is read (LocalStore::why_read_only).
 [[nodiscard]] Result<std::unique_ptr<store::LocalStore>> open_store_as_programs_do(const Context& context);

@@ -7,7 +7,7 @@ namespace warmgraph::tool {
 std::filesystem::path path_of(const std::filesystem::path& root, const cachefmt::EntryKey& key)
 {
     const cachefmt::FunctionKey& function = key.function;
-    return root / function.model_info / function.rank / function.function / (to_hex(key.guards) + ".wg");
+    return root / function.model_info / function.rank / function.function / (to_hex(key.guards_digest) + ".wg");
 }
 
 Result<cachefmt::Entry> read_entry(const Context& context, const std::filesystem::path& path,

@@ -7,7 +7,7 @@
 
 #include "line/suggestion.hpp"
 #include "warmgraph/base/printable.hpp"
-#include "warmgraph/store/names.hpp"
+#include "warmgraph/cachefmt/key.hpp"
 
 namespace warmgraph::tool {
 
@@ -50,7 +50,7 @@ std::unexpected<Error> not_there(const std::vector<cachefmt::FunctionKey>& funct
     if (functions.empty()) return fail(ErrorCode::not_found, "no {} '{}' in the cache, which is empty", what, name);
     std::vector<std::string> candidates = names_of(functions);
     for (const cachefmt::FunctionKey& key : functions)
-        candidates.push_back(fmt::format("{}/{}/{}", store::model_of(key.model_info), key.rank, key.function));
+        candidates.push_back(fmt::format("{}/{}/{}", cachefmt::model_of(key.model_info), key.rank, key.function));
     const std::string meant = did_you_mean(name, candidates);
     return fail(ErrorCode::not_found, "no {} '{}' in the cache{}{}", what, name,
                 meant.empty() ? "; there are:" : meant + " there are:", list_of(functions));
@@ -60,7 +60,7 @@ std::unexpected<Error> not_there(const std::vector<cachefmt::FunctionKey>& funct
 
 bool is_model(std::string_view model_info, std::string_view name)
 {
-    return name == model_info || name == store::model_of(model_info);
+    return name == model_info || name == cachefmt::model_of(model_info);
 }
 
 std::string full_name(const cachefmt::FunctionKey& key)
@@ -97,7 +97,7 @@ std::vector<std::string> names_of(const std::vector<cachefmt::FunctionKey>& func
 {
     std::set<std::string> names;
     for (const cachefmt::FunctionKey& key : functions) {
-        const std::string model{store::model_of(key.model_info)};
+        const std::string model{cachefmt::model_of(key.model_info)};
         names.insert({model, model + "/" + key.function});
     }
     return {names.begin(), names.end()};

@@ -75,7 +75,7 @@ bool CaptureSession::has_ended() const noexcept
     return m_ended;
 }
 
-Result<void> Capture::begin()
+Result<void> StreamCapture::begin()
 {
     if (is_active()) return refuse("begin_capture (the stream captures already)");
     m_session = std::make_shared<CaptureSession>();
@@ -84,7 +84,7 @@ Result<void> Capture::begin()
     return {};
 }
 
-Result<RawGraph> Capture::end()
+Result<RawGraph> StreamCapture::end()
 {
     if (!is_active()) return fail(ErrorCode::not_recordable, "end_capture without begin_capture");
     if (!m_is_origin) return refuse("end_capture of a forked stream (end the stream that began the capture)");
@@ -93,7 +93,7 @@ Result<RawGraph> Capture::end()
     return session->end(std::exchange(m_frontier, {}));
 }
 
-Result<void> Capture::wait(const CapturedPoint& point)
+Result<void> StreamCapture::wait(const CapturedPoint& point)
 {
     if (point.session->has_ended()) {
         Error error{ErrorCode::invalid_argument, "the event was recorded in a capture that has ended; record it again"};
@@ -111,13 +111,13 @@ Result<void> Capture::wait(const CapturedPoint& point)
     return {};
 }
 
-std::unexpected<Error> Capture::refuse(std::string_view call)
+std::unexpected<Error> StreamCapture::refuse(std::string_view call)
 {
     return failed(
         {ErrorCode::not_recordable, fmt::format("{} cannot be recorded; move it out of the captured function", call)});
 }
 
-std::unexpected<Error> Capture::failed(Error error)
+std::unexpected<Error> StreamCapture::failed(Error error)
 {
     m_session->fail_with(error);
     return std::unexpected(std::move(error));

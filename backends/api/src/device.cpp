@@ -1,6 +1,8 @@
 #include "warmgraph/backends/device.hpp"
 
 #include "warmgraph/backends/bulk_memory.hpp"
+#include "warmgraph/backends/graph_builder.hpp"
+#include "warmgraph/backends/recording.hpp"
 
 namespace warmgraph::backends {
 
@@ -11,6 +13,21 @@ BulkMemory& Device::bulk()
 {
     std::call_once(m_bulk_made, [this] { m_bulk = std::make_unique<BulkMemory>(*this); });
     return *m_bulk;
+}
+
+Recording& Device::recording()
+{
+    std::call_once(m_recording_made, [this] { m_recording = std::make_unique<Recording>(*this); });
+    return *m_recording;
+}
+
+Result<std::unique_ptr<GraphExec>> Device::instantiate(const RawGraph& graph)
+{
+    auto builder = graph_builder(graph.nodes.size());
+    if (!builder) return std::unexpected(builder.error());
+    for (const RawNode& node : graph.nodes)
+        if (auto added = (*builder)->add(node); !added) return std::unexpected(added.error());
+    return (*builder)->instantiate();
 }
 
 } // namespace warmgraph::backends

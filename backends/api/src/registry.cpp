@@ -41,11 +41,12 @@ std::vector<std::shared_ptr<Backend>> backends()
     return all.list;
 }
 
+std::string_view backend_of(std::string_view id) noexcept { return id.substr(0, id.find(':')); }
+
 Result<std::shared_ptr<Device>> open_device(std::string_view id)
 {
-    const auto colon = id.find(':');
-    const std::string_view name = id.substr(0, colon);
-    const std::string_view selector = colon == std::string_view::npos ? std::string_view{} : id.substr(colon + 1);
+    const std::string_view name = backend_of(id);
+    const std::string_view selector = id.substr(std::min(name.size() + 1, id.size()));
     const auto list = backends();
     const auto found = std::ranges::find_if(list, [&](const auto& backend) { return backend->name() == name; });
     if (found == list.end()) {

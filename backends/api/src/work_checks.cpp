@@ -126,14 +126,11 @@ Result<void> check_update(const RawWork& before, const RawWork& after)
     return {};
 }
 
-Result<void> check_order(const RawGraph& graph)
+Result<void> check_order(const RawNode& node, std::size_t index)
 {
-    for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
-        for (const std::uint32_t before : graph.nodes[node].dependencies) {
-            if (before >= node)
-                return fail(ErrorCode::invalid_argument, "node {} depends on node {}, which is not earlier", node,
-                            before);
-        }
+    for (const std::uint32_t before : node.dependencies) {
+        if (before >= index)
+            return fail(ErrorCode::invalid_argument, "node {} depends on node {}, which is not earlier", index, before);
     }
     return {};
 }

@@ -1,7 +1,7 @@
 #include "device.hpp"
 
 #include "facts.hpp"
-#include "graph_exec.hpp"
+#include "graph_builder.hpp"
 #include "replay_choice.hpp"
 #include "stream.hpp"
 
@@ -102,9 +102,9 @@ Result<std::unique_ptr<Stream>> OpenclDevice::create_stream()
     return std::make_unique<OpenclStream>(*m_core, std::move(*queue));
 }
 
-Result<std::unique_ptr<GraphExec>> OpenclDevice::instantiate(const RawGraph& graph)
+Result<std::unique_ptr<GraphBuilder>> OpenclDevice::graph_builder(std::size_t nodes)
 {
-    return OpenclGraphExec::make(*m_core, graph);
+    return std::make_unique<OpenclGraphBuilder>(*m_core, nodes);
 }
 
 } // namespace warmgraph::backends::opencl

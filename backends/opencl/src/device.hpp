@@ -5,7 +5,9 @@
 
 #include "core.hpp"
 #include "module.hpp"
+#include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/device.hpp"
+#include "warmgraph/backends/graph_builder.hpp"
 
 namespace warmgraph::backends::opencl {
 
@@ -17,11 +19,12 @@ struct FoundDevice {
     DeviceInfo info;
 };
 
-class OpenclDevice final : public Device {
+class OpenclDevice final : public Device, private Compiler {
 public:
     [[nodiscard]] static Result<std::shared_ptr<Device>> open(const FoundDevice& found);
 
     [[nodiscard]] std::string id() const override { return m_found.info.id; }
+    [[nodiscard]] std::string backend() const override { return "opencl"; }
     [[nodiscard]] std::string name() const override { return m_found.info.name; }
     [[nodiscard]] std::uint16_t ordinal() const noexcept override { return m_found.ordinal; }
     [[nodiscard]] const DeviceLimits& limits() const noexcept override { return m_limits; }
@@ -37,13 +40,14 @@ public:
     [[nodiscard]] Result<void> upload(const Address& to, ByteView bytes) override;
     [[nodiscard]] Result<void> download(std::span<std::byte> to, const Address& from) override;
 
-    [[nodiscard]] Result<std::unique_ptr<Module>> compile(std::string_view source, std::string_view options) override;
+    [[nodiscard]] Compiler& compiler() override { return *this; }
     [[nodiscard]] Result<std::unique_ptr<Module>> load(ByteView image) override;
     [[nodiscard]] Result<std::unique_ptr<Stream>> create_stream() override;
-    [[nodiscard]] Result<std::unique_ptr<GraphExec>> instantiate(const RawGraph& graph) override;
+    [[nodiscard]] Result<std::unique_ptr<GraphBuilder>> graph_builder(std::size_t nodes) override;
 
 private:
     explicit OpenclDevice(const FoundDevice& found) : m_found(found) {}
+    [[nodiscard]] Result<std::unique_ptr<Module>> compile(std::string_view source, std::string_view options) override;
     [[nodiscard]] Result<void> read_limits();
     [[nodiscard]] Target target() const;
 

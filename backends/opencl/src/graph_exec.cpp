@@ -2,7 +2,6 @@
 
 #include "enqueue.hpp"
 #include "stream.hpp"
-#include "warmgraph/backends/work_checks.hpp"
 
 namespace warmgraph::backends::opencl {
 namespace {
@@ -14,17 +13,9 @@ std::unexpected<Error> out_of_memory() noexcept
 
 } // namespace
 
-Result<std::unique_ptr<GraphExec>> OpenclGraphExec::make(Core& core, const RawGraph& graph)
+Result<std::unique_ptr<GraphExec>> OpenclGraphExec::make(Core& core, std::vector<ReplayNode> nodes, LanePlan plan)
 {
-    if (auto checked = check_order(graph); !checked) return std::unexpected(checked.error());
-    std::unique_ptr<OpenclGraphExec> exec(new OpenclGraphExec(core));
-    exec->m_nodes.reserve(graph.nodes.size());
-    for (std::size_t index = 0; index < graph.nodes.size(); ++index) {
-        auto node = ReplayNode::make(graph.nodes[index].work, core.limits, core.memory);
-        if (!node) return within(fmt::format("instantiate node {}", index), node.error());
-        exec->m_nodes.push_back(std::move(*node));
-    }
-    exec->m_plan = plan_lanes(graph);
+    std::unique_ptr<OpenclGraphExec> exec(new OpenclGraphExec(core, std::move(nodes), std::move(plan)));
     auto prepared = exec->m_plan.is_linear() ? exec->prepare_command_buffer() : exec->prepare_lanes();
     if (!prepared) return std::unexpected(prepared.error());
     return exec;

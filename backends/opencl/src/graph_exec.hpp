@@ -12,13 +12,17 @@ namespace warmgraph::backends::opencl {
 /// A graph that is enqueued again at every launch, or through a command buffer while its arguments stay as they are.
 class OpenclGraphExec final : public GraphExec {
 public:
-    [[nodiscard]] static Result<std::unique_ptr<GraphExec>> make(Core& core, const RawGraph& graph);
+    [[nodiscard]] static Result<std::unique_ptr<GraphExec>> make(Core& core, std::vector<ReplayNode> nodes,
+                                                                 LanePlan plan);
 
     [[nodiscard]] Result<void> launch(Stream& stream) noexcept override;
     [[nodiscard]] Result<void> update(std::uint32_t node, const RawWork& work) noexcept override;
 
 private:
-    explicit OpenclGraphExec(Core& core) : m_core(core) {}
+    OpenclGraphExec(Core& core, std::vector<ReplayNode> nodes, LanePlan plan)
+        : m_core(core), m_nodes(std::move(nodes)), m_plan(std::move(plan))
+    {
+    }
     [[nodiscard]] Result<void> prepare_lanes();
     [[nodiscard]] Result<void> prepare_command_buffer();
     [[nodiscard]] Result<void> launch_in(cl_command_queue queue);

@@ -10,16 +10,16 @@ constexpr std::int64_t k_none = -1;
 
 class Planner {
 public:
-    explicit Planner(const RawGraph& graph) : m_graph(graph)
+    explicit Planner(std::span<const std::vector<std::uint32_t>> dependencies) : m_dependencies(dependencies)
     {
         m_tail.fill(k_none);
         for (auto& row : m_seen) row.fill(k_none);
-        m_plan.steps.resize(graph.nodes.size());
+        m_plan.steps.resize(dependencies.size());
     }
 
     LanePlan run()
     {
-        for (std::uint32_t node = 0; node < m_graph.nodes.size(); ++node) place(node);
+        for (std::uint32_t node = 0; node < m_dependencies.size(); ++node) place(node);
         for (std::uint32_t lane = 1; lane < m_plan.lanes; ++lane) {
             if (m_seen[0][lane] < m_tail[lane]) m_plan.joined.push_back(static_cast<std::uint32_t>(m_tail[lane]));
         }
@@ -30,7 +30,7 @@ public:
 private:
     void place(std::uint32_t node)
     {
-        const auto& dependencies = m_graph.nodes[node].dependencies;
+        const auto& dependencies = m_dependencies[node];
         LaneStep& step = m_plan.steps[node];
         step.lane = lane_for(node, dependencies);
         step.waits_for_start = step.lane != 0 && dependencies.empty() && m_tail[step.lane] == k_none;
@@ -55,7 +55,7 @@ private:
         return m_plan.lanes < k_max_lanes ? m_plan.lanes++ : node % k_max_lanes;
     }
 
-    const RawGraph& m_graph;
+    std::span<const std::vector<std::uint32_t>> m_dependencies;
     LanePlan m_plan;
     std::array<std::int64_t, k_max_lanes> m_tail{};
     std::array<std::array<std::int64_t, k_max_lanes>, k_max_lanes> m_seen{}; ///< [lane][other]: latest node waited for
@@ -63,6 +63,6 @@ private:
 
 } // namespace
 
-LanePlan plan_lanes(const RawGraph& graph) { return Planner(graph).run(); }
+LanePlan plan_lanes(std::span<const std::vector<std::uint32_t>> dependencies) { return Planner(dependencies).run(); }
 
 } // namespace warmgraph::backends::opencl

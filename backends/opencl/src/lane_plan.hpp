@@ -3,9 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
-
-#include "warmgraph/backends/raw_graph.hpp"
 
 namespace warmgraph::backends::opencl {
 
@@ -26,7 +25,7 @@ struct LanePlan {
 /// More branches than lanes share them: the extra order does no harm, for nodes keep their topological order.
 inline constexpr std::uint32_t k_max_lanes = 4;
 
-/// REQUIRES: dependencies name earlier nodes.
-[[nodiscard]] LanePlan plan_lanes(const RawGraph& graph);
+/// `dependencies`: of each node. REQUIRES: they name earlier nodes.
+[[nodiscard]] LanePlan plan_lanes(std::span<const std::vector<std::uint32_t>> dependencies);
 
 } // namespace warmgraph::backends::opencl

@@ -116,8 +116,12 @@ Result<std::unique_ptr<Module>> OpenclModule::load(const Target& target, ByteVie
     if (auto built = call("clBuildProgram", driver().clBuildProgram, program->get(), cl_uint{1}, &target.device, "",
                           nullptr, nullptr);
         !built) {
-        return fail(ErrorCode::stale, "the driver refuses an image of {} bytes: {}; its log:\n{}", size,
-                    built.error().message, build_log(program->get(), target.device));
+        const Error& error = built.error();
+        // Lack of memory, or of a compiler or linker, says nothing about the image: another time, or elsewhere, it does.
+        const bool is_of_image = error.code == ErrorCode::compile_failed || error.code == ErrorCode::stale;
+        return fail(is_of_image ? ErrorCode::stale : error.code,
+                    "the driver refuses an image of {} bytes: {}; its log:\n{}", size, error.message,
+                    build_log(program->get(), target.device));
     }
     std::unique_ptr<OpenclModule> module(new OpenclModule(target, std::move(*program)));
     module->m_image.emplace(image.begin(), image.end());

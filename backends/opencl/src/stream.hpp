@@ -37,7 +37,7 @@ private:
 
     Core& m_core;
     Queue m_queue;
-    Capture m_capture;
+    StreamCapture m_capture;
     /// This stream's kernel objects, for setting arguments is not thread-safe. A kernel keeps its program, so a key
     /// cannot come to mean another program.
     std::unordered_map<cl_program, std::map<std::string, Kernel>> m_kernels;

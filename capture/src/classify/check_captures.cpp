@@ -90,7 +90,8 @@ Result<void> check_structure(const Captures& captures)
 
 /// Addresses and attributes must not follow a scalar: no backend can check such an address before the launch. REQUIRES:
 /// the same structure.
-Result<void> check_fixed(const std::string& scalar, const Capture& first, const Capture& probe, std::size_t index)
+Result<void> check_fixed(const std::string& scalar, const CapturedGraph& first, const CapturedGraph& probe,
+                         std::size_t index)
 {
     const RawWork &work = first.graph.nodes[index].work, &other = probe.graph.nodes[index].work;
     bool has_other_address = false, has_other_attribute = false;
@@ -112,7 +113,7 @@ Result<void> check_fixed(const std::string& scalar, const Capture& first, const 
 
 } // namespace
 
-Result<void> check_probe(const Interface& interface, const Capture& first, const ScalarProbe& probe)
+Result<void> check_probe(const Interface& interface, const CapturedGraph& first, const ScalarProbe& probe)
 {
     const std::string& scalar = interface.scalars[probe.scalar].name;
     if (const auto difference = structural_difference(first.graph, probe.capture.graph))

@@ -9,6 +9,7 @@ namespace warmgraph {
 [[nodiscard]] Result<void> check_captures(const Interface& interface, const Captures& captures);
 
 /// The same of one probe, against the first capture.
-[[nodiscard]] Result<void> check_probe(const Interface& interface, const Capture& first, const ScalarProbe& probe);
+[[nodiscard]] Result<void> check_probe(const Interface& interface, const CapturedGraph& first,
+                                       const ScalarProbe& probe);
 
 } // namespace warmgraph

@@ -107,8 +107,8 @@ bool holds(const MemoryRef& memory, const Address& address, Pointee pointee) noe
 
 /// Of declared regions that overlap, as in the call, the one that goes on farthest: what is done there may run past the
 /// others.
-std::optional<Located> locate(const Capture& capture, std::span<const NamedMemory> constants, const Address& address,
-                              Pointee pointee)
+std::optional<Located> locate(const CapturedGraph& capture, std::span<const NamedMemory> constants,
+                              const Address& address, Pointee pointee)
 {
     std::uint32_t index = 0;
     const auto inside = [&address, pointee](const MemoryRef& memory) { return holds(memory, address, pointee); };
@@ -457,7 +457,7 @@ Result<Classified> classify(const Interface& interface, const Captures& captures
     if (captures.first.graph.allocations.empty()) return Classifier{interface, captures}.run();
     // What the graph allocates may lie elsewhere at every capture. That is no difference in what the function does.
     Captures rebased = captures;
-    const auto rebase = [&first = captures.first.graph](Capture& capture) {
+    const auto rebase = [&first = captures.first.graph](CapturedGraph& capture) {
         capture.graph = with_allocations_of(first, std::move(capture.graph));
     };
     if (rebased.again) rebase(*rebased.again);

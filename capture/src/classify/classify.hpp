@@ -18,7 +18,7 @@
 namespace warmgraph {
 
 /// One capture and where everything was in it.
-struct Capture {
+struct CapturedGraph {
     backends::RawGraph graph;
     std::vector<MemoryRef> regions;                         ///< declared ones
     std::vector<std::pair<std::string, MemoryRef>> scratch; ///< Recorder::alloc's, an adopted graph's memory pools
@@ -31,13 +31,13 @@ struct Capture {
 struct ScalarProbe {
     std::size_t scalar = 0;
     std::uint64_t bits = 0;
-    Capture capture;
+    CapturedGraph capture;
 };
 
 struct Captures {
-    Capture first;
-    std::optional<Capture> again; ///< same addresses, same values: must be equal. None of an adopted graph
-    std::optional<Capture> moved; ///< every region elsewhere. None when an adopted graph was captured only once
+    CapturedGraph first;
+    std::optional<CapturedGraph> again; ///< same addresses, same values: must be equal. None of an adopted graph
+    std::optional<CapturedGraph> moved; ///< every region elsewhere. None when an adopted graph was captured only once
     /// By declared region, the first one that it overlaps, where those of a group moved together: the function asks how
     /// they lie, their distances are guarded, and a word that follows one follows all. Empty: each moved by itself.
     std::vector<std::uint32_t> groups{};
@@ -51,7 +51,7 @@ struct Captures {
     bool flat_addresses = false;
     Proof proof = Proof::required;
     UnusedWords unused = UnusedWords::refused;
-    /// Device::allocation_at of the device; null where there are no flat addresses. A word that does not move, follows
+    /// Recording::allocation_at of the device; null where there are no flat addresses. A word that does not move, follows
     /// no region and lies in a live allocation is refused.
     std::function<std::optional<MemoryRef>(std::uint64_t)> allocation_at{};
     /// Other memory that a constant must not lie in, as part of a sentence ("the heap of device code's malloc"): what
@@ -59,7 +59,7 @@ struct Captures {
     std::function<std::optional<std::string>(std::uint64_t)> other_memory_at{};
     /// Whether an address is one of ordinary host memory, which the device cannot reach. May be null: not known.
     std::function<bool(std::uint64_t)> is_host_only{};
-    /// Device::is_handle; null likewise. A parameter's word that is one and follows no scalar is refused.
+    /// Recording::is_handle; null likewise. A parameter's word that is one and follows no scalar is refused.
     std::function<bool(std::uint64_t)> is_handle{};
     DeclaredHandles handles{};
 };

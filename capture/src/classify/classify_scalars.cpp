@@ -23,7 +23,7 @@ std::uint64_t word_at(ByteView bytes, std::size_t offset, std::size_t width) noe
 }
 
 /// The same number of bytes in every capture, none where the node has no such place.
-ByteView bytes_of(const ScalarPlace& place, const Capture& capture)
+ByteView bytes_of(const ScalarPlace& place, const CapturedGraph& capture)
 {
     const auto content = backends::content_at(capture.graph.nodes[place.node].work, place.place);
     if (content.number != nullptr) return std::as_bytes(std::span{content.number, 1});
@@ -49,9 +49,9 @@ Result<std::vector<Slot>> probe_slots(const Interface& interface, const Captures
 {
     const auto& scalar = interface.scalars[probe.scalar];
     const std::size_t width = size_of(scalar.dtype);
-    const bool is_float = scalar.dtype == DType::f32 || scalar.dtype == DType::f64;
+    const bool is_float = is_real(scalar.dtype);
     const std::uint64_t current = captures.scalars[probe.scalar];
-    const std::uint64_t mask = width == 8 ? ~0ULL : 0xFFFF'FFFFULL;
+    const std::uint64_t mask = bits_of_width(width);
     const ByteView before = bytes_of(place, captures.first), after = bytes_of(place, probe.capture);
     std::vector<Slot> slots;
     for (std::size_t offset = 0; offset < before.size(); offset += width) {

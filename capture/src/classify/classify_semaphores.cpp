@@ -4,6 +4,7 @@
 
 #include "classify/classify_scalars.hpp"
 #include "classify/structural_difference.hpp"
+#include "warmgraph/capture/numbers.hpp"
 
 namespace warmgraph {
 
@@ -12,7 +13,7 @@ using cachefmt::Slot;
 
 namespace {
 
-const backends::RawSemaphore& use_of(const Capture& capture, std::size_t node, std::size_t number)
+const backends::RawSemaphore& use_of(const CapturedGraph& capture, std::size_t node, std::size_t number)
 {
     return std::get<backends::RawSemaphores>(capture.graph.nodes[node].work).uses[number];
 }
@@ -20,7 +21,7 @@ const backends::RawSemaphore& use_of(const Capture& capture, std::size_t node, s
 /// The low half of a value that follows a scalar of 4 bytes is what the slot fills; a scalar of 8 fills all of it.
 SemaphoreUse following(const Slot& slot, const backends::RawSemaphore& first)
 {
-    const std::uint64_t kept = slot.width == 4 ? first.value & ~0xFFFF'FFFFULL : 0;
+    const std::uint64_t kept = first.value & ~bits_of_width(slot.width);
     return {0, kept, slot, first.flags};
 }
 
@@ -50,7 +51,7 @@ std::optional<Slot> follows(const Interface& interface, const Captures& captures
     for (std::size_t i = 0; i < interface.scalars.size(); ++i) {
         const DType type = interface.scalars[i].dtype;
         const std::size_t width = size_of(type);
-        const std::uint64_t mask = width == 8 ? ~0ULL : 0xFFFF'FFFFULL;
+        const std::uint64_t mask = bits_of_width(width);
         const std::uint64_t was = captures.scalars[i], is = captures.moved_scalars[i];
         if (!is_integer(type) || ((then - first) & mask) != ((is - was) & mask) || ((then ^ first) & ~mask) != 0)
             continue;
@@ -69,15 +70,15 @@ Result<std::string> semaphore_name(const backends::RawGraph& graph, const NamedH
                                    std::size_t number)
 {
     const std::uint64_t handle = std::get<backends::RawSemaphores>(graph.nodes[node].work).uses[number].semaphore;
-    const auto is_it = [handle](const auto& one) { return one.second == handle; };
-    const auto found = std::ranges::find_if(declared, is_it);
+    const auto found = find_handle(declared, handle);
     if (found == declared.end())
         return fail(ErrorCode::not_recordable,
                     "{} uses an external semaphore ({:#x}) that was not declared: declare it by name "
                     "(Spec::semaphores), so that a replay knows which semaphore of its process to use, and so that no "
                     "run for recording meets it",
                     describe_node(graph, node), handle);
-    const auto again = std::find_if(std::next(found), declared.end(), is_it);
+    const auto again =
+        std::find_if(std::next(found), declared.end(), [&](const auto& one) { return one.second == handle; });
     if (again != declared.end())
         return fail(ErrorCode::not_recordable,
                     "{} uses an external semaphore ({:#x}) that was declared as '{}' and as '{}', which another "

@@ -85,7 +85,7 @@ private:
     [[nodiscard]] Result<void> moving(const WordPlace& place, ByteView first, ByteView moved,
                                       std::span<const cachefmt::Slot> scalars, std::vector<cachefmt::Slot>& found,
                                       std::vector<std::size_t>* unused);
-    /// Capture::free_blocks.
+    /// CapturedGraph::free_blocks.
     [[nodiscard]] bool was_free(std::uint64_t value) const;
     [[nodiscard]] bool was_free_in_moved(std::uint64_t value) const;
     [[nodiscard]] bool lies_in_known_memory(std::uint64_t value);
@@ -118,9 +118,9 @@ private:
 
     const Captures& m_captures;
     std::vector<MappedRegion> m_regions;
-    std::unordered_set<std::uint64_t> m_deltas;                                ///< the distances that regions moved
-    std::vector<MemoryRef> m_first_free, m_moved_free;                         ///< Capture::free_blocks, by address
-    std::uint64_t m_reach = 0;                                                 ///< bytes: the sum of the regions' sizes
+    std::unordered_set<std::uint64_t> m_deltas;        ///< the distances that regions moved
+    std::vector<MemoryRef> m_first_free, m_moved_free; ///< CapturedGraph::free_blocks, by address
+    std::uint64_t m_reach = 0;                         ///< bytes: the sum of the regions' sizes
     std::unordered_map<std::uint64_t, std::optional<MemoryRef>> m_allocations; ///< what the device said, by word
     std::uint32_t m_unproven = 0;
     std::vector<SuspectHalf> m_suspects;

@@ -88,7 +88,7 @@ private:
 };
 
 /// nullptr unless it is a by-value parameter of that size.
-Bytes* parameter(Capture& capture, std::size_t node, std::size_t number, std::size_t size)
+Bytes* parameter(CapturedGraph& capture, std::size_t node, std::size_t number, std::size_t size)
 {
     if (node >= capture.graph.nodes.size()) return nullptr;
     auto* kernel = std::get_if<backends::RawKernel>(&capture.graph.nodes[node].work);
@@ -99,9 +99,9 @@ Bytes* parameter(Capture& capture, std::size_t node, std::size_t number, std::si
 
 } // namespace
 
-std::vector<Capture*> all_of(Captures& captures)
+std::vector<CapturedGraph*> all_of(Captures& captures)
 {
-    std::vector<Capture*> all{&captures.first, &*captures.again};
+    std::vector<CapturedGraph*> all{&captures.first, &*captures.again};
     if (captures.moved) all.push_back(&*captures.moved);
     for (ScalarProbe& probe : captures.probes) all.push_back(&probe.capture);
     return all;
@@ -118,7 +118,8 @@ std::size_t erase_host_addresses(Captures& captures, const StackMovement& moveme
         for (std::size_t i = 0; i < kernel->params.size(); ++i) {
             std::vector<Bytes*> values;
             values.reserve(all.size());
-            for (Capture* capture : all) values.push_back(parameter(*capture, node, i, kernel->params[i].value.size()));
+            for (CapturedGraph* capture : all)
+                values.push_back(parameter(*capture, node, i, kernel->params[i].value.size()));
             if (std::ranges::find(values, nullptr) == values.end())
                 erased += Parameter{std::move(values), movement}.erase();
         }

@@ -29,7 +29,7 @@
 namespace warmgraph {
 
 /// The first two first.
-[[nodiscard]] std::vector<Capture*> all_of(Captures& captures);
+[[nodiscard]] std::vector<CapturedGraph*> all_of(Captures& captures);
 
 /// Sets the words of kernel parameters to zero, in all captures, that are host stack addresses: in `first` and lower by
 /// the shift in `again`, and somewhere in the same stack in the others. Returns how many. Leaves all as it is where

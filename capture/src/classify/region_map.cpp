@@ -62,8 +62,8 @@ std::vector<MappedRegion> map_regions(const Interface& interface, const Captures
 {
     using Origin = MappedRegion::Origin;
     std::vector<MappedRegion> result;
-    const Capture& first = captures.first;
-    const Capture* moved = captures.moved ? &*captures.moved : nullptr;
+    const CapturedGraph& first = captures.first;
+    const CapturedGraph* moved = captures.moved ? &*captures.moved : nullptr;
     const auto add = [&result](std::string name, Origin origin, const MemoryRef& at, const MemoryRef* then) {
         result.push_back({std::move(name), origin, at, then != nullptr ? std::optional{*then} : std::nullopt});
     };
@@ -97,9 +97,9 @@ std::optional<std::pair<std::string, std::string>> indistinct_movement(const Int
     return std::nullopt;
 }
 
-void join_scratch(Capture& first, Capture& moved)
+void join_scratch(CapturedGraph& first, CapturedGraph& moved)
 {
-    const auto follows = [](const Capture& capture, std::size_t before, std::size_t after) {
+    const auto follows = [](const CapturedGraph& capture, std::size_t before, std::size_t after) {
         const MemoryRef& memory = capture.scratch[before].second;
         return memory.address.flat() + memory.size == capture.scratch[after].second.address.flat();
     };
@@ -110,7 +110,7 @@ void join_scratch(Capture& first, Capture& moved)
             ++i;
             continue;
         }
-        for (Capture* capture : {&first, &moved}) {
+        for (CapturedGraph* capture : {&first, &moved}) {
             capture->scratch[i].second.size += capture->scratch[next].second.size;
             capture->scratch.erase(capture->scratch.begin() + static_cast<std::ptrdiff_t>(next));
         }

@@ -43,7 +43,7 @@ struct MappedRegion {
 /// Scratch that lies side by side in both captures becomes one region, under the first one's name: an address between
 /// two pools is the end of one and the start of the other, and nothing would tell which. The restored graph gets them
 /// side by side as well. REQUIRES: both captures have the same scratch, in the same order.
-void join_scratch(Capture& first, Capture& moved);
+void join_scratch(CapturedGraph& first, CapturedGraph& moved);
 
 /// A graph that allocates memory may get another range at every capture. `other` as it were had it got those of
 /// `first`.

@@ -22,7 +22,7 @@ struct PlaceInPool {
     std::uint64_t offset = 0;
 };
 
-std::optional<PlaceInPool> place_of(const Capture& capture, std::uint64_t word)
+std::optional<PlaceInPool> place_of(const CapturedGraph& capture, std::uint64_t word)
 {
     for (std::size_t i = 0; i < capture.scratch.size(); ++i) {
         const MemoryRef& memory = capture.scratch[i].second;
@@ -34,7 +34,7 @@ std::optional<PlaceInPool> place_of(const Capture& capture, std::uint64_t word)
 
 class Votes {
 public:
-    Votes(const Capture& first, const Capture& moved) : m_first(first), m_moved(moved)
+    Votes(const CapturedGraph& first, const CapturedGraph& moved) : m_first(first), m_moved(moved)
     {
         const auto& nodes = first.graph.nodes;
         if (nodes.size() != moved.graph.nodes.size()) return; // the comparison of their structures says so
@@ -81,13 +81,13 @@ private:
             ++m_votes[{from->pool, to->pool}];
     }
 
-    const Capture& m_first;
-    const Capture& m_moved;
+    const CapturedGraph& m_first;
+    const CapturedGraph& m_moved;
     std::map<Pair, int> m_votes;
 };
 
 /// For each of the first capture's pools one of the other's.
-std::vector<std::size_t> assigned(const Capture& first, const Capture& moved)
+std::vector<std::size_t> assigned(const CapturedGraph& first, const CapturedGraph& moved)
 {
     constexpr auto k_none = static_cast<std::size_t>(-1);
     const std::size_t count = first.scratch.size();
@@ -108,7 +108,7 @@ std::vector<std::size_t> assigned(const Capture& first, const Capture& moved)
 
 } // namespace
 
-void order_scratch(const Capture& first, Capture& moved)
+void order_scratch(const CapturedGraph& first, CapturedGraph& moved)
 {
     const auto size_of = [](const auto& named) { return named.second.size; };
     if (!std::ranges::equal(first.scratch, moved.scratch, {}, size_of, size_of)) return; // refused elsewhere

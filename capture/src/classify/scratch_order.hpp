@@ -9,6 +9,6 @@ namespace warmgraph {
 /// Puts moved.scratch in the order of first.scratch: pools of one size are told apart by the words that lie in one of them in
 /// `first` and, at the same offset, in one of `moved`. Where words say nothing the order stays. It proves nothing: a wrong
 /// order leaves words that follow no region. Pools of other sizes than the first's are left as they are.
-void order_scratch(const Capture& first, Capture& moved);
+void order_scratch(const CapturedGraph& first, CapturedGraph& moved);
 
 } // namespace warmgraph

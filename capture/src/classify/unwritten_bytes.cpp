@@ -31,15 +31,16 @@ bool holds(const backends::RawGraph& graph, const UnwrittenByte& place, Paint pa
 
 bool is_unwritten(const Captures& captures, const UnwrittenByte& place)
 {
-    const auto is_painted = [&](const Capture& capture) { return holds(capture.graph, place, Paint::one); };
+    const auto is_painted = [&](const CapturedGraph& capture) { return holds(capture.graph, place, Paint::one); };
     return holds(captures.again->graph, place, Paint::other) && (!captures.moved || is_painted(*captures.moved)) &&
            std::ranges::all_of(captures.probes, [&](const ScalarProbe& probe) { return is_painted(probe.capture); });
 }
 
 /// Of `first`, where it lies in all captures that are over Paint::one and is the same in all of them.
-bool is_steady(const Captures& captures, std::span<const Capture> more, const UnwrittenByte& place, std::byte first)
+bool is_steady(const Captures& captures, std::span<const CapturedGraph> more, const UnwrittenByte& place,
+               std::byte first)
 {
-    const auto is_same = [&](const Capture& capture) { return byte_at(capture.graph, place) == first; };
+    const auto is_same = [&](const CapturedGraph& capture) { return byte_at(capture.graph, place) == first; };
     return (!captures.moved || is_same(*captures.moved)) && std::ranges::all_of(more, is_same) &&
            std::ranges::all_of(captures.probes, [&](const ScalarProbe& probe) { return is_same(probe.capture); });
 }
@@ -70,7 +71,7 @@ std::vector<UnwrittenByte> unwritten_bytes(const Captures& captures)
     return result;
 }
 
-std::vector<UnwrittenByte> unwritten_bits(const Captures& captures, std::span<const Capture> more)
+std::vector<UnwrittenByte> unwritten_bits(const Captures& captures, std::span<const CapturedGraph> more)
 {
     std::vector<UnwrittenByte> result;
     if (!captures.again) return result;

@@ -27,7 +27,7 @@ struct UnwrittenByte {
 /// Bits in which `again`, over Paint::other, differs from all other captures, `more` among them: these must agree, over
 /// Paint::one, at both depths of the stack, and hold that paint there. The byte's other bits a library set (a
 /// bit-field). `more` has two captures in a row, which tell such bits from a flag that alternates.
-[[nodiscard]] std::vector<UnwrittenByte> unwritten_bits(const Captures& captures, std::span<const Capture> more);
+[[nodiscard]] std::vector<UnwrittenByte> unwritten_bits(const Captures& captures, std::span<const CapturedGraph> more);
 
 /// In order, as count_words wants them.
 void add(std::vector<UnwrittenByte>& to, const std::vector<UnwrittenByte>& more);

@@ -10,7 +10,7 @@ replay::Bindings bindings_of(const cachefmt::Graph& graph, const std::vector<Mem
     const auto named = [](const std::vector<std::string>& names, const NamedHandles& declared) {
         std::vector<std::uint64_t> found;
         for (const std::string& name : names) {
-            const auto at = std::ranges::find(declared, name, [](const auto& handle) { return handle.first; });
+            const auto at = find_name(declared, name);
             found.push_back(at != declared.end() ? at->second : 0);
         }
         return found;

@@ -6,6 +6,16 @@
 
 namespace warmgraph {
 
+NamedHandles::const_iterator find_name(const NamedHandles& handles, std::string_view name)
+{
+    return std::ranges::find(handles, name, [](const auto& one) -> std::string_view { return one.first; });
+}
+
+NamedHandles::const_iterator find_handle(const NamedHandles& handles, std::uint64_t handle)
+{
+    return std::ranges::find(handles, handle, [](const auto& one) { return one.second; });
+}
+
 namespace {
 
 std::string_view kind_name(cachefmt::RegionKind kind) noexcept

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "model/alignment.hpp"
+#include "warmgraph/backends/recording.hpp"
 
 namespace warmgraph {
 
@@ -19,7 +20,7 @@ ShadowSet::~ShadowSet()
 Result<MemoryRef> ShadowSet::make(const Address& like, std::uint64_t size)
 {
     const bool on_host = m_device.space_of(like) == backends::MemorySpace::host;
-    auto memory = on_host ? m_device.reserve_host_shadow(size) : m_device.reserve_shadow(size);
+    auto memory = on_host ? m_device.recording().reserve_host_shadow(size) : m_device.reserve_shadow(size);
     if (!memory) return within("reserve addresses to capture with", memory.error());
     m_owned.push_back(*memory);
     return memory;

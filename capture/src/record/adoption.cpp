@@ -9,17 +9,18 @@
 #include "verify/module_state.hpp"
 #include "verify/trial_conditions.hpp"
 #include "warmgraph/backends/places.hpp"
+#include "warmgraph/backends/recording.hpp"
 #include "warmgraph/base/process.hpp"
 
 namespace warmgraph {
 
 // --- the graph
 
-Result<Capture> AdoptionSession::read(const AdoptedCapture& capture) const
+Result<CapturedGraph> AdoptionSession::read(const AdoptedCapture& capture) const
 {
-    auto graph = m_device.read_graph(capture.graph);
+    auto graph = m_device.recording().read_graph(capture.graph);
     if (!graph) return std::unexpected(graph.error());
-    Capture result{std::move(*graph), capture.regions, capture.scratch, capture.free_blocks};
+    CapturedGraph result{std::move(*graph), capture.regions, capture.scratch, capture.free_blocks};
     for (std::size_t i = 0; i < result.regions.size(); ++i)
         result.regions[i].size = guards::extent_bytes(m_frame.tensors[i]);
     return result;
@@ -30,9 +31,9 @@ namespace {
 /// The first capture's handle of the same name.
 void rename(std::uint64_t& handle, const NamedHandles& first, const NamedHandles& second)
 {
-    const auto named = std::ranges::find(second, handle, [](const auto& one) { return one.second; });
+    const auto named = find_handle(second, handle);
     if (named == second.end()) return;
-    const auto same = std::ranges::find(first, named->first, [](const auto& one) { return one.first; });
+    const auto same = find_name(first, named->first);
     if (same != first.end()) handle = same->second;
 }
 
@@ -50,7 +51,7 @@ void use_handles_of(const DeclaredHandles& first, const DeclaredHandles& second,
 
 std::function<std::optional<MemoryRef>(std::uint64_t)> AdoptionSession::allocation_at() const
 {
-    return [device = m_subject.device](std::uint64_t flat) { return device->allocation_at(flat); };
+    return [device = m_subject.device](std::uint64_t flat) { return device->recording().allocation_at(flat); };
 }
 
 Result<Classified> AdoptionSession::classified(const AdoptedCapture* second)
@@ -63,9 +64,12 @@ Result<Classified> AdoptionSession::classified(const AdoptedCapture* second)
     captures.is_host_only = [device = m_subject.device, mappings = HostMappings::read()](std::uint64_t word) {
         const auto name = mappings.at(word);
         const bool is_ordinary = name && !name->starts_with("/dev/"); // the driver's have such names
-        return is_ordinary && !device->allocation_at(word) && !device->host_memory_at(word, mappings);
+        return is_ordinary && !device->recording().allocation_at(word) &&
+               !device->recording().host_memory_at(word, mappings);
     };
-    captures.is_handle = [device = m_subject.device](std::uint64_t word) { return device->is_handle(word); };
+    captures.is_handle = [device = m_subject.device](std::uint64_t word) {
+        return device->recording().is_handle(word);
+    };
     captures.handles = m_first.handles;
     captures.scalars = m_first.scalars;
     if (second != nullptr) captures.moved_scalars = second->scalars;
@@ -110,8 +114,7 @@ namespace {
 NamedHandles of_the_call(NamedHandles captured, const NamedHandles& declared)
 {
     for (auto& [name, handle] : captured)
-        for (const auto& [known, its_handle] : declared)
-            if (known == name) handle = its_handle;
+        if (const auto known = find_name(declared, name); known != declared.end()) handle = known->second;
     return captured;
 }
 
@@ -183,7 +186,7 @@ Result<Recording> AdoptionSession::adopt(cachefmt::EntryHeader header, const Ado
 {
     const auto started = system_clock().steady();
     if (auto checked = check_arguments(second); !checked) return std::unexpected(checked.error());
-    if (auto prepared = m_device.prepare_recording(); !prepared) return std::unexpected(prepared.error());
+    if (auto prepared = m_device.recording().prepare_recording(); !prepared) return std::unexpected(prepared.error());
     auto stream = m_device.create_stream();
     if (!stream) return std::unexpected(stream.error());
     m_stream = std::move(*stream);

@@ -4,6 +4,7 @@
 #include "model/memory_ranges.hpp"
 #include "record/adoption_session.hpp"
 #include "verify/trial_conditions.hpp"
+#include "warmgraph/capture/numbers.hpp"
 
 namespace warmgraph {
 
@@ -42,7 +43,7 @@ Result<void> AdoptionSession::check_scalars(const AdoptedCapture* second) const
                     m_first.scalars.size(), second->scalars.size(), scalars.size());
     std::vector<std::uint64_t> distances;
     for (std::size_t i = 0; i < scalars.size(); ++i) {
-        const std::uint64_t mask = size_of(scalars[i].dtype) == 8 ? ~0ULL : 0xFFFF'FFFFULL;
+        const std::uint64_t mask = bits_of_width(size_of(scalars[i].dtype));
         const std::uint64_t distance = (second->scalars[i] - m_first.scalars[i]) & mask;
         if (distance == 0 || std::ranges::find(distances, distance) != distances.end())
             return fail(ErrorCode::invalid_argument,

@@ -3,6 +3,7 @@
 
 #include "record/adoption_session.hpp"
 #include "verify/decoys.hpp"
+#include "warmgraph/backends/recording.hpp"
 
 namespace warmgraph {
 
@@ -119,7 +120,7 @@ Result<void> AdoptionSession::judge_suspects(ScratchContents& scratch, Restorati
 /// Throws nothing: the caller's memory has to be put back.
 Result<void> AdoptionSession::run_original_within(ScratchContents& scratch, RestorationRequest& request)
 try {
-    auto exec = m_reduced ? m_device.instantiate(*m_reduced) : m_device.instantiate_native(m_first.graph);
+    auto exec = m_reduced ? m_device.instantiate(*m_reduced) : m_device.recording().instantiate_native(m_first.graph);
     if (!exec) return within("instantiate the original graph", exec.error());
     const auto run = [&]() -> Result<std::size_t> {
         if (auto restored = scratch.restore(); !restored) return std::unexpected(restored.error());

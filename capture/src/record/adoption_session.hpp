@@ -40,7 +40,7 @@ private:
     [[nodiscard]] Result<void> check_scalars(const AdoptedCapture* second) const;
     [[nodiscard]] Result<void> check_followed(const cachefmt::Graph& graph) const;
     [[nodiscard]] Result<void> check_capture(const AdoptedCapture& capture, std::string_view which) const;
-    [[nodiscard]] Result<Capture> read(const AdoptedCapture& capture) const;
+    [[nodiscard]] Result<CapturedGraph> read(const AdoptedCapture& capture) const;
     [[nodiscard]] Result<Classified> classified(const AdoptedCapture* second);
     [[nodiscard]] Result<void> judge_variables(Classified& classified, RestorationRequest& request);
     [[nodiscard]] Result<void> original_run(backends::GraphExec& exec);

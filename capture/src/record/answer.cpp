@@ -3,6 +3,7 @@
 #include <new>
 
 #include "warmgraph/backends/event_wait.hpp"
+#include "warmgraph/backends/recording.hpp"
 #include "warmgraph/base/clock.hpp"
 
 namespace warmgraph {
@@ -54,7 +55,7 @@ Result<void> Answer::allocate(const TrialMemory& memory)
 Result<void> Answer::begin(const std::shared_ptr<backends::Stream>& stream)
 {
     m_stream = stream;
-    auto watch = m_device->watch_enqueues(*stream);
+    auto watch = m_device->recording().watch_enqueues(*stream);
     if (!watch) return std::unexpected(watch.error());
     m_watch = std::move(*watch);
     m_begun = system_clock().steady();

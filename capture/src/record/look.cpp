@@ -9,6 +9,7 @@
 #include "classify/region_map.hpp"
 #include "classify/structural_difference.hpp"
 #include "warmgraph/backends/bulk_memory.hpp"
+#include "warmgraph/backends/recording.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/process.hpp"
 #include "warmgraph/capture/numbers.hpp"
@@ -46,15 +47,15 @@ Look::~Look() = default;
 
 // --- captures
 
-Result<Capture> Look::run_captured(const std::vector<MemoryRef>& regions, ScratchPool& scratch,
-                                   const std::vector<std::uint64_t>& scalars, const StackState& stack)
+Result<CapturedGraph> Look::run_captured(const std::vector<MemoryRef>& regions, ScratchPool& scratch,
+                                         const std::vector<std::uint64_t>& scalars, const StackState& stack)
 {
-    std::optional<Result<Capture>> result;
+    std::optional<Result<CapturedGraph>> result;
     m_stack.run(stack, [&] {
         auto graph =
             captured_run(m_subject, {m_frame.tensors, regions, scalars, m_frame.values}, scratch, m_stream, m_context);
         if (graph)
-            result = Capture{std::move(*graph), regions, scratch.regions()};
+            result = CapturedGraph{std::move(*graph), regions, scratch.regions()};
         else
             result = std::unexpected(graph.error());
     });
@@ -62,7 +63,7 @@ Result<Capture> Look::run_captured(const std::vector<MemoryRef>& regions, Scratc
 }
 
 /// The callable may read page-locked memory on the host: it sees what was there at the call.
-Result<Capture> Look::capture_here(const std::vector<std::uint64_t>& scalars, const StackState& stack)
+Result<CapturedGraph> Look::capture_here(const std::vector<std::uint64_t>& scalars, const StackState& stack)
 {
     auto captured = run_captured(m_memory.regions(), m_scratch, scalars, stack);
     if (!captured) return captured;
@@ -81,7 +82,7 @@ Result<backends::RawGraph> Look::capture_at(const std::vector<std::uint64_t>& sc
     return std::move(captured->graph);
 }
 
-Result<Capture> Look::capture_in(Elsewhere& at, const StackState& stack)
+Result<CapturedGraph> Look::capture_in(Elsewhere& at, const StackState& stack)
 {
     if (auto given = at.shadows.give_other_contents(m_memory.regions(), m_frame); !given)
         return std::unexpected(given.error());
@@ -92,7 +93,7 @@ Result<Capture> Look::capture_in(Elsewhere& at, const StackState& stack)
     return captured;
 }
 
-Result<Capture> Look::capture_elsewhere(const Shuffle& shuffle, Apart apart, const Captures& captures)
+Result<CapturedGraph> Look::capture_elsewhere(const Shuffle& shuffle, Apart apart, const Captures& captures)
 {
     Elsewhere& place = m_places.emplace_back(m_subject.device);
     if (auto reserved = place.shadows.reserve(m_frame, shuffle, apart); !reserved)
@@ -152,12 +153,12 @@ Result<void> Look::capture_where_tensors_overlap(Captures& captures)
 Result<void> Look::know_other_memory(Captures& captures) const
 {
     if (!captures.flat_addresses) return {};
-    auto heap = m_subject.device->device_heap();
+    auto heap = m_subject.device->recording().device_heap();
     if (!heap) return std::unexpected(heap.error());
     captures.other_memory_at = [device = m_subject.device, heap = *heap,
                                 mappings = HostMappings::read()](std::uint64_t word) -> std::optional<std::string> {
         if (heap && word - heap->address.flat() < heap->size) return "the heap of device code's malloc";
-        const auto mapping = device->host_memory_at(word, mappings);
+        const auto mapping = device->recording().host_memory_at(word, mappings);
         return mapping ? std::optional{fmt::format("host memory ({})", *mapping)} : std::nullopt;
     };
     return {};
@@ -173,7 +174,9 @@ Result<Captures> Look::capture_all()
     captures.allocation_at = allocations();
     if (auto known = know_other_memory(captures); !known) return std::unexpected(known.error());
     if (captures.flat_addresses)
-        captures.is_handle = [device = m_subject.device](std::uint64_t word) { return device->is_handle(word); };
+        captures.is_handle = [device = m_subject.device](std::uint64_t word) {
+            return device->recording().is_handle(word);
+        };
 
     if (auto reset = m_memory.reset(0, TrialMemory::Outputs::as_they_were); !reset)
         return std::unexpected(reset.error());
@@ -201,14 +204,14 @@ Result<Captures> Look::capture_all()
 bool Look::are_the_same(Captures captures) const
 {
     const auto unwritten = m_stack.was_painted() ? unwritten_bytes(captures) : std::vector<UnwrittenByte>{};
-    for (Capture* capture : all_of(captures)) clear(capture->graph, unwritten);
+    for (CapturedGraph* capture : all_of(captures)) clear(capture->graph, unwritten);
     erase_host_addresses(captures, m_movement);
     return captures.first.graph == with_allocations_of(captures.first.graph, std::move(captures.again->graph));
 }
 
 void Look::clear_unwritten(Captures& captures) const
 {
-    for (Capture* capture : all_of(captures)) clear(capture->graph, *m_unwritten);
+    for (CapturedGraph* capture : all_of(captures)) clear(capture->graph, *m_unwritten);
 }
 
 /// None where the first two differ in something else as well.
@@ -237,7 +240,7 @@ Result<Captures> Look::without_stack_remains(Captures captures)
 /// constant there either is.
 Result<Captures> Look::over_one_paint(Captures captures)
 {
-    std::vector<Capture> repeated;
+    std::vector<CapturedGraph> repeated;
     for (const StackState& stack :
          {StackState{}, StackState{StackDepth::deeper, Paint::one}, StackState{StackDepth::deeper, Paint::other}}) {
         auto capture = capture_here(m_frame.scalars, stack);
@@ -328,7 +331,7 @@ Result<std::vector<std::string>> Look::probe(Captures& captures, std::chrono::mi
 std::function<std::optional<MemoryRef>(std::uint64_t)> Look::allocations() const
 {
     if (!m_subject.device->limits().flat_addresses) return nullptr;
-    return [device = m_subject.device](std::uint64_t flat) { return device->allocation_at(flat); };
+    return [device = m_subject.device](std::uint64_t flat) { return device->recording().allocation_at(flat); };
 }
 
 Result<Seen> Look::look(std::chrono::milliseconds probing, const std::function<Result<void>(Captures&)>& find_more)

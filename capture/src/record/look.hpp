@@ -42,19 +42,22 @@ public:
     [[nodiscard]] std::size_t unwritten_words() const noexcept { return m_unwritten ? count_words(*m_unwritten) : 0; }
     /// Another one there, with other scalars.
     [[nodiscard]] Result<backends::RawGraph> capture_at(const std::vector<std::uint64_t>& scalars);
-    /// Device::allocation_at, where there are flat addresses; null else.
+    /// Recording::allocation_at, where there are flat addresses; null else.
     [[nodiscard]] std::function<std::optional<MemoryRef>(std::uint64_t)> allocations() const;
 
 private:
     struct Elsewhere;
-    [[nodiscard]] Result<Capture> capture_here(const std::vector<std::uint64_t>& scalars, const StackState& stack = {});
-    [[nodiscard]] Result<Capture> capture_in(Elsewhere& at, const StackState& stack = {});
-    [[nodiscard]] Result<Capture> run_captured(const std::vector<MemoryRef>& regions, ScratchPool& scratch,
-                                               const std::vector<std::uint64_t>& scalars, const StackState& stack);
+    [[nodiscard]] Result<CapturedGraph> capture_here(const std::vector<std::uint64_t>& scalars,
+                                                     const StackState& stack = {});
+    [[nodiscard]] Result<CapturedGraph> capture_in(Elsewhere& at, const StackState& stack = {});
+    [[nodiscard]] Result<CapturedGraph> run_captured(const std::vector<MemoryRef>& regions, ScratchPool& scratch,
+                                                     const std::vector<std::uint64_t>& scalars,
+                                                     const StackState& stack);
     [[nodiscard]] Result<void> know_other_memory(Captures& captures) const;
     [[nodiscard]] Result<Captures> capture_all();
     [[nodiscard]] Result<void> capture_moved(Captures& captures, Apart apart);
-    [[nodiscard]] Result<Capture> capture_elsewhere(const Shuffle& shuffle, Apart apart, const Captures& captures);
+    [[nodiscard]] Result<CapturedGraph> capture_elsewhere(const Shuffle& shuffle, Apart apart,
+                                                          const Captures& captures);
     [[nodiscard]] Result<bool> asks_how_tensors_lie(const Captures& captures);
     [[nodiscard]] Result<void> capture_where_tensors_overlap(Captures& captures);
     [[nodiscard]] Result<void> check_repeated(const Captures& captures);

@@ -11,6 +11,7 @@
 #include "verify/trial_conditions.hpp"
 #include "verify/trials.hpp"
 #include "warmgraph/backends/bulk_memory.hpp"
+#include "warmgraph/backends/recording.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/capture/numbers.hpp"
 
@@ -87,7 +88,7 @@ struct RecordingSession::Impl {
 Result<void> RecordingSession::Impl::prepare()
 {
     if (auto checked = check_no_managed(subject, frame.memory); !checked) return checked;
-    if (auto prepared = subject.device->prepare_recording(); !prepared) return prepared;
+    if (auto prepared = subject.device->recording().prepare_recording(); !prepared) return prepared;
     auto made = subject.device->create_stream();
     if (!made) return std::unexpected(made.error());
     stream = std::move(*made);
@@ -131,7 +132,7 @@ RestorationRequest RecordingSession::Impl::request(cachefmt::EntryHeader header,
     info.unused_words = static_cast<std::uint32_t>(seen.unwritten_words);
     if (!seen.groups.empty()) { // another set of guards, so another key
         guards::guard_distances(result.header.guards.tensors, frame.tensors);
-        result.header.key.guards = cachefmt::guards_digest(result.header.guards);
+        result.header.key.guards_digest = cachefmt::guards_digest(result.header.guards);
     }
     describe_declared(result.graph, *subject.device, frame, result.header.guards);
     for (backends::Module* module : result.modules) {
@@ -286,7 +287,8 @@ std::optional<std::vector<std::uint64_t>> RecordingSession::Impl::other_scalars(
     bool differ = false;
     for (std::size_t s = 0; s < scalars.size(); ++s) {
         const auto& scalar = subject.interface.scalars[s];
-        if (!scalar.range || (scalar.dtype == DType::u64 && subject.device->is_handle(scalars[s]))) continue;
+        if (!scalar.range || (scalar.dtype == DType::u64 && subject.device->recording().is_handle(scalars[s])))
+            continue;
         const auto plan = plan_probes(scalar.dtype, subject.interface.ranges[s], scalars[s]);
         if (plan.values.empty()) continue;
         scalars[s] = plan.values[plan.least / 2];

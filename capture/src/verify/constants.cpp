@@ -8,6 +8,7 @@
 #include "model/memory_ranges.hpp"
 #include "verify/trial_conditions.hpp"
 #include "warmgraph/backends/bulk_memory.hpp"
+#include "warmgraph/backends/recording.hpp"
 #include "warmgraph/base/log.hpp"
 
 namespace warmgraph {
@@ -30,7 +31,7 @@ std::uint64_t bytes_of(std::span<const NamedMemory> all) noexcept
 std::vector<MemoryRef> memory_of(const Captures& captures)
 {
     std::vector<MemoryRef> result;
-    for (const Capture* capture : {&captures.first, captures.moved ? &*captures.moved : nullptr}) {
+    for (const CapturedGraph* capture : {&captures.first, captures.moved ? &*captures.moved : nullptr}) {
         if (capture == nullptr) continue;
         result.insert(result.end(), capture->regions.begin(), capture->regions.end());
         for (const auto& [name, memory] : capture->scratch) result.push_back(memory);
@@ -71,7 +72,7 @@ Constants::Constants(std::shared_ptr<backends::Device> device, std::vector<Named
 /// write.
 bool Constants::is_open_to_host(const MemoryRef& memory, Declared declared) const
 {
-    return m_device->is_managed(memory.address) ||
+    return m_device->recording().is_managed(memory.address) ||
            (declared == Declared::yes && m_device->space_of(memory.address) == cachefmt::MemorySpace::host);
 }
 
@@ -86,7 +87,7 @@ Result<std::string> Constants::address_in(const MemoryRef& memory, std::span<con
     if (!found) return std::unexpected(found.error());
     for (const auto& word : found->words) {
         const bool is_used = std::ranges::any_of(in_use, [&](const MemoryRef& one) { return holds(one, word.value); });
-        if (is_used || m_device->allocation_at(word.value))
+        if (is_used || m_device->recording().allocation_at(word.value))
             return fmt::format("holds at byte {} the address {:#x}", word.offset, word.value);
     }
     if (found->total > found->words.size()) return fmt::format("holds {} words that look like addresses", found->total);
@@ -191,7 +192,7 @@ std::vector<MemoryRef> Constants::allocations_in(const ModuleState& state, std::
         const auto holds_it = [word](const MemoryRef& memory) { return holds(memory, word); };
         if (std::ranges::any_of(found, holds_it) || std::ranges::any_of(in_use, holds_it)) return;
         if (std::ranges::any_of(m_all, [&](const NamedMemory& one) { return holds_it(one.second); })) return;
-        if (const auto allocation = m_device->allocation_at(word)) found.push_back(*allocation);
+        if (const auto allocation = m_device->recording().allocation_at(word)) found.push_back(*allocation);
     };
     for (const auto& module : state)
         for (const auto& variable : module)

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "warmgraph/backends/bulk_memory.hpp"
+#include "warmgraph/backends/recording.hpp"
 
 namespace warmgraph {
 
@@ -35,7 +36,7 @@ Result<void> Decoys::add(const SuspectHalf& suspect, std::uint32_t upper)
 {
     const auto [known, is_new] = m_ranges.try_emplace(upper);
     Range& range = known->second;
-    const auto allocation = m_device.allocation_at(suspect.address);
+    const auto allocation = m_device.recording().allocation_at(suspect.address);
     if (!allocation) return {}; // gone since: nothing can follow it
     const std::uint64_t from = allocation->address.flat(), to = from + allocation->size;
     range.from = range.to == 0 ? from : std::min(range.from, from);
@@ -51,7 +52,7 @@ Result<void> Decoys::reserve(Range& range) const
 {
     if (range.to == 0) return {};
     const std::uint64_t size = range.to - range.from;
-    auto owned = m_device.reserve_decoy(size + k_halves);
+    auto owned = m_device.recording().reserve_decoy(size + k_halves);
     if (!owned) return within("reserve addresses to try with", owned.error());
     range.owned = *owned;
     const std::uint64_t start = owned->address.flat();

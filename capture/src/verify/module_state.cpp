@@ -64,7 +64,7 @@ namespace {
 
 bool is_registered(backends::Device& device, const backends::Module& module)
 {
-    const auto own = device.own_modules();
+    const auto own = device.registered_modules();
     return std::ranges::any_of(own, [&](const auto& one) { return one.get() == &module; });
 }
 

@@ -85,13 +85,13 @@ Result<Recording> attempt(const RestorationRequest& request, const ImageSet& ima
         return fail(ErrorCode::internal, "image {} was not gathered", short_hex(image.digest));
     };
     const auto& graph = recording.entry.graph;
-    const auto restore = [&](replay::OwnModules own) {
+    const auto restore = [&](replay::RegisteredModules own) {
         Phases unmeasured; // all of it is verification
         return replay::Executable::restore(request.device, graph, modules, image_of,
                                            bindings_of(graph, request.regions, request.scalars, request.handles),
                                            unmeasured, own, request.function);
     };
-    auto executable = restore(replay::OwnModules::ignore);
+    auto executable = restore(replay::RegisteredModules::ignore);
     if (!executable) return std::unexpected(executable.error());
     recording.executable = std::move(*executable);
     if (auto verified = verify.run(*recording.executable); !verified) {
@@ -101,11 +101,11 @@ Result<Recording> attempt(const RestorationRequest& request, const ImageSet& ima
     }
     // What is stored is right. Later calls here run the modules that the function itself uses: with copies, what the
     // host writes into their variables would be lost.
-    const auto binds = replay::binds_own_modules(*request.device, graph);
+    const auto binds = replay::binds_registered_modules(*request.device, graph);
     if (!binds) return std::unexpected(binds.error());
     if (!*binds) return recording;
     recording.executable = nullptr; // it has an arena of its own
-    auto bound = restore(replay::OwnModules::bind);
+    auto bound = restore(replay::RegisteredModules::bind);
     if (!bound) return within("bind it to registered modules", bound.error());
     recording.executable = std::move(*bound);
     return recording;

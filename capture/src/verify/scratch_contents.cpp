@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "verify/trial_conditions.hpp"
+#include "warmgraph/backends/recording.hpp"
 
 namespace warmgraph {
 
@@ -202,7 +203,7 @@ public:
         const auto at = [address](const auto& one) { return address - one.first.address.flat() < one.first.size; };
         auto known = std::ranges::find_if(m_all, at);
         if (known == m_all.end()) {
-            const auto original = m_device.allocation_at(address);
+            const auto original = m_device.recording().allocation_at(address);
             if (!original) return std::uint64_t{0};
             if (original->size > m_most - m_taken)
                 return fail(ErrorCode::out_of_memory, "an allocation of {} bytes", original->size);

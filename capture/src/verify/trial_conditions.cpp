@@ -4,6 +4,7 @@
 #include <set>
 
 #include "warmgraph/backends/bulk_memory.hpp"
+#include "warmgraph/backends/recording.hpp"
 
 namespace warmgraph {
 
@@ -29,7 +30,7 @@ std::vector<backends::AddressWindow> windows_around(std::span<const MemoryRef> r
 Result<void> check_no_managed(const Subject& subject, std::span<const MemoryRef> regions)
 {
     for (std::size_t i = 0; i < regions.size(); ++i)
-        if (subject.device->is_managed(regions[i].address))
+        if (subject.device->recording().is_managed(regions[i].address))
             return fail(ErrorCode::not_recordable,
                         "'{}' is managed memory, which the callable may read and write on the host, unseen: pass "
                         "device memory (Device::allocate) or page-locked memory (Device::allocate_host)",
@@ -44,7 +45,7 @@ Result<void> check_tables(const Subject& subject, const TrialMemory& memory)
     const auto words = memory.words_in(windows);
     if (!words) return std::unexpected(words.error());
     for (const auto& word : *words) {
-        const auto allocation = subject.device->allocation_at(word.value);
+        const auto allocation = subject.device->recording().allocation_at(word.value);
         const auto& regions = memory.original();
         const auto in = std::ranges::find_if(
             regions, [&](const MemoryRef& region) { return word.value - region.address.flat() < region.size; });

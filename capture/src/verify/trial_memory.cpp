@@ -6,6 +6,7 @@
 
 #include "model/alignment.hpp"
 #include "warmgraph/backends/bulk_memory.hpp"
+#include "warmgraph/backends/recording.hpp"
 #include "warmgraph/capture/numbers.hpp"
 #include "warmgraph/guards/call_guard.hpp"
 
@@ -240,7 +241,7 @@ Result<void> TrialMemory::check_read_only() const
 {
     for (const Group& group : m_groups) {
         if (group.kind == Kind::writable || group.original.size == 0) continue;
-        if (m_device->limits().flat_addresses && !m_device->allocation_at(group.original.address.flat()))
+        if (m_device->limits().flat_addresses && !m_device->recording().allocation_at(group.original.address.flat()))
             return fail(ErrorCode::not_recordable,
                         "the memory of '{}' was given back since the call: keep read-only states until they are "
                         "recorded",

@@ -6,6 +6,7 @@
 
 #include "warmgraph/backends/bulk_memory.hpp"
 #include "warmgraph/backends/event_wait.hpp"
+#include "warmgraph/backends/recording.hpp"
 
 namespace warmgraph {
 
@@ -65,7 +66,7 @@ Result<std::unique_ptr<backends::GraphExec>> instantiate_for_trials(backends::De
 {
     const auto reduced = reduced_for_trials(capture);
     if (!reduced) return std::unexpected(reduced.error());
-    auto exec = *reduced ? device.instantiate(**reduced) : device.instantiate_captured(capture);
+    auto exec = *reduced ? device.instantiate(**reduced) : device.recording().instantiate_captured(capture);
     if (!exec) return within("instantiate its capture", exec.error());
     return exec;
 }

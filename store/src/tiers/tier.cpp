@@ -3,20 +3,13 @@
 #include <exception>
 
 #include "warmgraph/base/log.hpp"
-#include "warmgraph/store/names.hpp"
+#include "warmgraph/cachefmt/key.hpp"
 
 namespace warmgraph::store {
 namespace {
 
 constexpr std::string_view k_entries = "entries/";
 constexpr std::string_view k_images = "images/";
-
-/// Only the spelling that to_hex() writes: "AB" and "ab" would be two names of one digest.
-std::optional<Digest> exact_digest(std::string_view hex)
-{
-    auto digest = digest_from_hex(hex);
-    return digest && to_hex(*digest) == hex ? digest : std::nullopt;
-}
 
 /// The text up to the next slash, which is cut off with it.
 std::string next_part(std::string_view& text)
@@ -30,7 +23,7 @@ std::string next_part(std::string_view& text)
 struct Spelling {
     std::string operator()(const EntryKey& key) const
     {
-        return prefix_of({.function = key.function}) + to_hex(key.guards);
+        return prefix_of({.function = key.function}) + to_hex(key.guards_digest);
     }
     std::string operator()(const ImageName& image) const { return std::string(k_images) + to_hex(image.digest); }
 };
@@ -50,7 +43,7 @@ std::string prefix_of(const Scope& scope)
 std::optional<Name> name_from_text(std::string_view text)
 {
     if (text.starts_with(k_images)) {
-        const auto digest = exact_digest(text.substr(k_images.size()));
+        const auto digest = digest_from_our_hex(text.substr(k_images.size()));
         return digest ? std::optional<Name>(ImageName{*digest}) : std::nullopt;
     }
     if (!text.starts_with(k_entries)) return std::nullopt;
@@ -58,10 +51,27 @@ std::optional<Name> name_from_text(std::string_view text)
     EntryKey key;
     for (std::string* part : {&key.function.model_info, &key.function.rank, &key.function.function})
         *part = next_part(text);
-    const auto digest = exact_digest(text);
+    const auto digest = digest_from_our_hex(text);
     if (!digest || !check_key(key.function)) return std::nullopt;
-    key.guards = *digest;
+    key.guards_digest = *digest;
     return key;
+}
+
+Result<std::vector<FoundEntry>> Tier::get_entries(const FunctionKey& function, Extent extent)
+{
+    const auto names = list({.function = function});
+    if (!names) return std::unexpected(names.error());
+    std::vector<FoundEntry> entries;
+    for (const Name& name : *names) {
+        const auto* const key = std::get_if<EntryKey>(&name);
+        if (key == nullptr) continue;
+        auto found = get(name, extent);
+        if (!found)
+            entries.push_back({*key, std::unexpected(found.error())});
+        else if (*found) // else it was removed meanwhile
+            entries.push_back({*key, std::move(**found)});
+    }
+    return entries;
 }
 
 Result<void> Tier::note_use(const Name&) { return {}; }

@@ -27,8 +27,9 @@ private:
 
     LocalTier& m_tier;
     std::mutex m_mutex;
-    std::optional<Removal::Amount> m_most; ///< guarded by m_mutex, as what follows
-    Removal::Amount m_next_look{};         ///< what this process has written by then
+    Removal::Amount m_next_look{}; ///< guarded by m_mutex: what this process has written by then
+    std::once_flag m_is_resolved;
+    Removal::Amount m_most{}; ///< set once
 };
 
 } // namespace warmgraph::store

@@ -1,5 +1,6 @@
 #include "upkeep/clear.hpp"
 
+#include "tiers/local/load_marks.hpp"
 #include "tiers/local/own_names.hpp"
 #include "tiers/local/temporary.hpp"
 #include "upkeep/clear_plan.hpp"
@@ -58,6 +59,7 @@ Result<Removal::Amount> clear_function(const Disk& disk, const FunctionKey& key)
     }
     others += remove_abandoned(disk.files, disk.clock, folder);
     others += remove_free_locks(disk, folder);
+    others += remove_dead_load_marks(disk, folder);
     // A folder that was empty before may be anybody's. One that still holds something (a recording that goes on, other
     // functions, foreign files) refuses to go.
     if (removed->files + others == 0) return removed;
@@ -100,8 +102,10 @@ Result<Removal> clear(LocalTier& tier, const ClearRequest& request)
     }
     if (clears_images(request, functions->size())) {
         const auto amount = sweep_images(tier, image_grace(request.kind));
-        if (!amount) return std::unexpected(amount.error());
-        removed.images = *amount;
+        if (!amount && request.kind == ClearKind::images) return std::unexpected(amount.error());
+        // What is removed is removed, and is told; the next one sweeps.
+        if (!amount) log().warn("images stay: {}", amount.error().message);
+        removed.images = amount.value_or(Removal::Amount{});
     }
     if (clears_quarantine(request.kind)) {
         const auto amount = remove_quarantined(disk);

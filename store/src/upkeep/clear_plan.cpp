@@ -1,7 +1,8 @@
 #include "upkeep/clear_plan.hpp"
 
 #include "tiers/local/own_names.hpp"
-#include "warmgraph/store/names.hpp"
+#include "warmgraph/base/log.hpp"
+#include "warmgraph/cachefmt/key.hpp"
 
 namespace warmgraph::store {
 namespace {
@@ -9,8 +10,8 @@ namespace {
 bool fits(const FunctionKey& key, const ClearRequest& request)
 {
     const auto& [kind, model, rank, function] = request;
-    return (!model || *model == key.model_info || *model == model_of(key.model_info)) && (!rank || *rank == key.rank) &&
-           (!function || *function == key.function);
+    return (!model || *model == key.model_info || *model == cachefmt::model_of(key.model_info)) &&
+           (!rank || *rank == key.rank) && (!function || *function == key.function);
 }
 
 Result<Removal::Amount> add_entries(const Disk& disk, const FunctionKey& function, std::set<EntryKey>& leaving)
@@ -60,9 +61,11 @@ Result<std::vector<std::pair<std::string, FileInfo>>> quarantined_files(const Di
 Result<std::vector<FunctionKey>> functions_to_clear(const Disk& disk, const ClearRequest& request)
 {
     if (!clears_entries(request.kind)) return std::vector<FunctionKey>{};
-    auto functions = disk.functions();
-    if (functions) std::erase_if(*functions, [&](const FunctionKey& key) { return !fits(key, request); });
-    return functions;
+    auto found = disk.list_functions();
+    if (!found) return std::unexpected(found.error());
+    if (found->left_out) log().warn("not all could be looked at: {}", found->left_out->message);
+    std::erase_if(found->keys, [&](const FunctionKey& key) { return !fits(key, request); });
+    return std::move(found->keys);
 }
 
 Result<Removal> plan_clear(LocalTier& tier, const ClearRequest& request)

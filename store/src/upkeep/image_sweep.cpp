@@ -12,14 +12,16 @@ Result<std::optional<std::set<Digest>>> images_in_use(LocalTier& tier, const std
 {
     const Disk& disk = tier.disk();
     std::set<Digest> used;
-    const auto functions = disk.functions();
+    const auto functions = disk.list_functions();
     if (!functions) return std::unexpected(functions.error());
-    for (const FunctionKey& function : *functions) {
+    if (functions->left_out) return std::nullopt;
+    for (const FunctionKey& function : functions->keys) {
         const auto digests = disk.entries_of(function);
         if (!digests) return std::unexpected(digests.error());
         for (const Digest& digest : *digests) {
             if (leaving.contains({function, digest})) continue;
             const auto entry = read_entry(tier, {function, digest}, caps_of(disk.options), Asked::by_name);
+            if (!entry && entry.error().code == ErrorCode::permission_denied) return std::nullopt; // others may use it
             if (!entry) return std::unexpected(entry.error());
             if (!*entry) continue;
             if ((*entry)->content) {
@@ -50,7 +52,7 @@ Result<std::vector<std::pair<Digest, std::uint64_t>>> unused_images(LocalTier& t
     const auto used = images_in_use(tier, leaving);
     if (!used) return std::unexpected(used.error());
     if (!*used) {
-        log().info("unused images stay: a newer warmgraph's entries may name them");
+        log().info("unused images stay: entries that cannot be read here may name them");
         return unused;
     }
     const Disk& disk = tier.disk();

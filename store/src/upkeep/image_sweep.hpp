@@ -13,7 +13,8 @@ namespace warmgraph::store {
 inline constexpr std::chrono::hours k_image_grace{1};
 
 /// Digests and sizes of the images that no entry names, those in `leaving` not counted, and that were last published more
-/// than `grace` ago. None while a newer warmgraph's entries are there, because what they name cannot be read.
+/// than `grace` ago. None while entries are there that cannot be read (a newer warmgraph's, or another user's): what they
+/// name is not known.
 [[nodiscard]] Result<std::vector<std::pair<Digest, std::uint64_t>>> unused_images(
     LocalTier& tier, std::chrono::seconds grace, const std::set<EntryKey>& leaving = {});
 

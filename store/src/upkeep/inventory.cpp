@@ -53,14 +53,21 @@ Removal::Amount Inventory::total() const noexcept
     return total;
 }
 
-Result<Inventory> take_inventory(const Disk& disk)
+Result<Inventory> take_inventory(const Disk& disk, std::chrono::steady_clock::time_point deadline)
 {
     Inventory inventory;
-    const auto functions = disk.functions();
+    inventory.taken = disk.clock.wall();
+    const auto is_late = [&] { return disk.clock.steady() >= deadline; };
+    const auto functions = disk.list_functions();
     if (!functions) return std::unexpected(functions.error());
-    for (const FunctionKey& function : *functions)
+    inventory.is_readable = !functions->left_out;
+    for (const FunctionKey& function : functions->keys) {
+        if (is_late()) break;
         if (auto ok = add_entries(disk, function, inventory); !ok) return std::unexpected(ok.error());
-    if (auto ok = add_images(disk, inventory); !ok) return std::unexpected(ok.error());
+    }
+    if (!is_late())
+        if (auto ok = add_images(disk, inventory); !ok) return std::unexpected(ok.error());
+    inventory.is_whole = !is_late();
     const auto quarantined = quarantined_files(disk);
     if (!quarantined) return std::unexpected(quarantined.error());
     for (const auto& [name, info] : *quarantined)
@@ -68,21 +75,24 @@ Result<Inventory> take_inventory(const Disk& disk)
     return inventory;
 }
 
-Result<bool> read_images(LocalTier& tier, Inventory& inventory, std::chrono::steady_clock::time_point deadline)
+Result<void> read_images(LocalTier& tier, Inventory& inventory, std::chrono::steady_clock::time_point deadline)
 {
     const Disk& disk = tier.disk();
+    inventory.knows_images = inventory.is_readable;
     for (StoredEntry& entry : inventory.entries) {
-        if (disk.clock.steady() >= deadline) return false;
+        if (!inventory.knows_images || disk.clock.steady() >= deadline) {
+            inventory.knows_images = false;
+            return {};
+        }
         const auto read = read_entry(tier, entry.key, caps_of(disk.options), Asked::by_name);
-        if (!read && read.error().code == ErrorCode::permission_denied) continue; // nobody uses it as it is
-        if (!read) return std::unexpected(read.error());
-        if (!*read) continue;
-        if ((*read)->content)
+        if (!read && read.error().code != ErrorCode::permission_denied) return std::unexpected(read.error());
+        if (read && !*read) continue;
+        if (read && (*read)->content)
             entry.images = distinct(cachefmt::blobs_of((*read)->content->graph));
-        else if ((*read)->fate == Judged<Entry>::Fate::leave)
-            return false;
+        else if (!read || (*read)->fate == Judged<Entry>::Fate::leave)
+            inventory.knows_images = false;
     }
-    return true;
+    return {};
 }
 
 } // namespace warmgraph::store

@@ -24,17 +24,21 @@ struct StoredFile {
 struct Inventory {
     std::vector<StoredEntry> entries;
     std::map<Digest, Stamp> images;
-    std::vector<StoredFile> quarantined; ///< with their reasons
+    std::vector<StoredFile> quarantined;           ///< with their reasons
+    std::chrono::system_clock::time_point taken{}; ///< before the first look
+    bool is_whole = true;                          ///< false: the time was over before all was seen
+    bool knows_images = false; ///< is it known which images are needed? Nobody knows before read_images()
+    bool is_readable = true;   ///< false: there are functions' folders that may not be listed
 
     [[nodiscard]] Removal::Amount total() const noexcept;
 };
 
-/// Looks at names, sizes and times: reads no file.
-[[nodiscard]] Result<Inventory> take_inventory(const Disk& disk);
+/// Looks at names, sizes and times: reads no file. Stops at `deadline`.
+[[nodiscard]] Result<Inventory> take_inventory(const Disk& disk, std::chrono::steady_clock::time_point deadline);
 
-/// Which images each entry names: reads all entries. False: not all could be known before `deadline`, or there are a
-/// newer warmgraph's entries, which cannot be read.
-[[nodiscard]] Result<bool> read_images(LocalTier& tier, Inventory& inventory,
+/// Which images each entry names: reads all entries. Not all are known where `deadline` passes, or where there are
+/// entries that cannot be read here and may be another's: of a newer warmgraph, or of an owner whom others trust.
+[[nodiscard]] Result<void> read_images(LocalTier& tier, Inventory& inventory,
                                        std::chrono::steady_clock::time_point deadline);
 
 } // namespace warmgraph::store

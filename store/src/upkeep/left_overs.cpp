@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tiers/local/load_marks.hpp"
 #include "tiers/local/own_names.hpp"
 #include "tiers/local/temporary.hpp"
 
@@ -33,14 +34,24 @@ public:
         const bool has_temporaries =
             std::ranges::any_of(*items, [](const DirectoryItem& item) { return is_temporary(item.name); });
         if (has_temporaries) count += remove_abandoned(m_disk.files, m_disk.clock, folder);
+        for (const std::string& mark : spent_load_marks(m_disk, folder, *items))
+            if (m_disk.files.remove(folder / mark)) ++count; // else it stays for the next time
         for (DirectoryItem& item : *items)
             if (item.type == FileType::directory) folders.push_back(std::move(item.name));
+        if (!folders.empty()) std::ranges::rotate(folders, folders.begin() + start(folders.size()));
         return folders;
     }
 
     std::uint64_t count = 0;
 
 private:
+    /// Where to begin: elsewhere each time.
+    [[nodiscard]] std::ptrdiff_t start(std::size_t size) const
+    {
+        const auto now = m_disk.clock.wall().time_since_epoch() / std::chrono::microseconds(1);
+        return static_cast<std::ptrdiff_t>(static_cast<std::uint64_t>(now) % size);
+    }
+
     const Disk& m_disk;
     std::chrono::steady_clock::time_point m_end;
 };
@@ -50,9 +61,10 @@ private:
 std::uint64_t sweep_left_overs(const Disk& disk, std::chrono::nanoseconds limit)
 {
     Sweep sweep(disk, limit);
-    sweep.sweep_keys("", 0);
+    // Images are in 256 folders, and functions may be thousands: where the time ends, the next one begins elsewhere.
     sweep.sweep(Layout::quarantine());
     sweep.sweep_images();
+    sweep.sweep_keys("", 0);
     return sweep.count;
 }
 

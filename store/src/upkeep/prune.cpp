@@ -12,6 +12,12 @@ constexpr std::uint64_t k_default_bytes = 8ULL << 30;
 constexpr std::uint64_t k_default_files = 100'000;
 constexpr std::uint64_t k_part_of_disk = 10;
 
+constexpr std::string_view k_too_many =
+    "there are too many entries to look through in between: `warmgraph prune` does it";
+constexpr std::string_view k_unknown_entries =
+    "images stay: there are entries that cannot be read here (a newer warmgraph's, or another user's), and which "
+    "images they need cannot be known";
+
 class Pruner {
 public:
     Pruner(LocalTier& tier, Inventory inventory, const PruneGoal& goal)
@@ -22,11 +28,12 @@ public:
         std::ranges::sort(m_inventory.quarantined, {}, [](const StoredFile& file) { return file.stamp.used; });
         for (const StoredEntry& entry : m_inventory.entries)
             for (const Digest& image : entry.images) ++m_users[image];
+        for (const auto& [digest, stamp] : m_inventory.images) m_images += {1, stamp.size};
     }
 
     Pruned run()
     {
-        drop_unused_images();
+        if (m_inventory.knows_images) drop_unused_images();
         for (const StoredFile& file : m_inventory.quarantined)
             if (is_too_old(file.stamp) || is_over()) drop_quarantined(file);
         for (const StoredEntry& entry : m_inventory.entries)
@@ -35,9 +42,12 @@ public:
     }
 
 private:
+    /// Where images cannot go, entries do not make up for them: else all would go, and nothing be gained.
     [[nodiscard]] bool is_over() const noexcept
     {
-        return m_result.after.bytes > m_goal.most.bytes || m_result.after.files > m_goal.most.files;
+        const Removal::Amount fixed = m_inventory.knows_images ? Removal::Amount{} : m_images;
+        return m_result.after.bytes - fixed.bytes > m_goal.most.bytes ||
+               m_result.after.files - fixed.files > m_goal.most.files;
     }
     [[nodiscard]] bool is_too_old(const Stamp& stamp) const noexcept
     {
@@ -58,16 +68,17 @@ private:
         m_result.after.bytes -= stamp.size;
         return true;
     }
-    void drop_image(const Digest& digest)
+    /// Unless it was used since: whoever publishes an entry publishes, or touches, its images first.
+    void drop_image(const Digest& digest, std::chrono::system_clock::time_point since)
     {
         const auto image = m_inventory.images.find(digest);
-        if (image == m_inventory.images.end() || m_disk.clock.wall() - image->second.used < k_prune_grace) return;
+        if (image == m_inventory.images.end() || image->second.used > since) return;
         remove(m_disk.layout.image(digest), image->second, m_result.removed.images);
     }
     void drop_unused_images()
     {
         for (const auto& [digest, stamp] : m_inventory.images)
-            if (!m_users.contains(digest)) drop_image(digest);
+            if (!m_users.contains(digest)) drop_image(digest, m_grace_began);
     }
     void drop_quarantined(const StoredFile& file)
     {
@@ -84,15 +95,18 @@ private:
         });
         if (!is_free) ++m_result.in_use;
         if (!is_gone) return;
+        if (!m_inventory.knows_images) return;
         for (const Digest& image : entry.images)
-            if (--m_users[image] == 0) drop_image(image);
+            if (--m_users[image] == 0) drop_image(image, std::max(entry.stamp.used, m_grace_began));
     }
 
     LocalTier& m_tier;
     const Disk& m_disk;
     Inventory m_inventory;
     PruneGoal m_goal;
+    const std::chrono::system_clock::time_point m_grace_began = m_inventory.taken - k_prune_grace;
     std::map<Digest, std::uint64_t> m_users; ///< how many entries name an image
+    Removal::Amount m_images{};              ///< all of them
     Pruned m_result;
 };
 
@@ -103,23 +117,25 @@ Removal::Amount resolve(const Budget& budget, FileSystem& folder)
     Removal::Amount most{budget.files != 0 ? budget.files : k_default_files, budget.bytes};
     if (most.bytes != 0) return most;
     const auto disk = folder.disk_bytes("");
-    most.bytes = disk ? std::min(k_default_bytes, *disk / k_part_of_disk) : k_default_bytes;
+    // A file system in memory, or one behind FUSE, may say 0: it does not know.
+    most.bytes = disk && *disk != 0 ? std::min(k_default_bytes, *disk / k_part_of_disk) : k_default_bytes;
     return most;
 }
 
 Result<Pruned> prune(LocalTier& tier, Inventory inventory, const PruneGoal& goal)
 {
-    const auto knows_all = read_images(tier, inventory, goal.deadline);
-    if (!knows_all) return std::unexpected(knows_all.error());
-    if (!*knows_all) {
+    if (!inventory.is_whole) {
         Pruned nothing;
         nothing.before = nothing.after = inventory.total();
-        nothing.why_not = tier.disk().clock.steady() >= goal.deadline
-                              ? "there are too many entries to look through in between: `warmgraph prune` does it"
-                              : "a newer warmgraph's entries are there, and which images they need cannot be known";
+        nothing.why_not = k_too_many;
         return nothing;
     }
-    return Pruner(tier, std::move(inventory), goal).run();
+    if (auto ok = read_images(tier, inventory, goal.deadline); !ok) return std::unexpected(ok.error());
+    const bool knows_images = inventory.knows_images;
+    const bool is_late = tier.disk().clock.steady() >= goal.deadline;
+    Pruned pruned = Pruner(tier, std::move(inventory), goal).run();
+    if (!knows_images) pruned.why_not = is_late ? k_too_many : k_unknown_entries;
+    return pruned;
 }
 
 } // namespace warmgraph::store

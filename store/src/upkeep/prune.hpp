@@ -8,8 +8,9 @@
 
 namespace warmgraph::store {
 
-/// A writer publishes images right before the entry that names them, and touches those that are there already.
-inline constexpr std::chrono::minutes k_prune_grace{1};
+/// A writer publishes images before the entry that names them, and touches those that are there already. What it touched
+/// so long before the inventory was taken may go.
+inline constexpr std::chrono::minutes k_prune_grace{10};
 
 struct PruneGoal {
     Removal::Amount most;                                               ///< that may stay
@@ -21,7 +22,8 @@ struct PruneGoal {
 /// The budget with its defaults filled in.
 [[nodiscard]] Removal::Amount resolve(const Budget& budget, FileSystem& folder);
 
-/// Nothing that a living process uses goes, nor what was used since the inventory was taken. REQUIRES: unless it is a
+/// Nothing that a living process uses goes, nor what was used since the inventory was taken. Where it cannot be known which
+/// images are needed, images stay, and Pruned::why_not says so. REQUIRES: unless it is a
 /// trial, the folder may be changed (Disk::may_remove).
 [[nodiscard]] Result<Pruned> prune(LocalTier& tier, Inventory inventory, const PruneGoal& goal);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reading.hpp"
+#include "tiers/local/load_marks.hpp"
 #include "tiers/local/mark.hpp"
 #include "tiers/local/own_names.hpp"
 #include "tiers/local/temporary.hpp"
@@ -43,7 +44,8 @@ Result<void> Scan::scan_root()
     if (!items) return std::unexpected(items.error());
     for (const DirectoryItem& item : *items) {
         const bool is_folder = item.type == FileType::directory;
-        const bool is_reserved = std::ranges::find(k_reserved_folders, item.name) != k_reserved_folders.end();
+        const bool is_reserved =
+            std::ranges::find(cachefmt::k_reserved_folders, item.name) != cachefmt::k_reserved_folders.end();
         if ((is_folder && is_reserved) || is_of_root(item)) continue;
         if (is_folder && is_key_folder(0, item.name)) {
             if (auto ok = scan_keys({item.name}); !ok) return ok;
@@ -87,10 +89,15 @@ Result<void> Scan::scan_function(const FunctionKey& function)
             scan_misses(folder / item.name);
         } else if (is_record_lock(item.name) && item.type == FileType::regular) {
             m_record_locks.push_back(folder / item.name);
+        } else if (is_load_mark(item.name) && item.type == FileType::regular) {
+            continue; // of a load that goes on, or of a death that counts
         } else if (item.name != k_usage_lock || item.type != FileType::regular) {
             scan_other(folder, item);
         }
     }
+    for (const std::string& name : spent_load_marks(m_disk, folder, *items))
+        add(folder / name, {ErrorCode::io_failed, "left over by a load that somebody died in: repair removes it"},
+            Finding::Cure::remove);
     return {};
 }
 

@@ -74,7 +74,8 @@ Result<Removal> Upkeep::clear(const ClearRequest& request)
 
 Upkeep::Evicted Upkeep::after_publish(const EntryKey& key) noexcept
 try {
-    const auto evicted = evict(m_tier.disk(), key.function, key.guards);
+    sweep_once();
+    const auto evicted = evict(m_tier.disk(), key.function, key.guards_digest);
     if (!evicted) log().debug("eviction: {}", evicted.error().message);
     if (evicted && evicted->files > 0) m_has_evicted = true;
     const auto kept = m_budget.keep();
@@ -85,21 +86,21 @@ try {
     return {};
 }
 
-void Upkeep::after_open() noexcept
-try {
+void Upkeep::sweep_once()
+{
+    if (m_has_swept.exchange(true)) return;
     constexpr std::chrono::milliseconds k_most(50);
     sweep_left_overs(m_tier.disk(), k_most);
-} catch (const std::exception& error) {
-    log().debug("left-overs: {}", error.what());
 }
 
 void Upkeep::before_close() noexcept
 try {
-    if (!m_tier.disk().writable() || (!m_has_evicted && m_tier.replaced() == 0)) return;
-    if (!has_mark(m_tier.disk().files)) return; // nor is it made again
+    if (!m_tier.disk().writable() || !has_mark(m_tier.disk().files)) return; // nor is it made again
+    sweep_once();
+    if (!m_has_evicted && m_tier.replaced() == 0) return;
     if (const auto swept = m_budget.sweep_unused(); !swept) log().debug("unused images: {}", swept.error().message);
 } catch (const std::exception& error) {
-    log().debug("unused images: {}", error.what());
+    log().debug("left-overs, unused images: {}", error.what());
 }
 
 Result<Pruned> Upkeep::plan_prune(const PruneRequest& request)
@@ -112,6 +113,8 @@ Result<Pruned> Upkeep::plan_prune(const PruneRequest& request)
 Result<Pruned> Upkeep::prune(const PruneRequest& request)
 {
     if (auto ok = m_tier.disk().may_remove("prune"); !ok) return std::unexpected(ok.error());
+    constexpr std::chrono::minutes k_most(1);
+    sweep_left_overs(m_tier.disk(), k_most);
     return m_budget.prune(request, false);
 }
 

@@ -25,21 +25,24 @@ public:
     [[nodiscard]] Result<Pruned> prune(const PruneRequest& request);
     [[nodiscard]] Budget budget();
 
-    /// When the folder was opened for writing: what dead writers left goes, in every folder. Best effort.
-    void after_open() noexcept;
-
     /// Entries that gave way to the new one: for the limit of variants, and for the folder's budget.
     struct Evicted {
         Removal::Amount variants{}, budget{};
     };
-    /// Within the writer's time: keeps the limits behind it. Best effort, the next writer makes up for it.
+    /// Within the writer's time: keeps the limits behind it, the first time also what dead writers left. Best effort,
+    /// the next writer makes up for it.
     Evicted after_publish(const EntryKey& key) noexcept;
-    /// The last work: images that this process's entries left without use go. Best effort.
+    /// The last work: what dead writers left, and images that this process's entries left without use go. Best effort.
     void before_close() noexcept;
 
 private:
+    /// Not when the folder is opened: a first call would wait for the listing of every folder (measured: 12 us each, and
+    /// images have 256).
+    void sweep_once();
+
     LocalTier& m_tier;
     BudgetKeeper m_budget;
+    std::atomic<bool> m_has_swept = false;
     std::atomic<bool> m_has_evicted = false;
 };
 

@@ -37,6 +37,11 @@ Result<Misses> read_misses(const Disk& disk, const FunctionKey& function)
 Result<void> write_miss(const Disk& disk, const FunctionKey& function, const Miss& miss, std::string_view call)
 {
     if (!has_mark(disk.files)) return fail(ErrorCode::not_found, "the cache folder has no mark");
+    // Also asked of a folder that was opened for reading: an administrator writes nothing into somebody else's.
+    const auto root = disk.files.info("");
+    if (!root) return std::unexpected(root.error());
+    if (!*root) return fail(ErrorCode::not_found, "the cache folder was removed");
+    if (auto ok = disk.trust.admits_writing(**root, disk.layout.root()); !ok) return ok;
     const Path folder = disk.layout.function(function);
     if (auto made = disk.files.make_directories(folder, disk.modes.folder); !made) return made;
     const auto lock = lock_usage(disk, folder);

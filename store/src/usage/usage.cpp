@@ -1,12 +1,13 @@
 #include "usage/usage.hpp"
 
+#include <algorithm>
 #include <exception>
 
 #include "tiers/local/commit.hpp"
 #include "tiers/local/mark.hpp"
 #include "usage/usage_file.hpp"
 #include "warmgraph/base/log.hpp"
-#include "warmgraph/store/names.hpp"
+#include "warmgraph/cachefmt/key.hpp"
 
 namespace warmgraph::store {
 namespace {
@@ -123,12 +124,17 @@ void Usage::start_writer()
 
 void Usage::end() noexcept
 {
-    // Others hold the lock for well under a millisecond, unless their disk is slow: 1.3 s in all.
-    constexpr int k_tries = 50;
     try {
         m_writer = {}; // ends it
-        for (int i = 0; i < k_tries && write_pending() > 0; ++i)
-            m_disk.clock.sleep_for(std::chrono::milliseconds(i + 1));
+        std::size_t busy = write_pending();
+        for (std::chrono::milliseconds pause(1); busy > 0 && m_patience.count() > 0; ++pause) {
+            pause = std::min(pause, m_patience);
+            m_patience -= pause;
+            m_disk.clock.sleep_for(pause);
+            busy = write_pending();
+        }
+        if (busy > 0)
+            log().debug("usage of {} functions is not written: another process holds their {}", busy, k_usage_lock);
     } catch (const std::exception& error) {
         log().debug("usage not written: {}", error.what());
     }

@@ -1,6 +1,7 @@
 // The counters of functions, beside their entries: noted in memory, written by one writer at a time.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -33,7 +34,7 @@ private:
     std::size_t write_pending();
     /// REQUIRES: m_mutex is held.
     void start_writer();
-    /// Ends the writer thread and writes what it left.
+    /// Ends the writer thread and writes what it left. Waits for other writers as long as m_patience lasts.
     void end() noexcept;
     /// The writer thread's loop.
     void run_writer(const std::stop_token& stop) noexcept;
@@ -47,8 +48,11 @@ private:
     std::condition_variable_any m_noted;            ///< with m_mutex
     bool m_write_soon = false;                      ///< guarded by m_mutex: work for the thread below
     bool m_is_exiting = false;                      ///< guarded by m_mutex: the process is; no thread any more
-    std::jthread m_writer;                          ///< made by the first add_soon; ends before what it uses
-    std::optional<ExitHook> m_end_writer;           ///< made with it
+    /// What end() may still wait, at the exit and in the destructor together. Others hold the lock for well under a
+    /// millisecond; who sleeps with it, or whose disk is slow, costs no more than this.
+    std::chrono::milliseconds m_patience{100};
+    std::jthread m_writer;                ///< made by the first add_soon; ends before what it uses
+    std::optional<ExitHook> m_end_writer; ///< made with it
 };
 
 } // namespace warmgraph::store

@@ -4,7 +4,7 @@
 
 #include "miss_json.hpp"
 #include "report/variant_json.hpp"
-#include "warmgraph/store/names.hpp"
+#include "warmgraph/cachefmt/key.hpp"
 
 namespace warmgraph::tool {
 
@@ -51,7 +51,7 @@ void add(Totals& totals, const store::FunctionUsage& usage)
 
 Json name_of(const cachefmt::FunctionKey& key)
 {
-    return {{"model", store::model_of(key.model_info)},
+    return {{"model", cachefmt::model_of(key.model_info)},
             {"model_info", key.model_info},
             {"rank", key.rank},
             {"function", key.function}};

@@ -105,7 +105,7 @@ Json code_of(const cachefmt::Graph& graph)
 
 Json header_json(const store::Variant& variant)
 {
-    Json out{{"variant", to_hex(variant.guards)},
+    Json out{{"variant", to_hex(variant.guards_digest)},
              {"bytes", variant.size},
              {"last_used", to_iso8601(variant.last_used)},
              {"kind", "damaged"},
@@ -146,7 +146,7 @@ Json VariantJson::json(const cachefmt::FunctionKey& function, const store::Varia
     Json out = header_json(variant);
     out["graph"] = nullptr;
     if (!variant.header || variant.header->kind != cachefmt::EntryKind::graph) return out;
-    const cachefmt::EntryKey key{function, variant.guards};
+    const cachefmt::EntryKey key{function, variant.guards_digest};
     const auto entry = read_entry(m_context, path_of(m_root, key), key);
     if (!entry) {
         out["kind"] = "damaged";

@@ -51,7 +51,7 @@ Result<int> check(const Context& context, const std::optional<std::string>& name
     const bool repairs = mending == Mending::repair;
     if (repairs && name)
         return fail(ErrorCode::invalid_argument, "--repair mends the whole folder: leave the name out");
-    const auto store = open_store(context, repairs ? store::Access::read_write : store::Access::read_only);
+    const auto store = open_store(context, repairs ? store::StoreMode::read_write : store::StoreMode::read_only);
     if (!store) return std::unexpected(store.error());
     const auto functions = choose(context, store->get(), name);
     if (!functions) return std::unexpected(functions.error());

@@ -81,8 +81,8 @@ Result<int> clear(const Context& context, const ClearOptions& options)
     auto request = request_of(options.model, options.function);
     if (!request) return std::unexpected(request.error());
     request->kind = options.kind;
-    const auto store =
-        open_store(context, options.asking == Asking::dry_run ? store::Access::read_only : store::Access::read_write);
+    const auto store = open_store(context, options.asking == Asking::dry_run ? store::StoreMode::read_only
+                                                                             : store::StoreMode::read_write);
     if (!store) return std::unexpected(store.error());
     if (!*store) {
         if (request->chooses_functions())

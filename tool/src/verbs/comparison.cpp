@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <array>
 
-#include "warmgraph/backends/opencl.hpp"
-#if WARMGRAPH_HAVE_CUDA
-#include "warmgraph/backends/cuda.hpp"
-#endif
-#include "warmgraph/backends/registry.hpp"
+#include "warmgraph/backends/built.hpp"
 #include "warmgraph/base/process.hpp"
+#include "warmgraph/cachefmt/fact_names.hpp"
 
 namespace warmgraph::tool {
 
@@ -19,11 +16,13 @@ using cachefmt::Fact;
 using cachefmt::Guards;
 using cachefmt::Role;
 
-constexpr std::string_view k_environment = "env.", k_build_id = "code.build_id";
+namespace fact_name = cachefmt::fact;
+using fact_name::k_environment, fact_name::k_build_id;
 
 bool is_device_fact(const std::string& name)
 {
-    static constexpr std::array<std::string_view, 4> prefixes{"backend", "device.", "driver.", "runtime."};
+    static constexpr std::array<std::string_view, 4> prefixes{fact_name::k_backend, fact_name::k_device, "driver.",
+                                                              "runtime."};
     return std::ranges::any_of(prefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
@@ -34,7 +33,7 @@ std::string device_id(const std::vector<EntryHeader>& recorded)
         if (!header.guards.tensors.empty()) return header.guards.tensors.front().device;
     for (const EntryHeader& header : recorded)
         for (const Fact& fact : header.guards.facts)
-            if (fact.name == "backend") return fact.value;
+            if (fact.name == fact_name::k_backend) return fact.value;
     return "opencl";
 }
 
@@ -58,7 +57,7 @@ const Fact* find(const Guards& guards, std::string_view name)
 /// The file that held the callable when it was recorded, where its build id is a guard.
 const Fact* binary_of(const EntryHeader& header)
 {
-    return find(header.guards, k_build_id) != nullptr ? find(header.guards, "binary.path") : nullptr;
+    return find(header.guards, k_build_id) != nullptr ? find(header.guards, fact_name::k_binary_path) : nullptr;
 }
 
 void add_build_ids(LocalFacts& local, const std::vector<EntryHeader>& recorded)
@@ -77,7 +76,7 @@ void add_build_ids(LocalFacts& local, const std::vector<EntryHeader>& recorded)
 Comparison compare(const EntryHeader& header, const Guards& recorded, const Guards& now,
                    const guards::Relaxation& relaxation)
 {
-    Comparison comparison{header.key.guards, guards::evaluate(recorded, now, relaxation),
+    Comparison comparison{header.key.guards_digest, guards::evaluate(recorded, now, relaxation),
                           guards::compared_count(recorded, now), std::nullopt};
     if (header.kind == cachefmt::EntryKind::tombstone) comparison.tombstone = header.info;
     return comparison;
@@ -96,11 +95,7 @@ Comparison fewest(const std::vector<EntryHeader>& recorded, Compare compare_one)
 LocalFacts gather_local_facts(const std::vector<EntryHeader>& recorded)
 {
     LocalFacts local;
-    backends::register_backend(backends::make_opencl_backend());
-#if WARMGRAPH_HAVE_CUDA
-    backends::register_backend(backends::make_cuda_backend());
-#endif
-    if (const auto device = backends::open_device(device_id(recorded))) {
+    if (const auto device = backends::open_built_device(device_id(recorded))) {
         local.facts = (*device)->facts();
     } else {
         local.problem = device.error().message;
@@ -112,7 +107,9 @@ LocalFacts gather_local_facts(const std::vector<EntryHeader>& recorded)
         for (const Fact& fact : header.guards.facts)
             if (fact.name.starts_with(k_environment))
                 local.facts.push_back(
-                    {fact.name, environment(fact.name.c_str() + k_environment.size()).value_or("(unset)"), fact.role});
+                    {fact.name,
+                     environment(fact.name.c_str() + k_environment.size()).value_or(std::string(fact_name::k_unset)),
+                     fact.role});
     guards::canonicalize(local.facts);
     add_build_ids(local, recorded);
     return local;

@@ -8,7 +8,7 @@
 
 #include "doctor_report.hpp"
 #include "warmgraph/base/process.hpp"
-#include "warmgraph/guards/rank.hpp"
+#include "warmgraph/ranks/launcher.hpp"
 #include "warmgraph/store/signing.hpp"
 
 namespace warmgraph::tool {
@@ -175,12 +175,12 @@ void report_environment(Report& report)
     }
     report.document["environment"] = variables;
 
-    const auto rank = guards::resolve_rank({}, environment);
+    const auto rank = ranks::resolve_rank({}, environment);
     if (rank)
-        lines.emplace_back("rank folder", guards::folder_name(*rank));
+        lines.emplace_back("rank folder", cachefmt::folder_name(*rank));
     else
         report.problems.emplace_back(rank.error().message, "correct or unset the launcher's variables");
-    report.document["rank"] = rank ? Json(guards::folder_name(*rank)) : Json();
+    report.document["rank"] = rank ? Json(cachefmt::folder_name(*rank)) : Json();
     if (const auto trust = store::resolve_signing({}, environment); !trust)
         report.problems.emplace_back(trust.error().message,
                                      "correct or unset the variables of signatures (docs/trust.md)");

@@ -1,5 +1,6 @@
 // Version, platform, libraries, devices.
 #include <algorithm>
+#include <cctype>
 
 #include <CLI/CLI.hpp>
 #include <flatbuffers/flatbuffers.h>
@@ -10,12 +11,10 @@
 #include <sys/utsname.h>
 
 #include "doctor_report.hpp"
-#if WARMGRAPH_HAVE_CUDA
-#include "warmgraph/backends/cuda.hpp"
-#endif
-#include "warmgraph/backends/opencl.hpp"
+#include "warmgraph/backends/built.hpp"
 #include "warmgraph/base/process.hpp"
 #include "warmgraph/cachefmt/codec.hpp"
+#include "warmgraph/cachefmt/fact_names.hpp"
 
 namespace warmgraph::tool {
 
@@ -36,10 +35,10 @@ std::string fact_of(const backends::Device& device, std::string_view name)
 }
 
 void report_device(Report& report, const Context& context, backends::Backend& backend, const backends::DeviceInfo& info,
-                   Json& list)
+                   std::size_t index, Json& list)
 {
     const auto start = context.clock.steady();
-    const auto device = backend.open(info.id.substr(info.id.find(':') + 1));
+    const auto device = backend.open(std::to_string(index));
     const double open_ms = Milliseconds{context.clock.steady() - start}.count();
     auto& lines = report.section("device " + info.id);
     lines.emplace_back("name", info.name);
@@ -52,7 +51,7 @@ void report_device(Report& report, const Context& context, backends::Backend& ba
                                      "repair or reinstall its driver");
         return;
     }
-    const std::string driver = fact_of(**device, "driver.version");
+    const std::string driver = fact_of(**device, cachefmt::fact::k_driver_version);
     lines.emplace_back("driver", driver);
     lines.emplace_back("replay", (*device)->replay_mode());
     lines.emplace_back("opened in", time_text(open_ms));
@@ -64,32 +63,54 @@ void report_device(Report& report, const Context& context, backends::Backend& ba
                     {"open_ms", open_ms}});
 }
 
-#if WARMGRAPH_HAVE_CUDA
+std::string lower_case(std::string text)
+{
+    std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return text;
+}
+
+void report_devices_of(Report& report, const Context& context, backends::Backend& backend,
+                       const std::vector<backends::DeviceInfo>& devices, Json& list)
+{
+    for (std::size_t index = 0; index < devices.size(); ++index)
+        report_device(report, context, backend, devices[index], index, list);
+}
+
+std::shared_ptr<backends::Backend> built_backend(std::string_view name)
+{
+    for (auto& backend : backends::make_built_backends())
+        if (backend->name() == name) return backend;
+    return nullptr;
+}
+
 /// Its devices, and which of its libraries there are. None is a problem: most machines have no NVIDIA GPU.
 void report_cuda(Report& report, const Context& context, Json& list)
 {
-    const auto backend = backends::make_cuda_backend();
+    const auto backend = built_backend("cuda");
+    if (!backend) {
+        report.section("CUDA") = {{"CUDA driver", "not looked for: this build has no CUDA backend"}};
+        report.document["cuda_driver"] = false;
+        return;
+    }
     const auto devices = backend->devices();
     std::string driver = devices ? "found" : devices.error().message;
     if (devices && devices->empty()) driver = "found, but there is no device";
-    const std::string nvrtc = backends::find_nvrtc(), cupti = backends::find_cupti();
-    report.section("CUDA") = {{"CUDA driver", driver}, {"NVRTC (compiles)", nvrtc}, {"CUPTI (records)", cupti}};
-    report.document["cuda"] = {{"driver", driver}, {"nvrtc", nvrtc}, {"cupti", cupti}};
+    auto& lines = report.section("CUDA");
+    lines = {{"CUDA driver", driver}};
+    Json found{{"driver", driver}};
+    for (const backends::Library& library : backend->libraries()) {
+        lines.emplace_back(fmt::format("{} ({})", library.name, library.use), library.found);
+        found[lower_case(library.name)] = library.found;
+    }
+    report.document["cuda"] = std::move(found);
     report.document["cuda_driver"] = devices.has_value();
     if (!devices) {
         if (devices.error().code != ErrorCode::not_found)
             report.problems.emplace_back(fmt::format("CUDA cannot be used: {}", driver), "repair the NVIDIA driver");
         return;
     }
-    for (const backends::DeviceInfo& info : *devices) report_device(report, context, *backend, info, list);
+    report_devices_of(report, context, *backend, *devices, list);
 }
-#else
-void report_cuda(Report& report, const Context&, Json&)
-{
-    report.section("CUDA") = {{"CUDA driver", "not looked for: this build has no CUDA backend"}};
-    report.document["cuda_driver"] = false;
-}
-#endif
 
 void note_pocl(Report& report, const std::vector<backends::DeviceInfo>& devices)
 {
@@ -135,11 +156,11 @@ void report_system(Report& report)
 void report_devices(Report& report, const Context& context)
 {
     Json list = Json::array();
-    const auto backend = backends::make_opencl_backend();
+    const auto backend = built_backend("opencl");
     const auto devices = backend->devices();
     const std::string cure = "install an OpenCL runtime (Debian, Ubuntu: apt install pocl-opencl-icd); see `clinfo -l`";
     if (devices) {
-        for (const backends::DeviceInfo& info : *devices) report_device(report, context, *backend, info, list);
+        report_devices_of(report, context, *backend, *devices, list);
         note_pocl(report, *devices);
     }
     report_cuda(report, context, list);

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
+#include "warmgraph/cachefmt/fact_names.hpp"
+#include "warmgraph/cachefmt/key.hpp"
 #include "warmgraph/guards/json.hpp"
-#include "warmgraph/store/names.hpp"
 
 namespace warmgraph::tool {
 
@@ -36,7 +37,7 @@ Result<std::vector<EntryHeader>> readable_headers(const store::LocalStore& store
         if (variant.header)
             headers.push_back(std::move(*variant.header));
         else
-            explanation.unusable.emplace_back(variant.guards, variant.header.error());
+            explanation.unusable.emplace_back(variant.guards_digest, variant.header.error());
     }
     return headers;
 }
@@ -62,7 +63,8 @@ cachefmt::Guards name_facts(const cachefmt::Guards& guards)
 {
     cachefmt::Guards part;
     std::ranges::copy_if(guards.facts, std::back_inserter(part.facts), [](const Fact& fact) {
-        return fact.name.starts_with("config.model.") || fact.name == "rank" || fact.name == "backend";
+        return fact.name.starts_with("config.model.") || fact.name == cachefmt::fact::k_rank ||
+               fact.name == cachefmt::fact::k_backend;
     });
     return part;
 }
@@ -74,7 +76,7 @@ std::vector<Elsewhere> find_elsewhere(const store::LocalStore& store, const cach
     const auto functions = store.functions();
     for (const cachefmt::FunctionKey& other : functions ? *functions : std::vector<cachefmt::FunctionKey>{}) {
         const bool is_kin = other != key && other.function == key.function &&
-                            store::model_of(other.model_info) == store::model_of(key.model_info);
+                            cachefmt::model_of(other.model_info) == cachefmt::model_of(key.model_info);
         const auto variants = is_kin ? store.variants(other) : std::vector<store::Variant>{};
         if (!variants || variants->empty()) continue;
         Elsewhere& item = found.emplace_back(Elsewhere{other, variants->size()});

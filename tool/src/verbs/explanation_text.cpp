@@ -5,7 +5,7 @@
 #include "selection.hpp"
 #include "verbs/explanation.hpp"
 #include "warmgraph/base/printable.hpp"
-#include "warmgraph/store/names.hpp"
+#include "warmgraph/cachefmt/key.hpp"
 
 namespace warmgraph::tool {
 
@@ -45,7 +45,7 @@ std::string tombstone_text(const cachefmt::FunctionKey& key, const cachefmt::Ent
     for (const std::string& line : info.difference) text += fmt::format("  {}\n", printable(line));
     return text + fmt::format("declare what changed as a guard (Spec::config, Spec::code, Spec::version), then "
                               "`warmgraph clear --func {}/{}`\n",
-                              store::model_of(key.model_info), key.function);
+                              cachefmt::model_of(key.model_info), key.function);
 }
 
 std::string rest_text(std::uint64_t agree)

@@ -3,7 +3,7 @@
 
 #include "commands.hpp"
 #include "selection.hpp"
-#include "warmgraph/store/names.hpp"
+#include "warmgraph/cachefmt/key.hpp"
 
 namespace warmgraph::tool {
 
@@ -11,7 +11,7 @@ namespace {
 
 struct Row {
     cachefmt::FunctionKey key;
-    std::uint64_t variants = 0, damaged = 0, tombstones = 0, size = 0;
+    std::uint64_t variants = 0, damaged = 0, untrusted = 0, tombstones = 0, size = 0;
     std::uint32_t nodes = 0, images = 0; ///< of the variant used last
     std::chrono::system_clock::time_point last_used{};
     std::uint64_t hits = 0;
@@ -27,7 +27,7 @@ Result<Row> row_of(const store::LocalStore& store, const cachefmt::FunctionKey& 
         ++row.variants;
         row.size += variant.size;
         if (!variant.header)
-            ++row.damaged;
+            ++(variant.header.error().code == ErrorCode::untrusted ? row.untrusted : row.damaged);
         else if (variant.header->kind == cachefmt::EntryKind::tombstone)
             ++row.tombstones;
         const bool newest = variant.last_used >= row.last_used;
@@ -45,6 +45,7 @@ std::string variants_text(const Row& row)
     std::string text = count_text(row.variants);
     if (row.tombstones > 0) text += fmt::format(" ({} recompiled)", row.tombstones);
     if (row.damaged > 0) text += fmt::format(" ({} damaged)", row.damaged);
+    if (row.untrusted > 0) text += fmt::format(" ({} untrusted)", row.untrusted);
     return text;
 }
 
@@ -57,13 +58,14 @@ Json to_json(const Context& context, const std::vector<Row>& rows, const Totals&
 {
     Json functions = Json::array();
     for (const Row& row : rows)
-        functions.push_back({{"model", store::model_of(row.key.model_info)},
+        functions.push_back({{"model", cachefmt::model_of(row.key.model_info)},
                              {"model_info", row.key.model_info},
                              {"rank", row.key.rank},
                              {"function", row.key.function},
                              {"variants", row.variants},
                              {"recompiled", row.tombstones},
                              {"damaged", row.damaged},
+                             {"untrusted", row.untrusted},
                              {"nodes", row.nodes},
                              {"images", row.images},
                              {"bytes", row.size},
@@ -90,8 +92,8 @@ std::string to_text(const Context& context, const std::vector<Row>& rows, const 
                  {"last used"},
                  {"hits", right}});
     for (const Row& row : rows)
-        table.add({std::string(store::model_of(row.key.model_info)), row.key.rank, row.key.function, variants_text(row),
-                   count_text(row.nodes), count_text(row.images), size_text(row.size),
+        table.add({std::string(cachefmt::model_of(row.key.model_info)), row.key.rank, row.key.function,
+                   variants_text(row), count_text(row.nodes), count_text(row.images), size_text(row.size),
                    row.variants > 0 ? ago_text(row.last_used, context.clock.wall()) : "never", count_text(row.hits)});
     std::string footer = fmt::format("{}, {} ({})", plural(rows.size(), "function"), plural(totals.variants, "variant"),
                                      size_text(totals.entry_bytes));

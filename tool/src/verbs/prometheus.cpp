@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "verbs/statistics.hpp"
-#include "warmgraph/store/names.hpp"
+#include "warmgraph/cachefmt/key.hpp"
 
 namespace warmgraph::tool {
 
@@ -26,7 +26,7 @@ std::string escaped(std::string_view text)
 std::string labels_of(const cachefmt::FunctionKey& key)
 {
     return fmt::format(R"(model="{}",model_info="{}",rank="{}",function="{}")",
-                       escaped(store::model_of(key.model_info)), escaped(key.model_info), escaped(key.rank),
+                       escaped(cachefmt::model_of(key.model_info)), escaped(key.model_info), escaped(key.rank),
                        escaped(key.function));
 }
 

@@ -38,7 +38,7 @@ void report(const Context& context, const PruneOptions& options, const Pruned& p
     if (pruned.in_use > 0)
         text += fmt::format("{} {} used by a living process, and {}\n", plural(pruned.in_use, "entry"),
                             pruned.in_use == 1 ? "is" : "are", pruned.in_use == 1 ? "stays" : "stay");
-    if (!pruned.why_not.empty()) text += fmt::format("nothing more could go: {}\n", pruned.why_not);
+    if (!pruned.why_not.empty()) text += fmt::format("not all could go: {}\n", pruned.why_not);
     print(text);
 }
 
@@ -60,7 +60,8 @@ Result<int> prune(const Context& context, const PruneOptions& options)
 {
     const auto request = request_of(options);
     if (!request) return std::unexpected(request.error());
-    const auto store = open_store(context, options.is_dry_run ? store::Access::read_only : store::Access::read_write);
+    const auto store =
+        open_store(context, options.is_dry_run ? store::StoreMode::read_only : store::StoreMode::read_write);
     if (!store) return std::unexpected(store.error());
     if (!*store) {
         if (context.output == Output::json)

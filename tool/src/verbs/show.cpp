@@ -27,7 +27,7 @@ Result<std::vector<std::pair<std::filesystem::path, cachefmt::EntryKey>>> files_
 
     std::vector<std::pair<std::filesystem::path, cachefmt::EntryKey>> files;
     for (const store::Variant& variant : *variants) {
-        const cachefmt::EntryKey entry{*key, variant.guards};
+        const cachefmt::EntryKey entry{*key, variant.guards_digest};
         files.emplace_back(path_of((*store)->root(), entry), entry);
     }
     return files;
@@ -53,8 +53,8 @@ Result<void> choose_variant(std::vector<std::pair<std::filesystem::path, cachefm
                             const std::string& digits)
 {
     std::string there_are;
-    for (const auto& [path, key] : files) there_are += "\n  " + to_hex(key.guards);
-    std::erase_if(files, [&](const auto& file) { return !to_hex(file.second.guards).starts_with(digits); });
+    for (const auto& [path, key] : files) there_are += "\n  " + to_hex(key.guards_digest);
+    std::erase_if(files, [&](const auto& file) { return !to_hex(file.second.guards_digest).starts_with(digits); });
     if (files.empty()) return fail(ErrorCode::not_found, "no variant begins with {}; there are:{}", digits, there_are);
     return {};
 }

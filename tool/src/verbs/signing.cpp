@@ -43,7 +43,7 @@ Result<std::vector<Line>> over_entries(store::LocalStore& store, const Work& wor
         const auto variants = store.variants(function);
         if (!variants) return std::unexpected(variants.error());
         for (const store::Variant& variant : *variants) {
-            const cachefmt::EntryKey key{function, variant.guards};
+            const cachefmt::EntryKey key{function, variant.guards_digest};
             lines.push_back(variant.header ? work(store, key) : failed(key, variant.header.error()));
         }
     }
@@ -85,7 +85,7 @@ Json to_json(const Context& context, const std::vector<Line>& lines)
     Json entries = Json::array();
     for (const Line& line : lines)
         entries.push_back({{"function", full_name(line.key.function)},
-                           {"guards", to_hex(line.key.guards)},
+                           {"guards", to_hex(line.key.guards_digest)},
                            {"state", line.state},
                            {"detail", line.detail}});
     return {{"cache_dir", context.cache_dir.string()}, {"entries", entries}};
@@ -96,7 +96,7 @@ std::string to_text(const Context& context, const std::vector<Line>& lines)
     constexpr std::size_t k_most = 400;
     Table table({{"function"}, {"variant"}, {"state"}, {"detail"}}, 0, k_most);
     for (const Line& line : lines)
-        table.add({full_name(line.key.function), short_hex(line.key.guards), line.state, line.detail});
+        table.add({full_name(line.key.function), short_hex(line.key.guards_digest), line.state, line.detail});
     const auto wrong = static_cast<std::uint64_t>(std::ranges::count_if(lines, &Line::is_wrong));
     return table.text(context.style) +
            fmt::format("{}, {} with something wrong\n", plural(lines.size(), "variant"), wrong);
@@ -145,7 +145,7 @@ Result<int> sign(const Context& context, const SigningFiles& files)
             ErrorCode::invalid_argument,
             "no key to sign with: give --key-file or WARMGRAPH_SIGN_KEY_FILE; `warmgraph sign --new-key FILE --id "
             "ID` makes one");
-    const auto store = open_store(context, store::Access::read_write, *trust);
+    const auto store = open_store(context, store::StoreMode::read_write, *trust);
     if (!store) return std::unexpected(store.error());
     return report(context, store->get(), [&](store::LocalStore& opened, const cachefmt::EntryKey& key) {
         return sign_entry(opened, key, *trust->sign_with);
@@ -160,7 +160,7 @@ Result<int> verify(const Context& context, const SigningFiles& files)
     source.require = true;
     const auto trust = store::resolve_signing(source, environment);
     if (!trust) return std::unexpected(trust.error());
-    const auto store = open_store(context, store::Access::read_only, *trust);
+    const auto store = open_store(context, store::StoreMode::read_only, *trust);
     if (!store) return std::unexpected(store.error());
     return report(context, store->get(), verify_entry);
 }

@@ -2,7 +2,7 @@
 #include "commands.hpp"
 #include "selection.hpp"
 #include "verbs/statistics.hpp"
-#include "warmgraph/store/names.hpp"
+#include "warmgraph/cachefmt/key.hpp"
 
 namespace warmgraph::tool {
 
@@ -30,7 +30,7 @@ Json to_json(const Context& context, const FolderStatistics& statistics, const s
 {
     Json functions = Json::array();
     for (const auto& [key, usage, variants, bytes] : statistics.functions) {
-        Json item{{"model", store::model_of(key.model_info)},
+        Json item{{"model", cachefmt::model_of(key.model_info)},
                   {"model_info", key.model_info},
                   {"rank", key.rank},
                   {"function", key.function}};
@@ -54,7 +54,7 @@ std::string functions_text(const Context& context, const std::vector<FunctionSta
                  {"refused", right},
                  {"saved", right}});
     for (const auto& [key, usage, variants, bytes] : functions)
-        table.add({std::string(store::model_of(key.model_info)), key.rank, key.function, count_text(usage.hits),
+        table.add({std::string(cachefmt::model_of(key.model_info)), key.rank, key.function, count_text(usage.hits),
                    count_text(usage.misses), rate_text(usage), count_text(usage.recordings), count_text(usage.refusals),
                    time_text(usage.saved_ms)});
     return functions.empty() ? "" : table.text(context.style);

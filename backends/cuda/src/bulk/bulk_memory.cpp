@@ -53,7 +53,7 @@ Result<std::optional<std::uint64_t>> first_of(const Result<Tally>& tally)
 Result<void> CudaBulkMemory::check(std::span<const Address> addresses, std::uint64_t size) const
 {
     for (const Address& address : addresses)
-        if (auto checked = m_memory.check("bulk memory work", address, size, Access::run); !checked) return checked;
+        if (auto checked = m_memory.check("bulk memory work", address, size, Touch::run); !checked) return checked;
     return {};
 }
 

@@ -1,8 +1,8 @@
 // Bulk memory work by kernels on the device; through the host where the driver takes no kernels, or they cannot reach.
 #pragma once
 
+#include "device/memory.hpp"
 #include "launcher.hpp"
-#include "memory.hpp"
 #include "warmgraph/backends/bulk_memory.hpp"
 
 namespace warmgraph::backends::cuda {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core.hpp"
+#include "device/core.hpp"
 #include "kernel_work.hpp"
 
 namespace warmgraph::backends::cuda::bulk {

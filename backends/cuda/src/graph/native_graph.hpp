@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "driver.hpp"
+#include "device/driver.hpp"
 
 namespace warmgraph::backends::cuda {
 

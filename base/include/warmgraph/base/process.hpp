@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include <sys/types.h>
+
 namespace warmgraph {
 
 /// GNU build id (hex) of the ELF object that holds `code`, read from its loaded PT_NOTE segment
@@ -24,6 +26,13 @@ namespace warmgraph {
 [[nodiscard]] std::string boot_id();     ///< /proc/sys/kernel/random/boot_id, "unknown" when unreadable
 [[nodiscard]] std::string random_uuid(); ///< RFC 4122 version 4, from the system (getentropy)
 [[nodiscard]] std::optional<std::string> environment(const char* name);
+
+/// When a process began, in the kernel's ticks since the machine did (proc(5), starttime). Together with its number it means
+/// that process and no later one of the same number. 0: not known.
+[[nodiscard]] std::uint64_t start_of_process(pid_t process) noexcept;
+/// Does this very process still run? One that has died and that its parent has not waited for does not. `start` 0: not known,
+/// then any process of that number is taken for it.
+[[nodiscard]] bool is_running(pid_t process, std::uint64_t start) noexcept;
 
 /// The readable mappings of this process, as they were when they were read: made once (0.1 ms and more), asked often.
 class HostMappings {

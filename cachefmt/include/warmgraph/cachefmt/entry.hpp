@@ -3,28 +3,13 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "warmgraph/cachefmt/graph.hpp"
 #include "warmgraph/cachefmt/guard_data.hpp"
+#include "warmgraph/cachefmt/key.hpp"
 
 namespace warmgraph::cachefmt {
-
-/// Names the folder of a function: cache_dir/model_info/rank/function.
-struct FunctionKey {
-    std::string model_info; ///< "TinyLlama_static_clgraphcache_1a2b3c4d"
-    std::string rank;       ///< "world1global_rank0"
-    std::string function;   ///< "decode"
-    auto operator<=>(const FunctionKey&) const = default;
-};
-
-/// Names an entry. The digest of an entry covers it, so that an entry copied under another key is refused.
-struct EntryKey {
-    FunctionKey function;
-    Digest guards; ///< guards_digest() of the entry's guards; also the file's name
-    auto operator<=>(const EntryKey&) const = default;
-};
 
 enum class EntryKind : std::uint8_t {
     graph = 1,

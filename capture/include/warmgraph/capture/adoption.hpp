@@ -17,7 +17,7 @@ struct AdoptedCapture {
     std::vector<std::pair<std::string, MemoryRef>> scratch; ///< its memory pools, workspaces: arena when restored
     DeclaredHandles handles;
     std::vector<std::uint64_t> scalars{}; ///< as Interface::scalars
-    std::vector<MemoryRef> free_blocks{}; ///< as Capture::free_blocks
+    std::vector<MemoryRef> free_blocks{}; ///< as CapturedGraph::free_blocks
 };
 
 struct AdoptOptions {

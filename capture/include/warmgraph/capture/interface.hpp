@@ -49,6 +49,9 @@ struct ScalarRange {
 
 /// Objects of the driver's by name and handle.
 using NamedHandles = std::vector<std::pair<std::string, std::uint64_t>>;
+/// The first of that name, or with that handle; end where there is none.
+[[nodiscard]] NamedHandles::const_iterator find_name(const NamedHandles& handles, std::string_view name);
+[[nodiscard]] NamedHandles::const_iterator find_handle(const NamedHandles& handles, std::uint64_t handle);
 
 /// What graphs share with work outside them.
 struct DeclaredHandles {

@@ -11,6 +11,11 @@
 namespace warmgraph {
 
 [[nodiscard]] bool is_scalar_type(DType type) noexcept;
+/// The bits of a word that a number of this many bytes (4, 8) has.
+[[nodiscard]] constexpr std::uint64_t bits_of_width(std::size_t width) noexcept
+{
+    return width == 8 ? ~0ULL : 0xFFFF'FFFFULL;
+}
 /// Floating point, of whatever width.
 [[nodiscard]] bool is_real(DType type) noexcept;
 

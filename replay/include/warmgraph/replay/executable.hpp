@@ -32,11 +32,11 @@ struct Bindings {
 /// Gives the bytes of an image, or of a constant that is stored elsewhere; an error makes the restore fail.
 using ImageSource = std::function<Result<Bytes>(const cachefmt::ImageRef&)>;
 
-/// Whether an executable runs this process's own modules (Device::own_modules), where they are what its graph needs, or
-/// copies of the stored images alone. Verification needs the latter: else it would not see what is stored.
-enum class OwnModules : std::uint8_t { bind, ignore };
-/// Whether an executable of `graph` would run one. The errors are restore()'s of own modules.
-[[nodiscard]] Result<bool> binds_own_modules(backends::Device& device, const cachefmt::Graph& graph);
+/// Whether an executable runs this process's registered modules (Device::registered_modules), where they are what its
+/// graph needs, or copies of the stored images alone. Verification needs the latter: else it would not see what is stored.
+enum class RegisteredModules : std::uint8_t { bind, ignore };
+/// Whether an executable of `graph` would run one. The errors are restore()'s of registered modules.
+[[nodiscard]] Result<bool> binds_registered_modules(backends::Device& device, const cachefmt::Graph& graph);
 
 /// What a restore failed of.
 enum class Blame : std::uint8_t {
@@ -44,18 +44,26 @@ enum class Blame : std::uint8_t {
     entry, ///< its images or constants are damaged, missing, or nothing that this device takes
 };
 
+/// What whoever restores a stored graph has to do with the loading of its code.
+struct Loading {
+    /// Called once, right before the driver is given the first image that this process has not loaded; not where it has
+    /// them all. An error ends the restore.
+    std::function<Result<void>()> begin{};
+    Blame blame = Blame::elsewhere; ///< set where the restore fails
+};
+
 class Executable {
 public:
     /// Loads images (through `modules`, once per process and digest; `function` as in ModuleUser), allocates the arena,
-    /// loads constants (once for all executables of the process, but for those that ignore own modules and constants
-    /// that are exclusive), builds and instantiates with `bindings`. Errors: not_found (image), driver_failed,
+    /// loads constants (once for all executables of the process, but for those that ignore registered modules and
+    /// constants that are exclusive), builds and instantiates with `bindings`. Errors: not_found (image), driver_failed,
     /// out_of_memory, invalid_argument (binding missing, too small or misaligned, named), not_found (a host function
-    /// that this process did not register), not_recordable (a variable of an own module holds something else than when
-    /// it was recorded, or two own modules would do: the function must run as it is). `blame` is set where it fails.
+    /// that this process did not register), not_recordable (a variable of a registered module holds something else than
+    /// when it was recorded, or two registered modules would do: the function must run as it is).
     [[nodiscard]] static Result<std::unique_ptr<Executable>> restore(
         std::shared_ptr<backends::Device> device, cachefmt::Graph graph, ModuleCache& modules,
-        const ImageSource& images, const Bindings& bindings, Phases& phases, OwnModules own = OwnModules::bind,
-        std::uint64_t function = 0, Blame* blame = nullptr);
+        const ImageSource& images, const Bindings& bindings, Phases& phases,
+        RegisteredModules registered = RegisteredModules::bind, std::uint64_t function = 0, Loading* loading = nullptr);
 
     /// Rebinds what differs from the last call, then enqueues. On an error nothing was enqueued and the next bind
     /// rewrites everything.

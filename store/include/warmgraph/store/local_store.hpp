@@ -7,7 +7,7 @@
 //   <root>/.leases, .prune.lock                             which entries are used; who makes room
 //   <root>/quarantine/                                      what failed verification, with a reason beside it
 // Beside them while in use: .tmp-<host>-<boot>-<pid>-<uuid> (a file being written), .lock-<16 hex> (a recording),
-// .usage.lock.
+// .usage.lock, .loading-... (code that a driver is being given, see load_mark.hpp; it stays where the process died then).
 //
 // Commit protocol: see commit.md at store/src/tiers/local. Readers take no lock; a reader sees a whole file or none.
 // Thread-safe. A failure of the disk is an Error for the caller to count, never an exception.
@@ -24,6 +24,7 @@
 #include "warmgraph/base/clock.hpp"
 #include "warmgraph/base/file_system.hpp"
 #include "warmgraph/store/function_usage.hpp"
+#include "warmgraph/store/load_mark.hpp"
 #include "warmgraph/store/miss.hpp"
 #include "warmgraph/store/store.hpp"
 #include "warmgraph/store/upkeep.hpp"
@@ -34,11 +35,11 @@ enum class Sharing : std::uint8_t { owner_only, group }; ///< modes 0700/0600 or
 
 /// A read-only store needs no right to write and changes nothing: no touch, no quarantine, no usage. Calls that would
 /// write give permission_denied. Its folder must exist, and may also belong to root or to a trusted owner.
-enum class Access : std::uint8_t { read_write, read_only };
+enum class StoreMode : std::uint8_t { read_write, read_only };
 
 struct StoreOptions {
     Sharing sharing = Sharing::owner_only;
-    Access access = Access::read_write;
+    StoreMode access = StoreMode::read_write;
     /// With read_write: a marked folder that cannot be written (a read-only file system, no right, no room), or that
     /// belongs to root or to a trusted owner, is opened read_only. LocalStore::why_read_only says so.
     bool falls_back = false;
@@ -92,6 +93,11 @@ public:
     [[nodiscard]] Result<void> remove(const EntryKey& key);
     /// To quarantine, where the store may write.
     void set_aside(const EntryHeader& header, const Error& reason) noexcept;
+    /// Right before a driver is given the entry's code; what is given lasts until that is over, and not longer than this
+    /// store. driver_failed: the last two processes in a row that did so on this driver and device died over it. Null where
+    /// nothing is noted, as in a folder that is not written; then nothing is judged either. Costs one look into the
+    /// function's folder, one file made and one removed.
+    [[nodiscard]] Result<std::unique_ptr<LoadMark>> begin_load(const EntryKey& key, const LoadTarget& target);
     [[nodiscard]] Result<std::optional<Bytes>> image(const Digest& digest, std::uint64_t size = ~0ULL);
     [[nodiscard]] Result<bool> publish_image(ByteView image);
     /// Digests and sizes of all images.

@@ -22,7 +22,7 @@ enum class Reading : std::uint8_t { use, ahead };
 
 /// A variant as found: its header, or why it cannot be used.
 struct Variant {
-    Digest guards;                                   ///< from its name
+    Digest guards_digest;                            ///< from its name
     std::uint64_t size = 0;                          ///< bytes stored
     std::chrono::system_clock::time_point last_used; ///< or when it was put
     Result<EntryHeader> header;                      ///< verified; the payload was not read

@@ -66,6 +66,12 @@ struct Found {
     Result<Bytes> bytes; ///< `corrupt`: what stands there is no object (a link, a folder), or is larger than wanted
 };
 
+/// One of several objects that were got at once.
+struct FoundEntry {
+    EntryKey key;
+    Result<Found> found; ///< an Error says nothing about the object
+};
+
 class Tier {
 public:
     virtual ~Tier() = default;
@@ -80,6 +86,8 @@ public:
     [[nodiscard]] virtual Result<std::vector<Name>> list(const Scope& scope) = 0;
 
     // --- what a tier may do besides
+    /// The first bytes of each of a function's entries, sorted by key. Without more, list() and get() of each.
+    [[nodiscard]] virtual Result<std::vector<FoundEntry>> get_entries(const FunctionKey& function, Extent extent);
     /// The object is used now: what makes room goes by that. not_found where the tier sees that there is none.
     [[nodiscard]] virtual Result<void> note_use(const Name& name);
     /// The bytes with this stamp failed verification, for `reason`: they are not given again. A better object that was

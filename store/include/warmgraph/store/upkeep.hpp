@@ -57,8 +57,8 @@ struct Budget {
     std::uint64_t files = 0; ///< 0: 100,000
 };
 
-/// What prune() is asked for, besides removing images that no entry names (older than a minute: a writer publishes images
-/// first).
+/// What prune() is asked for, besides removing images that no entry names (older than ten minutes: a writer publishes
+/// images first).
 struct PruneRequest {
     std::optional<std::uint64_t> bytes{};        ///< what may stay at most; else the store's budget
     std::optional<std::chrono::seconds> older{}; ///< what was not used for so long goes in any case
@@ -68,8 +68,8 @@ struct Pruned {
     Removal removed{};
     Removal::Amount before{}, after{}; ///< entries, images and quarantine together
     std::uint64_t in_use = 0;          ///< entries that would have gone, and that a living process uses
-    /// Set where it stopped with more than may stay: a newer warmgraph's entries are there, whose images cannot be known,
-    /// or another process makes room just now.
+    /// Set where it could not do all: there are entries that cannot be read here (a newer warmgraph's, another user's), so
+    /// that all images stay; there are too many entries; or another process makes room just now.
     std::string why_not{};
 };
 

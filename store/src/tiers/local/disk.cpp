@@ -8,16 +8,59 @@
 namespace warmgraph::store {
 namespace {
 
-/// The folders below `folder` that may be part of a key at this level.
-Result<std::vector<std::string>> folders_in(FileSystem& files, const Path& folder, std::size_t level)
-{
-    auto items = files.list(folder);
-    if (!items) return std::unexpected(items.error());
-    std::vector<std::string> names;
-    for (DirectoryItem& item : *items) {
-        if (item.type == FileType::directory && is_key_folder(level, item.name)) names.push_back(std::move(item.name));
+/// Walks model_info, rank and function. What this user may not list is left out, and told.
+class FunctionWalk {
+public:
+    explicit FunctionWalk(FileSystem& files) : m_files(files) {}
+
+    Result<Disk::Functions> run()
+    {
+        if (auto ok = walk({}); !ok) return std::unexpected(ok.error());
+        std::ranges::sort(m_found.keys);
+        return std::move(m_found);
     }
-    return names;
+
+private:
+    /// nullopt: it may not be listed.
+    Result<std::optional<std::vector<DirectoryItem>>> list(const Path& folder)
+    {
+        auto items = m_files.list(folder);
+        if (items) return std::move(*items);
+        if (items.error().code != ErrorCode::permission_denied || folder.empty()) return std::unexpected(items.error());
+        if (!m_found.left_out) m_found.left_out = items.error();
+        return std::nullopt;
+    }
+    /// `names` are the folders' names from the root down to this one.
+    Result<void> walk(const std::vector<std::string>& names)
+    {
+        Path folder;
+        for (const std::string& name : names) folder /= name;
+        const auto items = list(folder);
+        if (!items) return std::unexpected(items.error());
+        if (!*items) return {};
+        if (names.size() == k_key_levels) {
+            if (!(*items)->empty()) m_found.keys.push_back({names[0], names[1], names[2]});
+            return {};
+        }
+        for (const DirectoryItem& item : **items) {
+            if (item.type != FileType::directory || !is_key_folder(names.size(), item.name)) continue;
+            std::vector<std::string> below = names;
+            below.push_back(item.name);
+            if (auto ok = walk(below); !ok) return ok;
+        }
+        return {};
+    }
+
+    FileSystem& m_files;
+    Disk::Functions m_found;
+};
+
+std::vector<Digest> entry_digests(const std::vector<DirectoryItem>& items)
+{
+    std::vector<Digest> digests;
+    for (const DirectoryItem& item : items)
+        if (const auto digest = Layout::entry_digest(item.name)) digests.push_back(*digest);
+    return digests;
 }
 
 } // namespace
@@ -45,7 +88,13 @@ Result<void> Disk::may_remove(std::string_view doing) const
 
 Result<std::optional<Found>> Disk::read(const Path& path, Extent extent, const Name* name) const
 {
-    const auto info = files.info(path);
+    return read_in(files, path, path, extent, name);
+}
+
+Result<std::optional<Found>> Disk::read_in(FileSystem& folder, const Path& path, const Path& shown, Extent extent,
+                                           const Name* name) const
+{
+    const auto info = folder.info(path);
     if (!info) return std::unexpected(info.error());
     if (!*info) return std::nullopt;
     Found found{stamp_of(**info), Bytes{}};
@@ -57,24 +106,41 @@ Result<std::optional<Found>> Disk::read(const Path& path, Extent extent, const N
         found.bytes = fail(ErrorCode::corrupt, "file has {} bytes, at most {} are read", (*info)->size, extent.bytes);
         return found;
     }
-    auto content = files.read(path, extent.bytes);
+    auto content = folder.read(path, extent.bytes);
     if (!content) return std::unexpected(content.error());
     if (!*content) return std::nullopt;
-    if (auto ok = trust.admits_file((*content)->info, layout.root() / path, name, (*content)->bytes); !ok)
+    if (auto ok = trust.admits_file((*content)->info, layout.root() / shown, name, (*content)->bytes); !ok)
         return std::unexpected(ok.error());
     found.bytes = std::move((*content)->bytes);
     return found;
+}
+
+Result<std::vector<FoundEntry>> Disk::read_entries(const FunctionKey& function, Extent extent) const
+{
+    std::vector<FoundEntry> entries;
+    const Path path = layout.function(function);
+    const auto folder = files.open_folder(path, {});
+    if (!folder && folder.error().code == ErrorCode::not_found) return entries;
+    if (!folder) return std::unexpected(folder.error());
+    const auto items = (*folder)->list("");
+    if (!items) return std::unexpected(items.error());
+    for (const Digest& digest : entry_digests(*items)) {
+        const Name name = EntryKey{function, digest};
+        const std::string file = Layout::entry_name(digest);
+        auto found = read_in(**folder, file, path / file, extent, &name);
+        if (!found)
+            entries.push_back({{function, digest}, std::unexpected(found.error())});
+        else if (*found) // else it was evicted meanwhile
+            entries.push_back({{function, digest}, std::move(**found)});
+    }
+    return entries;
 }
 
 Result<std::vector<Digest>> Disk::entries_of(const FunctionKey& function) const
 {
     const auto items = files.list(layout.function(function));
     if (!items) return std::unexpected(items.error());
-    std::vector<Digest> digests;
-    for (const DirectoryItem& item : *items) {
-        if (const auto digest = Layout::entry_digest(item.name)) digests.push_back(*digest);
-    }
-    return digests;
+    return entry_digests(*items);
 }
 
 Result<std::vector<Name>> Disk::entry_names(const FunctionKey& function) const
@@ -86,26 +152,14 @@ Result<std::vector<Name>> Disk::entry_names(const FunctionKey& function) const
     return names;
 }
 
+Result<Disk::Functions> Disk::list_functions() const { return FunctionWalk(files).run(); }
+
 Result<std::vector<FunctionKey>> Disk::functions() const
 {
-    std::vector<FunctionKey> keys;
-    const auto models = folders_in(files, "", 0);
-    if (!models) return std::unexpected(models.error());
-    for (const std::string& model : *models) {
-        const auto ranks = folders_in(files, model, 1);
-        if (!ranks) return std::unexpected(ranks.error());
-        for (const std::string& rank : *ranks) {
-            const auto functions = folders_in(files, Path(model) / rank, 2);
-            if (!functions) return std::unexpected(functions.error());
-            for (const std::string& function : *functions) {
-                const auto items = files.list(layout.function({model, rank, function}));
-                if (!items) return std::unexpected(items.error());
-                if (!items->empty()) keys.push_back({model, rank, function});
-            }
-        }
-    }
-    std::ranges::sort(keys);
-    return keys;
+    auto found = list_functions();
+    if (!found) return std::unexpected(found.error());
+    if (found->left_out) return std::unexpected(*found->left_out);
+    return std::move(found->keys);
 }
 
 Result<std::vector<Name>> Disk::image_names() const

@@ -5,13 +5,6 @@ namespace {
 
 constexpr std::size_t k_shard_digits = 2;
 
-/// Only the spelling that we write ourselves counts: "AB" and "ab" would be two files for one digest.
-std::optional<Digest> exact_digest(std::string_view hex)
-{
-    auto digest = digest_from_hex(hex);
-    return digest && to_hex(*digest) == hex ? digest : std::nullopt;
-}
-
 } // namespace
 
 Path Layout::image(const Digest& digest) const
@@ -28,18 +21,18 @@ Path Layout::path(const Name& name) const
 
 Path Layout::record_lock(const EntryKey& key) const
 {
-    return function(key.function) / (std::string(k_lock_prefix) + to_hex(key.guards).substr(0, k_lock_digits));
+    return function(key.function) / (std::string(k_lock_prefix) + to_hex(key.guards_digest).substr(0, k_lock_digits));
 }
 
 std::optional<Digest> Layout::entry_digest(std::string_view name)
 {
     if (!name.ends_with(k_entry_suffix)) return std::nullopt;
-    return exact_digest(name.substr(0, name.size() - k_entry_suffix.size()));
+    return digest_from_our_hex(name.substr(0, name.size() - k_entry_suffix.size()));
 }
 
 std::optional<Digest> Layout::image_digest(std::string_view shard, std::string_view name)
 {
-    return shard.size() == k_shard_digits && name.starts_with(shard) ? exact_digest(name) : std::nullopt;
+    return shard.size() == k_shard_digits && name.starts_with(shard) ? digest_from_our_hex(name) : std::nullopt;
 }
 
 } // namespace warmgraph::store

@@ -1,7 +1,6 @@
 // Where everything lies in the cache folder, and with which modes. Pure: touches no disk.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -24,8 +23,6 @@ inline constexpr std::string_view k_reason_suffix = ".reason";
 inline constexpr std::string_view k_leases_file = ".leases";    ///< of entries that are used, see leases.hpp
 inline constexpr std::string_view k_prune_lock = ".prune.lock"; ///< one process at a time makes room
 inline constexpr std::string_view k_mark_file = "CACHEDIR.TAG";
-/// Top folders that are no model_info. `autotune` and `profile` are other kinds of artifacts.
-inline constexpr std::array<std::string_view, 4> k_reserved_folders{"images", "quarantine", "autotune", "profile"};
 
 struct Modes {
     std::uint32_t folder;
@@ -47,7 +44,10 @@ public:
     [[nodiscard]] Path image(const Digest& digest) const;
     /// REQUIRES: check_key holds, here and below.
     [[nodiscard]] Path function(const FunctionKey& key) const { return Path(key.model_info) / key.rank / key.function; }
-    [[nodiscard]] Path entry(const EntryKey& key) const { return function(key.function) / entry_name(key.guards); }
+    [[nodiscard]] Path entry(const EntryKey& key) const
+    {
+        return function(key.function) / entry_name(key.guards_digest);
+    }
     [[nodiscard]] Path path(const Name& name) const;
     [[nodiscard]] Path record_lock(const EntryKey& key) const;
     [[nodiscard]] static std::string entry_name(const Digest& guards)

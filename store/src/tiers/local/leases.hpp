@@ -8,6 +8,8 @@
 #include <memory>
 #include <mutex>
 
+#include <sys/types.h>
+
 #include "tiers/local/layout.hpp"
 #include "warmgraph/base/file_system.hpp"
 
@@ -25,15 +27,19 @@ public:
     bool unless_taken(const EntryKey& key, const std::function<void()>& work);
 
 private:
-    /// Null where the file cannot be opened. It is made in a marked folder only.
+    /// Null where the file cannot be opened. It is made in a marked folder only. Opened again where it was removed since,
+    /// and in a forked child, whose copy would be its parent's: what is taken is taken there, too.
     ByteLocks* locks();
+    [[nodiscard]] bool is_current() const;
 
     FileSystem& m_files;
     const Modes m_modes;
     const bool m_may_make;
     std::mutex m_mutex;
-    std::unique_ptr<ByteLocks> m_locks; ///< guarded by m_mutex
-    /// Likewise. By byte: is it locked? What this process uses stays from it also where no lock is to be had.
+    std::unique_ptr<ByteLocks> m_locks; ///< guarded by m_mutex, as what follows
+    std::uint64_t m_inode = 0;          ///< of the file that is open
+    pid_t m_process = 0;                ///< that opened it
+    /// By byte: is it locked? What this process uses stays from it also where no lock is to be had.
     std::map<std::uint64_t, bool> m_taken;
 };
 

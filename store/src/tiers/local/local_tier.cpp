@@ -81,6 +81,11 @@ Result<std::vector<Name>> LocalTier::list(const Scope& scope)
     return names;
 }
 
+Result<std::vector<FoundEntry>> LocalTier::get_entries(const FunctionKey& function, Extent extent)
+{
+    return m_disk.read_entries(function, extent);
+}
+
 Result<void> LocalTier::note_use(const Name& name)
 {
     if (const auto* const key = std::get_if<EntryKey>(&name)) m_leases.take(*key);

@@ -20,6 +20,8 @@ public:
     [[nodiscard]] Result<void> put(const Name& name, ByteView bytes) override;
     [[nodiscard]] Result<void> remove(const Name& name) override;
     [[nodiscard]] Result<std::vector<Name>> list(const Scope& scope) override;
+    /// Opens the function's folder once.
+    [[nodiscard]] Result<std::vector<FoundEntry>> get_entries(const FunctionKey& function, Extent extent) override;
     /// Sets the file's modification time, which is the stamp of its last use.
     [[nodiscard]] Result<void> note_use(const Name& name) override;
     /// Moves the file to quarantine.

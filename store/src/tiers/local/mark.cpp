@@ -25,6 +25,13 @@ struct Look {
     std::string other{}; ///< where it is foreign: the first file that is none of the library's
 };
 
+/// What `rm -rf cache/*` leaves of a cache: shells do not name files with a dot there.
+bool is_left_over(const DirectoryItem& item)
+{
+    return item.type == FileType::regular &&
+           (is_temporary(item.name) || item.name == k_leases_file || item.name == k_prune_lock);
+}
+
 Result<Look> look(FileSystem& files, const Path& root)
 {
     auto marked = read_mark(files, root);
@@ -32,8 +39,7 @@ Result<Look> look(FileSystem& files, const Path& root)
     if (*marked) return Look{Ownership::marked};
     const auto items = files.list("");
     if (!items) return within(fmt::format("cache folder {}", root.string()), items.error());
-    const auto other = std::ranges::find_if_not(
-        *items, [](const DirectoryItem& item) { return item.type == FileType::regular && is_temporary(item.name); });
+    const auto other = std::ranges::find_if_not(*items, is_left_over);
     if (other == items->end()) return Look{Ownership::empty};
     // Another process may have marked the folder and gone on between the two looks. The mark is its first file.
     marked = read_mark(files, root);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "tiers/local/layout.hpp"
-#include "warmgraph/store/names.hpp"
+#include "warmgraph/cachefmt/key.hpp"
 
 namespace warmgraph::store {
 namespace {
@@ -18,26 +18,7 @@ bool skip(std::string_view& text, std::string_view start) noexcept
     return true;
 }
 
-/// A number as fmt writes it: no sign, no zero in front.
-bool skip_number(std::string_view& text) noexcept
-{
-    const auto digits = static_cast<std::size_t>(std::ranges::find_if_not(text, is_digit) - text.begin());
-    if (digits == 0 || (digits > 1 && text.front() == '0')) return false;
-    text.remove_prefix(digits);
-    return true;
-}
-
 } // namespace
-
-bool is_model_info(std::string_view name) noexcept { return model_of(name).size() != name.size(); }
-
-bool is_rank_folder(std::string_view name) noexcept
-{
-    if (!skip(name, "world") || !skip_number(name) || !skip(name, "global_rank") || !skip_number(name)) return false;
-    if (skip(name, "_tp_rank") && !skip_number(name)) return false;
-    if (skip(name, "_pp_rank") && !skip_number(name)) return false;
-    return name.empty();
-}
 
 bool is_key_folder(std::size_t level, std::string_view name)
 {

@@ -13,12 +13,9 @@ inline constexpr std::size_t k_uuid_bytes = 36; ///< of a UUID as text (RFC 4122
 inline constexpr std::size_t k_key_levels = 3;
 
 /// May a folder at this level (0 to 2) be part of a function's key? <model>_<static|dynamic>_<cl|cuda>graphcache_<12 hex
-/// digits>, a rank as guards::folder_name() writes it, a function's name.
+/// digits>, a rank as cachefmt::folder_name() writes it, a function's name.
 [[nodiscard]] bool is_key_folder(std::size_t level, std::string_view name);
 
-[[nodiscard]] bool is_model_info(std::string_view name) noexcept;
-/// "world8global_rank3", then "_tp_rank1" and "_pp_rank0" where given.
-[[nodiscard]] bool is_rank_folder(std::string_view name) noexcept;
 /// ".lock-" and 16 hex digits.
 [[nodiscard]] bool is_record_lock(std::string_view name) noexcept;
 /// 8-4-4-4-12 hex digits, in small letters as random_uuid() and the kernel write them.

@@ -15,20 +15,6 @@
 namespace warmgraph::store {
 namespace {
 
-/// "<host>.<namespace>-<boot>": never changes in a process, nor in its forks.
-const std::string& writer_place()
-{
-    // Never destroyed: threads may outlive main().
-    static const std::string& k_place = *new std::string([] {
-        std::string host = host_name();
-        std::ranges::replace_if(host, [](char c) { return c == '/' || c <= ' ' || c > '~'; }, '_');
-        struct stat status{};
-        const auto space = ::stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : ino_t{0};
-        return fmt::format("{}.{}-{}", host, space, boot_id());
-    }());
-    return k_place;
-}
-
 bool is_number(std::string_view text) noexcept
 {
     return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
@@ -57,6 +43,27 @@ bool is_alive(std::string_view digits)
 
 } // namespace
 
+const std::string& writer_place()
+{
+    // Never destroyed: threads may outlive main().
+    static const std::string& k_place = *new std::string([] {
+        std::string host = host_name();
+        std::ranges::replace_if(host, [](char c) { return c == '/' || c <= ' ' || c > '~'; }, '_');
+        struct stat status{};
+        const auto space = ::stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : ino_t{0};
+        return fmt::format("{}.{}-{}", host, space, boot_id());
+    }());
+    return k_place;
+}
+
+bool is_writer_place(std::string_view text) noexcept
+{
+    const auto boot = last_bytes(text, k_uuid_bytes);
+    if (!(is_uuid(boot) && cut(text, boot)) && !cut(text, "unknown")) return false; // as boot_id() has it
+    const std::size_t dot = text.rfind('.');
+    return dot != std::string_view::npos && dot > 0 && is_number(text.substr(dot + 1));
+}
+
 std::string temporary_name()
 {
     return fmt::format("{}{}-{}-{}", k_temporary_prefix, writer_place(), ::getpid(), random_uuid());
@@ -68,10 +75,7 @@ bool is_temporary(std::string_view name) noexcept
     name.remove_prefix(k_temporary_prefix.size());
     if (const auto uuid = last_bytes(name, k_uuid_bytes); !is_uuid(uuid) || !cut(name, uuid)) return false;
     if (const auto pid = name.substr(name.rfind('-') + 1); !is_number(pid) || !cut(name, pid)) return false;
-    const auto boot = last_bytes(name, k_uuid_bytes);
-    if (!(is_uuid(boot) && cut(name, boot)) && !cut(name, "unknown")) return false; // as boot_id() has it
-    const std::size_t dot = name.rfind('.');
-    return dot != std::string_view::npos && dot > 0 && is_number(name.substr(dot + 1));
+    return is_writer_place(name);
 }
 
 bool is_abandoned(std::string_view name, std::chrono::system_clock::time_point modified,

@@ -10,6 +10,12 @@ namespace warmgraph::store {
 
 inline constexpr std::string_view k_temporary_prefix = ".tmp-";
 
+/// "<host>.<namespace>-<boot>", where process ids mean this process's neighbours: never changes in a process, nor in its
+/// forks.
+[[nodiscard]] const std::string& writer_place();
+/// Exactly such a text, of anybody.
+[[nodiscard]] bool is_writer_place(std::string_view text) noexcept;
+
 /// ".tmp-<host>-<boot>-<pid>-<uuid>". `host` is the machine's name and the number of the process-id namespace: two
 /// containers of one machine may share name and boot, and then one's process id says nothing to the other.
 [[nodiscard]] std::string temporary_name();

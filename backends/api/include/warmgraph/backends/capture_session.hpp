@@ -1,7 +1,7 @@
 // Stream capture for backends whose driver has none (OpenCL, the fake): what streams enqueue between begin_capture and
 // end_capture, as a graph. The rules of fork and join are CUDA's stream capture rules.
 //
-// Threads: a session may be used by several streams at once; a Capture belongs to its stream.
+// Threads: a session may be used by several streams at once; a StreamCapture belongs to its stream.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ struct CapturedPoint {
 };
 
 /// One stream's part in a capture.
-class Capture {
+class StreamCapture {
 public:
     [[nodiscard]] bool is_active() const noexcept { return m_session && !m_session->has_ended(); }
     [[nodiscard]] Result<void> begin();

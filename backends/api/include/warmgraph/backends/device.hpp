@@ -1,4 +1,5 @@
 // What a backend implements: one folder beside this one. The conformance suite (tests/backends) runs against each.
+// Here is what a replay needs; compiler.hpp and recording.hpp are the parts for those who compile and who record.
 //
 // Threads: a Device, and allocation and upload on it, may be used from any thread; a Stream and a GraphExec by one
 // thread at a time. Lifetimes: Device outlives everything made from it. Nothing here throws.
@@ -13,10 +14,8 @@
 #include <string_view>
 #include <vector>
 
-#include "warmgraph/backends/enqueue_watch.hpp"
 #include "warmgraph/backends/raw_graph.hpp"
 #include "warmgraph/base/error.hpp"
-#include "warmgraph/base/process.hpp"
 #include "warmgraph/base/sha256.hpp"
 #include "warmgraph/cachefmt/guard_data.hpp"
 
@@ -149,6 +148,9 @@ struct DeviceLimits {
 };
 
 class BulkMemory;
+class Compiler;
+class GraphBuilder;
+class Recording;
 
 class Device {
 public:
@@ -157,8 +159,9 @@ public:
     Device& operator=(const Device&) = delete;
     virtual ~Device();
 
-    [[nodiscard]] virtual std::string id() const = 0;   ///< "opencl:0"
-    [[nodiscard]] virtual std::string name() const = 0; ///< marketing name
+    [[nodiscard]] virtual std::string id() const = 0;      ///< "opencl:0"
+    [[nodiscard]] virtual std::string backend() const = 0; ///< Backend::name: "opencl"
+    [[nodiscard]] virtual std::string name() const = 0;    ///< marketing name
     [[nodiscard]] virtual std::uint16_t ordinal() const noexcept = 0;
     [[nodiscard]] virtual const DeviceLimits& limits() const noexcept = 0;
     /// Guard facts: "backend", "device.architecture", "device.units", "device.local_memory", "device.partition",
@@ -186,63 +189,15 @@ public:
         static_cast<void>(address);
         return MemorySpace::device;
     }
-    /// The live allocation around a flat address, whoever made it; nullopt where there is none. Backends without flat
-    /// addresses have none.
-    [[nodiscard]] virtual std::optional<MemoryRef> allocation_at(std::uint64_t flat) const noexcept
-    {
-        static_cast<void>(flat);
-        return std::nullopt;
-    }
-    /// Whether a live object of this process that a kernel names by a number of 8 bytes (a texture, a surface) has this
-    /// one: another process gives it another number. Numbers are small, so that it is a suspicion.
-    [[nodiscard]] virtual bool is_handle(std::uint64_t word) const noexcept
-    {
-        static_cast<void>(word);
-        return false;
-    }
-    /// Whether it is managed memory, which moves between host and device as it is used. False where nothing is known of
-    /// it.
-    [[nodiscard]] virtual bool is_managed(const Address& address) const noexcept
-    {
-        static_cast<void>(address);
-        return false;
-    }
-    /// Ordinary host memory of this process around a flat address that kernels of this device can read, by its name
-    /// ("[heap]", a file, "memory without a name"); nullopt where there is none, where the driver knows the memory
-    /// (allocation_at, shadows), and on devices that cannot read it. `mappings` are the process's, read before: who
-    /// asks often reads them once.
-    [[nodiscard]] virtual std::optional<std::string> host_memory_at(std::uint64_t flat,
-                                                                    const HostMappings& mappings) const
-    {
-        static_cast<void>(flat);
-        static_cast<void>(mappings);
-        return std::nullopt;
-    }
-    /// As they are now.
-    [[nodiscard]] std::optional<std::string> host_memory_at(std::uint64_t flat) const
-    {
-        return host_memory_at(flat, HostMappings::read());
-    }
     /// An address range for captures only, which costs no memory (measured). Two of them never touch. On devices with
     /// flat addresses its addresses' upper 32 bits are those of no other live shadow and of no ordinary allocation, as
     /// far as the driver follows the wish. release() it as well.
     [[nodiscard]] virtual Result<MemoryRef> reserve_shadow(std::uint64_t size) = 0;
-    /// Addresses over little memory, which a kernel may read and write: what it writes at one shows at others. For
-    /// trials of what may be an address. release() it as well. unsupported where there are no flat addresses.
-    [[nodiscard]] virtual Result<MemoryRef> reserve_decoy(std::uint64_t size)
-    {
-        return fail(ErrorCode::unsupported, "{} has no decoys ({} bytes were asked for)", id(), size);
-    }
-    /// Page-locked host memory with such addresses. It takes memory, and may be read and written. release() it as well.
-    [[nodiscard]] virtual Result<MemoryRef> reserve_host_shadow(std::uint64_t size) { return allocate_host(size); }
     [[nodiscard]] virtual Result<void> upload(const Address& to, ByteView bytes) = 0;              ///< blocking
     [[nodiscard]] virtual Result<void> download(std::span<std::byte> to, const Address& from) = 0; ///< blocking
     /// Work on large memory where it lies; lives as long as the device. Thread-safe. Where a backend has none of its
     /// own, one through upload() and download(), made on first use.
     [[nodiscard]] virtual BulkMemory& bulk();
-    /// A range around the heap that device code allocates from by itself, which no driver's allocation is; nullopt
-    /// where no code that the process loaded does so. An error: it could not be found.
-    [[nodiscard]] virtual Result<std::optional<MemoryRef>> device_heap() { return std::optional<MemoryRef>{}; }
     /// Bytes that allocate() could still give, as far as the driver tells. Without a better answer: the device's
     /// memory, or as good as no limit where that is unknown.
     [[nodiscard]] virtual std::uint64_t free_memory() const
@@ -250,9 +205,8 @@ public:
         return limits().memory != 0 ? limits().memory : ~std::uint64_t{0};
     }
 
-    /// compile_failed carries the compiler's log.
-    [[nodiscard]] virtual Result<std::unique_ptr<Module>> compile(std::string_view source,
-                                                                  std::string_view options) = 0;
+    /// Source to code. Replaying needs none.
+    [[nodiscard]] virtual Compiler& compiler() = 0;
     [[nodiscard]] virtual Result<std::unique_ptr<Module>> load(ByteView image) = 0;
     /// Declares that this process loaded the driver's `module` (CUmodule) from `image` (a cubin), and keeps it loaded
     /// for as long as the device is open. Recording then knows its code whenever it was loaded, and replays bind to it.
@@ -263,7 +217,7 @@ public:
         return fail(ErrorCode::unsupported, "{} has no modules of the driver ({} bytes given)", id(), image.size());
     }
     /// Those that were registered.
-    [[nodiscard]] virtual std::vector<std::shared_ptr<Module>> own_modules() { return {}; }
+    [[nodiscard]] virtual std::vector<std::shared_ptr<Module>> registered_modules() { return {}; }
     /// Variables of this code whose addresses the program asked the driver for, so that it may write or read them
     /// between calls, unseen. Not those of modules that were registered, nor what libraries asked of their own code.
     /// Thread-safe.
@@ -278,14 +232,10 @@ public:
     /// How often register_module succeeded: another number means that replays may have to be bound anew. Thread-safe.
     [[nodiscard]] virtual std::uint64_t registrations() const noexcept { return 0; }
     [[nodiscard]] virtual Result<std::unique_ptr<Stream>> create_stream() = 0;
-    [[nodiscard]] virtual Result<std::unique_ptr<GraphExec>> instantiate(const RawGraph& graph) = 0;
-    /// The very graph that the driver captured, with the process's own code, whatever was done to its nodes since; the
-    /// result keeps what it needs. Where there is none (RawGraph::native), as instantiate. update() of it may be
-    /// unsupported.
-    [[nodiscard]] virtual Result<std::unique_ptr<GraphExec>> instantiate_captured(const RawGraph& graph)
-    {
-        return instantiate(graph);
-    }
+    /// An empty graph, which is to have `nodes` nodes. One thread uses it, and soon: it may hold what other threads wait for.
+    [[nodiscard]] virtual Result<std::unique_ptr<GraphBuilder>> graph_builder(std::size_t nodes) = 0;
+    /// A whole graph through graph_builder().
+    [[nodiscard]] Result<std::unique_ptr<GraphExec>> instantiate(const RawGraph& graph);
     /// An event that graphs can hold (Event::native).
     [[nodiscard]] virtual Result<std::shared_ptr<Event>> create_event()
     {
@@ -296,35 +246,14 @@ public:
     /// of the calling thread's heap, which is to restore. load() and instantiate() wait for its end; it ends before the
     /// device is closed and before the process exits. Once: later calls do nothing.
     virtual void begin_warm_up() noexcept {}
-    /// Starts to keep the device code that the process loads, so that graphs with other libraries' kernels can be
-    /// recorded. Called before a function's warm-up; earlier is better (modules loaded before cannot be recorded).
-    /// Idempotent. not_recordable with the cure where it cannot (a profiler is attached).
-    [[nodiscard]] virtual Result<void> prepare_recording() { return {}; }
-    /// Watches what this thread enqueues, `stream` being where it belongs, for as long as the result lives. Where a
-    /// backend cannot watch, the result sees nothing. not_recordable with the cure where it could but is not ready
-    /// (prepare_recording).
-    [[nodiscard]] virtual Result<std::unique_ptr<EnqueueWatch>> watch_enqueues(Stream& stream)
-    {
-        static_cast<void>(stream);
-        return std::make_unique<EnqueueWatch>();
-    }
-    /// Reads a graph that somebody else captured (CUgraph), which is left as it is. not_recordable names what it cannot
-    /// hold.
-    [[nodiscard]] virtual Result<RawGraph> read_graph(void* native)
-    {
-        static_cast<void>(native);
-        return fail(ErrorCode::unsupported, "{} cannot adopt graphs", id());
-    }
-    /// Instantiates somebody else's graph as it is, to compare with. update() of it is unsupported.
-    [[nodiscard]] virtual Result<std::unique_ptr<GraphExec>> instantiate_native(void* native)
-    {
-        static_cast<void>(native);
-        return fail(ErrorCode::unsupported, "{} cannot run other graphs", id());
-    }
+    /// What only recording needs; lives as long as the device. Thread-safe. Where a backend has none of its own, one
+    /// that finds nothing and runs captured graphs as any other, made on first use.
+    [[nodiscard]] virtual Recording& recording();
 
 private:
-    std::once_flag m_bulk_made;
+    std::once_flag m_bulk_made, m_recording_made;
     std::unique_ptr<BulkMemory> m_bulk; ///< from then on
+    std::unique_ptr<Recording> m_recording;
 };
 
 /// A device that a backend could open.
@@ -334,6 +263,13 @@ struct DeviceInfo {
     std::string detail; ///< platform, versions
 };
 
+/// One that a backend loads when it is needed first.
+struct Library {
+    std::string name;  ///< "NVRTC"
+    std::string use;   ///< "compiles"
+    std::string found; ///< which there is, or what is missing and the cure
+};
+
 /// The name before the colon: "opencl".
 class Backend {
 public:
@@ -341,6 +277,8 @@ public:
     [[nodiscard]] virtual std::string name() const = 0;
     /// Empty with no error where there is no device; an error where the runtime is missing or broken (with the cure).
     [[nodiscard]] virtual Result<std::vector<DeviceInfo>> devices() = 0;
+    /// For `doctor`. Loads them.
+    [[nodiscard]] virtual std::vector<Library> libraries() { return {}; }
     /// `selector`: an index, or part of a device's or platform's name (case-insensitive). not_found lists what there
     /// is.
     [[nodiscard]] virtual Result<std::shared_ptr<Device>> open(std::string_view selector) = 0;

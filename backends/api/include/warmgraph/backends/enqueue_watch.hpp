@@ -6,7 +6,7 @@
 
 namespace warmgraph::backends {
 
-/// Watches the thread that made it, for as long as it lives (Device::watch_enqueues). Work that is captured does not
+/// Watches the thread that made it, for as long as it lives (Recording::watch_enqueues). Work that is captured does not
 /// count, and neither do this library's own transfers.
 ///
 /// Members are the given stream and, by the rule of stream capture, each stream that was made to wait for an event that

@@ -48,6 +48,13 @@ struct RawAttribute {
     bool operator==(const RawAttribute&) const = default;
 };
 
+/// Ids of attributes that a launch through this library may have: CUlaunchAttributeID, which entries store.
+namespace launch_attribute {
+inline constexpr std::uint32_t k_cooperative = 2;                ///< std::int32_t, 1: on
+inline constexpr std::uint32_t k_cluster_dimension = 4;          ///< three std::uint32_t
+inline constexpr std::uint32_t k_programmatic_serialization = 6; ///< std::int32_t, 1: on
+} // namespace launch_attribute
+
 struct RawKernel {
     static constexpr WorkKind k_kind{"kernel", "kernel"};
     Module* module = nullptr; ///< outlives the graph and every exec made of it
@@ -167,7 +174,7 @@ struct RawGraph {
     std::vector<RawAllocation> allocations{};
     /// What the addresses in `allocations` belong to: while it lives, no other capture is given them. Not compared.
     std::shared_ptr<const void> owner{};
-    /// The driver's own graph of this capture (CUgraph), which lives as long as this does: Device::instantiate_captured
+    /// The driver's own graph of this capture (CUgraph), which lives as long as this does: Recording::instantiate_captured
     /// runs it. Null where there is none, and once nodes were replaced (without_outside). Not compared.
     std::shared_ptr<const void> native{};
     bool operator==(const RawGraph& other) const { return nodes == other.nodes && allocations == other.allocations; }

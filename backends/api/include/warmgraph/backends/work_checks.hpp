@@ -22,7 +22,7 @@ namespace warmgraph::backends {
 /// That GraphExec::update may put `after` in `before`'s place: same kind; kernel, dimensions, and the parameters'
 /// number, kinds and sizes as they were.
 [[nodiscard]] Result<void> check_update(const RawWork& before, const RawWork& after);
-/// Every dependency is an earlier node.
-[[nodiscard]] Result<void> check_order(const RawGraph& graph);
+/// Every dependency of the node with this number is an earlier one.
+[[nodiscard]] Result<void> check_order(const RawNode& node, std::size_t index);
 
 } // namespace warmgraph::backends

@@ -1,0 +1,18 @@
+// The backends of this build, listed in one place.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "warmgraph/backends/device.hpp"
+
+namespace warmgraph::backends {
+
+/// Objects of the caller's own: another call gives others.
+[[nodiscard]] std::vector<std::shared_ptr<Backend>> make_built_backends();
+
+/// As open_device(), of these too: they are registered at the first call. unsupported: another build has the backend.
+[[nodiscard]] Result<std::shared_ptr<Device>> open_built_device(std::string_view id);
+
+} // namespace warmgraph::backends

@@ -1,0 +1,146 @@
+#include "code/module_registry.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "code/driver_function.hpp"
+#include "code/image_tracker.hpp"
+#include "code/module.hpp"
+#include "cubin/cubin.hpp"
+#include "device/core.hpp"
+
+namespace warmgraph::backends::cuda {
+
+namespace {
+
+struct Origin {
+    CUmodule module = nullptr;
+    std::string kernel;
+};
+
+Result<Origin> origin_of(const Driver& driver, CUfunction given)
+{
+    const auto found = driver_function(driver, given);
+    if (!found) return std::unexpected(found.error());
+    const char* name = nullptr;
+    if (auto done = driver.call("cuFuncGetName", driver.cuFuncGetName, &name, found->function); !done)
+        return std::unexpected(std::move(done.error()));
+    return Origin{found->module, name != nullptr ? name : ""};
+}
+
+std::unexpected<Error> image_unknown()
+{
+    if (!ImageTracker::is_running())
+        return fail(ErrorCode::not_recordable,
+                    "it comes from a module that another library loaded, and device code is not kept: call "
+                    "prepare_recording (or set WARMGRAPH_TRACK_IMAGES=1) before the first launch of that library");
+    return fail(
+        ErrorCode::not_recordable,
+        "it comes from a module that was loaded before warmgraph kept device code, or whose code is not certain: call "
+        "prepare_recording (or set WARMGRAPH_TRACK_IMAGES=1) before the first launch of that library");
+}
+
+} // namespace
+
+ModuleRegistry::ModuleRegistry() = default;
+ModuleRegistry::~ModuleRegistry() = default;
+
+void ModuleRegistry::add(CUmodule handle, CudaModule* module)
+{
+    const std::lock_guard lock(m_mutex);
+    m_modules[handle] = module;
+}
+
+void ModuleRegistry::remove(CUmodule handle) noexcept
+{
+    const std::lock_guard lock(m_mutex);
+    m_modules.erase(handle);
+}
+
+Result<void> ModuleRegistry::register_module(Core& core, CUmodule handle, ByteView image)
+{
+    if (handle == nullptr) return fail(ErrorCode::invalid_argument, "no module to register: the handle is null");
+    const auto kernels = kernels_of(image);
+    if (!kernels)
+        return fail(ErrorCode::invalid_argument,
+                    "{} bytes are given as the module's image, expected the cubin that it was loaded from: {}",
+                    image.size(), kernels.error().message);
+    std::shared_ptr<CudaModule> module = CudaModule::foreign(core, handle, {image.begin(), image.end()});
+    for (const std::string& kernel : *kernels)
+        if (const auto found = module->info(kernel); !found) {
+            const bool is_other = found.error().code == ErrorCode::not_found;
+            return fail(is_other ? ErrorCode::invalid_argument : found.error().code,
+                        "the image is not the module's: {}", found.error().message);
+        }
+    const std::lock_guard lock(m_mutex);
+    auto& known = m_registered[handle];
+    if (known) m_gone.push_back(std::move(known));
+    known = std::move(module);
+    ++m_registrations;
+    return {};
+}
+
+std::vector<std::shared_ptr<Module>> ModuleRegistry::registered()
+{
+    const std::lock_guard lock(m_mutex);
+    std::vector<std::shared_ptr<Module>> result;
+    result.reserve(m_registered.size());
+    for (const auto& [handle, module] : m_registered) result.push_back(module);
+    return result;
+}
+
+std::vector<std::string> ModuleRegistry::exposed_variables(ByteView image)
+{
+    const auto code = Cubin::parse(image);
+    if (!code) return {}; // no variable is known of it either (CudaModule::changed_variables)
+    std::vector<std::string> exposed;
+    for (const auto& asked : ImageTracker::variables().asked()) {
+        const auto module = static_cast<CUmodule>(const_cast<void*>(asked.module));
+        {
+            const std::lock_guard lock(m_mutex);
+            if (m_registered.contains(module)) continue;
+        }
+        // Where its code is not known, it may be this.
+        const auto its_code = ImageTracker::image_of(module);
+        const auto its_kernels = its_code ? kernels_of(*its_code) : Result<std::vector<std::string>>{};
+        const bool may_be_it =
+            !its_code || !its_kernels || std::ranges::all_of(code->kernels(), [&](const auto& kernel) {
+                return std::ranges::find(*its_kernels, kernel) != its_kernels->end();
+            });
+        if (!may_be_it) continue;
+        for (const CubinVariable& variable : code->variables())
+            if (std::ranges::binary_search(asked.variables, variable.name)) exposed.push_back(variable.name);
+    }
+    return exposed;
+}
+
+Result<CudaModule*> ModuleRegistry::module_of(Core& core, CUfunction function)
+{
+    const CurrentContext current(core);
+    const auto origin = origin_of(*core.driver, function);
+    if (!origin) return std::unexpected(origin.error());
+    const std::lock_guard lock(m_mutex);
+    if (const auto own = m_modules.find(origin->module); own != m_modules.end()) return own->second;
+    if (const auto registered = m_registered.find(origin->module); registered != m_registered.end())
+        return registered->second.get();
+    return foreign_module(core, origin->module, origin->kernel);
+}
+
+Result<CudaModule*> ModuleRegistry::foreign_module(Core& core, CUmodule handle, const std::string& kernel)
+{
+    auto image = ImageTracker::image_of(handle);
+    if (!image) return image_unknown();
+    Foreign& foreign = m_foreign[handle];
+    if (foreign.image != image) {
+        auto kernels = kernels_of(*image);
+        if (!kernels) return image_unknown();
+        auto module = CudaModule::foreign(core, handle, *image);
+        if (foreign.module) m_gone.push_back(std::move(foreign.module));
+        foreign = Foreign{std::move(image), std::move(*kernels), std::move(module)};
+    }
+    // An image without the kernel is not this module's.
+    if (std::ranges::find(foreign.kernels, kernel) == foreign.kernels.end()) return image_unknown();
+    return foreign.module.get();
+}
+
+} // namespace warmgraph::backends::cuda

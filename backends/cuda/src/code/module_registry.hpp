@@ -1,0 +1,63 @@
+// From a function handle to the Module it belongs to, never by name alone: names are not unique.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <cuda.h>
+
+#include "warmgraph/backends/device.hpp"
+#include "warmgraph/base/bytes.hpp"
+#include "warmgraph/base/error.hpp"
+
+namespace warmgraph::backends::cuda {
+
+struct Core;
+class CudaModule;
+
+/// Thread-safe.
+class ModuleRegistry {
+public:
+    ModuleRegistry();
+    ModuleRegistry(const ModuleRegistry&) = delete;
+    ModuleRegistry& operator=(const ModuleRegistry&) = delete;
+    ~ModuleRegistry();
+
+    /// Modules made here announce themselves.
+    void add(CUmodule handle, CudaModule* module);
+    void remove(CUmodule handle) noexcept;
+
+    /// See Device::register_module. The same handle again takes the new image.
+    [[nodiscard]] Result<void> register_module(Core& core, CUmodule handle, ByteView image);
+    [[nodiscard]] std::vector<std::shared_ptr<Module>> registered();
+    [[nodiscard]] std::uint64_t registrations() const noexcept { return m_registrations; }
+
+    /// See Device::exposed_variables.
+    [[nodiscard]] std::vector<std::string> exposed_variables(ByteView image);
+
+    /// The module of a function: one made here, a registered one, or a foreign one whose image the tracker kept (made on first
+    /// use, stays until the registry goes). not_recordable with the cure where its image is not known.
+    [[nodiscard]] Result<CudaModule*> module_of(Core& core, CUfunction function);
+
+private:
+    struct Foreign {
+        std::shared_ptr<const Bytes> image; ///< the tracker's, by which a handle that is used again is noticed
+        std::vector<std::string> kernels;
+        std::unique_ptr<CudaModule> module;
+    };
+    [[nodiscard]] Result<CudaModule*> foreign_module(Core& core, CUmodule handle, const std::string& kernel);
+
+    std::atomic<std::uint64_t> m_registrations = 0;
+    std::mutex m_mutex; // guards what follows
+    std::map<CUmodule, CudaModule*> m_modules;
+    std::map<CUmodule, std::shared_ptr<CudaModule>> m_registered;
+    std::map<CUmodule, Foreign> m_foreign;
+    std::vector<std::shared_ptr<CudaModule>> m_gone; // foreign ones whose handle was used again; graphs may name them
+};
+
+} // namespace warmgraph::backends::cuda

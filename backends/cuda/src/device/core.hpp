@@ -1,0 +1,114 @@
+// What the parts of one CUDA device share.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "code/module_registry.hpp"
+#include "device/driver.hpp"
+#include "warmgraph/backends/cuda.hpp"
+#include "warmgraph/backends/device.hpp"
+
+namespace warmgraph::backends::cuda {
+
+/// Outlives everything that is made from it. The context is the device's primary one, which CUDA's runtime shares.
+struct Core {
+    std::shared_ptr<const Driver> driver;
+    CudaOptions options;
+    CUdevice device = 0;
+    CUcontext context = nullptr;
+    DeviceLimits limits;
+    int compute_major = 0, compute_minor = 0;
+    bool reads_host_memory =
+        false; ///< kernels read any memory of the process (CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS)
+    std::size_t malloc_heap = 0;  ///< bytes for device code's malloc, when the device was opened
+    CUstream transfers = nullptr; ///< of uploads, downloads and module variables: waits for nobody's work
+    ModuleRegistry modules;       ///< every module that a kernel of a captured graph may come from
+
+    /// More threads than this that build graphs at once only slow each other down in the driver's lock (measured: NOTES.md).
+    static constexpr int k_builders = 4;
+    /// One of them, for its scope. (Not std::counting_semaphore: libstdc++ 12's can sleep through a release.)
+    class Building {
+    public:
+        explicit Building(Core& core) : m_core(core)
+        {
+            std::unique_lock lock(m_core.m_builders_mutex);
+            m_core.m_builder_left.wait(lock, [this] { return m_core.m_builders < k_builders; });
+            ++m_core.m_builders;
+        }
+        Building(const Building&) = delete;
+        Building& operator=(const Building&) = delete;
+        ~Building()
+        {
+            {
+                const std::scoped_lock lock(m_core.m_builders_mutex);
+                --m_core.m_builders;
+            }
+            m_core.m_builder_left.notify_one();
+        }
+
+    private:
+        Core& m_core;
+    };
+
+private:
+    std::mutex m_builders_mutex; // guards m_builders
+    std::condition_variable m_builder_left;
+    int m_builders = 0;
+};
+
+/// Makes the core's context current for its scope and puts the caller's back. Cheap (two driver calls, about 0.1 us; one that
+/// reads a variable of the thread where it is current already); on a failure the first driver call inside reports it.
+class CurrentContext {
+public:
+    explicit CurrentContext(const Core& core) noexcept : m_core(core)
+    {
+        CUcontext now = nullptr;
+        if (core.driver->cuCtxGetCurrent(&now) == CUDA_SUCCESS && now == core.context && now != nullptr) return;
+        // Twice: what is released under it has no second chance, and would leak for good.
+        for (int i = 0; i < 2 && !m_pushed; ++i) m_pushed = core.driver->cuCtxPushCurrent(core.context) == CUDA_SUCCESS;
+    }
+    CurrentContext(const CurrentContext&) = delete;
+    CurrentContext& operator=(const CurrentContext&) = delete;
+    ~CurrentContext()
+    {
+        CUcontext popped = nullptr;
+        if (m_pushed) static_cast<void>(m_core.driver->cuCtxPopCurrent(&popped));
+    }
+
+private:
+    const Core& m_core;
+    bool m_pushed = false;
+};
+
+/// Lets this thread allocate, load code and transfer while one of its streams captures: such calls are no part of any
+/// stream's order, but the driver would break a thread-local capture for them. A watch of what the thread enqueues
+/// (enqueue_watch.hpp) does not count them either.
+class OutsideCapture {
+public:
+    explicit OutsideCapture(const Core& core) noexcept : OutsideCapture(*core.driver) {}
+    explicit OutsideCapture(const Driver& driver) noexcept : m_driver(driver)
+    {
+        m_changed = driver.cuThreadExchangeStreamCaptureMode(&m_mode) == CUDA_SUCCESS;
+        ++t_depth;
+    }
+    OutsideCapture(const OutsideCapture&) = delete;
+    OutsideCapture& operator=(const OutsideCapture&) = delete;
+    ~OutsideCapture()
+    {
+        --t_depth;
+        if (m_changed) static_cast<void>(m_driver.cuThreadExchangeStreamCaptureMode(&m_mode));
+    }
+    /// On this thread.
+    [[nodiscard]] static bool is_active() noexcept { return t_depth > 0; }
+
+private:
+    static inline constinit thread_local int t_depth = 0;
+    const Driver& m_driver;
+    CUstreamCaptureMode m_mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    bool m_changed = false;
+};
+
+} // namespace warmgraph::backends::cuda

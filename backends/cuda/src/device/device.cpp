@@ -1,0 +1,170 @@
+#include "device/device.hpp"
+
+#include "code/image_tracker.hpp"
+#include "code/module.hpp"
+#include "device/facts.hpp"
+#include "device/stream.hpp"
+#include "graph/graph_builder.hpp"
+#include "warmgraph/base/log.hpp"
+
+namespace warmgraph::backends::cuda {
+
+CudaDevice::CudaDevice(const FoundDevice& found) : m_found(found), m_core(std::make_unique<Core>()) {}
+
+Result<std::shared_ptr<Device>> CudaDevice::open(std::shared_ptr<const Driver> driver, const CudaOptions& options,
+                                                 const FoundDevice& found)
+{
+    std::shared_ptr<CudaDevice> device(new CudaDevice(found));
+    Core& core = *device->m_core;
+    core.driver = std::move(driver);
+    core.options = options;
+    core.device = found.device;
+    // Before the context: what is loaded into it must be seen. Whoever only replays must not fail for it.
+    if (tracking_requested())
+        if (auto started = ImageTracker::start(core.driver, options); !started)
+            log().warn("WARMGRAPH_TRACK_IMAGES: {}", started.error().message);
+    if (auto read = device->read_limits(); !read) return within(fmt::format("open {}", found.info.id), read.error());
+    if (auto retained = device->retain_context(); !retained)
+        return within(fmt::format("open {}", found.info.id), retained.error());
+    device->m_memory = std::make_unique<Memory>(core);
+    device->m_bulk = std::make_unique<CudaBulkMemory>(*device, core, *device->m_memory);
+    device->m_recording = std::make_unique<CudaRecording>(*device, core, *device->m_memory);
+    device->m_warm_up = std::make_unique<WarmUp>(core, device->m_bulk->launcher());
+    return device;
+}
+
+CudaDevice::~CudaDevice()
+{
+    m_warm_up.reset();
+    m_recording.reset();
+    m_bulk.reset();
+    m_memory.reset();
+    const Driver& driver = *m_core->driver;
+    const auto warn = [&](Result<void> done) {
+        if (!done) log().warn("close {}: {}", id(), done.error().message);
+    };
+    if (m_core->transfers != nullptr) {
+        const CurrentContext context(*m_core);
+        warn(driver.call("cuStreamDestroy", driver.cuStreamDestroy, m_core->transfers));
+    }
+    if (m_core->context != nullptr)
+        warn(driver.call("cuDevicePrimaryCtxRelease", driver.cuDevicePrimaryCtxRelease, m_core->device));
+}
+
+Result<void> CudaDevice::retain_context()
+{
+    Core& core = *m_core;
+    const Driver& driver = *core.driver;
+    auto retained =
+        driver.call("cuDevicePrimaryCtxRetain", driver.cuDevicePrimaryCtxRetain, &core.context, core.device);
+    if (!retained) {
+        core.context = nullptr;
+        return retained;
+    }
+    const CurrentContext context(core);
+    const OutsideCapture outside(core);
+    constexpr unsigned k_flags = CU_STREAM_NON_BLOCKING;
+    auto made = driver.call("cuStreamCreate", driver.cuStreamCreate, &core.transfers, k_flags);
+    if (!made) return made;
+    return driver.call("cuCtxGetLimit", driver.cuCtxGetLimit, &core.malloc_heap, CU_LIMIT_MALLOC_HEAP_SIZE);
+}
+
+Result<void> CudaDevice::read_limits()
+{
+    Core& core = *m_core;
+    const Driver& driver = *core.driver;
+    Result<void> read;
+    const auto ask = [&](CUdevice_attribute what) {
+        int value = 0;
+        if (read) read = driver.call("cuDeviceGetAttribute", driver.cuDeviceGetAttribute, &value, what, core.device);
+        return value;
+    };
+    core.compute_major = ask(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+    core.compute_minor = ask(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+    core.reads_host_memory = ask(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) != 0;
+    core.limits.flat_addresses = true;
+    core.limits.keeps_running_execs = true; // cuGraphExecDestroy
+    core.limits.memory_alignment = 1;
+    core.limits.max_block = static_cast<std::uint64_t>(ask(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
+    core.limits.local_memory = static_cast<std::uint64_t>(ask(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
+    if (!read) return read;
+    std::size_t memory = 0;
+    auto total = driver.call("cuDeviceTotalMem", driver.cuDeviceTotalMem, &memory, core.device);
+    core.limits.memory = memory;
+    return total;
+}
+
+std::vector<cachefmt::Fact> CudaDevice::facts() const
+{
+    std::call_once(m_asked_facts, [this] { m_facts = device_facts(*m_core); });
+    return m_facts;
+}
+
+std::string CudaDevice::replay_mode() const
+{
+    return fmt::format("CUDA graphs (driver {}, cuGraphLaunch)", version_text(m_core->driver->version));
+}
+
+std::shared_ptr<void> CudaDevice::enter() const { return std::make_shared<CurrentContext>(*m_core); }
+
+std::uint64_t CudaDevice::free_memory() const
+{
+    const CurrentContext context(*m_core);
+    const OutsideCapture outside(*m_core);
+    const Driver& driver = *m_core->driver;
+    std::size_t available = 0, total = 0;
+    const CUresult asked = driver.status("cuMemGetInfo", driver.cuMemGetInfo, &available, &total);
+    return asked == CUDA_SUCCESS ? available : limits().memory;
+}
+
+Result<void> CudaDevice::upload(const Address& to, ByteView bytes)
+{
+    if (auto checked = m_memory->check("upload", to, bytes.size(), Touch::run); !checked) return checked;
+    if (bytes.empty()) return {};
+    return transfer(*m_core, to.flat(), reinterpret_cast<CUdeviceptr>(bytes.data()), bytes.size());
+}
+
+Result<void> CudaDevice::download(std::span<std::byte> to, const Address& from)
+{
+    if (auto checked = m_memory->check("download", from, to.size(), Touch::run); !checked) return checked;
+    if (to.empty()) return {};
+    return transfer(*m_core, reinterpret_cast<CUdeviceptr>(to.data()), from.flat(), to.size());
+}
+
+Result<std::unique_ptr<Module>> CudaDevice::compile(std::string_view source, std::string_view options)
+{
+    return CudaModule::compile(*m_core, source, options);
+}
+
+Result<std::unique_ptr<Module>> CudaDevice::load(ByteView image)
+{
+    m_warm_up->wait();
+    return CudaModule::load(*m_core, image, Digest{});
+}
+
+Result<void> CudaDevice::register_module(void* module, ByteView image)
+{
+    return m_core->modules.register_module(*m_core, static_cast<CUmodule>(module), image);
+}
+
+Result<std::unique_ptr<Stream>> CudaDevice::create_stream() { return CudaStream::make(*m_core, *m_memory); }
+
+Result<std::unique_ptr<GraphBuilder>> CudaDevice::graph_builder(std::size_t nodes)
+{
+    m_warm_up->wait();
+    return CudaGraphBuilder::begin(*m_core, nodes);
+}
+
+Result<std::shared_ptr<Event>> CudaDevice::create_event()
+{
+    return CudaEvent::make(*m_core, CudaEvent::Kind::external);
+}
+
+std::vector<std::string> CudaDevice::exposed_variables(ByteView image)
+{
+    return m_core->modules.exposed_variables(image);
+}
+
+std::uint64_t CudaDevice::exposures() const noexcept { return ImageTracker::variables().count(); }
+
+} // namespace warmgraph::backends::cuda

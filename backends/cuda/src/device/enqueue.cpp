@@ -1,0 +1,164 @@
+#include "device/enqueue.hpp"
+
+#include <cstring>
+
+#include "code/kernel_params.hpp"
+#include "graph/nodes/copy_node.hpp"
+#include "graph/nodes/fill_node.hpp"
+#include "graph/nodes/kernel_node.hpp"
+#include "warmgraph/base/kernel_name.hpp"
+
+namespace warmgraph::backends::cuda {
+namespace {
+
+constexpr std::uint32_t k_default_shared = 48U << 10; ///< bytes a kernel may have without asking for more
+constexpr std::uint64_t k_portable_cluster = 8;       ///< blocks
+
+Result<void> set_function(const Driver& driver, CUfunction function, CUfunction_attribute what, int value)
+{
+    return driver.call("cuFuncSetAttribute", driver.cuFuncSetAttribute, function, what, value);
+}
+
+std::uint64_t cluster_of(const RawKernel& work)
+{
+    std::uint64_t blocks = 1;
+    for (const RawAttribute& attribute : work.attributes) {
+        if (attribute.id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION || attribute.value.size() != sizeof(Dim3)) continue;
+        for (const std::uint32_t size : load<Dim3>(attribute.value)) blocks *= size;
+    }
+    return blocks;
+}
+
+/// Function attributes belong to the loaded kernel, not to a launch: limits are only ever raised here, so that launches
+/// from several threads do not take them from each other.
+Result<void> prepare_function(const Driver& driver, const KernelInfo& info, const RawKernel& work, std::uint64_t shared)
+{
+    auto applied = apply_function_attributes(driver, info.function, work.function_attributes);
+    if (!applied) return applied;
+    if (shared + info.static_shared > k_default_shared) {
+        const FunctionAttribute limit{CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shared)};
+        if (auto raised = apply_function_attributes(driver, info.function, {&limit, 1}); !raised) return raised;
+    }
+    if (cluster_of(work) <= k_portable_cluster) return {};
+    return set_function(driver, info.function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
+}
+
+std::vector<CUlaunchAttribute> attributes_of(const RawKernel& work)
+{
+    std::vector<CUlaunchAttribute> attributes(work.attributes.size());
+    for (std::size_t i = 0; i < attributes.size(); ++i) {
+        attributes[i].id = static_cast<CUlaunchAttributeID>(work.attributes[i].id);
+        std::memcpy(&attributes[i].value, work.attributes[i].value.data(), work.attributes[i].value.size());
+    }
+    return attributes;
+}
+
+Result<void> enqueue_memset(const Driver& driver, CUstream stream, const CUDA_MEMSET_NODE_PARAMS& set)
+{
+    const auto narrow = static_cast<unsigned char>(set.value);
+    const auto middle = static_cast<unsigned short>(set.value);
+    if (set.height <= 1) {
+        switch (set.elementSize) {
+        case 1: return driver.call("cuMemsetD8Async", driver.cuMemsetD8Async, set.dst, narrow, set.width, stream);
+        case 2: return driver.call("cuMemsetD16Async", driver.cuMemsetD16Async, set.dst, middle, set.width, stream);
+        default: return driver.call("cuMemsetD32Async", driver.cuMemsetD32Async, set.dst, set.value, set.width, stream);
+        }
+    }
+    switch (set.elementSize) {
+    case 1:
+        return driver.call("cuMemsetD2D8Async", driver.cuMemsetD2D8Async, set.dst, set.pitch, narrow, set.width,
+                           set.height, stream);
+    case 2:
+        return driver.call("cuMemsetD2D16Async", driver.cuMemsetD2D16Async, set.dst, set.pitch, middle, set.width,
+                           set.height, stream);
+    default:
+        return driver.call("cuMemsetD2D32Async", driver.cuMemsetD2D32Async, set.dst, set.pitch, set.value, set.width,
+                           set.height, stream);
+    }
+}
+
+/// One row of a pattern wider than the driver's elements: one column of 4-byte elements for each word of it.
+Result<void> enqueue_columns(const Driver& driver, CUstream stream, std::uint64_t start, const RawFill& work)
+{
+    const std::size_t width = work.pattern.size();
+    for (std::size_t offset = 0; offset < width; offset += sizeof(std::uint32_t)) {
+        CUDA_MEMSET_NODE_PARAMS column{};
+        column.dst = start + offset;
+        column.elementSize = sizeof(std::uint32_t);
+        column.value = load<std::uint32_t>(work.pattern, offset);
+        column.width = 1;
+        column.height = work.size / width;
+        column.pitch = width;
+        if (auto set = enqueue_memset(driver, stream, column); !set) return set;
+    }
+    return {};
+}
+
+} // namespace
+
+RawKernel as_values(RawKernel work)
+{
+    std::vector<RawParam> params;
+    params.reserve(work.params.size());
+    for (RawParam& param : work.params) {
+        if (param.kind == ParamKind::local) {
+            work.shared_bytes += static_cast<std::uint32_t>(param.local_size);
+        } else if (param.kind == ParamKind::memory) {
+            RawParam& pointer = params.emplace_back();
+            append(pointer.value, param.address.flat());
+        } else {
+            params.push_back(std::move(param));
+        }
+    }
+    work.params = std::move(params);
+    return work;
+}
+
+Result<void> enqueue_kernel(const Core& core, CUstream stream, const KernelInfo& info, const RawKernel& work)
+{
+    const Driver& driver = *core.driver;
+    KernelParams params;
+    const CUDA_KERNEL_NODE_PARAMS& native = params.fill(info.function, work);
+    auto prepared = prepare_function(driver, info, work, shared_bytes_of(work));
+    if (!prepared) return within(fmt::format("kernel '{}'", readable_kernel_name(work.kernel)), prepared.error());
+    std::vector<CUlaunchAttribute> attributes = attributes_of(work);
+    CUlaunchConfig config{};
+    config.gridDimX = native.gridDimX;
+    config.gridDimY = native.gridDimY;
+    config.gridDimZ = native.gridDimZ;
+    config.blockDimX = native.blockDimX;
+    config.blockDimY = native.blockDimY;
+    config.blockDimZ = native.blockDimZ;
+    config.sharedMemBytes = native.sharedMemBytes;
+    config.hStream = stream;
+    config.attrs = attributes.empty() ? nullptr : attributes.data();
+    config.numAttrs = static_cast<unsigned>(attributes.size());
+    auto launched = driver.call("cuLaunchKernelEx", driver.cuLaunchKernelEx, &config, info.function,
+                                native.kernelParams, native.extra);
+    if (!launched) return within(fmt::format("kernel '{}'", readable_kernel_name(work.kernel)), launched.error());
+    return {};
+}
+
+Result<void> enqueue_copy(const Core& core, CUstream stream, const RawCopy& work)
+{
+    const Driver& driver = *core.driver;
+    if (work.rows == 1 && work.slices == 1) {
+        return driver.call("cuMemcpyAsync", driver.cuMemcpyAsync, CUdeviceptr{work.destination.flat()},
+                           CUdeviceptr{work.source.flat()}, work.size, stream);
+    }
+    const CUDA_MEMCPY3D box = to_native(work);
+    return driver.call("cuMemcpy3DAsync", driver.cuMemcpy3DAsync, &box, stream);
+}
+
+Result<void> enqueue_fill(const Core& core, CUstream stream, const RawFill& work)
+{
+    const Driver& driver = *core.driver;
+    if (const auto set = to_native(work)) return enqueue_memset(driver, stream, *set);
+    for (std::uint64_t row = 0; row < work.rows; ++row) {
+        auto filled = enqueue_columns(driver, stream, work.destination.flat() + row * work.pitch, work);
+        if (!filled) return filled;
+    }
+    return {};
+}
+
+} // namespace warmgraph::backends::cuda

@@ -1,0 +1,29 @@
+// Work into a stream, capturing or not: what is checked, and how it is given to the driver.
+#pragma once
+
+#include "code/module.hpp"
+#include "device/core.hpp"
+#include "device/memory.hpp"
+#include "warmgraph/backends/raw_graph.hpp"
+
+namespace warmgraph::backends::cuda {
+
+/// The launch as a captured graph holds it: memory parameters as the bytes of their pointers, local ones as shared bytes.
+[[nodiscard]] RawKernel as_values(RawKernel work);
+
+/// The launch's kernel. invalid_argument: no module, another backend's, no such kernel in it.
+[[nodiscard]] Result<const KernelInfo*> info_of(const RawKernel& work);
+
+/// Everything that can be known without running it; invalid_argument says what is wrong.
+[[nodiscard]] Result<const KernelInfo*> check_launch(const RawKernel& work, const Core& core, const Memory& memory,
+                                                     Touch touch);
+[[nodiscard]] Result<void> check_copy(const RawCopy& work, const Memory& memory, Touch touch);
+[[nodiscard]] Result<void> check_fill(const RawFill& work, const Memory& memory, Touch touch);
+
+/// REQUIRES: the work is checked and the context current.
+[[nodiscard]] Result<void> enqueue_kernel(const Core& core, CUstream stream, const KernelInfo& info,
+                                          const RawKernel& work);
+[[nodiscard]] Result<void> enqueue_copy(const Core& core, CUstream stream, const RawCopy& work);
+[[nodiscard]] Result<void> enqueue_fill(const Core& core, CUstream stream, const RawFill& work);
+
+} // namespace warmgraph::backends::cuda

@@ -1,0 +1,24 @@
+// What must be the same for a recorded graph to be valid here.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "device/core.hpp"
+#include "warmgraph/cachefmt/guard_data.hpp"
+
+namespace warmgraph::backends::cuda {
+
+/// Guard facts; a probe that fails gives cachefmt::k_unknown.
+[[nodiscard]] std::vector<cachefmt::Fact> device_facts(const Core& core);
+
+/// "13.0" of 13000
+[[nodiscard]] std::string version_text(int version);
+/// "580.159.03" of "/usr/lib/libcuda.so.580.159.03", and of what /proc/driver/nvidia/version says; empty where there is none.
+[[nodiscard]] std::string version_in_library_name(std::string_view path);
+[[nodiscard]] std::string version_in_kernel_module_text(std::string_view text);
+/// "MIG 1g.18gb" of "NVIDIA H200 MIG 1g.18gb"; "none" of a whole device.
+[[nodiscard]] std::string partition_in_name(std::string_view device_name);
+[[nodiscard]] Result<std::string> device_name(const Driver& driver, CUdevice device);
+
+} // namespace warmgraph::backends::cuda

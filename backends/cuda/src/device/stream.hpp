@@ -1,0 +1,81 @@
+#pragma once
+
+#include <memory>
+
+#include "device/core.hpp"
+#include "device/memory.hpp"
+#include "warmgraph/backends/capture_session.hpp"
+#include "warmgraph/backends/device.hpp"
+
+namespace warmgraph::backends::cuda {
+
+/// A CUevent, without timing.
+class CudaEvent final : public Event {
+public:
+    enum class Kind : std::uint8_t {
+        point,    ///< recorded once, by Stream::record_event
+        external, ///< for graphs: recorded and waited for by its handle
+    };
+    [[nodiscard]] static Result<std::shared_ptr<CudaEvent>> make(const Core& core, Kind kind);
+    CudaEvent(const CudaEvent&) = delete;
+    CudaEvent& operator=(const CudaEvent&) = delete;
+    ~CudaEvent() override;
+    [[nodiscard]] std::uint64_t native() const noexcept override { return reinterpret_cast<std::uintptr_t>(m_event); }
+
+    [[nodiscard]] Result<bool> is_done() override;
+
+    [[nodiscard]] CUevent handle() const noexcept { return m_event; }
+    [[nodiscard]] const Core& core() const noexcept { return m_core; }
+    [[nodiscard]] Kind kind() const noexcept { return m_kind; }
+    /// Where it was recorded in a capture that this backend began.
+    std::optional<CapturedPoint> point;
+
+private:
+    CudaEvent(const Core& core, CUevent event, Kind kind) noexcept : m_core(core), m_event(event), m_kind(kind) {}
+
+    const Core& m_core;
+    CUevent m_event;
+    Kind m_kind;
+};
+
+/// A CUstream that does not wait for the legacy stream. Captures are the driver's. Beside them, StreamCapture keeps who takes
+/// part, and the first failure: a driver that broke a capture says only that it is broken.
+class CudaStream final : public Stream {
+public:
+    [[nodiscard]] static Result<std::unique_ptr<Stream>> make(Core& core, Memory& memory);
+    CudaStream(const CudaStream&) = delete;
+    CudaStream& operator=(const CudaStream&) = delete;
+    ~CudaStream() override;
+
+    [[nodiscard]] Result<void> launch(const RawKernel& kernel) override;
+    [[nodiscard]] Result<void> copy(const RawCopy& copy) override;
+    [[nodiscard]] Result<void> fill(const RawFill& fill) override;
+    [[nodiscard]] Result<std::shared_ptr<Event>> record_event() override;
+    [[nodiscard]] Result<void> wait(const std::shared_ptr<Event>& event) override;
+    [[nodiscard]] Result<void> synchronize() override;
+    [[nodiscard]] Result<void> begin_capture() override;
+    [[nodiscard]] Result<RawGraph> end_capture() override;
+    /// Also when somebody else's event pulled it into a capture.
+    [[nodiscard]] bool is_capturing() const noexcept override;
+    [[nodiscard]] void* native() const noexcept override { return m_stream; }
+
+    [[nodiscard]] CUstream handle() const noexcept { return m_stream; }
+    [[nodiscard]] const Core& core() const noexcept { return m_core; }
+
+private:
+    CudaStream(Core& core, Memory& memory, CUstream stream) noexcept : m_core(core), m_memory(memory), m_stream(stream)
+    {
+    }
+    [[nodiscard]] bool driver_captures() const noexcept;
+    [[nodiscard]] Touch touch() const noexcept { return is_capturing() ? Touch::record : Touch::run; }
+    /// Passes a failure on; a capture remembers it.
+    [[nodiscard]] Result<void> noted(Result<void> done);
+
+    Core& m_core;
+    Memory& m_memory;
+    CUstream m_stream;
+    StreamCapture m_capture;
+    bool m_began = false; ///< the capture that m_capture is part of
+};
+
+} // namespace warmgraph::backends::cuda

@@ -1,0 +1,70 @@
+// Launch attributes of kernel nodes: which there are, how many of their bytes are used.
+#pragma once
+
+#include <array>
+#include <span>
+#include <vector>
+
+#include "device/driver.hpp"
+#include "warmgraph/backends/raw_graph.hpp"
+
+namespace warmgraph::backends::cuda {
+
+struct AttributeInfo {
+    CUlaunchAttributeID id;
+    std::uint32_t size; ///< bytes of CUlaunchAttributeValue that count
+    const char* name;
+};
+
+/// Those that kernel nodes have, by id. Programmatic stream serialization is not among them: in a graph it is edge data.
+inline constexpr std::array k_node_attributes{
+    AttributeInfo{CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, 28, "access policy window"},
+    AttributeInfo{CU_LAUNCH_ATTRIBUTE_COOPERATIVE, 4, "cooperative"},
+    AttributeInfo{CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, 12, "cluster dimension"},
+    AttributeInfo{CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE, 4, "cluster scheduling policy"},
+    AttributeInfo{CU_LAUNCH_ATTRIBUTE_PRIORITY, 4, "priority"},
+    AttributeInfo{CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, 2, "memory sync domain map"},
+    AttributeInfo{CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, 4, "memory sync domain"},
+    AttributeInfo{CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION, 12, "preferred cluster dimension"},
+    AttributeInfo{CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, 4, "device-updatable kernel node"},
+    AttributeInfo{CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 4, "shared memory carve-out"},
+    AttributeInfo{CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING, 4, "NVLink-centric scheduling"},
+};
+
+/// Of streams and of single launches: in a graph they are edges or event nodes, or nothing.
+inline constexpr std::array<std::uint32_t, 5> k_launch_only{
+    CU_LAUNCH_ATTRIBUTE_IGNORE, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY,
+    CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT,
+    CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT};
+
+/// Null for an id that no kernel node has.
+[[nodiscard]] const AttributeInfo* attribute_info(std::uint32_t id) noexcept;
+
+/// A launch attribute's id is below this in every driver so far; the header that this is built with may know fewer.
+inline constexpr std::uint32_t k_most_attributes = 64;
+/// By id; all zero where the driver refuses to read one.
+using AttributeValues = std::array<CUlaunchAttributeValue, k_most_attributes>;
+/// Reads k_node_attributes and those that only a newer driver knows: the first call, and the first after ask_again(), asks which, by
+/// all ids that are left. Not thread-safe.
+class AttributeReader {
+public:
+    explicit AttributeReader(const Driver& driver) noexcept : m_driver(driver) {}
+    [[nodiscard]] Result<AttributeValues> read(CUgraphNode node);
+    /// Another function's nodes may have others.
+    void ask_again() noexcept { m_has_asked = false; }
+
+private:
+    [[nodiscard]] Result<bool> read(CUgraphNode node, std::uint32_t id, CUlaunchAttributeValue& value) const;
+
+    const Driver& m_driver;
+    std::vector<std::uint32_t> m_newer;
+    bool m_has_asked = false;
+};
+/// Those of `now` that are not as in `fresh`, a node to which nothing was done. not_recordable: one that this library does not know.
+[[nodiscard]] Result<std::vector<RawAttribute>> changed_attributes(const AttributeValues& now,
+                                                                   const AttributeValues& fresh);
+/// Sets and reads back. driver_failed when the driver holds something else, unsupported for an unknown id.
+[[nodiscard]] Result<void> set_attributes(const Driver& driver, CUgraphNode node,
+                                          std::span<const RawAttribute> attributes);
+
+} // namespace warmgraph::backends::cuda

@@ -1,0 +1,65 @@
+// Kernel nodes: handing a raw kernel to the driver. Reading them is kernel_reader.hpp's.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "code/kernel_params.hpp"
+#include "code/module.hpp"
+#include "device/core.hpp"
+#include "graph/nodes/node_calls.hpp"
+
+namespace warmgraph::backends::cuda {
+
+/// A kernel in use, resolved.
+struct KernelFunction {
+    Module* module = nullptr;
+    std::string name;
+    const KernelInfo* info = nullptr;       ///< the module's
+    std::vector<FunctionAttribute> applied; ///< what was set last
+};
+
+/// The functions of one built graph, each found once. Addresses of KernelFunctions stay.
+class KernelFunctions {
+public:
+    /// With check_params.
+    [[nodiscard]] Result<KernelFunction*> find(const RawKernel& kernel);
+    [[nodiscard]] std::deque<KernelFunction> take() noexcept { return std::move(m_functions); }
+
+private:
+    struct Key {
+        const Module* module;
+        std::string_view name;
+        bool operator==(const Key&) const = default;
+    };
+    struct Hash {
+        std::size_t operator()(const Key& key) const noexcept
+        {
+            return std::hash<std::string_view>()(key.name) ^ std::hash<const Module*>()(key.module);
+        }
+    };
+    std::deque<KernelFunction> m_functions;
+    std::unordered_map<Key, KernelFunction*, Hash> m_index;
+};
+
+/// Sets what differs. The limit of dynamic shared memory only grows: other graphs may hold the same function.
+[[nodiscard]] Result<void> apply_function_attributes(const Driver& driver, CUfunction function,
+                                                     std::span<const FunctionAttribute> attributes);
+
+/// A kernel node as instantiated, without its parameters.
+struct KeptKernel {
+    const KernelFunction* function = nullptr;
+    Dim3 grid{}, block{};
+    std::uint64_t shared_bytes = 0;
+    std::size_t packed_size = 0; ///< 0: kernelParams
+    std::vector<RawAttribute> attributes;
+};
+[[nodiscard]] KeptKernel kept(const RawKernel& kernel, const KernelFunction* function);
+
+[[nodiscard]] Result<void> add(AddCall& call, const RawKernel& kernel);
+[[nodiscard]] Result<void> change(const ChangeCall& call, KeptKernel& before, const RawKernel& after);
+
+} // namespace warmgraph::backends::cuda

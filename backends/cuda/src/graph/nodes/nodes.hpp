@@ -1,0 +1,84 @@
+// The kinds of node that this backend knows. One file each: what it is in a graph (read), how it gets there (add), and how it
+// gets other parameters (change).
+#pragma once
+
+#include <optional>
+#include <span>
+#include <variant>
+
+#include "graph/nodes/copy_node.hpp"
+#include "graph/nodes/event_nodes.hpp"
+#include "graph/nodes/fill_node.hpp"
+#include "graph/nodes/host_node.hpp"
+#include "graph/nodes/kernel_node.hpp"
+#include "graph/nodes/kernel_reader.hpp"
+#include "graph/nodes/memory_operations_node.hpp"
+#include "graph/nodes/node_calls.hpp"
+#include "graph/nodes/semaphores_node.hpp"
+
+namespace warmgraph::backends::cuda {
+
+/// The driver's structures, used again and again: for a graph whose nodes there is room for, filling them allocates nothing.
+struct NodeBuffers {
+    KernelParams kernels;
+    NativeOperations operations;
+    NativeSemaphores semaphores;
+
+    template <class Work>
+    void reserve(const Work&)
+    {
+    }
+    void reserve(const RawKernel& kernel) { kernels.reserve(kernel.params.size()); }
+    void reserve(const RawMemoryOperations& batch) { operations.reserve(batch.operations.size()); }
+    void reserve(const RawSemaphores& work) { semaphores.reserve(work.uses.size()); }
+};
+
+// An exec keeps of each node what it was given last. Of a kernel only what does not change: parameters are many.
+
+template <class Work>
+struct KeptAs {
+    using Type = Work;
+};
+template <>
+struct KeptAs<RawKernel> {
+    using Type = KeptKernel;
+};
+template <class Work>
+const Work& kept(const Work& work, const KernelFunction*)
+{
+    return work;
+}
+
+namespace detail {
+template <class... Work>
+std::variant<typename KeptAs<Work>::Type...> kept_variant(const std::variant<Work...>&);
+} // namespace detail
+using KeptWork = decltype(detail::kept_variant(std::declval<RawWork>()));
+
+[[nodiscard]] inline Result<void> add(AddCall& call, const RawEmpty&)
+{
+    return call("cuGraphAddEmptyNode", call.core.driver->cuGraphAddEmptyNode);
+}
+[[nodiscard]] inline Result<void> change(const ChangeCall&, RawEmpty&, const RawEmpty&) { return {}; }
+
+/// nullopt: a node that is no work of its own (an allocation, a child graph), or of an unknown kind. `allocations`: those of the graph.
+[[nodiscard]] inline std::optional<Result<RawWork>> read_node(const Core& core, KernelReader& kernels,
+                                                              std::span<const RawAllocation> allocations,
+                                                              CUgraphNodeType type, CUgraphNode node)
+{
+    switch (type) {
+    case CU_GRAPH_NODE_TYPE_EMPTY: return RawEmpty{};
+    case CU_GRAPH_NODE_TYPE_KERNEL: return kernels.read(node);
+    case CU_GRAPH_NODE_TYPE_MEMCPY: return read_copy(core, node, allocations);
+    case CU_GRAPH_NODE_TYPE_MEMSET: return read_fill(core, node);
+    case CU_GRAPH_NODE_TYPE_HOST: return read_host(*core.driver, node);
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return read_event_record(*core.driver, node);
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return read_event_wait(*core.driver, node);
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL: return read_signal(*core.driver, node);
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT: return read_wait(*core.driver, node);
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return read_operations(core, node);
+    default: return std::nullopt;
+    }
+}
+
+} // namespace warmgraph::backends::cuda

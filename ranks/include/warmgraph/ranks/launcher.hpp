@@ -1,0 +1,27 @@
+// World size and rank, from arguments or from the launcher's environment.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "warmgraph/base/error.hpp"
+#include "warmgraph/cachefmt/key.hpp"
+
+namespace warmgraph::ranks {
+
+struct RankOptions {
+    std::optional<int> world_size{}, global_rank{}, tp_rank{},
+        pp_rank{}; ///< an explicit value wins over the environment
+};
+
+using cachefmt::Rank;
+
+using Lookup = std::function<std::optional<std::string>(const char*)>;
+
+/// Order: arguments; WORLD_SIZE and RANK (torchrun); OMPI_COMM_WORLD_SIZE/_RANK (OpenMPI); SLURM_NTASKS/SLURM_PROCID;
+/// else 0 of 1. invalid_argument when a value is no number, negative, or the rank is not below the world size, or
+/// only one of a pair is given.
+[[nodiscard]] Result<Rank> resolve_rank(const RankOptions& options, const Lookup& environment);
+
+} // namespace warmgraph::ranks

@@ -1,0 +1,272 @@
+#include "tiers/local/load_marks.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <exception>
+
+#include <unistd.h>
+
+#include "tiers/local/mark.hpp"
+#include "tiers/local/temporary.hpp"
+#include "warmgraph/base/log.hpp"
+#include "warmgraph/base/printable.hpp"
+#include "warmgraph/base/process.hpp"
+
+namespace warmgraph::store {
+namespace {
+
+constexpr std::size_t k_mark_digits = 16; ///< of the guards' digest, and of the target's
+
+/// What the name of a mark says.
+struct MarkName {
+    std::string_view entry, target; ///< the first digits of two digests
+    unsigned row = 0;               ///< which death in a row it is, if its writer dies
+    std::string_view place;
+    pid_t process = 0;
+    std::uint64_t start = 0;
+};
+
+template <class Number>
+bool read_whole(std::string_view text, Number& number) noexcept
+{
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return !text.empty() && error == std::errc{} && end == text.data() + text.size() && text.front() != '-' &&
+           (text.front() != '0' || text.size() == 1);
+}
+
+std::string_view cut_first(std::string_view& text) noexcept
+{
+    const std::string_view word = text.substr(0, text.find('-'));
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+    return word;
+}
+
+std::string_view cut_last(std::string_view& text) noexcept
+{
+    const std::size_t dash = text.rfind('-');
+    if (dash == std::string_view::npos) return {};
+    const std::string_view word = text.substr(dash + 1);
+    text.remove_suffix(word.size() + 1);
+    return word;
+}
+
+bool is_digits(std::string_view text) noexcept
+{
+    return text.size() == k_mark_digits &&
+           std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+/// ".loading-<entry>-<target>-<row>-<host>.<namespace>-<boot>-<pid>-<start>-<number>"
+std::optional<MarkName> parse_mark(std::string_view name) noexcept
+{
+    if (!name.starts_with(k_load_mark_prefix)) return std::nullopt;
+    name.remove_prefix(k_load_mark_prefix.size());
+    MarkName mark;
+    mark.entry = cut_first(name);
+    mark.target = cut_first(name);
+    std::uint64_t number = 0;
+    if (!is_digits(mark.entry) || !is_digits(mark.target) || !read_whole(cut_first(name), mark.row) ||
+        !read_whole(cut_last(name), number) || !read_whole(cut_last(name), mark.start) ||
+        !read_whole(cut_last(name), mark.process) || mark.row == 0)
+        return std::nullopt;
+    mark.place = name;
+    return is_writer_place(mark.place) ? std::optional(mark) : std::nullopt;
+}
+
+std::string first_digits(const Digest& digest) { return to_hex(digest).substr(0, k_mark_digits); }
+
+std::string digits_of(const LoadTarget& target)
+{
+    return first_digits(Sha256{}.update_field(target.driver).update_field(target.device).finish());
+}
+
+struct DeadMark {
+    MarkName name; ///< views of `file`
+    std::string_view file;
+    std::chrono::system_clock::time_point made;
+};
+
+/// Those among `items` that `concerns` and whose writers are dead.
+template <class Concerns>
+std::vector<DeadMark> dead_marks(const Disk& disk, const Path& folder, const std::vector<DirectoryItem>& items,
+                                 Concerns concerns)
+{
+    std::vector<DeadMark> dead;
+    for (const DirectoryItem& item : items) {
+        const auto name = item.type == FileType::regular ? parse_mark(item.name) : std::nullopt;
+        if (!name || !concerns(*name)) continue;
+        const bool is_near = name->place == writer_place();
+        if (is_near && is_running(name->process, name->start)) continue;
+        const auto info = disk.files.info(folder / item.name);
+        if (!info || !*info) continue; // over meanwhile
+        if (!is_near && disk.clock.wall() - (*info)->modified < k_load_takes_at_most) continue;
+        dead.push_back({*name, item.name, (*info)->modified});
+    }
+    return dead;
+}
+
+std::uint64_t remove_marks(const Disk& disk, const Path& folder, const std::vector<DeadMark>& marks)
+{
+    std::uint64_t count = 0;
+    for (const DeadMark& mark : marks) {
+        if (const auto removed = disk.files.remove(folder / mark.file); !removed)
+            log().debug("the mark of a load stays: {}", removed.error().message);
+        else
+            ++count;
+    }
+    return count;
+}
+
+Error condemned(const LoadTarget& target)
+{
+    return {ErrorCode::driver_failed,
+            fmt::format("its code is not given to the driver any more (version {}, {}): the last {} processes in a row "
+                        "that did so died over it; the function is recorded anew, or runs as it is; if something else "
+                        "ended them, put the entry's file back (docs/trust.md)",
+                        printable(target.driver, 64), printable(target.device, 64), k_deaths_that_condemn)};
+}
+
+} // namespace
+
+class LoadMarks::Mark final : public LoadMark {
+public:
+    Mark(LoadMarks& all, Path path, const Digest& entry, std::string target, unsigned row)
+        : m_all(all), m_path(std::move(path)), m_entry(first_digits(entry)), m_target(std::move(target)), m_row(row)
+    {
+    }
+    ~Mark() override
+    {
+        if (::getpid() != m_process) return; // a forked child: its parent's load goes on
+        {
+            const std::scoped_lock guard(m_all.m_mutex);
+            m_all.m_marks.erase(this);
+        }
+        remove();
+    }
+    void succeed() noexcept override
+    {
+        try {
+            if (m_row > 1 && ::getpid() == m_process) forget_deaths();
+        } catch (const std::exception& error) {
+            log().debug("deaths in earlier loads still count: {}", error.what());
+        }
+    }
+    void remove() const noexcept
+    try {
+        if (const auto removed = m_all.m_disk.files.remove(m_path); !removed)
+            log().debug("the mark of a load stays: {}", removed.error().message);
+    } catch (const std::exception& error) {
+        log().debug("the mark of a load stays: {}", error.what());
+    }
+    [[nodiscard]] std::thread::id thread() const noexcept { return m_thread; }
+
+private:
+    void forget_deaths() const
+    {
+        const Path folder = m_path.parent_path();
+        const auto items = m_all.m_disk.files.list(folder);
+        if (!items) return;
+        remove_marks(m_all.m_disk, folder, dead_marks(m_all.m_disk, folder, *items, [this](const MarkName& mark) {
+                         return mark.entry == m_entry && mark.target == m_target;
+                     }));
+    }
+
+    LoadMarks& m_all;
+    Path m_path;
+    std::string m_entry;
+    std::string m_target;
+    unsigned m_row;
+    pid_t m_process = ::getpid();
+    std::thread::id m_thread = std::this_thread::get_id();
+};
+
+bool is_load_mark(std::string_view name) noexcept { return parse_mark(name).has_value(); }
+
+std::vector<std::string> spent_load_marks(const Disk& disk, const Path& folder, const std::vector<DirectoryItem>& items)
+{
+    const auto has_entry = [&](std::string_view digits) {
+        return std::ranges::any_of(items, [&](const DirectoryItem& item) {
+            return item.name.starts_with(digits) && Layout::entry_digest(item.name);
+        });
+    };
+    std::vector<std::string> spent;
+    for (const DeadMark& mark : dead_marks(disk, folder, items, [](const MarkName&) { return true; }))
+        if (disk.clock.wall() - mark.made > k_deaths_count_for || !has_entry(mark.name.entry))
+            spent.emplace_back(mark.file);
+    return spent;
+}
+
+std::uint64_t remove_dead_load_marks(const Disk& disk, const Path& folder, const std::optional<Digest>& entry)
+{
+    const auto items = disk.files.list(folder);
+    if (!items) return 0;
+    const std::string digits = entry ? first_digits(*entry) : "";
+    return remove_marks(disk, folder, dead_marks(disk, folder, *items, [&](const MarkName& mark) {
+                            return !entry || mark.entry == digits;
+                        }));
+}
+
+Result<std::unique_ptr<LoadMark>> LoadMarks::make(const EntryKey& key, const LoadTarget& target, unsigned row)
+{
+    // A cache that somebody deleted meanwhile is not made again for this.
+    if (!has_mark(m_disk.files)) return fail(ErrorCode::not_found, "the cache folder has no mark");
+    static std::atomic<std::uint64_t> next_number = 0; // of this process's marks, in whichever store
+    const pid_t process = ::getpid();
+    const std::string digits = digits_of(target);
+    const std::string name =
+        fmt::format("{}{}-{}-{}-{}-{}-{}-{}", k_load_mark_prefix, first_digits(key.guards_digest), digits, row,
+                    writer_place(), process, start_of_process(process), next_number++);
+    const Path path = m_disk.layout.function(key.function) / name;
+    const std::string text =
+        fmt::format("{} since {}: its code is given to driver {} on {}\n", to_text(key),
+                    to_iso8601(m_disk.clock.wall()), printable(target.driver, 128), printable(target.device, 128));
+    auto mark =
+        std::make_unique<Mark>(*this, path, key.guards_digest, digits, row); // outlives the lock, which it takes
+    const std::scoped_lock guard(m_mutex);
+    if (m_is_exiting) return nullptr;
+    if (!m_at_exit) m_at_exit.emplace([this] { end_at_exit(); });
+    m_marks.insert(mark.get());
+    if (auto made = m_disk.files.write_new(path, as_bytes(text), m_disk.modes.file, Durability::unsynced); !made)
+        return std::unexpected(made.error());
+    return std::unique_ptr<LoadMark>(std::move(mark));
+}
+
+Result<std::unique_ptr<LoadMark>> LoadMarks::begin(const EntryKey& key, const LoadTarget& target) noexcept
+try {
+    if (!m_disk.writable()) return nullptr;
+    const Path folder = m_disk.layout.function(key.function);
+    const auto items = m_disk.files.list(folder);
+    if (!items) return nullptr; // then nothing can be written there either
+    const std::string entry = first_digits(key.guards_digest), on = digits_of(target);
+    unsigned deaths = 0; // in a row
+    for (const DeadMark& mark : dead_marks(
+             m_disk, folder, *items, [&](const MarkName& name) { return name.entry == entry && name.target == on; }))
+        deaths = std::max(deaths, mark.name.row);
+    if (deaths >= k_deaths_that_condemn) return std::unexpected(condemned(target));
+    auto made = make(key, target, deaths + 1);
+    if (made) return made;
+    log().debug("a load is not marked: {}", made.error().message);
+    return nullptr;
+} catch (const std::exception& error) {
+    log().debug("a load is not marked: {}", error.what());
+    return nullptr;
+}
+
+void LoadMarks::forget(const EntryKey& key) noexcept
+try {
+    if (m_disk.writable() && has_mark(m_disk.files))
+        remove_dead_load_marks(m_disk, m_disk.layout.function(key.function), key.guards_digest);
+} catch (const std::exception& error) {
+    log().debug("deaths in earlier loads still count: {}", error.what());
+}
+
+void LoadMarks::end_at_exit() noexcept
+{
+    const std::scoped_lock guard(m_mutex);
+    m_is_exiting = true;
+    for (const Mark* const mark : m_marks)
+        if (mark->thread() != std::this_thread::get_id()) mark->remove();
+}
+
+} // namespace warmgraph::store

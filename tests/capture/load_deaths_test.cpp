@@ -1,0 +1,325 @@
+// The driver dies of an entry's code: real processes that end in the middle of a load. The fake backend runs in each of them.
+#include <thread>
+
+#include <signal.h>
+
+#include "cache_impl.hpp"
+#include "child_process.hpp"
+#include "facade_fixture.hpp"
+#include "faulty_file_system.hpp"
+#include "warmgraph/backends/fake.hpp"
+#include "warmgraph/backends/registry.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+constexpr std::int32_t k_values = 32;
+constexpr int k_died = 1000 + SIGKILL;
+
+/// What a process does besides its one call.
+struct Start {
+    std::function<void()> in_load{}; ///< instead of loading the first image of an entry
+    Policy policy = Policy::read_write;
+    std::string driver = "1.9";
+    bool opens_ahead = false;
+};
+
+class LoadDeaths : public testing::Test {
+protected:
+    [[nodiscard]] CacheOptions options(const Start& start) const
+    {
+        CacheOptions result;
+        result.model = "toy";
+        result.cache_dir = (dir.path() / "cache").string();
+        result.policy = start.policy;
+        result.world_size = 1;
+        result.global_rank = 0;
+        result.accept_newer_driver = true;
+        return result;
+    }
+    static Function wrap(Cache& cache, const Device& device, const Program& program)
+    {
+        Spec spec;
+        spec.inputs = {input("x", i32, {k_values})};
+        spec.outputs = {output("y", i32, {k_values})};
+        spec.code = {program};
+        return cache.wrap("f", device, spec, [program](Recorder& r) {
+            r.stream().copy(r["y"], r["x"], k_values * 4);
+            r.stream().launch(program, "add_scalar", {.grid = {1}, .block = {k_values}}, r["y"], std::int32_t{37},
+                              k_values);
+        });
+    }
+    /// The process's exit status: what its call did, or 99 where it answered wrongly.
+    int call(const Start& start) const
+    {
+        const auto fake = backends::make_fake_backend({.driver_version = start.driver});
+        if (start.in_load) fake->inject({.entry = "load", .instead = start.in_load});
+        backends::register_backend(fake);
+        const Device device{"fake:0"};
+        const Program program = device.program("small", "kernel add_scalar(memory x, value amount, value n)\n");
+        Cache cache{options(start)};
+        Function f = wrap(cache, device, program);
+        if (start.opens_ahead) (void)cache.open_all({.wait = OpenWait::all});
+        const Buffer x = device.upload<std::int32_t>(std::vector<std::int32_t>(k_values, 5)),
+                     y = device.allocate(k_values * 4);
+        f({{"x", x}, {"y", y}});
+        device.synchronize();
+        if (y.read<std::int32_t>() != std::vector<std::int32_t>(k_values, 42)) return 99;
+        return static_cast<int>(f.report().outcome);
+    }
+    ChildProcess begin(const Start& start) const
+    {
+        return ChildProcess([this, start] { return call(start); });
+    }
+    int run(const Start& start = {}) const { return begin(start).wait(); }
+    [[nodiscard]] static Start that_dies(Start start = {})
+    {
+        start.in_load = [] { ::kill(::getpid(), SIGKILL); };
+        return start;
+    }
+    /// Says when it is in the load, and goes on when it may.
+    [[nodiscard]] static Start that_waits(const Gate& is_in, const Gate& may_go)
+    {
+        Start start;
+        start.in_load = [&] {
+            is_in.open();
+            may_go.wait();
+        };
+        return start;
+    }
+    /// Files of the cache whose names begin so.
+    [[nodiscard]] std::vector<std::filesystem::path> files(const std::string& start) const
+    {
+        std::vector<std::filesystem::path> found;
+        for (const auto& item : std::filesystem::recursive_directory_iterator(dir.path() / "cache"))
+            if (item.path().filename().string().starts_with(start)) found.push_back(item.path());
+        return found;
+    }
+    [[nodiscard]] std::size_t marks() const { return files(".loading-").size(); }
+    /// Why entries were set aside.
+    [[nodiscard]] std::vector<std::string> reasons() const
+    {
+        std::vector<std::string> texts;
+        for (const auto& path : files(""))
+            if (path.extension() == ".reason") {
+                const auto bytes = file_bytes(path);
+                texts.emplace_back(bytes.begin(), bytes.end());
+            }
+        return texts;
+    }
+    static constexpr int k_recorded = static_cast<int>(Outcome::recorded);
+    static constexpr int k_replayed = static_cast<int>(Outcome::replayed);
+    TempDir dir;
+};
+
+TEST_F(LoadDeaths, OneCondemnsNothing)
+{
+    ASSERT_EQ(run(), k_recorded);
+    EXPECT_EQ(marks(), 0U);
+    EXPECT_EQ(run(that_dies()), k_died);
+    EXPECT_EQ(marks(), 1U);
+    EXPECT_EQ(run(), k_replayed);
+    EXPECT_EQ(marks(), 0U) << "a load that succeeds ends the row";
+    EXPECT_TRUE(reasons().empty());
+}
+
+TEST_F(LoadDeaths, AfterTwoInARowTheEntryIsSetAsideAndRecordedAnew)
+{
+    for (const bool ahead : {false, true}) {
+        std::filesystem::remove_all(dir.path() / "cache");
+        const Start start{.opens_ahead = ahead};
+        ASSERT_EQ(run(start), k_recorded);
+        EXPECT_EQ(run(that_dies(start)), k_died);
+        EXPECT_EQ(run(that_dies(start)), k_died);
+        EXPECT_EQ(run(start), k_recorded);
+        ASSERT_EQ(reasons().size(), 1U) << "said once";
+        EXPECT_THAT(reasons().front(), testing::AllOf(testing::HasSubstr("2 processes in a row"),
+                                                      testing::HasSubstr("1.9"), testing::HasSubstr("docs/trust.md")));
+        EXPECT_EQ(marks(), 0U);
+        EXPECT_EQ(run(start), k_replayed);
+        EXPECT_EQ(run(that_dies(start)), k_died);
+        EXPECT_EQ(run(start), k_replayed) << "the new entry has deaths of its own";
+        EXPECT_EQ(reasons().size(), 1U);
+    }
+}
+
+TEST_F(LoadDeaths, WithASuccessInBetweenAreNoRow)
+{
+    ASSERT_EQ(run(), k_recorded);
+    for (int i = 0; i < 3; ++i) {
+        EXPECT_EQ(run(that_dies()), k_died);
+        EXPECT_EQ(run(), k_replayed);
+    }
+    EXPECT_TRUE(reasons().empty());
+}
+
+TEST_F(LoadDeaths, CountForTheSameDriverAlone)
+{
+    const Start other{.driver = "1.10"};
+    ASSERT_EQ(run(), k_recorded);
+    EXPECT_EQ(run(that_dies(other)), k_died);
+    EXPECT_EQ(run(that_dies()), k_died);
+    EXPECT_EQ(run(other), k_replayed) << "one death on each";
+    EXPECT_EQ(run(that_dies(other)), k_died);
+    EXPECT_EQ(run(that_dies(other)), k_died);
+    EXPECT_EQ(run(), k_replayed) << "two deaths, elsewhere";
+    EXPECT_TRUE(reasons().empty());
+    EXPECT_EQ(run(other), k_recorded);
+    EXPECT_EQ(reasons().size(), 1U);
+}
+
+TEST_F(LoadDeaths, LoadsThatGoOnAreNone)
+{
+    ASSERT_EQ(run(), k_recorded);
+    const Gate is_in, may_go;
+    ChildProcess first = begin(that_waits(is_in, may_go)), second = begin(that_waits(is_in, may_go));
+    is_in.wait();
+    is_in.wait();
+    EXPECT_EQ(marks(), 2U);
+    EXPECT_EQ(run(that_dies()), k_died);
+    EXPECT_EQ(run(), k_replayed) << "one death, two that live";
+    EXPECT_EQ(marks(), 2U);
+    may_go.open();
+    may_go.open();
+    EXPECT_EQ(first.wait(), k_replayed);
+    EXPECT_EQ(second.wait(), k_replayed);
+    EXPECT_EQ(marks(), 0U);
+}
+
+/// A batch system ends all processes of a job at once, and all of them may load the same.
+TEST_F(LoadDeaths, AtTheSameTimeAreOne)
+{
+    ASSERT_EQ(run(), k_recorded);
+    const Gate is_in, may_go;
+    const auto kill_a_job = [&] {
+        std::vector<ChildProcess> job;
+        for (int i = 0; i < 3; ++i) job.push_back(begin(that_waits(is_in, may_go)));
+        for (int i = 0; i < 3; ++i) is_in.wait();
+        for (const ChildProcess& process : job) ::kill(process.pid(), SIGKILL);
+        for (ChildProcess& process : job) EXPECT_EQ(process.wait(), k_died);
+        EXPECT_EQ(marks(), 3U);
+    };
+    kill_a_job();
+    EXPECT_EQ(run(), k_replayed);
+    EXPECT_EQ(marks(), 0U);
+    kill_a_job();
+    EXPECT_EQ(run(that_dies()), k_died) << "it was given the code after the job died: the second in the row";
+    EXPECT_EQ(run(), k_recorded);
+}
+
+TEST_F(LoadDeaths, OfReadersLeaveNoFileAndCondemnNothing)
+{
+    ASSERT_EQ(run(), k_recorded);
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(run(that_dies({.policy = Policy::read_only})), k_died);
+    EXPECT_EQ(marks(), 0U);
+    EXPECT_EQ(run({.policy = Policy::require_hit}), k_replayed);
+    EXPECT_EQ(run(), k_replayed);
+}
+
+TEST_F(LoadDeaths, AFailureIsNone)
+{
+    ASSERT_EQ(run(), k_recorded);
+    for (int i = 0; i < 3; ++i) {
+        ChildProcess process([this] {
+            const auto fake = backends::make_fake_backend({.driver_version = "1.9"});
+            fake->inject({.entry = "load"});
+            backends::register_backend(fake);
+            const Device device{"fake:0"};
+            const Program program = device.program("small", "kernel add_scalar(memory x, value amount, value n)\n");
+            Cache cache{options({.policy = Policy::read_write})};
+            Function f = wrap(cache, device, program);
+            (void)cache.open_all({.wait = OpenWait::all});
+            return cache.statistics().cache_faults == 1 ? 0 : 1;
+        });
+        EXPECT_EQ(process.wait(), 0);
+        EXPECT_EQ(marks(), 0U);
+    }
+    EXPECT_EQ(run(), k_replayed);
+}
+
+/// The exit handlers run while another thread is in the driver.
+TEST_F(LoadDeaths, AnExitWhileAnotherThreadLoadsIsNone)
+{
+    ASSERT_EQ(run(), k_recorded);
+    for (int i = 0; i < 2; ++i) {
+        ChildProcess process([this]() -> int {
+            const Gate is_in, never;
+            std::thread([&] { (void)call(that_waits(is_in, never)); }).detach();
+            is_in.wait();
+            std::exit(0);
+        });
+        EXPECT_EQ(process.wait(), 0);
+        EXPECT_EQ(marks(), 0U);
+    }
+}
+
+/// Some drivers' compilers end a process by exit() where they give up.
+TEST_F(LoadDeaths, AnExitInsideOfALoadIsOne)
+{
+    ASSERT_EQ(run(), k_recorded);
+    Start start;
+    start.in_load = [] { std::exit(3); };
+    EXPECT_EQ(run(start), 3);
+    EXPECT_EQ(run(start), 3);
+    EXPECT_EQ(run(), k_recorded);
+    EXPECT_EQ(reasons().size(), 1U);
+}
+
+/// Notes which marks are made and removed.
+class MarkCounter final : public ForwardingFileSystem {
+public:
+    int made = 0, removed = 0, synced = 0, reads_of_marks = 0;
+
+protected:
+    static bool is_one(const Path& path) { return path.filename().string().starts_with(".loading-"); }
+    Result<void> write_new_in(FileSystem& inner, const Path& path, ByteView bytes, std::uint32_t mode,
+                              Durability durability) override
+    {
+        if (is_one(path)) {
+            ++made;
+            synced += durability == Durability::synced ? 1 : 0;
+        }
+        return ForwardingFileSystem::write_new_in(inner, path, bytes, mode, durability);
+    }
+    Result<void> remove_in(FileSystem& inner, const Path& path) override
+    {
+        removed += is_one(path) ? 1 : 0;
+        return ForwardingFileSystem::remove_in(inner, path);
+    }
+    Result<std::optional<FileContent>> read_in(FileSystem& inner, const Path& path, std::uint64_t limit) override
+    {
+        reads_of_marks += is_one(path) ? 1 : 0;
+        return ForwardingFileSystem::read_in(inner, path, limit);
+    }
+};
+
+TEST_F(LoadDeaths, AHitCostsOneFileWhereCodeIsLoadedAndNoneWhereItIs)
+{
+    ASSERT_EQ(run(), k_recorded);
+    backends::register_backend(backends::make_fake_backend({.driver_version = "1.9"}));
+    const Device device{"fake:0"};
+    const Program program = device.program("small", "kernel add_scalar(memory x, value amount, value n)\n");
+    const Buffer x = device.upload<std::int32_t>(std::vector<std::int32_t>(k_values, 5)),
+                 y = device.allocate(k_values * 4);
+    MarkCounter files;
+    const auto hit = [&](Cache& cache) {
+        Function f = wrap(cache, device, program);
+        f({{"x", x}, {"y", y}});
+        f({{"x", x}, {"y", y}});
+        EXPECT_EQ(f.report().outcome, Outcome::replayed);
+        return f;
+    };
+    Cache cache = CacheAccess::open(options({}), files);
+    const Function first = hit(cache);
+    EXPECT_EQ(files.made, 1);
+    EXPECT_EQ(files.removed, 1);
+    Cache second = CacheAccess::open(options({}), files);
+    const Function again = hit(second);
+    EXPECT_EQ(files.made, 1) << "the process has the code already";
+    EXPECT_EQ(files.removed, 1);
+    EXPECT_EQ(files.synced, 0);
+    EXPECT_EQ(files.reads_of_marks, 0);
+}
+
+} // namespace
+} // namespace warmgraph::test

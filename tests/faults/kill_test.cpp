@@ -1,0 +1,99 @@
+// D1 and D2: a real program is killed after each of its file operations, and at random times. What it leaves is whole, the
+// next run is right, and nothing stays that grows.
+#include <chrono>
+#include <cstdlib>
+#include <random>
+#include <thread>
+
+#include <signal.h>
+
+#include "random_graph.hpp"
+#include "victim_fixture.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+struct Moment {
+    const char* name;
+    const char* action;
+    bool is_warm;
+    std::uint64_t operations; ///< there are more than these
+};
+
+void PrintTo(const Moment& moment, std::ostream* out) { *out << moment.name; }
+
+class KilledAfterEach : public VictimTest, public testing::WithParamInterface<Moment> {};
+
+TEST_P(KilledAfterEach, FileOperationItLeavesAUsableCache)
+{
+    const Moment& moment = GetParam();
+    if (moment.is_warm) keep_warm();
+    for (std::uint64_t nth = 1;; ++nth) {
+        if (moment.is_warm)
+            start_warm();
+        else
+            start_anew();
+        const Ended killed = run(moment.action, {.does = "kill", .nth = nth});
+        SCOPED_TRACE("killed after " + interfered_with());
+        if (m_report->injected == 0) {
+            EXPECT_EQ(killed.status, 0) << killed.errors;
+            EXPECT_GT(nth, moment.operations) << "hardly anything was looked at";
+            return;
+        }
+        ASSERT_EQ(killed.status, 1000 + SIGKILL) << killed.errors;
+        expect_nothing_torn();
+        expect_usable();
+        if (HasFailure()) return; // the rest would say the same
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, KilledAfterEach,
+                         testing::Values(Moment{"Cold", "run", false, 40}, Moment{"Warm", "run", true, 5},
+                                         Moment{"Overwriting", "refresh", true, 20},
+                                         Moment{"Evicting", "evict", true, 20}, Moment{"Clearing", "clear", true, 20}),
+                         [](const auto& moment) { return moment.param.name; });
+
+/// $WARMGRAPH_TEST_KILLS: for a long run.
+int kills()
+{
+    const char* const given = std::getenv("WARMGRAPH_TEST_KILLS");
+    return given != nullptr ? std::atoi(given) : 200;
+}
+
+using Killed = VictimTest;
+
+TEST_F(Killed, AtRandomTimesItLeavesAUsableCacheAndNothingThatGrows)
+{
+    const int most = kills();
+    std::mt19937_64 random(test_seed());
+    const auto started = std::chrono::steady_clock::now();
+    ASSERT_EQ(run().status, 0);
+    const auto whole_run = std::chrono::steady_clock::now() - started;
+    const std::vector<std::string> actions{"run", "refresh", "evict", "clear", "run"};
+    int killed = 0;
+    for (int round = 0; round < 4 * most && killed < most; ++round) {
+        const std::string& action = actions[random() % actions.size()];
+        if (random() % 4 == 0) start_anew(); // else on top of what the others left
+        const pid_t child = start(action);
+        const auto after = std::chrono::nanoseconds(random() % static_cast<std::uint64_t>(whole_run.count()));
+        std::this_thread::sleep_for(after);
+        static_cast<void>(::kill(child, SIGKILL)); // it may have ended
+        const Ended ended = wait_for(child);
+        SCOPED_TRACE(fmt::format("{} killed after {} us", action, after.count() / 1000));
+        ASSERT_TRUE(ended.status == 0 || ended.status == 1000 + SIGKILL) << ended.status << ended.errors;
+        killed += ended.status == 0 ? 0 : 1;
+        expect_nothing_torn();
+        if (killed % 4 == 0) expect_usable();
+        if (HasFailure()) return;
+    }
+    EXPECT_EQ(killed, most);
+    expect_usable();
+    std::vector<std::string> files;
+    for (const auto& item : fs::recursive_directory_iterator(m_place))
+        if (item.is_regular_file()) files.push_back(item.path().string());
+    // Two variants, an image, the mark, leases, usage, misses, and locks of both.
+    EXPECT_LE(files.size(), 12U) << testing::PrintToString(files);
+}
+
+} // namespace
+} // namespace warmgraph::test

@@ -1,0 +1,156 @@
+// Runs the victim, with the shim and without, and looks at what it leaves.
+#pragma once
+
+#include <cerrno>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shim_report.hpp"
+#include "store_fixture.hpp"
+
+namespace warmgraph::test {
+
+/// What the shim is told.
+struct Interference {
+    std::string does = "nothing"; ///< "kill", "fail", "short"
+    std::uint64_t nth = 0;
+    std::string counts = "changes"; ///< "all", "opens", "writes"
+    bool for_ever = false;
+    int error = 0;
+};
+
+struct Ended {
+    int status = 0; ///< of the exit, or 1000 + the signal
+    std::string output, errors;
+
+    [[nodiscard]] bool says(std::string_view text) const { return output.contains(text); }
+};
+
+class VictimTest : public StoreTest {
+protected:
+    VictimTest()
+    {
+        m_root = m_place / "cache";
+        fs::create_directory(m_place);
+        const fs::path file = m_dir.path() / "report";
+        std::ofstream(file) << std::string(sizeof(ShimReport), '\0');
+        const int opened = ::open(file.c_str(), O_RDWR | O_CLOEXEC);
+        void* const shared = ::mmap(nullptr, sizeof(ShimReport), PROT_READ | PROT_WRITE, MAP_SHARED, opened, 0);
+        ::close(opened);
+        if (shared == MAP_FAILED) throw std::runtime_error("mmap failed");
+        m_report = static_cast<ShimReport*>(shared);
+    }
+    ~VictimTest() override { ::munmap(m_report, sizeof(ShimReport)); }
+
+    [[nodiscard]] pid_t start(const std::string& action, const Interference& how = {}, unsigned user = 0)
+    {
+        m_report->operations = m_report->injected = 0;
+        m_report->last[0] = '\0';
+        std::vector<std::string> words{FAULTS_VICTIM, m_root.string(), action};
+        if (user != 0) words.push_back(std::to_string(user));
+        std::vector<std::string> variables{"PATH=/usr/bin:/bin", "HOME=" + m_dir.path().string()};
+        if (how.does != "nothing") {
+            for (const std::string& variable :
+                 {"LD_PRELOAD=" + std::string(FAULTS_SHIM), "SHIM_FOLDER=" + m_place.string(), "SHIM_DOES=" + how.does,
+                  "SHIM_COUNTS=" + how.counts, "SHIM_ERRNO=" + std::to_string(how.error),
+                  "SHIM_LASTS=" + std::string(how.for_ever ? "for_ever" : "once"),
+                  "SHIM_NTH=" + std::to_string(how.nth), "SHIM_REPORT=" + (m_dir.path() / "report").string()})
+                variables.push_back(variable);
+        }
+        posix_spawn_file_actions_t actions;
+        ::posix_spawn_file_actions_init(&actions);
+        for (const auto& [number, name] : {std::pair{1, "out"}, std::pair{2, "err"}})
+            ::posix_spawn_file_actions_addopen(&actions, number, (m_dir.path() / name).c_str(),
+                                               O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        pid_t child = -1;
+        const int failed = ::posix_spawn(&child, FAULTS_VICTIM, &actions, nullptr, pointers_to(words).data(),
+                                         pointers_to(variables).data());
+        ::posix_spawn_file_actions_destroy(&actions);
+        if (failed != 0) throw std::runtime_error("the victim does not start");
+        return child;
+    }
+    [[nodiscard]] Ended wait_for(pid_t child) const
+    {
+        int status = 0;
+        while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+        return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status), text_of(m_dir.path() / "out"),
+                text_of(m_dir.path() / "err")};
+    }
+    Ended run(const std::string& action = "run", const Interference& how = {}, unsigned user = 0)
+    {
+        return wait_for(start(action, how, user));
+    }
+    /// Whatever stands in the folder's place goes.
+    void start_anew()
+    {
+        fs::remove_all(m_place);
+        fs::create_directory(m_place);
+    }
+    void keep_warm()
+    {
+        ASSERT_EQ(run().status, 0);
+        fs::copy(m_place, m_dir.path() / "warm", fs::copy_options::recursive);
+    }
+    void start_warm()
+    {
+        fs::remove_all(m_place);
+        fs::copy(m_dir.path() / "warm", m_place, fs::copy_options::recursive);
+    }
+    /// Temporaries of writers, which a dead one may leave until the folder is opened next.
+    [[nodiscard]] std::vector<std::string> temporaries() const
+    {
+        std::vector<std::string> found;
+        for (const auto& item : fs::recursive_directory_iterator(m_place))
+            if (item.path().filename().string().starts_with(".tmp-")) found.push_back(item.path().string());
+        return found;
+    }
+    /// P3: as it lies there, before anybody cures anything, no name of an entry, image or list holds a part.
+    void expect_nothing_torn()
+    {
+        const auto store = LocalStore::open(m_root, {.access = store::StoreMode::read_only});
+        if (!store) return; // no folder yet
+        const auto damages = (*store)->check();
+        ASSERT_TRUE(succeeded(damages));
+        for (const auto& damage : *damages)
+            EXPECT_TRUE(damage.path.filename().string().starts_with(".tmp-"))
+                << damage.path << ": " << damage.error.message;
+    }
+    /// P4: the next run is right, and after it nothing is damaged or left over; the one after that replays.
+    void expect_usable()
+    {
+        const Ended next = run();
+        EXPECT_EQ(next.status, 0) << next.errors;
+        EXPECT_FALSE(next.says("eager")) << next.output << next.errors;
+        EXPECT_TRUE(temporaries().empty()) << temporaries().front();
+        const auto damages = open({.access = store::StoreMode::read_only})->check();
+        ASSERT_TRUE(succeeded(damages));
+        for (const auto& damage : *damages) ADD_FAILURE() << damage.path << ": " << damage.error.message;
+        const Ended last = run("read_only");
+        EXPECT_TRUE(last.says("replayed replayed")) << last.output << last.errors;
+    }
+    [[nodiscard]] std::string interfered_with() const
+    {
+        return fmt::format("operation {}: {}", m_report->operations.load(), m_report->last);
+    }
+
+    fs::path m_place = m_dir.path() / "place"; ///< only the cache is in it
+    ShimReport* m_report = nullptr;
+
+private:
+    static std::vector<char*> pointers_to(std::vector<std::string>& words)
+    {
+        std::vector<char*> pointers;
+        for (std::string& word : words) pointers.push_back(word.data());
+        pointers.push_back(nullptr);
+        return pointers;
+    }
+};
+
+} // namespace warmgraph::test

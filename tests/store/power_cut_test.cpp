@@ -1,0 +1,466 @@
+// D3: power cuts. What the store writes is logged; then each folder that a cut could leave behind is built and opened: after
+// each operation, with what was not synced dropped, torn or kept out of order. Written from what POSIX promises of fsync:
+// a file's bytes are safe once the file was synced, a name once its folder was.
+#include <cstdarg>
+#include <functional>
+#include <random>
+#include <set>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "random_graph.hpp"
+#include "store_fixture.hpp"
+
+namespace {
+
+enum class Logged : std::uint8_t { create, make_folder, write, rename, unlink, sync, returned };
+
+struct Operation {
+    Logged what;
+    std::string path;
+    std::string to{};    ///< of a rename
+    std::string bytes{}; ///< of a write
+};
+
+struct Log {
+    std::string below; ///< this folder
+    std::vector<Operation> operations{};
+};
+Log* s_power_log = nullptr; // while somebody looks
+
+std::string logged_path_of(int file)
+{
+    char path[4096] = {};
+    const std::string link = "/proc/self/fd/" + std::to_string(file);
+    return ::readlink(link.c_str(), path, sizeof path - 1) > 0 ? path : "";
+}
+
+std::string logged_path_at(int folder, const char* name)
+{
+    return name[0] == '/' || folder == AT_FDCWD ? name : logged_path_of(folder) + "/" + name;
+}
+
+void log_operation(Operation operation)
+{
+    if (s_power_log != nullptr && operation.path.starts_with(s_power_log->below))
+        s_power_log->operations.push_back(std::move(operation));
+}
+
+} // namespace
+
+// The library's calls end here: a program's own function comes before the C library's.
+extern "C" int openat(int folder, const char* name, int flags, ...)
+{
+    va_list rest;
+    va_start(rest, flags);
+    const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(rest, mode_t) : 0;
+    va_end(rest);
+    const bool creates = (flags & O_CREAT) != 0 && ::syscall(SYS_faccessat, folder, name, F_OK) != 0;
+    const auto opened = static_cast<int>(::syscall(SYS_openat, folder, name, flags, mode));
+    if (opened >= 0 && creates) log_operation({Logged::create, logged_path_at(folder, name)});
+    return opened;
+}
+
+extern "C" ssize_t write(int file, const void* bytes, size_t size)
+{
+    const ssize_t written = ::syscall(SYS_write, file, bytes, size);
+    if (written > 0 && s_power_log != nullptr)
+        log_operation({Logged::write,
+                       logged_path_of(file),
+                       {},
+                       std::string(static_cast<const char*>(bytes), static_cast<std::size_t>(written))});
+    return written;
+}
+
+/// The disk of this test loses no power: nothing is waited for.
+extern "C" int fsync(int file)
+{
+    log_operation({Logged::sync, logged_path_of(file)});
+    return 0;
+}
+
+extern "C" int renameat(int from_folder, const char* from, int to_folder, const char* to) noexcept
+{
+    const auto done = static_cast<int>(::syscall(SYS_renameat2, from_folder, from, to_folder, to, 0));
+    if (done == 0) log_operation({Logged::rename, logged_path_at(from_folder, from), logged_path_at(to_folder, to)});
+    return done;
+}
+
+extern "C" int unlinkat(int folder, const char* name, int flags) noexcept
+{
+    const auto done = static_cast<int>(::syscall(SYS_unlinkat, folder, name, flags));
+    if (done == 0) log_operation({Logged::unlink, logged_path_at(folder, name)});
+    return done;
+}
+
+extern "C" int mkdirat(int folder, const char* name, mode_t mode) noexcept
+{
+    const auto done = static_cast<int>(::syscall(SYS_mkdirat, folder, name, mode));
+    if (done == 0) log_operation({Logged::make_folder, logged_path_at(folder, name)});
+    return done;
+}
+
+namespace warmgraph::test {
+namespace {
+
+/// How much of a write there is after the cut.
+enum class Torn : std::uint8_t { gone, half, zeros, whole };
+
+/// An operation, by the files and folders it was about: their numbers stay when their names change.
+struct Step {
+    Logged what = Logged::returned;
+    int object = -1;
+    int parent = -1, old_parent = -1; ///< of the name; the second one of a rename's old name
+    std::string name{}, old_name{}, bytes{};
+};
+
+class Disk {
+public:
+    Disk(const std::vector<Operation>& operations, const std::string& top)
+    {
+        m_numbers[top] = 0;
+        for (const Operation& operation : operations) add(operation);
+    }
+    [[nodiscard]] std::size_t steps() const { return m_steps.size(); }
+    /// Whether the first `count` operations' syncs make this one safe.
+    [[nodiscard]] bool is_safe(std::size_t step, std::size_t count) const
+    {
+        const Step& done = m_steps[step];
+        const int synced = done.what == Logged::write ? done.object : done.parent;
+        const auto is_sync_of = [&](int object) {
+            return std::any_of(m_steps.begin() + static_cast<std::ptrdiff_t>(step),
+                               m_steps.begin() + static_cast<std::ptrdiff_t>(count),
+                               [&](const Step& later) { return later.what == Logged::sync && later.object == object; });
+        };
+        return is_sync_of(synced) && (done.old_parent < 0 || is_sync_of(done.old_parent));
+    }
+    [[nodiscard]] bool is_write(std::size_t step) const { return m_steps[step].what == Logged::write; }
+
+    /// Files with their contents, and "(folder)", by path: what is there where these operations reached the disk.
+    using Reached = std::function<Torn(std::size_t step)>;
+    [[nodiscard]] std::map<std::string, std::string> after(std::size_t count, const Reached& reached) const
+    {
+        std::map<int, std::map<std::string, int>> names; // of a folder
+        std::map<int, std::string> contents;
+        for (std::size_t i = 0; i < count; ++i) {
+            const Step& step = m_steps[i];
+            const Torn torn = is_safe(i, count) ? Torn::whole : reached(i);
+            if (torn == Torn::gone) continue;
+            apply(step, torn, names, contents);
+        }
+        std::map<std::string, std::string> files;
+        put(files, names, contents, 0, "");
+        return files;
+    }
+
+private:
+    static std::pair<std::string, std::string> split(const std::string& path)
+    {
+        const auto slash = path.rfind('/');
+        return {path.substr(0, slash), path.substr(slash + 1)};
+    }
+    int number_of(const std::string& path) const
+    {
+        const auto found = m_numbers.find(path);
+        return found == m_numbers.end() ? -1 : found->second;
+    }
+    void add(const Operation& operation)
+    {
+        const auto [folder, name] = split(operation.path);
+        Step step{operation.what, number_of(operation.path), number_of(folder), -1, name, {}, operation.bytes};
+        switch (operation.what) {
+        case Logged::create:
+        case Logged::make_folder:
+            step.object = m_numbers[operation.path] = ++m_objects;
+            if (operation.what == Logged::make_folder) m_folders.insert(step.object);
+            break;
+        case Logged::rename:
+            step.old_parent = step.parent;
+            step.old_name = name;
+            std::tie(step.parent, step.name) =
+                std::pair(number_of(split(operation.to).first), split(operation.to).second);
+            m_numbers.erase(operation.path);
+            m_numbers[operation.to] = step.object;
+            break;
+        case Logged::unlink: m_numbers.erase(operation.path); break;
+        default: break;
+        }
+        m_steps.push_back(std::move(step));
+    }
+    static void apply(const Step& step, Torn torn, std::map<int, std::map<std::string, int>>& names,
+                      std::map<int, std::string>& contents)
+    {
+        switch (step.what) {
+        case Logged::create:
+        case Logged::make_folder: names[step.parent][step.name] = step.object; break;
+        case Logged::rename:
+            names[step.old_parent].erase(step.old_name);
+            names[step.parent][step.name] = step.object;
+            break;
+        case Logged::unlink: names[step.parent].erase(step.name); break;
+        case Logged::write:
+            contents[step.object] += torn == Torn::whole  ? step.bytes
+                                     : torn == Torn::half ? step.bytes.substr(0, step.bytes.size() / 2)
+                                                          : std::string(step.bytes.size(), '\0');
+            break;
+        default: break;
+        }
+    }
+    void put(std::map<std::string, std::string>& files, const std::map<int, std::map<std::string, int>>& names,
+             const std::map<int, std::string>& contents, int folder, const std::string& path) const
+    {
+        const auto found = names.find(folder);
+        if (found == names.end()) return;
+        for (const auto& [name, object] : found->second) {
+            const std::string below = path.empty() ? name : path + "/" + name;
+            const auto content = contents.find(object);
+            files[below] = m_folders.contains(object) ? "(folder)" : content == contents.end() ? "" : content->second;
+            if (m_folders.contains(object)) put(files, names, contents, object, below);
+        }
+    }
+
+    std::map<std::string, int> m_numbers; ///< by path, as the process saw it last
+    std::set<int> m_folders{0};
+    int m_objects = 0;
+    std::vector<Step> m_steps;
+};
+
+/// What was seen in the folders that the cuts left.
+struct Seen {
+    std::size_t folders = 0;
+    std::vector<std::string> wrong; ///< an entry or image that nobody published, or a folder that needs repair by hand
+    std::vector<std::string> torn;  ///< a part under a final name
+    std::vector<std::string> lost;  ///< the caller was told that it is published
+};
+
+class PowerCut : public StoreTest {
+protected:
+    PowerCut() : m_random(test_seed())
+    {
+        m_top = (m_dir.path() / "disk").string();
+        fs::create_directory(m_top);
+        m_root = fs::path(m_top) / "cache";
+    }
+    /// Logs what `work` does. `returned()` in it: what was published until then must outlast a cut.
+    template <class Work>
+    std::vector<Operation> log_of(Work work)
+    {
+        Log log{m_top};
+        s_power_log = &log;
+        work();
+        s_power_log = nullptr;
+        return log.operations;
+    }
+    void returned() const { s_power_log->operations.push_back({Logged::returned, m_top}); }
+
+    /// `versions[i]` is published when `returned` was logged i + 1 times. They are of one key.
+    Seen cut_everywhere(const std::vector<Operation>& operations, const std::vector<Entry>& versions)
+    {
+        const Disk disk(operations, m_top);
+        Seen seen;
+        std::set<std::pair<std::size_t, std::map<std::string, std::string>>> known;
+        std::size_t published = 0;
+        for (std::size_t count = 0; count <= operations.size(); ++count) {
+            if (count > 0 && operations[count - 1].what == Logged::returned) ++published;
+            for (const Disk::Reached& reached : ways_to_lose(disk)) {
+                const auto files = disk.after(count, reached);
+                if (!known.insert({published, files}).second) continue;
+                ++seen.folders;
+                look_at(files, versions, published, fmt::format("cut after operation {}: ", count), seen);
+            }
+        }
+        return seen;
+    }
+    const Bytes m_image = image_of("device code");
+    const Entry m_first = make_entry(k_decode, 0, "first", {m_image});
+    const Entry m_second = make_entry(k_decode, 0, "second", {m_image});
+
+private:
+    std::vector<Disk::Reached> ways_to_lose(const Disk& disk)
+    {
+        std::vector<Disk::Reached> ways{[](std::size_t) { return Torn::gone; },
+                                        [](std::size_t) { return Torn::whole; }};
+        for (const Torn bytes : {Torn::gone, Torn::half, Torn::zeros}) // names come before bytes, as ext4 may do
+            ways.emplace_back([&disk, bytes](std::size_t step) { return disk.is_write(step) ? bytes : Torn::whole; });
+        ways.emplace_back([&disk](std::size_t step) { return disk.is_write(step) ? Torn::whole : Torn::gone; });
+        for (int i = 0; i < k_random_ways; ++i) { // any order
+            std::vector<Torn> torn(disk.steps());
+            for (std::size_t step = 0; step < torn.size(); ++step) {
+                torn[step] = static_cast<Torn>(m_random() % 4);
+                if (!disk.is_write(step) && torn[step] != Torn::gone) torn[step] = Torn::whole;
+            }
+            ways.emplace_back([torn](std::size_t step) { return torn[step]; });
+        }
+        return ways;
+    }
+    void build(const std::map<std::string, std::string>& files)
+    {
+        fs::remove_all(m_top);
+        fs::create_directory(m_top);
+        for (const auto& [path, content] : files) {
+            const fs::path whole = fs::path(m_top) / path;
+            if (content == "(folder)") {
+                fs::create_directory(whole);
+                fs::permissions(whole, fs::perms::owner_all);
+            } else {
+                write(whole, content);
+                fs::permissions(whole, fs::perms::owner_read | fs::perms::owner_write);
+            }
+        }
+    }
+    void look_at(const std::map<std::string, std::string>& files, const std::vector<Entry>& versions,
+                 std::size_t published, const std::string& when, Seen& seen)
+    {
+        build(files);
+        look_for_torn_names(when, seen);
+        const auto store = LocalStore::open(m_root);
+        if (!store) {
+            seen.wrong.push_back(when + store.error().message);
+            return;
+        }
+        look_for_entries(**store, versions, published, when, seen);
+        // P4: no manual repair.
+        const auto again = (*store)->publish_image(m_image);
+        const auto done = (*store)->publish(versions.back());
+        if (!again || !done) {
+            seen.wrong.push_back(when + (again ? done.error().message : again.error().message));
+            return;
+        }
+        if ((*store)->entry(versions.back().header.key) != versions.back())
+            seen.wrong.push_back(when + "it is published again and not there");
+        for (const std::string& damage : damages_in(**store)) seen.wrong.push_back(when + damage);
+    }
+    /// Counters are advisory and not synced: torn ones start again.
+    static std::vector<std::string> damages_in(const LocalStore& store, std::optional<ErrorCode> code = {})
+    {
+        const auto damages = store.check();
+        if (!damages) return {damages.error().message};
+        std::vector<std::string> lines;
+        for (const auto& damage : *damages)
+            if (damage.path.filename() != "usage.json" && damage.error.code == code.value_or(damage.error.code))
+                lines.push_back(fmt::format("{}: {}", damage.path.string(), damage.error.message));
+        return lines;
+    }
+    void look_for_entries(LocalStore& store, const std::vector<Entry>& versions, std::size_t published,
+                          const std::string& when, Seen& seen)
+    {
+        const auto entry = store.entry(versions.front().header.key);
+        const auto image = store.image(sha256(m_image));
+        const auto version = entry && *entry ? std::ranges::find(versions, **entry) : versions.end();
+        if (entry && *entry && version == versions.end()) seen.wrong.push_back(when + "an entry that nobody published");
+        if (image && *image && **image != m_image) seen.wrong.push_back(when + "an image that nobody published");
+        if (published == 0) return;
+        const bool is_there =
+            version != versions.end() && static_cast<std::size_t>(version - versions.begin()) + 1 >= published;
+        if (!is_there) seen.lost.push_back(when + "the entry is not there");
+        if (!image || !*image) seen.lost.push_back(when + "the image is not there");
+    }
+    void look_for_torn_names(const std::string& when, Seen& seen)
+    {
+        const auto store = LocalStore::open(m_root, {.access = store::StoreMode::read_only});
+        if (!store) return;
+        for (const std::string& damage : damages_in(**store, ErrorCode::corrupt)) seen.torn.push_back(when + damage);
+    }
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    static constexpr int k_random_ways = 1;
+#else
+    static constexpr int k_random_ways = 100;
+#endif
+    std::string m_top;
+    std::mt19937_64 m_random;
+};
+
+std::string first_of(const std::vector<std::string>& lines)
+{
+    return lines.empty() ? "none" : fmt::format("{}, the first: {}", lines.size(), lines.front());
+}
+
+class PowerCutWhilePublishing : public PowerCut {
+protected:
+    /// Into no folder yet; then over it.
+    std::vector<Operation> publish_twice()
+    {
+        return log_of([&] {
+            const auto store = open();
+            for (const Entry& entry : {m_first, m_second}) {
+                ASSERT_TRUE(succeeded(store->publish_image(m_image)));
+                ASSERT_TRUE(succeeded(store->publish(entry)));
+                returned();
+            }
+        });
+    }
+    static std::size_t drop_syncs(std::vector<Operation>& operations,
+                                  const std::function<bool(const Operation&)>& which)
+    {
+        return std::erase_if(
+            operations, [&](const Operation& operation) { return operation.what == Logged::sync && which(operation); });
+    }
+    static bool is_of_a_file(const Operation& sync) { return sync.path.contains("/.tmp-"); }
+};
+
+TEST_F(PowerCutWhilePublishing, NothingIsWrongTornOrLost)
+{
+    const auto operations = publish_twice();
+    ASSERT_EQ(std::ranges::count(operations, Logged::returned, &Operation::what), 2);
+    const Seen seen = cut_everywhere(operations, {m_first, m_second});
+    EXPECT_GT(seen.folders, 30U);
+    EXPECT_TRUE(seen.wrong.empty()) << first_of(seen.wrong);
+    EXPECT_TRUE(seen.torn.empty()) << first_of(seen.torn);
+    EXPECT_TRUE(seen.lost.empty()) << first_of(seen.lost);
+}
+
+/// The two syncs are there for this, and the test above would notice their absence.
+TEST_F(PowerCutWhilePublishing, WithoutTheFilesSyncWhatIsPublishedMayBeTornAndIsNeverWrong)
+{
+    auto operations = publish_twice();
+    ASSERT_GE(drop_syncs(operations, is_of_a_file), 4U) << "the mark, an image, two entries";
+    const Seen seen = cut_everywhere(operations, {m_first, m_second});
+    EXPECT_FALSE(seen.torn.empty());
+    EXPECT_FALSE(seen.lost.empty());
+    for (const std::string& wrong : seen.wrong)
+        EXPECT_THAT(wrong, testing::Not(testing::HasSubstr("nobody published")));
+}
+
+TEST_F(PowerCutWhilePublishing, WithoutTheFoldersSyncWhatIsPublishedMayBeLostAndIsNeverWrong)
+{
+    auto operations = publish_twice();
+    ASSERT_GE(drop_syncs(operations, [](const Operation& sync) { return !is_of_a_file(sync); }), 4U);
+    const Seen seen = cut_everywhere(operations, {m_first, m_second});
+    EXPECT_TRUE(seen.torn.empty()) << first_of(seen.torn);
+    EXPECT_FALSE(seen.lost.empty());
+    for (const std::string& wrong : seen.wrong)
+        EXPECT_THAT(wrong, testing::Not(testing::HasSubstr("nobody published")));
+}
+
+/// What was removed or moved aside may come back.
+TEST_F(PowerCut, WhileEvictingSettingAsideAndClearingNothingIsWrong)
+{
+    const Entry other = make_entry(k_decode, 1, "other", {m_image});
+    const auto operations = log_of([&] {
+        const auto store = open({.max_variants = 1});
+        ASSERT_TRUE(succeeded(store->publish_image(m_image)));
+        ASSERT_TRUE(succeeded(store->publish(other)));
+        ASSERT_TRUE(succeeded(store->publish(m_first))); // the other one goes
+        Log* const log = std::exchange(s_power_log, nullptr);
+        flip(path_of(m_first.header.key), 300); // that is no operation of the store's
+        s_power_log = log;
+        EXPECT_FALSE(store->entry(m_first.header.key)); // and this one goes into quarantine
+        ASSERT_TRUE(succeeded(store->clear({.kind = store::ClearKind::all})));
+        ASSERT_TRUE(succeeded(store->publish_image(m_image)));
+        ASSERT_TRUE(succeeded(store->publish(m_second)));
+        returned(); // of the first nothing is promised
+        returned();
+    });
+    const Seen seen = cut_everywhere(operations, {m_first, m_second});
+    EXPECT_GT(seen.folders, 30U);
+    EXPECT_TRUE(seen.wrong.empty()) << first_of(seen.wrong);
+    EXPECT_TRUE(seen.torn.empty()) << first_of(seen.torn);
+    EXPECT_TRUE(seen.lost.empty()) << first_of(seen.lost);
+}
+
+} // namespace
+} // namespace warmgraph::test
