@@ -9,9 +9,15 @@ import sys
 import textwrap
 from typing import Any, Callable, Iterator
 
+import hypothesis
 import pytest
 
 import warmgraph
+
+# The same examples each time; HYPOTHESIS=random looks for new ones.
+hypothesis.settings.register_profile("same", derandomize=True)
+hypothesis.settings.register_profile("random", max_examples=5000)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS", "same"))
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 

@@ -30,7 +30,7 @@ def shapes_and_keys(draw):
 
 
 @given(shapes_and_keys())
-@settings(max_examples=120, deadline=None)
+@settings(deadline=None)
 def test_views_are_numpys(case):
     shape, key = case
     device = warmgraph.Device("opencl")

@@ -21,7 +21,7 @@ import numpy
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from warmgraph import NotRecordable, Tensor, Unsupported, _code, _walk
+from warmgraph import NotRecordable, Tensor, Unsupported, _code, _walk, cache_compile
 
 
 def f(x): return x
@@ -56,13 +56,13 @@ trees = st.recursive(plain, lambda inner: st.lists(inner, max_size=4) | st.tuple
 
 
 @given(trees)
-@settings(max_examples=150, deadline=None)
+@settings(deadline=None)
 def test_equal_structures_have_equal_facts(tree):
     assert read(x=tree).facts == read(x=copy.deepcopy(tree)).facts
 
 
 @given(trees, plain, plain)
-@settings(max_examples=150, deadline=None)
+@settings(deadline=None)
 def test_another_value_is_seen_at_its_path(tree, one, other):
     same = type(one) is type(other) and repr(one) == repr(other)
     before, after = read(x=[tree, one]).facts, read(x=[tree, other]).facts
@@ -71,15 +71,15 @@ def test_another_value_is_seen_at_its_path(tree, one, other):
 
 
 @given(trees)
-@settings(max_examples=100, deadline=None)
+@settings(deadline=None)
 def test_facts_are_plain_text_in_one_line(tree):
     for path, fact in read(x=tree).facts.items():
-        assert fact.isascii() and "\n" not in fact and len(fact) <= 250
+        assert fact.isascii() and "\n" not in fact and len(fact) <= 200
         assert path.isascii()
 
 
 @given(trees)
-@settings(max_examples=100, deadline=None)
+@settings(deadline=None)
 def test_arrays_are_replaced_where_they_are_and_nothing_else_is(tree):
     array, other = numpy.zeros(2), object()
     assert _walk.rebuilt(tree, lambda value: value) is tree
@@ -313,6 +313,37 @@ def test_earlier_calls_do_not_change_what_a_call_is():
     assert len(reached._larger) <= 32
 
 
+def scaled(x):
+    return x * FACTOR
+
+
+def calls(x):
+    return scaled(x) + decorated(x)
+
+
+def test_what_is_replaced_while_the_process_runs_is_followed(monkeypatch):
+    reached = _code.Reached(calls)
+    before = reached.digest()
+    assert reached.is_current()
+    for replace in [lambda patch: patch.setattr(sys.modules[__name__], "scaled", lambda x: x),
+                    lambda patch: patch.setattr(scaled, "__code__", (lambda x: x).__code__),
+                    lambda patch: patch.setattr(decorated.__closure__[0], "cell_contents", scaled)]:
+        with monkeypatch.context() as patch:
+            replace(patch)
+            assert not reached.is_current() and _code.Reached(calls).digest() != before
+        assert reached.is_current()
+    model = Model()
+    model.cached = cache_compile(model.forward)
+    found = model.cached._read({"x": 1})
+    monkeypatch.setattr(Layer, "helper", lambda self, x: x)
+    assert model.cached._read({"x": 1}).reached.digest() != found.reached.digest()
+
+
+def test_long_values_and_odd_letters_stay_short():
+    facts = [read(x=text).facts["x"] for text in ("\U00010000" * 25, "\U00010000" * 24 + "\U00010001", "\n" * 150, "\udc80" * 90)]
+    assert len(set(facts)) == 4 and max(map(len, facts)) <= 200
+
+
 def test_objects_of_libraries_are_read_whole():
     def fact(value):
         return read(x=value).facts
@@ -356,7 +387,7 @@ def test_containers_of_ones_own_have_attributes():
 
 
 @given(st.lists(st.text(max_size=6) | st.sampled_from(["x[0]", "x.0", "x['a']", "x[a]", "x" * 300, "größe"]), unique=True, max_size=8))
-@settings(max_examples=150, deadline=None)
+@settings(deadline=None)
 def test_arrays_have_names_that_the_library_takes(paths):
     names = _walk.binding_names(paths)
     assert list(names) == paths and len(set(names.values())) == len(paths)

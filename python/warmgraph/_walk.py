@@ -268,9 +268,10 @@ class Walker:
                                    "process: use numbers, texts or tuples of them")
 
     def _fact(self, path: str, text: str) -> None:
+        text = text.encode("ascii", "backslashreplace").decode()
         if len(text) > _LONGEST:
-            text = f"{text[:_LONGEST - 80]}... sha256 {hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
-        self.found.facts[path] = text.encode("ascii", "backslashreplace").decode()
+            text = f"{text[:_LONGEST - 80]}... sha256 {hashlib.sha256(text.encode()).hexdigest()}"
+        self.found.facts[path] = text
 
 
 _ABSENT = object()
