@@ -13,12 +13,19 @@ namespace warmgraph::fuzz {
 class MemoryFolder final : public FileSystem {
 public:
     using Files = std::map<std::string, Bytes>;
-    /// `prefix`: of the paths that are asked for. `files` must outlive it.
-    MemoryFolder(const Files& files, std::string prefix) : m_files(files), m_prefix(std::move(prefix)) {}
-
-    Result<std::unique_ptr<FileSystem>> open_folder(const Path&, Admission) override
+    /// `prefix`: of the paths that are asked for. `below`: where that is among the files. `files` must outlive it.
+    MemoryFolder(const Files& files, std::string prefix, std::string below = "")
+        : m_files(files), m_prefix(std::move(prefix)), m_below(std::move(below))
     {
-        return std::make_unique<MemoryFolder>(m_files, "");
+    }
+
+    Result<std::unique_ptr<FileSystem>> open_folder(const Path& path, Admission) override
+    {
+        std::string folder = folder_of(path);
+        const auto first = m_files.lower_bound(folder);
+        if (!folder.empty() && (first == m_files.end() || !first->first.starts_with(folder)))
+            return fail(ErrorCode::not_found, "no folder {}", path.string());
+        return std::make_unique<MemoryFolder>(m_files, "", std::move(folder));
     }
     Result<std::optional<FileContent>> read(const Path& path, std::uint64_t limit) override
     {
@@ -71,16 +78,16 @@ private:
     [[nodiscard]] std::string name_of(const Path& path) const
     {
         const std::string& text = path.native();
-        return text.starts_with(m_prefix) ? text.substr(m_prefix.size()) : "?";
+        return text.starts_with(m_prefix) ? m_below + text.substr(m_prefix.size()) : "?";
     }
     [[nodiscard]] std::string folder_of(const Path& path) const
     {
-        if (path.empty() || path.native() + "/" == m_prefix) return "";
+        if (path.empty() || path.native() + "/" == m_prefix) return m_below;
         return name_of(path) + "/";
     }
 
     const Files& m_files;
-    std::string m_prefix;
+    std::string m_prefix, m_below;
 };
 
 } // namespace warmgraph::fuzz

@@ -214,7 +214,7 @@ public:
     {
         slept += time;
         ++sleeps;
-        if (on_sleep) on_sleep();
+        if (const auto call = on_sleep) call(); // a copy: it may clear the member that it is
     }
     std::chrono::nanoseconds slept{0};
     int sleeps = 0;
