@@ -70,6 +70,11 @@ wg_status wg_prepare_recording(wg_device* device)
     return guarded([&] { need_device(device).device.prepare_recording(); });
 }
 
+wg_status wg_prepare_recording_early(void)
+{
+    return guarded([] { Device::prepare_recording("cuda"); });
+}
+
 wg_status wg_register_module(wg_device* device, void* module, const void* image, uint64_t bytes)
 {
     return guarded([&] {
@@ -189,6 +194,14 @@ wg_status wg_stream_create(wg_device* device, wg_stream** out)
     return guarded([&] {
         wg_stream*& handle = need_out(out);
         handle = new wg_stream{wg_stream::Owner::user, need_device(device).device.stream()};
+    });
+}
+
+wg_status wg_stream_view(wg_device* device, void* native, wg_stream** out)
+{
+    return guarded([&] {
+        wg_stream*& handle = need_out(out);
+        handle = new wg_stream{wg_stream::Owner::user, need_device(device).device.view_stream(native)};
     });
 }
 

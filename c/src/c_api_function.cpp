@@ -112,6 +112,7 @@ Spec c_api::to_spec(const wg_function_spec& from)
         spec.no_addresses.emplace_back(need_text(name, "a name in no_addresses"));
     spec.strict = from.strict != 0;
     if (from.version != nullptr) spec.version = from.version;
+    if (from.metadata != nullptr) spec.metadata = from.metadata;
     spec.policy = to_policy(from.policy);
     for (const wg_named_event& event : need_array(from.events, from.event_count, "events")) {
         const char* name = need_text(event.name, "a name in events");
@@ -192,6 +193,21 @@ wg_status wg_cache_load(wg_cache* cache, const wg_device* device, const wg_funct
         const auto& target = need_device(device).device;
         const wg_function_spec known = known_spec(spec);
         handle = new wg_function{owner.load(known.name, target, to_spec(known))};
+    });
+}
+
+wg_status wg_cache_find(wg_cache* cache, const wg_device* device, const wg_function_spec* spec, char* text,
+                        uint64_t capacity, uint64_t* length)
+{
+    return guarded([&] {
+        const auto& owner = need(cache, "cache", "one from wg_cache_open").cache;
+        const auto& target = need_device(device).device;
+        const wg_function_spec known = known_spec(spec);
+        const auto found = owner.find(known.name, target, to_spec(known));
+        if (!found)
+            throw Exception(ErrorCode::not_found,
+                            fmt::format("no entry of '{}' is for these inputs and facts", known.name));
+        write_text(*found, text, capacity, length);
     });
 }
 

@@ -257,6 +257,64 @@ Function Cache::adopt(std::string name, const Device& device, Spec spec, const A
     return function;
 }
 
+namespace {
+
+constexpr const char* k_interface_fact = "interface"; // it covers the outputs
+
+/// Everything but what depends on the outputs.
+cachefmt::Guards without_interface(const cachefmt::Guards& guards)
+{
+    cachefmt::Guards result = guards;
+    std::erase_if(result.facts, [](const cachefmt::Fact& fact) { return fact.name == k_interface_fact; });
+    return result;
+}
+
+/// Its inputs and states look as declared.
+bool has_regions(const cachefmt::Guards& recorded, const Interface& wanted)
+{
+    return std::ranges::all_of(wanted.regions, [&](const RegionDecl& region) {
+        const auto tensor = std::ranges::find(recorded.tensors, region.name, &cachefmt::TensorSpec::name);
+        return tensor != recorded.tensors.end() && tensor->dtype == region.dtype && tensor->sizes == region.sizes &&
+               (region.strides.empty() || tensor->strides == region.strides);
+    });
+}
+
+} // namespace
+
+std::optional<std::string> Cache::find(const std::string& name, const Device& device, const Spec& spec) const
+{
+    value_or_raise(cachefmt::check_name("function name", name));
+    require_version("looked for", name, spec);
+    const Policy policy = spec.policy.value_or(m_impl->policy);
+    if (!m_impl->store || policy == Policy::off || policy == Policy::refresh) return std::nullopt;
+    Spec sought = spec;
+    sought.outputs.clear();
+    const Interface interface = value_or_raise(interface_of(sought));
+    const auto& backend = *DeviceAccess::impl(device)->device;
+    const auto variants = m_impl->store->variants(m_impl->key(name, backend));
+    if (!variants) {
+        m_impl->counters.cache_fault();
+        log().warn("'{}' cannot be looked for: {}", name, variants.error().message);
+        return std::nullopt;
+    }
+    cachefmt::Guards now{gather_facts(*m_impl, name, sought, backend, "", nullptr), {}, {}};
+    now = without_interface(now);
+    std::optional<std::string> found;
+    std::chrono::system_clock::time_point last_used{};
+    for (const auto& variant : *variants) {
+        if (!variant.header || variant.header->kind != cachefmt::EntryKind::graph) continue;
+        if (found && variant.last_used <= last_used) continue;
+        const cachefmt::Guards recorded = without_interface(variant.header->guards);
+        now.tensors = recorded.tensors; // which are every call's own
+        now.values = recorded.values;
+        if (!has_regions(recorded, interface) || !guards::evaluate(recorded, now, m_impl->relaxation).empty()) continue;
+        const auto metadata = std::ranges::find(recorded.facts, k_metadata_fact, &cachefmt::Fact::name);
+        found = metadata != recorded.facts.end() ? metadata->value : "";
+        last_used = variant.last_used;
+    }
+    return found;
+}
+
 std::vector<std::shared_ptr<Function::Impl>> Cache::Impl::living_functions()
 {
     std::vector<std::shared_ptr<Function::Impl>> result;

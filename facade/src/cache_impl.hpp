@@ -79,6 +79,9 @@ struct CacheAccess {
     }
 };
 
+/// Where an entry keeps Spec::metadata.
+inline constexpr const char* k_metadata_fact = "caller.metadata";
+
 /// What the variables that the Spec names hold now, in its order; "(unset)" for none.
 [[nodiscard]] std::vector<std::string> environment_of(const Spec& spec);
 

@@ -176,6 +176,11 @@ Stream Device::stream() const
     return StreamAccess::make(m_impl->device, value_or_raise(m_impl->device->create_stream()));
 }
 
+Stream Device::view_stream(void* native) const
+{
+    return StreamAccess::make(m_impl->device, value_or_raise(m_impl->device->view_stream(native)));
+}
+
 Stream Device::default_stream() const { return StreamAccess::make(m_impl->device, m_impl->default_stream); }
 
 void Device::synchronize() const
@@ -188,6 +193,8 @@ void Device::synchronize() const
 }
 
 void Device::prepare_recording() const { value_or_raise(m_impl->device->recording().prepare_recording()); }
+
+void Device::prepare_recording(std::string_view backend) { value_or_raise(backends::prepare_built_recording(backend)); }
 
 void Device::register_module(void* module, std::span<const std::byte> image) const
 {

@@ -73,6 +73,7 @@ std::vector<Fact> gather_facts(const Cache::Impl& cache, const std::string& func
 
     facts.push_back({std::string(cachefmt::fact::k_binary_path), binary_of(code), Role::advisory});
     facts.push_back({"host.name", host_name(), Role::advisory});
+    if (!spec.metadata.empty()) facts.push_back({k_metadata_fact, spec.metadata, Role::advisory});
     guards::canonicalize(facts);
     return facts;
 }

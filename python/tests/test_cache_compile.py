@@ -673,3 +673,26 @@ def test_the_cache_itself_serves_named_arrays(device, program, folder):
     with pytest.raises(MissForbidden):
         loaded({"x": x[:32], "y": y})
     assert "hit" in cache.summary() and "double" in cache.readable("double") and cache.directory == str(folder)
+
+
+def test_an_entry_is_found_by_inputs_and_facts_and_gives_its_metadata(device, program, folder):
+    def spec(count=64, version="1", facts=None, **more):
+        return warmgraph.Spec(inputs={"x": Tensor(count, "f32")}, code=[program], version=version, facts=facts or {"a": "1"}, **more)
+
+    def body(run):
+        program.launch("scale", 4, 16, run.tensor("x"), run.tensor("y"), numpy.float32(2))
+
+    x, y = device.array(numpy.arange(64, dtype=numpy.float32)), device.zeros(64, "f32")
+    with_outputs = spec(outputs={"y": Tensor(64, "f32")}, metadata="what y is")
+    function = warmgraph.Cache("found").wrap("scale", device, with_outputs, body)
+    assert function({"x": x, "y": y}) == "recorded"
+    cache = warmgraph.Cache("found")
+    assert cache.find("scale", device, spec()) == "what y is"
+    assert cache.find("scale", device, spec(facts={"a": "2"})) is None
+    assert cache.find("scale", device, spec(version="2")) is None
+    assert cache.find("scale", device, spec(count=32)) is None
+    assert cache.find("other", device, spec()) is None
+    with pytest.raises(InvalidArgument, match="version"):
+        cache.find("scale", device, spec(version=""))
+    off = warmgraph.Cache("found", config=Config(policy="refresh"))
+    assert off.find("scale", device, spec()) is None

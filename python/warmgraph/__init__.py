@@ -4,6 +4,7 @@
 """
 from __future__ import annotations
 
+from . import _arming
 from ._array import Array, Tensor, like
 from ._compiled import CachedFunction, cache_compile
 from ._device import Device, Local, Program
@@ -30,3 +31,6 @@ def version() -> str:
     from ._library import library
 
     return str(library().wg_version().decode())
+
+
+_arming.arm()

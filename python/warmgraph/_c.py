@@ -276,6 +276,7 @@ class wg_function_spec(ctypes.Structure):
         ("constant_count", ctypes.c_uint64),
         ("max_constant_bytes", ctypes.c_uint64),
         ("undeclared_constants", ctypes.c_int32),
+        ("metadata", ctypes.c_char_p),
     ]
 
 
@@ -399,6 +400,7 @@ FUNCTIONS = {
     "wg_device_name": (ctypes.c_char_p, [ctypes.c_void_p]),
     "wg_device_stream": (ctypes.c_void_p, [ctypes.c_void_p]),
     "wg_prepare_recording": (ctypes.c_int32, [ctypes.c_void_p]),
+    "wg_prepare_recording_early": (ctypes.c_int32, []),
     "wg_device_warm_up": (ctypes.c_int32, [ctypes.c_void_p]),
     "wg_register_module": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64]),
     "wg_register_host_function": (ctypes.c_int32, [ctypes.c_char_p, ctypes.CFUNCTYPE(None, ctypes.c_void_p),
@@ -415,6 +417,7 @@ FUNCTIONS = {
         ctypes.POINTER(ctypes.c_void_p)]),
     "wg_program_destroy": (ctypes.c_int32, [ctypes.c_void_p]),
     "wg_stream_create": (ctypes.c_int32, [ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]),
+    "wg_stream_view": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]),
     "wg_stream_destroy": (ctypes.c_int32, [ctypes.c_void_p]),
     "wg_stream_synchronize": (ctypes.c_int32, [ctypes.c_void_p]),
     "wg_stream_native": (ctypes.c_void_p, [ctypes.c_void_p]),
@@ -445,6 +448,8 @@ FUNCTIONS = {
         ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]),
     "wg_cache_load": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(wg_function_spec),
         ctypes.POINTER(ctypes.c_void_p)]),
+    "wg_cache_find": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(wg_function_spec),
+        ctypes.c_char_p, ctypes.c_uint64, ctypes.POINTER(ctypes.c_uint64)]),
     "wg_function_destroy": (ctypes.c_int32, [ctypes.c_void_p]),
     "wg_bind": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_char_p, wg_memory]),
     "wg_call": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(wg_arg), ctypes.c_uint64,
@@ -483,13 +488,13 @@ FUNCTIONS = {
 
 # Those whose result is a wg_status.
 STATUS = frozenset({'wg_receive_log', 'wg_device_open', 'wg_device_close', 'wg_device_synchronize',
-    'wg_prepare_recording', 'wg_device_warm_up', 'wg_register_module', 'wg_register_host_function', 'wg_buffer_create',
-    'wg_buffer_create_host', 'wg_buffer_destroy', 'wg_buffer_upload', 'wg_buffer_download', 'wg_program_create',
-    'wg_program_destroy', 'wg_stream_create', 'wg_stream_destroy', 'wg_stream_synchronize', 'wg_stream_record',
-    'wg_stream_wait', 'wg_event_destroy', 'wg_launch', 'wg_launch_with', 'wg_copy', 'wg_fill', 'wg_cache_options_init',
-    'wg_cache_open', 'wg_cache_close', 'wg_cache_summary', 'wg_cache_readable', 'wg_cache_miss_reasons',
-    'wg_record_pending', 'wg_cache_clear', 'wg_cache_statistics', 'wg_wrap', 'wg_cache_load', 'wg_function_destroy',
-    'wg_bind', 'wg_call', 'wg_function_misses', 'wg_function_report', 'wg_report_destroy', 'wg_cache_adopt',
-    'wg_open_all', 'wg_opening_wait', 'wg_opening_progress', 'wg_opening_destroy', 'wg_recorder_fork',
-    'wg_recorder_join', 'wg_recorder_address', 'wg_recorder_alloc', 'wg_recorder_scalar', 'wg_recorder_sizes',
-    'wg_recorder_dtype', 'wg_recorder_fail'})
+    'wg_prepare_recording', 'wg_prepare_recording_early', 'wg_device_warm_up', 'wg_register_module',
+    'wg_register_host_function', 'wg_buffer_create', 'wg_buffer_create_host', 'wg_buffer_destroy', 'wg_buffer_upload',
+    'wg_buffer_download', 'wg_program_create', 'wg_program_destroy', 'wg_stream_create', 'wg_stream_view',
+    'wg_stream_destroy', 'wg_stream_synchronize', 'wg_stream_record', 'wg_stream_wait', 'wg_event_destroy', 'wg_launch',
+    'wg_launch_with', 'wg_copy', 'wg_fill', 'wg_cache_options_init', 'wg_cache_open', 'wg_cache_close',
+    'wg_cache_summary', 'wg_cache_readable', 'wg_cache_miss_reasons', 'wg_record_pending', 'wg_cache_clear',
+    'wg_cache_statistics', 'wg_wrap', 'wg_cache_load', 'wg_cache_find', 'wg_function_destroy', 'wg_bind', 'wg_call',
+    'wg_function_misses', 'wg_function_report', 'wg_report_destroy', 'wg_cache_adopt', 'wg_open_all', 'wg_opening_wait',
+    'wg_opening_progress', 'wg_opening_destroy', 'wg_recorder_fork', 'wg_recorder_join', 'wg_recorder_address',
+    'wg_recorder_alloc', 'wg_recorder_scalar', 'wg_recorder_sizes', 'wg_recorder_dtype', 'wg_recorder_fail'})

@@ -84,7 +84,7 @@ class Reached:
         key = (tuple(classes.items()), tuple(map(id, functions)))
         found = self._larger.pop(key, None)
         if found is None or not found.is_current():
-            found = Reached(self._function, classes, functions)
+            found = type(self)(self._function, classes, functions)
         self._larger[key] = found
         if len(self._larger) > _KEPT:
             self._larger.popitem(last=False)

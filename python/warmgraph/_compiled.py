@@ -257,6 +257,7 @@ class Options:
     outputs: Any = None
     scalars: Mapping[str, Scalar] = dataclasses.field(default_factory=dict)
     read_only: tuple[str, ...] = ()
+    compile: Any = None
 
 
 class _Shared:
@@ -271,6 +272,7 @@ class _Shared:
         self.refused_facts: dict[tuple[tuple[str, str], ...], str] = {}  # what was refused for that, by the other facts
         self.last: _Variant | None = None
         self.last_refusal = ""
+        self.torchs: Any = None  # a torch.TorchFunction, once it was called with tensors of PyTorch's
 
 
 class CachedFunction:
@@ -320,6 +322,9 @@ class CachedFunction:
         if _run.current() is not None:  # a part of the function that runs
             return self._function(*args, **kwargs)
         bound = self._bound(args, kwargs)
+        torchs = self._of_torch(bound)
+        if torchs is not None:
+            return torchs(self, getattr(self._function, "__self__", None), bound)
         try:
             found = self._read(bound)
         except errors.NotRecordable as refusal:
@@ -335,6 +340,16 @@ class CachedFunction:
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         return dict(bound.arguments)
+
+    def _of_torch(self, bound: dict[str, Any]) -> Any:
+        """What calls it where it works on PyTorch's tensors; None where it does not. PyTorch is not imported for this."""
+        if self._shared.torchs is None and "torch" in sys.modules:
+            from . import torch as torchs
+
+            if torchs.is_torch_call(getattr(self._function, "__self__", None), bound.values()):
+                with self._shared.lock:
+                    self._shared.torchs = self._shared.torchs or torchs.TorchFunction(self)
+        return self._shared.torchs
 
     def _reach(self) -> _code.Reached:
         assert self._function is not None
@@ -546,6 +561,8 @@ class CachedFunction:
             devices = {id(one.function.device): one.function.device for one in self._shared.variants.values()}
             self._shared.variants.clear()
             self._shared.last = None
+            if self._shared.torchs is not None:
+                self._shared.torchs.reset()
         for device in devices.values():
             device._collect()
 
@@ -586,7 +603,9 @@ def cache_compile(func: Callable[..., Any] | None = None, **options: Any) -> Any
     version: code identity given by you; else a digest of its code objects. device: a Device or its id; else that of its Programs and
     Arrays. code: Programs that are not found through arguments, attributes, closures and globals. outputs: a Tensor, a structure of them,
     or a function of the arguments that gives one; an argument in it stands for itself. scalars: {argument: Scalar}, numbers that are
-    patched at every call. read_only: states (paths such as "self.weights") that the function only reads.
+    patched at every call. read_only: states (paths such as "self.weights") that the function only reads. compile, for PyTorch: None or True
+    compiles with torch.compile(fullgraph=True), a dict gives further arguments of torch.compile, False runs eagerly; a function that is
+    compiled already stays as it is.
     """
     for name in options:
         if name not in _OPTIONS:
@@ -595,6 +614,8 @@ def cache_compile(func: Callable[..., Any] | None = None, **options: Any) -> Any
         options["config"] = Config()
     if not isinstance(options["config"], Config):
         raise errors.InvalidArgument(f"config is {options['config']!r}, expected a warmgraph.Config")
+    if not (options.get("compile") is None or isinstance(options["compile"], (bool, dict))):
+        raise errors.InvalidArgument(f"compile is {options['compile']!r}, expected True, False or a dict of torch.compile's arguments")
     for name in ("code", "read_only"):
         if name in options:
             options[name] = tuple(options[name])

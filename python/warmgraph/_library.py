@@ -62,10 +62,10 @@ def library() -> Library:
     if _library is None:
         with _lock:
             if _library is None:
-                path = FOLDER / _NAME
+                path = pathlib.Path(os.environ.get("WARMGRAPH_LIBRARY") or FOLDER / _NAME)
                 if not path.exists():
                     raise errors.NotFound(f"{path} does not exist: install the package (pip install .), "
-                                          "do not import it from the source folder")
+                                          "do not import it from the source folder, or name the library ($WARMGRAPH_LIBRARY)")
                 _library = Library(path)
     return _library
 

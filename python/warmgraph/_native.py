@@ -78,6 +78,7 @@ class Spec:
     environment: Sequence[str] = ()
     version: str = ""
     strict: bool = False
+    metadata: str = ""  #: text that entries carry, for Cache.find; no guard
 
 
 class Cache(Handle):
@@ -143,6 +144,14 @@ class Cache(Handle):
         """`body` enqueues the function's work. While recording it is called more than once, and must enqueue the same each time."""
         return Function(self, name, device, spec, body)
 
+    def find(self, name: str, device: Device, spec: Spec) -> str | None:
+        """The metadata of the entry with these facts whose inputs and states look like the spec's, which needs a version; None: there is
+        none. Outputs are not looked at: a caller may learn them from it."""
+        raw, keep = _raw_spec(name, spec)
+        found = found_metadata(self, device, raw)
+        del keep
+        return found
+
     def load(self, name: str, device: Device, spec: Spec) -> Function:
         """A function without code: it can only be replayed, under the version that it was recorded with."""
         return Function(self, name, device, spec, None)
@@ -201,16 +210,7 @@ class Function(Handle):
         library().wg_bind(self.pointer, state.encode(), memory._memory())
 
     def report(self) -> Report:
-        lib = library()
-        handle = lib.made("wg_function_report", self.pointer)
-        try:
-            phases = [(lib.wg_report_phase_name(handle, i).decode(), lib.wg_report_phase_ms(handle, i))
-                      for i in range(lib.wg_report_phase_count(handle))]
-            return Report(lib.wg_report_function(handle).decode(), OUTCOMES.get(lib.wg_report_outcome(handle), "unknown"),
-                          lib.wg_report_reason(handle).decode(), lib.wg_report_entry(handle).decode(),
-                          lib.wg_report_first_call_ms(handle), tuple(phases))
-        finally:
-            lib.wg_report_destroy(handle)
+        return report_of(self.pointer)
 
     def misses(self) -> str:
         """Its last 16 misses in this process, newest first, with the facts that differed."""
@@ -242,6 +242,26 @@ class Function(Handle):
         return int(self._calls.now.count)
 
 
+def found_metadata(cache: Cache, device: Device, raw_spec: Any) -> str | None:
+    try:
+        return library().text("wg_cache_find", cache.pointer, device.pointer, ctypes.byref(raw_spec))
+    except errors.NotFound:
+        return None
+
+
+def report_of(function: int) -> Report:
+    lib = library()
+    handle = lib.made("wg_function_report", function)
+    try:
+        phases = [(lib.wg_report_phase_name(handle, i).decode(), lib.wg_report_phase_ms(handle, i))
+                  for i in range(lib.wg_report_phase_count(handle))]
+        return Report(lib.wg_report_function(handle).decode(), OUTCOMES.get(lib.wg_report_outcome(handle), "unknown"),
+                      lib.wg_report_reason(handle).decode(), lib.wg_report_entry(handle).decode(),
+                      lib.wg_report_first_call_ms(handle), tuple(phases))
+    finally:
+        lib.wg_report_destroy(handle)
+
+
 @dataclasses.dataclass
 class _Call:
     name: str
@@ -263,7 +283,7 @@ def _raw_spec(name: str, spec: Spec) -> tuple[Any, list[Any]]:
     """A wg_function_spec, and what must live until the call that takes it ends."""
     keep: list[Any] = []
     raw = _c.wg_function_spec(size=ctypes.sizeof(_c.wg_function_spec), name=name.encode(), version=spec.version.encode(),
-                              strict=int(spec.strict))
+                              strict=int(spec.strict), metadata=spec.metadata.encode() or None)
     states, layouts = [], []
     for state, memory in spec.states.items():
         access = _c.wg_access_read_only if state in spec.read_only else _c.wg_access_read_write

@@ -268,10 +268,15 @@ class Walker:
                                    "process: use numbers, texts or tuples of them")
 
     def _fact(self, path: str, text: str) -> None:
-        text = text.encode("ascii", "backslashreplace").decode()
-        if len(text) > _LONGEST:
-            text = f"{text[:_LONGEST - 80]}... sha256 {hashlib.sha256(text.encode()).hexdigest()}"
-        self.found.facts[path] = text
+        self.found.facts[path] = shortened(text, _LONGEST)
+
+
+def shortened(text: str, longest: int) -> str:
+    """In ASCII; a text of more letters is told apart by its digest."""
+    text = text.encode("ascii", "backslashreplace").decode()
+    if len(text) > longest:
+        text = f"{text[:longest - 80]}... sha256 {hashlib.sha256(text.encode()).hexdigest()}"
+    return text
 
 
 _ABSENT = object()

@@ -20,6 +20,24 @@ void register_built()
     });
 }
 
+/// "no backend 'cuda'" would not say that another build has it.
+Result<void> require_built(std::string_view backend, std::string_view id)
+{
+    constexpr std::string_view k_cuda = "cuda";
+    const auto known = backends();
+    if (backend == k_cuda && std::ranges::find(known, k_cuda, &Backend::name) == known.end())
+        return fail(ErrorCode::unsupported,
+                    "cannot open '{}': this build has no CUDA backend: configure where cuda.h is found", id);
+    return {};
+}
+
+std::vector<std::string> names()
+{
+    std::vector<std::string> result;
+    for (const auto& known : backends()) result.push_back(known->name());
+    return result;
+}
+
 } // namespace
 
 std::vector<std::shared_ptr<Backend>> make_built_backends()
@@ -33,14 +51,18 @@ std::vector<std::shared_ptr<Backend>> make_built_backends()
 
 Result<std::shared_ptr<Device>> open_built_device(std::string_view id)
 {
-    constexpr std::string_view k_cuda = "cuda";
     register_built();
-    // "no backend 'cuda'" would not say that another build has it.
-    const auto known = backends();
-    if (backend_of(id) == k_cuda && std::ranges::find(known, k_cuda, &Backend::name) == known.end())
-        return fail(ErrorCode::unsupported,
-                    "cannot open '{}': this build has no CUDA backend: configure where cuda.h is found", id);
+    if (auto there = require_built(backend_of(id), id); !there) return std::unexpected(there.error());
     return open_device(id);
+}
+
+Result<void> prepare_built_recording(std::string_view backend)
+{
+    register_built();
+    if (auto there = require_built(backend, backend); !there) return there;
+    for (const auto& known : backends())
+        if (known->name() == backend) return known->prepare_recording();
+    return fail(ErrorCode::not_found, "there is no backend '{}'; known: {}", backend, fmt::join(names(), ", "));
 }
 
 } // namespace warmgraph::backends

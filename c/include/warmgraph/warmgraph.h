@@ -165,6 +165,8 @@ WARMGRAPH_API wg_stream* wg_device_stream(wg_device* device);
 /// recorded or adopted. Call it before those libraries load theirs; recording calls it too, which may be too late.
 /// Idempotent. not_recordable with the cure where it cannot (a profiler is attached to the process).
 WARMGRAPH_API wg_status wg_prepare_recording(wg_device* device);
+/// The same for all of CUDA's devices, before one is open: it loads the driver and makes no context.
+WARMGRAPH_API wg_status wg_prepare_recording_early(void);
 /// Begins, on a thread of its own, what the first restore of this process would wait for (Device::warm_up). For a
 /// process that will replay.
 WARMGRAPH_API wg_status wg_device_warm_up(wg_device* device);
@@ -210,6 +212,9 @@ WARMGRAPH_API wg_status wg_program_destroy(wg_program* program);
 
 /// A new in-order stream.
 WARMGRAPH_API wg_status wg_stream_create(wg_device* device, wg_stream** out);
+/// A stream that somebody else made (CUstream; NULL is CUDA's legacy default stream): calls are enqueued behind his work.
+/// It stays his and must outlive the handle, which wg_stream_destroy frees. unsupported on OpenCL.
+WARMGRAPH_API wg_status wg_stream_view(wg_device* device, void* native, wg_stream** out);
 /// invalid_argument for a stream that belongs to a device or to a recorder.
 WARMGRAPH_API wg_status wg_stream_destroy(wg_stream* stream);
 /// Blocks until its work is done. not_recordable inside a function that is being captured.
@@ -448,6 +453,7 @@ typedef struct wg_function_spec {
     /// Nonzero: allocations of libraries that the work only reads (cuFFT's tables), and what an adopted graph reads of
     /// scratch before it writes it, are kept as constants, where they hold no addresses.
     int32_t undeclared_constants;
+    const char* metadata; ///< text that entries carry, for wg_cache_find; no guard. NULL: none
 } wg_function_spec;
 
 /// Enqueues the function's work through the recorder. It is called more than once while recording, with other addresses
@@ -465,6 +471,12 @@ WARMGRAPH_API wg_status wg_wrap(wg_cache* cache, const wg_device* device, const 
 /// function was wrapped or adopted with (invalid_argument when it is empty).
 WARMGRAPH_API wg_status wg_cache_load(wg_cache* cache, const wg_device* device, const wg_function_spec* spec,
                                       wg_function** out);
+/// For a process that knows a function's inputs and not what it gives: the metadata of the entry under these facts whose
+/// inputs and states look as declared (outputs are not looked at), the most recently used of several. Written like
+/// wg_cache_summary. Reads headers alone and judges no addresses, so a call may still miss. not_found: none, or the
+/// policy is off or refresh.
+WARMGRAPH_API wg_status wg_cache_find(wg_cache* cache, const wg_device* device, const wg_function_spec* spec,
+                                      char* text, uint64_t capacity, uint64_t* length);
 WARMGRAPH_API wg_status wg_function_destroy(wg_function* function);
 /// Moves a state to other memory of the same size.
 WARMGRAPH_API wg_status wg_bind(wg_function* function, const char* state, wg_memory memory);

@@ -112,6 +112,12 @@ public:
     /// as read_only.
     [[nodiscard]] Function load(std::string name, const Device& device, Spec spec);
 
+    /// For a process that knows a function's inputs and not what it gives: Spec::metadata of the entry under these
+    /// facts whose inputs and states look as declared, the most recently used of several. Reads headers alone; judges
+    /// neither outputs nor where memory lies, so a call may still miss. nullopt: none, or the policy is off or refresh.
+    [[nodiscard]] std::optional<std::string> find(const std::string& name, const Device& device,
+                                                  const Spec& spec) const;
+
     /// A graph that somebody else captured becomes an entry, under the guards that a call with the capture's memory and
     /// the declared shapes has; the function that is returned replays it, as one of load() with this Spec does in the
     /// next process. For another variant (a batch size) destroy the function and adopt under the same name again.

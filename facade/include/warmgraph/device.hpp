@@ -107,6 +107,9 @@ public:
     }
     [[nodiscard]] Program program(std::string name, std::string source, std::string options = "") const;
     [[nodiscard]] Stream stream() const; ///< a new in-order stream
+    /// One that somebody else made (CUstream; null is CUDA's legacy default stream): calls are enqueued behind his work.
+    /// It stays his and must outlive the result. CUDA only.
+    [[nodiscard]] Stream view_stream(void* native) const;
     /// The stream of calls that are made without one, shared by all Device objects of this device.
     [[nodiscard]] Stream default_stream() const;
     /// Blocks until the default stream's work (calls made without a stream) is done.
@@ -116,6 +119,8 @@ public:
     /// recorded or adopted. Call it before those libraries load theirs; recording calls it too, which may be too late.
     /// Idempotent. not_recordable with the cure where it cannot (a profiler is attached to the process).
     void prepare_recording() const;
+    /// The same for a backend ("cuda") before any of its devices is open: it loads the driver and makes no context.
+    static void prepare_recording(std::string_view backend);
     /// Begins, on a thread of its own, what the first restore of this process would wait for (CUDA: 5 to 8 ms on an H200),
     /// and touches 6 MB of host memory for the calling thread, which is to restore (2 ms). For a process that will replay
     /// kernels of PyTorch or Triton: call it when the device is open, before weights are loaded. Restores wait for its end, so

@@ -132,6 +132,8 @@ struct Spec {
     std::vector<ConstantDecl> constants{};
     std::uint64_t max_constant_bytes = 64ULL << 20U; ///< of all constants together; more is neither recorded nor loaded
     Undeclared undeclared = Undeclared::refuse;
+    /// Text that recorded and adopted entries carry, for whoever finds them (Cache::find). No guard.
+    std::string metadata{};
 };
 
 } // namespace warmgraph

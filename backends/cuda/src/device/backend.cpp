@@ -2,6 +2,7 @@
 #include <mutex>
 
 #include "code/cupti.hpp"
+#include "code/image_tracker.hpp"
 #include "code/nvrtc.hpp"
 #include "device/device.hpp"
 #include "device/facts.hpp"
@@ -95,14 +96,26 @@ public:
         return device;
     }
 
+    [[nodiscard]] Result<void> prepare_recording() override
+    {
+        const std::scoped_lock lock(m_mutex);
+        if (auto loaded = load_driver(); !loaded) return loaded;
+        return ImageTracker::start(m_driver, m_options);
+    }
+
 private:
+    [[nodiscard]] Result<void> load_driver()
+    {
+        if (m_driver) return {};
+        auto loaded = Driver::load(driver_library(m_options));
+        if (!loaded) return std::unexpected(loaded.error());
+        m_driver = std::move(*loaded);
+        return {};
+    }
+
     [[nodiscard]] Result<std::vector<FoundDevice>> find_devices()
     {
-        if (!m_driver) {
-            auto loaded = Driver::load(driver_library(m_options));
-            if (!loaded) return std::unexpected(loaded.error());
-            m_driver = std::move(*loaded);
-        }
+        if (auto loaded = load_driver(); !loaded) return std::unexpected(loaded.error());
         const CUresult started = m_driver->status("cuInit", m_driver->cuInit, 0U);
         if (auto failure = start_failure(*m_driver, started)) return std::unexpected(std::move(*failure));
         int count = 0;

@@ -149,6 +149,11 @@ Result<void> CudaDevice::register_module(void* module, ByteView image)
 
 Result<std::unique_ptr<Stream>> CudaDevice::create_stream() { return CudaStream::make(*m_core, *m_memory); }
 
+Result<std::unique_ptr<Stream>> CudaDevice::view_stream(void* native)
+{
+    return CudaStream::view(*m_core, *m_memory, static_cast<CUstream>(native));
+}
+
 Result<std::unique_ptr<GraphBuilder>> CudaDevice::graph_builder(std::size_t nodes)
 {
     m_warm_up->wait();

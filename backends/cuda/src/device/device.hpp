@@ -66,6 +66,7 @@ public:
     [[nodiscard]] std::vector<std::string> exposed_variables(ByteView image) override;
     [[nodiscard]] std::uint64_t exposures() const noexcept override;
     [[nodiscard]] Result<std::unique_ptr<Stream>> create_stream() override;
+    [[nodiscard]] Result<std::unique_ptr<Stream>> view_stream(void* native) override;
     [[nodiscard]] Result<std::unique_ptr<GraphBuilder>> graph_builder(std::size_t nodes) override;
     [[nodiscard]] Result<std::shared_ptr<Event>> create_event() override;
 

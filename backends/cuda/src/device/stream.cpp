@@ -85,7 +85,14 @@ Result<std::unique_ptr<Stream>> CudaStream::make(Core& core, Memory& memory)
     constexpr unsigned k_flags = CU_STREAM_NON_BLOCKING;
     auto made = core.driver->call("cuStreamCreate", core.driver->cuStreamCreate, &stream, k_flags);
     if (!made) return std::unexpected(made.error());
-    return std::unique_ptr<Stream>(new CudaStream(core, memory, stream));
+    return std::unique_ptr<Stream>(new CudaStream(core, memory, stream, Owned::yes));
+}
+
+std::unique_ptr<Stream> CudaStream::view(Core& core, Memory& memory, CUstream stream)
+{
+    // A null handle is a stream like any other for the driver; here it is what a stream of another device has.
+    return std::unique_ptr<Stream>(
+        new CudaStream(core, memory, stream != nullptr ? stream : CU_STREAM_LEGACY, Owned::no));
 }
 
 CudaStream::~CudaStream()
@@ -93,6 +100,7 @@ CudaStream::~CudaStream()
     const Driver& driver = *m_core.driver;
     // NOLINTNEXTLINE(bugprone-unused-return-value): nobody is left to tell
     if (m_began && m_capture.is_active()) static_cast<void>(end_capture());
+    if (m_owned == Owned::no) return; // it may be gone by now
     const CurrentContext context(m_core);
     const OutsideCapture outside(m_core);
     // What the work was to do is the caller's to check by synchronize(); here nobody is left to be told.

@@ -43,6 +43,8 @@ private:
 class CudaStream final : public Stream {
 public:
     [[nodiscard]] static Result<std::unique_ptr<Stream>> make(Core& core, Memory& memory);
+    /// One that somebody else made, and destroys later.
+    [[nodiscard]] static std::unique_ptr<Stream> view(Core& core, Memory& memory, CUstream stream);
     CudaStream(const CudaStream&) = delete;
     CudaStream& operator=(const CudaStream&) = delete;
     ~CudaStream() override;
@@ -63,7 +65,9 @@ public:
     [[nodiscard]] const Core& core() const noexcept { return m_core; }
 
 private:
-    CudaStream(Core& core, Memory& memory, CUstream stream) noexcept : m_core(core), m_memory(memory), m_stream(stream)
+    enum class Owned : std::uint8_t { no, yes };
+    CudaStream(Core& core, Memory& memory, CUstream stream, Owned owned) noexcept
+        : m_core(core), m_memory(memory), m_stream(stream), m_owned(owned)
     {
     }
     [[nodiscard]] bool driver_captures() const noexcept;
@@ -74,6 +78,7 @@ private:
     Core& m_core;
     Memory& m_memory;
     CUstream m_stream;
+    Owned m_owned;
     StreamCapture m_capture;
     bool m_began = false; ///< the capture that m_capture is part of
 };

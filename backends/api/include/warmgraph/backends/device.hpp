@@ -232,6 +232,13 @@ public:
     /// How often register_module succeeded: another number means that replays may have to be bound anew. Thread-safe.
     [[nodiscard]] virtual std::uint64_t registrations() const noexcept { return 0; }
     [[nodiscard]] virtual Result<std::unique_ptr<Stream>> create_stream() = 0;
+    /// A stream of somebody else's (CUstream; null is the legacy default stream). It stays theirs and must outlive the
+    /// result.
+    [[nodiscard]] virtual Result<std::unique_ptr<Stream>> view_stream(void* native)
+    {
+        static_cast<void>(native);
+        return fail(ErrorCode::unsupported, "{} has no streams of others: make one with Device::stream", id());
+    }
     /// An empty graph, which is to have `nodes` nodes. One thread uses it, and soon: it may hold what other threads wait for.
     [[nodiscard]] virtual Result<std::unique_ptr<GraphBuilder>> graph_builder(std::size_t nodes) = 0;
     /// A whole graph through graph_builder().
@@ -282,6 +289,8 @@ public:
     /// `selector`: an index, or part of a device's or platform's name (case-insensitive). not_found lists what there
     /// is.
     [[nodiscard]] virtual Result<std::shared_ptr<Device>> open(std::string_view selector) = 0;
+    /// Device::prepare_recording for all of its devices, before one is open.
+    [[nodiscard]] virtual Result<void> prepare_recording() { return {}; }
 };
 
 } // namespace warmgraph::backends

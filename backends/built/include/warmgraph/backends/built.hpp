@@ -15,4 +15,8 @@ namespace warmgraph::backends {
 /// As open_device(), of these too: they are registered at the first call. unsupported: another build has the backend.
 [[nodiscard]] Result<std::shared_ptr<Device>> open_built_device(std::string_view id);
 
+/// Backend::prepare_recording, by the backend's name ("cuda"). unsupported: another build has it; not_found lists what
+/// there is.
+[[nodiscard]] Result<void> prepare_built_recording(std::string_view backend);
+
 } // namespace warmgraph::backends

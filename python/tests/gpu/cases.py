@@ -1,0 +1,377 @@
+"""Functions of PyTorch's that are recorded in one process and replayed in the next, and compared with PyTorch itself.
+
+usage: cases.py [--only PATTERN,PATTERN...] [--workers 6]     runs each case cold and warm, prints a table; status 1: one went wrong
+       cases.py --run CASE --folder DIR --as cold|warm        one process of a case
+"""
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import dataclasses
+import fnmatch
+import json
+import logging
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+STEPS = 3
+LIMIT_S = 170
+MOST_LETTERS = 1500  # of what a case that went wrong printed
+COMPILERS = ("torch._dynamo", "torch._inductor", "triton")
+
+
+# --- the cases: each gives (call, arguments of each step); made twice with the same seed, once with the cache and once without
+
+
+@dataclasses.dataclass
+class InputMeta:
+    data: object
+    is_prompt: bool
+
+
+def wrapped(function, options, how):
+    import warmgraph
+
+    return warmgraph.cache_compile(function, **options, **how) if options is not None else function
+
+
+def mlp(torch, options, compile=False):
+    class Mlp(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up, self.down = torch.nn.Linear(64, 256), torch.nn.Linear(256, 64)
+            self.norm = torch.nn.LayerNorm(64)
+            self.step = wrapped(self.forward_step, options, {"compile": compile})
+
+        def forward_step(self, x):
+            return x + self.down(torch.nn.functional.gelu(self.up(self.norm(x))))
+
+    model = Mlp().cuda().eval()
+    return model.step, [(torch.randn(32, 64, device="cuda"),) for _ in range(STEPS)]
+
+
+def mlp_compiled(torch, options):
+    return mlp(torch, options, compile=None)
+
+
+def function_with_global(torch, options):
+    global SCALE
+    SCALE = torch.rand(128, device="cuda")
+    offset = torch.rand(128, device="cuda")
+
+    def scaled(x, factor=2.0):
+        return {"y": x * SCALE * factor + offset, "x": x, "half": x[:, ::2], "n": 3}
+
+    return wrapped(scaled, options, {"compile": False}), [(torch.randn(4, 128, device="cuda"),) for _ in range(STEPS)]
+
+
+def torchair(torch, options, compile=None):
+    """The example of TorchAir's documentation."""
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear1 = torch.nn.Linear(2, 1)
+            self.linear2 = torch.nn.Linear(2, 1)
+            for param in self.parameters():
+                torch.nn.init.ones_(param)
+            self.cached_prompt = wrapped(self.prompt, options, {"compile": compile})
+            self.cached_decode = wrapped(self.decode, options, {"compile": compile})
+
+        def forward(self, x, kv):
+            if x.is_prompt:
+                return self.cached_prompt(x, kv)
+            return self.cached_decode(x, kv)
+
+        def _forward(self, x, kv):
+            return self.linear2(x.data) + self.linear2(kv[0])
+
+        def prompt(self, x, y):
+            return self._forward(x, y)
+
+        def decode(self, x, y):
+            return self._forward(x, y)
+
+    model = Model().cuda()
+    kv = [torch.randn(2, 2, device="cuda")]
+    return model, [(InputMeta(torch.randn(2, 2, device="cuda"), i == 0), kv) for i in range(STEPS)]
+
+
+def torchair_eager(torch, options):
+    return torchair(torch, options, compile=False)
+
+
+def llama(torch, options, compile=False):
+    """A decode step of LlamaForCausalLM behind a prompt in its static cache."""
+    from transformers import LlamaConfig, LlamaForCausalLM, StaticCache
+
+    config = LlamaConfig(vocab_size=512, hidden_size=256, intermediate_size=512, num_hidden_layers=2, num_attention_heads=4,
+                         num_key_value_heads=2, max_position_embeddings=64, attn_implementation="sdpa")
+
+    class Decoder(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = LlamaForCausalLM(config)
+            self.step = wrapped(self.decode, options, {"compile": compile})
+
+        def prompt(self, tokens, position, cache):
+            return self.model(input_ids=tokens, position_ids=position.unsqueeze(0), past_key_values=cache, use_cache=True)
+
+        def decode(self, token, position, cache):
+            return self.model(input_ids=token, position_ids=position.unsqueeze(0), past_key_values=cache, use_cache=True)
+
+    model = Decoder().cuda().eval()
+    cache = StaticCache(config=config, max_cache_len=64)
+    prompt = 5
+    with torch.no_grad():
+        model.prompt(torch.randint(0, 512, (2, prompt), device="cuda"), torch.arange(prompt, device="cuda"), cache)
+    tokens = torch.randint(0, 512, (STEPS, 2, 1), device="cuda")
+    return model.step, [(tokens[i], torch.tensor([prompt + i], device="cuda"), cache) for i in range(STEPS)]
+
+
+def llama_compiled(torch, options):
+    return llama(torch, options, compile=None)
+
+
+def convolutions(torch, options):
+    nn = torch.nn
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = nn.Sequential(nn.Conv2d(3, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.Conv2d(32, 64, 3, stride=2), nn.ReLU())
+            self.head = nn.Linear(64, 10)
+            self.step = wrapped(self.classify, options, {"compile": False})
+
+        def classify(self, images):
+            features = self.body(images)
+            return self.head(features.mean((2, 3))), features
+
+    model = Net().cuda().eval().to(memory_format=torch.channels_last)
+    return model.step, [(torch.randn(4, 3, 64, 64, device="cuda").to(memory_format=torch.channels_last),) for _ in range(STEPS)]
+
+
+def dropout(torch, options, compile=False):
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(256, 256)
+            self.step = wrapped(self.train_step, options, {"compile": compile})
+
+        def train_step(self, x):
+            return torch.nn.functional.dropout(self.linear(x), 0.25, self.training)
+
+    model = Net().cuda().train()
+    torch.manual_seed(11)
+    return model.step, [(torch.ones(64, 256, device="cuda"),) for _ in range(STEPS)]
+
+
+def fourier(torch, options):
+    weights = torch.rand(501, device="cuda")
+
+    def filtered(x):
+        return torch.fft.irfft(torch.fft.rfft(x) * weights, n=1000)
+
+    return wrapped(filtered, options, {"compile": False}), [(torch.randn(4, 1000, device="cuda"),) for _ in range(STEPS)]
+
+
+def running_state(torch, options):
+    """A buffer that the function writes, and a tensor that nobody registered."""
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("total", torch.zeros(128))
+            self.mask = torch.arange(128, device="cuda") % 2
+            self.step = wrapped(self.add, options, {"compile": False})
+
+        def add(self, x):
+            self.total.add_(x.sum(0) * self.mask)
+            return self.total / 2, self.total
+
+    model = Net().cuda()
+    return model.step, [(torch.randn(8, 128, device="cuda"),) for _ in range(STEPS)]
+
+
+def several_shapes(torch, options):
+    linear = torch.nn.Linear(64, 64).cuda()
+
+    def step(x):
+        return torch.softmax(linear(x), -1)
+
+    return wrapped(step, options, {"compile": False}), [(torch.randn(4 * (i + 1), 64, device="cuda"),) for i in range(STEPS)]
+
+
+CASES = {one.__name__: one for one in (
+    mlp, mlp_compiled, function_with_global, torchair, torchair_eager, llama, llama_compiled, convolutions, dropout, fourier, running_state,
+    several_shapes)}
+DRAWS = {"dropout"}
+RECORDED = {"several_shapes": 3, "torchair": 2, "torchair_eager": 2}  # entries, where it is not one
+
+
+# --- one process
+
+
+def flat(torch, value):
+    """The tensors of a result, on the host."""
+    if isinstance(value, torch.Tensor):
+        return [value.detach().float().cpu() if not value.is_complex() else torch.view_as_real(value).cpu()]
+    if isinstance(value, dict):
+        return [one for key in value for one in flat(torch, value[key])]
+    if isinstance(value, (list, tuple)):
+        return [one for item in value for one in flat(torch, item)]
+    return []
+
+
+def steps(torch, call, arguments):
+    results, times = [], []
+    with torch.no_grad():
+        for one in arguments:
+            torch.cuda.synchronize()
+            started = time.perf_counter()
+            result = call(*one)
+            torch.cuda.synchronize()
+            times.append((time.perf_counter() - started) * 1e3)
+            results.append(flat(torch, result))
+    return results, times
+
+
+def outcome_of(call):
+    import warmgraph
+
+    wrappers = [call] if isinstance(call, warmgraph.CachedFunction) else [one for one in vars(call).values()
+                                                                          if isinstance(one, warmgraph.CachedFunction)]
+    stats = warmgraph.stats(wrappers[0])[0]
+    refusals = [one._shared.last_refusal for one in wrappers if one._shared.last_refusal]
+    report = wrappers[0].report()
+    return {"recorded": stats.recordings, "hits": stats.hits, "refused": refusals,
+            "phases": [(name, round(ms, 1)) for name, ms in report.phases] if report else []}
+
+
+def run(arguments):
+    import warmgraph  # before PyTorch, or after: both are possible
+
+    logging.basicConfig(level=logging.WARNING)
+    import torch
+
+    case, folder = CASES[arguments.run], pathlib.Path(arguments.folder)
+    options = {"cache_dir": str(folder / "cache"), "config": warmgraph.Config(model=arguments.run)}
+    torch.manual_seed(7)
+    call, given = case(torch, options)
+    before = {name for name in sys.modules if name.startswith(COMPILERS)}
+    reserved = torch.cuda.memory_reserved()
+    results, times = steps(torch, call, given)
+    added = {name for name in sys.modules if name.startswith(COMPILERS)} - before
+    found = {"times": [round(ms, 2) for ms in times], **outcome_of(call), "reserved": torch.cuda.memory_reserved() - reserved,
+             "compilers": len(added)}
+    torch.save(results, folder / f"{arguments.how}.pt")
+    if arguments.how == "cold":
+        torch.manual_seed(7)
+        plain, given = case(torch, None)
+        torch.save(steps(torch, plain, given)[0], folder / "reference.pt")
+    print(json.dumps(found), flush=True)
+
+
+# --- the process that starts the others
+
+
+def process(name, folder, how):
+    """(what it printed, the end of its standard error)."""
+    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"), "TRITON_CACHE_DIR": str(folder / "triton")}
+    environment.setdefault("WARMGRAPH_LOG", "info")
+    if how == "warm":
+        environment["WARMGRAPH_POLICY"] = "require_hit"
+    try:
+        done = subprocess.run([sys.executable, __file__, "--run", name, "--folder", str(folder), "--as", how], env=environment,
+                              capture_output=True, text=True, errors="replace", timeout=LIMIT_S, check=False)
+    except subprocess.TimeoutExpired as late:
+        return None, f"took longer than {LIMIT_S} s\n{late.stderr or ''}"
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    return (json.loads(lines[-1]) if done.returncode == 0 and lines else None), f"status {done.returncode}\n{done.stderr}"
+
+
+def compared(folder, one, other):
+    """The greatest difference, or why they cannot be compared."""
+    import torch
+
+    a, b = torch.load(folder / f"{one}.pt"), torch.load(folder / f"{other}.pt")
+    worst = 0.0
+    for i, (left, right) in enumerate(zip(a, b)):
+        if [x.shape for x in left] != [x.shape for x in right]:
+            return f"step {i}: {[tuple(x.shape) for x in left]} and {[tuple(x.shape) for x in right]}"
+        for x, y in zip(left, right):
+            if x.numel():
+                worst = max(worst, float((x - y).abs().max()))
+            if not torch.allclose(x, y, rtol=1e-3, atol=1e-3):
+                return f"step {i} differs by {worst:.3g}"
+    return worst
+
+
+@dataclasses.dataclass
+class Chain:
+    """A case, cold and warm. `wrong`: what is not as it must be."""
+
+    name: str
+    cold: dict | None = None
+    warm: dict | None = None
+    wrong: list = dataclasses.field(default_factory=list)
+    text: str = ""
+
+
+def chain(name, folder):
+    result = Chain(name)
+    folder.mkdir(parents=True, exist_ok=True)
+    result.cold, error = process(name, folder, "cold")
+    result.text = error
+    if result.cold is None:
+        result.wrong.append("the cold process failed")
+        return result
+    if result.cold["refused"] or result.cold["recorded"] != RECORDED.get(name, 1):
+        result.wrong.append(f"recorded {result.cold['recorded']}, refused {result.cold['refused']}")
+    same = compared(folder, "cold", "reference")
+    if isinstance(same, str):
+        result.wrong.append(f"cold against PyTorch: {same}")
+    if result.cold["refused"]:
+        return result
+    result.warm, error = process(name, folder, "warm")
+    result.text += f"\n--- warm\n{error}"
+    if result.warm is None:
+        result.wrong.append("the warm process failed")
+        return result
+    same = compared(folder, "warm", "cold")
+    if isinstance(same, str):
+        result.wrong.append(f"warm against cold: {same}")
+    if result.warm["compilers"]:
+        result.wrong.append(f"{result.warm['compilers']} modules of compilers were loaded by a hit")
+    return result
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--only", default="*")
+    parser.add_argument("--workers", type=int, default=6)
+    parser.add_argument("--run")
+    parser.add_argument("--folder")
+    parser.add_argument("--as", dest="how")
+    arguments = parser.parse_args()
+    if arguments.run:
+        run(arguments)
+        return 0
+    names = [name for name in CASES if any(fnmatch.fnmatch(name, pattern) for pattern in arguments.only.split(","))]
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(arguments.workers) as pool:
+        chains = list(pool.map(lambda name: chain(name, pathlib.Path(folder) / name), names))
+    for one in [one for one in chains if one.wrong]:
+        kept = [line for line in one.text.splitlines() if "Warning" not in line]
+        print(f"=== {one.name}\n" + "\n".join(kept)[-MOST_LETTERS:])
+    print(f"=== phases of {chains[0].name}: cold {(chains[0].cold or {}).get('phases')}, warm {(chains[0].warm or {}).get('phases')}")
+    for one in chains:
+        cold, warm = one.cold or {}, one.warm or {}
+        print(f"{one.name:<22} {'WRONG' if one.wrong else 'ok':<6} cold {cold.get('times')} ms, warm {warm.get('times')} ms, "
+              f"reserved {cold.get('reserved')} {'; '.join(map(str, one.wrong))[:500]}")
+    return 1 if any(one.wrong for one in chains) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

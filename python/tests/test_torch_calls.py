@@ -1,0 +1,302 @@
+"""How calls with PyTorch's tensors are read, answered, recorded and replayed, as far as no GPU is needed."""
+from __future__ import annotations
+
+import copy
+import dataclasses
+import pickle
+import threading
+from typing import Any, Iterator
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
+
+import torch_on_the_host as host  # noqa: E402
+import warmgraph  # noqa: E402
+from warmgraph import errors  # noqa: E402
+
+SCALE = torch.arange(4.0)
+
+
+@pytest.fixture(autouse=True)
+def on_the_host(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    host.use(monkeypatch)
+    yield
+
+
+class Net(torch.nn.Module):
+    def __init__(self, width: int = 4, eps: float = 0.5) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(width, width)
+        self.register_buffer("count", torch.zeros(1))
+        self.eps = eps
+        self.step = warmgraph.cache_compile(self.work, compile=False, config=warmgraph.Config(model="net"))
+
+    def work(self, x: Any) -> Any:
+        self.count.add_(1)
+        return self.linear(x) + self.eps
+
+
+def wrap(function: Any, **options: Any) -> Any:
+    return warmgraph.cache_compile(function, compile=False, config=warmgraph.Config(model="net"), **options)
+
+
+def test_a_miss_answers_and_is_captured_on_the_callers_memory_and_on_a_copy():
+    net, x = Net(), torch.randn(2, 4)
+    y = net.step(x)
+    assert torch.equal(y, net.linear(x) + 0.5) and not y.requires_grad
+    (entry,) = host.entries
+    first, second = entry.captures
+    assert [name for name, _, _ in first.regions] == ["x", "result0", "count", "linear.weight", "linear.bias"]
+    assert [name for name, _, _ in second.regions] == [name for name, _, _ in first.regions]
+    assert dict((name, at) for name, at, _ in first.regions)["linear.weight"] == net.linear.weight.data_ptr()
+    assert not {at for _, at, _ in first.regions} & {at for _, at, _ in second.regions}
+    assert [one.name for one in entry.given.states if one.is_written] == ["count"]
+
+
+def test_the_copy_is_captured_and_the_callers_objects_are_never_touched():
+    net, x = Net(), torch.randn(2, 4)
+    net.step(x)
+    assert net.count.item() == 2  # the answer and the first capture, which runs here; not the second
+
+
+def test_a_later_call_is_replayed_with_the_addresses_of_that_call():
+    net, x = Net(), torch.randn(2, 4)
+    net.step(x)
+    other = torch.randn(2, 4)
+    y = net.step(other)
+    (entry,) = host.entries
+    (pointers, states), = entry.calls
+    assert pointers == [other.data_ptr(), y.data_ptr()]
+    assert states == [net.count.data_ptr(), net.linear.weight.data_ptr(), net.linear.bias.data_ptr()]
+
+
+def test_another_process_finds_the_entry_by_inputs_and_facts_and_learns_the_result():
+    torch.manual_seed(1)
+    Net().step(torch.randn(2, 4))
+    y = Net().step(torch.randn(2, 4))  # another wrapper: nothing is shared but what is kept
+    assert y.shape == (2, 4) and len(host.entries) == 2 and host.entries[1].captures is None and len(host.entries[1].calls) == 1
+
+
+@pytest.mark.parametrize("change", ["eps", "shape", "dtype", "training", "strides", "alias", "autocast", "weight"])
+def test_what_differs_is_another_variant(change):
+    net = Net()
+    x = torch.randn(4, 4)
+    work = wrap(lambda a, b: a + b)
+    net.step(x), work(x, torch.randn(4, 4))
+    before = len(host.entries)
+    if change == "eps":
+        net.eps = 0.25
+        net.step(x)
+    elif change == "shape":
+        net.step(torch.randn(3, 4))
+    elif change == "dtype":
+        net.double().step(x.double())
+    elif change == "training":
+        net.eval().step(x)
+    elif change == "strides":
+        net.step(x.t())
+    elif change == "alias":
+        work(x, x[:])
+    elif change == "autocast":
+        torch.set_float32_matmul_precision("high")
+        try:
+            net.step(x)
+        finally:
+            torch.set_float32_matmul_precision("highest")
+    elif change == "weight":
+        net.linear = torch.nn.Linear(4, 4, bias=False)
+        net.step(x)
+    assert len(host.entries) == before + 1
+
+
+def test_weights_may_move_and_are_bound_where_they_are():
+    net, x = Net(), torch.randn(2, 4)
+    net.step(x)
+    net.linear.weight.data = net.linear.weight.data.clone()
+    net.step(x)
+    (entry,) = host.entries
+    assert entry.calls[0][1][1] == net.linear.weight.data_ptr()
+
+
+def test_globals_and_closures_are_states_and_moved_in_place_for_the_second_capture(monkeypatch):
+    offset = torch.ones(4)
+    seen = []
+
+    def captured(*args: Any) -> Any:
+        seen.append((SCALE.data_ptr(), offset.data_ptr()))
+        return host._captured(*args)
+
+    monkeypatch.setattr(host._capture, "captured", captured)
+
+    def work(x: Any) -> Any:
+        return x * SCALE + offset
+
+    places = SCALE.data_ptr(), offset.data_ptr()
+    wrap(work)(torch.ones(2, 4))
+    first, second = host.entries[0].captures
+    assert [name for name, _, _ in first.regions][2:] == ["work.offset", "test_torch_calls.SCALE"]
+    assert (SCALE.data_ptr(), offset.data_ptr()) == places == seen[0]
+    assert set(seen[1]) <= {at for _, at, _ in second.regions}
+    assert {at for _, at, _ in second.regions}.isdisjoint(places)
+
+
+def test_tied_weights_are_one_state():
+    net = torch.nn.Module()
+    net.a, net.b = torch.nn.Linear(4, 4, bias=False), torch.nn.Linear(4, 4, bias=False)
+    net.b.weight = net.a.weight
+
+    def work(x: Any) -> Any:
+        return net.b(net.a(x))
+
+    wrap(work)(torch.ones(2, 4))
+    assert [one.name for one in host.entries[0].given.states] == ["work.net.a.weight"]
+
+
+def test_arguments_in_one_storage_are_one_region():
+    whole = torch.zeros(4, 4)
+    wrap(lambda a, b: a.add_(b))(whole[0], whole[2])
+    given = host.entries[0].given
+    assert [(one.name, one.sizes) for one in given.inputs] == [("a", (12,))]
+    assert given.facts["memory.b"].endswith("+ 32")
+
+
+@dataclasses.dataclass
+class Pair:
+    left: Any
+    right: Any
+
+
+def test_a_result_comes_back_in_its_structure():
+    def work(x: Any, state: Any) -> Any:
+        return Pair(x + 1, [state, {"half": x[:, ::2], "n": 3, "none": None}, (x, x * 2)])
+
+    cached, x, state = wrap(work), torch.randn(2, 4), {"k": torch.zeros(3)}
+    cached(x, state)
+    found = cached(x, state)
+    assert type(found) is Pair and found.right[0] is state and found.right[2][0] is x
+    assert found.right[1]["half"].data_ptr() == x.data_ptr() and found.right[1]["half"].stride() == (4, 2)
+    assert (found.right[1]["n"], found.right[1]["none"]) == (3, None)
+
+
+def refusal(cached: Any) -> str:
+    return str(cached._shared.last_refusal)
+
+
+def test_a_counter_is_refused_by_its_path_and_the_call_has_its_result():
+    class Counter(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.steps = 2
+            self.step = wrap(self.work)
+
+        def work(self, x: Any) -> Any:
+            self.steps += 1
+            return x + self.steps
+
+    counter = Counter()
+    assert torch.equal(counter.step(torch.zeros(2)), torch.full((2,), 3.0))
+    assert not host.entries and "self" in refusal(counter.step) and "steps=int 2" in refusal(counter.step)
+    assert torch.equal(counter.step(torch.zeros(2)), torch.full((2,), 4.0))
+    assert not host.captures
+
+
+def test_what_the_answer_made_is_there_at_the_next_call_which_is_recorded():
+    class Lazy(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cache: dict[str, Any] = {}
+            self.step = wrap(self.work)
+
+        def work(self, x: Any) -> Any:
+            if "k" not in self.cache:
+                self.cache["k"] = torch.zeros(4)
+            return x + self.cache["k"]
+
+    lazy = Lazy()
+    lazy.step(torch.ones(4))
+    assert not host.entries
+    lazy.step(torch.ones(4))
+    assert len(host.entries) == 1
+
+
+@pytest.mark.parametrize("value, words", [
+    (lambda: torch.zeros(4).to_sparse(), "layout"), (lambda: torch.zeros(4, dtype=torch.complex64).conj(), "conjugated"),
+    (lambda: torch.nn.UninitializedParameter(), "subclass"), (lambda: torch.zeros(4, device="meta"), "meta"),
+    (lambda: torch.quantize_per_tensor(torch.zeros(4), 1.0, 0, torch.qint8), "quantised")])
+def test_tensors_that_cannot_be_followed_are_refused_by_path(value, words):
+    cached = wrap(lambda x, y: x + 1)
+    cached(torch.zeros(2), [value()])
+    assert refusal(cached).startswith("y[0]") and words in refusal(cached)
+
+
+def test_an_input_that_requires_grad_is_refused_in_grad_mode_and_keeps_its_gradient():
+    cached, x = wrap(lambda x: x * 2), torch.ones(2, requires_grad=True)
+    cached(x).sum().backward()
+    assert torch.equal(x.grad, torch.full((2,), 2.0)) and "requires grad" in refusal(cached)
+    with torch.no_grad():
+        cached(x)
+    assert len(host.entries) == 1
+
+
+def test_require_hit_says_so_without_an_entry(monkeypatch):
+    monkeypatch.setenv("WARMGRAPH_POLICY", "require_hit")
+    with pytest.raises(errors.MissForbidden):
+        wrap(lambda x: x + 1)(torch.zeros(2))
+    monkeypatch.setenv("WARMGRAPH_POLICY", "read_only")
+    assert torch.equal(wrap(lambda x: x + 1)(torch.zeros(2)), torch.ones(2))
+    assert not host.captures
+
+
+def test_an_exception_of_the_function_is_the_callers_and_nothing_is_recorded():
+    def work(x: Any) -> Any:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError):
+        wrap(work)(torch.zeros(2))
+    assert not host.entries
+
+
+def test_a_module_that_holds_wrappers_is_copied_and_pickled():
+    net = Net()
+    net.step(torch.zeros(1, 4))
+    twin = copy.deepcopy(net)
+    with pytest.raises(errors.InvalidArgument, match="copied or unpickled"):
+        twin.step(torch.zeros(1, 4))
+    assert isinstance(pickle.loads(pickle.dumps(net)), Net)
+
+
+def test_another_thread_may_use_the_module_while_it_is_recorded():
+    net, x = Net(), torch.randn(2, 4)
+    expected, wrong, stop = net.linear(x), [], threading.Event()
+
+    def use() -> None:
+        while not stop.is_set():
+            if not torch.equal(net.linear(x), expected):
+                wrong.append(True)
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    try:
+        for rows in range(1, 20):
+            net.step(torch.randn(rows, 4))
+    finally:
+        stop.set()
+        thread.join()
+    assert not wrong
+
+
+def test_compiled_functions_are_not_compiled_again_for_the_copy():
+    cached = warmgraph.cache_compile(Net().work, compile={"backend": "eager"}, config=warmgraph.Config(model="net"))
+    cached(torch.randn(2, 4))
+    assert len(host.entries) == 1 and not refusal(cached)
+
+
+def test_a_function_that_the_caller_compiled_is_moved_in_place():
+    net = Net()
+    cached = wrap(torch.compile(net.work, backend="eager"))
+    cached(torch.randn(2, 4))
+    weight = net.linear.weight.data_ptr()
+    first, second = host.entries[0].captures
+    assert dict((name, at) for name, at, _ in first.regions)["linear.weight"] == weight
+    assert weight not in {at for _, at, _ in second.regions}

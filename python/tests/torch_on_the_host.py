@@ -1,0 +1,88 @@
+"""PyTorch's half of the package without a GPU: tensors on the host stand for those on a device, a capture runs what it captures, and an
+entry notes what it was made with and called with."""
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import torch
+
+from warmgraph import errors
+from warmgraph.torch import _capture, _entry, _function, _recording, _tensors
+
+entries: list[FakeEntry] = []
+kept: dict[str, str] = {}  # metadata by facts
+captures: list[_capture.Capture] = []
+
+
+class FakeEntry:
+    def __init__(self, cache: Any, device: Any, given: Any, captures: Any, destroyed: Any) -> None:
+        self.device, self.given, self.captures, self.calls, self.is_closed = device, given, captures, [], False
+        entries.append(self)
+        if captures is not None:
+            kept[_key(given)] = given.metadata
+
+    def __call__(self, stream: int, pointers: Any, states: Any) -> str:
+        self.calls.append((list(pointers), list(states)))
+        return "replayed"
+
+    def report(self) -> Any:
+        return types.SimpleNamespace(outcome="replayed", reason="", entry="", first_call_ms=0.0, phases=())
+
+    def misses(self) -> str:
+        return ""
+
+
+def _key(given: Any) -> str:
+    inputs = [(one.name, one.dtype, one.sizes, one.strides) for one in (*given.inputs, *given.states) if "generator." not in one.name]
+    return repr((given.name, sorted(given.facts.items()), given.version, inputs))
+
+
+class FakeShadows:
+    """Memory with the contents of the originals, because captures run here."""
+
+    def __init__(self, device: Any, ranges: Any) -> None:
+        self.storages = [torch.empty(size, dtype=torch.uint8).untyped_storage() for _, size in ranges]
+        for storage, (pointer, size) in zip(self.storages, ranges):
+            storage.copy_(_storage_at(pointer, size))
+        self.pointers = [storage.data_ptr() for storage in self.storages]
+
+    def close(self) -> None:
+        self.storages = []
+
+
+def _storage_at(pointer: int, size: int) -> Any:
+    import ctypes
+
+    return torch.frombuffer((ctypes.c_uint8 * size).from_address(pointer), dtype=torch.uint8).untyped_storage()
+
+
+def _captured(device: Any, work: Any, draws: bool) -> Any:
+    work()
+    capture = _capture.Capture(None, None, 1, [("pool0", 4096, 64)], [], [512, 1024] if draws else [])
+    captures.append(capture)
+    return capture
+
+
+def use(monkeypatch: Any) -> None:
+    entries.clear()
+    kept.clear()
+    captures.clear()
+    monkeypatch.setattr(_tensors, "DEVICE_TYPE", "cpu")
+    monkeypatch.setattr(_function, "device_of", lambda index: types.SimpleNamespace(stream=0, _collect=lambda: None))
+    monkeypatch.setattr(_entry, "Entry", FakeEntry)
+    monkeypatch.setattr(_entry, "found", lambda cache, device, given: kept.get(_key(given)))
+    monkeypatch.setattr(_entry, "stream_view", lambda device, native: 0)
+    monkeypatch.setattr(_recording, "Shadows", FakeShadows)
+    monkeypatch.setattr(_capture, "captured", _captured)
+    monkeypatch.setattr(_capture, "generator_of", lambda device: FakeGenerator())
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device=None: None)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device=None: types.SimpleNamespace(cuda_stream=0))
+
+
+class FakeGenerator:
+    def get_offset(self) -> int:
+        return 0
+
+
+__all__ = ["captures", "entries", "errors", "kept", "use"]

@@ -1,0 +1,159 @@
+"""One capture of PyTorch's, with all that an adoption wants to know of it."""
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import gc
+from typing import Any, Callable, Iterator
+
+import torch
+
+from .. import errors
+
+SEED = 0x5EED  # of the generator's state that a capture gets
+_streams: dict[int, torch.cuda.Stream] = {}
+_abandoned: list[Any] = []  # what a broken capture left behind: taking it apart may end the process
+
+
+@dataclasses.dataclass
+class Capture:
+    """`scratch`: (name, pointer, bytes); `free_blocks`: (pointer, bytes); `words`: pointers of the generator's seed and offset, where
+    random numbers are drawn."""
+
+    graph: Any
+    pool: Any
+    native: int
+    scratch: list[tuple[str, int, int]]
+    free_blocks: list[tuple[int, int]]
+    words: list[int]
+    keep: Any = None
+
+    def close(self) -> None:
+        """The pool's memory goes back to the driver, what others hold in the allocator's caches stays."""
+        self.keep = None
+        graph, self.graph = self.graph, None
+        if graph is not None:
+            graph.reset()
+        del graph
+        self.pool = None
+
+
+def captured(device: torch.device, work: Callable[[], Any], draws: bool) -> Capture:
+    """`work` enqueues what is captured; nothing runs. The caller's generator and allocator are left as they were."""
+    torch.cuda.synchronize(device)
+    torch._C._cuda_clearCublasWorkspaces()  # so that they come from this capture's pool
+    gc.collect()
+    pool, graph = torch.cuda.MemPool(), torch.cuda.CUDAGraph(keep_graph=True)
+    with _own_generator(device) as generator:
+        words = _words(graph, generator) if draws else []
+        before = _free(_snapshot())
+        _capture_into(graph, pool, device, work)
+    snapshot = _snapshot()
+    segments = [one for one in snapshot if tuple(one["segment_pool_id"]) == tuple(pool.id)]
+    # The same work allocates the same sizes in the same order; addresses say nothing of it.
+    segments.sort(key=lambda one: (-one["total_size"], one["address"]))
+    scratch = [(f"pool{i}", one["address"], one["total_size"]) for i, one in enumerate(segments)]
+    free = _free_throughout(before, _free(snapshot))
+    torch._C._cuda_clearCublasWorkspaces()
+    torch.cuda.synchronize(device)
+    return Capture(graph, pool, graph.raw_cuda_graph(), scratch, free, _in_order(words))
+
+
+def _capture_into(graph: Any, pool: Any, device: torch.device, work: Callable[[], Any]) -> None:
+    index = device.index or 0
+    stream = _streams.setdefault(index, torch.cuda.Stream(device)) if index not in _streams else _streams[index]
+    collects = gc.isenabled()
+    gc.disable()  # what goes away meanwhile might wait for the device
+    try:
+        with torch.cuda.stream(stream):
+            graph.capture_begin(pool=pool.id, capture_error_mode="thread_local")
+            try:
+                work()
+            except BaseException:
+                with contextlib.suppress(Exception):
+                    graph.capture_end()
+                _abandoned.append((graph, pool))
+                raise
+            try:
+                graph.capture_end()
+            except BaseException:
+                _abandoned.append((graph, pool))
+                raise
+    finally:
+        if collects:
+            gc.enable()
+
+
+def generator_of(device: torch.device) -> Any:
+    return torch.cuda.default_generators[device.index or 0]
+
+
+@contextlib.contextmanager
+def _own_generator(device: torch.device) -> Iterator[Any]:
+    """The device's generator with a state of its own, and the caller's again."""
+    generator = generator_of(device)
+    callers = generator.graphsafe_get_state()
+    state = torch.Generator(device)
+    state.manual_seed(SEED)
+    generator.graphsafe_set_state(state.graphsafe_get_state())
+    try:
+        yield generator
+    finally:
+        generator.graphsafe_set_state(callers)
+
+
+class _Word:
+    def __init__(self, address: int) -> None:
+        self.__cuda_array_interface__ = {"shape": (1,), "typestr": "<i8", "data": (address, False), "version": 3}
+
+
+def _words(graph: Any, generator: Any) -> list[int]:
+    before = _in_use()
+    graph.register_generator_state(generator)
+    words = sorted(_in_use() - before)
+    if len(words) != 2:
+        raise errors.NotRecordable(f"a generator's state took {len(words)} blocks of memory when a graph was registered, expected 2: this "
+                                   "version of PyTorch keeps it otherwise")
+    return words
+
+
+def _in_order(words: list[int]) -> list[int]:
+    """The seed's, then the offset's: by what they hold."""
+    if not words:
+        return []
+    values = [int(torch.as_tensor(_Word(address), device="cuda").item()) for address in words]
+    if sorted(values) != [0, SEED]:
+        raise errors.NotRecordable(f"the words of a generator's state hold {values}, expected {SEED} and 0")
+    return words if values[0] == SEED else words[::-1]
+
+
+def _snapshot() -> list[dict[str, Any]]:
+    try:
+        return torch.cuda.memory_snapshot(include_traces=False)  # type: ignore[no-any-return]
+    except TypeError:  # an older PyTorch
+        return torch.cuda.memory_snapshot()  # type: ignore[no-any-return]
+
+
+def _in_use() -> set[int]:
+    return {block["address"] for segment in _snapshot() for block in segment["blocks"] if block["state"] == "active_allocated"}
+
+
+def _free(snapshot: list[dict[str, Any]]) -> dict[int, int]:
+    """{pointer: end} of what the allocator has free."""
+    return {block["address"]: block["address"] + block["size"] for segment in snapshot for block in segment["blocks"]
+            if block["state"] == "inactive"}
+
+
+def _free_throughout(before: dict[int, int], after: dict[int, int]) -> list[tuple[int, int]]:
+    """What lies in free blocks of both."""
+    found, later = [], sorted(after.items())
+    first = 0
+    for start, end in sorted(before.items()):
+        while first < len(later) and later[first][1] <= start:
+            first += 1
+        for i in range(first, len(later)):
+            a, b = later[i]
+            if a >= end:
+                break
+            found.append((max(start, a), min(end, b) - max(start, a)))
+    return found

@@ -1,0 +1,72 @@
+"""Code of functions that use PyTorch: what the user wrote is followed by name, installed packages count by their version, and every class
+of a module by all its methods."""
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import platform
+import sys
+import types
+from typing import Any, Iterable, Mapping
+
+from .. import _code
+
+_ALWAYS_LIBRARY = {"torch", "warmgraph", "triton", "numpy"}
+
+
+class Reached(_code.Reached):
+    """As for other functions, but what is installed is never followed, even where the function itself is. Of installed classes that a call
+    meets all methods count."""
+
+    def __init__(self, function: Any, classes: Mapping[type, bool] = types.MappingProxyType({}),
+                 functions: Iterable[types.FunctionType] = ()) -> None:
+        self.packages: dict[str, None] = {}  # installed ones that code or classes come from
+        self._hashed: dict[type, None] = {}
+        super().__init__(function, classes, functions)
+
+    def add_class(self, kind: type, is_constructed: bool = False) -> None:
+        for one in kind.__mro__:
+            if one in self._hashed:
+                continue
+            self._hashed[one] = None
+            if self.is_library(one.__module__, None) and one.__module__.split(".")[0] not in (*_ALWAYS_LIBRARY, *sys.stdlib_module_names):
+                self._digests.update(_digests_of(one))
+        super().add_class(kind, is_constructed)
+
+    def is_library(self, module: str | None, file: str | None) -> bool:
+        package = (module or "").split(".")[0]
+        if package in sys.stdlib_module_names or package in _ALWAYS_LIBRARY:
+            return True
+        file = file or getattr(sys.modules.get(module or ""), "__file__", None)
+        if file is not None and file.startswith(_code._INSTALLED) and package:
+            self.packages[package] = None
+            return True
+        return file is None and module != "__main__"
+
+
+def _digests_of(kind: type) -> Iterable[bytes]:
+    """Of its methods, by name."""
+    for name, member in sorted(kind.__dict__.items()):
+        if isinstance(member, property):
+            member = member.fget
+        function = _code.function_of(getattr(member, "__func__", member))
+        if isinstance(function, types.FunctionType):
+            yield hashlib.sha256(f"{kind.__module__}.{kind.__qualname__}.{name} ".encode() + _code.code_digest(function.__code__)).digest()
+
+
+def version_of(package: str) -> str:
+    """Of an installed package; "unknown" where nobody says."""
+    if package not in _versions:
+        try:
+            found = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found = str(getattr(sys.modules.get(package), "__version__", "unknown"))
+        _versions[package] = found
+    return _versions[package]
+
+
+_versions: dict[str, str] = {}
+
+
+def python_version() -> str:
+    return f"{sys.implementation.name} {platform.python_version()}"

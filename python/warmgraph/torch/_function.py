@@ -1,0 +1,457 @@
+"""cache_compile for functions of PyTorch's tensors: a hit binds addresses and launches; a miss answers first, is captured twice, and
+adopted."""
+from __future__ import annotations
+
+import collections
+import contextlib
+import dataclasses
+import functools
+import itertools
+import logging
+import os
+import threading
+import types
+from typing import Any, Callable, Sequence
+
+import torch
+
+from .. import errors
+from .._compiled import CachedFunction, _difference, _pool_of
+from .._device import Device
+from .._native import Cache
+from . import _code, _entry, _modes, _outputs, _recording, _regions, _tensors, _walking
+from ._regions import Region
+from ._walking import Place, Walker
+
+_log = logging.getLogger("warmgraph")
+_devices: dict[int, Device] = {}
+_lock = threading.RLock()
+_running = threading.local()
+_serials = itertools.count()
+_MOST_OBJECTS = 16  # whose surroundings are kept
+
+
+def device_of(index: int) -> Device:
+    with _lock:
+        if index not in _devices:
+            _devices[index] = Device(f"cuda:{index}")
+        return _devices[index]
+
+
+@dataclasses.dataclass
+class Variant:
+    """An entry that is loaded, and what its result looks like. `function` is what explain() and report() ask."""
+
+    function: _entry.Entry
+    metadata: _outputs.Metadata
+    outputs: list[_outputs.Output]  # those with elements, in the order of the entry's
+    words: torch.Tensor | None  # the generator's seed and offset, where it draws
+
+
+class _Surroundings:
+    """What one object, the closures and the globals hold: read once, and looked at again before each use."""
+
+    def __init__(self, walker: Walker, reached: _code.Reached) -> None:
+        self.serial, self.reached, self._watched = next(_serials), reached, walker.watched
+        self.places = [place for place in walker.places if place.via != "argument"]
+        self.objects = dict(itertools.islice(walker.objects.items(), walker.first_around, None))
+        self.ids = {id(value) for value in self.objects.values()}
+        self._layouts = self._look()
+        self.regions = _regions.regions_of(self.places)
+
+    def _look(self) -> list[Any]:
+        return [(one.tensor.shape, one.tensor.stride(), one.tensor.storage_offset()) for one in self.places]
+
+    def is_same(self) -> bool:
+        return all(one.is_same() for one in self._watched) and self._look() == self._layouts and self.reached.is_current()
+
+    def storages(self) -> list[int]:
+        return [one.places[0].tensor.untyped_storage().data_ptr() for one in self.regions]
+
+    def are_storages_apart(self) -> bool:
+        """Each region is still the only one in its storage, and the storage as large."""
+        return all(len(one.places) == 1 or len({_regions.storage_key(place.tensor) for place in one.places}) == 1 for one in self.regions) \
+            and all(one.storage.nbytes() == one.whole for one in self.regions)
+
+
+@dataclasses.dataclass
+class Call:
+    """One call, as it was read. `walker` read all of it, or the arguments alone where nothing else changed since."""
+
+    arguments: dict[str, Any]
+    owner: Any
+    walker: Walker
+    around: _Surroundings
+    regions: list[Region]
+    device: torch.device
+    modes: tuple[Any, ...]
+
+    @property
+    def places(self) -> list[Place]:
+        return [place for place in self.walker.places if place.via == "argument"] + self.around.places
+
+    @property
+    def inputs(self) -> list[Region]:
+        return [one for one in self.regions if not one.is_state]
+
+    @property
+    def states(self) -> list[Region]:
+        return [one for one in self.regions if one.is_state]
+
+    def objects(self) -> dict[str, Any]:
+        return {**self.around.objects, **self.walker.objects}
+
+    def object(self, path: str) -> Any:
+        found = self.walker.objects.get(path, self)
+        return found if found is not self else self.around.objects[path]
+
+
+class TorchFunction:
+    """What a wrapper has once it met tensors of PyTorch's. Shared by the objects of one class."""
+
+    def __init__(self, wrapped: CachedFunction) -> None:
+        function = wrapped._function
+        assert function is not None
+        self.is_compiled_already = hasattr(function, "_torchdynamo_orig_callable")
+        self.how = wrapped.options.compile
+        self._plain = function.__func__ if isinstance(function, types.MethodType) else function
+        # The object of a method that the caller compiled: its code has it, and takes no other.
+        self.held = None if self._plain is not function else getattr(getattr(function, "_torchdynamo_orig_callable", None), "__self__", None)
+        self._compiled: Callable[..., Any] | None = None
+        self.reached = _code.Reached(self._plain)
+        self._around: collections.OrderedDict[int, _Surroundings] = collections.OrderedDict()
+        self._quick: dict[Any, Variant] = {}
+        self._refused: dict[Any, str] = {}
+
+    @property
+    def is_compiled(self) -> bool:
+        return self.is_compiled_already or self.how is not False
+
+    # --- running
+
+    def run(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any]) -> Any:
+        """The function itself, compiled where that is wanted, on this object and these arguments."""
+        function = self._callable()
+        target = function if owner is None or self.held is not None else functools.partial(function, owner)
+        before = getattr(_running, "depth", 0)
+        _running.depth = before + 1
+        try:
+            return wrapped._called(target, arguments)
+        finally:
+            _running.depth = before
+
+    def _callable(self) -> Callable[..., Any]:
+        if self.is_compiled_already or self.how is False:
+            return self._plain
+        if self._compiled is None:
+            options = {"fullgraph": True, **(self.how if isinstance(self.how, dict) else {})}
+            self._compiled = torch.compile(self._plain, **options)
+        return self._compiled
+
+    def as_it_is(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], keeps_grad: bool = False) -> Any:
+        with contextlib.nullcontext() if keeps_grad else torch.no_grad():
+            return self.run(wrapped, owner, arguments)
+
+    # --- a call
+
+    def __call__(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any]) -> Any:
+        if getattr(_running, "depth", 0) or torch.compiler.is_compiling() or _is_captured():
+            return self._inside(wrapped, owner, arguments)
+        owner = owner if owner is not None else self.held
+        try:
+            call, key = self._read(owner, arguments)
+        except errors.NotRecordable as refusal:
+            return self._refuse(wrapped, owner, arguments, str(refusal))
+        given = [place for place in call.walker.places if place.via == "argument" and place.tensor.requires_grad]
+        if given and torch.is_grad_enabled():
+            return self._refuse(wrapped, owner, arguments,
+                                f"{given[0].path} requires grad: call it under torch.no_grad(), or detach it", keeps_grad=True)
+        variant = self._quick.get(key) if key is not None else None
+        if variant is not None:
+            return self._replay(call, variant)
+        return self._first(wrapped, call)
+
+    def _inside(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any]) -> Any:
+        """A part of what somebody else runs, captures or compiles."""
+        return wrapped._called(self._plain if owner is None else functools.partial(self._plain, owner), arguments)
+
+    def reset(self) -> None:
+        self._quick.clear()
+        self._around.clear()
+
+    def _read(self, owner: Any, arguments: dict[str, Any]) -> tuple[Call, Any]:
+        """(call, key among the variants that were used). The key is None where everything had to be read."""
+        with _lock:
+            around = self._around.get(id(owner))
+            if around is not None and around.is_same():
+                call, key = self._read_quickly(owner, arguments, around)
+                if key in self._quick:
+                    return call, key
+            return self._read_all(owner, arguments), None
+
+    def _read_quickly(self, owner: Any, arguments: dict[str, Any], around: _Surroundings) -> tuple[Call, Any]:
+        walker = _walking.read_arguments(around.reached, arguments)
+        inputs, modes = _regions.regions_of(walker.places), _modes.modes()
+        call = Call(arguments, owner, walker, around, inputs + around.regions, _device(walker.places + around.places), modes)
+        return call, self._key(call)
+
+    def _key(self, call: Call) -> Any:
+        """Of what a later call reads: arguments, what they share with all else, modes."""
+        walker, around, storages = call.walker, call.around, call.around.storages()
+        places = [place for place in walker.places if place.via == "argument"]
+        own = set(storages)
+        shares = any(place.tensor.numel() and _regions.storage_key(place.tensor) in own for place in places)
+        if shares or len(own) != len(storages) or not around.are_storages_apart():
+            return None
+        return tuple(walker.found.facts.items()), self._rest_of_key(call, places)
+
+    def _rest_of_key(self, call: Call, places: list[Place]) -> Any:
+        shared = tuple(path for path, value in call.walker.objects.items() if id(value) in call.around.ids)
+        return (call.around.serial, shared, tuple(_regions.facts_of(_regions.regions_of(places)).items()), call.modes, call.device.index)
+
+    def _read_all(self, owner: Any, arguments: dict[str, Any]) -> Call:
+        if not self.reached.is_current():
+            self.reached = _code.Reached(self._plain)
+        walker, reached = _walking.read(self.reached, arguments, owner)
+        around = _Surroundings(walker, reached)
+        self._around[id(owner)] = around  # which keeps the object alive
+        self._around.move_to_end(id(owner))
+        while len(self._around) > _MOST_OBJECTS:
+            self._around.popitem(last=False)
+        return Call(arguments, owner, walker, around, _regions.regions_of(walker.places), _device(walker.places), _modes.modes())
+
+    def version(self, wrapped: CachedFunction, call: Call) -> str:
+        return wrapped.options.version or f"torch {call.around.reached.digest()}"
+
+    def facts(self, call: Call) -> dict[str, str]:
+        """Everything that an entry depends on besides its inputs and states, which the library guards."""
+        return {**_modes.facts(call.modes, call.around.reached.packages, self.is_compiled), **call.walker.found.facts, **_regions.facts_of(call.regions)}
+
+    # --- the first call of a variant
+
+    def _first(self, wrapped: CachedFunction, call: Call) -> Any:
+        shared, facts = wrapped._shared, self.facts(call)
+        steady = tuple(pair for pair in facts.items() if pair[0] not in shared.changing)
+        why = self._refused.get(steady)
+        if why is not None:
+            return self._refuse(wrapped, call.owner, call.arguments, why)
+        given = self._declaration(wrapped, call, facts)
+        key = (call.device.index, given.version, tuple(facts.items()))
+        with shared.lock:
+            variant: Any = shared.variants.get(key)
+        policy = _policy(wrapped)
+        if variant is None and policy != "off":
+            variant = self._load(wrapped, call, given)
+        if variant is not None:
+            try:
+                result = self._replay(call, variant)
+                self._keep(wrapped, call, key, variant)
+                return result
+            except errors.MissForbidden as miss:  # another alignment, other overlaps
+                _log.info("'%s': %s", given.name, miss)
+        if policy == "require_hit":
+            raise errors.MissForbidden(self._why_missing(wrapped, call, given))
+        if policy in ("read_only", "off"):
+            return self.as_it_is(wrapped, call.owner, call.arguments)
+        return self._record(wrapped, call, given, key, steady)
+
+    def _keep(self, wrapped: CachedFunction, call: Call, key: Any, variant: Variant) -> None:
+        shared = wrapped._shared
+        with shared.lock:
+            shared.variants[key] = variant  # type: ignore[assignment]
+            shared.variants.move_to_end(key)
+            shared.last = variant  # type: ignore[assignment]
+            while len(shared.variants) > max(1, wrapped.options.config.max_variants):
+                shared.variants.popitem(last=False)
+                self._quick.clear()
+        if len(self._quick) > 4096:
+            self._quick.clear()
+        quick = self._quick_key(call)
+        if quick is not None:
+            self._quick[quick] = variant
+
+    def _quick_key(self, call: Call) -> Any:
+        """What the next call like this one will ask for."""
+        walker = _walking.read_arguments(call.around.reached, call.arguments)
+        return self._key(dataclasses.replace(call, walker=walker))
+
+    def _declaration(self, wrapped: CachedFunction, call: Call, facts: dict[str, str]) -> _entry.Declaration:
+        return _entry.Declaration(wrapped._name(), _decls(call.inputs), [], _decls(call.states), facts, wrapped.options.config.environment,
+                                  self.version(wrapped, call), "", wrapped.options.config.strict)
+
+    def _load(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration) -> Variant | None:
+        device = device_of(call.device.index or 0)
+        pool = _pool_of(wrapped._where())
+        # What the look-up cannot know are the outputs, the generator's words and which states are written: the metadata says it.
+        text = _entry.found(pool.caches[0], device, given)
+        if text is None:
+            return None
+        try:
+            metadata = _outputs.from_text(text)
+        except errors.Error as error:
+            _log.warning("'%s' is recorded anew: %s", given.name, error)
+            return None
+        missing = _outputs.missing_class(metadata.tree)
+        if missing:
+            _log.warning("'%s' is not replayed: %s", given.name, missing)
+            return None
+        words = torch.zeros(2, dtype=torch.int64, device=call.device) if metadata.draws else None
+        full = completed(given, metadata, _word_pointers(words))
+        entry = _made(pool, given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, None, destroyed))
+        return Variant(entry, metadata, [one for one in metadata.outputs if _has_elements(one)], words)
+
+    def _why_missing(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration) -> str:
+        """What the library says of a call that nothing was found for. It does not know the outputs, which then differ as well."""
+        device = device_of(call.device.index or 0)
+        try:
+            entry = _made(_pool_of(wrapped._where()), given.name,
+                          lambda cache, destroyed: _entry.Entry(cache, device, given, None, destroyed))
+            entry(device.stream, [one.pointer for one in call.inputs], [one.pointer for one in call.states])
+        except errors.Error as error:
+            return str(error)
+        return f"'{given.name}' has no entry for this call, and the policy is require_hit: record first"
+
+    # --- replay
+
+    def _replay(self, call: Call, variant: Variant) -> Any:
+        outputs = [one.made(call.device) for one in variant.metadata.outputs]
+        pointers = [region.pointer for region in call.inputs]
+        pointers += [one.data_ptr() for one in outputs if one.numel()]
+        states = [region.pointer for region in call.states]
+        if variant.words is not None:
+            states += _word_pointers(variant.words)
+            self._draw(call.device, variant)
+        stream = torch.cuda.current_stream(call.device)
+        view = _entry.stream_view(variant.function.device, stream.cuda_stream)
+        variant.function(view, pointers, states)
+        return _outputs.rebuilt(variant.metadata.tree, outputs, call.object)
+
+    def _draw(self, device: torch.device, variant: Variant) -> None:
+        """The words of this replay, and the generator as the function would leave it."""
+        generator = torch.cuda.default_generators[device.index or 0]
+        offset = generator.get_offset()
+        seed = generator.initial_seed()
+        assert variant.words is not None
+        with torch.no_grad():
+            variant.words[0].fill_(seed - (1 << 64) if seed >= 1 << 63 else seed)
+            variant.words[1].fill_(offset)
+        generator.set_offset(offset + variant.metadata.draws)
+
+    # --- a miss
+
+    def _record(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration, key: Any, steady: Any) -> Any:
+        recording = _recording.Recording(self, wrapped, call)
+        result = recording.answer()
+        try:
+            self._expect_unchanged(wrapped, call, given.name)
+            entry, metadata, words = recording.adopted(given)
+        except _Structural as change:
+            _log.info("'%s' is recorded at its next call: %s", given.name, change)
+            wrapped._shared.last_refusal = str(change)
+        except Exception as error:  # the caller has his result
+            why = f"{type(error).__name__}: {error}" if not isinstance(error, errors.NotRecordable) else str(error)
+            steady = tuple(pair for pair in steady if pair[0] not in wrapped._shared.changing)
+            self._refused[steady] = why
+            self._note(wrapped, why, error)
+        else:
+            self._keep(wrapped, call, key, Variant(entry, metadata, [one for one in metadata.outputs if _has_elements(one)], words))
+        return result
+
+    def _expect_unchanged(self, wrapped: CachedFunction, call: Call, name: str) -> None:
+        """The answer left every plain value as it was; a replay would not change it."""
+        now, _ = _walking.read(self.reached, call.arguments, call.owner)
+        change = _difference(call.walker.found.facts, now.found.facts)
+        if change is None:
+            return
+        was, text = change.was or "not there", change.now or "not there"
+        message = f"{change.path} was {was!r} before the call and is {text!r} after it"
+        if change.was is None or change.now is None or change.was.startswith("tensor") or change.now.startswith("tensor"):
+            raise _Structural(message)
+        wrapped._shared.changing.add(change.path)
+        raise errors.NotRecordable(f"{message}: a replay would not change it. Keep it in device memory, or change it outside")
+
+    def _refuse(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], why: str, keeps_grad: bool = False) -> Any:
+        if _policy(wrapped) == "require_hit":
+            raise errors.MissForbidden(f"'{wrapped._name()}' cannot be replayed, and the policy is require_hit: {why}")
+        self._note(wrapped, why, None)
+        return self.as_it_is(wrapped, owner, arguments, keeps_grad)
+
+    def _note(self, wrapped: CachedFunction, why: str, error: Exception | None) -> None:
+        wrapped._shared.last_refusal = why
+        if why not in wrapped._shared.refused:
+            wrapped._shared.refused.add(why)
+            _log.warning("cannot record '%s': %s", wrapped._name(), why)
+            if error is not None and not isinstance(error, errors.Error):
+                _log.debug("'%s': where it failed", wrapped._name(), exc_info=error)
+
+
+class _Structural(Exception):
+    """The answer made something that is there at the next call."""
+
+
+def completed(given: _entry.Declaration, metadata: _outputs.Metadata, words: Sequence[int], text: str = "",
+              outputs: Sequence[torch.Tensor] = ()) -> _entry.Declaration:
+    """The declaration with what only the metadata tells. `outputs`: where they are, for an adoption."""
+    declared = [one for one in metadata.outputs if _has_elements(one)]
+    pointers = [one.data_ptr() for one in outputs if one.numel()] or [0] * len(declared)
+    decls = [_output_decl(one, pointer) for one, pointer in zip(declared, pointers)]
+    states = [dataclasses.replace(one, is_written=one.name in metadata.written) for one in given.states]
+    states += [_entry.Decl(name, "i64", (1,), None, pointer, 8, False) for name, pointer in zip(WORDS, words)]
+    return dataclasses.replace(given, outputs=decls, states=states, metadata=text)
+
+
+WORDS = ("generator.seed", "generator.offset")
+
+
+def _word_pointers(words: torch.Tensor | None) -> list[int]:
+    return [] if words is None else [words.data_ptr(), words.data_ptr() + 8]
+
+
+def _has_elements(output: _outputs.Output) -> bool:
+    return all(output.sizes)
+
+
+def _output_decl(output: _outputs.Output, pointer: int) -> _entry.Decl:
+    dtype = _tensors.dtype_of(output.dtype)
+    like = torch.empty_strided(output.sizes, output.strides, dtype=dtype, device="meta")
+    nbytes = _tensors.extent(like)
+    if _tensors.has_own_type(dtype) and like.dim() <= _tensors.MOST_DIMENSIONS:
+        strides = None if like.is_contiguous() else output.strides
+        return _entry.Decl(output.name, _tensors.short_of(dtype), output.sizes, strides, pointer, nbytes)
+    short, count = _tensors.flat_type(dtype, nbytes)
+    return _entry.Decl(output.name, short, (count,), None, pointer, nbytes)
+
+
+def _decls(regions: Sequence[Region]) -> list[_entry.Decl]:
+    return [_entry.Decl(one.name, one.dtype, one.sizes, one.strides, one.pointer, one.nbytes, one.is_written) for one in regions]
+
+
+def _made(pool: Any, name: str, make: Callable[[Cache, Callable[[], Any]], _entry.Entry]) -> _entry.Entry:
+    """In a cache of the pool's that has no function of this name."""
+    cache = pool.take(name)
+    try:
+        return make(cache, functools.partial(pool.give_back, cache, name))
+    except BaseException:
+        pool.give_back(cache, name)
+        raise
+
+
+def _device(places: Sequence[Place]) -> torch.device:
+    found: torch.device | None = None
+    for place in places:
+        if found is None:
+            found = place.tensor.device
+        elif place.tensor.device != found:
+            raise errors.NotRecordable(f"{place.path} lies on {place.tensor.device}, {places[0].path} on {found}: one graph has one device")
+    if found is None:
+        raise errors.NotRecordable("no tensor on a CUDA device is among its arguments, in its object, or in what it closes over")
+    return found
+
+
+def _is_captured() -> bool:
+    return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
+
+
+def _policy(wrapped: CachedFunction) -> str:
+    given = wrapped.options.config.policy
+    return given if given != "default" else os.environ.get("WARMGRAPH_POLICY") or "read_write"

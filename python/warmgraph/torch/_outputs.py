@@ -1,0 +1,207 @@
+"""What a function gave back, as an entry can say it: tensors that a replay writes, views of what it was given, the very objects of the
+call, and plain values."""
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import sys
+from typing import Any, Callable, Sequence
+
+import torch
+
+from .. import errors
+from . import _tensors
+from ._regions import Region, storage_key
+
+VERSION = 1
+_PLAIN = (bool, int, float, str, type(None))
+
+
+@dataclasses.dataclass(frozen=True)
+class Output:
+    """A tensor that the graph writes."""
+
+    name: str
+    dtype: str  # PyTorch's name
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def made(self, device: torch.device) -> torch.Tensor:
+        return torch.empty_strided(self.sizes, self.strides, dtype=_tensors.dtype_of(self.dtype), device=device)
+
+
+@dataclasses.dataclass
+class Described:
+    """The structure of a result. `fresh`: its tensors for which there are `outputs`, in their order."""
+
+    tree: Any
+    outputs: list[Output]
+    fresh: list[torch.Tensor]
+
+
+class _Describer:
+    def __init__(self, objects: dict[str, Any], regions: Sequence[Region]) -> None:
+        self._paths = {id(value): path for path, value in reversed(objects.items()) if not isinstance(value, (*_PLAIN, type, tuple))}
+        self._regions = {int(region.storage.data_ptr()): region for region in regions}
+        self.outputs: list[Output] = []
+        self.fresh: list[torch.Tensor] = []
+        self._seen: dict[int, int] = {}
+
+    def tree(self, path: str, value: Any) -> Any:
+        if isinstance(value, _PLAIN) and type(value) in _PLAIN:
+            return {"plain": repr(value) if isinstance(value, float) and not math.isfinite(value) else value,
+                    **({"type": "float"} if isinstance(value, float) else {})}
+        if id(value) in self._paths:
+            return {"same": self._paths[id(value)]}
+        if isinstance(value, torch.Tensor):
+            return self._tensor(path, value)
+        if isinstance(value, dict) and not dataclasses.is_dataclass(value):
+            return {"dict": _class_name(path, value), "items": [[self._key(path, key), self.tree(f"{path}[{key!r}]", one)]
+                                                               for key, one in value.items()]}
+        if isinstance(value, (list, tuple)):
+            fields = getattr(value, "_fields", None)
+            return {"sequence": _class_name(path, value), "named": fields is not None,
+                    "of": [self.tree(f"{path}[{i}]", one) for i, one in enumerate(value)]}
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return {"data": _class_name(path, value), "fields": [[field.name, self.tree(f"{path}.{field.name}", getattr(value, field.name))]
+                                                                 for field in dataclasses.fields(value)]}
+        raise errors.NotRecordable(f"{path} is a {type(value).__module__}.{type(value).__qualname__}, which a replay cannot make: return "
+                                   "tensors, plain values, and lists, tuples, dicts and data classes of them")
+
+    def _key(self, path: str, key: Any) -> Any:
+        if type(key) not in (str, int, bool):
+            raise errors.NotRecordable(f"{path} has the key {key!r} of type {type(key).__qualname__}: return dicts with texts or numbers")
+        return key
+
+    def _tensor(self, path: str, tensor: torch.Tensor) -> Any:
+        why = _tensors.why_unusable(tensor)
+        if why:
+            raise errors.NotRecordable(f"{path} {why}")
+        if id(tensor) in self._seen:
+            return {"output": self._seen[id(tensor)]}
+        region = self._regions.get(storage_key(tensor)) if tensor.numel() else None
+        if region is not None:  # a view of what it was given
+            first = region.places[0]
+            return {"view": first.path, "start": _tensors.start_in_storage(tensor) - _tensors.start_in_storage(first.tensor), "dtype": _tensors.text_of(tensor.dtype),
+                    "sizes": list(tensor.size()), "strides": list(tensor.stride())}
+        like = torch.empty_like(tensor, device="meta")  # dense, in the same order of dimensions
+        self._seen[id(tensor)] = len(self.outputs)
+        self.outputs.append(Output(f"result{len(self.outputs)}", _tensors.text_of(tensor.dtype), tuple(tensor.size()), tuple(like.stride())))
+        self.fresh.append(tensor)
+        return {"output": self._seen[id(tensor)]}
+
+
+def _class_name(path: str, value: Any) -> str:
+    kind = type(value)
+    if "<locals>" in kind.__qualname__:
+        raise errors.NotRecordable(f"{path} is a {kind.__module__}.{kind.__qualname__}, which another process cannot find: define the "
+                                   "class at the top of its module")
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def described(value: Any, objects: dict[str, Any], regions: Sequence[Region]) -> Described:
+    """NotRecordable names what a replay cannot give."""
+    describer = _Describer(objects, regions)
+    tree = describer.tree("result", value)
+    return Described(tree, describer.outputs, describer.fresh)
+
+
+def tensors_in(value: Any) -> list[torch.Tensor]:
+    """The tensors of a result in the order in which `described` meets them."""
+    describer = _Describer({}, [])
+    describer.tree("result", value)
+    return describer.fresh
+
+
+# --- metadata
+
+
+def to_text(described: Described, states: Sequence[Region], draws: int) -> str:
+    """What an entry carries."""
+    return json.dumps({
+        "warmgraph.torch": VERSION, "result": described.tree, "draws": draws,
+        "outputs": [[one.name, one.dtype, list(one.sizes), list(one.strides)] for one in described.outputs],
+        "written": [region.name for region in states if region.is_written],
+    }, separators=(",", ":"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Metadata:
+    tree: Any
+    outputs: tuple[Output, ...]
+    written: frozenset[str]  # states
+    draws: int  # by how much the generator's offset grows
+
+
+def from_text(text: str) -> Metadata:
+    """Corrupt for anything that to_text does not write."""
+    try:
+        found = json.loads(text)
+        if found["warmgraph.torch"] != VERSION:
+            raise errors.Stale(f"metadata of version {found['warmgraph.torch']}, expected {VERSION}")
+        outputs = tuple(Output(str(name), str(dtype), tuple(map(int, sizes)), tuple(map(int, strides)))
+                        for name, dtype, sizes, strides in found["outputs"])
+        return Metadata(found["result"], outputs, frozenset(map(str, found["written"])), int(found["draws"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise errors.Corrupt(f"the entry's metadata cannot be read: {error}") from None
+
+
+# --- back
+
+
+def rebuilt(tree: Any, outputs: Sequence[torch.Tensor], objects: Callable[[str], Any]) -> Any:
+    """The result of a replay. `objects(path)`: what the call has there."""
+    if "plain" in tree:
+        return float(tree["plain"]) if tree.get("type") == "float" else tree["plain"]
+    if "same" in tree:
+        return objects(tree["same"])
+    if "output" in tree:
+        return outputs[tree["output"]]
+    if "view" in tree:
+        base = objects(tree["view"])
+        start = _tensors.start_in_storage(base) + tree["start"]
+        return _tensors.view_of(base.untyped_storage(), _tensors.dtype_of(tree["dtype"]), start, tree["sizes"], tree["strides"], base.device)
+    if "sequence" in tree:
+        kind, items = _class(tree["sequence"]), [rebuilt(one, outputs, objects) for one in tree["of"]]
+        return kind(*items) if tree["named"] else kind(items)
+    if "dict" in tree:
+        pairs = {key: rebuilt(one, outputs, objects) for key, one in tree["items"]}
+        kind = _class(tree["dict"])
+        return pairs if kind is dict else kind(pairs)
+    return _data(_class(tree["data"]), {name: rebuilt(one, outputs, objects) for name, one in tree["fields"]})
+
+
+def _data(kind: Any, fields: dict[str, Any]) -> Any:
+    if issubclass(kind, dict):  # transformers' outputs fill themselves
+        return kind(**{name: value for name, value in fields.items() if value is not None})
+    made = object.__new__(kind)
+    for name, value in fields.items():
+        object.__setattr__(made, name, value)
+    return made
+
+
+def _class(name: str) -> Any:
+    """Never imported: a module that nobody loaded is NotFound."""
+    module, _, path = name.partition(":")
+    found: Any = sys.modules.get(module)
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    if not isinstance(found, type):
+        raise errors.NotFound(f"the result is a {path} of {module}, which is not imported: import it before the call")
+    return found
+
+
+def missing_class(tree: Any) -> str:
+    """Why `rebuilt` would fail, or ""."""
+    if isinstance(tree, dict):
+        for kind in ("sequence", "dict", "data"):
+            if kind in tree:
+                try:
+                    _class(tree[kind])
+                except errors.NotFound as error:
+                    return str(error)
+        return next(filter(None, map(missing_class, tree.values())), "")
+    if isinstance(tree, list):
+        return next(filter(None, map(missing_class, tree)), "")
+    return ""

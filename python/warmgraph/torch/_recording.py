@@ -1,0 +1,201 @@
+"""A miss: the answer, two captures, and their adoption."""
+from __future__ import annotations
+
+import sys
+import threading
+from typing import TYPE_CHECKING, Any, Sequence
+
+import torch
+
+from .. import errors
+from .._compiled import CachedFunction, _pool_of
+from . import _capture, _copies, _entry, _outputs, _tensors
+from ._regions import Region
+from ._shadows import Shadows
+
+if TYPE_CHECKING:
+    from ._function import Call, TorchFunction
+
+_MOST_TRIES = 3
+_lock = threading.RLock()  # one recording at a time: captures, generators, swapped tensors
+
+
+class Recording:
+    """One call that is answered and recorded."""
+
+    def __init__(self, function: TorchFunction, wrapped: CachedFunction, call: Call) -> None:
+        self._function, self._wrapped, self._call = function, wrapped, call
+        self._result: Any = None
+        self._draws = 0
+
+    def answer(self) -> Any:
+        """The call's own result, on the caller's memory. What it writes and draws is noticed."""
+        call = self._call
+        generator = _capture.generator_of(call.device)
+        versions = [_version(place.tensor) for place in call.places]
+        offset = generator.get_offset()
+        with torch.no_grad():
+            self._result = self._function.run(self._wrapped, call.owner, call.arguments)
+        self._draws = generator.get_offset() - offset
+        written = {id(place.tensor) for place, before in zip(call.places, versions)
+                   if before is None or before != _version(place.tensor)}
+        for region in call.regions:
+            region.is_written = any(id(place.tensor) in written for place in region.places)
+        return self._result
+
+    def adopted(self, given: _entry.Declaration) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:
+        """(entry, metadata, the generator's words). Raises what stands in the way; the caller's objects are as they were."""
+        call = self._call
+        described = _outputs.described(self._result, call.objects(), call.regions)
+        if self._draws < 0:
+            raise errors.NotRecordable("it seeds the device's generator, or sets its offset: do it outside")
+        text = _outputs.to_text(described, call.states, self._draws)
+        metadata = _outputs.from_text(text)
+        with _lock:
+            return self._adopted_within(given, described, metadata, text)
+
+    def _adopted_within(self, given: _entry.Declaration, described: _outputs.Described, metadata: _outputs.Metadata,
+                        text: str) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:
+        call = self._call
+        first = _First(self, described)
+        try:
+            for tried in range(1, _MOST_TRIES + 1):
+                second = _Second(self, described, first.outputs)
+                try:
+                    return self._adopt(given, metadata, text, first, second)
+                except errors.NotRecordable as error:
+                    # Chance: neighbours that moved together, a stale number that looks like an address of live memory.
+                    by_chance = "moved by different distances" in str(error) or "follows no region" in str(error)
+                    if not by_chance or tried == _MOST_TRIES:
+                        raise
+                    if "follows no region" in str(error):
+                        first.close()
+                        first = _First(self, described)
+                finally:
+                    second.close()
+        finally:
+            first.close()
+            torch.cuda.synchronize(call.device)
+        raise AssertionError("unreachable")
+
+    def _adopt(self, given: _entry.Declaration, metadata: _outputs.Metadata, text: str, first: _First,
+               second: _Second) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:
+        from ._function import _made, completed, device_of
+
+        full = completed(given, metadata, first.capture.words, text, first.outputs)
+        names = [one.name for one in (*full.inputs, *full.outputs, *full.states)]
+        sizes = [one.nbytes for one in (*full.inputs, *full.outputs, *full.states)]
+        captures = (_described_capture(first, names, sizes), _described_capture(second, names, sizes))
+        device = device_of(self._call.device.index or 0)
+        torch.cuda.synchronize(self._call.device)
+        pool = _pool_of(self._wrapped._where())
+        entry = _made(pool, given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed))
+        if not metadata.draws:
+            return entry, metadata, None
+        words = torch.zeros(2, dtype=torch.int64, device=self._call.device)
+        return entry, metadata, words
+
+    # --- what is captured
+
+    def capture(self, owner: Any, arguments: dict[str, Any], described: _outputs.Described, outputs: Sequence[torch.Tensor],
+                objects: dict[str, Any], regions: Sequence[Region]) -> _capture.Capture:
+        """The function, and copies of its results to where the outputs are."""
+        compiled_before = _compiled_graphs()
+
+        def work() -> None:
+            with torch.no_grad():
+                now = _outputs.described(self._function.run(self._wrapped, owner, arguments), objects, regions)
+                if now.tree != described.tree or now.outputs != described.outputs:
+                    raise errors.NotRecordable(f"it returns something else at its second call: {now.tree} after {described.tree}")
+                for output, fresh in zip(outputs, now.fresh):
+                    if fresh.numel():
+                        output.copy_(fresh)
+
+        captured = _capture.captured(self._call.device, work, self._draws != 0)
+        if _compiled_graphs() != compiled_before:
+            captured.close()
+            raise errors.NotRecordable("PyTorch compiled it again while it was captured: something that it depends on changed since its "
+                                       "answer (TORCH_LOGS=recompiles says what)")
+        return captured
+
+
+class _First:
+    """The capture on the caller's memory."""
+
+    def __init__(self, recording: Recording, described: _outputs.Described) -> None:
+        call = recording._call
+        self.outputs = [one.made(call.device) for one in described.outputs]
+        self.capture = recording.capture(call.owner, call.arguments, described, self.outputs, call.objects(), call.regions)
+        self.pointers = [one.pointer for one in call.inputs] + [one.data_ptr() for one in self.outputs if one.numel()]
+        self.pointers += [one.pointer for one in call.states] + self.capture.words
+
+    def close(self) -> None:
+        self.capture.close()
+
+
+class _Second:
+    """The capture with everything elsewhere: a copy of module and arguments, each storage on a shadow."""
+
+    def __init__(self, recording: Recording, described: _outputs.Described, outputs: Sequence[torch.Tensor]) -> None:
+        call = recording._call
+        storages = list({int(one.storage.data_ptr()): one.storage for one in call.regions}.items())
+        ranges = [(pointer, storage.nbytes()) for pointer, storage in storages]
+        ranges += [(one.data_ptr(), _tensors.extent(one)) for one in outputs if one.numel()]
+        self._shadows = Shadows(call.device, ranges)
+        try:
+            self._capture(recording, described, [pointer for pointer, _ in storages])
+        except BaseException:
+            self._shadows.close()
+            raise
+
+    def _capture(self, recording: Recording, described: _outputs.Described, pointers: list[int]) -> None:
+        call, function = recording._call, recording._function
+        shadows = dict(zip(pointers, self._shadows.storages))
+        moved = _copies.Moved(call.places, shadows)
+        regions = [moved.region(one) for one in call.regions]
+        rest = iter(self._shadows.storages[len(pointers):])
+        outputs = [_tensors.view_of(next(rest), _tensors.dtype_of(one.dtype), 0, one.sizes, one.strides, call.device) if _extent(one)
+                   else one.made(call.device) for one in described.outputs]
+        swapped, shared = self._in_place(call, function)
+        (owner, arguments), memo = _copies.copied((call.owner, call.arguments), moved, shared)
+        objects = {path: memo.get(id(value), value) for path, value in call.objects().items()}
+        with _copies.swapped(swapped, moved):
+            self.capture = recording.capture(owner, arguments, described, outputs, objects, regions)
+        self.capture.keep = (owner, arguments, moved)
+        at = {pointer: shadow for pointer, shadow in zip(pointers, self._shadows.pointers)}
+        where = {one.name: at[int(one.storage.data_ptr())] + one.start for one in call.regions}
+        self.pointers = [where[one.name] for one in call.inputs] + self._shadows.pointers[len(pointers):]
+        self.pointers += [where[one.name] for one in call.states] + self.capture.words
+
+    @staticmethod
+    def _in_place(call: Call, function: TorchFunction) -> tuple[list[torch.Tensor], list[Any]]:
+        """Tensors that are reached past any copy, and the objects that must not be copied then."""
+        if function.held is not None:
+            return [place.tensor for place in call.places if place.via != "argument"], [function.held]
+        return [place.tensor for place in call.places if place.via == "elsewhere"], []
+
+    def close(self) -> None:
+        capture = getattr(self, "capture", None)
+        if capture is not None:
+            capture.close()
+        self._shadows.close()
+
+
+def _described_capture(one: Any, names: list[str], sizes: list[int]) -> _entry.Captured:
+    return _entry.Captured(one.capture.native, list(zip(names, one.pointers, sizes)), one.capture.scratch, one.capture.free_blocks)
+
+
+def _extent(output: _outputs.Output) -> int:
+    like = torch.empty_strided(output.sizes, output.strides, dtype=_tensors.dtype_of(output.dtype), device="meta")
+    return _tensors.extent(like)
+
+
+def _version(tensor: torch.Tensor) -> int | None:
+    """How often it was written; None where nobody counts."""
+    return None if tensor.is_inference() else tensor._version
+
+
+def _compiled_graphs() -> int:
+    """How many graphs Dynamo compiled so far in this process."""
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    return int(dynamo.counters["stats"]["unique_graphs"]) if dynamo is not None else 0

@@ -1,0 +1,107 @@
+"""Ranges of memory that a call touches: one for each argument that lies alone, one for arguments that share a storage, one for each storage
+of a state."""
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Any, Sequence
+
+import torch
+
+from . import _tensors
+from ._walking import Place
+
+_LONGEST_NAME = 100
+
+
+@dataclasses.dataclass
+class Region:
+    """A range as the library declares it. `sizes` and `strides` in elements; `start` in bytes from the start of the storage."""
+
+    name: str
+    is_state: bool
+    whole: int  # bytes of the storage
+    start: int
+    nbytes: int
+    dtype: str
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...] | None
+    places: list[Place]
+    is_written: bool = True
+
+    @property
+    def storage(self) -> Any:
+        """Where the tensors are now: nothing here keeps memory alive that they left."""
+        return self.places[0].tensor.untyped_storage()
+
+    @property
+    def pointer(self) -> int:
+        return int(self.storage.data_ptr()) + self.start
+
+
+def storage_key(tensor: torch.Tensor) -> int:
+    return int(tensor.untyped_storage().data_ptr())
+
+
+def regions_of(places: Sequence[Place]) -> list[Region]:
+    """Inputs first, then states, each in the order of the places. Tensors without elements have none."""
+    groups: dict[int, list[Place]] = {}
+    for place in places:
+        if place.tensor.numel():
+            groups.setdefault(storage_key(place.tensor), []).append(place)
+    names: set[str] = set()
+    found = [_region(names, group) for group in groups.values()]
+    return [one for one in found if not one.is_state] + [one for one in found if one.is_state]
+
+
+def _region(names: set[str], group: list[Place]) -> Region:
+    state = next((place for place in group if place.via != "argument"), None)
+    whole = group[0].tensor.untyped_storage().nbytes()
+    if state is not None:
+        return _of_storage(_name(names, state.path), group, state.tensor)
+    if len(group) == 1 and _tensors.has_own_type(group[0].tensor.dtype) and group[0].tensor.dim() <= _tensors.MOST_DIMENSIONS:
+        tensor = group[0].tensor
+        strides = None if tensor.is_contiguous() else tuple(tensor.stride())
+        return Region(_name(names, group[0].path), False, whole, _tensors.start_in_storage(tensor), _tensors.extent(tensor),
+                      _tensors.short_of(tensor.dtype), tuple(tensor.size()), strides, group)
+    first = min(_tensors.start_in_storage(place.tensor) for place in group)
+    last = max(_tensors.start_in_storage(place.tensor) + _tensors.extent(place.tensor) for place in group)
+    dtype, count = _flat(group, last - first)
+    return Region(_name(names, group[0].path), False, whole, first, last - first, dtype, (count,), None, group)
+
+
+def _of_storage(name: str, group: list[Place], tensor: torch.Tensor) -> Region:
+    nbytes = tensor.untyped_storage().nbytes()
+    covers = tensor.is_contiguous() and tensor.storage_offset() == 0 and tensor.numel() * tensor.element_size() == nbytes
+    if covers and len(group) == 1 and _tensors.has_own_type(tensor.dtype) and tensor.dim() <= _tensors.MOST_DIMENSIONS:
+        return Region(name, True, nbytes, 0, nbytes, _tensors.short_of(tensor.dtype), tuple(tensor.size()), None, group)
+    dtype, count = _flat(group, nbytes)
+    return Region(name, True, nbytes, 0, nbytes, dtype, (count,), None, group)
+
+
+def _flat(group: list[Place], nbytes: int) -> tuple[str, int]:
+    kinds = {place.tensor.dtype for place in group}
+    return _tensors.flat_type(kinds.pop() if len(kinds) == 1 else torch.uint8, nbytes)
+
+
+def _name(names: set[str], path: str) -> str:
+    """As a binding's name may be; a state's is what state_dict() calls it."""
+    text = re.sub(r"[^A-Za-z0-9._-]+", "_", path.removeprefix("self.")).strip("._-") or "tensor"
+    if len(text) > _LONGEST_NAME:
+        text = text[-_LONGEST_NAME:].lstrip("._-")
+    name, count = text, 1
+    while name in names:
+        count += 1
+        name = f"{text}-{count}"
+    names.add(name)
+    return name
+
+
+def facts_of(regions: Sequence[Region]) -> dict[str, str]:
+    """Where each tensor lies in its region: who shares memory with whom, and how. Guards."""
+    found = {}
+    for region in regions:
+        for place in region.places:
+            offset = _tensors.start_in_storage(place.tensor) - region.start
+            found[f"memory.{place.path}"] = f"{region.name} {'state' if region.is_state else 'input'} {region.nbytes} bytes + {offset}"
+    return found

@@ -1,0 +1,94 @@
+"""What a tensor of PyTorch's is to the library: an element type that it has, a range of memory, or a refusal."""
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from .. import errors
+
+_SHORT = {
+    torch.uint8: "u8", torch.int8: "i8", torch.uint16: "u16", torch.int16: "i16", torch.uint32: "u32", torch.int32: "i32",
+    torch.uint64: "u64", torch.int64: "i64", torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32", torch.float64: "f64",
+    torch.bool: "bool",
+}
+# The parts of complex numbers, and how many elements of the type there are in one.
+_PARTS = {torch.complex32: "f16", torch.complex64: "f32", torch.complex128: "f64"}
+DEVICE_TYPE = "cuda"  # where the memory of graphs is
+MOST_DIMENSIONS = 8  # of a tensor that the library guards by itself
+_PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
+
+
+def text_of(dtype: torch.dtype) -> str:
+    """ "float32"."""
+    return str(dtype).removeprefix("torch.")
+
+
+def dtype_of(text: str) -> torch.dtype:
+    """By the name that text_of gives. Corrupt for anything else: it comes from a file."""
+    found = getattr(torch, text, None)
+    if not isinstance(found, torch.dtype):
+        raise errors.Corrupt(f"{text!r} is no element type of this PyTorch")
+    return found
+
+
+def has_own_type(dtype: torch.dtype) -> bool:
+    return dtype in _SHORT
+
+
+def flat_type(dtype: torch.dtype, nbytes: int) -> tuple[str, int]:
+    """(type, count) of `nbytes` bytes of memory that hold such elements: floats are compared as floats, what the library has no type
+    for as bytes."""
+    short = _SHORT.get(dtype) or _PARTS.get(dtype) or "u8"
+    from .. import dtypes
+
+    size = dtypes.itemsize(short)
+    return (short, nbytes // size) if nbytes % size == 0 else ("u8", nbytes)
+
+
+def short_of(dtype: torch.dtype) -> str:
+    return _SHORT[dtype]
+
+
+def is_plain(tensor: Any) -> bool:
+    return type(tensor) in _PLAIN_TYPES
+
+
+def why_unusable(tensor: torch.Tensor) -> str:
+    """Why the memory of a tensor cannot be followed, or ""."""
+    if not is_plain(tensor):
+        return f"is a {type(tensor).__module__}.{type(tensor).__qualname__}, a subclass of torch.Tensor: pass the tensors that it holds"
+    if tensor.is_nested or tensor.layout != torch.strided:
+        return f"has the layout {'nested' if tensor.is_nested else tensor.layout}: pass the dense tensors that it is made of"
+    if tensor.is_quantized:
+        return f"is quantised ({tensor.dtype}): pass its integers and scales"
+    if tensor.device.type != DEVICE_TYPE:
+        return f"lies on {tensor.device}, expected a CUDA device: move it there"
+    if tensor.is_conj() or tensor.is_neg():
+        return "is a lazily conjugated or negated view: call resolve_conj() or resolve_neg()"
+    return ""
+
+
+def start_in_storage(tensor: torch.Tensor) -> int:
+    """Bytes from the start of its storage to its first element."""
+    return int(tensor.storage_offset()) * tensor.element_size()
+
+
+def extent(tensor: torch.Tensor) -> int:
+    """Bytes from its first element to the end of its last."""
+    if tensor.numel() == 0:
+        return 0
+    last = sum((size - 1) * stride for size, stride in zip(tensor.size(), tensor.stride()))
+    return (last + 1) * tensor.element_size()
+
+
+def described(tensor: torch.Tensor) -> str:
+    """Type, sizes, strides and whether it requires grad: what a fact says besides where it lies."""
+    grad = ", requires grad" if tensor.requires_grad else ""
+    return f"{text_of(tensor.dtype)} {list(tensor.size())} strides {list(tensor.stride())}{grad}"
+
+
+def view_of(storage: Any, dtype: torch.dtype, offset_bytes: int, sizes: Any, strides: Any, device: Any) -> torch.Tensor:
+    """A tensor over memory that a storage holds."""
+    element = torch.empty(0, dtype=dtype, device=device)
+    return element.set_(storage, offset_bytes // element.element_size(), tuple(sizes), tuple(strides))

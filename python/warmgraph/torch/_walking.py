@@ -1,0 +1,264 @@
+"""Reads a call with PyTorch's tensors: each tensor by path, and every plain value of arguments, modules and configurations."""
+from __future__ import annotations
+
+import dataclasses
+import enum
+import hashlib
+import operator
+import sys
+import types
+from typing import Any, Callable, Iterable, Iterator
+
+import torch
+
+from .. import _code as _plain_code, _walk, errors
+from .._compiled import CachedFunction
+from . import _code, _tensors
+
+_MOST_FACTS = 100_000
+_LONGEST_MODULE = 2000  # letters of the plain values of one module
+_SMALL = 64 << 10  # bytes of a tensor on the host that becomes a guard
+_OF_EVERY_MODULE = frozenset(torch.nn.Module().__dict__) - {"training"}
+_HOOKS = tuple(sorted(name for name in _OF_EVERY_MODULE if name.endswith("hooks")))
+_PLAIN_OF_TORCH = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size)
+_BUILTIN = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType)
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where a tensor was found. `via`: "argument", "self" (the object of the method), or "elsewhere" (a closure, a global)."""
+
+    path: str
+    tensor: torch.Tensor
+    via: str
+
+
+class Watched:
+    """What something held, by identity: quick to compare with what it holds now. `look` gives a tuple."""
+
+    def __init__(self, look: Callable[[], tuple[Any, ...]]) -> None:
+        self._look, self._held = look, look()
+
+    def is_same(self) -> bool:
+        now = self._look()
+        return len(now) == len(self._held) and all(map(operator.is_, now, self._held))
+
+
+def _of_dict(held: Any) -> Callable[[], tuple[Any, ...]]:
+    return lambda: (*held, *held.values())
+
+
+class Walker(_walk.Walker):
+    """One walk. `places` are the tensors in the order in which they were met, `objects` what a path names, `watched` what the object, the
+    closures and the globals held."""
+
+    def __init__(self, reached: _code.Reached, is_tolerant: bool = False) -> None:
+        super().__init__(reached, is_tolerant)
+        self.places: list[Place] = []
+        self.objects: dict[str, Any] = {}
+        self.watched: list[Watched] = []
+        self._tensors: dict[int, str] = {}
+        self._watched_classes: set[type] = set()
+
+    def surroundings(self, owner: Any) -> None:
+        self.watched.clear()  # arguments are read at every call
+        self.first_around = len(self.objects)
+        for function, names in zip(self._reached.functions, self._reached.globals):
+            self._watch(_of_surroundings(function, names))
+        super().surroundings(owner)
+
+    # --- values
+
+    def _value(self, path: str, value: Any) -> None:
+        if len(self.found.facts) > _MOST_FACTS:
+            raise errors.NotRecordable(f"{path}: more than {_MOST_FACTS} values are reached from the function: pass what it needs")
+        if not isinstance(value, _walk._PLAIN):
+            self.objects.setdefault(path, value)
+        if isinstance(value, torch.Tensor):
+            self._tensor(path, value)
+        elif isinstance(value, CachedFunction):
+            self._fact(path, "function with a cache")
+        elif isinstance(value, _PLAIN_OF_TORCH):
+            self._fact(path, f"{type(value).__name__} {value}")
+        elif isinstance(value, _BUILTIN) or type(value).__module__ == "torch._ops":
+            self._fact(path, f"built-in {getattr(value, '__module__', None)}.{getattr(value, '__qualname__', value)}")
+        else:
+            super()._value(path, value)
+
+    def _composite(self, path: str, value: Any) -> None:
+        if isinstance(value, torch.nn.Module):
+            self._module(path, value)
+        elif isinstance(value, torch.Generator):
+            raise errors.NotRecordable(f"{path} is a torch.Generator: random numbers are recorded of the default generator alone")
+        elif type(value).__module__.startswith("triton.") and isinstance(getattr(value, "fn", None), types.FunctionType):
+            self._fact(path, f"Triton kernel {_plain_code.code_digest(value.fn.__code__).hex()}")
+        else:
+            if isinstance(value, (list, dict, set)):
+                self._watch(_of_dict(value) if isinstance(value, dict) else lambda: tuple(value))
+            super()._composite(path, value)
+
+    def _array(self, path: str, leaf: Any) -> None:
+        """Of other libraries: small ones on the host count by their contents."""
+        if not leaf.is_host:
+            raise errors.NotRecordable(f"{path} is a {type(leaf.value).__module__}.{type(leaf.value).__qualname__} on a device: pass a tensor "
+                                       "of PyTorch's (torch.as_tensor)")
+        self._host_constant(path, leaf.value)
+        self._watch(lambda: (object(),))  # it may be written at any time: read anew at every call
+
+    def _object(self, path: str, value: Any) -> None:
+        kind = type(value)
+        self._watch_class(kind)
+        held = getattr(value, "__dict__", None)
+        if isinstance(held, dict):
+            self._watch(_of_dict(held))
+        slots = _walk._slots(kind)
+        if slots:
+            self._watch(lambda: tuple(getattr(value, name, None) for name in slots))
+        super()._object(path, value)
+
+    def _module(self, path: str, module: torch.nn.Module) -> None:
+        kind = type(module)
+        self.classes.setdefault(kind, False)
+        self._watch_class(kind)
+        for held in (module.__dict__, module._parameters, module._buffers, module._modules):
+            self._watch(_of_dict(held))
+        plain, others = [], {}
+        for name, value in _of_module(module):
+            if isinstance(value, _walk._PLAIN) and not isinstance(value, enum.Enum):
+                plain.append(f"{name}={type(value).__name__} {value!r}")
+            else:
+                others[name] = value
+        self._fact(path, f"{kind.__module__}.{kind.__qualname__} {' '.join(plain)}".strip(), _LONGEST_MODULE)
+        for held in (module._parameters, module._buffers, module._modules):
+            for name, value in list(held.items()):
+                self.value(f"{path}.{name}", value)
+        self._members(path, others, lambda _: True)
+        for name in _HOOKS:
+            for number, hook in enumerate(list(getattr(module, name, {}).values())):
+                self.value(f"{path}.{name}[{number}]", hook)
+
+    def _members(self, path: str, members: dict[str, Any], is_read: Callable[[str], bool] | None = None) -> None:
+        """What cannot be compared is left out where no code that was read names it."""
+        for name, one in list(members.items()) if is_read else sorted(members.items()):
+            if not (is_read(name) if is_read else name in self._reached.names and not name.startswith("__")):
+                continue
+            before = self._mark()
+            try:
+                self._value(f"{path}.{name}", one)
+            except errors.NotRecordable:
+                self._roll_back(before)
+                if name in self._reached.names and not self._is_tolerant:
+                    raise
+
+    def _watch(self, look: Callable[[], tuple[Any, ...]]) -> None:
+        self.watched.append(Watched(look))
+
+    def _watch_class(self, kind: type) -> None:
+        for one in kind.__mro__:
+            if one not in self._watched_classes and one not in (torch.nn.Module, object):
+                self._watched_classes.add(one)
+                self._watch(_of_dict(one.__dict__))
+
+    def _mark(self) -> tuple[int, ...]:
+        return (len(self.found.facts), len(self.objects), len(self._read), len(self._tensors), len(self.places), len(self.watched))
+
+    def _roll_back(self, mark: tuple[int, ...]) -> None:
+        kept: tuple[dict[Any, Any], ...] = (self.found.facts, self.objects, self._read, self._tensors)
+        for held, size in zip(kept, mark):
+            while len(held) > size:
+                held.popitem()
+        del self.places[mark[4]:]
+        del self.watched[mark[5]:]
+
+    # --- tensors
+
+    def _via(self, path: str) -> str:
+        if self._into is self.found.arguments:
+            return "argument"
+        return "self" if path == "self" or path.startswith(("self.", "self[")) else "elsewhere"
+
+    def _tensor(self, path: str, tensor: torch.Tensor) -> None:
+        first = self._tensors.get(id(tensor))
+        if first is not None:
+            self._fact(path, f"is {first}")
+            return
+        via, is_hosts = self._via(path), tensor.device.type == "cpu" != _tensors.DEVICE_TYPE
+        if via != "argument" and is_hosts and _tensors.is_plain(tensor) and tensor.layout == torch.strided:
+            self._host_tensor(path, tensor)
+        else:
+            why = _tensors.why_unusable(tensor)
+            if why:
+                raise errors.NotRecordable(f"{path} {why}")
+            self._fact(path, f"tensor {_tensors.described(tensor)}")
+            self.places.append(Place(path, tensor, via))
+        self._tensors[id(tensor)] = path
+
+    def _host_tensor(self, path: str, tensor: torch.Tensor) -> None:
+        nbytes = tensor.numel() * tensor.element_size()
+        if nbytes > _SMALL:
+            raise errors.NotRecordable(f"{path} is a tensor of {nbytes} bytes on the host, which a graph cannot follow: move it to the "
+                                       "device")
+        flat = tensor.detach().contiguous().reshape(-1)
+        data = flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
+        self._watch(lambda: (tensor._version,))
+        self._fact(path, f"host tensor {_tensors.described(tensor)} {hashlib.sha256(data).hexdigest()}")
+
+    def _fact(self, path: str, text: str, longest: int = _walk._LONGEST) -> None:
+        self.found.facts[path] = _walk.shortened(text, longest)
+
+
+def _of_module(module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
+    """Its own attributes, and plain values of its classes, by name."""
+    found = {name: value for name, value in module.__dict__.items() if name not in _OF_EVERY_MODULE}
+    for kind in type(module).__mro__:
+        if kind in (torch.nn.Module, object):
+            continue
+        for name, value in kind.__dict__.items():
+            if isinstance(value, (*_walk._PLAIN, list, tuple, dict)) and not name.startswith("__"):
+                found.setdefault(name, value)
+    yield from sorted(found.items())
+
+
+def _of_surroundings(function: types.FunctionType, names: list[str]) -> Callable[[], tuple[Any, ...]]:
+    held = function.__globals__
+    return lambda: (*(value for _, value in _plain_code.closed_over(function)), *(held.get(name) for name in names),
+                    function.__code__, function.__defaults__)
+
+
+def read(reached: _code.Reached, arguments: dict[str, Any], owner: Any) -> tuple[Walker, _code.Reached]:
+    """A call, as often as it takes until nothing new was met on the way; with the code that it may run."""
+    now: Any = reached.latest()
+    for _ in range(_walk._MOST_WALKS):
+        walker = Walker(now)
+        walker.arguments(arguments)
+        walker.surroundings(owner)
+        met: Any = reached.with_met(walker.classes, walker.functions.values())
+        if met is now:
+            return walker, now
+        now = met
+    raise errors.NotRecordable("what it uses changes while it is read: keep other threads from changing its arguments and objects")
+
+
+def read_arguments(reached: _code.Reached, arguments: dict[str, Any]) -> Walker:
+    walker = Walker(reached)
+    walker.arguments(arguments)
+    return walker
+
+
+def is_torch_call(owner: Any, values: Iterable[Any]) -> bool:
+    """A module's method, or tensors among the arguments (or one step inside of them)."""
+    return isinstance(owner, torch.nn.Module) or any(_has_tensor(value, 4) for value in values)
+
+
+def _has_tensor(value: Any, depth: int) -> bool:
+    if isinstance(value, torch.Tensor):
+        return True
+    if depth == 0 or isinstance(value, (*_walk._PLAIN, type)):
+        return False
+    if isinstance(value, dict):
+        return any(_has_tensor(one, depth - 1) for one in value.values())
+    if isinstance(value, (list, tuple)):
+        return any(_has_tensor(one, depth - 1) for one in value)
+    if dataclasses.is_dataclass(value) or type(value).__module__.split(".")[0] not in sys.stdlib_module_names:
+        return any(_has_tensor(one, depth - 1) for one in getattr(value, "__dict__", {}).values())
+    return False
