@@ -235,7 +235,8 @@ class Walker:
         self.classes.setdefault(kind, False)
         own = _of_itself(value)
         if self._is_library_class(kind):
-            self._members(path, dict(sorted(own.items())), lambda name: not name.startswith("__"))
+            self._members(path, {name: one for name, one in sorted(own.items()) if not _is_kept_hash(name, one)},
+                          lambda name: not name.startswith("__"))
             own = {}
         elif dataclasses.is_dataclass(value):
             fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if hasattr(value, field.name)}
@@ -320,6 +321,12 @@ def _text_of(value: Any) -> str | None:
     if isinstance(value, (logging.Logger, logging.LoggerAdapter)):
         return type(value).__name__
     return None
+
+
+def _is_kept_hash(name: str, value: Any) -> bool:
+    """A hash() that an object of a library keeps (GenerationConfig of transformers): each process hashes texts in another way, so it says
+    nothing in the next one."""
+    return type(value) is int and "hash" in name.lower()
 
 
 def _is_found_by_name(value: Any) -> bool:

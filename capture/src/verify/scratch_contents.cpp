@@ -1,10 +1,12 @@
 #include "verify/scratch_contents.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "verify/trial_conditions.hpp"
 #include "warmgraph/backends/recording.hpp"
+#include "warmgraph/base/log.hpp"
 
 namespace warmgraph {
 
@@ -15,11 +17,27 @@ constexpr std::size_t k_most_ranges = 64; // that one graph reads before it writ
 constexpr std::size_t k_at_once = 4096;   // words of one search
 constexpr std::size_t k_attempts = 3;
 constexpr std::uint64_t k_filled_at_once = 64ULL << 10; // bytes from the host
+constexpr std::size_t k_most_copies = 256;              // of words that stay, by themselves
+constexpr std::uint64_t k_piece = 16ULL << 20;          // bytes of host memory
 constexpr std::uint64_t k_whole = 1;                    // of 8 bytes, of 4 each second one
 // Of f32 and bf16 0.0078, of f16 1.
 constexpr std::uint64_t k_real = 0x3C00'3C00'3C00'3C00;
 
 } // namespace
+
+/// What overlaps or touches becomes one.
+std::vector<ScratchContents::Run> ScratchContents::runs_of(std::span<const backends::AddressWord> words)
+{
+    std::vector<Run> runs;
+    for (const auto& word : words) {
+        const std::uint64_t to = word.offset + sizeof word.value;
+        if (!runs.empty() && word.offset <= runs.back().to)
+            runs.back().to = to;
+        else
+            runs.push_back({word.offset, to});
+    }
+    return runs;
+}
 
 ScratchContents::~ScratchContents()
 {
@@ -36,13 +54,17 @@ Result<void> ScratchContents::save(const std::vector<NamedMemory>& scratch, std:
         if (memory.size == 0) continue;
         auto copy = m_device.allocate(memory.size);
         if (!copy) return within(fmt::format("keep what scratch '{}' holds", name), copy.error());
-        m_saved.push_back({name, memory, *copy, {}});
+        m_saved.push_back({name, memory, *copy, {}, {}});
         if (auto read = m_device.bulk().copy(copy->address, memory.address, memory.size); !read) {
             m_saved.back().memory.size = 0; // there is nothing to put back
             return within(fmt::format("read scratch '{}'", name), read.error());
         }
         if (!m_device.limits().flat_addresses) continue;
         if (auto found = find_addresses(m_saved.back(), 0, memory.size); !found) return found;
+        m_saved.back().runs = runs_of(m_saved.back().addresses);
+        if (m_saved.back().runs.size() > k_most_copies)
+            log().debug("scratch '{}' of {} bytes holds {} words that look like addresses, the first is {:#x}", name,
+                        memory.size, m_saved.back().addresses.size(), m_saved.back().addresses[0].value);
     }
     return {};
 }
@@ -54,7 +76,8 @@ Result<void> ScratchContents::find_addresses(Saved& saved, std::uint64_t from, s
     if (!found) return within(fmt::format("search scratch '{}'", saved.name), found.error());
     if (found->total > found->words.size()) {
         const std::uint64_t middle = from + (to - from) / 2 / k_unit * k_unit;
-        if (auto lower = find_addresses(saved, from, middle); !lower) return lower;
+        // A word may begin 4 bytes before the middle.
+        if (auto lower = find_addresses(saved, from, middle + sizeof(std::uint32_t)); !lower) return lower;
         return find_addresses(saved, middle, to);
     }
     for (const auto& word : found->words) saved.addresses.push_back({from + word.offset, word.value});
@@ -88,20 +111,61 @@ Result<void> ScratchContents::fill(const Range& range, Fill with, std::span<cons
 {
     if (auto restored = restore(); !restored) return restored;
     const Saved& saved = m_saved[range.scratch];
-    const auto again = [&](std::uint64_t from, std::uint64_t to) {
-        return m_device.bulk().copy(saved.memory.address + from, saved.copy.address + from, to - from);
-    };
-    auto filled = with == Fill::zeros ? m_device.bulk().fill(memory(range), std::byte{0})
-                                      : fill_words(memory(range), with == Fill::whole_numbers ? k_whole : k_real);
-    if (!filled) return filled;
-    for (const auto& word : saved.addresses)
-        if (word.offset >= range.from && word.offset < range.to)
-            if (auto copied = again(word.offset, std::min(word.offset + sizeof word.value, saved.memory.size)); !copied)
-                return copied;
+    const std::uint64_t word = with == Fill::zeros ? 0 : with == Fill::whole_numbers ? k_whole : k_real;
+    const auto begin = std::ranges::lower_bound(saved.runs, range.from, std::less{}, &Run::to);
+    const auto end = std::ranges::lower_bound(begin, saved.runs.end(), range.to, std::less{}, &Run::from);
+    const std::span<const Run> runs{begin, end};
+    if (runs.size() > k_most_copies) {
+        if (auto filled = fill_around(saved, range, word, runs); !filled) return filled;
+    } else {
+        auto filled =
+            with == Fill::zeros ? m_device.bulk().fill(memory(range), std::byte{0}) : fill_words(memory(range), word);
+        if (!filled) return filled;
+        for (const Run& run : runs)
+            if (auto copied = copy_back(saved, run); !copied) return copied;
+    }
     for (const Range& one : kept) {
-        const std::uint64_t from = std::max(one.from, range.from), to = std::min(one.to, range.to);
-        if (one.scratch != range.scratch || from >= to) continue;
-        if (auto copied = again(from, to); !copied) return copied;
+        const Run run{std::max(one.from, range.from), std::min(one.to, range.to)};
+        if (one.scratch != range.scratch || run.from >= run.to) continue;
+        if (auto copied = copy_back(saved, run); !copied) return copied;
+    }
+    return {};
+}
+
+Result<void> ScratchContents::copy_back(const Saved& saved, const Run& run) const
+{
+    return m_device.bulk().copy(saved.memory.address + run.from, saved.copy.address + run.from, run.to - run.from);
+}
+
+/// A copy for each run would take minutes where a pool's memory held somebody's table before.
+Result<void> ScratchContents::fill_around(const Saved& saved, const Range& range, std::uint64_t word,
+                                          std::span<const Run> runs) const
+{
+    return rewrite(saved, {range.from, range.to}, [&](std::uint64_t offset, Bytes& piece) -> Result<void> {
+        const std::uint64_t end = offset + piece.size();
+        std::uint64_t filled = offset;
+        const auto fill_to = [&](std::uint64_t to) {
+            for (; filled < to; ++filled)
+                piece[filled - offset] = static_cast<std::byte>(word >> (8 * ((filled - range.from) % sizeof word)));
+        };
+        for (auto run = std::ranges::lower_bound(runs, offset, std::less{}, &Run::to);
+             run != runs.end() && run->from < end; ++run) {
+            fill_to(run->from);
+            filled = std::max(filled, run->to);
+        }
+        fill_to(end);
+        return {};
+    });
+}
+
+Result<void> ScratchContents::rewrite(const Saved& saved, const Run& part,
+                                      const std::function<Result<void>(std::uint64_t, Bytes&)>& change) const
+{
+    for (std::uint64_t from = part.from; from < part.to; from += k_piece) {
+        Bytes piece(std::min(part.to - from, k_piece));
+        if (auto read = m_device.download(piece, saved.copy.address + from); !read) return read;
+        if (auto changed = change(from, piece); !changed) return changed;
+        if (auto written = m_device.upload(saved.memory.address + from, piece); !written) return written;
     }
     return {};
 }
@@ -230,26 +294,44 @@ private:
     std::vector<std::pair<MemoryRef, MemoryRef>> m_all;
 };
 
+/// Words may overlap: of their bytes the later one's stay.
+Result<void> ScratchContents::move_addresses(const Saved& saved, Elsewhere& elsewhere) const
+{
+    std::vector<backends::AddressWord> moved;
+    moved.reserve(saved.addresses.size());
+    for (const auto& word : saved.addresses) {
+        auto other = elsewhere.of(word.value);
+        if (!other)
+            return fail(ErrorCode::not_recordable,
+                        "scratch '{}' held at byte {} the address {:#x} before the graph ran, and whether the graph "
+                        "follows it cannot be tried ({}): clear the scratch before the capture",
+                        saved.name, word.offset, word.value, other.error().message);
+        moved.push_back({word.offset, *other});
+    }
+    const Run all{moved.front().offset, moved.back().offset + sizeof(std::uint64_t)};
+    return rewrite(saved, all, [&](std::uint64_t offset, Bytes& piece) -> Result<void> {
+        const auto ends_by = [](const backends::AddressWord& word) { return word.offset + sizeof word.value - 1; };
+        for (auto word = std::ranges::lower_bound(moved, offset, std::less{}, ends_by);
+             word != moved.end() && word->offset < offset + piece.size(); ++word) {
+            const auto bytes = std::as_bytes(std::span(&word->value, 1));
+            for (std::size_t i = 0; i < bytes.size(); ++i)
+                if (const std::uint64_t at = word->offset + i; at >= offset && at < offset + piece.size())
+                    piece[at - offset] = bytes[i];
+        }
+        return {};
+    });
+}
+
 Result<void> ScratchContents::check_addresses(const std::function<Result<bool>()>& accepts)
 {
     Elsewhere elsewhere{m_device, m_windows};
     if (auto restored = restore(); !restored) return restored;
     const Saved* first = nullptr;
-    for (const Saved& saved : m_saved)
-        for (const auto& word : saved.addresses) {
-            auto other = elsewhere.of(word.value);
-            if (!other)
-                return fail(
-                    ErrorCode::not_recordable,
-                    "scratch '{}' held at byte {} the address {:#x} before the graph ran, and whether the graph "
-                    "follows it cannot be tried ({}): clear the scratch before the capture",
-                    saved.name, word.offset, word.value, other.error().message);
-            if (auto written =
-                    m_device.upload(saved.memory.address + word.offset, std::as_bytes(std::span(&*other, 1)));
-                !written)
-                return written;
-            if (first == nullptr) first = &saved;
-        }
+    for (const Saved& saved : m_saved) {
+        if (saved.addresses.empty()) continue;
+        if (first == nullptr) first = &saved;
+        if (auto moved = move_addresses(saved, elsewhere); !moved) return moved;
+    }
     if (first == nullptr) return {};
     auto accepted = accepts();
     if (!accepted) return std::unexpected(accepted.error());

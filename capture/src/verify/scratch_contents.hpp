@@ -61,13 +61,18 @@ public:
     [[nodiscard]] std::optional<std::uint64_t> address_in(const Range& range) const;
 
 private:
+    class Elsewhere;
+    /// [from, to) in bytes.
+    struct Run {
+        std::uint64_t from = 0, to = 0;
+    };
     struct Saved {
         std::string name;
         MemoryRef memory, copy;
-        std::vector<backends::AddressWord> addresses;
+        std::vector<backends::AddressWord> addresses; // by offset
+        std::vector<Run> runs;                        // what they cover
     };
     [[nodiscard]] Result<void> find_addresses(Saved& saved, std::uint64_t from, std::uint64_t to);
-    class Elsewhere;
     [[nodiscard]] Result<bool> matters(const Range& range, Fill with, std::span<const Range> kept,
                                        const std::function<Result<bool>()>& accepts);
     [[nodiscard]] Result<Range> narrowed(Range range, Fill with, std::span<const Range> kept,
@@ -75,6 +80,15 @@ private:
     [[nodiscard]] Result<void> add_ranges(std::size_t scratch, Fill with, std::vector<Range>& found,
                                           const std::function<Result<bool>()>& accepts);
     [[nodiscard]] Result<void> fill_words(const MemoryRef& memory, std::uint64_t word) const;
+    [[nodiscard]] static std::vector<Run> runs_of(std::span<const backends::AddressWord> words);
+    [[nodiscard]] Result<void> copy_back(const Saved& saved, const Run& run) const;
+    [[nodiscard]] Result<void> move_addresses(const Saved& saved, Elsewhere& elsewhere) const;
+    [[nodiscard]] Result<void> fill_around(const Saved& saved, const Range& range, std::uint64_t word,
+                                           std::span<const Run> runs) const;
+    /// Downloads what was captured in pieces, has `change` write in them, and uploads them to where it was.
+    /// `change(offset, piece)`: the piece begins at that byte.
+    [[nodiscard]] Result<void> rewrite(const Saved& saved, const Run& part,
+                                       const std::function<Result<void>(std::uint64_t, Bytes&)>& change) const;
 
     backends::Device& m_device;
     std::vector<Saved> m_saved;

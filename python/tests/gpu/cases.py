@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import concurrent.futures
 import dataclasses
+import faulthandler
 import fnmatch
 import json
 import logging
@@ -19,8 +20,8 @@ import tempfile
 import time
 
 STEPS = 3
-LIMIT_S = 170
-MOST_LETTERS = 1500  # of what a case that went wrong printed
+LIMIT_S = 100
+MOST_LETTERS = 3000  # of what a case that went wrong printed
 COMPILERS = ("torch._dynamo", "torch._inductor", "triton")
 
 
@@ -254,6 +255,7 @@ def run(arguments):
     import warmgraph  # before PyTorch, or after: both are possible
 
     logging.basicConfig(level=logging.WARNING)
+    faulthandler.dump_traceback_later(LIMIT_S - 20, exit=True)  # where it hangs, should it
     import torch
 
     case, folder = CASES[arguments.run], pathlib.Path(arguments.folder)

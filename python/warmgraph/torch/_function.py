@@ -295,7 +295,7 @@ class TorchFunction:
         if missing:
             _log.warning("'%s' is not replayed: %s", given.name, missing)
             return None
-        words = torch.zeros(2, dtype=torch.int64, device=call.device) if metadata.draws else None
+        words = words_of_generator(call.device) if metadata.draws else None
         full = completed(given, metadata, _word_pointers(words))
         entry = _made(pool, given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, None, destroyed))
         return Variant(entry, metadata, [one for one in metadata.outputs if _has_elements(one)], words)
@@ -333,8 +333,8 @@ class TorchFunction:
         seed = generator.initial_seed()
         assert variant.words is not None
         with torch.no_grad():
-            variant.words[0].fill_(seed - (1 << 64) if seed >= 1 << 63 else seed)
-            variant.words[1].fill_(offset)
+            variant.words[0, 0].fill_(seed - (1 << 64) if seed >= 1 << 63 else seed)
+            variant.words[1, 0].fill_(offset)
         generator.set_offset(offset + variant.metadata.draws)
 
     # --- a miss
@@ -404,7 +404,15 @@ WORDS = ("generator.seed", "generator.offset")
 
 
 def _word_pointers(words: torch.Tensor | None) -> list[int]:
-    return [] if words is None else [words.data_ptr(), words.data_ptr() + 8]
+    return [] if words is None else [words[i].data_ptr() for i in (0, 1)]
+
+
+def words_of_generator(device: torch.device) -> torch.Tensor:
+    """Two states of their own, each aligned as the recording's were, which a replay asks for."""
+    return torch.zeros((2, _WORD_ALIGNMENT // 8), dtype=torch.int64, device=device)
+
+
+_WORD_ALIGNMENT = 256  # of what cudaMalloc gives, at least: cuda_runtime_api.h
 
 
 def _has_elements(output: _outputs.Output) -> bool:

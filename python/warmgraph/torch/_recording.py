@@ -80,7 +80,7 @@ class Recording:
 
     def _adopt(self, given: _entry.Declaration, metadata: _outputs.Metadata, text: str, first: _First,
                second: _Second) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:
-        from ._function import _made, completed, device_of
+        from ._function import _made, completed, device_of, words_of_generator
 
         full = completed(given, metadata, first.capture.words, text, first.outputs)
         names = [one.name for one in (*full.inputs, *full.outputs, *full.states)]
@@ -90,10 +90,7 @@ class Recording:
         torch.cuda.synchronize(self._call.device)
         pool = _pool_of(self._wrapped._where())
         entry = _made(pool, given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed))
-        if not metadata.draws:
-            return entry, metadata, None
-        words = torch.zeros(2, dtype=torch.int64, device=self._call.device)
-        return entry, metadata, words
+        return entry, metadata, words_of_generator(self._call.device) if metadata.draws else None
 
     # --- what is captured
 

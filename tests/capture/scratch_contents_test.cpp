@@ -1,0 +1,85 @@
+// What the scratch of a capture is filled with: words that look like addresses stay, few or many.
+#include "flat_fixture.hpp"
+#include "verify/scratch_contents.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+using Fill = ScratchContents::Fill;
+
+/// Words by offset, of 8 bytes.
+class ScratchContentsTest : public FlatFunction, public testing::WithParamInterface<std::uint64_t> {
+protected:
+    /// `words` words; every `every`-th one points near the scratch, where nothing is, the others have all bits set.
+    void lay(std::uint64_t words, std::uint64_t every)
+    {
+        auto allocated = device->allocate(words * sizeof(std::uint64_t));
+        ASSERT_TRUE(allocated);
+        memory = *allocated;
+        memory.size = words * sizeof(std::uint64_t);
+        // 1 GiB off, still among the addresses that are looked for.
+        const std::uint64_t nowhere = memory.address.flat() ^ (1ULL << 30);
+        const std::span contents{memory.address.pointer<std::uint64_t>(), words};
+        for (std::uint64_t i = 0; i < words; ++i)
+            contents[i] = i % every == 0 ? nowhere + i : ~std::uint64_t{0};
+        before.assign(contents.begin(), contents.end());
+    }
+    [[nodiscard]] std::vector<std::uint64_t> now() const
+    {
+        const auto* const words = memory.address.pointer<std::uint64_t>();
+        return {words, words + before.size()};
+    }
+    [[nodiscard]] std::vector<std::uint64_t> expected(std::uint64_t from, std::uint64_t to, std::uint64_t every,
+                                                      std::uint64_t word) const
+    {
+        auto words = before;
+        for (std::uint64_t i = from; i < to; ++i)
+            if (i % every != 0) words[i] = word;
+        return words;
+    }
+    MemoryRef memory;
+    std::vector<std::uint64_t> before;
+};
+
+constexpr std::uint64_t k_word = sizeof(std::uint64_t), k_everywhere = 1, k_few = 4096;
+
+TEST_P(ScratchContentsTest, AddressesStayAndAllElseIsFilled)
+{
+    constexpr std::uint64_t k_words = (17ULL << 20) / k_word, k_from = 32, k_to = k_words - 32; // more than one piece
+    ASSERT_NO_FATAL_FAILURE(lay(k_words, GetParam()));
+    {
+        ScratchContents scratch{*device};
+        ASSERT_TRUE(scratch.save({{"pool", memory}}, {}));
+        const ScratchContents::Range range{0, k_from * k_word, k_to * k_word};
+        ASSERT_TRUE(scratch.fill(range, Fill::zeros, {}));
+        EXPECT_TRUE(now() == expected(k_from, k_to, GetParam(), 0));
+        ASSERT_TRUE(scratch.fill(range, Fill::whole_numbers, {}));
+        EXPECT_TRUE(now() == expected(k_from, k_to, GetParam(), 1));
+        const ScratchContents::Range kept[] = {{0, 64 * k_word, 128 * k_word}};
+        ASSERT_TRUE(scratch.fill(range, Fill::zeros, kept));
+        auto wanted = expected(k_from, k_to, GetParam(), 0);
+        std::copy_n(before.begin() + 64, 64, wanted.begin() + 64);
+        EXPECT_TRUE(now() == wanted);
+    }
+    EXPECT_TRUE(now() == before);
+}
+
+TEST_P(ScratchContentsTest, AddressesOfWhereNothingIsBecomeZeroWhileARunIsTried)
+{
+    ASSERT_NO_FATAL_FAILURE(lay(8192, GetParam()));
+    ScratchContents scratch{*device};
+    ASSERT_TRUE(scratch.save({{"pool", memory}}, {}));
+    std::vector<std::uint64_t> tried;
+    ASSERT_TRUE(scratch.check_addresses([&]() -> Result<bool> {
+        tried = now();
+        return true;
+    }));
+    ASSERT_EQ(tried.size(), before.size());
+    for (std::uint64_t i = 0; i < tried.size(); ++i)
+        ASSERT_EQ(tried[i] == before[i], i % GetParam() != 0) << i;
+}
+
+INSTANTIATE_TEST_SUITE_P(Addresses, ScratchContentsTest, testing::Values(k_everywhere, 2, 3, k_few));
+
+} // namespace
+} // namespace warmgraph::test
