@@ -62,6 +62,8 @@ Adoption to_adoption(const wg_adoption* given)
 
 } // namespace
 
+void wg_clear_stack(void) { clear_stack(); }
+
 wg_status wg_cache_adopt(wg_cache* cache, const wg_device* device, const wg_function_spec* spec,
                          const wg_adoption* adoption, wg_function** out)
 {

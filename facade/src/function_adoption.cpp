@@ -4,6 +4,7 @@
 #include "function_impl.hpp"
 #include "throwing.hpp"
 #include "warmgraph/base/log.hpp"
+#include "warmgraph/capture/clear_stack.hpp"
 
 namespace warmgraph {
 
@@ -153,5 +154,7 @@ void Function::Impl::adopt(const Adoption& adoption)
     finish(journey, Outcome::recorded, unpublished, Remember::no);
     end_report(journey);
 }
+
+void clear_stack() noexcept { capture::clear_stack_below(); }
 
 } // namespace warmgraph

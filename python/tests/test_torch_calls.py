@@ -37,6 +37,13 @@ class Net(torch.nn.Module):
         return self.linear(x) + self.eps
 
 
+def at_alignment(offset: int) -> Any:
+    """A tensor of 2 x 4 whose address is a multiple of 256 plus `offset`."""
+    memory = torch.zeros(256)
+    start = -memory.data_ptr() % 256 + offset
+    return memory[start // 4:start // 4 + 8].view(2, 4)
+
+
 def wrap(function: Any, **options: Any) -> Any:
     return warmgraph.cache_compile(function, compile=False, config=warmgraph.Config(model="net"), **options)
 
@@ -61,9 +68,9 @@ def test_the_copy_is_captured_and_the_callers_objects_are_never_touched():
 
 
 def test_a_later_call_is_replayed_with_the_addresses_of_that_call():
-    net, x = Net(), torch.randn(2, 4)
+    net, x = Net(), at_alignment(0)
     net.step(x)
-    other = torch.randn(2, 4)
+    other = at_alignment(0)
     y = net.step(other)
     (entry,) = host.entries
     (pointers, states), = entry.calls
@@ -300,3 +307,52 @@ def test_a_function_that_the_caller_compiled_is_moved_in_place():
     first, second = host.entries[0].captures
     assert dict((name, at) for name, at, _ in first.regions)["linear.weight"] == weight
     assert weight not in {at for _, at, _ in second.regions}
+
+
+def test_an_input_with_a_worse_alignment_than_the_recordings_is_copied_where_it_is_only_read():
+    net = Net()
+    net.step(at_alignment(0))
+    (entry,) = host.entries
+    assert '"aligned":{"x":256}' in entry.given.metadata
+    worse, better = at_alignment(16), at_alignment(0)
+    for x in (worse, better):
+        net.step(x)
+    (copied, _), (as_it_is, _) = entry.calls
+    assert copied[0] != worse.data_ptr() and as_it_is[0] == better.data_ptr()
+
+
+def test_an_input_that_is_written_is_never_copied():
+    step = wrap(lambda x: x.add_(1))
+    step(at_alignment(0))
+    worse = at_alignment(16)
+    assert step(worse) is worse
+    (entry,) = host.entries
+    ((pointers, _),) = entry.calls
+    assert pointers == [worse.data_ptr()] and '"aligned":{}' in entry.given.metadata
+
+
+def test_operators_that_are_captured_find_a_cleared_stack(monkeypatch):
+    import types
+
+    from warmgraph.torch import _capture
+
+    cleared = []
+    monkeypatch.setattr(_capture, "library", lambda: types.SimpleNamespace(wg_clear_stack=lambda: cleared.append(1)))
+    monkeypatch.setattr(_capture, "compiled_graphs", lambda: 0)  # other tests compile
+    net, x = Net(), torch.randn(2, 4)
+    net.step(x)
+    captured = len(cleared)
+    assert captured >= 2 * 3  # two captures of at least three operators
+    net.step(x)
+    assert len(cleared) == captured
+
+
+def test_a_hash_that_a_librarys_object_keeps_is_no_guard():
+    kind = type("Odd", (), {"__module__": "torch.odd"})
+    net = Net()
+    net.odd = kind()
+    net.odd._original_object_hash, net.odd.width = hash("of this process"), 3
+    net.step(torch.randn(2, 4))
+    (entry,) = host.entries
+    assert entry.given.facts["self.odd.width"] == "int 3"
+    assert not [path for path in entry.given.facts if path.endswith("hash")]

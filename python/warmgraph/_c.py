@@ -466,6 +466,7 @@ FUNCTIONS = {
     "wg_report_phase_count": (ctypes.c_uint64, [ctypes.c_void_p]),
     "wg_report_phase_name": (ctypes.c_char_p, [ctypes.c_void_p, ctypes.c_uint64]),
     "wg_report_phase_ms": (ctypes.c_double, [ctypes.c_void_p, ctypes.c_uint64]),
+    "wg_clear_stack": (None, []),
     "wg_cache_adopt": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(wg_function_spec),
         ctypes.POINTER(wg_adoption), ctypes.POINTER(ctypes.c_void_p)]),
     "wg_open_all": (ctypes.c_int32, [ctypes.c_void_p, ctypes.POINTER(wg_open_options),

@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "classify/host_stack.hpp"
+#include "warmgraph/capture/clear_stack.hpp"
 
 namespace warmgraph::test {
 namespace {
@@ -123,6 +124,16 @@ TEST(HostStackTest, PaintsWhatTheWorkFindsBelowItself)
         EXPECT_EQ(found({StackDepth::usual, Paint::none}, below), byte_of(Paint::one)) << "left as it was";
     }
     EXPECT_TRUE(stack.was_painted());
+}
+
+TEST(HostStackTest, IsClearedBelowItsCaller)
+{
+    HostStack stack;
+    stack.run({StackDepth::usual, Paint::one}, [] {
+        EXPECT_EQ(unwritten_byte(60 << 10), byte_of(Paint::one));
+        capture::clear_stack_below();
+        EXPECT_EQ(unwritten_byte(60 << 10), std::byte{0});
+    });
 }
 #endif
 

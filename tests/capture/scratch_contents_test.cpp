@@ -20,8 +20,7 @@ protected:
         // 1 GiB off, still among the addresses that are looked for.
         const std::uint64_t nowhere = memory.address.flat() ^ (1ULL << 30);
         const std::span contents{memory.address.pointer<std::uint64_t>(), words};
-        for (std::uint64_t i = 0; i < words; ++i)
-            contents[i] = i % every == 0 ? nowhere + i : ~std::uint64_t{0};
+        for (std::uint64_t i = 0; i < words; ++i) contents[i] = i % every == 0 ? nowhere + i : ~std::uint64_t{0};
         before.assign(contents.begin(), contents.end());
     }
     [[nodiscard]] std::vector<std::uint64_t> now() const
@@ -75,8 +74,26 @@ TEST_P(ScratchContentsTest, AddressesOfWhereNothingIsBecomeZeroWhileARunIsTried)
         return true;
     }));
     ASSERT_EQ(tried.size(), before.size());
-    for (std::uint64_t i = 0; i < tried.size(); ++i)
-        ASSERT_EQ(tried[i] == before[i], i % GetParam() != 0) << i;
+    for (std::uint64_t i = 0; i < tried.size(); ++i) ASSERT_EQ(tried[i] == before[i], i % GetParam() != 0) << i;
+}
+
+using ScratchContentsOfOneTest = ScratchContentsTest;
+
+TEST_F(ScratchContentsOfOneTest, SmallNumbersAreNoAddressesWhereMemoryLiesLow)
+{
+    constexpr std::uint64_t k_low = 0x3'0200'0000; // what cuMemAddressReserve gives
+    constexpr std::size_t k_at = 3;
+    ASSERT_NO_FATAL_FAILURE(lay(64, 1));
+    auto* const words = memory.address.pointer<std::uint64_t>();
+    std::ranges::fill(std::span{words, 64}, 0);
+    words[k_at] = k_low + 16;
+    const MemoryRef known[] = {{Address::from_flat(k_low), 4096}};
+    ScratchContents scratch{*device};
+    ASSERT_TRUE(scratch.save({{"pool", memory}}, known));
+    ASSERT_TRUE(scratch.fill({0, 0, 64 * k_word}, Fill::whole_numbers, {}));
+    std::vector<std::uint64_t> expected(64, 1);
+    expected[k_at] = k_low + 16;
+    EXPECT_EQ(now(), expected);
 }
 
 INSTANTIATE_TEST_SUITE_P(Addresses, ScratchContentsTest, testing::Values(k_everywhere, 2, 3, k_few));

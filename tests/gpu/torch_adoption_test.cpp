@@ -116,13 +116,26 @@ private:
 /// Eager models of transformers and torchvision, training, sampling, an FFT, dropout: their table is in the log.
 TEST(TorchModels, OfEachKindAreAdoptedAndDoWhatPyTorchDoes)
 {
-    const std::string command =
-        "python3 " + beside("torch/models.py").string() + " " + beside("libwarmgraph.so").string() + " --tries 3";
+    const std::string command = "python3 " + beside("torch/models.py").string() + " " +
+                                beside("libwarmgraph.so").string() + " --cleared --tries 3";
     if (std::system("python3 -c 'import torch, torchvision, transformers'") != 0)
         WARMGRAPH_SKIP_LACKING("PyTorch, torchvision and transformers");
     const int status = std::system(command.c_str());
     ASSERT_TRUE(WIFEXITED(status));
     EXPECT_EQ(WEXITSTATUS(status), 0) << "1: wrong, or not captured; 3: refused";
+}
+
+/// The Python package: each function is recorded in one process and replayed in the next; its table is in the log.
+TEST(TorchFunctions, AreReplayedInTheNextProcessWithoutACompiler)
+{
+    if (std::system("python3 -c 'import torch, transformers'") != 0) WARMGRAPH_SKIP_LACKING("PyTorch and transformers");
+    ::setenv("WARMGRAPH_LIBRARY", beside("libwarmgraph.so").c_str(), 1);
+    ::setenv("PYTHONPATH", beside("python").c_str(), 1);
+    const int status = std::system(("python3 " + beside("python/cases.py").string()).c_str());
+    ::unsetenv("PYTHONPATH");
+    ::unsetenv("WARMGRAPH_LIBRARY");
+    ASSERT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST_F(TorchAdoption, ProvenByTwoCapturesItReplaysWithoutPyTorch)

@@ -4,6 +4,8 @@
 
 #include <pthread.h>
 
+#include "warmgraph/capture/clear_stack.hpp"
+
 namespace warmgraph {
 
 namespace {
@@ -23,10 +25,10 @@ static_assert(k_spare + k_shift + k_painted < k_room / 2);
 
 /// Fills what the next calls of the caller use as their frames. Not with memset: AddressSanitizer would ask whose
 /// memory that is.
-[[gnu::noinline, gnu::no_sanitize_address, gnu::no_sanitize_thread]] void paint_below(Paint paint)
+[[gnu::noinline, gnu::no_sanitize_address, gnu::no_sanitize_thread]] void paint_below(std::byte byte)
 {
     constexpr std::uint64_t k_everywhere = 0x0101'0101'0101'0101;
-    const std::uint64_t word = k_everywhere * std::to_integer<std::uint64_t>(byte_of(paint));
+    const std::uint64_t word = k_everywhere * std::to_integer<std::uint64_t>(byte);
     auto* const space = static_cast<volatile std::uint64_t*>(__builtin_alloca(k_painted));
     for (std::size_t i = 0; i < k_painted / sizeof word; ++i) space[i] = word;
 }
@@ -45,7 +47,7 @@ static_assert(k_spare + k_shift + k_painted < k_room / 2);
     void* const space = __builtin_alloca(room + (frame - anchor) + 16);
     top = reinterpret_cast<std::uintptr_t>(space);
     asm volatile("" : : "r"(space) : "memory"); // else the compiler leaves unused space out
-    if (paint != Paint::none) paint_below(paint);
+    if (paint != Paint::none) paint_below(byte_of(paint));
     work();
     asm volatile("" : : "r"(space) : "memory"); // after the call: it must not become a jump
 }
@@ -81,6 +83,17 @@ void HostStack::run(const StackState& state, const std::function<void()>& work)
     if (known) return;
     top = 0;
     if (state.paint != Paint::none) m_painted = false;
+}
+
+void HostStack::clear_below() const noexcept
+{
+    if (has_room()) paint_below(std::byte{0});
+}
+
+void capture::clear_stack_below() noexcept
+{
+    static const thread_local HostStack stack; // of the main thread its end is read from a file
+    stack.clear_below();
 }
 
 StackMovement HostStack::movement() const noexcept

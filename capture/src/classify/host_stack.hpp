@@ -45,6 +45,8 @@ public:
     /// On this thread. Where the stack has no room to spare, or is none of the thread's own (a coroutine's), the usual
     /// depth and no paint.
     void run(const StackState& state, const std::function<void()>& work);
+    /// With zeros, below the caller. Nothing where the stack has no room to spare.
+    void clear_below() const noexcept;
     /// Whether all runs were painted as asked.
     [[nodiscard]] bool was_painted() const noexcept { return m_painted; }
     /// From the last run at the usual depth to the last deeper one.

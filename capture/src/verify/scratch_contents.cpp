@@ -62,9 +62,9 @@ Result<void> ScratchContents::save(const std::vector<NamedMemory>& scratch, std:
         if (!m_device.limits().flat_addresses) continue;
         if (auto found = find_addresses(m_saved.back(), 0, memory.size); !found) return found;
         m_saved.back().runs = runs_of(m_saved.back().addresses);
-        if (m_saved.back().runs.size() > k_most_copies)
-            log().debug("scratch '{}' of {} bytes holds {} words that look like addresses, the first is {:#x}", name,
-                        memory.size, m_saved.back().addresses.size(), m_saved.back().addresses[0].value);
+        if (const auto& words = m_saved.back().addresses; words.size() > k_at_once)
+            log().debug("scratch '{}' of {} bytes holds {} words that look like addresses, the first is {:#x} at {}",
+                        name, memory.size, words.size(), words[0].value, words[0].offset);
     }
     return {};
 }
@@ -299,8 +299,10 @@ Result<void> ScratchContents::move_addresses(const Saved& saved, Elsewhere& else
 {
     std::vector<backends::AddressWord> moved;
     moved.reserve(saved.addresses.size());
+    std::uint64_t before = 0; // tables repeat themselves, and the driver is slow to say what is where
+    Result<std::uint64_t> other = std::uint64_t{0};
     for (const auto& word : saved.addresses) {
-        auto other = elsewhere.of(word.value);
+        if (std::exchange(before, word.value) != word.value) other = elsewhere.of(word.value);
         if (!other)
             return fail(ErrorCode::not_recordable,
                         "scratch '{}' held at byte {} the address {:#x} before the graph ran, and whether the graph "

@@ -12,18 +12,24 @@ namespace {
 
 /// Drivers give addresses near each other: words that share these upper bits with a known address are looked up.
 constexpr unsigned k_window_bits = 40;
+constexpr std::uint64_t k_lowest_address = 4ULL << 30; ///< unless one is known that is lower
 
 } // namespace
 
 std::vector<backends::AddressWindow> windows_around(std::span<const MemoryRef> regions)
 {
     std::set<std::uint64_t> tops;
+    std::uint64_t lowest = k_lowest_address;
     for (const MemoryRef& region : regions) {
+        if (region.size == 0) continue;
+        lowest = std::min(lowest, region.address.flat());
         tops.insert(region.address.flat() >> k_window_bits);
         tops.insert((region.address.flat() + region.size) >> k_window_bits);
     }
     std::vector<backends::AddressWindow> windows;
     for (const std::uint64_t top : tops) windows.push_back({top << k_window_bits, (top + 1) << k_window_bits});
+    // Reserved ranges lie there (cuMemAddressReserve: 0x302000000), and so do zero and all small numbers.
+    if (!windows.empty() && windows[0].from == 0) windows[0].from = std::min(lowest, k_lowest_address);
     return windows;
 }
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import gc
+import sys
 from typing import Any, Callable, Iterator
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from .. import errors
+from .._library import library
 
 SEED = 0x5EED  # of the generator's state that a capture gets
 _streams: dict[int, torch.cuda.Stream] = {}
@@ -100,6 +103,30 @@ def _own_generator(device: torch.device) -> Iterator[Any]:
         yield generator
     finally:
         generator.graphsafe_set_state(callers)
+
+
+class _ClearedStack(TorchDispatchMode):
+    """Before each operator: bytes of parameters that it never writes are zeros then, and not what an earlier one left."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """PyTorch's own switch: else the first operator imports Dynamo, which takes seconds."""
+        return False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        library().wg_clear_stack()
+        return func(*args, **(kwargs or {}))
+
+
+def over_cleared_stack() -> Any:
+    """For work that is captured. Compiled functions guard on such modes and would be compiled again, so not where there are some."""
+    return contextlib.nullcontext() if compiled_graphs() else _ClearedStack()
+
+
+def compiled_graphs() -> int:
+    """How many graphs Dynamo compiled so far in this process."""
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    return int(dynamo.counters["stats"]["unique_graphs"]) if dynamo is not None else 0
 
 
 class _Word:

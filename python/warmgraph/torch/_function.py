@@ -315,7 +315,8 @@ class TorchFunction:
 
     def _replay(self, call: Call, variant: Variant) -> Any:
         outputs = [one.made(call.device) for one in variant.metadata.outputs]
-        pointers = [region.pointer for region in call.inputs]
+        staged: list[torch.Tensor] = []
+        pointers = [_pointer(region, variant.metadata, staged) for region in call.inputs]
         pointers += [one.data_ptr() for one in outputs if one.numel()]
         states = [region.pointer for region in call.states]
         if variant.words is not None:
@@ -400,6 +401,18 @@ def completed(given: _entry.Declaration, metadata: _outputs.Metadata, words: Seq
     return dataclasses.replace(given, outputs=decls, states=states, metadata=text)
 
 
+def _pointer(region: Region, metadata: _outputs.Metadata, staged: list[torch.Tensor]) -> int:
+    """Of an input; of a copy, where it is only read and the kernels were chosen for a better alignment than it has (a row of a batch)."""
+    pointer = region.pointer
+    if pointer % metadata.aligned.get(region.name, 1) == 0:
+        return pointer
+    with torch.no_grad():
+        tensor = region.places[0].tensor
+        bytes_of_it = _tensors.view_of(region.storage, torch.uint8, region.start, (region.nbytes,), (1,), tensor.device)
+        staged.append(bytes_of_it.clone())
+    return staged[-1].data_ptr()
+
+
 WORDS = ("generator.seed", "generator.offset")
 
 
@@ -409,10 +422,9 @@ def _word_pointers(words: torch.Tensor | None) -> list[int]:
 
 def words_of_generator(device: torch.device) -> torch.Tensor:
     """Two states of their own, each aligned as the recording's were, which a replay asks for."""
-    return torch.zeros((2, _WORD_ALIGNMENT // 8), dtype=torch.int64, device=device)
+    return torch.zeros((2, _outputs.ALIGNMENT // 8), dtype=torch.int64, device=device)
 
 
-_WORD_ALIGNMENT = 256  # of what cudaMalloc gives, at least: cuda_runtime_api.h
 
 
 def _has_elements(output: _outputs.Output) -> bool:

@@ -30,7 +30,7 @@ _QUESTIONS: dict[str, Callable[[], Any]] = {
     "cudnn benchmark": torch._C._get_cudnn_benchmark,
     "cudnn deterministic": torch._C._get_cudnn_deterministic,
     "deterministic": torch.are_deterministic_algorithms_enabled,
-    "deterministic fill": lambda: torch.utils.deterministic.fill_uninitialized_memory,
+    "deterministic fill": lambda: torch.utils.deterministic.fill_uninitialized_memory,  # type: ignore[attr-defined]
     "flash attention": torch._C._get_flash_sdp_enabled,
     "efficient attention": torch._C._get_mem_efficient_sdp_enabled,
     "math attention": torch._C._get_math_sdp_enabled,

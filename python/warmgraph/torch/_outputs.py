@@ -6,7 +6,7 @@ import dataclasses
 import json
 import math
 import sys
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 import torch
 
@@ -15,6 +15,7 @@ from . import _tensors
 from ._regions import Region, storage_key
 
 VERSION = 1
+ALIGNMENT = 256  # bytes, of what cudaMalloc gives at least (CUDA C Programming Guide, Device Memory Accesses); guards count no more
 _PLAIN = (bool, int, float, str, type(None))
 
 
@@ -117,13 +118,18 @@ def tensors_in(value: Any) -> list[torch.Tensor]:
 # --- metadata
 
 
-def to_text(described: Described, states: Sequence[Region], draws: int) -> str:
+def to_text(described: Described, regions: Sequence[Region], draws: int) -> str:
     """What an entry carries."""
     return json.dumps({
         "warmgraph.torch": VERSION, "result": described.tree, "draws": draws,
         "outputs": [[one.name, one.dtype, list(one.sizes), list(one.strides)] for one in described.outputs],
-        "written": [region.name for region in states if region.is_written],
+        "written": [region.name for region in regions if region.is_state and region.is_written],
+        "aligned": {region.name: alignment_of(region.pointer) for region in regions if not region.is_state and not region.is_written},
     }, separators=(",", ":"))
+
+
+def alignment_of(pointer: int) -> int:
+    return min(pointer & -pointer, ALIGNMENT) or ALIGNMENT
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,6 +138,7 @@ class Metadata:
     outputs: tuple[Output, ...]
     written: frozenset[str]  # states
     draws: int  # by how much the generator's offset grows
+    aligned: Mapping[str, int]  # bytes, of the inputs that are not written: what the recording's were aligned to
 
 
 def from_text(text: str) -> Metadata:
@@ -142,8 +149,9 @@ def from_text(text: str) -> Metadata:
             raise errors.Stale(f"metadata of version {found['warmgraph.torch']}, expected {VERSION}")
         outputs = tuple(Output(str(name), str(dtype), tuple(map(int, sizes)), tuple(map(int, strides)))
                         for name, dtype, sizes, strides in found["outputs"])
-        return Metadata(found["result"], outputs, frozenset(map(str, found["written"])), int(found["draws"]))
-    except (ValueError, KeyError, TypeError) as error:
+        return Metadata(found["result"], outputs, frozenset(map(str, found["written"])), int(found["draws"]),
+                        {str(name): max(1, int(alignment)) for name, alignment in found["aligned"].items()})
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise errors.Corrupt(f"the entry's metadata cannot be read: {error}") from None
 
 

@@ -1,7 +1,7 @@
 """A miss: the answer, two captures, and their adoption."""
 from __future__ import annotations
 
-import sys
+import contextlib
 import threading
 from typing import TYPE_CHECKING, Any, Sequence
 
@@ -49,7 +49,7 @@ class Recording:
         described = _outputs.described(self._result, call.objects(), call.regions)
         if self._draws < 0:
             raise errors.NotRecordable("it seeds the device's generator, or sets its offset: do it outside")
-        text = _outputs.to_text(described, call.states, self._draws)
+        text = _outputs.to_text(described, call.regions, self._draws)
         metadata = _outputs.from_text(text)
         with _lock:
             return self._adopted_within(given, described, metadata, text)
@@ -97,10 +97,12 @@ class Recording:
     def capture(self, owner: Any, arguments: dict[str, Any], described: _outputs.Described, outputs: Sequence[torch.Tensor],
                 objects: dict[str, Any], regions: Sequence[Region]) -> _capture.Capture:
         """The function, and copies of its results to where the outputs are."""
-        compiled_before = _compiled_graphs()
+        compiled_before = _capture.compiled_graphs()
+
+        over = _capture.over_cleared_stack() if not self._function.is_compiled else contextlib.nullcontext()
 
         def work() -> None:
-            with torch.no_grad():
+            with torch.no_grad(), over:
                 now = _outputs.described(self._function.run(self._wrapped, owner, arguments), objects, regions)
                 if now.tree != described.tree or now.outputs != described.outputs:
                     raise errors.NotRecordable(f"it returns something else at its second call: {now.tree} after {described.tree}")
@@ -109,7 +111,7 @@ class Recording:
                         output.copy_(fresh)
 
         captured = _capture.captured(self._call.device, work, self._draws != 0)
-        if _compiled_graphs() != compiled_before:
+        if _capture.compiled_graphs() != compiled_before:
             captured.close()
             raise errors.NotRecordable("PyTorch compiled it again while it was captured: something that it depends on changed since its "
                                        "answer (TORCH_LOGS=recompiles says what)")
@@ -190,9 +192,3 @@ def _extent(output: _outputs.Output) -> int:
 def _version(tensor: torch.Tensor) -> int | None:
     """How often it was written; None where nobody counts."""
     return None if tensor.is_inference() else tensor._version
-
-
-def _compiled_graphs() -> int:
-    """How many graphs Dynamo compiled so far in this process."""
-    dynamo = sys.modules.get("torch._dynamo.utils")
-    return int(dynamo.counters["stats"]["unique_graphs"]) if dynamo is not None else 0

@@ -1,6 +1,6 @@
 """One model of each kind: captured by PyTorch, adopted, replayed elsewhere, compared with PyTorch's own replay.
 
-usage: models.py LIBWARMGRAPH [--only PATTERN] [--tries 1] [--json FILE] [--strict]
+usage: models.py LIBWARMGRAPH [--only PATTERN] [--tries 1] [--json FILE] [--strict] [--cleared]
 
 Small models in eager mode, with random weights: a language model of transformers with a static cache, a convolutional network of
 torchvision in both memory formats, training steps (forward, backward, foreach optimizer), a sampler, an FFT, dropout. Each runs in
@@ -363,6 +363,7 @@ def try_model(torch, adopter, name, strict):
 def work(arguments):
     """One model; the last line is its result."""
     library = wg.Library(arguments.library)
+    operators.clear_stack = library.raw.wg_clear_stack if arguments.cleared else None
     with tempfile.TemporaryDirectory() as folder:
         adopter = Adopter(library, pathlib.Path(folder) / "cache")
         import torch  # after warmgraph, on purpose
@@ -376,7 +377,7 @@ def work(arguments):
 
 def asked(arguments, name):
     """The result of one model's process, whatever became of it."""
-    command = [sys.executable, __file__, arguments.library, "--work", name] + (["--strict"] if arguments.strict else [])
+    command = [sys.executable, __file__, arguments.library, "--work", name] + (["--strict"] if arguments.strict else []) + (["--cleared"] if arguments.cleared else [])
     try:
         done = subprocess.run(command, check=False, timeout=LIMIT_S, capture_output=True, text=True, errors="replace")
     except subprocess.TimeoutExpired:
@@ -410,6 +411,7 @@ def main():
     parser.add_argument("--tries", type=int, default=1)
     parser.add_argument("--json")
     parser.add_argument("--strict", action="store_true")
+    parser.add_argument("--cleared", action="store_true", help="clear the stack before each operator that is captured")
     parser.add_argument("--work", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.work:

@@ -1,6 +1,6 @@
 """How many of PyTorch's own operators are adopted, and right.
 
-usage: operators.py LIBWARMGRAPH [--dtype float32] [--workers 8] [--only PATTERN,PATTERN...] [--json FILE]
+usage: operators.py LIBWARMGRAPH [--dtype float32] [--workers 8] [--only PATTERN,PATTERN...] [--json FILE] [--cleared]
 
 Each operator of PyTorch's database (OpInfo) runs on its first strided sample: captured twice by PyTorch with everything
 elsewhere, adopted through the C interface, replayed at addresses that no capture had, and compared with PyTorch's own replay.
@@ -8,6 +8,7 @@ Prints a table. A fault in one operator (the context is gone then) stops only th
 """
 import argparse
 import collections
+import contextlib
 import ctypes as c
 import fnmatch
 import json
@@ -49,6 +50,9 @@ def load_database(dtype_name):
         if dtype in op.supported_dtypes("cuda"):
             known[op.name + (f".{op.variant_test_name}" if op.variant_test_name else "")] = op
     return torch, known
+
+
+clear_stack = None  # the library's wg_clear_stack, where --cleared asks for it
 
 
 class NotCaptured(Exception):
@@ -147,7 +151,7 @@ class Captured:
         self.graph = torch.cuda.CUDAGraph(keep_graph=True)
         self.words = [word for generator in operator.generators for word in generators.registered(torch, self.graph, generator)]
         self.inputs += self.words
-        with torch.cuda.graph(self.graph, pool=pool, capture_error_mode="thread_local"):
+        with torch.cuda.graph(self.graph, pool=pool, capture_error_mode="thread_local"), _over(torch):
             for out, result in zip(self.outputs, operator.run(leaves)):
                 out.copy_(result)
         snapshot = torch.cuda.memory_snapshot()
@@ -163,6 +167,25 @@ class Captured:
     def regions(self):
         return [Range(f"in{i}", x.data_ptr(), x.numel() * x.element_size()) for i, x in enumerate(self.inputs)] + [
             Range(f"out{i}", x.data_ptr(), x.numel() * x.element_size()) for i, x in enumerate(self.outputs)]
+
+
+def _over(torch):
+    """Has each operator find zeros on the stack below it, where clear_stack is set."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    if clear_stack is None:
+        return contextlib.nullcontext()
+
+    class ClearedStack(TorchDispatchMode):
+        @classmethod
+        def _should_skip_dynamo(cls):
+            return False  # else it is imported, which takes seconds
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            clear_stack()
+            return func(*args, **(kwargs or {}))
+
+    return ClearedStack()
 
 
 def _overlaps(tensor):
@@ -288,7 +311,9 @@ def try_operator(torch, adopter, name, op, dtype):
 
 def work(arguments):
     """Operators from standard input, a line each; a line of JSON for each."""
+    global clear_stack
     library = wg.Library(arguments.library)
+    clear_stack = library.raw.wg_clear_stack if arguments.cleared else None
     with tempfile.TemporaryDirectory() as folder:
         adopter = Adopter(library, pathlib.Path(folder) / "cache")
         torch, known = load_database(arguments.dtype)
@@ -305,7 +330,8 @@ def work(arguments):
 
 class Worker:
     def __init__(self, arguments):
-        self.command = [sys.executable, __file__, arguments.library, "--work", "--dtype", arguments.dtype]
+        self.command = [sys.executable, __file__, arguments.library, "--work", "--dtype", arguments.dtype] + (
+            ["--cleared"] if arguments.cleared else [])
         self.process = None
 
     def ask(self, name):
@@ -382,6 +408,7 @@ def main():
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--only", default="*")
     parser.add_argument("--json")
+    parser.add_argument("--cleared", action="store_true", help="clear the stack before each operator that is captured")
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.work:

@@ -1,0 +1,105 @@
+// Cache::find: the text that an entry carries, by function, facts and inputs.
+#include "expect_error.hpp"
+#include "facade_fixture.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+class FindTest : public FacadeTest {
+protected:
+    [[nodiscard]] Spec spec_of(std::int64_t count, const std::string& metadata = "") const
+    {
+        Spec spec;
+        spec.inputs = {input("x", f32, {count})};
+        spec.outputs = {output("y", f32, {count})};
+        spec.code = {program};
+        spec.version = "1";
+        spec.metadata = metadata;
+        return spec;
+    }
+    void record(std::int64_t count, const std::string& metadata) const
+    {
+        Cache cache{options()};
+        Function f = cache.wrap("f", device, spec_of(count, metadata), [&](Recorder& r) {
+            r.stream().launch(program, "add_one", {.grid = {static_cast<std::uint32_t>(count / 16)}, .block = {16}},
+                              r["x"], r["y"]);
+        });
+        const Buffer x = floats(5, count), y = device.allocate(static_cast<std::uint64_t>(count) * 4);
+        ASSERT_EQ(f({{"x", x}, {"y", y}}), Outcome::recorded);
+    }
+    /// Who asks does not know the outputs.
+    [[nodiscard]] Spec sought(std::int64_t count) const
+    {
+        Spec spec = spec_of(count);
+        spec.outputs.clear();
+        return spec;
+    }
+};
+
+TEST_F(FindTest, GivesTheTextOfTheEntryThatFits)
+{
+    ASSERT_NO_FATAL_FAILURE(record(16, "one tensor"));
+    ASSERT_NO_FATAL_FAILURE(record(32, ""));
+    const Cache cache{options()};
+    EXPECT_EQ(cache.find("f", device, sought(16)), "one tensor");
+    EXPECT_EQ(cache.find("f", device, sought(32)), "") << "there, with no text";
+    EXPECT_EQ(cache.find("f", device, sought(48)), std::nullopt);
+    EXPECT_EQ(cache.find("g", device, sought(16)), std::nullopt);
+}
+
+TEST_F(FindTest, AsksForTheSameFactsAsACall)
+{
+    ASSERT_NO_FATAL_FAILURE(record(16, "one tensor"));
+    const Cache cache{options()};
+    Spec other = sought(16);
+    other.version = "2";
+    EXPECT_EQ(cache.find("f", device, other), std::nullopt);
+    other = sought(16);
+    other.config = {{"mode", "fast"}};
+    EXPECT_EQ(cache.find("f", device, other), std::nullopt);
+    other = sought(16);
+    other.inputs[0].dtype = i32;
+    EXPECT_EQ(cache.find("f", device, other), std::nullopt);
+}
+
+TEST_F(FindTest, FindsNothingWhereNothingMayBeReplayed)
+{
+    ASSERT_NO_FATAL_FAILURE(record(16, "one tensor"));
+    EXPECT_EQ((Cache{options(Policy::off)}.find("f", device, sought(16))), std::nullopt);
+    EXPECT_EQ((Cache{options(Policy::refresh)}.find("f", device, sought(16))), std::nullopt);
+    Spec nameless = sought(16);
+    nameless.version.clear();
+    const Cache cache{options()};
+    EXPECT_THROW(static_cast<void>(cache.find("f", device, nameless)), Exception);
+    EXPECT_THROW(static_cast<void>(cache.find("../f", device, sought(16))), Exception);
+}
+
+TEST_F(FindTest, AnEntryThatCannotBeReadIsNone)
+{
+    ASSERT_NO_FATAL_FAILURE(record(16, "one tensor"));
+    for (const auto& file : std::filesystem::recursive_directory_iterator{dir.path() / "cache"})
+        if (file.path().extension() == ".wg") std::filesystem::resize_file(file.path(), 64);
+    const Cache cache{options()};
+    EXPECT_EQ(cache.find("f", device, sought(16)), std::nullopt);
+}
+
+TEST_F(FindTest, AStreamOfSomebodyElsesIsForCuda)
+{
+    int not_ours = 0;
+    EXPECT_THROW(static_cast<void>(device.view_stream(&not_ours)), Exception);
+}
+
+TEST(PrepareRecordingTest, KnowsItsBackends)
+{
+    Device::prepare_recording("opencl"); // where there is nothing to prepare
+    try {
+        Device::prepare_recording("vulkan");
+        FAIL() << "no such backend";
+    } catch (const Exception& exception) {
+        EXPECT_EQ(exception.code(), ErrorCode::not_found);
+        EXPECT_THAT(exception.what(), testing::HasSubstr("opencl"));
+    }
+}
+
+} // namespace
+} // namespace warmgraph::test
