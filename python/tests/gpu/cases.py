@@ -1,7 +1,11 @@
 """Functions of PyTorch's that are recorded in one process and replayed in the next, and compared with PyTorch itself.
 
 usage: cases.py [--only PATTERN,PATTERN...] [--workers 6]     runs each case cold and warm, prints a table; status 1: one went wrong
-       cases.py --run CASE --folder DIR --as cold|warm        one process of a case
+       cases.py --run CASE --folder DIR --as cold|warm|plain  one process of a case
+
+The table has milliseconds of the first call: "plain" without warmgraph (what is compiled finds Inductor's and Triton's own caches filled),
+"cold" with the recording, "warm" in the next process; then of a later call, plain and warm. Each process has its model on the
+device before; a first call of PyTorch's begins libraries (cuBLAS, cuDNN) that a hit does not need.
 """
 from __future__ import annotations
 
@@ -35,9 +39,14 @@ class InputMeta:
 
 
 def wrapped(function, options, how):
+    """`options`: of the cache; None: the function itself; "plain": as PyTorch alone would run it."""
+    if options is None or options == "plain":
+        import torch
+
+        return torch.compile(function, fullgraph=True) if options and how["compile"] is not False else function
     import warmgraph
 
-    return warmgraph.cache_compile(function, **options, **how) if options is not None else function
+    return warmgraph.cache_compile(function, **options, **how)
 
 
 def mlp(torch, options, compile=False):
@@ -259,6 +268,10 @@ def run(arguments):
     import torch
 
     case, folder = CASES[arguments.run], pathlib.Path(arguments.folder)
+    if arguments.how == "plain":
+        call, given = case(torch, "plain")
+        print(json.dumps({"times": [round(ms, 2) for ms in steps(torch, call, given)[1]]}), flush=True)
+        return
     options = {"cache_dir": str(folder / "cache"), "config": warmgraph.Config(model=arguments.run)}
     torch.manual_seed(7)
     call, given = case(torch, options)
@@ -318,6 +331,7 @@ class Chain:
     name: str
     cold: dict | None = None
     warm: dict | None = None
+    plain: dict | None = None
     wrong: list = dataclasses.field(default_factory=list)
     text: str = ""
 
@@ -345,9 +359,14 @@ def chain(name, folder):
     same = compared(folder, "warm", "cold")
     if isinstance(same, str):
         result.wrong.append(f"warm against cold: {same}")
+    result.plain, _ = process(name, folder, "plain")
     if result.warm["compilers"]:
         result.wrong.append(f"{result.warm['compilers']} modules of compilers were loaded by a hit")
     return result
+
+
+def _time(process, step):
+    return f"{process['times'][step]:.2f}" if process else "-"
 
 
 def main():
@@ -368,10 +387,12 @@ def main():
         kept = [line for line in one.text.splitlines() if "Warning" not in line]
         print(f"=== {one.name}\n" + "\n".join(kept)[-MOST_LETTERS:])
     print(f"=== phases of {chains[0].name}: cold {(chains[0].cold or {}).get('phases')}, warm {(chains[0].warm or {}).get('phases')}")
+    print(f"{'':<22} {'':<6} {'plain':>9} {'cold':>9} {'warm':>9}   {'later, plain':>12} {'warm':>9}")
     for one in chains:
-        cold, warm = one.cold or {}, one.warm or {}
-        print(f"{one.name:<22} {'WRONG' if one.wrong else 'ok':<6} cold {cold.get('times')} ms, warm {warm.get('times')} ms, "
-              f"reserved {cold.get('reserved')} {'; '.join(map(str, one.wrong))[:500]}")
+        first = [_time(process, 0) for process in (one.plain, one.cold, one.warm)]
+        later = [_time(process, STEPS - 1) for process in (one.plain, one.warm)]
+        print(f"{one.name:<22} {'WRONG' if one.wrong else 'ok':<6} {first[0]:>9} {first[1]:>9} {first[2]:>9}   {later[0]:>12} {later[1]:>9}"
+              f"  {'; '.join(map(str, one.wrong))[:500]}")
     return 1 if any(one.wrong for one in chains) else 0
 
 
