@@ -1,8 +1,12 @@
 // Damaged, foreign and newer files: refused, set aside with the reason, and replaced in the same run.
+#include <cstdlib>
 #include <functional>
+#include <random>
+#include <set>
 
 #include <sys/stat.h>
 
+#include "random_graph.hpp"
 #include "reseal.hpp"
 #include "store_fixture.hpp"
 
@@ -113,6 +117,30 @@ TEST_F(Damage, EveryBitOfTheEnvelopeIsFoundByCheckAndHealed)
     ASSERT_TRUE(succeeded(m_store->publish(m_entry)));
     EXPECT_EQ(text_of(m_path), good);
     EXPECT_TRUE(m_store->check().value().empty());
+}
+
+/// $WARMGRAPH_TEST_FLIPS: for a long run.
+int flips()
+{
+    const char* const given = std::getenv("WARMGRAPH_TEST_FLIPS");
+    return given != nullptr ? std::atoi(given) : 2000;
+}
+
+/// F1: up to four bits at once, anywhere.
+TEST_F(Damage, RandomFlipsAreNeverRead)
+{
+    std::mt19937_64 random(test_seed());
+    ASSERT_TRUE(succeeded(m_store->publish(m_entry)));
+    const std::string good = text_of(m_path);
+    const auto reader = open({.access = store::StoreMode::read_only});
+    for (int i = 0; i < flips(); ++i) {
+        std::string bad = good;
+        std::set<std::size_t> bits;
+        for (std::uint64_t count = random() % 4 + 1; bits.size() < count;) bits.insert(random() % (8 * good.size()));
+        for (const std::size_t bit : bits) bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ (1 << (bit % 8)));
+        write(m_path, bad);
+        ASSERT_FALSE(reader->entry(m_entry.header.key).has_value()) << "bits " << testing::PrintToString(bits);
+    }
 }
 
 /// A file of a newer format, as a newer warmgraph seals it.
