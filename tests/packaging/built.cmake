@@ -1,0 +1,28 @@
+# What ./dev install builds is all that the installation copies: a command of the target warmgraph_installed makes every file that
+# install rules name and a build makes.
+execute_process(COMMAND ${NINJA} -C ${BUILD} -t targets all OUTPUT_VARIABLE made COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${NINJA} -C ${BUILD} -t commands warmgraph_installed OUTPUT_VARIABLE commands COMMAND_ERROR_IS_FATAL ANY)
+file(GLOB_RECURSE scripts ${BUILD}/cmake_install.cmake)
+set(count 0)
+foreach(script IN LISTS scripts)
+  file(READ ${script} text)
+  if(NOT text MATCHES "STREQUAL \"Unspecified\"")
+    continue() # a component that is installed when it is asked for
+  endif()
+  string(REGEX MATCHALL "\"${BUILD}/[^\"]+\"" files "${text}")
+  foreach(file IN LISTS files)
+    string(REGEX REPLACE "^\"${BUILD}/([^\"]+)\"$" "\\1" file "${file}")
+    string(FIND "\n${made}" "\n${file}: " at)
+    if(at EQUAL -1)
+      continue() # made by cmake itself, or a script
+    endif()
+    math(EXPR count "${count} + 1")
+    string(FIND "${commands}" "${file}" at)
+    if(at EQUAL -1)
+      message(SEND_ERROR "${file} is installed, and the target warmgraph_installed does not make it")
+    endif()
+  endforeach()
+endforeach()
+if(count LESS 4)
+  message(SEND_ERROR "only ${count} of the installed files are made by the build: this test looks at the wrong place")
+endif()
