@@ -356,3 +356,21 @@ def test_a_hash_that_a_librarys_object_keeps_is_no_guard():
     (entry,) = host.entries
     assert entry.given.facts["self.odd.width"] == "int 3"
     assert not [path for path in entry.given.facts if path.endswith("hash")]
+
+
+def test_a_submodules_forward_is_code_that_counts():
+    from warmgraph.torch import _code
+
+    class Inner(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x + 1
+
+    class Other(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x - 1
+
+    def work(x: Any) -> Any:
+        return x
+
+    inner, other = (_code.Reached(work, {kind: False}).digest() for kind in (Inner, Other))
+    assert inner != other

@@ -2,6 +2,7 @@
 of a module by all its methods."""
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.metadata
 import platform
@@ -32,6 +33,14 @@ class Reached(_code.Reached):
             if self.is_library(one.__module__, None) and one.__module__.split(".")[0] not in (*_ALWAYS_LIBRARY, *sys.stdlib_module_names):
                 self._digests.update(_digests_of(one))
         super().add_class(kind, is_constructed)
+
+    def _methods(self, kind: type) -> list[Any]:
+        """`forward` is called by PyTorch where no code of the user's names it."""
+        found, forward = super()._methods(kind), kind.__dict__.get("forward")
+        if forward is not None and "forward" not in self.names:
+            found.append(forward)
+            self._references.append((functools.partial(kind.__dict__.get, "forward"), _code._followed(forward)))
+        return found
 
     def is_library(self, module: str | None, file: str | None) -> bool:
         package = (module or "").split(".")[0]
