@@ -374,3 +374,16 @@ def test_a_submodules_forward_is_code_that_counts():
 
     inner, other = (_code.Reached(work, {kind: False}).digest() for kind in (Inner, Other))
     assert inner != other
+
+
+def test_a_tensor_that_the_function_closes_over_may_be_its_result():
+    total = torch.zeros(4)
+
+    def work(x: Any) -> Any:
+        return total.add_(x), total[1:]
+
+    cached = wrap(work)
+    cached(torch.ones(4))
+    assert len(host.entries) == 1 and not refusal(cached)
+    found, part = cached(torch.ones(4))
+    assert found is total and part.data_ptr() == total.data_ptr() + 4

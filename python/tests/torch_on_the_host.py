@@ -13,6 +13,7 @@ from warmgraph.torch import _capture, _entry, _function, _recording, _tensors
 entries: list[FakeEntry] = []
 kept: dict[str, str] = {}  # metadata by facts
 captures: list[_capture.Capture] = []
+plain: list[FakeGraph] = []  # graphs that PyTorch alone has
 
 
 class FakeEntry:
@@ -26,11 +27,36 @@ class FakeEntry:
         self.calls.append((list(pointers), list(states)))
         return "replayed"
 
+    def close(self) -> None:
+        self.is_closed = True
+
     def report(self) -> Any:
         return types.SimpleNamespace(outcome="replayed", reason="", entry="", first_call_ms=0.0, phases=())
 
     def misses(self) -> str:
         return ""
+
+
+class FakeGraph:
+    """A replay calls what was captured, and writes to where its result was."""
+
+    def __init__(self, work: Any, pool: Any, stream: Any) -> None:
+        self.work, self.its_pool, self.stream, self.is_reset, self.result = work, pool, stream, False, work()
+        plain.append(self)
+
+    def replay(self) -> None:
+        self.result.copy_(self.work())
+
+    def reset(self) -> None:
+        self.is_reset = True
+
+    def pool(self) -> Any:
+        return self.its_pool or (0, 7)
+
+
+def _plain_graph(work: Any, pool: Any, stream: Any) -> Any:
+    graph = FakeGraph(work, pool, stream)
+    return graph, graph.result
 
 
 def _key(given: Any) -> str:
@@ -68,6 +94,7 @@ def use(monkeypatch: Any) -> None:
     entries.clear()
     kept.clear()
     captures.clear()
+    plain.clear()
     monkeypatch.setattr(_tensors, "DEVICE_TYPE", "cpu")
     monkeypatch.setattr(_function, "device_of", lambda index: types.SimpleNamespace(stream=0, _collect=lambda: None))
     monkeypatch.setattr(_entry, "Entry", FakeEntry)
@@ -75,6 +102,7 @@ def use(monkeypatch: Any) -> None:
     monkeypatch.setattr(_entry, "stream_view", lambda device, native: 0)
     monkeypatch.setattr(_recording, "Shadows", FakeShadows)
     monkeypatch.setattr(_capture, "captured", _captured)
+    monkeypatch.setattr(_capture, "plain_graph", _plain_graph)
     monkeypatch.setattr(_capture, "generator_of", lambda device: FakeGenerator())
     monkeypatch.setattr(torch.cuda, "synchronize", lambda device=None: None)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device=None: types.SimpleNamespace(cuda_stream=0))
@@ -85,4 +113,4 @@ class FakeGenerator:
         return 0
 
 
-__all__ = ["captures", "entries", "errors", "kept", "use"]
+__all__ = ["captures", "entries", "errors", "kept", "plain", "use"]

@@ -214,11 +214,58 @@ def several_shapes(torch, options):
     return wrapped(step, options, {"compile": False}), [(torch.randn(4 * (i + 1), 64, device="cuda"),) for i in range(STEPS)]
 
 
+class Engine:
+    """A table of graphs by batch size over one buffer, as serving engines have. The second time, the largest is freed and restored."""
+
+    def __init__(self, torch, options):
+        self.model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.GELU(), torch.nn.Linear(256, 64)).cuda().eval()
+        self.buffer, self.kv = torch.zeros(8, 64, device="cuda"), torch.zeros(8, 64, device="cuda")
+        self.table, self.outcomes, self.refused, self.calls = {}, [], [], 0
+        if isinstance(options, dict):
+            from warmgraph.torch import GraphCache
+
+            self.cache = GraphCache(**options)
+
+    def forward_of(self, size):
+        x, kv, model = self.buffer[:size], self.kv, self.model
+
+        def forward():
+            kv[:size].copy_(x)
+            return {"logits": model(x) + kv[:size], "x": x}
+
+        return forward
+
+    def capture(self, size):
+        graph, output = self.table[size] = self.cache.capture_one(size, self.forward_of(size), inputs=[self.buffer], states={"kv": self.kv})
+        self.outcomes.append(graph.outcome)
+        self.refused += [graph.why] if graph.why else []
+        return graph, output
+
+    def __call__(self, x):
+        size, self.calls = len(x), self.calls + 1
+        self.buffer[:size].copy_(x)
+        if not hasattr(self, "cache"):
+            return self.forward_of(size)()
+        if self.calls == 2 * STEPS:
+            self.table.pop(size)[0].reset()
+        graph, output = self.table.get(size) or self.capture(size)
+        self.buffer.fill_(7)  # what it was captured with is gone
+        graph.replay()
+        self.buffer[:size].copy_(x)
+        graph.replay()
+        return {name: one.clone() for name, one in output.items()}
+
+
+def engine_table(torch, options):
+    engine = Engine(torch, options)
+    return engine, [(torch.randn(size, 64, device="cuda"),) for _ in range(2) for size in (1, 2, 4)]
+
+
 CASES = {one.__name__: one for one in (
     mlp, mlp_compiled, function_with_global, torchair, torchair_eager, llama, llama_compiled, convolutions, dropout, fourier, running_state,
-    several_shapes)}
+    several_shapes, engine_table)}
 DRAWS = {"dropout"}
-RECORDED = {"several_shapes": 3, "torchair": 2, "torchair_eager": 2}  # entries, where it is not one
+RECORDED = {"several_shapes": 3, "engine_table": 3, "torchair": 2, "torchair_eager": 2}  # entries, where it is not one
 
 
 # --- one process
@@ -251,6 +298,8 @@ def steps(torch, call, arguments):
 def outcome_of(call):
     import warmgraph
 
+    if isinstance(call, Engine):
+        return {"recorded": call.outcomes.count("recorded"), "hits": call.outcomes.count("replayed"), "refused": call.refused, "phases": []}
     wrappers = [call] if isinstance(call, warmgraph.CachedFunction) else [one for one in vars(call).values()
                                                                           if isinstance(one, warmgraph.CachedFunction)]
     stats = warmgraph.stats(wrappers[0])[0]

@@ -1,7 +1,9 @@
-"""PyTorch's half of the package: imported when a wrapped function first meets a tensor of PyTorch's, and never by `import warmgraph`."""
+"""PyTorch's half of the package: imported when a wrapped function first meets a tensor of PyTorch's, or by a serving engine
+for its GraphCache, and never by `import warmgraph`."""
 from __future__ import annotations
 
+from ._engines import Graph, GraphCache
 from ._function import TorchFunction
 from ._walking import is_torch_call
 
-__all__ = ["TorchFunction", "is_torch_call"]
+__all__ = ["Graph", "GraphCache", "TorchFunction", "is_torch_call"]

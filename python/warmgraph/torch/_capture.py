@@ -50,7 +50,7 @@ def captured(device: torch.device, work: Callable[[], Any], draws: bool) -> Capt
     with _own_generator(device) as generator:
         words = _words(graph, generator) if draws else []
         before = _free(_snapshot())
-        _capture_into(graph, pool, device, work)
+        _capture_into(graph, pool.id, device, work)
     snapshot = _snapshot()
     segments = [one for one in snapshot if tuple(one["segment_pool_id"]) == tuple(pool.id)]
     # The same work allocates the same sizes in the same order; addresses say nothing of it.
@@ -62,14 +62,27 @@ def captured(device: torch.device, work: Callable[[], Any], draws: bool) -> Capt
     return Capture(graph, pool, graph.raw_cuda_graph(), scratch, free, _in_order(words))
 
 
-def _capture_into(graph: Any, pool: Any, device: torch.device, work: Callable[[], Any]) -> None:
+def plain_graph(work: Callable[[], Any], pool: Any, stream: Any) -> tuple[Any, Any]:
+    """(PyTorch's own graph of the work in this pool, on the current device; its result). Nothing of it runs."""
+    device = torch.device("cuda", torch.cuda.current_device())
+    torch.cuda.synchronize(device)
+    gc.collect()
+    results: list[Any] = []
+    graph = torch.cuda.CUDAGraph()
+    _capture_into(graph, pool, device, lambda: results.append(work()), stream)
+    return graph, results[0]
+
+
+def _capture_into(graph: Any, pool: Any, device: torch.device, work: Callable[[], Any], stream: Any = None) -> None:
+    """`pool`: its id, None for one of the graph's own. `stream`: None for one of ours."""
     index = device.index or 0
-    stream = _streams.setdefault(index, torch.cuda.Stream(device)) if index not in _streams else _streams[index]
+    if stream is None:
+        stream = _streams.setdefault(index, torch.cuda.Stream(device)) if index not in _streams else _streams[index]
     collects = gc.isenabled()
     gc.disable()  # what goes away meanwhile might wait for the device
     try:
         with torch.cuda.stream(stream):
-            graph.capture_begin(pool=pool.id, capture_error_mode="thread_local")
+            graph.capture_begin(**({} if pool is None else {"pool": pool}), capture_error_mode="thread_local")
             try:
                 work()
             except BaseException:

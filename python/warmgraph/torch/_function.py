@@ -44,7 +44,6 @@ class Variant:
 
     function: _entry.Entry
     metadata: _outputs.Metadata
-    outputs: list[_outputs.Output]  # those with elements, in the order of the entry's
     words: torch.Tensor | None  # the generator's seed and offset, where it draws
 
 
@@ -106,6 +105,54 @@ class Call:
         return found if found is not self else self.around.objects[path]
 
 
+class Bound:
+    """A variant on the memory of one call, with outputs of its own: launched once, or again and again."""
+
+    def __init__(self, call: Call, variant: Variant) -> None:
+        self._call, self.variant, self.device = call, variant, call.device
+        self.outputs = [one.made(call.device) for one in variant.metadata.outputs]
+        self._staged: list[tuple[torch.Tensor, torch.Tensor]] = []  # (copy, what it is of)
+        self.pointers = [self._pointer(region) for region in call.inputs]
+        self.pointers += [one.data_ptr() for one in self.outputs if one.numel()]
+        self.states = [region.pointer for region in call.states] + _word_pointers(variant.words)
+
+    def launch(self) -> None:
+        """In the current stream."""
+        device, variant = self.device, self.variant
+        for copy, of in self._staged:
+            with torch.no_grad():
+                copy.copy_(of)
+        if variant.words is not None:
+            _draw(device, variant.words, variant.metadata.draws)
+        view = _entry.stream_view(variant.function.device, torch.cuda.current_stream(device).cuda_stream)
+        variant.function(view, self.pointers, self.states)
+
+    def result(self) -> Any:
+        return _outputs.rebuilt(self.variant.metadata.tree, self.outputs, self._call.object)
+
+    def _pointer(self, region: Region) -> int:
+        """Of an input; of a copy, where it is only read and the kernels were chosen for a better alignment than it has (a row of a
+        batch)."""
+        pointer = region.pointer
+        if pointer % self.variant.metadata.aligned.get(region.name, 1) == 0:
+            return pointer
+        tensor = region.places[0].tensor
+        with torch.no_grad():
+            of = _tensors.view_of(region.storage, torch.uint8, region.start, (region.nbytes,), (1,), tensor.device)
+            self._staged.append((torch.empty_like(of), of))
+        return self._staged[-1][0].data_ptr()
+
+
+def _draw(device: torch.device, words: torch.Tensor, draws: int) -> None:
+    """The words of one replay, and the generator as the function would leave it."""
+    generator = torch.cuda.default_generators[device.index or 0]
+    offset, seed = generator.get_offset(), generator.initial_seed()
+    with torch.no_grad():
+        words[0, 0].fill_(seed - (1 << 64) if seed >= 1 << 63 else seed)
+        words[1, 0].fill_(offset)
+    generator.set_offset(offset + draws)
+
+
 class TorchFunction:
     """What a wrapper has once it met tensors of PyTorch's. Shared by the objects of one class."""
 
@@ -136,9 +183,18 @@ class TorchFunction:
         before = getattr(_running, "depth", 0)
         _running.depth = before + 1
         try:
-            return wrapped._called(target, arguments)
+            return self._invoked(wrapped, target, arguments)
         finally:
             _running.depth = before
+
+    def _invoked(self, wrapped: CachedFunction, target: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+        return wrapped._called(target, arguments)
+
+    def in_place(self, call: Call) -> tuple[list[torch.Tensor], list[Any]]:
+        """For the second capture: tensors that are reached past any copy, and the objects that must not be copied then."""
+        if self.held is not None:
+            return [place.tensor for place in call.places if place.via != "argument"], [self.held]
+        return [place.tensor for place in call.places if place.via == "elsewhere"], []
 
     def _callable(self) -> Callable[..., Any]:
         if self.is_compiled_already or self.how is False:
@@ -212,13 +268,16 @@ class TorchFunction:
     def _read_all(self, owner: Any, arguments: dict[str, Any]) -> Call:
         if not self.reached.is_current():
             self.reached = _code.Reached(self._plain)
-        walker, reached = _walking.read(self.reached, arguments, owner)
+        walker, reached = self._walked(owner, arguments)
         around = _Surroundings(walker, reached)
         self._around[id(owner)] = around  # which keeps the object alive
         self._around.move_to_end(id(owner))
         while len(self._around) > _MOST_OBJECTS:
             self._around.popitem(last=False)
         return Call(arguments, owner, walker, around, _regions.regions_of(walker.places), _device(walker.places), _modes.modes())
+
+    def _walked(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _code.Reached]:
+        return _walking.read(self.reached, arguments, owner)
 
     def version(self, wrapped: CachedFunction, call: Call) -> str:
         return wrapped.options.version or f"torch {call.around.reached.digest()}"
@@ -298,7 +357,7 @@ class TorchFunction:
         words = words_of_generator(call.device) if metadata.draws else None
         full = completed(given, metadata, _word_pointers(words))
         entry = _made(pool, given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, None, destroyed))
-        return Variant(entry, metadata, [one for one in metadata.outputs if _has_elements(one)], words)
+        return Variant(entry, metadata, words)
 
     def _why_missing(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration) -> str:
         """What the library says of a call that nothing was found for. It does not know the outputs, which then differ as well."""
@@ -314,29 +373,9 @@ class TorchFunction:
     # --- replay
 
     def _replay(self, call: Call, variant: Variant) -> Any:
-        outputs = [one.made(call.device) for one in variant.metadata.outputs]
-        staged: list[torch.Tensor] = []
-        pointers = [_pointer(region, variant.metadata, staged) for region in call.inputs]
-        pointers += [one.data_ptr() for one in outputs if one.numel()]
-        states = [region.pointer for region in call.states]
-        if variant.words is not None:
-            states += _word_pointers(variant.words)
-            self._draw(call.device, variant)
-        stream = torch.cuda.current_stream(call.device)
-        view = _entry.stream_view(variant.function.device, stream.cuda_stream)
-        variant.function(view, pointers, states)
-        return _outputs.rebuilt(variant.metadata.tree, outputs, call.object)
-
-    def _draw(self, device: torch.device, variant: Variant) -> None:
-        """The words of this replay, and the generator as the function would leave it."""
-        generator = torch.cuda.default_generators[device.index or 0]
-        offset = generator.get_offset()
-        seed = generator.initial_seed()
-        assert variant.words is not None
-        with torch.no_grad():
-            variant.words[0, 0].fill_(seed - (1 << 64) if seed >= 1 << 63 else seed)
-            variant.words[1, 0].fill_(offset)
-        generator.set_offset(offset + variant.metadata.draws)
+        bound = Bound(call, variant)
+        bound.launch()
+        return bound.result()
 
     # --- a miss
 
@@ -344,8 +383,7 @@ class TorchFunction:
         recording = _recording.Recording(self, wrapped, call)
         result = recording.answer()
         try:
-            self._expect_unchanged(wrapped, call, given.name)
-            entry, metadata, words = recording.adopted(given)
+            variant = self._adopted(wrapped, call, given, recording)
         except _Structural as change:
             _log.info("'%s' is recorded at its next call: %s", given.name, change)
             wrapped._shared.last_refusal = str(change)
@@ -355,12 +393,17 @@ class TorchFunction:
             self._refused[steady] = why
             self._note(wrapped, why, error)
         else:
-            self._keep(wrapped, call, key, Variant(entry, metadata, [one for one in metadata.outputs if _has_elements(one)], words))
+            self._keep(wrapped, call, key, variant)
         return result
+
+    def _adopted(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration, recording: _recording.Recording) -> Variant:
+        """Of a call that was answered."""
+        self._expect_unchanged(wrapped, call, given.name)
+        return Variant(*recording.adopted(given))
 
     def _expect_unchanged(self, wrapped: CachedFunction, call: Call, name: str) -> None:
         """The answer left every plain value as it was; a replay would not change it."""
-        now, _ = _walking.read(self.reached, call.arguments, call.owner)
+        now, _ = self._walked(call.owner, call.arguments)
         change = _difference(call.walker.found.facts, now.found.facts)
         if change is None:
             return
@@ -399,18 +442,6 @@ def completed(given: _entry.Declaration, metadata: _outputs.Metadata, words: Seq
     states = [dataclasses.replace(one, is_written=one.name in metadata.written) for one in given.states]
     states += [_entry.Decl(name, "i64", (1,), None, pointer, 8, False) for name, pointer in zip(WORDS, words)]
     return dataclasses.replace(given, outputs=decls, states=states, metadata=text)
-
-
-def _pointer(region: Region, metadata: _outputs.Metadata, staged: list[torch.Tensor]) -> int:
-    """Of an input; of a copy, where it is only read and the kernels were chosen for a better alignment than it has (a row of a batch)."""
-    pointer = region.pointer
-    if pointer % metadata.aligned.get(region.name, 1) == 0:
-        return pointer
-    with torch.no_grad():
-        tensor = region.places[0].tensor
-        bytes_of_it = _tensors.view_of(region.storage, torch.uint8, region.start, (region.nbytes,), (1,), tensor.device)
-        staged.append(bytes_of_it.clone())
-    return staged[-1].data_ptr()
 
 
 WORDS = ("generator.seed", "generator.offset")

@@ -155,9 +155,10 @@ class _Second:
         rest = iter(self._shadows.storages[len(pointers):])
         outputs = [_tensors.view_of(next(rest), _tensors.dtype_of(one.dtype), 0, one.sizes, one.strides, call.device) if _extent(one)
                    else one.made(call.device) for one in described.outputs]
-        swapped, shared = self._in_place(call, function)
+        swapped, shared = function.in_place(call)
         (owner, arguments), memo = _copies.copied((call.owner, call.arguments), moved, shared)
-        objects = {path: memo.get(id(value), value) for path, value in call.objects().items()}
+        itself = {id(one) for one in (*swapped, *shared)}
+        objects = {path: value if id(value) in itself else memo.get(id(value), value) for path, value in call.objects().items()}
         with _copies.swapped(swapped, moved):
             self.capture = recording.capture(owner, arguments, described, outputs, objects, regions)
         self.capture.keep = (owner, arguments, moved)
@@ -165,13 +166,6 @@ class _Second:
         where = {one.name: at[int(one.storage.data_ptr())] + one.start for one in call.regions}
         self.pointers = [where[one.name] for one in call.inputs] + self._shadows.pointers[len(pointers):]
         self.pointers += [where[one.name] for one in call.states] + self.capture.words
-
-    @staticmethod
-    def _in_place(call: Call, function: TorchFunction) -> tuple[list[torch.Tensor], list[Any]]:
-        """Tensors that are reached past any copy, and the objects that must not be copied then."""
-        if function.held is not None:
-            return [place.tensor for place in call.places if place.via != "argument"], [function.held]
-        return [place.tensor for place in call.places if place.via == "elsewhere"], []
 
     def close(self) -> None:
         capture = getattr(self, "capture", None)

@@ -7,7 +7,7 @@ import hashlib
 import operator
 import sys
 import types
-from typing import Any, Callable, Iterable, Iterator
+from typing import Any, Callable, Iterable, Iterator, Mapping
 
 import torch
 
@@ -60,9 +60,13 @@ class Walker(_walk.Walker):
         self._tensors: dict[int, str] = {}
         self._watched_classes: set[type] = set()
 
-    def surroundings(self, owner: Any) -> None:
+    def surroundings(self, owner: Any, named: Mapping[str, Any] = types.MappingProxyType({})) -> None:
+        """`named`: what the caller names of them."""
         self.watched.clear()  # arguments are read at every call
         self.first_around = len(self.objects)
+        self._into = self.found.states
+        for name, value in named.items():
+            self.value(self._root(name, value), value)
         for function, names in zip(self._reached.functions, self._reached.globals):
             self._watch(_of_surroundings(function, names))
         super().surroundings(owner)
@@ -225,13 +229,14 @@ def _of_surroundings(function: types.FunctionType, names: list[str]) -> Callable
                     function.__code__, function.__defaults__)
 
 
-def read(reached: _code.Reached, arguments: dict[str, Any], owner: Any) -> tuple[Walker, _code.Reached]:
+def read(reached: _code.Reached, arguments: dict[str, Any], owner: Any,
+         named: Mapping[str, Any] = types.MappingProxyType({})) -> tuple[Walker, _code.Reached]:
     """A call, as often as it takes until nothing new was met on the way; with the code that it may run."""
     now: Any = reached.latest()
     for _ in range(_walk._MOST_WALKS):
         walker = Walker(now)
         walker.arguments(arguments)
-        walker.surroundings(owner)
+        walker.surroundings(owner, named)
         met: Any = reached.with_met(walker.classes, walker.functions.values())
         if met is now:
             return walker, now

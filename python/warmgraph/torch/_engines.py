@@ -1,0 +1,272 @@
+"""Graphs for serving engines, which hold a table of them by batch size: restored, or captured twice and adopted, or PyTorch's own."""
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+import threading
+import types
+from typing import Any, Callable, Mapping, Sequence, Tuple, Union
+
+import torch
+
+from .. import _code as _plain_code, _walk, errors
+from .._compiled import CachedFunction, Options, _difference
+from ..config import Config, unknown_option
+from . import _capture, _code, _function, _recording, _walking
+from ._function import Bound, Call, TorchFunction, _policy, _Structural
+from ._walking import Walker
+
+_log = logging.getLogger("warmgraph")
+Key = Union[str, int, Tuple[Union[str, int], ...]]
+_OPTIONS = ("dynamic", "tp_rank", "pp_rank")
+
+
+class Graph:
+    """What capture_one gives: `replay()`, `reset()` and `pool()`, as torch.cuda.CUDAGraph has. One thread at a time.
+
+    outcome: "replayed" (restored from the cache), "recorded", or "captured" (by PyTorch alone; `why` says the reason)."""
+
+    def __init__(self, key: Key, outcome: str, launch: Callable[[], Any], free: Callable[[], Any], pool: Any, why: str = "") -> None:
+        self.key, self.outcome, self.why = key, outcome, why
+        self._launch: Callable[[], Any] | None = launch
+        self._free: Callable[[], Any] | None = free
+        self._pool = pool
+
+    def __repr__(self) -> str:
+        return f"<warmgraph graph {self.key!r} ({self.outcome if self._launch is not None else 'reset'})>"
+
+    def replay(self) -> None:
+        """Enqueues the work in the current stream, on the memory of capture_one."""
+        launch = self._launch
+        if launch is None:
+            raise errors.InvalidArgument(f"the graph {self.key!r} was reset, and holds nothing any more: capture_one restores it")
+        launch()
+
+    def reset(self) -> None:
+        """Frees what it holds, once what runs has ended. Doing it again does nothing."""
+        free, self._free, self._launch = self._free, None, None
+        if free is not None:
+            free()
+
+    def pool(self) -> Any:
+        """For the next capture_one or torch.cuda.graph: what was given, else the graph's own. Restored graphs take no memory from it."""
+        if self._pool is None:
+            self._pool = torch.cuda.graph_pool_handle()
+        return self._pool
+
+
+class GraphCache:
+    """A cache of graphs by key. config, cache_dir, global_rank, tp_rank, pp_rank, dynamic and version mean what they mean for
+    warmgraph.cache_compile. name: what the graphs' folders begin with: "graphs-32" for the key 32."""
+
+    def __init__(self, *, cache_dir: Any = None, config: Config | None = None, name: str = "graphs", version: str | None = None,
+                 global_rank: int | None = None, **options: Any) -> None:
+        for one in options:
+            if one not in _OPTIONS:
+                raise unknown_option("GraphCache", one, ("cache_dir", "config", "name", "version", "global_rank", *_OPTIONS))
+        if config is not None and not isinstance(config, Config):
+            raise errors.InvalidArgument(f"config is {config!r}, expected a warmgraph.Config")
+        if not isinstance(name, str) or not name:
+            raise errors.InvalidArgument(f"name is {name!r}, expected a text")
+        self.name = name
+        self._options: dict[str, Any] = {"cache_dir": cache_dir, "config": config or Config(), "version": version, "global_rank": global_rank,
+                         "compile": False, **options}
+        self._lock = threading.RLock()
+        self._warned: set[str] = set()
+
+    def capture_one(self, key: Key, forward_fn: Callable[[], Any], *, pool: Any = None, stream: Any = None, inputs: Any = None,
+                    states: Any = None) -> tuple[Graph, Any]:
+        """(graph, output): `forward_fn()` as a graph, and the structure of tensors that each replay() writes again, at the same addresses.
+
+        forward_fn takes no arguments and reads tensors that stay where they are. inputs: those that it reads, states: those that live
+        from one replay to the next (weights, KV caches); {name: tensor} or a list, else both are found in the object of a bound method,
+        in closures and globals. A hit captures nothing and does not call forward_fn; its work runs once, as it does in a miss. What
+        cannot be recorded is captured by PyTorch alone, into `pool`, and a warning says why; under require_hit it is MissForbidden.
+        """
+        if _function._is_captured():
+            raise errors.InvalidArgument(f"capture_one({key!r}) is called while the current stream is captured: end that capture before")
+        wrapped = self._wrapped(_checked_key(key), forward_fn)
+        named, around = _named("input", inputs), _named("state", states)
+        both = sorted(named.keys() & around.keys())
+        if both:
+            raise errors.InvalidArgument(f"'{both[0]}' names an input and a state: expected names of one kind")
+        function = EngineFunction(wrapped, key, around)
+        with self._lock, torch.cuda.stream(stream) if stream is not None else contextlib.nullcontext():
+            try:
+                outcome, bound = function.obtained(wrapped, named)
+            except errors.MissForbidden:
+                raise
+            except _Own as own:
+                raise own.error from None
+            except Exception as error:  # an engine needs a graph in any case
+                return self._captured(key, function, wrapped, error, pool, stream)
+        return Graph(key, outcome, bound.launch, functools.partial(_free, bound, function.kept), pool), bound.result()
+
+    def _wrapped(self, key: Key, forward_fn: Callable[[], Any]) -> CachedFunction:
+        if not callable(forward_fn):
+            raise errors.InvalidArgument(f"forward_fn is {forward_fn!r}, expected a function without arguments")
+        if not isinstance(forward_fn, (types.FunctionType, types.MethodType)):
+            forward_fn = _around(forward_fn)
+        options = Options(**{**self._options, "config": self._options["config"].copy(),
+                             "name": _walk.folder_name(f"{self.name}-{_text_of(key)}")})
+        return CachedFunction(forward_fn, options)
+
+    def _captured(self, key: Key, function: EngineFunction, wrapped: CachedFunction, error: Exception, pool: Any,
+                  stream: Any) -> tuple[Graph, Any]:
+        why = str(error) if isinstance(error, errors.Error) else f"{type(error).__name__}: {error}"
+        if _policy(wrapped) == "require_hit":
+            raise errors.MissForbidden(f"'{wrapped._name()}' cannot be replayed, and the policy is require_hit: {why}") from error
+        if why not in self._warned:
+            self._warned.add(why)
+            level = logging.INFO if isinstance(error, _NotAsked) else logging.WARNING
+            _log.log(level, "graph %r of '%s' is captured by PyTorch alone, and not kept: %s", key, self.name, why)
+            if not isinstance(error, errors.Error):
+                _log.debug("graph %r of '%s': where it failed", key, self.name, exc_info=error)
+        graph, output = function.plain(wrapped, pool, stream)
+        return Graph(key, "captured", graph.replay, graph.reset, pool if pool is not None else graph.pool(), why), output
+
+
+class _Own(Exception):
+    """What forward_fn raised, which is the caller's."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class _NotAsked(errors.Error):
+    """The policy records nothing."""
+
+
+class EngineFunction(TorchFunction):
+    """forward_fn for one capture_one. Its tensors are moved in place for the second capture: an engine's objects cannot be copied."""
+
+    def __init__(self, wrapped: CachedFunction, key: Key, states: dict[str, Any]) -> None:
+        super().__init__(wrapped)
+        self._key_text, self._states = repr(key), states
+        self._owner = getattr(wrapped._function, "__self__", None) or self.held
+        self.kept: list[Any] = []  # storages that replays use
+        self._has_run = False
+        for name, default in _defaults(wrapped).items():
+            self._states = {**self._states, f"{self._plain.__name__}.{name}": default}
+
+    def obtained(self, wrapped: CachedFunction, inputs: dict[str, Any]) -> tuple[str, Bound]:
+        """(outcome, the variant on this memory). The work ran once. _Own is what forward_fn raised, MissForbidden the policy's."""
+        try:
+            return self._found_or_recorded(wrapped, self._read_all(self._owner, inputs))
+        except _Structural as change:  # the first answer made something: now it is there
+            _log.info("graph %s is answered once more: %s", self._key_text, change)
+            return self._found_or_recorded(wrapped, self._read_all(self._owner, inputs))
+
+    def _found_or_recorded(self, wrapped: CachedFunction, call: Call) -> tuple[str, Bound]:
+        policy, given = _policy(wrapped), self._declaration(wrapped, call, self.facts(call))
+        variant = self._load(wrapped, call, given) if policy != "off" else None
+        if variant is not None:
+            try:
+                return "replayed", self._launched(Bound(call, variant), call)
+            except errors.MissForbidden as miss:  # another alignment, other overlaps
+                _log.info("'%s': %s", given.name, miss)
+        if policy == "require_hit":
+            raise errors.MissForbidden(self._why_missing(wrapped, call, given))
+        if policy in ("read_only", "off"):
+            raise _NotAsked(f"the policy is {policy}")
+        recording = _recording.Recording(self, wrapped, call)
+        try:
+            recording.answer()
+        except Exception as error:
+            raise _Own(error) from None
+        self._has_run = True
+        variant = self._adopted(wrapped, call, given, recording)
+        self._keep_memory(call)
+        return "recorded", Bound(call, variant)
+
+    def _launched(self, bound: Bound, call: Call) -> Bound:
+        bound.launch()
+        self._keep_memory(call)
+        return bound
+
+    def _keep_memory(self, call: Call) -> None:
+        self.kept = [region.storage for region in call.regions]
+
+    def plain(self, wrapped: CachedFunction, pool: Any, stream: Any) -> tuple[Any, Any]:
+        """(PyTorch's own graph, its result). It ran once before, for what libraries make at their first use."""
+        def work() -> Any:
+            with torch.no_grad():
+                return self.run(wrapped, self._owner, {})
+
+        if not self._has_run:
+            work()
+        return _capture.plain_graph(work, pool, stream)
+
+    # --- as TorchFunction asks
+
+    def _invoked(self, wrapped: CachedFunction, target: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+        return target()
+
+    def in_place(self, call: Call) -> tuple[list[torch.Tensor], list[Any]]:
+        return [place.tensor for place in call.places], [call.owner, *call.arguments.values()]
+
+    def _expect_unchanged(self, wrapped: CachedFunction, call: Call, name: str) -> None:
+        now, _ = self._walked(call.owner, call.arguments)
+        if now.found.facts.keys() != call.walker.found.facts.keys():
+            raise _Structural(f"'{name}' made or dropped something that it uses: {_difference(call.walker.found.facts, now.found.facts)}")
+        super()._expect_unchanged(wrapped, call, name)
+
+    def facts(self, call: Call) -> dict[str, str]:
+        return {**super().facts(call), "graph.key": self._key_text}
+
+    def _walked(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _code.Reached]:
+        return _walking.read(self.reached, arguments, owner, self._states)
+
+
+def _free(bound: Bound, kept: list[Any]) -> None:
+    entry = bound.variant.function
+    if not _function._is_captured():
+        torch.cuda.synchronize(bound.device)
+    entry.close()
+    entry.device._collect()
+    kept.clear()
+
+
+def _around(forward_fn: Callable[[], Any]) -> Callable[[], Any]:
+    """A partial or an object that is called, as a function of the caller's module that closes over it: it is read as any other then."""
+    def graph() -> Any:
+        return forward_fn()
+
+    below = _plain_code.function_of(forward_fn)
+    graph.__module__ = (below or type(forward_fn)).__module__
+    graph.__code__ = graph.__code__.replace(co_filename="<graph>")
+    return graph
+
+
+def _defaults(wrapped: CachedFunction) -> dict[str, Any]:
+    """Values of forward_fn's parameters (`lambda x=x: model(x)`)."""
+    try:
+        return wrapped._bound((), {})
+    except TypeError as error:
+        raise errors.InvalidArgument(f"{wrapped._description} cannot be called without arguments ({error}): give capture_one a function that "
+                                     "closes over them (functools.partial)") from None
+
+
+def _named(kind: str, tensors: Any) -> dict[str, Any]:
+    if tensors is None:
+        return {}
+    if isinstance(tensors, Mapping):
+        if not all(isinstance(name, str) and name for name in tensors):
+            raise errors.InvalidArgument(f"{kind}s has the names {list(tensors)}, expected texts")
+        return dict(tensors)
+    if isinstance(tensors, Sequence) and not isinstance(tensors, (str, bytes)):
+        return {f"{kind}{i}": one for i, one in enumerate(tensors)}
+    raise errors.InvalidArgument(f"{kind}s is a {type(tensors).__qualname__}, expected {{name: tensor}} or a list of tensors")
+
+
+def _checked_key(key: Any) -> Key:
+    parts = key if isinstance(key, tuple) else (key,)
+    if not parts or not all(type(one) in (str, int) for one in parts):
+        raise errors.InvalidArgument(f"the key is {key!r}, expected a text, a whole number, or a tuple of them")
+    return key  # type: ignore[no-any-return]
+
+
+def _text_of(key: Key) -> str:
+    return "-".join(map(str, key)) if isinstance(key, tuple) else str(key)
