@@ -141,7 +141,7 @@ def test_a_child_that_was_forked_before_the_first_device_works(process):
         import os
         import warmgraph as wg
         child = os.fork()
-        print(wg.Device("opencl").id, flush=True)
+        os.write(1, (wg.Device("opencl").id + "\\n").encode())  # in one piece: both write at once
         if child:
             print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
     """, bare=True)

@@ -264,7 +264,6 @@ def engine_table(torch, options):
 CASES = {one.__name__: one for one in (
     mlp, mlp_compiled, function_with_global, torchair, torchair_eager, llama, llama_compiled, convolutions, dropout, fourier, running_state,
     several_shapes, engine_table)}
-BY_NAME = {"engine_table"}  # not yet seen on a GPU: run where --only names them
 RECORDED = {"several_shapes": 3, "engine_table": 3, "torchair": 2, "torchair_eager": 2}  # entries, where it is not one
 
 
@@ -430,8 +429,6 @@ def main():
         run(arguments)
         return 0
     names = [name for name in CASES if any(fnmatch.fnmatch(name, pattern) for pattern in arguments.only.split(","))]
-    if arguments.only == "*":
-        names = [name for name in names if name not in BY_NAME]
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(arguments.workers) as pool:
         chains = list(pool.map(lambda name: chain(name, pathlib.Path(folder) / name), names))
     for one in [one for one in chains if one.wrong]:
