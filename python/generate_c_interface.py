@@ -17,8 +17,8 @@ HEADER = HERE.parent / "c/include/warmgraph/warmgraph.h"
 OUTPUT = HERE / "warmgraph/_c.py"
 
 BASIC = {
-    "int32_t": "c_int32", "uint32_t": "c_uint32", "int64_t": "c_int64", "uint64_t": "c_uint64", "int": "c_int",
-    "double": "c_double", "void": "None",
+    "uint8_t": "c_uint8", "uint16_t": "c_uint16", "int32_t": "c_int32", "uint32_t": "c_uint32", "int64_t": "c_int64",
+    "uint64_t": "c_uint64", "int": "c_int", "double": "c_double", "void": "None",
 }
 
 
@@ -81,7 +81,7 @@ def parsed(text: str) -> Header:
         assert name == again
         fields = [split_declaration(field) for field in body.split(";") if field.strip()]
         header.structs[name] = [(field, kind) for kind, field in fields]
-    for result, name, parameters in re.findall(r"typedef (\w+) \(\*(wg_\w+)\)\((.*?)\);", text, flags=re.S):
+    for result, name, parameters in re.findall(r"typedef (\w+\*?) \(\*(wg_\w+)\)\((.*?)\);", text, flags=re.S):
         header.callbacks[name] = (result, split_parameters(parameters))
     for result, name, parameters in re.findall(r"WARMGRAPH_API ([\w\s*]+?)\b(wg_\w+)\((.*?)\);", text, flags=re.S):
         header.functions[name] = (" ".join(result.split()).replace(" *", "*"), split_parameters(parameters))

@@ -2,13 +2,15 @@
 entry notes what it was made with and called with."""
 from __future__ import annotations
 
+import ctypes
+import threading
 import types
 from typing import Any
 
 import torch
 
 from warmgraph import errors
-from warmgraph.torch import _capture, _entry, _function, _recording, _tensors
+from warmgraph.torch import _capture, _entry, _function, _launching, _recording, _tensors
 
 entries: list[FakeEntry] = []
 kept: dict[str, str] = {}  # metadata by facts
@@ -19,12 +21,23 @@ plain: list[FakeGraph] = []  # graphs that PyTorch alone has
 class FakeEntry:
     def __init__(self, cache: Any, device: Any, given: Any, captures: Any, destroyed: Any) -> None:
         self.device, self.given, self.captures, self.calls, self.is_closed = device, given, captures, [], False
+        self.bound_states, self.lock = [one.pointer for one in given.states], threading.Lock()
+        self._placed = (ctypes.c_uint64 * (len(given.inputs) + len(given.outputs)))()
         entries.append(self)
         if captures is not None:
             kept[_key(given)] = given.metadata
 
     def __call__(self, stream: int, pointers: Any, states: Any) -> str:
-        self.calls.append((list(pointers), list(states)))
+        if states != self.bound_states:
+            self.bound_states = list(states)
+        self._placed[:] = [pointer - _entry.FLAT for pointer in pointers]
+        return self.launch(stream)
+
+    def place_of(self, index: int) -> Any:
+        return self._placed, 8 * index
+
+    def launch(self, stream: int) -> str:
+        self.calls.append(([one + _entry.FLAT for one in self._placed], self.bound_states))
         return "replayed"
 
     def close(self) -> None:
@@ -78,8 +91,6 @@ class FakeShadows:
 
 
 def _storage_at(pointer: int, size: int) -> Any:
-    import ctypes
-
     return torch.frombuffer((ctypes.c_uint8 * size).from_address(pointer), dtype=torch.uint8).untyped_storage()
 
 
@@ -99,13 +110,12 @@ def use(monkeypatch: Any) -> None:
     monkeypatch.setattr(_function, "device_of", lambda index: types.SimpleNamespace(stream=0, _collect=lambda: None))
     monkeypatch.setattr(_entry, "Entry", FakeEntry)
     monkeypatch.setattr(_entry, "found", lambda cache, device, given: kept.get(_key(given)))
-    monkeypatch.setattr(_entry, "stream_view", lambda device, native: 0)
+    monkeypatch.setattr(_launching, "stream_of", lambda device, index: 0)
     monkeypatch.setattr(_recording, "Shadows", FakeShadows)
     monkeypatch.setattr(_capture, "captured", _captured)
     monkeypatch.setattr(_capture, "plain_graph", _plain_graph)
     monkeypatch.setattr(_capture, "generator_of", lambda device: FakeGenerator())
     monkeypatch.setattr(torch.cuda, "synchronize", lambda device=None: None)
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda device=None: types.SimpleNamespace(cuda_stream=0))
 
 
 class FakeGenerator:

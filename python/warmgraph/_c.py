@@ -90,6 +90,12 @@ wg_open_wait_values = {'wg_open_wait_first': wg_open_wait_first, 'wg_open_wait_a
 
 wg_callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 
+wg_dltensor_reader = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+
+wg_dict_reader = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int64), ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_void_p))
+
+wg_dict_item_reader = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+
 
 class wg_address(ctypes.Structure):
     _fields_ = [
@@ -360,6 +366,37 @@ class wg_open_options(ctypes.Structure):
     ]
 
 
+class wg_tensor_look(ctypes.Structure):
+    _fields_ = [
+        ("sizes", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("rank", ctypes.c_int32),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("alignment", ctypes.c_uint64),
+        ("address", ctypes.POINTER(ctypes.c_uint64)),
+    ]
+
+
+class wg_dict_look(ctypes.Structure):
+    _fields_ = [
+        ("dict", ctypes.c_void_p),
+        ("pairs", ctypes.POINTER(ctypes.c_void_p)),
+        ("count", ctypes.c_uint64),
+    ]
+
+
+class wg_dict_item_look(ctypes.Structure):
+    _fields_ = [
+        ("dict", ctypes.c_void_p),
+        ("key", ctypes.c_void_p),
+        ("value", ctypes.c_void_p),
+    ]
+
+
 STRUCTS = [
     wg_address,
     wg_memory,
@@ -383,6 +420,9 @@ STRUCTS = [
     wg_adoption,
     wg_open_progress,
     wg_open_options,
+    wg_tensor_look,
+    wg_dict_look,
+    wg_dict_item_look,
 ]
 
 # By name: the result's type and the arguments'.
@@ -485,6 +525,11 @@ FUNCTIONS = {
         ctypes.POINTER(ctypes.POINTER(ctypes.c_int64)), ctypes.POINTER(ctypes.c_uint64)]),
     "wg_recorder_dtype": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_int32)]),
     "wg_recorder_fail": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_int32, ctypes.c_char_p]),
+    "wg_read_tensors": (ctypes.c_uint64, [wg_dltensor_reader, ctypes.POINTER(ctypes.c_void_p),
+        ctypes.POINTER(wg_tensor_look), ctypes.c_uint64, ctypes.c_uint64, ctypes.POINTER(ctypes.c_int32)]),
+    "wg_compare_dicts": (ctypes.c_uint64, [wg_dict_reader, ctypes.POINTER(wg_dict_look), ctypes.c_uint64]),
+    "wg_compare_dict_items": (ctypes.c_uint64, [wg_dict_item_reader, ctypes.POINTER(wg_dict_item_look),
+        ctypes.c_uint64]),
 }
 
 # Those whose result is a wg_status.

@@ -14,6 +14,8 @@ import sysconfig
 import types
 from typing import Any, Callable, Iterable, Iterator, Mapping
 
+from . import _watch
+
 _MOST = 10_000  # functions that one names
 _KEPT = 32  # larger ones of a function's, by what calls brought along
 _NOT_OF_A_CALL = {"__init__", "__new__", "__del__", "__repr__", "__str__", "__reduce__", "__getstate__", "__setstate__", "__deepcopy__"}
@@ -99,6 +101,14 @@ class Reached:
         """No global, closure, method or code object that was followed is another one now."""
         return all(_followed(look()) is value for look, value in self._references)
 
+    def items(self) -> list[_watch.Item]:
+        """What `is_current` looks at in dictionaries."""
+        return [look for look, _ in self._references if isinstance(look, _watch.Item)]
+
+    def is_rest_current(self) -> bool:
+        """The same of everything else."""
+        return all(_followed(look()) is value for look, value in self._references if not isinstance(look, _watch.Item))
+
     def digest(self) -> str:
         """The same in every process that runs the same code with the same Python."""
         state = hashlib.sha256(f"{sys.implementation.name} {platform.python_version_tuple()[:2]}".encode())
@@ -146,7 +156,7 @@ class Reached:
         found = []
         for name in names:
             found.append(function.__globals__.get(name))
-            self._references.append((functools.partial(function.__globals__.get, name), _followed(found[-1])))
+            self._references.append((_watch.Item(function.__globals__, name), _followed(found[-1])))
         for cell in function.__closure__ or ():
             found.append(_contents(cell))
             self._references.append((functools.partial(_contents, cell), _followed(found[-1])))
@@ -163,7 +173,7 @@ class Reached:
                 found += [one for one in (member.fget, member.fset) if one is not None]
             else:
                 found.append(member)
-            self._references.append((functools.partial(kind.__dict__.get, name), _followed(member)))
+            self._references.append((_watch.Item(kind.__dict__, name), _followed(member)))
         return found
 
 

@@ -272,6 +272,8 @@ class _Shared:
         self.refused_facts: dict[tuple[tuple[str, str], ...], str] = {}  # what was refused for that, by the other facts
         self.last: _Variant | None = None
         self.last_refusal = ""
+        self.signature: inspect.Signature | None = None  # of a method, without its object
+        self.frozen: dict[int, Any] = {}  # objects whose weights stay as they are, by id
         self.torchs: Any = None  # a torch.TorchFunction, once it was called with tensors of PyTorch's
 
 
@@ -299,8 +301,10 @@ class CachedFunction:
     def __get__(self, instance: Any, owner: type | None = None) -> CachedFunction:
         if instance is None or self._function is None:
             return self
-        bound = CachedFunction(types.MethodType(self._function, instance), self.options)
-        bound._shared = self._shared
+        if self._shared.signature is None:
+            self._shared.signature = inspect.signature(types.MethodType(self._function, instance))
+        bound = object.__new__(CachedFunction)
+        bound.__dict__.update(self.__dict__, _function=types.MethodType(self._function, instance), _signature=self._shared.signature)
         return bound
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CachedFunction:
@@ -321,10 +325,15 @@ class CachedFunction:
                                          "new one's method (warmgraph.cache_compile)")
         if _run.current() is not None:  # a part of the function that runs
             return self._function(*args, **kwargs)
+        torchs = self._shared.torchs
+        if torchs is not None:
+            result = torchs.again(getattr(self._function, "__self__", None), args, kwargs)
+            if result is not torchs.OTHERWISE:
+                return result
         bound = self._bound(args, kwargs)
         torchs = self._of_torch(bound)
         if torchs is not None:
-            return torchs(self, getattr(self._function, "__self__", None), bound)
+            return torchs(self, getattr(self._function, "__self__", None), bound, args, kwargs)
         try:
             found = self._read(bound)
         except errors.NotRecordable as refusal:
@@ -555,9 +564,20 @@ class CachedFunction:
         last = self._shared.last
         return last.function.report() if last is not None else None
 
+    def freeze_weights(self) -> None:
+        """Of a function of PyTorch's: what its object, its closures and globals hold is taken to stay as it is, tensors and plain values
+        alike, so that later calls look at their arguments alone. Weights may be written in place. Their memory is kept until reset(),
+        which ends this too: a weight that is replaced meanwhile is not seen."""
+        owner = getattr(self._function, "__self__", None)
+        with self._shared.lock:
+            self._shared.frozen[id(owner)] = owner
+            if self._shared.torchs is not None:
+                self._shared.torchs.freeze(owner)
+
     def reset(self) -> None:
         """Frees what was loaded, as soon as nothing runs; the next call loads it again."""
         with self._shared.lock:
+            self._shared.frozen.clear()
             devices = {id(one.function.device): one.function.device for one in self._shared.variants.values()}
             self._shared.variants.clear()
             self._shared.last = None

@@ -31,7 +31,7 @@ class _DLDataType(ctypes.Structure):
     _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
 
 
-class _DLTensor(ctypes.Structure):
+class DLTensor(ctypes.Structure):
     _fields_ = [("data", ctypes.c_void_p), ("device", ctypes.c_int32), ("ordinal", ctypes.c_int32), ("ndim", ctypes.c_int32),
                 ("dtype", _DLDataType), ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
                 ("byte_offset", ctypes.c_uint64)]
@@ -39,7 +39,7 @@ class _DLTensor(ctypes.Structure):
 
 class _DLManagedTensorVersioned(ctypes.Structure):
     _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("manager", ctypes.c_void_p), ("deleter", ctypes.c_void_p),
-                ("flags", ctypes.c_uint64), ("tensor", _DLTensor)]
+                ("flags", ctypes.c_uint64), ("tensor", DLTensor)]
 
 
 def of_cuda_array_interface(value: Any) -> Foreign:
@@ -66,7 +66,7 @@ def of_dlpack(value: Any) -> Foreign:
             raise errors.Unsupported(f"a DLPack capsule of version {managed.major}, expected 0 or 1")
         tensor = managed.tensor
     else:
-        tensor = _DLTensor.from_address(api.PyCapsule_GetPointer(capsule, b"dltensor"))
+        tensor = DLTensor.from_address(api.PyCapsule_GetPointer(capsule, b"dltensor"))
     name = _CODES.get(tensor.dtype.code)
     if name is None or tensor.dtype.lanes != 1:
         raise errors.InvalidArgument(f"a DLPack element type of code {tensor.dtype.code} with {tensor.dtype.lanes} lanes is none of ours")

@@ -37,6 +37,10 @@ class Library:
             raise errors.of_status(status, self._cdll.wg_last_error().decode("utf-8", "replace"))
         return status
 
+    def with_lock(self) -> ctypes.PyDLL:
+        """The same functions, called with Python's lock held."""
+        return ctypes.PyDLL(None, handle=self._cdll._handle)
+
     def made(self, name: str, *arguments: Any) -> int:
         """A function whose last argument is where the handle goes."""
         handle = ctypes.c_void_p()

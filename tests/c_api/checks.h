@@ -71,6 +71,13 @@ void structs_of_older_callers_are_taken(void);
 void constants_come_with_the_entry(void);
 void strict_refuses_words_that_nobody_wrote(void);
 
+/* objects.c */
+void dictionaries_are_compared_by_identity(void);
+void items_are_compared_by_identity(void);
+void addresses_of_tensors_are_read(void);
+void tensors_that_look_otherwise_are_told(void);
+void alignment_of_tensors_is_asked_for(void);
+
 /* errors.c */
 void the_last_error_belongs_to_its_thread(void);
 void null_handles_are_refused(void);

@@ -663,6 +663,55 @@ WARMGRAPH_API wg_status wg_recorder_dtype(wg_recorder* recorder, const char* nam
 /// reason the refusal's.
 WARMGRAPH_API wg_status wg_recorder_fail(wg_recorder* recorder, wg_status status, const char* reason);
 
+// --- bindings of Python ---------------------------------------------------------------------------------------------
+
+// What a binding looks at before each call, without Python's headers: its own functions are handed in. Call these with
+// Python's lock held. They own nothing, allocate nothing and never fail; objects must live meanwhile.
+
+/// DLPack's dltensor_from_py_object_no_sync (dlpack.h, DLPackExchangeAPI): fills the DLTensor, and is 0 then.
+typedef int (*wg_dltensor_reader)(void* object, void* dltensor);
+/// PyDict_Next.
+typedef int (*wg_dict_reader)(void* dict, int64_t* position, void** key, void** value);
+/// PyDict_GetItem.
+typedef void* (*wg_dict_item_reader)(void* dict, void* key);
+
+/// What a tensor looked like, and where its address goes.
+typedef struct wg_tensor_look {
+    const int64_t* sizes;   ///< `rank` of them, in elements
+    const int64_t* strides; ///< `rank` of them, in elements
+    int32_t rank;
+    int32_t device_type; ///< DLDeviceType
+    int32_t device_id;
+    uint8_t code; ///< DLDataTypeCode
+    uint8_t bits;
+    uint16_t lanes;
+    uint64_t alignment; ///< bytes, which its address must be a multiple of; 0: any
+    uint64_t* address;  ///< set to its device pointer less `base`
+} wg_tensor_look;
+
+/// A dictionary and what it held: `count` pairs of a key and a value, in its order.
+typedef struct wg_dict_look {
+    void* dict;
+    void* const* pairs;
+    uint64_t count;
+} wg_dict_look;
+
+/// One item of a dictionary; `value` is NULL where there was none.
+typedef struct wg_dict_item_look {
+    void* dict;
+    void* key;
+    void* value;
+} wg_dict_item_look;
+
+/// Reads the addresses of tensors. The first that looks otherwise than it did, or `count`. `moved` is set to nonzero
+/// where an address is another one than `address` held; it may be NULL.
+WARMGRAPH_API uint64_t wg_read_tensors(wg_dltensor_reader read, void* const* tensors, const wg_tensor_look* looks,
+                                       uint64_t count, uint64_t base, int32_t* moved);
+/// The first dictionary that holds other objects than it did, or `count`.
+WARMGRAPH_API uint64_t wg_compare_dicts(wg_dict_reader read, const wg_dict_look* looks, uint64_t count);
+/// The first item that is another object than it was, or `count`.
+WARMGRAPH_API uint64_t wg_compare_dict_items(wg_dict_item_reader read, const wg_dict_item_look* looks, uint64_t count);
+
 #ifdef __cplusplus
 } // extern "C"
 #endif

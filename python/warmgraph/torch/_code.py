@@ -2,7 +2,6 @@
 of a module by all its methods."""
 from __future__ import annotations
 
-import functools
 import hashlib
 import importlib.metadata
 import platform
@@ -10,7 +9,7 @@ import sys
 import types
 from typing import Any, Iterable, Mapping
 
-from .. import _code
+from .. import _code, _watch
 
 _ALWAYS_LIBRARY = {"torch", "warmgraph", "triton", "numpy"}
 
@@ -39,7 +38,7 @@ class Reached(_code.Reached):
         found, forward = super()._methods(kind), kind.__dict__.get("forward")
         if forward is not None and "forward" not in self.names:
             found.append(forward)
-            self._references.append((functools.partial(kind.__dict__.get, "forward"), _code._followed(forward)))
+            self._references.append((_watch.Item(kind.__dict__, "forward"), _code._followed(forward)))
         return found
 
     def is_library(self, module: str | None, file: str | None) -> bool:

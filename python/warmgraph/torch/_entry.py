@@ -12,7 +12,8 @@ from .._device import Device
 from .._library import Handle, array_of, library
 from .._native import OUTCOMES, Cache, Report, found_metadata, report_of
 
-_FLAT = 256  # the base of CUDA's addresses
+FLAT = 256  # the base of CUDA's addresses
+_ADDRESS = _c.wg_arg.memory.offset + _c.wg_memory.address.offset + _c.wg_address.offset.offset
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Declaration:
 
 
 def memory(pointer: int, nbytes: int) -> Any:
-    return _c.wg_memory(_c.wg_address(_FLAT, pointer - _FLAT), nbytes)
+    return _c.wg_memory(_c.wg_address(FLAT, pointer - FLAT), nbytes)
 
 
 def _raw(given: Declaration) -> tuple[Any, list[Any]]:
@@ -145,26 +146,34 @@ class Entry(Handle):
         self._names = [decl.name for decl in (*given.inputs, *given.outputs)]
         self._args = (_c.wg_arg * max(len(self._names), 1))()
         for arg, decl in zip(self._args, (*given.inputs, *given.outputs)):
-            arg.name, arg.kind, arg.memory = decl.name.encode(), _c.wg_arg_memory, memory(decl.pointer or _FLAT, decl.nbytes)
+            arg.name, arg.kind, arg.memory = decl.name.encode(), _c.wg_arg_memory, memory(decl.pointer or FLAT, decl.nbytes)
         self._state_names = [decl.name.encode() for decl in given.states]
         self._state_sizes = [decl.nbytes for decl in given.states]
-        self._states = [decl.pointer for decl in given.states]
-        self._lock = threading.Lock()
+        self.bound_states = [decl.pointer for decl in given.states]  # another list, once they were bound elsewhere
+        self.lock = threading.Lock()  # of arguments and states until they are launched
         self._outcome = ctypes.c_int32()
 
     def __call__(self, stream: int, pointers: Sequence[int], states: Sequence[int]) -> str:
         """Enqueues it behind what is in the stream: inputs, then outputs, and the states where they are now."""
         lib = library()
-        with self._lock:
-            if states != self._states:
-                for name, size, pointer, before in zip(self._state_names, self._state_sizes, states, self._states):
+        with self.lock:
+            if states != self.bound_states:
+                for name, size, pointer, before in zip(self._state_names, self._state_sizes, states, self.bound_states):
                     if pointer != before:
                         lib.wg_bind(self.pointer, name, memory(pointer, size))
-                self._states = list(states)
+                self.bound_states = list(states)
             for arg, pointer in zip(self._args, pointers):
-                arg.memory.address.offset = pointer - _FLAT
-            lib.wg_call(self.pointer, stream, self._args, len(self._names), ctypes.byref(self._outcome))
-            return OUTCOMES.get(self._outcome.value, "unknown")
+                arg.memory.address.offset = pointer - FLAT
+            return self.launch(stream)
+
+    def place_of(self, index: int) -> tuple[Any, int]:
+        """(structure, offset in it) of an argument's address, less FLAT, for `launch`."""
+        return self._args, index * ctypes.sizeof(_c.wg_arg) + _ADDRESS
+
+    def launch(self, stream: int) -> str:
+        """With the addresses that were placed, under the lock."""
+        library().wg_call(self.pointer, stream, self._args, len(self._names), ctypes.byref(self._outcome))
+        return OUTCOMES.get(self._outcome.value, "unknown")
 
     def report(self) -> Report:
         return report_of(self.pointer)

@@ -11,16 +11,17 @@ import logging
 import os
 import threading
 import types
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 import torch
 
-from .. import errors
+from .. import _objects, _watch, errors
 from .._compiled import CachedFunction, _difference, _pool_of
 from .._device import Device
 from .._native import Cache
-from . import _code, _entry, _modes, _outputs, _recording, _regions, _tensors, _walking
+from . import _code, _entry, _launching, _modes, _outputs, _recording, _regions, _steady, _tensors, _walking
 from ._regions import Region
+from ._steady import OTHERWISE
 from ._walking import Place, Walker
 
 _log = logging.getLogger("warmgraph")
@@ -28,6 +29,8 @@ _devices: dict[int, Device] = {}
 _lock = threading.RLock()
 _running = threading.local()
 _serials = itertools.count()
+_MOST_TRIES = 4
+_MOST_STEADY = 8  # kinds of calls of one object that are known by heart
 _MOST_OBJECTS = 16  # whose surroundings are kept
 
 
@@ -52,17 +55,41 @@ class _Surroundings:
 
     def __init__(self, walker: Walker, reached: _code.Reached) -> None:
         self.serial, self.reached, self._watched = next(_serials), reached, walker.watched
+        self._watch: _watch.Watch | None = None
+        self._kept: list[Any] = []  # storages, once the weights are frozen
         self.places = [place for place in walker.places if place.via != "argument"]
         self.objects = dict(itertools.islice(walker.objects.items(), walker.first_around, None))
         self.ids = {id(value) for value in self.objects.values()}
         self._layouts = self._look()
         self.regions = _regions.regions_of(self.places)
 
+    def stands_for(self, other: _Surroundings) -> bool:
+        """The same, read again: what is known of calls stays so."""
+        return self.reached is other.reached and self.is_same() and self.objects.keys() == other.objects.keys() and self.ids == other.ids \
+            and [(one.path, id(one.tensor)) for one in self.places] == [(one.path, id(one.tensor)) for one in other.places]
+
     def _look(self) -> list[Any]:
         return [(one.tensor.shape, one.tensor.stride(), one.tensor.storage_offset()) for one in self.places]
 
     def is_same(self) -> bool:
-        return all(one.is_same() for one in self._watched) and self._look() == self._layouts and self.reached.is_current()
+        return self._kept != [] or self._is_held() and self._look() == self._layouts
+
+    def is_steady(self, weights: _objects.Tensors) -> bool:
+        """The same, and the tensors, which `weights` knows, are where they were."""
+        return self._kept != [] or self._is_held() and weights.read() and not weights.have_moved
+
+    def freeze(self) -> None:
+        """From now on everything is taken to be as it is."""
+        self._kept = [self, *(one.storage for one in self.regions)]
+
+    def _is_held(self) -> bool:
+        """All objects are those that were found."""
+        if self._watch is not None:
+            return self._watch.are_same() and self.reached.is_rest_current()
+        same = all(one.is_same() for one in self._watched) and self.reached.is_current()
+        if same and _objects.is_possible():
+            self._watch = _watch.Watch(self._watched, self.reached.items())
+        return same
 
     def storages(self) -> list[int]:
         return [one.places[0].tensor.untyped_storage().data_ptr() for one in self.regions]
@@ -123,9 +150,8 @@ class Bound:
             with torch.no_grad():
                 copy.copy_(of)
         if variant.words is not None:
-            _draw(device, variant.words, variant.metadata.draws)
-        view = _entry.stream_view(variant.function.device, torch.cuda.current_stream(device).cuda_stream)
-        variant.function(view, self.pointers, self.states)
+            _launching.draw(device, variant.words, variant.metadata.draws)
+        variant.function(_launching.stream_of(variant.function.device, device.index or 0), self.pointers, self.states)
 
     def result(self) -> Any:
         return _outputs.rebuilt(self.variant.metadata.tree, self.outputs, self._call.object)
@@ -143,18 +169,10 @@ class Bound:
         return self._staged[-1][0].data_ptr()
 
 
-def _draw(device: torch.device, words: torch.Tensor, draws: int) -> None:
-    """The words of one replay, and the generator as the function would leave it."""
-    generator = torch.cuda.default_generators[device.index or 0]
-    offset, seed = generator.get_offset(), generator.initial_seed()
-    with torch.no_grad():
-        words[0, 0].fill_(seed - (1 << 64) if seed >= 1 << 63 else seed)
-        words[1, 0].fill_(offset)
-    generator.set_offset(offset + draws)
-
-
 class TorchFunction:
     """What a wrapper has once it met tensors of PyTorch's. Shared by the objects of one class."""
+
+    OTHERWISE = OTHERWISE
 
     def __init__(self, wrapped: CachedFunction) -> None:
         function = wrapped._function
@@ -168,6 +186,9 @@ class TorchFunction:
         self.reached = _code.Reached(self._plain)
         self._around: collections.OrderedDict[int, _Surroundings] = collections.OrderedDict()
         self._quick: dict[Any, Variant] = {}
+        self._frozen = wrapped._shared.frozen
+        self._tries: collections.Counter[Any] = collections.Counter()  # by key, to know it by heart
+        self._steady: dict[int, list[_steady.Steady]] = {}  # by object, the last used first
         self._refused: dict[Any, str] = {}
 
     @property
@@ -210,7 +231,28 @@ class TorchFunction:
 
     # --- a call
 
-    def __call__(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any]) -> Any:
+    def again(self, owner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of a call like one before, or OTHERWISE."""
+        known = self._steady.get(id(owner if owner is not None else self.held))
+        if not known or getattr(_running, "depth", 0) > 0 or torch.compiler.is_compiling() or _is_captured():
+            return OTHERWISE
+        for one in tuple(known):
+            result = one.call(args, kwargs)
+            if result is not OTHERWISE:
+                if one is not known[0]:
+                    self._put_first(known, one)
+                return result
+        return OTHERWISE
+
+    def _put_first(self, known: list[_steady.Steady], one: _steady.Steady) -> None:
+        with _lock:
+            if one in known:
+                known.remove(one)
+            known.insert(0, one)
+            del known[_MOST_STEADY:]
+
+    def __call__(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], args: tuple[Any, ...] = (),
+                 kwargs: Mapping[str, Any] = types.MappingProxyType({})) -> Any:
         if getattr(_running, "depth", 0) or torch.compiler.is_compiling() or _is_captured():
             return self._inside(wrapped, owner, arguments)
         owner = owner if owner is not None else self.held
@@ -223,17 +265,34 @@ class TorchFunction:
             return self._refuse(wrapped, owner, arguments,
                                 f"{given[0].path} requires grad: call it under torch.no_grad(), or detach it", keeps_grad=True)
         variant = self._quick.get(key) if key is not None else None
-        if variant is not None:
-            return self._replay(call, variant)
-        return self._first(wrapped, call)
+        if variant is None:
+            return self._first(wrapped, call)
+        bound = Bound(call, variant)
+        bound.launch()
+        self._expect_more(wrapped, key, bound, args, kwargs)
+        return bound.result()
+
+    def _expect_more(self, wrapped: CachedFunction, key: Any, bound: Bound, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Further calls like this one. Where they are not like it after all, it is given up."""
+        self._tries[key] += 1
+        steady = _steady.steady_of(bound, args, kwargs, wrapped._signature) if self._tries[key] <= _MOST_TRIES else None
+        if steady is not None:
+            self._put_first(self._steady.setdefault(id(bound._call.owner), []), steady)
 
     def _inside(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any]) -> Any:
         """A part of what somebody else runs, captures or compiles."""
         return wrapped._called(self._plain if owner is None else functools.partial(self._plain, owner), arguments)
 
+    def freeze(self, owner: Any) -> None:
+        around = self._around.get(id(owner if owner is not None else self.held))
+        if around is not None and around.is_same():
+            around.freeze()
+
     def reset(self) -> None:
         self._quick.clear()
+        self._tries.clear()
         self._around.clear()
+        self._steady.clear()
 
     def _read(self, owner: Any, arguments: dict[str, Any]) -> tuple[Call, Any]:
         """(call, key among the variants that were used). The key is None where everything had to be read."""
@@ -269,11 +328,20 @@ class TorchFunction:
         if not self.reached.is_current():
             self.reached = _code.Reached(self._plain)
         walker, reached = self._walked(owner, arguments)
-        around = _Surroundings(walker, reached)
+        around, before = _Surroundings(walker, reached), self._around.get(id(owner))
+        if before is not None and before.stands_for(around):
+            return self._call_of(owner, arguments, walker, before)
+        if id(owner) in self._frozen or owner is self.held and id(None) in self._frozen:
+            around.freeze()
         self._around[id(owner)] = around  # which keeps the object alive
+        self._steady.pop(id(owner), None)
         self._around.move_to_end(id(owner))
         while len(self._around) > _MOST_OBJECTS:
-            self._around.popitem(last=False)
+            self._steady.pop(self._around.popitem(last=False)[0], None)
+        return self._call_of(owner, arguments, walker, around)
+
+    @staticmethod
+    def _call_of(owner: Any, arguments: dict[str, Any], walker: Walker, around: _Surroundings) -> Call:
         return Call(arguments, owner, walker, around, _regions.regions_of(walker.places), _device(walker.places), _modes.modes())
 
     def _walked(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _code.Reached]:
@@ -323,8 +391,10 @@ class TorchFunction:
             while len(shared.variants) > max(1, wrapped.options.config.max_variants):
                 shared.variants.popitem(last=False)
                 self._quick.clear()
+                self._steady.clear()
         if len(self._quick) > 4096:
             self._quick.clear()
+            self._tries.clear()
         quick = self._quick_key(call)
         if quick is not None:
             self._quick[quick] = variant

@@ -18,10 +18,10 @@ def _ask(question: Callable[[], Any]) -> Any:
 
 _QUESTIONS: dict[str, Callable[[], Any]] = {
     "inference mode": torch.is_inference_mode_enabled,
-    "autocast": lambda: torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else False,
+    "autocast": lambda: torch.is_autocast_enabled("cuda") and torch.get_autocast_dtype("cuda"),
     "autocast cache": torch.is_autocast_cache_enabled,
     "default dtype": torch.get_default_dtype,
-    "matmul precision": torch.get_float32_matmul_precision,
+    "matmul precision": torch._C._get_float32_matmul_precision,
     "matmul tf32": torch._C._get_cublas_allow_tf32,
     "matmul fp16 reduction": torch._C._get_cublas_allow_fp16_reduced_precision_reduction,
     "matmul bf16 reduction": torch._C._get_cublas_allow_bf16_reduced_precision_reduction,
@@ -29,8 +29,8 @@ _QUESTIONS: dict[str, Callable[[], Any]] = {
     "cudnn tf32": torch._C._get_cudnn_allow_tf32,
     "cudnn benchmark": torch._C._get_cudnn_benchmark,
     "cudnn deterministic": torch._C._get_cudnn_deterministic,
-    "deterministic": torch.are_deterministic_algorithms_enabled,
-    "deterministic fill": lambda: torch.utils.deterministic.fill_uninitialized_memory,  # type: ignore[attr-defined]
+    "deterministic": torch._C._get_deterministic_algorithms,
+    "deterministic fill": torch._C._get_deterministic_fill_uninitialized_memory,
     "flash attention": torch._C._get_flash_sdp_enabled,
     "efficient attention": torch._C._get_mem_efficient_sdp_enabled,
     "math attention": torch._C._get_math_sdp_enabled,
@@ -40,9 +40,15 @@ _QUESTIONS: dict[str, Callable[[], Any]] = {
 _ENVIRONMENT = ("CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")
 
 
+_CALLS = tuple(_QUESTIONS.values())
+
+
 def modes() -> tuple[Any, ...]:
     """On every call."""
-    return tuple([_ask(question) for question in _QUESTIONS.values()])
+    try:
+        return tuple([question() for question in _CALLS])
+    except (AttributeError, RuntimeError):
+        return tuple([_ask(question) for question in _CALLS])
 
 
 def facts(now: tuple[Any, ...], packages: Any, is_compiled: bool) -> dict[str, str]:

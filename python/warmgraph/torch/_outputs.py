@@ -6,7 +6,7 @@ import dataclasses
 import json
 import math
 import sys
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable, Iterator, Mapping, Sequence
 
 import torch
 
@@ -198,6 +198,17 @@ def _class(name: str) -> Any:
     if not isinstance(found, type):
         raise errors.NotFound(f"the result is a {path} of {module}, which is not imported: import it before the call")
     return found
+
+
+def paths_in(tree: Any) -> Iterator[str]:
+    """What `rebuilt` will ask for."""
+    if isinstance(tree, dict):
+        yield from (tree[kind] for kind in ("same", "view") if isinstance(tree.get(kind), str))
+        for one in tree.values():
+            yield from paths_in(one)
+    elif isinstance(tree, list):
+        for one in tree:
+            yield from paths_in(one)
 
 
 def missing_class(tree: Any) -> str:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import hashlib
 import operator
 import sys
@@ -11,7 +12,7 @@ from typing import Any, Callable, Iterable, Iterator, Mapping
 
 import torch
 
-from .. import _code as _plain_code, _walk, errors
+from .. import _code as _plain_code, _walk, _watch, errors
 from .._compiled import CachedFunction
 from . import _code, _tensors
 
@@ -33,21 +34,6 @@ class Place:
     via: str
 
 
-class Watched:
-    """What something held, by identity: quick to compare with what it holds now. `look` gives a tuple."""
-
-    def __init__(self, look: Callable[[], tuple[Any, ...]]) -> None:
-        self._look, self._held = look, look()
-
-    def is_same(self) -> bool:
-        now = self._look()
-        return len(now) == len(self._held) and all(map(operator.is_, now, self._held))
-
-
-def _of_dict(held: Any) -> Callable[[], tuple[Any, ...]]:
-    return lambda: (*held, *held.values())
-
-
 class Walker(_walk.Walker):
     """One walk. `places` are the tensors in the order in which they were met, `objects` what a path names, `watched` what the object, the
     closures and the globals held."""
@@ -56,7 +42,7 @@ class Walker(_walk.Walker):
         super().__init__(reached, is_tolerant)
         self.places: list[Place] = []
         self.objects: dict[str, Any] = {}
-        self.watched: list[Watched] = []
+        self.watched: list[_watch.Watched] = []
         self._tensors: dict[int, str] = {}
         self._watched_classes: set[type] = set()
 
@@ -68,7 +54,8 @@ class Walker(_walk.Walker):
         for name, value in named.items():
             self.value(self._root(name, value), value)
         for function, names in zip(self._reached.functions, self._reached.globals):
-            self._watch(_of_surroundings(function, names))
+            self.watched.append(_watch.of_items(function.__globals__, names))
+            self._watch(_of_itself(function))
         super().surroundings(owner)
 
     # --- values
@@ -98,7 +85,7 @@ class Walker(_walk.Walker):
             self._fact(path, f"Triton kernel {_plain_code.code_digest(value.fn.__code__).hex()}")
         else:
             if isinstance(value, (list, dict, set)):
-                self._watch(_of_dict(value) if isinstance(value, dict) else lambda: tuple(value))
+                self._watch_dict(value) if isinstance(value, dict) else self._watch(lambda: tuple(value))
             super()._composite(path, value)
 
     def _array(self, path: str, leaf: Any) -> None:
@@ -114,7 +101,7 @@ class Walker(_walk.Walker):
         self._watch_class(kind)
         held = getattr(value, "__dict__", None)
         if isinstance(held, dict):
-            self._watch(_of_dict(held))
+            self._watch_dict(held)
         slots = _walk._slots(kind)
         if slots:
             self._watch(lambda: tuple(getattr(value, name, None) for name in slots))
@@ -124,8 +111,8 @@ class Walker(_walk.Walker):
         kind = type(module)
         self.classes.setdefault(kind, False)
         self._watch_class(kind)
-        for held in (module.__dict__, module._parameters, module._buffers, module._modules):
-            self._watch(_of_dict(held))
+        for held in (module.__dict__, module._parameters, module._buffers, module._modules, module._forward_hooks, module._forward_pre_hooks):
+            self._watch_dict(held)
         plain, others = [], {}
         for name, value in _of_module(module):
             if isinstance(value, _walk._PLAIN) and not isinstance(value, enum.Enum):
@@ -155,13 +142,16 @@ class Walker(_walk.Walker):
                     raise
 
     def _watch(self, look: Callable[[], tuple[Any, ...]]) -> None:
-        self.watched.append(Watched(look))
+        self.watched.append(_watch.Watched(look))
+
+    def _watch_dict(self, held: Any) -> None:
+        self.watched.append(_watch.of_dict(held))
 
     def _watch_class(self, kind: type) -> None:
         for one in kind.__mro__:
             if one not in self._watched_classes and one not in (torch.nn.Module, object):
                 self._watched_classes.add(one)
-                self._watch(_of_dict(one.__dict__))
+                self._watch_dict(one.__dict__)
 
     def _mark(self) -> tuple[int, ...]:
         return (len(self.found.facts), len(self.objects), len(self._read), len(self._tensors), len(self.places), len(self.watched))
@@ -223,10 +213,10 @@ def _of_module(module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
     yield from sorted(found.items())
 
 
-def _of_surroundings(function: types.FunctionType, names: list[str]) -> Callable[[], tuple[Any, ...]]:
-    held = function.__globals__
-    return lambda: (*(value for _, value in _plain_code.closed_over(function)), *(held.get(name) for name in names),
-                    function.__code__, function.__defaults__)
+def _of_itself(function: types.FunctionType) -> Callable[[], tuple[Any, ...]]:
+    if not function.__closure__:
+        return functools.partial(operator.attrgetter("__code__", "__defaults__"), function)
+    return lambda: (*(value for _, value in _plain_code.closed_over(function)), function.__code__, function.__defaults__)
 
 
 def read(reached: _code.Reached, arguments: dict[str, Any], owner: Any,

@@ -1,0 +1,74 @@
+// The C interface: what bindings of Python look at before each call.
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include "warmgraph/warmgraph.h"
+
+namespace {
+
+/// DLTensor of dlpack.h, version 1 (https://dmlc.github.io/dlpack/latest/c_api.html).
+struct DlTensor {
+    void* data;
+    std::int32_t device_type;
+    std::int32_t device_id;
+    std::int32_t rank;
+    std::uint8_t code;
+    std::uint8_t bits;
+    std::uint16_t lanes;
+    const std::int64_t* sizes;
+    const std::int64_t* strides; // NULL: contiguous, before DLPack 1.2
+    std::uint64_t byte_offset;
+};
+static_assert(sizeof(DlTensor) == 48);
+
+bool looks_as_it_did(const DlTensor& tensor, const wg_tensor_look& look)
+{
+    return tensor.device_type == look.device_type && tensor.device_id == look.device_id && tensor.rank == look.rank &&
+           tensor.code == look.code && tensor.bits == look.bits && tensor.lanes == look.lanes &&
+           (tensor.rank == 0 ||
+            (tensor.strides != nullptr && std::equal(tensor.sizes, tensor.sizes + tensor.rank, look.sizes) &&
+             std::equal(tensor.strides, tensor.strides + tensor.rank, look.strides)));
+}
+
+bool holds_what_it_held(wg_dict_reader read, const wg_dict_look& look)
+{
+    std::int64_t position = 0;
+    std::uint64_t at = 0;
+    for (void *key = nullptr, *value = nullptr; read(look.dict, &position, &key, &value) != 0; ++at)
+        if (at == look.count || key != look.pairs[2 * at] || value != look.pairs[2 * at + 1]) return false;
+    return at == look.count;
+}
+
+} // namespace
+
+std::uint64_t wg_read_tensors(wg_dltensor_reader read, void* const* tensors, const wg_tensor_look* looks,
+                              std::uint64_t count, std::uint64_t base, std::int32_t* moved)
+{
+    std::int32_t has_moved = 0;
+    std::uint64_t i = 0;
+    for (; i < count; ++i) {
+        DlTensor tensor{};
+        if (read(tensors[i], &tensor) != 0 || !looks_as_it_did(tensor, looks[i])) break;
+        const std::uint64_t address = std::bit_cast<std::uint64_t>(tensor.data) + tensor.byte_offset;
+        if (looks[i].alignment != 0 && address % looks[i].alignment != 0) break;
+        has_moved |= static_cast<std::int32_t>(*looks[i].address != address - base);
+        *looks[i].address = address - base;
+    }
+    if (moved != nullptr) *moved = has_moved;
+    return i;
+}
+
+std::uint64_t wg_compare_dicts(wg_dict_reader read, const wg_dict_look* looks, std::uint64_t count)
+{
+    std::uint64_t i = 0;
+    while (i < count && holds_what_it_held(read, looks[i])) ++i;
+    return i;
+}
+
+std::uint64_t wg_compare_dict_items(wg_dict_item_reader read, const wg_dict_item_look* looks, std::uint64_t count)
+{
+    std::uint64_t i = 0;
+    while (i < count && read(looks[i].dict, looks[i].key) == looks[i].value) ++i;
+    return i;
+}

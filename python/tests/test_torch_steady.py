@@ -1,0 +1,359 @@
+"""Later calls that are like one before: what they look at, and what makes them another call."""
+from __future__ import annotations
+
+import dataclasses
+import enum
+import gc
+import weakref
+from typing import Any, Callable, Iterator
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
+
+import torch_on_the_host as host  # noqa: E402
+import warmgraph  # noqa: E402
+from warmgraph import _objects  # noqa: E402
+from warmgraph.torch import _function  # noqa: E402
+
+if _objects.exchange_of(torch.Tensor) is None:
+    pytest.skip("this PyTorch or Python has no table of DLPack's", allow_module_level=True)
+
+FACTOR = 2.0
+
+
+def wrap(function: Any) -> Any:
+    return warmgraph.cache_compile(function, compile=False, config=warmgraph.Config(model="net"))
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    """Objects of one class share what was recorded: each test starts anew."""
+    yield
+    Net.step.reset()
+
+
+class Kind(enum.Enum):
+    ADD = 1
+    MULTIPLY = 2
+
+
+@dataclasses.dataclass
+class Meta:
+    tokens: Any
+    is_prompt: bool
+    sizes: list[int]
+    scale: float = 0.0
+    bias = 1
+
+
+class Net(torch.nn.Module):
+    heads = 2
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+        self.norm = torch.nn.Sequential(torch.nn.LayerNorm(4), torch.nn.Dropout(0.0))
+
+    @wrap
+    def step(self, meta: Any, caches: Any, kind: Kind = Kind.ADD, *, dtype: Any = torch.float32) -> Any:
+        y = self.norm(self.linear(meta.tokens)) * FACTOR + self.heads + meta.bias + meta.scale
+        caches[0].add_(y)
+        return {"y": y.to(dtype), "cache": caches[0], "row": caches[1][0], "kind": kind.name}
+
+
+@pytest.fixture(autouse=True)
+def on_the_host(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    host.use(monkeypatch)
+    with torch.no_grad():
+        yield
+
+
+def aligned(*sizes: int) -> Any:
+    """As a GPU's allocator gives memory."""
+    count = torch.Size(sizes).numel()
+    memory = torch.randn(count + 128)
+    start = -memory.data_ptr() % 256 // 4
+    return memory[start:start + count].view(sizes)
+
+
+class Reads:
+    """How often a call was read at length."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count, read = 0, _function.TorchFunction._read
+
+        def counted(function: Any, *given: Any) -> Any:
+            self.count += 1
+            return read(function, *given)
+
+        monkeypatch.setattr(_function.TorchFunction, "_read", counted)
+
+    def of(self, call: Callable[[], Any]) -> int:
+        before = self.count
+        call()
+        return self.count - before
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
+    return Reads(monkeypatch)
+
+
+class Given:
+    """A call that is known by heart; a test changes something of it."""
+
+    def __init__(self) -> None:
+        self.net = Net()
+        self.meta = Meta(aligned(2, 4), True, [2, 4])
+        self.caches: Any = [aligned(2, 4), aligned(2, 4)]
+        self.options: dict[str, Any] = {"dtype": torch.float32}
+        for _ in range(3):
+            self.call()
+
+    def call(self) -> Any:
+        return self.net.step(self.meta, self.caches, **self.options)
+
+
+def test_the_third_call_is_looked_at_natively(reads):
+    given = Given()
+    assert reads.count == 2 and reads.of(given.call) == 0
+    given.meta = Meta(aligned(2, 4), True, [2, 4])  # new objects that are alike
+    given.caches = [aligned(2, 4), given.caches[1]]
+    assert reads.of(given.call) == 0
+    pointers, _ = host.entries[0].calls[-1]
+    assert pointers[:3] == [given.meta.tokens.data_ptr(), *(one.data_ptr() for one in given.caches)]
+
+
+def test_results_are_those_of_a_call_that_was_read():
+    given = Given()
+    result = given.call()
+    pointers, _ = host.entries[0].calls[-1]
+    assert list(result) == ["y", "cache", "row", "kind"] and result["kind"] == "ADD"
+    assert result["y"].shape == (2, 4) and result["y"].data_ptr() == pointers[3]
+    assert result["cache"] is given.caches[0] and result["row"].data_ptr() == given.caches[1].data_ptr()
+
+
+def _part(given: Given, name: str, value: Any) -> None:
+    setattr(given.meta, name, value)
+
+
+def _hooked(given: Given) -> None:
+    given.net.norm[0].register_forward_hook(lambda module, inputs, output: output + 1)
+
+
+def _weights_elsewhere(given: Given) -> None:
+    given.net.linear.weight.data = given.net.linear.weight.data.clone()
+
+
+def _weight_replaced(given: Given) -> None:
+    given.net.linear.weight = torch.nn.Parameter(torch.zeros(4, 4), requires_grad=False)
+
+
+def _transposed_weight(given: Given) -> None:
+    given.net.linear.weight.data = given.net.linear.weight.data.t()
+
+
+def _argument_on_a_weight(given: Given) -> None:
+    given.caches = [given.net.linear.weight.data[:2], given.caches[1]]
+
+
+def _one_list_twice(given: Given) -> None:
+    given.meta.sizes = given.caches = [aligned(2, 4), aligned(2, 4)]
+
+
+def _unaligned(given: Given) -> None:
+    memory = torch.zeros(256)
+    start = -memory.data_ptr() % 256 // 4 + 1
+    given.meta.tokens = memory[start:start + 8].view(2, 4)
+
+
+CHANGES = {
+    "a size": lambda given: _part(given, "tokens", aligned(3, 4)),
+    "strides": lambda given: _part(given, "tokens", torch.randn(4, 2).t()),
+    "a type": lambda given: _part(given, "tokens", torch.randn(2, 4, dtype=torch.float64)),
+    "an offset": _unaligned,
+    "another class of tensor": lambda given: _part(given, "tokens", torch.nn.Parameter(aligned(2, 4), requires_grad=False)),
+    "requires grad": lambda given: _part(given, "tokens", torch.randn(2, 4, requires_grad=True)),
+    "a lazy negative": lambda given: _part(given, "tokens", torch.randn(2, 4, dtype=torch.complex64).conj().imag),
+    "a tensor that is none": lambda given: _part(given, "tokens", None),
+    "a bool": lambda given: _part(given, "is_prompt", False),
+    "a bool that is a number": lambda given: _part(given, "is_prompt", 1),
+    "a number in a list": lambda given: given.meta.sizes.__setitem__(0, 3),
+    "a longer list": lambda given: given.meta.sizes.append(1),
+    "a tuple": lambda given: setattr(given, "caches", tuple(given.caches)),
+    "a float": lambda given: _part(given, "scale", 0.25),
+    "a negative zero": lambda given: _part(given, "scale", -0.0),
+    "a further attribute": lambda given: _part(given, "more", 1),
+    "an option": lambda given: given.options.update(dtype=torch.float64),
+    "an option that was left out": lambda given: given.options.update(kind=Kind.MULTIPLY),
+    "an option less": lambda given: given.options.clear(),
+    "one list twice": _one_list_twice,
+    "an argument on a weight": _argument_on_a_weight,
+    "weights elsewhere": _weights_elsewhere,
+    "a weight replaced": _weight_replaced,
+    "a transposed weight": _transposed_weight,
+    "eval": lambda given: given.net.norm[1].eval(),
+    "an attribute of the module": lambda given: setattr(given.net, "heads", 3),
+    "a hook": _hooked,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_is_another_call(change, reads):
+    given = Given()
+    assert reads.of(given.call) == 0
+    CHANGES[change](given)
+    assert reads.of(lambda: _tried(given)) == 1
+
+
+def _tried(given: Given) -> None:
+    try:
+        given.call()
+    except (AttributeError, TypeError, RuntimeError):  # the function's own
+        pass
+
+
+@pytest.mark.parametrize("holder, name, value", [("Net", "heads", 5), ("Meta", "bias", 2), ("globals", "FACTOR", 3.0)])
+def test_classes_and_globals_are_looked_at(reads, monkeypatch, holder, name, value):
+    given = Given()
+    if holder == "globals":
+        monkeypatch.setitem(globals(), name, value)
+    else:
+        monkeypatch.setattr(globals()[holder], name, value)
+    assert reads.of(given.call) == 1
+
+
+def test_code_is_looked_at(reads, monkeypatch):
+    given = Given()
+    monkeypatch.setattr(Net.step._function, "__code__", (lambda self, meta, caches, kind=None, *, dtype=None: {"y": caches[0]}).__code__)
+    assert reads.of(given.call) == 1
+
+
+def test_modes_are_looked_at(reads):
+    given = Given()
+    try:
+        torch.set_default_dtype(torch.float64)
+        assert reads.of(given.call) == 1
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_weights_that_moved_are_bound_where_they_are():
+    given = Given()
+    _weights_elsewhere(given)
+    given.call()
+    _, states = host.entries[0].calls[-1]
+    assert given.net.linear.weight.data_ptr() in states
+
+
+def test_two_objects_share_a_graph_and_not_their_weights(reads):
+    """Both are known by heart, and each binds its own weights."""
+    first, second = Given(), Given()
+    assert len(host.entries) == 1
+    for given in (first, second, first, second):
+        given.call()
+        assert given.net.linear.weight.data_ptr() in host.entries[0].calls[-1][1]
+
+
+def test_several_kinds_of_calls_are_known_at_once(reads):
+    given = Given()
+    sizes = [aligned(2, 4), aligned(3, 4), aligned(5, 4)]
+
+    def calls() -> None:
+        for one in sizes:
+            given.meta.tokens, given.caches = one, [torch.zeros_like(one), aligned(2, 4)]
+            given.call()
+
+    for _ in range(3):
+        calls()
+    assert reads.of(calls) == 0
+
+
+def test_what_never_repeats_is_given_up(reads):
+    """An attribute that the code does not name, and that differs at each call: it stays one variant, and is read."""
+    given = Given()
+    for i in range(20):
+        given.meta.number = i
+        assert reads.of(given.call) == 1
+    (known,) = _torchs(given)._steady.values()
+    assert len(known) <= _function._MOST_TRIES
+
+
+def test_arguments_are_not_kept():
+    given = Given()
+    gone = [weakref.ref(given.meta.tokens), weakref.ref(given.meta), weakref.ref(given.caches[0])]
+    given.meta, given.caches = Meta(aligned(2, 4), True, [2, 4]), [aligned(2, 4), aligned(2, 4)]
+    given.call()
+    gc.collect()
+    assert [one() for one in gone] == [None, None, None]
+
+
+def test_reset_forgets(reads):
+    given = Given()
+    given.net.step.reset()
+    assert reads.of(given.call) == 1
+
+
+class TestFrozen:
+    def test_weights_are_not_looked_at_and_their_memory_is_kept(self, reads):
+        given = Given()
+        given.net.step.freeze_weights()
+        weight = given.net.linear.weight
+        at, memory = weight.data_ptr(), weakref.ref(weight)
+        _weight_replaced(given)
+        del weight
+        gc.collect()
+        assert reads.of(given.call) == 0
+        assert at in host.entries[0].calls[-1][1] and memory() is not None
+
+    def test_arguments_are(self, reads):
+        given = Given()
+        given.net.step.freeze_weights()
+        given.meta.is_prompt = False
+        assert reads.of(given.call) == 1
+
+    def test_it_may_come_before_the_first_call(self, reads):
+        net = Net()
+        net.step.freeze_weights()
+        meta, caches = Meta(aligned(2, 4), True, [2, 4]), [aligned(2, 4), aligned(2, 4)]
+        for _ in range(3):
+            net.step(meta, caches)
+        net.heads = 7
+        assert reads.of(lambda: net.step(meta, caches)) == 0
+
+    def test_reset_ends_it(self, reads):
+        given = Given()
+        given.net.step.freeze_weights()
+        given.net.step.reset()
+        for _ in range(3):
+            given.call()
+        given.net.heads = 7
+        assert reads.of(given.call) == 1
+
+
+def test_threads_call_at_once():
+    """Each result lies in memory of its own, and holds what its call was given."""
+    import threading
+
+    given, wrong = Given(), []
+
+    def work() -> None:
+        mine = Meta(aligned(2, 4), True, [2, 4])
+        caches = [aligned(2, 4), aligned(2, 4)]
+        for _ in range(200):
+            with torch.no_grad():
+                result = given.net.step(mine, caches, dtype=torch.float32)
+            if result["cache"] is not caches[0] or result["row"].data_ptr() != caches[1].data_ptr():
+                wrong.append(result)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert not wrong
+
+
+def _torchs(given: Given) -> Any:
+    return given.net.step._shared.torchs

@@ -1,0 +1,166 @@
+"""Looks at Python's objects natively before a call: what dictionaries hold, by identity, and where tensors lie, through DLPack's exchange
+table. Tied to no version of Python or of a framework: their functions are handed to the library (wg_compare_dicts and its neighbours)."""
+from __future__ import annotations
+
+import array
+import collections
+import ctypes
+import functools
+import gc
+import sys
+import types
+from typing import Any, Mapping, Sequence
+
+from . import _c
+from ._foreign import DLTensor
+from ._library import library
+
+_ABSENT = object()
+_CAPSULE = b"dlpack_exchange_api"
+
+
+def is_possible() -> bool:
+    """In CPython with its lock, which keeps dictionaries still while they are read."""
+    return sys.implementation.name == "cpython" and getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
+def dict_of(mapping: Any) -> dict[Any, Any] | None:
+    """A dictionary itself, or the one that a class's read-only view shows; None for what has ways of its own."""
+    if type(mapping) in (dict, collections.OrderedDict):
+        return mapping  # type: ignore[no-any-return]
+    if isinstance(mapping, types.MappingProxyType):
+        found: list[Any] = gc.get_referents(mapping)
+        if len(found) == 1 and type(found[0]) is dict:
+            return found[0]
+    return None
+
+
+@functools.cache
+def _native() -> Any:
+    """The library's functions, called with Python's lock held. Pointers are plain numbers: their types cost a microsecond a call."""
+    held = library().with_lock()
+    for name in ("wg_read_tensors", "wg_compare_dicts", "wg_compare_dict_items"):
+        result, arguments = _c.FUNCTIONS[name]
+        numbers: list[Any] = [one if one is ctypes.c_uint64 else ctypes.c_void_p for one in arguments]
+        function = getattr(held, name)
+        function.restype, function.argtypes = result, numbers
+    return held
+
+
+@functools.cache
+def _of_python(name: str) -> int:
+    return int(ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0)
+
+
+class Dicts:
+    """Dictionaries and single items of others, as they are now. `are_same` holds until one of them has another object."""
+
+    def __init__(self, wholes: Sequence[dict[Any, Any]], items: Sequence[tuple[dict[Any, Any], Any]]) -> None:
+        objects = [one for held in wholes for pair in held.items() for one in pair]
+        pairs, looks, at = array.array("Q", map(id, objects)), array.array("Q"), 0
+        first = pairs.buffer_info()[0]
+        for held in wholes:
+            looks.extend((id(held), first + 16 * at, len(held)))
+            at += len(held)
+        single, values = array.array("Q"), [held.get(key, _ABSENT) for held, key in items]
+        for (held, key), value in zip(items, values):
+            single.extend((id(held), id(key), 0 if value is _ABSENT else id(value)))
+        native = _native()
+        self._keep = (list(wholes), list(items), objects, values, pairs, looks, single)
+        self._compare, self._wholes = native.wg_compare_dicts, (_of_python("PyDict_Next"), looks.buffer_info()[0], len(wholes))
+        self._compare_items, self._items = native.wg_compare_dict_items, (_of_python("PyDict_GetItem"), single.buffer_info()[0], len(items))
+
+    def are_same(self) -> bool:
+        return bool(self._compare(*self._wholes) == self._wholes[2] and self._compare_items(*self._items) == self._items[2])
+
+
+class Exchange:
+    """DLPack's exchange table of a class of tensors (`__dlpack_c_exchange_api__`, DLPack 1.2)."""
+
+    def __init__(self, read: int) -> None:
+        self.read = read
+        self._call = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(DLTensor))(read)
+
+    def tensor(self, value: Any) -> DLTensor:
+        """Its sizes and strides are the tensor's own. Raises what the framework raises where DLPack cannot say it."""
+        found = DLTensor()
+        if self._call(value, ctypes.byref(found)) != 0:
+            raise BufferError(f"{type(value).__qualname__} cannot be described by DLPack")
+        return found
+
+
+class _Header(ctypes.Structure):
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("previous", ctypes.c_void_p)]
+
+
+class _Api(ctypes.Structure):
+    _fields_ = [("header", _Header), ("allocate", ctypes.c_void_p), ("export", ctypes.c_void_p), ("imported", ctypes.c_void_p),
+                ("dltensor_from_object", ctypes.c_void_p), ("stream", ctypes.c_void_p)]
+
+
+@functools.cache
+def exchange_of(kind: type) -> Exchange | None:
+    """None where the class has no table of version 1."""
+    capsule = getattr(kind, "__dlpack_c_exchange_api__", None)
+    if capsule is None or not is_possible():
+        return None
+    python = ctypes.PyDLL(None)
+    pointer_of = python.PyCapsule_GetPointer
+    pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    at = pointer_of(capsule, _CAPSULE)
+    while at:
+        header = _Header.from_address(at)
+        if header.major == 1:
+            read = _Api.from_address(at).dltensor_from_object
+            return Exchange(read) if read else None
+        at = header.previous
+    return None
+
+
+class Tensors:
+    """Where tensors of one framework are. They look as they did when this was made, or `read` says no. Whoever calls `read` holds them."""
+
+    def __init__(self, exchange: Exchange, tensors: Sequence[Any], places: Mapping[int, tuple[Any, int]], base: int,
+                 alignments: Mapping[int, int] = types.MappingProxyType({})) -> None:
+        """`places`: by index, (structure, offset in it) of the u64 that gets a tensor's address, less `base`."""
+        self._objects = (ctypes.c_void_p * len(tensors))(*map(id, tensors))
+        self._own = (ctypes.c_uint64 * len(tensors))()
+        self._keep: list[Any] = [exchange, places]
+        rows = []
+        for i, tensor in enumerate(tensors):
+            structure, offset = places.get(i, (self._own, 8 * i))
+            rows.append(self._look(exchange.tensor(tensor), ctypes.addressof(structure) + offset, alignments.get(i, 0)))
+        self._looks = (_c.wg_tensor_look * len(rows))(*rows)
+        self._moved = ctypes.c_int32()
+        self._read, self._count = _native().wg_read_tensors, len(tensors)
+        self._arguments = (exchange.read, ctypes.addressof(self._objects), ctypes.addressof(self._looks), len(tensors), base,
+                           ctypes.addressof(self._moved))
+        self.read()
+        self._moved.value = 0
+
+    def read(self) -> bool:
+        """Each looks as it did; their addresses are where they belong."""
+        return bool(self._read(*self._arguments) == self._count)
+
+    def read_these(self, tensors: Sequence[Any]) -> bool:
+        """The same of others, which are held meanwhile and not later."""
+        self._objects[:] = list(map(id, tensors))
+        return bool(self._read(*self._arguments) == self._count)
+
+    @property
+    def have_moved(self) -> bool:
+        """In the last read: an address was another one than before."""
+        return self._moved.value != 0
+
+    @property
+    def addresses(self) -> Sequence[int]:
+        """Less `base`, where no place was given."""
+        return list(self._own)
+
+    def _look(self, found: DLTensor, address: int, alignment: int) -> Any:
+        rank = found.ndim
+        sizes = (ctypes.c_int64 * rank)(*(found.shape[i] for i in range(rank)))
+        strides = (ctypes.c_int64 * rank)(*(found.strides[i] for i in range(rank)))
+        self._keep += [sizes, strides]
+        return _c.wg_tensor_look(sizes, strides, rank, found.device, found.ordinal, found.dtype.code, found.dtype.bits, found.dtype.lanes,
+                                 alignment, ctypes.cast(address, ctypes.POINTER(ctypes.c_uint64)))

@@ -1,0 +1,66 @@
+"""What a call found, by identity: quick to compare with what is there now."""
+from __future__ import annotations
+
+import operator
+from typing import Any, Callable, Mapping, Sequence
+
+from . import _objects
+
+
+class Item:
+    """One item of a dictionary or of a class; None where there is none."""
+
+    def __init__(self, mapping: Mapping[Any, Any], key: Any) -> None:
+        self.mapping, self.key = mapping, key
+
+    def __call__(self) -> Any:
+        return self.mapping.get(self.key)
+
+
+class Watched:
+    """What something held. `look` gives a tuple. `dict` and `items`: the same for who looks natively, where that is all of it."""
+
+    def __init__(self, look: Callable[[], tuple[Any, ...]], dict: Any = None, items: Sequence[Item] | None = None) -> None:
+        self._look, self._held = look, look()
+        self.dict, self.items = dict, items
+
+    def is_same(self) -> bool:
+        now = self._look()
+        return len(now) == len(self._held) and all(map(operator.is_, now, self._held))
+
+
+def of_dict(held: Any) -> Watched:
+    """A dictionary, or the namespace of a class."""
+    return Watched(lambda: (*held, *held.values()), dict=_objects.dict_of(held))
+
+
+def of_items(mapping: Mapping[Any, Any], keys: Sequence[Any]) -> Watched:
+    return Watched(lambda: tuple(map(mapping.get, keys)), items=[Item(mapping, key) for key in keys])
+
+
+class Watch:
+    """Much that is watched, dictionaries natively. Make it when all of it is the same: it holds from then on."""
+
+    def __init__(self, watched: Sequence[Watched], items: Sequence[Item] = ()) -> None:
+        wholes = {id(one.dict): one.dict for one in watched if one.dict is not None}
+        singles: dict[tuple[int, Any], tuple[dict[Any, Any], Any]] = {}
+        self._rest = []
+        for one in watched:
+            if one.dict is None and not (one.items is not None and self._has_all(singles, one.items)):
+                self._rest.append(one)
+        self._rest += [Watched(lambda item=item: (item(),)) for item in items if not self._has_all(singles, [item])]  # type: ignore[misc]
+        self._dicts = _objects.Dicts(list(wholes.values()), [pair for key, pair in singles.items() if key[0] not in wholes])
+
+    def are_same(self) -> bool:
+        return self._dicts.are_same() and all([one.is_same() for one in self._rest])
+
+    @staticmethod
+    def _has_all(singles: dict[tuple[int, Any], tuple[dict[Any, Any], Any]], items: Sequence[Item]) -> bool:
+        """Whether all lie in dictionaries that can be seen natively; they are noted then."""
+        held = [_objects.dict_of(item.mapping) for item in items]
+        if any(one is None for one in held):
+            return False
+        for one, item in zip(held, items):
+            assert one is not None
+            singles[id(one), item.key] = one, item.key
+        return True

@@ -1,0 +1,141 @@
+"""A call that is like one that was replayed: looked at natively, and launched."""
+from __future__ import annotations
+
+import bisect
+import ctypes
+import functools
+import inspect
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
+
+import torch
+
+from .. import _objects, errors
+from . import _entry, _launching, _modes, _outputs, _structure, _tensors
+
+if TYPE_CHECKING:
+    from ._function import Bound, Call
+
+OTHERWISE = object()  # this call is another one
+_FAITHFUL = (errors.MissForbidden, BufferError, AttributeError)
+
+
+class NotSteady(Exception):
+    """Such calls are read each time."""
+
+
+class Steady:
+    """Made of a call that was replayed. `call` replays one that is like it, or gives OTHERWISE. Thread-safe."""
+
+    def __init__(self, bound: Bound, args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: inspect.Signature) -> None:
+        call, variant = bound._call, bound.variant
+        exchange = _objects.exchange_of(torch.Tensor)
+        if exchange is None or bound._staged or not _defaults_are_fixed(call, args, kwargs, signature):
+            raise NotSteady
+        self._around, self._device, self._modes, self._entry = call.around, call.device, call.modes, variant.function
+        self._variant, self._bound_states = variant, variant.function.bound_states
+        self._arguments = _structure.arguments_of(args, kwargs, call.around.reached, frozenset(call.around.ids))
+        self._classes = _objects.Dicts(self._arguments.classes, []) if self._arguments.classes else None
+        values, self._arguments.values = self._arguments.values, []
+        where = [i for i, one in enumerate(values) if isinstance(one, torch.Tensor)]
+        tensors = [values[i] for i in where]
+        self._where = where if len(where) < len(values) else None  # of the tensors; None: all are
+        self._inputs, self._extents, self._at = self._places(exchange, bound, tensors)
+        self._weights = _objects.Tensors(exchange, [place.tensor for place in call.around.places], {}, 0)
+        self._makers = [functools.partial(torch.empty_strided, one.sizes, one.strides, dtype=_tensors.dtype_of(one.dtype), device=call.device)
+                        for one in variant.metadata.outputs]
+        self._outputs = self._output_places(exchange, bound, len(call.inputs))
+        self._result = _result_of(variant.metadata.tree, call, values)
+        self._ranges = sorted((region.pointer, region.pointer + region.nbytes) for region in call.states)
+
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        try:
+            return self._call(args, kwargs)
+        except _FAITHFUL:
+            return OTHERWISE
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        found = self._arguments.read(args, kwargs)
+        if found is None or _modes.modes() != self._modes or self._classes is not None and not self._classes.are_same():
+            return OTHERWISE
+        tensors = found if self._where is None else [found[i] for i in self._where]
+        entry = self._entry
+        with entry.lock:
+            if not self._around.is_steady(self._weights) or entry.bound_states is not self._bound_states:
+                return OTHERWISE
+            if not self._inputs.read_these(tensors) or self._inputs.have_moved and self._is_on_states():
+                return OTHERWISE
+            outputs = [make() for make in self._makers]
+            if not self._outputs.read_these(outputs):
+                return OTHERWISE
+            if self._variant.words is not None:
+                _launching.draw(self._device, self._variant.words, self._variant.metadata.draws)
+            entry.launch(_launching.stream_of(entry.device, self._device.index or 0))
+        return self._result(outputs, found)
+
+    def _is_on_states(self) -> bool:
+        """An argument lies in memory of a state."""
+        for at, extent in zip(self._at, self._extents):
+            start = at.value + _entry.FLAT
+            i = bisect.bisect_left(self._ranges, (start + extent, 0))
+            if i > 0 and self._ranges[i - 1][1] > start:
+                return True
+        return False
+
+    def _places(self, exchange: _objects.Exchange, bound: Bound,
+                tensors: Sequence[torch.Tensor]) -> tuple[_objects.Tensors, list[int], list[ctypes.c_uint64]]:
+        """(the tensors of the arguments, bytes of each, where the addresses go)."""
+        aligned, entry, index = bound.variant.metadata.aligned, bound.variant.function, {id(one): i for i, one in enumerate(tensors)}
+        places, alignments, extents, at = {}, {}, [], []
+        for number, region in enumerate(bound._call.inputs):
+            i = index.pop(id(region.places[0].tensor), None)
+            if i is None or len(region.places) != 1:
+                raise NotSteady
+            places[i], alignments[i] = entry.place_of(number), aligned.get(region.name, 0)
+            extents.append(region.nbytes)
+            at.append(ctypes.c_uint64.from_buffer(*places[i]))
+        if any(tensors[i].numel() for i in index.values()):
+            raise NotSteady
+        return _objects.Tensors(exchange, tensors, places, _entry.FLAT, alignments), extents, at
+
+    def _output_places(self, exchange: _objects.Exchange, bound: Bound, first: int) -> _objects.Tensors:
+        places: dict[int, tuple[Any, int]] = {}
+        for i, one in enumerate(bound.outputs):
+            if one.numel():
+                places[i] = bound.variant.function.place_of(first + len(places))
+        return _objects.Tensors(exchange, bound.outputs, places, _entry.FLAT)
+
+
+def _defaults_are_fixed(call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: inspect.Signature) -> bool:
+    """Those of parameters that the call leaves out."""
+    given = signature.bind(*args, **kwargs).arguments
+    return all(_structure.is_fixed(one.default) for name, one in signature.parameters.items()
+               if name not in given and one.default is not one.empty)
+
+
+def _result_of(tree: Any, call: Call, values: Sequence[Any]) -> Callable[[Sequence[Any], tuple[Any, ...]], Any]:
+    """Gives a result of outputs and of what was read of the arguments."""
+    if tree.keys() == {"output"}:
+        return lambda outputs, found, i=tree["output"]: outputs[i]  # type: ignore[misc]
+    index = {id(one): i for i, one in enumerate(values)}
+    of_arguments, others = {}, {}
+    for path in _outputs.paths_in(tree):
+        value = call.object(path)
+        if id(value) in index:
+            of_arguments[path] = index[id(value)]
+        elif id(value) in call.around.ids:
+            others[path] = value
+        else:
+            raise NotSteady
+
+    def rebuilt(outputs: Sequence[Any], found: tuple[Any, ...]) -> Any:
+        return _outputs.rebuilt(tree, outputs, lambda path: found[of_arguments[path]] if path in of_arguments else others[path])
+
+    return rebuilt
+
+
+def steady_of(bound: Bound, args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: inspect.Signature) -> Steady | None:
+    """None where each such call must be read."""
+    try:
+        return Steady(bound, args, kwargs, signature)
+    except (NotSteady, _structure.NoCode, *_FAITHFUL):
+        return None

@@ -1,0 +1,135 @@
+/* What bindings of Python look at: dictionaries and tensors of a make that is as simple as can be. */
+#include "checks.h"
+
+struct pair {
+    void *key, *value;
+};
+
+/* The first pair without a key is its end. */
+static int next_pair(void* dict, int64_t* position, void** key, void** value)
+{
+    const struct pair* at = (const struct pair*)dict + *position;
+    if (at->key == NULL) return 0;
+    *key = at->key;
+    *value = at->value;
+    ++*position;
+    return 1;
+}
+
+static void* item_of(void* dict, void* key)
+{
+    for (const struct pair* at = dict; at->key != NULL; ++at)
+        if (at->key == key) return at->value;
+    return NULL;
+}
+
+/* DLTensor of dlpack.h, version 1. */
+struct dl_tensor {
+    void* data;
+    int32_t device_type, device_id, rank;
+    uint8_t code, bits;
+    uint16_t lanes;
+    const int64_t *sizes, *strides;
+    uint64_t byte_offset;
+};
+
+static int copy_of(void* object, void* dltensor)
+{
+    if (object == NULL) return -1;
+    *(struct dl_tensor*)dltensor = *(const struct dl_tensor*)object;
+    return 0;
+}
+
+static char a, b, c; /* objects */
+
+void dictionaries_are_compared_by_identity(void)
+{
+    struct pair one[] = {{&a, &b}, {&b, &c}, {NULL, NULL}};
+    struct pair none[] = {{NULL, NULL}};
+    void* const pairs[] = {&a, &b, &b, &c};
+    const wg_dict_look looks[] = {{none, NULL, 0}, {one, pairs, 2}};
+    CHECK(wg_compare_dicts(next_pair, looks, 2) == 2);
+    one[1].value = &a;
+    CHECK(wg_compare_dicts(next_pair, looks, 2) == 1);
+    one[1] = (struct pair){&c, &c};
+    CHECK(wg_compare_dicts(next_pair, looks, 2) == 1);
+    one[1] = (struct pair){NULL, NULL}; /* shorter */
+    CHECK(wg_compare_dicts(next_pair, looks, 2) == 1);
+    none[0] = (struct pair){NULL, &a};
+    CHECK(wg_compare_dicts(next_pair, looks, 1) == 1);
+    const wg_dict_look longer = {one, pairs, 0}; /* it held nothing */
+    CHECK(wg_compare_dicts(next_pair, &longer, 1) == 0);
+}
+
+void items_are_compared_by_identity(void)
+{
+    struct pair one[] = {{&a, &b}, {NULL, NULL}};
+    const wg_dict_item_look looks[] = {{one, &a, &b}, {one, &c, NULL}};
+    CHECK(wg_compare_dict_items(item_of, looks, 2) == 2);
+    one[0].value = &c;
+    CHECK(wg_compare_dict_items(item_of, looks, 2) == 0);
+    one[0] = (struct pair){&c, &b};
+    const wg_dict_item_look absent = {one, &c, NULL};
+    CHECK(wg_compare_dict_items(item_of, &absent, 1) == 0);
+}
+
+static const int64_t k_sizes[] = {2, 3}, k_strides[] = {3, 1};
+
+static struct dl_tensor tensor_at(uint64_t address)
+{
+    return (struct dl_tensor){(void*)(uintptr_t)address, 2, 1, 2, 2, 32, 1, k_sizes, k_strides, 0};
+}
+
+static wg_tensor_look look_of(uint64_t* address)
+{
+    return (wg_tensor_look){k_sizes, k_strides, 2, 2, 1, 2, 32, 1, 0, address};
+}
+
+void addresses_of_tensors_are_read(void)
+{
+    struct dl_tensor first = tensor_at(4096), second = tensor_at(8192);
+    void* const tensors[] = {&first, &second};
+    uint64_t addresses[] = {0, 0};
+    const wg_tensor_look looks[] = {look_of(&addresses[0]), look_of(&addresses[1])};
+    int32_t moved = 7;
+    CHECK(wg_read_tensors(copy_of, tensors, looks, 2, 256, &moved) == 2);
+    CHECK(addresses[0] == 4096 - 256 && addresses[1] == 8192 - 256 && moved != 0);
+    CHECK(wg_read_tensors(copy_of, tensors, looks, 2, 256, &moved) == 2 && moved == 0);
+    second.byte_offset = 16;
+    CHECK(wg_read_tensors(copy_of, tensors, looks, 2, 256, &moved) == 2 && moved != 0);
+    CHECK(addresses[1] == 8192 - 256 + 16);
+    CHECK(wg_read_tensors(copy_of, tensors, looks, 2, 256, NULL) == 2);
+}
+
+void tensors_that_look_otherwise_are_told(void)
+{
+    static const int64_t sizes[] = {2, 4}, strides[] = {4, 1};
+    for (int i = 0; i < 9; ++i) {
+        struct dl_tensor tensor = tensor_at(4096);
+        void* const tensors[] = {i == 8 ? NULL : (void*)&tensor};
+        uint64_t address = 0;
+        const wg_tensor_look look = look_of(&address);
+        CHECK(i != 0 || wg_read_tensors(copy_of, tensors, &look, 1, 0, NULL) == 1);
+        if (i == 0) tensor.device_type = 1;
+        if (i == 1) tensor.device_id = 0;
+        if (i == 2) tensor.rank = 1;
+        if (i == 3) tensor.code = 0;
+        if (i == 4) tensor.bits = 16;
+        if (i == 5) tensor.lanes = 2;
+        if (i == 6) tensor.sizes = sizes;
+        if (i == 7) tensor.strides = strides;
+        CHECK(wg_read_tensors(copy_of, tensors, &look, 1, 0, NULL) == 0);
+    }
+}
+
+void alignment_of_tensors_is_asked_for(void)
+{
+    struct dl_tensor tensor = tensor_at(4096 + 64);
+    void* const tensors[] = {&tensor};
+    uint64_t address = 0;
+    wg_tensor_look look = look_of(&address);
+    look.alignment = 64;
+    CHECK(wg_read_tensors(copy_of, tensors, &look, 1, 0, NULL) == 1);
+    look.alignment = 128;
+    CHECK(wg_read_tensors(copy_of, tensors, &look, 1, 0, NULL) == 0);
+}
