@@ -78,7 +78,8 @@ def llama(torch):
 
     config = LlamaConfig(hidden_size=256, intermediate_size=512, num_hidden_layers=16, num_attention_heads=4, num_key_value_heads=4, vocab_size=512)
     model = LlamaForCausalLM(config).cuda().eval()
-    cache = StaticCache(config=config, max_batch_size=1, max_cache_len=64, device="cuda", dtype=torch.float32)
+    cache = StaticCache(config=config, max_batch_size=1, max_cache_len=8192,  # each call takes a row
+                         device="cuda", dtype=torch.float32)
 
     class Decode(torch.nn.Module):
         def __init__(self):

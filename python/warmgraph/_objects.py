@@ -40,10 +40,10 @@ def _native() -> Any:
     """The library's functions, called with Python's lock held. Pointers are plain numbers: their types cost a microsecond a call."""
     held = library().with_lock()
     for name in ("wg_read_tensors", "wg_compare_dicts", "wg_compare_dict_items"):
-        result, arguments = _c.FUNCTIONS[name]
-        numbers: list[Any] = [one if one is ctypes.c_uint64 else ctypes.c_void_p for one in arguments]
+        declared: Any = _c.FUNCTIONS[name]
+        numbers: list[Any] = [one if one is ctypes.c_uint64 else ctypes.c_void_p for one in declared[1]]
         function = getattr(held, name)
-        function.restype, function.argtypes = result, numbers
+        function.restype, function.argtypes = declared[0], numbers
     return held
 
 

@@ -64,11 +64,11 @@ class Recording:
                 try:
                     return self._adopt(given, metadata, text, first, second)
                 except errors.NotRecordable as error:
-                    # Chance: neighbours that moved together, a stale number that looks like an address of live memory.
-                    by_chance = "moved by different distances" in str(error) or "follows no region" in str(error)
-                    if not by_chance or tried == _MOST_TRIES:
+                    # Chance: neighbours that moved together, a stale or small number that looks like an address of live memory.
+                    is_number = "follows no region" in str(error) or "lies in no declared region" in str(error)
+                    if not (is_number or "moved by different distances" in str(error)) or tried == _MOST_TRIES:
                         raise
-                    if "follows no region" in str(error):
+                    if is_number:
                         first.close()
                         first = _First(self, described)
                 finally:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import secrets
 from typing import Any, Sequence
 
 import torch
@@ -15,6 +16,8 @@ from .. import errors
 _PINNED, _ON_DEVICE, _READ_WRITE, _MINIMUM = 1, 1, 3, 0
 _LEAST_CHUNK, _LARGEST_CHUNK = 2 << 20, 256 << 20  # bytes
 _MAPPINGS = 64  # of one shadow, about: each takes 25 us
+_HIGH = 1 << 44  # below 2^46 the processor's addresses are rarely taken (backends/cuda/NOTES.md)
+_WISHES = 32  # a driver 580 follows one in four
 _LOW = 512  # an address keeps what is below this, and so its alignment
 
 
@@ -77,9 +80,7 @@ class Shadows:
     def _make(self, ranges: Sequence[tuple[int, int]]) -> None:
         whole = [self._rounded(nbytes + _LOW) for _, nbytes in ranges]
         self._size = sum(whole) + 16 * self._unit * (len(ranges) + 1)
-        start = ctypes.c_uint64()
-        _call("cuMemAddressReserve", ctypes.byref(start), ctypes.c_size_t(self._size), ctypes.c_size_t(0), ctypes.c_uint64(0), ctypes.c_uint64(0))
-        self._reserved = start.value
+        self._reserved = self._reserve()
         distances: set[int] = set()
         at = self._reserved + self._unit
         for count, ((pointer, nbytes), size) in enumerate(zip(ranges, whole)):
@@ -91,6 +92,22 @@ class Shadows:
             self.pointers.append(at + low)
             self.storages.append(torch.as_tensor(_Range(at + low, nbytes), device=f"cuda:{self._device}").untyped_storage())
             at += size + self._unit * (1 + count % 7)
+
+    def _reserve(self) -> int:
+        """High: where the driver itself begins (0x302000000), two small numbers side by side look like an address."""
+        random = secrets.SystemRandom()
+        for _ in range(_WISHES):
+            wish = random.randrange(_HIGH, 4 * _HIGH - self._size, self._unit)
+            start = self._reserve_at(wish)
+            if start >= _HIGH:
+                return start
+            _driver().cuMemAddressFree(ctypes.c_uint64(start), ctypes.c_size_t(self._size))
+        return self._reserve_at(0)
+
+    def _reserve_at(self, wish: int) -> int:
+        start = ctypes.c_uint64()
+        _call("cuMemAddressReserve", ctypes.byref(start), ctypes.c_size_t(self._size), ctypes.c_size_t(0), ctypes.c_uint64(wish), ctypes.c_uint64(0))
+        return start.value
 
     def _rounded(self, nbytes: int) -> int:
         return (nbytes + self._unit - 1) // self._unit * self._unit
