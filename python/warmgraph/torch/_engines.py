@@ -135,7 +135,7 @@ class _Own(Exception):
         self.error = error
 
 
-class _NotAsked(errors.Error):
+class _NotAsked(errors.NotRecordable):
     """The policy records nothing."""
 
 
@@ -145,7 +145,7 @@ class EngineFunction(TorchFunction):
     def __init__(self, wrapped: CachedFunction, key: Key, states: dict[str, Any]) -> None:
         super().__init__(wrapped)
         self._key_text, self._states = repr(key), states
-        self._owner = getattr(wrapped._function, "__self__", None) or self.held
+        self._owner = getattr(wrapped._function, "__self__", self.held)
         self.kept: list[Any] = []  # storages that replays use
         self._has_run = False
         for name, default in _defaults(wrapped).items():

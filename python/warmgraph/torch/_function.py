@@ -15,7 +15,7 @@ from typing import Any, Callable, Sequence
 
 import torch
 
-from .. import errors
+from .. import _walk, errors
 from .._compiled import CachedFunction, _difference, _pool_of
 from .._device import Device
 from .._native import Cache
@@ -59,7 +59,8 @@ class _Surroundings:
         self.regions = _regions.regions_of(self.places)
 
     def _look(self) -> list[Any]:
-        return [(one.tensor.shape, one.tensor.stride(), one.tensor.storage_offset()) for one in self.places]
+        return [(one.tensor.dtype, one.tensor.shape, one.tensor.stride(), one.tensor.storage_offset(), one.tensor.requires_grad,
+                 len(one.tensor.__dict__)) for one in self.places]
 
     def is_same(self) -> bool:
         return all(one.is_same() for one in self._watched) and self._look() == self._layouts and self.reached.is_current()
@@ -174,6 +175,11 @@ class TorchFunction:
     def is_compiled(self) -> bool:
         return self.is_compiled_already or self.how is not False
 
+    def _how_compiled(self) -> str:
+        if not self.is_compiled:
+            return ""
+        return f"True {_walk.shortened(repr(sorted(self.how.items())), 1000)}" if isinstance(self.how, dict) else "True"
+
     # --- running
 
     def run(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any]) -> Any:
@@ -211,7 +217,7 @@ class TorchFunction:
     # --- a call
 
     def __call__(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any]) -> Any:
-        if getattr(_running, "depth", 0) or torch.compiler.is_compiling() or _is_captured():
+        if getattr(_running, "depth", 0) or torch.compiler.is_compiling() or _is_captured() or _modes.is_inside():
             return self._inside(wrapped, owner, arguments)
         owner = owner if owner is not None else self.held
         try:
@@ -263,7 +269,9 @@ class TorchFunction:
 
     def _rest_of_key(self, call: Call, places: list[Place]) -> Any:
         shared = tuple(path for path, value in call.walker.objects.items() if id(value) in call.around.ids)
-        return (call.around.serial, shared, tuple(_regions.facts_of(_regions.regions_of(places)).items()), call.modes, call.device.index)
+        # Functions and classes by identity: what they close over is in the surroundings, which keep them alive.
+        code = (*map(id, call.walker.functions.values()), *map(id, call.walker.classes))
+        return (call.around.serial, shared, code, tuple(_regions.facts_of(_regions.regions_of(places)).items()), call.modes, call.device.index)
 
     def _read_all(self, owner: Any, arguments: dict[str, Any]) -> Call:
         if not self.reached.is_current():
@@ -284,7 +292,7 @@ class TorchFunction:
 
     def facts(self, call: Call) -> dict[str, str]:
         """Everything that an entry depends on besides its inputs and states, which the library guards."""
-        return {**_modes.facts(call.modes, call.around.reached.packages, self.is_compiled), **call.walker.found.facts, **_regions.facts_of(call.regions)}
+        return {**_modes.facts(call.modes, call.around.reached.packages, self._how_compiled()), **call.walker.found.facts, **_regions.facts_of(call.regions)}
 
     # --- the first call of a variant
 
