@@ -683,3 +683,621 @@ def test_hooks_of_all_modules_are_never_replayed_past():
     finally:
         handle.remove()
     assert replays() == before
+
+
+# --- what the function changes, which a replay would not
+
+
+class Rebinding(torch.nn.Module):
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.register_buffer("state", torch.zeros(4))
+        self.how = how
+        self.step = wrap(self.work)
+
+    def work(self, x: Any) -> Any:
+        if self.how == "attribute":
+            self.state = self.state + x
+        elif self.how == "data":
+            self.state.data = self.state + x
+        else:
+            self.state.set_(self.state + x)
+        return self.state * 1
+
+
+@pytest.mark.parametrize("how", ["attribute", "data", "set_"])
+def test_a_tensor_that_the_function_replaces_by_one_like_it_is_refused(how):
+    module = Rebinding(how)
+    for i in range(3):
+        assert torch.equal(module.step(X), X * (i + 1))
+    assert not host.entries and "self.state" in refusal(module.step) and "copy_" in refusal(module.step)
+
+
+def test_a_tensor_of_an_argument_that_the_function_replaces_is_refused():
+    def work(state: Any) -> Any:
+        state["k"] = state["k"] + 1
+        return state["k"] * 2
+
+    cached, state = wrap(work), {"k": torch.zeros(4)}
+    for i in range(3):
+        assert torch.equal(cached(state), torch.full((4,), 2.0 * (i + 1)))
+    assert not host.entries and "state['k']" in refusal(cached)
+
+
+def test_a_setting_that_the_function_changes_is_refused():
+    def work(x: Any) -> Any:
+        torch.set_default_dtype(torch.float64)
+        return x + 1
+
+    cached = wrap(work)
+    try:
+        cached(X)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert not host.entries and "setting" in refusal(cached)
+
+
+@pytest.mark.parametrize("kind", ["random", "numpy.random", "torch"])
+def test_random_numbers_of_the_host_are_refused_and_drawn_as_often_as_the_function_draws_them(kind):
+    numpy = pytest.importorskip("numpy")
+    draw, seed = {"random": (random.random, random.seed), "torch": (lambda: torch.rand(1).item(), torch.manual_seed),
+                  "numpy.random": (lambda: float(numpy.random.rand()), numpy.random.seed)}[kind]
+    cached = wrap(lambda x: x + float(f"{draw():.6f}"))
+    seed(3)
+    expected = [draw(), draw()]
+    seed(3)
+    found = [cached(torch.zeros(1)).item() for _ in range(2)]
+    assert found == pytest.approx(expected, abs=1e-5)
+    assert not host.entries and kind in refusal(cached)
+
+
+# --- what is given back
+
+
+def test_results_that_share_memory_are_refused():
+    def work(x: Any) -> Any:
+        y = x + 1
+        return y, y.view(2, 2)
+
+    cached = wrap(work)
+    y, view = cached(X)
+    assert y.data_ptr() == view.data_ptr()
+    assert not host.entries and "result[1] shares memory with result[0]" in refusal(cached)
+
+
+def test_parts_of_one_result_that_lie_apart_are_recorded():
+    cached = wrap(lambda x: (x.reshape(2, 2) + 1).chunk(2, dim=1))
+    cached(X)
+    left, right = cached(X)
+    assert replays() == 1 and left.shape == right.shape == (2, 1)
+
+
+class Pair(tuple):  # type: ignore[type-arg]
+    def __new__(cls, left: Any, right: Any) -> Any:
+        return super().__new__(cls, (left, right))
+
+
+@pytest.mark.parametrize("make, word", [
+    (lambda y: Pair(y, 1), "Pair"), (lambda y: collections.defaultdict(list, {"y": y}), "again"), (lambda y: [y, object()], "result[1]"),
+    (lambda y: {y: 1}, "key"), (lambda y: (i for i in [y]), "generator"), (lambda y: with_attribute(Items([y])), "note"),
+    (lambda y: y.to_sparse(), "layout"), (lambda y: [y, torch.float32], "dtype")])
+def test_results_that_no_replay_can_make_are_refused(make, word):
+    cached = wrap(lambda x: make(x + 1))
+    for _ in range(2):
+        found = cached(X)
+        assert type(found) is type(make(X + 1))
+    assert not host.entries and word in refusal(cached)
+
+
+class Items(list):  # type: ignore[type-arg]
+    pass
+
+
+def with_attribute(items: Any) -> Any:
+    items.note = 1
+    return items
+
+
+@pytest.mark.parametrize("work, expected", [
+    (lambda x: None, None), (lambda x: (), ()), (lambda x: 3, 3), (lambda x: -0.0, -0.0), (lambda x: [float("inf"), {"a": ()}], [float("inf"), {"a": ()}])])
+def test_results_without_tensors_come_back(work, expected):
+    cached = wrap(work)
+    assert [repr(cached(X)) for _ in range(2)] == [repr(expected)] * 2
+    assert replays() == 1
+
+
+def test_an_argument_a_view_of_it_a_view_of_a_weight_and_one_result_twice_come_back_as_such():
+    weight = torch.arange(8.0)
+
+    def work(x: Any) -> Any:
+        y = x + weight[:4]
+        return x, x[1:], weight[2:4], y, y
+
+    cached = wrap(work)
+    cached(X)
+    x, view, part, y, again = cached(X)
+    assert replays() == 1 and x is X and y is again
+    assert (view.data_ptr(), part.data_ptr()) == (X.data_ptr() + 4, weight.data_ptr() + 8)
+
+
+# --- what it is given
+
+
+def test_odd_tensors_as_arguments_are_recorded_and_replayed():
+    whole = torch.zeros(16)
+    found: dict[str, tuple[Any, ...]] = {
+        "expanded": (torch.ones(1, 4).expand(3, 4),), "0-dim": (torch.tensor(2.0),), "no elements": (torch.ones(0, 4), X),
+        "overlapping": (whole[0:8], whole[4:12]), "complex": (torch.ones(4, dtype=torch.complex64),), "int8": (torch.ones(4, dtype=torch.int8),),
+        "float8": (torch.ones(4).to(torch.float8_e4m3fn),), "many dimensions": (torch.ones([1] * 12),), "strided": (whole.view(4, 4).t(),),
+    }
+    with torch.inference_mode():
+        found["inference"] = (torch.ones(4),)
+    for name, arguments in found.items():
+        before = replays()
+        cached = wrap(lambda *x: [one.clone() for one in x])
+        for _ in range(2):
+            assert [one.shape for one in cached(*arguments)] == [one.shape for one in arguments], name
+        assert replays() == before + 1, (name, refusal(cached))
+
+
+def test_many_tensors_in_a_list_are_recorded_and_replayed():
+    many = [torch.ones(2) for _ in range(2000)]
+    cached = wrap(lambda x: x[0] + x[-1])
+    cached(many), cached(many)
+    assert replays() == 1 and len(host.entries[0].given.inputs) == 2000
+
+
+def test_names_of_inputs_and_states_are_never_those_of_results():
+    result0, words = torch.ones(4), types.SimpleNamespace(seed=torch.ones(4))
+
+    def work(result1: Any, generator: Any) -> Any:
+        return result0 + result1 + generator.seed, result1 * 2
+
+    work.__name__ = "result0"
+    cached = wrap(work)
+    cached(X, words)
+    given = host.entries[0].given
+    names = [one.name for one in (*given.inputs, *given.outputs, *given.states)]
+    assert len(set(names)) == len(names) and "generator.seed" not in names
+
+
+class Subclass(torch.Tensor):
+    pass
+
+
+@pytest.mark.parametrize("make", [lambda: torch.ones(4).as_subclass(Subclass), lambda: torch.ones(4).to_sparse(), lambda: torch.ones(4, device="meta"),
+                                  lambda: torch.quantize_per_tensor(torch.zeros(4), 1.0, 0, torch.qint8)])
+def test_what_cannot_be_followed_is_refused_and_the_result_is_the_functions(make):
+    cached = wrap(lambda x, y: x + 1)
+    for _ in range(2):
+        assert torch.equal(cached(X, make()), X + 1)
+    assert not host.entries and refusal(cached).startswith("y ")
+
+
+def test_tensors_of_two_devices_are_refused_by_name():
+    on = [_walking.Place(path, types.SimpleNamespace(device=torch.device("cuda", i)), "argument") for i, path in enumerate("ab")]
+    with pytest.raises(errors.NotRecordable, match="b lies on cuda:1, a on cuda:0"):
+        _function._device(on)
+
+
+class Hostile:
+    @property
+    def __dict__(self) -> Any:  # type: ignore[override]
+        raise ValueError("no attributes today")
+
+
+def hostile_values() -> dict[str, Any]:
+    numpy = pytest.importorskip("numpy")
+    deep: Any = []
+    for _ in range(3000):
+        deep = [deep]
+    return {
+        "texts of NumPy": numpy.array(["a", "b"]), "objects of NumPy": numpy.array([object()]), "records": numpy.zeros(2, "i4,f4"),
+        "lock": threading.Lock(), "generator": torch.Generator(), "weakref": weakref.ref(Settings), "raises": Hostile(), "deep": deep,
+        "tensor as a key": {torch.ones(2): 1}, "iterator": iter([1]), "random": random.Random(1),
+    }
+
+
+@pytest.mark.parametrize("name", ["texts of NumPy", "objects of NumPy", "records", "lock", "generator", "weakref", "raises", "deep", "tensor as a key",
+                                  "iterator", "random"])
+def test_whatever_is_passed_the_result_is_the_functions(name):
+    value = hostile_values()[name]
+    cached = wrap(lambda x, y: x + 1)
+    for _ in range(2):
+        assert torch.equal(cached(X, value), X + 1)
+    assert replays() == 0 and refusal(cached)
+
+
+def test_tensors_that_only_a_closure_or_a_plain_object_holds_make_a_call_pytorchs():
+    weight = torch.ones(4)
+
+    class Model:
+        def __init__(self) -> None:
+            self.weight = weight
+            self.step = wrap(self.work)
+
+        def work(self, n: int) -> Any:
+            return self.weight * n
+
+    model, cached = Model(), wrap(lambda n: weight * n)
+    for one in (cached, model.step):
+        assert torch.equal(one(3), X * 3)
+        one(3)
+    assert [entry.captures is not None for entry in host.entries] == [True, True] and replays() == 2
+
+
+# --- what is wrapped
+
+
+def test_what_is_no_function_is_an_error_that_says_so():
+    class Call:
+        def __call__(self, x: Any) -> Any:
+            return x
+
+    def generator(x: Any) -> Any:
+        yield x
+
+    async def coroutine(x: Any) -> Any:
+        return x
+
+    for one, words in ((Net(), "no Python function"), (Call(), "no Python function"), (generator, "generator"), (coroutine, "coroutine"),
+                       (functools.partial(generator, 1), "generator"), (staticmethod(lambda x: x), "above @cache_compile"),
+                       (classmethod(lambda c, x: x), "above @cache_compile"), (torch.relu, "no Python function"), (3, "no Python function")):
+        with pytest.raises(errors.InvalidArgument, match=words):
+            wrap(one)
+
+
+class Kinds:
+    @staticmethod
+    @warmgraph.cache_compile(compile=False, config=warmgraph.Config(model="hostile"))
+    def static(x: Any) -> Any:
+        return x + 1
+
+    @classmethod
+    @warmgraph.cache_compile(compile=False, config=warmgraph.Config(model="hostile"))
+    def of_class(cls, x: Any) -> Any:
+        return x + 2
+
+    @warmgraph.cache_compile(compile=False, config=warmgraph.Config(model="hostile"))
+    def of_object(self, x: Any) -> Any:
+        return x + self.by  # type: ignore[attr-defined]
+
+
+def test_static_methods_class_methods_and_methods_of_two_objects_are_replayed():
+    one, other = Kinds(), Kinds()
+    one.by, other.by = 1, 2  # type: ignore[attr-defined]
+    for call, expected in ((Kinds.static, 2), (one.static, 2), (Kinds.of_class, 3), (one.of_object, 2), (other.of_object, 3)):
+        before = len(host.entries)
+        found = call(X)
+        assert torch.equal(found, torch.full((4,), float(expected))) or replays()
+        call(X)
+        assert len(host.entries) <= before + 1
+    assert replays() == 6 and len(host.entries) == 4  # both static calls are one, and each object has its own
+
+
+def test_a_partial_and_a_lambda_are_replayed_with_their_tensors_as_states():
+    def work(weight: Any, x: Any) -> Any:
+        return weight * x
+
+    weight = torch.ones(4)
+    cached = wrap(functools.partial(work, weight))
+    cached(X), cached(X)
+    assert replays() == 1 and [one.pointer for one in host.entries[0].given.states] == [weight.data_ptr()]
+
+
+def test_a_default_that_is_replaced_after_the_wrapping_is_the_one_that_counts():
+    def work(x: Any, by: float = 1.0, *, more: float = 0.0) -> Any:
+        return x * by + more
+
+    cached = wrap(work)
+    assert torch.equal(cached(X), X)
+    work.__defaults__ = (2.0,)
+    assert torch.equal(cached(X), X * 2)
+    work.__kwdefaults__ = {"more": 5.0}
+    assert torch.equal(cached(X), X * 2 + 5)
+    assert replays() == 0
+
+
+def test_recursion_and_a_wrapped_function_inside_are_a_part_of_the_outer():
+    @wrap
+    def inner(x: Any) -> Any:
+        return x + 1
+
+    @wrap
+    def outer(x: Any, depth: int = 2) -> Any:
+        return inner(x) if depth == 0 else outer(x, depth - 1)
+
+    assert torch.equal(outer(X), X + 1)
+    assert len(host.entries) == 1 and host.entries[0].given.name == "outer"
+    outer(X)
+    assert replays() == 1
+
+
+def test_names_with_a_slash_are_the_callers_to_mend_or_run():
+    cached = wrap(lambda x: x + 1, name="a/b")
+    try:
+        assert torch.equal(cached(X), X + 1)
+    except errors.InvalidArgument as error:
+        assert "a/b" in str(error)
+
+
+def test_wrong_options_of_the_cache_are_errors_before_the_function_runs():
+    ran = []
+    cached = wrap(lambda x: ran.append(1), global_rank=-5)
+    with pytest.raises(errors.InvalidArgument):
+        cached(X)
+    assert not ran
+
+
+def test_a_module_with_wrappers_is_copied_and_pickled_and_says_what_to_do():
+    for twin in (copy.deepcopy(Net()), pickle.loads(pickle.dumps(Net()))):
+        with pytest.raises(errors.InvalidArgument, match="wrap the"):
+            twin.step(torch.ones(2, 4))
+
+
+# --- what fails
+
+
+def failing(at: int, error: Callable[[], Exception]) -> tuple[Any, list[int]]:
+    count: list[int] = [0]
+    sys_audit = f"hostile.{id(count)}"
+
+    def hook(event: str, _: Any) -> None:
+        if event == sys_audit:
+            count[0] += 1
+            if count[0] == at:
+                raise error()
+
+    sys.addaudithook(hook)
+
+    def work(x: Any) -> Any:
+        sys.audit(sys_audit)  # which no guard sees
+        return x + 1
+
+    return wrap(work), count
+
+
+@pytest.mark.parametrize("at", [2, 3])
+def test_an_exception_in_a_capture_is_a_refusal_and_the_result_is_the_answers(at, caplog):
+    cached, count = failing(at, lambda: KeyError("in a capture"))
+    with caplog.at_level(logging.WARNING, "warmgraph"):
+        for _ in range(3):
+            assert torch.equal(cached(X), X + 1)
+    assert not host.entries and "in a capture" in refusal(cached) and count[0] == at + 2
+    assert len([one for one in caplog.records if "cannot record" in one.message]) == 1
+
+
+def test_an_exception_in_the_answer_is_the_callers_and_the_next_call_is_recorded():
+    cached, _ = failing(1, lambda: KeyError("mine"))
+    with pytest.raises(KeyError, match="mine"):
+        cached(X)
+    cached(X), cached(X)
+    assert replays() == 1
+
+
+PARTS = {
+    "reading": ("warmgraph.torch._walking.read", 0), "modes": ("warmgraph.torch._modes.modes", 0), "facts": ("warmgraph.torch._modes.facts", 0),
+    "look-up": ("warmgraph.torch._entry.found", 0), "regions": ("warmgraph.torch._regions.regions_of", 0),
+    "generator": ("warmgraph.torch._capture.generator_of", 0), "capture": ("warmgraph.torch._capture.captured", 0),
+    "shadows": ("warmgraph.torch._recording.Shadows", 0), "copy": ("warmgraph.torch._copies.copied", 0),
+    "adoption": ("warmgraph.torch._entry.Entry", 0), "results": ("warmgraph.torch._outputs.described", 0),
+    "quick key": ("warmgraph.torch._function.TorchFunction._quick_key", 0), "versions": ("warmgraph.torch._recording._version", 0),
+    "versions after the answer": ("warmgraph.torch._recording._version", 3),
+}
+
+
+@pytest.mark.parametrize("error", [RuntimeError("ours"), errors.IoFailed("ours"), errors.InvalidArgument("ours"), errors.OutOfMemory("ours")])
+@pytest.mark.parametrize("part", sorted(PARTS))
+def test_whatever_of_ours_fails_the_result_is_the_functions_and_it_ran_once(part, error, monkeypatch):
+    import importlib
+
+    name, after = PARTS[part]
+    where, _, what = name.rpartition(".")
+    try:
+        owner: Any = importlib.import_module(where)
+    except ModuleNotFoundError:
+        module, _, kind = where.rpartition(".")
+        owner = getattr(importlib.import_module(module), kind)
+    real, count = getattr(owner, what), [0]
+
+    def broken(*arguments: Any, **named: Any) -> Any:
+        count[0] += 1
+        if count[0] > after:
+            raise error
+        return real(*arguments, **named)
+
+    net, total = Net(), torch.zeros(4)
+
+    def work(x: Any) -> Any:
+        total.add_(x)
+        return net.a(x) + total
+
+    expected = net.a(X) + 1
+    monkeypatch.setattr(_recording, "_MOST_TRIES", 1)
+    monkeypatch.setattr(host._capture, "captured", lambda device, work, draws: host._captured(device, lambda: None, draws))  # runs nothing
+    monkeypatch.setattr(owner, what, broken)
+    assert torch.equal(wrap(work)(X), expected)
+    assert count[0] > after and torch.equal(total, X)
+
+
+@pytest.mark.parametrize("error", [errors.DriverFailed("launch"), errors.InvalidArgument("this function is closed")])
+def test_a_replay_that_enqueued_nothing_is_the_functions_own_run(error, monkeypatch):
+    cached = wrap(lambda x: x + 1)
+    cached(X), cached(X)
+
+    def broken(*_: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(host.FakeEntry, "__call__", broken)
+    assert torch.equal(cached(X), X + 1) and str(error) in refusal(cached)
+
+
+def test_a_replay_that_the_library_finds_no_fit_for_is_recorded_anew(monkeypatch):
+    cached = wrap(lambda x: x + 1)
+    cached(X), cached(X)
+
+    def broken(*_: Any) -> Any:
+        raise errors.MissForbidden("another alignment")
+
+    monkeypatch.setattr(host.FakeEntry, "__call__", broken)
+    assert torch.equal(cached(X), X + 1)
+    assert len([one for one in host.entries if one.captures]) == 2
+
+
+def test_a_replay_that_was_half_launched_is_an_error(monkeypatch):
+    cached = wrap(lambda x: x + 1)
+    cached(X)
+
+    def broken(*_: Any) -> Any:
+        raise errors.PartlyLaunched("half")
+
+    monkeypatch.setattr(host.FakeEntry, "__call__", broken)
+    with pytest.raises(errors.PartlyLaunched):
+        cached(X)
+
+
+def test_a_call_inside_somebodys_capture_is_the_functions_own(monkeypatch):
+    cached = wrap(lambda x: x + 1)
+    cached(X), cached(X)
+    monkeypatch.setattr(_function, "_is_captured", lambda: True)
+    assert torch.equal(cached(X), X + 1) and replays() == 1
+
+
+def test_a_reset_forgets_and_the_next_call_is_right():
+    cached = wrap(lambda x: x + 1)
+    cached(X)
+    cached.reset()
+    cached(X)
+    assert replays() == 1 and host.entries[-1].captures is None  # it is loaded again
+
+
+def test_first_calls_of_two_threads_are_both_right():
+    weight = torch.ones(4)
+    cached, found, start = wrap(lambda x: x * 2 + weight), [], threading.Barrier(4)
+
+    def call(value: float) -> None:
+        x = torch.full((4,), value)
+        start.wait()
+        found.append(torch.equal(cached(x), x * 2 + 1) or replays() > 0)
+
+    threads = [threading.Thread(target=call, args=(float(i),)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [True] * 4 and not refusal(cached)
+
+
+def test_a_falsy_object_is_an_engines_object_all_the_same():
+    class Empty(torch.nn.ModuleList):
+        def forward_it(self) -> Any:
+            return self.x + 1
+
+    empty = Empty()
+    empty.x = torch.ones(4)
+    graph, _ = GraphCache().capture_one(1, empty.forward_it)
+    assert graph.outcome == "recorded", graph.why
+
+
+# --- what stays as it was
+
+
+@pytest.mark.parametrize("fails", ["", "capture", "second capture"])
+def test_pytorchs_state_and_the_callers_tensors_are_as_they_were(fails, monkeypatch):
+    scale = torch.ones(4)
+    net = Net()
+    net.a.weight.scale = 2.0
+    real, count = host._captured, [0]
+
+    def captured(*arguments: Any) -> Any:
+        count[0] += 1
+        if fails == "capture" or (fails == "second capture" and count[0] == 2):
+            raise RuntimeError("capture broke")
+        return real(*arguments)
+
+    monkeypatch.setattr(host._capture, "captured", captured)
+
+    def state() -> Any:
+        tensors = [*net.parameters(), scale, X]
+        return (torch.is_grad_enabled(), torch.is_autocast_enabled("cuda"), torch.get_default_dtype(), torch.is_inference_mode_enabled(),
+                random.getstate(), torch.get_rng_state().tolist(), torch._C._len_torch_dispatch_stack(),
+                [(one.data_ptr(), one.dtype, one.shape, one.stride(), one.requires_grad, one._version, id(one)) for one in tensors],
+                [one.tolist() for one in tensors], net.a.weight.scale, list(net.__dict__), gc.isenabled())
+
+    cached = wrap(lambda x: net.a(x) * scale)
+    before = state()
+    expected = (net.a(X) * scale).detach()
+    assert torch.equal(cached(X), expected)
+    assert state() == before and bool(refusal(cached)) == bool(fails)
+
+
+def test_one_tensor_that_cannot_be_put_back_leaves_the_others_where_they_were():
+    a, b = torch.ones(4), torch.ones(4)
+    storages = {one.untyped_storage().data_ptr(): torch.zeros(4).untyped_storage() for one in (a, b)}
+    moved = _copies.Moved([_walking.Place("a", a, "elsewhere"), _walking.Place("b", b, "elsewhere")], storages)
+    before = a.data_ptr()
+
+    class Stubborn:
+        data = property(lambda self: b.data, lambda self, value: refuse())
+
+    def refuse() -> None:
+        if refused:
+            raise RuntimeError("no")
+        refused.append(1)
+
+    refused: list[int] = []
+    with pytest.raises(RuntimeError, match="no"):
+        with _copies.swapped([Stubborn(), a], moved):  # type: ignore[list-item]
+            assert a.data_ptr() != before
+    assert a.data_ptr() == before
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_nothing_of_a_call_is_kept_alive(fails, monkeypatch):
+    if fails:
+        monkeypatch.setattr(host._capture, "captured", lambda *_: broken_capture())
+    cached = wrap(lambda x, more: (x + more["k"], x))
+    x, more = torch.ones(4), {"k": torch.ones(4)}
+    kept = [weakref.ref(x), weakref.ref(more["k"])]
+    for _ in range(3):
+        result = cached(x, more)
+    kept.append(weakref.ref(result[0]))
+    del x, more, result
+    host.captures.clear()
+    gc.collect()
+    assert [one() for one in kept] == [None] * 3
+
+
+def broken_capture() -> None:
+    raise RuntimeError("capture broke")
+
+
+def test_an_object_that_holds_its_wrapper_goes_with_it():
+    net = Net()
+    net.step(torch.ones(2, 4)), net.step(torch.ones(2, 4))
+    kept = [weakref.ref(net), weakref.ref(net.a.weight)]
+    del net
+    host.captures.clear(), host.entries.clear()
+    gc.collect()
+    assert [one() for one in kept] == [None, None]
+
+
+class Decorated(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a = torch.nn.Linear(4, 4)
+
+    @warmgraph.cache_compile(compile=False, config=warmgraph.Config(model="hostile"))
+    def step(self, x: Any) -> Any:
+        return self.a(x)
+
+
+def test_an_object_of_a_decorated_class_goes_when_the_function_is_reset():
+    net = Decorated()
+    net.step(X), net.step(X)
+    kept = weakref.ref(net.a.weight)
+    del net
+    Decorated.step.reset()
+    host.captures.clear(), host.entries.clear()
+    gc.collect()
+    assert kept() is None

@@ -79,6 +79,6 @@ def swapped(tensors: Sequence[torch.Tensor], moved: Moved) -> Iterator[None]:
                     before.append((tensor, own))
             yield
         finally:
-            with torch.no_grad():
+            with torch.no_grad(), contextlib.ExitStack() as restored:  # all of them, also where one fails
                 for tensor, own in before:
-                    tensor.data = own
+                    restored.callback(setattr, tensor, "data", own)

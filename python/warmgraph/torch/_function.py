@@ -29,6 +29,11 @@ _lock = threading.RLock()
 _running = threading.local()
 _serials = itertools.count()
 _MOST_OBJECTS = 16  # whose surroundings are kept
+_MOST_REFUSED = 4096  # calls that are remembered
+# After these nothing was enqueued: the function itself can still run. A forked child is no place for it, and says so.
+_NOT_LAUNCHED = (errors.InvalidArgument, errors.NotRecordable, errors.CompileFailed, errors.Corrupt, errors.Stale, errors.NotFound,
+                 errors.IoFailed, errors.NoSpace, errors.PermissionDenied, errors.DriverFailed, errors.OutOfMemory, errors.Internal,
+                 errors.Untrusted)
 
 
 def device_of(index: int) -> Device:
@@ -123,10 +128,18 @@ class Bound:
         for copy, of in self._staged:
             with torch.no_grad():
                 copy.copy_(of)
-        if variant.words is not None:
-            _draw(device, variant.words, variant.metadata.draws)
         view = _entry.stream_view(variant.function.device, torch.cuda.current_stream(device).cuda_stream)
-        variant.function(view, self.pointers, self.states)
+        if variant.words is None:
+            variant.function(view, self.pointers, self.states)
+            return
+        generator = torch.cuda.default_generators[device.index or 0]
+        offset = generator.get_offset()
+        _draw(device, variant.words, variant.metadata.draws)
+        try:
+            variant.function(view, self.pointers, self.states)
+        except errors.Error:  # nothing was drawn
+            generator.set_offset(offset)
+            raise
 
     def result(self) -> Any:
         return _outputs.rebuilt(self.variant.metadata.tree, self.outputs, self._call.object)
@@ -222,15 +235,20 @@ class TorchFunction:
         owner = owner if owner is not None else self.held
         try:
             call, key = self._read(owner, arguments)
-        except errors.NotRecordable as refusal:
-            return self._refuse(wrapped, owner, arguments, str(refusal))
+        except Exception as error:
+            return self._failed(wrapped, owner, arguments, error)
         given = [place for place in call.walker.places if place.via == "argument" and place.tensor.requires_grad]
         if given and torch.is_grad_enabled():
             return self._refuse(wrapped, owner, arguments,
                                 f"{given[0].path} requires grad: call it under torch.no_grad(), or detach it", keeps_grad=True)
         variant = self._quick.get(key) if key is not None else None
         if variant is not None:
-            return self._replay(call, variant)
+            try:
+                return self._replay(call, variant)
+            except errors.MissForbidden:  # another alignment, other overlaps: as if it were the first
+                call = self._read_all(owner, arguments)
+            except _NOT_LAUNCHED as error:
+                return self._failed(wrapped, owner, arguments, error)
         return self._first(wrapped, call)
 
     def _inside(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any]) -> Any:
@@ -297,30 +315,42 @@ class TorchFunction:
     # --- the first call of a variant
 
     def _first(self, wrapped: CachedFunction, call: Call) -> Any:
-        shared, facts = wrapped._shared, self.facts(call)
-        steady = tuple(pair for pair in facts.items() if pair[0] not in shared.changing)
-        why = self._refused.get(steady)
-        if why is not None:
-            return self._refuse(wrapped, call.owner, call.arguments, why)
-        given = self._declaration(wrapped, call, facts)
-        key = (call.device.index, given.version, tuple(facts.items()))
-        with shared.lock:
-            variant: Any = shared.variants.get(key)
-        policy = _policy(wrapped)
-        if variant is None and policy != "off":
-            variant = self._load(wrapped, call, given)
+        shared, policy = wrapped._shared, _policy(wrapped)
+        try:
+            facts = self.facts(call)
+            steady = tuple(pair for pair in facts.items() if pair[0] not in shared.changing)
+            why = self._refused.get(steady)
+            if why is not None:
+                return self._refuse(wrapped, call.owner, call.arguments, why)
+            given = self._declaration(wrapped, call, facts)
+            key = (call.device.index, given.version, tuple(facts.items()))
+            with shared.lock:
+                variant: Any = shared.variants.get(key)
+            if variant is None and policy != "off":
+                variant = self._load(wrapped, call, given)
+        except Exception as error:
+            return self._failed(wrapped, call.owner, call.arguments, error)
         if variant is not None:
             try:
                 result = self._replay(call, variant)
-                self._keep(wrapped, call, key, variant)
-                return result
             except errors.MissForbidden as miss:  # another alignment, other overlaps
                 _log.info("'%s': %s", given.name, miss)
+            except _NOT_LAUNCHED as error:
+                return self._failed(wrapped, call.owner, call.arguments, error)
+            else:
+                self._keep_if_possible(wrapped, call, key, variant)
+                return result
         if policy == "require_hit":
             raise errors.MissForbidden(self._why_missing(wrapped, call, given))
         if policy in ("read_only", "off"):
             return self.as_it_is(wrapped, call.owner, call.arguments)
         return self._record(wrapped, call, given, key, steady)
+
+    def _keep_if_possible(self, wrapped: CachedFunction, call: Call, key: Any, variant: Variant) -> None:
+        try:
+            self._keep(wrapped, call, key, variant)
+        except Exception:  # the caller has his result
+            _log.debug("'%s' is not kept for the next call", wrapped._name(), exc_info=True)
 
     def _keep(self, wrapped: CachedFunction, call: Call, key: Any, variant: Variant) -> None:
         shared = wrapped._shared
@@ -348,7 +378,10 @@ class TorchFunction:
 
     def _load(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration) -> Variant | None:
         device = device_of(call.device.index or 0)
-        pool = _pool_of(wrapped._where())
+        try:
+            pool = _pool_of(wrapped._where())
+        except errors.InvalidArgument as error:
+            raise _WrongOptions from error
         # What the look-up cannot know are the outputs, the generator's words and which states are written: the metadata says it.
         text = _entry.found(pool.caches[0], device, given)
         if text is None:
@@ -363,6 +396,10 @@ class TorchFunction:
             _log.warning("'%s' is not replayed: %s", given.name, missing)
             return None
         words = words_of_generator(call.device) if metadata.draws else None
+        why = _outputs.why_not_rebuilt(metadata, call.object)
+        if why:
+            _log.warning("'%s' is recorded anew: %s", given.name, why)
+            return None
         full = completed(given, metadata, _word_pointers(words))
         entry = _made(pool, given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, None, destroyed))
         return Variant(entry, metadata, words)
@@ -388,7 +425,10 @@ class TorchFunction:
     # --- a miss
 
     def _record(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration, key: Any, steady: Any) -> Any:
-        recording = _recording.Recording(self, wrapped, call)
+        try:
+            recording = _recording.Recording(self, wrapped, call)
+        except Exception as error:
+            return self._failed(wrapped, call.owner, call.arguments, error)
         result = recording.answer()
         try:
             variant = self._adopted(wrapped, call, given, recording)
@@ -396,12 +436,14 @@ class TorchFunction:
             _log.info("'%s' is recorded at its next call: %s", given.name, change)
             wrapped._shared.last_refusal = str(change)
         except Exception as error:  # the caller has his result
-            why = f"{type(error).__name__}: {error}" if not isinstance(error, errors.NotRecordable) else str(error)
+            why = _reason(error)
             steady = tuple(pair for pair in steady if pair[0] not in wrapped._shared.changing)
+            if len(self._refused) >= _MOST_REFUSED:
+                self._refused.clear()
             self._refused[steady] = why
             self._note(wrapped, why, error)
         else:
-            self._keep(wrapped, call, key, variant)
+            self._keep_if_possible(wrapped, call, key, variant)
         return result
 
     def _adopted(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration, recording: _recording.Recording) -> Variant:
@@ -414,6 +456,13 @@ class TorchFunction:
         now, _ = self._walked(call.owner, call.arguments)
         change = _difference(call.walker.found.facts, now.found.facts)
         if change is None:
+            other = next((place.path for place, after in zip(call.walker.places, now.places) if place.tensor is not after.tensor), None)
+            if other is not None:
+                raise errors.NotRecordable(f"{other} is another tensor after the call: a replay writes into memory, and replaces none. Write "
+                                           "into the one that is there (copy_)")
+            if _modes.modes() != call.modes:
+                raise errors.NotRecordable("it changes a setting of PyTorch's (default dtype, precision, autocast): a replay would not. Do it "
+                                           "outside")
             return
         was, text = change.was or "not there", change.now or "not there"
         message = f"{change.path} was {was!r} before the call and is {text!r} after it"
@@ -421,6 +470,14 @@ class TorchFunction:
             raise _Structural(message)
         wrapped._shared.changing.add(change.path)
         raise errors.NotRecordable(f"{message}: a replay would not change it. Keep it in device memory, or change it outside")
+
+    def _failed(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], error: Exception) -> Any:
+        """Something of ours: the caller has the function's own result all the same. What he alone can mend is his."""
+        if isinstance(error, _WrongOptions) and error.__cause__ is not None:
+            raise error.__cause__ from None
+        if isinstance(error, errors.MissForbidden):
+            raise error
+        return self._refuse(wrapped, owner, arguments, _reason(error))
 
     def _refuse(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], why: str, keeps_grad: bool = False) -> Any:
         if _policy(wrapped) == "require_hit":
@@ -435,6 +492,14 @@ class TorchFunction:
             _log.warning("cannot record '%s': %s", wrapped._name(), why)
             if error is not None and not isinstance(error, errors.Error):
                 _log.debug("'%s': where it failed", wrapped._name(), exc_info=error)
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, errors.NotRecordable) else f"{type(error).__name__}: {error}"
+
+
+class _WrongOptions(Exception):
+    """Of cache_compile, which the cache refuses. The cause says it."""
 
 
 class _Structural(Exception):
