@@ -8,6 +8,7 @@ import functools
 import hashlib
 import importlib
 import importlib.util
+import operator
 import platform
 import sys
 import sysconfig
@@ -31,8 +32,12 @@ def function_of(callable_: Any) -> types.FunctionType | None:
     closes over the other."""
     for _ in range(100):
         if isinstance(callable_, types.FunctionType):
-            return callable_
-        callable_ = below(callable_)
+            compiled = callable_.__dict__.get("_torchdynamo_orig_callable")  # torch.compile's: what it compiles is the user's
+            if compiled is None:
+                return callable_
+            callable_ = compiled
+        else:
+            callable_ = below(callable_)
         if callable_ is None:
             return None
     return None
@@ -64,7 +69,9 @@ class Reached:
         self._function = function
         self._package = (getattr(function_of(function), "__module__", None) or "").split(".")[0]
         self._seen: dict[int, Any] = {}
+        self.wrappers: set[int] = set()  # functions of libraries around the user's own (@torch.no_grad())
         self._classes: dict[type, bool] = {}
+        self._held: dict[type, tuple[list[str], list[Any]]] = {}  # what classes had when they were read
         self._digests: set[bytes] = set()
         self._references: list[tuple[Callable[[], Any], Any]] = []  # what was followed, and how to look again
         self._larger: collections.OrderedDict[Any, Reached] = collections.OrderedDict()
@@ -79,13 +86,14 @@ class Reached:
             if self.is_library(one.__module__, None) or (one in self._classes and self._classes[one] >= is_constructed):
                 continue
             self._classes[one] = is_constructed
+            self._hold(one)
             self._visit(self._methods(one))
 
     def with_met(self, classes: Mapping[type, bool], functions: Iterable[types.FunctionType]) -> Reached:
         functions = list(functions)
         key = (tuple(classes.items()), tuple(map(id, functions)))
         found = self._larger.pop(key, None)
-        if found is None or not found.is_current():
+        if found is None or not found.is_current() or not found._has_same_classes():
             found = type(self)(self._function, classes, functions)
         self._larger[key] = found
         if len(self._larger) > _KEPT:
@@ -109,12 +117,24 @@ class Reached:
         """The same of everything else."""
         return all(_followed(look()) is value for look, value in self._references if not isinstance(look, _watch.Item))
 
+    def _hold(self, kind: type) -> None:
+        self._held[kind] = [*kind.__dict__], [*kind.__dict__.values()]
+
+    def _has_same_classes(self) -> bool:
+        """No class that was read has other methods now. Its values are facts."""
+        return all(_is_held(kind, names, values) for kind, (names, values) in self._held.items())
+
     def digest(self) -> str:
         """The same in every process that runs the same code with the same Python."""
         state = hashlib.sha256(f"{sys.implementation.name} {platform.python_version_tuple()[:2]}".encode())
         for one in sorted(self._digests):
             state.update(one)
         return state.hexdigest()
+
+    @property
+    def target(self) -> Any:
+        """What was wrapped, as it was given."""
+        return self._function
 
     def is_library(self, module: str | None, file: str | None) -> bool:
         """Not the user's own: the standard library, what is installed (but for the function's own package), and this package."""
@@ -139,11 +159,17 @@ class Reached:
                 continue
             self._seen[id(function)] = function
             self._digests.add(code_digest(function.__code__))
-            if self.is_library(function.__module__, function.__code__.co_filename):
-                continue
+            is_wrapper = False
+            if self._is_of_library(function):
+                is_wrapper = self._wraps_users(function)
+                if not is_wrapper:
+                    continue
+                self.wrappers.add(id(function))
+                waiting.append(function.__dict__["__wrapped__"])
             self.functions.append(function)
-            self.globals.append(sorted(globals_in(function.__code__)))
+            self.globals.append([] if is_wrapper else sorted(globals_in(function.__code__)))
             self._references.append((functools.partial(getattr, function, "__code__"), function.__code__))
+            self._references.append((_watch.Item(function.__dict__, "__wrapped__"), _followed(function.__dict__.get("__wrapped__"))))
             waiting += self._named(function, self.globals[-1])
             before = len(self.names)
             self.names |= names_in(function.__code__)
@@ -151,14 +177,36 @@ class Reached:
                 for kind in list(self._classes):
                     waiting += self._methods(kind)
 
+    def _is_of_library(self, function: types.FunctionType) -> bool:
+        return self.is_library(function.__module__, function.__code__.co_filename)
+
+    def _wraps_users(self, function: types.FunctionType) -> bool:
+        inner: types.FunctionType | None = function
+        for _ in range(100):
+            inner = function_of(inner.__dict__.get("__wrapped__"))
+            if inner is None:
+                return False
+            if not self._is_of_library(inner):
+                return True
+        return False
+
+    def _note(self, owner: str, name: str, value: Any) -> None:
+        """That a name means this code: two functions that are exchanged are as many as before."""
+        function = function_of(value)
+        if function is not None:
+            self._digests.add(hashlib.sha256(f"{owner} {name} ".encode("utf-8", "surrogatepass") + code_digest(function.__code__)).digest())
+
     def _named(self, function: types.FunctionType, names: Iterable[str]) -> list[Any]:
         """Functions and classes that its code finds by name."""
         found = []
+        code = code_digest(function.__code__).hex()
         for name in names:
             found.append(function.__globals__.get(name))
+            self._note(code, name, found[-1])
             self._references.append((_watch.Item(function.__globals__, name), _followed(found[-1])))
-        for cell in function.__closure__ or ():
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
             found.append(_contents(cell))
+            self._note(code, name, found[-1])
             self._references.append((functools.partial(_contents, cell), _followed(found[-1])))
         self.modules += [one for one in _imported_in(function, self) if one not in self.modules]
         return found
@@ -171,15 +219,24 @@ class Reached:
                 continue
             if isinstance(member, property):
                 found += [one for one in (member.fget, member.fset) if one is not None]
+                self._note(kind.__qualname__, name, member.fget)
             else:
                 found.append(member)
+                self._note(kind.__qualname__, name, member)
             self._references.append((_watch.Item(kind.__dict__, name), _followed(member)))
         return found
 
 
 def is_code(value: Any) -> bool:
     """What a Reached follows by name."""
-    return isinstance(value, (types.FunctionType, types.BuiltinFunctionType))
+    return isinstance(value, types.FunctionType)
+
+
+def _is_held(kind: type, names: list[str], values: list[Any]) -> bool:
+    now = kind.__dict__
+    if len(now) == len(values) and all(map(operator.is_, now.values(), values)):
+        return True
+    return [*now] == names and all(one is other or not (_followed(one) or _followed(other)) for one, other in zip(now.values(), values))
 
 
 def _followed(value: Any) -> Any:

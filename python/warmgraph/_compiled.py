@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import inspect
 import logging
+import operator
 import os
 import sys
 import threading
@@ -17,7 +18,7 @@ from typing import Any, Callable, Iterable, Mapping
 from . import _code, _fork, _run, _walk, errors
 from ._array import Array, Tensor, like
 from ._device import Device, Program
-from ._leaves import expect_apart, leaf_of
+from ._leaves import OfTorch, expect_apart, leaf_of
 from ._native import Cache, Function, Scalar, Spec, Statistics
 from ._run import Run
 from .config import Config, unknown_option
@@ -277,6 +278,12 @@ class _Shared:
         self.torchs: Any = None  # a torch.TorchFunction, once it was called with tensors of PyTorch's
 
 
+def _defaults_of(func: Any) -> tuple[Any, Any, list[Any]]:
+    """(Python function, defaults, those by name), as the signature has them."""
+    code = _code.function_of(func)
+    return code, getattr(code, "__defaults__", None), [*(getattr(code, "__kwdefaults__", None) or {}).values()]
+
+
 class CachedFunction:
     """A function behind a cache. Its first call loads or records, later ones replay.
 
@@ -291,7 +298,7 @@ class CachedFunction:
         self._shared = _Shared()
         if func is not None:
             functools.update_wrapper(self, func, updated=())
-            self._signature = inspect.signature(func)
+            self._signature, self._defaults = inspect.signature(func), _defaults_of(func)
 
     def __repr__(self) -> str:
         return f"<warmgraph function {self._description}{'' if self._function is not None else ' (unbound)'}>"
@@ -336,6 +343,9 @@ class CachedFunction:
             return torchs(self, getattr(self._function, "__self__", None), bound, args, kwargs)
         try:
             found = self._read(bound)
+        except OfTorch:  # in its object, or in what it closes over
+            torchs = self._of_torch(bound, is_known=True)
+            return torchs(self, getattr(self._function, "__self__", None), bound)
         except errors.NotRecordable as refusal:
             return self._as_it_is(bound, str(refusal))
         self._expect_scalars(bound)
@@ -346,16 +356,25 @@ class CachedFunction:
         return self._answered(bound, found)
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        if not self._has_same_defaults():
+            self._signature, self._defaults = inspect.signature(self._function), _defaults_of(self._function)  # type: ignore[arg-type]
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         return dict(bound.arguments)
 
-    def _of_torch(self, bound: dict[str, Any]) -> Any:
+    def _has_same_defaults(self) -> bool:
+        code, defaults, named = self._defaults
+        if code.__defaults__ is not defaults:
+            return False
+        now = code.__kwdefaults__
+        return not named if now is None else len(now) == len(named) and all(map(operator.is_, now.values(), named))
+
+    def _of_torch(self, bound: dict[str, Any], is_known: bool = False) -> Any:
         """What calls it where it works on PyTorch's tensors; None where it does not. PyTorch is not imported for this."""
         if self._shared.torchs is None and "torch" in sys.modules:
             from . import torch as torchs
 
-            if torchs.is_torch_call(getattr(self._function, "__self__", None), bound.values()):
+            if is_known or torchs.is_torch_call(getattr(self._function, "__self__", None), bound.values()):
                 with self._shared.lock:
                     self._shared.torchs = self._shared.torchs or torchs.TorchFunction(self)
         return self._shared.torchs
@@ -643,6 +662,9 @@ def cache_compile(func: Callable[..., Any] | None = None, **options: Any) -> Any
         return functools.partial(cache_compile, **options)
     if any(kind(func) for kind in (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)):
         raise errors.InvalidArgument(f"{_described(func)} is a generator or a coroutine, whose call enqueues nothing: wrap a function")
+    if isinstance(func, (staticmethod, classmethod)):
+        kind = type(func).__name__
+        raise errors.InvalidArgument(f"{_described(func)} is a {kind}: put @{kind} above @cache_compile")
     if _code.function_of(func) is None:
         raise errors.InvalidArgument(f"{func!r} is no Python function or method: wrap the method that it calls")
     return CachedFunction(func, Options(**options))

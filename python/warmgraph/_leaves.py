@@ -135,9 +135,13 @@ def _dlpack(value: Any) -> Leaf | None:
     return DeviceLeaf(value, None)
 
 
+class OfTorch(errors.Unsupported):
+    """A tensor of PyTorch's, which the package's other half reads."""
+
+
 def _torch(value: Any) -> Leaf | None:
     if any((kind.__module__, kind.__name__) == ("torch", "Tensor") for kind in type(value).__mro__):
-        raise errors.Unsupported(f"a {type(value).__module__}.{type(value).__name__} is PyTorch's, whose functions this release does not "
+        raise OfTorch(f"a {type(value).__module__}.{type(value).__name__} is PyTorch's, whose functions this release does not "
                                  "capture: pass its memory (device.view(tensor), tensor.numpy()), or adopt its graph (docs/adoption.md)")
     return None
 

@@ -70,11 +70,16 @@ class Walker:
         self._into = self.found.states
         if owner is not None:
             self.value(self._root("self", owner), owner)
+        target = self._reached.target
+        if not isinstance(target, (types.FunctionType, types.MethodType)):  # a partial has arguments
+            self.value(self._root("function", target), target)
         for i, (function, names) in enumerate(zip(self._reached.functions, self._reached.globals)):
             inside = self._root(function.__name__, function)
+            named = self._named_by_wrapper if id(function) in self._reached.wrappers else self._named
             for name, value in sorted(_code.closed_over(function), key=lambda pair: pair[0]):
                 if not _code.is_code(value) and value is not owner:
-                    self._named(f"{inside}.{name}", value)
+                    named(f"{inside}.{name}", value)
+            self._members(inside, vars(function))
             if i > 0:  # the call's arguments have those of the first
                 for name, value in _code.defaults_of(function):
                     self._named(f"{inside}.{name}", value)
@@ -103,16 +108,23 @@ class Walker:
 
     def _named(self, path: str, value: Any) -> None:
         """A global or closure, in any function that names it."""
-        of_library = isinstance(value, types.ModuleType) and self._is_library_module(value) \
-            or isinstance(value, type) and self._reached.is_library(value.__module__, None)
-        if path not in self.found.facts and not of_library:
+        if path not in self.found.facts:
             self.value(path, value)
+
+    def _named_by_wrapper(self, path: str, value: Any) -> None:
+        """What a wrapper of a library's closes over: as far as it can be compared."""
+        try:
+            self._named(path, value)
+        except errors.NotRecordable:
+            pass
 
     def _value(self, path: str, value: Any) -> None:
         if len(self._open) > _DEEPEST:
             raise errors.NotRecordable(f"{path} is nested more than {_DEEPEST} deep")
         if isinstance(value, _PLAIN) and not isinstance(value, enum.Enum):
-            self._fact(path, f"{type(value).__name__} {value!r}")
+            self._fact(path, plain_text(value))
+            if type(value) not in _PLAIN:
+                self._rest(path, value)
             return
         leaf = leaf_of(value)
         if leaf is not None:
@@ -157,7 +169,13 @@ class Walker:
     def _composite(self, path: str, value: Any) -> None:
         kind = type(value)
         if isinstance(value, enum.Enum):
-            self._fact(path, _enumerator(value))
+            self._enumerator(path, value)
+        elif isinstance(value, _BUILTIN):
+            self._built_in(path, value)
+        elif isinstance(value, slice):
+            self._fact(path, "slice")
+            for name in ("start", "stop", "step"):
+                self.value(f"{path}.{name}", getattr(value, name))
         elif isinstance(value, Program):
             if all(one is not value for one in self.found.programs):
                 self.found.programs.append(value)
@@ -177,9 +195,11 @@ class Walker:
         elif callable(value) and (_code.function_of(value) is not None or _code.below(value) is not None):
             self._function(path, value)
         elif isinstance(value, dict):
-            self._fact(path, f"{kind.__qualname__} of {len(value)}")
-            for key, one in list(value.items()):
-                self.value(f"{path}[{self._key(path, key)}]", one)
+            pairs = [(self._key(path, key), one) for key, one in list(value.items())]
+            order = f": {', '.join(key for key, _ in pairs)}" if len(pairs) > 1 else ""  # who goes through it sees that
+            self._fact(path, f"{kind.__qualname__} of {len(value)}{order}")
+            for key, one in pairs:
+                self.value(f"{path}[{key}]", one)
             self._rest(path, value)
         elif isinstance(value, (list, tuple)):
             self._sequence(path, value)
@@ -199,6 +219,24 @@ class Walker:
         self._fact(path, f"{type(value).__qualname__} of {len(value)}")
         for i, one in enumerate(value):
             self.value(f"{path}.{fields[i]}" if fields else f"{path}[{i}]", one)
+
+    def _built_in(self, path: str, value: Any) -> None:
+        """With the object that it is bound to (`table.get`)."""
+        of = getattr(value, "__self__", None)
+        is_plain = of is None or isinstance(of, (types.ModuleType, type)) or type(of).__name__ == "PyCapsule"
+        around = getattr(of, "__name__", "") if is_plain else ""
+        self._fact(path, f"built-in {getattr(value, '__module__', None)}.{getattr(value, '__qualname__', value.__name__)} {around}".strip())
+        if not is_plain:
+            self.value(f"{path}.__self__", of)
+
+    def _enumerator(self, path: str, value: enum.Enum) -> None:
+        self._fact(path, _enumerator(value))
+        kind = type(value)
+        if not self._reached.is_library(kind.__module__, None):
+            self.classes.setdefault(kind, False)
+            if not isinstance(value.value, _PLAIN):
+                self.value(f"{path}.value", value.value)
+            self._members(path, {name: one for name, one in vars(value).items() if name not in _OF_ENUMERATORS})
 
     def _function(self, path: str, value: Any) -> None:
         if isinstance(value, types.FunctionType):
@@ -235,7 +273,7 @@ class Walker:
         self.classes.setdefault(kind, False)
         own = _of_itself(value)
         if self._is_library_class(kind):
-            self._members(path, {name: one for name, one in sorted(own.items()) if not _is_kept_hash(name, one)},
+            self._members(path, {name: one for name, one in sorted(own.items()) if not self._is_of_process(kind, name, one)},
                           lambda name: not name.startswith("__"))
             own = {}
         elif dataclasses.is_dataclass(value):
@@ -250,6 +288,10 @@ class Walker:
             if is_read(name) if is_read else name in self._reached.names and not name.startswith("__"):
                 self.value(f"{path}.{name}", one)
 
+    def _is_of_process(self, kind: type, name: str, value: Any) -> bool:
+        """Says nothing in another process."""
+        return _is_kept_hash(name, value)
+
     def _is_library_class(self, kind: type) -> bool:
         return any(one not in _PLAIN_BASES and self._reached.is_library(one.__module__, None) for one in kind.__mro__)
 
@@ -258,14 +300,14 @@ class Walker:
 
     def _key(self, path: str, key: Any) -> str:
         if isinstance(key, _PLAIN) and not isinstance(key, enum.Enum):
-            return ascii(key)
+            return ascii(key) if type(key) in _PLAIN else plain_text(key)
         if isinstance(key, enum.Enum):
             return _enumerator(key)
         if isinstance(key, type):
             return f"{key.__module__}.{key.__qualname__}"
         if isinstance(key, tuple):
             return f"({', '.join(self._key(path, one) for one in key)})"
-        raise errors.NotRecordable(f"{path} has the key {key!r} of type {type(key).__qualname__}, which cannot be compared in another "
+        raise errors.NotRecordable(f"{path} has a key of type {type(key).__qualname__}, which cannot be compared in another "
                                    "process: use numbers, texts or tuples of them")
 
     def _fact(self, path: str, text: str) -> None:
@@ -280,7 +322,20 @@ def shortened(text: str, longest: int) -> str:
     return text
 
 
+def plain_text(value: Any) -> str:
+    """As the base says it: a subclass may say less."""
+    kind: type = type(value)
+    base: Any = next(one for one in _PLAIN if isinstance(value, one))
+    name = kind.__name__ if kind is base else f"{kind.__module__}.{kind.__qualname__}"
+    if base is int and int.bit_length(value) > _LONGEST_INT:
+        return f"{name} {int.__format__(value, 'x')}"
+    return f"{name} {base.__repr__(value)}"
+
+
+_BUILTIN = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType)
 _ABSENT = object()
+_LONGEST_INT = 10_000  # bits; Python refuses to write longer ones as decimals
+_OF_ENUMERATORS = {"_value_", "_name_", "_sort_order_", "__objclass__"}
 _PLAIN_BASES = (object, abc.ABC, Generic, Protocol, tuple, list, dict, set, frozenset, int, float, str, bytes)
 
 
@@ -300,7 +355,7 @@ def read(reached: _code.Reached, arguments: dict[str, Any], owner: Any, skipped:
 
 def _enumerator(value: enum.Enum) -> str:
     plain = isinstance(value.value, _PLAIN)
-    return f"{type(value).__qualname__}.{value.name}{f' {value.value!r}' if plain else ''}"
+    return f"{type(value).__qualname__}.{value.name}{f' {plain_text(value.value)}' if plain else ''}"
 
 
 def _text_of(value: Any) -> str | None:
@@ -308,7 +363,7 @@ def _text_of(value: Any) -> str | None:
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, numpy.generic):
         return f"{type(value).__name__} {value!r}"
-    if numpy is not None and isinstance(value, numpy.dtype) or isinstance(value, (slice, range)):
+    if numpy is not None and isinstance(value, numpy.dtype) or isinstance(value, range):
         return repr(value)
     if numpy is not None and isinstance(value, numpy.ufunc):
         return f"ufunc {value.__name__}"
@@ -325,8 +380,8 @@ def _text_of(value: Any) -> str | None:
 
 def _is_kept_hash(name: str, value: Any) -> bool:
     """A hash() that an object of a library keeps (GenerationConfig of transformers): each process hashes texts in another way, so it says
-    nothing in the next one."""
-    return type(value) is int and "hash" in name.lower()
+    nothing in the next one. It has 61 bits: a small number is a setting."""
+    return type(value) is int and name.lower().endswith("hash") and abs(value) >= 1 << 32
 
 
 def _is_found_by_name(value: Any) -> bool:
@@ -363,13 +418,22 @@ def _of_itself(value: Any) -> dict[str, Any]:
 
 
 def _of_classes(kind: type) -> Iterator[tuple[str, Any]]:
-    """What a class stores that is no method and no descriptor."""
+    """What a class stores that is no method and no descriptor of Python's own."""
     seen: set[str] = set()
     for one in kind.__mro__:
         for name, member in list(one.__dict__.items()):
-            if name not in seen and (isinstance(member, (type, enum.Enum)) or not hasattr(type(member), "__get__")):
+            if name not in seen and (isinstance(member, (type, enum.Enum)) or not hasattr(type(member), "__get__") or _is_own_descriptor(member)):
                 yield name, member
             seen.add(name)
+
+
+def _is_own_descriptor(member: Any) -> bool:
+    """Of a class of the user's, which may keep values."""
+    kind = type(member)
+    return isinstance(getattr(kind, "__get__", None), types.FunctionType) and kind.__module__.split(".")[0] not in _NOT_USERS
+
+
+_NOT_USERS = {*sys.stdlib_module_names, __package__}
 
 
 def rebuilt(value: Any, replace: Callable[[Any], Any]) -> Any:

@@ -18,11 +18,12 @@ class Item:
 
 
 class Watched:
-    """What something held. `look` gives a tuple. `dict` and `items`: the same for who looks natively, where that is all of it."""
+    """What something held. `look` gives a tuple. `dict`, `items` and `object` (whose class counts): the same for who looks natively, where
+    that is all of it."""
 
-    def __init__(self, look: Callable[[], tuple[Any, ...]], dict: Any = None, items: Sequence[Item] | None = None) -> None:
+    def __init__(self, look: Callable[[], tuple[Any, ...]], dict: Any = None, items: Sequence[Item] | None = None, object: Any = None) -> None:
         self._look, self._held = look, look()
-        self.dict, self.items = dict, items
+        self.dict, self.items, self.object = dict, items, object
 
     def is_same(self) -> bool:
         now = self._look()
@@ -32,6 +33,11 @@ class Watched:
 def of_dict(held: Any) -> Watched:
     """A dictionary, or the namespace of a class."""
     return Watched(lambda: (*held, *held.values()), dict=_objects.dict_of(held))
+
+
+def of_object(value: Any, held: Any) -> Watched:
+    """The attributes of an object, and its class."""
+    return Watched(lambda: (type(value), *held, *held.values()), dict=_objects.dict_of(held), object=value)
 
 
 def of_items(mapping: Mapping[Any, Any], keys: Sequence[Any]) -> Watched:
@@ -48,11 +54,13 @@ class Watch:
         for one in watched:
             if one.dict is None and not (one.items is not None and self._has_all(singles, one.items)):
                 self._rest.append(one)
+        self._objects = [one.object for one in watched if one.object is not None and one.dict is not None]
+        self._kinds = list(map(type, self._objects))
         self._rest += [Watched(lambda item=item: (item(),)) for item in items if not self._has_all(singles, [item])]  # type: ignore[misc]
         self._dicts = _objects.Dicts(list(wholes.values()), [pair for key, pair in singles.items() if key[0] not in wholes])
 
     def are_same(self) -> bool:
-        return self._dicts.are_same() and all([one.is_same() for one in self._rest])
+        return self._dicts.are_same() and list(map(type, self._objects)) == self._kinds and all([one.is_same() for one in self._rest])
 
     @staticmethod
     def _has_all(singles: dict[tuple[int, Any], tuple[dict[Any, Any], Any]], items: Sequence[Item]) -> bool:

@@ -118,6 +118,35 @@ def _own_generator(device: torch.device) -> Iterator[Any]:
         generator.graphsafe_set_state(callers)
 
 
+@contextlib.contextmanager
+def host_random() -> Iterator[list[str]]:
+    """Gives a list: whose random numbers were drawn on the host meanwhile. They are the caller's, who drew them in the answer."""
+    drawn: list[str] = []
+    before = [(name, get(), get, put) for name, get, put in _host_generators()]
+    try:
+        yield drawn
+    finally:
+        for name, state, get, put in before:
+            if not _is_state(get(), state):
+                put(state)
+                drawn.append(name)
+
+
+def _host_generators() -> Iterator[tuple[str, Callable[[], Any], Callable[[Any], Any]]]:
+    yield "torch", torch.get_rng_state, torch.set_rng_state
+    if "random" in sys.modules:
+        yield "random", sys.modules["random"].getstate, sys.modules["random"].setstate
+    if "numpy.random" in sys.modules:
+        yield "numpy.random", sys.modules["numpy.random"].get_state, sys.modules["numpy.random"].set_state
+
+
+def _is_state(one: Any, other: Any) -> bool:
+    if isinstance(one, torch.Tensor):
+        return torch.equal(one, other)
+    return len(one) == len(other) and all(repr(a) == repr(b) if isinstance(a, (int, float, str, type(None))) else bytes(a) == bytes(b)
+                                          if not isinstance(a, tuple) else a == b for a, b in zip(one, other))
+
+
 class _ClearedStack(TorchDispatchMode):
     """Before each operator: bytes of parameters that it never writes are zeros then, and not what an earlier one left."""
 

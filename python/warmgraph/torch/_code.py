@@ -31,6 +31,7 @@ class Reached(_code.Reached):
             self._hashed[one] = None
             if self.is_library(one.__module__, None) and one.__module__.split(".")[0] not in (*_ALWAYS_LIBRARY, *sys.stdlib_module_names):
                 self._digests.update(_digests_of(one))
+                self._hold(one)
         super().add_class(kind, is_constructed)
 
     def _methods(self, kind: type) -> list[Any]:

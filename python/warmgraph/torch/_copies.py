@@ -5,17 +5,15 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
-import threading
 from typing import Any, Iterator, Sequence
 
 import torch
 
 from .. import errors
-from . import _tensors
+from . import _gate, _tensors
 from ._regions import Region, storage_key
 from ._walking import Place
 
-_swapping = threading.RLock()
 
 
 def leaf_on(storage: Any, tensor: torch.Tensor) -> torch.Tensor:
@@ -65,11 +63,11 @@ def copied(value: Any, moved: Moved, shared: Sequence[Any]) -> tuple[Any, dict[i
 
 @contextlib.contextmanager
 def swapped(tensors: Sequence[torch.Tensor], moved: Moved) -> Iterator[None]:
-    """These very tensors on their other storages, for who reaches them past any copy. Nobody else may use them meanwhile."""
+    """These very tensors on their other storages, for who reaches them past any copy. Nobody else may use them meanwhile: calls of functions with a cache wait."""
     if not tensors:
         yield
         return
-    with _swapping:
+    with _gate.moving():
         before: list[tuple[torch.Tensor, torch.Tensor]] = []
         try:
             with torch.no_grad():
@@ -79,6 +77,6 @@ def swapped(tensors: Sequence[torch.Tensor], moved: Moved) -> Iterator[None]:
                     before.append((tensor, own))
             yield
         finally:
-            with torch.no_grad():
+            with torch.no_grad(), contextlib.ExitStack() as restored:  # all of them, also where one fails
                 for tensor, own in before:
-                    tensor.data = own
+                    restored.callback(setattr, tensor, "data", own)

@@ -13,7 +13,7 @@ import torch
 from .. import _code as _plain_code, _walk, errors
 from .._compiled import CachedFunction, Options, _difference
 from ..config import Config, unknown_option
-from . import _capture, _code, _function, _recording, _walking
+from . import _capture, _code, _function, _gate, _recording, _walking
 from ._function import Bound, Call, TorchFunction, _policy, _Structural
 from ._walking import Walker
 
@@ -94,7 +94,8 @@ class GraphCache:
         function = EngineFunction(wrapped, key, around)
         with self._lock, torch.cuda.stream(stream) if stream is not None else contextlib.nullcontext():
             try:
-                outcome, bound = function.obtained(wrapped, named)
+                with _gate.using:
+                    outcome, bound = function.obtained(wrapped, named)
             except errors.MissForbidden:
                 raise
             except _Own as own:
@@ -135,7 +136,7 @@ class _Own(Exception):
         self.error = error
 
 
-class _NotAsked(errors.Error):
+class _NotAsked(errors.NotRecordable):
     """The policy records nothing."""
 
 
@@ -145,7 +146,7 @@ class EngineFunction(TorchFunction):
     def __init__(self, wrapped: CachedFunction, key: Key, states: dict[str, Any]) -> None:
         super().__init__(wrapped)
         self._key_text, self._states = repr(key), states
-        self._owner = getattr(wrapped._function, "__self__", None) or self.held
+        self._owner = getattr(wrapped._function, "__self__", self.held)
         self.kept: list[Any] = []  # storages that replays use
         self._has_run = False
         for name, default in _defaults(wrapped).items():

@@ -15,11 +15,11 @@ from typing import Any, Callable, Mapping, Sequence
 
 import torch
 
-from .. import _objects, _watch, errors
+from .. import _objects, _walk, _watch, errors
 from .._compiled import CachedFunction, _difference, _pool_of
 from .._device import Device
 from .._native import Cache
-from . import _code, _entry, _launching, _modes, _outputs, _recording, _regions, _steady, _tensors, _walking
+from . import _code, _entry, _gate, _launching, _modes, _outputs, _recording, _regions, _steady, _tensors, _walking
 from ._regions import Region
 from ._steady import OTHERWISE
 from ._walking import Place, Walker
@@ -32,6 +32,11 @@ _serials = itertools.count()
 _MOST_TRIES = 4
 _MOST_STEADY = 8  # kinds of calls of one object that are known by heart
 _MOST_OBJECTS = 16  # whose surroundings are kept
+_MOST_REFUSED = 4096  # calls that are remembered
+# After these nothing was enqueued: the function itself can still run. A forked child is no place for it, and says so.
+_NOT_LAUNCHED = (errors.InvalidArgument, errors.NotRecordable, errors.CompileFailed, errors.Corrupt, errors.Stale, errors.NotFound,
+                 errors.IoFailed, errors.NoSpace, errors.PermissionDenied, errors.DriverFailed, errors.OutOfMemory, errors.Internal,
+                 errors.Untrusted)
 
 
 def device_of(index: int) -> Device:
@@ -61,6 +66,8 @@ class _Surroundings:
         self.objects = dict(itertools.islice(walker.objects.items(), walker.first_around, None))
         self.ids = {id(value) for value in self.objects.values()}
         self._layouts = self._look()
+        self._tensors = [one.tensor for one in self.places]
+        self._need_grad = [one.requires_grad for one in self._tensors]
         self.regions = _regions.regions_of(self.places)
 
     def stands_for(self, other: _Surroundings) -> bool:
@@ -69,14 +76,16 @@ class _Surroundings:
             and [(one.path, id(one.tensor)) for one in self.places] == [(one.path, id(one.tensor)) for one in other.places]
 
     def _look(self) -> list[Any]:
-        return [(one.tensor.shape, one.tensor.stride(), one.tensor.storage_offset()) for one in self.places]
+        return [(one.tensor.dtype, one.tensor.shape, one.tensor.stride(), one.tensor.storage_offset(), one.tensor.requires_grad,
+                 len(one.tensor.__dict__)) for one in self.places]
 
     def is_same(self) -> bool:
         return self._kept != [] or self._is_held() and self._look() == self._layouts
 
     def is_steady(self, weights: _objects.Tensors) -> bool:
         """The same, and the tensors, which `weights` knows, are where they were."""
-        return self._kept != [] or self._is_held() and weights.read() and not weights.have_moved
+        return self._kept != [] or self._is_held() and weights.read() and not weights.have_moved \
+            and [one.requires_grad for one in self._tensors] == self._need_grad
 
     def freeze(self) -> None:
         """From now on everything is taken to be as it is."""
@@ -149,9 +158,8 @@ class Bound:
         for copy, of in self._staged:
             with torch.no_grad():
                 copy.copy_(of)
-        if variant.words is not None:
-            _launching.draw(device, variant.words, variant.metadata.draws)
-        variant.function(_launching.stream_of(variant.function.device, device.index or 0), self.pointers, self.states)
+        _launching.launched(variant.function, device, variant.words, variant.metadata.draws,
+                            lambda stream: variant.function(stream, self.pointers, self.states))
 
     def result(self) -> Any:
         return _outputs.rebuilt(self.variant.metadata.tree, self.outputs, self._call.object)
@@ -195,6 +203,11 @@ class TorchFunction:
     def is_compiled(self) -> bool:
         return self.is_compiled_already or self.how is not False
 
+    def _how_compiled(self) -> str:
+        if not self.is_compiled:
+            return ""
+        return f"True {_walk.shortened(repr(sorted(self.how.items())), 1000)}" if isinstance(self.how, dict) else "True"
+
     # --- running
 
     def run(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any]) -> Any:
@@ -234,14 +247,15 @@ class TorchFunction:
     def again(self, owner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of a call like one before, or OTHERWISE."""
         known = self._steady.get(id(owner if owner is not None else self.held))
-        if not known or getattr(_running, "depth", 0) > 0 or torch.compiler.is_compiling() or _is_captured():
+        if not known or _is_inside():
             return OTHERWISE
-        for one in tuple(known):
-            result = one.call(args, kwargs)
-            if result is not OTHERWISE:
-                if one is not known[0]:
-                    self._put_first(known, one)
-                return result
+        with _gate.using:
+            for one in tuple(known):
+                result = one.call(args, kwargs)
+                if result is not OTHERWISE:
+                    if one is not known[0]:
+                        self._put_first(known, one)
+                    return result
         return OTHERWISE
 
     def _put_first(self, known: list[_steady.Steady], one: _steady.Steady) -> None:
@@ -253,13 +267,16 @@ class TorchFunction:
 
     def __call__(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], args: tuple[Any, ...] = (),
                  kwargs: Mapping[str, Any] = types.MappingProxyType({})) -> Any:
-        if getattr(_running, "depth", 0) or torch.compiler.is_compiling() or _is_captured():
+        if _is_inside():
             return self._inside(wrapped, owner, arguments)
-        owner = owner if owner is not None else self.held
+        with _gate.using:
+            return self._called(wrapped, owner if owner is not None else self.held, arguments, args, kwargs)
+
+    def _called(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         try:
             call, key = self._read(owner, arguments)
-        except errors.NotRecordable as refusal:
-            return self._refuse(wrapped, owner, arguments, str(refusal))
+        except Exception as error:
+            return self._failed(wrapped, owner, arguments, error)
         given = [place for place in call.walker.places if place.via == "argument" and place.tensor.requires_grad]
         if given and torch.is_grad_enabled():
             return self._refuse(wrapped, owner, arguments,
@@ -268,7 +285,12 @@ class TorchFunction:
         if variant is None:
             return self._first(wrapped, call)
         bound = Bound(call, variant)
-        bound.launch()
+        try:
+            bound.launch()
+        except errors.MissForbidden:  # another alignment, other overlaps: as if it were the first
+            return self._first(wrapped, self._read_all(owner, arguments))
+        except _NOT_LAUNCHED as error:
+            return self._failed(wrapped, owner, arguments, error)
         self._expect_more(wrapped, key, bound, args, kwargs)
         return bound.result()
 
@@ -322,7 +344,9 @@ class TorchFunction:
 
     def _rest_of_key(self, call: Call, places: list[Place]) -> Any:
         shared = tuple(path for path, value in call.walker.objects.items() if id(value) in call.around.ids)
-        return (call.around.serial, shared, tuple(_regions.facts_of(_regions.regions_of(places)).items()), call.modes, call.device.index)
+        # Functions and classes by identity: what they close over is in the surroundings, which keep them alive.
+        code = (*map(id, call.walker.functions.values()), *map(id, call.walker.classes))
+        return (call.around.serial, shared, code, tuple(_regions.facts_of(_regions.regions_of(places)).items()), call.modes, call.device.index)
 
     def _read_all(self, owner: Any, arguments: dict[str, Any]) -> Call:
         if not self.reached.is_current():
@@ -352,35 +376,47 @@ class TorchFunction:
 
     def facts(self, call: Call) -> dict[str, str]:
         """Everything that an entry depends on besides its inputs and states, which the library guards."""
-        return {**_modes.facts(call.modes, call.around.reached.packages, self.is_compiled), **call.walker.found.facts, **_regions.facts_of(call.regions)}
+        return {**_modes.facts(call.modes, call.around.reached.packages, self._how_compiled()), **call.walker.found.facts, **_regions.facts_of(call.regions)}
 
     # --- the first call of a variant
 
     def _first(self, wrapped: CachedFunction, call: Call) -> Any:
-        shared, facts = wrapped._shared, self.facts(call)
-        steady = tuple(pair for pair in facts.items() if pair[0] not in shared.changing)
-        why = self._refused.get(steady)
-        if why is not None:
-            return self._refuse(wrapped, call.owner, call.arguments, why)
-        given = self._declaration(wrapped, call, facts)
-        key = (call.device.index, given.version, tuple(facts.items()))
-        with shared.lock:
-            variant: Any = shared.variants.get(key)
-        policy = _policy(wrapped)
-        if variant is None and policy != "off":
-            variant = self._load(wrapped, call, given)
+        shared, policy = wrapped._shared, _policy(wrapped)
+        try:
+            facts = self.facts(call)
+            steady = tuple(pair for pair in facts.items() if pair[0] not in shared.changing)
+            why = self._refused.get(steady)
+            if why is not None:
+                return self._refuse(wrapped, call.owner, call.arguments, why)
+            given = self._declaration(wrapped, call, facts)
+            key = (call.device.index, given.version, tuple(facts.items()))
+            with shared.lock:
+                variant: Any = shared.variants.get(key)
+            if variant is None and policy != "off":
+                variant = self._load(wrapped, call, given)
+        except Exception as error:
+            return self._failed(wrapped, call.owner, call.arguments, error)
         if variant is not None:
             try:
                 result = self._replay(call, variant)
-                self._keep(wrapped, call, key, variant)
-                return result
             except errors.MissForbidden as miss:  # another alignment, other overlaps
                 _log.info("'%s': %s", given.name, miss)
+            except _NOT_LAUNCHED as error:
+                return self._failed(wrapped, call.owner, call.arguments, error)
+            else:
+                self._keep_if_possible(wrapped, call, key, variant)
+                return result
         if policy == "require_hit":
             raise errors.MissForbidden(self._why_missing(wrapped, call, given))
         if policy in ("read_only", "off"):
             return self.as_it_is(wrapped, call.owner, call.arguments)
         return self._record(wrapped, call, given, key, steady)
+
+    def _keep_if_possible(self, wrapped: CachedFunction, call: Call, key: Any, variant: Variant) -> None:
+        try:
+            self._keep(wrapped, call, key, variant)
+        except Exception:  # the caller has his result
+            _log.debug("'%s' is not kept for the next call", wrapped._name(), exc_info=True)
 
     def _keep(self, wrapped: CachedFunction, call: Call, key: Any, variant: Variant) -> None:
         shared = wrapped._shared
@@ -410,7 +446,10 @@ class TorchFunction:
 
     def _load(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration) -> Variant | None:
         device = device_of(call.device.index or 0)
-        pool = _pool_of(wrapped._where())
+        try:
+            pool = _pool_of(wrapped._where())
+        except errors.InvalidArgument as error:
+            raise _WrongOptions from error
         # What the look-up cannot know are the outputs, the generator's words and which states are written: the metadata says it.
         text = _entry.found(pool.caches[0], device, given)
         if text is None:
@@ -425,6 +464,10 @@ class TorchFunction:
             _log.warning("'%s' is not replayed: %s", given.name, missing)
             return None
         words = words_of_generator(call.device) if metadata.draws else None
+        why = _outputs.why_not_rebuilt(metadata, call.object)
+        if why:
+            _log.warning("'%s' is recorded anew: %s", given.name, why)
+            return None
         full = completed(given, metadata, _word_pointers(words))
         entry = _made(pool, given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, None, destroyed))
         return Variant(entry, metadata, words)
@@ -450,7 +493,10 @@ class TorchFunction:
     # --- a miss
 
     def _record(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration, key: Any, steady: Any) -> Any:
-        recording = _recording.Recording(self, wrapped, call)
+        try:
+            recording = _recording.Recording(self, wrapped, call)
+        except Exception as error:
+            return self._failed(wrapped, call.owner, call.arguments, error)
         result = recording.answer()
         try:
             variant = self._adopted(wrapped, call, given, recording)
@@ -458,24 +504,34 @@ class TorchFunction:
             _log.info("'%s' is recorded at its next call: %s", given.name, change)
             wrapped._shared.last_refusal = str(change)
         except Exception as error:  # the caller has his result
-            why = f"{type(error).__name__}: {error}" if not isinstance(error, errors.NotRecordable) else str(error)
+            why = _reason(error)
             steady = tuple(pair for pair in steady if pair[0] not in wrapped._shared.changing)
+            if len(self._refused) >= _MOST_REFUSED:
+                self._refused.clear()
             self._refused[steady] = why
             self._note(wrapped, why, error)
         else:
-            self._keep(wrapped, call, key, variant)
+            self._keep_if_possible(wrapped, call, key, variant)
         return result
 
     def _adopted(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration, recording: _recording.Recording) -> Variant:
         """Of a call that was answered."""
-        self._expect_unchanged(wrapped, call, given.name)
-        return Variant(*recording.adopted(given))
+        with _gate.paused(), _recording.lock:
+            self._expect_unchanged(wrapped, call, given.name)
+            return Variant(*recording.adopted(given))
 
     def _expect_unchanged(self, wrapped: CachedFunction, call: Call, name: str) -> None:
         """The answer left every plain value as it was; a replay would not change it."""
         now, _ = self._walked(call.owner, call.arguments)
         change = _difference(call.walker.found.facts, now.found.facts)
         if change is None:
+            other = next((place.path for place, after in zip(call.walker.places, now.places) if place.tensor is not after.tensor), None)
+            if other is not None:
+                raise errors.NotRecordable(f"{other} is another tensor after the call: a replay writes into memory, and replaces none. Write "
+                                           "into the one that is there (copy_)")
+            if _modes.modes() != call.modes:
+                raise errors.NotRecordable("it changes a setting of PyTorch's (default dtype, precision, autocast): a replay would not. Do it "
+                                           "outside")
             return
         was, text = change.was or "not there", change.now or "not there"
         message = f"{change.path} was {was!r} before the call and is {text!r} after it"
@@ -483,6 +539,14 @@ class TorchFunction:
             raise _Structural(message)
         wrapped._shared.changing.add(change.path)
         raise errors.NotRecordable(f"{message}: a replay would not change it. Keep it in device memory, or change it outside")
+
+    def _failed(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], error: Exception) -> Any:
+        """Something of ours: the caller has the function's own result all the same. What he alone can mend is his."""
+        if isinstance(error, _WrongOptions) and error.__cause__ is not None:
+            raise error.__cause__ from None
+        if isinstance(error, errors.MissForbidden):
+            raise error
+        return self._refuse(wrapped, owner, arguments, _reason(error))
 
     def _refuse(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], why: str, keeps_grad: bool = False) -> Any:
         if _policy(wrapped) == "require_hit":
@@ -497,6 +561,14 @@ class TorchFunction:
             _log.warning("cannot record '%s': %s", wrapped._name(), why)
             if error is not None and not isinstance(error, errors.Error):
                 _log.debug("'%s': where it failed", wrapped._name(), exc_info=error)
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, errors.NotRecordable) else f"{type(error).__name__}: {error}"
+
+
+class _WrongOptions(Exception):
+    """Of cache_compile, which the cache refuses. The cause says it."""
 
 
 class _Structural(Exception):
@@ -567,6 +639,11 @@ def _device(places: Sequence[Place]) -> torch.device:
     if found is None:
         raise errors.NotRecordable("no tensor on a CUDA device is among its arguments, in its object, or in what it closes over")
     return found
+
+
+def _is_inside() -> bool:
+    """A part of what somebody else runs, captures, compiles or watches."""
+    return bool(getattr(_running, "depth", 0)) or torch.compiler.is_compiling() or _is_captured() or _modes.is_inside()
 
 
 def _is_captured() -> bool:

@@ -1,8 +1,11 @@
 """What PyTorch's current stream and generator give a replay."""
 from __future__ import annotations
 
+from typing import Any, Callable
+
 import torch
 
+from .. import errors
 from .._device import Device
 from . import _entry
 
@@ -12,11 +15,21 @@ def stream_of(device: Device, index: int) -> int:
     return _entry.stream_view(device, torch._C._cuda_getCurrentRawStream(index))
 
 
-def draw(device: torch.device, words: torch.Tensor, draws: int) -> None:
-    """The words of one replay, and the generator as the function would leave it."""
+def launched(entry: Any, device: torch.device, words: torch.Tensor | None, draws: int, launch: Callable[[int], Any]) -> None:
+    """`launch` enqueues in the current stream. `words`: seed and offset of a function that draws, whose generator is then as the function
+    would leave it, and as it was where nothing was launched."""
+    stream = stream_of(entry.device, device.index or 0)
+    if words is None:
+        launch(stream)
+        return
     generator = torch.cuda.default_generators[device.index or 0]
     offset, seed = generator.get_offset(), generator.initial_seed()
     with torch.no_grad():
         words[0, 0].fill_(seed - (1 << 64) if seed >= 1 << 63 else seed)
         words[1, 0].fill_(offset)
     generator.set_offset(offset + draws)
+    try:
+        launch(stream)
+    except errors.Error:
+        generator.set_offset(offset)
+        raise

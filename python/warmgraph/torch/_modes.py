@@ -1,6 +1,7 @@
 """What of PyTorch's own state decides which kernels a function launches."""
 from __future__ import annotations
 
+import functools
 import os
 from typing import Any, Callable
 
@@ -14,6 +15,10 @@ def _ask(question: Callable[[], Any]) -> Any:
         return question()
     except (AttributeError, RuntimeError):  # another version, or old and new settings of precision mixed
         return "unknown"
+
+
+def _c(name: str) -> Callable[..., Any]:
+    return getattr(torch._C, name, lambda *_: "unknown")
 
 
 _QUESTIONS: dict[str, Callable[[], Any]] = {
@@ -34,8 +39,17 @@ _QUESTIONS: dict[str, Callable[[], Any]] = {
     "flash attention": torch._C._get_flash_sdp_enabled,
     "efficient attention": torch._C._get_mem_efficient_sdp_enabled,
     "math attention": torch._C._get_math_sdp_enabled,
-    "cudnn attention": lambda: torch._C._get_cudnn_sdp_enabled(),
-    "preferred blas": lambda: torch._C._get_blas_preferred_backend(),
+    "cudnn attention": _c("_get_cudnn_sdp_enabled"),
+    "attention order": lambda: tuple(_c("_get_sdp_priority_order")()),
+    "preferred blas": _c("_get_blas_preferred_backend"),
+    "preferred linalg": _c("_get_linalg_preferred_backend"),
+    "matmul fp16 accumulation": _c("_get_cublas_allow_fp16_accumulation"),
+    "deterministic warns": _c("_get_deterministic_algorithms_warn_only"),
+    "transformer fast path": torch.backends.mha.get_fastpath_enabled,
+    "default device": lambda: torch._C._len_torch_function_stack() and torch.get_default_device(),
+    # The questions above fail where a program uses these newer settings.
+    **{f"precision {api} {op}": functools.partial(_c("_get_fp32_precision_getter"), api, op)
+       for api, op in (("generic", "all"), ("cuda", "all"), ("cuda", "matmul"), ("cuda", "conv"), ("cuda", "rnn"))},
 }
 _ENVIRONMENT = ("CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")
 
@@ -51,18 +65,30 @@ def modes() -> tuple[Any, ...]:
         return tuple([_ask(question) for question in _CALLS])
 
 
-def facts(now: tuple[Any, ...], packages: Any, is_compiled: bool) -> dict[str, str]:
-    """Guards. `now`: what modes() gave."""
+def is_inside() -> bool:
+    """The caller's own modes, tracers and global hooks see each operator: a replay would have none."""
+    hooks = torch.nn.modules.module
+    return bool(torch._C._len_torch_dispatch_stack() or hooks._global_forward_hooks or hooks._global_forward_pre_hooks
+                or torch._C._get_tracing_state() or (torch._C._len_torch_function_stack() and _has_own_function_mode()))
+
+
+def _has_own_function_mode() -> bool:
+    return any(not isinstance(torch._C._get_function_stack_at(i), torch.utils._device.DeviceContext)
+               for i in range(torch._C._len_torch_function_stack()))
+
+
+def facts(now: tuple[Any, ...], packages: Any, how: str) -> dict[str, str]:
+    """Guards. `now`: what modes() gave. `how` it is compiled, "" where it is not."""
     found = {f"torch.{name}": str(value) for name, value in zip(_QUESTIONS, now)}
     found["torch.version"] = torch.__version__
     found["torch.git"] = str(torch.version.git_version)
     found["torch.cuda"] = str(torch.version.cuda)
     found["torch.cudnn"] = str(_ask(torch.backends.cudnn.version))
-    found["torch.compiled"] = str(is_compiled)
+    found["torch.compiled"] = how or "False"
     found["python"] = _code.python_version()
     for name in _ENVIRONMENT:
         found[f"torch.env.{name}"] = os.environ.get(name, "(unset)")
-    for package in sorted(packages) + (["triton"] if is_compiled else []):
+    for package in sorted(packages) + (["triton"] if how else []):
         if package != "torch":
             found[f"package.{package}"] = _code.version_of(package)
     return found

@@ -48,6 +48,7 @@ class _Describer:
         self.outputs: list[Output] = []
         self.fresh: list[torch.Tensor] = []
         self._seen: dict[int, int] = {}
+        self._places: list[tuple[str, torch.Tensor]] = []  # of `fresh`
 
     def tree(self, path: str, value: Any) -> Any:
         if isinstance(value, _PLAIN) and type(value) in _PLAIN:
@@ -57,6 +58,7 @@ class _Describer:
             return {"same": self._paths[id(value)]}
         if isinstance(value, torch.Tensor):
             return self._tensor(path, value)
+        self._expect_no_more(path, value)
         if isinstance(value, dict) and not dataclasses.is_dataclass(value):
             return {"dict": _class_name(path, value), "items": [[self._key(path, key), self.tree(f"{path}[{key!r}]", one)]
                                                                for key, one in value.items()]}
@@ -69,6 +71,19 @@ class _Describer:
                                                                  for field in dataclasses.fields(value)]}
         raise errors.NotRecordable(f"{path} is a {type(value).__module__}.{type(value).__qualname__}, which a replay cannot make: return "
                                    "tensors, plain values, and lists, tuples, dicts and data classes of them")
+
+    def _expect_no_more(self, path: str, value: Any) -> None:
+        fields = {field.name for field in dataclasses.fields(value)} if dataclasses.is_dataclass(value) else set()
+        more = sorted(set(getattr(value, "__dict__", ())) - fields)
+        if more and isinstance(value, (dict, list, tuple)) or more and fields:
+            raise errors.NotRecordable(f"{path} has the attribute {more[0]!r}, which a replay cannot make: keep it in an item or a field")
+
+    def _expect_apart(self, path: str, tensor: torch.Tensor) -> None:
+        for other_path, other in self._places:
+            if storage_key(tensor) == storage_key(other) and _tensors.overlap(tensor, other):
+                raise errors.NotRecordable(f"{path} shares memory with {other_path}, and a replay gives each its own: return one of them, or a "
+                                           "clone()")
+        self._places.append((path, tensor))
 
     def _key(self, path: str, key: Any) -> Any:
         if type(key) not in (str, int, bool):
@@ -86,6 +101,7 @@ class _Describer:
             first = region.places[0]
             return {"view": first.path, "start": _tensors.start_in_storage(tensor) - _tensors.start_in_storage(first.tensor), "dtype": _tensors.text_of(tensor.dtype),
                     "sizes": list(tensor.size()), "strides": list(tensor.stride())}
+        self._expect_apart(path, tensor)
         like = torch.empty_like(tensor, device="meta")  # dense, in the same order of dimensions
         self._seen[id(tensor)] = len(self.outputs)
         self.outputs.append(Output(f"result{len(self.outputs)}", _tensors.text_of(tensor.dtype), tuple(tensor.size()), tuple(like.stride())))
@@ -209,6 +225,15 @@ def paths_in(tree: Any) -> Iterator[str]:
     elif isinstance(tree, list):
         for one in tree:
             yield from paths_in(one)
+
+
+def why_not_rebuilt(metadata: Metadata, objects: Callable[[str], Any]) -> str:
+    """Why `rebuilt` would fail, which must not be found out after a launch, or ""."""
+    try:
+        rebuilt(metadata.tree, [one.made(torch.device("meta")) for one in metadata.outputs], objects)
+    except Exception as error:
+        return f"the result cannot be made again ({type(error).__name__}: {error}): return lists, tuples, dicts or data classes"
+    return ""
 
 
 def missing_class(tree: Any) -> str:

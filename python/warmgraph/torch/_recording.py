@@ -10,14 +10,14 @@ import torch
 from .. import errors
 from .._compiled import CachedFunction, _pool_of
 from . import _capture, _copies, _entry, _outputs, _tensors
-from ._regions import Region
+from ._regions import Region, storage_key
 from ._shadows import Shadows
 
 if TYPE_CHECKING:
     from ._function import Call, TorchFunction
 
 _MOST_TRIES = 3
-_lock = threading.RLock()  # one recording at a time: captures, generators, swapped tensors
+lock = threading.RLock()  # one recording at a time: captures, generators, swapped tensors
 
 
 class Recording:
@@ -27,31 +27,42 @@ class Recording:
         self._function, self._wrapped, self._call = function, wrapped, call
         self._result: Any = None
         self._draws = 0
+        self._generator = _capture.generator_of(call.device)
+        self._before = [(_version(place.tensor), storage_key(place.tensor)) for place in call.places]
+        self._offset = self._generator.get_offset()
 
     def answer(self) -> Any:
-        """The call's own result, on the caller's memory. What it writes and draws is noticed."""
-        call = self._call
-        generator = _capture.generator_of(call.device)
-        versions = [_version(place.tensor) for place in call.places]
-        offset = generator.get_offset()
+        """The call's own result, on the caller's memory. Nothing of ours may fail in between."""
         with torch.no_grad():
-            self._result = self._function.run(self._wrapped, call.owner, call.arguments)
-        self._draws = generator.get_offset() - offset
-        written = {id(place.tensor) for place, before in zip(call.places, versions)
+            self._result = self._function.run(self._wrapped, self._call.owner, self._call.arguments)
+        return self._result
+
+    def _notice(self) -> None:
+        """What the answer wrote and drew."""
+        call = self._call
+        self._draws = self._generator.get_offset() - self._offset
+        for place, (_, key) in zip(call.places, self._before):
+            if storage_key(place.tensor) != key:
+                raise errors.NotRecordable(f"{place.path} lies in other memory after the call: a replay writes where it lay. Write into it "
+                                           "(copy_)")
+        written = {id(place.tensor) for place, (before, _) in zip(call.places, self._before)
                    if before is None or before != _version(place.tensor)}
         for region in call.regions:
             region.is_written = any(id(place.tensor) in written for place in region.places)
-        return self._result
 
     def adopted(self, given: _entry.Declaration) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:
         """(entry, metadata, the generator's words). Raises what stands in the way; the caller's objects are as they were."""
         call = self._call
+        self._notice()
         described = _outputs.described(self._result, call.objects(), call.regions)
         if self._draws < 0:
             raise errors.NotRecordable("it seeds the device's generator, or sets its offset: do it outside")
         text = _outputs.to_text(described, call.regions, self._draws)
         metadata = _outputs.from_text(text)
-        with _lock:
+        why = _outputs.why_not_rebuilt(metadata, call.object)
+        if why:
+            raise errors.NotRecordable(why)
+        with lock:
             return self._adopted_within(given, described, metadata, text)
 
     def _adopted_within(self, given: _entry.Declaration, described: _outputs.Described, metadata: _outputs.Metadata,
@@ -110,7 +121,12 @@ class Recording:
                     if fresh.numel():
                         output.copy_(fresh)
 
-        captured = _capture.captured(self._call.device, work, self._draws != 0)
+        with _capture.host_random() as drawn:
+            captured = _capture.captured(self._call.device, work, self._draws != 0)
+        if drawn:
+            captured.close()
+            raise errors.NotRecordable(f"it draws random numbers on the host ({', '.join(drawn)}), which a replay would not draw: pass them "
+                                       "as tensors, or draw them on the device")
         if _capture.compiled_graphs() != compiled_before:
             captured.close()
             raise errors.NotRecordable("PyTorch compiled it again while it was captured: something that it depends on changed since its "

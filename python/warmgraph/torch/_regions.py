@@ -12,6 +12,7 @@ from . import _tensors
 from ._walking import Place
 
 _LONGEST_NAME = 100
+_OURS = re.compile(r"result\d+|generator\.(seed|offset)")  # names of outputs, and of a generator's words
 
 
 @dataclasses.dataclass
@@ -89,6 +90,8 @@ def _name(names: set[str], path: str) -> str:
     text = re.sub(r"[^A-Za-z0-9._-]+", "_", path.removeprefix("self.")).strip("._-") or "tensor"
     if len(text) > _LONGEST_NAME:
         text = text[-_LONGEST_NAME:].lstrip("._-")
+    if _OURS.fullmatch(text):
+        text += "_"
     name, count = text, 1
     while name in names:
         count += 1

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ._function import Bound, Call
 
 OTHERWISE = object()  # this call is another one
-_FAITHFUL = (errors.MissForbidden, BufferError, AttributeError)
+_NOTHING_DONE = (errors.Error, BufferError, AttributeError)  # whoever reads the call at length says what is wrong
 
 
 class NotSteady(Exception):
@@ -50,7 +50,7 @@ class Steady:
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
             return self._call(args, kwargs)
-        except _FAITHFUL:
+        except _NOTHING_DONE:
             return OTHERWISE
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -67,9 +67,7 @@ class Steady:
             outputs = [make() for make in self._makers]
             if not self._outputs.read_these(outputs):
                 return OTHERWISE
-            if self._variant.words is not None:
-                _launching.draw(self._device, self._variant.words, self._variant.metadata.draws)
-            entry.launch(_launching.stream_of(entry.device, self._device.index or 0))
+            _launching.launched(entry, self._device, self._variant.words, self._variant.metadata.draws, entry.launch)
         return self._result(outputs, found)
 
     def _is_on_states(self) -> bool:
@@ -137,5 +135,5 @@ def steady_of(bound: Bound, args: tuple[Any, ...], kwargs: Mapping[str, Any], si
     """None where each such call must be read."""
     try:
         return Steady(bound, args, kwargs, signature)
-    except (NotSteady, _structure.NoCode, *_FAITHFUL):
+    except (NotSteady, _structure.NoCode, *_NOTHING_DONE):
         return None

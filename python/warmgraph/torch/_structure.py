@@ -122,8 +122,8 @@ class _Writer:
             self._value(f"{name}[{key!r}]", one)
 
     def _tensor(self, at: str, tensor: torch.Tensor) -> None:
-        name, tests = self._variable(at, tensor), ["not {0}.requires_grad", "not {0}.is_neg()"]
-        if not _tensors.is_plain(tensor) or tensor.requires_grad:
+        name, tests = self._variable(at, tensor), ["not {0}.requires_grad", "not {0}.is_neg()", "not {0}.__dict__"]
+        if not _tensors.is_plain(tensor) or tensor.requires_grad or tensor.__dict__:
             raise NoCode
         if tensor.dtype.is_complex:
             tests.append("not {0}.is_conj()")

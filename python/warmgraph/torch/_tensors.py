@@ -82,6 +82,21 @@ def extent(tensor: torch.Tensor) -> int:
     return (last + 1) * tensor.element_size()
 
 
+def overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors of one storage have a byte in common."""
+    first = max(start_in_storage(one), start_in_storage(other))
+    end = min(start_in_storage(one) + extent(one), start_in_storage(other) + extent(other))
+    if first >= end:
+        return False
+    if one.element_size() != other.element_size():
+        return True
+    low = min(int(one.storage_offset()), int(other.storage_offset()))
+    touched = torch.zeros(max(start_in_storage(each) + extent(each) for each in (one, other)) // one.element_size() - low, dtype=torch.bool,
+                          device="cpu")
+    touched.as_strided(one.size(), one.stride(), int(one.storage_offset()) - low).fill_(True)
+    return bool(touched.as_strided(other.size(), other.stride(), int(other.storage_offset()) - low).any())
+
+
 def described(tensor: torch.Tensor) -> str:
     """Type, sizes, strides and whether it requires grad: what a fact says besides where it lies."""
     grad = ", requires grad" if tensor.requires_grad else ""

@@ -22,7 +22,6 @@ _SMALL = 64 << 10  # bytes of a tensor on the host that becomes a guard
 _OF_EVERY_MODULE = frozenset(torch.nn.Module().__dict__) - {"training"}
 _HOOKS = tuple(sorted(name for name in _OF_EVERY_MODULE if name.endswith("hooks")))
 _PLAIN_OF_TORCH = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size)
-_BUILTIN = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +31,12 @@ class Place:
     path: str
     tensor: torch.Tensor
     via: str
+
+
+def _of_contents(read: Callable[[], tuple[Any, ...]]) -> Callable[[], tuple[Any, ...]]:
+    """For what is written in place."""
+    held = read()
+    return lambda: (read() == held,)
 
 
 class Walker(_walk.Walker):
@@ -56,6 +61,9 @@ class Walker(_walk.Walker):
         for function, names in zip(self._reached.functions, self._reached.globals):
             self.watched.append(_watch.of_items(function.__globals__, names))
             self._watch(_of_itself(function))
+            for held in (function.__dict__, function.__kwdefaults__):
+                if held is not None:
+                    self._watch_dict(held)
         super().surroundings(owner)
 
     # --- values
@@ -68,10 +76,10 @@ class Walker(_walk.Walker):
         if isinstance(value, torch.Tensor):
             self._tensor(path, value)
         elif isinstance(value, CachedFunction):
-            self._fact(path, "function with a cache")
+            self._cached(path, value)
         elif isinstance(value, _PLAIN_OF_TORCH):
             self._fact(path, f"{type(value).__name__} {value}")
-        elif isinstance(value, _BUILTIN) or type(value).__module__ == "torch._ops":
+        elif type(value).__module__ == "torch._ops":
             self._fact(path, f"built-in {getattr(value, '__module__', None)}.{getattr(value, '__qualname__', value)}")
         else:
             super()._value(path, value)
@@ -82,44 +90,78 @@ class Walker(_walk.Walker):
         elif isinstance(value, torch.Generator):
             raise errors.NotRecordable(f"{path} is a torch.Generator: random numbers are recorded of the default generator alone")
         elif type(value).__module__.startswith("triton.") and isinstance(getattr(value, "fn", None), types.FunctionType):
+            self.functions[id(value.fn)] = value.fn  # whose globals are its helpers
             self._fact(path, f"Triton kernel {_plain_code.code_digest(value.fn.__code__).hex()}")
         else:
             if isinstance(value, (list, dict, set)):
                 self._watch_dict(value) if isinstance(value, dict) else self._watch(lambda: tuple(value))
+            elif isinstance(value, enum.Enum):
+                self._watch_class(type(value))
+                self._watch_dict(vars(value))
+            elif isinstance(value, types.ModuleType) and not self._is_library_module(value):
+                self._watch_module(value)
+            elif isinstance(value, type) and not self._reached.is_library(value.__module__, None):
+                self._watch_class(value)
             super()._composite(path, value)
+
+    def _cached(self, path: str, value: CachedFunction) -> None:
+        """The code of one that is called. A module has more of them than its method calls."""
+        self._fact(path, "function with a cache")
+        name = path.rpartition(".")[2]
+        if value._function is not None and (name in self._reached.names or not name.isidentifier() or not path.startswith("self.")):
+            self._open.append(id(value))
+            try:
+                self.value(f"{path}.__wrapped__", value._function)
+            finally:
+                self._open.pop()
 
     def _array(self, path: str, leaf: Any) -> None:
         """Of other libraries: small ones on the host count by their contents."""
         if not leaf.is_host:
             raise errors.NotRecordable(f"{path} is a {type(leaf.value).__module__}.{type(leaf.value).__qualname__} on a device: pass a tensor "
                                        "of PyTorch's (torch.as_tensor)")
-        self._host_constant(path, leaf.value)
-        self._watch(lambda: (object(),))  # it may be written at any time: read anew at every call
+        array = leaf.value
+        self._host_constant(path, array)
+        self._watch(_of_contents(lambda: (array.dtype, array.shape, array.tobytes())))  # it may be written at any time
 
-    def _object(self, path: str, value: Any) -> None:
+    def _rest(self, path: str, value: Any) -> None:
         kind = type(value)
-        self._watch_class(kind)
-        held = getattr(value, "__dict__", None)
-        if isinstance(held, dict):
-            self._watch_dict(held)
-        slots = _walk._slots(kind)
-        if slots:
-            self._watch(lambda: tuple(getattr(value, name, None) for name in slots))
-        super()._object(path, value)
+        if kind.__module__ != "builtins":
+            self._watch_class(kind)
+            held = getattr(value, "__dict__", None)
+            if isinstance(held, dict):
+                self._watch_object(value, held)
+            slots = _walk._slots(kind)
+            if slots:
+                self._watch(lambda: tuple(getattr(value, name, None) for name in slots))
+        super()._rest(path, value)
+
+    def _is_of_process(self, kind: type, name: str, value: Any) -> bool:
+        """Contexts of PyTorch (torch.autocast) keep what they found when they were entered."""
+        return super()._is_of_process(kind, name, value) or (name.startswith("prev") and kind.__module__.startswith("torch."))
+
+    def _named_by_wrapper(self, path: str, value: Any) -> None:
+        before = self._mark()
+        try:
+            self._named(path, value)
+        except errors.NotRecordable:
+            self._roll_back(before)
 
     def _module(self, path: str, module: torch.nn.Module) -> None:
         kind = type(module)
         self.classes.setdefault(kind, False)
         self._watch_class(kind)
-        for held in (module.__dict__, module._parameters, module._buffers, module._modules, module._forward_hooks, module._forward_pre_hooks):
+        self._watch_object(module, module.__dict__)
+        for held in (module._parameters, module._buffers, module._modules, module._forward_hooks, module._forward_pre_hooks):
             self._watch_dict(held)
         plain, others = [], {}
-        for name, value in _of_module(module):
-            if isinstance(value, _walk._PLAIN) and not isinstance(value, enum.Enum):
-                plain.append(f"{name}={type(value).__name__} {value!r}")
+        for name, value in _of_module(module, self._reached.names):
+            if type(value) in _walk._PLAIN:
+                plain.append(f"{name}={_walk.plain_text(value)}")
             else:
                 others[name] = value
-        self._fact(path, f"{kind.__module__}.{kind.__qualname__} {' '.join(plain)}".strip(), _LONGEST_MODULE)
+        order = f" of {' '.join((*module._parameters, *module._buffers, *module._modules))}"  # who goes through them sees it
+        self._fact(path, f"{kind.__module__}.{kind.__qualname__} {' '.join(plain)}{order}".strip(), _LONGEST_MODULE)
         for held in (module._parameters, module._buffers, module._modules):
             for name, value in list(held.items()):
                 self.value(f"{path}.{name}", value)
@@ -147,11 +189,20 @@ class Walker(_walk.Walker):
     def _watch_dict(self, held: Any) -> None:
         self.watched.append(_watch.of_dict(held))
 
+    def _watch_object(self, value: Any, held: dict[str, Any]) -> None:
+        self.watched.append(_watch.of_object(value, held))
+
     def _watch_class(self, kind: type) -> None:
         for one in kind.__mro__:
             if one not in self._watched_classes and one not in (torch.nn.Module, object):
                 self._watched_classes.add(one)
                 self._watch_dict(one.__dict__)
+
+    def _watch_module(self, module: types.ModuleType) -> None:
+        """What code names of it."""
+        held = vars(module)
+        names, count = [name for name in held if name in self._reached.names], len(held)
+        self._watch(lambda: (len(held) == count, *map(held.get, names)))
 
     def _mark(self) -> tuple[int, ...]:
         return (len(self.found.facts), len(self.objects), len(self._read), len(self._tensors), len(self.places), len(self.watched))
@@ -186,23 +237,30 @@ class Walker(_walk.Walker):
             self._fact(path, f"tensor {_tensors.described(tensor)}")
             self.places.append(Place(path, tensor, via))
         self._tensors[id(tensor)] = path
+        if via != "argument":
+            self._watch_dict(tensor.__dict__)
+        if tensor.__dict__:
+            self._members(path, tensor.__dict__)
 
     def _host_tensor(self, path: str, tensor: torch.Tensor) -> None:
         nbytes = tensor.numel() * tensor.element_size()
         if nbytes > _SMALL:
             raise errors.NotRecordable(f"{path} is a tensor of {nbytes} bytes on the host, which a graph cannot follow: move it to the "
                                        "device")
-        flat = tensor.detach().contiguous().reshape(-1)
-        data = flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
-        self._watch(lambda: (tensor._version,))
-        self._fact(path, f"host tensor {_tensors.described(tensor)} {hashlib.sha256(data).hexdigest()}")
+        self._watch(_of_contents(lambda: (_tensors.described(tensor), _bytes_of(tensor))))
+        self._fact(path, f"host tensor {_tensors.described(tensor)} {hashlib.sha256(_bytes_of(tensor)).hexdigest()}")
 
     def _fact(self, path: str, text: str, longest: int = _walk._LONGEST) -> None:
         self.found.facts[path] = _walk.shortened(text, longest)
 
 
-def _of_module(module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
-    """Its own attributes, and plain values of its classes, by name."""
+def _bytes_of(tensor: torch.Tensor) -> bytes:
+    flat = tensor.detach().contiguous().reshape(-1)
+    return bytes(flat.view(torch.uint8).numpy().tobytes()) if flat.numel() else b""
+
+
+def _of_module(module: torch.nn.Module, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
+    """Its own attributes, plain values of its classes, and what else of these the code names, by name."""
     found = {name: value for name, value in module.__dict__.items() if name not in _OF_EVERY_MODULE}
     for kind in type(module).__mro__:
         if kind in (torch.nn.Module, object):
@@ -210,13 +268,19 @@ def _of_module(module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
         for name, value in kind.__dict__.items():
             if isinstance(value, (*_walk._PLAIN, list, tuple, dict)) and not name.startswith("__"):
                 found.setdefault(name, value)
+        for name, value in _walk._of_classes(kind):
+            if name in names and not name.startswith("__"):
+                found.setdefault(name, value)
     yield from sorted(found.items())
+
+
+_CODE = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__")
 
 
 def _of_itself(function: types.FunctionType) -> Callable[[], tuple[Any, ...]]:
     if not function.__closure__:
-        return functools.partial(operator.attrgetter("__code__", "__defaults__"), function)
-    return lambda: (*(value for _, value in _plain_code.closed_over(function)), function.__code__, function.__defaults__)
+        return functools.partial(_CODE, function)
+    return lambda: (*(value for _, value in _plain_code.closed_over(function)), *_CODE(function))
 
 
 def read(reached: _code.Reached, arguments: dict[str, Any], owner: Any,

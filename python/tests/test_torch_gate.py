@@ -1,0 +1,100 @@
+"""Threads that call while another one has moved tensors for its second capture."""
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any, Callable
+
+import pytest
+
+pytest.importorskip("torch", reason="PyTorch is not installed here")
+
+from warmgraph import errors  # noqa: E402
+from warmgraph.torch import _gate  # noqa: E402
+
+
+def in_thread(work: Callable[[], Any]) -> threading.Thread:
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_a_call_waits_until_the_tensors_are_back():
+    order: list[str] = []
+
+    def call() -> None:
+        with _gate.using:
+            order.append("called")
+
+    with _gate.moving():
+        other = in_thread(call)
+        time.sleep(0.05)
+        order.append("back")
+    other.join(5)
+    assert order == ["back", "called"]
+
+
+def test_tensors_are_moved_when_no_other_call_runs():
+    inside, may_end, order, started = threading.Event(), threading.Event(), [], time.monotonic()
+
+    def call() -> None:
+        with _gate.using:
+            inside.set()
+            may_end.wait(5)
+            order.append("ended")
+
+    other = in_thread(call)
+    inside.wait(5)
+    threading.Timer(0.05, may_end.set).start()
+    with _gate.using, _gate.moving():  # its own call is none that it waits for
+        order.append("moved")
+    other.join(5)
+    assert order == ["ended", "moved"] and time.monotonic() - started < 5
+
+
+def test_calls_run_beside_one_another():
+    both = threading.Barrier(2, timeout=5)
+
+    def call() -> None:
+        with _gate.using:
+            both.wait()
+
+    threads = [in_thread(call) for _ in range(2)]
+    for one in threads:
+        one.join(5)
+    assert not both.broken
+
+
+def test_a_paused_call_is_not_waited_for():
+    paused, may_end = threading.Event(), threading.Event()
+
+    def call() -> None:
+        with _gate.using, _gate.paused():
+            paused.set()
+            may_end.wait(5)
+
+    other = in_thread(call)
+    paused.wait(5)
+    with _gate.moving():
+        may_end.set()
+    other.join(5)
+    assert not other.is_alive()
+
+
+def test_calls_that_never_end_are_a_refusal(monkeypatch):
+    monkeypatch.setattr(_gate, "_LONGEST_S", 0.05)
+    inside, may_end = threading.Event(), threading.Event()
+
+    def call() -> None:
+        with _gate.using:
+            inside.set()
+            may_end.wait(5)
+
+    other = in_thread(call)
+    inside.wait(5)
+    with pytest.raises(errors.NotRecordable, match="other threads"), _gate.moving():
+        pass
+    may_end.set()
+    other.join(5)
+    with _gate.moving():
+        pass
