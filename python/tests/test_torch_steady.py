@@ -107,6 +107,7 @@ class Given:
         self.net = Net()
         self.meta = Meta(aligned(2, 4), True, [2, 4])
         self.caches: Any = [aligned(2, 4), aligned(2, 4)]
+        self.caches[0].mark = "a"  # as mark_static_address leaves one
         self.options: dict[str, Any] = {"dtype": torch.float32}
         for _ in range(3):
             self.call()
@@ -120,6 +121,7 @@ def test_the_third_call_is_looked_at_natively(reads):
     assert reads.count == 2 and reads.of(given.call) == 0
     given.meta = Meta(aligned(2, 4), True, [2, 4])  # new objects that are alike
     given.caches = [aligned(2, 4), given.caches[1]]
+    given.caches[0].mark = "a"
     assert reads.of(given.call) == 0
     pointers, _ = host.entries[0].calls[-1]
     assert pointers[:3] == [given.meta.tokens.data_ptr(), *(one.data_ptr() for one in given.caches)]
@@ -162,6 +164,14 @@ def _one_list_twice(given: Given) -> None:
     given.meta.sizes = given.caches = [aligned(2, 4), aligned(2, 4)]
 
 
+def _marked(given: Given) -> None:
+    given.meta.tokens.mark = 1
+
+
+def _marked_otherwise(given: Given) -> None:
+    given.caches[0].mark = "b"
+
+
 def _unaligned(given: Given) -> None:
     memory = torch.zeros(256)
     start = -memory.data_ptr() % 256 // 4 + 1
@@ -175,6 +185,8 @@ CHANGES = {
     "an offset": _unaligned,
     "another class of tensor": lambda given: _part(given, "tokens", torch.nn.Parameter(aligned(2, 4), requires_grad=False)),
     "requires grad": lambda given: _part(given, "tokens", torch.randn(2, 4, requires_grad=True)),
+    "a mark": _marked,
+    "another mark": _marked_otherwise,
     "a lazy negative": lambda given: _part(given, "tokens", torch.randn(2, 4, dtype=torch.complex64).conj().imag),
     "a tensor that is none": lambda given: _part(given, "tokens", None),
     "a bool": lambda given: _part(given, "is_prompt", False),
@@ -262,7 +274,7 @@ def test_several_kinds_of_calls_are_known_at_once(reads):
 
     def calls() -> None:
         for one in sizes:
-            given.meta.tokens, given.caches = one, [torch.zeros_like(one), aligned(2, 4)]
+            given.meta.tokens, given.caches = one, [aligned(*one.shape), aligned(2, 4)]
             given.call()
 
     for _ in range(3):

@@ -122,14 +122,18 @@ class _Writer:
             self._value(f"{name}[{key!r}]", one)
 
     def _tensor(self, at: str, tensor: torch.Tensor) -> None:
-        name, tests = self._variable(at, tensor), ["not {0}.requires_grad", "not {0}.is_neg()", "not {0}.__dict__"]
-        if not _tensors.is_plain(tensor) or tensor.requires_grad or tensor.__dict__:
+        name, tests = self._variable(at, tensor), ["not {0}.requires_grad", "not {0}.is_neg()"]
+        if not _tensors.is_plain(tensor) or tensor.requires_grad:
             raise NoCode
         if tensor.dtype.is_complex:
             tests.append("not {0}.is_conj()")
+        if not tensor.__dict__:
+            tests.append("not {0}.__dict__")
         if tensor.numel() == 0:
             self._distinct.append(name)
         self._expect(f"type({name}) is {self._constant(type(tensor))} and " + " and ".join(tests).format(name))
+        if tensor.__dict__:  # marks of compilers (mark_static_address)
+            self._items(f"{name}.__dict__", tensor.__dict__)
 
     def _attributes(self, at: str, value: Any) -> None:
         """Of a plain object: all of them, which are more than the walk may read."""
