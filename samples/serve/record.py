@@ -64,9 +64,10 @@ def generated(prompt, decode, tokens, count, device):
 
 
 def config_of(options):
+    positions = 2 * options.prompt + options.tokens  # twice: a recording runs `prompt` again behind its answer, and puts back what it wrote
     return LlamaConfig(vocab_size=options.vocabulary, hidden_size=options.width, intermediate_size=2 * options.width,
                        num_hidden_layers=options.layers, num_attention_heads=options.heads,
-                       num_key_value_heads=max(1, options.heads // 2), max_position_embeddings=options.prompt + options.tokens,
+                       num_key_value_heads=max(1, options.heads // 2), max_position_embeddings=positions,
                        tie_word_embeddings=True, dtype=options.dtype,
                        initializer_range=0.5)  # so that the layers say more than the embedding, which would repeat its token
 

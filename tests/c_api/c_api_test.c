@@ -35,6 +35,7 @@ int main(void)
         TEST_OF(structs_of_older_callers_are_taken),
         TEST_OF(constants_come_with_the_entry),
         TEST_OF(strict_refuses_words_that_nobody_wrote),
+        TEST_OF(entries_tell_what_loading_them_needs),
         TEST_OF(the_last_error_belongs_to_its_thread),
         TEST_OF(null_handles_are_refused),
         TEST_OF(null_arguments_are_refused),

@@ -71,6 +71,9 @@ void structs_of_older_callers_are_taken(void);
 void constants_come_with_the_entry(void);
 void strict_refuses_words_that_nobody_wrote(void);
 
+/* entries.c */
+void entries_tell_what_loading_them_needs(void);
+
 /* errors.c */
 void the_last_error_belongs_to_its_thread(void);
 void null_handles_are_refused(void);
