@@ -252,26 +252,24 @@ column(wide[:, 0])
 # --- what PyTorch's metadata adds
 
 
-def with_metadata(device: wg.Device, program: wg.Program, metadata: str, nbytes: int = 4 * COUNT) -> Any:
-    """Records y = kept + x, kept += x, whose state is one range of memory."""
-    memory = device.zeros(nbytes // 4, "f32")
+def with_metadata(device: wg.Device, program: wg.Program, metadata: str, name: str = "f") -> Any:
+    """Records kept += x, y = kept, whose state is one range of memory."""
+    memory = device.zeros(COUNT, "f32")
 
     def body(run: Any) -> None:
-        program_of = program
-
         def region(name: str) -> wg.Array:
             at = run.address(name)
             array = wg.Array(device, None, (at.base, at.offset), (COUNT,), "f32")
             array._run = run
             return array
 
-        program_of.launch("add", 4, 16, region("kept"), region("x"))
+        program.launch("add", 4, 16, region("kept"), region("x"))
         wg.copy(region("y"), region("kept"))
 
     spec = wg.Spec({"x": wg.Tensor(COUNT, "f32")}, {"y": wg.Tensor(COUNT, "f32")}, {"kept": memory}, code=[program], version="1",
                    metadata=metadata)
     cache = wg.Cache("toy", dynamic=True)
-    outcome = cache.wrap("f", device, spec, body)({"x": device.array(X), "y": device.empty(COUNT, "f32")})
+    outcome = cache.wrap(name, device, spec, body)({"x": device.array(X), "y": device.empty(COUNT, "f32")})
     assert outcome == "recorded"
 
 
@@ -337,6 +335,39 @@ def test_metadata_of_another_version_is_stale(device, program):
     with_metadata(device, program, torchs(**{TORCH: 2}))
     with pytest.raises(errors.Stale, match="version 2, expected 1"):
         server(device).function("f")
+
+
+def test_states_of_no_dimensions_and_bfloat16_are_given(device):
+    program = device.program("odd", "__kernel void odd(__global const ushort* half_, __global const long* n, __global long* y)"
+                                    "{ y[0] = half_[1] + n[0]; }")
+    states = {"half": device.empty((2, 2), "bf16"), "n": device.zeros((), "i64")}
+
+    def body(run: Any) -> None:
+        def region(name: str, dtype: str) -> wg.Array:
+            at = run.address(name)
+            array = wg.Array(device, None, (at.base, at.offset), (1,), dtype)
+            array._run = run
+            return array
+
+        program.launch("odd", 1, 1, region("half", "bf16"), region("n", "i64"), region("y", "i64"))
+
+    spec = wg.Spec({}, {"y": wg.Tensor(1, "i64")}, states, frozenset(states), code=[program], version="1")
+    assert wg.Cache("toy", dynamic=True).wrap("f", device, spec, body)({"y": device.empty(1, "i64")}) == "recorded"
+    bits = np.array([[1, 2], [3, 4]], np.uint16)
+    for weights in ({"half": bits, "n": np.array(40)}, {"half": device.array(bits), "n": device.array(np.array([40]))}):
+        served = server(device, weights)
+        assert served.function("f")()["y"].numpy().tolist() == [42]
+    assert served.function("f").states["half"] == wg.Tensor((2, 2), "bf16")
+    with pytest.raises(errors.InvalidArgument, match=r"half is i16\[2, 2\], expected bf16\[2, 2\], its bits as u16"):
+        server(device, {"half": bits.astype(np.int16), "n": np.array(40)}).function("f")()
+
+
+def test_a_name_with_other_contents_is_another_state(device, program):
+    """Two functions may close over tensors of one name."""
+    for name, value in (("f", 2), ("g", 3)):
+        with_metadata(device, program, torchs(contents={"kept": base64.b64encode((X * value).tobytes()).decode()}), name=name)
+    served, zeros = server(device), np.zeros(COUNT, np.float32)
+    assert (served.function("f")(x=zeros)["y"] == X * 2).all() and (served.function("g")(x=zeros)["y"] == X * 3).all()
 
 
 def test_random_numbers_go_on_from_the_servers_seed(device, program):

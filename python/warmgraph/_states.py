@@ -18,9 +18,11 @@ def room(device: Device, layout: Layout) -> Array:
 
 
 def expect_fits(layout: Layout, value: Any) -> None:
-    """`value`, an array of NumPy's or on a device, has the shape and the type; bf16, which NumPy lacks, comes as u16."""
-    dtype = dtypes.canonical(value.dtype)
-    if tuple(value.shape) != layout.shape or not (dtype == layout.dtype or (layout.dtype, dtype) == ("bf16", "u16")):
+    """`value`, an array of NumPy's or on a device, has the shape and the type. bf16, which NumPy lacks, comes as u16. A state of no
+    dimensions has one of one element in the library."""
+    dtype, shape = dtypes.canonical(value.dtype), tuple(value.shape)
+    has_shape = shape == layout.shape or {shape, layout.shape} == {(), (1,)}
+    if not has_shape or not (dtype == layout.dtype or (layout.dtype, dtype) == ("bf16", "u16")):
         raise errors.InvalidArgument(f"{layout.name} is {dtype}{list(value.shape)}, expected {layout.dtype}{list(layout.shape)}"
                                      + (", its bits as u16" if layout.dtype == "bf16" else ""))
 
@@ -28,7 +30,7 @@ def expect_fits(layout: Layout, value: Any) -> None:
 def placed(layout: Layout, array: Array) -> Array:
     """A device array as the layout has it. InvalidArgument where its elements lie otherwise."""
     expect_fits(layout, array)
-    if array.size and any(one != other for size, one, other in zip(array.shape, array.strides, layout.strides) if size > 1):
+    if array.size > 1 and any(one != other for size, one, other in zip(array.shape, array.strides, layout.strides) if size > 1):
         raise errors.InvalidArgument(f"{layout.name} has strides {list(array.strides)} on the device, expected {list(layout.strides)}")
     return Array(array.device, array._owner, array._address, layout.shape, layout.dtype, layout.strides, array, array._keep)
 

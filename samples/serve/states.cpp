@@ -73,9 +73,16 @@ std::optional<wg::DType> dtype_of(std::string name)
     return wg::parse_dtype(name);
 }
 
+/// A state of no dimensions has one of one element in the library.
+bool has_shape(const Part& part, const samples::TensorView& tensor)
+{
+    const bool is_one = tensor.shape.empty() && part.sizes == std::vector<std::int64_t>{1};
+    return is_one || tensor.shape == part.sizes;
+}
+
 void check_like(const Part& part, const samples::TensorView& tensor)
 {
-    if (dtype_of(tensor.dtype) == part.dtype && tensor.shape == part.sizes) return;
+    if (dtype_of(tensor.dtype) == part.dtype && has_shape(part, tensor)) return;
     refuse("'{}' is {} [{}] in the file, expected {} [{}]", part.name, tensor.dtype, fmt::join(tensor.shape, ", "),
            wg::to_string(part.dtype), fmt::join(part.sizes, ", "));
 }

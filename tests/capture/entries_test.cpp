@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "facade_fixture.hpp"
+#include "warmgraph/cachefmt/codec.hpp"
 
 namespace warmgraph::test {
 namespace {
@@ -160,6 +161,45 @@ TEST_F(EntriesTest, AreThereForEachShapeAndForNoOtherNameModelOrPolicy)
     EXPECT_TRUE((Cache{options(Policy::off)}.entries("f", device).empty()));
     EXPECT_TRUE((Cache{options(Policy::refresh)}.entries("f", device).empty()));
     expect_thrown(ErrorCode::invalid_argument, "../f", [&] { static_cast<void>(cache.entries("../f", device)); });
+}
+
+/// Who can write the folder can say anything of the interface; what no declaration says is not listed.
+TEST_F(EntriesTest, WhoseInterfaceLiesAreLeftOut)
+{
+    ASSERT_NO_FATAL_FAILURE(record());
+    const auto path = entries().front();
+    const auto text = file_bytes(path);
+    const auto view = std::as_bytes(std::span{text});
+    const Bytes bytes(view.begin(), view.end());
+    const auto folder = [](const auto& part) { return part.filename().string(); };
+    const cachefmt::EntryKey key{{folder(path.parent_path().parent_path().parent_path()),
+                                  folder(path.parent_path().parent_path()), folder(path.parent_path())},
+                                 *digest_from_hex(path.stem().string())};
+    const auto good = cachefmt::decode(bytes, key);
+    ASSERT_TRUE(good) << good.error().message;
+    for (const std::string interface :
+         {"", "1 input, 1 output, 1 state", "4 inputs", "99999999999999999999 input",
+          "1 input, 1 output, 1 state, 1 weights",
+          "1 input, 1 output, 1 state, 1 weights; scalar n i32 [0, 100]; scalar m f128 [0, 1]",
+          "1 input, 1 output, 1 state, 1 weights; scalar x i32 [0, 100]",
+          "1 input, 1 output, 1 state, 1 weights; scalar"}) {
+        std::filesystem::remove(path);
+        for (const auto& file : entries()) std::filesystem::remove(file);
+        auto entry = *good;
+        for (auto& fact : entry.header.guards.facts)
+            if (fact.name == "interface") fact.value = interface;
+        entry.header.key.guards_digest = cachefmt::guards_digest(entry.header.guards);
+        const auto forged = cachefmt::encode(entry);
+        ASSERT_TRUE(forged) << forged.error().message;
+        const auto* const begin = reinterpret_cast<const char*>(forged->data());
+        write_file(path.parent_path() / (to_hex(entry.header.key.guards_digest) + ".wg"),
+                   {begin, begin + forged->size()});
+        const auto listed = Cache{options()}.entries("f", device);
+        if (interface == "1 input, 1 output, 1 state, 1 weights")
+            EXPECT_EQ(listed.size(), 1U) << "that is a declaration";
+        else
+            EXPECT_TRUE(listed.empty()) << interface;
+    }
 }
 
 TEST_F(EntriesTest, ThatCannotBeReadAreLeftOut)

@@ -69,17 +69,22 @@ Tokens expected(const Tokens& prompt, std::size_t count)
     return tokens;
 }
 
+std::vector<std::byte> file_of(const std::string& header, std::span<const std::byte> data)
+{
+    std::vector<std::byte> content;
+    for (unsigned i = 0; i < 8; ++i) content.push_back(static_cast<std::byte>(header.size() >> (8 * i) & 0xffU));
+    std::ranges::copy(std::as_bytes(std::span{header}), std::back_inserter(content));
+    std::ranges::copy(data, std::back_inserter(content));
+    return content;
+}
+
 std::vector<std::byte> safetensors(const std::string& name, const std::vector<float>& values)
 {
     const std::string header =
         json{{name,
               {{"dtype", "F32"}, {"shape", {values.size()}}, {"data_offsets", {0, values.size() * sizeof(float)}}}}}
             .dump();
-    std::vector<std::byte> content;
-    for (unsigned i = 0; i < 8; ++i) content.push_back(static_cast<std::byte>(header.size() >> (8 * i) & 0xffU));
-    std::ranges::copy(std::as_bytes(std::span{header}), std::back_inserter(content));
-    std::ranges::copy(std::as_bytes(std::span{values}), std::back_inserter(content));
-    return content;
+    return file_of(header, std::as_bytes(std::span{values}));
 }
 
 class ServeTest : public FacadeTest {
@@ -186,6 +191,18 @@ TEST_F(ServeTest, AStateIsAskedForByNameAndLooked)
     expect_refused("no tensor 'embed.weight'", [&] { static_cast<void>(generate(safetensors("other", table()))); });
     expect_refused("'head.weight' is F32 [3] in the file, expected f32 [16]",
                    [&] { static_cast<void>(generate(safetensors("head.weight", {1, 2, 3}))); });
+}
+
+TEST_F(ServeTest, AStateIsMadeOnceAndOneOfNoDimensionsHasOneElement)
+{
+    const std::array<std::int64_t, 1> value{7};
+    const auto file = samples::Safetensors::parse(
+        file_of(R"({"n": {"dtype": "I64", "shape": [], "data_offsets": [0, 8]}})", std::as_bytes(std::span{value})));
+    serve::States states{device, file};
+    const MemoryRef made = states.of(weights("n", {{}, 8}, i64, {1}), {});
+    EXPECT_EQ(made.size, 8U);
+    EXPECT_EQ(states.of(weights("n", {{}, 8}, i64, {1}), {}), made);
+    expect_refused("of 8 and of 16 bytes", [&] { static_cast<void>(states.of(weights("n", {{}, 16}, i64, {2}), {})); });
 }
 
 TEST_F(ServeTest, OtherInputsAreAskedForInVain)
