@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -86,7 +87,7 @@ def recorded(device: wg.Device, tmp_path: pathlib.Path) -> pathlib.Path:
 def serve(folder: pathlib.Path, device: str = "opencl") -> subprocess.CompletedProcess[str]:
     script = str(REPOSITORY / "samples/serve/serve.py")
     return subprocess.run([sys.executable, "-c", case.WITHOUT_TORCH, script, str(folder), "--device", device], capture_output=True,
-                          text=True, timeout=100, check=False)
+                          env={**os.environ, "WARMGRAPH_POLICY": "require_hit"}, text=True, timeout=100, check=False)
 
 
 def test_it_generates_the_tokens_and_says_how_long_the_first_took(recorded):

@@ -152,8 +152,8 @@ protected:
     /// The program's exit code and what it prints.
     [[nodiscard]] std::pair<int, std::string> run(const std::string& device_id = "opencl") const
     {
-        const std::string command =
-            std::string(SERVE_BINARY) + " " + dir.path().string() + " --device " + device_id + " 2>&1";
+        const std::string command = std::string("WARMGRAPH_POLICY=require_hit " SERVE_BINARY " ") +
+                                    dir.path().string() + " --device " + device_id + " 2>&1";
         FILE* const pipe = ::popen(command.c_str(), "r");
         std::string text;
         std::array<char, 4096> part{};
