@@ -112,6 +112,7 @@ Spec c_api::to_spec(const wg_function_spec& from)
         spec.no_addresses.emplace_back(need_text(name, "a name in no_addresses"));
     spec.strict = from.strict != 0;
     if (from.version != nullptr) spec.version = from.version;
+    spec.recorded_code = to_map(from.recorded_code, from.recorded_code_count, "the recorded code");
     if (from.metadata != nullptr) spec.metadata = from.metadata;
     spec.policy = to_policy(from.policy);
     for (const wg_named_event& event : need_array(from.events, from.event_count, "events")) {

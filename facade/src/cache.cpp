@@ -190,11 +190,21 @@ namespace {
 
 void require_version(std::string_view doing, const std::string& name, const Spec& spec)
 {
-    if (spec.version.empty())
+    if (spec.version.empty() && spec.recorded_code.empty())
         raise({ErrorCode::invalid_argument,
                fmt::format("'{}' is {} without a callable, so that only Spec::version can say which code was recorded: "
                            "give the version that it was, or is to be, recorded with",
                            name, doing)});
+}
+
+/// Who has the code, or a graph of it, says himself what it is.
+void refuse_recorded_code(const std::string& name, const Spec& spec)
+{
+    if (!spec.recorded_code.empty())
+        raise({ErrorCode::invalid_argument,
+               fmt::format("'{}' is recorded here, and its Spec::recorded_code is an entry's word: clear it, or use "
+                           "Cache::load",
+                           name)});
 }
 
 } // namespace
@@ -220,6 +230,7 @@ Function Cache::wrap_code(std::string name, const Device& device, Spec spec, Cal
 {
     value_or_raise(cachefmt::check_name("function name", name));
     if (!callable) raise({ErrorCode::invalid_argument, fmt::format("'{}' wraps an empty callable", name)});
+    refuse_recorded_code(name, spec);
     return make_function(std::move(name), device, std::move(spec), std::move(callable), code);
 }
 
@@ -234,6 +245,7 @@ Function Cache::adopt(std::string name, const Device& device, Spec spec, const A
 {
     value_or_raise(cachefmt::check_name("function name", name));
     require_version("adopted", name, spec);
+    refuse_recorded_code(name, spec);
     // What only a semaphore's value can follow, and two captures must show.
     if (!spec.scalars.empty() && (adoption.first.scalars.empty() || !adoption.second))
         raise({ErrorCode::invalid_argument,
@@ -259,9 +271,7 @@ Function Cache::adopt(std::string name, const Device& device, Spec spec, const A
 
 namespace {
 
-constexpr const char* k_interface_fact = "interface"; // it covers the outputs
-
-/// Everything but what depends on the outputs.
+/// Everything but what depends on the outputs: the interface covers them.
 cachefmt::Guards without_interface(const cachefmt::Guards& guards)
 {
     cachefmt::Guards result = guards;

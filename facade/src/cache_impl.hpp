@@ -82,6 +82,18 @@ struct CacheAccess {
 /// Where an entry keeps Spec::metadata.
 inline constexpr const char* k_metadata_fact = "caller.metadata";
 
+/// The fact that says what Interface::text() does.
+inline constexpr const char* k_interface_fact = "interface";
+
+/// Facts by which the code of a function is known: Spec::recorded_code.
+[[nodiscard]] bool is_code_fact(std::string_view name) noexcept;
+
+/// Of the facts that a device tells, those that an entry has otherwise: the rest is the functions' own. `here` is
+/// canonical.
+[[nodiscard]] std::vector<guards::Mismatch> device_mismatches(const cachefmt::Guards& recorded,
+                                                              const std::vector<cachefmt::Fact>& here,
+                                                              const guards::Relaxation& relaxation);
+
 /// What the variables that the Spec names hold now, in its order; "(unset)" for none.
 [[nodiscard]] std::vector<std::string> environment_of(const Spec& spec);
 

@@ -43,6 +43,8 @@ void add_programs(std::vector<Fact>& facts, const std::vector<Program>& programs
 
 } // namespace
 
+bool is_code_fact(std::string_view name) noexcept { return name.starts_with("code.") || name.starts_with("program."); }
+
 std::vector<std::string> environment_of(const Spec& spec)
 {
     std::vector<std::string> values;
@@ -56,8 +58,9 @@ std::vector<Fact> gather_facts(const Cache::Impl& cache, const std::string& func
 {
     std::vector<Fact> facts = device.facts();
     facts.push_back({"entry.format", std::to_string(cachefmt::k_format_version), Role::must_match});
-    facts.push_back({"interface", interface, Role::must_match});
-    facts.push_back(code_identity(spec, code));
+    facts.push_back({k_interface_fact, interface, Role::must_match});
+    for (const auto& [name, value] : spec.recorded_code) facts.push_back({name, value, Role::must_match});
+    if (spec.recorded_code.empty()) facts.push_back(code_identity(spec, code));
     for (const auto& [name, value] : cache.options.config)
         facts.push_back({"config.model." + name, value, Role::must_match});
     for (const auto& [name, value] : spec.config) facts.push_back({"config." + name, value, Role::must_match});

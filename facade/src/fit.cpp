@@ -22,15 +22,7 @@ struct Fit {
             ++reasons[fmt::format("cannot be read: {}", to_string(variant.header.error().code))];
             return;
         }
-        // Only what the device tells: the rest is the functions' own, and not known yet.
-        cachefmt::Guards recorded, now;
-        for (const auto& fact : here) {
-            const auto& facts = variant.header->guards.facts;
-            const auto same = std::ranges::find(facts, fact.name, &cachefmt::Fact::name);
-            if (same != facts.end()) recorded.facts.push_back(*same);
-        }
-        now.facts = here;
-        const auto mismatches = guards::evaluate(recorded, now, relaxation);
+        const auto mismatches = device_mismatches(variant.header->guards, here, relaxation);
         if (mismatches.empty())
             ++fitting;
         else
@@ -54,6 +46,18 @@ struct Fit {
 };
 
 } // namespace
+
+std::vector<guards::Mismatch> device_mismatches(const cachefmt::Guards& recorded,
+                                                const std::vector<cachefmt::Fact>& here,
+                                                const guards::Relaxation& relaxation)
+{
+    cachefmt::Guards of_device;
+    for (const auto& fact : here) {
+        const auto same = std::ranges::find(recorded.facts, fact.name, &cachefmt::Fact::name);
+        if (same != recorded.facts.end()) of_device.facts.push_back(*same);
+    }
+    return guards::evaluate(of_device, {here, {}, {}}, relaxation);
+}
 
 void Cache::Impl::tell_what_fits(const backends::Device& device)
 try {

@@ -11,6 +11,7 @@ from ._device import Device, Local, Program
 from ._native import Cache, Function, Report, Scalar, Spec, Statistics
 from ._reading import Cleared, clear, explain, readable_cache, stats
 from ._run import copy, empty, empty_like, fill, forked
+from ._serving import ServedFunction, Server
 from .config import Config
 from .errors import (
     CompileFailed, Corrupt, DriverFailed, Error, Internal, InvalidArgument, IoFailed, MissForbidden, NoSpace, NotFound,
@@ -20,7 +21,7 @@ from .errors import (
 __all__ = [
     "Array", "Cache", "CachedFunction", "Cleared", "CompileFailed", "Config", "Corrupt", "Device", "DriverFailed", "Error", "Function",
     "Internal", "InvalidArgument", "IoFailed", "Local", "MissForbidden", "NoSpace", "NotFound", "NotRecordable", "OutOfMemory",
-    "PartlyLaunched", "PermissionDenied", "Program", "Report", "Scalar", "Spec", "Stale", "Statistics", "Tensor", "Unsupported",
+    "PartlyLaunched", "PermissionDenied", "Program", "Report", "Scalar", "ServedFunction", "Server", "Spec", "Stale", "Statistics", "Tensor", "Unsupported",
     "Untrusted", "VerificationFailed", "cache_compile", "clear", "copy", "empty", "empty_like", "explain", "fill", "forked", "like",
     "readable_cache", "stats", "version",
 ]

@@ -44,6 +44,13 @@ def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
+def extent_bytes(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> int:
+    """From the first element to the end of the last."""
+    if 0 in shape:
+        return 0
+    return (sum((size - 1) * stride for size, stride in zip(shape, strides)) + 1) * itemsize
+
+
 class Array:
     """Elements in device memory. `strides` are in elements. Views (`array[2:5]`) share its memory.
 
@@ -76,10 +83,7 @@ class Array:
     @property
     def extent(self) -> int:
         """Bytes from its first element to the end of its last."""
-        if self.size == 0:
-            return 0
-        last = sum((size - 1) * stride for size, stride in zip(self.shape, self.strides))
-        return (last + 1) * dtypes.itemsize(self.dtype)
+        return extent_bytes(self.shape, self.strides, dtypes.itemsize(self.dtype))
 
     @property
     def is_contiguous(self) -> bool:

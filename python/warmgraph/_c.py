@@ -283,6 +283,8 @@ class wg_function_spec(ctypes.Structure):
         ("max_constant_bytes", ctypes.c_uint64),
         ("undeclared_constants", ctypes.c_int32),
         ("metadata", ctypes.c_char_p),
+        ("recorded_code", ctypes.POINTER(wg_key_value)),
+        ("recorded_code_count", ctypes.c_uint64),
     ]
 
 
@@ -490,6 +492,8 @@ FUNCTIONS = {
         ctypes.POINTER(ctypes.c_void_p)]),
     "wg_cache_find": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(wg_function_spec),
         ctypes.c_char_p, ctypes.c_uint64, ctypes.POINTER(ctypes.c_uint64)]),
+    "wg_cache_entries": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p,
+        ctypes.c_uint64, ctypes.POINTER(ctypes.c_uint64)]),
     "wg_function_destroy": (ctypes.c_int32, [ctypes.c_void_p]),
     "wg_bind": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_char_p, wg_memory]),
     "wg_call": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(wg_arg), ctypes.c_uint64,
@@ -540,7 +544,8 @@ STATUS = frozenset({'wg_receive_log', 'wg_device_open', 'wg_device_close', 'wg_d
     'wg_stream_destroy', 'wg_stream_synchronize', 'wg_stream_record', 'wg_stream_wait', 'wg_event_destroy', 'wg_launch',
     'wg_launch_with', 'wg_copy', 'wg_fill', 'wg_cache_options_init', 'wg_cache_open', 'wg_cache_close',
     'wg_cache_summary', 'wg_cache_readable', 'wg_cache_miss_reasons', 'wg_record_pending', 'wg_cache_clear',
-    'wg_cache_statistics', 'wg_wrap', 'wg_cache_load', 'wg_cache_find', 'wg_function_destroy', 'wg_bind', 'wg_call',
-    'wg_function_misses', 'wg_function_report', 'wg_report_destroy', 'wg_cache_adopt', 'wg_open_all', 'wg_opening_wait',
-    'wg_opening_progress', 'wg_opening_destroy', 'wg_recorder_fork', 'wg_recorder_join', 'wg_recorder_address',
-    'wg_recorder_alloc', 'wg_recorder_scalar', 'wg_recorder_sizes', 'wg_recorder_dtype', 'wg_recorder_fail'})
+    'wg_cache_statistics', 'wg_wrap', 'wg_cache_load', 'wg_cache_find', 'wg_cache_entries', 'wg_function_destroy',
+    'wg_bind', 'wg_call', 'wg_function_misses', 'wg_function_report', 'wg_report_destroy', 'wg_cache_adopt',
+    'wg_open_all', 'wg_opening_wait', 'wg_opening_progress', 'wg_opening_destroy', 'wg_recorder_fork',
+    'wg_recorder_join', 'wg_recorder_address', 'wg_recorder_alloc', 'wg_recorder_scalar', 'wg_recorder_sizes',
+    'wg_recorder_dtype', 'wg_recorder_fail'})

@@ -140,6 +140,15 @@ class Device(Handle):
 
 
 _open_devices: weakref.WeakSet[Device] = weakref.WeakSet()
+_views: dict[tuple[int, int], int] = {}
+
+
+def stream_view(device: Device, native: int) -> int:
+    """The library's handle for a stream that somebody else made, which lives as long as the process."""
+    key = (id(device), native)
+    if key not in _views:
+        _views[key] = library().made("wg_stream_view", device.pointer, native or None)
+    return _views[key]
 
 
 class Local:

@@ -11,6 +11,7 @@ from . import _c, _fork, _log, errors
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 _NAME = "libwarmgraph.so.0"
+_LIKELY_TEXT = 64 << 10  # letters: most texts take one call, which may read a folder
 _lock = threading.Lock()
 _library: Library | None = None
 
@@ -50,8 +51,7 @@ class Library:
 
     def text(self, name: str, *arguments: Any) -> str:
         """A function that writes a text as snprintf does."""
-        function, length = getattr(self, name), ctypes.c_uint64()
-        function(*arguments, None, 0, ctypes.byref(length))
+        function, length = getattr(self, name), ctypes.c_uint64(_LIKELY_TEXT)
         while True:
             buffer = ctypes.create_string_buffer(length.value + 1)
             asked = length.value

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import json
 import threading
 import weakref
 from typing import Any, Callable, Mapping, Sequence
@@ -79,6 +80,7 @@ class Spec:
     version: str = ""
     strict: bool = False
     metadata: str = ""  #: text that entries carry, for Cache.find; no guard
+    recorded_code: Mapping[str, str] = dataclasses.field(default_factory=dict)  #: for Cache.load, from Cache.entries: in place of code and version
 
 
 class Cache(Handle):
@@ -152,8 +154,13 @@ class Cache(Handle):
         del keep
         return found
 
+    def entries(self, name: str, device: Device) -> list[dict[str, Any]]:
+        """What is stored for a function, most recently used first, as wg_cache_entries in warmgraph.h says."""
+        found: list[dict[str, Any]] = json.loads(library().text("wg_cache_entries", self.pointer, device.pointer, name.encode()))
+        return found
+
     def load(self, name: str, device: Device, spec: Spec) -> Function:
-        """A function without code: it can only be replayed, under the version that it was recorded with."""
+        """A function without code: it can only be replayed, under the version that it was recorded with, or as entries() has it."""
         return Function(self, name, device, spec, None)
 
 
@@ -186,15 +193,16 @@ class Function(Handle):
 
         super().__init__(pointer, device.later(destroy))
 
-    def __call__(self, arguments: Mapping[str, Any], regions: Sequence[tuple[str, Array]] = ()) -> str:
-        """Enqueues it in the device's default stream; the outcome. `regions`: arrays that the body may use, by name."""
+    def __call__(self, arguments: Mapping[str, Any], regions: Sequence[tuple[str, Array]] = (), stream: int | None = None) -> str:
+        """Enqueues it in the device's default stream, or in `stream` (the library's handle); the outcome. `regions`: arrays that the body
+        may use, by name."""
         call = _Call(self.name, tuple(regions))
         args, keep = _raw_arguments(self.spec, arguments)
         outcome = ctypes.c_int32(-1)
         before = getattr(self._calls, "now", None)
         self._calls.now = call
         try:
-            library().wg_call(self.pointer, self.device.stream, args, len(keep), ctypes.byref(outcome))
+            library().wg_call(self.pointer, self.device.stream if stream is None else stream, args, len(keep), ctypes.byref(outcome))
         except errors.Error as error:
             if call.raised is not None:
                 raise call.raised from None
@@ -294,19 +302,21 @@ def _raw_spec(name: str, spec: Spec) -> tuple[Any, list[Any]]:
     scalars = [_c.wg_scalar_decl(one.encode(), dtypes.CODES[kind.dtype], int(kind.low is not None), kind.low or 0, kind.high or 0)
                for one, kind in spec.scalars.items()]
     facts = [_c.wg_key_value(key.encode(), value.encode()) for key, value in spec.facts.items()]
+    recorded = [_c.wg_key_value(key.encode(), value.encode()) for key, value in spec.recorded_code.items()]
     programs = [ctypes.c_void_p(program.pointer) for program in spec.code]
     environment = [variable.encode() for variable in spec.environment]
     lists: list[tuple[str, str, Any, list[Any]]] = [
         ("states", "state_count", _c.wg_state_decl, states), ("layouts", "layout_count", _c.wg_layout, layouts),
         ("scalars", "scalar_count", _c.wg_scalar_decl, scalars), ("config", "config_count", _c.wg_key_value, facts),
         ("code", "code_count", ctypes.c_void_p, programs), ("environment", "environment_count", ctypes.c_char_p, environment),
+        ("recorded_code", "recorded_code_count", _c.wg_key_value, recorded),
     ]
     for field, count, kind, rows in lists:
         setattr(raw, field, array_of(kind, rows))
         setattr(raw, count, len(rows))
     raw.inputs, raw.input_count = _declared(spec.inputs, keep), len(spec.inputs)
     raw.outputs, raw.output_count = _declared(spec.outputs, keep), len(spec.outputs)
-    keep += [states, layouts, scalars, facts, programs, environment]
+    keep += [states, layouts, scalars, facts, recorded, programs, environment]
     return raw, keep
 
 

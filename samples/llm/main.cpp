@@ -77,7 +77,7 @@ llm::Result run(const Options& options)
     const auto start = Clock::now();
     const wg::Device device{options.device_id()};
     const auto opened = Clock::now();
-    const llm::Model model{device, llm::Safetensors::read(find_weights(options.weights))};
+    const llm::Model model{device, samples::Safetensors::read(find_weights(options.weights))};
     const auto ready = Clock::now();
 
     wg::CacheOptions cache_options;

@@ -15,7 +15,7 @@ std::unique_ptr<Kernels> make_kernels(const Config& config, const wg::Device& de
 
 } // namespace
 
-Model::Model(const wg::Device& device, const Safetensors& weights)
+Model::Model(const wg::Device& device, const samples::Safetensors& weights)
     : m_config(Config::from_metadata(weights.metadata())),
       m_kernels(make_kernels(m_config, device)),
       m_kv(device.allocate(m_config.n_layers * m_config.kv_layer_bytes()))
@@ -41,10 +41,10 @@ Model::Model(const wg::Device& device, const Safetensors& weights)
 }
 
 /// `rows` 0: a vector.
-void Model::load(const wg::Device& device, const Safetensors& file, const std::string& name, std::int64_t rows,
+void Model::load(const wg::Device& device, const samples::Safetensors& file, const std::string& name, std::int64_t rows,
                  std::int64_t columns)
 {
-    const TensorView& tensor =
+    const samples::TensorView& tensor =
         file.f32(name, rows == 0 ? std::vector<std::int64_t>{columns} : std::vector<std::int64_t>{rows, columns});
     m_weights.emplace(name, device.upload(tensor.bytes));
 }

@@ -17,7 +17,7 @@ namespace llm {
 class Model {
 public:
     /// Uploads the weights and clears the KV cache. Throws SafetensorsError, std::invalid_argument, warmgraph::Exception.
-    Model(const warmgraph::Device& device, const Safetensors& weights);
+    Model(const warmgraph::Device& device, const samples::Safetensors& weights);
     Model(const Model&) = delete;
     Model& operator=(const Model&) = delete;
     ~Model() = default;
@@ -34,8 +34,8 @@ public:
     void decode(warmgraph::Recorder& recorder) const;
 
 private:
-    void load(const warmgraph::Device& device, const Safetensors& file, const std::string& name, std::int64_t rows,
-              std::int64_t columns);
+    void load(const warmgraph::Device& device, const samples::Safetensors& file, const std::string& name,
+              std::int64_t rows, std::int64_t columns);
     [[nodiscard]] warmgraph::Spec spec(warmgraph::TensorDecl tokens, warmgraph::ScalarDecl scalar,
                                        const warmgraph::Program& program) const;
 

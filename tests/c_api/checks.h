@@ -78,6 +78,9 @@ void addresses_of_tensors_are_read(void);
 void tensors_that_look_otherwise_are_told(void);
 void alignment_of_tensors_is_asked_for(void);
 
+/* entries.c */
+void entries_tell_what_loading_them_needs(void);
+
 /* errors.c */
 void the_last_error_belongs_to_its_thread(void);
 void null_handles_are_refused(void);

@@ -153,6 +153,14 @@ bool is_python_sample(const std::string& folder)
     return !scripts.empty() && files_under(folder, {".cpp", ".c"}).empty();
 }
 
+/// What several samples share: built into their programs.
+bool has_no_program(const std::string& folder)
+{
+    return std::ranges::none_of(files_under(folder, {".cpp", ".c"}), [](const fs::path& file) {
+        return read_text(file).find("int main(") != std::string::npos;
+    });
+}
+
 TEST(Inventory, RunsEveryPythonSample)
 {
     std::string tests;
@@ -174,6 +182,7 @@ TEST(Inventory, BuildsAndRunsEverySample)
     }
     EXPECT_FALSE(samples.empty());
     std::erase_if(samples, is_python_sample);
+    std::erase_if(samples, has_no_program);
     for (const std::string& sample : samples) {
         EXPECT_TRUE(std::ranges::any_of(compiled, [&](const auto& entry) { return entry.first.starts_with(sample); }))
             << sample << " has no source that is built";

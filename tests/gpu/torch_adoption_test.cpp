@@ -125,18 +125,37 @@ TEST(TorchModels, OfEachKindAreAdoptedAndDoWhatPyTorchDoes)
     EXPECT_EQ(WEXITSTATUS(status), 0) << "1: wrong, or not captured; 3: refused";
 }
 
+/// Runs a script of the Python package's tests, with the package and the library that lie beside this program.
+int run_with_package(const std::string& script)
+{
+    ::setenv("WARMGRAPH_LIBRARY", beside("libwarmgraph.so").c_str(), 1);
+    ::setenv("PYTHONPATH", beside("python").c_str(), 1);
+    const int status = std::system(("python3 " + beside("python").string() + "/" + script).c_str());
+    ::unsetenv("PYTHONPATH");
+    ::unsetenv("WARMGRAPH_LIBRARY");
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
 /// The Python package: each function is recorded in one process and replayed in the next; its table is in the log.
 TEST(TorchFunctions, AreReplayedInTheNextProcessWithoutACompiler)
 {
     if (std::system("python3 -c 'import torch, transformers'") != 0) WARMGRAPH_SKIP_LACKING("PyTorch and transformers");
-    ::setenv("WARMGRAPH_LIBRARY", beside("libwarmgraph.so").c_str(), 1);
-    ::setenv("PYTHONPATH", beside("python").c_str(), 1);
-    const int status = std::system(("python3 " + beside("python/cases.py").string()).c_str());
-    ::unsetenv("PYTHONPATH");
-    ::unsetenv("WARMGRAPH_LIBRARY");
-    ASSERT_TRUE(WIFEXITED(status));
-    EXPECT_EQ(WEXITSTATUS(status), 0);
+    EXPECT_EQ(run_with_package("cases.py"), 0);
 }
+
+#ifdef SERVE_BINARY
+/// samples/serve: a language model that PyTorch recorded generates the same tokens in Python without PyTorch and in C++.
+TEST(TorchServing, NeedsNoPyTorch)
+{
+    if (std::system("python3 -c 'import torch, transformers, safetensors'") != 0)
+        WARMGRAPH_SKIP_LACKING("PyTorch, transformers and safetensors");
+    const fs::path carried = beside("warmgraph_serve"),
+                   program = fs::exists(carried) ? carried : fs::path{SERVE_BINARY};
+    EXPECT_EQ(run_with_package("serve.py --samples " + beside("python/samples/serve").string() + " --program " +
+                               program.string()),
+              0);
+}
+#endif
 
 TEST_F(TorchAdoption, ProvenByTwoCapturesItReplaysWithoutPyTorch)
 {

@@ -454,6 +454,10 @@ typedef struct wg_function_spec {
     /// scratch before it writes it, are kept as constants, where they hold no addresses.
     int32_t undeclared_constants;
     const char* metadata; ///< text that entries carry, for wg_cache_find; no guard. NULL: none
+    /// For wg_cache_load in a process that has none of the code: what wg_cache_entries gives as `recorded_code`. It
+    /// replaces `version` and `code`.
+    const wg_key_value* recorded_code;
+    uint64_t recorded_code_count;
 } wg_function_spec;
 
 /// Enqueues the function's work through the recorder. It is called more than once while recording, with other addresses
@@ -477,6 +481,16 @@ WARMGRAPH_API wg_status wg_cache_load(wg_cache* cache, const wg_device* device, 
 /// policy is off or refresh.
 WARMGRAPH_API wg_status wg_cache_find(wg_cache* cache, const wg_device* device, const wg_function_spec* spec,
                                       char* text, uint64_t capacity, uint64_t* length);
+/// For a process that knows nothing of a function but its name: its entries on disk as a JSON list, most recently used
+/// first, each with what wg_cache_load is to be told. Members: `digest` (64 hex digits: the name of its file),
+/// `recorded` (ISO 8601), `misfit` (what this device or driver has otherwise, "" for nothing), `inputs`, `outputs` and
+/// `states` (lists of `name`, `dtype` ("f32"), `sizes`, `strides` (elements); of states also `bytes` and `read_only`),
+/// `scalars` (lists of `name`, `dtype`, `range` (null: none)), `values` (the same with `bits`, which calls must give),
+/// `config` and `recorded_code` (texts by name), `environment` (names), `metadata`. What only the recording process can
+/// tell (code, versions of its libraries, its settings) is the entry's own word, and not judged. Written like
+/// wg_cache_summary. Reads headers alone; what cannot be read is left out with a line in the log.
+WARMGRAPH_API wg_status wg_cache_entries(const wg_cache* cache, const wg_device* device, const char* function,
+                                         char* text, uint64_t capacity, uint64_t* length);
 WARMGRAPH_API wg_status wg_function_destroy(wg_function* function);
 /// Moves a state to other memory of the same size.
 WARMGRAPH_API wg_status wg_bind(wg_function* function, const char* state, wg_memory memory);

@@ -18,6 +18,7 @@
 #include "warmgraph/opening.hpp"
 #include "warmgraph/recorder.hpp"
 #include "warmgraph/spec.hpp"
+#include "warmgraph/stored_entry.hpp"
 
 namespace warmgraph {
 
@@ -117,6 +118,13 @@ public:
     /// neither outputs nor where memory lies, so a call may still miss. nullopt: none, or the policy is off or refresh.
     [[nodiscard]] std::optional<std::string> find(const std::string& name, const Device& device,
                                                   const Spec& spec) const;
+
+    /// For a process that knows nothing of a function but its name: its entries on disk, most recently used first. Each
+    /// can be loaded by its `spec` once the states have addresses. What only the recording process can tell (code,
+    /// versions of its libraries, its settings) is taken from the entry, so it is not judged: devices, drivers, device
+    /// code, shapes, alignment and overlaps are, at every call. Reads headers alone; those that cannot be read are left
+    /// out with a line in the log. Empty under policies off and refresh. Throws where the folder cannot be read.
+    [[nodiscard]] std::vector<StoredEntry> entries(const std::string& name, const Device& device) const;
 
     /// A graph that somebody else captured becomes an entry, under the guards that a call with the capture's memory and
     /// the declared shapes has; the function that is returned replays it, as one of load() with this Spec does in the

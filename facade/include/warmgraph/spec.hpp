@@ -132,6 +132,9 @@ struct Spec {
     std::vector<ConstantDecl> constants{};
     std::uint64_t max_constant_bytes = 64ULL << 20U; ///< of all constants together; more is neither recorded nor loaded
     Undeclared undeclared = Undeclared::refuse;
+    /// For Cache::load in a process that has none of the code: the facts by which an entry knows its own, `code.` and
+    /// `program.` by full name, from StoredEntry::spec. They replace `version` and `code`. A wrong one is a miss.
+    std::map<std::string, std::string> recorded_code{};
     /// Text that recorded and adopted entries carry, for whoever finds them (Cache::find). No guard.
     std::string metadata{};
 };

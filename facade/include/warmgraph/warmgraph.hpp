@@ -24,6 +24,7 @@
 #include "warmgraph/opening.hpp"
 #include "warmgraph/recorder.hpp"
 #include "warmgraph/spec.hpp"
+#include "warmgraph/stored_entry.hpp"
 #include "warmgraph/stream.hpp"
 
 namespace warmgraph {

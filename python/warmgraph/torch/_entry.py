@@ -8,7 +8,7 @@ from typing import Any, Callable, Mapping, Sequence
 
 from .. import _c, dtypes
 from .._array import pointer_array
-from .._device import Device
+from .._device import Device, stream_view as stream_view
 from .._library import Handle, array_of, library
 from .._native import OUTCOMES, Cache, Report, found_metadata, report_of
 
@@ -180,14 +180,3 @@ class Entry(Handle):
 
     def misses(self) -> str:
         return library().text("wg_function_misses", self.pointer)
-
-
-_views: dict[tuple[int, int], int] = {}
-
-
-def stream_view(device: Device, native: int) -> int:
-    """The library's handle for a stream of PyTorch's, which lives as long as the process."""
-    key = (id(device), native)
-    if key not in _views:
-        _views[key] = library().made("wg_stream_view", device.pointer, native or None)
-    return _views[key]

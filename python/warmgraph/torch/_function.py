@@ -19,6 +19,7 @@ from .. import _objects, _walk, _watch, errors
 from .._compiled import CachedFunction, _difference, _pool_of
 from .._device import Device
 from .._native import Cache
+from .._stored import WORDS
 from . import _code, _entry, _gate, _launching, _modes, _outputs, _recording, _regions, _steady, _tensors, _walking
 from ._regions import Region
 from ._steady import OTHERWISE
@@ -584,9 +585,6 @@ def completed(given: _entry.Declaration, metadata: _outputs.Metadata, words: Seq
     states = [dataclasses.replace(one, is_written=one.name in metadata.written) for one in given.states]
     states += [_entry.Decl(name, "i64", (1,), None, pointer, 8, False) for name, pointer in zip(WORDS, words)]
     return dataclasses.replace(given, outputs=decls, states=states, metadata=text)
-
-
-WORDS = ("generator.seed", "generator.offset")
 
 
 def _word_pointers(words: torch.Tensor | None) -> list[int]:

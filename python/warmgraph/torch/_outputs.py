@@ -11,10 +11,10 @@ from typing import Any, Callable, Iterator, Mapping, Sequence
 import torch
 
 from .. import errors
-from . import _tensors
+from .._stored import VERSION
+from . import _carried, _tensors
 from ._regions import Region, storage_key
 
-VERSION = 1
 ALIGNMENT = 256  # bytes, of what cudaMalloc gives at least (CUDA C Programming Guide, Device Memory Accesses); guards count no more
 _PLAIN = (bool, int, float, str, type(None))
 
@@ -134,13 +134,15 @@ def tensors_in(value: Any) -> list[torch.Tensor]:
 # --- metadata
 
 
-def to_text(described: Described, regions: Sequence[Region], draws: int) -> str:
-    """What an entry carries."""
+def to_text(described: Described, regions: Sequence[Region], draws: int, objects: Mapping[str, Any]) -> str:
+    """What an entry carries. `objects`: what the paths name that surround the call. The last two are for processes without PyTorch
+    (_stored.py), and older entries have neither."""
     return json.dumps({
         "warmgraph.torch": VERSION, "result": described.tree, "draws": draws,
         "outputs": [[one.name, one.dtype, list(one.sizes), list(one.strides)] for one in described.outputs],
         "written": [region.name for region in regions if region.is_state and region.is_written],
         "aligned": {region.name: alignment_of(region.pointer) for region in regions if not region.is_state and not region.is_written},
+        "aliases": _carried.aliases(regions, objects), "contents": _carried.contents(regions, objects),
     }, separators=(",", ":"))
 
 

@@ -57,7 +57,7 @@ class Recording:
         described = _outputs.described(self._result, call.objects(), call.regions)
         if self._draws < 0:
             raise errors.NotRecordable("it seeds the device's generator, or sets its offset: do it outside")
-        text = _outputs.to_text(described, call.regions, self._draws)
+        text = _outputs.to_text(described, call.regions, self._draws, call.around.objects)
         metadata = _outputs.from_text(text)
         why = _outputs.why_not_rebuilt(metadata, call.object)
         if why:

@@ -12,7 +12,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-namespace llm {
+namespace samples {
 namespace {
 
 using Json = nlohmann::json;
@@ -229,4 +229,4 @@ const TensorView& Safetensors::f32(const std::string& name, const std::vector<st
     return tensor;
 }
 
-} // namespace llm
+} // namespace samples

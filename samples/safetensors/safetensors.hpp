@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace llm {
+namespace samples {
 
 enum class SafetensorsFault : std::uint8_t {
     unreadable,       ///< the file cannot be opened or read
@@ -68,4 +68,4 @@ private:
     std::map<std::string, TensorView> m_tensors;
 };
 
-} // namespace llm
+} // namespace samples

@@ -1,0 +1,64 @@
+/* What is stored, for who knows a function by its name alone. */
+#include <string.h>
+
+#include "checks.h"
+
+/* The text behind `"name":"`, up to the next quote. */
+static const char* text_of(const char* json, const char* name, char* out, size_t capacity)
+{
+    char begin[64] = "\"";
+    strcat(strcat(begin, name), "\":\"");
+    const char* from = strstr(json, begin);
+    CHECK(from != NULL);
+    if (from == NULL) return "";
+    from += strlen(begin);
+    const size_t length = strcspn(from, "\"");
+    CHECK(length < capacity);
+    memcpy(out, from, length);
+    out[length] = '\0';
+    return out;
+}
+
+void entries_tell_what_loading_them_needs(void)
+{
+    wg_function_spec spec = vector_spec("add_one");
+    spec.metadata = "mine";
+    wg_buffer *x = floats(0), *y = room();
+    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
+    wg_cache* cache = open_cache("entries", wg_policy_read_write);
+    wg_function* function = NULL;
+    OK(wg_wrap(cache, g_device, &spec, add_one, NULL, &function));
+    OK(wg_call(function, wg_device_stream(g_device), args, 2, NULL));
+    OK(wg_device_synchronize(g_device));
+    OK(wg_function_destroy(function));
+    OK(wg_cache_close(cache));
+
+    cache = open_cache("entries", wg_policy_require_hit);
+    char json[4096] = "", build_id[256], program[256];
+    uint64_t length = 0;
+    OK(wg_cache_entries(cache, g_device, "other", json, sizeof json, &length));
+    CHECK(length == 2 && strcmp(json, "[]") == 0);
+    OK(wg_cache_entries(cache, g_device, "add_one", json, sizeof json, &length));
+    CHECK(length == strlen(json));
+    CHECK(contains(json, "\"inputs\":[{\"dtype\":\"f32\",\"name\":\"x\",\"sizes\":[64],\"strides\":[1]}]"));
+    CHECK(contains(json, "\"metadata\":\"mine\"") && contains(json, "\"misfit\":\"\""));
+
+    const wg_key_value code[] = {{"code.build_id", text_of(json, "code.build_id", build_id, sizeof build_id)},
+                                 {"program.small", text_of(json, "program.small", program, sizeof program)}};
+    spec.code = NULL, spec.code_count = 0;
+    spec.recorded_code = code, spec.recorded_code_count = 2;
+    OK(wg_cache_load(cache, g_device, &spec, &function));
+    wg_outcome outcome = -1;
+    OK(wg_call(function, wg_device_stream(g_device), args, 2, &outcome));
+    CHECK(outcome == wg_outcome_replayed && holds(y, 1, 1));
+    OK(wg_function_destroy(function));
+
+    FAILS(wg_cache_entries(NULL, g_device, "add_one", json, sizeof json, &length), wg_invalid_argument,
+          "cache is null");
+    FAILS(wg_cache_entries(cache, NULL, "add_one", json, sizeof json, &length), wg_invalid_argument, "device is null");
+    FAILS(wg_cache_entries(cache, g_device, NULL, json, sizeof json, &length), wg_invalid_argument,
+          "function name is null");
+    OK(wg_cache_close(cache));
+    OK(wg_buffer_destroy(x));
+    OK(wg_buffer_destroy(y));
+}
