@@ -15,6 +15,7 @@ import random
 import sys
 import threading
 import types
+import warnings
 import weakref
 from typing import Any, Callable, Iterator
 
@@ -724,7 +725,7 @@ def test_a_tensor_of_an_argument_that_the_function_replaces_is_refused():
     assert not host.entries and "state['k']" in refusal(cached)
 
 
-def test_a_setting_that_the_function_changes_is_refused():
+def test_a_call_that_changes_a_setting_is_not_recorded():
     def work(x: Any) -> Any:
         torch.set_default_dtype(torch.float64)
         return x + 1
@@ -732,9 +733,14 @@ def test_a_setting_that_the_function_changes_is_refused():
     cached = wrap(work)
     try:
         cached(X)
+        assert not host.entries and "setting" in refusal(cached)
+        cached(X)  # which changes none
+        assert len(host.entries) == 1
+        torch.set_default_dtype(torch.float32)
+        cached(X)
+        assert torch.get_default_dtype() == torch.float64 and replays() == 0
     finally:
         torch.set_default_dtype(torch.float32)
-    assert not host.entries and "setting" in refusal(cached)
 
 
 @pytest.mark.parametrize("kind", ["random", "numpy.random", "torch"])
@@ -1186,6 +1192,54 @@ def test_first_calls_of_two_threads_are_both_right():
     for thread in threads:
         thread.join()
     assert found == [True] * 4 and not refusal(cached)
+
+
+def test_a_call_of_another_thread_waits_while_tensors_are_elsewhere(monkeypatch):
+    weight, found = torch.ones(4), []
+    at, real = weight.data_ptr(), host._captured
+    other = wrap(lambda x: (found.append(weight.data_ptr()), x + weight)[1], name="other")
+    thread = threading.Thread(target=lambda: other(X))
+
+    def captured(*arguments: Any) -> Any:
+        if weight.data_ptr() != at and not thread.ident:
+            thread.start()
+            thread.join(0.3)
+        return real(*arguments)
+
+    monkeypatch.setattr(host._capture, "captured", captured)
+    wrap(lambda x: x * weight)(X)
+    thread.join()
+    assert found[0] == at
+
+
+def test_a_function_that_was_used_is_an_error_in_a_forked_child():
+    import os
+
+    cached = wrap(lambda x: x + 1)
+    cached(X)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            cached(X)
+        except errors.Unsupported:
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_what_vmap_and_tracing_see_is_the_function():
+    cached = wrap(lambda x: x + 1)
+    cached(X), cached(X)
+    before = replays()
+    rows = torch.arange(8.0).view(2, 4)
+    assert torch.equal(torch.func.vmap(cached)(rows), rows + 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert torch.equal(torch.jit.trace(lambda x: cached(x), X, check_trace=False)(X * 3), X * 3 + 1)
+    assert torch.equal(torch.func.grad(lambda x: cached(x * x).sum())(X * 3), X * 6)
+    assert replays() == before and not refusal(cached)
 
 
 def test_a_falsy_object_is_an_engines_object_all_the_same():

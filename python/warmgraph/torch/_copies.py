@@ -16,6 +16,48 @@ from ._regions import Region, storage_key
 from ._walking import Place
 
 _swapping = threading.RLock()
+_LONGEST_WAIT = 30  # s, for calls of other threads
+
+
+class _Users:
+    """Threads that use tensors where they are. While tensors are moved in place there are none."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._threads: set[int] = set()
+        self._is_moving = False
+
+    def enter(self) -> None:
+        with self._changed:
+            if self._is_moving:
+                self._changed.wait_for(lambda: not self._is_moving)
+            self._threads.add(threading.get_ident())
+
+    def leave(self) -> None:
+        """Doing it again does nothing."""
+        with self._changed:
+            self._threads.discard(threading.get_ident())
+            if self._is_moving:
+                self._changed.notify_all()
+
+    @contextlib.contextmanager
+    def stopped(self) -> Iterator[None]:
+        with self._changed:
+            self._is_moving = True
+            if not self._changed.wait_for(lambda: not self._threads, _LONGEST_WAIT):
+                self._is_moving = False
+                self._changed.notify_all()
+                raise errors.NotRecordable(f"another thread is in a function with a cache for more than {_LONGEST_WAIT} s, and what closures "
+                                           "and globals hold cannot be moved meanwhile: record before the threads start")
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._is_moving = False
+                self._changed.notify_all()
+
+
+users = _Users()
 
 
 def leaf_on(storage: Any, tensor: torch.Tensor) -> torch.Tensor:
@@ -65,11 +107,12 @@ def copied(value: Any, moved: Moved, shared: Sequence[Any]) -> tuple[Any, dict[i
 
 @contextlib.contextmanager
 def swapped(tensors: Sequence[torch.Tensor], moved: Moved) -> Iterator[None]:
-    """These very tensors on their other storages, for who reaches them past any copy. Nobody else may use them meanwhile."""
+    """These very tensors on their other storages, for who reaches them past any copy. Calls of other threads wait; what
+    else uses them meanwhile must not."""
     if not tensors:
         yield
         return
-    with _swapping:
+    with _swapping, users.stopped():
         before: list[tuple[torch.Tensor, torch.Tensor]] = []
         try:
             with torch.no_grad():

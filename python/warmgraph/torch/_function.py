@@ -15,11 +15,11 @@ from typing import Any, Callable, Sequence
 
 import torch
 
-from .. import _walk, errors
+from .. import _fork, _walk, errors
 from .._compiled import CachedFunction, _difference, _pool_of
 from .._device import Device
 from .._native import Cache
-from . import _code, _entry, _modes, _outputs, _recording, _regions, _tensors, _walking
+from . import _code, _copies, _entry, _modes, _outputs, _recording, _regions, _tensors, _walking
 from ._regions import Region
 from ._walking import Place, Walker
 
@@ -183,6 +183,7 @@ class TorchFunction:
         self._around: collections.OrderedDict[int, _Surroundings] = collections.OrderedDict()
         self._quick: dict[Any, Variant] = {}
         self._refused: dict[Any, str] = {}
+        self._made_in = _fork.generation()
 
     @property
     def is_compiled(self) -> bool:
@@ -232,6 +233,14 @@ class TorchFunction:
     def __call__(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any]) -> Any:
         if getattr(_running, "depth", 0) or torch.compiler.is_compiling() or _is_captured() or _modes.is_inside():
             return self._inside(wrapped, owner, arguments)
+        _fork.expect_same(self._made_in, f"'{wrapped._name()}'")
+        _copies.users.enter()
+        try:
+            return self._answered(wrapped, owner, arguments)
+        finally:
+            _copies.users.leave()
+
+    def _answered(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any]) -> Any:
         owner = owner if owner is not None else self.held
         try:
             call, key = self._read(owner, arguments)
@@ -430,6 +439,7 @@ class TorchFunction:
         except Exception as error:
             return self._failed(wrapped, call.owner, call.arguments, error)
         result = recording.answer()
+        _copies.users.leave()
         try:
             variant = self._adopted(wrapped, call, given, recording)
         except _Structural as change:
@@ -461,8 +471,8 @@ class TorchFunction:
                 raise errors.NotRecordable(f"{other} is another tensor after the call: a replay writes into memory, and replaces none. Write "
                                            "into the one that is there (copy_)")
             if _modes.modes() != call.modes:
-                raise errors.NotRecordable("it changes a setting of PyTorch's (default dtype, precision, autocast): a replay would not. Do it "
-                                           "outside")
+                raise _Structural("it changed a setting of PyTorch's (default dtype, precision, autocast), which a replay would not: do it "
+                                  "outside")
             return
         was, text = change.was or "not there", change.now or "not there"
         message = f"{change.path} was {was!r} before the call and is {text!r} after it"

@@ -52,6 +52,10 @@ class Recording:
 
     def adopted(self, given: _entry.Declaration) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:
         """(entry, metadata, the generator's words). Raises what stands in the way; the caller's objects are as they were."""
+        with _lock:  # no tensor is elsewhere for another recording
+            return self._adopted_alone(given)
+
+    def _adopted_alone(self, given: _entry.Declaration) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:
         call = self._call
         self._notice()
         described = _outputs.described(self._result, call.objects(), call.regions)
@@ -62,8 +66,7 @@ class Recording:
         why = _outputs.why_not_rebuilt(metadata, call.object)
         if why:
             raise errors.NotRecordable(why)
-        with _lock:
-            return self._adopted_within(given, described, metadata, text)
+        return self._adopted_within(given, described, metadata, text)
 
     def _adopted_within(self, given: _entry.Declaration, described: _outputs.Described, metadata: _outputs.Metadata,
                         text: str) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 import dataclasses
 import enum
 import hashlib
+import itertools
 import operator
 import sys
 import types
-from typing import Any, Callable, Iterable, Iterator, Mapping
+from typing import Any, Callable, Iterable, Mapping
 
 import torch
 
@@ -51,11 +52,6 @@ def _of_object(value: Any, held: Any) -> Callable[[], tuple[Any, ...]]:
     return lambda: (type(value), *held, *held.values())
 
 
-def _of_hooks(module: torch.nn.Module) -> Callable[[], tuple[Any, ...]]:
-    before, after = module._forward_pre_hooks, module._forward_hooks
-    return lambda: (*before.values(), None, *after.values())
-
-
 def _of_contents(read: Callable[[], tuple[Any, ...]]) -> Callable[[], tuple[Any, ...]]:
     """For what is written in place."""
     held = read()
@@ -73,6 +69,8 @@ class Walker(_walk.Walker):
         self.watched: list[Watched] = []
         self._tensors: dict[int, str] = {}
         self._watched_classes: set[type] = set()
+        self._hooks: list[Mapping[int, Any]] = []
+        self._values_of_classes: dict[type, dict[str, Any]] = {}
 
     def surroundings(self, owner: Any, named: Mapping[str, Any] = types.MappingProxyType({})) -> None:
         """`named`: what the caller names of them."""
@@ -84,6 +82,8 @@ class Walker(_walk.Walker):
         for function, names in zip(self._reached.functions, self._reached.globals):
             self._watch(_of_surroundings(function, names))
         super().surroundings(owner)
+        hooks = self._hooks  # by their numbers, of which each is used once
+        self._watch(lambda: tuple(itertools.chain.from_iterable(hooks)))
 
     # --- values
 
@@ -173,9 +173,9 @@ class Walker(_walk.Walker):
         self._watch(_of_object(module, module.__dict__))
         for held in (module._parameters, module._buffers, module._modules):
             self._watch(_of_dict(held))
-        self._watch(_of_hooks(module))
+        self._hooks += [module._forward_pre_hooks, module._forward_hooks]
         plain, others = [], {}
-        for name, value in _of_module(module, self._reached.names):
+        for name, value in _of_module(module, self._values_of_class(kind)):
             if type(value) in _walk._PLAIN:
                 plain.append(f"{name}={_walk.plain_text(value)}")
             else:
@@ -202,6 +202,20 @@ class Walker(_walk.Walker):
                 self._roll_back(before)
                 if name in self._reached.names and not self._is_tolerant:
                     raise
+
+    def _values_of_class(self, kind: type) -> dict[str, Any]:
+        """Plain values of a module's classes, and what else of these the code names."""
+        if kind not in self._values_of_classes:
+            found: dict[str, Any] = {}
+            for one in kind.__mro__:
+                for name, value in one.__dict__.items() if one not in (torch.nn.Module, object) else ():
+                    if isinstance(value, (*_walk._PLAIN, list, tuple, dict)) and not name.startswith("__"):
+                        found.setdefault(name, value)
+            for name, value in _walk._of_classes(kind):
+                if name in self._reached.names and not name.startswith("__"):
+                    found.setdefault(name, value)
+            self._values_of_classes[kind] = found
+        return self._values_of_classes[kind]
 
     def _watch(self, look: Callable[[], tuple[Any, ...]]) -> None:
         self.watched.append(Watched(look))
@@ -274,19 +288,10 @@ def _bytes_of(tensor: torch.Tensor) -> bytes:
     return bytes(flat.view(torch.uint8).numpy().tobytes()) if flat.numel() else b""
 
 
-def _of_module(module: torch.nn.Module, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
-    """Its own attributes, plain values of its classes, and what else of these the code names, by name."""
-    found = {name: value for name, value in module.__dict__.items() if name not in _OF_EVERY_MODULE}
-    for kind in type(module).__mro__:
-        if kind in (torch.nn.Module, object):
-            continue
-        for name, value in kind.__dict__.items():
-            if isinstance(value, (*_walk._PLAIN, list, tuple, dict)) and not name.startswith("__"):
-                found.setdefault(name, value)
-        for name, value in _walk._of_classes(kind):
-            if name in names and not name.startswith("__"):
-                found.setdefault(name, value)
-    yield from sorted(found.items())
+def _of_module(module: torch.nn.Module, of_classes: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Its own attributes, and values of its classes, by name."""
+    own = {name: value for name, value in module.__dict__.items() if name not in _OF_EVERY_MODULE}
+    return sorted({**of_classes, **own}.items(), key=operator.itemgetter(0))
 
 
 def _of_surroundings(function: types.FunctionType, names: list[str]) -> Callable[[], tuple[Any, ...]]:
