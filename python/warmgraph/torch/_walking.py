@@ -68,7 +68,7 @@ class Walker(_walk.Walker):
         self.objects: dict[str, Any] = {}
         self.watched: list[Watched] = []
         self._tensors: dict[int, str] = {}
-        self._watched_classes: set[type] = set()
+        self._watched_classes: dict[type, Watched] = {}
         self._hooks: list[Mapping[int, Any]] = []
         self._values_of_classes: dict[type, dict[str, Any]] = {}
 
@@ -84,6 +84,7 @@ class Walker(_walk.Walker):
         super().surroundings(owner)
         hooks = self._hooks  # by their numbers, of which each is used once
         self._watch(lambda: tuple(itertools.chain.from_iterable(hooks)))
+        self.watched += self._watched_classes.values()  # of arguments as well
 
     # --- values
 
@@ -223,8 +224,7 @@ class Walker(_walk.Walker):
     def _watch_class(self, kind: type) -> None:
         for one in kind.__mro__:
             if one not in self._watched_classes and one not in (torch.nn.Module, object):
-                self._watched_classes.add(one)
-                self._watch(_of_dict(one.__dict__))
+                self._watched_classes[one] = Watched(_of_dict(one.__dict__))
 
     def _watch_module(self, module: types.ModuleType) -> None:
         """What code names of it."""
