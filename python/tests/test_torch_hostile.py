@@ -9,6 +9,7 @@ import enum
 import fractions
 import functools
 import gc
+import inspect
 import logging
 import pickle
 import random
@@ -1073,6 +1074,32 @@ def test_a_default_that_is_replaced_after_the_wrapping_is_the_one_that_counts():
     assert replays() == 0
 
 
+@pytest.mark.parametrize("arguments, named", [
+    ((X,), {}), ((X, 2), {}), ((X,), {"by": 2}), ((), {"x": X}), ((X,), {"more": 1}), ((X, 1), {"more": 0}), ((), {"by": 1, "x": X})])
+def test_arguments_reach_the_function_as_they_were_given(arguments, named):
+    def shown(x: Any, by: int = 1, *, more: int = 0) -> Any:
+        return x
+
+    def work(*args: Any, **named: Any) -> Any:
+        return (args[0] if args else named["x"]) + len(args) * 10 + len(named)
+
+    work.__signature__ = inspect.signature(shown)  # type: ignore[attr-defined]
+    assert torch.equal(wrap(work)(*arguments, **named), work(*arguments, **named))
+
+
+def test_a_default_that_is_a_tensor_is_moved_for_the_second_capture():
+    weight = torch.ones(4)
+
+    def work(x: Any, weight: Any = weight) -> Any:
+        sys.audit("hostile.default", weight.data_ptr())
+        return x * weight
+
+    seen: list[int] = []
+    sys.addaudithook(lambda event, of: seen.append(of[0]) if event == "hostile.default" else None)
+    wrap(work)(X)
+    assert seen[:2] == [weight.data_ptr()] * 2 and seen[2] != weight.data_ptr()
+
+
 def test_recursion_and_a_wrapped_function_inside_are_a_part_of_the_outer():
     @wrap
     def inner(x: Any) -> Any:
@@ -1244,6 +1271,19 @@ def test_a_reset_forgets_and_the_next_call_is_right():
     cached.reset()
     cached(X)
     assert replays() == 1 and host.entries[-1].captures is None  # it is loaded again
+
+
+def test_a_reset_tries_again_what_failed(monkeypatch):
+    real = host._captured
+    monkeypatch.setattr(host._capture, "captured", lambda *_: broken_capture())
+    cached = wrap(lambda x: x + 1)
+    cached(X)
+    monkeypatch.setattr(host._capture, "captured", real)
+    cached(X)
+    assert not host.entries
+    cached.reset()
+    cached(X)
+    assert len(host.entries) == 1
 
 
 def test_first_calls_of_two_threads_are_both_right():

@@ -267,6 +267,7 @@ class TorchFunction:
     def reset(self) -> None:
         self._quick.clear()
         self._around.clear()
+        self._refused.clear()
 
     def _read(self, owner: Any, arguments: dict[str, Any]) -> tuple[Call, Any]:
         """(call, key among the variants that were used). The key is None where everything had to be read."""
