@@ -743,6 +743,54 @@ def test_arguments_of_a_partial_method_count():
     expect_apart(made(2), made(3))
 
 
+def test_which_of_two_equal_objects_is_passed_counts():
+    class Choosing(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = Held(), Held()
+            self.step = wrap(self.work)
+
+        def work(self, x: Any, which: Any) -> Any:
+            return x + 1 if which is self.a else x - 1
+
+    module = Choosing()
+    given = module.a
+
+    def given_now(value: Any) -> None:
+        nonlocal given
+        given = value
+
+    expect_noticed(lambda: module.step(X, given), lambda: given_now(module.b))
+
+
+class Traced(torch.nn.Module):
+    def forward(self, x):  # type: ignore[no-untyped-def]
+        return x + 1
+
+
+class AlsoTraced(torch.nn.Module):
+    def forward(self, x):  # type: ignore[no-untyped-def]
+        return x - 1
+
+
+AlsoTraced.__name__ = AlsoTraced.__qualname__ = "Traced"
+
+
+@pytest.mark.parametrize("how", [torch.fx.symbolic_trace, torch.jit.script])
+def test_code_of_a_traced_module_counts(how):
+    def made(module: Any) -> Any:
+        return lambda x: module(x)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        modules = [how(one()) for one in (Traced, AlsoTraced)]
+    for module in modules:
+        cached = wrap(made(module))
+        cached(X)
+        assert len(host.entries) in (1, 2) or "ScriptModule, whose code" in refusal(cached)
+    assert replays() == 0
+
+
 def test_hooks_of_all_modules_are_never_replayed_past():
     net = Net()
     net.step(X), net.step(X)

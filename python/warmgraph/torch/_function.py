@@ -296,7 +296,7 @@ class TorchFunction:
         return tuple(walker.found.facts.items()), self._rest_of_key(call, places)
 
     def _rest_of_key(self, call: Call, places: list[Place]) -> Any:
-        shared = tuple(path for path, value in call.walker.objects.items() if id(value) in call.around.ids)
+        shared = tuple((path, id(value)) for path, value in call.walker.objects.items() if id(value) in call.around.ids)
         # Functions and classes by identity: what they close over is in the surroundings, which keep them alive.
         code = (*map(id, call.walker.functions.values()), *map(id, call.walker.classes))
         return (call.around.serial, shared, code, tuple(_regions.facts_of(_regions.regions_of(places)).items()), call.modes, call.device.index)

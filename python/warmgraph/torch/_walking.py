@@ -169,6 +169,8 @@ class Walker(_walk.Walker):
 
     def _module(self, path: str, module: torch.nn.Module) -> None:
         kind = type(module)
+        if isinstance(module, torch.jit.ScriptModule):
+            raise errors.NotRecordable(f"{path} is a torch.jit.ScriptModule, whose code is not read: use the module that it was made of")
         self.classes.setdefault(kind, False)
         self._watch_class(kind)
         self._watch(_of_object(module, module.__dict__))
