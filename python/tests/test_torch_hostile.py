@@ -9,12 +9,14 @@ import enum
 import fractions
 import functools
 import gc
+import inspect
 import logging
 import pickle
 import random
 import sys
 import threading
 import types
+import warnings
 import weakref
 from typing import Any, Callable, Iterator
 
@@ -598,15 +600,14 @@ PRECISIONS = (("generic", "all"), ("cuda", "all"), ("cuda", "matmul"), ("cuda", 
 
 @pytest.mark.skipif(not hasattr(torch._C, "_get_fp32_precision_getter"), reason="an older PyTorch")
 def test_precisions_of_the_newer_settings_are_told_apart(precisions):
-    cached = wrap(lambda x: x + 1)
-    for api, op in PRECISIONS:
-        before = len(host.entries)
-        for precision in ("ieee", "tf32"):
-            torch._C._set_fp32_precision_setter(api, op, precision)
-            found = _modes.modes()
-            cached(X)
-        assert len(host.entries) > before, (api, op, found)
-    assert replays() <= 4  # what an earlier one was set to as well
+    found: dict[Any, set[Any]] = {}
+    for matmul in ("ieee", "tf32"):
+        for conv in ("ieee", "tf32"):
+            for rnn in ("ieee", "tf32"):
+                for op, precision in (("matmul", matmul), ("conv", conv), ("rnn", rnn)):
+                    torch._C._set_fp32_precision_setter("cuda", op, precision)
+                found.setdefault(_modes.modes(), set()).add((matmul, conv, rnn))
+    assert len(found) == 8, found
 
 
 @contextlib.contextmanager
@@ -672,6 +673,124 @@ def test_a_call_under_a_mode_of_the_callers_is_the_functions_own():
     assert torch.equal(found, torch.sin(X) * 3) and replays() == before
 
 
+def test_a_method_that_overrides_in_the_class_of_an_argument_is_no_replay(restored):
+    cached, child = wrap(lambda x, of: of.act(x)), Child()
+    expect_noticed(lambda: cached(X, child), lambda: setattr(Child, "act", lambda self, x: x - 1))
+
+
+def test_a_class_that_an_argument_and_the_surroundings_have_is_watched(restored):
+    held, given = Child(), Child()
+    given.act = lambda x: x  # type: ignore[method-assign]
+    cached = wrap(lambda x, of: held.act(of.act(x)))
+    expect_noticed(lambda: cached(X, given), lambda: setattr(Child, "act", lambda self, x: x - 1))
+
+
+def test_values_of_a_namespace_package_count(tmp_path, monkeypatch):
+    (tmp_path / "users_namespace").mkdir()
+    (tmp_path / "users_namespace" / "settings.py").write_text("WIDTH = 1\ndef act(x): return x + 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import users_namespace.settings  # type: ignore[import-not-found]
+
+    assert users_namespace.__file__ is None
+    cached = wrap(lambda x: users_namespace.settings.act(x) * users_namespace.settings.WIDTH)
+    expect_noticed(lambda: cached(X), lambda: setattr(users_namespace.settings, "WIDTH", 2))
+    wrap(lambda x: users_namespace.settings.act(x) * users_namespace.settings.WIDTH)(X)
+    for name in [name for name in sys.modules if name.startswith("users_namespace")]:
+        del sys.modules[name]
+
+
+INSTALLED = """
+def scaled(by):
+    return lambda x: x * by
+
+LEVEL = 1
+def of_global(x): return x * LEVEL
+"""
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A module of an installed package."""
+    monkeypatch.setattr("warmgraph._code._INSTALLED", ("/installed/",))
+    module = types.ModuleType("installed_package")
+    module.__file__ = "/installed/installed_package.py"
+    monkeypatch.setitem(sys.modules, "installed_package", module)
+    exec(compile(INSTALLED, module.__file__, "exec"), vars(module))  # noqa: S102
+    return module
+
+
+def test_what_an_installed_function_closes_over_counts(installed):
+    expect_apart(installed.scaled(2), installed.scaled(3))
+
+
+def test_globals_of_an_installed_function_count(installed):
+    cached = wrap(installed.of_global)
+    expect_noticed(lambda: cached(X), lambda: setattr(installed, "LEVEL", 2))
+
+
+def test_arguments_of_a_partial_method_count():
+    def made(by: int) -> Any:
+        class Local:
+            def scale(self, by: int, x: Any) -> Any:
+                return x * by
+
+            act = functools.partialmethod(scale, by)
+
+        Local.__qualname__ = "Local"
+        local = Local()
+        return lambda x: local.act(x)
+
+    expect_apart(made(2), made(3))
+
+
+def test_which_of_two_equal_objects_is_passed_counts():
+    class Choosing(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = Held(), Held()
+            self.step = wrap(self.work)
+
+        def work(self, x: Any, which: Any) -> Any:
+            return x + 1 if which is self.a else x - 1
+
+    module = Choosing()
+    given = module.a
+
+    def given_now(value: Any) -> None:
+        nonlocal given
+        given = value
+
+    expect_noticed(lambda: module.step(X, given), lambda: given_now(module.b))
+
+
+class Traced(torch.nn.Module):
+    def forward(self, x):  # type: ignore[no-untyped-def]
+        return x + 1
+
+
+class AlsoTraced(torch.nn.Module):
+    def forward(self, x):  # type: ignore[no-untyped-def]
+        return x - 1
+
+
+AlsoTraced.__name__ = AlsoTraced.__qualname__ = "Traced"
+
+
+@pytest.mark.parametrize("how", [torch.fx.symbolic_trace, torch.jit.script])
+def test_code_of_a_traced_module_counts(how):
+    def made(module: Any) -> Any:
+        return lambda x: module(x)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        modules = [how(one()) for one in (Traced, AlsoTraced)]
+    for module in modules:
+        cached = wrap(made(module))
+        cached(X)
+        assert len(host.entries) in (1, 2) or "ScriptModule, whose code" in refusal(cached)
+    assert replays() == 0
+
+
 def test_hooks_of_all_modules_are_never_replayed_past():
     net = Net()
     net.step(X), net.step(X)
@@ -724,7 +843,7 @@ def test_a_tensor_of_an_argument_that_the_function_replaces_is_refused():
     assert not host.entries and "state['k']" in refusal(cached)
 
 
-def test_a_setting_that_the_function_changes_is_refused():
+def test_a_call_that_changes_a_setting_is_not_recorded():
     def work(x: Any) -> Any:
         torch.set_default_dtype(torch.float64)
         return x + 1
@@ -732,9 +851,14 @@ def test_a_setting_that_the_function_changes_is_refused():
     cached = wrap(work)
     try:
         cached(X)
+        assert not host.entries and "setting" in refusal(cached)
+        cached(X)  # which changes none
+        assert len(host.entries) == 1
+        torch.set_default_dtype(torch.float32)
+        cached(X)
+        assert torch.get_default_dtype() == torch.float64 and replays() == 0
     finally:
         torch.set_default_dtype(torch.float32)
-    assert not host.entries and "setting" in refusal(cached)
 
 
 @pytest.mark.parametrize("kind", ["random", "numpy.random", "torch"])
@@ -998,6 +1122,32 @@ def test_a_default_that_is_replaced_after_the_wrapping_is_the_one_that_counts():
     assert replays() == 0
 
 
+@pytest.mark.parametrize("arguments, named", [
+    ((X,), {}), ((X, 2), {}), ((X,), {"by": 2}), ((), {"x": X}), ((X,), {"more": 1}), ((X, 1), {"more": 0}), ((), {"by": 1, "x": X})])
+def test_arguments_reach_the_function_as_they_were_given(arguments, named):
+    def shown(x: Any, by: int = 1, *, more: int = 0) -> Any:
+        return x
+
+    def work(*args: Any, **named: Any) -> Any:
+        return (args[0] if args else named["x"]) + len(args) * 10 + len(named)
+
+    work.__signature__ = inspect.signature(shown)  # type: ignore[attr-defined]
+    assert torch.equal(wrap(work)(*arguments, **named), work(*arguments, **named))
+
+
+def test_a_default_that_is_a_tensor_is_moved_for_the_second_capture():
+    weight = torch.ones(4)
+
+    def work(x: Any, weight: Any = weight) -> Any:
+        sys.audit("hostile.default", weight.data_ptr())
+        return x * weight
+
+    seen: list[int] = []
+    sys.addaudithook(lambda event, of: seen.append(of[0]) if event == "hostile.default" else None)
+    wrap(work)(X)
+    assert seen[:2] == [weight.data_ptr()] * 2 and seen[2] != weight.data_ptr()
+
+
 def test_recursion_and_a_wrapped_function_inside_are_a_part_of_the_outer():
     @wrap
     def inner(x: Any) -> Any:
@@ -1171,6 +1321,19 @@ def test_a_reset_forgets_and_the_next_call_is_right():
     assert replays() == 1 and host.entries[-1].captures is None  # it is loaded again
 
 
+def test_a_reset_tries_again_what_failed(monkeypatch):
+    real = host._captured
+    monkeypatch.setattr(host._capture, "captured", lambda *_: broken_capture())
+    cached = wrap(lambda x: x + 1)
+    cached(X)
+    monkeypatch.setattr(host._capture, "captured", real)
+    cached(X)
+    assert not host.entries
+    cached.reset()
+    cached(X)
+    assert len(host.entries) == 1
+
+
 def test_first_calls_of_two_threads_are_both_right():
     weight = torch.ones(4)
     cached, found, start = wrap(lambda x: x * 2 + weight), [], threading.Barrier(4)
@@ -1186,6 +1349,54 @@ def test_first_calls_of_two_threads_are_both_right():
     for thread in threads:
         thread.join()
     assert found == [True] * 4 and not refusal(cached)
+
+
+def test_a_call_of_another_thread_waits_while_tensors_are_elsewhere(monkeypatch):
+    weight, found = torch.ones(4), []
+    at, real = weight.data_ptr(), host._captured
+    other = wrap(lambda x: (found.append(weight.data_ptr()), x + weight)[1], name="other")
+    thread = threading.Thread(target=lambda: other(X))
+
+    def captured(*arguments: Any) -> Any:
+        if weight.data_ptr() != at and not thread.ident:
+            thread.start()
+            thread.join(0.3)
+        return real(*arguments)
+
+    monkeypatch.setattr(host._capture, "captured", captured)
+    wrap(lambda x: x * weight)(X)
+    thread.join()
+    assert found[0] == at
+
+
+def test_a_function_that_was_used_is_an_error_in_a_forked_child():
+    import os
+
+    cached = wrap(lambda x: x + 1)
+    cached(X)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            cached(X)
+        except errors.Unsupported:
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_what_vmap_and_tracing_see_is_the_function():
+    cached = wrap(lambda x: x + 1)
+    cached(X), cached(X)
+    before = replays()
+    rows = torch.arange(8.0).view(2, 4)
+    assert torch.equal(torch.func.vmap(cached)(rows), rows + 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert torch.equal(torch.jit.trace(lambda x: cached(x), X, check_trace=False)(X * 3), X * 3 + 1)
+    assert torch.equal(torch.func.grad(lambda x: cached(x * x).sum())(X * 3), X * 6)
+    assert replays() == before and not refusal(cached)
 
 
 def test_a_falsy_object_is_an_engines_object_all_the_same():

@@ -49,7 +49,7 @@ def below(callable_: Any) -> Any:
         return callable_.__func__
     if isinstance(callable_, functools.partial):
         return callable_.func
-    if isinstance(callable_, functools.cached_property):
+    if isinstance(callable_, (functools.cached_property, functools.partialmethod)):
         return callable_.func
     if isinstance(callable_, (staticmethod, classmethod)) or type(callable_).__module__.split(".")[0] in ("functools", __package__):
         return getattr(callable_, "__wrapped__", None)
@@ -67,9 +67,10 @@ class Reached:
         self.names: set[str] = set()  # attributes that any of them names
         self.modules: list[types.ModuleType] = []  # the user's own that are imported inside of functions
         self._function = function
+        self._root = function_of(function)  # also where it is installed, what it closes over counts
         self._package = (getattr(function_of(function), "__module__", None) or "").split(".")[0]
         self._seen: dict[int, Any] = {}
-        self.wrappers: set[int] = set()  # functions of libraries around the user's own (@torch.no_grad())
+        self.wrappers: set[int] = set()  # of libraries all the same: around the user's own (@torch.no_grad()), or what was wrapped
         self._classes: dict[type, bool] = {}
         self._held: dict[type, tuple[list[str], list[Any]]] = {}  # what classes had when they were read
         self._digests: set[bytes] = set()
@@ -143,7 +144,7 @@ class Reached:
             return False
         if package in sys.stdlib_module_names or package == __package__:
             return True
-        file = file or getattr(sys.modules.get(module or ""), "__file__", None)
+        file = file or file_of(module)
         return file is None or file.startswith(_INSTALLED)
 
     def _visit(self, found: Iterable[Any]) -> None:
@@ -162,10 +163,10 @@ class Reached:
             is_wrapper = False
             if self._is_of_library(function):
                 is_wrapper = self._wraps_users(function)
-                if not is_wrapper:
+                if not is_wrapper and function is not self._root:
                     continue
                 self.wrappers.add(id(function))
-                waiting.append(function.__dict__["__wrapped__"])
+                waiting.append(function.__dict__.get("__wrapped__"))
             self.functions.append(function)
             self.globals.append([] if is_wrapper else sorted(globals_in(function.__code__)))
             self._references.append((functools.partial(getattr, function, "__code__"), function.__code__))
@@ -225,6 +226,12 @@ class Reached:
                 self._note(kind.__qualname__, name, member)
             self._references.append((_watch.Item(kind.__dict__, name), _followed(member)))
         return found
+
+
+def file_of(module: str | None) -> str | None:
+    """Of a package without a file: its first folder."""
+    found = sys.modules.get(module or "")
+    return getattr(found, "__file__", None) or next((str(folder) + "/" for folder in getattr(found, "__path__", None) or ()), None)
 
 
 def is_code(value: Any) -> bool:

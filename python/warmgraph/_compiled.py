@@ -13,7 +13,7 @@ import sys
 import threading
 import types
 import weakref
-from typing import Any, Callable, Iterable, Mapping
+from typing import Any, Callable, Dict, Iterable, Mapping
 
 from . import _code, _fork, _run, _walk, errors
 from ._array import Array, Tensor, like
@@ -165,7 +165,8 @@ class _Call:
 
     def enqueue(self, run: Run, numbers: Mapping[str, Any]) -> None:
         """Runs the function, and copies what it returned to where the outputs are."""
-        arguments = {name: numbers[name] if name in numbers else _walk.rebuilt(value, self._given) for name, value in self.bound.items()}
+        arguments = copy.copy(self.bound)
+        arguments.update({name: numbers[name] if name in numbers else _walk.rebuilt(value, self._given) for name, value in self.bound.items()})
         copies = {name: value for name, value in arguments.items() if value is not self.bound[name] and name not in numbers}
         before = self._facts_of(copies)
         returned = self.wrapped._call_function(arguments)
@@ -284,6 +285,13 @@ def _defaults_of(func: Any) -> tuple[Any, Any, list[Any]]:
     return code, getattr(code, "__defaults__", None), [*(getattr(code, "__kwdefaults__", None) or {}).values()]
 
 
+class _Arguments(Dict[str, Any]):
+    """By name, with the defaults. The first `positional` were given by position, `names` by name."""
+
+    positional: int
+    names: frozenset[str]
+
+
 class CachedFunction:
     """A function behind a cache. Its first call loads or records, later ones replay.
 
@@ -360,7 +368,9 @@ class CachedFunction:
             self._signature, self._defaults = inspect.signature(self._function), _defaults_of(self._function)  # type: ignore[arg-type]
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        return dict(bound.arguments)
+        given = _Arguments(bound.arguments)
+        given.positional, given.names = len(args), frozenset(kwargs)
+        return given
 
     def _has_same_defaults(self) -> bool:
         code, defaults, named = self._defaults
@@ -395,11 +405,17 @@ class CachedFunction:
         return self._called(self._function, arguments)
 
     def _called(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-        """With the arguments as this function takes them."""
+        """With the arguments as the caller gave them, where that is known: a wrapper around a function may have another signature than it
+        shows. Plain defaults are left to the function."""
         positional: list[Any] = []
         named: dict[str, Any] = {}
-        for name, parameter in self._signature.parameters.items():
-            if parameter.kind is parameter.VAR_POSITIONAL:
+        how = arguments if isinstance(arguments, _Arguments) else None
+        for at, (name, parameter) in enumerate(self._signature.parameters.items()):
+            is_passed = how is None or at < how.positional or name in how.names
+            if how is not None and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY) and at >= how.positional:
+                if is_passed or type(arguments[name]) not in _walk._PLAIN:
+                    named[name] = arguments[name]
+            elif parameter.kind is parameter.VAR_POSITIONAL:
                 positional += list(arguments.get(name, ()))
             elif parameter.kind is parameter.VAR_KEYWORD:
                 named.update(arguments.get(name, {}))
@@ -509,7 +525,7 @@ class CachedFunction:
 
     def _declared_outputs(self, bound: dict[str, Any]) -> Any:
         outputs = self.options.outputs
-        return self._called(outputs, bound) if callable(outputs) else outputs
+        return self._called(outputs, dict(bound)) if callable(outputs) else outputs
 
     def _device(self, found: _walk.Found) -> Device:
         if isinstance(self.options.device, Device):

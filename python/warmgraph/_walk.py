@@ -87,7 +87,7 @@ class Walker:
             for name in names:
                 value = function.__globals__.get(name, _ABSENT)
                 if value is not _ABSENT and not _code.is_code(value):
-                    self._named(f"{around}.{name}", value)
+                    named(f"{around}.{name}", value)
         for module in self._reached.modules:
             self.value(self._root(module.__name__.rpartition(".")[2], module), module)
 
@@ -192,7 +192,7 @@ class Walker:
                 self._members(path, vars(value))
         elif isinstance(value, type):
             self._class(path, value)
-        elif callable(value) and (_code.function_of(value) is not None or _code.below(value) is not None):
+        elif (callable(value) or isinstance(value, functools.partialmethod)) and (_code.function_of(value) is not None or _code.below(value) is not None):
             self._function(path, value)
         elif isinstance(value, dict):
             pairs = [(self._key(path, key), one) for key, one in list(value.items())]
@@ -247,7 +247,7 @@ class Walker:
         self.value(f"{path}.__wrapped__", _code.below(value))
         if isinstance(value, types.MethodType):
             self.value(f"{path}.__self__", value.__self__)
-        elif isinstance(value, functools.partial):
+        elif isinstance(value, (functools.partial, functools.partialmethod)):
             self.value(f"{path}.args", value.args)
             self.value(f"{path}.keywords", value.keywords)
 
@@ -430,7 +430,7 @@ def _of_classes(kind: type) -> Iterator[tuple[str, Any]]:
 def _is_own_descriptor(member: Any) -> bool:
     """Of a class of the user's, which may keep values."""
     kind = type(member)
-    return isinstance(getattr(kind, "__get__", None), types.FunctionType) and kind.__module__.split(".")[0] not in _NOT_USERS
+    return kind is functools.partialmethod or isinstance(getattr(kind, "__get__", None), types.FunctionType) and kind.__module__.split(".")[0] not in _NOT_USERS
 
 
 _NOT_USERS = {*sys.stdlib_module_names, __package__}

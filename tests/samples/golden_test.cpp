@@ -94,7 +94,7 @@ protected:
 
     warmgraph::test::TempDir m_folder;
     wg::Device m_device{LLM_BACKEND};
-    Model m_model{m_device, Safetensors::read(carried(LLM_WEIGHTS))};
+    Model m_model{m_device, samples::Safetensors::read(carried(LLM_WEIGHTS))};
     std::vector<Case> m_cases = golden_cases();
 };
 

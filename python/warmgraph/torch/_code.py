@@ -46,7 +46,7 @@ class Reached(_code.Reached):
         package = (module or "").split(".")[0]
         if package in sys.stdlib_module_names or package in _ALWAYS_LIBRARY:
             return True
-        file = file or getattr(sys.modules.get(module or ""), "__file__", None)
+        file = file or _code.file_of(module)
         if file is not None and file.startswith(_code._INSTALLED) and package:
             self.packages[package] = None
             return True

@@ -63,7 +63,8 @@ def copied(value: Any, moved: Moved, shared: Sequence[Any]) -> tuple[Any, dict[i
 
 @contextlib.contextmanager
 def swapped(tensors: Sequence[torch.Tensor], moved: Moved) -> Iterator[None]:
-    """These very tensors on their other storages, for who reaches them past any copy. Nobody else may use them meanwhile: calls of functions with a cache wait."""
+    """These very tensors on their other storages, for who reaches them past any copy. Calls of other threads wait; what
+    else uses them meanwhile must not."""
     if not tensors:
         yield
         return

@@ -15,7 +15,7 @@ from typing import Any, Callable, Mapping, Sequence
 
 import torch
 
-from .. import _objects, _walk, _watch, errors
+from .. import _fork, _objects, _walk, _watch, errors
 from .._compiled import CachedFunction, _difference, _pool_of
 from .._device import Device
 from .._native import Cache
@@ -199,6 +199,7 @@ class TorchFunction:
         self._tries: collections.Counter[Any] = collections.Counter()  # by key, to know it by heart
         self._steady: dict[int, list[_steady.Steady]] = {}  # by object, the last used first
         self._refused: dict[Any, str] = {}
+        self._made_in = _fork.generation()
 
     @property
     def is_compiled(self) -> bool:
@@ -270,10 +271,11 @@ class TorchFunction:
                  kwargs: Mapping[str, Any] = types.MappingProxyType({})) -> Any:
         if _is_inside():
             return self._inside(wrapped, owner, arguments)
+        _fork.expect_same(self._made_in, f"'{wrapped._name()}'")
         with _gate.using:
-            return self._called(wrapped, owner if owner is not None else self.held, arguments, args, kwargs)
+            return self._answered(wrapped, owner if owner is not None else self.held, arguments, args, kwargs)
 
-    def _called(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def _answered(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         try:
             call, key = self._read(owner, arguments)
         except Exception as error:
@@ -316,6 +318,7 @@ class TorchFunction:
         self._tries.clear()
         self._around.clear()
         self._steady.clear()
+        self._refused.clear()
 
     def _read(self, owner: Any, arguments: dict[str, Any]) -> tuple[Call, Any]:
         """(call, key among the variants that were used). The key is None where everything had to be read."""
@@ -344,7 +347,7 @@ class TorchFunction:
         return tuple(walker.found.facts.items()), self._rest_of_key(call, places)
 
     def _rest_of_key(self, call: Call, places: list[Place]) -> Any:
-        shared = tuple(path for path, value in call.walker.objects.items() if id(value) in call.around.ids)
+        shared = tuple((path, id(value)) for path, value in call.walker.objects.items() if id(value) in call.around.ids)
         # Functions and classes by identity: what they close over is in the surroundings, which keep them alive.
         code = (*map(id, call.walker.functions.values()), *map(id, call.walker.classes))
         return (call.around.serial, shared, code, tuple(_regions.facts_of(_regions.regions_of(places)).items()), call.modes, call.device.index)
@@ -531,8 +534,8 @@ class TorchFunction:
                 raise errors.NotRecordable(f"{other} is another tensor after the call: a replay writes into memory, and replaces none. Write "
                                            "into the one that is there (copy_)")
             if _modes.modes() != call.modes:
-                raise errors.NotRecordable("it changes a setting of PyTorch's (default dtype, precision, autocast): a replay would not. Do it "
-                                           "outside")
+                raise _Structural("it changed a setting of PyTorch's (default dtype, precision, autocast), which a replay would not: do it "
+                                  "outside")
             return
         was, text = change.was or "not there", change.now or "not there"
         message = f"{change.path} was {was!r} before the call and is {text!r} after it"

@@ -1,7 +1,6 @@
 """What of PyTorch's own state decides which kernels a function launches."""
 from __future__ import annotations
 
-import functools
 import os
 from typing import Any, Callable
 
@@ -47,10 +46,8 @@ _QUESTIONS: dict[str, Callable[[], Any]] = {
     "deterministic warns": _c("_get_deterministic_algorithms_warn_only"),
     "transformer fast path": torch.backends.mha.get_fastpath_enabled,
     "default device": lambda: torch._C._len_torch_function_stack() and torch.get_default_device(),
-    # The questions above fail where a program uses these newer settings.
-    **{f"precision {api} {op}": functools.partial(_c("_get_fp32_precision_getter"), api, op)
-       for api, op in (("generic", "all"), ("cuda", "all"), ("cuda", "matmul"), ("cuda", "conv"), ("cuda", "rnn"))},
 }
+_PRECISIONS = (("generic", "all"), ("cuda", "all"), ("cuda", "matmul"), ("cuda", "conv"), ("cuda", "rnn"))
 _ENVIRONMENT = ("CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")
 
 
@@ -60,16 +57,23 @@ _CALLS = tuple(_QUESTIONS.values())
 def modes() -> tuple[Any, ...]:
     """On every call."""
     try:
-        return tuple([question() for question in _CALLS])
+        return (*[question() for question in _CALLS], None)
     except (AttributeError, RuntimeError):
-        return tuple([_ask(question) for question in _CALLS])
+        found = [_ask(question) for question in _CALLS]
+    # The questions of precision fail where a program uses the newer settings.
+    return (*found, _ask(_precisions))
+
+
+def _precisions() -> str:
+    return " ".join(torch._C._get_fp32_precision_getter(*one) for one in _PRECISIONS)
 
 
 def is_inside() -> bool:
     """The caller's own modes, tracers and global hooks see each operator: a replay would have none."""
     hooks = torch.nn.modules.module
     return bool(torch._C._len_torch_dispatch_stack() or hooks._global_forward_hooks or hooks._global_forward_pre_hooks
-                or torch._C._get_tracing_state() or (torch._C._len_torch_function_stack() and _has_own_function_mode()))
+                or torch._C._get_tracing_state() or torch._C._functorch.peek_interpreter_stack() is not None  # vmap, grad
+                or (torch._C._len_torch_function_stack() and _has_own_function_mode()))
 
 
 def _has_own_function_mode() -> bool:
@@ -79,7 +83,7 @@ def _has_own_function_mode() -> bool:
 
 def facts(now: tuple[Any, ...], packages: Any, how: str) -> dict[str, str]:
     """Guards. `now`: what modes() gave. `how` it is compiled, "" where it is not."""
-    found = {f"torch.{name}": str(value) for name, value in zip(_QUESTIONS, now)}
+    found = {f"torch.{name}": str(value) for name, value in zip((*_QUESTIONS, "precisions"), now)}
     found["torch.version"] = torch.__version__
     found["torch.git"] = str(torch.version.git_version)
     found["torch.cuda"] = str(torch.version.cuda)

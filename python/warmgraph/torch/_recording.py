@@ -51,7 +51,8 @@ class Recording:
             region.is_written = any(id(place.tensor) in written for place in region.places)
 
     def adopted(self, given: _entry.Declaration) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:
-        """(entry, metadata, the generator's words). Raises what stands in the way; the caller's objects are as they were."""
+        """(entry, metadata, the generator's words). Raises what stands in the way; the caller's objects are as they were. Under
+        the lock: no tensor is elsewhere for another recording."""
         call = self._call
         self._notice()
         described = _outputs.described(self._result, call.objects(), call.regions)
@@ -62,8 +63,7 @@ class Recording:
         why = _outputs.why_not_rebuilt(metadata, call.object)
         if why:
             raise errors.NotRecordable(why)
-        with lock:
-            return self._adopted_within(given, described, metadata, text)
+        return self._adopted_within(given, described, metadata, text)
 
     def _adopted_within(self, given: _entry.Declaration, described: _outputs.Described, metadata: _outputs.Metadata,
                         text: str) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:

@@ -8,7 +8,7 @@ import hashlib
 import operator
 import sys
 import types
-from typing import Any, Callable, Iterable, Iterator, Mapping
+from typing import Any, Callable, Iterable, Mapping
 
 import torch
 
@@ -49,7 +49,8 @@ class Walker(_walk.Walker):
         self.objects: dict[str, Any] = {}
         self.watched: list[_watch.Watched] = []
         self._tensors: dict[int, str] = {}
-        self._watched_classes: set[type] = set()
+        self._watched_classes: dict[type, _watch.Watched] = {}
+        self._values_of_classes: dict[type, dict[str, Any]] = {}
 
     def surroundings(self, owner: Any, named: Mapping[str, Any] = types.MappingProxyType({})) -> None:
         """`named`: what the caller names of them."""
@@ -65,6 +66,7 @@ class Walker(_walk.Walker):
                 if held is not None:
                     self._watch_dict(held)
         super().surroundings(owner)
+        self.watched += self._watched_classes.values()  # of arguments as well
 
     # --- values
 
@@ -149,13 +151,15 @@ class Walker(_walk.Walker):
 
     def _module(self, path: str, module: torch.nn.Module) -> None:
         kind = type(module)
+        if isinstance(module, torch.jit.ScriptModule):
+            raise errors.NotRecordable(f"{path} is a torch.jit.ScriptModule, whose code is not read: use the module that it was made of")
         self.classes.setdefault(kind, False)
         self._watch_class(kind)
         self._watch_object(module, module.__dict__)
         for held in (module._parameters, module._buffers, module._modules, module._forward_hooks, module._forward_pre_hooks):
             self._watch_dict(held)
         plain, others = [], {}
-        for name, value in _of_module(module, self._reached.names):
+        for name, value in _of_module(module, self._values_of_class(kind)):
             if type(value) in _walk._PLAIN:
                 plain.append(f"{name}={_walk.plain_text(value)}")
             else:
@@ -183,6 +187,20 @@ class Walker(_walk.Walker):
                 if name in self._reached.names and not self._is_tolerant:
                     raise
 
+    def _values_of_class(self, kind: type) -> dict[str, Any]:
+        """Plain values of a module's classes, and what else of these the code names."""
+        if kind not in self._values_of_classes:
+            found: dict[str, Any] = {}
+            for one in kind.__mro__:
+                for name, value in one.__dict__.items() if one not in (torch.nn.Module, object) else ():
+                    if isinstance(value, (*_walk._PLAIN, list, tuple, dict)) and not name.startswith("__"):
+                        found.setdefault(name, value)
+            for name, value in _walk._of_classes(kind):
+                if name in self._reached.names and not name.startswith("__"):
+                    found.setdefault(name, value)
+            self._values_of_classes[kind] = found
+        return self._values_of_classes[kind]
+
     def _watch(self, look: Callable[[], tuple[Any, ...]]) -> None:
         self.watched.append(_watch.Watched(look))
 
@@ -195,8 +213,7 @@ class Walker(_walk.Walker):
     def _watch_class(self, kind: type) -> None:
         for one in kind.__mro__:
             if one not in self._watched_classes and one not in (torch.nn.Module, object):
-                self._watched_classes.add(one)
-                self._watch_dict(one.__dict__)
+                self._watched_classes[one] = _watch.of_dict(one.__dict__)
 
     def _watch_module(self, module: types.ModuleType) -> None:
         """What code names of it."""
@@ -259,19 +276,10 @@ def _bytes_of(tensor: torch.Tensor) -> bytes:
     return bytes(flat.view(torch.uint8).numpy().tobytes()) if flat.numel() else b""
 
 
-def _of_module(module: torch.nn.Module, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
-    """Its own attributes, plain values of its classes, and what else of these the code names, by name."""
-    found = {name: value for name, value in module.__dict__.items() if name not in _OF_EVERY_MODULE}
-    for kind in type(module).__mro__:
-        if kind in (torch.nn.Module, object):
-            continue
-        for name, value in kind.__dict__.items():
-            if isinstance(value, (*_walk._PLAIN, list, tuple, dict)) and not name.startswith("__"):
-                found.setdefault(name, value)
-        for name, value in _walk._of_classes(kind):
-            if name in names and not name.startswith("__"):
-                found.setdefault(name, value)
-    yield from sorted(found.items())
+def _of_module(module: torch.nn.Module, of_classes: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Its own attributes, and values of its classes, by name."""
+    own = {name: value for name, value in module.__dict__.items() if name not in _OF_EVERY_MODULE}
+    return sorted({**of_classes, **own}.items(), key=operator.itemgetter(0))
 
 
 _CODE = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__")
