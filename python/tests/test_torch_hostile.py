@@ -1225,6 +1225,31 @@ def test_an_exception_in_the_answer_is_the_callers_and_the_next_call_is_recorded
     assert replays() == 1
 
 
+def test_an_exception_of_a_refused_function_is_the_callers_and_it_ran_once(monkeypatch):
+    monkeypatch.setattr(host._capture, "captured", lambda *_: broken_capture())
+    ran = [0]
+
+    def hook(event: str, of: Any) -> None:
+        if event == "hostile.refused":
+            ran[0] += 1
+            if ran[0] > 1:
+                raise KeyError("mine")
+
+    sys.addaudithook(hook)
+    cached = wrap(lambda x: (sys.audit("hostile.refused"), x + 1)[1])
+    cached(X)
+    with pytest.raises(KeyError, match="mine"):
+        cached(X)
+    assert ran[0] == 2
+
+
+def test_a_backend_that_is_a_function_counts_by_its_name():
+    def backend(graph: Any, inputs: Any) -> Any:
+        return graph.forward
+
+    assert _function._text_of_options({"backend": backend, "options": {"a": [1, backend]}, "dynamic": True}).count("0x") == 0
+
+
 PARTS = {
     "reading": ("warmgraph.torch._walking.read", 0), "modes": ("warmgraph.torch._modes.modes", 0), "facts": ("warmgraph.torch._modes.facts", 0),
     "look-up": ("warmgraph.torch._entry.found", 0), "regions": ("warmgraph.torch._regions.regions_of", 0),

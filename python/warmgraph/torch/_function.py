@@ -208,7 +208,7 @@ class TorchFunction:
     def _how_compiled(self) -> str:
         if not self.is_compiled:
             return ""
-        return f"True {_walk.shortened(repr(sorted(self.how.items())), 1000)}" if isinstance(self.how, dict) else "True"
+        return f"True {_walk.shortened(_text_of_options(self.how), 1000)}" if isinstance(self.how, dict) else "True"
 
     # --- running
 
@@ -291,7 +291,8 @@ class TorchFunction:
         try:
             bound.launch()
         except errors.MissForbidden:  # another alignment, other overlaps: as if it were the first
-            return self._first(wrapped, self._read_all(owner, arguments))
+            self._around.pop(id(owner), None)
+            return self._answered(wrapped, owner, arguments, args, kwargs)
         except _NOT_LAUNCHED as error:
             return self._failed(wrapped, owner, arguments, error)
         self._expect_more(wrapped, key, bound, args, kwargs)
@@ -390,16 +391,16 @@ class TorchFunction:
             facts = self.facts(call)
             steady = tuple(pair for pair in facts.items() if pair[0] not in shared.changing)
             why = self._refused.get(steady)
-            if why is not None:
-                return self._refuse(wrapped, call.owner, call.arguments, why)
             given = self._declaration(wrapped, call, facts)
             key = (call.device.index, given.version, tuple(facts.items()))
             with shared.lock:
                 variant: Any = shared.variants.get(key)
-            if variant is None and policy != "off":
+            if variant is None and policy != "off" and why is None:
                 variant = self._load(wrapped, call, given)
         except Exception as error:
             return self._failed(wrapped, call.owner, call.arguments, error)
+        if why is not None:
+            return self._refuse(wrapped, call.owner, call.arguments, why)
         if variant is not None:
             try:
                 result = self._replay(call, variant)
@@ -565,6 +566,18 @@ class TorchFunction:
             _log.warning("cannot record '%s': %s", wrapped._name(), why)
             if error is not None and not isinstance(error, errors.Error):
                 _log.debug("'%s': where it failed", wrapped._name(), exc_info=error)
+
+
+def _text_of_options(value: Any) -> str:
+    """The same in each process: functions and objects by their names."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key!r}: {_text_of_options(one)}" for key, one in sorted(value.items(), key=lambda pair: str(pair[0]))) + "}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_text_of_options, value))}]"
+    if type(value) in _walk._PLAIN:
+        return _walk.plain_text(value)
+    kind = value if callable(value) and hasattr(value, "__qualname__") else type(value)
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _reason(error: Exception) -> str:

@@ -1,6 +1,7 @@
 """Reads a call with PyTorch's tensors: each tensor by path, and every plain value of arguments, modules and configurations."""
 from __future__ import annotations
 
+import copyreg
 import dataclasses
 import enum
 import functools
@@ -211,6 +212,7 @@ class Walker(_walk.Walker):
         self.watched.append(_watch.of_object(value, held))
 
     def _watch_class(self, kind: type) -> None:
+        copyreg._slotnames(kind)  # type: ignore[attr-defined]  # which a first deep copy leaves in the class
         for one in kind.__mro__:
             if one not in self._watched_classes and one not in (torch.nn.Module, object):
                 self._watched_classes[one] = _watch.of_dict(one.__dict__)
