@@ -1,13 +1,14 @@
 """PyTorch's own ways to start beside warmgraph's: from a fresh process to the first result, then replays.
 
-usage: torch_peers.py LIBWARMGRAPH [--subject step,table,huggingface] [--only PATTERN,PATTERN...] [--runs 3] [--limit 290] [--json FILE]
+usage: torch_peers.py LIBWARMGRAPH [--subject step,table,huggingface] [--only PATTERN]... [--runs 3] [--limit 290] [--json FILE]
                       [--folder DIR] [--list]
 
 LIBWARMGRAPH is a libwarmgraph.so with the CUDA backend; PyTorch is this Python's. Each way starts in processes of its own, one after the
 other, with caches of its own. "start": since the process was started; "ready": since CUDA runs and the model is on the device; "result": the
-next tokens on the host. "step" is one of 200 replays in a row, "enqueuing" the host's part of one that finds the device idle. Quick ways run
+next tokens on the host. "step" is one of up to 200 in a row, "enqueuing" the host's part of one that finds the device idle. Quick ways run
 --runs times, by turns, where --limit (seconds, of all) has room: then the table has medians. A way that fails has its reason beneath.
---only takes shell patterns of ways' names, and adds what they need. --folder is kept.
+--only takes a shell pattern of ways' names (--list has them), and adds what they need; it may be given again. --folder is kept.
+Sizes: --layers, --dim, --heads, --hidden, --vocabulary, --batch, --context of the step; --table-layers, --sizes of the table; --hf-layers.
 Exit status: 0; 1 a way of warmgraph's failed, or tokens are wrong; 2 usage; 3 there is no PyTorch with CUDA.
 """
 from __future__ import annotations
@@ -96,7 +97,7 @@ class Comparison:
     @property
     def chosen(self) -> list[tuple[Subject, list[Way]]]:
         """Ways that --subject and --only name, and what they need, in the subjects' order."""
-        subjects, patterns = self.arguments.subject.split(","), self.arguments.only.split(",")
+        subjects, patterns = self.arguments.subject.split(","), self.arguments.only or ["*"]
         found = []
         for subject in (one for one in SUBJECTS if one.name in subjects):
             named = [way for way in subject.ways if any(fnmatch.fnmatchcase(way.name, pattern) for pattern in patterns)]
@@ -156,7 +157,7 @@ class Comparison:
             rows = self.rows.get(subject.name, [])
             title = subject.title.format(**{name: getattr(self.arguments, name) for name in SIZES})
             lines += ["", *table.lines_of(subject, f"{subject.name}: {title}", rows)]
-        recorded = [line for subject, _ in self.chosen for line in table.recording_lines(self.rows.get(subject.name, []))]
+        recorded = [line for subject, _ in self.chosen for line in table.recording_lines(subject, self.rows.get(subject.name, []))]
         lines += ["", "recording added", *recorded] if recorded else []
         lines += ["", f"{'target':<72}{'':>11}{'found':>10}", *(target.line() for target in table.targets(self.rows))]
         for subject, _ in self.chosen:
@@ -217,7 +218,7 @@ def parsed(given: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(usage=__doc__.split("usage: ")[1].split("\n\n")[0])
     parser.add_argument("library", nargs="?")
     parser.add_argument("--subject", default=",".join(one.name for one in SUBJECTS))
-    parser.add_argument("--only", default="*")
+    parser.add_argument("--only", action="append")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--limit", type=float, default=290)
     parser.add_argument("--json")

@@ -170,14 +170,14 @@ def _targets_of_step(name: str, rows: Mapping[str, Row]) -> list[Target]:
     eager = _of(rows, "eager", "start_s")
     for role in ("hit", "eager hit"):
         way = ROLES[role]
-        found.append(_at_most(f"{name}, {way}: context ready to result", READY_WITH_S, _of(rows, way, "first_s"), duration))
-        found.append(_at_most(f"{name}, {way}: process start to result, eager's", eager, _of(rows, way, "start_s"), duration))
+        found.append(_at_most(f"{name}, {way}: ready to result", READY_WITH_S, _of(rows, way, "first_s"), duration))
+        found.append(_at_most(f"{name}, {way}: start to result (eager's)", eager, _of(rows, way, "start_s"), duration))
     for role in ("recording", "eager hit"):
         found.append(_at_most(f"{name}, {ROLES[role]}: replay / PyTorch's own graph", REPLAY, _of(rows, ROLES[role], "replay_ratio"), factor))
     way = ROLES["without"]
     if way in rows:
-        found.append(_at_most(f"{name}, {way}: context ready to result", READY_WITHOUT_S, _of(rows, way, "first_s"), duration))
-        found.append(_at_most(f"{name}, {way}: process start to result", START_WITHOUT_S, _of(rows, way, "start_s"), duration))
+        found.append(_at_most(f"{name}, {way}: ready to result", READY_WITHOUT_S, _of(rows, way, "first_s"), duration))
+        found.append(_at_most(f"{name}, {way}: start to result", START_WITHOUT_S, _of(rows, way, "start_s"), duration))
     return found
 
 
@@ -200,8 +200,8 @@ def ratios(subject: Subject, rows: Sequence[Row]) -> list[str]:
     peers = [row for row in rows if row.answers and row.way.family and not row.way.entries and row.way.start != "without torch"]
     if not ours or not peers:
         return []
-    asked = [("first_s", "context ready to result")] + ([("all_s", "context ready to all graphs")] if subject.is_table else
-                                                        [("start_s", "process start to result")])
+    asked = [("first_s", "ready to result")] + ([("all_s", "ready to all graphs")] if subject.is_table else
+                                                        [("start_s", "start to result")])
     width = 18
     lines = [f"  {'longer than ...':<40}" + "".join(f"{_short(row.way.name):>{width}}" for row in ours)]
     for name, what in asked:
@@ -224,7 +224,7 @@ def _quotient(a: float | None, b: float | None) -> str:
     return "-" if a is None or not b else f"{_three_digits(a / b)}x"
 
 
-def recording_lines(rows: Sequence[Row]) -> list[str]:
+def recording_lines(subject: Subject, rows: Sequence[Row]) -> list[str]:
     """What recording added to the start of the process that recorded."""
     by_name = {row.way.name: row for row in rows}
     lines = []
@@ -234,5 +234,5 @@ def recording_lines(rows: Sequence[Row]) -> list[str]:
         alone = by_name.get("torch.compile, empty caches" if row.way.family == "compiled" else "eager")
         base, first = alone.get("first_s") if alone is not None else None, row.get("first_s")
         added = f"; {duration(first - base)} more than '{alone.way.name}'" if alone is not None and base is not None and first is not None else ""
-        lines.append(f"  {row.way.name}: captured twice and adopted in {duration(row.get('recording_s'))}{added}")
+        lines.append(f"  {subject.name}, {row.way.name}: captured twice and adopted in {duration(row.get('recording_s'))}{added}")
     return lines

@@ -38,7 +38,7 @@ MEGA = Way("Mega-Cache into empty caches", "mega", "compiled", "mega", is_empty=
 PRECOMPILED_COLD = Way("caching precompile, empty caches", "compile", "compiled", "precompile", is_empty=True, leaves="precompiled",
                        environment=PRECOMPILE)
 PRECOMPILED = Way("caching precompile, caches warm", "compile", "compiled", "precompile", needs="precompiled", environment=PRECOMPILE)
-RECORDING = Way("warmgraph, recording, empty caches", "recording", "compiled", "recording", "compiled", is_empty=True, leaves="recorded")
+RECORDING = Way("warmgraph, recording", "recording", "compiled", "recording", "compiled", is_empty=True, leaves="recorded")
 RESTORED = Way("warmgraph", "restored", "compiled", "restored", "compiled", needs="recorded", is_repeated=True, environment=HIT)
 EAGER_RECORDING = Way("warmgraph, recording eager", "recording", "eager", "eager", "eager", is_empty=False, leaves="recorded-eager")
 EAGER_RESTORED = Way("warmgraph, eager recorded", "restored", "eager", "restored", "eager", needs="recorded-eager", is_repeated=True,

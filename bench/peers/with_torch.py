@@ -20,13 +20,14 @@ REPOSITORY = FOLDER.parents[1]
 sys.path[1:1] = [str(REPOSITORY / "python"), str(REPOSITORY / "tests" / "gpu" / "torch")]
 
 STEPS, ROUNDS, SINGLE = 200, 5, 50  # replays in a row, how often, and replays that find an idle device
+LEAST_STEPS, ROUND_S = 20, 0.5  # fewer in a row where they would take longer
 MEASURED_SIZES = (1, 8, 32)
 
 
 # --- replays in a steady state
 
 
-def seconds_of(torch, call, steps=STEPS):
+def seconds_of(torch, call, steps):
     """Of one of `steps` calls in a row, the last one's end included."""
     torch.cuda.synchronize()
     started = time.monotonic()
@@ -34,6 +35,10 @@ def seconds_of(torch, call, steps=STEPS):
         call()
     torch.cuda.synchronize()
     return (time.monotonic() - started) / steps
+
+
+def steps_for(torch, call):
+    return int(max(LEAST_STEPS, min(STEPS, ROUND_S / seconds_of(torch, call, LEAST_STEPS))))
 
 
 def enqueuing(torch, call):
@@ -49,15 +54,14 @@ def enqueuing(torch, call):
 
 
 def steady(torch, call):
-    seconds_of(torch, call, 20)
-    return {"step_s": statistics.median(seconds_of(torch, call) for _ in range(ROUNDS)), "enqueue_s": enqueuing(torch, call)}
+    steps = steps_for(torch, call)
+    return {"step_s": statistics.median(seconds_of(torch, call, steps) for _ in range(ROUNDS)), "enqueue_s": enqueuing(torch, call)}
 
 
 def by_turns(torch, call, own):
     """`call` beside PyTorch's own graph of the same work, in this process."""
-    for one in (call, own):
-        seconds_of(torch, one, 20)
-    pairs = [(seconds_of(torch, call), seconds_of(torch, own)) for _ in range(ROUNDS)]
+    steps = min(steps_for(torch, one) for one in (call, own))
+    pairs = [(seconds_of(torch, call, steps), seconds_of(torch, own, steps)) for _ in range(ROUNDS)]
     mine, its = (statistics.median(one) for one in zip(*pairs))
     return {"own_graph_s": its, "beside_own_graph_s": mine, "replay_ratio": mine / its}
 
