@@ -1,6 +1,6 @@
 """A decode step of a Llama-style model, compiled, and captured twice with weights, caches, inputs and memory pool elsewhere.
 
-Used by llama_step.py. Nothing here knows of warmgraph.
+Used by llama_step.py and bench/torch_peers.py. Nothing here knows of warmgraph.
 """
 import dataclasses
 

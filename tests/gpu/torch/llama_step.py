@@ -1,13 +1,13 @@
 """A decode step of a Llama-style model: captured by PyTorch, adopted, and replayed by a fresh process that has no PyTorch.
 
 usage: llama_step.py LIBWARMGRAPH [--layers 16] [--dim 2048] [--heads 16] [--hidden 5632] [--vocabulary 32000] [--batch 8]
-                     [--context 1024] [--attention efficient|math|any] [--runs 3] [--folder DIR] [--json FILE] [--compare]
+                     [--context 1024] [--attention efficient|math|any] [--runs 3] [--folder DIR] [--json FILE]
 
 The defaults have 1.9 GB of weights, 1.1 GB of KV cache and about 182 graph nodes. About 16.6 GB of weights:
 --layers 33 --dim 4096 --heads 32 --hidden 14336. Every stage is a process of its own: one captures twice and adopts, --runs of
-them restore (time from wg_cache_open, with the context and all memory there, to the logits on the host), and with --compare one
-each for eager, compiled cold, with warm caches, Mega-Cache and caching precompile. --folder is kept; without it a folder in
-/dev/shm is removed at the end. CUPTI: as for the other scripts ($WARMGRAPH_CUPTI).
+them restore (time from wg_cache_open, with the context and all memory there, to the logits on the host). bench/torch_peers.py has
+the same step beside PyTorch's own ways to start. --folder is kept; without it a folder in /dev/shm is removed at the end. CUPTI: as
+for the other scripts ($WARMGRAPH_CUPTI).
 Exit status: 0 right, 1 WRONG or a stage failed, 3 the adoption is refused.
 """
 import argparse
@@ -544,19 +544,6 @@ def restored(arguments, folder):
     return {"runs": runs, "median_first_result_ms": median}, status
 
 
-def table(results):
-    lines = [f"{'a fresh process, model on the device, to its logits':<54} {'seconds':>9}"]
-    if results.get("restored", {}).get("median_first_result_ms") is not None:
-        lines.append(f"{'warmgraph, no PyTorch, from wg_cache_open':<54} {results['restored']['median_first_result_ms'] / 1000:9.4f}")
-    for start in results.get("starts", []):
-        if "reason" in start:
-            lines.append(f"{start['name']:<54} not available: {start['reason']}")
-        else:
-            lines.append(f"{start['name']:<54} {start['first_logits_s']:9.4f}   from import to logits {start['total_s']:.2f} s; "
-                         f"{start['note']}")
-    return "\n".join(lines)
-
-
 def run_all(arguments, folder, results):
     """The exit status; `results` has what was found so far, whatever happens."""
     for left in ("capture.json", "manifest.json"):  # of an earlier run in the same folder
@@ -569,11 +556,6 @@ def run_all(arguments, folder, results):
         status = 1 if restored_status else 0
     elif status != REFUSED:
         status = 1
-    if arguments.compare:
-        import llama_starts
-
-        results["starts"] = llama_starts.compared(folder, shape_options(arguments))
-    print(table(results), flush=True)
     if results["capture"].get("refused"):
         print(f"refused: {results['capture']['refused']}", flush=True)
     print("right" if status == 0 else "refused" if status == REFUSED else "WRONG", flush=True)
@@ -593,7 +575,6 @@ def main():
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--folder")
     parser.add_argument("--json")
-    parser.add_argument("--compare", action="store_true")
     parser.add_argument("--capture", help=argparse.SUPPRESS)
     parser.add_argument("--restore", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
