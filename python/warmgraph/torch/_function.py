@@ -371,7 +371,9 @@ class TorchFunction:
 
     @staticmethod
     def _call_of(owner: Any, arguments: dict[str, Any], walker: Walker, around: _Surroundings) -> Call:
-        return Call(arguments, owner, walker, around, _regions.regions_of(walker.places), _device(walker.places), _modes.modes())
+        device = _device(walker.places)
+        _modes.settle(device.index or 0)
+        return Call(arguments, owner, walker, around, _regions.regions_of(walker.places), device, _modes.modes())
 
     def _walked(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _code.Reached]:
         return _walking.read(self.reached, arguments, owner)
@@ -534,9 +536,9 @@ class TorchFunction:
             if other is not None:
                 raise errors.NotRecordable(f"{other} is another tensor after the call: a replay writes into memory, and replaces none. Write "
                                            "into the one that is there (copy_)")
-            if _modes.modes() != call.modes:
-                raise _Structural("it changed a setting of PyTorch's (default dtype, precision, autocast), which a replay would not: do it "
-                                  "outside")
+            setting = _modes.changed(call.modes)
+            if setting:
+                raise _Structural(f"it changed a setting of PyTorch's ({setting}), which a replay would not: do it outside")
             return
         was, text = change.was or "not there", change.now or "not there"
         message = f"{change.path} was {was!r} before the call and is {text!r} after it"

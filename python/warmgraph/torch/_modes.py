@@ -54,6 +54,23 @@ _ENVIRONMENT = ("CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_
 _CALLS = tuple(_QUESTIONS.values())
 
 
+@functools.cache
+def settle(index: int) -> None:
+    """PyTorch orders its attention kernels for the device when the first of them is chosen: the order would be another one in a process that
+    calls a function before, and in one that calls it after. Nothing is launched. Before the first modes() of a process."""
+    try:
+        one = torch.empty(1, 1, 1, 64, dtype=torch.float16, device=f"cuda:{index}")
+        torch._fused_sdp_choice(one, one, one)
+    except Exception:  # another version's
+        pass
+
+
+def changed(before: tuple[Any, ...]) -> str:
+    """Which of them are others now, in words; "" where none is."""
+    names = [*_QUESTIONS, "precisions"]
+    return ", ".join(f"{name} was {was!r} and is {now!r}" for name, was, now in zip(names, before, modes()) if was != now)
+
+
 def modes() -> tuple[Any, ...]:
     """On every call."""
     try:
