@@ -1,6 +1,7 @@
 """What of PyTorch's own state decides which kernels a function launches."""
 from __future__ import annotations
 
+import functools
 import os
 from typing import Any, Callable
 
