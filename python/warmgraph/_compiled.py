@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import copy
 import dataclasses
 import functools
@@ -674,6 +675,9 @@ def cache_compile(func: Callable[..., Any] | None = None, **options: Any) -> Any
     for name in ("code", "read_only"):
         if name in options:
             options[name] = tuple(options[name])
+    if "torch" in sys.modules:
+        with contextlib.suppress(Exception):  # whoever calls with tensors hears of it
+            from . import torch as _  # noqa: F401  # now, for it would be a part of the first call
     if func is None:
         return functools.partial(cache_compile, **options)
     if any(kind(func) for kind in (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)):

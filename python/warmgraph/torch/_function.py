@@ -20,7 +20,7 @@ from .._compiled import CachedFunction, _difference, _pool_of
 from .._device import Device
 from .._native import Cache
 from .._stored import WORDS
-from . import _code, _entry, _gate, _launching, _modes, _outputs, _recording, _regions, _steady, _tensors, _walking
+from . import _code, _collection, _entry, _gate, _launching, _modes, _outputs, _recording, _regions, _steady, _tensors, _walking
 from ._regions import Region
 from ._steady import OTHERWISE
 from ._walking import Place, Walker
@@ -219,7 +219,8 @@ class TorchFunction:
         before = getattr(_running, "depth", 0)
         _running.depth = before + 1
         try:
-            return self._invoked(wrapped, target, arguments)
+            with _collection.later.not_now:
+                return self._invoked(wrapped, target, arguments)
         finally:
             _running.depth = before
 
@@ -272,7 +273,7 @@ class TorchFunction:
         if _is_inside():
             return self._inside(wrapped, owner, arguments)
         _fork.expect_same(self._made_in, f"'{wrapped._name()}'")
-        with _gate.using:
+        with _gate.using, _collection.later:
             return self._answered(wrapped, owner if owner is not None else self.held, arguments, args, kwargs)
 
     def _answered(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
