@@ -101,6 +101,11 @@ class Reached:
             self._larger.popitem(last=False)
         return found
 
+    def reads_as(self, other: Reached) -> bool:
+        """A walk reads the same with either."""
+        return self.names == other.names and self.globals == other.globals and self.modules == other.modules \
+            and self.wrappers == other.wrappers and list(map(id, self.functions)) == list(map(id, other.functions))
+
     def latest(self) -> Reached:
         """The one of the call before."""
         last = next(reversed(self._larger.values()), self)

@@ -302,8 +302,8 @@ def read(reached: _code.Reached, arguments: dict[str, Any], owner: Any,
         walker.arguments(arguments)
         walker.surroundings(owner, named)
         met: Any = reached.with_met(walker.classes, walker.functions.values())
-        if met is now:
-            return walker, now
+        if met is now or met.reads_as(now):
+            return walker, met
         now = met
     raise errors.NotRecordable("what it uses changes while it is read: keep other threads from changing its arguments and objects")
 
