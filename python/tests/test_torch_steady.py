@@ -292,6 +292,42 @@ def test_what_never_repeats_is_given_up(reads):
     assert len(known) <= _function._MOST_TRIES
 
 
+class Rich(enum.Enum):
+    ONE = 1
+
+    def __init__(self, number: int) -> None:
+        self.weight = float(number)
+
+
+def test_what_enumerators_hold_is_read(reads, monkeypatch):
+    x = aligned(2, 4)
+    cached = wrap(lambda x, kind: x * kind.weight)
+    for _ in range(3):
+        cached(x, Rich.ONE)
+    monkeypatch.setattr(Rich.ONE, "weight", 3.0)
+    assert reads.of(lambda: cached(x, Rich.ONE)) == 1
+
+
+@pytest.mark.parametrize("fault", [RuntimeError("no such tensor"), KeyError("x")])
+def test_what_fails_before_the_launch_is_read_at_length(reads, monkeypatch, fault):
+    def fails(*_: Any) -> Any:
+        raise fault
+
+    given = Given()
+    monkeypatch.setattr(_objects.Tensors, "read_these", fails)
+    assert reads.of(given.call) == 1
+    assert len(host.entries[0].calls) == 3  # the first call was the recording
+
+
+def test_a_call_has_its_result_where_later_ones_cannot_be_known(monkeypatch):
+    def fails(*_: Any) -> Any:
+        raise RuntimeError("no such tensor")
+
+    monkeypatch.setattr(_objects.Exchange, "tensor", fails)
+    given = Given()
+    assert given.call()["cache"] is given.caches[0]
+
+
 def test_arguments_are_not_kept():
     given = Given()
     gone = [weakref.ref(given.meta.tokens), weakref.ref(given.meta), weakref.ref(given.caches[0])]

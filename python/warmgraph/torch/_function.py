@@ -34,10 +34,6 @@ _MOST_TRIES = 4
 _MOST_STEADY = 8  # kinds of calls of one object that are known by heart
 _MOST_OBJECTS = 16  # whose surroundings are kept
 _MOST_REFUSED = 4096  # calls that are remembered
-# After these nothing was enqueued: the function itself can still run. A forked child is no place for it, and says so.
-_NOT_LAUNCHED = (errors.InvalidArgument, errors.NotRecordable, errors.CompileFailed, errors.Corrupt, errors.Stale, errors.NotFound,
-                 errors.IoFailed, errors.NoSpace, errors.PermissionDenied, errors.DriverFailed, errors.OutOfMemory, errors.Internal,
-                 errors.Untrusted)
 
 
 def device_of(index: int) -> Device:
@@ -294,7 +290,7 @@ class TorchFunction:
         except errors.MissForbidden:  # another alignment, other overlaps: as if it were the first
             self._around.pop(id(owner), None)
             return self._answered(wrapped, owner, arguments, args, kwargs)
-        except _NOT_LAUNCHED as error:
+        except _launching.NOT_LAUNCHED as error:
             return self._failed(wrapped, owner, arguments, error)
         self._expect_more(wrapped, key, bound, args, kwargs)
         return bound.result()
@@ -409,7 +405,7 @@ class TorchFunction:
                 result = self._replay(call, variant)
             except errors.MissForbidden as miss:  # another alignment, other overlaps
                 _log.info("'%s': %s", given.name, miss)
-            except _NOT_LAUNCHED as error:
+            except _launching.NOT_LAUNCHED as error:
                 return self._failed(wrapped, call.owner, call.arguments, error)
             else:
                 self._keep_if_possible(wrapped, call, key, variant)

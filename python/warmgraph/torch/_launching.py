@@ -9,6 +9,11 @@ from .. import errors
 from .._device import Device
 from . import _entry
 
+# After these nothing was enqueued: the function itself can still run. A forked child is no place for it, and says so.
+NOT_LAUNCHED = (errors.InvalidArgument, errors.NotRecordable, errors.CompileFailed, errors.Corrupt, errors.Stale, errors.NotFound,
+                errors.IoFailed, errors.NoSpace, errors.PermissionDenied, errors.DriverFailed, errors.OutOfMemory, errors.Internal,
+                errors.Untrusted)
+
 
 def stream_of(device: Device, index: int) -> int:
     """The library's handle for PyTorch's current stream on a CUDA device."""

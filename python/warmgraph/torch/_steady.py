@@ -5,6 +5,7 @@ import bisect
 import ctypes
 import functools
 import inspect
+import logging
 from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
 
 import torch
@@ -15,8 +16,8 @@ from . import _entry, _launching, _modes, _outputs, _structure, _tensors
 if TYPE_CHECKING:
     from ._function import Bound, Call
 
+_log = logging.getLogger("warmgraph")
 OTHERWISE = object()  # this call is another one
-_NOTHING_DONE = (errors.Error, BufferError, AttributeError)  # whoever reads the call at length says what is wrong
 
 
 class NotSteady(Exception):
@@ -48,27 +49,27 @@ class Steady:
         self._ranges = sorted((region.pointer, region.pointer + region.nbytes) for region in call.states)
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        try:
-            return self._call(args, kwargs)
-        except _NOTHING_DONE:
-            return OTHERWISE
-
-    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        found = self._arguments.read(args, kwargs)
-        if found is None or _modes.modes() != self._modes or self._classes is not None and not self._classes.are_same():
-            return OTHERWISE
-        tensors = found if self._where is None else [found[i] for i in self._where]
-        entry = self._entry
-        with entry.lock:
-            if not self._around.is_steady(self._weights) or entry.bound_states is not self._bound_states:
+        with self._entry.lock:
+            try:
+                found = self._arguments.read(args, kwargs)
+                if found is None or not self._is_like_it(found):
+                    return OTHERWISE
+                outputs = [make() for make in self._makers]
+                if not self._outputs.read_these(outputs):
+                    return OTHERWISE
+            except Exception:  # whoever reads the call at length says what is wrong
                 return OTHERWISE
-            if not self._inputs.read_these(tensors) or self._inputs.have_moved and self._is_on_states():
+            try:
+                _launching.launched(self._entry, self._device, self._variant.words, self._variant.metadata.draws, self._entry.launch)
+            except (errors.MissForbidden, *_launching.NOT_LAUNCHED):
                 return OTHERWISE
-            outputs = [make() for make in self._makers]
-            if not self._outputs.read_these(outputs):
-                return OTHERWISE
-            _launching.launched(entry, self._device, self._variant.words, self._variant.metadata.draws, entry.launch)
         return self._result(outputs, found)
+
+    def _is_like_it(self, found: tuple[Any, ...]) -> bool:
+        tensors = found if self._where is None else [found[i] for i in self._where]
+        return _modes.modes() == self._modes and (self._classes is None or self._classes.are_same()) \
+            and self._around.is_steady(self._weights) and self._entry.bound_states is self._bound_states \
+            and self._inputs.read_these(tensors) and not (self._inputs.have_moved and self._is_on_states())
 
     def _is_on_states(self) -> bool:
         """An argument lies in memory of a state."""
@@ -135,5 +136,8 @@ def steady_of(bound: Bound, args: tuple[Any, ...], kwargs: Mapping[str, Any], si
     """None where each such call must be read."""
     try:
         return Steady(bound, args, kwargs, signature)
-    except (NotSteady, _structure.NoCode, *_NOTHING_DONE):
+    except (NotSteady, _structure.NoCode):
+        return None
+    except Exception:  # the call that it was made of has its result
+        _log.debug("later calls are read at length", exc_info=True)
         return None

@@ -83,6 +83,8 @@ class _Writer:
 
     def _value(self, at: str, value: Any) -> None:
         kind = type(value)
+        if isinstance(value, enum.Enum) and not self._is_fixed(value):
+            raise NoCode
         if value is None or kind is bool or isinstance(value, (enum.Enum, *_BY_IDENTITY)):
             self._expect(f"{at} is {self._constant(value)}")
         elif kind in _BY_VALUE or kind is float and value == value and value != 0:
@@ -103,6 +105,11 @@ class _Writer:
             self._expect(f"{at} is {self._constant(value)}")
         else:
             self._attributes(at, value)
+
+    def _is_fixed(self, value: enum.Enum) -> bool:
+        """It holds nothing that can be written."""
+        return self._reached.is_library(type(value).__module__, None) \
+            or isinstance(value.value, _walk._PLAIN) and not vars(value).keys() - _walk._OF_ENUMERATORS
 
     def _of_class(self, at: str, value: Any, test: str) -> None:
         self._expect(f"type({at}) is {self._constant(type(value))} and {test}")
