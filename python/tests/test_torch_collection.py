@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
-from warmgraph.torch import _function  # noqa: E402
+from warmgraph.torch import _collection, _function  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -62,3 +62,14 @@ def test_it_is_on_after_a_failure():
     with pytest.raises(ValueError, match="mine"):
         warmgraph.cache_compile(fails, compile=False)(torch.zeros(4))
     assert gc.isenabled()
+
+
+def test_it_is_on_in_a_child_that_was_forked_meanwhile():
+    import os
+
+    with _collection.later:
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if gc.isenabled() else 1)
+        assert not gc.isenabled()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -3,6 +3,7 @@ of all that PyTorch and its models are: more than a tenth of a second where tran
 from __future__ import annotations
 
 import gc
+import os
 import threading
 
 
@@ -26,6 +27,12 @@ class _Later:
             if self._depth == 0 and self._was_enabled:
                 gc.enable()
 
+    def after_fork(self) -> None:
+        """In the child, where the threads that put it off are not."""
+        if self._depth > 0 and self._was_enabled:
+            gc.enable()
+        self._lock, self._depth = threading.Lock(), 0
+
     def switch(self, is_on: bool) -> None:
         with self._lock:
             if self._was_enabled and self._depth > 0:
@@ -44,3 +51,4 @@ class _NotNow:
 
 
 later = _Later()
+os.register_at_fork(after_in_child=later.after_fork)
