@@ -56,6 +56,7 @@ class Walker:
         self._open: list[int] = []  # objects that are being read, outermost first
         self._read: dict[int, tuple[str, Any]] = {}  # objects that were read, by the path of the first time
         self._roots: dict[str, int] = {}
+        self._stored: dict[type, list[tuple[str, Any]]] = {}
         self._into = self.found.arguments
 
     def arguments(self, values: dict[str, Any], skipped: Iterable[str] = ()) -> None:
@@ -255,7 +256,7 @@ class Walker:
         self._fact(path, f"class {kind.__module__}.{kind.__qualname__}")
         if not self._reached.is_library(kind.__module__, None):
             self.classes[kind] = True
-            self._members(path, dict(kind.__members__) if issubclass(kind, enum.Enum) else dict(_of_classes(kind)))
+            self._members(path, dict(kind.__members__) if issubclass(kind, enum.Enum) else dict(self._stored_in(kind)))
 
     def _object(self, path: str, value: Any) -> None:
         kind = type(value)
@@ -280,13 +281,18 @@ class Walker:
             fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if hasattr(value, field.name)}
             self._members(path, fields, lambda _: True)
             own = {name: one for name, one in own.items() if name not in fields}
-        self._members(path, {**{name: one for name, one in _of_classes(kind) if f"{path}.{name}" not in self.found.facts}, **own})
+        self._members(path, {**{name: one for name, one in self._stored_in(kind) if f"{path}.{name}" not in self.found.facts}, **own})
 
     def _members(self, path: str, members: dict[str, Any], is_read: Callable[[str], bool] | None = None) -> None:
         """In the order of their names, but for fields; those that code names."""
         for name, one in list(members.items()) if is_read else sorted(members.items()):
             if is_read(name) if is_read else name in self._reached.names and not name.startswith("__"):
                 self.value(f"{path}.{name}", one)
+
+    def _stored_in(self, kind: type) -> list[tuple[str, Any]]:
+        if kind not in self._stored:
+            self._stored[kind] = list(_of_classes(kind))
+        return self._stored[kind]
 
     def _is_of_process(self, kind: type, name: str, value: Any) -> bool:
         """Says nothing in another process."""
@@ -325,7 +331,7 @@ def shortened(text: str, longest: int) -> str:
 def plain_text(value: Any) -> str:
     """As the base says it: a subclass may say less."""
     kind: type = type(value)
-    base: Any = next(one for one in _PLAIN if isinstance(value, one))
+    base: Any = kind if kind in _PLAIN else next(one for one in _PLAIN if isinstance(value, one))
     name = kind.__name__ if kind is base else f"{kind.__module__}.{kind.__qualname__}"
     if base is int and int.bit_length(value) > _LONGEST_INT:
         return f"{name} {int.__format__(value, 'x')}"

@@ -30,14 +30,28 @@ class Watched:
         return len(now) == len(self._held) and all(map(operator.is_, now, self._held))
 
 
+class _WatchedDict(Watched):
+    """A call that reads a model makes a thousand of them."""
+
+    def __init__(self, held: Any, object: Any = None) -> None:
+        self._mapping, self._keys, self._values = held, list(held), list(held.values())
+        self._kind = type(object)
+        self.dict, self.items, self.object = _objects.dict_of(held), None, object
+
+    def is_same(self) -> bool:
+        held = self._mapping
+        return len(held) == len(self._keys) and all(map(operator.is_, held, self._keys)) and all(map(operator.is_, held.values(), self._values)) \
+            and type(self.object) is self._kind
+
+
 def of_dict(held: Any) -> Watched:
     """A dictionary, or the namespace of a class."""
-    return Watched(lambda: (*held, *held.values()), dict=_objects.dict_of(held))
+    return _WatchedDict(held)
 
 
 def of_object(value: Any, held: Any) -> Watched:
     """The attributes of an object, and its class."""
-    return Watched(lambda: (type(value), *held, *held.values()), dict=_objects.dict_of(held), object=value)
+    return _WatchedDict(held, value)
 
 
 def of_items(mapping: Mapping[Any, Any], keys: Sequence[Any]) -> Watched:

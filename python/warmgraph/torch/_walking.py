@@ -196,7 +196,7 @@ class Walker(_walk.Walker):
                 for name, value in one.__dict__.items() if one not in (torch.nn.Module, object) else ():
                     if isinstance(value, (*_walk._PLAIN, list, tuple, dict)) and not name.startswith("__"):
                         found.setdefault(name, value)
-            for name, value in _walk._of_classes(kind):
+            for name, value in self._stored_in(kind):
                 if name in self._reached.names and not name.startswith("__"):
                     found.setdefault(name, value)
             self._values_of_classes[kind] = found
