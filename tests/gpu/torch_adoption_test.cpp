@@ -125,11 +125,28 @@ TEST(TorchModels, OfEachKindAreAdoptedAndDoWhatPyTorchDoes)
     EXPECT_EQ(WEXITSTATUS(status), 0) << "1: wrong, or not captured; 3: refused";
 }
 
-/// Runs a script of the Python package's tests, with the package and the library that lie beside this program.
+/// The wheel that `./dev gpu-build` leaves beside this program, unpacked. False: there is none.
+bool unpack_wheel(const fs::path& folder)
+{
+    std::error_code absent;
+    for (const auto& item : fs::directory_iterator(beside("wheel"), absent)) {
+        const std::string command = "python3 -m zipfile -e " + item.path().string() + " " + folder.string();
+        if (item.path().extension() == ".whl") return std::system(command.c_str()) == 0;
+    }
+    return false;
+}
+
+/// Runs a script of the Python package's tests: with the wheel, or with the sources and the library that lie beside this program.
 int run_with_package(const std::string& script)
 {
-    ::setenv("WARMGRAPH_LIBRARY", beside("libwarmgraph.so").c_str(), 1);
-    ::setenv("PYTHONPATH", beside("python").c_str(), 1);
+    const TempDir folder;
+    const bool is_wheel = unpack_wheel(folder.path());
+    std::printf("  the package of %s\n", is_wheel ? "the wheel" : "the sources");
+    if (is_wheel)
+        ::unsetenv("WARMGRAPH_LIBRARY");
+    else
+        ::setenv("WARMGRAPH_LIBRARY", beside("libwarmgraph.so").c_str(), 1);
+    ::setenv("PYTHONPATH", is_wheel ? folder.path().c_str() : beside("package").c_str(), 1);
     const int status = std::system(("python3 " + beside("python").string() + "/" + script).c_str());
     ::unsetenv("PYTHONPATH");
     ::unsetenv("WARMGRAPH_LIBRARY");
