@@ -20,7 +20,7 @@ from .._compiled import CachedFunction, _difference, _pool_of
 from .._device import Device
 from .._native import Cache
 from .._stored import WORDS
-from . import _code, _collection, _entry, _gate, _launching, _modes, _outputs, _recording, _regions, _steady, _tensors, _walking
+from . import _code, _collection, _entry, _folding, _gate, _launching, _modes, _outputs, _recording, _regions, _steady, _tensors, _walking
 from ._regions import Region
 from ._steady import OTHERWISE
 from ._walking import Place, Walker
@@ -445,8 +445,8 @@ class TorchFunction:
         return self._key(dataclasses.replace(call, walker=walker))
 
     def _declaration(self, wrapped: CachedFunction, call: Call, facts: dict[str, str]) -> _entry.Declaration:
-        return _entry.Declaration(wrapped._name(), _decls(call.inputs), [], _decls(call.states), facts, wrapped.options.config.environment,
-                                  self.version(wrapped, call), "", wrapped.options.config.strict)
+        return _entry.Declaration(wrapped._name(), _decls(call.inputs), [], _decls(call.states), _folding.folded(facts),
+                                  wrapped.options.config.environment, self.version(wrapped, call), "", wrapped.options.config.strict)
 
     def _load(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration) -> Variant | None:
         device = device_of(call.device.index or 0)
