@@ -310,9 +310,13 @@ def machine(torch, settings):
 
 def answered(settings):
     started = float(os.environ["PEERS_STARTED"])
-    if settings["start"] in ("recording", "restored", "table"):
+    is_recording = bool(settings["leaves"])
+    if settings["start"] in ("recording", "table") and is_recording:
         import warmgraph  # noqa: F401  before the first kernel of the process
     import torch
+
+    if settings["start"] in ("restored", "table"):
+        import warmgraph  # noqa: F401, F811
 
     logging.getLogger("torch._dynamo.guards").setLevel(logging.ERROR)  # caching precompile warns of each guard that it drops
     if settings["start"] == "machine":

@@ -81,3 +81,24 @@ def test_libraries_are_not_followed():
 
     reached = _code.Reached(made("def f(x): return take(x)\n", take=numpy.take))
     assert [one.__name__ for one in reached.functions] == ["f"]
+
+
+def test_globals_are_those_that_dis_tells():
+    """Of every function of some modules: with long jumps, nested functions, more than 256 names."""
+    import argparse, ast, inspect, typing, decimal, tokenize, dataclasses as data
+
+    seen = 0
+    for module in (argparse, ast, inspect, typing, decimal, tokenize, data, _code):
+        for one in [*vars(module).values(), *(m for kind in vars(module).values() if isinstance(kind, type) for m in vars(kind).values())]:
+            code = getattr(one, "__code__", None)
+            if isinstance(code, types.CodeType):
+                seen += 1
+                for nested in _code._nested(code):
+                    assert set(_code._names_of_globals(nested)) == set(_code._slowly_named_globals(nested)), code.co_qualname if hasattr(code, "co_qualname") else code
+    assert seen > 300
+    many = "def many():\n" + "".join(f"    name{i} = other{i}\n    global written{i}\n    written{i} = other{i}.value\n" for i in range(700))
+    made: dict = {}
+    exec(many, made)
+    code = made["many"].__code__
+    assert set(_code._names_of_globals(code)) == set(_code._slowly_named_globals(code))
+    assert {"other0", "other699", "written699"} <= _code.globals_in(code)

@@ -4,6 +4,8 @@
 """
 from __future__ import annotations
 
+import sys
+
 from . import _arming
 from ._array import Array, Tensor, like
 from ._compiled import CachedFunction, cache_compile
@@ -34,4 +36,14 @@ def version() -> str:
     return str(library().wg_version().decode())
 
 
+def _import_torchs_half() -> None:
+    """Where PyTorch is there already: a first call need not wait for it."""
+    if "torch" in sys.modules:
+        try:
+            from . import torch as _
+        except Exception:  # the first call with a tensor of PyTorch's says it
+            pass
+
+
 _arming.arm()
+_import_torchs_half()

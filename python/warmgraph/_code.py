@@ -25,6 +25,11 @@ _INSTALLED = tuple(folder + "/" for folder in {sysconfig.get_paths()[name] for n
 _FOLLOWED = (types.FunctionType, types.BuiltinFunctionType, types.CodeType, type, staticmethod, classmethod, property,
              functools.cached_property)
 _GLOBALS = {"LOAD_GLOBAL", "STORE_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
+# Of Python 3.10 to 3.13, as dis.py of each reads them: an instruction is two bytes, and its argument is an index into co_names. From 3.11 on
+# LOAD_GLOBAL's lowest bit says whether NULL is pushed.
+_IS_KNOWN_PYTHON = sys.implementation.name == "cpython" and (3, 10) <= sys.version_info[:2] <= (3, 13)
+_SHIFTS = {dis.opmap[name]: int(name == "LOAD_GLOBAL" and sys.version_info >= (3, 11)) for name in _GLOBALS if name in dis.opmap}
+_MOST_CODE = 4096  # code objects whose reading is kept
 
 
 def function_of(callable_: Any) -> types.FunctionType | None:
@@ -173,12 +178,12 @@ class Reached:
                 self.wrappers.add(id(function))
                 waiting.append(function.__dict__.get("__wrapped__"))
             self.functions.append(function)
-            self.globals.append([] if is_wrapper else sorted(globals_in(function.__code__)))
+            self.globals.append([] if is_wrapper else read_code(function.__code__).globals)
             self._references.append((functools.partial(getattr, function, "__code__"), function.__code__))
             self._references.append((_watch.Item(function.__dict__, "__wrapped__"), _followed(function.__dict__.get("__wrapped__"))))
             waiting += self._named(function, self.globals[-1])
             before = len(self.names)
-            self.names |= names_in(function.__code__)
+            self.names |= read_code(function.__code__).names
             if len(self.names) > before:
                 for kind in list(self._classes):
                     waiting += self._methods(kind)
@@ -276,21 +281,6 @@ def defaults_of(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     yield from (function.__kwdefaults__ or {}).items()
 
 
-def names_in(code: types.CodeType) -> set[str]:
-    """Attributes that it may read: those that it names, and texts that could be names (getattr)."""
-    found = set(code.co_names)
-    waiting: list[Any] = list(code.co_consts)
-    while waiting:
-        constant = waiting.pop()
-        if isinstance(constant, types.CodeType):
-            found |= names_in(constant)
-        elif isinstance(constant, (tuple, frozenset)):
-            waiting += constant
-        elif isinstance(constant, str) and len(constant) <= 200:
-            found |= {name for name in constant.split(".") if name.isidentifier()}
-    return found
-
-
 def _nested(code: types.CodeType) -> Iterator[types.CodeType]:
     yield code
     for constant in code.co_consts:
@@ -299,13 +289,32 @@ def _nested(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def globals_in(code: types.CodeType) -> set[str]:
-    return {str(one.argval) for each in _nested(code) for one in dis.get_instructions(each) if one.opname in _GLOBALS}
+    return {name for each in _nested(code) for name in (_names_of_globals(each) if _IS_KNOWN_PYTHON else _slowly_named_globals(each))}
+
+
+def _names_of_globals(code: types.CodeType) -> Iterator[str]:
+    """What _slowly_named_globals gives; dis makes an object of each instruction, which took most of the time of a model's first reading."""
+    names, raw, more = code.co_names, code.co_code, 0
+    for operation, argument in zip(raw[::2], raw[1::2]):
+        if operation == dis.EXTENDED_ARG:
+            more = (more | argument) << 8
+            continue
+        shift = _SHIFTS.get(operation)
+        if shift is not None:
+            yield names[(more | argument) >> shift]
+        more = 0
+
+
+def _slowly_named_globals(code: types.CodeType) -> Iterator[str]:
+    return (str(one.argval) for one in dis.get_instructions(code) if one.opname in _GLOBALS)
 
 
 def _imported_in(function: types.FunctionType, reached: Reached) -> Iterator[types.ModuleType]:
     """Modules that its code imports when it runs. They are imported now: their code counts before the function is called."""
     package = function.__globals__.get("__package__") or ""
     for code in _nested(function.__code__):
+        if dis.opmap["IMPORT_NAME"] not in code.co_code[::2]:
+            continue
         instructions = list(dis.get_instructions(code))
         for at, one in enumerate(instructions):
             if one.opname != "IMPORT_NAME":
@@ -332,7 +341,58 @@ def _module_named(name: str, reached: Reached) -> types.ModuleType | None:
     return importlib.import_module(name)
 
 
+class _Read:
+    """What a code object says, whoever asks."""
+
+    def __init__(self, code: types.CodeType) -> None:
+        self.code = code  # kept: its identity is the key
+
+    @functools.cached_property
+    def digest(self) -> bytes:
+        return _digest_of(self.code)
+
+    @functools.cached_property
+    def globals(self) -> list[str]:
+        return sorted(globals_in(self.code))
+
+    @functools.cached_property
+    def names(self) -> set[str]:
+        return names_in(self.code)
+
+
+def read_code(code: types.CodeType) -> _Read:
+    """Code objects never change. Comparing two of them takes as long as reading one."""
+    found = _read_codes.get(id(code))
+    if found is None:
+        if len(_read_codes) >= _MOST_CODE:
+            _read_codes.clear()
+        found = _read_codes[id(code)] = _Read(code)
+    return found
+
+
+_read_codes: dict[int, _Read] = {}
+
+
+def names_in(code: types.CodeType) -> set[str]:
+    """Attributes that it may read: those that it names, and texts that could be names (getattr)."""
+    found = set(code.co_names)
+    waiting: list[Any] = list(code.co_consts)
+    while waiting:
+        constant = waiting.pop()
+        if isinstance(constant, types.CodeType):
+            found |= names_in(constant)
+        elif isinstance(constant, (tuple, frozenset)):
+            waiting += constant
+        elif isinstance(constant, str) and len(constant) <= 200:
+            found |= {name for name in constant.split(".") if name.isidentifier()}
+    return found
+
+
 def code_digest(code: types.CodeType) -> bytes:
+    return read_code(code).digest
+
+
+def _digest_of(code: types.CodeType) -> bytes:
     state = hashlib.sha256()
     for part in (code.co_code, getattr(code, "co_exceptiontable", b"")):
         state.update(len(part).to_bytes(8, "little") + part)
@@ -347,7 +407,7 @@ def code_digest(code: types.CodeType) -> bytes:
 
 def _constant(value: Any) -> bytes:
     if isinstance(value, types.CodeType):
-        return code_digest(value)
+        return _digest_of(value)
     if isinstance(value, tuple):
         return b"(" + b",".join(_constant(one) for one in value) + b")"
     if isinstance(value, frozenset):  # whose order differs from process to process

@@ -1,4 +1,5 @@
 // What memory is, as the CUDA backend tells it.
+#include <algorithm>
 #include <set>
 
 #include <gmock/gmock.h>
@@ -142,6 +143,78 @@ TEST_F(CudaFakeMemory, HostShadowsAreMemoryOfTheHostUntilTheyAreReleased)
     EXPECT_FALSE(device->recording().reserve_host_shadow(0));
     EXPECT_FALSE(device->recording().reserve_host_shadow(~0ULL));
     device->release(memory);
+}
+
+/// Large uploads with several lanes, whatever the machine has.
+class CudaFakeLargeUploads : public CudaFakeMemory {
+protected:
+    static constexpr std::size_t k_size = (std::size_t{9} << 20) + 12345;
+    CudaFakeLargeUploads()
+    {
+        auto options = FakeCuda::options();
+        options.upload_lanes = 3;
+        device = *make_cuda_backend(options)->open("");
+        target = *device->allocate(k_size);
+        for (std::size_t i = 0; i < k_size; ++i) bytes[i] = static_cast<std::byte>(i * 2654435761U >> 24U);
+    }
+    ~CudaFakeLargeUploads() override { device->release(target); }
+    CudaFakeLargeUploads(const CudaFakeLargeUploads&) = delete;
+    CudaFakeLargeUploads& operator=(const CudaFakeLargeUploads&) = delete;
+    [[nodiscard]] std::vector<std::byte> arrived() const
+    {
+        std::vector<std::byte> found(k_size);
+        EXPECT_TRUE(succeeded(device->download(found, target.address)));
+        return found;
+    }
+
+    std::shared_ptr<Device> device;
+    MemoryRef target;
+    std::vector<std::byte> bytes = std::vector<std::byte>(k_size);
+};
+
+TEST_F(CudaFakeLargeUploads, GoInPiecesAndArriveWhole)
+{
+    for (int i = 0; i < 3; ++i) {
+        std::ranges::reverse(bytes);
+        ASSERT_TRUE(succeeded(device->upload(target.address, bytes)));
+        EXPECT_EQ(arrived(), bytes);
+    }
+    EXPECT_EQ(fake.calls_of("cuMemHostAlloc"), 3) << "the lanes are made once";
+    const auto pieces = 3 * ((k_size + (2U << 20U) - 1) >> 21U);
+    EXPECT_EQ(fake.calls_of("cuMemcpyAsync"), static_cast<long>(pieces) + 3) << "and a download each";
+}
+
+TEST_F(CudaFakeLargeUploads, OfPageLockedMemoryAreTheDrivers)
+{
+    const MemoryRef host = *device->allocate_host(k_size);
+    const auto before = fake.calls_of("cuMemHostAlloc");
+    ASSERT_TRUE(succeeded(device->upload(target.address, {host.address.pointer<std::byte>(), k_size})));
+    EXPECT_EQ(fake.calls_of("cuMemHostAlloc"), before);
+    device->release(host);
+}
+
+TEST_F(CudaFakeLargeUploads, AreTheDriversWhereNoLaneCanBeMade)
+{
+    fake.fail("cuMemHostAlloc", 2, 1, CUDA_ERROR_OUT_OF_MEMORY);
+    for (int i = 0; i < 2; ++i) {
+        std::ranges::reverse(bytes);
+        ASSERT_TRUE(succeeded(device->upload(target.address, bytes)));
+        EXPECT_EQ(arrived(), bytes);
+    }
+    EXPECT_EQ(fake.calls_of("cuMemHostAlloc"), 2) << "it is tried once";
+    EXPECT_EQ(fake.calls_of("cuMemFreeHost"), 1);
+}
+
+TEST_F(CudaFakeLargeUploads, FailAsASmallOneDoes)
+{
+    ASSERT_TRUE(succeeded(device->upload(target.address, bytes)));
+    fake.fail("cuMemcpyAsync", 2, 1, CUDA_ERROR_UNKNOWN);
+    const auto failed = device->upload(target.address, bytes);
+    ASSERT_FALSE(failed);
+    EXPECT_EQ(failed.error().code, ErrorCode::driver_failed);
+    EXPECT_THAT(failed.error().message, HasSubstr("cuMemcpyAsync"));
+    ASSERT_TRUE(succeeded(device->upload(target.address, bytes)));
+    EXPECT_EQ(arrived(), bytes);
 }
 
 } // namespace

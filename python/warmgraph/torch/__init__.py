@@ -1,5 +1,5 @@
-"""PyTorch's half of the package: imported when a wrapped function first meets a tensor of PyTorch's, or by a serving engine
-for its GraphCache, and never by `import warmgraph`."""
+"""PyTorch's half of the package: imported with `import warmgraph` where PyTorch was imported before it, else when a wrapped function first
+meets a tensor of PyTorch's, or by a serving engine for its GraphCache. It never brings PyTorch in."""
 from __future__ import annotations
 
 from ._engines import Graph, GraphCache

@@ -42,6 +42,7 @@ class Declaration:
     version: str
     metadata: str = ""
     strict: bool = False
+    raw_facts: list[Any] = dataclasses.field(default_factory=list, compare=False, repr=False)  # made once: a model has hundreds
 
 
 def memory(pointer: int, nbytes: int) -> Any:
@@ -75,16 +76,17 @@ def _raw(given: Declaration) -> tuple[Any, list[Any]]:
         keep.append(sizes)
         states.append(_c.wg_state_decl(decl.name.encode(), memory(decl.pointer, decl.nbytes), access))
         layouts.append(_c.wg_layout(decl.name.encode(), dtypes.CODES[decl.dtype], len(decl.sizes), sizes, None))
-    facts = [_c.wg_key_value(key.encode(), value.encode()) for key, value in given.facts.items()]
+    if not given.raw_facts:
+        given.raw_facts.extend(_c.wg_key_value(key.encode(), value.encode()) for key, value in given.facts.items())
     environment = [name.encode() for name in given.environment]
     lists: list[tuple[str, str, Any, list[Any]]] = [
         ("states", "state_count", _c.wg_state_decl, states), ("layouts", "layout_count", _c.wg_layout, layouts),
-        ("config", "config_count", _c.wg_key_value, facts), ("environment", "environment_count", ctypes.c_char_p, environment),
+        ("config", "config_count", _c.wg_key_value, given.raw_facts), ("environment", "environment_count", ctypes.c_char_p, environment),
     ]
     for field, count, kind, rows in lists:
         setattr(raw, field, array_of(kind, rows))
         setattr(raw, count, len(rows))
-    keep += [layouts, states, facts, environment]
+    keep += [layouts, states, given.raw_facts, environment]
     return raw, keep
 
 

@@ -55,7 +55,8 @@ class Variant:
 class _Surroundings:
     """What one object, the closures and the globals hold: read once, and looked at again before each use."""
 
-    def __init__(self, walker: Walker, reached: _code.Reached) -> None:
+    def __init__(self, walker: Walker, reached: _code.Reached, regions: Sequence[Region]) -> None:
+        """`regions`: of all that was walked."""
         self.serial, self.reached, self._watched = next(_serials), reached, walker.watched
         self._watch: _watch.Watch | None = None
         self._kept: list[Any] = []  # storages, once the weights are frozen
@@ -65,7 +66,9 @@ class _Surroundings:
         self._layouts = self._look()
         self._tensors = [one.tensor for one in self.places]
         self._need_grad = [one.requires_grad for one in self._tensors]
-        self.regions = _regions.regions_of(self.places)
+        states = [one for one in regions if one.is_state]
+        shared = any(place.via == "argument" for one in states for place in one.places)
+        self.regions = _regions.regions_of(self.places) if shared else states
 
     def stands_for(self, other: _Surroundings) -> bool:
         """The same, read again: what is known of calls stays so."""
@@ -354,9 +357,10 @@ class TorchFunction:
         if not self.reached.is_current():
             self.reached = _code.Reached(self._plain)
         walker, reached = self._walked(owner, arguments)
-        around, before = _Surroundings(walker, reached), self._around.get(id(owner))
+        regions = _regions.regions_of(walker.places)
+        around, before = _Surroundings(walker, reached, regions), self._around.get(id(owner))
         if before is not None and before.stands_for(around):
-            return self._call_of(owner, arguments, walker, before)
+            return self._call_of(owner, arguments, walker, before, regions)
         if id(owner) in self._frozen or owner is self.held and id(None) in self._frozen:
             around.freeze()
         self._around[id(owner)] = around  # which keeps the object alive
@@ -364,13 +368,13 @@ class TorchFunction:
         self._around.move_to_end(id(owner))
         while len(self._around) > _MOST_OBJECTS:
             self._steady.pop(self._around.popitem(last=False)[0], None)
-        return self._call_of(owner, arguments, walker, around)
+        return self._call_of(owner, arguments, walker, around, regions)
 
     @staticmethod
-    def _call_of(owner: Any, arguments: dict[str, Any], walker: Walker, around: _Surroundings) -> Call:
+    def _call_of(owner: Any, arguments: dict[str, Any], walker: Walker, around: _Surroundings, regions: list[Region]) -> Call:
         device = _device(walker.places)
         _modes.settle(device.index or 0)
-        return Call(arguments, owner, walker, around, _regions.regions_of(walker.places), device, _modes.modes())
+        return Call(arguments, owner, walker, around, regions, device, _modes.modes())
 
     def _walked(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _code.Reached]:
         return _walking.read(self.reached, arguments, owner)

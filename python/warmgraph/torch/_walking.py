@@ -293,10 +293,36 @@ def _of_itself(function: types.FunctionType) -> Callable[[], tuple[Any, ...]]:
     return lambda: (*(value for _, value in _plain_code.closed_over(function)), *_CODE(function))
 
 
+def _guessed_classes(values: Iterable[Any]) -> dict[type, bool]:
+    """Those that a walk mostly meets, in its order. `read` compares the guess with what is met."""
+    found: dict[type, bool] = {}
+    seen: set[int] = set()
+
+    def note(value: Any) -> None:
+        if isinstance(value, torch.nn.Module):
+            if id(value) in seen:
+                return
+            seen.add(id(value))
+            found.setdefault(type(value), False)
+            for child in value._modules.values():
+                note(child)
+            own = sorted(value.__dict__.keys() - _OF_EVERY_MODULE)
+            for name in own:
+                note(value.__dict__[name])
+        elif not isinstance(value, torch.Tensor) and type(value).__module__ != "builtins":
+            found.setdefault(type(value), False)
+
+    for value in values:
+        note(value)
+    return found
+
+
 def read(reached: _code.Reached, arguments: dict[str, Any], owner: Any,
          named: Mapping[str, Any] = types.MappingProxyType({})) -> tuple[Walker, _code.Reached]:
     """A call, as often as it takes until nothing new was met on the way; with the code that it may run."""
     now: Any = reached.latest()
+    if now is reached:  # the first: what a module's code names need not be found by a walk of its own
+        now = reached.with_met(_guessed_classes([*arguments.values(), owner]), ())
     for _ in range(_walk._MOST_WALKS):
         walker = Walker(now)
         walker.arguments(arguments)

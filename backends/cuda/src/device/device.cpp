@@ -27,6 +27,7 @@ Result<std::shared_ptr<Device>> CudaDevice::open(std::shared_ptr<const Driver> d
     if (auto retained = device->retain_context(); !retained)
         return within(fmt::format("open {}", found.info.id), retained.error());
     device->m_memory = std::make_unique<Memory>(core);
+    device->m_staging = std::make_unique<Staging>(core);
     device->m_bulk = std::make_unique<CudaBulkMemory>(*device, core, *device->m_memory);
     device->m_recording = std::make_unique<CudaRecording>(*device, core, *device->m_memory);
     device->m_warm_up = std::make_unique<WarmUp>(core, device->m_bulk->launcher());
@@ -38,6 +39,7 @@ CudaDevice::~CudaDevice()
     m_warm_up.reset();
     m_recording.reset();
     m_bulk.reset();
+    m_staging.reset();
     m_memory.reset();
     const Driver& driver = *m_core->driver;
     const auto warn = [&](Result<void> done) {
@@ -121,7 +123,7 @@ Result<void> CudaDevice::upload(const Address& to, ByteView bytes)
 {
     if (auto checked = m_memory->check("upload", to, bytes.size(), Touch::run); !checked) return checked;
     if (bytes.empty()) return {};
-    return transfer(*m_core, to.flat(), reinterpret_cast<CUdeviceptr>(bytes.data()), bytes.size());
+    return m_staging->upload(to.flat(), bytes);
 }
 
 Result<void> CudaDevice::download(std::span<std::byte> to, const Address& from)

@@ -8,6 +8,7 @@
 #include "device/core.hpp"
 #include "device/memory.hpp"
 #include "device/recording.hpp"
+#include "device/staging.hpp"
 #include "device/warm_up.hpp"
 #include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/device.hpp"
@@ -84,6 +85,7 @@ private:
     mutable std::vector<cachefmt::Fact> m_facts; ///< the driver is asked once, not for each function
     std::unique_ptr<Core> m_core;
     std::unique_ptr<Memory> m_memory; ///< after m_core, which it uses until it goes
+    std::unique_ptr<Staging> m_staging;
     std::unique_ptr<CudaBulkMemory> m_bulk;
     std::unique_ptr<CudaRecording> m_recording;
     std::unique_ptr<WarmUp> m_warm_up; ///< goes first: it uses the others

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "warmgraph/backends/device.hpp"
@@ -13,6 +14,8 @@ struct CudaOptions {
     std::string driver{}; ///< $WARMGRAPH_CUDA_DRIVER, libcuda.so.1
     std::string nvrtc{};  ///< $WARMGRAPH_NVRTC, libnvrtc.so.13 ...: loaded when the first program is compiled
     std::string cupti{};  ///< $WARMGRAPH_CUPTI, libcupti.so.13 ...: loaded by Recording::prepare_recording
+    std::optional<unsigned>
+        upload_lanes{}; ///< threads of an upload of 8 MiB or more; half of the cores, at most 6. Below 2: the driver's own
 };
 
 /// Loads nothing yet: Backend::devices and Backend::open do, and say what is missing and the cure.
