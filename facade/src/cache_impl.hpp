@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "prefetching.hpp"
 #include "warmgraph/cachefmt/entry.hpp"
 #include "warmgraph/guards/evaluate.hpp"
 #include "warmgraph/ranks/launcher.hpp"
@@ -54,7 +55,8 @@ struct Cache::Impl {
     std::mutex mutex; ///< guards functions
     /// Those that exist, by name; null while one is being made.
     std::map<std::string, std::weak_ptr<Function::Impl>> functions;
-    std::set<std::string> told_what_fits; ///< ids of devices; guarded by mutex
+    std::set<std::string> told_what_fits;                                       ///< ids of devices; guarded by mutex
+    std::unique_ptr<Prefetching> prefetching = std::make_unique<Prefetching>(); ///< last: it uses the others
 
     /// Everything that Cache's constructor does, with the file seam open.
     [[nodiscard]] static std::shared_ptr<Impl> open(const CacheOptions& options, FileSystem& files);

@@ -136,6 +136,10 @@ class Cache(Handle):
         counters = [field.name for field in dataclasses.fields(Statistics)][1:]
         return Statistics(self.directory, *(getattr(found, name) for name in counters))
 
+    def prefetch(self, function: str, device: Device) -> None:
+        """Begins, in the background, to load the device code of the function's last used entries. What goes wrong there costs the gain alone."""
+        library().wg_cache_prefetch(self.pointer, device.pointer, function.encode())
+
     def clear(self, function: str | None = None) -> int:
         """Removes this rank's entries of one function, or of all; how many."""
         removed = ctypes.c_uint64()

@@ -126,6 +126,12 @@ public:
     /// out with a line in the log. Empty under policies off and refresh. Throws where the folder cannot be read.
     [[nodiscard]] std::vector<StoredEntry> entries(const std::string& name, const Device& device) const;
 
+    /// Begins, in the background, to load the device code of the function's entries that this device fits, the last used
+    /// two, and what else a first restore would wait for (Device::warm_up). Call it as early as the name is known: a
+    /// call finds loaded what was loaded by then. Decides nothing and launches nothing. Returns at once; what goes wrong
+    /// there costs the gain alone. Nothing under policies off and refresh. The cache's end waits for the image that is being loaded.
+    void prefetch(const std::string& name, const Device& device);
+
     /// A graph that somebody else captured becomes an entry, under the guards that a call with the capture's memory and
     /// the declared shapes has; the function that is returned replays it, as one of load() with this Spec does in the
     /// next process. For another variant (a batch size) destroy the function and adopt under the same name again.

@@ -199,6 +199,7 @@ class TorchFunction:
         self._steady: dict[int, list[_steady.Steady]] = {}  # by object, the last used first
         self._refused: dict[Any, str] = {}
         self._made_in = _fork.generation()
+        self._is_begun = False
 
     @property
     def is_compiled(self) -> bool:
@@ -272,8 +273,19 @@ class TorchFunction:
         if _is_inside():
             return self._inside(wrapped, owner, arguments)
         _fork.expect_same(self._made_in, f"'{wrapped._name()}'")
+        if not self._is_begun:
+            self._is_begun = True
+            self._begin(wrapped)
         with _gate.using, _collection.later:
             return self._answered(wrapped, owner if owner is not None else self.held, arguments, args, kwargs)
+
+    def _begin(self, wrapped: CachedFunction) -> None:
+        """Device code is loaded while the model is read. Which entry it will be is not known yet: mostly the last one's."""
+        try:
+            if _policy(wrapped) not in ("off", "refresh") and torch.cuda.is_initialized():
+                _pool_of(wrapped._where()).caches[0].prefetch(wrapped._name(), device_of(torch.cuda.current_device()))
+        except Exception:  # who needs it hears of it
+            _log.debug("nothing of '%s' is loaded ahead", wrapped._name(), exc_info=True)
 
     def _answered(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         try:
