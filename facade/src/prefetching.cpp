@@ -41,7 +41,7 @@ Result<void> load_images(Cache::Impl& cache, const cachefmt::EntryKey& key, Devi
             if (!std::exchange(is_marked, true)) {
                 auto begun = cache.store->begin_load(key, device.load_target());
                 if (!begun) return std::unexpected(begun.error());
-                mark = std::move(*begun);
+                mark.swap(*begun);
             }
             auto read = cache.store->image(image.digest, image.size);
             if (!read) return std::unexpected(read.error());
@@ -51,7 +51,7 @@ Result<void> load_images(Cache::Impl& cache, const cachefmt::EntryKey& key, Devi
                             (**read).size(), image.size);
             return std::move(**read);
         };
-        if (auto loaded = cache.modules.load(device.device, image, {}, bytes); !loaded)
+        if (auto loaded = cache.modules.load(device.device, image, replay::k_nobody, bytes); !loaded)
             return std::unexpected(loaded.error());
     }
     if (mark) mark->succeed();

@@ -108,7 +108,7 @@ Result<std::shared_ptr<backends::Module>> ModuleCache::load(const std::shared_pt
     {
         const std::scoped_lock lock{m_mutex};
         if (const auto known = m_modules.find(key);
-            known != m_modules.end() && serves(*known->second.module, known->second.user, user))
+            known != m_modules.end() && (user == k_nobody || serves(*known->second.module, known->second.user, user)))
             return known->second.module;
     }
     const ImageKey shared{device.get(), key.image, key.variables};
@@ -117,9 +117,11 @@ Result<std::shared_ptr<backends::Module>> ModuleCache::load(const std::shared_pt
         const std::scoped_lock loading{row->mutex};
         auto module = load_into(*row);
         if (!module) return module;
+        if (row->user == k_nobody) row->user = user; // the first who runs it
         const std::scoped_lock lock{m_mutex};
         const auto known = m_modules.try_emplace(std::move(key), Known{*module, row->user}).first;
-        if (serves(**module, row->user, user)) return known->second.module;
+        known->second.user = row->user;
+        if (user == k_nobody || serves(**module, row->user, user)) return known->second.module;
     }
     // Not kept: it goes with the executables of its function.
     Process::instance().forget_unused();

@@ -181,5 +181,29 @@ TEST_F(EqualCode, ThatKeepsStateIsAModuleForEachFunctionAndForEachOfItsModulesAn
     EXPECT_THAT(images_and_loads(true), testing::ElementsAre(2, 2, 4, 6, 8));
 }
 
+TEST_F(EqualCode, LoadedAheadServesTheFirstFunctionThatRunsItAlsoWhereItKeepsState)
+{
+    device->code_keeps_state = module->is_stateful = true;
+    const auto recording = recorded([&](Recorder& r) { launch(r, kernel("add", {r["y"], r["x"]}, k_count)); });
+    ASSERT_TRUE(recording) << recording.error().message;
+    auto image = recording->entry.graph.images[0];
+    image.digest = sha256(as_bytes("of another name: the recording has its own loaded"));
+    const auto loaded_for = [&](const replay::ModuleUser& user) {
+        return *modules.load(device, image, user, [&]() -> Result<Bytes> { return recording->images[0].second; });
+    };
+    const int before = device->loads;
+    const auto ahead = loaded_for(replay::k_nobody);
+    EXPECT_EQ(loaded_for(replay::k_nobody), ahead);
+    EXPECT_EQ(device->loads, before + 1);
+    EXPECT_EQ(loaded_for({7, 0}), ahead);
+    EXPECT_EQ(loaded_for({7, 0}), ahead) << "it is function 7's now";
+    EXPECT_EQ(device->loads, before + 1);
+    const auto of_another = loaded_for({8, 0});
+    EXPECT_NE(of_another, ahead);
+    EXPECT_EQ(device->loads, before + 2);
+    EXPECT_EQ(loaded_for(replay::k_nobody), ahead) << "nothing is loaded for nobody where somebody has it";
+    EXPECT_EQ(device->loads, before + 2);
+}
+
 } // namespace
 } // namespace warmgraph::test

@@ -111,7 +111,9 @@ bool Staging::is_worth_it(ByteView bytes) const
     const CurrentContext context(m_core);
     CUmemorytype type{};
     const auto start = reinterpret_cast<CUdeviceptr>(bytes.data());
-    return m_core.driver->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, start) != CUDA_SUCCESS;
+    const Driver& driver = *m_core.driver;
+    return driver.status("cuPointerGetAttribute", driver.cuPointerGetAttribute, static_cast<void*>(&type),
+                         CU_POINTER_ATTRIBUTE_MEMORY_TYPE, start) != CUDA_SUCCESS;
 }
 
 bool Staging::make_lanes()

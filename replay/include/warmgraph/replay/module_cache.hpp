@@ -22,6 +22,9 @@ struct ModuleUser {
     auto operator<=>(const ModuleUser&) const = default;
 };
 
+/// Who loads a module for whoever will run it first.
+inline constexpr ModuleUser k_nobody{~0ULL, 0};
+
 /// What one cache has in use of the process's loaded images. An image stays loaded as long as a ModuleCache that asked for
 /// it, or somebody who has it from there. Thread-safe: concurrent requests for one image, through whichever object, load it
 /// once. Devices whose images are loaded stay open.
