@@ -1,0 +1,86 @@
+// Private parts of Tuner and Tuned.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cache_impl.hpp"
+#include "device_impl.hpp"
+#include "warmgraph/autotune/judge.hpp"
+#include "warmgraph/autotune/library.hpp"
+#include "warmgraph/autotune/search.hpp"
+#include "warmgraph/tuning.hpp"
+
+namespace warmgraph {
+
+/// What the Tuned of one kernel share, also when their Tuner is gone.
+struct TunedKernel {
+    TunableKernel kernel;
+    autotune::Wanted wanted;
+    autotune::Facts device;
+    std::mutex mutex;                      ///< one validation at a time; guards what follows
+    std::set<TunedConfig> proven{};        ///< held to the default's results in this process
+    std::set<TunedConfig> rejected{};      ///< by that
+    std::optional<TuningReport> current{}; ///< what tune() gives; guarded by the tuner's mutex
+};
+
+struct Tuned::Impl {
+    TuningReport report;
+    std::shared_ptr<TunedKernel> shared;
+    std::shared_ptr<Tuner::Impl> tuner;
+};
+
+struct Tuner::Impl : std::enable_shared_from_this<Tuner::Impl> {
+    Impl(std::shared_ptr<Cache::Impl> of_cache, Device on, const TuningOptions& how, Clock& time = system_clock());
+
+    [[nodiscard]] Tuned tune(const TunableKernel& kernel);
+    [[nodiscard]] std::vector<std::string> reload();
+    [[nodiscard]] TuningStatistics statistics() const;
+    /// Throws verification_failed for a winner that does not do what the default does, and takes it out of the folder.
+    void validate(TunedKernel& shared, const TunedConfig& config);
+
+private:
+    /// What the folder has for a kernel.
+    struct Found {
+        std::optional<autotune::BestConfig> best{};
+        autotune::Judgement judgement{};
+    };
+    [[nodiscard]] std::shared_ptr<TunedKernel> describe(const TunableKernel& kernel) const;
+    [[nodiscard]] Found look_up(const TunedKernel& shared);
+    [[nodiscard]] TuningReport decide(TunedKernel& shared);
+    /// Empty: it may be tuned here; else why not.
+    [[nodiscard]] std::string why_not_tuned(const TunedKernel& shared) const;
+    [[nodiscard]] autotune::BestConfig search(TunedKernel& shared, const Found& found);
+    void keep(const autotune::BestConfig& best);
+    void fault(const TunedKernel& shared, std::string_view doing, const Error& error);
+    void miss(const TunedKernel& shared, const std::string& reason);
+    [[nodiscard]] bool is_proven(TunedKernel& shared, const TunedConfig& config);
+    [[nodiscard]] static bool has_rejected(TunedKernel& shared);
+    /// Empty: the folder may be written; else why not.
+    [[nodiscard]] std::string why_not_written() const;
+    /// Takes a winner out of the folder, unless there is another by now.
+    void discard(const TunedKernel& shared, const TunedConfig& config);
+
+    std::shared_ptr<Cache::Impl> cache;
+    Device device;
+    TuningOptions options;
+    Clock& clock;
+    std::optional<autotune::Library> library;                                  ///< none: there is no folder
+    mutable std::mutex mutex;                                                  ///< one tuning at a time; guards kernels
+    std::map<std::pair<Digest, Digest>, std::shared_ptr<TunedKernel>> kernels; ///< by key and candidates
+    mutable std::mutex counting;                                               ///< guards counts
+    TuningStatistics counts;
+};
+
+/// For Function: what a Spec names.
+struct TunedAccess {
+    /// Where it was read, and not validated in this process yet.
+    static void validate(const Tuned& tuned);
+    static const std::string& kernel(const Tuned& tuned) noexcept { return tuned.report().kernel; }
+};
+
+} // namespace warmgraph
