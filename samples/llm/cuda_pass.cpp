@@ -1,13 +1,18 @@
 // The products of matrices through cuBLASLt, everything else as kernels that NVRTC compiles (kernels.cu). A process in which
 // everything is replayed reaches none of this, so it loads neither library.
+#include <optional>
+
 #include "cublaslt.hpp"
 #include "kernels.hpp"
 #include "pass.hpp"
+#include "tuning.hpp"
 
 namespace llm {
 namespace {
 
 namespace wg = warmgraph;
+
+constexpr std::uint32_t k_most_threads = 1024; ///< of a block
 
 /// Loaded by the first product, and kept.
 class LazyCublasLt {
@@ -25,9 +30,9 @@ private:
 /// Prompt and decode alike: a row count of 1 is only another shape.
 class CudaPass final : public Pass {
 public:
-    CudaPass(const Config& config, const wg::Program& program, LazyCublasLt& products, wg::Recorder& recorder,
+    CudaPass(const Config& config, const Compiled& compiled, LazyCublasLt& products, wg::Recorder& recorder,
              const Rows& rows)
-        : Pass(config, program, recorder, rows),
+        : Pass(config, compiled, recorder, rows),
           m_products(products),
           m_workspace(recorder.alloc("workspace", CublasLt::k_workspace_bytes))
     {
@@ -78,27 +83,92 @@ private:
     Address m_workspace;
 };
 
+Geometry geometry_of(const wg::TunedConfig& config)
+{
+    Geometry geometry;
+    geometry.norm_items = static_cast<std::uint32_t>(config.at("NORM_ITEMS"));
+    geometry.items = static_cast<std::uint32_t>(config.at("ITEMS"));
+    return geometry;
+}
+
+/// The default first. ITEMS are parts of the hidden dimension and of no other: swiglu alone works element by element here.
+std::vector<wg::TunedConfig> candidates(const Config& config)
+{
+    const Geometry standard;
+    std::vector<wg::TunedConfig> found{{{"ITEMS", standard.items}, {"NORM_ITEMS", standard.norm_items}}};
+    for (const std::int64_t norm_items : {32, 64, 128})
+        for (const std::int64_t parts : {1, 2, 4, 11}) {
+            if (config.hidden_dim % parts != 0 || config.hidden_dim / parts > k_most_threads) continue;
+            const wg::TunedConfig candidate{{"ITEMS", config.hidden_dim / parts}, {"NORM_ITEMS", norm_items}};
+            if (candidate != found.front()) found.push_back(candidate);
+        }
+    return found;
+}
+
+/// What one layer enqueues besides the products, for a prompt's rows.
+wg::TuningWork rows_work(const Config& config, const wg::Device& device)
+{
+    WorkMemory memory{device, k_tuned_rows, config};
+    const auto launch = [memory, config](wg::Stream& stream, const wg::Program& program, const wg::TunedConfig& tuned) {
+        const Geometry geometry = geometry_of(tuned);
+        const wg::Launch norm{{k_tuned_rows, 1, 1}, {geometry.norm_items, 1, 1}};
+        stream.launch(program, "rmsnorm", norm, memory.wide(), memory.weights(), memory.q());
+        stream.launch(program, "rmsnorm", norm, memory.wide(), memory.weights(), memory.x());
+        stream.launch(program, "swiglu",
+                      wg::Launch{{k_tuned_rows * config.hidden_dim / geometry.items, 1, 1}, {geometry.items, 1, 1}},
+                      memory.gate(), memory.wide());
+    };
+    return {launch, memory.outputs()};
+}
+
 /// One program for both functions: a stored image is cut down to the kernels that its graph launches.
 class CudaKernels final : public Kernels {
 public:
     CudaKernels(const Config& config, const wg::Device& device)
-        : m_config(config), m_program(device.program("llm", std::string(k_cuda_source), config.definitions()))
+        : m_config(config), m_device(device), m_compiled(compiled(candidates(config).front()))
     {
     }
-    [[nodiscard]] const wg::Program& prompt_program() const noexcept override { return m_program; }
-    [[nodiscard]] const wg::Program& decode_program() const noexcept override { return m_program; }
+    void declare_prompt(wg::Spec& spec) const override
+    {
+        spec.code = {m_compiled.program};
+        if (m_tuned) spec.tuned = {*m_tuned};
+    }
+    void declare_decode(wg::Spec& spec) const override { declare_prompt(spec); }
     [[nodiscard]] std::unique_ptr<Pass> prompt_pass(wg::Recorder& recorder, const Rows& rows) override
     {
-        return std::make_unique<CudaPass>(m_config, m_program, m_products, recorder, rows);
+        return std::make_unique<CudaPass>(m_config, m_compiled, m_products, recorder, rows);
     }
     [[nodiscard]] std::unique_ptr<Pass> decode_pass(wg::Recorder& recorder, const Rows& rows) override
     {
-        return std::make_unique<CudaPass>(m_config, m_program, m_products, recorder, rows);
+        return std::make_unique<CudaPass>(m_config, m_compiled, m_products, recorder, rows);
+    }
+    std::vector<wg::TuningReport> tune(wg::Tuner& tuner) override
+    {
+        wg::TunableKernel kernel;
+        kernel.name = "llm";
+        kernel.source = k_cuda_source;
+        kernel.options = m_config.definitions();
+        kernel.problem = {{"rows", k_tuned_rows}, {"dim", m_config.dim}, {"hidden", m_config.hidden_dim}};
+        kernel.candidates = candidates(m_config);
+        kernel.ranges = {wg::powers_of_two("NORM_ITEMS", 32, 256)};
+        kernel.work = [config = m_config, device = m_device] { return rows_work(config, device); };
+        m_tuned = tuner.tune(kernel);
+        m_compiled = compiled(m_tuned->config());
+        return {m_tuned->report()};
     }
 
 private:
+    [[nodiscard]] Compiled compiled(const wg::TunedConfig& config) const
+    {
+        return {m_device.program("llm", std::string(k_cuda_source),
+                                 m_config.definitions() + " " + wg::definitions_of(config)),
+                geometry_of(config)};
+    }
+
     const Config& m_config;
-    wg::Program m_program;
+    wg::Device m_device;
+    Compiled m_compiled;
+    std::optional<wg::Tuned> m_tuned;
     LazyCublasLt m_products;
 };
 

@@ -1,8 +1,8 @@
 // Kernels of a small Llama-style transformer, f32, CUDA C++ for NVRTC (no includes). The same as kernels.cl but for the
 // products of matrices, which cuBLASLt does.
 //
-// Sizes come as build options: DIM, HEADS, KV_HEADS, HEAD_DIM, HIDDEN, VOCAB, MAX_SEQ, NORM_EPS, ROPE_THETA, and the
-// geometries that config.hpp names: LANES, ROWS (not used here), NORM_ITEMS. All matrices are row-major.
+// Sizes come as build options: DIM, HEADS, KV_HEADS, HEAD_DIM, HIDDEN, VOCAB, MAX_SEQ, NORM_EPS, ROPE_THETA, and of
+// the geometry that config.hpp describes NORM_ITEMS, which is tuned. All matrices are row-major.
 //
 // No grid depends on the position or on the length of the prompt: a recorded graph keeps its grids, and gets both as
 // plain arguments. Kernels mask what lies outside.
