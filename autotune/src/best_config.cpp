@@ -4,33 +4,14 @@
 #include <array>
 #include <cmath>
 
-#include <nlohmann/json.hpp>
-
-#include "warmgraph/base/printable.hpp"
+#include "best_config_json.hpp"
 
 namespace warmgraph::autotune {
 namespace {
 
-using Json = nlohmann::ordered_json; ///< written in the order in which people read
-using Parsed = nlohmann::json;       ///< which looks a member up without walking over all of a hostile file's
-
 constexpr std::size_t k_longest_text = 1024;
 constexpr std::size_t k_most_timings = 2 * k_most_candidates;
 constexpr std::array k_ways{FoundBy::enumeration, FoundBy::coordinate_descent};
-
-/// U+FFFD stands for what is no UTF-8, and what is long is cut between two characters: a text that was mended stays as it
-/// is, so that what is written is read the same.
-std::string mended(const std::string& text)
-{
-    const std::string dumped =
-        Json(text.substr(0, 2 * k_longest_text)).dump(-1, ' ', false, Json::error_handler_t::replace);
-    auto whole = Json::parse(dumped).get<std::string>();
-    std::size_t end = std::min(whole.size(), k_longest_text);
-    const auto is_inside = [&](std::size_t at) { return (static_cast<unsigned char>(whole[at]) & 0xC0U) == 0x80U; };
-    while (end < whole.size() && end > 0 && is_inside(end)) --end;
-    whole.resize(end);
-    return whole;
-}
 
 template <class Map>
 Json map_json(const Map& map)
@@ -137,7 +118,58 @@ void read_timings(Members& members, std::vector<Timing>& timings)
     }
 }
 
-Result<BestConfig> read(const Parsed& json)
+} // namespace
+
+std::string mended(const std::string& text)
+{
+    // U+FFFD stands for what is no UTF-8, and what is long is cut between two characters.
+    const std::string dumped =
+        Json(text.substr(0, 2 * k_longest_text)).dump(-1, ' ', false, Json::error_handler_t::replace);
+    auto whole = Json::parse(dumped).get<std::string>();
+    std::size_t end = std::min(whole.size(), k_longest_text);
+    const auto is_inside = [&](std::size_t at) { return (static_cast<unsigned char>(whole[at]) & 0xC0U) == 0x80U; };
+    while (end < whole.size() && end > 0 && is_inside(end)) --end;
+    whole.resize(end);
+    return whole;
+}
+
+std::string_view to_string(FoundBy by) noexcept
+{
+    return by == FoundBy::enumeration ? "enumeration" : "coordinate_descent";
+}
+
+const Timing* timing_of(const std::vector<Timing>& timings, const Configuration& config) noexcept
+{
+    const auto found = std::ranges::find(timings, config, &Timing::config);
+    return found != timings.end() ? &*found : nullptr;
+}
+
+double gain(const BestConfig& best) noexcept
+{
+    const Timing* const winner = timing_of(best.timings, best.config);
+    if (winner == nullptr || best.timings.empty() || winner->ms <= 0 || best.timings.front().ms <= 0) return 1;
+    return best.timings.front().ms / winner->ms;
+}
+
+Json json_of(const BestConfig& best)
+{
+    Json timings = Json::array();
+    for (const Timing& timing : best.timings) timings.push_back(timing_json(timing));
+    return {{"format", k_best_config_format},
+            {"kernel", mended(best.kernel)},
+            {"config", map_json(best.config)},
+            {"found_by", to_string(best.found_by)},
+            {"took_ms", best.took_ms},
+            {"problem", map_json(best.problem)},
+            {"device", map_json(best.device)},
+            {"driver", map_json(best.driver)},
+            {"written", mended(best.written)},
+            {"timings", std::move(timings)},
+            {"configs_hash", to_hex(best.configs_hash)},
+            {"key", to_hex(best.key)}};
+}
+
+Result<BestConfig> best_config_of(const Parsed& json)
 {
     Members members(json);
     std::uint64_t format = 0;
@@ -164,58 +196,37 @@ Result<BestConfig> read(const Parsed& json)
     return best;
 }
 
-} // namespace
-
-std::string_view to_string(FoundBy by) noexcept
+std::string sealed(Json json)
 {
-    return by == FoundBy::enumeration ? "enumeration" : "coordinate_descent";
-}
-
-const Timing* timing_of(const std::vector<Timing>& timings, const Configuration& config) noexcept
-{
-    const auto found = std::ranges::find(timings, config, &Timing::config);
-    return found != timings.end() ? &*found : nullptr;
-}
-
-double gain(const BestConfig& best) noexcept
-{
-    const Timing* const winner = timing_of(best.timings, best.config);
-    if (winner == nullptr || best.timings.empty() || winner->ms <= 0 || best.timings.front().ms <= 0) return 1;
-    return best.timings.front().ms / winner->ms;
-}
-
-std::string encode(const BestConfig& best)
-{
-    Json timings = Json::array();
-    for (const Timing& timing : best.timings) timings.push_back(timing_json(timing));
-    Json json{{"format", k_best_config_format},
-              {"kernel", mended(best.kernel)},
-              {"config", map_json(best.config)},
-              {"found_by", to_string(best.found_by)},
-              {"took_ms", best.took_ms},
-              {"problem", map_json(best.problem)},
-              {"device", map_json(best.device)},
-              {"driver", map_json(best.driver)},
-              {"written", mended(best.written)},
-              {"timings", std::move(timings)},
-              {"configs_hash", to_hex(best.configs_hash)},
-              {"key", to_hex(best.key)}};
     json["checksum"] = to_hex(sha256(as_bytes(json.dump())));
     return json.dump(2) + "\n";
 }
 
-Result<BestConfig> decode(ByteView bytes)
+Result<Parsed> parsed(ByteView bytes, std::uint64_t most)
 {
     if (bytes.empty()) return fail(ErrorCode::corrupt, "the file is empty");
-    if (bytes.size() > k_best_config_cap)
-        return fail(ErrorCode::corrupt, "the file has {} bytes, expected at most {}", bytes.size(), k_best_config_cap);
-    const Parsed json = Parsed::parse(as_text(bytes), nullptr, false);
+    if (bytes.size() > most)
+        return fail(ErrorCode::corrupt, "the file has {} bytes, expected at most {}", bytes.size(), most);
+    Parsed json = Parsed::parse(as_text(bytes), nullptr, false);
     if (json.is_discarded()) return fail(ErrorCode::corrupt, "it is no JSON: it was cut, or written by somebody else");
-    auto best = read(json);
+    return json;
+}
+
+Error not_as_written()
+{
+    return {ErrorCode::corrupt, "its checksum or its form is not that of its values: it was damaged or edited"};
+}
+
+std::string encode(const BestConfig& best) { return sealed(json_of(best)); }
+
+Result<BestConfig> decode(ByteView bytes)
+{
+    const auto json = parsed(bytes, k_best_config_cap);
+    if (!json) return std::unexpected(json.error());
+    auto best = best_config_of(*json);
     if (!best) return best;
     // One spelling for each value: whatever was changed, added, doubled or left out makes other bytes.
-    if (encode(*best) != as_text(bytes))
-        return fail(ErrorCode::corrupt, "its checksum or its form is not that of its values: it was damaged or edited");
+    if (encode(*best) != as_text(bytes)) return std::unexpected(not_as_written());
     return best;
 }
 

@@ -1,11 +1,9 @@
 #include <algorithm>
-#include <sstream>
 
-#include "included_headers.hpp"
 #include "throwing.hpp"
+#include "tuned_key.hpp"
 #include "tuner_impl.hpp"
 #include "tuning_bench.hpp"
-#include "warmgraph/autotune/code_text.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/units.hpp"
 #include "warmgraph/cachefmt/fact_names.hpp"
@@ -16,49 +14,6 @@ namespace warmgraph {
 namespace {
 
 constexpr std::size_t k_most_tuning_reasons = 64;
-
-/// Without the folders of headers, whose contents count instead.
-std::string options_without_paths(const std::string& options)
-{
-    std::string result;
-    std::istringstream words{options};
-    for (std::string word; words >> word;) {
-        if (word == "-I" || word == "--include-path") {
-            words >> word;
-            continue;
-        }
-        if (word.starts_with("-I") || word.starts_with("--include-path=")) continue;
-        result += (result.empty() ? "" : " ") + word;
-    }
-    return result;
-}
-
-bool is_driver_fact(std::string_view name) noexcept
-{
-    return name == cachefmt::fact::k_driver_version || name == cachefmt::fact::k_runtime_version;
-}
-
-/// The device's own, its name too: times depend on more than what code depends on.
-autotune::Facts facts_of(const backends::Device& device, bool (*wanted)(const cachefmt::Fact&))
-{
-    autotune::Facts facts;
-    for (const cachefmt::Fact& fact : device.facts())
-        if (wanted(fact)) facts[fact.name] = fact.value;
-    return facts;
-}
-
-Digest key_of(const TunableKernel& kernel, const autotune::Facts& device)
-{
-    Sha256 hash;
-    hash.update_field("warmgraph tuned kernel 1").update_field(kernel.name);
-    hash.update_field(autotune::without_comments(kernel.source));
-    hash.update_field(included_headers(kernel.source, kernel.options));
-    hash.update_field(options_without_paths(kernel.options));
-    for (const auto& [name, size] : kernel.problem) hash.update_field(name).update_field(std::to_string(size));
-    hash.update_field("device");
-    for (const auto& [name, value] : device) hash.update_field(name).update_field(value);
-    return hash.finish();
-}
 
 autotune::Space space_of(const TunableKernel& kernel)
 {
@@ -95,6 +50,11 @@ TuningReport untuned(const TunedKernel& shared, std::string reason)
     report.reason = std::move(reason);
     report.config = shared.kernel.candidates.front();
     return report;
+}
+
+std::string of_kernel(const TunedKernel& shared)
+{
+    return fmt::format("the tuned configuration of '{}'", shared.kernel.name);
 }
 
 TuningReport report_of(const autotune::BestConfig& best, TuningOutcome outcome, std::string reason)
@@ -170,20 +130,18 @@ std::shared_ptr<TunedKernel> Tuner::Impl::describe(const TunableKernel& kernel) 
     const auto& backend = *DeviceAccess::impl(device)->device;
     auto shared = std::make_shared<TunedKernel>();
     shared->kernel = kernel;
-    shared->device = facts_of(backend, [](const cachefmt::Fact& fact) {
-        return !is_driver_fact(fact.name) && (fact.role == cachefmt::Role::must_match || fact.name == "device.name");
-    });
+    shared->device = device_facts(backend);
     autotune::Wanted& wanted = shared->wanted;
     wanted.kernel = kernel.name;
-    wanted.key = key_of(kernel, shared->device);
+    wanted.key = tuned_key(kernel, shared->device);
     wanted.space = space_of(kernel);
-    wanted.driver = facts_of(backend, [](const cachefmt::Fact& fact) { return is_driver_fact(fact.name); });
+    wanted.driver = driver_facts(backend);
     if (options.search == TuningSearch::coordinate_descent) wanted.search = autotune::Search::coordinate_descent;
     if (options.driver == TuningDriver::any) wanted.driver_rule = autotune::DriverRule::any;
     return shared;
 }
 
-Tuned Tuner::Impl::tune(const TunableKernel& kernel)
+Tuned Tuner::Impl::tune(const TunableKernel& kernel, const Ahead& ahead)
 {
     auto described = describe(kernel);
     const std::scoped_lock lock{mutex};
@@ -191,26 +149,23 @@ Tuned Tuner::Impl::tune(const TunableKernel& kernel)
     if (!shared) shared = std::move(described);
     if (has_rejected(*shared)) {
         shared->current = untuned(*shared, "its stored winner was rejected in this process");
+        shared->best.reset();
     } else if (!shared->current) {
         const auto begin = clock.steady();
-        TuningReport report = decide(*shared);
+        TuningReport report = decide(*shared, ahead);
         report.took_ms = Milliseconds{clock.steady() - begin}.count();
         shared->current = std::move(report);
     }
     return Tuned{std::make_shared<const Tuned::Impl>(*shared->current, shared, shared_from_this())};
 }
 
-Tuner::Impl::Found Tuner::Impl::look_up(const TunedKernel& shared)
+Tuner::Impl::Found Tuner::Impl::look_up_file(const TunedKernel& shared)
 {
     Found found;
     const auto none = [&found](std::string why) { found.judgement = {autotune::Judgement::Use::none, std::move(why)}; };
-    if (cache->policy == Policy::refresh) {
-        none("policy refresh");
-        return found;
-    }
     auto stored = library->find(shared.wanted.key);
     if (!stored) {
-        fault(shared, "read", stored.error());
+        fault("read", of_kernel(shared), stored.error());
         none("the stored configuration cannot be used: " + stored.error().message);
     } else if (!*stored) {
         none("no stored configuration");
@@ -219,6 +174,23 @@ Tuner::Impl::Found Tuner::Impl::look_up(const TunedKernel& shared)
         found.best = std::move(**stored);
     }
     return found;
+}
+
+/// The kernel's own file is what was written last. Its module's serves where that cannot, and is written to its own again.
+Tuner::Impl::Found Tuner::Impl::look_up(const TunedKernel& shared, const Ahead& ahead)
+{
+    using Use = autotune::Judgement::Use;
+    if (cache->policy == Policy::refresh) return {{}, {Use::none, "policy refresh"}};
+    Found found = look_up_file(shared);
+    const auto carried = ahead.find(shared.wanted.key);
+    if (found.judgement.use != Use::none || carried == ahead.end()) return found;
+    const auto judgement = autotune::judge(carried->second, shared.wanted);
+    if (judgement.use == Use::none) return found;
+    if (judgement.use == Use::winner && why_not_written().empty())
+        if (const auto put = library->put(carried->second); !put) fault("write", of_kernel(shared), put.error());
+    const std::scoped_lock lock{counting};
+    ++counts.carried;
+    return {carried->second, judgement};
 }
 
 bool Tuner::Impl::has_rejected(TunedKernel& shared)
@@ -244,10 +216,10 @@ std::string Tuner::Impl::why_not_tuned(const TunedKernel& shared) const
     return why_not_written();
 }
 
-TuningReport Tuner::Impl::decide(TunedKernel& shared)
+TuningReport Tuner::Impl::decide(TunedKernel& shared, const Ahead& ahead)
 {
     if (!library) return untuned(shared, cache->disabled_reason);
-    Found found = look_up(shared);
+    Found found = look_up(shared, ahead);
     using Use = autotune::Judgement::Use;
     if (found.judgement.use == Use::winner) {
         if (!is_proven(shared, found.best->config))
@@ -255,6 +227,7 @@ TuningReport Tuner::Impl::decide(TunedKernel& shared)
         const std::scoped_lock lock{counting};
         ++counts.hits;
         counts.saved_ms += found.best->took_ms;
+        shared.best = found.best;
         return report_of(*found.best, TuningOutcome::stored, "");
     }
     std::string reason =
@@ -267,9 +240,9 @@ TuningReport Tuner::Impl::decide(TunedKernel& shared)
                            shared.kernel.name, reason)});
     if (std::string why = why_not_tuned(shared); !why.empty())
         return untuned(shared, fmt::format("{}, and it is not tuned here: {}", reason, why));
-    const autotune::BestConfig best = search(shared, found);
-    keep(best);
-    return report_of(best, TuningOutcome::tuned, std::move(reason));
+    shared.best = search(shared, found);
+    keep(*shared.best);
+    return report_of(*shared.best, TuningOutcome::tuned, std::move(reason));
 }
 
 autotune::BestConfig Tuner::Impl::search(TunedKernel& shared, const Found& found)
@@ -312,16 +285,13 @@ void Tuner::Impl::keep(const autotune::BestConfig& best)
 {
     log().info("tuned {}: {} ({}), {:.2f} times as fast as the default, in {}", best.kernel,
                autotune::to_text(best.config), to_string(best.found_by), autotune::gain(best), time_text(best.took_ms));
-    if (const auto put = library->put(best); !put) {
-        log().warn("the tuned configuration of '{}' is not stored: {}", best.kernel, put.error().message);
-        const std::scoped_lock lock{counting};
-        ++counts.faults;
-    }
+    if (const auto put = library->put(best); !put)
+        fault("write", fmt::format("the tuned configuration of '{}'", best.kernel), put.error());
 }
 
-void Tuner::Impl::fault(const TunedKernel& shared, std::string_view doing, const Error& error)
+void Tuner::Impl::fault(std::string_view doing, std::string_view of, const Error& error)
 {
-    log().warn("cannot {} the tuned configuration of '{}': {}", doing, shared.kernel.name, error.message);
+    log().warn("cannot {} {}: {}", doing, of, error.message);
     const std::scoped_lock lock{counting};
     ++counts.faults;
 }
@@ -346,7 +316,8 @@ void Tuner::Impl::discard(const TunedKernel& shared, const TunedConfig& config)
     if (!library || !why_not_written().empty()) return;
     const auto stored = library->find(shared.wanted.key);
     if (!stored || !*stored || (*stored)->config != config) return;
-    if (const auto removed = library->remove(shared.wanted.key); !removed) fault(shared, "remove", removed.error());
+    if (const auto removed = library->remove(shared.wanted.key); !removed)
+        fault("remove", of_kernel(shared), removed.error());
 }
 
 void Tuner::Impl::validate(TunedKernel& shared, const TunedConfig& config)
@@ -403,12 +374,13 @@ std::vector<std::string> Tuner::Impl::reload()
     for (const auto& [key, shared] : kernels) {
         if (!shared->current) continue;
         auto stored = library->find(shared->wanted.key);
-        if (!stored) fault(*shared, "read", stored.error());
+        if (!stored) fault("read", of_kernel(*shared), stored.error());
         if (!stored || !*stored) continue;
         if (autotune::judge(**stored, shared->wanted).use != autotune::Judgement::Use::winner) continue;
         if (has_rejected(*shared) || (*stored)->config == shared->current->config) continue;
         if (!is_proven(*shared, (*stored)->config)) continue;
         shared->current = report_of(**stored, TuningOutcome::stored, "");
+        shared->best = std::move(**stored);
         changed.push_back(shared->kernel.name);
     }
     return changed;

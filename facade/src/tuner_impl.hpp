@@ -22,10 +22,11 @@ struct TunedKernel {
     TunableKernel kernel;
     autotune::Wanted wanted;
     autotune::Facts device;
-    std::mutex mutex;                      ///< one validation at a time; guards what follows
-    std::set<TunedConfig> proven{};        ///< held to the default's results in this process
-    std::set<TunedConfig> rejected{};      ///< by that
-    std::optional<TuningReport> current{}; ///< what tune() gives; guarded by the tuner's mutex
+    std::mutex mutex;                           ///< one validation at a time; guards what follows
+    std::set<TunedConfig> proven{};             ///< held to the default's results in this process
+    std::set<TunedConfig> rejected{};           ///< by that
+    std::optional<TuningReport> current{};      ///< what tune() gives; guarded by the tuner's mutex
+    std::optional<autotune::BestConfig> best{}; ///< where that was found or stored; the same
 };
 
 struct Tuned::Impl {
@@ -37,7 +38,12 @@ struct Tuned::Impl {
 struct Tuner::Impl : std::enable_shared_from_this<Tuner::Impl> {
     Impl(std::shared_ptr<Cache::Impl> of_cache, Device on, const TuningOptions& how, Clock& time = system_clock());
 
-    [[nodiscard]] Tuned tune(const TunableKernel& kernel);
+    using Ahead = std::map<Digest, autotune::BestConfig>; ///< loaded with a module
+
+    [[nodiscard]] Tuned tune(const TunableKernel& kernel, const Ahead& ahead = {});
+    [[nodiscard]] autotune::ModuleConfigs load_module(const std::string& name, std::string_view code);
+    /// Of these kernels, what there is now; with what was loaded.
+    void end_module(const autotune::ModuleConfigs& loaded, const std::vector<std::shared_ptr<TunedKernel>>& asked);
     [[nodiscard]] std::vector<std::string> reload();
     [[nodiscard]] TuningStatistics statistics() const;
     /// Throws verification_failed for a winner that does not do what the default does, and takes it out of the folder.
@@ -50,13 +56,15 @@ private:
         autotune::Judgement judgement{};
     };
     [[nodiscard]] std::shared_ptr<TunedKernel> describe(const TunableKernel& kernel) const;
-    [[nodiscard]] Found look_up(const TunedKernel& shared);
-    [[nodiscard]] TuningReport decide(TunedKernel& shared);
+    [[nodiscard]] Found look_up(const TunedKernel& shared, const Ahead& ahead);
+    [[nodiscard]] Found look_up_file(const TunedKernel& shared);
+    [[nodiscard]] TuningReport decide(TunedKernel& shared, const Ahead& ahead);
     /// Empty: it may be tuned here; else why not.
     [[nodiscard]] std::string why_not_tuned(const TunedKernel& shared) const;
     [[nodiscard]] autotune::BestConfig search(TunedKernel& shared, const Found& found);
     void keep(const autotune::BestConfig& best);
-    void fault(const TunedKernel& shared, std::string_view doing, const Error& error);
+    /// `of`: "the tuned configuration of 'matmul'"
+    void fault(std::string_view doing, std::string_view of, const Error& error);
     void miss(const TunedKernel& shared, const std::string& reason);
     [[nodiscard]] bool is_proven(TunedKernel& shared, const TunedConfig& config);
     [[nodiscard]] static bool has_rejected(TunedKernel& shared);
@@ -76,11 +84,18 @@ private:
     TuningStatistics counts;
 };
 
+struct TuningModule::Impl {
+    std::shared_ptr<Tuner::Impl> tuner;
+    autotune::ModuleConfigs loaded;
+    std::vector<std::shared_ptr<TunedKernel>> asked{};
+    bool has_ended = false;
+};
+
 /// For Function: what a Spec names.
 struct TunedAccess {
     /// Where it was read, and not validated in this process yet.
     static void validate(const Tuned& tuned);
-    static const std::string& kernel(const Tuned& tuned) noexcept { return tuned.report().kernel; }
+    static const std::shared_ptr<TunedKernel>& shared(const Tuned& tuned) noexcept { return tuned.m_impl->shared; }
 };
 
 } // namespace warmgraph

@@ -152,7 +152,7 @@ public:
         kernel.candidates = candidates(m_config);
         kernel.ranges = {wg::powers_of_two("NORM_ITEMS", 32, 256)};
         kernel.work = [config = m_config, device = m_device] { return rows_work(config, device); };
-        m_tuned = tuner.tune(kernel);
+        m_tuned = tuner.begin_module("llm", k_cuda_source).tune(kernel);
         m_compiled = compiled(m_tuned->config());
         return {m_tuned->report()};
     }

@@ -176,8 +176,10 @@ public:
     }
     std::vector<wg::TuningReport> tune(wg::Tuner& tuner) override
     {
-        m_tuned_prompt = tuner.tune(tunable("llm-prompt", k_prompt_option, k_tuned_rows, prompt_products));
-        m_tuned_decode = tuner.tune(tunable("llm-decode", k_decode_option, 1, decode_products));
+        wg::TuningModule module = tuner.begin_module("llm", k_opencl_source);
+        m_tuned_prompt = module.tune(tunable("llm-prompt", k_prompt_option, k_tuned_rows, prompt_products));
+        m_tuned_decode = module.tune(tunable("llm-decode", k_decode_option, 1, decode_products));
+        module.end();
         m_prompt = compiled("llm-prompt", k_prompt_option, m_tuned_prompt->config());
         m_decode = compiled("llm-decode", k_decode_option, m_tuned_decode->config());
         return {m_tuned_prompt->report(), m_tuned_decode->report()};

@@ -101,5 +101,55 @@ TEST(BestConfigFile, KeepsTextsOfDriversThatAreNoUtf8OrTooLong)
     EXPECT_EQ(encode(*read), encode(best));
 }
 
+TEST(ModuleConfigsFile, ReadsAsItWasWritten)
+{
+    const ModuleConfigs module = test::sample_module();
+    const auto read = decode_module(as_bytes(encode(module)));
+    ASSERT_TRUE(succeeded(read));
+    EXPECT_EQ(*read, module);
+}
+
+TEST(ModuleConfigsFile, WithAnyByteChangedMoreOrFewerIsRefused)
+{
+    const std::string text = encode(test::sample_module());
+    for (std::size_t at = 0; at < text.size(); ++at) {
+        std::string damaged = text;
+        damaged[at] = static_cast<char>(damaged[at] ^ 1);
+        EXPECT_FALSE(decode_module(as_bytes(damaged))) << "byte " << at;
+    }
+    EXPECT_TRUE(failed_with(decode_module({}), ErrorCode::corrupt, "empty"));
+    EXPECT_TRUE(failed_with(decode_module(as_bytes(text + "\n")), ErrorCode::corrupt));
+    EXPECT_TRUE(failed_with(decode_module(as_bytes(text.substr(0, text.size() / 2))), ErrorCode::corrupt));
+    EXPECT_TRUE(failed_with(decode_module(Bytes(k_module_cap + 1)), ErrorCode::corrupt, "at most"));
+}
+
+// A member of it is wrong, and its checksum fits.
+TEST(ModuleConfigsFile, ThatMakesNoSenseIsRefused)
+{
+    ModuleConfigs module = test::sample_module();
+    module.configs.begin()->second.timings.clear();
+    EXPECT_TRUE(failed_with(decode_module(as_bytes(encode(module))), ErrorCode::corrupt, "configuration 0: 'timings'"));
+    module = test::sample_module();
+    module.configs.begin()->second = std::next(module.configs.begin())->second; // the same one twice
+    EXPECT_TRUE(failed_with(decode_module(as_bytes(encode(module))), ErrorCode::corrupt));
+    for (const char* text : {"[]", "{}", R"({"format": 1})", R"({"format": 1, "module": 2, "key": "", "configs": []})",
+                             R"({"format": 1, "module": "m", "key": "x", "configs": {}})"})
+        EXPECT_TRUE(failed_with(decode_module(as_bytes(text)), ErrorCode::corrupt)) << text;
+    EXPECT_TRUE(failed_with(decode_module(as_bytes(R"({"format": 2})")), ErrorCode::stale, "format 2"));
+}
+
+TEST(ModuleConfigsFile, TakesTheNewerOfTwo)
+{
+    const ModuleConfigs module = test::sample_module();
+    BestConfig newer = module.configs.begin()->second;
+    newer.took_ms = 1;
+    const auto both = merged(module.configs, {{newer.key, newer}});
+    EXPECT_EQ(both.size(), 2U);
+    EXPECT_EQ(both.at(newer.key).took_ms, 1);
+    std::map<Digest, BestConfig> many;
+    for (std::size_t i = 0; i < k_most_module_configs; ++i) many[sha256(as_bytes(std::to_string(i)))];
+    EXPECT_EQ(merged(many, module.configs).size(), 2U) << "too many: what was asked for now stays";
+}
+
 } // namespace
 } // namespace warmgraph::autotune

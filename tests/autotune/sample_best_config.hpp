@@ -1,7 +1,7 @@
 // A tuned configuration with everything in it.
 #pragma once
 
-#include "warmgraph/autotune/best_config.hpp"
+#include "warmgraph/autotune/module_configs.hpp"
 
 namespace warmgraph::autotune::test {
 
@@ -26,6 +26,17 @@ inline BestConfig sample_best_config()
     best.driver = {{"driver.version", "3.1"}};
     best.written = "2026-11-24T00:30:00Z";
     return best;
+}
+
+/// Two configurations.
+inline ModuleConfigs sample_module()
+{
+    BestConfig other = sample_best_config();
+    other.kernel = "matvec";
+    other.key = sha256(as_bytes("other"));
+    other.found_by = FoundBy::coordinate_descent;
+    return {
+        "model", sha256(as_bytes("module")), {{other.key, other}, {sample_best_config().key, sample_best_config()}}};
 }
 
 } // namespace warmgraph::autotune::test

@@ -1,4 +1,4 @@
-// .best_config, which every process and everybody else may have written, and what it is judged by; and the text of kernels,
+// .best_config and .module_configs, which every process and everybody else may have written, and what it is judged by; and the text of kernels,
 // which is a key.
 #include "fuzz.hpp"
 #include "sample_best_config.hpp"
@@ -36,6 +36,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const ByteView bytes{reinterpret_cast<const std::byte*>(data), size};
     const std::string stripped = autotune::without_comments(as_text(bytes));
     fuzz::require(stripped.size() <= size + 1, "what is left is no longer than what there was");
+    if (const auto module = autotune::decode_module(bytes))
+        fuzz::require(autotune::encode(*module) == as_text(bytes), "a module that is accepted is what is written");
     const auto best = autotune::decode(bytes);
     if (!best) {
         fuzz::require((best.error().code == ErrorCode::corrupt || best.error().code == ErrorCode::stale) &&

@@ -69,6 +69,7 @@ int check(const std::filesystem::path& folder)
             std::fprintf(stderr, "best_config/%s is refused: run fuzz_make_corpus tests/fuzz/corpus\n", name.c_str());
             ok = false;
         }
+    ok &= autotune::decode_module(as_bytes(text_of(folder / "best_config" / "module"))).has_value();
     for (const std::string name : {"opencl", "cuda", "tombstone"})
         ok &= is_accepted("report/" + name, fuzz::split(as_bytes(text_of(folder / "report" / name))).entry,
                           fuzz::report_key());
@@ -102,6 +103,7 @@ int main(int argc, char** argv)
     descended.found_by = autotune::FoundBy::coordinate_descent;
     write(folder / "best_config" / "full", as_bytes(autotune::encode(autotune::test::sample_best_config())));
     write(folder / "best_config" / "descended", as_bytes(autotune::encode(descended)));
+    write(folder / "best_config" / "module", as_bytes(autotune::encode(autotune::test::sample_module())));
     write(folder / "best_config" / "odd", as_bytes(R"({"format": 1, "config": {"A": 1e999}, "timings": [[]]})"));
     write(folder / "misses" / "two", as_bytes(k_misses));
     write(folder / "misses" / "odd", as_bytes("\n{}\n[]\n"));

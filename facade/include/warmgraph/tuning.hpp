@@ -9,6 +9,7 @@
 // Threads: a Tuner and a Tuned may be used from several threads; kernels are tuned one at a time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -141,11 +142,37 @@ struct TuningStatistics {
     std::uint64_t hits = 0;                  ///< kernels whose stored winner was used
     std::uint64_t misses = 0;                ///< kernels without one that could be
     std::uint64_t tuned = 0;                 ///< kernels that were timed
+    std::uint64_t carried = 0;               ///< hits that only their module's file had
     std::uint64_t rejected = 0;              ///< winners that failed their validation
     std::uint64_t faults = 0;                ///< files that were damaged, or could not be read or written
     double tuning_ms = 0;                    ///< spent on timing
     double saved_ms = 0;                     ///< what the tunings took that hits stand for
     std::vector<std::string> miss_reasons{}; ///< "matmul: no stored configuration", at most 64
+};
+
+/// The kernels of one module (a model, a program with several kernels) between begin and end of its compile. What an
+/// earlier start found for this module is loaded ahead in one piece, and serves where a kernel's own file cannot; where
+/// both can, its own is the newer one. At the end all that was asked for is stored as the module's: what was found now and
+/// what was hit. So a model that shares kernels with an older one carries them on. One thread at a time.
+class WARMGRAPH_API TuningModule {
+public:
+    TuningModule(TuningModule&&) noexcept;
+    TuningModule& operator=(TuningModule&&) noexcept;
+    ~TuningModule(); ///< as end()
+
+    /// As Tuner::tune. invalid_argument: the module has ended.
+    [[nodiscard]] Tuned tune(const TunableKernel& kernel);
+    /// How many configurations were loaded ahead.
+    [[nodiscard]] std::size_t loaded() const noexcept;
+    /// Stores them, where there is anything new and the policy lets it. A failure is counted and logged. Once.
+    void end() noexcept;
+
+    struct Impl; ///< opaque
+
+private:
+    friend class Tuner;
+    explicit TuningModule(std::unique_ptr<Impl> impl) noexcept;
+    std::unique_ptr<Impl> m_impl;
 };
 
 /// The tuned kernels of a cache on one device; made by Cache::tuner. Its policy is the cache's: read_only, require_hit and
@@ -156,6 +183,10 @@ public:
     /// gave. invalid_argument: candidates or ranges that make no sense. What the default configuration fails with is
     /// thrown; other configurations that fail are out. A candidate that writes where it must not may end the process.
     [[nodiscard]] Tuned tune(const TunableKernel& kernel);
+
+    /// `name`: letters, digits, '.', '_', '-'. `code` tells modules of one name apart: sources, a version; comments do not
+    /// count. invalid_argument for a bad name.
+    [[nodiscard]] TuningModule begin_module(const std::string& name, std::string_view code = "");
 
     /// Reads the stored winners of all kernels that this tuner was asked for, and returns the names of those that changed:
     /// tune() gives the new ones. The last valid write is what all ranks get: let each tune, wait for all (a barrier of

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "warmgraph/autotune/best_config.hpp"
+#include "warmgraph/autotune/module_configs.hpp"
 #include "warmgraph/store/tier.hpp"
 
 namespace warmgraph::autotune {
@@ -21,6 +22,10 @@ public:
     [[nodiscard]] Result<std::optional<BestConfig>> find(const Digest& key) const;
     [[nodiscard]] Result<void> put(const BestConfig& best);
     [[nodiscard]] Result<void> remove(const Digest& key);
+
+    // --- those of one module, the same way
+    [[nodiscard]] Result<std::optional<ModuleConfigs>> find_module(const Digest& key) const;
+    [[nodiscard]] Result<void> put_module(const ModuleConfigs& module);
 
 private:
     store::Tier& m_tier;
