@@ -7,6 +7,7 @@
 
 #include "device_impl.hpp"
 #include "throwing.hpp"
+#include "warmgraph/base/log.hpp"
 
 namespace warmgraph {
 namespace {
@@ -72,8 +73,23 @@ std::optional<std::string> first_difference(DType dtype, ByteView expected, Byte
     return std::nullopt;
 }
 
+namespace {
+
+/// What is timed is recorded later: the code that libraries load for it is to be kept from the start on.
+Device prepared(const Device& device)
+{
+    try {
+        device.prepare_recording();
+    } catch (const Exception& error) {
+        log().debug("tuning goes on, and recordings may be refused: {}", error.what()); // they will say so themselves
+    }
+    return device;
+}
+
+} // namespace
+
 TuningBench::TuningBench(const Device& device, const TunableKernel& kernel, double batch_ms, const Clock& clock)
-    : m_device(device),
+    : m_device(prepared(device)),
       m_kernel(kernel),
       m_batch_ms(batch_ms),
       m_clock(clock),
@@ -112,6 +128,8 @@ void TuningBench::put_back(const Contents& contents)
 
 Result<double> TuningBench::run(const Program& program, const TunedConfig& config, std::uint32_t times)
 try {
+    // Libraries enqueue in the thread's context, whatever the stream's.
+    const auto current = DeviceAccess::impl(m_device)->device->enter();
     const auto begin = m_clock.steady();
     for (std::uint32_t i = 0; i < times; ++i) m_work.launch(m_stream, program, config);
     m_stream.synchronize();

@@ -10,8 +10,9 @@ namespace llm {
 
 /// Items of the kernels' work-groups (kernels.cl, kernels.cu), which the kernels are compiled for. Tuning finds better ones.
 struct Geometry {
-    std::uint32_t lanes = 8;       ///< OpenCL. matvec: items that share one dot product; matmul: also rows of a tile
-    std::uint32_t rows = 8;        ///< OpenCL. Rows of a matrix for one group
+    /// matvec: items that share one dot product; OpenCL's matmul: also rows of a tile. 0, on CUDA: the products are cuBLASLt's
+    std::uint32_t lanes = 8;
+    std::uint32_t rows = 8;        ///< of a matrix for one group
     std::uint32_t norm_items = 32; ///< rmsnorm; a power of two
     std::uint32_t items = 32;      ///< kernels that work element by element
 };
