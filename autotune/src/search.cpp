@@ -22,6 +22,11 @@ struct Runner {
 
     [[nodiscard]] bool runs() const noexcept { return failed.empty(); }
     [[nodiscard]] double ms() const { return times.empty() || !runs() ? 0 : median(times); }
+    /// Twice, so that one slow moment of the machine is not taken for it.
+    [[nodiscard]] bool is_far_behind(double most) const
+    {
+        return times.size() >= 2 && *std::ranges::min_element(times) > most;
+    }
     [[nodiscard]] Timing timing() const { return {config, ms(), times.size(), failed}; }
 };
 
@@ -75,7 +80,7 @@ void time_all(Workbench& bench, std::vector<Runner>& runners, const SearchRules&
     for (std::uint32_t round = 0; round < std::max(rules.rounds, 1U); ++round) {
         const double most = rules.drop_above * fastest(runners);
         for (Runner& runner : runners) {
-            const bool is_out = &runner != runners.data() && round > 0 && runner.ms() > most;
+            const bool is_out = &runner != runners.data() && runner.is_far_behind(most);
             if (!is_out) measure(bench, runner);
         }
     }
@@ -130,7 +135,7 @@ private:
         for (std::uint32_t round = 0; round < std::max(m_rules.rounds, 1U) && other.runs(); ++round) {
             measure(m_bench, current);
             measure(m_bench, other);
-            if (round == 0 && current.runs() && other.ms() > m_rules.drop_above * current.ms()) break;
+            if (current.runs() && other.is_far_behind(m_rules.drop_above * current.ms())) break;
         }
         m_tried[next] = other.timing();
         if (!other.runs() || !current.runs() || other.ms() >= current.ms() * (1 - m_rules.min_gain)) return false;

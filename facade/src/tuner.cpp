@@ -216,20 +216,25 @@ std::string Tuner::Impl::why_not_tuned(const TunedKernel& shared) const
     return why_not_written();
 }
 
+TuningReport Tuner::Impl::use_stored(TunedKernel& shared, const autotune::BestConfig& stored, std::string reason)
+{
+    if (!is_proven(shared, stored.config)) return untuned(shared, "its stored winner was rejected: see the log");
+    shared.best = stored;
+    const std::scoped_lock lock{counting};
+    ++counts.hits;
+    counts.saved_ms += stored.took_ms;
+    return report_of(stored, TuningOutcome::stored, std::move(reason));
+}
+
 TuningReport Tuner::Impl::decide(TunedKernel& shared, const Ahead& ahead)
 {
     if (!library) return untuned(shared, cache->disabled_reason);
-    Found found = look_up(shared, ahead);
+    const Found found = look_up(shared, ahead);
+    const std::string barred = why_not_tuned(shared);
     using Use = autotune::Judgement::Use;
-    if (found.judgement.use == Use::winner) {
-        if (!is_proven(shared, found.best->config))
-            return untuned(shared, "its stored winner was rejected: see the log");
-        const std::scoped_lock lock{counting};
-        ++counts.hits;
-        counts.saved_ms += found.best->took_ms;
-        shared.best = found.best;
-        return report_of(*found.best, TuningOutcome::stored, "");
-    }
+    if (found.judgement.use == Use::winner) return use_stored(shared, *found.best, "");
+    if (found.judgement.use == Use::start && !barred.empty()) // better than the default, and right
+        return use_stored(shared, *found.best, "descent would start at it, and nothing is tuned here: " + barred);
     std::string reason =
         found.judgement.use == Use::start ? "descent starts at the stored winner" : found.judgement.why_not;
     miss(shared, reason);
@@ -238,8 +243,7 @@ TuningReport Tuner::Impl::decide(TunedKernel& shared, const Ahead& ahead)
                fmt::format("kernel '{}' must have a tuned configuration (policy require_hit): {}; tune it first with "
                            "policy read_write",
                            shared.kernel.name, reason)});
-    if (std::string why = why_not_tuned(shared); !why.empty())
-        return untuned(shared, fmt::format("{}, and it is not tuned here: {}", reason, why));
+    if (!barred.empty()) return untuned(shared, fmt::format("{}, and it is not tuned here: {}", reason, barred));
     shared.best = search(shared, found);
     keep(*shared.best);
     return report_of(*shared.best, TuningOutcome::tuned, std::move(reason));

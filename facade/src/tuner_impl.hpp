@@ -59,6 +59,7 @@ private:
     [[nodiscard]] Found look_up(const TunedKernel& shared, const Ahead& ahead);
     [[nodiscard]] Found look_up_file(const TunedKernel& shared);
     [[nodiscard]] TuningReport decide(TunedKernel& shared, const Ahead& ahead);
+    [[nodiscard]] TuningReport use_stored(TunedKernel& shared, const autotune::BestConfig& stored, std::string reason);
     /// Empty: it may be tuned here; else why not.
     [[nodiscard]] std::string why_not_tuned(const TunedKernel& shared) const;
     [[nodiscard]] autotune::BestConfig search(TunedKernel& shared, const Found& found);
@@ -82,6 +83,14 @@ private:
     std::map<std::pair<Digest, Digest>, std::shared_ptr<TunedKernel>> kernels; ///< by key and candidates
     mutable std::mutex counting;                                               ///< guards counts
     TuningStatistics counts;
+};
+
+/// For tests: a tuner that goes by another clock.
+struct TunerAccess {
+    static Tuner make(const Cache& cache, const Device& device, const TuningOptions& options, Clock& clock)
+    {
+        return Tuner{std::make_shared<Tuner::Impl>(CacheAccess::impl(cache), device, options, clock)};
+    }
 };
 
 struct TuningModule::Impl {

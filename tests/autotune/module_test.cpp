@@ -24,7 +24,7 @@ protected:
     Started start(const std::string& module, const std::vector<std::string>& names, Policy policy = Policy::read_write)
     {
         Cache cache{options(policy)};
-        Tuner tuner = cache.tuner(device);
+        Tuner tuner = tuner_of(cache);
         TuningModule begun = tuner.begin_module(module, "// a comment\ncode");
         Started started{{}, {}, begun.loaded()};
         for (const std::string& name : names)
@@ -85,11 +85,11 @@ TEST_F(TuningModuleTest, AKernelsOwnFileIsTheNewerOne)
     m_spoils = 1;
     {
         Cache other{options(Policy::refresh)}; // another rank finds another winner
-        const Tuned theirs = other.tuner(device).tune(kernel_called("a"));
+        const Tuned theirs = tuner_of(other).tune(kernel_called("a"));
         ASSERT_NE(theirs.config().at("WORK"), 1);
     }
     Cache cache{options()};
-    Tuner tuner = cache.tuner(device);
+    Tuner tuner = tuner_of(cache);
     EXPECT_NE(tuner.begin_module("model", "code").tune(kernel_called("a")).config().at("WORK"), 1);
 }
 
@@ -140,7 +140,7 @@ TEST_F(TuningModuleTest, ARejectedWinnerIsCarriedNoMore)
 TEST_F(TuningModuleTest, IsStoredWhenItGoesAndEndsOnce)
 {
     Cache cache{options()};
-    Tuner tuner = cache.tuner(device);
+    Tuner tuner = tuner_of(cache);
     {
         TuningModule begun = tuner.begin_module("model");
         TuningModule moved = std::move(begun);

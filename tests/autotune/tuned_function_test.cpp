@@ -12,7 +12,7 @@ protected:
     struct Start {
         Start(TunedFunctionTest& test, const TuningOptions& how = {.validation = TuningValidation::at_first_run})
             : cache(test.options()),
-              tuner(cache.tuner(test.device, how)),
+              tuner(test.tuner_of(cache, how)),
               tuned(tuner.tune(test.kernel())),
               program(test.device.program("heavy", k_source, tuned.definitions())),
               x(test.floats(1, k_items)),
@@ -105,7 +105,7 @@ TEST_F(TunedFunctionTest, ValidationWithinAWrappedFunctionIsRefused)
 {
     static_cast<void>(tune());
     Cache cache{options()};
-    const Tuned tuned = cache.tuner(device, {.validation = TuningValidation::at_first_run}).tune(kernel());
+    const Tuned tuned = tuner_of(cache, {.validation = TuningValidation::at_first_run}).tune(kernel());
     const Buffer x = floats(1), y = floats(0);
     Function called = cache.wrap("called", device, vector_spec(), [&](Recorder&) { tuned.validate(); });
     const auto thrown = thrown_by([&] { called({{"x", x}, {"y", y}}); });

@@ -1,4 +1,6 @@
 // The tuner on a device: cold it times, warm it does not, and nothing wrong is ever used.
+#include <thread>
+
 #include "tuning_fixture.hpp"
 
 namespace warmgraph::test {
@@ -12,7 +14,7 @@ TEST_F(TuningTest, ColdItTimesAndWarmItDoesNot)
     TuningReport cold;
     {
         Cache cache{options()};
-        Tuner tuner = cache.tuner(device);
+        Tuner tuner = tuner_of(cache);
         cold = tuner.tune(kernel()).report();
         EXPECT_EQ(cold.outcome, TuningOutcome::tuned) << cold.reason;
         EXPECT_EQ(cold.reason, "no stored configuration");
@@ -24,7 +26,7 @@ TEST_F(TuningTest, ColdItTimesAndWarmItDoesNot)
         EXPECT_EQ(tuner.statistics().tuned, 1U) << "once in a process";
     }
     Cache cache{options()};
-    Tuner tuner = cache.tuner(device, {.validation = TuningValidation::at_first_run});
+    Tuner tuner = tuner_of(cache, {.validation = TuningValidation::at_first_run});
     m_works = 0;
     const TuningReport warm = tuner.tune(kernel()).report();
     EXPECT_EQ(warm.outcome, TuningOutcome::stored) << warm.reason;
@@ -35,6 +37,19 @@ TEST_F(TuningTest, ColdItTimesAndWarmItDoesNot)
     EXPECT_EQ(statistics.hits, 1U);
     EXPECT_EQ(statistics.tuned, 0U);
     EXPECT_DOUBLE_EQ(statistics.saved_ms, cold.search_ms);
+}
+
+// How long anything takes is the machine's; that the fastest of what was measured was chosen is not.
+TEST_F(TuningTest, ByTheMachinesClockTheFastestIsChosen)
+{
+    Cache cache{options()};
+    const TuningReport report = cache.tuner(device, {.min_gain = 0}).tune(kernel()).report();
+    EXPECT_EQ(report.outcome, TuningOutcome::tuned);
+    for (const TuningTiming& timing : report.timings) {
+        EXPECT_GT(timing.ms, 0);
+        EXPECT_GE(timing.rounds, 2U);
+        EXPECT_LE(report.best_ms, timing.ms);
+    }
 }
 
 TEST_F(TuningTest, CommentsAndIncludePathsDoNotCount)
@@ -77,7 +92,7 @@ TEST_F(TuningTest, ADamagedFileIsAMissAndIsReplaced)
     bytes[bytes.size() / 2] ^= 1;
     write_file(files(".best_config")[0], bytes);
     Cache cache{options()};
-    Tuner tuner = cache.tuner(device);
+    Tuner tuner = tuner_of(cache);
     const TuningReport report = tuner.tune(kernel()).report();
     EXPECT_EQ(report.outcome, TuningOutcome::tuned);
     EXPECT_THAT(report.reason, HasSubstr("cannot be used"));
@@ -112,7 +127,7 @@ TEST_F(TuningTest, TheDefaultsOwnErrorIsThrown)
 {
     m_kernel.source = "this is no kernel";
     Cache cache{options()};
-    Tuner tuner = cache.tuner(device);
+    Tuner tuner = tuner_of(cache);
     const auto thrown = thrown_by([&] { static_cast<void>(tuner.tune(kernel())); });
     ASSERT_TRUE(thrown);
     EXPECT_EQ(thrown->code(), ErrorCode::compile_failed);
@@ -128,7 +143,7 @@ TEST_F(TuningTest, PoliciesSayWhatMayBeDone)
     EXPECT_THAT(tune({}, Policy::read_only).reason, HasSubstr("policy read_only"));
     EXPECT_EQ(tune({}, Policy::read_only).config, m_kernel.candidates[0]) << "the default";
     Cache strict{options(Policy::require_hit)};
-    Tuner tuner = strict.tuner(device);
+    Tuner tuner = tuner_of(strict);
     const auto thrown = thrown_by([&] { static_cast<void>(tuner.tune(kernel())); });
     ASSERT_TRUE(thrown);
     EXPECT_EQ(thrown->code(), ErrorCode::miss_forbidden);
@@ -160,6 +175,38 @@ TEST_F(TuningTest, DescentFindsWhatNoCandidateIs)
     EXPECT_THAT(narrower.reason, HasSubstr("outside the declared range"));
 }
 
+// It cannot be walked on from; it is the best of the candidates all the same.
+TEST_F(TuningTest, WhereNothingMayBeTunedDescentsStartIsUsed)
+{
+    const TuningReport enumerated = tune();
+    m_kernel.ranges = {powers_of_two("WORK", 4, 64)};
+    for (const Policy policy : {Policy::read_only, Policy::require_hit}) {
+        const TuningReport report = tune({.search = TuningSearch::coordinate_descent}, policy);
+        EXPECT_EQ(report.outcome, TuningOutcome::stored);
+        EXPECT_EQ(report.config, enumerated.config);
+        EXPECT_THAT(report.reason, HasSubstr("descent would start at it"));
+    }
+}
+
+TEST_F(TuningTest, AKernelIsTunedOnceHoweverManyThreadsAsk)
+{
+    Cache cache{options()};
+    Tuner tuner = tuner_of(cache);
+    std::vector<TunedConfig> found(4);
+    {
+        std::vector<std::jthread> threads;
+        for (TunedConfig& config : found)
+            threads.emplace_back([this, &tuner, &config] {
+                const Tuned tuned = tuner.tune(kernel());
+                tuned.validate();
+                config = tuned.config();
+            });
+    }
+    for (const TunedConfig& config : found) EXPECT_EQ(config, (TunedConfig{{"WORK", 1}}));
+    EXPECT_EQ(tuner.statistics().tuned, 1U);
+    EXPECT_EQ(m_works, 1);
+}
+
 TEST_F(TuningTest, AWinnerOfDescentIsNotUsedWithoutIt)
 {
     m_kernel.ranges = {powers_of_two("WORK", 4, 64)};
@@ -174,7 +221,7 @@ TEST_F(TuningTest, AStoredWinnerThatIsWrongHereGivesWayToTheDefault)
     m_spoils = 1;
     {
         Cache cache{options()};
-        Tuner tuner = cache.tuner(device);
+        Tuner tuner = tuner_of(cache);
         const TuningReport report = tuner.tune(kernel()).report();
         EXPECT_EQ(report.outcome, TuningOutcome::untuned);
         EXPECT_EQ(report.config, m_kernel.candidates[0]);
@@ -192,7 +239,7 @@ TEST_F(TuningTest, AWinnerThatIsValidatedLaterIsRejectedThen)
     static_cast<void>(tune());
     m_spoils = 1;
     Cache cache{options()};
-    Tuner tuner = cache.tuner(device, {.validation = TuningValidation::at_first_run});
+    Tuner tuner = tuner_of(cache, {.validation = TuningValidation::at_first_run});
     const Tuned tuned = tuner.tune(kernel());
     EXPECT_EQ(tuned.report().outcome, TuningOutcome::stored);
     for (int i = 0; i < 2; ++i) {
@@ -212,7 +259,7 @@ TEST_F(TuningTest, ValidatingWhatIsRightIsDoneOnce)
 {
     static_cast<void>(tune());
     Cache cache{options()};
-    const Tuned tuned = cache.tuner(device, {.validation = TuningValidation::at_first_run}).tune(kernel());
+    const Tuned tuned = tuner_of(cache, {.validation = TuningValidation::at_first_run}).tune(kernel());
     m_works = 0;
     tuned.validate();
     EXPECT_EQ(m_works, 1);
@@ -223,7 +270,7 @@ TEST_F(TuningTest, ValidatingWhatIsRightIsDoneOnce)
 TEST_F(TuningTest, RanksAgreeOnTheLastWrite)
 {
     Cache first{options()}, second{options(Policy::refresh)};
-    Tuner ours = first.tuner(device), theirs = second.tuner(device);
+    Tuner ours = tuner_of(first), theirs = tuner_of(second);
     EXPECT_EQ(ours.tune(kernel()).config().at("WORK"), 1);
     EXPECT_THAT(ours.reload(), ElementsAre());
     m_spoils = 1; // the other rank finds another winner, and writes last
@@ -242,7 +289,7 @@ TEST_F(TuningTest, RanksAgreeOnTheLastWrite)
 TEST_F(TuningTest, DeclarationsThatMakeNoSenseAreRefused)
 {
     Cache cache{options()};
-    Tuner tuner = cache.tuner(device);
+    Tuner tuner = tuner_of(cache);
     const TunableKernel good = m_kernel;
     const auto refused = [&](const char* text) {
         const auto thrown = thrown_by([&] { static_cast<void>(tuner.tune(kernel())); });

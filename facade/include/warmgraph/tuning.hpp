@@ -199,6 +199,7 @@ public:
 
 private:
     friend class Cache;
+    friend struct TunerAccess;
     explicit Tuner(std::shared_ptr<Impl> impl) noexcept : m_impl(std::move(impl)) {}
     std::shared_ptr<Impl> m_impl;
 };

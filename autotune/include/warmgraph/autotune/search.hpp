@@ -30,7 +30,7 @@ public:
 struct SearchRules {
     std::uint32_t rounds = 7;      ///< measurements of each configuration; at least 1
     double min_gain = 0.03;        ///< what a configuration must save of the time to be chosen over another, 0 to 1
-    double drop_above = 1.5;       ///< what took so many times the best in the first round is timed once
+    double drop_above = 1.5;       ///< what took so many times the best in two rounds is timed no more
     std::uint32_t most_steps = 64; ///< configurations that descent tries
 };
 
