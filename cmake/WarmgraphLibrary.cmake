@@ -25,6 +25,7 @@ set(WARMGRAPH_PUBLIC_HEADERS
     facade/include/warmgraph/spec.hpp
     facade/include/warmgraph/stored_entry.hpp
     facade/include/warmgraph/stream.hpp
+    facade/include/warmgraph/tuning.hpp
     facade/include/warmgraph/warmgraph.hpp
     c/include/warmgraph/warmgraph.h)
 

@@ -5,6 +5,7 @@
 #include "device_impl.hpp"
 #include "function_impl.hpp"
 #include "throwing.hpp"
+#include "tuner_impl.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/process.hpp"
 #include "warmgraph/base/units.hpp"
@@ -339,6 +340,11 @@ std::size_t Cache::record_pending()
     std::size_t recorded = 0;
     for (const auto& function : m_impl->living_functions()) recorded += function->record_pending();
     return recorded;
+}
+
+Tuner Cache::tuner(const Device& device, const TuningOptions& options)
+{
+    return Tuner{std::make_shared<Tuner::Impl>(m_impl, device, options)};
 }
 
 Statistics Cache::statistics() const

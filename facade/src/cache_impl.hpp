@@ -73,12 +73,13 @@ struct Cache::Impl {
     [[nodiscard]] std::vector<std::shared_ptr<Function::Impl>> living_functions();
 };
 
-/// For tests: a cache on another file system.
+/// For tests: a cache on another file system, and what is in it.
 struct CacheAccess {
     static Cache open(const CacheOptions& options, FileSystem& files)
     {
         return Cache{Cache::Impl::open(options, files)};
     }
+    static const std::shared_ptr<Cache::Impl>& impl(const Cache& cache) noexcept { return cache.m_impl; }
 };
 
 /// Where an entry keeps Spec::metadata.

@@ -1,6 +1,7 @@
 #include "cache_impl.hpp"
 #include "device_impl.hpp"
 #include "included_headers.hpp"
+#include "warmgraph/autotune/configuration.hpp"
 #include "warmgraph/base/process.hpp"
 #include "warmgraph/cachefmt/codec.hpp"
 #include "warmgraph/cachefmt/fact_names.hpp"
@@ -41,6 +42,17 @@ void add_programs(std::vector<Fact>& facts, const std::vector<Program>& programs
     }
 }
 
+/// Part of the code's identity: the program's options say the same, and this says which kernel's.
+void add_tuned(std::vector<Fact>& facts, const std::vector<Tuned>& tuned)
+{
+    std::map<std::string, std::string> by_kernel;
+    for (const Tuned& each : tuned) {
+        std::string& text = by_kernel[each.report().kernel];
+        text += (text.empty() ? "" : "; ") + autotune::to_text(each.config());
+    }
+    for (const auto& [kernel, text] : by_kernel) facts.push_back({"code.tuned." + kernel, text, Role::must_match});
+}
+
 } // namespace
 
 bool is_code_fact(std::string_view name) noexcept { return name.starts_with("code.") || name.starts_with("program."); }
@@ -69,6 +81,7 @@ std::vector<Fact> gather_facts(const Cache::Impl& cache, const std::string& func
         facts.push_back(
             {std::string(cachefmt::fact::k_environment) + spec.environment[i], values[i], Role::must_match});
     add_programs(facts, spec.code);
+    if (spec.recorded_code.empty()) add_tuned(facts, spec.tuned);
 
     facts.push_back({"model.name", cache.options.model, Role::identity});
     facts.push_back({"function.name", function, Role::identity});

@@ -3,6 +3,7 @@
 
 #include "function_impl.hpp"
 #include "throwing.hpp"
+#include "tuner_impl.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/units.hpp"
 
@@ -96,6 +97,7 @@ Outcome Function::Impl::act(const Plan& plan, Journey& journey, const std::share
                             std::unique_ptr<Job>& job)
 {
     if (plan.action != Plan::Action::replay) return miss(plan, journey, stream, job);
+    if (m_cache->verifies_first && m_callable) validate_tuned(); // it runs beside the graph
     if (m_cache->verifies_first && m_callable && has_pending()) return run_beside_pending(journey, stream, job);
     Unusable unusable{journey.reason};
     for (const auto& key : plan.entries) {
@@ -172,6 +174,12 @@ void Function::Impl::count_miss(const Plan& plan, Journey& journey)
     m_cache->store->add_usage(m_key, usage);
 }
 
+/// The callable is about to run, outside of any capture. Once in a process for each configuration.
+void Function::Impl::validate_tuned() const
+{
+    for (const Tuned& tuned : m_spec.tuned) TunedAccess::validate(tuned);
+}
+
 Outcome Function::Impl::miss(const Plan& plan, Journey& journey, const std::shared_ptr<backends::Stream>& stream,
                              std::unique_ptr<Job>& job)
 {
@@ -190,6 +198,7 @@ Outcome Function::Impl::miss(const Plan& plan, Journey& journey, const std::shar
                          "its callable is (Cache::wrap), or adopt its graph (Cache::adopt)",
                          m_name, plan.reason)});
     journey.reason = plan.reason;
+    validate_tuned();
     if (plan.action == Plan::Action::record) return answer_and_record(journey, stream, job);
     const bool refused = plan.action == Plan::Action::refuse;
     if (refused) count_refusal(plan.judgement.word);

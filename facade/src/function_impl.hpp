@@ -139,6 +139,7 @@ private:
     Outcome finish(const Journey& journey, Outcome outcome, std::string reason, Remember remember);
     [[nodiscard]] Outcome finish_eagerly(Journey& journey, Outcome outcome, std::string reason, Remember remember,
                                          const std::shared_ptr<backends::Stream>& stream);
+    void validate_tuned() const;
     RunContext run_eagerly(const std::shared_ptr<backends::Stream>& stream, Phases& phases);
     [[nodiscard]] Outcome run_instead(Variants::iterator failed, const Error& failure,
                                       const std::shared_ptr<backends::Stream>& stream);

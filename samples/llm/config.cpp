@@ -39,12 +39,7 @@ void check(const Config& config)
     require(config.dim % config.n_heads == 0, "dim is no multiple of n_heads");
     require(config.n_heads % config.n_kv_heads == 0, "n_heads is no multiple of n_kv_heads");
     require(config.head_dim() % 2 == 0, "head_dim is odd");
-    for (const std::uint32_t size : {config.dim, config.kv_dim(), config.hidden_dim, config.vocab_size}) {
-        require(size % k_rows == 0, "a matrix' rows are no multiple of a group's");
-    }
-    for (const std::uint32_t size : {config.dim, config.hidden_dim}) {
-        require(size % (4 * k_lanes) == 0, "a matrix' columns are no multiple of four times the lanes");
-    }
+    require(config.admits({}), "a matrix' rows or columns are no multiple of a group's");
     require(config.max_seq_len >= k_buckets.back(), "max_seq_len is shorter than the longest prompt");
 }
 
@@ -71,6 +66,16 @@ Config Config::from_metadata(const std::map<std::string, std::string>& metadata)
     return config;
 }
 
+bool Config::admits(const Geometry& geometry) const noexcept
+{
+    if (geometry.lanes == 0 || geometry.rows == 0 || geometry.norm_items == 0 || geometry.items == 0) return false;
+    for (const std::uint32_t size : {dim, kv_dim(), hidden_dim, vocab_size})
+        if (size % geometry.rows != 0) return false;
+    for (const std::uint32_t size : {dim, hidden_dim})
+        if (size % (4 * geometry.lanes) != 0 || size % geometry.items != 0) return false;
+    return k_buckets.front() % geometry.lanes == 0 && (geometry.norm_items & (geometry.norm_items - 1)) == 0;
+}
+
 std::map<std::string, std::string> Config::identity() const
 {
     return {{"dim", std::to_string(dim)},
@@ -88,11 +93,9 @@ std::map<std::string, std::string> Config::identity() const
 std::string Config::definitions() const
 {
     // Always with an exponent: "1e-05f" is a float literal of OpenCL C and of CUDA C++, "10000f" is not.
-    return fmt::format(
-        "-D DIM={} -D HEADS={} -D KV_HEADS={} -D HEAD_DIM={} -D HIDDEN={} -D VOCAB={} "
-        "-D MAX_SEQ={} -D ROPE_THETA={:.9e}f -D NORM_EPS={:.9e}f -D LANES={} -D ROWS={} -D NORM_ITEMS={}",
-        dim, n_heads, n_kv_heads, head_dim(), hidden_dim, vocab_size, max_seq_len, rope_theta, norm_eps, k_lanes,
-        k_rows, k_norm_items);
+    return fmt::format("-D DIM={} -D HEADS={} -D KV_HEADS={} -D HEAD_DIM={} -D HIDDEN={} -D VOCAB={} "
+                       "-D MAX_SEQ={} -D ROPE_THETA={:.9e}f -D NORM_EPS={:.9e}f",
+                       dim, n_heads, n_kv_heads, head_dim(), hidden_dim, vocab_size, max_seq_len, rope_theta, norm_eps);
 }
 
 std::uint32_t bucket_for(std::size_t tokens)

@@ -1,4 +1,4 @@
-// The sizes of the model, and the geometries that its kernels are compiled for.
+// The sizes of the model, and the geometry that its kernels are compiled for.
 #pragma once
 
 #include <array>
@@ -8,10 +8,14 @@
 
 namespace llm {
 
-/// Items of the kernels' work-groups (kernels.cl, kernels.cu).
-inline constexpr std::uint32_t k_lanes = 8; ///< matvec: items that share one dot product; matmul: also rows of a tile
-inline constexpr std::uint32_t k_rows = 8;  ///< rows of a matrix for one group
-inline constexpr std::uint32_t k_norm_items = 32; ///< rmsnorm
+/// Items of the kernels' work-groups (kernels.cl, kernels.cu), which the kernels are compiled for. Tuning finds better ones.
+struct Geometry {
+    /// matvec: items that share one dot product; OpenCL's matmul: also rows of a tile. 0, on CUDA: the products are cuBLASLt's
+    std::uint32_t lanes = 8;
+    std::uint32_t rows = 8;        ///< of a matrix for one group
+    std::uint32_t norm_items = 32; ///< rmsnorm; a power of two
+    std::uint32_t items = 32;      ///< kernels that work element by element
+};
 
 /// Padded lengths of a prompt. Each is one variant of the function `prompt`.
 inline constexpr std::array<std::uint32_t, 4> k_buckets{16, 32, 64, 128};
@@ -38,7 +42,9 @@ struct Config {
     {
         return std::uint64_t{2} * kv_dim() * max_seq_len * sizeof(float);
     }
-    /// "-D DIM=128 ...": what kernels.cl and kernels.cu expect.
+    /// May the kernels be compiled for it? They mask no rest of a matrix.
+    [[nodiscard]] bool admits(const Geometry& geometry) const noexcept;
+    /// "-D DIM=128 ...": what kernels.cl and kernels.cu expect besides the geometry.
     [[nodiscard]] std::string definitions() const;
     /// The same as a map: the model's identity in the cache.
     [[nodiscard]] std::map<std::string, std::string> identity() const;

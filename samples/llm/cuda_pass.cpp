@@ -1,13 +1,19 @@
-// The products of matrices through cuBLASLt, everything else as kernels that NVRTC compiles (kernels.cu). A process in which
-// everything is replayed reaches none of this, so it loads neither library.
+// The products of matrices through cuBLASLt, everything else as kernels that NVRTC compiles (kernels.cu); decode's products
+// too, where tuning found that faster. A process in which everything is replayed reaches none of this, so it loads neither library.
+#include <memory>
+#include <vector>
+
 #include "cublaslt.hpp"
 #include "kernels.hpp"
 #include "pass.hpp"
+#include "tuning.hpp"
 
 namespace llm {
 namespace {
 
 namespace wg = warmgraph;
+
+constexpr std::uint32_t k_most_threads = 1024; ///< of a block
 
 /// Loaded by the first product, and kept.
 class LazyCublasLt {
@@ -22,12 +28,19 @@ private:
     std::unique_ptr<CublasLt> m_library;
 };
 
+const char* matvec_kernel(Onto onto) { return onto == Onto::result ? "matvec_add" : "matvec"; }
+
+wg::Launch matvec_launch(const Geometry& geometry, std::uint32_t out)
+{
+    return {{out / geometry.rows, 1, 1}, {geometry.lanes, geometry.rows, 1}};
+}
+
 /// Prompt and decode alike: a row count of 1 is only another shape.
 class CudaPass final : public Pass {
 public:
-    CudaPass(const Config& config, const wg::Program& program, LazyCublasLt& products, wg::Recorder& recorder,
+    CudaPass(const Config& config, const Compiled& compiled, LazyCublasLt& products, wg::Recorder& recorder,
              const Rows& rows)
-        : Pass(config, program, recorder, rows),
+        : Pass(config, compiled, recorder, rows),
           m_products(products),
           m_workspace(recorder.alloc("workspace", CublasLt::k_workspace_bytes))
     {
@@ -52,25 +65,31 @@ private:
 
     void head(Address normed) override
     {
-        enqueue({weight("tok_embeddings.weight").pointer<const float>(), normed.pointer<const float>(),
-                 m_recorder["logits"].pointer<float>(), 1, m_config.dim, m_config.vocab_size, Onto::nothing});
+        enqueue(1, weight("tok_embeddings.weight"), normed, m_recorder["logits"], m_config.dim, m_config.vocab_size,
+                Onto::nothing);
     }
 
     void multiply(const std::string& name, Address x, Address y, std::uint32_t in, std::uint32_t out)
     {
-        enqueue({weight(name).pointer<const float>(), x.pointer<const float>(), y.pointer<float>(), m_rows.count, in,
-                 out, Onto::nothing});
+        enqueue(m_rows.count, weight(name), x, y, in, out, Onto::nothing);
     }
 
     /// A projection back into the residual stream.
     void multiply_add(const std::string& name, Address x, Address y, std::uint32_t in, std::uint32_t out)
     {
-        enqueue({weight(name).pointer<const float>(), x.pointer<const float>(), y.pointer<float>(), m_rows.count, in,
-                 out, Onto::result});
+        enqueue(m_rows.count, weight(name), x, y, in, out, Onto::result);
     }
 
-    void enqueue(const Product& product)
+    void enqueue(std::uint32_t rows, Address w, Address x, Address y, std::uint32_t in, std::uint32_t out, Onto onto)
     {
+        // Decode's alone: a prompt's last product is one row too, and stays with the others.
+        if (m_rows.count == 1 && m_compiled.geometry.lanes != 0) {
+            launch(matvec_kernel(onto), matvec_launch(m_compiled.geometry, out), w, x, y,
+                   static_cast<std::int32_t>(in));
+            return;
+        }
+        const Product product{
+            w.pointer<const float>(), x.pointer<const float>(), y.pointer<float>(), rows, in, out, onto};
         m_products.get().enqueue(product, m_workspace.pointer<>(), m_recorder.stream().native());
     }
 
@@ -78,28 +97,177 @@ private:
     Address m_workspace;
 };
 
+Geometry geometry_of(const wg::TunedConfig& rows, const wg::TunedConfig& products)
+{
+    Geometry geometry;
+    geometry.norm_items = static_cast<std::uint32_t>(rows.at("NORM_ITEMS"));
+    geometry.items = static_cast<std::uint32_t>(rows.at("ITEMS"));
+    geometry.lanes = static_cast<std::uint32_t>(products.at("LANES"));
+    geometry.rows = static_cast<std::uint32_t>(products.at("ROWS"));
+    return geometry;
+}
+
+/// The default first. ITEMS are parts of the hidden dimension and of no other: swiglu alone works element by element here.
+std::vector<wg::TunedConfig> row_candidates(const Config& config)
+{
+    const Geometry standard;
+    std::vector<wg::TunedConfig> found{{{"ITEMS", standard.items}, {"NORM_ITEMS", standard.norm_items}}};
+    for (const std::int64_t norm_items : {32, 64, 128})
+        for (const std::int64_t parts : {1, 2, 4, 11}) {
+            if (config.hidden_dim % parts != 0 || config.hidden_dim / parts > k_most_threads) continue;
+            const wg::TunedConfig candidate{{"ITEMS", config.hidden_dim / parts}, {"NORM_ITEMS", norm_items}};
+            if (candidate != found.front()) found.push_back(candidate);
+        }
+    return found;
+}
+
+/// Whole warps, and rows without a rest.
+bool admits_products(const Config& config, const wg::TunedConfig& candidate)
+{
+    const std::int64_t lanes = candidate.at("LANES"), rows = candidate.at("ROWS");
+    if (lanes == 0 || rows == 0) return lanes == rows;
+    for (const std::uint32_t out : {config.dim, config.kv_dim(), config.hidden_dim, config.vocab_size})
+        if (out % rows != 0) return false;
+    return lanes * rows % 32 == 0 && lanes * rows <= k_most_threads;
+}
+
+/// The default first: cuBLASLt.
+std::vector<wg::TunedConfig> product_candidates(const Config& config)
+{
+    std::vector<wg::TunedConfig> found{{{"LANES", 0}, {"ROWS", 0}}};
+    for (const std::int64_t lanes : {4, 8, 16, 32})
+        for (const std::int64_t rows : {4, 8, 16, 32}) {
+            const wg::TunedConfig candidate{{"LANES", lanes}, {"ROWS", rows}};
+            if (admits_products(config, candidate)) found.push_back(candidate);
+        }
+    return found;
+}
+
+/// What one layer enqueues besides the products, for a prompt's rows.
+wg::TuningWork rows_work(const Config& config, const wg::Device& device)
+{
+    WorkMemory memory{device, k_tuned_rows, config};
+    const auto launch = [memory, config](wg::Stream& stream, const wg::Program& program, const wg::TunedConfig& tuned) {
+        const Geometry geometry = geometry_of(tuned, product_candidates(config).front());
+        const wg::Launch norm{{k_tuned_rows, 1, 1}, {geometry.norm_items, 1, 1}};
+        stream.launch(program, "rmsnorm", norm, memory.wide(), memory.weights(), memory.q());
+        stream.launch(program, "rmsnorm", norm, memory.wide(), memory.weights(), memory.x());
+        const std::uint32_t blocks = k_tuned_rows * config.hidden_dim / geometry.items;
+        stream.launch(program, "swiglu", wg::Launch{{blocks, 1, 1}, {geometry.items, 1, 1}}, memory.gate(),
+                      memory.wide());
+    };
+    return {launch, memory.outputs()};
+}
+
+/// The products of one layer, for one row: the library's, or the sample's own.
+wg::TuningWork decode_products(const Config& config, const wg::Device& device,
+                               const std::shared_ptr<LazyCublasLt>& library)
+{
+    WorkMemory memory{device, 1, config};
+    const auto workspace = std::make_shared<const wg::Buffer>(device.allocate(CublasLt::k_workspace_bytes));
+    const auto launch = [=](wg::Stream& stream, const wg::Program& program, const wg::TunedConfig& tuned) {
+        const Geometry geometry = geometry_of(row_candidates(config).front(), tuned);
+        const auto at = [](const wg::Buffer& buffer) { return buffer.memory().address; };
+        const auto multiply = [&](const wg::Buffer& y, std::uint32_t in, std::uint32_t out, Onto onto) {
+            if (geometry.lanes != 0) {
+                stream.launch(program, matvec_kernel(onto), matvec_launch(geometry, out), memory.weights(),
+                              memory.wide(), y, static_cast<std::int32_t>(in));
+                return;
+            }
+            const Product product{at(memory.weights()).pointer<const float>(),
+                                  at(memory.wide()).pointer<const float>(),
+                                  at(y).pointer<float>(),
+                                  1,
+                                  in,
+                                  out,
+                                  onto};
+            library->get().enqueue(product, at(*workspace).pointer<>(), stream.native());
+        };
+        multiply(memory.q(), config.dim, config.dim, Onto::nothing);
+        multiply(memory.k(), config.dim, config.kv_dim(), Onto::nothing);
+        multiply(memory.v(), config.dim, config.kv_dim(), Onto::nothing);
+        multiply(memory.x(), config.dim, config.dim, Onto::result);
+        multiply(memory.gate(), config.dim, config.hidden_dim, Onto::nothing);
+        multiply(memory.up(), config.dim, config.hidden_dim, Onto::nothing);
+        multiply(memory.down(), config.hidden_dim, config.dim, Onto::result);
+    };
+    return {launch, memory.outputs()};
+}
+
 /// One program for both functions: a stored image is cut down to the kernels that its graph launches.
 class CudaKernels final : public Kernels {
 public:
     CudaKernels(const Config& config, const wg::Device& device)
-        : m_config(config), m_program(device.program("llm", std::string(k_cuda_source), config.definitions()))
+        : m_config(config),
+          m_device(device),
+          m_compiled(compiled(row_candidates(config).front(), product_candidates(config).front()))
     {
     }
-    [[nodiscard]] const wg::Program& prompt_program() const noexcept override { return m_program; }
-    [[nodiscard]] const wg::Program& decode_program() const noexcept override { return m_program; }
+    void declare_prompt(wg::Spec& spec) const override
+    {
+        spec.code = {m_compiled.program};
+        spec.tuned = m_tuned;
+    }
+    void declare_decode(wg::Spec& spec) const override { declare_prompt(spec); }
     [[nodiscard]] std::unique_ptr<Pass> prompt_pass(wg::Recorder& recorder, const Rows& rows) override
     {
-        return std::make_unique<CudaPass>(m_config, m_program, m_products, recorder, rows);
+        return std::make_unique<CudaPass>(m_config, m_compiled, *m_products, recorder, rows);
     }
     [[nodiscard]] std::unique_ptr<Pass> decode_pass(wg::Recorder& recorder, const Rows& rows) override
     {
-        return std::make_unique<CudaPass>(m_config, m_program, m_products, recorder, rows);
+        return std::make_unique<CudaPass>(m_config, m_compiled, *m_products, recorder, rows);
+    }
+    std::vector<wg::TuningReport> tune(wg::Tuner& tuner) override
+    {
+        wg::TuningModule module = tuner.begin_module("llm", k_cuda_source);
+        m_tuned = {module.tune(rows_kernel()), module.tune(products_kernel())};
+        module.end();
+        m_compiled = compiled(m_tuned[0].config(), m_tuned[1].config());
+        return {m_tuned[0].report(), m_tuned[1].report()};
     }
 
 private:
+    [[nodiscard]] wg::TunableKernel rows_kernel() const
+    {
+        wg::TunableKernel kernel = named("llm-rows", k_tuned_rows);
+        kernel.candidates = row_candidates(m_config);
+        kernel.ranges = {wg::powers_of_two("NORM_ITEMS", 32, 256)};
+        kernel.work = [config = m_config, device = m_device] { return rows_work(config, device); };
+        return kernel;
+    }
+    [[nodiscard]] wg::TunableKernel products_kernel() const
+    {
+        wg::TunableKernel kernel = named("llm-decode", 1);
+        kernel.options += " " + wg::definitions_of(row_candidates(m_config).front()); // other kernels need them
+        kernel.candidates = product_candidates(m_config);
+        kernel.ranges = {wg::powers_of_two("LANES", 4, 32), wg::powers_of_two("ROWS", 1, 32)};
+        kernel.admits = [config = m_config](const wg::TunedConfig& tuned) { return admits_products(config, tuned); };
+        kernel.work = [config = m_config, device = m_device, products = m_products] {
+            return decode_products(config, device, products);
+        };
+        return kernel;
+    }
+    [[nodiscard]] wg::TunableKernel named(const char* name, std::uint32_t rows) const
+    {
+        wg::TunableKernel kernel;
+        kernel.name = name;
+        kernel.source = k_cuda_source;
+        kernel.options = m_config.definitions();
+        kernel.problem = {{"rows", rows}, {"dim", m_config.dim}, {"hidden", m_config.hidden_dim}};
+        return kernel;
+    }
+    [[nodiscard]] Compiled compiled(const wg::TunedConfig& rows, const wg::TunedConfig& products) const
+    {
+        const std::string options =
+            m_config.definitions() + " " + wg::definitions_of(rows) + " " + wg::definitions_of(products);
+        return {m_device.program("llm", std::string(k_cuda_source), options), geometry_of(rows, products)};
+    }
+
     const Config& m_config;
-    wg::Program m_program;
-    LazyCublasLt m_products;
+    wg::Device m_device;
+    Compiled m_compiled;
+    std::vector<wg::Tuned> m_tuned;
+    std::shared_ptr<LazyCublasLt> m_products = std::make_shared<LazyCublasLt>();
 };
 
 } // namespace

@@ -34,6 +34,7 @@ struct Options {
     std::string keep;
     std::string backend = "opencl";
     std::string device;
+    std::string tune = "off";
     bool is_json = false;
 };
 
@@ -95,6 +96,7 @@ Json start_service(const Options& options, const fs::path& folder, const std::st
     command.arguments = {"--prompt",  options.prompt,  "--tokens",    std::to_string(options.tokens),
                          "--backend", options.backend, "--cache-dir", (folder / "cache").string(),
                          "--policy",  policy,          "--json",      result.string()};
+    if (policy != "off") command.arguments.insert(command.arguments.end(), {"--tune", options.tune});
     if (!options.device.empty()) command.arguments.insert(command.arguments.end(), {"--device", options.device});
     command.environment = {
         {"POCL_KERNEL_CACHE", "1"}, {"POCL_CACHE_DIR", pocl.path().string()}, {"CUDA_CACHE_DISABLE", "1"}};
@@ -155,6 +157,21 @@ public:
         return {title, cell(m_without, path, llm::microseconds), cell(m_cold, path, llm::microseconds),
                 cell(m_warm, path, llm::microseconds)};
     }
+    /// What the tuned geometries gain over the default: measured by the tuning, read by a later start.
+    void gains() const
+    {
+        if (m_warm.at("tuning").empty()) return;
+        m_table.row(times("tuning", "/tuning_ms"));
+        for (const std::string& kernel : names(m_warm, "/tuning")) {
+            const std::string path = "/tuning/" + kernel;
+            m_table.row({kernel, "default", text(m_cold, path + "/config"), text(m_warm, path + "/outcome")});
+            m_table.row({"  one layer", cell(m_cold, path + "/default_ms", in_microseconds),
+                         cell(m_cold, path + "/best_ms", in_microseconds),
+                         cell(m_warm, path + "/best_ms", in_microseconds),
+                         fmt::format("{:.2f}x", m_warm.at("tuning").at(kernel).at("gain").get<double>())});
+        }
+        m_table.rule();
+    }
     void phases(const std::string& function) const
     {
         const std::string path = "/functions/" + function;
@@ -168,6 +185,10 @@ public:
 
 private:
     using Format = std::string (*)(double);
+    [[nodiscard]] static std::string in_microseconds(double milliseconds)
+    {
+        return llm::microseconds(1000 * milliseconds);
+    }
     [[nodiscard]] static std::string cell(const Json& run, const std::string& path, Format format)
     {
         const Json::json_pointer pointer{path};
@@ -218,6 +239,7 @@ void print_for_people(const Json& both)
         rows.phases(function);
     }
     table.rule();
+    rows.gains();
     table.strong_row(rows.times_and_ratio("first token", "/time_to_first_token_ms"));
     table.row(rows.times_and_ratio("first token, with context", "/time_to_first_token_with_context_ms"));
     table.row(rows.times_and_ratio("decode, first call", "/functions/decode/first_call_ms"));
@@ -245,6 +267,9 @@ void declare(CLI::App& app, Options& options)
     app.add_option("--keep", options.keep, "a new folder for the cache and both results; default: one that is removed");
     app.add_option("--backend", options.backend, "kind of device: opencl or cuda")->capture_default_str();
     app.add_option("--device", options.device, "index or part of the name; default: the backend's first");
+    app.add_option("--tune", options.tune, "time the kernels' geometries first: enumerate or descent")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"off", "enumerate", "descent"}));
     app.add_flag("--json", options.is_json, "print both results as JSON instead");
     app.footer("exit codes: 0 the warm run replayed everything and told the same story, 1 it did not, 2 wrong usage");
 }

@@ -1,7 +1,7 @@
 // Kernels of a small Llama-style transformer, f32, OpenCL C 1.2.
 //
 // Sizes come as build options: DIM, HEADS, KV_HEADS, HEAD_DIM, HIDDEN, VOCAB, MAX_SEQ, NORM_EPS, ROPE_THETA, and the
-// geometries that config.hpp names: LANES, ROWS, NORM_ITEMS. All matrices are row-major, a weight is [out][in] as
+// geometry that config.hpp describes: LANES and ROWS, which are tuned, and NORM_ITEMS. All matrices are row-major, a weight is [out][in] as
 // PyTorch stores it.
 //
 // Two programs are made of this file: with -D PROMPT what the prompt needs, with -D DECODE what decode needs. So each

@@ -1,8 +1,8 @@
 // Kernels of a small Llama-style transformer, f32, CUDA C++ for NVRTC (no includes). The same as kernels.cl but for the
-// products of matrices, which cuBLASLt does.
+// products of matrices, which cuBLASLt does; those of decode may be made here, where that is faster.
 //
-// Sizes come as build options: DIM, HEADS, KV_HEADS, HEAD_DIM, HIDDEN, VOCAB, MAX_SEQ, NORM_EPS, ROPE_THETA, and the
-// geometries that config.hpp names: LANES, ROWS (not used here), NORM_ITEMS. All matrices are row-major.
+// Sizes come as build options: DIM, HEADS, KV_HEADS, HEAD_DIM, HIDDEN, VOCAB, MAX_SEQ, NORM_EPS, ROPE_THETA, and of
+// the geometry that config.hpp describes NORM_ITEMS, LANES and ROWS, which are tuned (LANES 0: cuBLASLt makes the products). All matrices are row-major.
 //
 // No grid depends on the position or on the length of the prompt: a recorded graph keeps its grids, and gets both as
 // plain arguments. Kernels mask what lies outside.
@@ -64,6 +64,50 @@ extern "C" __global__ void swiglu(float* __restrict__ gate, const float* __restr
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     gate[i] = gate[i] / (1.0f + expf(-gate[i])) * up[i];
 }
+
+// --- matrix times vector (decode) --------------------------------------------------------------------------------------
+
+#if LANES
+
+namespace {
+
+// The product of one row of w[out][in] and x[in], for all LANES threads of the row: neighbours in one warp. `in` is a multiple
+// of 4.
+__device__ float row_dot(const float4* __restrict__ w, const float4* __restrict__ x, int row, int in)
+{
+    float sum = 0.0f;
+    for (int i = threadIdx.x; i < in / 4; i += LANES) {
+        const float4 a = w[row * (in / 4) + i];
+        const float4 b = x[i];
+        sum += a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w;
+    }
+    for (int step = LANES / 2; step > 0; step /= 2)
+        sum += __shfl_xor_sync(0xffffffffu, sum, step, LANES);
+    return sum;
+}
+
+} // namespace
+
+// y[out] = w[out][in] x[in]. Blocks: out / ROWS of (LANES, ROWS) threads, whole warps; LANES is a power of two up to 32.
+extern "C" __global__ void matvec(const float4* __restrict__ w, const float4* __restrict__ x, float* __restrict__ y, int in)
+{
+    const int row = blockIdx.x * ROWS + threadIdx.y;
+    const float sum = row_dot(w, x, row, in);
+    if (threadIdx.x == 0)
+        y[row] = sum;
+}
+
+// y[out] += w[out][in] x[in]: a projection back into the residual stream. Geometry as matvec.
+extern "C" __global__ void matvec_add(const float4* __restrict__ w, const float4* __restrict__ x, float* __restrict__ y,
+                                      int in)
+{
+    const int row = blockIdx.x * ROWS + threadIdx.y;
+    const float sum = row_dot(w, x, row, in);
+    if (threadIdx.x == 0)
+        y[row] += sum;
+}
+
+#endif // LANES
 
 // --- attention -------------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -38,11 +39,17 @@ const std::map<std::string, wg::Policy> k_policies{{"read_write", wg::Policy::re
                                                    {"off", wg::Policy::off},
                                                    {"require_hit", wg::Policy::require_hit}};
 
+const std::map<std::string, std::optional<wg::TuningSearch>> k_tunings{
+    {"off", std::nullopt},
+    {"enumerate", wg::TuningSearch::enumerate},
+    {"descent", wg::TuningSearch::coordinate_descent}};
+
 struct Options {
     std::string prompt = "Once upon a time";
     std::uint32_t tokens = 224;
     std::string cache_dir;
     std::string policy;
+    std::string tune = "off";
     std::string backend = "opencl";
     std::string device;
     std::string weights;
@@ -72,21 +79,29 @@ fs::path find_weights(const std::string& given)
     return fs::exists(installed, ignored) ? installed : folder / fs::path(LLM_INSTALLED_WEIGHTS).filename();
 }
 
-llm::Result run(const Options& options)
+wg::CacheOptions cache_options_of(const Options& options, const llm::Model& model)
 {
-    const auto start = Clock::now();
-    const wg::Device device{options.device_id()};
-    const auto opened = Clock::now();
-    const llm::Model model{device, samples::Safetensors::read(find_weights(options.weights))};
-    const auto ready = Clock::now();
-
     wg::CacheOptions cache_options;
     cache_options.model = model.config().name;
     cache_options.config = model.config().identity();
     cache_options.cache_dir = options.cache_dir;
     if (!options.policy.empty()) cache_options.policy = k_policies.at(options.policy);
     cache_options.record = wg::RecordWhen::on_demand; // the story first
-    wg::Cache cache{cache_options};
+    return cache_options;
+}
+
+/// Geometries are validated where kernels are compiled: a start that replays compiles none.
+std::optional<wg::Tuner> make_tuner(const Options& options, const wg::Device& device, wg::Cache& cache)
+{
+    const auto search = k_tunings.at(options.tune);
+    if (!search) return std::nullopt;
+    return cache.tuner(device, {.search = *search, .validation = wg::TuningValidation::at_first_run});
+}
+
+/// Tells the story. `ready`: when the device was open and the weights were there.
+llm::Result tell(const Options& options, const wg::Device& device, const llm::Model& model, wg::Cache& cache,
+                 Clock::time_point ready)
+{
     llm::Session session{device, model, cache};
 
     const std::vector<std::int32_t> prompt = llm::encode(options.prompt);
@@ -100,15 +115,45 @@ llm::Result run(const Options& options)
     cache.record_pending();
     result.recording_ms = milliseconds_between(told, Clock::now());
     for (int i = 0; i < k_steady_prompts; ++i) static_cast<void>(session.prompt(prompt)); // only timed
-    result.context_ms = milliseconds_between(start, opened);
-    result.weights_ms = milliseconds_between(opened, ready);
     result.first_token_ms = milliseconds_between(ready, first);
-    result.first_token_with_context_ms = milliseconds_between(start, first);
     result.functions.push_back({session.prompt_report(), session.prompt_times()});
     if (session.decode_times().calls() > 0)
         result.functions.push_back({session.decode_report(), session.decode_times()});
     result.statistics = cache.statistics();
     result.summary = cache.summary();
+    return result;
+}
+
+llm::Result run(const Options& options)
+{
+    const auto start = Clock::now();
+    const wg::Device device{options.device_id()};
+    const auto opened = Clock::now();
+    llm::Model model{device, samples::Safetensors::read(find_weights(options.weights))};
+    const auto ready = Clock::now();
+    wg::Cache cache{cache_options_of(options, model)};
+    std::optional<wg::Tuner> tuner = make_tuner(options, device, cache);
+    const auto told = [&] {
+        const auto begin = Clock::now();
+        auto reports = tuner ? model.tune(*tuner) : std::vector<wg::TuningReport>{};
+        const double took = milliseconds_between(begin, Clock::now());
+        llm::Result result = tell(options, device, model, cache, ready);
+        result.tuning = std::move(reports);
+        result.tuning_ms = took;
+        return result;
+    };
+    llm::Result result = [&] {
+        try {
+            return told();
+        } catch (const wg::Exception& error) {
+            if (!tuner || error.code() != wg::ErrorCode::verification_failed) throw;
+            fmt::print(stderr, "warmgraph_llm: {}\n", error.what());
+            return told(); // the tuner gives the default now
+        }
+    }();
+    result.context_ms = milliseconds_between(start, opened);
+    result.weights_ms = milliseconds_between(opened, ready);
+    result.first_token_with_context_ms = milliseconds_between(start, ready) + result.first_token_ms;
     return result;
 }
 
@@ -118,6 +163,7 @@ void print_for_people(const llm::Result& result)
     for (const llm::FunctionResult& function : result.functions) {
         if (!function.report.reason.empty()) fmt::print("{}: {}\n", function.report.function, function.report.reason);
     }
+    for (const wg::TuningReport& report : result.tuning) fmt::print("{}\n", llm::to_text(report));
     fmt::print("{}\n", result.summary);
 }
 
@@ -134,10 +180,11 @@ void write_json(const llm::Result& result, const std::string& path)
     if (!file.flush()) throw std::runtime_error(fmt::format("cannot write '{}'", path));
 }
 
-std::vector<std::string> names_of(const std::map<std::string, wg::Policy>& policies)
+template <class Map>
+std::vector<std::string> names_of(const Map& map)
 {
     std::vector<std::string> names;
-    for (const auto& policy : policies) names.push_back(policy.first);
+    for (const auto& item : map) names.push_back(item.first);
     return names;
 }
 
@@ -150,6 +197,12 @@ void declare(CLI::App& app, Options& options)
     app.add_option("--cache-dir", options.cache_dir, "default: $WARMGRAPH_CACHE_DIR, else .warmgraph_cache");
     app.add_option("--policy", options.policy, "default: $WARMGRAPH_POLICY, else read_write")
         ->check(CLI::IsMember(names_of(k_policies)));
+    app.add_option(
+           "--tune", options.tune,
+           "time the kernels' geometries and keep the best: all candidates, or coordinate descent from the best "
+           "of them; a later start reads what was found")
+        ->capture_default_str()
+        ->check(CLI::IsMember(names_of(k_tunings)));
     app.add_option("--backend", options.backend, "kind of device: opencl or cuda")->capture_default_str();
     app.add_option("--device", options.device, "index or part of the name, or cuda:0; default: the backend's first");
     app.add_option("--weights", options.weights, "a safetensors file; default: the one that comes with the sample");

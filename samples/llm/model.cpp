@@ -49,7 +49,7 @@ void Model::load(const wg::Device& device, const samples::Safetensors& file, con
     m_weights.emplace(name, device.upload(tensor.bytes));
 }
 
-wg::Spec Model::spec(wg::TensorDecl tokens, wg::ScalarDecl scalar, const wg::Program& program) const
+wg::Spec Model::spec(wg::TensorDecl tokens, wg::ScalarDecl scalar) const
 {
     wg::Spec spec;
     spec.inputs = {std::move(tokens)};
@@ -57,20 +57,23 @@ wg::Spec Model::spec(wg::TensorDecl tokens, wg::ScalarDecl scalar, const wg::Pro
     spec.states = {wg::state("kv", m_kv)};
     for (const auto& [name, buffer] : m_weights) spec.states.push_back(wg::weights(name, buffer));
     spec.scalars = {std::move(scalar)};
-    spec.code = {program};
     return spec;
 }
 
 wg::Spec Model::prompt_spec() const
 {
-    return spec(wg::input("tokens", wg::i32, {k_buckets.front()}), wg::scalar("length", wg::i32, 1, k_buckets.back()),
-                m_kernels->prompt_program());
+    wg::Spec declared =
+        spec(wg::input("tokens", wg::i32, {k_buckets.front()}), wg::scalar("length", wg::i32, 1, k_buckets.back()));
+    m_kernels->declare_prompt(declared);
+    return declared;
 }
 
 wg::Spec Model::decode_spec() const
 {
-    return spec(wg::input("token", wg::i32, {1}), wg::scalar("position", wg::i32, 0, m_config.max_seq_len - 1),
-                m_kernels->decode_program());
+    wg::Spec declared =
+        spec(wg::input("token", wg::i32, {1}), wg::scalar("position", wg::i32, 0, m_config.max_seq_len - 1));
+    m_kernels->declare_decode(declared);
+    return declared;
 }
 
 void Model::prompt(wg::Recorder& recorder) const

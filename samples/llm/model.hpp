@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "config.hpp"
 #include "pass.hpp"
@@ -24,6 +25,11 @@ public:
 
     [[nodiscard]] const Config& config() const noexcept { return m_config; }
 
+    /// Compiles the kernels for the geometries that are fastest on this device: times them, or reads what an earlier start
+    /// found. Functions that wrapped the model before must be gone. Where a stored geometry is rejected by a call
+    /// (verification_failed), the next tune() gives the default.
+    std::vector<warmgraph::TuningReport> tune(warmgraph::Tuner& tuner) { return m_kernels->tune(tuner); }
+
     /// tokens i32[bucket], length i32 -> logits f32[vocab] of token length - 1. Fills positions 0 .. length - 1 of the
     /// KV cache.
     [[nodiscard]] warmgraph::Spec prompt_spec() const;
@@ -36,8 +42,7 @@ public:
 private:
     void load(const warmgraph::Device& device, const samples::Safetensors& file, const std::string& name,
               std::int64_t rows, std::int64_t columns);
-    [[nodiscard]] warmgraph::Spec spec(warmgraph::TensorDecl tokens, warmgraph::ScalarDecl scalar,
-                                       const warmgraph::Program& program) const;
+    [[nodiscard]] warmgraph::Spec spec(warmgraph::TensorDecl tokens, warmgraph::ScalarDecl scalar) const;
 
     Config m_config;
     std::unique_ptr<Kernels> m_kernels;                 ///< refers to m_config

@@ -4,8 +4,9 @@ namespace llm {
 
 namespace wg = warmgraph;
 
-Pass::Pass(const Config& config, const wg::Program& program, wg::Recorder& recorder, const Rows& rows)
+Pass::Pass(const Config& config, const Compiled& compiled, wg::Recorder& recorder, const Rows& rows)
     : m_config(config),
+      m_compiled(compiled),
       m_recorder(recorder),
       m_rows(rows),
       m_x(scratch("x", config.dim)),
@@ -14,8 +15,7 @@ Pass::Pass(const Config& config, const wg::Program& program, wg::Recorder& recor
       m_k(scratch("k", config.kv_dim())),
       m_v(scratch("v", config.kv_dim())),
       m_mixed(scratch("mixed", config.dim)),
-      m_gate(scratch("gate", config.hidden_dim)),
-      m_program(program)
+      m_gate(scratch("gate", config.hidden_dim))
 {
 }
 
@@ -35,12 +35,13 @@ wg::Address Pass::scratch(const std::string& name, std::uint32_t columns)
 
 wg::Launch Pass::each_of(std::uint32_t columns) const
 {
-    return {{m_rows.count * columns / k_norm_items, 1, 1}, {k_norm_items, 1, 1}};
+    const std::uint32_t items = m_compiled.geometry.items;
+    return {{m_rows.count * columns / items, 1, 1}, {items, 1, 1}};
 }
 
 void Pass::rmsnorm(Address x, const std::string& name, std::uint32_t rows)
 {
-    launch("rmsnorm", {{rows, 1, 1}, {k_norm_items, 1, 1}}, x, weight(name), m_normed);
+    launch("rmsnorm", {{rows, 1, 1}, {m_compiled.geometry.norm_items, 1, 1}}, x, weight(name), m_normed);
 }
 
 void Pass::attention(std::uint32_t index)

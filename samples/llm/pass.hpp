@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "config.hpp"
 #include <warmgraph/warmgraph.hpp>
@@ -18,9 +19,15 @@ struct Rows {
     std::int32_t length = 1;
 };
 
+/// A program, and the geometry that it is compiled for.
+struct Compiled {
+    warmgraph::Program program;
+    Geometry geometry{};
+};
+
 class Pass {
 public:
-    Pass(const Config& config, const warmgraph::Program& program, warmgraph::Recorder& recorder, const Rows& rows);
+    Pass(const Config& config, const Compiled& compiled, warmgraph::Recorder& recorder, const Rows& rows);
     Pass(const Pass&) = delete;
     Pass& operator=(const Pass&) = delete;
     virtual ~Pass() = default;
@@ -44,7 +51,7 @@ protected:
     template <class... Args>
     void launch(const char* kernel, const warmgraph::Launch& geometry, const Args&... args)
     {
-        m_recorder.stream().launch(m_program, kernel, geometry, args...);
+        m_recorder.stream().launch(m_compiled.program, kernel, geometry, args...);
     }
 
     /// Into m_normed.
@@ -53,14 +60,13 @@ protected:
     void attention(std::uint32_t index);
 
     const Config& m_config;
+    const Compiled& m_compiled;
     warmgraph::Recorder& m_recorder;
     Rows m_rows;
     Address m_x, m_normed, m_q, m_k, m_v, m_mixed, m_gate;
 
 private:
     [[nodiscard]] Address last_row();
-
-    const warmgraph::Program& m_program;
 };
 
 /// What a backend brings: its programs, compiled when a kernel is first launched, and its passes.
@@ -71,11 +77,16 @@ public:
     Kernels& operator=(const Kernels&) = delete;
     virtual ~Kernels() = default;
 
-    [[nodiscard]] virtual const warmgraph::Program& prompt_program() const noexcept = 0;
-    [[nodiscard]] virtual const warmgraph::Program& decode_program() const noexcept = 0;
+    /// Names its programs and what they were tuned to.
+    virtual void declare_prompt(warmgraph::Spec& spec) const = 0;
+    virtual void declare_decode(warmgraph::Spec& spec) const = 0;
     /// The pass refers to the recorder and to this object.
     [[nodiscard]] virtual std::unique_ptr<Pass> prompt_pass(warmgraph::Recorder& recorder, const Rows& rows) = 0;
     [[nodiscard]] virtual std::unique_ptr<Pass> decode_pass(warmgraph::Recorder& recorder, const Rows& rows) = 0;
+
+    /// Asks for the best geometries, and makes the programs anew. No pass refers to this object, and functions are wrapped
+    /// afterwards.
+    virtual std::vector<warmgraph::TuningReport> tune(warmgraph::Tuner& tuner) = 0;
 };
 
 /// `config` outlives them.

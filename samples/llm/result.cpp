@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 namespace llm {
 namespace {
 
@@ -19,6 +21,38 @@ Json to_json(const FunctionResult& function)
             {"first_call_ms", function.times.first_ms},
             {"steady_call_us", steady ? Json(*steady) : Json()},
             {"phases", phases}};
+}
+
+std::string config_text(const warmgraph::TunedConfig& config)
+{
+    std::string text;
+    for (const auto& [name, value] : config) text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, value);
+    return text;
+}
+
+/// How many times as fast as the default.
+double gain(const warmgraph::TuningReport& report)
+{
+    return report.best_ms > 0 ? report.default_ms / report.best_ms : 1;
+}
+
+Json to_json(const warmgraph::TuningReport& report)
+{
+    Json timings = Json::array();
+    for (const warmgraph::TuningTiming& timing : report.timings) {
+        timings.push_back({{"config", config_text(timing.config)}, {"ms", timing.ms}, {"rounds", timing.rounds}});
+        if (!timing.failed.empty()) timings.back()["failed"] = timing.failed;
+    }
+    return {{"outcome", warmgraph::to_string(report.outcome)},
+            {"reason", report.reason},
+            {"config", config_text(report.config)},
+            {"found_by", report.found_by},
+            {"took_ms", report.took_ms},
+            {"search_ms", report.search_ms},
+            {"default_ms", report.default_ms},
+            {"best_ms", report.best_ms},
+            {"gain", gain(report)},
+            {"timings", std::move(timings)}};
 }
 
 std::vector<std::string> phase_names(const FunctionResult& function)
@@ -56,10 +90,23 @@ std::vector<std::string> merged(std::vector<std::string> first, const std::vecto
     return first;
 }
 
+std::string to_text(const warmgraph::TuningReport& report)
+{
+    const std::string how = report.found_by.empty() ? "default" : report.found_by;
+    std::string text = fmt::format("{}: {} ({}, {})", report.kernel, config_text(report.config), how,
+                                   warmgraph::to_string(report.outcome));
+    if (report.best_ms > 0)
+        text += fmt::format(", {:.2f}x the default's speed ({} instead of {} for one layer)", gain(report),
+                            microseconds(1000 * report.best_ms), microseconds(1000 * report.default_ms));
+    return report.reason.empty() ? text : text + "; " + report.reason;
+}
+
 Json to_json(const Result& result)
 {
     Json functions = Json::object();
     for (const FunctionResult& function : result.functions) functions[function.report.function] = to_json(function);
+    Json tuning = Json::object();
+    for (const warmgraph::TuningReport& report : result.tuning) tuning[report.kernel] = to_json(report);
     return {{"text", result.text},
             {"tokens", result.tokens},
             {"functions", functions},
@@ -67,6 +114,8 @@ Json to_json(const Result& result)
             {"time_to_first_token_with_context_ms", result.first_token_with_context_ms},
             {"phases", {{"context", result.context_ms}, {"weights", result.weights_ms}}},
             {"recording_ms", result.recording_ms},
+            {"tuning_ms", result.tuning_ms},
+            {"tuning", tuning},
             {"hits", result.statistics.hits},
             {"misses", result.statistics.misses},
             {"miss_reasons", result.statistics.miss_reasons},
@@ -95,6 +144,9 @@ Table to_table(const Result& result)
     table.rule();
     table.row({"context", milliseconds(result.context_ms)});
     table.row({"weights", milliseconds(result.weights_ms)});
+    if (!result.tuning.empty()) table.row({"tuning", milliseconds(result.tuning_ms)});
+    for (const warmgraph::TuningReport& report : result.tuning)
+        table.row({"gain of " + report.kernel, fmt::format("{:.2f}x", gain(report))});
     table.strong_row({"first token", milliseconds(result.first_token_ms)});
     if (result.statistics.recordings > 0) table.row({"recording, afterwards", milliseconds(result.recording_ms)});
     return table;

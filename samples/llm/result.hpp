@@ -25,10 +25,15 @@ struct Result {
     double first_token_ms = 0;              ///< from "device open, weights there" to the first logits on the host
     double first_token_with_context_ms = 0; ///< from the start of main()
     double recording_ms = 0;                ///< after the story: what missed is recorded for later starts
-    std::vector<FunctionResult> functions;  ///< prompt, and decode where it was called
+    double tuning_ms = 0;                   ///< part of the first token's time: timing geometries, or reading the best
+    std::vector<warmgraph::TuningReport> tuning; ///< by program; none: not asked for
+    std::vector<FunctionResult> functions;       ///< prompt, and decode where it was called
     warmgraph::Statistics statistics;
     std::string summary;
 };
+
+/// "llm-decode: LANES=1 ROWS=16 (enumeration, stored), 1.83x the default's speed"
+[[nodiscard]] std::string to_text(const warmgraph::TuningReport& report);
 
 [[nodiscard]] nlohmann::ordered_json to_json(const Result& result);
 /// The phases of both functions side by side, and what the process took besides.

@@ -14,8 +14,8 @@ namespace fs = std::filesystem;
 std::vector<fs::path> product_sources()
 {
     std::vector<fs::path> sources;
-    for (const char* folder : {"base", "cachefmt", "guards", "store", "backends", "replay", "capture", "ranks",
-                               "facade", "c", "tool", "samples"}) {
+    for (const char* folder : {"base", "cachefmt", "guards", "store", "autotune", "backends", "replay", "capture",
+                               "ranks", "facade", "c", "tool", "samples"}) {
         for (const fs::path& file : files_under(folder, {".cpp", ".hpp", ".h", ".c"})) sources.push_back(file);
     }
     return sources;

@@ -8,6 +8,7 @@
 
 #include "flat_writer.hpp"
 #include "report_parts.hpp"
+#include "sample_best_config.hpp"
 
 namespace {
 
@@ -63,6 +64,12 @@ int check(const std::filesystem::path& folder)
     for (const std::string name : {"opencl", "cuda", "compressed", "signed", "tombstone"})
         ok &= is_accepted("entry/" + name, as_bytes(text_of(folder / "entry" / name)),
                           cachefmt::test::sample_entry().header.key);
+    for (const std::string name : {"full", "descended"})
+        if (!autotune::decode(as_bytes(text_of(folder / "best_config" / name)))) {
+            std::fprintf(stderr, "best_config/%s is refused: run fuzz_make_corpus tests/fuzz/corpus\n", name.c_str());
+            ok = false;
+        }
+    ok &= autotune::decode_module(as_bytes(text_of(folder / "best_config" / "module"))).has_value();
     for (const std::string name : {"opencl", "cuda", "tombstone"})
         ok &= is_accepted("report/" + name, fuzz::split(as_bytes(text_of(folder / "report" / name))).entry,
                           fuzz::report_key());
@@ -92,6 +99,12 @@ int main(int argc, char** argv)
     write(folder / "payload" / "cuda", cachefmt::write_payload(cuda.graph));
     write(folder / "usage" / "full", as_bytes(k_usage));
     write(folder / "usage" / "odd", as_bytes(R"({"hits": -1, "saved_ms": 1e999, "last_used": "\ud800"})"));
+    autotune::BestConfig descended = autotune::test::sample_best_config();
+    descended.found_by = autotune::FoundBy::coordinate_descent;
+    write(folder / "best_config" / "full", as_bytes(autotune::encode(autotune::test::sample_best_config())));
+    write(folder / "best_config" / "descended", as_bytes(autotune::encode(descended)));
+    write(folder / "best_config" / "module", as_bytes(autotune::encode(autotune::test::sample_module())));
+    write(folder / "best_config" / "odd", as_bytes(R"({"format": 1, "config": {"A": 1e999}, "timings": [[]]})"));
     write(folder / "misses" / "two", as_bytes(k_misses));
     write(folder / "misses" / "odd", as_bytes("\n{}\n[]\n"));
     for (const auto& [name, entry] :

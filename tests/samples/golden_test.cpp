@@ -129,6 +129,20 @@ TEST_F(Golden, LogitsAgreeWhileRecordingAndWhenReplayed)
     EXPECT_EQ(warm.statistics().misses, 0U);
 }
 
+// The fastest of one measurement each: whichever that is, the logits are right.
+TEST_F(Golden, LogitsAgreeWithTunedGeometries)
+{
+    wg::Cache cache = open(wg::Policy::read_write);
+    wg::Tuner tuner = cache.tuner(m_device, {.rounds = 1, .min_gain = 0, .batch_ms = 0});
+    for (const wg::TuningReport& report : m_model.tune(tuner)) {
+        EXPECT_EQ(report.outcome, wg::TuningOutcome::tuned) << report.reason;
+        for (const wg::TuningTiming& timing : report.timings) EXPECT_EQ(timing.failed, "") << report.kernel;
+    }
+    Session session{m_device, m_model, cache};
+    for (const Case& one : m_cases) expect_golden(session, one);
+    EXPECT_EQ(session.prompt_report().outcome, wg::Outcome::recorded) << session.prompt_report().reason;
+}
+
 TEST_F(Golden, EveryBucketIsAVariantOfItsOwn)
 {
     wg::Cache cold = open(wg::Policy::read_write);

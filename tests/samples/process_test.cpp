@@ -38,6 +38,8 @@ TEST_F(Process, JsonHasEveryFieldThatIsDocumented)
     }
     EXPECT_TRUE(run.at("phases").at("context").is_number());
     EXPECT_TRUE(run.at("phases").at("weights").is_number());
+    EXPECT_TRUE(run.at("tuning_ms").is_number());
+    EXPECT_EQ(run.at("tuning"), nlohmann::json::object()) << "it was not asked for";
     EXPECT_EQ(run.at("miss_reasons").size(), 2U);
     EXPECT_THAT(run.at("summary").get<std::string>(), StartsWith("warmgraph: 0 hits, 2 misses"));
     EXPECT_GT(run.at("time_to_first_token_with_context_ms"), run.at("time_to_first_token_ms"));
@@ -172,6 +174,45 @@ TEST_F(Process, TheDemoPrintsATableForPeople)
                             "\ncold  warmgraph: 0 hits", "\nwarm  warmgraph: 2 hits, 0 misses"}) {
         EXPECT_THAT(ended.output, HasSubstr(row));
     }
+}
+
+// Rounds of the tuner's own are many; what is asked here is what later starts do.
+TEST_F(Process, OnlyTheFirstStartTimesGeometries)
+{
+    const nlohmann::json cold = serve({"--tune", "enumerate"});
+    const nlohmann::json warm = serve({"--tune", "enumerate"});
+    ASSERT_FALSE(cold.at("tuning").empty());
+    for (const auto& [kernel, tuned] : cold.at("tuning").items()) {
+        SCOPED_TRACE(kernel);
+        EXPECT_EQ(tuned.at("outcome"), "tuned") << tuned.at("reason");
+        EXPECT_GT(tuned.at("timings").size(), 3U);
+        for (const auto& timing : tuned.at("timings")) EXPECT_FALSE(timing.contains("failed")) << timing;
+        EXPECT_GE(tuned.at("gain"), 1.0);
+        const nlohmann::json& read = warm.at("tuning").at(kernel);
+        EXPECT_EQ(read.at("outcome"), "stored") << read.at("reason");
+        EXPECT_EQ(read.at("config"), tuned.at("config"));
+        EXPECT_EQ(read.at("gain"), tuned.at("gain"));
+        EXPECT_LT(read.at("took_ms").get<double>() * 10, tuned.at("took_ms"));
+    }
+    for (const char* function : {"prompt", "decode"}) {
+        EXPECT_EQ(outcome(warm, function), "replayed") << warm.at("functions").at(function).at("reason");
+        EXPECT_FALSE(warm.at("functions").at(function).at("phases").contains("compile"));
+    }
+    EXPECT_EQ(warm.at("text"), cold.at("text"));
+    // A geometry is part of the code's identity: a start that was not told to tune finds no entry.
+    const nlohmann::json untuned = serve();
+    EXPECT_TRUE(untuned.at("tuning").empty());
+    EXPECT_EQ(outcome(untuned, "decode"), "recorded");
+    EXPECT_EQ(untuned.at("text"), cold.at("text"));
+}
+
+TEST_F(Process, TheDemoShowsWhatTuningGains)
+{
+    const Ended ended = demo({"--tokens", "20", "--tune", "enumerate"});
+    ASSERT_EQ(ended.code, 0) << ended.errors;
+    EXPECT_THAT(ended.output, HasSubstr("\ntuning "));
+    EXPECT_THAT(ended.output, testing::ContainsRegex("\n  one layer [ 0-9us]+ [0-9.]+x\n"));
+    EXPECT_THAT(ended.output, testing::ContainsRegex("\nllm[a-z-]* +default +[A-Z_]+=[0-9]+ .* +stored"));
 }
 
 TEST_F(Process, RunsFromAnyFolderThatItsFilesWereMovedTo)

@@ -75,7 +75,8 @@ using Found = std::map<std::string, ErrorCode>;
 TEST_F(Check, AHealthyCacheHasNothing)
 {
     const auto lock = m_store->try_record_lock(m_first.header.key); // held now
-    fs::create_directories(m_root / "autotune" / "kernels");
+    fs::create_directories(m_root / "autotune" / "ab");
+    write(m_root / "autotune" / "ab" / ("ab" + std::string(62, '0') + ".best_config"), "{}");
     fs::create_directories(m_root / "profile");
     write(m_root / "quarantine" / "anything", "damaged");
     EXPECT_EQ(found(), Found{});
@@ -93,6 +94,11 @@ TEST_F(Check, FindsEverySeededDamageAndNothingElse)
     Found seeded;
     const auto seed = [&](const fs::path& path, ErrorCode code) { seeded[relative(path)] = code; };
 
+    fs::create_directories(m_root / "autotune" / "ab");
+    fs::create_directories(m_root / "autotune" / "kernels");
+    write(m_root / "autotune" / "ab" / "mine.best_config", "{}");
+    seed(m_root / "autotune" / "kernels", ErrorCode::invalid_argument);
+    seed(m_root / "autotune" / "ab" / "mine.best_config", ErrorCode::invalid_argument);
     const Entry flipped = make_entry(k_decode, 10);
     const Entry cut = make_entry(k_decode, 11);
     const Entry pipe = make_entry(k_decode, 12);

@@ -40,6 +40,30 @@ TEST_F(Clear, AllRemovesEverythingOfTheCache)
     EXPECT_TRUE(succeeded(m_store->publish(make_entry(k_decode)))) << "and it goes on working";
 }
 
+// They belong to no model: what is cleared of one model leaves them.
+TEST_F(Clear, TunedConfigurationsGoAloneOrWithAll)
+{
+    const auto put = [this] {
+        for (const auto kind : {store::ArtifactKind::best_config, store::ArtifactKind::module_configs})
+            ASSERT_TRUE(succeeded(
+                m_store->tier().put(store::ArtifactName{kind, sha256(as_bytes("kernel"))}, as_bytes("four"))));
+    };
+    put();
+    const fs::path foreign = m_root / "autotune" / "mine.txt";
+    write(foreign, "not the library's");
+    EXPECT_EQ(m_store->clear({.model = "a"}).value().tuned.files, 0U);
+    EXPECT_EQ(m_store->plan_clear({.kind = store::ClearKind::tuned}).value().tuned.bytes, 8U);
+    const auto alone = m_store->clear({.kind = store::ClearKind::tuned});
+    ASSERT_TRUE(succeeded(alone));
+    EXPECT_EQ(alone->tuned.files, 2U);
+    EXPECT_EQ(alone->files(), 2U) << "and nothing else";
+    EXPECT_TRUE(m_store->tier().list({.kind = store::Scope::Kind::artifacts}).value().empty());
+    put();
+    EXPECT_EQ(m_store->plan_clear({.kind = store::ClearKind::all}).value().tuned.files, 2U);
+    EXPECT_EQ(m_store->clear({.kind = store::ClearKind::all}).value().tuned.files, 2U);
+    EXPECT_TRUE(fs::exists(foreign));
+}
+
 TEST_F(Clear, ByModelLeavesTheOthersAndTheirImages)
 {
     EXPECT_EQ(m_store->clear({.model = "a"}).value().entries.files, 3U);

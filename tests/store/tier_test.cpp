@@ -20,7 +20,11 @@ TEST(TierNames, AreTextAndBack)
               "entries/tiny_static_clgraphcache_0123456789ab/world1global_rank0/decode/" + to_hex(key.guards_digest));
     const ImageName image{sha256(as_bytes("code"))};
     EXPECT_EQ(store::to_text(image), "images/" + to_hex(image.digest));
-    for (const Name& name : {Name(key), Name(image)}) EXPECT_EQ(store::name_from_text(store::to_text(name)), name);
+    const store::ArtifactName tuned{store::ArtifactKind::best_config, image.digest};
+    EXPECT_EQ(store::to_text(tuned), "autotune/" + to_hex(image.digest) + ".best_config");
+    const store::ArtifactName module{store::ArtifactKind::module_configs, image.digest};
+    for (const Name& name : {Name(key), Name(image), Name(tuned), Name(module)})
+        EXPECT_EQ(store::name_from_text(store::to_text(name)), name);
 }
 
 TEST(TierNames, ThatTheLibraryDoesNotMakeAreNone)
@@ -32,7 +36,8 @@ TEST(TierNames, ThatTheLibraryDoesNotMakeAreNone)
          {std::string(), hex, "image/" + hex, "images/" + hex + "a", "images/" + std::string(64, 'A'), "images//" + hex,
           folder + "decode", folder + "../" + hex, folder + "/" + hex, folder + "decode/" + hex + "/",
           folder + "decode/more/" + hex, "entries/tiny/world1global_rank0/decode/" + hex,
-          "/" + folder + "decode/" + hex})
+          "/" + folder + "decode/" + hex, "autotune/" + hex, "autotune/" + hex + ".best_config.best_config",
+          "autotune/x/" + hex + ".best_config", "autotune/" + std::string(64, 'A') + ".best_config"})
         EXPECT_FALSE(store::name_from_text(text)) << text;
 }
 
@@ -91,6 +96,15 @@ TEST_P(TierConformance, ListsByScopeInOrder)
     EXPECT_THAT(m_tier->list({.function = k_prompt}).value(), ElementsAre(entry(k_prompt, "a")));
     EXPECT_EQ(m_tier->list({}).value().size(), 4U);
     EXPECT_THAT(m_tier->list({.kind = Scope::Kind::images}).value(), UnorderedElementsAre(image("a"), image("b")));
+    EXPECT_TRUE(m_tier->list({.kind = Scope::Kind::artifacts}).value().empty());
+    const Name tuned = store::ArtifactName{store::ArtifactKind::best_config, sha256(as_bytes("a"))};
+    const Name module = store::ArtifactName{store::ArtifactKind::module_configs, sha256(as_bytes("a"))};
+    put(tuned, "tuned");
+    put(module, "module");
+    EXPECT_EQ(text_of(tuned), "tuned");
+    EXPECT_THAT(m_tier->list({.kind = Scope::Kind::artifacts}).value(), UnorderedElementsAre(tuned, module));
+    EXPECT_TRUE(succeeded(m_tier->remove(tuned)));
+    EXPECT_THAT(m_tier->list({.kind = Scope::Kind::artifacts}).value(), ElementsAre(module));
 }
 
 TEST_P(TierConformance, NotesAUse)

@@ -19,6 +19,7 @@
 #include "warmgraph/recorder.hpp"
 #include "warmgraph/spec.hpp"
 #include "warmgraph/stored_entry.hpp"
+#include "warmgraph/tuning.hpp"
 
 namespace warmgraph {
 
@@ -152,6 +153,10 @@ public:
     /// together with the outside), as far as their work is done, and returns how many were recorded. What cannot be
     /// recorded is counted and logged. Read-only states must still be where they were at the call.
     std::size_t record_pending();
+
+    /// Finds and keeps the best configurations of kernels in this cache's folder, for all its models and ranks
+    /// (tuning.hpp). May outlive the cache. invalid_argument: options that make no sense.
+    [[nodiscard]] Tuner tuner(const Device& device, const TuningOptions& options = {});
 
     [[nodiscard]] Statistics statistics() const;
     /// "warmgraph: 2 hits, 0 misses, 1 image, 3.9 ms to load, 1.96 s saved"

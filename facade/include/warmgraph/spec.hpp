@@ -10,6 +10,7 @@
 
 #include "warmgraph/base/dtype.hpp"
 #include "warmgraph/device.hpp"
+#include "warmgraph/tuning.hpp"
 
 namespace warmgraph {
 
@@ -104,6 +105,9 @@ struct Spec {
     std::vector<ScalarDecl> scalars{}; ///< patched at every call
     std::vector<ScalarDecl> values{};  ///< host values that the function specialises on: guards, one variant each
     std::vector<Program> code{};       ///< their source and options become guards
+    /// Kernels whose configurations `code` was built with. Each configuration is a guard, and a stored one is held to the
+    /// default's results before the callable first runs (Tuned::validate); a call that replays does without.
+    std::vector<Tuned> tuned{};
     std::map<std::string, std::string> config{}; ///< further guards of this function
     std::vector<std::string> environment{};      ///< environment variables that become guards
     /// Code identity given by you; empty: the build id of the calling binary. Cache::load and Cache::adopt, which see

@@ -26,6 +26,7 @@
 #include "warmgraph/spec.hpp"
 #include "warmgraph/stored_entry.hpp"
 #include "warmgraph/stream.hpp"
+#include "warmgraph/tuning.hpp"
 
 namespace warmgraph {
 

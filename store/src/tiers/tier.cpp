@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::string_view k_entries = "entries/";
 constexpr std::string_view k_images = "images/";
+constexpr std::string_view k_artifacts = "autotune/";
 
 /// The text up to the next slash, which is cut off with it.
 std::string next_part(std::string_view& text)
@@ -26,15 +27,38 @@ struct Spelling {
         return prefix_of({.function = key.function}) + to_hex(key.guards_digest);
     }
     std::string operator()(const ImageName& image) const { return std::string(k_images) + to_hex(image.digest); }
+    std::string operator()(const ArtifactName& artifact) const
+    {
+        return std::string(k_artifacts) + file_name(artifact);
+    }
 };
 
 } // namespace
+
+std::string_view suffix_of(ArtifactKind kind) noexcept
+{
+    return kind == ArtifactKind::best_config ? ".best_config" : ".module_configs";
+}
+
+std::string file_name(const ArtifactName& name) { return to_hex(name.digest) + std::string(suffix_of(name.kind)); }
+
+std::optional<ArtifactName> artifact_from_file_name(std::string_view name)
+{
+    for (const ArtifactKind kind : {ArtifactKind::best_config, ArtifactKind::module_configs}) {
+        const std::string_view suffix = suffix_of(kind);
+        if (!name.ends_with(suffix)) continue;
+        const auto digest = digest_from_our_hex(name.substr(0, name.size() - suffix.size()));
+        if (digest) return ArtifactName{kind, *digest};
+    }
+    return std::nullopt;
+}
 
 std::string to_text(const Name& name) { return std::visit(Spelling{}, name); }
 
 std::string prefix_of(const Scope& scope)
 {
     if (scope.kind == Scope::Kind::images) return std::string(k_images);
+    if (scope.kind == Scope::Kind::artifacts) return std::string(k_artifacts);
     if (!scope.function) return std::string(k_entries);
     return fmt::format("{}{}/{}/{}/", k_entries, scope.function->model_info, scope.function->rank,
                        scope.function->function);
@@ -45,6 +69,10 @@ std::optional<Name> name_from_text(std::string_view text)
     if (text.starts_with(k_images)) {
         const auto digest = digest_from_our_hex(text.substr(k_images.size()));
         return digest ? std::optional<Name>(ImageName{*digest}) : std::nullopt;
+    }
+    if (text.starts_with(k_artifacts)) {
+        const auto artifact = artifact_from_file_name(text.substr(k_artifacts.size()));
+        return artifact ? std::optional<Name>(*artifact) : std::nullopt;
     }
     if (!text.starts_with(k_entries)) return std::nullopt;
     text.remove_prefix(k_entries.size());

@@ -87,6 +87,20 @@ Result<Removal::Amount> remove_quarantined(const Disk& disk)
     return removed;
 }
 
+Result<Removal::Amount> remove_tuned(const Disk& disk)
+{
+    const auto names = disk.artifact_names();
+    if (!names) return std::unexpected(names.error());
+    Removal::Amount removed;
+    for (const Name& name : *names) {
+        const auto size = remove_file(disk, disk.layout.path(name));
+        if (!size) return std::unexpected(size.error());
+        removed.files += *size ? 1 : 0;
+        removed.bytes += size->value_or(0);
+    }
+    return removed;
+}
+
 } // namespace
 
 Result<Removal> clear(LocalTier& tier, const ClearRequest& request)
@@ -111,6 +125,11 @@ Result<Removal> clear(LocalTier& tier, const ClearRequest& request)
         const auto amount = remove_quarantined(disk);
         if (!amount) return std::unexpected(amount.error());
         removed.quarantined = *amount;
+    }
+    if (clears_tuned(request.kind)) {
+        const auto amount = remove_tuned(disk);
+        if (!amount) return std::unexpected(amount.error());
+        removed.tuned = *amount;
     }
     return removed;
 }

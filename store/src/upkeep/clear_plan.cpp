@@ -42,6 +42,19 @@ Result<Removal::Amount> count_quarantined(const Disk& disk)
     return amount;
 }
 
+Result<Removal::Amount> count_tuned(const Disk& disk)
+{
+    Removal::Amount amount;
+    const auto names = disk.artifact_names();
+    if (!names) return std::unexpected(names.error());
+    for (const Name& name : *names) {
+        const auto info = disk.files.info(disk.layout.path(name));
+        if (!info) return std::unexpected(info.error());
+        if (*info) amount += {.files = 1, .bytes = (*info)->size}; // else gone meanwhile
+    }
+    return amount;
+}
+
 } // namespace
 
 Result<std::vector<std::pair<std::string, FileInfo>>> quarantined_files(const Disk& disk)
@@ -89,6 +102,11 @@ Result<Removal> plan_clear(LocalTier& tier, const ClearRequest& request)
         const auto amount = count_quarantined(disk);
         if (!amount) return std::unexpected(amount.error());
         removal.quarantined = *amount;
+    }
+    if (clears_tuned(request.kind)) {
+        const auto amount = count_tuned(disk);
+        if (!amount) return std::unexpected(amount.error());
+        removal.tuned = *amount;
     }
     return removal;
 }

@@ -19,10 +19,10 @@ public:
         for (const std::string& name : sweep(folder))
             if (level < k_key_levels && is_key_folder(level, name)) sweep_keys(folder / name, level + 1);
     }
-    void sweep_images()
+    void sweep_shards(const Path& folder)
     {
-        for (const std::string& shard : sweep(Layout::images()))
-            if (shard.size() == 2) sweep(Layout::images() / shard);
+        for (const std::string& shard : sweep(folder))
+            if (shard.size() == 2) sweep(folder / shard);
     }
     /// The folders in it.
     std::vector<std::string> sweep(const Path& folder)
@@ -63,7 +63,8 @@ std::uint64_t sweep_left_overs(const Disk& disk, std::chrono::nanoseconds limit)
     Sweep sweep(disk, limit);
     // Images are in 256 folders, and functions may be thousands: where the time ends, the next one begins elsewhere.
     sweep.sweep(Layout::quarantine());
-    sweep.sweep_images();
+    sweep.sweep_shards(Layout::images());
+    sweep.sweep_shards(Layout::artifacts());
     sweep.sweep_keys("", 0);
     return sweep.count;
 }

@@ -27,6 +27,7 @@ Result<void> Scan::run()
 {
     if (auto ok = scan_root(); !ok) return ok;
     if (auto ok = scan_images(); !ok) return ok;
+    if (auto ok = scan_artifacts(); !ok) return ok;
     scan_missing_images();
     std::ranges::stable_sort(m_findings, {}, [](const Finding& finding) { return finding.damage.path.native(); });
     return {};
@@ -101,14 +102,15 @@ Result<void> Scan::scan_function(const FunctionKey& function)
     return {};
 }
 
-Result<void> Scan::scan_images()
+template <class ScanFile>
+Result<void> Scan::scan_shards(const Path& top, const ScanFile& scan_file)
 {
-    const auto shards = m_disk.files.list(m_disk.layout.images());
-    if (!shards) return skip(m_disk.layout.images(), shards.error());
+    const auto shards = m_disk.files.list(top);
+    if (!shards) return skip(top, shards.error());
     for (const DirectoryItem& shard : *shards) {
-        const Path folder = m_disk.layout.images() / shard.name;
+        const Path folder = top / shard.name;
         if (shard.type != FileType::directory || shard.name.size() != 2) {
-            scan_other(m_disk.layout.images(), shard);
+            scan_other(top, shard);
             continue;
         }
         const auto items = m_disk.files.list(folder);
@@ -116,15 +118,26 @@ Result<void> Scan::scan_images()
             if (auto ok = skip(folder, items.error()); !ok) return ok;
             continue;
         }
-        for (const DirectoryItem& item : *items) {
-            if (const auto digest = Layout::image_digest(shard.name, item.name)) {
-                scan_image(*digest);
-            } else {
-                scan_other(folder, item);
-            }
-        }
+        for (const DirectoryItem& item : *items)
+            if (!scan_file(shard.name, item)) scan_other(folder, item);
     }
     return {};
+}
+
+Result<void> Scan::scan_images()
+{
+    return scan_shards(m_disk.layout.images(), [this](const std::string& shard, const DirectoryItem& item) {
+        const auto digest = Layout::image_digest(shard, item.name);
+        if (digest) scan_image(*digest);
+        return digest.has_value();
+    });
+}
+
+Result<void> Scan::scan_artifacts()
+{
+    return scan_shards(Layout::artifacts(), [](const std::string& shard, const DirectoryItem& item) {
+        return item.type == FileType::regular && Layout::artifact_name(shard, item.name);
+    });
 }
 
 Result<void> Scan::skip(const Path& folder, const Error& error)

@@ -28,7 +28,12 @@ private:
     /// `names` are the folders' names from the root down to this one; three of them make a function's folder.
     [[nodiscard]] Result<void> scan_keys(const std::vector<std::string>& names);
     [[nodiscard]] Result<void> scan_function(const FunctionKey& function);
+    /// Folders of 256 shards: `scan_file` is true where the name in a shard is the library's.
+    template <class ScanFile>
+    [[nodiscard]] Result<void> scan_shards(const Path& top, const ScanFile& scan_file);
     [[nodiscard]] Result<void> scan_images();
+    /// Their names alone: what their bytes mean is not known here.
+    [[nodiscard]] Result<void> scan_artifacts();
     /// A folder that may not be used is a finding, and the look goes on. What fails otherwise is an error.
     [[nodiscard]] Result<void> skip(const Path& folder, const Error& error);
     void scan_entry(const EntryKey& key);

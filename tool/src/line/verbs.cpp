@@ -92,6 +92,7 @@ const std::map<std::string, store::ClearKind>& clear_kinds()
     static const std::map<std::string, ClearKind> kinds{{"entries", ClearKind::entries},
                                                         {"images", ClearKind::images},
                                                         {"quarantine", ClearKind::quarantine},
+                                                        {"tuned", ClearKind::tuned},
                                                         {"all", ClearKind::all}};
     return kinds;
 }

@@ -12,18 +12,26 @@ namespace {
 
 using store::Removal;
 
-/// "2 entries, 1 image, 0 quarantined files (41 KiB)"
+/// "2 entries, 1 image, 0 quarantined files (41 KiB)"; with ", 3 tuned configurations" where there are any
 std::string text_of(const Removal& removal)
 {
-    return fmt::format("{}, {}, {} ({})", plural(removal.entries.files, "entry"), plural(removal.images.files, "image"),
-                       plural(removal.quarantined.files, "quarantined file"), size_text(removal.bytes()));
+    const std::string tuned =
+        removal.tuned.files > 0 ? ", " + plural(removal.tuned.files, "tuned configuration") : std::string{};
+    return fmt::format("{}, {}, {}{} ({})", plural(removal.entries.files, "entry"),
+                       plural(removal.images.files, "image"), plural(removal.quarantined.files, "quarantined file"),
+                       tuned, size_text(removal.bytes()));
 }
 
 Json to_json(const Removal& removal)
 {
-    return {{"entries", removal.entries.files},         {"images", removal.images.files},
-            {"quarantined", removal.quarantined.files}, {"entry_bytes", removal.entries.bytes},
-            {"image_bytes", removal.images.bytes},      {"quarantined_bytes", removal.quarantined.bytes}};
+    return {{"entries", removal.entries.files},
+            {"images", removal.images.files},
+            {"quarantined", removal.quarantined.files},
+            {"entry_bytes", removal.entries.bytes},
+            {"image_bytes", removal.images.bytes},
+            {"quarantined_bytes", removal.quarantined.bytes},
+            {"tuned", removal.tuned.files},
+            {"tuned_bytes", removal.tuned.bytes}};
 }
 
 void report(const Context& context, const ClearOptions& options, const Removal& removal)
@@ -77,7 +85,7 @@ Result<int> clear(const Context& context, const ClearOptions& options)
 {
     if ((options.model || options.function) && options.kind != store::ClearKind::entries)
         return fail(ErrorCode::invalid_argument,
-                    "--model and --func choose entries: leave them out with --kind images, quarantine or all");
+                    "--model and --func choose entries: leave them out with --kind images, quarantine, tuned or all");
     auto request = request_of(options.model, options.function);
     if (!request) return std::unexpected(request.error());
     request->kind = options.kind;

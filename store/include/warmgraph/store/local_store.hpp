@@ -4,6 +4,8 @@
 //   <root>/<model_info>/<rank>/<func>/usage.json            hits, last use (advisory)
 //   <root>/<model_info>/<rank>/<func>/misses.jsonl          its last misses (advisory)
 //   <root>/images/<2 hex>/<sha256>                          device code, shared by all
+//   <root>/autotune/<2 hex>/<64 hex>.best_config            tuned configurations (autotune/ knows what they mean),
+//                                   .module_configs         and all of one module
 //   <root>/.leases, .prune.lock                             which entries are used; who makes room
 //   <root>/quarantine/                                      what failed verification, with a reason beside it
 // Beside them while in use: .tmp-<host>-<boot>-<pid>-<uuid> (a file being written), .lock-<16 hex> (a recording),

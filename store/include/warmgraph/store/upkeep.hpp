@@ -21,6 +21,7 @@ enum class ClearKind : std::uint8_t {
     images,     ///< that no entry names and that are older than an hour (a writer publishes images first)
     quarantine, ///< what failed verification
     all,
+    tuned, ///< tuned configurations, of single kernels and of modules
 };
 
 /// What clear() is asked for. The names choose functions, for entries alone: each one that is given must fit.
@@ -45,10 +46,16 @@ struct Removal {
         }
     };
     std::uint64_t functions = 0; ///< that fit the request, also those without entries
-    Amount entries{}, images{}, quarantined{};
+    Amount entries{}, images{}, quarantined{}, tuned{};
 
-    [[nodiscard]] std::uint64_t files() const noexcept { return entries.files + images.files + quarantined.files; }
-    [[nodiscard]] std::uint64_t bytes() const noexcept { return entries.bytes + images.bytes + quarantined.bytes; }
+    [[nodiscard]] std::uint64_t files() const noexcept
+    {
+        return entries.files + images.files + quarantined.files + tuned.files;
+    }
+    [[nodiscard]] std::uint64_t bytes() const noexcept
+    {
+        return entries.bytes + images.bytes + quarantined.bytes + tuned.bytes;
+    }
 };
 
 /// What the folder may hold: entries, images and quarantine together.

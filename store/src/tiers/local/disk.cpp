@@ -162,20 +162,41 @@ Result<std::vector<FunctionKey>> Disk::functions() const
     return std::move(found->keys);
 }
 
-Result<std::vector<Name>> Disk::image_names() const
+namespace {
+
+/// Of all files in a folder's shards, those that `name` knows.
+template <class NameOf>
+Result<std::vector<Name>> names_in_shards(FileSystem& files, const Path& folder, const NameOf& name)
 {
     std::vector<Name> names;
-    const auto shards = files.list(layout.images());
+    const auto shards = files.list(folder);
     if (!shards) return std::unexpected(shards.error());
     for (const DirectoryItem& shard : *shards) {
         if (shard.type != FileType::directory) continue;
-        const auto items = files.list(layout.images() / shard.name);
+        const auto items = files.list(folder / shard.name);
         if (!items) return std::unexpected(items.error());
-        for (const DirectoryItem& item : *items) {
-            if (const auto digest = Layout::image_digest(shard.name, item.name)) names.emplace_back(ImageName{*digest});
-        }
+        for (const DirectoryItem& item : *items)
+            if (const std::optional<Name> known = name(shard.name, item.name)) names.push_back(*known);
     }
     return names;
+}
+
+} // namespace
+
+Result<std::vector<Name>> Disk::image_names() const
+{
+    return names_in_shards(files, layout.images(), [](std::string_view shard, std::string_view file) {
+        const auto digest = Layout::image_digest(shard, file);
+        return digest ? std::optional<Name>(ImageName{*digest}) : std::nullopt;
+    });
+}
+
+Result<std::vector<Name>> Disk::artifact_names() const
+{
+    return names_in_shards(files, Layout::artifacts(), [](std::string_view shard, std::string_view file) {
+        const auto name = Layout::artifact_name(shard, file);
+        return name ? std::optional<Name>(*name) : std::nullopt;
+    });
 }
 
 Result<std::vector<std::pair<Digest, std::uint64_t>>> Disk::images() const

@@ -54,7 +54,7 @@ bool FolderTrust::is_covered(const Name& name, ByteView bytes) const
 {
     if (!takes_signatures()) return false;
     const auto* const key = std::get_if<EntryKey>(&name);
-    if (key == nullptr) return true; // an image
+    if (key == nullptr) return std::holds_alternative<ImageName>(name); // by the digests of a signed entry
     const auto extent = cachefmt::header_extent(bytes, m_limits);
     if (!extent) return false;
     // Too few to use anything of them: whoever reads on asks again.

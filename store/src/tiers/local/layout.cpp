@@ -16,7 +16,14 @@ Path Layout::image(const Digest& digest) const
 Path Layout::path(const Name& name) const
 {
     if (const auto* key = std::get_if<EntryKey>(&name)) return entry(*key);
+    if (const auto* artifact = std::get_if<ArtifactName>(&name)) return Layout::artifact(*artifact);
     return image(std::get<ImageName>(name).digest);
+}
+
+Path Layout::artifact(const ArtifactName& name)
+{
+    const std::string file = file_name(name);
+    return artifacts() / file.substr(0, k_shard_digits) / file;
 }
 
 Path Layout::record_lock(const EntryKey& key) const
@@ -33,6 +40,11 @@ std::optional<Digest> Layout::entry_digest(std::string_view name)
 std::optional<Digest> Layout::image_digest(std::string_view shard, std::string_view name)
 {
     return shard.size() == k_shard_digits && name.starts_with(shard) ? digest_from_our_hex(name) : std::nullopt;
+}
+
+std::optional<ArtifactName> Layout::artifact_name(std::string_view shard, std::string_view name)
+{
+    return shard.size() == k_shard_digits && name.starts_with(shard) ? artifact_from_file_name(name) : std::nullopt;
 }
 
 } // namespace warmgraph::store

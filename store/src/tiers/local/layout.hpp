@@ -41,6 +41,8 @@ public:
     [[nodiscard]] const Path& root() const noexcept { return m_root; } ///< absolute, for messages
     [[nodiscard]] static Path images() { return "images"; }
     [[nodiscard]] static Path quarantine() { return "quarantine"; }
+    [[nodiscard]] static Path artifacts() { return "autotune"; }
+    [[nodiscard]] static Path artifact(const ArtifactName& name);
     [[nodiscard]] Path image(const Digest& digest) const;
     /// REQUIRES: check_key holds, here and below.
     [[nodiscard]] Path function(const FunctionKey& key) const { return Path(key.model_info) / key.rank / key.function; }
@@ -58,6 +60,8 @@ public:
     [[nodiscard]] static std::optional<Digest> entry_digest(std::string_view name);
     /// The digest in an image's file name inside the folder `shard`.
     [[nodiscard]] static std::optional<Digest> image_digest(std::string_view shard, std::string_view name);
+    /// The same of an artifact.
+    [[nodiscard]] static std::optional<ArtifactName> artifact_name(std::string_view shard, std::string_view name);
 
 private:
     Path m_root;

@@ -1,0 +1,233 @@
+#include "warmgraph/autotune/best_config.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "best_config_json.hpp"
+
+namespace warmgraph::autotune {
+namespace {
+
+constexpr std::size_t k_longest_text = 1024;
+constexpr std::size_t k_most_timings = 2 * k_most_candidates;
+constexpr std::array k_ways{FoundBy::enumeration, FoundBy::coordinate_descent};
+
+template <class Map>
+Json map_json(const Map& map)
+{
+    Json json = Json::object();
+    for (const auto& [name, value] : map) {
+        if constexpr (std::is_same_v<typename Map::mapped_type, std::string>)
+            json[mended(name)] = mended(value);
+        else
+            json[mended(name)] = value;
+    }
+    return json;
+}
+
+Json timing_json(const Timing& timing)
+{
+    Json json{{"config", map_json(timing.config)}, {"ms", timing.ms}, {"rounds", timing.rounds}};
+    if (!timing.failed.empty()) json["failed"] = mended(timing.failed);
+    return json;
+}
+
+/// Reads members one after the other; the first that is wrong stays.
+class Members {
+public:
+    explicit Members(const Parsed& json) : m_json(json)
+    {
+        if (!json.is_object()) m_wrong = "it is no object";
+    }
+    [[nodiscard]] const Parsed* find(const char* name, bool (Parsed::*is)() const noexcept)
+    {
+        const auto member = m_wrong.empty() ? m_json.find(name) : m_json.end();
+        if (m_wrong.empty() && (member == m_json.end() || !((*member).*is)())) wrong(name);
+        return m_wrong.empty() ? &*member : nullptr;
+    }
+    void text(const char* name, std::string& text)
+    {
+        if (const Parsed* const member = find(name, &Parsed::is_string)) text = member->get<std::string>();
+        if (text.size() > k_longest_text) wrong(name);
+    }
+    void digest(const char* name, Digest& digest)
+    {
+        std::string hex;
+        text(name, hex);
+        const auto read = digest_from_our_hex(hex);
+        if (read) digest = *read;
+        if (!read) wrong(name);
+    }
+    void count(const char* name, std::uint64_t& number)
+    {
+        if (const Parsed* const member = find(name, &Parsed::is_number_unsigned)) number = member->get<std::uint64_t>();
+    }
+    void milliseconds(const char* name, double& number)
+    {
+        if (const Parsed* const member = find(name, &Parsed::is_number)) number = member->get<double>();
+        if (!std::isfinite(number) || number < 0) wrong(name);
+    }
+    template <class T>
+    void map(const char* name, std::map<std::string, T>& map, std::size_t most)
+    {
+        const Parsed* const member = find(name, &Parsed::is_object);
+        if (member == nullptr) return;
+        if (member->size() > most) return wrong(name);
+        for (const auto& [key, value] : member->items()) {
+            const bool fits = std::is_same_v<T, std::string> ? value.is_string() : value.is_number_integer();
+            // A number above the signed ones would wrap round.
+            if (!fits || (value.is_number_unsigned() && value.template get<std::uint64_t>() > INT64_MAX))
+                return wrong(name);
+            map[key] = value.template get<T>();
+        }
+    }
+    void wrong(const char* name)
+    {
+        if (m_wrong.empty()) m_wrong = fmt::format("'{}' is missing or of another kind", name);
+    }
+    [[nodiscard]] const std::string& what_is_wrong() const noexcept { return m_wrong; }
+
+private:
+    const Parsed& m_json;
+    std::string m_wrong;
+};
+
+void read_way(Members& members, FoundBy& by)
+{
+    std::string text;
+    members.text("found_by", text);
+    const auto known = std::ranges::find(k_ways, text, [](FoundBy each) { return to_string(each); });
+    if (known == k_ways.end()) return members.wrong("found_by");
+    by = *known;
+}
+
+void read_timings(Members& members, std::vector<Timing>& timings)
+{
+    const Parsed* const list = members.find("timings", &Parsed::is_array);
+    if (list == nullptr) return;
+    if (list->empty() || list->size() > k_most_timings) return members.wrong("timings");
+    for (const Parsed& item : *list) {
+        Members fields(item);
+        Timing& timing = timings.emplace_back();
+        fields.map("config", timing.config, k_most_parameters);
+        fields.milliseconds("ms", timing.ms);
+        fields.count("rounds", timing.rounds);
+        if (item.is_object() && item.contains("failed")) fields.text("failed", timing.failed);
+        if (!fields.what_is_wrong().empty()) return members.wrong("timings");
+    }
+}
+
+} // namespace
+
+std::string mended(const std::string& text)
+{
+    // U+FFFD stands for what is no UTF-8, and what is long is cut between two characters.
+    const std::string dumped =
+        Json(text.substr(0, 2 * k_longest_text)).dump(-1, ' ', false, Json::error_handler_t::replace);
+    auto whole = Json::parse(dumped).get<std::string>();
+    std::size_t end = std::min(whole.size(), k_longest_text);
+    const auto is_inside = [&](std::size_t at) { return (static_cast<unsigned char>(whole[at]) & 0xC0U) == 0x80U; };
+    while (end < whole.size() && end > 0 && is_inside(end)) --end;
+    whole.resize(end);
+    return whole;
+}
+
+std::string_view to_string(FoundBy by) noexcept
+{
+    return by == FoundBy::enumeration ? "enumeration" : "coordinate_descent";
+}
+
+const Timing* timing_of(const std::vector<Timing>& timings, const Configuration& config) noexcept
+{
+    const auto found = std::ranges::find(timings, config, &Timing::config);
+    return found != timings.end() ? &*found : nullptr;
+}
+
+double gain(const BestConfig& best) noexcept
+{
+    const Timing* const winner = timing_of(best.timings, best.config);
+    if (winner == nullptr || best.timings.empty() || winner->ms <= 0 || best.timings.front().ms <= 0) return 1;
+    return best.timings.front().ms / winner->ms;
+}
+
+Json json_of(const BestConfig& best)
+{
+    Json timings = Json::array();
+    for (const Timing& timing : best.timings) timings.push_back(timing_json(timing));
+    return {{"format", k_best_config_format},
+            {"kernel", mended(best.kernel)},
+            {"config", map_json(best.config)},
+            {"found_by", to_string(best.found_by)},
+            {"took_ms", best.took_ms},
+            {"problem", map_json(best.problem)},
+            {"device", map_json(best.device)},
+            {"driver", map_json(best.driver)},
+            {"written", mended(best.written)},
+            {"timings", std::move(timings)},
+            {"configs_hash", to_hex(best.configs_hash)},
+            {"key", to_hex(best.key)}};
+}
+
+Result<BestConfig> best_config_of(const Parsed& json)
+{
+    Members members(json);
+    std::uint64_t format = 0;
+    members.count("format", format);
+    if (members.what_is_wrong().empty() && format != k_best_config_format)
+        return fail(ErrorCode::stale, "the tuned configuration has format {}, expected {}", format,
+                    k_best_config_format);
+    BestConfig best;
+    members.text("kernel", best.kernel);
+    members.map("config", best.config, k_most_parameters);
+    read_way(members, best.found_by);
+    members.milliseconds("took_ms", best.took_ms);
+    read_timings(members, best.timings);
+    members.map("problem", best.problem, k_most_facts);
+    members.map("device", best.device, k_most_facts);
+    members.map("driver", best.driver, k_most_facts);
+    members.text("written", best.written);
+    members.digest("configs_hash", best.configs_hash);
+    members.digest("key", best.key);
+    if (!members.what_is_wrong().empty()) return fail(ErrorCode::corrupt, "{}", members.what_is_wrong());
+    const Timing* const own = timing_of(best.timings, best.config);
+    if (own == nullptr || !own->failed.empty())
+        return fail(ErrorCode::corrupt, "its winner '{}' was not timed", to_text(best.config));
+    return best;
+}
+
+std::string sealed(Json json)
+{
+    json["checksum"] = to_hex(sha256(as_bytes(json.dump())));
+    return json.dump(2) + "\n";
+}
+
+Result<Parsed> parsed(ByteView bytes, std::uint64_t most)
+{
+    if (bytes.empty()) return fail(ErrorCode::corrupt, "the file is empty");
+    if (bytes.size() > most)
+        return fail(ErrorCode::corrupt, "the file has {} bytes, expected at most {}", bytes.size(), most);
+    Parsed json = Parsed::parse(as_text(bytes), nullptr, false);
+    if (json.is_discarded()) return fail(ErrorCode::corrupt, "it is no JSON: it was cut, or written by somebody else");
+    return json;
+}
+
+Error not_as_written()
+{
+    return {ErrorCode::corrupt, "its checksum or its form is not that of its values: it was damaged or edited"};
+}
+
+std::string encode(const BestConfig& best) { return sealed(json_of(best)); }
+
+Result<BestConfig> decode(ByteView bytes)
+{
+    const auto json = parsed(bytes, k_best_config_cap);
+    if (!json) return std::unexpected(json.error());
+    auto best = best_config_of(*json);
+    if (!best) return best;
+    // One spelling for each value: whatever was changed, added, doubled or left out makes other bytes.
+    if (encode(*best) != as_text(bytes)) return std::unexpected(not_as_written());
+    return best;
+}
+
+} // namespace warmgraph::autotune

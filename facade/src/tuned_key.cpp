@@ -1,0 +1,82 @@
+#include "tuned_key.hpp"
+
+#include <sstream>
+
+#include "included_headers.hpp"
+#include "warmgraph/autotune/code_text.hpp"
+#include "warmgraph/cachefmt/fact_names.hpp"
+
+namespace warmgraph {
+namespace {
+
+/// Without the folders of headers, whose contents count instead.
+std::string options_without_paths(const std::string& options)
+{
+    std::string result;
+    std::istringstream words{options};
+    for (std::string word; words >> word;) {
+        if (word == "-I" || word == "--include-path") {
+            words >> word;
+            continue;
+        }
+        if (word.starts_with("-I") || word.starts_with("--include-path=")) continue;
+        result += (result.empty() ? "" : " ") + word;
+    }
+    return result;
+}
+
+bool is_driver_fact(std::string_view name) noexcept
+{
+    return name == cachefmt::fact::k_driver_version || name == cachefmt::fact::k_runtime_version;
+}
+
+autotune::Facts facts_of(const backends::Device& device, bool (*wanted)(const cachefmt::Fact&))
+{
+    autotune::Facts facts;
+    for (const cachefmt::Fact& fact : device.facts())
+        if (wanted(fact)) facts[fact.name] = fact.value;
+    return facts;
+}
+
+void add_facts(Sha256& hash, const autotune::Facts& facts)
+{
+    hash.update_field("device");
+    for (const auto& [name, value] : facts) hash.update_field(name).update_field(value);
+}
+
+} // namespace
+
+autotune::Facts device_facts(const backends::Device& device)
+{
+    return facts_of(device, [](const cachefmt::Fact& fact) {
+        return !is_driver_fact(fact.name) && (fact.role == cachefmt::Role::must_match || fact.name == "device.name");
+    });
+}
+
+autotune::Facts driver_facts(const backends::Device& device)
+{
+    return facts_of(device, [](const cachefmt::Fact& fact) { return is_driver_fact(fact.name); });
+}
+
+Digest tuned_key(const TunableKernel& kernel, const autotune::Facts& device)
+{
+    Sha256 hash;
+    hash.update_field("warmgraph tuned kernel 1").update_field(kernel.name);
+    hash.update_field(autotune::without_comments(kernel.source));
+    hash.update_field(included_headers(kernel.source, kernel.options));
+    hash.update_field(options_without_paths(kernel.options));
+    for (const auto& [name, size] : kernel.problem) hash.update_field(name).update_field(std::to_string(size));
+    add_facts(hash, device);
+    return hash.finish();
+}
+
+Digest module_key(const std::string& name, std::string_view code, const autotune::Facts& device)
+{
+    Sha256 hash;
+    hash.update_field("warmgraph tuned module 1").update_field(name);
+    hash.update_field(autotune::without_comments(code));
+    add_facts(hash, device);
+    return hash.finish();
+}
+
+} // namespace warmgraph

@@ -1,0 +1,393 @@
+#include <algorithm>
+
+#include "throwing.hpp"
+#include "tuned_key.hpp"
+#include "tuner_impl.hpp"
+#include "tuning_bench.hpp"
+#include "warmgraph/base/log.hpp"
+#include "warmgraph/base/units.hpp"
+#include "warmgraph/cachefmt/fact_names.hpp"
+#include "warmgraph/cachefmt/key.hpp"
+#include "warmgraph/capture/run_context.hpp"
+
+namespace warmgraph {
+namespace {
+
+constexpr std::size_t k_most_tuning_reasons = 64;
+
+autotune::Space space_of(const TunableKernel& kernel)
+{
+    autotune::Space space{kernel.candidates, {}, kernel.admits};
+    for (const TuningRange& range : kernel.ranges) space.ranges.push_back({range.name, range.values});
+    return space;
+}
+
+void require_usable(const TunableKernel& kernel)
+{
+    value_or_raise(cachefmt::check_name("kernel's name", kernel.name));
+    if (auto ok = autotune::check(space_of(kernel)); !ok) raise(within(kernel.name, ok.error()).error());
+    if (!kernel.work)
+        raise({ErrorCode::invalid_argument,
+               fmt::format("'{}' has no work to time: set TunableKernel::work", kernel.name)});
+    for (const double tolerance : {kernel.relative_tolerance, kernel.absolute_tolerance})
+        if (!(tolerance >= 0))
+            raise({ErrorCode::invalid_argument,
+                   fmt::format("a tolerance of '{}' is {}, expected 0 or more", kernel.name, tolerance)});
+}
+
+void require_options(const TuningOptions& options)
+{
+    if (options.rounds == 0 || !(options.min_gain >= 0 && options.min_gain < 1) || !(options.batch_ms >= 0))
+        raise({ErrorCode::invalid_argument,
+               fmt::format("rounds {}, min_gain {}, batch_ms {}: expected at least 1 round, a gain from 0 to below 1, "
+                           "and 0 ms or more",
+                           options.rounds, options.min_gain, options.batch_ms)});
+}
+
+TuningReport untuned(const TunedKernel& shared, std::string reason)
+{
+    TuningReport report{shared.kernel.name};
+    report.reason = std::move(reason);
+    report.config = shared.kernel.candidates.front();
+    return report;
+}
+
+std::string of_kernel(const TunedKernel& shared)
+{
+    return fmt::format("the tuned configuration of '{}'", shared.kernel.name);
+}
+
+TuningReport report_of(const autotune::BestConfig& best, TuningOutcome outcome, std::string reason)
+{
+    TuningReport report{best.kernel, outcome, std::move(reason), best.config, std::string(to_string(best.found_by))};
+    report.search_ms = best.took_ms;
+    report.default_ms = best.timings.front().ms;
+    report.best_ms = autotune::timing_of(best.timings, best.config)->ms;
+    for (const auto& [config, ms, rounds, failed] : best.timings)
+        report.timings.push_back({config, ms, rounds, failed});
+    return report;
+}
+
+} // namespace
+
+std::string definitions_of(const TunedConfig& config)
+{
+    std::string text;
+    for (const auto& [name, value] : config) text += fmt::format("{}-D {}={}", text.empty() ? "" : " ", name, value);
+    return text;
+}
+
+TuningRange powers_of_two(std::string name, std::int64_t low, std::int64_t high)
+{
+    if (low < 1 || high < low)
+        raise({ErrorCode::invalid_argument,
+               fmt::format("the range of '{}' is {} to {}, expected 1 or more, ascending", name, low, high)});
+    TuningRange range{std::move(name), {}};
+    for (std::int64_t value = low; value <= high; value *= 2) {
+        range.values.push_back(value);
+        if (value > high / 2) break;
+    }
+    return range;
+}
+
+std::string_view to_string(TuningOutcome outcome) noexcept
+{
+    switch (outcome) {
+    case TuningOutcome::tuned: return "tuned";
+    case TuningOutcome::stored: return "stored";
+    case TuningOutcome::untuned: return "untuned";
+    }
+    return "unknown";
+}
+
+// --- Tuned
+
+const TunedConfig& Tuned::config() const noexcept { return m_impl->report.config; }
+const TuningReport& Tuned::report() const noexcept { return m_impl->report; }
+void Tuned::validate() const { m_impl->tuner->validate(*m_impl->shared, config()); }
+
+void TunedAccess::validate(const Tuned& tuned)
+{
+    if (tuned.report().outcome == TuningOutcome::stored) tuned.validate();
+}
+
+// --- Tuner
+
+Tuned Tuner::tune(const TunableKernel& kernel) { return m_impl->tune(kernel); }
+std::vector<std::string> Tuner::reload() { return m_impl->reload(); }
+TuningStatistics Tuner::statistics() const { return m_impl->statistics(); }
+
+Tuner::Impl::Impl(std::shared_ptr<Cache::Impl> of_cache, Device on, const TuningOptions& how, Clock& time)
+    : cache(std::move(of_cache)), device(std::move(on)), options(how), clock(time)
+{
+    require_options(options);
+    if (cache->store) library.emplace(cache->store->tier());
+}
+
+std::shared_ptr<TunedKernel> Tuner::Impl::describe(const TunableKernel& kernel) const
+{
+    require_usable(kernel);
+    const auto& backend = *DeviceAccess::impl(device)->device;
+    auto shared = std::make_shared<TunedKernel>();
+    shared->kernel = kernel;
+    shared->device = device_facts(backend);
+    autotune::Wanted& wanted = shared->wanted;
+    wanted.kernel = kernel.name;
+    wanted.key = tuned_key(kernel, shared->device);
+    wanted.space = space_of(kernel);
+    wanted.driver = driver_facts(backend);
+    if (options.search == TuningSearch::coordinate_descent) wanted.search = autotune::Search::coordinate_descent;
+    if (options.driver == TuningDriver::any) wanted.driver_rule = autotune::DriverRule::any;
+    return shared;
+}
+
+Tuned Tuner::Impl::tune(const TunableKernel& kernel, const Ahead& ahead)
+{
+    auto described = describe(kernel);
+    const std::scoped_lock lock{mutex};
+    auto& shared = kernels[{described->wanted.key, autotune::configs_hash(kernel.candidates)}];
+    if (!shared) shared = std::move(described);
+    if (has_rejected(*shared)) {
+        shared->current = untuned(*shared, "its stored winner was rejected in this process");
+        shared->best.reset();
+    } else if (!shared->current) {
+        const auto begin = clock.steady();
+        TuningReport report = decide(*shared, ahead);
+        report.took_ms = Milliseconds{clock.steady() - begin}.count();
+        shared->current = std::move(report);
+    }
+    return Tuned{std::make_shared<const Tuned::Impl>(*shared->current, shared, shared_from_this())};
+}
+
+Tuner::Impl::Found Tuner::Impl::look_up_file(const TunedKernel& shared)
+{
+    Found found;
+    const auto none = [&found](std::string why) { found.judgement = {autotune::Judgement::Use::none, std::move(why)}; };
+    auto stored = library->find(shared.wanted.key);
+    if (!stored) {
+        fault("read", of_kernel(shared), stored.error());
+        none("the stored configuration cannot be used: " + stored.error().message);
+    } else if (!*stored) {
+        none("no stored configuration");
+    } else {
+        found.judgement = autotune::judge(**stored, shared.wanted);
+        found.best = std::move(**stored);
+    }
+    return found;
+}
+
+/// The kernel's own file is what was written last. Its module's serves where that cannot, and is written to its own again.
+Tuner::Impl::Found Tuner::Impl::look_up(const TunedKernel& shared, const Ahead& ahead)
+{
+    using Use = autotune::Judgement::Use;
+    if (cache->policy == Policy::refresh) return {{}, {Use::none, "policy refresh"}};
+    Found found = look_up_file(shared);
+    const auto carried = ahead.find(shared.wanted.key);
+    if (found.judgement.use != Use::none || carried == ahead.end()) return found;
+    const auto judgement = autotune::judge(carried->second, shared.wanted);
+    if (judgement.use == Use::none) return found;
+    if (judgement.use == Use::winner && why_not_written().empty())
+        if (const auto put = library->put(carried->second); !put) fault("write", of_kernel(shared), put.error());
+    const std::scoped_lock lock{counting};
+    ++counts.carried;
+    return {carried->second, judgement};
+}
+
+bool Tuner::Impl::has_rejected(TunedKernel& shared)
+{
+    const std::scoped_lock lock{shared.mutex};
+    return !shared.rejected.empty();
+}
+
+std::string Tuner::Impl::why_not_written() const
+{
+    if (cache->policy == Policy::read_only) return "policy read_only";
+    if (cache->policy == Policy::require_hit) return "policy require_hit";
+    const std::string& why = cache->store->why_read_only();
+    return why.empty() ? "" : "the folder is only read: " + why;
+}
+
+std::string Tuner::Impl::why_not_tuned(const TunedKernel& shared) const
+{
+    const bool is_unknown = std::ranges::any_of(shared.device, [](const auto& fact) {
+        return fact.second == cachefmt::k_unknown && fact.first.starts_with(cachefmt::fact::k_device);
+    });
+    if (is_unknown) return "the driver does not tell which device this is";
+    return why_not_written();
+}
+
+TuningReport Tuner::Impl::use_stored(TunedKernel& shared, const autotune::BestConfig& stored, std::string reason)
+{
+    if (!is_proven(shared, stored.config)) return untuned(shared, "its stored winner was rejected: see the log");
+    shared.best = stored;
+    const std::scoped_lock lock{counting};
+    ++counts.hits;
+    counts.saved_ms += stored.took_ms;
+    return report_of(stored, TuningOutcome::stored, std::move(reason));
+}
+
+TuningReport Tuner::Impl::decide(TunedKernel& shared, const Ahead& ahead)
+{
+    if (!library) return untuned(shared, cache->disabled_reason);
+    const Found found = look_up(shared, ahead);
+    const std::string barred = why_not_tuned(shared);
+    using Use = autotune::Judgement::Use;
+    if (found.judgement.use == Use::winner) return use_stored(shared, *found.best, "");
+    if (found.judgement.use == Use::start && !barred.empty()) // better than the default, and right
+        return use_stored(shared, *found.best, "descent would start at it, and nothing is tuned here: " + barred);
+    std::string reason =
+        found.judgement.use == Use::start ? "descent starts at the stored winner" : found.judgement.why_not;
+    miss(shared, reason);
+    if (cache->policy == Policy::require_hit)
+        raise({ErrorCode::miss_forbidden,
+               fmt::format("kernel '{}' must have a tuned configuration (policy require_hit): {}; tune it first with "
+                           "policy read_write",
+                           shared.kernel.name, reason)});
+    if (!barred.empty()) return untuned(shared, fmt::format("{}, and it is not tuned here: {}", reason, barred));
+    shared.best = search(shared, found);
+    keep(*shared.best);
+    return report_of(*shared.best, TuningOutcome::tuned, std::move(reason));
+}
+
+autotune::BestConfig Tuner::Impl::search(TunedKernel& shared, const Found& found)
+{
+    value_or_raise(refuse_while_capturing("Tuner::tune", "tune before the call"));
+    const auto& wanted = shared.wanted;
+    const autotune::SearchRules rules{.rounds = options.rounds, .min_gain = options.min_gain};
+    TuningBench bench{device, shared.kernel, options.batch_ms, clock};
+    const auto checked = [&shared](Result<autotune::Winner> result) {
+        if (!result) raise(within(fmt::format("kernel '{}'", shared.kernel.name), result.error()).error());
+        return std::move(*result);
+    };
+    const double before = found.judgement.use == autotune::Judgement::Use::start ? found.best->took_ms : 0;
+    autotune::Winner winner =
+        before > 0 ? autotune::Winner{found.best->config, found.best->found_by, found.best->timings, before}
+                   : checked(autotune::enumerate(bench, wanted.space, rules, clock));
+    if (wanted.search == autotune::Search::coordinate_descent)
+        winner = checked(autotune::descend(bench, wanted.space, rules, clock, std::move(winner)));
+    {
+        const std::scoped_lock lock{shared.mutex};
+        shared.proven.insert(winner.config); // nothing wins that was not held to the default
+    }
+    const std::scoped_lock lock{counting};
+    ++counts.tuned;
+    counts.tuning_ms += winner.took_ms - before;
+    return {shared.kernel.name,
+            wanted.key,
+            autotune::configs_hash(wanted.space.candidates),
+            winner.config,
+            winner.found_by,
+            winner.took_ms,
+            std::move(winner.timings),
+            shared.kernel.problem,
+            shared.device,
+            wanted.driver,
+            to_iso8601(clock.wall())};
+}
+
+void Tuner::Impl::keep(const autotune::BestConfig& best)
+{
+    log().info("tuned {}: {} ({}), {:.2f} times as fast as the default, in {}", best.kernel,
+               autotune::to_text(best.config), to_string(best.found_by), autotune::gain(best), time_text(best.took_ms));
+    if (const auto put = library->put(best); !put)
+        fault("write", fmt::format("the tuned configuration of '{}'", best.kernel), put.error());
+}
+
+void Tuner::Impl::fault(std::string_view doing, std::string_view of, const Error& error)
+{
+    log().warn("cannot {} {}: {}", doing, of, error.message);
+    const std::scoped_lock lock{counting};
+    ++counts.faults;
+}
+
+void Tuner::Impl::miss(const TunedKernel& shared, const std::string& reason)
+{
+    log().info("no tuned configuration of {}: {}", shared.kernel.name, reason);
+    const std::scoped_lock lock{counting};
+    ++counts.misses;
+    if (counts.miss_reasons.size() < k_most_tuning_reasons)
+        counts.miss_reasons.push_back(fmt::format("{}: {}", shared.kernel.name, reason));
+}
+
+TuningStatistics Tuner::Impl::statistics() const
+{
+    const std::scoped_lock lock{counting};
+    return counts;
+}
+
+void Tuner::Impl::discard(const TunedKernel& shared, const TunedConfig& config)
+{
+    if (!library || !why_not_written().empty()) return;
+    const auto stored = library->find(shared.wanted.key);
+    if (!stored || !*stored || (*stored)->config != config) return;
+    if (const auto removed = library->remove(shared.wanted.key); !removed)
+        fault("remove", of_kernel(shared), removed.error());
+}
+
+void Tuner::Impl::validate(TunedKernel& shared, const TunedConfig& config)
+{
+    const std::scoped_lock lock{shared.mutex};
+    const TunedConfig& standard = shared.kernel.candidates.front();
+    if (config == standard || shared.proven.contains(config)) return;
+    if (current_run() != nullptr)
+        raise({ErrorCode::invalid_argument,
+               fmt::format("kernel '{}' is validated within a wrapped function: name it in Spec::tuned, or call "
+                           "Tuned::validate before",
+                           shared.kernel.name)});
+    std::string wrong = "it was rejected before";
+    if (!shared.rejected.contains(config)) {
+        TuningBench bench{device, shared.kernel, options.batch_ms, clock};
+        if (auto prepared = bench.prepare(standard); !prepared)
+            raise(within(fmt::format("kernel '{}', default configuration", shared.kernel.name), prepared.error())
+                      .error());
+        auto run = bench.prepare(config);
+        auto difference = run ? bench.difference(config) : std::unexpected(run.error());
+        if (difference && !*difference) {
+            shared.proven.insert(config);
+            return;
+        }
+        wrong = difference ? **difference : difference.error().message;
+        shared.rejected.insert(config);
+        log().warn("the tuned configuration '{}' of '{}' is rejected, the default is used: {}",
+                   autotune::to_text(config), shared.kernel.name, wrong);
+        discard(shared, config);
+        const std::scoped_lock counted{counting};
+        ++counts.rejected;
+    }
+    raise({ErrorCode::verification_failed,
+           fmt::format("the tuned configuration '{}' of kernel '{}' does not do what the default '{}' does: {}; it is "
+                       "not used any more: ask Tuner::tune again, which gives the default, and make the programs anew",
+                       autotune::to_text(config), shared.kernel.name, autotune::to_text(standard), wrong)});
+}
+
+/// As far as it is to be proven by now.
+bool Tuner::Impl::is_proven(TunedKernel& shared, const TunedConfig& config)
+try {
+    if (options.validation == TuningValidation::at_once) validate(shared, config);
+    return true;
+} catch (const Exception& error) {
+    if (error.code() != ErrorCode::verification_failed) throw;
+    return false; // told in the log
+}
+
+std::vector<std::string> Tuner::Impl::reload()
+{
+    std::vector<std::string> changed;
+    const std::scoped_lock lock{mutex};
+    if (!library || cache->policy == Policy::refresh) return changed;
+    for (const auto& [key, shared] : kernels) {
+        if (!shared->current) continue;
+        auto stored = library->find(shared->wanted.key);
+        if (!stored) fault("read", of_kernel(*shared), stored.error());
+        if (!stored || !*stored) continue;
+        if (autotune::judge(**stored, shared->wanted).use != autotune::Judgement::Use::winner) continue;
+        if (has_rejected(*shared) || (*stored)->config == shared->current->config) continue;
+        if (!is_proven(*shared, (*stored)->config)) continue;
+        shared->current = report_of(**stored, TuningOutcome::stored, "");
+        shared->best = std::move(**stored);
+        changed.push_back(shared->kernel.name);
+    }
+    return changed;
+}
+
+} // namespace warmgraph

@@ -1,0 +1,119 @@
+// What may be used of what is stored.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sample_best_config.hpp"
+#include "warmgraph/autotune/judge.hpp"
+#include "warmgraph/cachefmt/guard_data.hpp"
+
+namespace warmgraph::autotune {
+namespace {
+
+using Use = Judgement::Use;
+using testing::HasSubstr;
+
+class Judged : public testing::Test {
+protected:
+    void expect_miss(std::string_view why) const
+    {
+        const Judgement judged = judge(m_stored, m_now);
+        EXPECT_EQ(judged.use, Use::none);
+        EXPECT_THAT(judged.why_not, HasSubstr(why));
+    }
+    void expect(Use use) const
+    {
+        const Judgement judged = judge(m_stored, m_now);
+        EXPECT_EQ(judged.use, use) << judged.why_not;
+    }
+
+    BestConfig m_stored = test::sample_best_config();
+    Wanted m_now{
+        m_stored.kernel, m_stored.key, {test::sample_candidates(), {{"LANES", {1, 2, 4, 8}}}}, m_stored.driver};
+};
+
+TEST_F(Judged, AnEnumeratedWinnerIsUsed) { expect(Use::winner); }
+
+TEST_F(Judged, AnEnumeratedWinnerIsWhereDescentStarts)
+{
+    m_now.search = Search::coordinate_descent;
+    expect(Use::start);
+}
+
+TEST_F(Judged, OtherCandidatesAreAMiss)
+{
+    m_now.space.candidates.push_back({{"LANES", 1}, {"ROWS", 1}});
+    expect_miss("other candidates");
+}
+
+TEST_F(Judged, ExactlyOneCandidateMustMatch)
+{
+    m_stored.config = {{"LANES", 2}, {"ROWS", 2}};
+    expect_miss("0 candidates are its winner 'LANES=2 ROWS=2', expected exactly one");
+    // No declaration may have two; what was stored for such a set is no better.
+    m_stored.config = m_now.space.candidates[1];
+    m_now.space.candidates.push_back(m_stored.config);
+    m_stored.configs_hash = configs_hash(m_now.space.candidates);
+    expect_miss("2 candidates");
+}
+
+TEST_F(Judged, AnotherKernelIsAMiss)
+{
+    m_now.kernel = "matvec";
+    expect_miss("another kernel");
+    m_now.kernel = m_stored.kernel;
+    m_now.key = sha256(as_bytes("other"));
+    expect_miss("another kernel");
+}
+
+TEST_F(Judged, AnotherDriverIsAMissUnlessItDoesNotMatter)
+{
+    m_now.driver["driver.version"] = "3.2";
+    expect_miss("driver.version 3.1, and here is 3.2");
+    m_now.driver_rule = DriverRule::any;
+    expect(Use::winner);
+}
+
+TEST_F(Judged, ADriverThatNobodyKnowsNeverMatches)
+{
+    m_stored.driver["driver.version"] = m_now.driver["driver.version"] = cachefmt::k_unknown;
+    expect_miss("driver.version");
+    m_now.driver.clear();
+    expect_miss("here is none");
+}
+
+class JudgedDescent : public Judged {
+protected:
+    JudgedDescent()
+    {
+        m_stored.found_by = FoundBy::coordinate_descent;
+        m_stored.config = {{"LANES", 2}, {"ROWS", 16}}; // no candidate
+        m_now.search = Search::coordinate_descent;
+    }
+};
+
+TEST_F(JudgedDescent, ItsWinnerLiesOutsideTheCandidatesAndIsUsed) { expect(Use::winner); }
+
+TEST_F(JudgedDescent, ItsWinnerIsNotUsedWhereDescentIsNotAskedFor)
+{
+    m_now.search = Search::enumerate;
+    expect_miss("coordinate descent found it");
+    m_stored.config = m_now.space.candidates[1];
+    expect_miss("coordinate descent found it");
+}
+
+TEST_F(JudgedDescent, ItsWinnerIsHeldToTheDeclaredRanges)
+{
+    m_stored.config["LANES"] = 64;
+    expect_miss("LANES=64 is outside");
+    m_stored.config["LANES"] = 2;
+    m_stored.config["ROWS"] = 3;
+    expect_miss("ROWS=3 is outside");
+    m_stored.config = {{"LANES", 2}};
+    expect_miss("other parameters");
+    m_stored.config = {{"LANES", 2}, {"ROWS", 16}};
+    m_now.space.admits = [](const Configuration&) { return false; };
+    expect_miss("does not admit");
+}
+
+} // namespace
+} // namespace warmgraph::autotune

@@ -1,0 +1,148 @@
+// Tuned configurations in the cache folder and in any other tier.
+#include <fstream>
+
+#include "../store/memory_tier.hpp"
+#include "expect_error.hpp"
+#include "faulty_file_system.hpp"
+#include "sample_best_config.hpp"
+#include "temp_dir.hpp"
+#include "warmgraph/autotune/library.hpp"
+#include "warmgraph/store/local_store.hpp"
+
+namespace warmgraph::autotune {
+namespace {
+
+namespace fs = std::filesystem;
+using test::sample_best_config;
+using warmgraph::test::failed_with;
+using warmgraph::test::succeeded;
+
+class TunedFolder : public testing::Test {
+protected:
+    [[nodiscard]] std::unique_ptr<store::LocalStore> open(store::StoreMode access = store::StoreMode::read_write)
+    {
+        store::StoreOptions options;
+        options.access = access;
+        auto opened = store::LocalStore::open(m_root, options, m_files);
+        EXPECT_TRUE(succeeded(opened));
+        return opened ? std::move(*opened) : nullptr;
+    }
+    [[nodiscard]] std::vector<fs::path> files() const
+    {
+        std::vector<fs::path> found;
+        for (const auto& item : fs::recursive_directory_iterator(m_root / "autotune"))
+            if (item.is_regular_file()) found.push_back(item.path());
+        return found;
+    }
+    void overwrite(const std::string& text) const { std::ofstream(files().at(0), std::ios::binary) << text; }
+
+    warmgraph::test::TempDir m_dir;
+    fs::path m_root = m_dir.path() / "cache";
+    warmgraph::test::FaultyFileSystem m_files;
+    std::unique_ptr<store::LocalStore> m_store = open();
+    Library m_library{m_store->tier()};
+    BestConfig m_best = sample_best_config();
+};
+
+TEST_F(TunedFolder, GivesWhatWasPutAndNothingBefore)
+{
+    const auto before = m_library.find(m_best.key);
+    ASSERT_TRUE(succeeded(before));
+    EXPECT_FALSE(*before);
+    ASSERT_TRUE(succeeded(m_library.put(m_best)));
+    const auto found = m_library.find(m_best.key);
+    ASSERT_TRUE(succeeded(found));
+    EXPECT_EQ(**found, m_best);
+    const std::string hex = to_hex(m_best.key);
+    EXPECT_THAT(files(), testing::ElementsAre(m_root / "autotune" / hex.substr(0, 2) / (hex + ".best_config")));
+    ASSERT_TRUE(succeeded(m_library.remove(m_best.key)));
+    EXPECT_FALSE(m_library.find(m_best.key).value());
+}
+
+TEST_F(TunedFolder, TheLastWriteCounts)
+{
+    ASSERT_TRUE(succeeded(m_library.put(m_best)));
+    m_best.config = m_best.timings[0].config;
+    const auto other = open(); // another rank
+    ASSERT_TRUE(succeeded(Library{other->tier()}.put(m_best)));
+    EXPECT_EQ(m_library.find(m_best.key).value()->config, m_best.config);
+    EXPECT_EQ(files().size(), 1U);
+}
+
+TEST_F(TunedFolder, DamageIsAnErrorUntilTheNextPut)
+{
+    ASSERT_TRUE(succeeded(m_library.put(m_best)));
+    const std::string text = encode(m_best);
+    for (const std::string& damaged :
+         {std::string{}, text.substr(0, text.size() / 2), text + "x", std::string(9, '\0')}) {
+        overwrite(damaged);
+        EXPECT_TRUE(failed_with(m_library.find(m_best.key), ErrorCode::corrupt)) << damaged;
+    }
+    ASSERT_TRUE(succeeded(m_library.put(m_best)));
+    EXPECT_TRUE(m_library.find(m_best.key).value());
+}
+
+TEST_F(TunedFolder, AFileUnderAnothersNameIsStale)
+{
+    ASSERT_TRUE(succeeded(m_library.put(m_best)));
+    BestConfig other = m_best;
+    other.key = sha256(as_bytes("other"));
+    overwrite(encode(other));
+    EXPECT_TRUE(failed_with(m_library.find(m_best.key), ErrorCode::stale));
+}
+
+TEST_F(TunedFolder, AFailingWriteLeavesWhatWasThere)
+{
+    ASSERT_TRUE(succeeded(m_library.put(m_best)));
+    BestConfig other = m_best;
+    other.config = m_best.timings[0].config;
+    for (const char* operation : {"write", "rename"}) {
+        m_files.fail_all(operation, ErrorCode::no_space);
+        EXPECT_TRUE(failed_with(m_library.put(other), ErrorCode::no_space)) << operation;
+        m_files.stop_failing();
+        EXPECT_EQ(m_library.find(m_best.key).value()->config, m_best.config) << operation;
+    }
+    EXPECT_EQ(files().size(), 1U) << "no temporary stays";
+}
+
+TEST_F(TunedFolder, AReadOnlyFolderIsReadAndNotWritten)
+{
+    ASSERT_TRUE(succeeded(m_library.put(m_best)));
+    const auto store = open(store::StoreMode::read_only);
+    Library library{store->tier()};
+    EXPECT_TRUE(library.find(m_best.key).value());
+    EXPECT_TRUE(failed_with(library.put(m_best), ErrorCode::permission_denied));
+    EXPECT_TRUE(failed_with(library.remove(m_best.key), ErrorCode::permission_denied));
+}
+
+// The code in the folder is chosen by it: whoever may write it may choose.
+TEST_F(TunedFolder, AFileThatOthersMayWriteIsNotRead)
+{
+    ASSERT_TRUE(succeeded(m_library.put(m_best)));
+    fs::permissions(files().at(0), fs::perms::others_write, fs::perm_options::add);
+    EXPECT_TRUE(failed_with(m_library.find(m_best.key), ErrorCode::permission_denied));
+}
+
+TEST_F(TunedFolder, IsNoFindingOfACheck)
+{
+    ASSERT_TRUE(succeeded(m_library.put(m_best)));
+    const auto damage = m_store->check();
+    ASSERT_TRUE(succeeded(damage));
+    EXPECT_EQ(damage->size(), 0U);
+}
+
+TEST(TunedTier, AnyTierWillDo)
+{
+    warmgraph::test::MemoryTier tier;
+    Library library{tier};
+    const BestConfig best = sample_best_config();
+    ASSERT_TRUE(succeeded(library.put(best)));
+    EXPECT_EQ(*library.find(best.key).value(), best);
+    const auto names = tier.list({.kind = store::Scope::Kind::artifacts});
+    ASSERT_TRUE(succeeded(names));
+    EXPECT_THAT(*names,
+                testing::ElementsAre(store::Name{store::ArtifactName{store::ArtifactKind::best_config, best.key}}));
+}
+
+} // namespace
+} // namespace warmgraph::autotune
