@@ -19,6 +19,7 @@ const std::map<std::string, std::set<std::string>> k_allowed{
     {"cachefmt", {"base"}},
     {"guards", {"base", "cachefmt"}},
     {"store", {"base", "cachefmt"}},
+    {"bundle", {"base", "cachefmt", "guards", "store"}},
     {"backends/api", {"base", "cachefmt"}},
     {"backends/opencl", {"base", "cachefmt", "backends/api"}},
     {"backends/cuda", {"base", "cachefmt", "backends/api"}},
@@ -26,9 +27,10 @@ const std::map<std::string, std::set<std::string>> k_allowed{
     {"replay", {"base", "cachefmt", "backends/api"}},
     {"capture", {"base", "cachefmt", "guards", "backends/api", "replay"}},
     {"ranks", {"base", "cachefmt"}},
-    {"facade", {"base", "cachefmt", "guards", "store", "backends/api", "backends/built", "replay", "capture", "ranks"}},
+    {"facade",
+     {"base", "cachefmt", "guards", "store", "bundle", "backends/api", "backends/built", "replay", "capture", "ranks"}},
     {"c", {"base", "cachefmt", "facade", "backends/api"}},
-    {"tool", {"base", "cachefmt", "guards", "store", "backends/api", "backends/built", "ranks"}},
+    {"tool", {"base", "cachefmt", "guards", "store", "bundle", "backends/api", "backends/built", "ranks"}},
 };
 
 std::set<std::string> public_headers()
