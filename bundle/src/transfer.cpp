@@ -1,5 +1,7 @@
 #include "warmgraph/bundle/transfer.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "warmgraph/cachefmt/image_use.hpp"
@@ -193,6 +195,19 @@ void Transfer::add(Kind kind, std::string_view name, std::uint64_t bytes, double
     amount.bytes += bytes;
     amount.seconds += seconds;
     amount.names.emplace_back(name);
+}
+
+void Transfer::merge(Transfer&& more)
+{
+    for (auto& [kind, amount] : more.moved) {
+        Amount& sum = moved[kind];
+        sum.count += amount.count;
+        sum.bytes += amount.bytes;
+        sum.seconds += amount.seconds;
+        std::ranges::move(amount.names, std::back_inserter(sum.names));
+    }
+    std::ranges::move(more.there, std::back_inserter(there));
+    std::ranges::move(more.skipped, std::back_inserter(skipped));
 }
 
 Result<Transfer> gather(Writer& writer, const std::vector<store::EntryKey>& entries, const Getter& get,

@@ -28,6 +28,7 @@ struct Transfer {
     std::vector<Left> there{};   ///< in the target already: nothing is replaced
     std::vector<Left> skipped{}; ///< not moved, and why
     void add(Kind kind, std::string_view name, std::uint64_t bytes, double seconds = 0);
+    void merge(Transfer&& more);
 };
 
 /// After each object: how many of how many.

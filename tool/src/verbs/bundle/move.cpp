@@ -67,19 +67,6 @@ Result<std::vector<std::uint32_t>> trusted_owners()
     return store::parse_owners(k_variable, environment(k_variable).value_or(""));
 }
 
-void merge_into(Transfer& all, Transfer&& more)
-{
-    for (auto& [kind, amount] : more.moved) {
-        bundle::Amount& sum = all.moved[kind];
-        sum.count += amount.count;
-        sum.bytes += amount.bytes;
-        sum.seconds += amount.seconds;
-        std::ranges::move(amount.names, std::back_inserter(sum.names));
-    }
-    std::ranges::move(more.there, std::back_inserter(all.there));
-    std::ranges::move(more.skipped, std::back_inserter(all.skipped));
-}
-
 /// A bundle that is copied from: what is not whole stays out, so nothing need be trusted but what is signed again.
 Result<Transfer> copy_from(const std::string& file, const BundleOptions& options, bundle::Writer& writer,
                            const bundle::Wanted& wanted)
@@ -150,7 +137,7 @@ Result<int> bundle_merge(const Context& context, const BundleOptions& options)
             return selection->chooses(header.key.function) ? std::string() : std::string("not chosen");
         });
         if (!copied) return std::unexpected(copied.error());
-        merge_into(all, std::move(*copied));
+        all.merge(std::move(*copied));
     }
     return finish(context, *writer, options.files.front(), all);
 }
