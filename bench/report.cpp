@@ -68,6 +68,10 @@ void add_library(Lines& lines, const Collector& collector)
         lines.at_most("look-up among 10,000 entries, hit", time("lookup_exact") / 1e6, "ms", 1);
         lines.add("look-up among 10,000 entries, miss, 64 variants judged", time("lookup_scan") / 1e6, "ms");
     }
+    if (collector.has("bundle_open")) {
+        lines.at_most("opening a bundle of 1 GiB", time("bundle_open") / 1e6, "ms", 100);
+        lines.add("opening it, and judging its 1,024 entries", time("bundle_check") / 1e6, "ms");
+    }
     if (collector.has("decode_per_mb")) {
         lines.add("verify and decode, per MB of entry", time("decode_per_mb") / 1e6, "ms/MB");
         lines.add("verify a header, 8 KB", time("decode_header") / 1e3, "us");

@@ -15,6 +15,7 @@ set(WARMGRAPH_PUBLIC_HEADERS
     backends/api/include/warmgraph/backends/address.hpp
     facade/include/warmgraph/adoption.hpp
     facade/include/warmgraph/arguments.hpp
+    facade/include/warmgraph/artifacts.hpp
     facade/include/warmgraph/cache.hpp
     facade/include/warmgraph/code_address.hpp
     facade/include/warmgraph/device.hpp

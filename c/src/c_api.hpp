@@ -1,6 +1,7 @@
 // The C interface's handles and its border: exceptions inside, a status and a thread's text outside.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -11,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "warmgraph/base/error.hpp"
 #include "warmgraph/cachefmt/guard_data.hpp"
@@ -51,6 +53,11 @@ struct wg_event {
 struct wg_cache {
     warmgraph::Cache cache;
     std::string directory, disabled_reason;
+};
+
+struct wg_artifacts {
+    std::vector<std::byte> bytes;
+    std::string info;
 };
 
 struct wg_opening {

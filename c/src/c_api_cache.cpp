@@ -72,6 +72,9 @@ CacheOptions to_options(const wg_cache_options* given)
     result.max_bytes = options.max_bytes;
     result.max_files = options.max_files;
     result.signing = to_signing(options);
+    if (options.bundle_count != 0) need(options.bundles, "bundles", "as many files as bundle_count says");
+    for (std::uint64_t i = 0; i < options.bundle_count; ++i)
+        result.bundles.push_back(need_text(options.bundles[i], "bundle"));
     return result;
 }
 

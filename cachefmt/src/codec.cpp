@@ -1,6 +1,5 @@
 #include "warmgraph/cachefmt/codec.hpp"
 
-#include "compression.hpp"
 #include "envelope.hpp"
 #include "flat_footprint.hpp"
 #include "flat_reader.hpp"
@@ -8,6 +7,7 @@
 #include "footprint.hpp"
 #include "signature.hpp"
 #include "validate_header.hpp"
+#include "warmgraph/cachefmt/compression.hpp"
 
 namespace warmgraph::cachefmt {
 namespace {

@@ -1,4 +1,4 @@
-#include "compression.hpp"
+#include "warmgraph/cachefmt/compression.hpp"
 
 #include <algorithm>
 

@@ -109,6 +109,14 @@ void open_store(Cache::Impl& impl, FileSystem& files)
     options.budget = {resolve_limit(impl.options.max_bytes, "WARMGRAPH_CACHE_BYTES"),
                       resolve_limit(impl.options.max_files, "WARMGRAPH_CACHE_FILES")};
     auto store = store::LocalStore::open(impl.directory, options, files);
+    if (!store && !impl.options.bundles.empty()) {
+        impl.store = store::LocalStore::without_folder(store.error().message, options);
+        if (impl.open_bundles(options.trusted_owners) != 0) {
+            log().warn("bundles are read, and nothing is recorded: {}", store.error().message);
+            return;
+        }
+        impl.store.reset();
+    }
     if (!store) {
         // A cache that cannot be used costs its benefit, never the caller's start.
         impl.disabled_reason = store.error().message;
@@ -122,6 +130,7 @@ void open_store(Cache::Impl& impl, FileSystem& files)
                    "without this line",
                    impl.store->why_read_only());
     impl.directory = impl.store->root().string();
+    impl.open_bundles(options.trusted_owners);
 }
 
 } // namespace

@@ -56,6 +56,7 @@ struct Cache::Impl {
     /// Those that exist, by name; null while one is being made.
     std::map<std::string, std::weak_ptr<Function::Impl>> functions;
     std::set<std::string> told_what_fits;                                       ///< ids of devices; guarded by mutex
+    std::set<cachefmt::EntryKey> touched; ///< that this process recorded or hit; guarded by mutex
     std::unique_ptr<Prefetching> prefetching = std::make_unique<Prefetching>(); ///< last: it uses the others
 
     /// Everything that Cache's constructor does, with the file seam open.
@@ -69,6 +70,10 @@ struct Cache::Impl {
     [[nodiscard]] std::string summary() const;
     /// One line in the log, at info, for each device: how many stored entries fit it, and why others do not.
     void tell_what_fits(const backends::Device& device);
+    void note_touched(const cachefmt::EntryKey& key);
+    [[nodiscard]] std::vector<cachefmt::EntryKey> touched_entries();
+    /// CacheOptions::bundles as layers of the store; how many could be opened.
+    std::size_t open_bundles(const std::vector<std::uint32_t>& owners);
     /// Those that exist now.
     [[nodiscard]] std::vector<std::shared_ptr<Function::Impl>> living_functions();
 };

@@ -208,6 +208,7 @@ void Function::Impl::count_hit(LoadedVariant& variant)
     auto unused = std::exchange(variant.unused, std::nullopt);
     if (!unused) return;
     m_cache->counters.hit(unused->load_ms, unused->answer_ms);
+    m_cache->note_touched({m_key, variant.guards_digest});
     store::FunctionUsage usage;
     usage.hits = 1;
     std::uint64_t bytes = 0;

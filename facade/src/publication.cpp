@@ -107,6 +107,7 @@ std::string Function::Impl::publish(Phases& phases, Recording& recording)
         cache_fault("publish", published.error());
         return "not published: " + published.error().message;
     }
+    m_cache->note_touched(recording.entry.header.key);
     const auto& info = recording.entry.header.info;
     log().info("saved {} {} ({}, {} of {}, verified {}, {}, {}, format {})", label(),
                short_hex(recording.entry.header.key.guards_digest), plural(info.node_count, "node"),

@@ -169,6 +169,8 @@ class wg_cache_options(ctypes.Structure):
         ("trusted_owner_count", ctypes.c_uint64),
         ("max_bytes", ctypes.c_uint64),
         ("max_files", ctypes.c_uint64),
+        ("bundles", ctypes.POINTER(ctypes.c_char_p)),
+        ("bundle_count", ctypes.c_uint64),
     ]
 
 
@@ -485,6 +487,15 @@ FUNCTIONS = {
         ctypes.POINTER(ctypes.c_uint64)]),
     "wg_record_pending": (ctypes.c_int32, [ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64)]),
     "wg_cache_clear": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_uint64)]),
+    "wg_save_cache_artifacts": (ctypes.c_int32, [ctypes.POINTER(ctypes.c_void_p), ctypes.c_uint64,
+        ctypes.POINTER(ctypes.c_void_p)]),
+    "wg_load_cache_artifacts": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64,
+        ctypes.POINTER(ctypes.c_void_p)]),
+    "wg_artifacts_bytes": (ctypes.c_void_p, [ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64)]),
+    "wg_artifacts_info": (ctypes.c_char_p, [ctypes.c_void_p]),
+    "wg_artifacts_destroy": (ctypes.c_int32, [ctypes.c_void_p]),
+    "wg_cache_check_bundle": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p,
+        ctypes.c_uint64, ctypes.POINTER(ctypes.c_uint64)]),
     "wg_cache_statistics": (ctypes.c_int32, [ctypes.c_void_p, ctypes.POINTER(wg_statistics)]),
     "wg_wrap": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(wg_function_spec), wg_callback,
         ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]),
@@ -545,6 +556,7 @@ STATUS = frozenset({'wg_receive_log', 'wg_device_open', 'wg_device_close', 'wg_d
     'wg_stream_destroy', 'wg_stream_synchronize', 'wg_stream_record', 'wg_stream_wait', 'wg_event_destroy', 'wg_launch',
     'wg_launch_with', 'wg_copy', 'wg_fill', 'wg_cache_options_init', 'wg_cache_open', 'wg_cache_close',
     'wg_cache_summary', 'wg_cache_readable', 'wg_cache_miss_reasons', 'wg_record_pending', 'wg_cache_clear',
+    'wg_save_cache_artifacts', 'wg_load_cache_artifacts', 'wg_artifacts_destroy', 'wg_cache_check_bundle',
     'wg_cache_statistics', 'wg_wrap', 'wg_cache_load', 'wg_cache_find', 'wg_cache_entries', 'wg_cache_prefetch',
     'wg_function_destroy', 'wg_bind', 'wg_call', 'wg_function_misses', 'wg_function_report', 'wg_report_destroy',
     'wg_cache_adopt', 'wg_open_all', 'wg_opening_wait', 'wg_opening_progress', 'wg_opening_destroy', 'wg_recorder_fork',

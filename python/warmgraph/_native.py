@@ -4,6 +4,7 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import json
+import os
 import threading
 import weakref
 from typing import Any, Callable, Mapping, Sequence
@@ -83,6 +84,48 @@ class Spec:
     recorded_code: Mapping[str, str] = dataclasses.field(default_factory=dict)  #: for Cache.load, from Cache.entries: in place of code and version
 
 
+@dataclasses.dataclass(frozen=True)
+class ArtifactKind:
+    """Artifacts of one kind. `seconds`: what first calls without the cache took, compiling included; graphs alone know."""
+
+    kind: str  #: "graph", "image", "constant"
+    count: int
+    bytes: int
+    seconds: float
+    names: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class CacheInfo:
+    """What was saved or loaded. `there` and `skipped`: names of artifacts, and why they stayed where they were."""
+
+    kinds: tuple[ArtifactKind, ...] = ()
+    there: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    skipped: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+def _info_of(artifacts: int) -> CacheInfo:
+    read = json.loads(library().wg_artifacts_info(artifacts).decode())
+    kinds = tuple(ArtifactKind(**{**kind, "names": tuple(kind["names"])}) for kind in read["kinds"])
+    return CacheInfo(kinds, *({one["name"]: one["why"] for one in read[name]} for name in ("there", "skipped")))
+
+
+def saved_artifacts(caches: Sequence[Cache]) -> tuple[bytes, CacheInfo] | None:
+    """What this process recorded or hit through these caches, each artifact once; None: nothing."""
+    lib = library()
+    handles = (ctypes.c_void_p * len(caches))(*(cache.pointer for cache in caches))
+    try:
+        handle = lib.made("wg_save_cache_artifacts", handles, len(caches))
+    except errors.NotFound:
+        return None
+    try:
+        size = ctypes.c_uint64()
+        start = lib.wg_artifacts_bytes(handle, ctypes.byref(size))
+        return ctypes.string_at(start, size.value), _info_of(handle)
+    finally:
+        lib.wg_artifacts_destroy(handle)
+
+
 class Cache(Handle):
     """The cache of one model in one process. Where its folder cannot be used, caching is off and `disabled_reason` says why."""
 
@@ -100,6 +143,8 @@ class Cache(Handle):
         options.dynamic, options.policy = int(dynamic), _config.POLICIES[given.policy]
         options.trusted_owners, options.trusted_owner_count = owners, len(owners)
         options.sign_with_file, options.accept_file = text_or_none(given.sign_with_file or None), text_or_none(given.accept_file or None)
+        bundles = [os.fspath(file).encode() for file in given.bundles]
+        options.bundles, options.bundle_count = array_of(ctypes.c_char_p, bundles), len(bundles)
         for name in ("world_size", "max_variants", "probing_ms", "max_bytes", "max_files"):
             setattr(options, name, getattr(given, name))
         for name in ("accept_newer_driver", "share_with_group", "verify_on_load", "require_signed"):
@@ -145,6 +190,25 @@ class Cache(Handle):
         removed = ctypes.c_uint64()
         library().wg_cache_clear(self.pointer, text_or_none(function), ctypes.byref(removed))
         return removed.value
+
+    def save_cache_artifacts(self) -> tuple[bytes, CacheInfo] | None:
+        """The entries that this process recorded or hit through this cache, with what they need, as a bundle's bytes; None: there are none."""
+        return saved_artifacts([self])
+
+    def load_cache_artifacts(self, device: Device, artifacts: bytes) -> CacheInfo:
+        """Puts such bytes into the folder: what fits the device, its driver and the environment. The rest is skipped and named; nothing that
+        is there is replaced."""
+        lib = library()
+        handle = lib.made("wg_load_cache_artifacts", self.pointer, device.pointer, artifacts, len(artifacts))
+        try:
+            return _info_of(handle)
+        finally:
+            lib.wg_artifacts_destroy(handle)
+
+    def check_bundle(self, device: Device, file: Any) -> dict[str, Any]:
+        """Which entries of a bundle's file fit the device, from its header and index alone, as wg_cache_check_bundle in warmgraph.h says."""
+        found: dict[str, Any] = json.loads(library().text("wg_cache_check_bundle", self.pointer, device.pointer, os.fspath(file).encode()))
+        return found
 
     def wrap(self, name: str, device: Device, spec: Spec, body: Callable[[Run], Any]) -> Function:
         """`body` enqueues the function's work. While recording it is called more than once, and must enqueue the same each time."""

@@ -9,7 +9,9 @@ from typing import Any
 
 from . import _command, errors
 from ._compiled import CachedFunction, _lock, _pool_of, _pools
-from ._native import Statistics
+from ._device import Device
+from ._native import Cache, CacheInfo, Statistics, saved_artifacts
+from .config import Config
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,6 +63,20 @@ def clear(function: CachedFunction | None = None) -> list[Cleared]:
     with _lock:
         pools = list(_pools.values())
     return [Cleared(pool.caches[0].directory, pool.caches[0].clear()) for pool in pools]
+
+
+def save_cache_artifacts() -> tuple[bytes, CacheInfo] | None:
+    """What this process recorded or hit, through every cache that is open, as the bytes of a bundle (docs/bundles.md); None: nothing."""
+    with _lock:
+        pools = list(_pools.values())
+    return saved_artifacts([cache for pool in pools for cache in pool.caches])
+
+
+def load_cache_artifacts(artifacts: bytes, *, device: Device | None = None, config: Config | None = None, cache_dir: Any = None) -> CacheInfo:
+    """Puts what save_cache_artifacts gave, here or on another machine, into the cache folder before the first call. What does not fit the
+    device ("opencl" where none is given), its driver and the environment is skipped and named; nothing that is there is replaced."""
+    cache = Cache("artifacts", config=config, cache_dir=cache_dir)
+    return cache.load_cache_artifacts(device or Device(), artifacts)
 
 
 def readable_cache(path: Any, file: Any = None) -> str:

@@ -44,6 +44,7 @@ class Config:
     trusted_owners: tuple[int, ...]
     max_bytes: int
     max_files: int
+    bundles: tuple[str, ...]
 
     _DEFAULTS = {
         "mode": "reduce-overhead",  # TorchAir's
@@ -64,6 +65,7 @@ class Config:
         "trusted_owners": (),
         "max_bytes": 0,
         "max_files": 0,
+        "bundles": (),  # files (.wgb) that are read where they lie, below the folder
     }
 
     def __init__(self, **options: Any) -> None:
@@ -89,8 +91,9 @@ def _checked(name: str, value: Any, default: Any) -> Any:
             raise errors.InvalidArgument(f"model_config is {value!r}, expected a dict of texts by name")
         return dict(value)
     if isinstance(default, tuple):
-        if isinstance(value, str) or not all(isinstance(one, str if name == "environment" else int) for one in value):
-            raise errors.InvalidArgument(f"{name} is {value!r}, expected a list of {'texts' if name == 'environment' else 'numbers'}")
+        is_text = name in ("environment", "bundles")
+        if isinstance(value, str) or not all(isinstance(one, str if is_text else int) for one in value):
+            raise errors.InvalidArgument(f"{name} is {value!r}, expected a list of {'texts' if is_text else 'numbers'}")
         return tuple(value)
     if type(value) is not type(default):
         raise errors.InvalidArgument(f"{name} is {value!r}, expected {type(default).__name__}")

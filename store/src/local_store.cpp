@@ -1,6 +1,8 @@
 #include "warmgraph/store/local_store.hpp"
 
+#include <algorithm>
 #include <exception>
+#include <set>
 #include <system_error>
 
 #include <unistd.h>
@@ -8,6 +10,7 @@
 #include "tiers/local/load_marks.hpp"
 #include "tiers/local/local_tier.hpp"
 #include "tiers/local/mark.hpp"
+#include "tiers/local/no_folder.hpp"
 #include "tiers/local/temporary.hpp"
 #include "upkeep/upkeep.hpp"
 #include "usage/misses.hpp"
@@ -129,6 +132,11 @@ struct LocalStore::Impl {
                     count(key, EventKind::damaged, to_string(error.code), {1, stamp.size});
                 }};
     Upkeep upkeep{tier};
+    struct Layer {
+        std::shared_ptr<Tier> tier;
+        Store store;
+    };
+    std::vector<std::unique_ptr<Layer>> layers{};
     pid_t process = ::getpid(); ///< that opened the store
 
     void count(const EntryKey& key, EventKind kind, std::string_view reason, const Tally& tally)
@@ -136,6 +144,23 @@ struct LocalStore::Impl {
         FunctionUsage more;
         more.events.add(kind, reason, tally);
         usage.add(key.function, more);
+    }
+
+    /// What the folder has; else, and where that cannot be used, what the first layer has whose own can.
+    template <class T, class Ask>
+    Result<std::optional<T>> ask_all(Ask ask)
+    {
+        Result<std::optional<T>> found = ask(store);
+        for (const auto& layer : layers) {
+            if (found && *found) return found;
+            Result<std::optional<T>> below = ask(layer->store);
+            if (below ? below->has_value() : found.has_value()) found = std::move(below);
+        }
+        return found;
+    }
+    void refuse_in_layers(const EntryKey& key, const Error& reason) noexcept
+    {
+        for (const auto& layer : layers) layer->tier->refuse(key, {}, reason);
     }
 };
 
@@ -167,6 +192,51 @@ Result<std::unique_ptr<LocalStore>> LocalStore::open(const std::filesystem::path
     return std::unique_ptr<LocalStore>(new LocalStore(std::move(impl)));
 }
 
+std::unique_ptr<LocalStore> LocalStore::without_folder(std::string why, const StoreOptions& options)
+{
+    StoreOptions actual = options;
+    actual.access = StoreMode::read_only;
+    auto folder = no_folder();
+    FileSystem& files = *folder;
+    auto impl = std::unique_ptr<Impl>(new Impl{
+        std::move(folder),
+        LocalTier({Layout("/"), actual, modes_of(options.sharing), FolderTrust(actual, 0), files, system_clock()}),
+        std::move(why)});
+    return std::unique_ptr<LocalStore>(new LocalStore(std::move(impl)));
+}
+
+void LocalStore::add_layer(std::shared_ptr<Tier> layer, const cachefmt::Trust& trust)
+{
+    Caps caps = caps_of(m_impl->tier.disk().options);
+    caps.trust = trust;
+    Impl& impl = *m_impl;
+    Store store{*layer, caps, [&impl](const EntryKey& key, const Stamp& stamp, const Error& error) {
+                    if (error.code != ErrorCode::untrusted)
+                        impl.count(key, EventKind::damaged, to_string(error.code), {1, stamp.size});
+                }};
+    m_impl->layers.push_back(std::make_unique<Impl::Layer>(std::move(layer), std::move(store)));
+}
+
+Result<std::optional<Bytes>> LocalStore::object(const Name& name)
+{
+    const auto bytes_in = [&](Tier& tier) -> Result<std::optional<Bytes>> {
+        const StoreOptions& options = m_impl->tier.disk().options;
+        const std::uint64_t most =
+            std::holds_alternative<ImageName>(name)
+                ? options.image_bytes
+                : cachefmt::k_envelope_bytes + options.limits.header_bytes + options.limits.payload_stored_bytes;
+        auto found = tier.get(name, {most});
+        if (!found) return std::unexpected(found.error());
+        if (!*found) return std::nullopt;
+        if (!(*found)->bytes) return std::unexpected((*found)->bytes.error());
+        return std::move(*(*found)->bytes);
+    };
+    auto bytes = bytes_in(m_impl->tier);
+    for (const auto& layer : m_impl->layers)
+        if (!bytes || !*bytes) bytes = bytes_in(*layer->tier);
+    return bytes;
+}
+
 LocalStore::~LocalStore()
 {
     // A forked child has no thread of the store's to end, and what is pending is its parent's to write.
@@ -180,15 +250,45 @@ const std::string& LocalStore::why_read_only() const noexcept { return m_impl->w
 const std::filesystem::path& LocalStore::root() const noexcept { return m_impl->tier.disk().layout.root(); }
 Tier& LocalStore::tier() noexcept { return m_impl->tier; }
 
-Result<std::vector<FunctionKey>> LocalStore::functions() const { return m_impl->tier.disk().functions(); }
+Result<std::vector<FunctionKey>> LocalStore::functions() const
+{
+    auto functions = m_impl->tier.disk().functions();
+    if (!functions || m_impl->layers.empty()) return functions;
+    std::set<FunctionKey> all(functions->begin(), functions->end());
+    for (const auto& layer : m_impl->layers) {
+        const auto names = layer->tier->list({});
+        if (!names) return std::unexpected(names.error());
+        for (const Name& name : *names)
+            if (const auto* const key = std::get_if<EntryKey>(&name)) all.insert(key->function);
+    }
+    return std::vector(all.begin(), all.end());
+}
+
 Result<std::vector<Variant>> LocalStore::variants(const FunctionKey& function) const
 {
-    return m_impl->store.variants(function);
+    auto variants = m_impl->store.variants(function);
+    for (const auto& layer : m_impl->layers) {
+        auto below = layer->store.variants(function);
+        if (!variants || !below) return variants ? below : variants;
+        for (Variant& variant : *below) {
+            const auto above = std::ranges::find(*variants, variant.guards_digest, &Variant::guards_digest);
+            if (above == variants->end())
+                variants->push_back(std::move(variant));
+            else if (!above->header && variant.header)
+                *above = std::move(variant);
+        }
+        std::ranges::sort(*variants, {}, &Variant::guards_digest);
+    }
+    return variants;
 }
-Result<std::optional<EntryHeader>> LocalStore::header(const EntryKey& key) const { return m_impl->store.header(key); }
+
+Result<std::optional<EntryHeader>> LocalStore::header(const EntryKey& key) const
+{
+    return m_impl->ask_all<EntryHeader>([&](Store& store) { return store.header(key); });
+}
 Result<std::optional<Entry>> LocalStore::entry(const EntryKey& key, Reading reading)
 {
-    return m_impl->store.entry(key, reading);
+    return m_impl->ask_all<Entry>([&](Store& store) { return store.entry(key, reading); });
 }
 void LocalStore::note_use(const EntryKey& key) noexcept { m_impl->store.note_use(key); }
 
@@ -204,14 +304,19 @@ Result<void> LocalStore::publish(const Entry& entry)
     return done;
 }
 
-Result<void> LocalStore::remove(const EntryKey& key) { return m_impl->store.remove(key); }
+Result<void> LocalStore::remove(const EntryKey& key)
+{
+    m_impl->refuse_in_layers(key, {ErrorCode::stale, "this process removed it"});
+    return m_impl->store.remove(key);
+}
 Result<std::optional<Bytes>> LocalStore::image(const Digest& digest, std::uint64_t size)
 {
-    return m_impl->store.image(digest, size);
+    return m_impl->ask_all<Bytes>([&](Store& store) { return store.image(digest, size); });
 }
 void LocalStore::set_aside(const EntryHeader& header, const Error& reason) noexcept
 {
     m_impl->store.set_aside(header, reason);
+    for (const auto& layer : m_impl->layers) layer->store.set_aside(header, reason);
     m_impl->load_marks.forget(header.key);
 }
 Result<std::unique_ptr<LoadMark>> LocalStore::begin_load(const EntryKey& key, const LoadTarget& target)

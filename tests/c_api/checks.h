@@ -81,6 +81,9 @@ void alignment_of_tensors_is_asked_for(void);
 /* entries.c */
 void entries_tell_what_loading_them_needs(void);
 
+/* artifacts.c */
+void artifacts_are_carried_to_another_folder(void);
+
 /* errors.c */
 void the_last_error_belongs_to_its_thread(void);
 void null_handles_are_refused(void);

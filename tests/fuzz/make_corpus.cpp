@@ -9,6 +9,7 @@
 #include "flat_writer.hpp"
 #include "report_parts.hpp"
 #include "sample_best_config.hpp"
+#include "warmgraph/bundle/writer.hpp"
 
 namespace {
 
@@ -58,6 +59,22 @@ bool is_accepted(const std::string& name, ByteView bytes, const cachefmt::EntryK
     return decoded.has_value();
 }
 
+/// Two entries and an image; small members are stored as they are where `compress_above` says so.
+Bytes sample_bundle(std::uint64_t compress_above, const SigningKey* key)
+{
+    Bytes bytes;
+    bundle::Writer writer(bundle::into_bytes(bytes), {.compress_above = compress_above, .sign_with = key});
+    const Bytes code(300, std::byte{'c'});
+    bool added = writer.add(bundle::Kind::image, store::ImageName{sha256(code)}, code).value_or(false);
+    for (const cachefmt::Entry& entry : {cachefmt::test::sample_entry(), cachefmt::test::sample_cuda_entry()}) {
+        cachefmt::Entry named = entry;
+        named.header.key.function.model_info += "abcd"; // as the library makes them
+        added &= writer.add(bundle::Kind::graph, named.header.key, cachefmt::encode(named).value()).value_or(false);
+    }
+    fuzz::require(added && writer.finish().has_value(), "the sample bundle can be made");
+    return bytes;
+}
+
 int check(const std::filesystem::path& folder)
 {
     bool ok = true;
@@ -73,6 +90,13 @@ int check(const std::filesystem::path& folder)
     for (const std::string name : {"opencl", "cuda", "tombstone"})
         ok &= is_accepted("report/" + name, fuzz::split(as_bytes(text_of(folder / "report" / name))).entry,
                           fuzz::report_key());
+    for (const std::string name : {"plain", "compressed", "signed"}) {
+        const std::string text = text_of(folder / "bundle" / name);
+        const bool opens = bundle::Bundle::open(bundle::over_bytes(as_bytes(text))).has_value();
+        if (!opens)
+            std::fprintf(stderr, "bundle/%s is refused: run fuzz_make_corpus tests/fuzz/corpus\n", name.c_str());
+        ok &= opens;
+    }
     return ok ? 0 : 1;
 }
 
@@ -97,6 +121,9 @@ int main(int argc, char** argv)
     write(folder / "header" / "tombstone", cachefmt::write_header(tombstone.header));
     write(folder / "payload" / "opencl", cachefmt::write_payload(opencl.graph));
     write(folder / "payload" / "cuda", cachefmt::write_payload(cuda.graph));
+    write(folder / "bundle" / "plain", sample_bundle(1 << 30, nullptr));
+    write(folder / "bundle" / "compressed", sample_bundle(0, nullptr));
+    write(folder / "bundle" / "signed", sample_bundle(1 << 30, &*key));
     write(folder / "usage" / "full", as_bytes(k_usage));
     write(folder / "usage" / "odd", as_bytes(R"({"hits": -1, "saved_ms": 1e999, "last_used": "\ud800"})"));
     autotune::BestConfig descended = autotune::test::sample_best_config();

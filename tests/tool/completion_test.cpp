@@ -55,6 +55,8 @@ TEST_F(Completion, OfBashOffersSubcommandsOptionsValuesAndFunctions)
     EXPECT_THAT(bash_offers({"warmgraph", "report", "-o", "completion.b"}), UnorderedElementsAre("completion.bash"));
     EXPECT_THAT(bash_offers({"warmgraph", "--json", "show", "tiny"}), UnorderedElementsAre("tiny-llama/decode"));
     EXPECT_THAT(bash_offers({"warmgraph", "ls", ""}), UnorderedElementsAre("tiny-llama", "tiny-llama/decode"));
+    EXPECT_THAT(bash_offers({"warmgraph", "bundle", "st"}), UnorderedElementsAre("strip"));
+    EXPECT_THAT(bash_offers({"warmgraph", "bundle", "ls", "completion.b"}), UnorderedElementsAre("completion.bash"));
     EXPECT_THAT(bash_offers({"warmgraph", "--color", "n"}), UnorderedElementsAre("never"));
     EXPECT_THAT(bash_offers({"warmgraph", "--cache-dir", "nowhere", "show", "tiny"}), IsEmpty()) << "of that folder";
     EXPECT_THAT(bash_offers({"warmgraph", "--cache-dir", "nowhere", "do"}), UnorderedElementsAre("doctor"));
@@ -90,8 +92,8 @@ TEST_F(Manual, NamesEverySubcommandAndOptionOfTheHelp)
 {
     std::string manual = run("manual").out;
     for (std::size_t at = 0; (at = manual.find("\\-", at)) != std::string::npos;) manual.erase(at, 1);
-    for (const char* verb :
-         {"ls", "show", "explain", "check", "stats", "report", "clear", "prune", "sign", "verify", "doctor"}) {
+    for (const char* verb : {"ls", "show", "explain", "check", "stats", "report", "clear", "prune", "sign", "verify",
+                             "bundle", "doctor"}) {
         EXPECT_THAT(manual, HasSubstr(std::string(".SS ") + verb + "\n"));
         std::istringstream help(run(std::string(verb) + " --help").out);
         for (std::string word; help >> word;) {

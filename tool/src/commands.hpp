@@ -75,6 +75,17 @@ struct NewKey {
 };
 [[nodiscard]] Result<int> make_key(const Context& context, const NewKey& wanted);
 
+struct BundleOptions {
+    std::string action; ///< "create", "load", ...
+    std::vector<std::string> files;
+    std::optional<std::string> model;
+    std::optional<std::string> function; ///< function, model/function or model/rank/function
+    SigningFiles keys{};
+    guards::Relaxation relaxation{};
+    std::vector<std::string> architectures{}; ///< strip: those that stay
+};
+[[nodiscard]] Result<int> bundle(const Context& context, const BundleOptions& options);
+
 [[nodiscard]] Result<int> doctor(const Context& context);
 
 /// What may be given as a name, one a line, sorted: models and model/function, for completions. Never fails.

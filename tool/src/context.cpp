@@ -104,6 +104,16 @@ Result<std::unique_ptr<store::LocalStore>> open_store(const Context& context, st
     });
 }
 
+Result<std::unique_ptr<store::LocalStore>> open_store_to_fill(const Context& context, const cachefmt::Trust& trust)
+{
+    const auto info = context.files.info(behind_link(context.cache_dir));
+    if (!info) return within("open the cache folder", info.error());
+    auto options = options_for(*info ? **info : FileInfo{});
+    if (!options) return std::unexpected(options.error());
+    options->trust = trust;
+    return store::LocalStore::open(context.cache_dir, *options, context.files, context.clock);
+}
+
 Result<std::unique_ptr<store::LocalStore>> open_store_as_programs_do(const Context& context)
 {
     auto trusted = trust_of_environment();

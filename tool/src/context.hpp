@@ -47,6 +47,10 @@ struct Context {
     const Context& context, store::StoreMode access = store::StoreMode::read_only,
     const std::optional<cachefmt::Trust>& trust = {});
 
+/// Made and marked where it is missing or empty: for what fills a cache.
+[[nodiscard]] Result<std::unique_ptr<store::LocalStore>> open_store_to_fill(const Context& context,
+                                                                            const cachefmt::Trust& trust);
+
 /// As a program opens it: what cannot be written is read (LocalStore::why_read_only).
 [[nodiscard]] Result<std::unique_ptr<store::LocalStore>> open_store_as_programs_do(const Context& context);
 

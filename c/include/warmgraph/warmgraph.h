@@ -119,6 +119,7 @@ typedef struct wg_function wg_function;
 typedef struct wg_report wg_report;
 typedef struct wg_recorder wg_recorder;
 typedef struct wg_opening wg_opening;
+typedef struct wg_artifacts wg_artifacts;
 
 // --- library --------------------------------------------------------------------------------------------------------
 
@@ -307,6 +308,9 @@ typedef struct wg_cache_options {
     uint64_t trusted_owner_count;   ///< [0]
     uint64_t max_bytes; ///< that the folder may hold; 0: $WARMGRAPH_CACHE_BYTES, else 8 GiB or a tenth of the disk [0]
     uint64_t max_files; ///< the same in files; 0: $WARMGRAPH_CACHE_FILES, else 100000 [0]
+    const char* const*
+        bundles;           ///< files (.wgb) that are read where they lie, below the folder and in this order [NULL]
+    uint64_t bundle_count; ///< [0]
 } wg_cache_options;
 
 /// Fills in the defaults. `size` is the caller's sizeof(wg_cache_options); invalid_argument when it is too small.
@@ -335,6 +339,26 @@ WARMGRAPH_API wg_status wg_cache_miss_reasons(const wg_cache* cache, char* text,
 WARMGRAPH_API wg_status wg_record_pending(wg_cache* cache, uint64_t* recorded);
 /// Removes this rank's entries of one function, or of all when `function` is NULL. `removed` may be NULL.
 WARMGRAPH_API wg_status wg_cache_clear(wg_cache* cache, const char* function, uint64_t* removed);
+
+/// The entries that this process recorded or hit through these caches, with what they need, each once, as the bytes of a
+/// bundle (docs/bundles.md). not_found: there are none.
+WARMGRAPH_API wg_status wg_save_cache_artifacts(const wg_cache* const* caches, uint64_t count, wg_artifacts** out);
+/// Puts such bytes into the folder: what fits this device, its driver and the environment. The rest is skipped and named;
+/// nothing in the folder is replaced. `out` has what was done and no bytes; it may be NULL. corrupt, stale, untrusted: the
+/// bytes are no bundle that is used.
+WARMGRAPH_API wg_status wg_load_cache_artifacts(wg_cache* cache, const wg_device* device, const void* bytes,
+                                                uint64_t size, wg_artifacts** out);
+/// Valid as long as the handle; `size` gets their number. NULL, and 0, of what wg_load_cache_artifacts gave.
+WARMGRAPH_API const void* wg_artifacts_bytes(const wg_artifacts* artifacts, uint64_t* size);
+/// What was saved or loaded as JSON, valid as long as the handle: `kinds` (list of `kind` ("graph"), `count`, `bytes`,
+/// `seconds`: what first calls took without the cache, `names`), `there` and `skipped` (lists of `name`, `why`).
+WARMGRAPH_API const char* wg_artifacts_info(const wg_artifacts* artifacts);
+WARMGRAPH_API wg_status wg_artifacts_destroy(wg_artifacts* artifacts);
+/// Which entries of a bundle's file fit this device, from header and index alone, as JSON: `environment` (what all share),
+/// `verdict` ("fits", "fits_after", "does_not") and `detail` of it, `entries` (list of `name`, `verdict`, `field`,
+/// `detail`). Written like wg_cache_summary.
+WARMGRAPH_API wg_status wg_cache_check_bundle(const wg_cache* cache, const wg_device* device, const char* file,
+                                              char* text, uint64_t capacity, uint64_t* length);
 
 typedef struct wg_statistics {
     uint64_t size; ///< set it to sizeof(wg_statistics) before the call

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "warmgraph/adoption.hpp"
+#include "warmgraph/artifacts.hpp"
 #include "warmgraph/code_address.hpp"
 #include "warmgraph/device.hpp"
 #include "warmgraph/function.hpp"
@@ -85,6 +87,10 @@ struct CacheOptions {
     /// graph as well).
     bool verify_on_load = false;
     SigningOptions signing{};
+    /// Bundles (.wgb) that are read where they lie, below the folder and in this order: what the folder does not have is
+    /// looked for there. Nothing is unpacked or written. One that cannot be used is a cache fault, said in the log.
+    /// Where the folder cannot be used they serve alone, and nothing is recorded.
+    std::vector<std::string> bundles{};
 };
 
 /// The cache of one model in one process.
@@ -157,6 +163,18 @@ public:
     /// Finds and keeps the best configurations of kernels in this cache's folder, for all its models and ranks
     /// (tuning.hpp). May outlive the cache. invalid_argument: options that make no sense.
     [[nodiscard]] Tuner tuner(const Device& device, const TuningOptions& options = {});
+    /// The entries that this process recorded or hit through this cache, with what they need, as a bundle's bytes; those
+    /// of its bundles too. nullopt where there are none. Signed where the cache has a key. Throws where it cannot be made.
+    [[nodiscard]] std::optional<CacheArtifacts> save_cache_artifacts() const;
+    /// The same of several caches, each artifact once. REQUIRES: none is null. Signed with the key of the first that has one.
+    [[nodiscard]] static std::optional<CacheArtifacts> save_cache_artifacts_of(std::span<const Cache* const> caches);
+    /// Puts such bytes into the folder: what fits this device, its driver and the environment. What does not is skipped and
+    /// named, and so is what is damaged or not trusted; nothing in the folder is replaced. Throws for bytes that are no
+    /// bundle (corrupt, stale, untrusted), and where the folder cannot be written.
+    CacheInfo load_cache_artifacts(const Device& device, std::span<const std::byte> bytes);
+    /// Which entries of a bundle's file fit this device, from its header and index alone. Throws for a file that cannot be
+    /// read or is none.
+    [[nodiscard]] BundleCheck check_bundle(const std::string& file, const Device& device) const;
 
     [[nodiscard]] Statistics statistics() const;
     /// "warmgraph: 2 hits, 0 misses, 1 image, 3.9 ms to load, 1.96 s saved"

@@ -13,6 +13,7 @@
 
 #include "warmgraph/adoption.hpp"
 #include "warmgraph/arguments.hpp"
+#include "warmgraph/artifacts.hpp"
 #include "warmgraph/backends/address.hpp"
 #include "warmgraph/base/dtype.hpp"
 #include "warmgraph/base/error_code.hpp"

@@ -23,6 +23,8 @@ struct Arguments {
     bool all = false, prometheus = false;
     std::string to;
     std::optional<std::uint32_t> older_days;
+    std::string action, architectures;
+    std::vector<std::string> files;
 };
 
 /// A subcommand: a row in the table.

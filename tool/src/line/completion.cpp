@@ -48,6 +48,9 @@ std::string bash_verb(const CLI::App& sub)
     for (const CLI::Option* option : options)
         if (takes_value(*option)) text += bash_case(option->get_name(), bash_candidates(*option));
     text += "        esac\n        case $word in\n" + bash_case("-*", words) + "        esac\n";
+    if (places.size() > 1) // what follows the first place
+        text += fmt::format("        if [[ $previous != {} ]]; then mapfile -t COMPREPLY < <({}); return; fi\n",
+                            sub.get_name(), bash_candidates(*places.back()));
     if (!places.empty())
         text += fmt::format("        mapfile -t COMPREPLY < <({})\n", bash_candidates(*places.front()));
     return text + "        ;;\n";
@@ -141,8 +144,12 @@ std::string zsh_specs(const CLI::App& app)
     for (const CLI::Option* option : named_options(app))
         text += fmt::format(" \\\n            '{}[{}]{}'", option->get_name(), zsh_quoted(option->get_description()),
                             takes_value(*option) ? fmt::format(":value:{}", zsh_action(*option)) : "");
-    for (const CLI::Option* option : positionals(app))
-        text += fmt::format(" \\\n            '1:{}:{}'", option->get_name(), zsh_action(*option));
+    std::size_t place = 0;
+    for (const CLI::Option* option : positionals(app)) {
+        const bool is_last_of_many = option->get_expected_max() > 1;
+        const std::string number = is_last_of_many ? "*" : std::to_string(++place);
+        text += fmt::format(" \\\n            '{}:{}:{}'", number, option->get_name(), zsh_action(*option));
+    }
     return text;
 }
 

@@ -283,6 +283,48 @@ Verb verify_verb()
             [](const Context& c, const Arguments& a) { return verify(c, {a.key_file, a.accept_file}); }};
 }
 
+void bundle_options(CLI::App& app, Arguments& arguments)
+{
+    among(app.add_option("action", arguments.action, "what to do"),
+          {"create", "load", "ls", "show", "check", "verify", "merge", "diff", "strip"})
+        ->option_text("(required)")
+        ->required();
+    app.add_option(
+           "files", arguments.files,
+           "the bundle (create, load, ls, show, check, verify); merge: the new one, then those that go into it; diff: "
+           "two; strip: one, then the new one")
+        ->type_name(k_file)
+        ->check(check_file, "", "")
+        ->required();
+    app.add_option("--model", arguments.model, "only this model")->type_name("MODEL")->check(check_given, "", "");
+    app.add_option("--func", arguments.function, "only this function: function, model/function or model/rank/function")
+        ->type_name(k_function)
+        ->check(check_given, "", "");
+    app.add_option("--arch", arguments.architectures, "strip: the architectures that stay, with commas between them")
+        ->type_name("ARCH")
+        ->check(check_given, "", "");
+    app.add_flag("--accept-newer-driver", arguments.accept_newer_driver,
+                 "check, load: judge as CacheOptions::accept_newer_driver does");
+    key_options(app, arguments);
+}
+
+Verb bundle_verb()
+{
+    return {"bundle",
+            "one file that carries a cache: make it, ask it, load it",
+            {"warmgraph bundle create cache.wgb --model tiny-llama", "warmgraph bundle check cache.wgb",
+             "warmgraph bundle load cache.wgb", "warmgraph bundle strip cache.wgb small.wgb --arch sm_90"},
+            bundle_options,
+            [](const Context& c, const Arguments& a) {
+                using guards::VersionRule;
+                BundleOptions options{
+                    a.action, a.files, given(a.model), given(a.function), {a.key_file, a.accept_file}};
+                if (a.accept_newer_driver) options.relaxation.driver = VersionRule::same_or_newer;
+                if (!a.architectures.empty()) options.architectures = comma_separated(a.architectures);
+                return bundle(c, options);
+            }};
+}
+
 Verb doctor_verb()
 {
     return {"doctor",
@@ -332,9 +374,10 @@ Verb names_verb()
 
 const std::vector<Verb>& verbs()
 {
-    static const std::vector<Verb> k_verbs{
-        ls_verb(),    show_verb(), explain_verb(), check_verb(),  stats_verb(),      report_verb(), clear_verb(),
-        prune_verb(), sign_verb(), verify_verb(),  doctor_verb(), completion_verb(), manual_verb(), names_verb()};
+    static const std::vector<Verb> k_verbs{ls_verb(),         show_verb(),   explain_verb(), check_verb(),
+                                           stats_verb(),      report_verb(), clear_verb(),   prune_verb(),
+                                           sign_verb(),       verify_verb(), bundle_verb(),  doctor_verb(),
+                                           completion_verb(), manual_verb(), names_verb()};
     return k_verbs;
 }
 

@@ -81,7 +81,15 @@ public:
     /// The folder as bytes, for whoever fills one tier from another. Lives as long as this store.
     [[nodiscard]] Tier& tier() noexcept;
 
-    // --- entries and images, as in Store
+    /// A store on no folder at all: it has what its layers have, and writes nothing. `why`: for why_read_only.
+    [[nodiscard]] static std::unique_ptr<LocalStore> without_folder(std::string why, const StoreOptions& options = {});
+    /// A layer below the folder, which is only read: what the folder does not have, or not whole, is looked for there, in
+    /// the order of these calls. `trust` is the layer's own. Before other threads use the store.
+    void add_layer(std::shared_ptr<Tier> layer, const cachefmt::Trust& trust);
+    /// An object's bytes, of the folder or the first layer that has it. They are not verified.
+    [[nodiscard]] Result<std::optional<Bytes>> object(const Name& name);
+
+    // --- entries and images, as in Store, of the folder and its layers
     /// All functions on disk, sorted: those whose folder holds anything.
     [[nodiscard]] Result<std::vector<FunctionKey>> functions() const;
     [[nodiscard]] Result<std::vector<Variant>> variants(const FunctionKey& function) const;
@@ -92,6 +100,7 @@ public:
     void note_use(const EntryKey& key) noexcept;
     /// Then evicts variants over the limit.
     [[nodiscard]] Result<void> publish(const Entry& entry);
+    /// From the folder. Layers are not written: this process is not given it from there any more.
     [[nodiscard]] Result<void> remove(const EntryKey& key);
     /// To quarantine, where the store may write.
     void set_aside(const EntryHeader& header, const Error& reason) noexcept;
@@ -102,7 +111,7 @@ public:
     [[nodiscard]] Result<std::unique_ptr<LoadMark>> begin_load(const EntryKey& key, const LoadTarget& target);
     [[nodiscard]] Result<std::optional<Bytes>> image(const Digest& digest, std::uint64_t size = ~0ULL);
     [[nodiscard]] Result<bool> publish_image(ByteView image);
-    /// Digests and sizes of all images.
+    /// Digests and sizes of all images in the folder.
     [[nodiscard]] Result<std::vector<std::pair<Digest, std::uint64_t>>> images() const;
 
     // --- usage (best effort: a failure is swallowed here and never reaches a caller's result). Touches the disk: call

@@ -1,0 +1,105 @@
+// A bundle of 1 GiB: 1,024 entries with an image of 1 MiB each, whose bytes do not compress.
+#include <random>
+
+#include <benchmark/benchmark.h>
+
+#include "temp_dir.hpp"
+#include "warmgraph/bundle/fit.hpp"
+#include "warmgraph/bundle/writer.hpp"
+
+namespace warmgraph::bench {
+namespace {
+
+constexpr int k_bundled = 1024;
+
+Bytes random_image(int number)
+{
+    std::mt19937_64 random(static_cast<std::uint64_t>(number) + 1);
+    Bytes bytes(1 << 20);
+    for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint64_t)) {
+        const std::uint64_t word = random();
+        std::memcpy(bytes.data() + at, &word, sizeof word);
+    }
+    return bytes;
+}
+
+cachefmt::Entry bundled_entry(int number, const Bytes& image)
+{
+    cachefmt::Entry entry;
+    auto& header = entry.header;
+    for (int i = 0; i < 30; ++i)
+        header.guards.facts.push_back(
+            {"fact." + std::to_string(100 + i), "value " + std::to_string(i), cachefmt::Role::must_match});
+    header.guards.tensors.push_back({"x", DType::f32, {number + 1}, {1}, "opencl:0", 256, 0});
+    header.key = {{"bench_static_clgraphcache_0123456789ab", "world1global_rank0", "f" + std::to_string(number)},
+                  cachefmt::guards_digest(header.guards)};
+    header.info.node_count = 1;
+    header.info.image_count = 1;
+    entry.graph.regions.push_back({"x", cachefmt::RegionKind::input, 4, 4, {}});
+    entry.graph.images.push_back({sha256(image), image.size(), {}, "kernels"});
+    entry.graph.nodes.emplace_back(cachefmt::EmptyNode{});
+    return entry;
+}
+
+struct BigBundle {
+    BigBundle()
+    {
+        bundle::Writer writer(bundle::into_file(path).value());
+        for (int i = 0; i < k_bundled; ++i) {
+            const Bytes image = random_image(i);
+            const cachefmt::Entry entry = bundled_entry(i, image);
+            last = store::ImageName{sha256(image)};
+            if (!writer.add(bundle::Kind::image, last, image) ||
+                !writer.add(bundle::Kind::graph, entry.header.key, cachefmt::encode(entry).value()))
+                std::abort();
+        }
+        if (!writer.finish()) std::abort();
+    }
+    test::TempDir dir;
+    std::filesystem::path path = dir.path() / "big.wgb";
+    store::ImageName last{};
+};
+
+const BigBundle& big_bundle()
+{
+    static const BigBundle result;
+    return result;
+}
+
+void bundle_open(benchmark::State& state)
+{
+    const auto& big = big_bundle();
+    for (auto _ : state) {
+        const auto opened = bundle::Bundle::open(bundle::open_file(big.path).value());
+        if (!opened || (*opened)->members().size() != 2 * k_bundled) state.SkipWithError("the bundle is not opened");
+    }
+}
+BENCHMARK(bundle_open)->Unit(benchmark::kMillisecond)->Repetitions(5)->ReportAggregatesOnly();
+
+void bundle_check(benchmark::State& state)
+{
+    const auto& big = big_bundle();
+    const bundle::Here here{{"fact.100", "value 0", cachefmt::Role::must_match}};
+    for (auto _ : state) {
+        const auto opened = bundle::Bundle::open(bundle::open_file(big.path).value()).value();
+        int fitting = 0;
+        for (const auto& member : opened->members())
+            if (member.kind == bundle::Kind::graph)
+                fitting += bundle::judge(opened->header(member)->guards, here).verdict == bundle::Verdict::fits ? 1 : 0;
+        if (fitting != k_bundled) state.SkipWithError("not every entry was judged");
+    }
+}
+BENCHMARK(bundle_check)->Unit(benchmark::kMillisecond)->Repetitions(5)->ReportAggregatesOnly();
+
+void bundle_read_one(benchmark::State& state)
+{
+    const auto& big = big_bundle();
+    const auto opened = bundle::Bundle::open(bundle::open_file(big.path).value()).value();
+    const bundle::Member* const member = opened->find(to_text(store::Name(big.last)));
+    for (auto _ : state)
+        if (member == nullptr || !opened->content(*member)) state.SkipWithError("the member is not read");
+}
+BENCHMARK(bundle_read_one)->Unit(benchmark::kMillisecond)->Repetitions(5)->ReportAggregatesOnly();
+
+} // namespace
+} // namespace warmgraph::bench

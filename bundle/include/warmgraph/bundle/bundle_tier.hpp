@@ -1,0 +1,38 @@
+// A bundle as a tier: read where it lies, never written.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "warmgraph/bundle/bundle.hpp"
+#include "warmgraph/store/tier.hpp"
+
+namespace warmgraph::bundle {
+
+/// put() and remove() give permission_denied. What failed verification is not given again (refuse).
+class BundleTier final : public store::Tier {
+public:
+    /// `label`: the file, for messages.
+    BundleTier(std::unique_ptr<Bundle> bundle, std::string label);
+
+    [[nodiscard]] Result<std::optional<store::Found>> get(const store::Name& name, store::Extent extent) override;
+    [[nodiscard]] Result<void> put(const store::Name& name, ByteView bytes) override;
+    [[nodiscard]] Result<void> remove(const store::Name& name) override;
+    [[nodiscard]] Result<std::vector<store::Name>> list(const store::Scope& scope) override;
+    void refuse(const store::Name& name, const store::Stamp& stamp, const Error& reason) noexcept override;
+
+    [[nodiscard]] const Bundle& bundle() const noexcept { return *m_bundle; }
+    [[nodiscard]] const std::string& label() const noexcept { return m_label; }
+
+private:
+    [[nodiscard]] bool is_refused(const std::string& name) const;
+
+    std::unique_ptr<Bundle> m_bundle;
+    std::string m_label;
+    mutable std::mutex m_mutex;
+    std::set<std::string> m_refused; ///< guarded by m_mutex
+};
+
+} // namespace warmgraph::bundle

@@ -1,0 +1,45 @@
+// What a bundle may carry: the one table of kinds. A new kind is a row. docs/format.md, "The bundle", has the numbers.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "warmgraph/store/tier.hpp"
+
+namespace warmgraph::bundle {
+
+/// Stored: the values stay, and are only appended to.
+enum class Kind : std::uint32_t {
+    graph = 1,    ///< an entry
+    image = 2,    ///< device code, by digest
+    constant = 3, ///< contents of a graph's constant, by digest
+    compiled = 4, ///< what a source was compiled to
+    autotune = 5, ///< a tuned configuration
+    profile = 6,  ///< shapes that were seen
+};
+
+struct KindRow {
+    Kind kind;
+    std::string_view name;    ///< "graph"
+    std::string_view prefix;  ///< of the names that its objects have in a tier (store::to_text)
+    std::uint64_t most_bytes; ///< of one object
+    /// Is this the object of that name? `corrupt` and `stale` say why not. Null: this version cannot tell, so that no
+    /// object of the kind is written into a bundle or taken out of one.
+    Result<void> (*verify)(const store::Name& name, ByteView bytes);
+};
+
+/// In the order of their numbers.
+[[nodiscard]] std::span<const KindRow> kinds() noexcept;
+/// Null for a number that this version does not know.
+[[nodiscard]] const KindRow* row_of(Kind kind) noexcept;
+/// "graph"; "kind 9" for one that is not known.
+[[nodiscard]] std::string name_of(Kind kind);
+
+/// The tier's name for a member of this kind: nullopt where the text is not one that a tier makes (`..`, an absolute
+/// path and the like), or is of another kind.
+[[nodiscard]] std::optional<store::Name> tier_name(Kind kind, std::string_view name);
+/// May a member of any kind be called so? Parts of [A-Za-z0-9._-] that do not begin with '.' or '-', slashes between.
+[[nodiscard]] bool is_member_name(std::string_view name) noexcept;
+
+} // namespace warmgraph::bundle

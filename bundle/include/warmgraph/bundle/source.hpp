@@ -1,0 +1,41 @@
+// Where a bundle's bytes are read from: a file, part by part, or memory. The seam at which tests damage them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "warmgraph/base/bytes.hpp"
+#include "warmgraph/base/error.hpp"
+
+namespace warmgraph::bundle {
+
+/// Thread-safe.
+class Source {
+public:
+    Source() = default;
+    Source(const Source&) = delete;
+    Source& operator=(const Source&) = delete;
+    virtual ~Source() = default;
+    [[nodiscard]] virtual std::uint64_t size() const noexcept = 0;
+    /// Fills `into` from this offset on. `corrupt`: fewer bytes are there; io_failed: they cannot be read.
+    [[nodiscard]] virtual Result<void> read(std::uint64_t offset, std::span<std::byte> into) const = 0;
+};
+
+/// Who may have written a file whose contents are to be used.
+enum class Ownership : std::uint8_t {
+    trusted, ///< it belongs to this user, to root or to one of `owners`, and nobody else may write it
+    anybody, ///< anyone: what is in it is looked at, or must have an accepted signature
+};
+
+/// Read with pread, never mapped: a mapped file that somebody truncates would kill the process. A link is followed: the
+/// path is the user's word. not_found, io_failed (no regular file), permission_denied with the cure.
+[[nodiscard]] Result<std::unique_ptr<Source>> open_file(const std::filesystem::path& path,
+                                                        Ownership ownership = Ownership::anybody,
+                                                        const std::vector<std::uint32_t>& owners = {});
+/// `bytes` must outlive it.
+[[nodiscard]] std::unique_ptr<Source> over_bytes(ByteView bytes);
+
+} // namespace warmgraph::bundle

@@ -1,0 +1,61 @@
+// Between a cache folder and a bundle: what goes in, what comes out, and what is left where it is, and why.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "warmgraph/bundle/bundle.hpp"
+#include "warmgraph/bundle/writer.hpp"
+#include "warmgraph/store/tier.hpp"
+
+namespace warmgraph::bundle {
+
+/// What was moved, of one kind.
+struct Amount {
+    std::uint64_t count = 0, bytes = 0;
+    double seconds = 0; ///< that first calls without the cache took, compiling included. Graphs alone know
+    std::vector<std::string> names{};
+};
+
+struct Left {
+    std::string name, why;
+};
+
+struct Transfer {
+    std::map<Kind, Amount> moved{};
+    std::vector<Left> there{};   ///< in the target already: nothing is replaced
+    std::vector<Left> skipped{}; ///< not moved, and why
+    void add(Kind kind, std::string_view name, std::uint64_t bytes, double seconds = 0);
+    void merge(Transfer&& more);
+};
+
+/// After each object: how many of how many.
+using Progress = std::function<void(std::uint64_t done, std::uint64_t total)>;
+
+/// How an object is got: the folder's bytes, or those of a layer.
+using Getter = std::function<Result<std::optional<Bytes>>(const store::Name&)>;
+
+/// Entries with their images and constants. Tombstones, and what is damaged, are skipped. An Error is the writer's.
+[[nodiscard]] Result<Transfer> gather(Writer& writer, const std::vector<store::EntryKey>& entries, const Getter& get,
+                                      const Progress& progress = {});
+
+/// Empty: the entry is wanted; else why not. Asked before anything of it is read.
+using Wanted = std::function<std::string(const cachefmt::EntryHeader&)>;
+
+/// Puts every entry that is wanted into the folder, with what it needs, images first; and every object of other kinds that
+/// can be verified. Never replaces what is there. What cannot be read or verified is skipped; an Error is the folder's.
+/// Where the bundle was opened with a trust that requires signatures, objects that have none of their own are taken only
+/// if the bundle has one.
+[[nodiscard]] Result<Transfer> unpack(const Bundle& bundle, store::Tier& folder, const Wanted& wanted,
+                                      const Progress& progress = {});
+
+/// Which members of a bundle a graph needs, by name. Reads the graph.
+[[nodiscard]] Result<std::vector<std::string>> needs_of(const Bundle& bundle, const Member& graph);
+
+/// Copies the graphs that are wanted with what they need, and all members of kinds that have no needs. Names that
+/// `writer` has already are left out.
+[[nodiscard]] Result<Transfer> copy_members(const Bundle& from, Writer& writer, const Wanted& wanted);
+
+} // namespace warmgraph::bundle

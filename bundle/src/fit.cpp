@@ -1,0 +1,95 @@
+#include "warmgraph/bundle/fit.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/ranges.h>
+
+#include "warmgraph/cachefmt/fact_names.hpp"
+
+namespace warmgraph::bundle {
+namespace {
+
+using cachefmt::Fact;
+using cachefmt::Guards;
+
+/// Of the recorded facts those that are known here, and of those here the same.
+std::pair<Guards, Guards> comparable(const Guards& recorded, const Here& here)
+{
+    std::pair<Guards, Guards> sides;
+    for (const Fact& fact : recorded.facts) {
+        const auto known = std::ranges::find(here, fact.name, &Fact::name);
+        if (known == here.end()) continue;
+        sides.first.facts.push_back(fact);
+        sides.second.facts.push_back(*known);
+    }
+    return sides;
+}
+
+} // namespace
+
+Fit judge(const Guards& recorded, const Here& here, const guards::Relaxation& relaxation)
+{
+    const auto [then, now] = comparable(recorded, here);
+    const auto exact = guards::evaluate(then, now);
+    if (exact.empty()) return {};
+    const auto relaxed = guards::evaluate(then, now, {guards::VersionRule::same_or_newer});
+    const auto judged = guards::evaluate(then, now, relaxation);
+    if (judged.empty()) return {};
+    const guards::Mismatch& first = relaxed.empty() ? judged.front() : relaxed.front();
+    Fit fit{relaxed.empty() ? Verdict::fits_after : Verdict::does_not, first.fact,
+            fmt::format("{} {} recorded, {} now", first.fact, cachefmt::fact_text(first.recorded),
+                        cachefmt::fact_text(first.now))};
+    if (fit.verdict == Verdict::fits_after)
+        fit.detail += ": set CacheOptions::accept_newer_driver";
+    else if (!first.cure.empty())
+        fit.detail += ": " + first.cure;
+    return fit;
+}
+
+std::string to_text(const Fit& fit)
+{
+    switch (fit.verdict) {
+    case Verdict::fits: return "fits";
+    case Verdict::fits_after: return fmt::format("fits after a newer {} is accepted", fit.field);
+    case Verdict::does_not: break;
+    }
+    return fmt::format("does not, because {}", fit.field);
+}
+
+bool is_of_environment(std::string_view fact) noexcept
+{
+    constexpr std::array<std::string_view, 4> k_prefixes{cachefmt::fact::k_backend, cachefmt::fact::k_device, "driver.",
+                                                         "runtime."};
+    return std::ranges::any_of(k_prefixes, [&](std::string_view prefix) { return fact.starts_with(prefix); });
+}
+
+std::vector<Fact> shared_environment(const std::vector<cachefmt::EntryHeader>& entries)
+{
+    std::vector<Fact> shared;
+    if (entries.empty()) return shared;
+    for (const Fact& fact : entries.front().guards.facts) {
+        const bool is_in_all = std::ranges::all_of(entries, [&](const cachefmt::EntryHeader& header) {
+            return std::ranges::find(header.guards.facts, fact) != header.guards.facts.end();
+        });
+        if (is_of_environment(fact.name) && fact.role != cachefmt::Role::advisory && is_in_all) shared.push_back(fact);
+    }
+    return shared;
+}
+
+std::string environment_text(const std::vector<Fact>& facts)
+{
+    std::vector<std::string> parts;
+    for (const Fact& fact : facts) parts.push_back(fmt::format("{} {}", fact.name, cachefmt::fact_text(fact.value)));
+    return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string device_of(const Guards& guards)
+{
+    if (!guards.tensors.empty() && guards.tensors.front().device.find(':') != std::string::npos)
+        return guards.tensors.front().device;
+    const auto backend = std::ranges::find(guards.facts, cachefmt::fact::k_backend, &Fact::name);
+    return backend != guards.facts.end() ? backend->value : "opencl";
+}
+
+} // namespace warmgraph::bundle

@@ -1,0 +1,134 @@
+#include "warmgraph/bundle/writer.hpp"
+
+#include <algorithm>
+
+#include "format.hpp"
+#include "warmgraph/cachefmt/compression.hpp"
+
+namespace warmgraph::bundle {
+namespace {
+
+class MemorySink final : public Sink {
+public:
+    explicit MemorySink(Bytes& bytes) : m_bytes(bytes) { m_bytes.clear(); }
+    [[nodiscard]] Result<void> append(ByteView bytes) override
+    {
+        warmgraph::append(m_bytes, bytes);
+        return {};
+    }
+    [[nodiscard]] Result<void> finish(ByteView first) override
+    {
+        std::ranges::copy(first, m_bytes.begin());
+        return {};
+    }
+
+private:
+    Bytes& m_bytes;
+};
+
+struct Packed {
+    Bytes bytes{}; ///< empty where it is stored as it is
+    Codec codec = Codec::none;
+};
+
+/// Compressed where that is smaller. What compresses better than 64 to 1 is filled up: no reader takes more.
+Result<Packed> pack(ByteView raw, const WriteOptions& options)
+{
+    if (raw.size() <= options.compress_above) return Packed{};
+    auto small = cachefmt::compress(raw, options.zstd_level, raw.size() / k_most_expansion + 1);
+    if (!small) return std::unexpected(std::move(small.error()));
+    if (small->size() >= raw.size()) return Packed{};
+    return Packed{std::move(*small), Codec::zstd};
+}
+
+} // namespace
+
+std::unique_ptr<Sink> into_bytes(Bytes& bytes) { return std::make_unique<MemorySink>(bytes); }
+
+Writer::Writer(std::unique_ptr<Sink> sink, const WriteOptions& options, Clock& clock)
+    : m_sink(std::move(sink)), m_options(options), m_clock(clock), m_end(0)
+{
+}
+
+Result<void> Writer::put(Record record, ByteView stored)
+{
+    if (m_end == 0) { // room for the header, which is known last
+        if (auto ok = m_sink->append(FileHeaderBytes{}); !ok) return ok;
+        m_end = k_header_bytes;
+    }
+    if (auto ok = m_sink->append(stored); !ok) return ok;
+    record.member.offset = m_end;
+    record.member.stored = stored.size();
+    record.member.digest = sha256(stored);
+    m_end += stored.size();
+    m_names.insert(record.name);
+    m_records.push_back(std::move(record));
+    return {};
+}
+
+Result<bool> Writer::add(Kind kind, const store::Name& name, ByteView object)
+{
+    std::string text = to_text(name);
+    const KindRow* const row = row_of(kind);
+    if (row == nullptr || row->verify == nullptr)
+        return fail(ErrorCode::unsupported, "{}: this warmgraph cannot verify a {}, so that none is carried", text,
+                    name_of(kind));
+    if (m_names.contains(text)) return false;
+    if (auto ok = row->verify(name, object); !ok) return within(text, std::move(ok.error()));
+    Record record{{}, std::move(text), {}};
+    record.member.kind = kind;
+    ByteView body = object;
+    if (kind == Kind::graph) { // its payload is compressed where that helps
+        const auto extent = cachefmt::header_extent(object);
+        if (!extent) return within(record.name, extent.error());
+        record.head.assign(object.begin(), object.begin() + static_cast<std::ptrdiff_t>(*extent));
+        body = object.subspan(*extent);
+    }
+    record.member.size = body.size();
+    const auto packed = kind == Kind::graph ? Result<Packed>{} : pack(body, m_options);
+    if (!packed) return within(record.name, packed.error());
+    record.member.codec = packed->codec;
+    if (auto ok = put(std::move(record), packed->codec == Codec::none ? body : ByteView{packed->bytes}); !ok)
+        return std::unexpected(std::move(ok.error()));
+    return true;
+}
+
+Result<bool> Writer::copy(const Bundle& from, const Member& member)
+{
+    if (m_names.contains(member.name)) return false;
+    const auto stored = from.stored(member);
+    if (!stored) return std::unexpected(stored.error());
+    Record record{member, std::string(member.name), Bytes(member.head.begin(), member.head.end())};
+    if (auto ok = put(std::move(record), *stored); !ok) return std::unexpected(std::move(ok.error()));
+    return true;
+}
+
+Result<void> Writer::finish()
+{
+    if (m_records.empty()) return fail(ErrorCode::not_found, "there is nothing to put into a bundle");
+    Bytes index;
+    append_index_start(index, to_iso8601(m_clock.wall()), "warmgraph " WARMGRAPH_VERSION, m_records.size());
+    for (Record& record : m_records) {
+        record.member.name = record.name;
+        record.member.head = record.head;
+        append_member(index, record.member);
+    }
+    if (index.size() > k_most_index)
+        return fail(ErrorCode::unsupported, "the index of {} members has {} bytes, at most {} are read: make several",
+                    m_records.size(), index.size(), k_most_index);
+    const auto packed = pack(index, m_options);
+    if (!packed) return std::unexpected(packed.error());
+    const ByteView stored = packed->codec == Codec::none ? ByteView{index} : ByteView{packed->bytes};
+    FileHeader header;
+    header.index_offset = m_end;
+    header.index_stored = stored.size();
+    header.index_raw = index.size();
+    header.index_codec = packed->codec;
+    header.index_digest = sha256(stored);
+    const auto first = to_bytes(std::move(header), m_options.sign_with);
+    if (!first) return std::unexpected(first.error());
+    if (auto ok = m_sink->append(stored); !ok) return ok;
+    return m_sink->finish(*first);
+}
+
+} // namespace warmgraph::bundle

@@ -1,0 +1,113 @@
+// The C interface: what a process made or used, as bytes; and bundles.
+#include <nlohmann/json.hpp>
+
+#include "c_api.hpp"
+
+using namespace warmgraph;        // NOLINT: the functions of the C interface are in no namespace
+using namespace warmgraph::c_api; // NOLINT
+
+namespace {
+
+using nlohmann::json;
+
+std::string text_of(const json& document) { return document.dump(-1, ' ', false, json::error_handler_t::replace); }
+
+json artifact_list(const std::vector<SkippedArtifact>& artifacts)
+{
+    json list = json::array();
+    for (const auto& [name, why] : artifacts) list.push_back({{"name", name}, {"why", why}});
+    return list;
+}
+
+std::string info_text(const CacheInfo& info)
+{
+    json kinds = json::array();
+    for (const ArtifactKind& kind : info.kinds)
+        kinds.push_back({{"kind", kind.kind},
+                         {"count", kind.count},
+                         {"bytes", kind.bytes},
+                         {"seconds", kind.seconds},
+                         {"names", kind.names}});
+    return text_of({{"kinds", kinds}, {"there", artifact_list(info.there)}, {"skipped", artifact_list(info.skipped)}});
+}
+
+const char* verdict_text(FitVerdict verdict) noexcept
+{
+    return verdict == FitVerdict::fits ? "fits" : verdict == FitVerdict::fits_after ? "fits_after" : "does_not";
+}
+
+const wg_artifacts& need_artifacts(const wg_artifacts* artifacts)
+{
+    return need(artifacts, "artifacts", "what wg_save_cache_artifacts or wg_load_cache_artifacts gave");
+}
+
+} // namespace
+
+wg_status wg_save_cache_artifacts(const wg_cache* const* caches, uint64_t count, wg_artifacts** out)
+{
+    return guarded([&] {
+        wg_artifacts*& handle = need_out(out);
+        if (count != 0) need(caches, "caches", "as many as count says");
+        std::vector<const Cache*> given;
+        for (std::uint64_t i = 0; i < count; ++i)
+            given.push_back(&need(caches[i], "cache", "one from wg_cache_open").cache);
+        auto saved = Cache::save_cache_artifacts_of(given);
+        if (!saved)
+            throw Exception(ErrorCode::not_found, "there are no artifacts: this process recorded and hit nothing");
+        handle = new wg_artifacts{std::move(saved->bytes), info_text(saved->info)};
+    });
+}
+
+wg_status wg_load_cache_artifacts(wg_cache* cache, const wg_device* device, const void* bytes, uint64_t size,
+                                  wg_artifacts** out)
+{
+    return guarded([&] {
+        if (out != nullptr) *out = nullptr;
+        auto& owner = need(cache, "cache", "one from wg_cache_open").cache;
+        const auto& target = need_device(device).device;
+        const auto* const data = static_cast<const std::byte*>(bytes);
+        if (size != 0) need(data, "bytes", "as many as size says");
+        const CacheInfo info = owner.load_cache_artifacts(target, {data, size});
+        if (out != nullptr) *out = new wg_artifacts{{}, info_text(info)};
+    });
+}
+
+const void* wg_artifacts_bytes(const wg_artifacts* artifacts, uint64_t* size)
+{
+    return guarded_get<const void*>(nullptr, [&]() -> const void* {
+        const auto& bytes = need_artifacts(artifacts).bytes;
+        if (size != nullptr) *size = bytes.size();
+        return bytes.empty() ? nullptr : bytes.data();
+    });
+}
+
+const char* wg_artifacts_info(const wg_artifacts* artifacts)
+{
+    return guarded_get<const char*>(nullptr, [&] { return need_artifacts(artifacts).info.c_str(); });
+}
+
+wg_status wg_artifacts_destroy(wg_artifacts* artifacts)
+{
+    return guarded([&] { delete artifacts; });
+}
+
+wg_status wg_cache_check_bundle(const wg_cache* cache, const wg_device* device, const char* file, char* text,
+                                uint64_t capacity, uint64_t* length)
+{
+    return guarded([&] {
+        const auto& owner = need(cache, "cache", "one from wg_cache_open").cache;
+        const auto& target = need_device(device).device;
+        const BundleCheck check = owner.check_bundle(need_text(file, "file"), target);
+        json entries = json::array();
+        for (const BundledEntry& entry : check.entries)
+            entries.push_back({{"name", entry.name},
+                               {"verdict", verdict_text(entry.verdict)},
+                               {"field", entry.field},
+                               {"detail", entry.detail}});
+        write_text(text_of({{"environment", check.environment},
+                            {"verdict", verdict_text(check.verdict)},
+                            {"detail", check.detail},
+                            {"entries", entries}}),
+                   text, capacity, length);
+    });
+}

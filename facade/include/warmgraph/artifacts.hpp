@@ -1,0 +1,60 @@
+// What a process made or used, as bytes that another one starts with; and what a bundle would be worth here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace warmgraph {
+
+/// Artifacts of one kind: "graph", "image", "constant".
+struct ArtifactKind {
+    std::string kind;
+    std::uint64_t count = 0;
+    std::uint64_t bytes = 0; ///< as they lie in a cache folder
+    /// What first calls without the cache took, compiling included: known of graphs, 0 of what they need.
+    double seconds = 0;
+    std::vector<std::string> names{}; ///< "entries/<model_info>/<rank>/<function>/<digest>", "images/<digest>"
+};
+
+/// An artifact that stayed where it was.
+struct SkippedArtifact {
+    std::string name;
+    std::string why;
+};
+
+struct CacheInfo {
+    std::vector<ArtifactKind> kinds{};      ///< that were saved or loaded; empty where nothing was
+    std::vector<SkippedArtifact> there{};   ///< load: the folder had them, and they stay as they are
+    std::vector<SkippedArtifact> skipped{}; ///< what does not fit here, is damaged, or is not trusted
+};
+
+/// Bytes of a bundle (docs/format.md, "The bundle"): a file of them is one.
+struct CacheArtifacts {
+    std::vector<std::byte> bytes{};
+    CacheInfo info{};
+};
+
+enum class FitVerdict : std::uint8_t {
+    fits,
+    fits_after, ///< CacheOptions::accept_newer_driver
+    does_not,
+};
+
+/// An entry of a bundle, judged by its facts about device, driver and environment.
+struct BundledEntry {
+    std::string name;
+    FitVerdict verdict = FitVerdict::fits;
+    std::string field{};  ///< that differs: "device.architecture"; the error's code where it cannot be read
+    std::string detail{}; ///< "device.architecture sm_80 recorded, sm_90 now", and what to do
+};
+
+struct BundleCheck {
+    std::string environment{};             ///< what all entries share: "backend opencl, driver.version 3.1"
+    FitVerdict verdict = FitVerdict::fits; ///< of the environment: where it does not fit, no entry does
+    std::string detail{};
+    std::vector<BundledEntry> entries{};
+};
+
+} // namespace warmgraph

@@ -1,0 +1,157 @@
+// Cache::save_cache_artifacts, load_cache_artifacts, check_bundle; and bundles as layers below the folder.
+#include <algorithm>
+
+#include "cache_impl.hpp"
+#include "device_impl.hpp"
+#include "throwing.hpp"
+#include "warmgraph/base/log.hpp"
+#include "warmgraph/base/process.hpp"
+#include "warmgraph/bundle/bundle_tier.hpp"
+#include "warmgraph/bundle/fit.hpp"
+#include "warmgraph/bundle/transfer.hpp"
+#include "warmgraph/cachefmt/fact_names.hpp"
+
+namespace warmgraph {
+
+namespace {
+
+std::vector<SkippedArtifact> to_skipped(const std::vector<bundle::Left>& left)
+{
+    std::vector<SkippedArtifact> result;
+    for (const auto& [name, why] : left) result.push_back({name, why});
+    return result;
+}
+
+CacheInfo to_info(const bundle::Transfer& transfer)
+{
+    CacheInfo info;
+    for (const auto& [kind, amount] : transfer.moved)
+        info.kinds.push_back({bundle::name_of(kind), amount.count, amount.bytes, amount.seconds, amount.names});
+    info.there = to_skipped(transfer.there);
+    info.skipped = to_skipped(transfer.skipped);
+    return info;
+}
+
+FitVerdict to_verdict(bundle::Verdict verdict) noexcept
+{
+    switch (verdict) {
+    case bundle::Verdict::fits: return FitVerdict::fits;
+    case bundle::Verdict::fits_after: return FitVerdict::fits_after;
+    case bundle::Verdict::does_not: break;
+    }
+    return FitVerdict::does_not;
+}
+
+/// The device's facts, and the variables of the environment that the entry names.
+bundle::Here here_for(const cachefmt::Guards& recorded, const std::vector<cachefmt::Fact>& device)
+{
+    bundle::Here here = device;
+    for (const auto& fact : recorded.facts) {
+        if (!fact.name.starts_with(cachefmt::fact::k_environment)) continue;
+        const auto value = environment(fact.name.c_str() + cachefmt::fact::k_environment.size());
+        here.push_back({fact.name, value.value_or(std::string(cachefmt::fact::k_unset)), fact.role});
+    }
+    guards::canonicalize(here);
+    return here;
+}
+
+} // namespace
+
+void Cache::Impl::note_touched(const cachefmt::EntryKey& key)
+{
+    const std::scoped_lock lock{mutex};
+    touched.insert(key);
+}
+
+std::vector<cachefmt::EntryKey> Cache::Impl::touched_entries()
+{
+    const std::scoped_lock lock{mutex};
+    return {touched.begin(), touched.end()};
+}
+
+std::optional<CacheArtifacts> Cache::save_cache_artifacts_of(std::span<const Cache* const> caches)
+{
+    CacheArtifacts artifacts;
+    const SigningKey* key = nullptr;
+    for (const Cache* cache : caches)
+        if (key == nullptr) key = cache->m_impl->trust.sign_with.get();
+    bundle::Writer writer(bundle::into_bytes(artifacts.bytes), {.sign_with = key});
+    bundle::Transfer all;
+    for (const Cache* cache : caches) {
+        store::LocalStore* const store = cache->m_impl->store.get();
+        if (store == nullptr) continue;
+        const auto get = [store](const store::Name& name) { return store->object(name); };
+        all.merge(value_or_raise(bundle::gather(writer, cache->m_impl->touched_entries(), get)));
+    }
+    if (writer.members() == 0) return std::nullopt;
+    value_or_raise(writer.finish());
+    artifacts.info = to_info(all);
+    return artifacts;
+}
+
+std::optional<CacheArtifacts> Cache::save_cache_artifacts() const
+{
+    const Cache* const self = this;
+    return save_cache_artifacts_of({&self, 1});
+}
+
+CacheInfo Cache::load_cache_artifacts(const Device& device, std::span<const std::byte> bytes)
+{
+    if (!m_impl->store)
+        raise({ErrorCode::io_failed, "artifacts cannot be loaded: caching is off: " + m_impl->disabled_reason});
+    const auto opened = value_or_raise(bundle::Bundle::open(bundle::over_bytes(bytes), m_impl->trust));
+    auto facts = DeviceAccess::impl(device)->device->facts();
+    const auto wanted = [&](const cachefmt::EntryHeader& header) -> std::string {
+        const auto fit = bundle::judge(header.guards, here_for(header.guards, facts), m_impl->relaxation);
+        return fit.verdict == bundle::Verdict::fits ? "" : fmt::format("{}: {}", bundle::to_text(fit), fit.detail);
+    };
+    return to_info(value_or_raise(bundle::unpack(*opened, m_impl->store->tier(), wanted)));
+}
+
+BundleCheck Cache::check_bundle(const std::string& file, const Device& device) const
+{
+    const auto opened = value_or_raise(bundle::Bundle::open(value_or_raise(bundle::open_file(file)), m_impl->trust));
+    const auto facts = DeviceAccess::impl(device)->device->facts();
+    BundleCheck check;
+    std::vector<cachefmt::EntryHeader> headers;
+    for (const bundle::Member& member : opened->members()) {
+        if (member.kind != bundle::Kind::graph) continue;
+        auto header = opened->header(member);
+        if (!header) {
+            check.entries.push_back({std::string(member.name), FitVerdict::does_not,
+                                     std::string(to_string(header.error().code)), header.error().message});
+            continue;
+        }
+        auto fit = bundle::judge(header->guards, here_for(header->guards, facts), m_impl->relaxation);
+        check.entries.push_back(
+            {std::string(member.name), to_verdict(fit.verdict), std::move(fit.field), std::move(fit.detail)});
+        headers.push_back(std::move(*header));
+    }
+    cachefmt::Guards shared;
+    shared.facts = bundle::shared_environment(headers);
+    const auto fit = bundle::judge(shared, here_for(shared, facts), m_impl->relaxation);
+    check.environment = bundle::environment_text(shared.facts);
+    check.verdict = to_verdict(fit.verdict);
+    check.detail = fit.detail;
+    return check;
+}
+
+std::size_t Cache::Impl::open_bundles(const std::vector<std::uint32_t>& owners)
+{
+    std::size_t opened = 0;
+    for (const std::string& file : options.bundles) {
+        auto bundle = bundle::Bundle::open_trusted(file, trust, owners);
+        if (!bundle) { // as a folder that cannot be used: it costs its benefit
+            log().warn("bundle {} is not used: {}", file, bundle.error().message);
+            counters.cache_fault();
+            continue;
+        }
+        cachefmt::Trust its = trust;
+        its.require = (*bundle)->requires_signature();
+        store->add_layer(std::make_shared<bundle::BundleTier>(std::move(*bundle), file), its);
+        ++opened;
+    }
+    return opened;
+}
+
+} // namespace warmgraph

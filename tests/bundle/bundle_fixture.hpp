@@ -1,0 +1,80 @@
+// A cache folder, and bundles made of it.
+#pragma once
+
+#include "assemble_bundle.hpp"
+#include "store_fixture.hpp"
+#include "warmgraph/bundle/bundle.hpp"
+#include "warmgraph/bundle/transfer.hpp"
+#include "warmgraph/bundle/writer.hpp"
+
+namespace warmgraph::test {
+
+using bundle::Bundle;
+using bundle::Kind;
+using bundle::Member;
+using bundle::Transfer;
+
+inline const bundle::Wanted k_all = [](const EntryHeader&) { return std::string{}; };
+
+/// "images/<digest>"
+inline std::string image_name(const Bytes& image) { return to_text(store::Name(store::ImageName{sha256(image)})); }
+inline std::string entry_name(const Entry& entry) { return to_text(store::Name(entry.header.key)); }
+
+inline Entry make_tombstone(const FunctionKey& function, int variant)
+{
+    Entry entry = make_entry(function, variant);
+    entry.header.kind = cachefmt::EntryKind::tombstone;
+    entry.header.info.node_count = 0;
+    entry.header.info.reason = "recompiled";
+    entry.header.info.difference = {"x"};
+    entry.graph = {};
+    return entry;
+}
+
+class BundleTest : public StoreTest {
+protected:
+    /// Two entries that share an image, which compresses; one more that has one of its own.
+    void fill(LocalStore& store)
+    {
+        for (const Bytes& image : {m_shared, m_own})
+            if (const auto done = store.publish_image(image); !done) throw std::runtime_error(done.error().message);
+        for (const Entry& entry : m_entries)
+            if (const auto done = store.publish(entry); !done) throw std::runtime_error(done.error().message);
+    }
+    static bundle::Getter getter(LocalStore& store)
+    {
+        return [&store](const store::Name& name) -> Result<std::optional<Bytes>> {
+            auto found = store.tier().get(name, {1 << 28});
+            if (!found) return std::unexpected(found.error());
+            if (!*found) return std::nullopt;
+            if (!(*found)->bytes) return std::unexpected((*found)->bytes.error());
+            return std::move(*(*found)->bytes);
+        };
+    }
+    std::vector<EntryKey> keys() const
+    {
+        std::vector<EntryKey> keys;
+        for (const Entry& entry : m_entries) keys.push_back(entry.header.key);
+        return keys;
+    }
+    Bytes make(LocalStore& store, const bundle::WriteOptions& options = {}, Transfer* transfer = nullptr)
+    {
+        Bytes bytes;
+        bundle::Writer writer(bundle::into_bytes(bytes), options);
+        auto gathered = bundle::gather(writer, keys(), getter(store));
+        if (!gathered) throw std::runtime_error(gathered.error().message);
+        if (transfer != nullptr) *transfer = std::move(*gathered);
+        if (const auto done = writer.finish(); !done) throw std::runtime_error(done.error().message);
+        return bytes;
+    }
+    static Result<std::unique_ptr<Bundle>> open_bundle(ByteView bytes, const cachefmt::Trust& trust = {})
+    {
+        return Bundle::open(bundle::over_bytes(bytes), trust);
+    }
+
+    Bytes m_shared = Bytes(100'000, std::byte{'c'}), m_own = image_of("code of its own");
+    std::vector<Entry> m_entries{make_entry(k_decode, 1, "", {m_shared}), make_entry(k_decode, 2, "", {m_shared}),
+                                 make_entry(k_prompt, 1, "", {m_shared, m_own})};
+};
+
+} // namespace warmgraph::test

@@ -1,0 +1,156 @@
+// Out of a folder, into a bundle, into another folder.
+#include "bundle_fixture.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class BundleTransfer : public BundleTest {
+protected:
+    BundleTransfer() { fill(*m_store); }
+    std::unique_ptr<LocalStore> other(const StoreOptions& options = {}) const
+    {
+        return LocalStore::open(m_dir.path() / "other", options).value();
+    }
+    static std::string why(const std::vector<bundle::Left>& left, const std::string& name)
+    {
+        for (const auto& [of, text] : left)
+            if (of == name) return text;
+        return {};
+    }
+    std::unique_ptr<LocalStore> m_store = open();
+};
+
+TEST_F(BundleTransfer, FillsAnotherFolderWithTheSameFiles)
+{
+    const Bytes bytes = make(*m_store);
+    const auto bundle = open_bundle(bytes).value();
+    const auto store = other();
+    const auto loaded = bundle::unpack(*bundle, store->tier(), k_all);
+    ASSERT_TRUE(succeeded(loaded));
+    EXPECT_EQ(loaded->moved.at(Kind::graph).count, 3U);
+    EXPECT_EQ(loaded->moved.at(Kind::image).count, 2U);
+    EXPECT_THAT(loaded->skipped, IsEmpty());
+    auto here = snapshot(m_root), there = snapshot(m_dir.path() / "other");
+    for (auto* files : {&here, &there}) std::erase_if(*files, [](const auto& f) { return f.first.starts_with("."); });
+    EXPECT_EQ(there, here);
+    EXPECT_THAT(store->check().value(), IsEmpty());
+}
+
+TEST_F(BundleTransfer, ReplacesNothing)
+{
+    const Bytes bytes = make(*m_store);
+    const auto bundle = open_bundle(bytes).value();
+    const auto store = other();
+    const Entry mine = make_entry(k_decode, 1, "mine", {});
+    const Entry refused = make_tombstone(k_decode, 2);
+    ASSERT_TRUE(succeeded(store->publish(mine)));
+    ASSERT_TRUE(succeeded(store->publish(refused)));
+    const auto loaded = bundle::unpack(*bundle, store->tier(), k_all);
+    ASSERT_TRUE(succeeded(loaded));
+    EXPECT_EQ(loaded->moved.at(Kind::graph).count, 1U);
+    EXPECT_EQ(why(loaded->there, entry_name(mine)), "the folder has it");
+    EXPECT_EQ((**store->entry(mine.header.key)).header.info.verification, "mine");
+    EXPECT_EQ((**store->entry(refused.header.key)).header.kind, cachefmt::EntryKind::tombstone);
+    const auto again = bundle::unpack(*bundle, store->tier(), k_all);
+    ASSERT_TRUE(succeeded(again));
+    EXPECT_TRUE(again->moved.empty());
+}
+
+TEST_F(BundleTransfer, ExtractsNothingOfWhatIsNotWanted)
+{
+    const Bytes bytes = make(*m_store);
+    const auto bundle = open_bundle(bytes).value();
+    const auto store = other();
+    const auto loaded = bundle::unpack(*bundle, store->tier(), [](const EntryHeader& header) {
+        return header.key.function.function == "prompt" ? std::string("another device") : std::string();
+    });
+    ASSERT_TRUE(succeeded(loaded));
+    EXPECT_EQ(why(loaded->skipped, entry_name(m_entries[2])), "another device");
+    EXPECT_EQ(why(loaded->skipped, image_name(m_own)), "no entry that is taken needs it");
+    EXPECT_FALSE(fs::exists(m_dir.path() / "other" / "images" / to_hex(sha256(m_own)).substr(0, 2)));
+    EXPECT_FALSE(fs::exists(m_dir.path() / "other" / k_prompt.model_info / k_prompt.rank / "prompt"));
+    EXPECT_EQ(loaded->moved.at(Kind::graph).count, 2U);
+}
+
+TEST_F(BundleTransfer, TakesNoTombstonesAndNothingDamaged)
+{
+    const Entry refused = make_tombstone(k_decode, 7);
+    ASSERT_TRUE(succeeded(m_store->publish(refused)));
+    m_entries.push_back(refused);
+    flip(path_of(m_own), 3);
+    Transfer transfer;
+    const Bytes bytes = make(*m_store, {}, &transfer);
+    EXPECT_THAT(why(transfer.skipped, entry_name(refused)), HasSubstr("tombstones stay"));
+    EXPECT_THAT(why(transfer.skipped, entry_name(m_entries[2])), HasSubstr("missing or damaged"));
+    EXPECT_EQ(open_bundle(bytes).value()->members().size(), 3U);
+    // Nor out of one: somebody else's bundle may have it.
+    const auto file = m_store->tier().get(refused.header.key, {1 << 20});
+    const Bytes entry = (**file).bytes.value();
+    const Bytes hostile = assemble_bundle({raw_member(1, entry_name(refused), {}, entry)});
+    const auto loaded = bundle::unpack(*open_bundle(hostile).value(), other()->tier(), k_all);
+    ASSERT_TRUE(succeeded(loaded));
+    EXPECT_THAT(why(loaded->skipped, entry_name(refused)), HasSubstr("tombstone"));
+}
+
+TEST_F(BundleTransfer, SkipsWhatIsDamagedAndLoadsTheRest)
+{
+    Bytes bytes = make(*m_store);
+    const Member& own = *open_bundle(bytes).value()->find(image_name(m_own));
+    bytes[own.offset] ^= std::byte{1};
+    const auto store = other();
+    const auto loaded = bundle::unpack(*open_bundle(bytes).value(), store->tier(), k_all);
+    ASSERT_TRUE(succeeded(loaded));
+    EXPECT_EQ(loaded->moved.at(Kind::graph).count, 2U);
+    EXPECT_THAT(why(loaded->skipped, entry_name(m_entries[2])), HasSubstr("digest does not match"));
+    EXPECT_THAT(store->check().value(), IsEmpty());
+}
+
+TEST_F(BundleTransfer, TakesOnlySignedEntriesWhereThatIsRequired)
+{
+    const auto key =
+        std::make_shared<const SigningKey>(SigningKey::generate("release", SignatureKind::hmac_sha256).value());
+    StoreOptions signing;
+    signing.trust = {key, {}, true};
+    auto signer = LocalStore::open(m_dir.path() / "signed", signing).value();
+    for (const Bytes& image : {m_shared, m_own}) ASSERT_TRUE(succeeded(signer->publish_image(image)));
+    ASSERT_TRUE(succeeded(signer->publish(m_entries[0])));
+    Bytes bytes;
+    bundle::Writer writer(bundle::into_bytes(bytes));
+    ASSERT_TRUE(succeeded(bundle::gather(writer, {m_entries[0].header.key}, getter(*signer))));
+    ASSERT_TRUE(succeeded(bundle::gather(writer, {m_entries[2].header.key}, getter(*m_store))));
+    ASSERT_TRUE(succeeded(writer.finish()));
+    const auto bundle = open_bundle(bytes, {{}, {key}, true}).value();
+    const auto store = other(signing);
+    const auto loaded = bundle::unpack(*bundle, store->tier(), k_all);
+    ASSERT_TRUE(succeeded(loaded));
+    EXPECT_EQ(loaded->moved.at(Kind::graph).count, 1U);
+    EXPECT_THAT(why(loaded->skipped, entry_name(m_entries[2])), HasSubstr("is not signed"));
+    EXPECT_TRUE((*store->entry(m_entries[0].header.key)).has_value()) << "its signature came with it";
+}
+
+TEST_F(BundleTransfer, CopiesWhatIsWantedIntoAnotherBundle)
+{
+    const Bytes all = make(*m_store);
+    const auto bundle = open_bundle(all).value();
+    Bytes bytes;
+    bundle::Writer writer(bundle::into_bytes(bytes));
+    const auto only_decode = [](const EntryHeader& header) {
+        return header.key.function.function == "decode" ? std::string() : std::string("not wanted");
+    };
+    const auto copied = bundle::copy_members(*bundle, writer, only_decode);
+    ASSERT_TRUE(succeeded(copied));
+    EXPECT_EQ(why(copied->skipped, entry_name(m_entries[2])), "not wanted");
+    const auto merged = bundle::copy_members(*bundle, writer, k_all);
+    ASSERT_TRUE(succeeded(merged));
+    EXPECT_EQ(merged->moved.at(Kind::graph).count, 1U) << "the rest is in already";
+    ASSERT_TRUE(succeeded(writer.finish()));
+    const auto opened = open_bundle(bytes).value();
+    EXPECT_EQ(opened->members().size(), bundle->members().size());
+    for (const Member& member : opened->members()) EXPECT_TRUE(succeeded(opened->verify(member))) << member.name;
+}
+
+} // namespace
+} // namespace warmgraph::test

@@ -1,0 +1,91 @@
+/* What a process made or used, as bytes, into another folder; and as a bundle that is read where it lies. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "checks.h"
+
+static wg_outcome call_add_one(wg_cache* cache)
+{
+    wg_function_spec spec = vector_spec("add_one");
+    wg_buffer *x = floats(0), *y = room();
+    const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
+    wg_function* function = NULL;
+    wg_outcome outcome = -1;
+    OK(wg_wrap(cache, g_device, &spec, add_one, NULL, &function));
+    OK(wg_call(function, wg_device_stream(g_device), args, 2, &outcome));
+    CHECK(holds(y, 1, 1));
+    OK(wg_function_destroy(function));
+    OK(wg_buffer_destroy(x));
+    OK(wg_buffer_destroy(y));
+    return outcome;
+}
+
+static void write_bundle(const char* path, const void* bytes, uint64_t size)
+{
+    FILE* file = fopen(path, "wb");
+    CHECK(file != NULL && fwrite(bytes, 1, size, file) == size && fclose(file) == 0 && chmod(path, 0600) == 0);
+}
+
+static wg_cache* open_with_bundle(const char* folder, const char* bundle)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", g_folder, folder);
+    wg_cache_options options;
+    OK(wg_cache_options_init(&options, sizeof options));
+    options.model = "toy";
+    options.cache_dir = path;
+    options.policy = wg_policy_require_hit;
+    options.world_size = 1;
+    options.global_rank = 0;
+    options.bundles = &bundle;
+    options.bundle_count = 1;
+    wg_cache* cache = NULL;
+    OK(wg_cache_open(&options, &cache));
+    return cache;
+}
+
+void artifacts_are_carried_to_another_folder(void)
+{
+    wg_cache* cache = open_cache("artifacts", wg_policy_read_write);
+    const wg_cache* const caches[] = {cache, cache};
+    wg_artifacts *saved = NULL, *loaded = NULL;
+    FAILS(wg_save_cache_artifacts(caches, 2, &saved), wg_not_found, "recorded and hit nothing");
+    CHECK(call_add_one(cache) == wg_outcome_recorded);
+    OK(wg_save_cache_artifacts(caches, 2, &saved));
+    uint64_t size = 0;
+    const void* bytes = wg_artifacts_bytes(saved, &size);
+    CHECK(bytes != NULL && size > 288);
+    CHECK(contains(wg_artifacts_info(saved), "\"kind\":\"graph\"") &&
+          contains(wg_artifacts_info(saved), "\"count\":1"));
+
+    wg_cache* other = open_cache("artifacts_elsewhere", wg_policy_read_write);
+    FAILS(wg_load_cache_artifacts(other, g_device, bytes, size - 1, &loaded), wg_corrupt, "cut off");
+    CHECK(loaded == NULL);
+    OK(wg_load_cache_artifacts(other, g_device, bytes, size, &loaded));
+    CHECK(contains(wg_artifacts_info(loaded), "\"skipped\":[]"));
+    CHECK(wg_artifacts_bytes(loaded, &size) == NULL && size == 0);
+    OK(wg_artifacts_destroy(loaded));
+    CHECK(call_add_one(other) == wg_outcome_replayed);
+    OK(wg_cache_close(other));
+
+    char path[512], json[4096];
+    uint64_t length = 0;
+    snprintf(path, sizeof path, "%s/cache.wgb", g_folder);
+    bytes = wg_artifacts_bytes(saved, &size);
+    write_bundle(path, bytes, size);
+    OK(wg_cache_check_bundle(cache, g_device, path, json, sizeof json, &length));
+    CHECK(length == strlen(json) && contains(json, "\"verdict\":\"fits\""));
+    FAILS(wg_cache_check_bundle(cache, g_device, g_folder, json, sizeof json, &length), wg_io_failed,
+          "no regular file");
+    other = open_with_bundle("no_such_folder", path);
+    CHECK(call_add_one(other) == wg_outcome_replayed);
+    OK(wg_cache_close(other));
+
+    FAILS(wg_save_cache_artifacts(NULL, 1, &saved), wg_invalid_argument, "caches is null");
+    FAILS(wg_load_cache_artifacts(NULL, g_device, bytes, size, NULL), wg_invalid_argument, "cache is null");
+    FAILS(wg_cache_check_bundle(cache, g_device, NULL, json, sizeof json, &length), wg_invalid_argument,
+          "file is null");
+    OK(wg_artifacts_destroy(saved));
+    OK(wg_cache_close(cache));
+}

@@ -1,0 +1,85 @@
+// A whole bundle. Most mutations get digests that match, as somebody who can make a bundle would do.
+#include <cstring>
+
+#include "assemble_bundle.hpp"
+#include "fuzz.hpp"
+#include "warmgraph/base/log.hpp"
+#include "warmgraph/bundle/bundle.hpp"
+#include "warmgraph/bundle/bundle_tier.hpp"
+#include "warmgraph/bundle/fit.hpp"
+#include "warmgraph/store/store.hpp"
+
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
+
+namespace {
+
+using namespace warmgraph;
+
+void check_refusal(const Error& error)
+{
+    fuzz::require(error.code == ErrorCode::corrupt || error.code == ErrorCode::stale ||
+                      error.code == ErrorCode::unsupported || error.code == ErrorCode::untrusted,
+                  "a refusal is corrupt, stale, unsupported or untrusted");
+    fuzz::require(!error.message.empty(), "a refusal says why");
+}
+
+void check_member(const bundle::Bundle& opened, const bundle::Member& member)
+{
+    fuzz::require(bundle::is_member_name(member.name), "a name leads nowhere else");
+    fuzz::require(opened.find(member.name) == &member, "a name is there once");
+    if (member.kind == bundle::Kind::graph) {
+        if (const auto header = opened.header(member))
+            static_cast<void>(bundle::to_text(bundle::judge(header->guards, {})));
+        else
+            check_refusal(header.error());
+    }
+    const auto content = opened.content(member);
+    if (!content) return check_refusal(content.error());
+    fuzz::require(content->size() == member.object_size(), "a member has the size that the index says");
+    if (const auto verified = opened.verify(member); !verified) check_refusal(verified.error());
+}
+
+} // namespace
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
+                                               unsigned seed)
+{
+    namespace at = test::bundle_at;
+    size = LLVMFuzzerMutate(data, size, max_size);
+    if (size < at::end || seed % 8 == 0) return size; // as it is: damage by chance
+    Bytes bytes(size);
+    std::memcpy(bytes.data(), data, size);
+    std::memcpy(bytes.data(), "\x89WGBND\r\n", 8);
+    const std::uint32_t version = 1;
+    std::memcpy(bytes.data() + at::version, &version, sizeof version);
+    auto offset = load<std::uint64_t>(ByteView{bytes}, at::index_offset);
+    if (seed % 8 != 1) { // else sizes that lie, well sealed
+        offset = std::min<std::uint64_t>(std::max<std::uint64_t>(offset, at::end), size);
+        const std::uint64_t stored = size - offset;
+        std::memcpy(bytes.data() + at::index_offset, &offset, sizeof offset);
+        std::memcpy(bytes.data() + at::index_stored, &stored, sizeof stored);
+        if (load<std::uint32_t>(ByteView{bytes}, at::index_codec) == 0)
+            std::memcpy(bytes.data() + at::index_raw, &stored, sizeof stored);
+    }
+    test::reseal_bundle(bytes);
+    std::memcpy(data, bytes.data(), size);
+    return size;
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
+{
+    log().set_level(spdlog::level::off); // what is refused would be said thousands of times
+    const ByteView bytes{reinterpret_cast<const std::byte*>(data), size};
+    auto opened = bundle::Bundle::open(bundle::over_bytes(bytes));
+    if (!opened) {
+        check_refusal(opened.error());
+        return 0;
+    }
+    for (const bundle::Member& member : (*opened)->members()) check_member(**opened, member);
+    bundle::BundleTier tier(std::move(*opened), "fuzz.wgb");
+    store::Store store(tier);
+    const auto names = tier.list({});
+    fuzz::require(names.has_value(), "a bundle can be listed");
+    for (const auto& name : *names) static_cast<void>(store.entry(std::get<store::EntryKey>(name)));
+    return 0;
+}

@@ -1,0 +1,189 @@
+// `warmgraph bundle`, as an operator uses it.
+#include "command_fixture.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class BundleCommand : public CommandTest {
+protected:
+    cachefmt::FunctionKey prompt() const { return {k_decode.model_info, k_decode.rank, "prompt"}; }
+    static cachefmt::Guards guards_with(const std::string& fact, const std::string& value)
+    {
+        auto guards = sample_guards();
+        guards.facts.insert(guards.facts.begin() + 1, {fact, value, cachefmt::Role::must_match});
+        return guards;
+    }
+    /// Two that fit where WG_TEST is 4, with an image; a tombstone besides.
+    void publish_some() const
+    {
+        auto store = open_store();
+        const Bytes code(5000, std::byte{'c'});
+        cachefmt::Entry decode = sample_entry(k_decode);
+        decode.graph.images.push_back({sha256(code), code.size(), {}, "kernels"});
+        decode.header.info.image_count = 1;
+        if (!store->publish_image(code)) throw std::runtime_error("no image");
+        publish(*store, decode);
+        publish(*store, sample_entry(prompt()));
+        publish(*store, tombstone(k_decode, guards_with("config.other", "1")));
+    }
+    const std::map<std::string, std::string> m_fits{{"WG_TEST", "4"}};
+};
+
+TEST_F(BundleCommand, CarriesACacheToAnotherFolder)
+{
+    publish_some();
+    const auto made = run("bundle create cache.wgb");
+    ASSERT_EQ(made.status, 0) << made.error;
+    EXPECT_THAT(made.out, HasSubstr("wrote 2 graphs"));
+    EXPECT_THAT(made.out, HasSubstr("1 image (4.9 KiB)"));
+    EXPECT_THAT(made.out, HasSubstr("tombstones stay"));
+    const auto loaded = run("bundle load cache.wgb --json --cache-dir elsewhere", m_fits);
+    ASSERT_EQ(loaded.status, 0) << loaded.error;
+    EXPECT_EQ(loaded.json()["loaded"][0]["count"], 2);
+    EXPECT_THAT(loaded.json()["skipped"], IsEmpty());
+    EXPECT_EQ(run("verify --cache-dir elsewhere --accept-file none").status, 1) << "no such key file";
+    EXPECT_EQ(run("check --cache-dir elsewhere").status, 0);
+    EXPECT_THAT(run("ls --cache-dir elsewhere").out, HasSubstr("2 functions, 2 variants"));
+    const auto again = run("bundle load cache.wgb --cache-dir elsewhere", m_fits);
+    EXPECT_EQ(again.status, 0);
+    EXPECT_THAT(again.out, HasSubstr("loaded nothing"));
+    EXPECT_THAT(again.out, HasSubstr("3 objects there already"));
+}
+
+TEST_F(BundleCommand, SaysBeforeItIsOpenedWhatFits)
+{
+    publish_some();
+    ASSERT_EQ(run("bundle create cache.wgb").status, 0);
+    const auto fits = run("bundle check cache.wgb", m_fits);
+    EXPECT_EQ(fits.status, 0) << fits.out;
+    EXPECT_THAT(fits.out, HasSubstr("2 of 2 entries fit"));
+    const auto before = snapshot(cache());
+    const auto not_here = run("bundle check cache.wgb");
+    EXPECT_EQ(not_here.status, 1);
+    EXPECT_THAT(not_here.out, HasSubstr("does not, because env.WG_TEST"));
+    EXPECT_THAT(not_here.out, HasSubstr("0 of 2 entries fit"));
+    const auto loaded = run("bundle load cache.wgb --json --cache-dir elsewhere");
+    EXPECT_EQ(loaded.status, 1);
+    EXPECT_THAT(loaded.json()["loaded"], IsEmpty());
+    EXPECT_EQ(loaded.json()["skipped"].size(), 3U) << "two entries, and the image that only they need";
+    EXPECT_FALSE(std::filesystem::exists(dir() / "elsewhere" / "images"));
+    EXPECT_EQ(snapshot(cache()), before);
+}
+
+TEST_F(BundleCommand, BeginsWithTheEnvironmentThatAllShare)
+{
+    publish(*open_store(), sample_entry(k_decode, guards_with("device.architecture", "nowhere")));
+    ASSERT_EQ(run("bundle create cache.wgb").status, 0);
+    const auto check = run("bundle check cache.wgb", m_fits);
+    EXPECT_EQ(check.status, 1);
+    EXPECT_THAT(check.out, ::testing::StartsWith("environment: device.architecture nowhere (another one than here"));
+    const auto json = run("bundle check cache.wgb --json", m_fits).json();
+    EXPECT_EQ(json["environment"]["verdict"], "does_not");
+    EXPECT_EQ(json["entries"][0]["field"], "device.architecture");
+}
+
+TEST_F(BundleCommand, TellsANewerDriverFromAnother)
+{
+    publish(*open_store(), sample_entry(k_decode, guards_with("driver.version", "0.1")));
+    ASSERT_EQ(run("bundle create cache.wgb").status, 0);
+    EXPECT_THAT(run("bundle check cache.wgb", m_fits).out, HasSubstr("fits after a newer driver.version is accepted"));
+    EXPECT_EQ(run("bundle load cache.wgb --cache-dir elsewhere", m_fits).status, 1);
+    EXPECT_EQ(run("bundle check cache.wgb --accept-newer-driver", m_fits).status, 0);
+    EXPECT_EQ(run("bundle load cache.wgb --cache-dir elsewhere --accept-newer-driver", m_fits).status, 0);
+}
+
+TEST_F(BundleCommand, ShowsWhatItHolds)
+{
+    publish_some();
+    ASSERT_EQ(run("bundle create cache.wgb --func decode").status, 0);
+    const auto ls = run("bundle ls cache.wgb");
+    EXPECT_EQ(ls.status, 0);
+    EXPECT_THAT(ls.out, HasSubstr("tiny-llama/world1global_rank0/decode"));
+    EXPECT_THAT(ls.out, HasSubstr("not signed"));
+    EXPECT_EQ(run("bundle ls cache.wgb --json").json()["members"].size(), 2U);
+    EXPECT_THAT(run("bundle show cache.wgb").out, HasSubstr("env.WG_TEST = 4"));
+    EXPECT_EQ(run("bundle show cache.wgb --json").json()["entries"][0]["facts"]["config.dtype"], "f32");
+    EXPECT_EQ(run("bundle verify cache.wgb").status, 0);
+    EXPECT_EQ(run("bundle create other.wgb --func prom").status, 1) << "no such function";
+    EXPECT_FALSE(std::filesystem::exists(dir() / "other.wgb"));
+}
+
+TEST_F(BundleCommand, FindsWhatIsDamaged)
+{
+    publish_some();
+    ASSERT_EQ(run("bundle create cache.wgb").status, 0);
+    std::fstream file(dir() / "cache.wgb", std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(300);
+    file.put('\x7f');
+    file.close();
+    const auto verify = run("bundle verify cache.wgb");
+    EXPECT_EQ(verify.status, 1);
+    EXPECT_THAT(verify.out, HasSubstr("digest does not match"));
+    const auto loaded = run("bundle load cache.wgb --cache-dir elsewhere", m_fits);
+    EXPECT_EQ(loaded.status, 0) << "the rest works";
+    EXPECT_THAT(loaded.out, HasSubstr("loaded 1 graph"));
+    std::filesystem::resize_file(dir() / "cache.wgb", 100);
+    for (const char* action : {"ls", "show", "check", "verify", "load"})
+        EXPECT_THAT(run(std::string("bundle ") + action + " cache.wgb").error, HasSubstr("its header alone takes"))
+            << action;
+}
+
+TEST_F(BundleCommand, IsSignedAndHeldToIt)
+{
+    publish_some();
+    ASSERT_EQ(run("sign --new-key release.key --id release --kind ed25519").status, 0);
+    ASSERT_EQ(run("bundle create unsigned.wgb").status, 0);
+    ASSERT_EQ(run("sign --key-file release.key").status, 0);
+    ASSERT_EQ(run("bundle create cache.wgb --key-file release.key").status, 0);
+    EXPECT_THAT(run("bundle ls cache.wgb").out, HasSubstr("signed with 'release', which is not accepted here"));
+    EXPECT_THAT(run("bundle ls cache.wgb --accept-file release.key.pub").out, HasSubstr("signed with 'release'\n"));
+    auto strict = m_fits;
+    strict["WARMGRAPH_REQUIRE_SIGNED"] = "1";
+    strict["WARMGRAPH_ACCEPT_KEYS_FILE"] = (dir() / "release.key.pub").string();
+    const auto refused = run("bundle load unsigned.wgb --cache-dir elsewhere", strict);
+    EXPECT_EQ(refused.status, 1);
+    EXPECT_THAT(refused.out, HasSubstr("is not signed"));
+    const auto loaded = run("bundle load cache.wgb --cache-dir elsewhere", strict);
+    EXPECT_EQ(loaded.status, 0) << loaded.out << loaded.error;
+    EXPECT_THAT(loaded.out, HasSubstr("loaded 2 graphs"));
+}
+
+TEST_F(BundleCommand, IsMergedComparedAndStripped)
+{
+    auto store = open_store();
+    publish(*store, sample_entry(k_decode, guards_with("device.architecture", "sm_80")));
+    publish(*store, sample_entry(prompt(), guards_with("device.architecture", "sm_90")));
+    ASSERT_EQ(run("bundle create a.wgb --func decode").status, 0);
+    ASSERT_EQ(run("bundle create b.wgb --func prompt").status, 0);
+    ASSERT_EQ(run("bundle create all.wgb").status, 0);
+    ASSERT_EQ(run("bundle merge both.wgb a.wgb b.wgb a.wgb").status, 0);
+    const auto same = run("bundle diff all.wgb both.wgb");
+    EXPECT_EQ(same.status, 0) << same.out;
+    EXPECT_EQ(same.out, "both hold the same\n");
+    const auto differs = run("bundle diff both.wgb a.wgb --json");
+    EXPECT_EQ(differs.status, 1);
+    EXPECT_EQ(differs.json()["differences"].size(), 1U);
+    EXPECT_EQ(differs.json()["differences"][0]["difference"], "only in the first");
+    ASSERT_EQ(run("bundle strip both.wgb small.wgb --arch sm_80").status, 0);
+    EXPECT_EQ(run("bundle diff small.wgb a.wgb").status, 0);
+    EXPECT_EQ(run("bundle strip both.wgb none.wgb --arch sm_70").status, 1);
+    EXPECT_FALSE(std::filesystem::exists(dir() / "none.wgb"));
+    EXPECT_EQ(run("bundle verify both.wgb").status, 0);
+}
+
+TEST_F(BundleCommand, SaysHowItIsUsed)
+{
+    EXPECT_EQ(run("bundle").status, 2);
+    EXPECT_THAT(run("bundle lode x.wgb").error, HasSubstr("load"));
+    EXPECT_THAT(run("bundle diff x.wgb").error, HasSubstr("two bundles"));
+    EXPECT_THAT(run("bundle strip x.wgb y.wgb").error, HasSubstr("--arch"));
+    EXPECT_EQ(run("bundle ls none.wgb").status, 1);
+    EXPECT_EQ(run("bundle create cache.wgb --cache-dir nowhere").status, 1);
+    EXPECT_FALSE(std::filesystem::exists(dir() / "nowhere"));
+}
+
+} // namespace
+} // namespace warmgraph::test

@@ -1,0 +1,68 @@
+// `warmgraph bundle`: what its actions share.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "commands.hpp"
+#include "warmgraph/bundle/bundle.hpp"
+#include "warmgraph/bundle/transfer.hpp"
+
+namespace warmgraph::tool {
+
+using BundleAction = Result<int> (*)(const Context&, const BundleOptions&);
+
+[[nodiscard]] Result<int> bundle_create(const Context& context, const BundleOptions& options);
+[[nodiscard]] Result<int> bundle_load(const Context& context, const BundleOptions& options);
+[[nodiscard]] Result<int> bundle_ls(const Context& context, const BundleOptions& options);
+[[nodiscard]] Result<int> bundle_show(const Context& context, const BundleOptions& options);
+[[nodiscard]] Result<int> bundle_check(const Context& context, const BundleOptions& options);
+[[nodiscard]] Result<int> bundle_verify(const Context& context, const BundleOptions& options);
+[[nodiscard]] Result<int> bundle_merge(const Context& context, const BundleOptions& options);
+[[nodiscard]] Result<int> bundle_diff(const Context& context, const BundleOptions& options);
+[[nodiscard]] Result<int> bundle_strip(const Context& context, const BundleOptions& options);
+
+/// The environment's keys, and those of --key-file and --accept-file.
+[[nodiscard]] Result<cachefmt::Trust> trust_of(const BundleOptions& options);
+/// To be looked at, whoever may have written it.
+[[nodiscard]] Result<std::unique_ptr<bundle::Bundle>> open_to_look(const std::string& file,
+                                                                   const BundleOptions& options);
+
+/// --func and --model: which entries are meant.
+class BundleSelection {
+public:
+    [[nodiscard]] static Result<BundleSelection> of(const BundleOptions& options);
+    [[nodiscard]] bool chooses(const cachefmt::FunctionKey& key) const;
+    [[nodiscard]] bool is_all() const noexcept { return !m_request.chooses_functions(); }
+    /// not_found: the names fit none of these.
+    [[nodiscard]] Result<void> check_fits(const std::vector<cachefmt::FunctionKey>& functions) const;
+
+private:
+    store::ClearRequest m_request;
+};
+
+/// What is known of this machine for an entry: its device's facts, and the environment variables that the entry names.
+/// Each device is opened once.
+class ThisMachine {
+public:
+    [[nodiscard]] std::vector<cachefmt::Fact> facts_for(const cachefmt::Guards& recorded);
+    /// Why devices cannot be opened, by their ids.
+    [[nodiscard]] const std::map<std::string, std::string>& problems() const noexcept { return m_problems; }
+
+private:
+    const std::vector<cachefmt::Fact>& device(const std::string& id);
+    std::map<std::string, std::vector<cachefmt::Fact>> m_devices;
+    std::map<std::string, std::string> m_problems;
+};
+
+/// "model/function 3f9a1c07" of a graph, the name of any other member.
+[[nodiscard]] std::string member_text(const bundle::Member& member);
+
+/// A line on the terminal's standard error that is written over; nothing elsewhere.
+[[nodiscard]] bundle::Progress progress_line(const Context& context, std::string doing);
+
+/// What was moved, what was there, what was skipped; k_found_wrong where anything was skipped that was wanted.
+void report_transfer(const Context& context, std::string_view done, const std::string& file,
+                     const bundle::Transfer& transfer);
+
+} // namespace warmgraph::tool

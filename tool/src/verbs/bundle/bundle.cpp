@@ -1,0 +1,185 @@
+// `warmgraph bundle`: one file that carries a cache. docs/bundles.md.
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include <unistd.h>
+
+#include "selection.hpp"
+#include "verbs/bundle/actions.hpp"
+#include "warmgraph/backends/built.hpp"
+#include "warmgraph/base/process.hpp"
+#include "warmgraph/bundle/fit.hpp"
+#include "warmgraph/cachefmt/fact_names.hpp"
+#include "warmgraph/store/signing.hpp"
+
+namespace warmgraph::tool {
+
+namespace {
+
+struct ActionRow {
+    std::string_view name;
+    std::size_t least_files, most_files;
+    std::string_view files; ///< for the message
+    BundleAction run;
+};
+
+constexpr std::size_t k_many = 1000;
+
+constexpr std::array<ActionRow, 9> k_actions{{
+    {"create", 1, 1, "the file to make", bundle_create},
+    {"load", 1, 1, "the bundle", bundle_load},
+    {"ls", 1, 1, "the bundle", bundle_ls},
+    {"show", 1, 1, "the bundle", bundle_show},
+    {"check", 1, 1, "the bundle", bundle_check},
+    {"verify", 1, 1, "the bundle", bundle_verify},
+    {"merge", 2, k_many, "the file to make, and the bundles that go into it", bundle_merge},
+    {"diff", 2, 2, "two bundles", bundle_diff},
+    {"strip", 2, 2, "the bundle, and the file to make", bundle_strip},
+}};
+
+} // namespace
+
+Result<int> bundle(const Context& context, const BundleOptions& options)
+{
+    const auto row = std::ranges::find(k_actions, options.action, &ActionRow::name);
+    if (row == k_actions.end()) return fail(ErrorCode::invalid_argument, "'{}' is no action of bundle", options.action);
+    if (options.files.size() < row->least_files || options.files.size() > row->most_files)
+        return fail(ErrorCode::invalid_argument, "bundle {} takes {}: {} files are given", row->name, row->files,
+                    options.files.size());
+    return row->run(context, options);
+}
+
+Result<cachefmt::Trust> trust_of(const BundleOptions& options)
+{
+    store::SigningSource source;
+    source.sign_with_file = options.keys.key;
+    source.accept_file = options.keys.accepted;
+    return store::resolve_signing(source, environment);
+}
+
+Result<std::unique_ptr<bundle::Bundle>> open_to_look(const std::string& file, const BundleOptions& options)
+{
+    const auto trust = trust_of(options);
+    if (!trust) return std::unexpected(trust.error());
+    auto source = bundle::open_file(file);
+    if (!source) return std::unexpected(source.error());
+    auto opened = bundle::Bundle::open(std::move(*source), *trust);
+    if (!opened) return within(file, opened.error());
+    return opened;
+}
+
+Result<BundleSelection> BundleSelection::of(const BundleOptions& options)
+{
+    auto request = request_of(options.model, options.function);
+    if (!request) return std::unexpected(request.error());
+    BundleSelection selection;
+    selection.m_request = std::move(*request);
+    return selection;
+}
+
+bool BundleSelection::chooses(const cachefmt::FunctionKey& key) const
+{
+    return (!m_request.model || is_model(key.model_info, *m_request.model)) &&
+           (!m_request.rank || key.rank == *m_request.rank) &&
+           (!m_request.function || key.function == *m_request.function);
+}
+
+Result<void> BundleSelection::check_fits(const std::vector<cachefmt::FunctionKey>& functions) const
+{
+    if (is_all() || std::ranges::any_of(functions, [&](const auto& key) { return chooses(key); })) return {};
+    std::string there_are;
+    for (const auto& key : functions) there_are += "\n  " + full_name(key);
+    return fail(ErrorCode::not_found, "the names fit no function{}",
+                there_are.empty() ? "" : "; there are:" + there_are);
+}
+
+const std::vector<cachefmt::Fact>& ThisMachine::device(const std::string& id)
+{
+    const auto [known, is_new] = m_devices.try_emplace(id);
+    if (!is_new) return known->second;
+    const auto opened = backends::open_built_device(id);
+    if (opened)
+        known->second = (*opened)->facts();
+    else
+        m_problems.emplace(id, opened.error().message);
+    return known->second;
+}
+
+std::vector<cachefmt::Fact> ThisMachine::facts_for(const cachefmt::Guards& recorded)
+{
+    const auto& of_device = device(bundle::device_of(recorded));
+    std::vector<cachefmt::Fact> facts = of_device;
+    for (const cachefmt::Fact& fact : recorded.facts) {
+        if (of_device.empty() && bundle::is_of_environment(fact.name)) // it cannot be opened
+            facts.push_back({fact.name, cachefmt::k_unknown, fact.role});
+        if (!fact.name.starts_with(cachefmt::fact::k_environment)) continue;
+        const auto value = environment(fact.name.c_str() + cachefmt::fact::k_environment.size());
+        facts.push_back({fact.name, value.value_or(std::string(cachefmt::fact::k_unset)), fact.role});
+    }
+    guards::canonicalize(facts);
+    return facts;
+}
+
+std::string member_text(const bundle::Member& member)
+{
+    const auto name = bundle::tier_name(member.kind, member.name);
+    const auto* const key = name ? std::get_if<store::EntryKey>(&*name) : nullptr;
+    if (key == nullptr) return std::string(member.name);
+    return fmt::format("{}/{}/{} {}", cachefmt::model_of(key->function.model_info), key->function.rank,
+                       key->function.function, short_hex(key->guards_digest));
+}
+
+bundle::Progress progress_line(const Context& context, std::string doing)
+{
+    if (context.output == Output::json || ::isatty(STDERR_FILENO) == 0) return {};
+    return [doing = std::move(doing)](std::uint64_t done, std::uint64_t total) {
+        std::fputs(fmt::format("\r{} {} of {}{}", doing, done, total, done == total ? "\n" : "").c_str(), stderr);
+        std::fflush(stderr);
+    };
+}
+
+namespace {
+
+Json list_of(const std::vector<bundle::Left>& left)
+{
+    Json list = Json::array();
+    for (const auto& [name, why] : left) list.push_back({{"name", name}, {"why", why}});
+    return list;
+}
+
+} // namespace
+
+void report_transfer(const Context& context, std::string_view done, const std::string& file,
+                     const bundle::Transfer& transfer)
+{
+    if (context.output == Output::json) {
+        Json kinds = Json::array();
+        for (const auto& [kind, amount] : transfer.moved)
+            kinds.push_back({{"kind", bundle::name_of(kind)},
+                             {"count", amount.count},
+                             {"bytes", amount.bytes},
+                             {"seconds", amount.seconds},
+                             {"names", amount.names}});
+        return print(Json{{"file", file},
+                          {std::string(done), kinds},
+                          {"there", list_of(transfer.there)},
+                          {"skipped", list_of(transfer.skipped)}});
+    }
+    std::string text;
+    for (const auto& [kind, amount] : transfer.moved)
+        text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", plural(amount.count, bundle::name_of(kind)),
+                            size_text(amount.bytes));
+    text = fmt::format("{}: {} {}\n", file, done, text.empty() ? "nothing" : text);
+    if (!transfer.there.empty())
+        text += fmt::format("{} there already, and stay as they are\n", plural(transfer.there.size(), "object"));
+    if (!transfer.skipped.empty()) {
+        constexpr std::size_t k_most = 200;
+        Table table({{"skipped"}, {"why"}}, 0, k_most);
+        for (const auto& [name, why] : transfer.skipped) table.add({name, why});
+        text += table.text(context.style);
+    }
+    print(text);
+}
+
+} // namespace warmgraph::tool

@@ -1,0 +1,123 @@
+// `warmgraph bundle check`: which entries fit this machine, from header and index alone.
+#include "verbs/bundle/actions.hpp"
+#include "warmgraph/bundle/fit.hpp"
+
+namespace warmgraph::tool {
+
+namespace {
+
+using bundle::Fit;
+using bundle::Verdict;
+
+struct CheckedEntry {
+    const bundle::Member* member = nullptr;
+    Fit fit{};
+    std::string error{}; ///< it cannot be read, or is not trusted
+};
+
+struct Checked {
+    std::vector<CheckedEntry> entries{};
+    std::vector<cachefmt::EntryHeader> headers{};
+    std::uint64_t fitting = 0;
+};
+
+Checked check_entries(const bundle::Bundle& opened, const BundleSelection& selection,
+                      const guards::Relaxation& relaxation, ThisMachine& machine)
+{
+    Checked checked;
+    for (const bundle::Member& member : opened.members()) {
+        if (member.kind != bundle::Kind::graph) continue;
+        auto header = opened.header(member);
+        if (!header) {
+            checked.entries.push_back({&member,
+                                       {Verdict::does_not, std::string(to_string(header.error().code)), ""},
+                                       header.error().message});
+            continue;
+        }
+        if (!selection.chooses(header->key.function)) continue;
+        Fit fit = bundle::judge(header->guards, machine.facts_for(header->guards), relaxation);
+        checked.fitting += fit.verdict == Verdict::fits ? 1 : 0;
+        checked.entries.push_back({&member, std::move(fit), {}});
+        checked.headers.push_back(std::move(*header));
+    }
+    return checked;
+}
+
+/// What all entries share, against this machine: where that differs, nothing of the bundle fits.
+struct EnvironmentLine {
+    std::string recorded, text;
+    Fit fit{};
+};
+
+EnvironmentLine environment_line(const Checked& checked, const guards::Relaxation& relaxation, ThisMachine& machine)
+{
+    EnvironmentLine line;
+    if (checked.headers.empty()) return line;
+    cachefmt::Guards shared;
+    shared.facts = bundle::shared_environment(checked.headers);
+    line.recorded = bundle::environment_text(shared.facts);
+    line.fit = bundle::judge(shared, machine.facts_for(checked.headers.front().guards), relaxation);
+    switch (line.fit.verdict) {
+    case Verdict::fits: line.text = "as here"; break;
+    case Verdict::fits_after: line.text = line.fit.detail; break;
+    case Verdict::does_not: line.text = "another one than here, so that no entry fits: " + line.fit.detail; break;
+    }
+    return line;
+}
+
+std::string verdict_word(Verdict verdict)
+{
+    return verdict == Verdict::fits ? "fits" : verdict == Verdict::fits_after ? "fits_after" : "does_not";
+}
+
+Json to_json(const std::string& file, const Checked& checked, const EnvironmentLine& environment,
+             const ThisMachine& machine)
+{
+    Json entries = Json::array();
+    for (const CheckedEntry& entry : checked.entries)
+        entries.push_back({{"name", entry.member->name},
+                           {"verdict", verdict_word(entry.fit.verdict)},
+                           {"field", entry.fit.field.empty() ? Json() : Json(entry.fit.field)},
+                           {"detail", entry.error.empty() ? entry.fit.detail : entry.error}});
+    Json problems = Json::object();
+    for (const auto& [device, problem] : machine.problems()) problems[device] = problem;
+    return {{"file", file},
+            {"environment",
+             {{"recorded", environment.recorded},
+              {"verdict", verdict_word(environment.fit.verdict)},
+              {"detail", environment.text}}},
+            {"entries", entries},
+            {"fitting", checked.fitting},
+            {"device_problems", problems}};
+}
+
+} // namespace
+
+Result<int> bundle_check(const Context& context, const BundleOptions& options)
+{
+    const auto opened = open_to_look(options.files.front(), options);
+    if (!opened) return std::unexpected(opened.error());
+    const auto selection = BundleSelection::of(options);
+    if (!selection) return std::unexpected(selection.error());
+    ThisMachine machine;
+    const Checked checked = check_entries(**opened, *selection, options.relaxation, machine);
+    const auto environment = environment_line(checked, options.relaxation, machine);
+    const int status = checked.fitting == checked.entries.size() ? k_ok : k_found_wrong;
+    if (context.output == Output::json) {
+        print(to_json(options.files.front(), checked, environment, machine));
+        return status;
+    }
+    std::string text = fmt::format("environment: {} ({})\n",
+                                   environment.recorded.empty() ? "nothing that all share" : environment.recorded,
+                                   environment.text.empty() ? "no entry can be read" : environment.text);
+    for (const auto& [device, problem] : machine.problems()) text += fmt::format("{}: {}\n", device, problem);
+    Table table({{"entry"}, {"verdict"}, {"detail"}}, 0, 240);
+    for (const CheckedEntry& entry : checked.entries)
+        table.add({member_text(*entry.member), bundle::to_text(entry.fit),
+                   entry.error.empty() ? entry.fit.detail : entry.error});
+    if (!checked.entries.empty()) text += table.text(context.style);
+    print(text + fmt::format("{} of {} fit\n", checked.fitting, plural(checked.entries.size(), "entry")));
+    return status;
+}
+
+} // namespace warmgraph::tool

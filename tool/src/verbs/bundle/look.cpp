@@ -1,0 +1,215 @@
+// `warmgraph bundle ls`, `show`, `verify` and `diff`: what a bundle holds, and whether it is whole.
+#include <algorithm>
+#include <map>
+
+#include <fmt/ranges.h>
+
+#include "verbs/bundle/actions.hpp"
+#include "warmgraph/base/printable.hpp"
+
+namespace warmgraph::tool {
+
+namespace {
+
+using bundle::Bundle;
+using bundle::Kind;
+using bundle::Member;
+
+std::string signed_text(const Bundle& opened)
+{
+    if (opened.key_id().empty()) return "not signed";
+    return fmt::format("signed with '{}'{}", opened.key_id(),
+                       opened.signed_by().empty() ? ", which is not accepted here" : "");
+}
+
+std::map<Kind, bundle::Amount> amounts_of(const Bundle& opened)
+{
+    std::map<Kind, bundle::Amount> amounts;
+    for (const Member& member : opened.members()) {
+        ++amounts[member.kind].count;
+        amounts[member.kind].bytes += member.object_size();
+    }
+    return amounts;
+}
+
+std::string amounts_text(const Bundle& opened)
+{
+    std::string text;
+    for (const auto& [kind, amount] : amounts_of(opened))
+        text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", plural(amount.count, bundle::name_of(kind)),
+                            size_text(amount.bytes));
+    return text;
+}
+
+Json member_json(const Member& member)
+{
+    return {{"kind", bundle::name_of(member.kind)},
+            {"name", member.name},
+            {"bytes", member.object_size()},
+            {"stored", member.stored + member.head.size()}};
+}
+
+Json bundle_json(const std::string& file, const Bundle& opened)
+{
+    return {{"file", file},
+            {"format", bundle::k_bundle_version},
+            {"bytes", opened.size()},
+            {"created", opened.created()},
+            {"created_by", opened.created_by()},
+            {"key_id", opened.key_id().empty() ? Json() : Json(opened.key_id())},
+            {"signed_by", opened.signed_by().empty() ? Json() : Json(opened.signed_by())}};
+}
+
+Json facts_json(const cachefmt::Guards& guards)
+{
+    Json facts = Json::object();
+    for (const auto& fact : guards.facts) facts[fact.name] = cachefmt::fact_text(fact.value);
+    return facts;
+}
+
+std::string facts_lines(const cachefmt::EntryHeader& header)
+{
+    std::string text = fmt::format("  recorded {}, {}, saves {}\n", header.info.created, header.info.created_by,
+                                   time_text(header.info.answer_ms));
+    for (const auto& fact : header.guards.facts)
+        text += fmt::format("  {} = {}\n", fact.name, cachefmt::fact_text(fact.value));
+    for (const auto& tensor : header.guards.tensors)
+        text += fmt::format("  {} {} [{}] on {}\n", tensor.name, to_string(tensor.dtype), fmt::join(tensor.sizes, ", "),
+                            tensor.device);
+    return text;
+}
+
+/// Safe for a terminal, line by line.
+std::string shown(const std::string& text)
+{
+    std::string safe;
+    for (std::size_t start = 0; start < text.size();) {
+        const std::size_t end = std::min(text.find('\n', start), text.size());
+        safe += printable(std::string_view(text).substr(start, end - start), 400) + "\n";
+        start = end + 1;
+    }
+    return safe;
+}
+
+} // namespace
+
+Result<int> bundle_ls(const Context& context, const BundleOptions& options)
+{
+    const auto opened = open_to_look(options.files.front(), options);
+    if (!opened) return std::unexpected(opened.error());
+    if (context.output == Output::json) {
+        Json document = bundle_json(options.files.front(), **opened);
+        document["members"] = Json::array();
+        for (const Member& member : (*opened)->members()) document["members"].push_back(member_json(member));
+        print(document);
+        return k_ok;
+    }
+    using enum Table::Align;
+    Table table({{"kind"}, {"name"}, {"size", right}, {"stored", right}}, 0, 160);
+    for (const Member& member : (*opened)->members())
+        table.add({bundle::name_of(member.kind), member_text(member), size_text(member.object_size()),
+                   size_text(member.stored + member.head.size())});
+    print(table.text(context.style) +
+          fmt::format("{}; {}, {}\n", amounts_text(**opened), size_text((*opened)->size()), signed_text(**opened)));
+    return k_ok;
+}
+
+Result<int> bundle_show(const Context& context, const BundleOptions& options)
+{
+    const auto opened = open_to_look(options.files.front(), options);
+    if (!opened) return std::unexpected(opened.error());
+    const auto selection = BundleSelection::of(options);
+    if (!selection) return std::unexpected(selection.error());
+    Json entries = Json::array();
+    std::string text = shown(fmt::format("{}: made {} by {}, {}\n{}\n", options.files.front(), (*opened)->created(),
+                                         (*opened)->created_by(), signed_text(**opened), amounts_text(**opened)));
+    int status = k_ok;
+    for (const Member& member : (*opened)->members()) {
+        if (member.kind != Kind::graph) continue;
+        const auto header = (*opened)->header(member);
+        if (header && !selection->chooses(header->key.function)) continue;
+        if (!header) status = k_found_wrong;
+        Json entry = member_json(member);
+        entry["error"] = header ? Json() : Json(header.error().message);
+        entry["facts"] = header ? facts_json(header->guards) : Json::object();
+        entries.push_back(std::move(entry));
+        text += "\n" + shown(member_text(member) + "\n" +
+                             (header ? facts_lines(*header) : "  " + header.error().message + "\n"));
+    }
+    if (context.output == Output::json) {
+        Json document = bundle_json(options.files.front(), **opened);
+        document["entries"] = entries;
+        print(document);
+    } else {
+        print(text);
+    }
+    return status;
+}
+
+Result<int> bundle_verify(const Context& context, const BundleOptions& options)
+{
+    const auto opened = open_to_look(options.files.front(), options);
+    if (!opened) return std::unexpected(opened.error());
+    const auto progress = progress_line(context, "verified");
+    Json wrong = Json::array();
+    Table table({{"member"}, {"what is wrong"}}, 0, 400);
+    std::uint64_t done = 0;
+    for (const Member& member : (*opened)->members()) {
+        auto verified = (*opened)->verify(member);
+        if (verified && member.kind == Kind::graph)
+            if (const auto header = (*opened)->header(member); !header) verified = std::unexpected(header.error());
+        if (verified && member.kind == Kind::graph)
+            if (const auto needs = bundle::needs_of(**opened, member); needs)
+                for (const std::string& name : *needs)
+                    if ((*opened)->find(name) == nullptr)
+                        verified = fail(ErrorCode::not_found, "{} is not in the bundle", name);
+        if (!verified) {
+            wrong.push_back({{"name", member.name},
+                             {"code", to_string(verified.error().code)},
+                             {"message", verified.error().message}});
+            table.add({member_text(member), verified.error().message});
+        }
+        if (progress) progress(++done, (*opened)->members().size());
+    }
+    if (context.output == Output::json) {
+        Json document = bundle_json(options.files.front(), **opened);
+        document["members"] = (*opened)->members().size();
+        document["wrong"] = wrong;
+        print(document);
+    } else {
+        print((wrong.empty() ? "" : table.text(context.style)) +
+              fmt::format("{}: {}, {} with something wrong; {}\n", options.files.front(),
+                          plural((*opened)->members().size(), "member"), wrong.size(), signed_text(**opened)));
+    }
+    return wrong.empty() ? k_ok : k_found_wrong;
+}
+
+Result<int> bundle_diff(const Context& context, const BundleOptions& options)
+{
+    const auto first = open_to_look(options.files[0], options), second = open_to_look(options.files[1], options);
+    if (!first) return std::unexpected(first.error());
+    if (!second) return std::unexpected(second.error());
+    Json differences = Json::array();
+    Table table({{"member"}, {"difference"}}, 0, 160);
+    const auto tell = [&](const Member& member, const std::string& where) {
+        differences.push_back({{"name", member.name}, {"difference", where}});
+        table.add({member_text(member), where});
+    };
+    for (const Member& member : (*first)->members()) {
+        const Member* const other = (*second)->find(member.name);
+        if (other == nullptr) tell(member, "only in the first");
+        // The names of blobs are digests of their contents; how they are compressed makes no difference.
+        else if (member.kind == Kind::graph &&
+                 (!std::ranges::equal(other->head, member.head) || other->digest != member.digest))
+            tell(member, "recorded apart");
+    }
+    for (const Member& member : (*second)->members())
+        if ((*first)->find(member.name) == nullptr) tell(member, "only in the second");
+    if (context.output == Output::json)
+        print(Json{{"first", options.files[0]}, {"second", options.files[1]}, {"differences", differences}});
+    else
+        print(differences.empty() ? std::string("both hold the same\n") : table.text(context.style));
+    return differences.empty() ? k_ok : k_found_wrong;
+}
+
+} // namespace warmgraph::tool

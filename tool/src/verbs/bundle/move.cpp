@@ -1,0 +1,165 @@
+// `warmgraph bundle create`, `load`, `merge` and `strip`: into a bundle, out of one, from one to another.
+#include <algorithm>
+
+#include "verbs/bundle/actions.hpp"
+#include "warmgraph/base/process.hpp"
+#include "warmgraph/bundle/fit.hpp"
+#include "warmgraph/bundle/writer.hpp"
+#include "warmgraph/store/settings.hpp"
+
+namespace warmgraph::tool {
+
+namespace {
+
+using bundle::Transfer;
+using bundle::Verdict;
+
+Result<bundle::Writer> writer_to(const std::string& file, const cachefmt::Trust& trust)
+{
+    auto sink = bundle::into_file(file);
+    if (!sink) return std::unexpected(sink.error());
+    return bundle::Writer(std::move(*sink), {.sign_with = trust.sign_with.get()});
+}
+
+Result<std::vector<store::EntryKey>> entries_of(const store::LocalStore& store, const BundleSelection& selection)
+{
+    const auto functions = store.functions();
+    if (!functions) return std::unexpected(functions.error());
+    if (auto ok = selection.check_fits(*functions); !ok) return std::unexpected(ok.error());
+    std::vector<store::EntryKey> keys;
+    for (const auto& function : *functions) {
+        if (!selection.chooses(function)) continue;
+        const auto variants = store.variants(function);
+        if (!variants) return std::unexpected(variants.error());
+        for (const auto& variant : *variants) keys.push_back({function, variant.guards_digest});
+    }
+    return keys;
+}
+
+bundle::Getter getter_of(store::LocalStore& store)
+{
+    return [&store](const store::Name& name) -> Result<std::optional<Bytes>> {
+        const auto kind = std::holds_alternative<store::EntryKey>(name) ? bundle::Kind::graph : bundle::Kind::image;
+        auto found = store.tier().get(name, {bundle::row_of(kind)->most_bytes});
+        if (!found) return std::unexpected(found.error());
+        if (!*found) return std::nullopt;
+        if (!(*found)->bytes) return std::unexpected((*found)->bytes.error());
+        return std::move(*(*found)->bytes);
+    };
+}
+
+/// Index and header; then what happened.
+Result<int> finish(const Context& context, bundle::Writer& writer, const std::string& file, const Transfer& transfer)
+{
+    if (writer.members() == 0) {
+        std::string why;
+        for (const auto& left : transfer.skipped) why += fmt::format("\n  {}: {}", left.name, left.why);
+        return fail(ErrorCode::not_found, "there is nothing to put into {}{}", file, why);
+    }
+    if (auto done = writer.finish(); !done) return std::unexpected(done.error());
+    report_transfer(context, "wrote", file, transfer);
+    return k_ok;
+}
+
+Result<std::vector<std::uint32_t>> trusted_owners()
+{
+    constexpr const char* k_variable = "WARMGRAPH_TRUSTED_OWNERS";
+    return store::parse_owners(k_variable, environment(k_variable).value_or(""));
+}
+
+/// A bundle that is copied from: what is not whole stays out, so nothing need be trusted but what is signed again.
+Result<Transfer> copy_from(const std::string& file, const BundleOptions& options, bundle::Writer& writer,
+                           const bundle::Wanted& wanted)
+{
+    const auto opened = open_to_look(file, options);
+    if (!opened) return std::unexpected(opened.error());
+    auto copied = bundle::copy_members(**opened, writer, wanted);
+    if (!copied) return within(file, copied.error());
+    return copied;
+}
+
+} // namespace
+
+Result<int> bundle_create(const Context& context, const BundleOptions& options)
+{
+    const auto selection = BundleSelection::of(options);
+    if (!selection) return std::unexpected(selection.error());
+    const auto trust = trust_of(options);
+    if (!trust) return std::unexpected(trust.error());
+    const auto store = open_store(context, store::StoreMode::read_only, *trust);
+    if (!store) return std::unexpected(store.error());
+    if (!*store) return fail(ErrorCode::not_found, "{}", no_folder_text(context));
+    const auto keys = entries_of(**store, *selection);
+    if (!keys) return std::unexpected(keys.error());
+    auto writer = writer_to(options.files.front(), *trust);
+    if (!writer) return std::unexpected(writer.error());
+    const auto gathered = bundle::gather(*writer, *keys, getter_of(**store), progress_line(context, "wrote"));
+    if (!gathered) return std::unexpected(gathered.error());
+    return finish(context, *writer, options.files.front(), *gathered);
+}
+
+Result<int> bundle_load(const Context& context, const BundleOptions& options)
+{
+    const auto selection = BundleSelection::of(options);
+    if (!selection) return std::unexpected(selection.error());
+    const auto trust = trust_of(options);
+    if (!trust) return std::unexpected(trust.error());
+    const auto owners = trusted_owners();
+    if (!owners) return std::unexpected(owners.error());
+    const auto opened = bundle::Bundle::open_trusted(options.files.front(), *trust, *owners);
+    if (!opened) return std::unexpected(opened.error());
+    const auto store = open_store_to_fill(context, *trust);
+    if (!store) return std::unexpected(store.error());
+    ThisMachine machine;
+    const auto wanted = [&](const cachefmt::EntryHeader& header) -> std::string {
+        if (!selection->chooses(header.key.function)) return "not chosen";
+        const auto fit = bundle::judge(header.guards, machine.facts_for(header.guards), options.relaxation);
+        return fit.verdict == Verdict::fits ? "" : fmt::format("{}: {}", bundle::to_text(fit), fit.detail);
+    };
+    const auto loaded = bundle::unpack(**opened, (*store)->tier(), wanted, progress_line(context, "looked at"));
+    if (!loaded) return std::unexpected(loaded.error());
+    report_transfer(context, "loaded", options.files.front(), *loaded);
+    const bool has_any = !loaded->moved.empty() || !loaded->there.empty();
+    return has_any ? k_ok : k_found_wrong;
+}
+
+Result<int> bundle_merge(const Context& context, const BundleOptions& options)
+{
+    const auto selection = BundleSelection::of(options);
+    if (!selection) return std::unexpected(selection.error());
+    const auto trust = trust_of(options);
+    if (!trust) return std::unexpected(trust.error());
+    auto writer = writer_to(options.files.front(), *trust);
+    if (!writer) return std::unexpected(writer.error());
+    Transfer all;
+    for (std::size_t i = 1; i < options.files.size(); ++i) {
+        auto copied = copy_from(options.files[i], options, *writer, [&](const cachefmt::EntryHeader& header) {
+            return selection->chooses(header.key.function) ? std::string() : std::string("not chosen");
+        });
+        if (!copied) return std::unexpected(copied.error());
+        all.merge(std::move(*copied));
+    }
+    return finish(context, *writer, options.files.front(), all);
+}
+
+Result<int> bundle_strip(const Context& context, const BundleOptions& options)
+{
+    if (options.architectures.empty())
+        return fail(ErrorCode::invalid_argument,
+                    "bundle strip takes --arch: the architectures that stay, such as sm_80,sm_90");
+    const auto trust = trust_of(options);
+    if (!trust) return std::unexpected(trust.error());
+    auto writer = writer_to(options.files[1], *trust);
+    if (!writer) return std::unexpected(writer.error());
+    const auto copied = copy_from(options.files[0], options, *writer, [&](const cachefmt::EntryHeader& header) {
+        const auto& facts = header.guards.facts;
+        const auto of_device = std::ranges::find(facts, "device.architecture", &cachefmt::Fact::name);
+        const std::string architecture = of_device != facts.end() ? of_device->value : "unknown";
+        const bool stays = std::ranges::find(options.architectures, architecture) != options.architectures.end();
+        return stays ? std::string() : fmt::format("its architecture is {}", cachefmt::fact_text(architecture));
+    });
+    if (!copied) return std::unexpected(copied.error());
+    return finish(context, *writer, options.files[1], *copied);
+}
+
+} // namespace warmgraph::tool
