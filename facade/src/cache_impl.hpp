@@ -55,7 +55,7 @@ struct Cache::Impl {
     std::mutex mutex; ///< guards functions
     /// Those that exist, by name; null while one is being made.
     std::map<std::string, std::weak_ptr<Function::Impl>> functions;
-    std::set<std::string> told_what_fits;                                       ///< ids of devices; guarded by mutex
+    std::set<std::string> told_what_fits; ///< ids of devices; guarded by mutex
     std::set<cachefmt::EntryKey> touched; ///< that this process recorded or hit; guarded by mutex
     std::unique_ptr<Prefetching> prefetching = std::make_unique<Prefetching>(); ///< last: it uses the others
 

@@ -29,8 +29,8 @@ const std::map<std::string, std::set<std::string>> k_allowed{
     {"capture", {"base", "cachefmt", "guards", "backends/api", "replay"}},
     {"ranks", {"base", "cachefmt"}},
     {"facade",
-     {"base", "cachefmt", "guards", "store", "autotune", "bundle", "backends/api", "backends/built", "replay", "capture",
-      "ranks"}},
+     {"base", "cachefmt", "guards", "store", "autotune", "bundle", "backends/api", "backends/built", "replay",
+      "capture", "ranks"}},
     {"c", {"base", "cachefmt", "facade", "backends/api"}},
     {"tool", {"base", "cachefmt", "guards", "store", "bundle", "backends/api", "backends/built", "ranks"}},
 };
