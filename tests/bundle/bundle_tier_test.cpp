@@ -57,8 +57,8 @@ TEST_F(BundleTierTest, TakesAHeadThatIsLargerThanTheFirstRead)
 
 TEST_F(BundleTierTest, DoesNotGiveWhatWasRefusedAndIsNeverWritten)
 {
-    const Member& graph = *open_bundle(m_bytes).value()->find(entry_name(m_entries[0]));
-    m_bytes[graph.offset] ^= std::byte{1};
+    const auto offset = open_bundle(m_bytes).value()->find(entry_name(m_entries[0]))->offset;
+    m_bytes[offset] ^= std::byte{1};
     auto tier = this->tier();
     store::Store store(tier);
     EXPECT_TRUE(succeeded(store.header(m_entries[0].header.key)));

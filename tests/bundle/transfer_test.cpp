@@ -98,8 +98,8 @@ TEST_F(BundleTransfer, TakesNoTombstonesAndNothingDamaged)
 TEST_F(BundleTransfer, SkipsWhatIsDamagedAndLoadsTheRest)
 {
     Bytes bytes = make(*m_store);
-    const Member& own = *open_bundle(bytes).value()->find(image_name(m_own));
-    bytes[own.offset] ^= std::byte{1};
+    const auto offset = open_bundle(bytes).value()->find(image_name(m_own))->offset;
+    bytes[offset] ^= std::byte{1};
     const auto store = other();
     const auto loaded = bundle::unpack(*open_bundle(bytes).value(), store->tier(), k_all);
     ASSERT_TRUE(succeeded(loaded));

@@ -49,7 +49,7 @@ void artifacts_are_carried_to_another_folder(void)
 {
     wg_cache* cache = open_cache("artifacts", wg_policy_read_write);
     const wg_cache* const caches[] = {cache, cache};
-    wg_artifacts *saved = NULL, *loaded = NULL;
+    wg_artifacts *saved = NULL, *loaded = NULL, *none = NULL;
     FAILS(wg_save_cache_artifacts(caches, 2, &saved), wg_not_found, "recorded and hit nothing");
     CHECK(call_add_one(cache) == wg_outcome_recorded);
     OK(wg_save_cache_artifacts(caches, 2, &saved));
@@ -82,7 +82,7 @@ void artifacts_are_carried_to_another_folder(void)
     CHECK(call_add_one(other) == wg_outcome_replayed);
     OK(wg_cache_close(other));
 
-    FAILS(wg_save_cache_artifacts(NULL, 1, &saved), wg_invalid_argument, "caches is null");
+    FAILS(wg_save_cache_artifacts(NULL, 1, &none), wg_invalid_argument, "caches is null");
     FAILS(wg_load_cache_artifacts(NULL, g_device, bytes, size, NULL), wg_invalid_argument, "cache is null");
     FAILS(wg_cache_check_bundle(cache, g_device, NULL, json, sizeof json, &length), wg_invalid_argument,
           "file is null");
