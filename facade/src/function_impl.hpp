@@ -94,6 +94,7 @@ private:
     struct Restored {
         cachefmt::EntryHeader header;
         std::unique_ptr<replay::Executable> executable;
+        std::shared_ptr<const Placeholder> placeholder{}; ///< where its regions are until the first launch; or null
     };
     /// Why a stored entry is not used.
     struct Unusable {
@@ -158,6 +159,9 @@ private:
                                                           const std::vector<MemoryRef>& regions,
                                                           const std::vector<std::uint64_t>& scalars,
                                                           Phases& phases) const;
+    /// What Cache::prefetch restored of it; waits for what is under way. nullopt: nothing that fits.
+    [[nodiscard]] std::optional<Prepared> prepared(const cachefmt::EntryKey& key, const cachefmt::Entry& entry,
+                                                   Phases& phases) const;
     [[nodiscard]] replay::ImageSource image_source() const;
     /// Counts and logs those that a look-up refused for their signature.
     void note_untrusted(const std::vector<store::Variant>& variants) const;

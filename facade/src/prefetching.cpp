@@ -8,6 +8,7 @@
 
 #include "cache_impl.hpp"
 #include "device_impl.hpp"
+#include "prepared.hpp"
 #include "throwing.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/cachefmt/key.hpp"
@@ -17,6 +18,7 @@ namespace warmgraph {
 namespace {
 
 /// A function that is called with many shapes has as many entries; which one comes first nobody knows.
+/// Of the last used one the graph is restored, too.
 constexpr std::size_t k_most_entries = 2;
 
 /// Of the images whose variables hold no addresses: those are other modules wherever what they point to lies.
@@ -25,36 +27,62 @@ bool is_same_everywhere(const cachefmt::ImageRef& image)
     return std::ranges::all_of(image.variables, [](const auto& variable) { return variable.slots.empty(); });
 }
 
-/// Under a mark, as a restore does: drivers die of some code, and the next process must know of which.
-Result<void> load_images(Cache::Impl& cache, const cachefmt::EntryKey& key, Device::Impl& device,
-                         const std::stop_token& stop)
+Result<Bytes> read_image(Cache::Impl& cache, const cachefmt::ImageRef& image)
 {
-    auto entry = cache.store->entry(key, store::Reading::ahead);
-    if (!entry) return std::unexpected(entry.error());
-    if (!*entry) return {};
+    auto read = cache.store->image(image.digest, image.size);
+    if (!read) return std::unexpected(read.error());
+    if (!*read) return fail(ErrorCode::not_found, "image {} is missing or damaged", short_hex(image.digest));
+    if ((**read).size() != image.size)
+        return fail(ErrorCode::corrupt, "image {} has {} bytes, the entry says {}", short_hex(image.digest),
+                    (**read).size(), image.size);
+    return std::move(**read);
+}
+
+/// Under a mark, as a restore does: drivers die of some code, and the next process must know of which. Whether all of
+/// them are loaded now, and whoever restores the graph shares them.
+Result<bool> load_images(Cache::Impl& cache, const cachefmt::EntryKey& key, const cachefmt::Graph& graph,
+                         Device::Impl& device, const std::stop_token& stop)
+{
     std::unique_ptr<store::LoadMark> mark;
-    bool is_marked = false;
-    for (const auto& image : (**entry).graph.images) {
-        if (stop.stop_requested()) break;
-        if (!is_same_everywhere(image)) continue;
+    bool is_marked = false, are_all_shared = true;
+    for (const auto& image : graph.images) {
+        if (stop.stop_requested()) return false;
+        if (!is_same_everywhere(image)) {
+            are_all_shared = false;
+            continue;
+        }
         const auto bytes = [&]() -> Result<Bytes> {
             if (!std::exchange(is_marked, true)) {
                 auto begun = cache.store->begin_load(key, device.load_target());
                 if (!begun) return std::unexpected(begun.error());
                 mark.swap(*begun);
             }
-            auto read = cache.store->image(image.digest, image.size);
-            if (!read) return std::unexpected(read.error());
-            if (!*read) return fail(ErrorCode::not_found, "image {} is missing or damaged", short_hex(image.digest));
-            if ((**read).size() != image.size)
-                return fail(ErrorCode::corrupt, "image {} has {} bytes, the entry says {}", short_hex(image.digest),
-                            (**read).size(), image.size);
-            return std::move(**read);
+            return read_image(cache, image);
         };
-        if (auto loaded = cache.modules.load(device.device, image, replay::k_nobody, bytes); !loaded)
-            return std::unexpected(loaded.error());
+        auto loaded = cache.modules.load(device.device, image, replay::k_nobody, bytes);
+        if (!loaded) return std::unexpected(loaded.error());
+        if ((**loaded).keeps_state()) are_all_shared = false;
     }
     if (mark) mark->succeed();
+    return are_all_shared;
+}
+
+/// The code of an entry, and where that can be, its graph.
+Result<void> restore_ahead(Cache::Impl& cache, const cachefmt::EntryKey& key, bool whole, Device::Impl& device,
+                           const std::stop_token& stop)
+{
+    auto entry = cache.store->entry(key, store::Reading::ahead);
+    if (!entry) return std::unexpected(entry.error());
+    if (!*entry) return {};
+    std::optional<PreparedGraphs::Turn> turn;
+    if (whole && is_preparable((**entry).graph)) turn.emplace(cache.prepared, key, *device.device);
+    const auto are_shared = load_images(cache, key, (**entry).graph, device, stop);
+    if (!are_shared) return std::unexpected(are_shared.error());
+    if (!turn || !*are_shared || stop.stop_requested()) return {};
+    const auto images = [&cache](const cachefmt::ImageRef& image) { return read_image(cache, image); };
+    auto graph = prepare(device.device, std::move(**entry), cache.modules, images);
+    if (!graph) return std::unexpected(graph.error());
+    turn->succeed(std::move(*graph));
     return {};
 }
 
@@ -74,7 +102,7 @@ void prefetch(Cache::Impl& cache, const std::string& name, Device::Impl& device,
         if (!variant.header || variant.header->kind != cachefmt::EntryKind::graph) continue;
         if (!device_mismatches(variant.header->guards, here, cache.relaxation).empty()) continue;
         ++loaded;
-        if (auto done = load_images(cache, {function, variant.guards_digest}, device, stop); !done)
+        if (auto done = restore_ahead(cache, {function, variant.guards_digest}, loaded == 1, device, stop); !done)
             log().debug("entry {} of '{}' is not loaded ahead: {}", short_hex(variant.guards_digest), name,
                         done.error().message);
     }

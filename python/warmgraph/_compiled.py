@@ -16,7 +16,7 @@ import types
 import weakref
 from typing import Any, Callable, Dict, Iterable, Mapping
 
-from . import _code, _fork, _run, _walk, errors
+from . import _ahead, _code, _fork, _run, _walk, errors
 from ._array import Array, Tensor, like
 from ._device import Device, Program
 from ._leaves import OfTorch, expect_apart, leaf_of
@@ -313,6 +313,10 @@ class CachedFunction:
         return f"<warmgraph function {self._description}{'' if self._function is not None else ' (unbound)'}>"
 
     # --- binding, copies
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        if not self.options.config.model:
+            _ahead.forget(self)  # its model is named after an object's class
 
     def __get__(self, instance: Any, owner: type | None = None) -> CachedFunction:
         if instance is None or self._function is None:
@@ -652,7 +656,8 @@ def _described(func: Any) -> str:
 
 
 def cache_compile(func: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Wraps a function, a bound method or, as a decorator, either. Wrapping reads nothing and opens nothing: the first call does.
+    """Wraps a function, a bound method or, as a decorator, either. Wrapping reads nothing and opens nothing: the first call does. What
+    an earlier process needed for a function of PyTorch's is restored in the background once CUDA runs (Config.prefetch).
 
     config: a Config. dynamic: "dynamic" rather than "static" in the folder's name. cache_dir: else $WARMGRAPH_CACHE_DIR, else
     .warmgraph_cache. global_rank, tp_rank, pp_rank: else the launcher's environment. name: the function's folder; else its own name.
@@ -687,4 +692,6 @@ def cache_compile(func: Callable[..., Any] | None = None, **options: Any) -> Any
         raise errors.InvalidArgument(f"{_described(func)} is a {kind}: put @{kind} above @cache_compile")
     if _code.function_of(func) is None:
         raise errors.InvalidArgument(f"{func!r} is no Python function or method: wrap the method that it calls")
-    return CachedFunction(func, Options(**options))
+    wrapped = CachedFunction(func, Options(**options))
+    _ahead.expect(wrapped)
+    return wrapped

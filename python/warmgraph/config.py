@@ -45,6 +45,7 @@ class Config:
     max_bytes: int
     max_files: int
     bundles: tuple[str, ...]
+    prefetch: bool
 
     _DEFAULTS = {
         "mode": "reduce-overhead",  # TorchAir's
@@ -66,6 +67,7 @@ class Config:
         "max_bytes": 0,
         "max_files": 0,
         "bundles": (),  # files (.wgb) that are read where they lie, below the folder
+        "prefetch": True,  # what the last call of a function of PyTorch's needed is restored as soon as CUDA runs, before the next one
     }
 
     def __init__(self, **options: Any) -> None:

@@ -36,6 +36,13 @@ protected:
         Function f = wrapped(cache);
         for (const std::int64_t count : counts) ASSERT_EQ(call(f, count), Outcome::recorded);
     }
+    /// Of its last first call.
+    [[nodiscard]] static bool has_phase(const Function& f, std::string_view name)
+    {
+        const auto phases = f.report().phases;
+        return std::ranges::find(phases, name, [](const auto& phase) { return std::string_view{phase.first}; }) !=
+               phases.end();
+    }
     void remove_images() const { fs::remove_all(dir.path() / "cache" / "images"); }
     /// False where it does not happen.
     [[nodiscard]] static bool loads(const Cache& cache, std::chrono::milliseconds limit = std::chrono::seconds{30})
@@ -59,6 +66,51 @@ TEST_F(Prefetch, LoadsTheCodeThatACallThenFinds)
     EXPECT_EQ(cache.statistics().images_loaded, 1U);
     EXPECT_EQ(cache.statistics().hits, 2U) << "to have loaded is none";
     EXPECT_EQ(cache.statistics().cache_faults, 0U);
+}
+
+TEST_F(Prefetch, RestoresTheGraphOfTheLastUsedEntryWhichTheCallBindsToItsMemory)
+{
+    record({16, 32});
+    Cache cache{options(Policy::require_hit)};
+    cache.prefetch("f", device);
+    ASSERT_TRUE(loads(cache));
+    Function f = wrapped(cache);
+    EXPECT_EQ(call(f, 32), Outcome::replayed);
+    EXPECT_TRUE(has_phase(f, "prepared"));
+    EXPECT_FALSE(has_phase(f, "build"));
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(call(f, 32), Outcome::replayed);
+    EXPECT_EQ(call(f, 16), Outcome::replayed);
+    EXPECT_FALSE(has_phase(f, "prepared"));
+    EXPECT_EQ(cache.statistics().hits, 2U);
+}
+
+TEST_F(Prefetch, AnotherShapeThanTheLastUsedOneIsRestoredByItsCall)
+{
+    record({16, 32});
+    Cache cache{options(Policy::require_hit)};
+    cache.prefetch("f", device);
+    ASSERT_TRUE(loads(cache));
+    Function f = wrapped(cache);
+    EXPECT_EQ(call(f, 16), Outcome::replayed);
+    EXPECT_FALSE(has_phase(f, "prepared"));
+    EXPECT_EQ(call(f, 32), Outcome::replayed);
+    EXPECT_FALSE(has_phase(f, "prepared")) << "it went when the call needed another";
+}
+
+TEST_F(Prefetch, AnEntryThatWasRecordedAgainMeanwhileIsReadAgain)
+{
+    record({16});
+    Cache cache{options(Policy::require_hit)};
+    cache.prefetch("f", device);
+    ASSERT_TRUE(loads(cache));
+    {
+        Cache again{options(Policy::refresh)};
+        Function f = wrapped(again);
+        ASSERT_EQ(call(f, 16), Outcome::recorded);
+    }
+    Function f = wrapped(cache);
+    EXPECT_EQ(call(f, 16), Outcome::replayed);
+    EXPECT_TRUE(has_phase(f, "build"));
 }
 
 TEST_F(Prefetch, WithoutItTheSameCallFails)

@@ -134,8 +134,10 @@ public:
     [[nodiscard]] std::vector<StoredEntry> entries(const std::string& name, const Device& device) const;
 
     /// Begins, in the background, to load the device code of the function's entries that this device fits, the last used
-    /// two, and what else a first restore would wait for (Device::warm_up). Call it as early as the name is known: a
-    /// call finds loaded what was loaded by then. Decides nothing and launches nothing. Returns at once; what goes wrong
+    /// two, and what else a first restore would wait for (Device::warm_up). The graph of the last used one is restored,
+    /// too, its memory being placeholders, unless it takes more than 256 MiB, works with events, semaphores or host
+    /// functions, or has code that keeps state. Call it as early as the name is known: a
+    /// call finds what was ready by then, and waits for the graph that is under way. Decides nothing and launches nothing. Returns at once; what goes wrong
     /// there costs the gain alone. Nothing under policies off and refresh. The cache's end waits for the image that is being loaded.
     void prefetch(const std::string& name, const Device& device);
 

@@ -15,7 +15,7 @@ from typing import Any, Callable, Mapping, Sequence
 
 import torch
 
-from .. import _fork, _objects, _walk, _watch, errors
+from .. import _ahead, _fork, _objects, _walk, _watch, errors
 from .._compiled import CachedFunction, _difference, _pool_of
 from .._device import Device
 from .._native import Cache
@@ -281,11 +281,8 @@ class TorchFunction:
 
     def _begin(self, wrapped: CachedFunction) -> None:
         """Device code is loaded while the model is read. Which entry it will be is not known yet: mostly the last one's."""
-        try:
-            if _policy(wrapped) not in ("off", "refresh") and torch.cuda.is_initialized():
-                _pool_of(wrapped._where()).caches[0].prefetch(wrapped._name(), device_of(torch.cuda.current_device()))
-        except Exception:  # who needs it hears of it
-            _log.debug("nothing of '%s' is loaded ahead", wrapped._name(), exc_info=True)
+        if torch.cuda.is_initialized():
+            _ahead.begin(wrapped, torch.cuda.current_device())
 
     def _answered(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         try:
