@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 import functools
+import gc
 import logging
 import sys
+import types
 from typing import Any, Iterator
 
 import pytest
@@ -13,7 +15,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from warmgraph import errors  # noqa: E402
-from warmgraph.torch import GraphCache  # noqa: E402
+from warmgraph.torch import GraphCache, _engines, _function  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -296,3 +298,22 @@ def test_an_exception_of_a_capture_gives_pytorchs_graph(monkeypatch):
     monkeypatch.setattr(host._capture, "captured", broken)
     graph, _ = Runner().capture(2)
     assert graph.outcome == "captured" and graph.why == "RuntimeError: capture broke"
+
+
+def test_device_code_is_loaded_and_no_garbage_collected_while_the_model_is_read(monkeypatch):
+    seen: list[Any] = []
+    cache = types.SimpleNamespace(prefetch=lambda name, device: seen.append(name))
+    pool_of, read = _function._pool_of, _engines.EngineFunction._read_all
+
+    def watched(function: Any, *given: Any) -> Any:
+        seen.append(gc.isenabled())
+        return read(function, *given)
+
+    monkeypatch.setattr(_engines.EngineFunction, "_read_all", watched)
+    monkeypatch.setattr(_function, "_is_captured", lambda: False)
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(_function, "_pool_of", lambda where: types.SimpleNamespace(caches=[cache]) if not seen else pool_of(where))
+    assert gc.isenabled()
+    graph, _ = Runner().capture(2)
+    assert seen == ["graphs-2", False] and gc.isenabled() and graph.outcome == "recorded"

@@ -13,7 +13,7 @@ import torch
 from .. import _code as _plain_code, _walk, errors
 from .._compiled import CachedFunction, Options, _difference
 from ..config import Config, unknown_option
-from . import _capture, _code, _function, _gate, _recording, _walking
+from . import _capture, _code, _collection, _function, _gate, _recording, _walking
 from ._function import Bound, Call, TorchFunction, _policy, _Structural
 from ._walking import Walker
 
@@ -94,7 +94,8 @@ class GraphCache:
         function = EngineFunction(wrapped, key, around)
         with self._lock, torch.cuda.stream(stream) if stream is not None else contextlib.nullcontext():
             try:
-                with _gate.using:
+                with _gate.using, _collection.later:
+                    function.begin(wrapped)
                     outcome, bound = function.obtained(wrapped, named)
             except errors.MissForbidden:
                 raise

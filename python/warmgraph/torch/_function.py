@@ -275,11 +275,11 @@ class TorchFunction:
         _fork.expect_same(self._made_in, f"'{wrapped._name()}'")
         if not self._is_begun:
             self._is_begun = True
-            self._begin(wrapped)
+            self.begin(wrapped)
         with _gate.using, _collection.later:
             return self._answered(wrapped, owner if owner is not None else self.held, arguments, args, kwargs)
 
-    def _begin(self, wrapped: CachedFunction) -> None:
+    def begin(self, wrapped: CachedFunction) -> None:
         """Device code is loaded while the model is read. Which entry it will be is not known yet: mostly the last one's."""
         if torch.cuda.is_initialized():
             _ahead.begin(wrapped, torch.cuda.current_device())
