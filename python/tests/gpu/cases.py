@@ -146,6 +146,48 @@ def llama_compiled(torch, options):
     return llama(torch, options, compile=None)
 
 
+def module(torch, options, compile=False, form=lambda torch, net: net):
+    """A module itself, with hooks, is the function."""
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up, self.down = torch.nn.Linear(64, 256), torch.nn.Linear(256, 64)
+
+        def forward(self, x, factor=0.5):
+            return {"y": x + self.down(torch.nn.functional.gelu(self.up(x))) * factor}
+
+    net = Net().cuda().eval()
+    net.register_forward_pre_hook(lambda module, args: (args[0] * 2, *args[1:]))
+    net.up.register_forward_hook(lambda module, args, result: result + 1)
+    cached = wrapped(form(torch, net), options, {"compile": compile})
+    return cached, [(torch.randn(32, 64, device="cuda"),) for _ in range(STEPS)]
+
+
+def module_compiled(torch, options):
+    return module(torch, options, compile=None)
+
+
+def module_of_torch_compile(torch, options):
+    """Compiled by its user: a hit runs nothing of it."""
+    return module(torch, options, compile=None, form=lambda torch, net: torch.compile(net, fullgraph=True))
+
+
+def module_compiled_in_place(torch, options):
+    def in_place(torch, net):
+        net.compile(fullgraph=True)
+        return net
+
+    return module(torch, options, compile=None, form=in_place)
+
+
+def module_with_compiled_layer(torch, options):
+    def layer(torch, net):
+        net.down.compile(fullgraph=True)
+        return net
+
+    return module(torch, options, form=layer)
+
+
 def convolutions(torch, options):
     nn = torch.nn
 
@@ -262,7 +304,8 @@ def engine_table(torch, options):
 
 
 CASES = {one.__name__: one for one in (
-    mlp, mlp_compiled, function_with_global, torchair, torchair_eager, llama, llama_compiled, convolutions, dropout, fourier, running_state,
+    mlp, mlp_compiled, function_with_global, torchair, torchair_eager, llama, llama_compiled, module, module_compiled,
+    module_of_torch_compile, module_compiled_in_place, module_with_compiled_layer, convolutions, dropout, fourier, running_state,
     several_shapes, engine_table)}
 RECORDED = {"several_shapes": 3, "engine_table": 3, "torchair": 2, "torchair_eager": 2}  # entries, where it is not one
 

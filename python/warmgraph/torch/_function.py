@@ -20,7 +20,7 @@ from .._compiled import CachedFunction, _difference, _pool_of
 from .._device import Device
 from .._native import Cache
 from .._stored import WORDS
-from . import _code, _collection, _entry, _folding, _gate, _launching, _modes, _outputs, _recording, _regions, _steady, _tensors, _walking
+from . import _code, _collection, _entry, _folding, _gate, _launching, _modes, _modules, _outputs, _recording, _regions, _steady, _tensors, _walking
 from ._regions import Region
 from ._steady import OTHERWISE
 from ._walking import Place, Walker
@@ -185,7 +185,8 @@ class TorchFunction:
     def __init__(self, wrapped: CachedFunction) -> None:
         function = wrapped._function
         assert function is not None
-        self.is_compiled_already = hasattr(function, "_torchdynamo_orig_callable")
+        self._is_compiled_function = hasattr(function, "_torchdynamo_orig_callable")
+        self._module = wrapped.module
         self.how = wrapped.options.compile
         self._plain = function.__func__ if isinstance(function, types.MethodType) else function
         # The object of a method that the caller compiled: its code has it, and takes no other.
@@ -202,13 +203,20 @@ class TorchFunction:
         self._is_begun = False
 
     @property
+    def is_compiled_already(self) -> bool:
+        """By the caller. A module may be at any time (`module.compile()`)."""
+        return self._is_compiled_function or self._module is not None and _modules.is_compiled(self._module)
+
+    @property
     def is_compiled(self) -> bool:
         return self.is_compiled_already or self.how is not False
 
     def _how_compiled(self) -> str:
         if not self.is_compiled:
             return ""
-        return f"True {_walk.shortened(_text_of_options(self.how), 1000)}" if isinstance(self.how, dict) else "True"
+        if self.is_compiled_already:
+            return f"True {_walk.shortened(_modules.how_compiled(self._plain if self._module is None else self._module), 1000)}".strip()
+        return f"True {_walk.shortened(_modules.text_of_options(self.how), 1000)}" if isinstance(self.how, dict) else "True"
 
     # --- running
 
@@ -229,8 +237,10 @@ class TorchFunction:
 
     def in_place(self, call: Call) -> tuple[list[torch.Tensor], list[Any]]:
         """For the second capture: tensors that are reached past any copy, and the objects that must not be copied then."""
-        if self.held is not None:
-            return [place.tensor for place in call.places if place.via != "argument"], [self.held]
+        if "argument" in call.walker.compiled_via:
+            return [place.tensor for place in call.places], [call.owner, *call.arguments.values()]
+        if self.held is not None or "self" in call.walker.compiled_via:
+            return [place.tensor for place in call.places if place.via != "argument"], [call.owner]
         return [place.tensor for place in call.places if place.via == "elsewhere"], []
 
     def _callable(self) -> Callable[..., Any]:
@@ -578,18 +588,6 @@ class TorchFunction:
             _log.warning("cannot record '%s': %s", wrapped._name(), why)
             if error is not None and not isinstance(error, errors.Error):
                 _log.debug("'%s': where it failed", wrapped._name(), exc_info=error)
-
-
-def _text_of_options(value: Any) -> str:
-    """The same in each process: functions and objects by their names."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{key!r}: {_text_of_options(one)}" for key, one in sorted(value.items(), key=lambda pair: str(pair[0]))) + "}"
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_text_of_options, value))}]"
-    if type(value) in _walk._PLAIN:
-        return _walk.plain_text(value)
-    kind = value if callable(value) and hasattr(value, "__qualname__") else type(value)
-    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _reason(error: Exception) -> str:
