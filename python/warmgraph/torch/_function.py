@@ -20,7 +20,7 @@ from .._compiled import CachedFunction, _difference, _pool_of
 from .._device import Device
 from .._native import Cache
 from .._stored import WORDS
-from . import _code, _collection, _entry, _folding, _gate, _launching, _modes, _modules, _outputs, _recording, _regions, _steady, _tensors, _walking
+from . import _code, _collection, _compiler, _entry, _folding, _gate, _launching, _modes, _modules, _outputs, _recording, _regions, _steady, _tensors, _walking
 from ._regions import Region
 from ._steady import OTHERWISE
 from ._walking import Place, Walker
@@ -192,6 +192,7 @@ class TorchFunction:
         # The object of a method that the caller compiled: its code has it, and takes no other.
         self.held = None if self._plain is not function else getattr(getattr(function, "_torchdynamo_orig_callable", None), "__self__", None)
         self._compiled: Callable[..., Any] | None = None
+        self._traces = _compiler.Traces()
         self.reached = _code.Reached(self._plain)
         self._around: collections.OrderedDict[int, _Surroundings] = collections.OrderedDict()
         self._quick: dict[Any, Variant] = {}
@@ -227,10 +228,27 @@ class TorchFunction:
         before = getattr(_running, "depth", 0)
         _running.depth = before + 1
         try:
-            with _collection.later.not_now:
+            with _collection.later.not_now, self._traced(function):
                 return self._invoked(wrapped, target, arguments)
         finally:
             _running.depth = before
+
+    def _traced(self, function: Callable[..., Any]) -> contextlib.AbstractContextManager[None]:
+        """What PyTorch compiles for is noticed, also where this call is not recorded: a later one may run what was compiled now."""
+        if not self.is_compiled:
+            return contextlib.nullcontext()
+        return self._traces.noticed(self._module if self._module is not None and self.is_compiled_already else function)
+
+    def _frames(self, wrapped: CachedFunction, call: Call) -> list[_compiler.Frame]:
+        """What PyTorch may have traced of a call: the function itself."""
+        args, kwargs = wrapped._called(lambda *args, **kwargs: (args, kwargs), call.arguments)
+        compiled = getattr(self._plain, "_torchdynamo_orig_callable", None)
+        if self._module is not None and self.is_compiled_already:
+            return _compiler.frames_of(_modules.traced_of(self._module), args, kwargs)
+        function = compiled if compiled is not None else self._plain
+        if call.owner is not None and not isinstance(function, types.MethodType):
+            function = types.MethodType(function, call.owner)
+        return _compiler.frames_of([function], args, kwargs)
 
     def _invoked(self, wrapped: CachedFunction, target: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         return wrapped._called(target, arguments)
@@ -554,6 +572,8 @@ class TorchFunction:
         """The answer left every plain value as it was; a replay would not change it."""
         now, _ = self._walked(call.owner, call.arguments)
         change = _difference(call.walker.found.facts, now.found.facts)
+        if change is None and self.is_compiled:
+            self._traces.expect_compared(now, self._frames(wrapped, call))
         if change is None:
             other = next((place.path for place, after in zip(call.walker.places, now.places) if place.tensor is not after.tensor), None)
             if other is not None:
