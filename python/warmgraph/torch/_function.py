@@ -20,7 +20,7 @@ from .._compiled import CachedFunction, _difference, _pool_of
 from .._device import Device
 from .._native import Cache
 from .._stored import WORDS
-from . import _code, _collection, _compiler, _entry, _folding, _gate, _launching, _modes, _modules, _outputs, _recording, _regions, _steady, _tensors, _walking
+from . import _code, _collection, _compiler, _entry, _folding, _gate, _launching, _loans, _modes, _modules, _outputs, _recording, _regions, _steady, _tensors, _walking
 from ._regions import Region
 from ._steady import OTHERWISE
 from ._walking import Place, Walker
@@ -50,6 +50,7 @@ class Variant:
     function: _entry.Entry
     metadata: _outputs.Metadata
     words: torch.Tensor | None  # the generator's seed and offset, where it draws
+    loan: _loans.Loan | None = None  # its results, where they are borrowed
 
 
 class _Surroundings:
@@ -142,11 +143,15 @@ class Call:
 
 
 class Bound:
-    """A variant on the memory of one call, with outputs of its own: launched once, or again and again."""
+    """A variant on the memory of one call, with outputs of its own or borrowed ones: launched once, or again and again."""
 
     def __init__(self, call: Call, variant: Variant) -> None:
         self._call, self.variant, self.device = call, variant, call.device
-        self.outputs = [one.made(call.device) for one in variant.metadata.outputs]
+        self.loan = variant.loan
+        if self.loan is not None and self.loan.overlaps((one.pointer, one.pointer + one.nbytes) for one in call.regions):
+            self.loan = None
+        self.outputs = self.loan.memory() if self.loan is not None else [one.made(call.device) for one in variant.metadata.outputs]
+        self._results = self.outputs
         self._staged: list[tuple[torch.Tensor, torch.Tensor]] = []  # (copy, what it is of)
         self.pointers = [self._pointer(region) for region in call.inputs]
         self.pointers += [one.data_ptr() for one in self.outputs if one.numel()]
@@ -158,11 +163,14 @@ class Bound:
         for copy, of in self._staged:
             with torch.no_grad():
                 copy.copy_(of)
-        _launching.launched(variant.function, device, variant.words, variant.metadata.draws,
-                            lambda stream: variant.function(stream, self.pointers, self.states))
+        with self.loan.lock if self.loan is not None else contextlib.nullcontext():
+            _launching.launched(variant.function, device, variant.words, variant.metadata.draws,
+                                lambda stream: variant.function(stream, self.pointers, self.states))
+            if self.loan is not None:
+                self._results = self.loan.lend()
 
     def result(self) -> Any:
-        return _outputs.rebuilt(self.variant.metadata.tree, self.outputs, self._call.object)
+        return _outputs.rebuilt(self.variant.metadata.tree, self._results, self._call.object)
 
     def _pointer(self, region: Region) -> int:
         """Of an input; of a copy, where it is only read and the kernels were chosen for a better alignment than it has (a row of a
@@ -518,7 +526,7 @@ class TorchFunction:
             return None
         full = completed(given, metadata, _word_pointers(words))
         entry = _made(pool, given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, None, destroyed))
-        return Variant(entry, metadata, words)
+        return Variant(entry, metadata, words, _loan(wrapped, metadata, call.device))
 
     def _why_missing(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration) -> str:
         """What the library says of a call that nothing was found for. It does not know the outputs, which then differ as well."""
@@ -566,7 +574,8 @@ class TorchFunction:
         """Of a call that was answered."""
         with _gate.paused(), _recording.lock:
             self._expect_unchanged(wrapped, call, given.name)
-            return Variant(*recording.adopted(given))
+            entry, metadata, words = recording.adopted(given)
+            return Variant(entry, metadata, words, _loan(wrapped, metadata, call.device))
 
     def _expect_unchanged(self, wrapped: CachedFunction, call: Call, name: str) -> None:
         """The answer left every plain value as it was; a replay would not change it."""
@@ -645,6 +654,17 @@ def words_of_generator(device: torch.device) -> torch.Tensor:
     return torch.zeros((2, _outputs.ALIGNMENT // 8), dtype=torch.int64, device=device)
 
 
+
+
+def _loan(wrapped: CachedFunction, metadata: _outputs.Metadata, device: torch.device) -> _loans.Loan | None:
+    if not wrapped.options.borrow or not metadata.outputs:
+        return None
+    if not _loans.is_possible():
+        if "borrow" not in wrapped._shared.refused:
+            wrapped._shared.refused.add("borrow")
+            _log.warning("results of '%s' are not borrowed: PyTorch %s cannot say of a result that it is stale", wrapped._name(), torch.__version__)
+        return None
+    return _loans.Loan(wrapped._name(), metadata.outputs, device)
 
 
 def _has_elements(output: _outputs.Output) -> bool:
