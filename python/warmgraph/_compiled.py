@@ -261,6 +261,7 @@ class Options:
     scalars: Mapping[str, Scalar] = dataclasses.field(default_factory=dict)
     read_only: tuple[str, ...] = ()
     compile: Any = None
+    borrow: bool = False
 
 
 class _Shared:
@@ -672,7 +673,7 @@ class _Taken:
         return array
 
 
-_PICKLED = ("dynamic", "global_rank", "tp_rank", "pp_rank", "name", "version", "read_only")
+_PICKLED = ("dynamic", "global_rank", "tp_rank", "pp_rank", "name", "version", "read_only", "borrow")
 _OPTIONS = tuple(field.name for field in dataclasses.fields(Options))
 
 
@@ -696,7 +697,8 @@ def cache_compile(func: Callable[..., Any] | None = None, **options: Any) -> Any
     or a function of the arguments that gives one; an argument in it stands for itself. scalars: {argument: Scalar}, numbers that are
     patched at every call. read_only: states (paths such as "self.weights") that the function only reads. compile, for PyTorch: None or True
     compiles with torch.compile(fullgraph=True), a dict gives further arguments of torch.compile, False runs eagerly; a function that is
-    compiled already stays as it is.
+    compiled already stays as it is. borrow, for PyTorch: True gives results in memory that belongs to the entry: each call overwrites those
+    of the call before, whose tensors raise RuntimeError from then on when they are used.
     """
     for name in options:
         if name not in _OPTIONS:
@@ -707,6 +709,8 @@ def cache_compile(func: Callable[..., Any] | None = None, **options: Any) -> Any
         raise errors.InvalidArgument(f"config is {options['config']!r}, expected a warmgraph.Config")
     if not (options.get("compile") is None or isinstance(options["compile"], (bool, dict))):
         raise errors.InvalidArgument(f"compile is {options['compile']!r}, expected True, False or a dict of torch.compile's arguments")
+    if not isinstance(options.get("borrow", False), bool):
+        raise errors.InvalidArgument(f"borrow is {options['borrow']!r}, expected True or False")
     for name in ("code", "read_only"):
         if name in options:
             options[name] = tuple(options[name])

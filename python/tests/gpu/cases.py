@@ -188,6 +188,39 @@ def module_with_compiled_layer(torch, options):
     return module(torch, options, form=layer)
 
 
+class Borrowing:
+    """A module whose results are borrowed: those of earlier calls are stale, and one may be the next call's argument."""
+
+    def __init__(self, torch, options):
+        self.is_cached, self.calls, self.places, self.last = isinstance(options, dict), 0, set(), None
+        self.net = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.GELU(), torch.nn.Linear(256, 64)).cuda().eval()
+        self.cached = wrapped(self.net, {**options, "borrow": True} if self.is_cached else options, {"compile": False})
+
+    def __call__(self, x):
+        found = self.cached(x)
+        self.calls += 1
+        if self.is_cached and self.calls > 1:  # the first may be the function's own, of the call that records
+            self.expect_borrowed(found)
+        chained = self.cached(found)  # is not written over what it reads
+        return [found.clone(), chained.clone()]
+
+    def expect_borrowed(self, found):
+        self.places.add(found.data_ptr())
+        assert len(self.places) == 1, self.places
+        if self.last is not None:
+            try:
+                self.last.sum()
+            except RuntimeError as error:
+                assert "borrowed result" in str(error), error
+            else:
+                raise AssertionError("a stale result was used")
+        self.last = found[1:]
+
+
+def borrowed(torch, options):
+    return Borrowing(torch, options), [(torch.randn(32, 64, device="cuda"),) for _ in range(2 * STEPS)]
+
+
 def convolutions(torch, options):
     nn = torch.nn
 
@@ -305,7 +338,7 @@ def engine_table(torch, options):
 
 CASES = {one.__name__: one for one in (
     mlp, mlp_compiled, function_with_global, torchair, torchair_eager, llama, llama_compiled, module, module_compiled,
-    module_of_torch_compile, module_compiled_in_place, module_with_compiled_layer, convolutions, dropout, fourier, running_state,
+    module_of_torch_compile, module_compiled_in_place, module_with_compiled_layer, borrowed, convolutions, dropout, fourier, running_state,
     several_shapes, engine_table)}
 RECORDED = {"several_shapes": 3, "engine_table": 3, "torchair": 2, "torchair_eager": 2}  # entries, where it is not one
 

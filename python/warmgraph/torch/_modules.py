@@ -48,6 +48,12 @@ def _inner(module: torch.nn.Module) -> torch.nn.Module:
     return module if compiled is None else compiled  # which may have no truth: what torch.compile returned has the module's len()
 
 
+def traced_of(module: Any) -> list[Any]:
+    """The functions of which PyTorch may have traced one when it compiled this module."""
+    inner = _inner(module)
+    return [inner.forward, inner._call_impl, inner]
+
+
 def is_compiled(module: Any) -> bool:
     """Of itself: its submodules may be."""
     return compiled_from(module) is not None or getattr(module, "_compiled_call_impl", None) is not None
@@ -65,16 +71,23 @@ def kinds_of_hook(module: Any, name: str, number: int) -> str:
 
 def how_compiled(compiled: Any) -> str:
     """Backend and options of a function or module that torch.compile returned, the same in each process; "" where PyTorch does not say."""
-    in_place = getattr(compiled, "_compiled_call_impl", None)
-    compiled = compiled if in_place is None else in_place
     try:
-        context = compiled.__dict__.get("dynamo_ctx") or _closed_over(compiled)["self"]
-        backend = sys.modules["torch._dynamo.eval_frame"].innermost_backend(context.callback)
+        backend = sys.modules["torch._dynamo.eval_frame"].innermost_backend(context_of(compiled).callback)
         given = {name: value for name, value in vars(backend).items() if name not in ("compiler_fn", "compiler_name")}
         name = getattr(backend, "compiler_name", None) or getattr(type(backend), "compiler_name", type(backend).__qualname__)
         return text_of_options({"backend": name, **given})
     except Exception:  # another version's
         return ""
+
+
+def context_of(compiled: Any) -> Any:
+    """What torch.compile made for a function or module that it returned, or that was compiled in place. None where there is none."""
+    in_place = getattr(compiled, "_compiled_call_impl", None)
+    compiled = compiled if in_place is None else in_place
+    try:
+        return compiled.__dict__.get("dynamo_ctx") or _closed_over(compiled)["self"]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
 
 
 def _closed_over(function: Any) -> dict[str, Any]:
