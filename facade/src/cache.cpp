@@ -27,8 +27,11 @@ Policy parse_policy(const std::string& text)
     if (text == "refresh") return Policy::refresh;
     if (text == "off") return Policy::off;
     if (text == "require_hit") return Policy::require_hit;
+    if (text == "no_compile") return Policy::no_compile;
     raise({ErrorCode::invalid_argument,
-           fmt::format("WARMGRAPH_POLICY is '{}', expected read_write, read_only, refresh, off or require_hit", text)});
+           fmt::format(
+               "WARMGRAPH_POLICY is '{}', expected read_write, read_only, refresh, off, require_hit or no_compile",
+               text)});
 }
 
 Policy resolve_policy(const CacheOptions& options)
@@ -150,13 +153,28 @@ cachefmt::FunctionKey Cache::Impl::key(const std::string& function, const backen
     return {model_info(device.backend()), cachefmt::folder_name(rank), function};
 }
 
+Statistics Cache::Impl::statistics() const
+{
+    Statistics now = counters.snapshot();
+    now.images_loaded = modules.count();
+    const ProgramCounts counts = programs->counts();
+    now.programs_compiled = counts.compiled;
+    now.programs_loaded = counts.loaded;
+    now.programs_refused = counts.refused;
+    now.compile_ms = counts.compile_ms;
+    now.compile_saved_ms = counts.saved_ms;
+    now.cache_faults += counts.faults;
+    return now;
+}
+
 std::string Cache::Impl::summary() const
 {
-    const Statistics now = counters.snapshot();
+    const Statistics now = statistics();
     std::string text =
         fmt::format("warmgraph: {}, {}, {}, {} to load, {} saved", plural(now.hits, "hit"), plural(now.misses, "miss"),
                     plural(modules.count(), "image"), time_text(now.load_ms), time_text(now.saved_ms));
     if (now.refusals != 0) text += fmt::format(", {} refused", now.refusals);
+    if (now.programs_refused != 0) text += fmt::format(", {} refused", plural(now.programs_refused, "program"));
     if (now.cache_faults != 0) text += ", " + plural(now.cache_faults, "cache fault");
     if (now.untrusted != 0) text += fmt::format(", {} untrusted", now.untrusted);
     if (!disabled_reason.empty()) text += fmt::format(" (caching is off: {})", disabled_reason);
@@ -184,6 +202,7 @@ std::shared_ptr<Cache::Impl> Cache::Impl::open(const CacheOptions& options, File
     const auto absolute = std::filesystem::absolute(directory, nowhere);
     impl->directory = (nowhere ? directory : absolute).lexically_normal().string();
     open_store(*impl, files);
+    impl->programs = std::make_shared<Programs>(impl->store, impl->trust, impl->disabled_reason);
     return impl;
 }
 
@@ -223,6 +242,7 @@ Function Cache::make_function(std::string name, const Device& device, Spec spec,
 {
     auto interface = value_or_raise(interface_of(spec));
     m_impl->tell_what_fits(*DeviceAccess::impl(device)->device);
+    DeviceAccess::impl(device)->use_programs({m_impl->programs, m_impl->policy});
     {
         const std::scoped_lock lock{m_impl->mutex};
         if (!m_impl->functions.try_emplace(name).second)
@@ -356,12 +376,7 @@ Tuner Cache::tuner(const Device& device, const TuningOptions& options)
     return Tuner{std::make_shared<Tuner::Impl>(m_impl, device, options)};
 }
 
-Statistics Cache::statistics() const
-{
-    Statistics statistics = m_impl->counters.snapshot();
-    statistics.images_loaded = m_impl->modules.count();
-    return statistics;
-}
+Statistics Cache::statistics() const { return m_impl->statistics(); }
 std::string Cache::summary() const { return m_impl->summary(); }
 std::string Cache::directory() const { return m_impl->directory; }
 std::string Cache::disabled_reason() const { return m_impl->disabled_reason; }

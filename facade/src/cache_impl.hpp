@@ -12,6 +12,7 @@
 
 #include "prefetching.hpp"
 #include "prepared.hpp"
+#include "programs.hpp"
 #include "warmgraph/cachefmt/entry.hpp"
 #include "warmgraph/guards/evaluate.hpp"
 #include "warmgraph/ranks/launcher.hpp"
@@ -48,7 +49,8 @@ struct Cache::Impl {
     guards::Relaxation relaxation;
     bool verifies_first = false;              ///< the first use of each restored graph
     std::uint64_t verify_every = 0;           ///< each Nth call that is replayed; 0: none
-    std::unique_ptr<store::LocalStore> store; ///< null when caching is off
+    std::shared_ptr<store::LocalStore> store; ///< null when caching is off
+    std::shared_ptr<Programs> programs;       ///< uses the store
     std::string directory;
     std::string disabled_reason;
     replay::ModuleCache modules;
@@ -69,6 +71,7 @@ struct Cache::Impl {
     [[nodiscard]] std::string model_info(std::string_view backend) const;
     [[nodiscard]] std::string_view shape_mode() const noexcept;
     [[nodiscard]] cachefmt::FunctionKey key(const std::string& function, const backends::Device& device) const;
+    [[nodiscard]] Statistics statistics() const;
     [[nodiscard]] std::string summary() const;
     /// One line in the log, at info, for each device: how many stored entries fit it, and why others do not.
     void tell_what_fits(const backends::Device& device);

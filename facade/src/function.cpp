@@ -44,7 +44,14 @@ Policy possible_policy(const Cache::Impl& cache, Policy wanted, bool has_callabl
 {
     if (!cache.store || (cache.store->why_read_only().empty() && cache.may_publish())) return wanted;
     if (wanted == Policy::refresh && has_callable) return Policy::off;
-    return wanted == Policy::read_write || wanted == Policy::refresh ? Policy::read_only : wanted;
+    const bool records = wanted == Policy::read_write || wanted == Policy::refresh || wanted == Policy::no_compile;
+    return records ? Policy::read_only : wanted;
+}
+
+/// Also where nothing can be recorded, nothing may be compiled.
+Policy program_policy(Policy wanted, Policy possible) noexcept
+{
+    return wanted == Policy::no_compile ? wanted : possible;
 }
 
 } // namespace
@@ -63,7 +70,8 @@ Function::Impl::Impl(std::shared_ptr<Cache::Impl> cache, std::string name, std::
       m_reader(m_interface, m_device->device->ordinal(),
                m_device->device->limits().flat_addresses ? Addressing::flat : Addressing::by_base),
       m_streams(m_device->device),
-      m_runnable{m_name, m_interface, m_callable, m_device->device, m_streams},
+      m_programs{m_cache->programs, program_policy(m_spec.policy.value_or(m_cache->policy), m_policy)},
+      m_runnable{m_name, m_interface, m_callable, m_device->device, m_streams, &m_programs},
       m_subject{m_name, m_interface, m_device->device, {}, declared_handles(m_spec), next_number()},
       m_scratch(m_device->device, ScratchPool::Kind::memory),
       m_most_variants(m_cache->options.max_variants),

@@ -110,7 +110,8 @@ private:
 
     [[nodiscard]] bool publishes() const noexcept
     {
-        return m_cache->store && (m_policy == Policy::read_write || m_policy == Policy::refresh);
+        return m_cache->store &&
+               (m_policy == Policy::read_write || m_policy == Policy::refresh || m_policy == Policy::no_compile);
     }
     void refuse_nested_call(const RunContext& running) const;
     void refuse_inside_itself(std::string_view what) const;
@@ -233,6 +234,7 @@ private:
     Frame m_frame;
     replay::Bindings m_bindings;
     StreamPool m_streams;
+    ProgramUse m_programs;
     Runnable m_runnable;
     Subject m_subject;
     ScratchPool m_scratch;                      // of eager runs

@@ -108,6 +108,7 @@ std::string Function::Impl::publish(Phases& phases, Recording& recording)
         return "not published: " + published.error().message;
     }
     m_cache->note_touched(recording.entry.header.key);
+    m_cache->programs->keep_ready();
     const auto& info = recording.entry.header.info;
     log().info("saved {} {} ({}, {} of {}, verified {}, {}, {}, format {})", label(),
                short_hex(recording.entry.header.key.guards_digest), plural(info.node_count, "node"),

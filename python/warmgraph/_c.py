@@ -57,9 +57,10 @@ wg_policy_read_only = 2
 wg_policy_refresh = 3
 wg_policy_off = 4
 wg_policy_require_hit = 5
+wg_policy_no_compile = 6
 wg_policy_values = {'wg_policy_default': wg_policy_default, 'wg_policy_read_write': wg_policy_read_write,
     'wg_policy_read_only': wg_policy_read_only, 'wg_policy_refresh': wg_policy_refresh, 'wg_policy_off': wg_policy_off,
-    'wg_policy_require_hit': wg_policy_require_hit}
+    'wg_policy_require_hit': wg_policy_require_hit, 'wg_policy_no_compile': wg_policy_no_compile}
 
 wg_access_read_write = 0
 wg_access_read_only = 1
@@ -186,6 +187,11 @@ class wg_statistics(ctypes.Structure):
         ("load_ms", ctypes.c_double),
         ("saved_ms", ctypes.c_double),
         ("untrusted", ctypes.c_uint64),
+        ("programs_compiled", ctypes.c_uint64),
+        ("programs_loaded", ctypes.c_uint64),
+        ("programs_refused", ctypes.c_uint64),
+        ("compile_ms", ctypes.c_double),
+        ("compile_saved_ms", ctypes.c_double),
     ]
 
 

@@ -8,7 +8,8 @@ from typing import Any, Iterable, Mapping
 from . import _c, errors
 
 POLICIES = {"default": _c.wg_policy_default, "read_write": _c.wg_policy_read_write, "read_only": _c.wg_policy_read_only,
-            "refresh": _c.wg_policy_refresh, "off": _c.wg_policy_off, "require_hit": _c.wg_policy_require_hit}
+            "refresh": _c.wg_policy_refresh, "off": _c.wg_policy_off, "require_hit": _c.wg_policy_require_hit,
+            "no_compile": _c.wg_policy_no_compile}
 
 
 def unknown_option(where: str, name: str, known: Iterable[str]) -> errors.InvalidArgument:

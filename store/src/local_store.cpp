@@ -343,7 +343,8 @@ FunctionUsage LocalStore::usage(const FunctionKey& function) const { return m_im
 void LocalStore::note_miss(const FunctionKey& function, const Miss& miss, std::string_view call) noexcept
 try {
     if (!why_read_only().empty() || !check_key(function)) return;
-    if (const auto done = write_miss(m_impl->tier.disk(), function, miss, call); !done)
+    if (const auto done = write_miss(m_impl->tier.disk(), m_impl->tier.disk().layout.function(function), miss, call);
+        !done)
         log().debug("a miss of {} is not kept: {}", function.function, done.error().message);
 } catch (const std::exception& error) {
     log().debug("a miss of a function is not kept: {}", error.what());
@@ -352,10 +353,42 @@ try {
 Result<Misses> LocalStore::misses(const FunctionKey& function) const
 {
     if (auto ok = check_key(function); !ok) return std::unexpected(ok.error());
-    auto misses = read_misses(m_impl->tier.disk(), function);
+    auto misses = read_misses(m_impl->tier.disk(), m_impl->tier.disk().layout.function(function));
     if (!misses) return within(std::string(k_miss_file), misses.error());
     return misses;
 }
+
+void LocalStore::note_program_miss(const Miss& miss) noexcept
+try {
+    if (!why_read_only().empty()) return;
+    if (const auto done = write_miss(m_impl->tier.disk(), Layout::compiled(), miss, ""); !done)
+        log().debug("a miss of the program '{}' is not kept: {}", miss.program, done.error().message);
+} catch (const std::exception& error) {
+    log().debug("a miss of a program is not kept: {}", error.what());
+}
+
+Result<Misses> LocalStore::program_misses() const
+{
+    auto misses = read_misses(m_impl->tier.disk(), Layout::compiled());
+    if (!misses) return within((Layout::compiled() / k_miss_file).string(), misses.error());
+    return misses;
+}
+
+Result<std::vector<std::pair<Digest, std::uint64_t>>> LocalStore::compiled() const
+{
+    const Disk& disk = m_impl->tier.disk();
+    const auto names = disk.compiled_names();
+    if (!names) return std::unexpected(names.error());
+    std::vector<std::pair<Digest, std::uint64_t>> found;
+    for (const Name& name : *names) {
+        const auto info = disk.files.info(disk.layout.path(name));
+        if (!info) return std::unexpected(info.error());
+        if (*info) found.emplace_back(std::get<ArtifactName>(name).digest, (*info)->size);
+    }
+    return found;
+}
+
+void LocalStore::make_room() noexcept { m_impl->upkeep.make_room(); }
 
 Result<std::vector<Damage>> LocalStore::check() const { return m_impl->upkeep.check(); }
 Result<std::vector<Damage>> LocalStore::repair() { return m_impl->upkeep.repair(); }

@@ -25,14 +25,16 @@ const std::map<std::string, std::set<std::string>> k_allowed{
     {"backends/opencl", {"base", "cachefmt", "backends/api"}},
     {"backends/cuda", {"base", "cachefmt", "backends/api"}},
     {"backends/built", {"base", "cachefmt", "backends/api", "backends/opencl", "backends/cuda"}},
+    {"precompile", {"base", "cachefmt", "store", "backends/api"}},
     {"replay", {"base", "cachefmt", "backends/api"}},
     {"capture", {"base", "cachefmt", "guards", "backends/api", "replay"}},
     {"ranks", {"base", "cachefmt"}},
     {"facade",
-     {"base", "cachefmt", "guards", "store", "autotune", "bundle", "backends/api", "backends/built", "replay",
-      "capture", "ranks"}},
+     {"base", "cachefmt", "guards", "store", "autotune", "bundle", "backends/api", "backends/built", "precompile",
+      "replay", "capture", "ranks"}},
     {"c", {"base", "cachefmt", "facade", "backends/api"}},
-    {"tool", {"base", "cachefmt", "guards", "store", "bundle", "backends/api", "backends/built", "ranks"}},
+    {"tool",
+     {"base", "cachefmt", "guards", "store", "bundle", "backends/api", "backends/built", "precompile", "ranks"}},
 };
 
 std::set<std::string> public_headers()

@@ -35,7 +35,7 @@ enum wg_status_values {
     wg_invalid_argument = 1,     ///< fix the call: a name, shape, binding, option or handle is wrong
     wg_not_recordable = 2,       ///< the function did something that a graph cannot hold; it runs as it is
     wg_compile_failed = 3,       ///< fix the kernel source; the compiler's log is in the text
-    wg_miss_forbidden = 4,       ///< policy require_hit: record first
+    wg_miss_forbidden = 4,       ///< policy require_hit: record first; no_compile: compile ahead
     wg_corrupt = 5,              ///< stored bytes are damaged or hostile
     wg_stale = 6,                ///< stored for other facts (version, device, key)
     wg_not_found = 7,            ///< the named thing does not exist
@@ -80,12 +80,13 @@ enum wg_outcome_values {
 
 typedef int32_t wg_policy;
 enum wg_policy_values {
-    wg_policy_default = 0,    ///< cache: $WARMGRAPH_POLICY, else read_write; function: the cache's
-    wg_policy_read_write = 1, ///< replay a hit, record a miss
-    wg_policy_read_only = 2,  ///< replay a hit, run a miss as it is
-    wg_policy_refresh = 3,    ///< record anew and replace
-    wg_policy_off = 4,        ///< never look, never record
-    wg_policy_require_hit = 5 ///< fail with miss_forbidden where anything would be compiled or recorded
+    wg_policy_default = 0,     ///< cache: $WARMGRAPH_POLICY, else read_write; function: the cache's
+    wg_policy_read_write = 1,  ///< replay a hit, record a miss
+    wg_policy_read_only = 2,   ///< replay a hit, run a miss as it is
+    wg_policy_refresh = 3,     ///< record anew and replace
+    wg_policy_off = 4,         ///< never look, never record
+    wg_policy_require_hit = 5, ///< fail with miss_forbidden where anything would be recorded
+    wg_policy_no_compile = 6 ///< as read_write, and fail with miss_forbidden where a program would have to be compiled
 };
 
 typedef int32_t wg_access;
@@ -366,11 +367,16 @@ typedef struct wg_statistics {
     uint64_t misses;
     uint64_t recordings;
     uint64_t refusals;
-    uint64_t cache_faults;  ///< disk or damaged-entry failures that cost time only
-    uint64_t images_loaded; ///< that its entries use, whichever cache of the process loaded them
-    double load_ms;         ///< spent on hits
-    double saved_ms;        ///< recording time of what was replayed, less load_ms
-    uint64_t untrusted;     ///< entries that were refused for their signature, each once
+    uint64_t cache_faults;      ///< disk or damaged-entry failures that cost time only
+    uint64_t images_loaded;     ///< that its entries use, whichever cache of the process loaded them
+    double load_ms;             ///< spent on hits
+    double saved_ms;            ///< recording time of what was replayed, less load_ms
+    uint64_t untrusted;         ///< entries that were refused for their signature, each once
+    uint64_t programs_compiled; ///< no image was stored that fits, or the policy asks for a new one
+    uint64_t programs_loaded;   ///< from images that were compiled before
+    uint64_t programs_refused;  ///< policy no_compile: they would have had to be compiled
+    double compile_ms;          ///< spent on compiling
+    double compile_saved_ms;    ///< what compiling the loaded ones took, less loading them
 } wg_statistics;
 
 /// Fills `out->size` bytes; what a newer caller's struct has more is zero.

@@ -36,6 +36,11 @@ struct Statistics {
     double load_ms = 0;                    ///< spent on hits
     double saved_ms = 0;                   ///< what first calls without the cache took, less load_ms
     std::vector<std::string> miss_reasons; ///< "decode: no entry", at most 64
+    std::uint64_t programs_compiled = 0;   ///< no image was stored that fits, or the policy asks for a new one
+    std::uint64_t programs_loaded = 0;     ///< from images that were compiled before
+    std::uint64_t programs_refused = 0;    ///< policy no_compile: they would have had to be compiled
+    double compile_ms = 0;                 ///< spent on compiling
+    double compile_saved_ms = 0;           ///< what compiling the loaded ones took, less loading them
 };
 
 /// `on_demand`: when Cache::record_pending is called, on its thread. What the function read and wrote is copied

@@ -94,7 +94,8 @@ enum class Policy : std::uint8_t {
     read_only,   ///< replay a hit, run a miss as it is
     refresh,     ///< record anew and replace; a different graph under the same guards is tombstoned
     off,         ///< never look, never record
-    require_hit, ///< throw miss_forbidden where anything would be compiled or recorded
+    require_hit, ///< throw miss_forbidden where anything would be recorded
+    no_compile,  ///< as read_write, and throw miss_forbidden where a program would have to be compiled
 };
 
 // The braces keep -Wmissing-field-initializers quiet where a user names only some members.

@@ -87,9 +87,8 @@ Result<Removal::Amount> remove_quarantined(const Disk& disk)
     return removed;
 }
 
-Result<Removal::Amount> remove_tuned(const Disk& disk)
+Result<Removal::Amount> remove_all(const Disk& disk, const Result<std::vector<Name>>& names)
 {
-    const auto names = disk.artifact_names();
     if (!names) return std::unexpected(names.error());
     Removal::Amount removed;
     for (const Name& name : *names) {
@@ -127,9 +126,16 @@ Result<Removal> clear(LocalTier& tier, const ClearRequest& request)
         removed.quarantined = *amount;
     }
     if (clears_tuned(request.kind)) {
-        const auto amount = remove_tuned(disk);
+        const auto amount = remove_all(disk, disk.artifact_names());
         if (!amount) return std::unexpected(amount.error());
         removed.tuned = *amount;
+    }
+    if (clears_compiled(request.kind)) {
+        const auto amount = remove_all(disk, disk.compiled_names());
+        if (!amount) return std::unexpected(amount.error());
+        removed.compiled = *amount;
+        static_cast<void>(remove_file(disk, Layout::compiled() / k_miss_file)); // advisory
+        remove_free_locks(disk, Layout::compiled());
     }
     return removed;
 }

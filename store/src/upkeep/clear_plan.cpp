@@ -42,10 +42,9 @@ Result<Removal::Amount> count_quarantined(const Disk& disk)
     return amount;
 }
 
-Result<Removal::Amount> count_tuned(const Disk& disk)
+Result<Removal::Amount> count(const Disk& disk, const Result<std::vector<Name>>& names)
 {
     Removal::Amount amount;
-    const auto names = disk.artifact_names();
     if (!names) return std::unexpected(names.error());
     for (const Name& name : *names) {
         const auto info = disk.files.info(disk.layout.path(name));
@@ -104,9 +103,14 @@ Result<Removal> plan_clear(LocalTier& tier, const ClearRequest& request)
         removal.quarantined = *amount;
     }
     if (clears_tuned(request.kind)) {
-        const auto amount = count_tuned(disk);
+        const auto amount = count(disk, disk.artifact_names());
         if (!amount) return std::unexpected(amount.error());
         removal.tuned = *amount;
+    }
+    if (clears_compiled(request.kind)) {
+        const auto amount = count(disk, disk.compiled_names());
+        if (!amount) return std::unexpected(amount.error());
+        removal.compiled = *amount;
     }
     return removal;
 }

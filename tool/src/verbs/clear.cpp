@@ -12,14 +12,16 @@ namespace {
 
 using store::Removal;
 
-/// "2 entries, 1 image, 0 quarantined files (41 KiB)"; with ", 3 tuned configurations" where there are any
+/// "2 entries, 1 image, 0 quarantined files (41 KiB)"; with ", 3 tuned configurations" or ", 1 compiled program" where there are any
 std::string text_of(const Removal& removal)
 {
     const std::string tuned =
         removal.tuned.files > 0 ? ", " + plural(removal.tuned.files, "tuned configuration") : std::string{};
-    return fmt::format("{}, {}, {}{} ({})", plural(removal.entries.files, "entry"),
+    const std::string compiled =
+        removal.compiled.files > 0 ? ", " + plural(removal.compiled.files, "compiled program") : std::string{};
+    return fmt::format("{}, {}, {}{}{} ({})", plural(removal.entries.files, "entry"),
                        plural(removal.images.files, "image"), plural(removal.quarantined.files, "quarantined file"),
-                       tuned, size_text(removal.bytes()));
+                       tuned, compiled, size_text(removal.bytes()));
 }
 
 Json to_json(const Removal& removal)
@@ -31,7 +33,9 @@ Json to_json(const Removal& removal)
             {"image_bytes", removal.images.bytes},
             {"quarantined_bytes", removal.quarantined.bytes},
             {"tuned", removal.tuned.files},
-            {"tuned_bytes", removal.tuned.bytes}};
+            {"tuned_bytes", removal.tuned.bytes},
+            {"compiled", removal.compiled.files},
+            {"compiled_bytes", removal.compiled.bytes}};
 }
 
 void report(const Context& context, const ClearOptions& options, const Removal& removal)
@@ -84,8 +88,9 @@ Result<std::optional<Removal>> carry_out(const Context& context, store::LocalSto
 Result<int> clear(const Context& context, const ClearOptions& options)
 {
     if ((options.model || options.function) && options.kind != store::ClearKind::entries)
-        return fail(ErrorCode::invalid_argument,
-                    "--model and --func choose entries: leave them out with --kind images, quarantine, tuned or all");
+        return fail(
+            ErrorCode::invalid_argument,
+            "--model and --func choose entries: leave them out with --kind images, quarantine, tuned, compiled or all");
     auto request = request_of(options.model, options.function);
     if (!request) return std::unexpected(request.error());
     request->kind = options.kind;

@@ -100,7 +100,7 @@ constexpr std::array k_variables{
     Variable{"WARMGRAPH_TRUSTED_OWNERS", "user ids whose cache files are read: 1000,1001"},
     Variable{"WARMGRAPH_CACHE_BYTES", "what the cache folder may hold: 8G"},
     Variable{"WARMGRAPH_CACHE_FILES", "the same in files"},
-    Variable{"WARMGRAPH_POLICY", "read_write, read_only, refresh, off or require_hit"},
+    Variable{"WARMGRAPH_POLICY", "read_write, read_only, refresh, off, require_hit or no_compile"},
     Variable{"WARMGRAPH_VERIFY", "never, first or 1/N: the hits that are compared with the function"},
     Variable{"WARMGRAPH_LOG", "trace, debug, info, warn, error or off"},
     Variable{"WARMGRAPH_SIGN_KEY", "the key that signs entries", true},
@@ -184,8 +184,9 @@ void report_environment(Report& report)
     if (const auto trust = store::resolve_signing({}, environment); !trust)
         report.problems.emplace_back(trust.error().message,
                                      "correct or unset the variables of signatures (docs/trust.md)");
-    check_choice(report, "WARMGRAPH_POLICY",
-                 std::to_array<std::string_view>({"read_write", "read_only", "refresh", "off", "require_hit"}));
+    check_choice(
+        report, "WARMGRAPH_POLICY",
+        std::to_array<std::string_view>({"read_write", "read_only", "refresh", "off", "require_hit", "no_compile"}));
     check_choice(report, "WARMGRAPH_LOG",
                  std::to_array<std::string_view>({"trace", "debug", "info", "warn", "error", "off"}));
 }

@@ -50,8 +50,9 @@ std::string variants_text(const Row& row)
 }
 
 struct Totals {
-    std::uint64_t variants = 0, entry_bytes = 0, images = 0, image_bytes = 0;
-    bool is_all = true; ///< images are the whole folder's: they are not counted where a name was given
+    std::uint64_t variants = 0, entry_bytes = 0, images = 0, image_bytes = 0, compiled = 0, compiled_bytes = 0;
+    bool is_all =
+        true; ///< images and compiled programs are the whole folder's: they are not counted where a name was given
 };
 
 Json to_json(const Context& context, const std::vector<Row>& rows, const Totals& totals)
@@ -75,7 +76,11 @@ Json to_json(const Context& context, const std::vector<Row>& rows, const Totals&
                   {"functions", functions},
                   {"variants", totals.variants},
                   {"entry_bytes", totals.entry_bytes}};
-    if (totals.is_all) document.update({{"images", totals.images}, {"image_bytes", totals.image_bytes}});
+    if (totals.is_all)
+        document.update({{"images", totals.images},
+                         {"image_bytes", totals.image_bytes},
+                         {"compiled", totals.compiled},
+                         {"compiled_bytes", totals.compiled_bytes}});
     return document;
 }
 
@@ -99,6 +104,9 @@ std::string to_text(const Context& context, const std::vector<Row>& rows, const 
                                      size_text(totals.entry_bytes));
     if (totals.is_all)
         footer += fmt::format(", {} ({})", plural(totals.images, "image"), size_text(totals.image_bytes));
+    if (totals.compiled > 0)
+        footer +=
+            fmt::format(", {} ({})", plural(totals.compiled, "compiled program"), size_text(totals.compiled_bytes));
     return (rows.empty() ? "" : table.text(context.style)) + footer + "\n";
 }
 
@@ -117,6 +125,10 @@ Result<void> gather(const store::LocalStore& store, const std::vector<cachefmt::
     if (!images) return std::unexpected(images.error());
     totals.images = images->size();
     for (const auto& [digest, size] : *images) totals.image_bytes += size;
+    const auto compiled = store.compiled();
+    if (!compiled) return std::unexpected(compiled.error());
+    totals.compiled = compiled->size();
+    for (const auto& [key, size] : *compiled) totals.compiled_bytes += size;
     return {};
 }
 

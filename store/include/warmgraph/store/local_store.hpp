@@ -6,6 +6,8 @@
 //   <root>/images/<2 hex>/<sha256>                          device code, shared by all
 //   <root>/autotune/<2 hex>/<64 hex>.best_config            tuned configurations (autotune/ knows what they mean),
 //                                   .module_configs         and all of one module
+//   <root>/compiled/<2 hex>/<64 hex>.compiled               what a compiler made of a program (precompile/ knows its meaning)
+//   <root>/compiled/misses.jsonl                            the last misses of programs (advisory)
 //   <root>/.leases, .prune.lock                             which entries are used; who makes room
 //   <root>/quarantine/                                      what failed verification, with a reason beside it
 // Beside them while in use: .tmp-<host>-<boot>-<pid>-<uuid> (a file being written), .lock-<16 hex> (a recording),
@@ -128,6 +130,14 @@ public:
     void note_miss(const FunctionKey& function, const Miss& miss, std::string_view call) noexcept;
     /// The last of them, of all processes. `corrupt`: the file is not as note_miss writes it, which the next one mends.
     [[nodiscard]] Result<Misses> misses(const FunctionKey& function) const;
+
+    /// Keeps a program's miss, the last one of each program (Miss::id). As note_miss.
+    void note_program_miss(const Miss& miss) noexcept;
+    [[nodiscard]] Result<Misses> program_misses() const;
+    /// Keys and sizes of all compiled programs in the folder.
+    [[nodiscard]] Result<std::vector<std::pair<Digest, std::uint64_t>>> compiled() const;
+    /// Keeps the folder's budget behind something that was put into the tier, within a writer's time. Best effort.
+    void make_room() noexcept;
 
     // --- whole folder. Only names that the library makes are changed, and only where the mark still is; in a folder that
     // lost it the changing calls give permission_denied.

@@ -181,6 +181,14 @@ Result<std::vector<Name>> names_in_shards(FileSystem& files, const Path& folder,
     return names;
 }
 
+Result<std::vector<Name>> artifacts_in(FileSystem& files, const Path& folder)
+{
+    return names_in_shards(files, folder, [&folder](std::string_view shard, std::string_view file) {
+        const auto name = Layout::artifact_name(folder, shard, file);
+        return name ? std::optional<Name>(*name) : std::nullopt;
+    });
+}
+
 } // namespace
 
 Result<std::vector<Name>> Disk::image_names() const
@@ -191,13 +199,9 @@ Result<std::vector<Name>> Disk::image_names() const
     });
 }
 
-Result<std::vector<Name>> Disk::artifact_names() const
-{
-    return names_in_shards(files, Layout::artifacts(), [](std::string_view shard, std::string_view file) {
-        const auto name = Layout::artifact_name(shard, file);
-        return name ? std::optional<Name>(*name) : std::nullopt;
-    });
-}
+Result<std::vector<Name>> Disk::artifact_names() const { return artifacts_in(files, Layout::artifacts()); }
+
+Result<std::vector<Name>> Disk::compiled_names() const { return artifacts_in(files, Layout::compiled()); }
 
 Result<std::vector<std::pair<Digest, std::uint64_t>>> Disk::images() const
 {

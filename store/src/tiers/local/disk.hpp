@@ -55,6 +55,7 @@ struct Disk {
     [[nodiscard]] Result<std::vector<FunctionKey>> functions() const;
     [[nodiscard]] Result<std::vector<Name>> image_names() const;
     [[nodiscard]] Result<std::vector<Name>> artifact_names() const;
+    [[nodiscard]] Result<std::vector<Name>> compiled_names() const;
     [[nodiscard]] Result<std::vector<std::pair<Digest, std::uint64_t>>> images() const;
 
 private:

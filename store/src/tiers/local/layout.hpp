@@ -42,6 +42,7 @@ public:
     [[nodiscard]] static Path images() { return "images"; }
     [[nodiscard]] static Path quarantine() { return "quarantine"; }
     [[nodiscard]] static Path artifacts() { return "autotune"; }
+    [[nodiscard]] static Path compiled() { return "compiled"; }
     [[nodiscard]] static Path artifact(const ArtifactName& name);
     [[nodiscard]] Path image(const Digest& digest) const;
     /// REQUIRES: check_key holds, here and below.
@@ -60,8 +61,9 @@ public:
     [[nodiscard]] static std::optional<Digest> entry_digest(std::string_view name);
     /// The digest in an image's file name inside the folder `shard`.
     [[nodiscard]] static std::optional<Digest> image_digest(std::string_view shard, std::string_view name);
-    /// The same of an artifact.
-    [[nodiscard]] static std::optional<ArtifactName> artifact_name(std::string_view shard, std::string_view name);
+    /// The same of an artifact; those of `folder` alone.
+    [[nodiscard]] static std::optional<ArtifactName> artifact_name(const Path& folder, std::string_view shard,
+                                                                   std::string_view name);
 
 private:
     Path m_root;

@@ -70,6 +70,7 @@ Result<std::vector<Name>> LocalTier::list(const Scope& scope)
 {
     if (scope.kind == Scope::Kind::images) return m_disk.image_names();
     if (scope.kind == Scope::Kind::artifacts) return m_disk.artifact_names();
+    if (scope.kind == Scope::Kind::compiled) return m_disk.compiled_names();
     if (scope.function) return m_disk.entry_names(*scope.function);
     const auto functions = m_disk.functions();
     if (!functions) return std::unexpected(functions.error());
