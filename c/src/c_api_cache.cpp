@@ -176,9 +176,19 @@ wg_status wg_cache_statistics(const wg_cache* cache, wg_statistics* out)
         const Statistics from = need_cache(cache).cache.statistics();
         const std::uint64_t size = need(out, "out", "where to put the statistics").size;
         check_size(size, k_least_statistics, "wg_statistics");
-        const wg_statistics known{size,          from.hits,         from.misses,        from.recordings,
-                                  from.refusals, from.cache_faults, from.images_loaded, from.load_ms,
-                                  from.saved_ms, from.untrusted};
+        const wg_statistics known{size,
+                                  from.hits,
+                                  from.misses,
+                                  from.recordings,
+                                  from.refusals,
+                                  from.cache_faults,
+                                  from.images_loaded,
+                                  from.load_ms,
+                                  from.saved_ms,
+                                  from.untrusted,
+                                  from.captures_written,
+                                  from.captures_paired,
+                                  from.captures_ignored};
         write_versioned(out, size, &known, sizeof known);
     });
 }

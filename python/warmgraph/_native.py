@@ -60,6 +60,9 @@ class Statistics:
     load_ms: float = 0.0
     saved_ms: float = 0.0
     untrusted: int = 0
+    captures_written: int = 0
+    captures_paired: int = 0
+    captures_ignored: int = 0
 
     def __add__(self, other: Statistics) -> Statistics:
         counters = [field.name for field in dataclasses.fields(self)][1:]
