@@ -190,7 +190,10 @@ wg_status wg_cache_statistics(const wg_cache* cache, wg_statistics* out)
                                   from.programs_loaded,
                                   from.programs_refused,
                                   from.compile_ms,
-                                  from.compile_saved_ms};
+                                  from.compile_saved_ms,
+                                  from.captures_written,
+                                  from.captures_paired,
+                                  from.captures_ignored};
         write_versioned(out, size, &known, sizeof known);
     });
 }

@@ -271,13 +271,20 @@ Function Cache::load(std::string name, const Device& device, Spec spec)
     return make_function(std::move(name), device, std::move(spec), {}, nullptr);
 }
 
-Function Cache::adopt(std::string name, const Device& device, Spec spec, const Adoption& adoption)
+namespace {
+
+void check_adoption(const std::string& name, const Device& device, const Spec& spec, const Adoption& adoption)
 {
     value_or_raise(cachefmt::check_name("function name", name));
     require_version("adopted", name, spec);
     refuse_recorded_code(name, spec);
     // What only a semaphore's value can follow, and two captures must show.
-    if (!spec.scalars.empty() && (adoption.first.scalars.empty() || !adoption.second))
+    const bool has_second = adoption.second || !adoption.captures.empty();
+    if (adoption.second && !adoption.captures.empty())
+        raise({ErrorCode::invalid_argument,
+               fmt::format("'{}' has a second capture and the folder {} of such: give one of them", name,
+                           adoption.captures)});
+    if (!spec.scalars.empty() && (adoption.first.scalars.empty() || !has_second))
         raise({ErrorCode::invalid_argument,
                fmt::format(
                    "'{}' declares the scalar '{}': no capture of an adopted graph shows where it goes, declare it "
@@ -294,9 +301,26 @@ Function Cache::adopt(std::string name, const Device& device, Spec spec, const A
         raise({ErrorCode::unsupported,
                fmt::format("'{}' cannot be adopted: {} has no graphs that others capture; record it with Cache::wrap",
                            name, backend->id())});
+}
+
+} // namespace
+
+Function Cache::adopt(std::string name, const Device& device, Spec spec, const Adoption& adoption)
+{
+    check_adoption(name, device, spec, adoption);
     Function function = make_function(std::move(name), device, std::move(spec), {}, nullptr);
     function.m_impl->adopt(adoption);
     return function;
+}
+
+std::string Cache::write_capture(std::string name, const Device& device, Spec spec, const Adoption& adoption)
+{
+    check_adoption(name, device, spec, adoption);
+    if (adoption.captures.empty())
+        raise({ErrorCode::invalid_argument,
+               fmt::format("the capture of '{}' has no folder to be written to: name one (Adoption::captures)", name)});
+    const Function function = make_function(std::move(name), device, std::move(spec), {}, nullptr);
+    return function.m_impl->write_capture(adoption);
 }
 
 namespace {

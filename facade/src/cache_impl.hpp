@@ -30,6 +30,8 @@ public:
     void recording();
     void refusal();
     void cache_fault();
+    void capture_written();
+    void captures_read(std::uint64_t paired, std::uint64_t ignored);
     /// Each entry is counted once, however often it is met. False where it was counted before.
     bool untrusted(const cachefmt::EntryKey& entry);
     [[nodiscard]] Statistics snapshot() const;

@@ -65,6 +65,8 @@ struct Function::Impl {
     [[nodiscard]] std::vector<Miss> misses() const;
     /// Records a graph that somebody else captured. Throws what it refuses.
     void adopt(const Adoption& adoption);
+    /// The name of the file. Throws what it refuses.
+    [[nodiscard]] std::string write_capture(const Adoption& adoption);
     /// The entries on disk whose facts hold here; none under the policies off and refresh. Thread-safe, takes no lock.
     [[nodiscard]] std::vector<OpenCandidate> candidates() const;
     /// Restores one of them unless a call did so already; `placeholder` is null where none could be reserved.
@@ -213,6 +215,10 @@ private:
     void read_capture(const NativeCapture& capture, const Adoption& adoption, Frame& frame);
     [[nodiscard]] AdoptedCapture adopted_capture(const NativeCapture& capture, const Frame& frame) const;
     void require_adoptable(const Journey& journey) const;
+    [[nodiscard]] Result<Recording> adopted(const Adoption& adoption, const AdoptedCapture& first,
+                                            const AdoptedCapture* second, Journey& journey);
+    [[nodiscard]] Result<Recording> adopted_with_others(const AdoptedCapture& first, AdoptOptions options,
+                                                        const std::string& folder, Journey& journey);
 
     void end_report(const Journey& journey);
     [[nodiscard]] std::unique_lock<std::mutex> lock_unless(const std::stop_token& stop) const;

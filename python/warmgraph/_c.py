@@ -192,6 +192,14 @@ class wg_statistics(ctypes.Structure):
         ("programs_refused", ctypes.c_uint64),
         ("compile_ms", ctypes.c_double),
         ("compile_saved_ms", ctypes.c_double),
+        ("cache_faults", ctypes.c_uint64),
+        ("images_loaded", ctypes.c_uint64),
+        ("load_ms", ctypes.c_double),
+        ("saved_ms", ctypes.c_double),
+        ("untrusted", ctypes.c_uint64),
+        ("captures_written", ctypes.c_uint64),
+        ("captures_paired", ctypes.c_uint64),
+        ("captures_ignored", ctypes.c_uint64),
     ]
 
 
@@ -352,6 +360,7 @@ class wg_adoption(ctypes.Structure):
         ("allow_unproven", ctypes.c_int32),
         ("values", ctypes.POINTER(wg_named_number)),
         ("value_count", ctypes.c_uint64),
+        ("captures", ctypes.c_char_p),
     ]
 
 
@@ -531,6 +540,8 @@ FUNCTIONS = {
     "wg_clear_stack": (None, []),
     "wg_cache_adopt": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(wg_function_spec),
         ctypes.POINTER(wg_adoption), ctypes.POINTER(ctypes.c_void_p)]),
+    "wg_capture_write": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(wg_function_spec),
+        ctypes.POINTER(wg_adoption)]),
     "wg_open_all": (ctypes.c_int32, [ctypes.c_void_p, ctypes.POINTER(wg_open_options),
         ctypes.POINTER(ctypes.c_void_p)]),
     "wg_opening_wait": (ctypes.c_int32, [ctypes.c_void_p]),
@@ -565,6 +576,6 @@ STATUS = frozenset({'wg_receive_log', 'wg_device_open', 'wg_device_close', 'wg_d
     'wg_save_cache_artifacts', 'wg_load_cache_artifacts', 'wg_artifacts_destroy', 'wg_cache_check_bundle',
     'wg_cache_statistics', 'wg_wrap', 'wg_cache_load', 'wg_cache_find', 'wg_cache_entries', 'wg_cache_prefetch',
     'wg_function_destroy', 'wg_bind', 'wg_call', 'wg_function_misses', 'wg_function_report', 'wg_report_destroy',
-    'wg_cache_adopt', 'wg_open_all', 'wg_opening_wait', 'wg_opening_progress', 'wg_opening_destroy', 'wg_recorder_fork',
-    'wg_recorder_join', 'wg_recorder_address', 'wg_recorder_alloc', 'wg_recorder_scalar', 'wg_recorder_sizes',
-    'wg_recorder_dtype', 'wg_recorder_fail'})
+    'wg_cache_adopt', 'wg_capture_write', 'wg_open_all', 'wg_opening_wait', 'wg_opening_progress', 'wg_opening_destroy',
+    'wg_recorder_fork', 'wg_recorder_join', 'wg_recorder_address', 'wg_recorder_alloc', 'wg_recorder_scalar',
+    'wg_recorder_sizes', 'wg_recorder_dtype', 'wg_recorder_fail'})

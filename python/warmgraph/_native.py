@@ -65,6 +65,9 @@ class Statistics:
     programs_refused: int = 0
     compile_ms: float = 0.0
     compile_saved_ms: float = 0.0
+    captures_written: int = 0
+    captures_paired: int = 0
+    captures_ignored: int = 0
 
     def __add__(self, other: Statistics) -> Statistics:
         counters = [field.name for field in dataclasses.fields(self)][1:]

@@ -377,6 +377,14 @@ typedef struct wg_statistics {
     uint64_t programs_refused;  ///< policy no_compile: they would have had to be compiled
     double compile_ms;          ///< spent on compiling
     double compile_saved_ms;    ///< what compiling the loaded ones took, less loading them
+    uint64_t cache_faults;     ///< disk or damaged-entry failures that cost time only
+    uint64_t images_loaded;    ///< that its entries use, whichever cache of the process loaded them
+    double load_ms;            ///< spent on hits
+    double saved_ms;           ///< recording time of what was replayed, less load_ms
+    uint64_t untrusted;        ///< entries that were refused for their signature, each once
+    uint64_t captures_written; ///< wg_capture_write
+    uint64_t captures_paired;  ///< of other processes, that proved an entry
+    uint64_t captures_ignored; ///< damaged, of another version, or that proved nothing
 } wg_statistics;
 
 /// Fills `out->size` bytes; what a newer caller's struct has more is zero.
@@ -634,6 +642,10 @@ typedef struct wg_adoption {
     int32_t allow_unproven;        ///< nonzero: words that lie in a region are taken for addresses without that proof
     const wg_named_number* values; ///< what the spec's values were when it was captured
     uint64_t value_count;
+    /// Instead of `second`: a folder where another process wrote its capture of the same call (wg_capture_write). Its
+    /// memory lay elsewhere, as far as the process's allocator put it elsewhere. Who may write the folder decides what is
+    /// taken for proven: one that others may write is not read. NULL: none
+    const char* captures;
 } wg_adoption;
 
 /// The captured graph becomes an entry, under the guards that a call with the capture's memory and the declared shapes
@@ -641,9 +653,17 @@ typedef struct wg_adoption {
 /// (a batch size) destroy the function and adopt under the same name again. The device must be idle, and the first
 /// capture's memory have valid contents; it is put back as it was. The version is needed; scalars are possible for the
 /// values of semaphores alone. not_recordable, verification_failed, unsupported (OpenCL), miss_forbidden (policy
-/// require_hit), invalid_argument. A folder that cannot be written is no failure: the report's reason says it.
+/// require_hit), invalid_argument. A folder that cannot be written is no failure: the report's reason says it. not_found:
+/// `adoption->captures` has none of this call that another process wrote and this version can read.
 WARMGRAPH_API wg_status wg_cache_adopt(wg_cache* cache, const wg_device* device, const wg_function_spec* spec,
                                        const wg_adoption* adoption, wg_function** out);
+
+/// Writes `adoption->first` into the folder `adoption->captures`, which is made where there is none, for an adoption in
+/// another process that has no second capture of its own: the graph, where its memory was, digests of its code. Runs
+/// nothing, publishes nothing and reads no contents. At most 4 files of one call are kept, the newest. not_recordable,
+/// unsupported, invalid_argument, io_failed, no_space, permission_denied.
+WARMGRAPH_API wg_status wg_capture_write(wg_cache* cache, const wg_device* device, const wg_function_spec* spec,
+                                         const wg_adoption* adoption);
 
 // --- restoring many entries ahead -----------------------------------------------------------------------------------
 

@@ -41,6 +41,9 @@ struct Statistics {
     std::uint64_t programs_refused = 0;    ///< policy no_compile: they would have had to be compiled
     double compile_ms = 0;                 ///< spent on compiling
     double compile_saved_ms = 0;           ///< what compiling the loaded ones took, less loading them
+    std::uint64_t captures_written = 0;    ///< Cache::write_capture
+    std::uint64_t captures_paired = 0;     ///< of other processes, that proved an entry
+    std::uint64_t captures_ignored = 0;    ///< damaged, of another version, or that proved nothing
 };
 
 /// `on_demand`: when Cache::record_pending is called, on its thread. What the function read and wrote is copied
@@ -152,9 +155,16 @@ public:
     /// REQUIRES: the device is idle, and the first capture's memory has valid contents; it is put back as it was.
     /// Spec::version is needed; scalars are possible for the values of semaphores alone (`values` for all else). What
     /// cannot be adopted throws: not_recordable, verification_failed, unsupported (OpenCL), miss_forbidden (policy
-    /// require_hit), invalid_argument, partly_launched (the memory could not be put back). A folder that cannot be
-    /// written does not: report().reason says it.
+    /// require_hit), invalid_argument, partly_launched (the memory could not be put back), not_found (Adoption::captures
+    /// has none of this call that another process wrote). A folder that cannot be written does not: report().reason says
+    /// it.
     [[nodiscard]] Function adopt(std::string name, const Device& device, Spec spec, const Adoption& adoption);
+
+    /// Writes adoption.first into the folder adoption.captures, for an adoption in another process that has no second
+    /// capture of its own: the graph, where its memory was, digests of its code. Runs nothing, publishes nothing, and
+    /// reads no contents. At most 4 files of one call are kept. Returns the file's name. Throws as adopt() does for a
+    /// graph that cannot be read, and where the folder cannot be written.
+    std::string write_capture(std::string name, const Device& device, Spec spec, const Adoption& adoption);
 
     /// Restores the entries on disk of all functions that exist now (this model and rank) whose facts hold here: the
     /// most urgent one before it returns, the rest on threads of its own. A call whose entry was not restored yet

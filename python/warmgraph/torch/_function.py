@@ -189,6 +189,7 @@ class TorchFunction:
     """What a wrapper has once it met tensors of PyTorch's. Shared by the objects of one class."""
 
     OTHERWISE = OTHERWISE
+    captures: str | None = None  # a folder of other processes' captures
 
     def __init__(self, wrapped: CachedFunction) -> None:
         function = wrapped._function
