@@ -377,14 +377,9 @@ typedef struct wg_statistics {
     uint64_t programs_refused;  ///< policy no_compile: they would have had to be compiled
     double compile_ms;          ///< spent on compiling
     double compile_saved_ms;    ///< what compiling the loaded ones took, less loading them
-    uint64_t cache_faults;     ///< disk or damaged-entry failures that cost time only
-    uint64_t images_loaded;    ///< that its entries use, whichever cache of the process loaded them
-    double load_ms;            ///< spent on hits
-    double saved_ms;           ///< recording time of what was replayed, less load_ms
-    uint64_t untrusted;        ///< entries that were refused for their signature, each once
-    uint64_t captures_written; ///< wg_capture_write
-    uint64_t captures_paired;  ///< of other processes, that proved an entry
-    uint64_t captures_ignored; ///< damaged, of another version, or that proved nothing
+    uint64_t captures_written;  ///< wg_capture_write
+    uint64_t captures_paired;   ///< of other processes, that proved an entry
+    uint64_t captures_ignored;  ///< damaged, of another version, or that proved nothing
 } wg_statistics;
 
 /// Fills `out->size` bytes; what a newer caller's struct has more is zero.
