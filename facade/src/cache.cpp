@@ -379,6 +379,12 @@ std::optional<std::string> Cache::find(const std::string& name, const Device& de
     return found;
 }
 
+bool Cache::Impl::has_function(const std::string& name)
+{
+    const std::scoped_lock lock{mutex};
+    return functions.contains(name);
+}
+
 std::vector<std::shared_ptr<Function::Impl>> Cache::Impl::living_functions()
 {
     std::vector<std::shared_ptr<Function::Impl>> result;

@@ -81,6 +81,8 @@ struct Cache::Impl {
     [[nodiscard]] std::vector<cachefmt::EntryKey> touched_entries();
     /// CacheOptions::bundles as layers of the store; how many could be opened.
     std::size_t open_bundles(const std::vector<std::uint32_t>& owners);
+    /// Whether one of this name is wrapped or loaded.
+    [[nodiscard]] bool has_function(const std::string& name);
     /// Those that exist now.
     [[nodiscard]] std::vector<std::shared_ptr<Function::Impl>> living_functions();
 };

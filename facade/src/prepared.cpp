@@ -30,13 +30,17 @@ bool is_callers(const cachefmt::Region& region) noexcept
 bool is_preparable(const cachefmt::Graph& graph) noexcept
 {
     if (!graph.events.empty() || !graph.semaphores.empty()) return false;
-    std::uint64_t own = 0; // the decoder has bounded their number and sizes
-    for (const auto& region : graph.regions)
-        if (!is_callers(region)) own += region.size;
     const auto calls_host = [](const auto& node) { return std::holds_alternative<cachefmt::HostNode>(node); };
     const auto is_on_device = [](const auto& region) { return region.space == cachefmt::MemorySpace::device; };
-    return own <= k_most_bytes && std::ranges::none_of(graph.nodes, calls_host) &&
-           std::ranges::all_of(graph.regions, is_on_device);
+    return std::ranges::none_of(graph.nodes, calls_host) && std::ranges::all_of(graph.regions, is_on_device);
+}
+
+std::uint64_t own_bytes(const cachefmt::Graph& graph) noexcept
+{
+    std::uint64_t bytes = 0; // the decoder has bounded their number and sizes
+    for (const auto& region : graph.regions)
+        if (!is_callers(region)) bytes += region.size;
+    return bytes;
 }
 
 Result<Prepared> prepare(const std::shared_ptr<backends::Device>& device, cachefmt::Entry entry,
@@ -90,6 +94,16 @@ void PreparedGraphs::Turn::succeed(Prepared graph) noexcept
     const std::scoped_lock lock{m_graphs.m_mutex};
     const auto slot = std::ranges::find(m_graphs.m_slots, m_number, &Slot::number);
     if (slot != m_graphs.m_slots.end()) slot->graph.emplace(std::move(graph));
+}
+
+bool PreparedGraphs::has_room_for(const cachefmt::Graph& graph)
+{
+    if (!is_preparable(graph)) return false;
+    std::uint64_t bytes = own_bytes(graph);
+    const std::scoped_lock lock{m_mutex};
+    for (const Slot& slot : m_slots)
+        if (slot.graph) bytes += own_bytes(slot.graph->executable->graph());
+    return bytes <= k_most_bytes;
 }
 
 bool PreparedGraphs::has(const cachefmt::EntryKey& key, const backends::Device& device)

@@ -23,8 +23,10 @@ struct Prepared {
 };
 
 /// Can the graph be restored by somebody who knows nothing of its function but the entry? Not where the function gives
-/// more than memory (events, semaphores, host functions), and not where it would take much memory that nobody may use.
+/// more than memory (events, semaphores, host functions).
 [[nodiscard]] bool is_preparable(const cachefmt::Graph& graph) noexcept;
+/// What it takes of the device besides its callers' memory.
+[[nodiscard]] std::uint64_t own_bytes(const cachefmt::Graph& graph) noexcept;
 
 /// Restores it. `modules` holds its images already, and none of them keeps state.
 [[nodiscard]] Result<Prepared> prepare(const std::shared_ptr<backends::Device>& device, cachefmt::Entry entry,
@@ -47,6 +49,8 @@ public:
         const std::uint64_t m_number;
     };
 
+    /// Nobody may ever call what is prepared, so all of it together takes at most 256 MiB.
+    [[nodiscard]] bool has_room_for(const cachefmt::Graph& graph);
     /// Whether one of this entry is there or under way.
     [[nodiscard]] bool has(const cachefmt::EntryKey& key, const backends::Device& device);
     /// The graph of exactly this entry, as it is on disk now and the device's modules are; waits for one that is under

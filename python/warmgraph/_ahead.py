@@ -87,13 +87,13 @@ def _device_in_use() -> int | None:
         return None
 
 
-def begin(wrapped: CachedFunction, index: int) -> None:
-    """Now, in the background, on this device of CUDA's."""
+def begin(wrapped: CachedFunction, index: int, name: str = "") -> None:
+    """Now, in the background, on this device of CUDA's. name: of other functions of its cache; "graphs-*" for all that begin so."""
     try:
         from ._compiled import _pool_of
         from .torch._function import _policy, device_of
 
         if wrapped.options.config.prefetch and _policy(wrapped) not in ("off", "refresh"):
-            _pool_of(wrapped._where()).caches[0].prefetch(wrapped._name(), device_of(index))
+            _pool_of(wrapped._where()).caches[0].prefetch(name or wrapped._name(), device_of(index))
     except Exception:  # who needs it hears of it
-        _log.debug("nothing of '%s' is loaded ahead", wrapped._name(), exc_info=True)
+        _log.debug("nothing of '%s' is loaded ahead", name or wrapped._name(), exc_info=True)

@@ -11,14 +11,14 @@ namespace fs = std::filesystem;
 
 class Prefetch : public FacadeTest {
 protected:
-    [[nodiscard]] Function wrapped(Cache& cache) const
+    [[nodiscard]] Function wrapped(Cache& cache, const std::string& name = "f") const
     {
         Spec spec;
         spec.inputs = {input("x", f32, {k_count})};
         spec.outputs = {output("y", f32, {k_count})};
         spec.code = {program};
         spec.version = "1";
-        return cache.wrap("f", device, spec, [this](Recorder& r) {
+        return cache.wrap(name, device, spec, [this](Recorder& r) {
             const auto groups = static_cast<std::uint32_t>(r.sizes("x")[0] / 16);
             r.stream().launch(program, "add_one", {.grid = {groups}, .block = {16}}, r["x"], r["y"]);
         });
@@ -95,6 +95,34 @@ TEST_F(Prefetch, AnotherShapeThanTheLastUsedOneIsRestoredByItsCall)
     EXPECT_FALSE(has_phase(f, "prepared"));
     EXPECT_EQ(call(f, 32), Outcome::replayed);
     EXPECT_FALSE(has_phase(f, "prepared")) << "it went when the call needed another";
+}
+
+TEST_F(Prefetch, ABeginningOfNamesStandsForAllThatHaveIt)
+{
+    const std::vector<std::string> names{"graphs-1", "graphs-2", "graphs-10", "other"};
+    {
+        Cache cache{options()};
+        for (const auto& name : names) {
+            Function f = wrapped(cache, name);
+            ASSERT_EQ(call(f, 16), Outcome::recorded);
+        }
+    }
+    Cache cache{options(Policy::require_hit)};
+    cache.prefetch("graphs-*", device);
+    ASSERT_TRUE(loads(cache));
+    for (const auto& name : names) {
+        Function f = wrapped(cache, name);
+        EXPECT_EQ(call(f, 16), Outcome::replayed);
+        if (name == "graphs-1") {
+            EXPECT_TRUE(has_phase(f, "prepared")) << "it was used first, and is the first";
+        }
+        if (name == "other") {
+            EXPECT_FALSE(has_phase(f, "prepared"));
+        }
+    }
+    EXPECT_EQ(cache.statistics().cache_faults, 0U);
+    EXPECT_THROW(cache.prefetch("*", device), Exception);
+    EXPECT_THROW(cache.prefetch("gr*phs-1", device), Exception);
 }
 
 TEST_F(Prefetch, AnEntryThatWasRecordedAgainMeanwhileIsReadAgain)

@@ -524,9 +524,10 @@ WARMGRAPH_API wg_status wg_cache_find(wg_cache* cache, const wg_device* device, 
 /// wg_cache_summary. Reads headers alone; what cannot be read is left out with a line in the log.
 WARMGRAPH_API wg_status wg_cache_entries(const wg_cache* cache, const wg_device* device, const char* function,
                                          char* text, uint64_t capacity, uint64_t* length);
-/// Begins, in the background, to load the device code of the function's last used entries that this device fits, and what
-/// else a first restore would wait for: a call finds loaded what was loaded by then. Decides nothing, launches nothing,
-/// and returns at once. What goes wrong there costs the gain alone. wg_cache_close waits for the image that is being loaded.
+/// Begins, in the background, to load the device code of the function's last used entries that this device fits, to restore
+/// the graph of the last one with placeholder addresses, and what else a first restore would wait for: a call finds what
+/// was ready by then. A name that ends in '*' stands for all functions of the model that begin so. Decides nothing, launches
+/// nothing, and returns at once. What goes wrong there costs the gain alone. wg_cache_close waits for what is under way.
 WARMGRAPH_API wg_status wg_cache_prefetch(wg_cache* cache, const wg_device* device, const char* function);
 WARMGRAPH_API wg_status wg_function_destroy(wg_function* function);
 /// Moves a state to other memory of the same size.

@@ -142,7 +142,9 @@ public:
     [[nodiscard]] std::vector<StoredEntry> entries(const std::string& name, const Device& device) const;
 
     /// Begins, in the background, to load the device code of the function's entries that this device fits, the last used
-    /// two, and what else a first restore would wait for (Device::warm_up). The graph of the last used one is restored,
+    /// two, and what else a first restore would wait for (Device::warm_up). A name that ends in '*' stands for all functions
+    /// of the model that begin so, for a program that has a table of them: the last used entry of each, in the order of
+    /// that use. The graph of the last used one is restored,
     /// too, its memory being placeholders, unless it takes more than 256 MiB, works with events, semaphores or host
     /// functions, or has code that keeps state. Call it as early as the name is known: a
     /// call finds what was ready by then, and waits for the graph that is under way. Decides nothing and launches nothing. Returns at once; what goes wrong

@@ -11,7 +11,7 @@ from typing import Any, Callable, Mapping, Sequence, Tuple, Union
 
 import torch
 
-from .. import _code as _plain_code, _walk, errors
+from .. import _ahead, _code as _plain_code, _walk, errors
 from .._compiled import CachedFunction, Options, _difference
 from ..config import Config, unknown_option
 from . import _capture, _code, _collection, _function, _gate, _recording, _walking
@@ -76,6 +76,7 @@ class GraphCache:
                          "compile": False, **options}
         self._lock = threading.RLock()
         self._warned: set[str] = set()
+        self._are_others_begun = False
 
     def capture_one(self, key: Key, forward_fn: Callable[[], Any], *, pool: Any = None, stream: Any = None, inputs: Any = None,
                     states: Any = None) -> tuple[Graph, Any]:
@@ -98,6 +99,7 @@ class GraphCache:
             try:
                 with _gate.using, _collection.later:
                     function.begin(wrapped)
+                    self._begin_others(wrapped)
                     outcome, bound = function.obtained(wrapped, named)
             except errors.MissForbidden:
                 raise
@@ -108,6 +110,12 @@ class GraphCache:
             except Exception as error:  # an engine needs a graph in any case
                 return self._captured(key, function, wrapped, error, pool, stream)
         return Graph(key, outcome, bound.launch, functools.partial(_free, bound, function.kept), pool), bound.result()
+
+    def _begin_others(self, wrapped: CachedFunction) -> None:
+        """The other graphs of the table are restored while this one is looked for."""
+        if not self._are_others_begun and torch.cuda.is_initialized():
+            self._are_others_begun = True
+            _ahead.begin(wrapped, torch.cuda.current_device(), f"{_walk.folder_name(self.name)}-*")
 
     def _wrapped(self, key: Key, forward_fn: Callable[[], Any]) -> CachedFunction:
         if not callable(forward_fn):
