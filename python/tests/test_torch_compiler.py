@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import enum
 import functools
+import os
 import sys
 import sysconfig
 import types
@@ -330,6 +331,21 @@ def test_a_tensor_of_an_installed_package_is_refused_by_its_name(installed):
     cached = wrap(lambda x: act(x, "none"))
     cached(X)
     assert not host.entries and "the tensor" in refusal(cached) and "SCALE" in refusal(cached)
+
+
+def test_a_variable_of_the_environment_is_refused_where_it_is_no_guard(monkeypatch):
+    monkeypatch.setenv("FACTOR", "3")
+
+    def work(x: Any) -> Any:
+        return x * len(os.environ["FACTOR"])
+
+    cached = wrap(work)
+    cached(X)
+    assert not host.entries and "FACTOR" in refusal(cached) and "Config.environment" in refusal(cached)
+    torch._dynamo.reset()
+    listed = warmgraph.cache_compile(work, compile={"backend": "eager"}, config=warmgraph.Config(model="net", environment=["FACTOR"]))
+    listed(X)
+    assert len(host.entries) == 1 and not refusal(listed)
 
 
 def test_what_was_refused_once_is_refused_where_nothing_is_traced_again():

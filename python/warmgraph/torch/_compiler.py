@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import enum
 import inspect
+import os
 import re
 import sys
 import threading
@@ -125,22 +126,24 @@ class Traces:
 
         return notice
 
-    def expect_compared(self, walker: Walker, frames: Sequence[Frame]) -> None:
-        """NotRecordable names what a trace of such a call depends on and the reader did not read. Of other calls' it says nothing."""
+    def expect_compared(self, walker: Walker, frames: Sequence[Frame], environment: Sequence[str] = ()) -> None:
+        """NotRecordable names what a trace of such a call depends on and the reader did not read. Of other calls' it says nothing.
+        `environment`: variables that are guards."""
         for trace in list(self._made):
             frame = next((one for one in frames if one.fits(trace)), None)
-            why = why_not_compared(trace, walker, frame) if frame is not None else ""
+            why = why_not_compared(trace, walker, frame, environment) if frame is not None else ""
             if why:
                 raise errors.NotRecordable(why)
 
 
-def why_not_compared(trace: Sequence[Guard], walker: Walker, frame: Frame) -> str:
+def why_not_compared(trace: Sequence[Guard], walker: Walker, frame: Frame, environment: Sequence[str] = ()) -> str:
     """"" where each guard holds in another process as soon as all facts are the same."""
-    reader = _Reader(walker, frame)
+    reader = _Reader(walker, frame, environment)
     for guard in trace:
         if guard.kind not in _NEED_NOTHING and not reader.compares(guard.source):
             return f"PyTorch compiled it for {_WORDS.get(guard.kind, 'the value of')} {words_of(guard.source)}, which is not compared in " \
-                   "another process: name it where the code reads it (not by getattr with a computed name), or pass it"
+                   "another process: name it where the code reads it (not by getattr with a computed name), pass it, or list a variable of the " \
+                   "environment in Config.environment"
     return ""
 
 
@@ -154,7 +157,8 @@ class _How(enum.Enum):
 class _Reader:
     """Says of sources whether the walk compared what is there."""
 
-    def __init__(self, walker: Walker, frame: Frame) -> None:
+    def __init__(self, walker: Walker, frame: Frame, environment: Sequence[str] = ()) -> None:
+        self._environment = {form for name in environment for form in (name, os.fsencode(name))}
         self._walker, self._reached, self._frame = walker, walker.found.reached, frame
         self._paths: dict[int, list[str]] = {}
         for path, value in walker.objects.items():
@@ -217,6 +221,8 @@ class _Reader:
     def _how_part(self, how: _How, around: Any, key: Any, value: Any) -> _How | None:
         if isinstance(around, types.ModuleType):
             return self._how_global(vars(around), key, value) if isinstance(key, str) else how
+        if around is getattr(os.environ, "_data", os.environ) and isinstance(key, (str, bytes)):
+            return _How.read if key in self._environment else None
         if how is _How.library:
             return self._how_in_library(value)
         if isinstance(around, type):
