@@ -392,6 +392,19 @@ def test_a_trace_of_another_kind_of_call_says_nothing_of_this_one():
     assert len(host.entries) == 1
 
 
+def test_each_trace_is_judged_once_for_an_object(judged):
+    cached = wrap(lambda x: x * WIDTH, {"backend": "eager", "dynamic": False})
+    for rows in (2, 3, 4, 5):
+        cached(torch.ones(rows, 4))
+    assert len(host.entries) == len(judged) == 4
+
+
+def test_an_entry_that_cannot_be_read_does_not_stop_the_compilation(monkeypatch):
+    monkeypatch.setattr(_compiler, "Guard", lambda *_: 1 / 0)
+    cached = wrap(lambda x: x * WIDTH)
+    assert torch.equal(cached(X), X * WIDTH) and not refusal(cached)
+
+
 # --- how it is asked
 
 
