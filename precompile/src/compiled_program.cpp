@@ -18,7 +18,7 @@ using Json = nlohmann::json; // members in the order of their names: one spellin
 constexpr std::string_view k_magic = "WGCOMPIL";
 constexpr std::size_t k_longest_text = 64UL << 10;
 constexpr std::size_t k_members = 12;
-constexpr std::size_t k_most_headers = 20'000, k_most_ready = 4096;
+constexpr std::size_t k_most_recorded_headers = 20'000, k_most_ready = 4096;
 
 /// Where the fields stand. All numbers are little-endian.
 namespace field {
@@ -104,7 +104,7 @@ public:
     {
         const Json* const member = find(name);
         if (member == nullptr) return;
-        if (!member->is_array() || member->size() > k_most_headers) return wrong(name);
+        if (!member->is_array() || member->size() > k_most_recorded_headers) return wrong(name);
         for (const Json& item : *member) {
             if (!item.is_array() || item.size() != 2) return wrong(name);
             Header& header = list.emplace_back();

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import enum
 import functools
+import os
 import sys
 import sysconfig
 import types
@@ -332,6 +333,21 @@ def test_a_tensor_of_an_installed_package_is_refused_by_its_name(installed):
     assert not host.entries and "the tensor" in refusal(cached) and "SCALE" in refusal(cached)
 
 
+def test_a_variable_of_the_environment_is_refused_where_it_is_no_guard(monkeypatch):
+    monkeypatch.setenv("FACTOR", "3")
+
+    def work(x: Any) -> Any:
+        return x * len(os.environ["FACTOR"])
+
+    cached = wrap(work)
+    cached(X)
+    assert not host.entries and "FACTOR" in refusal(cached) and "Config.environment" in refusal(cached)
+    torch._dynamo.reset()
+    listed = warmgraph.cache_compile(work, compile={"backend": "eager"}, config=warmgraph.Config(model="net", environment=["FACTOR"]))
+    listed(X)
+    assert len(host.entries) == 1 and not refusal(listed)
+
+
 def test_what_was_refused_once_is_refused_where_nothing_is_traced_again():
     def work(x: Any, of: Any, more: Any) -> Any:
         return x * getattr(of, of.prefix + "th")
@@ -374,6 +390,19 @@ def test_a_trace_of_another_kind_of_call_says_nothing_of_this_one():
     assert "of.width" in refusal(cached)
     cached(X, Other())
     assert len(host.entries) == 1
+
+
+def test_each_trace_is_judged_once_for_an_object(judged):
+    cached = wrap(lambda x: x * WIDTH, {"backend": "eager", "dynamic": False})
+    for rows in (2, 3, 4, 5):
+        cached(torch.ones(rows, 4))
+    assert len(host.entries) == len(judged) == 4
+
+
+def test_an_entry_that_cannot_be_read_does_not_stop_the_compilation(monkeypatch):
+    monkeypatch.setattr(_compiler, "Guard", lambda *_: 1 / 0)
+    cached = wrap(lambda x: x * WIDTH)
+    assert torch.equal(cached(X), X * WIDTH) and not refusal(cached)
 
 
 # --- how it is asked

@@ -13,7 +13,13 @@
 
 namespace warmgraph {
 
-using namespace backends;
+// One by one: in a unity build, backends::Recording would hide ours.
+using backends::Device;
+using backends::Module;
+using backends::RawGraph;
+using backends::RawHost;
+using backends::RawKernel;
+using backends::RawNode;
 
 namespace {
 

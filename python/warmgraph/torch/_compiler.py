@@ -7,6 +7,8 @@ import contextlib
 import dataclasses
 import enum
 import inspect
+import logging
+import os
 import re
 import sys
 import threading
@@ -19,6 +21,7 @@ from .. import _code as _plain_code, _walk, errors
 from . import _code, _modules
 from ._walking import Walker
 
+_log = logging.getLogger("warmgraph")
 # Kinds of guards that need nothing of the reader, and why.
 _NEED_NOTHING = {
     "SHAPE_ENV": "sizes and strides of all tensors and whole numbers of arguments are guards",
@@ -49,6 +52,12 @@ class Guard:
     kind: str
     source: Any  # of Dynamo's: where the value was found
     has_value: bool = False  # something was there
+
+
+@dataclasses.dataclass
+class _Trace:
+    guards: list[Guard]
+    judged_for: set[Any] = dataclasses.field(default_factory=set)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,7 +102,7 @@ class Traces:
 
     def __init__(self) -> None:
         self._lock, self._running = threading.Lock(), collections.Counter[int]()  # threads
-        self._made: collections.deque[list[Guard]] = collections.deque(maxlen=_MOST_TRACES)
+        self._made: collections.deque[_Trace] = collections.deque(maxlen=_MOST_TRACES)
 
     @contextlib.contextmanager
     def noticed(self, compiled: Any) -> Iterator[None]:
@@ -120,27 +129,36 @@ class Traces:
     def _notice(self, callers: Any) -> Callable[[Sequence[Any]], Sequence[bool]]:
         def notice(entries: Sequence[Any]) -> Sequence[bool]:
             if threading.get_ident() in self._running:
-                self._made.append([Guard(one.guard_type, one.orig_guard.originating_source, one.has_value) for one in entries])
+                try:
+                    self._made.append(_Trace([Guard(one.guard_type, one.orig_guard.originating_source, one.has_value) for one in entries]))
+                except Exception:  # another version's: PyTorch is in the middle of a compilation
+                    _log.debug("PyTorch's guards are not seen", exc_info=True)
             return callers(entries) if callers is not None else [True] * len(entries)
 
         return notice
 
-    def expect_compared(self, walker: Walker, frames: Sequence[Frame]) -> None:
-        """NotRecordable names what a trace of such a call depends on and the reader did not read. Of other calls' it says nothing."""
+    def expect_compared(self, walker: Walker, frames: Sequence[Frame], of: Any = None, environment: Sequence[str] = ()) -> None:
+        """NotRecordable names what a trace of such a call depends on and the reader did not read. Of other calls' it says nothing. `of`: whose
+        call it is, with which code: what was judged for that is not judged again, for a trace guards all types. `environment`: variables
+        that are guards."""
         for trace in list(self._made):
-            frame = next((one for one in frames if one.fits(trace)), None)
-            why = why_not_compared(trace, walker, frame) if frame is not None else ""
+            frame = next((one for one in frames if one.fits(trace.guards)), None) if of not in trace.judged_for else None
+            if frame is None:
+                continue
+            why = why_not_compared(trace.guards, walker, frame, environment)
             if why:
                 raise errors.NotRecordable(why)
+            trace.judged_for.add(of)
 
 
-def why_not_compared(trace: Sequence[Guard], walker: Walker, frame: Frame) -> str:
+def why_not_compared(trace: Sequence[Guard], walker: Walker, frame: Frame, environment: Sequence[str] = ()) -> str:
     """"" where each guard holds in another process as soon as all facts are the same."""
-    reader = _Reader(walker, frame)
+    reader = _Reader(walker, frame, environment)
     for guard in trace:
         if guard.kind not in _NEED_NOTHING and not reader.compares(guard.source):
             return f"PyTorch compiled it for {_WORDS.get(guard.kind, 'the value of')} {words_of(guard.source)}, which is not compared in " \
-                   "another process: name it where the code reads it (not by getattr with a computed name), or pass it"
+                   "another process: name it where the code reads it (not by getattr with a computed name), pass it, or list a variable of the " \
+                   "environment in Config.environment"
     return ""
 
 
@@ -154,7 +172,8 @@ class _How(enum.Enum):
 class _Reader:
     """Says of sources whether the walk compared what is there."""
 
-    def __init__(self, walker: Walker, frame: Frame) -> None:
+    def __init__(self, walker: Walker, frame: Frame, environment: Sequence[str] = ()) -> None:
+        self._environment = {form for name in environment for form in (name, os.fsencode(name))}
         self._walker, self._reached, self._frame = walker, walker.found.reached, frame
         self._paths: dict[int, list[str]] = {}
         for path, value in walker.objects.items():
@@ -217,6 +236,8 @@ class _Reader:
     def _how_part(self, how: _How, around: Any, key: Any, value: Any) -> _How | None:
         if isinstance(around, types.ModuleType):
             return self._how_global(vars(around), key, value) if isinstance(key, str) else how
+        if around is getattr(os.environ, "_data", os.environ) and isinstance(key, (str, bytes)):
+            return _How.read if key in self._environment else None
         if how is _How.library:
             return self._how_in_library(value)
         if isinstance(around, type):

@@ -580,7 +580,8 @@ class TorchFunction:
         now, _ = self._walked(call.owner, call.arguments)
         change = _difference(call.walker.found.facts, now.found.facts)
         if change is None and self.is_compiled:
-            self._traces.expect_compared(now, self._frames(wrapped, call))
+            of = id(call.owner), self.version(wrapped, call)
+            self._traces.expect_compared(now, self._frames(wrapped, call), of, wrapped.options.config.environment)
         if change is None:
             other = next((place.path for place, after in zip(call.walker.places, now.places) if place.tensor is not after.tensor), None)
             if other is not None:

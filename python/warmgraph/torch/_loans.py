@@ -27,6 +27,7 @@ class Loan:
         self.lock = threading.Lock()
         self._name, self._declared, self._device = name, outputs, device
         self._memory: list[torch.Tensor] | None = None
+        self._places: list[tuple[int, int] | None] = []  # (pointer, bytes); None without elements
         self._calls = 0
         self._lent: list[Any] = []  # storages of the last call
         self._streams: set[int] = set()
@@ -35,6 +36,7 @@ class Loan:
         """Where a launch writes."""
         if self._memory is None:
             self._memory = [one.made(self._device) for one in self._declared]
+            self._places = [(one.data_ptr(), one.untyped_storage().nbytes()) if one.numel() else None for one in self._memory]
         return self._memory
 
     def ranges(self) -> list[tuple[int, int]]:
@@ -51,15 +53,14 @@ class Loan:
         self._calls += 1
         self._end(f"whose memory call {self._calls} has overwritten")
         self._use_on_this_stream()
-        lent = []
-        for one in self.memory():
-            if one.numel():
-                storage = torch._C._construct_storage_from_data_pointer(one.data_ptr(), one.device, one.untyped_storage().nbytes())
-                self._lent.append(storage)
-                lent.append(_tensors.view_of(storage, one.dtype, 0, one.size(), one.stride(), one.device))
-            else:
-                lent.append(one)
-        return lent
+        return [self._lent_one(one, place) for one, place in zip(self.memory(), self._places)]
+
+    def _lent_one(self, tensor: torch.Tensor, place: tuple[int, int] | None) -> torch.Tensor:
+        if place is None:
+            return tensor
+        storage = torch._C._construct_storage_from_data_pointer(place[0], self._device, place[1])
+        self._lent.append(storage)
+        return _tensors.view_of(storage, tensor.dtype, 0, tensor.size(), tensor.stride(), self._device)
 
     def _end(self, why: str) -> None:
         lent, self._lent = self._lent, []
