@@ -77,7 +77,7 @@ void describe_words(const std::shared_ptr<Device>& device, StoredCapture& captur
         }
     };
     for (const RawNode& node : capture.graph.nodes)
-        for_each_place(node.work, [&](const Place&, const auto& content) {
+        for_each_place(node.work, [&](const backends::Place&, const auto& content) {
             if (content.bytes != nullptr) look_at(*content.bytes);
         });
     for (const auto& [address, allocation] : live) capture.live.push_back(allocation);
@@ -135,7 +135,7 @@ void take_host_functions(const StoredCapture& stored, RawGraph& graph)
     for (RawNode& node : graph.nodes) {
         auto* host = std::get_if<RawHost>(&node.work);
         if (host == nullptr) continue;
-        if (const auto known = find_host_function(stored.host_functions[index++]))
+        if (const auto known = backends::find_host_function(stored.host_functions[index++]))
             *host = {known->function, known->data};
     }
 }
