@@ -168,7 +168,7 @@ Result<StoredCapture> stored_capture(const std::shared_ptr<Device>& device, cons
         if (auto* kernel = std::get_if<RawKernel>(&work)) kernel->module = nullptr;
         auto* host = std::get_if<RawHost>(&work);
         if (host == nullptr) continue;
-        auto name = name_of(HostFunction{host->function, host->data});
+        auto name = backends::name_of(backends::HostFunction{host->function, host->data});
         if (!name)
             return fail(ErrorCode::not_recordable,
                         "{} calls a function that has no name: register it with register_host_function",
