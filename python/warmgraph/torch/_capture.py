@@ -178,9 +178,23 @@ class _ClearedStack(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
+class _ClearedStackBesideDynamo(_ClearedStack):
+    """Where Dynamo is imported: a layer that it was to compile and left alone runs with its frame evaluation, which must not meet ours."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return True
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        library().wg_clear_stack()
+        return func(*args, **(kwargs or {}))
+
+
 def over_cleared_stack() -> Any:
     """For work that is captured. Compiled functions guard on such modes and would be compiled again, so not where there are some."""
-    return contextlib.nullcontext() if compiled_graphs() else _ClearedStack()
+    if compiled_graphs():
+        return contextlib.nullcontext()
+    return _ClearedStackBesideDynamo() if "torch._dynamo" in sys.modules else _ClearedStack()
 
 
 def compiled_graphs() -> int:

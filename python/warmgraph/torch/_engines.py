@@ -99,8 +99,8 @@ class GraphCache:
             try:
                 with _gate.using, _collection.later:
                     function.begin(wrapped)
-                    self._begin_others(wrapped)
                     outcome, bound = function.obtained(wrapped, named)
+                    self._begin_others(wrapped)
             except errors.MissForbidden:
                 raise
             except _Own as own:
@@ -112,7 +112,7 @@ class GraphCache:
         return Graph(key, outcome, bound.launch, functools.partial(_free, bound, function.kept), pool), bound.result()
 
     def _begin_others(self, wrapped: CachedFunction) -> None:
-        """The other graphs of the table are restored while this one is looked for."""
+        """The other graphs of the table are restored from now on, and not beside the first."""
         if not self._are_others_begun and torch.cuda.is_initialized():
             self._are_others_begun = True
             _ahead.begin(wrapped, torch.cuda.current_device(), f"{_walk.folder_name(self.name)}-*")
