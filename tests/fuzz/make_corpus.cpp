@@ -9,6 +9,7 @@
 #include "flat_writer.hpp"
 #include "report_parts.hpp"
 #include "sample_best_config.hpp"
+#include "sample_capture.hpp"
 #include "warmgraph/bundle/writer.hpp"
 
 namespace {
@@ -90,6 +91,10 @@ int check(const std::filesystem::path& folder)
     for (const std::string name : {"opencl", "cuda", "tombstone"})
         ok &= is_accepted("report/" + name, fuzz::split(as_bytes(text_of(folder / "report" / name))).entry,
                           fuzz::report_key());
+    if (!decode_capture(as_bytes(text_of(folder / "capture" / "each_kind")))) {
+        std::fprintf(stderr, "capture/each_kind is refused: run fuzz_make_corpus tests/fuzz/corpus\n");
+        ok = false;
+    }
     for (const std::string name : {"plain", "compressed", "signed"}) {
         const std::string text = text_of(folder / "bundle" / name);
         const bool opens = bundle::Bundle::open(bundle::over_bytes(as_bytes(text))).has_value();
@@ -132,6 +137,8 @@ int main(int argc, char** argv)
     write(folder / "best_config" / "descended", as_bytes(autotune::encode(descended)));
     write(folder / "best_config" / "module", as_bytes(autotune::encode(autotune::test::sample_module())));
     write(folder / "best_config" / "odd", as_bytes(R"({"format": 1, "config": {"A": 1e999}, "timings": [[]]})"));
+    write(folder / "capture" / "each_kind", encode(test::sample_capture()));
+    write(folder / "capture" / "nothing", encode(StoredCapture{}));
     write(folder / "misses" / "two", as_bytes(k_misses));
     write(folder / "misses" / "odd", as_bytes("\n{}\n[]\n"));
     for (const auto& [name, entry] :

@@ -123,6 +123,22 @@ Result<void> take_modules(const StoredCapture& stored, const RawGraph& first, Ra
     return {};
 }
 
+/// Whoever looks at two captures side by side takes the one's counts for the other's.
+Result<void> check_memory(const StoredCapture& stored, const CapturedGraph& first)
+{
+    const auto is_same = [](const NamedMemory& theirs, const NamedMemory& ours) {
+        return theirs.first == ours.first && theirs.second.size == ours.second.size;
+    };
+    if (!std::ranges::equal(stored.scratch, first.scratch, is_same))
+        return fail(ErrorCode::not_recordable,
+                    "the capture of another process has {} scratch regions, this one {}, or has others by name or size",
+                    stored.scratch.size(), first.scratch.size());
+    if (stored.graph.allocations.size() != first.graph.allocations.size())
+        return fail(ErrorCode::not_recordable, "{} memory allocations and then {}", first.graph.allocations.size(),
+                    stored.graph.allocations.size());
+    return {};
+}
+
 void take_host_functions(const StoredCapture& stored, RawGraph& graph)
 {
     std::size_t index = 0;
@@ -191,6 +207,7 @@ Result<CapturedGraph> captured_elsewhere(const StoredCapture& stored, const Inte
                         interface.regions[i].name, first.regions[i].size);
         result.regions.push_back(stored.regions[i].second);
     }
+    if (auto checked = check_memory(stored, first); !checked) return std::unexpected(checked.error());
     if (auto taken = take_modules(stored, first.graph, result.graph); !taken) return std::unexpected(taken.error());
     take_host_functions(stored, result.graph);
     return result;
