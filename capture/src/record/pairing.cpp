@@ -13,9 +13,15 @@
 
 namespace warmgraph {
 
-using namespace backends;
-
 namespace {
+
+using backends::Device;
+using backends::HostFunction;
+using backends::Module;
+using backends::RawGraph;
+using backends::RawHost;
+using backends::RawKernel;
+using backends::RawNode;
 
 /// The modules of a graph's kernels, in the order of their first use.
 struct GraphModules {
@@ -24,7 +30,7 @@ struct GraphModules {
     std::vector<std::uint32_t> by_kernel;          ///< of each kernel in the order of the nodes: index into `modules`
 };
 
-GraphModules modules_of(const RawGraph& graph)
+GraphModules used_modules(const RawGraph& graph)
 {
     GraphModules result;
     for (const RawNode& node : graph.nodes) {
@@ -71,7 +77,7 @@ void describe_words(const std::shared_ptr<Device>& device, StoredCapture& captur
         }
     };
     for (const RawNode& node : capture.graph.nodes)
-        for_each_place(node.work, [&](const Place&, const auto& content) {
+        backends::for_each_place(node.work, [&](const backends::Place&, const auto& content) {
             if (content.bytes != nullptr) look_at(*content.bytes);
         });
     for (const auto& [address, allocation] : live) capture.live.push_back(allocation);
@@ -97,7 +103,7 @@ private:
 /// Kernels get the modules of `first`, where their code is the same.
 Result<void> take_modules(const StoredCapture& stored, const RawGraph& first, RawGraph& graph)
 {
-    const GraphModules used = modules_of(first);
+    const GraphModules used = used_modules(first);
     const auto code = code_of(used);
     if (!code) return std::unexpected(code.error());
     ModulePairs pairs;
@@ -145,7 +151,7 @@ void take_host_functions(const StoredCapture& stored, RawGraph& graph)
     for (RawNode& node : graph.nodes) {
         auto* host = std::get_if<RawHost>(&node.work);
         if (host == nullptr) continue;
-        if (const auto known = find_host_function(stored.host_functions[index++]))
+        if (const auto known = backends::find_host_function(stored.host_functions[index++]))
             *host = {known->function, known->data};
     }
 }
@@ -167,7 +173,7 @@ Result<StoredCapture> stored_capture(const std::shared_ptr<Device>& device, cons
 {
     StoredCapture result;
     result.key = std::move(key);
-    GraphModules used = modules_of(captured.graph);
+    GraphModules used = used_modules(captured.graph);
     auto code = code_of(used);
     if (!code) return std::unexpected(code.error());
     result.code = std::move(*code);
@@ -178,7 +184,7 @@ Result<StoredCapture> stored_capture(const std::shared_ptr<Device>& device, cons
         if (auto* kernel = std::get_if<RawKernel>(&work)) kernel->module = nullptr;
         auto* host = std::get_if<RawHost>(&work);
         if (host == nullptr) continue;
-        auto name = name_of(HostFunction{host->function, host->data});
+        auto name = backends::name_of(HostFunction{host->function, host->data});
         if (!name)
             return fail(ErrorCode::not_recordable,
                         "{} calls a function that has no name: register it with register_host_function",
