@@ -91,6 +91,12 @@ TEST_F(Pairing, OtherWorkOrOtherRegionsAreRefused)
     other = stored;
     other.regions[1].first = "z";
     expect_refused(paired(other), ErrorCode::not_recordable, HasSubstr("no region 'y'"));
+    other = stored;
+    other.scratch.clear();
+    expect_refused(paired(other), ErrorCode::not_recordable, HasSubstr("0 scratch regions, this one 1"));
+    other = stored;
+    other.graph.allocations.push_back({stored.scratch[0].second});
+    expect_refused(paired(other), ErrorCode::not_recordable, HasSubstr("0 memory allocations and then 1"));
 }
 
 TEST_F(Pairing, ARegionThatStayedWhereItWasProvesNothing)

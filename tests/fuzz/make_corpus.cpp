@@ -9,6 +9,7 @@
 #include "flat_writer.hpp"
 #include "report_parts.hpp"
 #include "sample_best_config.hpp"
+#include "sample_capture.hpp"
 #include "sample_program.hpp"
 #include "warmgraph/bundle/writer.hpp"
 
@@ -97,6 +98,10 @@ int check(const std::filesystem::path& folder)
     for (const std::string name : {"opencl", "cuda", "tombstone"})
         ok &= is_accepted("report/" + name, fuzz::split(as_bytes(text_of(folder / "report" / name))).entry,
                           fuzz::report_key());
+    if (!decode_capture(as_bytes(text_of(folder / "capture" / "each_kind")))) {
+        std::fprintf(stderr, "capture/each_kind is refused: run fuzz_make_corpus tests/fuzz/corpus\n");
+        ok = false;
+    }
     for (const std::string name : {"plain", "compressed", "signed"}) {
         const std::string text = text_of(folder / "bundle" / name);
         const bool opens = bundle::Bundle::open(bundle::over_bytes(as_bytes(text))).has_value();
@@ -147,6 +152,8 @@ int main(int argc, char** argv)
     write(folder / "manifest" / "full", as_bytes(k_manifest));
     write(folder / "manifest" / "odd",
           as_bytes(R"({"programs": [{"name": "a", "backend": "cuda", "arch": [1e999]}]})"));
+    write(folder / "capture" / "each_kind", encode(test::sample_capture()));
+    write(folder / "capture" / "nothing", encode(StoredCapture{}));
     write(folder / "misses" / "two", as_bytes(k_misses));
     write(folder / "misses" / "odd", as_bytes("\n{}\n[]\n"));
     for (const auto& [name, entry] :

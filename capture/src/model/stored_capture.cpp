@@ -5,9 +5,32 @@
 
 namespace warmgraph {
 
-using namespace backends;
-
 namespace {
+
+using backends::Dim3;
+using backends::EdgeData;
+using backends::FunctionAttribute;
+using backends::MemoryOperationKind;
+using backends::MemorySpace;
+using backends::ParamKind;
+using backends::Pitch;
+using backends::RawAllocation;
+using backends::RawAttribute;
+using backends::RawCopy;
+using backends::RawEmpty;
+using backends::RawEventRecord;
+using backends::RawEventWait;
+using backends::RawFill;
+using backends::RawHost;
+using backends::RawKernel;
+using backends::RawMemoryOperation;
+using backends::RawMemoryOperations;
+using backends::RawNode;
+using backends::RawParam;
+using backends::RawSemaphore;
+using backends::RawSemaphores;
+using backends::RawWork;
+using backends::SemaphoreAction;
 
 constexpr std::string_view k_magic = "WGCAPTUR";
 constexpr std::uint32_t k_version = 1;

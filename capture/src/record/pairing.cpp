@@ -13,15 +13,15 @@
 
 namespace warmgraph {
 
-// One by one: in a unity build, backends::Recording would hide ours.
+namespace {
+
 using backends::Device;
+using backends::HostFunction;
 using backends::Module;
 using backends::RawGraph;
 using backends::RawHost;
 using backends::RawKernel;
 using backends::RawNode;
-
-namespace {
 
 /// The modules of a graph's kernels, in the order of their first use.
 struct GraphModules {
@@ -30,7 +30,7 @@ struct GraphModules {
     std::vector<std::uint32_t> by_kernel;          ///< of each kernel in the order of the nodes: index into `modules`
 };
 
-GraphModules modules_of(const RawGraph& graph)
+GraphModules used_modules(const RawGraph& graph)
 {
     GraphModules result;
     for (const RawNode& node : graph.nodes) {
@@ -77,7 +77,7 @@ void describe_words(const std::shared_ptr<Device>& device, StoredCapture& captur
         }
     };
     for (const RawNode& node : capture.graph.nodes)
-        for_each_place(node.work, [&](const backends::Place&, const auto& content) {
+        backends::for_each_place(node.work, [&](const backends::Place&, const auto& content) {
             if (content.bytes != nullptr) look_at(*content.bytes);
         });
     for (const auto& [address, allocation] : live) capture.live.push_back(allocation);
@@ -103,7 +103,7 @@ private:
 /// Kernels get the modules of `first`, where their code is the same.
 Result<void> take_modules(const StoredCapture& stored, const RawGraph& first, RawGraph& graph)
 {
-    const GraphModules used = modules_of(first);
+    const GraphModules used = used_modules(first);
     const auto code = code_of(used);
     if (!code) return std::unexpected(code.error());
     ModulePairs pairs;
@@ -126,6 +126,22 @@ Result<void> take_modules(const StoredCapture& stored, const RawGraph& first, Ra
         if (kernel != nullptr) ++theirs;
         if (own != nullptr) ++ours;
     }
+    return {};
+}
+
+/// Whoever looks at two captures side by side takes the one's counts for the other's.
+Result<void> check_memory(const StoredCapture& stored, const CapturedGraph& first)
+{
+    const auto is_same = [](const NamedMemory& theirs, const NamedMemory& ours) {
+        return theirs.first == ours.first && theirs.second.size == ours.second.size;
+    };
+    if (!std::ranges::equal(stored.scratch, first.scratch, is_same))
+        return fail(ErrorCode::not_recordable,
+                    "the capture of another process has {} scratch regions, this one {}, or has others by name or size",
+                    stored.scratch.size(), first.scratch.size());
+    if (stored.graph.allocations.size() != first.graph.allocations.size())
+        return fail(ErrorCode::not_recordable, "{} memory allocations and then {}", first.graph.allocations.size(),
+                    stored.graph.allocations.size());
     return {};
 }
 
@@ -157,7 +173,7 @@ Result<StoredCapture> stored_capture(const std::shared_ptr<Device>& device, cons
 {
     StoredCapture result;
     result.key = std::move(key);
-    GraphModules used = modules_of(captured.graph);
+    GraphModules used = used_modules(captured.graph);
     auto code = code_of(used);
     if (!code) return std::unexpected(code.error());
     result.code = std::move(*code);
@@ -168,7 +184,7 @@ Result<StoredCapture> stored_capture(const std::shared_ptr<Device>& device, cons
         if (auto* kernel = std::get_if<RawKernel>(&work)) kernel->module = nullptr;
         auto* host = std::get_if<RawHost>(&work);
         if (host == nullptr) continue;
-        auto name = backends::name_of(backends::HostFunction{host->function, host->data});
+        auto name = backends::name_of(HostFunction{host->function, host->data});
         if (!name)
             return fail(ErrorCode::not_recordable,
                         "{} calls a function that has no name: register it with register_host_function",
@@ -197,6 +213,7 @@ Result<CapturedGraph> captured_elsewhere(const StoredCapture& stored, const Inte
                         interface.regions[i].name, first.regions[i].size);
         result.regions.push_back(stored.regions[i].second);
     }
+    if (auto checked = check_memory(stored, first); !checked) return std::unexpected(checked.error());
     if (auto taken = take_modules(stored, first.graph, result.graph); !taken) return std::unexpected(taken.error());
     take_host_functions(stored, result.graph);
     return result;
