@@ -96,6 +96,8 @@ TEST_F(Artifacts, AreCheckedBeforeTheyAreOpened)
     const Cache cache{elsewhere()};
     const BundleCheck check = cache.check_bundle(file, device);
     EXPECT_THAT(check.environment, HasSubstr("backend opencl"));
+    EXPECT_EQ(check.environment_key.size(), 12U);
+    EXPECT_EQ(check.environment_here, check.environment_key);
     EXPECT_EQ(check.verdict, FitVerdict::fits);
     ASSERT_EQ(check.entries.size(), 1U);
     EXPECT_EQ(check.entries[0].verdict, FitVerdict::fits) << check.entries[0].detail;
