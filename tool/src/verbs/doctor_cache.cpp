@@ -104,6 +104,7 @@ constexpr std::array k_variables{
     Variable{"WARMGRAPH_TRUSTED_OWNERS", "user ids whose cache files are read: 1000,1001"},
     Variable{"WARMGRAPH_CACHE_BYTES", "what the cache folder may hold: 8G"},
     Variable{"WARMGRAPH_CACHE_FILES", "the same in files"},
+    Variable{"WARMGRAPH_COMPRESSION", "what is compressed as it is written: payloads=3@16K,images=0,constants=0"},
     Variable{"WARMGRAPH_POLICY", "read_write, read_only, refresh, off or require_hit"},
     Variable{"WARMGRAPH_VERIFY", "never, first or 1/N: the hits that are compared with the function"},
     Variable{"WARMGRAPH_LOG", "trace, debug, info, warn, error or off"},
