@@ -60,13 +60,14 @@ std::string head(const Entry& entry, const Paint& paint)
 std::size_t room_for_values(const std::vector<Fact>& facts, std::size_t columns)
 {
     constexpr std::size_t k_least = 64; // a digest stays whole
-    std::size_t name = 0, role = 0;
+    std::size_t name = 0, role = 0, compared = std::string_view("compared").size();
     for (const Fact& fact : facts) {
         name = std::max(name, columns_of(printable(fact.name)));
         role = std::max(role, to_string(fact.role).size());
+        compared = std::max(compared, compared_text(fact).size());
     }
-    constexpr std::size_t k_blanks = 6;
-    const std::size_t rest = name + role + k_blanks;
+    constexpr std::size_t k_blanks = 8;
+    const std::size_t rest = name + role + compared + k_blanks;
     return columns > rest + k_least ? columns - rest : k_least;
 }
 
@@ -75,12 +76,12 @@ std::string guards_section(const Guards& guards, const Paint& paint, std::size_t
     std::string out = fmt::format("{} {}, {}, {}\n", paint.bold("guards:"), plural(guards.facts.size(), "fact"),
                                   plural(guards.tensors.size(), "tensor"), plural(guards.values.size(), "value"));
     if (!guards.facts.empty()) {
-        Table table{{"fact", "value", "role"}};
+        Table table{{"fact", "value", "role", "compared"}};
         const std::size_t most = room_for_values(guards.facts, columns);
         for (const Fact& fact : guards.facts) {
             const auto add = fact.role == Role::advisory ? &Table::add_faint : &Table::add;
-            (table.*
-             add)({printable(fact.name), cut_to(fact_text(fact.value), most), std::string{to_string(fact.role)}});
+            (table.*add)({printable(fact.name), cut_to(fact_text(fact.value), most), std::string{to_string(fact.role)},
+                          std::string{compared_text(fact)}});
         }
         out += table.text(paint);
     }

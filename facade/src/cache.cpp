@@ -95,6 +95,13 @@ std::uint64_t resolve_limit(std::uint64_t option, const char* variable)
     return text && !text->empty() ? value_or_raise(store::parse_bytes(variable, *text)) : 0;
 }
 
+store::Packings resolve_packings(const CacheOptions& options)
+{
+    constexpr const char* k_variable = "WARMGRAPH_COMPRESSION";
+    const auto outside = value_or_raise(store::parse_packings(k_variable, environment(k_variable).value_or("")));
+    return value_or_raise(store::parse_packings("compression", options.compression, outside));
+}
+
 void open_store(Cache::Impl& impl, FileSystem& files)
 {
     if (impl.policy == Policy::off) {
@@ -111,6 +118,7 @@ void open_store(Cache::Impl& impl, FileSystem& files)
     options.trusted_owners = resolve_owners(impl.options);
     options.budget = {resolve_limit(impl.options.max_bytes, "WARMGRAPH_CACHE_BYTES"),
                       resolve_limit(impl.options.max_files, "WARMGRAPH_CACHE_FILES")};
+    options.packings = resolve_packings(impl.options);
     auto store = store::LocalStore::open(impl.directory, options, files);
     if (!store && !impl.options.bundles.empty()) {
         impl.store = store::LocalStore::without_folder(store.error().message, options);

@@ -229,7 +229,8 @@ Result<std::optional<Bytes>> LocalStore::object(const Name& name)
         if (!found) return std::unexpected(found.error());
         if (!*found) return std::nullopt;
         if (!(*found)->bytes) return std::unexpected((*found)->bytes.error());
-        return std::move(*(*found)->bytes);
+        const auto* const image = std::get_if<ImageName>(&name);
+        return image != nullptr ? unpack(std::move(*(*found)->bytes), image->digest, most) : std::move((*found)->bytes);
     };
     auto bytes = bytes_in(m_impl->tier);
     for (const auto& layer : m_impl->layers)
@@ -324,7 +325,7 @@ Result<std::unique_ptr<LoadMark>> LocalStore::begin_load(const EntryKey& key, co
     if (auto ok = check_key(key.function); !ok) return std::unexpected(ok.error());
     return m_impl->load_marks.begin(key, target);
 }
-Result<bool> LocalStore::publish_image(ByteView image) { return m_impl->store.publish_image(image); }
+Result<bool> LocalStore::publish_image(ByteView image, Blob kind) { return m_impl->store.publish_image(image, kind); }
 Result<std::vector<std::pair<Digest, std::uint64_t>>> LocalStore::images() const
 {
     return m_impl->tier.disk().images();

@@ -27,8 +27,8 @@ TEST(Readable, ShowsEverySectionInAlignedColumns)
              "scalar      position: proven at all 2,048 values\n",
              "scalar      scale: sampled at 412 values\n",
              "guards: 5 facts, 3 tensors, 3 values\n",
-             "  driver.version       3.1          must_match\n",
-             "  env.OMP_NUM_THREADS  unknown      must_match\n",
+             "  driver.version       3.1          must_match  same or newer\n",
+             "  env.OMP_NUM_THREADS  unknown      must_match  equal\n",
              "  logits  f32[2,128] strides 256,1 align 64 on opencl:0\n",
              "  view    f32[128] align 64 aliases logits at 256 bytes on opencl:0\n",
              "  temperature  f32   0.5\n",
@@ -94,7 +94,7 @@ TEST(Readable, CutsAValueThatWouldWidenTheTable)
         EXPECT_THAT(text, HasSubstr(digest + "  ")) << "whole";
         EXPECT_THAT(line_of(text, name), HasSubstr("  \u00e9bbb"));
         EXPECT_THAT(line_of(text, name), HasSubstr("bbb...  "));
-EXPECT_EQ(widest(text), wide);
+        EXPECT_EQ(widest(text), wide);
     }
     EXPECT_THAT(to_readable(entry, {}, Inks::none, 10), HasSubstr(digest + "  "))
         << "a terminal narrower than a digest";

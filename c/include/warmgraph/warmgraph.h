@@ -355,7 +355,8 @@ WARMGRAPH_API const void* wg_artifacts_bytes(const wg_artifacts* artifacts, uint
 /// `seconds`: what first calls took without the cache, `names`), `there` and `skipped` (lists of `name`, `why`).
 WARMGRAPH_API const char* wg_artifacts_info(const wg_artifacts* artifacts);
 WARMGRAPH_API wg_status wg_artifacts_destroy(wg_artifacts* artifacts);
-/// Which entries of a bundle's file fit this device, from header and index alone, as JSON: `environment` (what all share),
+/// Which entries of a bundle's file fit this device, from header and index alone, as JSON: `environment_key` (what all
+/// share, as digits; "" where they share none) and `environment_here` (of this device), `environment` (what all share),
 /// `verdict` ("fits", "fits_after", "does_not") and `detail` of it, `entries` (list of `name`, `verdict`, `field`,
 /// `detail`). Written like wg_cache_summary.
 WARMGRAPH_API wg_status wg_cache_check_bundle(const wg_cache* cache, const wg_device* device, const char* file,

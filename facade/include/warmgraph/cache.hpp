@@ -82,6 +82,10 @@ struct CacheOptions {
     /// nothing that a living process uses. 0: $WARMGRAPH_CACHE_BYTES ("8G") and $WARMGRAPH_CACHE_FILES, else 8 GiB, or a
     /// tenth of the disk where that is less, and 100,000 files.
     std::uint64_t max_bytes = 0, max_files = 0;
+    /// What is compressed (zstd) as it is written, by kind: level, and the threshold above which: "payloads=9@64K,images=3".
+    /// Kinds are payloads (of entries), images (device code) and constants; level 0 stores as it is. Those that are not
+    /// named here: as $WARMGRAPH_COMPRESSION says, else payloads=3@16K alone. All is read, however it was written.
+    std::string compression{};
     std::uint32_t max_variants = 64;       ///< of one function, on disk and in memory (where open_all may exceed it)
     std::uint32_t record_wait_ms = 60'000; ///< how long Cache::adopt waits for another process that adopts the same
     /// When a miss is recorded. The call's own result is never waiting for it: the function runs as it is first.

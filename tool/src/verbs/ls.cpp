@@ -3,6 +3,7 @@
 
 #include "commands.hpp"
 #include "selection.hpp"
+#include "verbs/environment.hpp"
 #include "warmgraph/cachefmt/key.hpp"
 
 namespace warmgraph::tool {
@@ -17,7 +18,7 @@ struct Row {
     std::uint64_t hits = 0;
 };
 
-Result<Row> row_of(const store::LocalStore& store, const cachefmt::FunctionKey& key)
+Result<Row> row_of(const store::LocalStore& store, const cachefmt::FunctionKey& key, Environments& environments)
 {
     const auto variants = store.variants(key);
     if (!variants) return std::unexpected(variants.error());
@@ -26,6 +27,7 @@ Result<Row> row_of(const store::LocalStore& store, const cachefmt::FunctionKey& 
     for (const store::Variant& variant : *variants) {
         ++row.variants;
         row.size += variant.size;
+        if (variant.header) environments.add(variant.header->guards);
         if (!variant.header)
             ++(variant.header.error().code == ErrorCode::untrusted ? row.untrusted : row.damaged);
         else if (variant.header->kind == cachefmt::EntryKind::tombstone)
@@ -53,9 +55,10 @@ struct Totals {
     std::uint64_t variants = 0, entry_bytes = 0, images = 0, image_bytes = 0, compiled = 0, compiled_bytes = 0;
     bool is_all =
         true; ///< images and compiled programs are the whole folder's: they are not counted where a name was given
+    Environments environments{};
 };
 
-Json to_json(const Context& context, const std::vector<Row>& rows, const Totals& totals)
+Json to_json(const Context& context, const std::vector<Row>& rows, const Totals& totals, ThisMachine& machine)
 {
     Json functions = Json::array();
     for (const Row& row : rows)
@@ -73,6 +76,7 @@ Json to_json(const Context& context, const std::vector<Row>& rows, const Totals&
                              {"last_used", row.variants > 0 ? Json(to_iso8601(row.last_used)) : Json()},
                              {"hits", row.hits}});
     Json document{{"cache_dir", context.cache_dir.string()},
+                  {"environments", tool::to_json(totals.environments.judge(machine))},
                   {"functions", functions},
                   {"variants", totals.variants},
                   {"entry_bytes", totals.entry_bytes}};
@@ -84,7 +88,7 @@ Json to_json(const Context& context, const std::vector<Row>& rows, const Totals&
     return document;
 }
 
-std::string to_text(const Context& context, const std::vector<Row>& rows, const Totals& totals)
+std::string to_text(const Context& context, const std::vector<Row>& rows, const Totals& totals, ThisMachine& machine)
 {
     using enum Table::Align;
     Table table({{"model"},
@@ -107,14 +111,16 @@ std::string to_text(const Context& context, const std::vector<Row>& rows, const 
     if (totals.compiled > 0)
         footer +=
             fmt::format(", {} ({})", plural(totals.compiled, "compiled program"), size_text(totals.compiled_bytes));
-    return (rows.empty() ? "" : table.text(context.style)) + footer + "\n";
+    const std::string environment = environment_line(totals.environments.judge(machine));
+    return (environment.empty() ? "" : environment + "\n") + (rows.empty() ? "" : table.text(context.style)) + footer +
+           "\n";
 }
 
 Result<void> gather(const store::LocalStore& store, const std::vector<cachefmt::FunctionKey>& functions,
                     std::vector<Row>& rows, Totals& totals)
 {
     for (const cachefmt::FunctionKey& key : functions) {
-        auto row = row_of(store, key);
+        auto row = row_of(store, key, totals.environments);
         if (!row) return std::unexpected(row.error());
         totals.variants += row->variants;
         totals.entry_bytes += row->size;
@@ -144,10 +150,11 @@ Result<int> ls(const Context& context, const std::optional<std::string>& name)
     Totals totals{.is_all = !name};
     if (*store)
         if (const auto done = gather(**store, *functions, rows, totals); !done) return std::unexpected(done.error());
+    ThisMachine machine;
     if (context.output == Output::json)
-        print(to_json(context, rows, totals));
+        print(to_json(context, rows, totals, machine));
     else
-        print(*store ? to_text(context, rows, totals) : no_folder_text(context) + "\n");
+        print(*store ? to_text(context, rows, totals, machine) : no_folder_text(context) + "\n");
     return k_ok;
 }
 

@@ -57,6 +57,7 @@ struct StoreOptions {
     /// Entries that it does not accept are `untrusted`: neither read further than their header nor moved. The files of
     /// those that an accepted key signed may belong to anybody, as long as nobody else may write them.
     cachefmt::Trust trust{};
+    Packings packings{}; ///< what is compressed; all is read, however it was stored
 };
 
 /// The folder as one object: a tier, the Store over it, usage and upkeep.
@@ -88,7 +89,8 @@ public:
     /// A layer below the folder, which is only read: what the folder does not have, or not whole, is looked for there, in
     /// the order of these calls. `trust` is the layer's own. Before other threads use the store.
     void add_layer(std::shared_ptr<Tier> layer, const cachefmt::Trust& trust);
-    /// An object's bytes, of the folder or the first layer that has it. They are not verified.
+    /// An object's bytes, of the folder or the first layer that has it: of an image its own, verified, however they are
+    /// stored; of others those that are there, which are not verified.
     [[nodiscard]] Result<std::optional<Bytes>> object(const Name& name);
 
     // --- entries and images, as in Store, of the folder and its layers
@@ -112,7 +114,7 @@ public:
     /// function's folder, one file made and one removed.
     [[nodiscard]] Result<std::unique_ptr<LoadMark>> begin_load(const EntryKey& key, const LoadTarget& target);
     [[nodiscard]] Result<std::optional<Bytes>> image(const Digest& digest, std::uint64_t size = ~0ULL);
-    [[nodiscard]] Result<bool> publish_image(ByteView image);
+    [[nodiscard]] Result<bool> publish_image(ByteView image, Blob kind = Blob::image);
     /// Digests and sizes of all images in the folder.
     [[nodiscard]] Result<std::vector<std::pair<Digest, std::uint64_t>>> images() const;
 

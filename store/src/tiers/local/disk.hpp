@@ -16,7 +16,7 @@ namespace warmgraph::store {
 
 [[nodiscard]] inline Caps caps_of(const StoreOptions& options)
 {
-    return {options.limits, options.image_bytes, options.trust};
+    return {options.limits, options.image_bytes, options.trust, options.packings};
 }
 
 struct Disk {
