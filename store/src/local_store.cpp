@@ -370,5 +370,9 @@ Result<std::unique_ptr<FileLock>> LocalStore::try_record_lock(const EntryKey& ke
     if (auto ok = check_key(key.function); !ok) return std::unexpected(ok.error());
     return m_impl->tier.try_record_lock(key);
 }
+Result<std::unique_ptr<FileLock>> LocalStore::try_artifact_lock(const ArtifactName& name)
+{
+    return m_impl->tier.try_artifact_lock(name);
+}
 
 } // namespace warmgraph::store

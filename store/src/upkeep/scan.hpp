@@ -33,7 +33,7 @@ private:
     [[nodiscard]] Result<void> scan_shards(const Path& top, const ScanFile& scan_file);
     [[nodiscard]] Result<void> scan_images();
     /// Their names alone: what their bytes mean is not known here.
-    [[nodiscard]] Result<void> scan_artifacts();
+    [[nodiscard]] Result<void> scan_artifacts(const Path& top);
     /// A folder that may not be used is a finding, and the look goes on. What fails otherwise is an error.
     [[nodiscard]] Result<void> skip(const Path& folder, const Error& error);
     void scan_entry(const EntryKey& key);

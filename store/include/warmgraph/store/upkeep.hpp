@@ -21,7 +21,8 @@ enum class ClearKind : std::uint8_t {
     images,     ///< that no entry names and that are older than an hour (a writer publishes images first)
     quarantine, ///< what failed verification
     all,
-    tuned, ///< tuned configurations, of single kernels and of modules
+    tuned,   ///< tuned configurations, of single kernels and of modules
+    profile, ///< shape profiles
 };
 
 /// What clear() is asked for. The names choose functions, for entries alone: each one that is given must fit.
@@ -46,15 +47,15 @@ struct Removal {
         }
     };
     std::uint64_t functions = 0; ///< that fit the request, also those without entries
-    Amount entries{}, images{}, quarantined{}, tuned{};
+    Amount entries{}, images{}, quarantined{}, tuned{}, profiles{};
 
     [[nodiscard]] std::uint64_t files() const noexcept
     {
-        return entries.files + images.files + quarantined.files + tuned.files;
+        return entries.files + images.files + quarantined.files + tuned.files + profiles.files;
     }
     [[nodiscard]] std::uint64_t bytes() const noexcept
     {
-        return entries.bytes + images.bytes + quarantined.bytes + tuned.bytes;
+        return entries.bytes + images.bytes + quarantined.bytes + tuned.bytes + profiles.bytes;
     }
 };
 
