@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "prefetching.hpp"
+#include "shape_profile.hpp"
 #include "warmgraph/cachefmt/entry.hpp"
 #include "warmgraph/guards/evaluate.hpp"
 #include "warmgraph/ranks/launcher.hpp"
@@ -57,6 +58,8 @@ struct Cache::Impl {
     std::map<std::string, std::weak_ptr<Function::Impl>> functions;
     std::set<std::string> told_what_fits; ///< ids of devices; guarded by mutex
     std::set<cachefmt::EntryKey> touched; ///< that this process recorded or hit; guarded by mutex
+    std::unique_ptr<ProfileKeeper>
+        profiles; ///< null: no profiles are kept. After the store and the counters, which it uses
     std::unique_ptr<Prefetching> prefetching = std::make_unique<Prefetching>(); ///< last: it uses the others
 
     /// Everything that Cache's constructor does, with the file seam open.
