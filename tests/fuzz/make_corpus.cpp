@@ -9,7 +9,9 @@
 #include "flat_writer.hpp"
 #include "report_parts.hpp"
 #include "sample_best_config.hpp"
+#include "sample_profile.hpp"
 #include "warmgraph/bundle/writer.hpp"
+#include "warmgraph/profile/profile_file.hpp"
 
 namespace {
 
@@ -87,6 +89,11 @@ int check(const std::filesystem::path& folder)
             ok = false;
         }
     ok &= autotune::decode_module(as_bytes(text_of(folder / "best_config" / "module"))).has_value();
+    for (const std::string name : {"full", "empty"})
+        if (!profile::decode(as_bytes(text_of(folder / "profile" / name)))) {
+            std::fprintf(stderr, "profile/%s is refused: run fuzz_make_corpus tests/fuzz/corpus\n", name.c_str());
+            ok = false;
+        }
     for (const std::string name : {"opencl", "cuda", "tombstone"})
         ok &= is_accepted("report/" + name, fuzz::split(as_bytes(text_of(folder / "report" / name))).entry,
                           fuzz::report_key());
@@ -132,6 +139,10 @@ int main(int argc, char** argv)
     write(folder / "best_config" / "descended", as_bytes(autotune::encode(descended)));
     write(folder / "best_config" / "module", as_bytes(autotune::encode(autotune::test::sample_module())));
     write(folder / "best_config" / "odd", as_bytes(R"({"format": 1, "config": {"A": 1e999}, "timings": [[]]})"));
+    write(folder / "profile" / "full", as_bytes(profile::encode(profile::test::sample_profile())));
+    write(folder / "profile" / "empty", as_bytes(profile::encode(profile::test::empty_profile())));
+    write(folder / "profile" / "odd",
+          as_bytes(R"({"format": 1, "arguments": {"x": "f32"}, "parts": [{"calls": [[]]}]})"));
     write(folder / "misses" / "two", as_bytes(k_misses));
     write(folder / "misses" / "odd", as_bytes("\n{}\n[]\n"));
     for (const auto& [name, entry] :
