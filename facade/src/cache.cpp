@@ -70,8 +70,8 @@ bool resolve_profile(const CacheOptions& options)
 void open_profiles(Cache::Impl& impl)
 {
     if (!resolve_profile(impl.options) || !impl.store) return;
-    const bool writes =
-        (impl.policy == Policy::read_write || impl.policy == Policy::refresh) && impl.store->why_read_only().empty();
+    const bool writes = (impl.policy == Policy::read_write || impl.policy == Policy::refresh) &&
+                        impl.store->why_read_only().empty() && impl.may_publish();
     impl.profiles =
         std::make_unique<ProfileKeeper>(*impl.store, writes ? ProfileKeeper::Writing::yes : ProfileKeeper::Writing::no,
                                         [&impl](const std::string& doing, const Error& error) {

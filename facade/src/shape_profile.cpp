@@ -171,7 +171,11 @@ try {
         return true;
     }
     function.put_back();
-    if (!merged) m_fault("write", merged.error());
+    // The folder was deleted, or is no longer ours: whoever did that knows.
+    if (!merged && merged.error().code == ErrorCode::permission_denied)
+        log().debug("shapes of a function are not kept: {}", merged.error().message);
+    else if (!merged)
+        m_fault("write", merged.error());
     return !merged.has_value(); // what failed is tried again with the next news
 } catch (const std::exception& error) {
     log().debug("shapes of a function are not kept: {}", error.what());

@@ -283,6 +283,20 @@ TEST_F(Profiled, MisuseIsNamed)
     EXPECT_TRUE(call(f, 5).is_right) << "the rest works";
 }
 
+TEST_F(Profiled, AFolderThatWasDeletedIsNotMadeAgainForIt)
+{
+    {
+        Cache cache{options()};
+        Spec spec = vector_spec();
+        spec.policy = Policy::read_only;
+        Function f = wrap(cache, spec);
+        EXPECT_TRUE(call(f, 16).is_right);
+        std::filesystem::remove_all(dir.path() / "cache");
+        EXPECT_TRUE(call(f, 32).is_right);
+    }
+    EXPECT_THAT(profiles(), IsEmpty());
+}
+
 TEST_F(Profiled, AFullDiskCostsTheProfileAlone)
 {
     start({3, 5}, vector_spec());

@@ -111,7 +111,11 @@ Result<std::unique_ptr<FileLock>> LocalTier::try_record_lock(const EntryKey& key
 
 Result<std::unique_ptr<FileLock>> LocalTier::try_artifact_lock(const ArtifactName& name)
 {
-    if (auto ok = m_disk.may_make("write"); !ok) return std::unexpected(ok.error());
+    // A cache that somebody deleted meanwhile is not made again for what was there before.
+    if (auto ok = m_disk.require_writable("write"); !ok) return std::unexpected(ok.error());
+    if (!has_mark(m_disk.files))
+        return fail(ErrorCode::permission_denied, "{} has lost its mark: nothing is written there",
+                    m_disk.layout.root().string());
     return try_lock(Layout::artifact_lock(name));
 }
 

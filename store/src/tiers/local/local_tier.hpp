@@ -29,7 +29,7 @@ public:
 
     /// nullptr when another holds it. The lock's file goes with the lock.
     [[nodiscard]] Result<std::unique_ptr<FileLock>> try_record_lock(const EntryKey& key);
-    /// The same for whoever reads an artifact and writes it again.
+    /// The same for whoever reads an artifact and writes it again. permission_denied also where the folder lost its mark.
     [[nodiscard]] Result<std::unique_ptr<FileLock>> try_artifact_lock(const ArtifactName& name);
 
     [[nodiscard]] const Disk& disk() const noexcept { return m_disk; }
