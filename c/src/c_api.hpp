@@ -193,6 +193,9 @@ static_assert(sizeof(wg_cache_options) >= k_least_cache_options && sizeof(wg_fun
 /// The caller's spec, with defaults for what it does not have. The name is checked.
 [[nodiscard]] wg_function_spec known_spec(const wg_function_spec* spec);
 [[nodiscard]] Spec to_spec(const wg_function_spec& from);
+[[nodiscard]] std::vector<Buckets> to_buckets(const wg_function_spec& from);
+/// Its name lives as long as the caller's.
+[[nodiscard]] Arg to_arg(const wg_arg& from);
 
 /// invalid_argument for a size below `least` or so large that it was never set.
 void check_size(std::uint64_t size, std::size_t least, std::string_view what);

@@ -75,6 +75,9 @@ CacheOptions to_options(const wg_cache_options* given)
     if (options.bundle_count != 0) need(options.bundles, "bundles", "as many files as bundle_count says");
     for (std::uint64_t i = 0; i < options.bundle_count; ++i)
         result.bundles.push_back(need_text(options.bundles[i], "bundle"));
+    if (options.profile < -1 || options.profile > 1)
+        refuse("profile is {}, expected 1 (yes), -1 (no) or 0 (as the environment says)", options.profile);
+    if (options.profile != 0) result.profile = options.profile > 0;
     return result;
 }
 

@@ -59,6 +59,30 @@ void resolve_verification(Cache::Impl& impl)
     if (error != std::errc{} || stop != end || impl.verify_every == 0) wrong();
 }
 
+/// What the program says, else WARMGRAPH_PROFILE.
+bool resolve_profile(const CacheOptions& options)
+{
+    if (options.profile) return *options.profile;
+    const auto text = environment("WARMGRAPH_PROFILE");
+    if (!text || text->empty() || *text == "on" || *text == "1") return true;
+    if (*text == "off" || *text == "0") return false;
+    raise({ErrorCode::invalid_argument, fmt::format("WARMGRAPH_PROFILE is '{}', expected on or off", *text)});
+}
+
+/// Once the store is open.
+void open_profiles(Cache::Impl& impl)
+{
+    if (!resolve_profile(impl.options) || !impl.store) return;
+    const bool writes = (impl.policy == Policy::read_write || impl.policy == Policy::refresh) &&
+                        impl.store->why_read_only().empty() && impl.may_publish();
+    impl.profiles =
+        std::make_unique<ProfileKeeper>(*impl.store, writes ? ProfileKeeper::Writing::yes : ProfileKeeper::Writing::no,
+                                        [&impl](const std::string& doing, const Error& error) {
+                                            impl.counters.cache_fault();
+                                            log().warn("cannot {} a shape profile: {}", doing, error.message);
+                                        });
+}
+
 void resolve_trust(Cache::Impl& impl, const SigningOptions& given)
 {
     store::SigningSource source;
@@ -211,6 +235,7 @@ std::shared_ptr<Cache::Impl> Cache::Impl::open(const CacheOptions& options, File
     impl->directory = (nowhere ? directory : absolute).lexically_normal().string();
     open_store(*impl, files);
     impl->programs = std::make_shared<Programs>(impl->store, impl->trust, impl->disabled_reason);
+    open_profiles(*impl);
     return impl;
 }
 
@@ -249,6 +274,7 @@ void refuse_recorded_code(const std::string& name, const Spec& spec)
 Function Cache::make_function(std::string name, const Device& device, Spec spec, Callable callable, const void* code)
 {
     auto interface = value_or_raise(interface_of(spec));
+    value_or_raise(check_buckets(spec, interface));
     m_impl->tell_what_fits(*DeviceAccess::impl(device)->device);
     DeviceAccess::impl(device)->use_programs({m_impl->programs, m_impl->policy});
     {
@@ -407,6 +433,11 @@ std::size_t Cache::record_pending()
     std::size_t recorded = 0;
     for (const auto& function : m_impl->living_functions()) recorded += function->record_pending();
     return recorded;
+}
+
+ProfileRecording Cache::record_profile(Function& function, const MakeArguments& make, std::size_t most)
+{
+    return function.m_impl->record_profile(*m_impl, make, most);
 }
 
 Tuner Cache::tuner(const Device& device, const TuningOptions& options)

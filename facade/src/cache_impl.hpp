@@ -13,6 +13,7 @@
 #include "prefetching.hpp"
 #include "prepared.hpp"
 #include "programs.hpp"
+#include "shape_profile.hpp"
 #include "warmgraph/cachefmt/entry.hpp"
 #include "warmgraph/guards/evaluate.hpp"
 #include "warmgraph/ranks/launcher.hpp"
@@ -63,6 +64,8 @@ struct Cache::Impl {
     std::set<std::string> told_what_fits; ///< ids of devices; guarded by mutex
     std::set<cachefmt::EntryKey> touched; ///< that this process recorded or hit; guarded by mutex
     PreparedGraphs prepared;
+    std::unique_ptr<ProfileKeeper>
+        profiles; ///< null: no profiles are kept. After the store and the counters, which it uses
     std::unique_ptr<Prefetching> prefetching = std::make_unique<Prefetching>(); ///< last: it uses the others
 
     /// Everything that Cache's constructor does, with the file seam open.

@@ -80,9 +80,18 @@ Function::Impl::Impl(std::shared_ptr<Cache::Impl> cache, std::string name, std::
 {
     m_report.function = m_name;
     m_label = fmt::format("{}/{}", m_cache->options.model, m_name);
+    begin_counting();
+    if (m_spec.buckets.empty()) return;
+    m_padding = std::make_unique<Padding>(m_spec, m_interface, *m_device->device);
+    if (!m_profile) m_padding->learn_nothing();
 }
 
-Function::Impl::~Impl() = default;
+Function::Impl::~Impl()
+{
+    if (!m_profile) return;
+    m_counter.tell(*m_profile);
+    m_cache->profiles->note(m_profile);
+}
 
 void Function::Impl::retire() noexcept
 {
@@ -184,6 +193,12 @@ Result<void> Function::Impl::launch(LoadedVariant& variant, const std::shared_pt
 
 Outcome Function::Impl::call(const std::shared_ptr<backends::Stream>& stream, std::span<const Arg> args)
 {
+    return call(stream, args, Counted::yes);
+}
+
+Outcome Function::Impl::call(const std::shared_ptr<backends::Stream>& stream, std::span<const Arg> args,
+                             Counted counted)
+{
     if (RunContext* running = current_run()) refuse_nested_call(*running);
     std::unique_ptr<Job> job;
     Outcome outcome = Outcome::eager;
@@ -191,17 +206,28 @@ Outcome Function::Impl::call(const std::shared_ptr<backends::Stream>& stream, st
         std::unique_lock<std::mutex> everybodys;
         if (stream == m_device->default_stream) everybodys = std::unique_lock{m_device->default_stream_mutex};
         const std::scoped_lock lock{m_mutex};
-        outcome = call_locked(stream, args, job);
+        outcome = call_locked(stream, args, counted, job);
     }
     // The caller has his answer on its way; other threads may call meanwhile.
     return job ? complete(*job) : outcome;
 }
 
 Outcome Function::Impl::call_locked(const std::shared_ptr<backends::Stream>& stream, std::span<const Arg> args,
-                                    std::unique_ptr<Job>& job)
+                                    Counted counted, std::unique_ptr<Job>& job)
 {
     value_or_raise(m_reader.read(args, m_frame));
-    if (stream->is_capturing()) return run_into_capture(stream);
+    if (stream->is_capturing()) {
+        if (m_padding) refuse_unpadded();
+        return run_into_capture(stream);
+    }
+    if (m_padding) return call_padded(stream, counted, job);
+    if (counted == Counted::yes) count_call(nullptr);
+    return call_read(stream, job);
+}
+
+/// The call in m_frame.
+Outcome Function::Impl::call_read(const std::shared_ptr<backends::Stream>& stream, std::unique_ptr<Job>& job)
+{
     notice_changes();
     for (auto variant = m_variants.begin(); variant != m_variants.end(); ++variant) {
         if (!variant->guard.matches(m_frame.tensors, m_frame.values)) continue;
@@ -336,5 +362,7 @@ Outcome Function::call(Stream& stream, std::span<const Arg> args)
 void Function::bind(std::string_view state, const MemoryRef& memory) { m_impl->bind(state, memory); }
 Report Function::report() const { return m_impl->report(); }
 std::vector<Miss> Function::misses() const { return m_impl->misses(); }
+std::vector<ProfiledShape> Function::shapes() const { return m_impl->shapes(); }
+std::vector<std::vector<std::int64_t>> Function::buckets() const { return m_impl->buckets(); }
 
 } // namespace warmgraph

@@ -20,9 +20,11 @@
 #include "device_impl.hpp"
 #include "job.hpp"
 #include "loaded_variant.hpp"
+#include "padding.hpp"
 #include "phase_times.hpp"
 #include "plan.hpp"
 #include "recorder.hpp"
+#include "shape_profile.hpp"
 #include "warmgraph/capture/adoption.hpp"
 #include "warmgraph/capture/interface.hpp"
 #include "warmgraph/capture/recording.hpp"
@@ -63,6 +65,11 @@ struct Function::Impl {
     void bind(std::string_view state, const MemoryRef& memory);
     [[nodiscard]] Report report() const;
     [[nodiscard]] std::vector<Miss> misses() const;
+    [[nodiscard]] std::vector<ProfiledShape> shapes() const;
+    [[nodiscard]] std::vector<std::vector<std::int64_t>> buckets() const;
+    /// Throws for a function of another cache than `owner`.
+    [[nodiscard]] ProfileRecording record_profile(const Cache::Impl& owner, const MakeArguments& make,
+                                                  std::size_t most);
     /// Records a graph that somebody else captured. Throws what it refuses.
     void adopt(const Adoption& adoption);
     /// The name of the file. Throws what it refuses.
@@ -109,6 +116,7 @@ private:
     };
     using Variants = std::list<LoadedVariant>;
     enum class Remember : std::uint8_t { no, yes };
+    enum class Counted : std::uint8_t { no, yes }; ///< in the shape profile
 
     [[nodiscard]] bool publishes() const noexcept
     {
@@ -121,8 +129,11 @@ private:
     void cache_fault(std::string_view doing, const Error& error) const;
 
     // A call (function.cpp). `job`: what is left to do when the locks are free again.
+    [[nodiscard]] Outcome call(const std::shared_ptr<backends::Stream>& stream, std::span<const Arg> args,
+                               Counted counted);
     [[nodiscard]] Outcome call_locked(const std::shared_ptr<backends::Stream>& stream, std::span<const Arg> args,
-                                      std::unique_ptr<Job>& job);
+                                      Counted counted, std::unique_ptr<Job>& job);
+    [[nodiscard]] Outcome call_read(const std::shared_ptr<backends::Stream>& stream, std::unique_ptr<Job>& job);
     [[nodiscard]] Outcome run_into_capture(const std::shared_ptr<backends::Stream>& stream);
     void notice_changes();
     void forget_loaded(std::string_view why);
@@ -153,6 +164,20 @@ private:
                                            std::unique_ptr<replay::Executable> executable) const;
     [[nodiscard]] Result<void> launch(LoadedVariant& variant, const std::shared_ptr<backends::Stream>& stream);
     [[nodiscard]] bool is_to_verify(const LoadedVariant& variant) const noexcept;
+
+    // Shapes: counted, padded, recorded ahead (function_shapes.cpp)
+    [[nodiscard]] Outcome call_padded(const std::shared_ptr<backends::Stream>& stream, Counted counted,
+                                      std::unique_ptr<Job>& job);
+    [[nodiscard]] Outcome run_outside_buckets(const std::string& why, const std::shared_ptr<backends::Stream>& stream);
+    void begin_counting();
+    void refuse_unpadded() const;
+    void count_call(const PaddedSizes* padded);
+    [[nodiscard]] profile::Shape shape_of_call(const PaddedSizes* padded) const;
+    [[nodiscard]] profile::Profile joined_profile();
+    void learn_buckets(const profile::Profile& known);
+    [[nodiscard]] std::vector<ProfiledShape> shapes_to_record(const profile::Profile& known) const;
+    void record_shape(const ProfiledShape& shape, const MakeArguments& make, ProfileRecording& result);
+    [[nodiscard]] std::string why_no_profile_is_recorded() const;
 
     // Restoring stored entries (lookup.cpp)
     [[nodiscard]] std::expected<LoadedVariant, Unusable> load(const cachefmt::EntryKey& key, backends::Stream& stream,
@@ -257,7 +282,12 @@ private:
     std::uint64_t m_exposures;               // of their variables, likewise
     std::optional<ErrorCode> m_load_failure; // of a function without a callable: why its entry cannot be used
     Report m_report;
-    std::vector<store::Miss> m_misses; // of this process, newest first
+    std::vector<store::Miss> m_misses;           // of this process, newest first
+    std::shared_ptr<FunctionProfile> m_profile;  // null: shapes are not counted
+    mutable ShapeCounter m_counter;              // what it has not told yet
+    ShapeCounter::Key m_shape, m_declared_shape; // of this call; of the declaration
+    std::unique_ptr<Padding> m_padding;          // null: nothing is padded
+    bool m_knows_buckets = false;                // they were looked for
 };
 
 } // namespace warmgraph

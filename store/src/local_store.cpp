@@ -378,7 +378,7 @@ Result<Misses> LocalStore::program_misses() const
 Result<std::vector<std::pair<Digest, std::uint64_t>>> LocalStore::compiled() const
 {
     const Disk& disk = m_impl->tier.disk();
-    const auto names = disk.compiled_names();
+    const auto names = disk.artifact_names(Layout::compiled());
     if (!names) return std::unexpected(names.error());
     std::vector<std::pair<Digest, std::uint64_t>> found;
     for (const Name& name : *names) {
@@ -403,6 +403,10 @@ Result<std::unique_ptr<FileLock>> LocalStore::try_record_lock(const EntryKey& ke
 {
     if (auto ok = check_key(key.function); !ok) return std::unexpected(ok.error());
     return m_impl->tier.try_record_lock(key);
+}
+Result<std::unique_ptr<FileLock>> LocalStore::try_artifact_lock(const ArtifactName& name)
+{
+    return m_impl->tier.try_artifact_lock(name);
 }
 
 } // namespace warmgraph::store

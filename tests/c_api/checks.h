@@ -84,6 +84,11 @@ void entries_tell_what_loading_them_needs(void);
 /* artifacts.c */
 void artifacts_are_carried_to_another_folder(void);
 
+/* profile.c */
+void sizes_are_padded_and_recorded_ahead(void);
+void profiles_are_switched_off(void);
+void wrong_buckets_are_refused(void);
+
 /* errors.c */
 void the_last_error_belongs_to_its_thread(void);
 void null_handles_are_refused(void);

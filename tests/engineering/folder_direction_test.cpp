@@ -20,6 +20,7 @@ const std::map<std::string, std::set<std::string>> k_allowed{
     {"guards", {"base", "cachefmt"}},
     {"store", {"base", "cachefmt"}},
     {"autotune", {"base", "cachefmt", "store"}},
+    {"profile", {"base", "cachefmt", "store"}},
     {"bundle", {"base", "cachefmt", "guards", "store"}},
     {"backends/api", {"base", "cachefmt"}},
     {"backends/opencl", {"base", "cachefmt", "backends/api"}},
@@ -30,11 +31,11 @@ const std::map<std::string, std::set<std::string>> k_allowed{
     {"capture", {"base", "cachefmt", "guards", "backends/api", "replay"}},
     {"ranks", {"base", "cachefmt"}},
     {"facade",
-     {"base", "cachefmt", "guards", "store", "autotune", "bundle", "backends/api", "backends/built", "precompile",
+     {"base", "cachefmt", "guards", "store", "autotune", "profile", "bundle", "backends/api", "backends/built", "precompile",
       "replay", "capture", "ranks"}},
     {"c", {"base", "cachefmt", "facade", "backends/api"}},
     {"tool",
-     {"base", "cachefmt", "guards", "store", "bundle", "backends/api", "backends/built", "precompile", "ranks"}},
+     {"base", "cachefmt", "guards", "store", "profile", "bundle", "backends/api", "backends/built", "precompile", "ranks"}},
 };
 
 std::set<std::string> public_headers()

@@ -10,8 +10,10 @@
 #include "report_parts.hpp"
 #include "sample_best_config.hpp"
 #include "sample_capture.hpp"
+#include "sample_profile.hpp"
 #include "sample_program.hpp"
 #include "warmgraph/bundle/writer.hpp"
+#include "warmgraph/profile/profile_file.hpp"
 
 namespace {
 
@@ -95,6 +97,11 @@ int check(const std::filesystem::path& folder)
         }
     ok &= precompile::decode(as_bytes(text_of(folder / "compiled" / "full"))).has_value();
     ok &= autotune::decode_module(as_bytes(text_of(folder / "best_config" / "module"))).has_value();
+    for (const std::string name : {"full", "empty"})
+        if (!profile::decode(as_bytes(text_of(folder / "profile" / name)))) {
+            std::fprintf(stderr, "profile/%s is refused: run fuzz_make_corpus tests/fuzz/corpus\n", name.c_str());
+            ok = false;
+        }
     for (const std::string name : {"opencl", "cuda", "tombstone"})
         ok &= is_accepted("report/" + name, fuzz::split(as_bytes(text_of(folder / "report" / name))).entry,
                           fuzz::report_key());
@@ -154,6 +161,10 @@ int main(int argc, char** argv)
           as_bytes(R"({"programs": [{"name": "a", "backend": "cuda", "arch": [1e999]}]})"));
     write(folder / "capture" / "each_kind", encode(test::sample_capture()));
     write(folder / "capture" / "nothing", encode(StoredCapture{}));
+    write(folder / "profile" / "full", as_bytes(profile::encode(profile::test::sample_profile())));
+    write(folder / "profile" / "empty", as_bytes(profile::encode(profile::test::empty_profile())));
+    write(folder / "profile" / "odd",
+          as_bytes(R"({"format": 1, "arguments": {"x": "f32"}, "parts": [{"calls": [[]]}]})"));
     write(folder / "misses" / "two", as_bytes(k_misses));
     write(folder / "misses" / "odd", as_bytes("\n{}\n[]\n"));
     for (const auto& [name, entry] :

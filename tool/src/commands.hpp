@@ -37,6 +37,9 @@ enum class Mending : std::uint8_t { look_only, repair };
 enum class StatsForm : std::uint8_t { as_context, prometheus }; ///< as_context: text or JSON
 [[nodiscard]] Result<int> stats(const Context& context, const std::optional<std::string>& name, StatsForm form);
 
+/// `name`: a model or model/function; nullopt: all. Profiles that cannot be read are told, with exit status 1.
+[[nodiscard]] Result<int> profile(const Context& context, const std::optional<std::string>& name);
+
 /// Writes the page to `file` (without one to warmgraph-report.html in the working directory, but not with --json).
 [[nodiscard]] Result<int> report(const Context& context, const std::optional<std::string>& file);
 

@@ -312,6 +312,9 @@ typedef struct wg_cache_options {
     const char* const*
         bundles;           ///< files (.wgb) that are read where they lie, below the folder and in this order [NULL]
     uint64_t bundle_count; ///< [0]
+    int32_t
+        profile; ///< is counted with which sizes functions are called? 1: yes, -1: no; 0: $WARMGRAPH_PROFILE ("on" or
+                 ///< "off"), else yes [0]
 } wg_cache_options;
 
 /// Fills in the defaults. `size` is the caller's sizeof(wg_cache_options); invalid_argument when it is too small.
@@ -437,6 +440,32 @@ typedef struct wg_named_semaphore {
     void* semaphore;
 } wg_named_semaphore;
 
+/// A dimension of an input or output that is padded, and what with.
+typedef struct wg_padded_dimension {
+    const char* argument;
+    uint64_t dimension; ///< 0: the outermost
+    double value;       ///< the argument's type must be able to hold it
+} wg_padded_dimension;
+
+typedef int32_t wg_bucket_rule;
+enum wg_bucket_rule_values {
+    wg_buckets_fixed = 0, ///< sizes as they come: each is a variant
+    wg_buckets_given = 1, ///< padded to the smallest of `sizes` that holds them
+    wg_buckets_learnt = 2 ///< likewise, to buckets that were learnt from the shape profile: none yet in the first start
+};
+
+/// Dimensions that have one size in each call, and what they are padded to (docs/profile.md). A call whose size no bucket
+/// holds is not recorded: the function runs as it is.
+typedef struct wg_buckets {
+    const wg_padded_dimension* dimensions; ///< at most two of one argument
+    uint64_t dimension_count;
+    wg_bucket_rule rule;
+    uint32_t most;        ///< learnt: at most so many, up to 256; 0: 8
+    const int64_t* sizes; ///< given: ascending, multiples of multiple_of
+    uint64_t size_count;
+    int64_t multiple_of; ///< what the function needs: every size is padded to one, also in no bucket; 0: 1
+} wg_buckets;
+
 /// What a function takes; names and arrays are copied. Zero is the default of every member but `size` and `name`.
 typedef struct wg_function_spec {
     uint64_t size;    ///< sizeof(wg_function_spec)
@@ -492,6 +521,8 @@ typedef struct wg_function_spec {
     /// replaces `version` and `code`.
     const wg_key_value* recorded_code;
     uint64_t recorded_code_count;
+    const wg_buckets* buckets; ///< sizes that calls are padded to
+    uint64_t bucket_count;
 } wg_function_spec;
 
 /// Enqueues the function's work through the recorder. It is called more than once while recording, with other addresses
@@ -559,6 +590,31 @@ typedef struct wg_arg {
 /// callback comes back with its own code.
 WARMGRAPH_API wg_status wg_call(wg_function* function, wg_stream* stream, const wg_arg* args, uint64_t count,
                                 wg_outcome* outcome);
+
+/// A call that wg_record_profile is about to make.
+typedef struct wg_profiled_call wg_profiled_call;
+/// Sizes of an input or output, as the shape profile asks for them, in elements; valid within the callback. invalid_argument
+/// for an unknown name.
+WARMGRAPH_API wg_status wg_profiled_call_sizes(const wg_profiled_call* call, const char* name, const int64_t** sizes,
+                                               uint64_t* rank);
+/// Its arguments, as wg_call takes them: of these sizes. Copied; memory stays until the next call is asked for, or
+/// wg_record_profile returns.
+WARMGRAPH_API wg_status wg_profiled_call_args(wg_profiled_call* call, const wg_arg* args, uint64_t count);
+/// Gives the call its arguments (wg_profiled_call_args). Nonzero is failure.
+typedef int (*wg_make_arguments)(wg_profiled_call* call, void* user);
+
+/// Records before demand what the shape profile says of the function (of all processes), the most frequent shapes first,
+/// at most `most` (0: max_variants). Buckets are learnt where they are to be, and are in use from then on. The function is
+/// called, so states that it writes change. `recorded`, `replayed` (may be NULL): shapes that were recorded, that were there.
+/// `text`: why others are neither, a line each, or why nothing was tried; written like wg_cache_summary. invalid_argument: a
+/// function of another cache or without a callback, arguments of other sizes than asked for.
+WARMGRAPH_API wg_status wg_record_profile(wg_cache* cache, wg_function* function, wg_make_arguments make, void* user,
+                                          uint64_t most, uint64_t* recorded, uint64_t* replayed, char* text,
+                                          uint64_t capacity, uint64_t* length);
+/// The shapes that this process called it with, the most frequent first, as a JSON list: `calls`, `sizes` (lists by
+/// argument), `ran` (of those that were padded: what the function saw), `values`. Written like wg_cache_summary.
+WARMGRAPH_API wg_status wg_function_shapes(const wg_function* function, char* text, uint64_t capacity,
+                                           uint64_t* length);
 
 /// Its last 16 misses in this process, newest first, as they were judged then: a line for each ("<time> recorded: no
 /// entry"), and below it an indented one for each fact that the nearest variant has otherwise. Written like

@@ -18,6 +18,7 @@
 #include "warmgraph/device.hpp"
 #include "warmgraph/function.hpp"
 #include "warmgraph/opening.hpp"
+#include "warmgraph/profile.hpp"
 #include "warmgraph/recorder.hpp"
 #include "warmgraph/spec.hpp"
 #include "warmgraph/stored_entry.hpp"
@@ -103,6 +104,9 @@ struct CacheOptions {
     /// looked for there. Nothing is unpacked or written. One that cannot be used is a cache fault, said in the log.
     /// Where the folder cannot be used they serve alone, and nothing is recorded.
     std::vector<std::string> bundles{};
+    /// Is counted with which sizes functions are called? Else $WARMGRAPH_PROFILE ("on" or "off"), else yes. Without it
+    /// BucketRule::learnt is `fixed`, and nothing of a profile is read.
+    std::optional<bool> profile{};
 };
 
 /// The cache of one model in one process.
@@ -182,6 +186,14 @@ public:
     /// together with the outside), as far as their work is done, and returns how many were recorded. What cannot be
     /// recorded is counted and logged. Read-only states must still be where they were at the call.
     std::size_t record_pending();
+
+    /// Records before demand what the shape profile says of this function (of all processes): buckets are learnt where they
+    /// are to be, and are in use from then on; then the function is called with each shape, the most frequent first, at most
+    /// `most` (0: CacheOptions::max_variants). So it runs, and states that it writes change: do it before serving, or when
+    /// idle. Returns when all is recorded. Nothing where nothing can be recorded (why_not). invalid_argument: a function of
+    /// another cache or without a callable, arguments of other sizes than asked for. What `make` or the callable throws
+    /// passes through.
+    ProfileRecording record_profile(Function& function, const MakeArguments& make, std::size_t most = 0);
 
     /// Finds and keeps the best configurations of kernels in this cache's folder, for all its models and ranks
     /// (tuning.hpp). May outlive the cache. invalid_argument: options that make no sense.

@@ -23,6 +23,7 @@
 #include "warmgraph/export.hpp"
 #include "warmgraph/function.hpp"
 #include "warmgraph/opening.hpp"
+#include "warmgraph/profile.hpp"
 #include "warmgraph/recorder.hpp"
 #include "warmgraph/spec.hpp"
 #include "warmgraph/stored_entry.hpp"

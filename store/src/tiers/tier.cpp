@@ -1,5 +1,6 @@
 #include "warmgraph/store/tier.hpp"
 
+#include <array>
 #include <exception>
 
 #include "warmgraph/base/log.hpp"
@@ -12,10 +13,19 @@ constexpr std::string_view k_entries = "entries/";
 constexpr std::string_view k_images = "images/";
 constexpr std::string_view k_artifacts = "autotune/";
 constexpr std::string_view k_compiled = "compiled/";
+constexpr std::string_view k_profiles = "profile/";
+constexpr std::array k_artifact_kinds{ArtifactKind::best_config, ArtifactKind::module_configs, ArtifactKind::compiled,
+                                      ArtifactKind::profile};
 
 std::string_view folder_prefix(ArtifactKind kind) noexcept
 {
-    return kind == ArtifactKind::compiled ? k_compiled : k_artifacts;
+    switch (kind) {
+    case ArtifactKind::best_config:
+    case ArtifactKind::module_configs: break;
+    case ArtifactKind::compiled: return k_compiled;
+    case ArtifactKind::profile: return k_profiles;
+    }
+    return k_artifacts;
 }
 
 /// The text up to the next slash, which is cut off with it.
@@ -46,16 +56,23 @@ std::string_view suffix_of(ArtifactKind kind) noexcept
     switch (kind) {
     case ArtifactKind::best_config: return ".best_config";
     case ArtifactKind::module_configs: return ".module_configs";
-    case ArtifactKind::compiled: break;
+    case ArtifactKind::compiled: return ".compiled";
+    case ArtifactKind::profile: break;
     }
-    return ".compiled";
+    return ".profile";
+}
+
+std::string_view folder_of(ArtifactKind kind) noexcept
+{
+    const std::string_view prefix = folder_prefix(kind);
+    return prefix.substr(0, prefix.size() - 1);
 }
 
 std::string file_name(const ArtifactName& name) { return to_hex(name.digest) + std::string(suffix_of(name.kind)); }
 
 std::optional<ArtifactName> artifact_from_file_name(std::string_view name)
 {
-    for (const ArtifactKind kind : {ArtifactKind::best_config, ArtifactKind::module_configs, ArtifactKind::compiled}) {
+    for (const ArtifactKind kind : k_artifact_kinds) {
         const std::string_view suffix = suffix_of(kind);
         if (!name.ends_with(suffix)) continue;
         const auto digest = digest_from_our_hex(name.substr(0, name.size() - suffix.size()));
@@ -71,6 +88,7 @@ std::string prefix_of(const Scope& scope)
     if (scope.kind == Scope::Kind::images) return std::string(k_images);
     if (scope.kind == Scope::Kind::artifacts) return std::string(k_artifacts);
     if (scope.kind == Scope::Kind::compiled) return std::string(k_compiled);
+    if (scope.kind == Scope::Kind::profiles) return std::string(k_profiles);
     if (!scope.function) return std::string(k_entries);
     return fmt::format("{}{}/{}/{}/", k_entries, scope.function->model_info, scope.function->rank,
                        scope.function->function);
@@ -82,7 +100,7 @@ std::optional<Name> name_from_text(std::string_view text)
         const auto digest = digest_from_our_hex(text.substr(k_images.size()));
         return digest ? std::optional<Name>(ImageName{*digest}) : std::nullopt;
     }
-    for (const std::string_view prefix : {k_artifacts, k_compiled}) {
+    for (const std::string_view prefix : {k_artifacts, k_compiled, k_profiles}) {
         if (!text.starts_with(prefix)) continue;
         const auto artifact = artifact_from_file_name(text.substr(prefix.size()));
         return artifact && folder_prefix(artifact->kind) == prefix ? std::optional<Name>(*artifact) : std::nullopt;

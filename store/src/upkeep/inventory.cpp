@@ -36,7 +36,7 @@ Result<void> add_images(const Disk& disk, Inventory& inventory)
 
 Result<void> add_compiled(const Disk& disk, Inventory& inventory)
 {
-    const auto names = disk.compiled_names();
+    const auto names = disk.artifact_names(Layout::compiled());
     if (!names) return std::unexpected(names.error());
     for (const Name& name : *names) {
         const Path path = disk.layout.path(name);

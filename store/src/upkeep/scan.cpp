@@ -27,7 +27,7 @@ Result<void> Scan::run()
 {
     if (auto ok = scan_root(); !ok) return ok;
     if (auto ok = scan_images(); !ok) return ok;
-    for (const Path& top : {Layout::artifacts(), Layout::compiled()})
+    for (const Path& top : {Layout::artifacts(), Layout::compiled(), Layout::profiles()})
         if (auto ok = scan_artifacts(top); !ok) return ok;
     scan_missing_images();
     std::ranges::stable_sort(m_findings, {}, [](const Finding& finding) { return finding.damage.path.native(); });
@@ -143,8 +143,10 @@ bool Scan::scan_beside_shards(const Path& top, const DirectoryItem& item)
 
 Result<void> Scan::scan_artifacts(const Path& top)
 {
-    return scan_shards(top, [&top](const std::string& shard, const DirectoryItem& item) {
-        return item.type == FileType::regular && Layout::artifact_name(top, shard, item.name);
+    return scan_shards(top, [this, &top](const std::string& shard, const DirectoryItem& item) {
+        const bool is_lock = item.type == FileType::regular && is_record_lock(item.name);
+        if (is_lock) m_record_locks.push_back(top / shard / item.name);
+        return is_lock || (item.type == FileType::regular && Layout::artifact_name(top, shard, item.name));
     });
 }
 

@@ -91,7 +91,8 @@ const std::map<std::string, store::ClearKind>& clear_kinds()
     using store::ClearKind;
     static const std::map<std::string, ClearKind> kinds{
         {"entries", ClearKind::entries}, {"images", ClearKind::images},     {"quarantine", ClearKind::quarantine},
-        {"tuned", ClearKind::tuned},     {"compiled", ClearKind::compiled}, {"all", ClearKind::all}};
+        {"tuned", ClearKind::tuned},     {"compiled", ClearKind::compiled}, {"profile", ClearKind::profile},
+        {"all", ClearKind::all}};
     return kinds;
 }
 
@@ -184,6 +185,20 @@ Verb stats_verb()
             }};
 }
 
+Verb profile_verb()
+{
+    return {"profile",
+            "sizes that functions were called with, and what they were padded to",
+            {"warmgraph profile", "warmgraph profile tiny-llama/prompt --json"},
+            [](CLI::App& app, Arguments& arguments) {
+                app.add_option("name", arguments.target, "a model or model/function (default: all)")
+                    ->type_name(k_name)
+                    ->option_text("(optional)")
+                    ->check(check_given, "", "");
+            },
+            [](const Context& c, const Arguments& a) { return profile(c, given(a.target)); }};
+}
+
 Verb report_verb()
 {
     return {"report",
@@ -203,7 +218,7 @@ void clear_options(CLI::App& app, Arguments& arguments)
         ->type_name(k_function)
         ->check(check_given, "", "");
     among(app.add_option("--kind", arguments.kind, "what to remove; images: those that no entry uses"),
-          {"entries", "images", "quarantine", "tuned", "compiled", "all"});
+          {"entries", "images", "quarantine", "tuned", "compiled", "profile", "all"});
     app.add_flag("--dry-run", arguments.dry_run, "say what would be removed, and remove nothing");
     app.add_flag("--yes", arguments.yes, "do not ask on a terminal before everything is removed");
 }
@@ -404,8 +419,9 @@ Verb names_verb()
 const std::vector<Verb>& verbs()
 {
     static const std::vector<Verb> k_verbs{ls_verb(),     show_verb(),       explain_verb(), check_verb(),
-                                           stats_verb(),  report_verb(),     clear_verb(),   prune_verb(),
-                                           sign_verb(),   verify_verb(),     bundle_verb(),  precompile_verb(),
+                                           stats_verb(),  profile_verb(),    report_verb(),  clear_verb(),
+                                           prune_verb(),  sign_verb(),       verify_verb(),  bundle_verb(),
+                                           precompile_verb(),
                                            doctor_verb(), completion_verb(), manual_verb(),  names_verb()};
     return k_verbs;
 }

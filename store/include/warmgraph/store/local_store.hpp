@@ -166,6 +166,8 @@ public:
 
     /// One process records a function at a time: nullptr when another holds it; released when the holder dies.
     [[nodiscard]] Result<std::unique_ptr<FileLock>> try_record_lock(const EntryKey& key);
+    /// The same for whoever reads an artifact, changes it and puts it again.
+    [[nodiscard]] Result<std::unique_ptr<FileLock>> try_artifact_lock(const ArtifactName& name);
 
     ~LocalStore();
 

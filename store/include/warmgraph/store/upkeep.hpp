@@ -23,6 +23,7 @@ enum class ClearKind : std::uint8_t {
     all,
     tuned,    ///< tuned configurations, of single kernels and of modules
     compiled, ///< compiled programs
+    profile,  ///< shape profiles
 };
 
 /// What clear() is asked for. The names choose functions, for entries alone: each one that is given must fit.
@@ -47,15 +48,15 @@ struct Removal {
         }
     };
     std::uint64_t functions = 0; ///< that fit the request, also those without entries
-    Amount entries{}, images{}, quarantined{}, tuned{}, compiled{};
+    Amount entries{}, images{}, quarantined{}, tuned{}, compiled{}, profiles{};
 
     [[nodiscard]] std::uint64_t files() const noexcept
     {
-        return entries.files + images.files + quarantined.files + tuned.files + compiled.files;
+        return entries.files + images.files + quarantined.files + tuned.files + compiled.files + profiles.files;
     }
     [[nodiscard]] std::uint64_t bytes() const noexcept
     {
-        return entries.bytes + images.bytes + quarantined.bytes + tuned.bytes + compiled.bytes;
+        return entries.bytes + images.bytes + quarantined.bytes + tuned.bytes + compiled.bytes + profiles.bytes;
     }
 };
 

@@ -199,9 +199,13 @@ Result<std::vector<Name>> Disk::image_names() const
     });
 }
 
-Result<std::vector<Name>> Disk::artifact_names() const { return artifacts_in(files, Layout::artifacts()); }
-
-Result<std::vector<Name>> Disk::compiled_names() const { return artifacts_in(files, Layout::compiled()); }
+Result<std::vector<Name>> Disk::artifact_names(const Path& top) const
+{
+    return names_in_shards(files, top, [&top](std::string_view shard, std::string_view file) {
+        const auto name = Layout::artifact_name(top, shard, file);
+        return name ? std::optional<Name>(*name) : std::nullopt;
+    });
+}
 
 Result<std::vector<std::pair<Digest, std::uint64_t>>> Disk::images() const
 {
