@@ -200,6 +200,7 @@ TEST(ManifestFile, SaysWhatIsWrongAndWhatWasExpected)
     };
     EXPECT_THAT(error(""), HasSubstr("no JSON"));
     EXPECT_THAT(error("{"), HasSubstr("no JSON"));
+    EXPECT_THAT(error("[1e999]"), HasSubstr("too large"));
     EXPECT_THAT(error("[]"), HasSubstr("the manifest: it is array, expected an object"));
     EXPECT_THAT(error("{}"), HasSubstr("'programs' is missing"));
     EXPECT_THAT(error(R"({"programs": []})"), HasSubstr("0 items, expected 1 to 10000"));

@@ -160,6 +160,8 @@ Result<Manifest> parse_manifest(std::string_view text)
         json = Json::parse(text);
     } catch (const Json::parse_error& error) {
         return fail(ErrorCode::invalid_argument, "it is no JSON: wrong at byte {}", error.byte);
+    } catch (const Json::exception&) {
+        return fail(ErrorCode::invalid_argument, "it is no JSON: a number in it is too large");
     }
     Manifest manifest;
     Members members(*json, "the manifest");

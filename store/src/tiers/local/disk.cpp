@@ -181,14 +181,6 @@ Result<std::vector<Name>> names_in_shards(FileSystem& files, const Path& folder,
     return names;
 }
 
-Result<std::vector<Name>> artifacts_in(FileSystem& files, const Path& folder)
-{
-    return names_in_shards(files, folder, [&folder](std::string_view shard, std::string_view file) {
-        const auto name = Layout::artifact_name(folder, shard, file);
-        return name ? std::optional<Name>(*name) : std::nullopt;
-    });
-}
-
 } // namespace
 
 Result<std::vector<Name>> Disk::image_names() const
