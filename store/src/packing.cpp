@@ -11,7 +11,7 @@
 namespace warmgraph::store {
 namespace {
 
-constexpr std::size_t k_shown_of_setting = 64; // bytes of a bad setting in a message
+constexpr std::size_t k_shown_of_compression = 64; // bytes of a bad setting in a message
 constexpr int k_highest_level = 19;            // above it zstd takes memory that a reader need not have
 
 Packing* packing_of(Packings& packings, std::string_view kind)
@@ -74,7 +74,7 @@ Result<Packings> parse_packings(std::string_view what, std::string_view text, co
             return fail(ErrorCode::invalid_argument,
                         "{} is '{}', expected payloads=, images= or constants= with zstd's level (0: not compressed, "
                         "to {}) and perhaps a threshold, such as payloads=9,images=3@64K",
-                        what, printable(text, k_shown_of_setting), k_highest_level);
+                        what, printable(text, k_shown_of_compression), k_highest_level);
         rest.remove_prefix(std::min(comma + 1, rest.size()));
     }
     return packings;
