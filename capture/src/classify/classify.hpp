@@ -62,7 +62,11 @@ struct Captures {
     /// Recording::is_handle; null likewise. A parameter's word that is one and follows no scalar is refused.
     std::function<bool(std::uint64_t)> is_handle{};
     DeclaredHandles handles{};
+    std::vector<NamedMemory> others{}; ///< Subject::others
 };
+
+/// " but in 'h' of 'step.forward'" where the address lies in one of Captures::others, else "".
+[[nodiscard]] std::string in_others(const Captures& captures, const Address& address);
 
 /// A word of a by-value parameter whose differing bytes became zero (UnusedWords::tried).
 struct UnusedWord {
