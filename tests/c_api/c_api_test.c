@@ -42,6 +42,8 @@ int main(void)
         TEST_OF(alignment_of_tensors_is_asked_for),
         TEST_OF(entries_tell_what_loading_them_needs),
         TEST_OF(artifacts_are_carried_to_another_folder),
+        TEST_OF(pairs_are_one_entry),
+        TEST_OF(wrong_pairs_are_refused),
         TEST_OF(the_last_error_belongs_to_its_thread),
         TEST_OF(null_handles_are_refused),
         TEST_OF(null_arguments_are_refused),

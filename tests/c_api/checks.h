@@ -84,6 +84,10 @@ void entries_tell_what_loading_them_needs(void);
 /* artifacts.c */
 void artifacts_are_carried_to_another_folder(void);
 
+/* pairs.c */
+void pairs_are_one_entry(void);
+void wrong_pairs_are_refused(void);
+
 /* errors.c */
 void the_last_error_belongs_to_its_thread(void);
 void null_handles_are_refused(void);
