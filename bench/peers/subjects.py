@@ -106,4 +106,5 @@ def huggingface(settings: dict[str, Any]) -> Made:
     return Made(model, (token, position, cache))
 
 
+MODELS: dict[str, type] = {"step": llama_model.Llama, "huggingface": Decoder}
 MAKERS: dict[str, Callable[[dict[str, Any]], Any]] = {"step": step, "table": table, "huggingface": huggingface}

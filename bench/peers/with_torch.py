@@ -132,19 +132,20 @@ def counted(torch):
     return {"counters": {name: counters[group][name] for group, name in wanted if counters[group].get(name)}}
 
 
-def cached(made, settings):
-    """The step as a user of warmgraph has it."""
+def wrapped(settings):
+    """The step as a user of warmgraph has it, who wraps before the weights are read."""
+    import subjects
     import warmgraph
 
     how = {"dynamic": False, "mode": "default"} if settings["family"] == "compiled" else False
-    return warmgraph.cache_compile(made.model.forward, compile=how, cache_dir=settings["entries"], name="decode",
+    return warmgraph.cache_compile(subjects.MODELS[settings["subject"]].forward, compile=how, cache_dir=settings["entries"], name="decode",
                                    config=warmgraph.Config(model=settings["subject"]))
 
 
 def recording(torch, made, settings):
     from warmgraph.torch import _recording
 
-    step, adoptions, adopted = cached(made, settings), [], _recording.Recording.adopted
+    step, adoptions, adopted = settings["wrapped"].__get__(made.model), [], _recording.Recording.adopted
 
     def timed(self, given):
         started = time.monotonic()
@@ -171,7 +172,7 @@ def recording(torch, made, settings):
 
 
 def restored(torch, made, settings):
-    step = cached(made, settings)
+    step = settings["wrapped"].__get__(made.model)
 
     def after(call):
         compilers = sorted(name for name in ("torch._inductor", "triton") if name in sys.modules)
@@ -324,6 +325,8 @@ def answered(settings):
     import subjects
 
     imported = time.monotonic()
+    if settings["start"] in ("recording", "restored"):
+        settings["wrapped"] = wrapped(settings)
     made = subjects.MAKERS[settings["subject"]](settings)
     torch.cuda.synchronize()
     ready = time.monotonic()

@@ -1,11 +1,11 @@
 #include "warmgraph/bundle/fit.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include <fmt/ranges.h>
 
 #include "warmgraph/cachefmt/fact_names.hpp"
+#include "warmgraph/guards/environment.hpp"
 
 namespace warmgraph::bundle {
 namespace {
@@ -57,24 +57,28 @@ std::string to_text(const Fit& fit)
     return fmt::format("does not, because {}", fit.field);
 }
 
-bool is_of_environment(std::string_view fact) noexcept
-{
-    constexpr std::array<std::string_view, 4> k_prefixes{cachefmt::fact::k_backend, cachefmt::fact::k_device, "driver.",
-                                                         "runtime."};
-    return std::ranges::any_of(k_prefixes, [&](std::string_view prefix) { return fact.starts_with(prefix); });
-}
-
 std::vector<Fact> shared_environment(const std::vector<cachefmt::EntryHeader>& entries)
 {
     std::vector<Fact> shared;
     if (entries.empty()) return shared;
-    for (const Fact& fact : entries.front().guards.facts) {
+    for (const Fact& fact : guards::environment_of(entries.front().guards.facts)) {
         const bool is_in_all = std::ranges::all_of(entries, [&](const cachefmt::EntryHeader& header) {
             return std::ranges::find(header.guards.facts, fact) != header.guards.facts.end();
         });
-        if (is_of_environment(fact.name) && fact.role != cachefmt::Role::advisory && is_in_all) shared.push_back(fact);
+        if (is_in_all) shared.push_back(fact);
     }
     return shared;
+}
+
+std::string common_environment_key(const std::vector<cachefmt::EntryHeader>& entries)
+{
+    std::string key;
+    for (const cachefmt::EntryHeader& header : entries) {
+        const std::string its = guards::environment_key(header.guards.facts);
+        if (its.empty() || (!key.empty() && its != key)) return {};
+        key = its;
+    }
+    return key;
 }
 
 std::string environment_text(const std::vector<Fact>& facts)

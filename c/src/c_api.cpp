@@ -72,7 +72,8 @@ std::optional<Policy> to_policy(wg_policy policy)
     case wg_policy_refresh: return Policy::refresh;
     case wg_policy_off: return Policy::off;
     case wg_policy_require_hit: return Policy::require_hit;
-    default: refuse("policy is {}, expected a wg_policy, 0 to {}", policy, static_cast<int>(wg_policy_require_hit));
+    case wg_policy_no_compile: return Policy::no_compile;
+    default: refuse("policy is {}, expected a wg_policy, 0 to {}", policy, static_cast<int>(wg_policy_no_compile));
     }
 }
 

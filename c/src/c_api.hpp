@@ -204,6 +204,9 @@ static_assert(sizeof(wg_cache_options) >= k_least_cache_options && sizeof(wg_fun
 /// that a refusal to record stays one.
 [[nodiscard]] Callable to_callable(const std::string& name, wg_callback callback, void* user);
 [[nodiscard]] std::vector<Arg> to_args(const wg_arg* args, std::uint64_t count);
+[[nodiscard]] std::vector<Buckets> to_buckets(const wg_function_spec& from);
+/// Its name lives as long as the caller's.
+[[nodiscard]] Arg to_arg(const wg_arg& from);
 
 /// invalid_argument for a size below `least` or so large that it was never set.
 void check_size(std::uint64_t size, std::size_t least, std::string_view what);

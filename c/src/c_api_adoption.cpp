@@ -57,6 +57,7 @@ Adoption to_adoption(const wg_adoption* given)
     if (from.second != nullptr) result.second = to_capture(*from.second);
     result.unproven = from.allow_unproven != 0 ? Unproven::allow : Unproven::refuse;
     result.values = to_numbers(from.values, from.value_count, "the adoption's values");
+    result.captures = from.captures != nullptr ? from.captures : "";
     return result;
 }
 
@@ -73,5 +74,16 @@ wg_status wg_cache_adopt(wg_cache* cache, const wg_device* device, const wg_func
         const auto& target = need_device(device).device;
         const wg_function_spec known = known_spec(spec);
         handle = new wg_function{owner.adopt(known.name, target, to_spec(known), to_adoption(adoption))};
+    });
+}
+
+wg_status wg_capture_write(wg_cache* cache, const wg_device* device, const wg_function_spec* spec,
+                           const wg_adoption* adoption)
+{
+    return guarded([&] {
+        auto& owner = need(cache, "cache", "one from wg_cache_open").cache;
+        const auto& target = need_device(device).device;
+        const wg_function_spec known = known_spec(spec);
+        static_cast<void>(owner.write_capture(known.name, target, to_spec(known), to_adoption(adoption)));
     });
 }

@@ -75,6 +75,9 @@ CacheOptions to_options(const wg_cache_options* given)
     if (options.bundle_count != 0) need(options.bundles, "bundles", "as many files as bundle_count says");
     for (std::uint64_t i = 0; i < options.bundle_count; ++i)
         result.bundles.push_back(need_text(options.bundles[i], "bundle"));
+    if (options.profile < -1 || options.profile > 1)
+        refuse("profile is {}, expected 1 (yes), -1 (no) or 0 (as the environment says)", options.profile);
+    if (options.profile != 0) result.profile = options.profile > 0;
     return result;
 }
 
@@ -176,9 +179,24 @@ wg_status wg_cache_statistics(const wg_cache* cache, wg_statistics* out)
         const Statistics from = need_cache(cache).cache.statistics();
         const std::uint64_t size = need(out, "out", "where to put the statistics").size;
         check_size(size, k_least_statistics, "wg_statistics");
-        const wg_statistics known{size,          from.hits,         from.misses,        from.recordings,
-                                  from.refusals, from.cache_faults, from.images_loaded, from.load_ms,
-                                  from.saved_ms, from.untrusted};
+        const wg_statistics known{size,
+                                  from.hits,
+                                  from.misses,
+                                  from.recordings,
+                                  from.refusals,
+                                  from.cache_faults,
+                                  from.images_loaded,
+                                  from.load_ms,
+                                  from.saved_ms,
+                                  from.untrusted,
+                                  from.programs_compiled,
+                                  from.programs_loaded,
+                                  from.programs_refused,
+                                  from.compile_ms,
+                                  from.compile_saved_ms,
+                                  from.captures_written,
+                                  from.captures_paired,
+                                  from.captures_ignored};
         write_versioned(out, size, &known, sizeof known);
     });
 }

@@ -119,6 +119,7 @@ Spec c_api::to_spec(const wg_function_spec& from)
     spec.recorded_code = to_map(from.recorded_code, from.recorded_code_count, "the recorded code");
     if (from.metadata != nullptr) spec.metadata = from.metadata;
     spec.policy = to_policy(from.policy);
+    spec.buckets = to_buckets(from);
     for (const wg_named_event& event : need_array(from.events, from.event_count, "events")) {
         const char* name = need_text(event.name, "a name in events");
         if (!spec.events.emplace(name, event.event).second) refuse("event '{}' is given twice", name);
@@ -152,9 +153,7 @@ Callable c_api::to_callable(const std::string& name, wg_callback callback, void*
     };
 }
 
-namespace {
-
-Arg to_arg(const wg_arg& from)
+Arg c_api::to_arg(const wg_arg& from)
 {
     const char* name = need_text(from.name, "an argument's name");
     Arg arg{name, to_memory(from.memory)};
@@ -170,8 +169,6 @@ Arg to_arg(const wg_arg& from)
     }
     return arg;
 }
-
-} // namespace
 
 std::vector<Arg> c_api::to_args(const wg_arg* args, std::uint64_t count)
 {

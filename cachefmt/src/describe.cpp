@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "nodes/node_format.hpp"
+#include "warmgraph/cachefmt/fact_names.hpp"
 
 namespace warmgraph::cachefmt {
 namespace {
@@ -20,6 +21,12 @@ std::string signed_text(std::int64_t addend)
 }
 
 } // namespace
+
+std::string_view compared_text(const Fact& fact) noexcept
+{
+    if (fact.role == Role::advisory) return "never";
+    return fact::has_order(fact.name) ? "same or newer" : "equal";
+}
 
 std::string_view to_string(RegionKind kind) noexcept
 {

@@ -1,6 +1,7 @@
 // The text form of `warmgraph show`: aligned columns, one section each.
 #include "warmgraph/cachefmt/readable.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -55,15 +56,32 @@ std::string head(const Entry& entry, const Paint& paint)
     return out;
 }
 
-std::string guards_section(const Guards& guards, const Paint& paint)
+/// What a value may have of `columns` beside the other cells of its row.
+std::size_t room_for_values(const std::vector<Fact>& facts, std::size_t columns)
+{
+    constexpr std::size_t k_least = 64; // a digest stays whole
+    std::size_t name = 0, role = 0, compared = std::string_view("compared").size();
+    for (const Fact& fact : facts) {
+        name = std::max(name, columns_of(printable(fact.name)));
+        role = std::max(role, to_string(fact.role).size());
+        compared = std::max(compared, compared_text(fact).size());
+    }
+    constexpr std::size_t k_blanks = 8;
+    const std::size_t rest = name + role + compared + k_blanks;
+    return columns > rest + k_least ? columns - rest : k_least;
+}
+
+std::string guards_section(const Guards& guards, const Paint& paint, std::size_t columns)
 {
     std::string out = fmt::format("{} {}, {}, {}\n", paint.bold("guards:"), plural(guards.facts.size(), "fact"),
                                   plural(guards.tensors.size(), "tensor"), plural(guards.values.size(), "value"));
     if (!guards.facts.empty()) {
-        Table table{{"fact", "value", "role"}};
+        Table table{{"fact", "value", "role", "compared"}};
+        const std::size_t most = room_for_values(guards.facts, columns);
         for (const Fact& fact : guards.facts) {
             const auto add = fact.role == Role::advisory ? &Table::add_faint : &Table::add;
-            (table.*add)({printable(fact.name), fact_text(fact.value), std::string{to_string(fact.role)}});
+            (table.*add)({printable(fact.name), cut_to(fact_text(fact.value), most), std::string{to_string(fact.role)},
+                          std::string{compared_text(fact)}});
         }
         out += table.text(paint);
     }
@@ -115,7 +133,7 @@ std::optional<Section> section_of(std::string_view name) noexcept
     return std::nullopt;
 }
 
-std::string to_readable(const Entry& entry, const Sections& only, Inks inks)
+std::string to_readable(const Entry& entry, const Sections& only, Inks inks, std::size_t columns)
 {
     const Paint paint{inks};
     const EntryKey& key = entry.header.key;
@@ -124,7 +142,7 @@ std::string to_readable(const Entry& entry, const Sections& only, Inks inks)
                           ? head(entry, paint)
                           : fmt::format("{}\n", paint.bold(fmt::format("{} {}", printable(key.function.function),
                                                                        short_hex(key.guards_digest))));
-    if (is_wanted(Section::guards)) out += "\n" + guards_section(entry.header.guards, paint);
+    if (is_wanted(Section::guards)) out += "\n" + guards_section(entry.header.guards, paint, columns);
     if (entry.header.kind == EntryKind::tombstone) return out;
     if (is_wanted(Section::bindings)) out += "\n" + bindings_section(entry.graph, paint);
     if (is_wanted(Section::images)) out += "\n" + images_section(entry.graph, paint);

@@ -20,7 +20,10 @@ Json list(const Range& range, Convert convert)
 Json to_json(const Fact& fact)
 {
     const bool known = fact.value != k_unknown;
-    return {{"name", fact.name}, {"value", known ? Json(fact.value) : Json(nullptr)}, {"role", to_string(fact.role)}};
+    return {{"name", fact.name},
+            {"value", known ? Json(fact.value) : Json(nullptr)},
+            {"role", to_string(fact.role)},
+            {"compared", compared_text(fact)}};
 }
 
 Json to_json(const TensorSpec& tensor)

@@ -27,6 +27,27 @@ private:
     }
 };
 
+/// Terminal columns of a text that went through printable(): its code points.
+[[nodiscard]] inline std::size_t columns_of(std::string_view text)
+{
+    return static_cast<std::size_t>(
+        std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+/// The text, or as much of its start as fits into `most` columns with "..." at the end.
+[[nodiscard]] inline std::string cut_to(std::string text, std::size_t most)
+{
+    constexpr std::string_view k_more = "...";
+    if (columns_of(text) <= most) return text;
+    std::size_t kept = 0, end = 0;
+    for (; end < text.size(); ++end) {
+        const bool is_start = (static_cast<unsigned char>(text[end]) & 0xC0) != 0x80;
+        if (is_start && ++kept > most - k_more.size()) break;
+    }
+    text.resize(end);
+    return text.append(k_more);
+}
+
 /// Rows of cells, each column as wide as its widest cell; no blanks at the end of a line.
 class Table {
 public:
@@ -43,7 +64,7 @@ public:
     {
         std::vector<std::size_t> widths(m_rows.front().size(), 0);
         for (const auto& row : m_rows)
-            for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], columns(row[i]));
+            for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], columns_of(row[i]));
         std::string out;
         for (std::size_t i = 0; i < m_rows.size(); ++i) {
             const std::string line = line_of(m_rows[i], widths);
@@ -59,16 +80,10 @@ private:
         std::string line = " ";
         for (std::size_t i = 0; i < row.size(); ++i) {
             line += ' ' + row[i];
-            if (i + 1 < row.size()) line.append(widths[i] - columns(row[i]) + 1, ' ');
+            if (i + 1 < row.size()) line.append(widths[i] - columns_of(row[i]) + 1, ' ');
         }
         line.erase(line.find_last_not_of(' ') + 1);
         return line;
-    }
-    /// Terminal columns of a text that went through printable(): its code points.
-    static std::size_t columns(std::string_view text)
-    {
-        return static_cast<std::size_t>(
-            std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
     }
 
     std::vector<std::vector<std::string>> m_rows;

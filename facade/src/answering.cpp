@@ -30,7 +30,7 @@ constexpr std::chrono::milliseconds k_wait_for_own_work{20};
 struct CaptureRuns {
     CaptureRuns(const Runnable& own, std::mutex& one_at_a_time)
         : streams(own.device),
-          runnable{own.name, own.interface, own.callable, own.device, streams},
+          runnable{own.name, own.interface, own.callable, own.device, streams, own.programs},
           run(run_once(runnable)),
           mutex(one_at_a_time)
     {

@@ -10,6 +10,7 @@
 #include "warmgraph/bundle/fit.hpp"
 #include "warmgraph/bundle/transfer.hpp"
 #include "warmgraph/cachefmt/fact_names.hpp"
+#include "warmgraph/guards/environment.hpp"
 
 namespace warmgraph {
 
@@ -130,6 +131,8 @@ BundleCheck Cache::check_bundle(const std::string& file, const Device& device) c
     cachefmt::Guards shared;
     shared.facts = bundle::shared_environment(headers);
     const auto fit = bundle::judge(shared, here_for(shared, facts), m_impl->relaxation);
+    check.environment_key = bundle::common_environment_key(headers);
+    check.environment_here = guards::environment_key(here_for({}, facts));
     check.environment = bundle::environment_text(shared.facts);
     check.verdict = to_verdict(fit.verdict);
     check.detail = fit.detail;

@@ -27,8 +27,11 @@ Policy parse_policy(const std::string& text)
     if (text == "refresh") return Policy::refresh;
     if (text == "off") return Policy::off;
     if (text == "require_hit") return Policy::require_hit;
+    if (text == "no_compile") return Policy::no_compile;
     raise({ErrorCode::invalid_argument,
-           fmt::format("WARMGRAPH_POLICY is '{}', expected read_write, read_only, refresh, off or require_hit", text)});
+           fmt::format(
+               "WARMGRAPH_POLICY is '{}', expected read_write, read_only, refresh, off, require_hit or no_compile",
+               text)});
 }
 
 Policy resolve_policy(const CacheOptions& options)
@@ -54,6 +57,30 @@ void resolve_verification(Cache::Impl& impl)
     const char* const end = text->data() + text->size();
     const auto [stop, error] = std::from_chars(text->data() + 2, end, impl.verify_every);
     if (error != std::errc{} || stop != end || impl.verify_every == 0) wrong();
+}
+
+/// What the program says, else WARMGRAPH_PROFILE.
+bool resolve_profile(const CacheOptions& options)
+{
+    if (options.profile) return *options.profile;
+    const auto text = environment("WARMGRAPH_PROFILE");
+    if (!text || text->empty() || *text == "on" || *text == "1") return true;
+    if (*text == "off" || *text == "0") return false;
+    raise({ErrorCode::invalid_argument, fmt::format("WARMGRAPH_PROFILE is '{}', expected on or off", *text)});
+}
+
+/// Once the store is open.
+void open_profiles(Cache::Impl& impl)
+{
+    if (!resolve_profile(impl.options) || !impl.store) return;
+    const bool writes = (impl.policy == Policy::read_write || impl.policy == Policy::refresh) &&
+                        impl.store->why_read_only().empty() && impl.may_publish();
+    impl.profiles =
+        std::make_unique<ProfileKeeper>(*impl.store, writes ? ProfileKeeper::Writing::yes : ProfileKeeper::Writing::no,
+                                        [&impl](const std::string& doing, const Error& error) {
+                                            impl.counters.cache_fault();
+                                            log().warn("cannot {} a shape profile: {}", doing, error.message);
+                                        });
 }
 
 void resolve_trust(Cache::Impl& impl, const SigningOptions& given)
@@ -92,6 +119,13 @@ std::uint64_t resolve_limit(std::uint64_t option, const char* variable)
     return text && !text->empty() ? value_or_raise(store::parse_bytes(variable, *text)) : 0;
 }
 
+store::Packings resolve_packings(const CacheOptions& options)
+{
+    constexpr const char* k_variable = "WARMGRAPH_COMPRESSION";
+    const auto outside = value_or_raise(store::parse_packings(k_variable, environment(k_variable).value_or("")));
+    return value_or_raise(store::parse_packings("compression", options.compression, outside));
+}
+
 void open_store(Cache::Impl& impl, FileSystem& files)
 {
     if (impl.policy == Policy::off) {
@@ -108,6 +142,7 @@ void open_store(Cache::Impl& impl, FileSystem& files)
     options.trusted_owners = resolve_owners(impl.options);
     options.budget = {resolve_limit(impl.options.max_bytes, "WARMGRAPH_CACHE_BYTES"),
                       resolve_limit(impl.options.max_files, "WARMGRAPH_CACHE_FILES")};
+    options.packings = resolve_packings(impl.options);
     auto store = store::LocalStore::open(impl.directory, options, files);
     if (!store && !impl.options.bundles.empty()) {
         impl.store = store::LocalStore::without_folder(store.error().message, options);
@@ -150,13 +185,28 @@ cachefmt::FunctionKey Cache::Impl::key(const std::string& function, const backen
     return {model_info(device.backend()), cachefmt::folder_name(rank), function};
 }
 
+Statistics Cache::Impl::statistics() const
+{
+    Statistics now = counters.snapshot();
+    now.images_loaded = modules.count();
+    const ProgramCounts counts = programs->counts();
+    now.programs_compiled = counts.compiled;
+    now.programs_loaded = counts.loaded;
+    now.programs_refused = counts.refused;
+    now.compile_ms = counts.compile_ms;
+    now.compile_saved_ms = counts.saved_ms;
+    now.cache_faults += counts.faults;
+    return now;
+}
+
 std::string Cache::Impl::summary() const
 {
-    const Statistics now = counters.snapshot();
+    const Statistics now = statistics();
     std::string text =
         fmt::format("warmgraph: {}, {}, {}, {} to load, {} saved", plural(now.hits, "hit"), plural(now.misses, "miss"),
                     plural(modules.count(), "image"), time_text(now.load_ms), time_text(now.saved_ms));
     if (now.refusals != 0) text += fmt::format(", {} refused", now.refusals);
+    if (now.programs_refused != 0) text += fmt::format(", {} refused", plural(now.programs_refused, "program"));
     if (now.cache_faults != 0) text += ", " + plural(now.cache_faults, "cache fault");
     if (now.untrusted != 0) text += fmt::format(", {} untrusted", now.untrusted);
     if (!disabled_reason.empty()) text += fmt::format(" (caching is off: {})", disabled_reason);
@@ -184,6 +234,8 @@ std::shared_ptr<Cache::Impl> Cache::Impl::open(const CacheOptions& options, File
     const auto absolute = std::filesystem::absolute(directory, nowhere);
     impl->directory = (nowhere ? directory : absolute).lexically_normal().string();
     open_store(*impl, files);
+    impl->programs = std::make_shared<Programs>(impl->store, impl->trust, impl->disabled_reason);
+    open_profiles(*impl);
     return impl;
 }
 
@@ -222,7 +274,9 @@ void refuse_recorded_code(const std::string& name, const Spec& spec)
 Function Cache::make_function(std::string name, const Device& device, Spec spec, Callable callable, const void* code)
 {
     auto interface = value_or_raise(interface_of(spec));
+    value_or_raise(check_buckets(spec, interface));
     m_impl->tell_what_fits(*DeviceAccess::impl(device)->device);
+    DeviceAccess::impl(device)->use_programs({m_impl->programs, m_impl->policy});
     {
         const std::scoped_lock lock{m_impl->mutex};
         if (!m_impl->functions.try_emplace(name).second)
@@ -251,13 +305,20 @@ Function Cache::load(std::string name, const Device& device, Spec spec)
     return make_function(std::move(name), device, std::move(spec), {}, nullptr);
 }
 
-Function Cache::adopt(std::string name, const Device& device, Spec spec, const Adoption& adoption)
+namespace {
+
+void check_adoption(const std::string& name, const Device& device, const Spec& spec, const Adoption& adoption)
 {
     value_or_raise(cachefmt::check_name("function name", name));
     require_version("adopted", name, spec);
     refuse_recorded_code(name, spec);
     // What only a semaphore's value can follow, and two captures must show.
-    if (!spec.scalars.empty() && (adoption.first.scalars.empty() || !adoption.second))
+    const bool has_second = adoption.second || !adoption.captures.empty();
+    if (adoption.second && !adoption.captures.empty())
+        raise({ErrorCode::invalid_argument,
+               fmt::format("'{}' has a second capture and the folder {} of such: give one of them", name,
+                           adoption.captures)});
+    if (!spec.scalars.empty() && (adoption.first.scalars.empty() || !has_second))
         raise({ErrorCode::invalid_argument,
                fmt::format(
                    "'{}' declares the scalar '{}': no capture of an adopted graph shows where it goes, declare it "
@@ -274,9 +335,26 @@ Function Cache::adopt(std::string name, const Device& device, Spec spec, const A
         raise({ErrorCode::unsupported,
                fmt::format("'{}' cannot be adopted: {} has no graphs that others capture; record it with Cache::wrap",
                            name, backend->id())});
+}
+
+} // namespace
+
+Function Cache::adopt(std::string name, const Device& device, Spec spec, const Adoption& adoption)
+{
+    check_adoption(name, device, spec, adoption);
     Function function = make_function(std::move(name), device, std::move(spec), {}, nullptr);
     function.m_impl->adopt(adoption);
     return function;
+}
+
+std::string Cache::write_capture(std::string name, const Device& device, Spec spec, const Adoption& adoption)
+{
+    check_adoption(name, device, spec, adoption);
+    if (adoption.captures.empty())
+        raise({ErrorCode::invalid_argument,
+               fmt::format("the capture of '{}' has no folder to be written to: name one (Adoption::captures)", name)});
+    const Function function = make_function(std::move(name), device, std::move(spec), {}, nullptr);
+    return function.m_impl->write_capture(adoption);
 }
 
 namespace {
@@ -335,6 +413,12 @@ std::optional<std::string> Cache::find(const std::string& name, const Device& de
     return found;
 }
 
+bool Cache::Impl::has_function(const std::string& name)
+{
+    const std::scoped_lock lock{mutex};
+    return functions.contains(name);
+}
+
 std::vector<std::shared_ptr<Function::Impl>> Cache::Impl::living_functions()
 {
     std::vector<std::shared_ptr<Function::Impl>> result;
@@ -351,17 +435,17 @@ std::size_t Cache::record_pending()
     return recorded;
 }
 
+ProfileRecording Cache::record_profile(Function& function, const MakeArguments& make, std::size_t most)
+{
+    return function.m_impl->record_profile(*m_impl, make, most);
+}
+
 Tuner Cache::tuner(const Device& device, const TuningOptions& options)
 {
     return Tuner{std::make_shared<Tuner::Impl>(m_impl, device, options)};
 }
 
-Statistics Cache::statistics() const
-{
-    Statistics statistics = m_impl->counters.snapshot();
-    statistics.images_loaded = m_impl->modules.count();
-    return statistics;
-}
+Statistics Cache::statistics() const { return m_impl->statistics(); }
 std::string Cache::summary() const { return m_impl->summary(); }
 std::string Cache::directory() const { return m_impl->directory; }
 std::string Cache::disabled_reason() const { return m_impl->disabled_reason; }

@@ -11,6 +11,9 @@
 #include <vector>
 
 #include "prefetching.hpp"
+#include "prepared.hpp"
+#include "programs.hpp"
+#include "shape_profile.hpp"
 #include "warmgraph/cachefmt/entry.hpp"
 #include "warmgraph/guards/evaluate.hpp"
 #include "warmgraph/ranks/launcher.hpp"
@@ -28,6 +31,8 @@ public:
     void recording();
     void refusal();
     void cache_fault();
+    void capture_written();
+    void captures_read(std::uint64_t paired, std::uint64_t ignored);
     /// Each entry is counted once, however often it is met. False where it was counted before.
     bool untrusted(const cachefmt::EntryKey& entry);
     [[nodiscard]] Statistics snapshot() const;
@@ -47,7 +52,8 @@ struct Cache::Impl {
     guards::Relaxation relaxation;
     bool verifies_first = false;              ///< the first use of each restored graph
     std::uint64_t verify_every = 0;           ///< each Nth call that is replayed; 0: none
-    std::unique_ptr<store::LocalStore> store; ///< null when caching is off
+    std::shared_ptr<store::LocalStore> store; ///< null when caching is off
+    std::shared_ptr<Programs> programs;       ///< uses the store
     std::string directory;
     std::string disabled_reason;
     replay::ModuleCache modules;
@@ -57,6 +63,9 @@ struct Cache::Impl {
     std::map<std::string, std::weak_ptr<Function::Impl>> functions;
     std::set<std::string> told_what_fits; ///< ids of devices; guarded by mutex
     std::set<cachefmt::EntryKey> touched; ///< that this process recorded or hit; guarded by mutex
+    PreparedGraphs prepared;
+    std::unique_ptr<ProfileKeeper>
+        profiles; ///< null: no profiles are kept. After the store and the counters, which it uses
     std::unique_ptr<Prefetching> prefetching = std::make_unique<Prefetching>(); ///< last: it uses the others
 
     /// Everything that Cache's constructor does, with the file seam open.
@@ -67,6 +76,7 @@ struct Cache::Impl {
     [[nodiscard]] std::string model_info(std::string_view backend) const;
     [[nodiscard]] std::string_view shape_mode() const noexcept;
     [[nodiscard]] cachefmt::FunctionKey key(const std::string& function, const backends::Device& device) const;
+    [[nodiscard]] Statistics statistics() const;
     [[nodiscard]] std::string summary() const;
     /// One line in the log, at info, for each device: how many stored entries fit it, and why others do not.
     void tell_what_fits(const backends::Device& device);
@@ -74,6 +84,8 @@ struct Cache::Impl {
     [[nodiscard]] std::vector<cachefmt::EntryKey> touched_entries();
     /// CacheOptions::bundles as layers of the store; how many could be opened.
     std::size_t open_bundles(const std::vector<std::uint32_t>& owners);
+    /// Whether one of this name is wrapped or loaded.
+    [[nodiscard]] bool has_function(const std::string& name);
     /// Those that exist now.
     [[nodiscard]] std::vector<std::shared_ptr<Function::Impl>> living_functions();
 };

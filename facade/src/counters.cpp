@@ -36,6 +36,19 @@ void Counters::cache_fault()
     ++m_statistics.cache_faults;
 }
 
+void Counters::capture_written()
+{
+    const std::scoped_lock lock{m_mutex};
+    ++m_statistics.captures_written;
+}
+
+void Counters::captures_read(std::uint64_t paired, std::uint64_t ignored)
+{
+    const std::scoped_lock lock{m_mutex};
+    m_statistics.captures_paired += paired;
+    m_statistics.captures_ignored += ignored;
+}
+
 bool Counters::untrusted(const cachefmt::EntryKey& entry)
 {
     const std::scoped_lock lock{m_mutex};

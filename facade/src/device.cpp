@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "device_impl.hpp"
+#include "programs.hpp"
 #include "stream_impl.hpp"
 #include "throwing.hpp"
 #include "warmgraph/backends/built.hpp"
@@ -91,6 +92,13 @@ const std::string& Program::name() const noexcept { return m_impl->name; }
 const std::string& Program::source() const noexcept { return m_impl->source; }
 const std::string& Program::options() const noexcept { return m_impl->options; }
 
+Result<std::shared_ptr<backends::Module>> Program::Impl::compile() const
+{
+    auto compiled = device->device->compiler().compile(source, options);
+    if (!compiled) return std::unexpected(compiled.error());
+    return std::shared_ptr(std::move(*compiled));
+}
+
 Result<std::shared_ptr<backends::Module>> Program::Impl::compiled()
 {
     const std::scoped_lock lock{mutex};
@@ -98,7 +106,9 @@ Result<std::shared_ptr<backends::Module>> Program::Impl::compiled()
     Phases unmeasured;
     RunContext* run = current_run();
     const auto timer = (run != nullptr && run->phases != nullptr ? *run->phases : unmeasured).measure("compile");
-    auto built = device->device->compiler().compile(source, options);
+    const ProgramUse* const of_callable = current_programs();
+    const ProgramUse use = of_callable != nullptr ? *of_callable : device->programs();
+    auto built = use.programs ? use.programs->module(*this, use.policy) : compile();
     if (!built) return within("program '" + name + "'", built.error());
     module = std::move(*built);
     return module;
@@ -134,6 +144,20 @@ const store::LoadTarget& Device::Impl::load_target()
         m_target = {fact("driver.version"), fmt::format("{} ({})", device->name(), fact("device.architecture"))};
     });
     return m_target;
+}
+
+void Device::Impl::use_programs(const ProgramUse& use)
+{
+    const std::scoped_lock lock{m_programs_mutex};
+    m_programs = use.programs;
+    m_programs_policy = use.policy;
+}
+
+ProgramUse Device::Impl::programs() const
+{
+    const std::scoped_lock lock{m_programs_mutex};
+    auto programs = m_programs.lock();
+    return programs ? ProgramUse{std::move(programs), m_programs_policy} : ProgramUse{};
 }
 
 Device::Device(std::string_view id)

@@ -11,6 +11,14 @@
 
 namespace warmgraph {
 
+class Programs;
+
+/// Whose programs are made, and under which policy.
+struct ProgramUse {
+    std::shared_ptr<Programs> programs; ///< null: of no cache
+    Policy policy = Policy::read_write;
+};
+
 struct Device::Impl {
     std::shared_ptr<backends::Device> device;
     std::shared_ptr<backends::Stream> default_stream;
@@ -19,9 +27,17 @@ struct Device::Impl {
     /// Whom its code is given to. Thread-safe; asks the driver once.
     [[nodiscard]] const store::LoadTarget& load_target();
 
+    // Programs that are run outside of wrapped callables are those of the cache that the device was last given to.
+    // Thread-safe.
+    void use_programs(const ProgramUse& use);
+    [[nodiscard]] ProgramUse programs() const; ///< null where that cache is gone
+
 private:
     std::once_flag m_target_asked;
     store::LoadTarget m_target;
+    mutable std::mutex m_programs_mutex; ///< guards what follows
+    std::weak_ptr<Programs> m_programs;
+    Policy m_programs_policy = Policy::read_write;
 };
 
 struct Program::Impl {
@@ -31,7 +47,10 @@ struct Program::Impl {
     std::mutex mutex; // guards module: the first launch compiles, others wait for it
     std::shared_ptr<backends::Module> module;
 
+    /// From a cache's compiled programs, else compiled, once.
     [[nodiscard]] Result<std::shared_ptr<backends::Module>> compiled();
+    /// Without a cache.
+    [[nodiscard]] Result<std::shared_ptr<backends::Module>> compile() const;
 };
 
 struct DeviceAccess {
@@ -40,6 +59,7 @@ struct DeviceAccess {
 struct ProgramAccess {
     /// Of source and options, whatever its name.
     static const Digest& source_digest(const Program& program) noexcept { return program.m_impl->digest; }
+    static Program::Impl& impl(const Program& program) noexcept { return *program.m_impl; }
 };
 
 } // namespace warmgraph

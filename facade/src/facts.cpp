@@ -5,6 +5,7 @@
 #include "warmgraph/base/process.hpp"
 #include "warmgraph/cachefmt/codec.hpp"
 #include "warmgraph/cachefmt/fact_names.hpp"
+#include "warmgraph/precompile/headers.hpp"
 
 namespace warmgraph {
 
@@ -21,7 +22,15 @@ Fact code_identity(const Spec& spec, const void* code)
 
 std::string program_digest(const Program& program)
 {
-    const std::string source = to_hex(ProgramAccess::source_digest(program));
+    std::string source = to_hex(ProgramAccess::source_digest(program));
+    // Where headers lie is no guard, only what they hold: an installation may move.
+    const auto options = precompile::parse_options(program.options());
+    if (!options.folders.empty() || !options.files.empty()) {
+        Sha256 hash;
+        hash.update_field(program.source());
+        for (const std::string& word : options.words) hash.update_field(word);
+        source = to_hex(hash.finish());
+    }
     const std::string headers = included_headers(program.source(), program.options());
     return headers.empty() ? source : to_hex(Sha256{}.update_field(source).update_field(headers).finish());
 }

@@ -44,7 +44,14 @@ Policy possible_policy(const Cache::Impl& cache, Policy wanted, bool has_callabl
 {
     if (!cache.store || (cache.store->why_read_only().empty() && cache.may_publish())) return wanted;
     if (wanted == Policy::refresh && has_callable) return Policy::off;
-    return wanted == Policy::read_write || wanted == Policy::refresh ? Policy::read_only : wanted;
+    const bool records = wanted == Policy::read_write || wanted == Policy::refresh || wanted == Policy::no_compile;
+    return records ? Policy::read_only : wanted;
+}
+
+/// Also where nothing can be recorded, nothing may be compiled.
+Policy program_policy(Policy wanted, Policy possible) noexcept
+{
+    return wanted == Policy::no_compile ? wanted : possible;
 }
 
 } // namespace
@@ -66,7 +73,8 @@ Function::Impl::Impl(std::shared_ptr<Cache::Impl> cache, std::string name, std::
       m_reader(m_interface, m_device->device->ordinal(),
                m_device->device->limits().flat_addresses ? Addressing::flat : Addressing::by_base),
       m_streams(m_device->device),
-      m_runnable{m_name, m_interface, m_callable, m_device->device, m_streams},
+      m_programs{m_cache->programs, program_policy(m_spec.policy.value_or(m_cache->policy), m_policy)},
+      m_runnable{m_name, m_interface, m_callable, m_device->device, m_streams, &m_programs},
       m_subject{m_name, m_interface, m_device->device, {}, declared_handles(m_spec), next_number()},
       m_scratch(m_device->device, ScratchPool::Kind::memory),
       m_last(m_half ? m_half->last : std::make_shared<LastStream>()),
@@ -76,9 +84,18 @@ Function::Impl::Impl(std::shared_ptr<Cache::Impl> cache, std::string name, std::
 {
     m_report.function = m_name;
     m_label = fmt::format("{}/{}", m_cache->options.model, m_key.function);
+    begin_counting();
+    if (m_spec.buckets.empty()) return;
+    m_padding = std::make_unique<Padding>(m_spec, m_interface, *m_device->device);
+    if (!m_profile) m_padding->learn_nothing();
 }
 
-Function::Impl::~Impl() = default;
+Function::Impl::~Impl()
+{
+    if (!m_profile) return;
+    m_counter.tell(*m_profile);
+    m_cache->profiles->note(m_profile);
+}
 
 void Function::Impl::retire() noexcept
 {
@@ -183,6 +200,12 @@ Result<void> Function::Impl::launch(LoadedVariant& variant, const std::shared_pt
 
 Outcome Function::Impl::call(const std::shared_ptr<backends::Stream>& stream, std::span<const Arg> args)
 {
+    return call(stream, args, Counted::yes);
+}
+
+Outcome Function::Impl::call(const std::shared_ptr<backends::Stream>& stream, std::span<const Arg> args,
+                             Counted counted)
+{
     if (RunContext* running = current_run()) refuse_nested_call(*running);
     std::unique_ptr<Job> job;
     Outcome outcome = Outcome::eager;
@@ -190,19 +213,30 @@ Outcome Function::Impl::call(const std::shared_ptr<backends::Stream>& stream, st
         std::unique_lock<std::mutex> everybodys;
         if (stream == m_device->default_stream) everybodys = std::unique_lock{m_device->default_stream_mutex};
         const std::scoped_lock lock{m_mutex};
-        outcome = call_locked(stream, args, job);
+        outcome = call_locked(stream, args, counted, job);
     }
     // The caller has his answer on its way; other threads may call meanwhile.
     return job ? complete(*job) : outcome;
 }
 
 Outcome Function::Impl::call_locked(const std::shared_ptr<backends::Stream>& stream, std::span<const Arg> args,
-                                    std::unique_ptr<Job>& job)
+                                    Counted counted, std::unique_ptr<Job>& job)
 {
     value_or_raise(m_reader.read(args, m_frame));
     if (m_half) value_or_raise(m_half->check(m_frame));
-    if (stream->is_capturing()) return run_into_capture(stream);
+    if (stream->is_capturing()) {
+        if (m_padding) refuse_unpadded();
+        return run_into_capture(stream);
+    }
     if (m_half && m_half->runs_as_it_is()) return run_unused(stream, "its forward runs as it is");
+    if (m_padding) return call_padded(stream, counted, job);
+    if (counted == Counted::yes) count_call(nullptr);
+    return call_read(stream, job);
+}
+
+/// The call in m_frame.
+Outcome Function::Impl::call_read(const std::shared_ptr<backends::Stream>& stream, std::unique_ptr<Job>& job)
+{
     notice_changes();
     for (auto variant = m_variants.begin(); variant != m_variants.end(); ++variant) {
         if (m_half && variant->forward != m_half->forward) continue;
@@ -344,5 +378,7 @@ Outcome Function::call(Stream& stream, std::span<const Arg> args)
 void Function::bind(std::string_view state, const MemoryRef& memory) { m_impl->bind(state, memory); }
 Report Function::report() const { return m_impl->report(); }
 std::vector<Miss> Function::misses() const { return m_impl->misses(); }
+std::vector<ProfiledShape> Function::shapes() const { return m_impl->shapes(); }
+std::vector<std::vector<std::int64_t>> Function::buckets() const { return m_impl->buckets(); }
 
 } // namespace warmgraph

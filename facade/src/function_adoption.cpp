@@ -1,6 +1,7 @@
 // Function::Impl, the way of a graph that somebody else captured: described like a call, recorded, kept.
 #include <algorithm>
 
+#include "capture_folder.hpp"
 #include "function_impl.hpp"
 #include "throwing.hpp"
 #include "warmgraph/base/log.hpp"
@@ -116,6 +117,65 @@ std::string Function::Impl::keep_recording(Journey& journey, Recording& recordin
     return publish(journey.phases, recording);
 }
 
+/// With the first of other processes' captures that proves it.
+Result<Recording> Function::Impl::adopted_with_others(const AdoptedCapture& first, AdoptOptions options,
+                                                      const std::string& folder, Journey& journey)
+{
+    auto found = [&]() -> Result<CaptureFolder::Found> {
+        auto opened = CaptureFolder::open(posix_file_system(), folder, false);
+        if (!opened) return std::unexpected(opened.error());
+        return opened->find({m_key, journey.digest});
+    }();
+    if (!found) return within(fmt::format("captures of other processes in {}", folder), found.error());
+    for (const std::string& ignored : found->ignored) log().info("a capture of '{}' is not used: {}", m_name, ignored);
+    std::vector<std::string> reasons = std::move(found->ignored);
+    for (const StoredCapture& capture : found->captures) {
+        options.stored = &capture;
+        auto recording = warmgraph::adopt(m_subject, m_frame, new_header(journey), first, nullptr, options,
+                                          m_cache->modules, journey.phases);
+        const bool may_be_another = !recording && recording.error().code == ErrorCode::not_recordable;
+        if (!may_be_another) {
+            m_cache->counters.captures_read(recording ? 1 : 0, reasons.size());
+            return recording;
+        }
+        log().info("the capture of '{}' that process {} wrote proves nothing: {}", m_name, capture.process,
+                   recording.error().message);
+        reasons.push_back(std::move(recording.error().message));
+    }
+    m_cache->counters.captures_read(0, reasons.size());
+    if (found->captures.empty())
+        return fail(ErrorCode::not_found, "no other process's capture of this call is in {}{}{}", folder,
+                    reasons.empty() ? "" : ": ", fmt::join(reasons, "; "));
+    return fail(ErrorCode::not_recordable, "{}", reasons.back());
+}
+
+Result<Recording> Function::Impl::adopted(const Adoption& adoption, const AdoptedCapture& first,
+                                          const AdoptedCapture* second, Journey& journey)
+{
+    const AdoptOptions options{.proof = adoption.unproven == Unproven::allow ? Proof::allow_unproven : Proof::required,
+                               .unused = m_spec.strict ? UnusedWords::refused : UnusedWords::tried,
+                               .frozen_variables = m_spec.frozen_variables,
+                               .most_constant_bytes = m_spec.max_constant_bytes,
+                               .keeps_undeclared = m_spec.undeclared == Undeclared::constants};
+    if (!adoption.captures.empty()) return adopted_with_others(first, options, adoption.captures, journey);
+    return warmgraph::adopt(m_subject, m_frame, new_header(journey), first, second, options, m_cache->modules,
+                            journey.phases);
+}
+
+std::string Function::Impl::write_capture(const Adoption& adoption)
+{
+    const std::scoped_lock lock{m_mutex};
+    read_capture(adoption.first, adoption, m_frame);
+    Journey journey;
+    describe_call(journey);
+    const auto capture = value_or_raise(
+        capture_for_others(m_subject, m_frame, {m_key, journey.digest}, adopted_capture(adoption.first, m_frame)));
+    auto folder = value_or_raise(CaptureFolder::open(posix_file_system(), adoption.captures, true));
+    auto name = value_or_raise(folder.write(capture));
+    m_cache->counters.capture_written();
+    return name;
+}
+
 void Function::Impl::adopt(const Adoption& adoption)
 {
     const std::scoped_lock lock{m_mutex};
@@ -135,13 +195,7 @@ void Function::Impl::adopt(const Adoption& adoption)
 
     std::unique_ptr<FileLock> record_lock;
     if (publishes()) wait_for_record_lock(journey, record_lock);
-    const AdoptOptions options{.proof = adoption.unproven == Unproven::allow ? Proof::allow_unproven : Proof::required,
-                               .unused = m_spec.strict ? UnusedWords::refused : UnusedWords::tried,
-                               .frozen_variables = m_spec.frozen_variables,
-                               .most_constant_bytes = m_spec.max_constant_bytes,
-                               .keeps_undeclared = m_spec.undeclared == Undeclared::constants};
-    auto recording = warmgraph::adopt(m_subject, m_frame, new_header(journey), first, second ? &*second : nullptr,
-                                      options, m_cache->modules, journey.phases);
+    auto recording = adopted(adoption, first, second ? &*second : nullptr, journey);
     if (!recording) {
         count_refusal(to_string(recording.error().code));
         raise(within(fmt::format("cannot adopt '{}'", m_name), recording.error()).error());

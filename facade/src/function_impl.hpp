@@ -21,9 +21,11 @@
 #include "half.hpp"
 #include "job.hpp"
 #include "loaded_variant.hpp"
+#include "padding.hpp"
 #include "phase_times.hpp"
 #include "plan.hpp"
 #include "recorder.hpp"
+#include "shape_profile.hpp"
 #include "warmgraph/capture/adoption.hpp"
 #include "warmgraph/capture/interface.hpp"
 #include "warmgraph/capture/recording.hpp"
@@ -64,8 +66,15 @@ struct Function::Impl {
     void bind(std::string_view state, const MemoryRef& memory);
     [[nodiscard]] Report report() const;
     [[nodiscard]] std::vector<Miss> misses() const;
+    [[nodiscard]] std::vector<ProfiledShape> shapes() const;
+    [[nodiscard]] std::vector<std::vector<std::int64_t>> buckets() const;
+    /// Throws for a function of another cache than `owner`.
+    [[nodiscard]] ProfileRecording record_profile(const Cache::Impl& owner, const MakeArguments& make,
+                                                  std::size_t most);
     /// Records a graph that somebody else captured. Throws what it refuses.
     void adopt(const Adoption& adoption);
+    /// The name of the file. Throws what it refuses.
+    [[nodiscard]] std::string write_capture(const Adoption& adoption);
     /// The entries on disk whose facts hold here; none under the policies off and refresh. Thread-safe, takes no lock.
     [[nodiscard]] std::vector<OpenCandidate> candidates() const;
     /// Restores one of them unless a call did so already; `placeholder` is null where none could be reserved.
@@ -114,6 +123,7 @@ private:
     struct Restored {
         cachefmt::EntryHeader header;
         std::unique_ptr<replay::Executable> executable;
+        std::shared_ptr<const Placeholder> placeholder{}; ///< where its regions are until the first launch; or null
     };
     /// Why a stored entry is not used.
     struct Unusable {
@@ -126,10 +136,12 @@ private:
     };
     using Variants = std::list<LoadedVariant>;
     enum class Remember : std::uint8_t { no, yes };
+    enum class Counted : std::uint8_t { no, yes }; ///< in the shape profile
 
     [[nodiscard]] bool publishes() const noexcept
     {
-        return m_cache->store && (m_policy == Policy::read_write || m_policy == Policy::refresh);
+        return m_cache->store &&
+               (m_policy == Policy::read_write || m_policy == Policy::refresh || m_policy == Policy::no_compile);
     }
     void refuse_nested_call(const RunContext& running) const;
     void refuse_inside_itself(std::string_view what) const;
@@ -137,8 +149,11 @@ private:
     void cache_fault(std::string_view doing, const Error& error) const;
 
     // A call (function.cpp). `job`: what is left to do when the locks are free again.
+    [[nodiscard]] Outcome call(const std::shared_ptr<backends::Stream>& stream, std::span<const Arg> args,
+                               Counted counted);
     [[nodiscard]] Outcome call_locked(const std::shared_ptr<backends::Stream>& stream, std::span<const Arg> args,
-                                      std::unique_ptr<Job>& job);
+                                      Counted counted, std::unique_ptr<Job>& job);
+    [[nodiscard]] Outcome call_read(const std::shared_ptr<backends::Stream>& stream, std::unique_ptr<Job>& job);
     [[nodiscard]] Outcome run_into_capture(const std::shared_ptr<backends::Stream>& stream);
     [[nodiscard]] Outcome run_unused(const std::shared_ptr<backends::Stream>& stream, std::string why);
     [[nodiscard]] Outcome run_unused(const LoadedVariant& variant, const std::shared_ptr<backends::Stream>& stream);
@@ -173,6 +188,20 @@ private:
     [[nodiscard]] Result<void> launch(LoadedVariant& variant, const std::shared_ptr<backends::Stream>& stream);
     [[nodiscard]] bool is_to_verify(const LoadedVariant& variant) const noexcept;
 
+    // Shapes: counted, padded, recorded ahead (function_shapes.cpp)
+    [[nodiscard]] Outcome call_padded(const std::shared_ptr<backends::Stream>& stream, Counted counted,
+                                      std::unique_ptr<Job>& job);
+    [[nodiscard]] Outcome run_outside_buckets(const std::string& why, const std::shared_ptr<backends::Stream>& stream);
+    void begin_counting();
+    void refuse_unpadded() const;
+    void count_call(const PaddedSizes* padded);
+    [[nodiscard]] profile::Shape shape_of_call(const PaddedSizes* padded) const;
+    [[nodiscard]] profile::Profile joined_profile();
+    void learn_buckets(const profile::Profile& known);
+    [[nodiscard]] std::vector<ProfiledShape> shapes_to_record(const profile::Profile& known) const;
+    void record_shape(const ProfiledShape& shape, const MakeArguments& make, ProfileRecording& result);
+    [[nodiscard]] std::string why_no_profile_is_recorded() const;
+
     // Restoring stored entries (lookup.cpp)
     [[nodiscard]] std::expected<LoadedVariant, Unusable> load(const cachefmt::EntryKey& key, backends::Stream& stream,
                                                               Phases& phases);
@@ -181,6 +210,9 @@ private:
                                                           const std::vector<MemoryRef>& regions,
                                                           const std::vector<std::uint64_t>& scalars,
                                                           Phases& phases) const;
+    /// What Cache::prefetch restored of it; waits for what is under way. nullopt: nothing that fits.
+    [[nodiscard]] std::optional<Prepared> prepared(const cachefmt::EntryKey& key, const cachefmt::Entry& entry,
+                                                   Phases& phases) const;
     [[nodiscard]] replay::ImageSource image_source() const;
     /// Counts and logs those that a look-up refused for their signature.
     void note_untrusted(const std::vector<store::Variant>& variants) const;
@@ -231,6 +263,10 @@ private:
     void read_capture(const NativeCapture& capture, const Adoption& adoption, Frame& frame);
     [[nodiscard]] AdoptedCapture adopted_capture(const NativeCapture& capture, const Frame& frame) const;
     void require_adoptable(const Journey& journey) const;
+    [[nodiscard]] Result<Recording> adopted(const Adoption& adoption, const AdoptedCapture& first,
+                                            const AdoptedCapture* second, Journey& journey);
+    [[nodiscard]] Result<Recording> adopted_with_others(const AdoptedCapture& first, AdoptOptions options,
+                                                        const std::string& folder, Journey& journey);
 
     void end_report(const Journey& journey);
     [[nodiscard]] std::unique_lock<std::mutex> lock_unless(const std::stop_token& stop) const;
@@ -254,6 +290,7 @@ private:
     Frame m_frame;
     replay::Bindings m_bindings;
     StreamPool m_streams;
+    ProgramUse m_programs;
     Runnable m_runnable;
     Subject m_subject;
     ScratchPool m_scratch;                      // of eager runs
@@ -271,7 +308,12 @@ private:
     std::uint64_t m_exposures;               // of their variables, likewise
     std::optional<ErrorCode> m_load_failure; // of a function without a callable: why its entry cannot be used
     Report m_report;
-    std::vector<store::Miss> m_misses; // of this process, newest first
+    std::vector<store::Miss> m_misses;           // of this process, newest first
+    std::shared_ptr<FunctionProfile> m_profile;  // null: shapes are not counted
+    mutable ShapeCounter m_counter;              // what it has not told yet
+    ShapeCounter::Key m_shape, m_declared_shape; // of this call; of the declaration
+    std::unique_ptr<Padding> m_padding;          // null: nothing is padded
+    bool m_knows_buckets = false;                // they were looked for
 };
 
 } // namespace warmgraph

@@ -67,6 +67,18 @@ replay::ImageSource Function::Impl::image_source() const
     };
 }
 
+std::optional<Prepared> Function::Impl::prepared(const cachefmt::EntryKey& key, const cachefmt::Entry& entry,
+                                                 Phases& phases) const
+{
+    const auto& device = *m_device->device;
+    if (!m_cache->prepared.has(key, device)) {
+        m_cache->prepared.forget(key.function, device); // the call needs another
+        return std::nullopt;
+    }
+    const auto timer = phases.measure("prepared");
+    return m_cache->prepared.take(key, entry, device);
+}
+
 auto Function::Impl::restore(const cachefmt::EntryKey& key, store::Reading reading,
                              const std::vector<MemoryRef>& regions, const std::vector<std::uint64_t>& scalars,
                              Phases& phases) const -> Result<std::optional<Restored>>
@@ -88,6 +100,9 @@ try {
         if (known.error().code == ErrorCode::not_recordable) withdraw(key);
         return std::unexpected(known.error());
     }
+    if (reading == store::Reading::use)
+        if (auto ready = prepared(key, **entry, phases))
+            return Restored{std::move(ready->header), std::move(ready->executable), std::move(ready->placeholder)};
     // Drivers die of some code. What that was is known afterwards by the mark that stayed.
     std::unique_ptr<store::LoadMark> mark;
     std::optional<Error> condemned;
@@ -180,7 +195,7 @@ auto Function::Impl::load(const cachefmt::EntryKey& key, backends::Stream& strea
     const double load_ms = Milliseconds{system_clock().steady() - started}.count();
     auto variant = variant_of((**restored).header.guards, key.guards_digest, std::move((**restored).executable));
     const cachefmt::EntryInfo& info = (**restored).header.info;
-    variant.unused = Unused{nullptr, load_ms, info.answer_ms, times_of(phases)};
+    variant.unused = Unused{std::move((**restored).placeholder), load_ms, info.answer_ms, times_of(phases)};
     variant.made = fmt::format("{}, {}, format {}", printable(info.created, 40), printable(info.created_by, 40),
                                cachefmt::k_format_version);
     return variant;

@@ -20,6 +20,7 @@ std::string_view name_of(Policy policy) noexcept
     case Policy::refresh: return "refresh";
     case Policy::off: return "off";
     case Policy::require_hit: return "require_hit";
+    case Policy::no_compile: return "no_compile";
     }
     return "unknown";
 }

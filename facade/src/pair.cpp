@@ -72,6 +72,10 @@ void refuse_outside(const Spec& spec, Half half, std::string_view pair)
         raise({ErrorCode::invalid_argument,
                fmt::format("'{}' is recorded here, and Spec::recorded_code of its {} is an entry's word: clear it",
                            pair, to_string(half))});
+    if (!spec.buckets.empty())
+        raise({ErrorCode::unsupported,
+               fmt::format("{} of '{}' declares buckets, and what is saved has one size: wrap a pair for each",
+                           to_string(half), pair)});
     if (spec.events.empty() && spec.semaphores.empty()) return;
     raise({ErrorCode::unsupported,
            fmt::format("{} of '{}' declares events or semaphores, which a pair cannot have: wrap it as a function",

@@ -102,7 +102,8 @@ bool refreshes(const Situation& situation) noexcept
 Plan on_miss(const Situation& situation, std::string reason, Judgement judgement)
 {
     const bool records = situation.caching_is_off.empty() && situation.has_callable &&
-                         (situation.policy == Policy::read_write || situation.policy == Policy::refresh);
+                         (situation.policy == Policy::read_write || situation.policy == Policy::refresh ||
+                          situation.policy == Policy::no_compile);
     if (!records) return {Action::run_as_it_is, {}, std::move(reason), true, std::move(judgement)};
     if (situation.has_pending) return {Action::run_as_it_is, {}, "another call of it is being recorded", false};
     return {Action::record, {}, std::move(reason), true, std::move(judgement)};

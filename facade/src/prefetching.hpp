@@ -1,6 +1,7 @@
 // Cache::prefetch: device code that is loaded before anybody asks for it.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -8,7 +9,6 @@
 #include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include <sys/types.h>
 
@@ -17,7 +17,7 @@
 
 namespace warmgraph {
 
-/// The threads of one cache, which end before it does and before the process exits. Thread-safe.
+/// The thread of one cache, which ends before it does and before the process exits. Thread-safe.
 class Prefetching {
 public:
     Prefetching() = default;
@@ -25,16 +25,25 @@ public:
     Prefetching& operator=(const Prefetching&) = delete;
     ~Prefetching() { end(); }
 
-    /// Once for each function and device: what is loaded stays loaded as long as the cache. `cache` outlives this.
+    /// Once for each name (or beginning of names, as in Cache::prefetch) and device: what is loaded stays loaded as long
+    /// as the cache. One after the other, single functions first. `cache` outlives this.
     void begin(Cache::Impl& cache, const std::string& name, std::shared_ptr<Device::Impl> device);
 
 private:
+    struct Wanted {
+        std::string name;
+        std::shared_ptr<Device::Impl> device;
+    };
     void end();
+    void work(Cache::Impl& cache, const std::stop_token& stop) noexcept;
+    [[nodiscard]] std::optional<Wanted> next(const std::stop_token& stop);
 
     std::mutex m_mutex; // guards the rest
     std::set<std::pair<std::string, const void*>> m_begun;
-    std::vector<std::jthread> m_threads;
-    pid_t m_process = 0; ///< that began them: a forked child has no such threads
+    std::deque<Wanted> m_queue;
+    bool m_is_working = false;
+    std::jthread m_thread;
+    pid_t m_process = 0; ///< that began it: a forked child has no such thread
     std::optional<ExitHook> m_at_exit;
 };
 

@@ -97,7 +97,10 @@ std::string Function::Impl::publish(Phases& phases, Recording& recording)
     std::uint64_t bytes = 0;
     for (const auto& [digest, image] : recording.images) {
         bytes += image.size();
-        if (auto published = m_cache->store->publish_image(image); !published) {
+        const bool is_code = std::ranges::find(recording.entry.graph.images, digest, &cachefmt::ImageRef::digest) !=
+                             recording.entry.graph.images.end();
+        const auto kind = is_code ? store::Blob::image : store::Blob::constant;
+        if (auto published = m_cache->store->publish_image(image, kind); !published) {
             cache_fault("publish", published.error());
             return "not published: " + published.error().message;
         }
@@ -109,6 +112,7 @@ std::string Function::Impl::publish(Phases& phases, Recording& recording)
     }
     if (*published == Shelf::Published::kept) return {};
     m_shelf->note_touched(recording.entry.header.key);
+    m_cache->programs->keep_ready();
     const auto& info = recording.entry.header.info;
     log().info("saved {} {} ({}, {} of {}, verified {}, {}, {}, format {})", label(),
                short_hex(recording.entry.header.key.guards_digest), plural(info.node_count, "node"),

@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "device_impl.hpp"
+#include "programs.hpp"
 #include "stream_impl.hpp"
 #include "throwing.hpp"
 #include "warmgraph/base/log.hpp"
@@ -120,6 +121,7 @@ void run(const Runnable& runnable, const RunInputs& inputs, ScratchPool& scratch
     context.streams = {stream.get()};
     context.events.clear();
     const RunScope scope{context};
+    const ProgramScope programs{runnable.programs};
     scratch.begin_run();
     Recorder recorder{impl};
     const auto join_forks = [&] {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "device_impl.hpp"
 #include "warmgraph/capture/run.hpp"
 #include "warmgraph/warmgraph.hpp"
 
@@ -30,6 +31,7 @@ struct Runnable {
     const Callable& callable;
     const std::shared_ptr<backends::Device>& device;
     StreamPool& streams;
+    const ProgramUse* programs = nullptr; ///< null: those of the device's cache
 };
 
 /// Calls the callable on `stream`. Throws what it throws; forks that it left open are joined unless it is captured

@@ -25,11 +25,6 @@ std::string options_without_paths(const std::string& options)
     return result;
 }
 
-bool is_driver_fact(std::string_view name) noexcept
-{
-    return name == cachefmt::fact::k_driver_version || name == cachefmt::fact::k_runtime_version;
-}
-
 autotune::Facts facts_of(const backends::Device& device, bool (*wanted)(const cachefmt::Fact&))
 {
     autotune::Facts facts;
@@ -49,13 +44,14 @@ void add_facts(Sha256& hash, const autotune::Facts& facts)
 autotune::Facts device_facts(const backends::Device& device)
 {
     return facts_of(device, [](const cachefmt::Fact& fact) {
-        return !is_driver_fact(fact.name) && (fact.role == cachefmt::Role::must_match || fact.name == "device.name");
+        return !cachefmt::fact::has_order(fact.name) &&
+               (fact.role == cachefmt::Role::must_match || fact.name == "device.name");
     });
 }
 
 autotune::Facts driver_facts(const backends::Device& device)
 {
-    return facts_of(device, [](const cachefmt::Fact& fact) { return is_driver_fact(fact.name); });
+    return facts_of(device, [](const cachefmt::Fact& fact) { return cachefmt::fact::has_order(fact.name); });
 }
 
 Digest tuned_key(const TunableKernel& kernel, const autotune::Facts& device)

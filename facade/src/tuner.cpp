@@ -213,6 +213,7 @@ std::string Tuner::Impl::why_not_tuned(const TunedKernel& shared) const
         return fact.second == cachefmt::k_unknown && fact.first.starts_with(cachefmt::fact::k_device);
     });
     if (is_unknown) return "the driver does not tell which device this is";
+    if (cache->policy == Policy::no_compile) return "policy no_compile";
     return why_not_written();
 }
 
@@ -254,7 +255,7 @@ autotune::BestConfig Tuner::Impl::search(TunedKernel& shared, const Found& found
     value_or_raise(refuse_while_capturing("Tuner::tune", "tune before the call"));
     const auto& wanted = shared.wanted;
     const autotune::SearchRules rules{.rounds = options.rounds, .min_gain = options.min_gain};
-    TuningBench bench{device, shared.kernel, options.batch_ms, clock};
+    TuningBench bench{device, shared.kernel, options.batch_ms, clock, {cache->programs, cache->policy}};
     const auto checked = [&shared](Result<autotune::Winner> result) {
         if (!result) raise(within(fmt::format("kernel '{}'", shared.kernel.name), result.error()).error());
         return std::move(*result);
@@ -265,6 +266,8 @@ autotune::BestConfig Tuner::Impl::search(TunedKernel& shared, const Found& found
                    : checked(autotune::enumerate(bench, wanted.space, rules, clock));
     if (wanted.search == autotune::Search::coordinate_descent)
         winner = checked(autotune::descend(bench, wanted.space, rules, clock, std::move(winner)));
+    bench.keep(shared.kernel.candidates.front());
+    bench.keep(winner.config);
     {
         const std::scoped_lock lock{shared.mutex};
         shared.proven.insert(winner.config); // nothing wins that was not held to the default
@@ -336,14 +339,18 @@ void Tuner::Impl::validate(TunedKernel& shared, const TunedConfig& config)
                            shared.kernel.name)});
     std::string wrong = "it was rejected before";
     if (!shared.rejected.contains(config)) {
-        TuningBench bench{device, shared.kernel, options.batch_ms, clock};
+        TuningBench bench{device, shared.kernel, options.batch_ms, clock, {cache->programs, cache->policy}};
         if (auto prepared = bench.prepare(standard); !prepared)
             raise(within(fmt::format("kernel '{}', default configuration", shared.kernel.name), prepared.error())
                       .error());
         auto run = bench.prepare(config);
+        if (!run && run.error().code == ErrorCode::miss_forbidden) // it says nothing about the configuration
+            raise(within(fmt::format("kernel '{}'", shared.kernel.name), run.error()).error());
         auto difference = run ? bench.difference(config) : std::unexpected(run.error());
         if (difference && !*difference) {
             shared.proven.insert(config);
+            bench.keep(standard);
+            bench.keep(config);
             return;
         }
         wrong = difference ? **difference : difference.error().message;

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <exception>
 
-#include "device_impl.hpp"
+#include "programs.hpp"
 #include "throwing.hpp"
 #include "warmgraph/base/log.hpp"
 
@@ -88,11 +88,25 @@ Device prepared(const Device& device)
 
 } // namespace
 
-TuningBench::TuningBench(const Device& device, const TunableKernel& kernel, double batch_ms, const Clock& clock)
+namespace {
+
+/// Those of the cache, without keeping them.
+ProgramUse unkept(ProgramUse programs)
+{
+    if (programs.policy == Policy::read_write) programs.policy = Policy::read_only;
+    if (programs.policy == Policy::refresh) programs.policy = Policy::off;
+    return programs;
+}
+
+} // namespace
+
+TuningBench::TuningBench(const Device& device, const TunableKernel& kernel, double batch_ms, const Clock& clock,
+                         const ProgramUse& programs)
     : m_device(prepared(device)),
       m_kernel(kernel),
       m_batch_ms(batch_ms),
       m_clock(clock),
+      m_programs(unkept(programs)),
       m_work(kernel.work()),
       m_stream(device.stream()),
       m_before(read_outputs())
@@ -108,6 +122,13 @@ Program TuningBench::program_of(const TunedConfig& config) const
 {
     const std::string space = m_kernel.options.empty() ? "" : " ";
     return m_device.program(m_kernel.name, m_kernel.source, m_kernel.options + space + definitions_of(config));
+}
+
+void TuningBench::keep(const TunedConfig& config) noexcept
+{
+    const auto built = m_built.find(config);
+    if (built != m_built.end() && m_programs.programs)
+        m_programs.programs->keep(ProgramAccess::impl(built->second.program));
 }
 
 TuningBench::Contents TuningBench::read_outputs() const
@@ -130,6 +151,7 @@ Result<double> TuningBench::run(const Program& program, const TunedConfig& confi
 try {
     // Libraries enqueue in the thread's context, whatever the stream's.
     const auto current = DeviceAccess::impl(m_device)->device->enter();
+    const ProgramScope scope{&m_programs};
     const auto begin = m_clock.steady();
     for (std::uint32_t i = 0; i < times; ++i) m_work.launch(m_stream, program, config);
     m_stream.synchronize();

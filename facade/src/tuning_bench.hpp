@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "device_impl.hpp"
 #include "warmgraph/autotune/search.hpp"
 #include "warmgraph/tuning.hpp"
 
@@ -16,8 +17,13 @@ namespace warmgraph {
 
 class TuningBench final : public autotune::Workbench {
 public:
-    /// Makes the kernel's work, whose exceptions pass through. `kernel` and `clock` outlive it.
-    TuningBench(const Device& device, const TunableKernel& kernel, double batch_ms, const Clock& clock);
+    /// Makes the kernel's work, whose exceptions pass through. `kernel` and `clock` outlive it. What it compiles is not
+    /// kept by itself: of many candidates one wins.
+    TuningBench(const Device& device, const TunableKernel& kernel, double batch_ms, const Clock& clock,
+                const ProgramUse& programs);
+
+    /// Keeps what this configuration was compiled to. REQUIRES: it was prepared.
+    void keep(const TunedConfig& config) noexcept;
 
     [[nodiscard]] Result<void> prepare(const TunedConfig& config) override;
     [[nodiscard]] Result<std::optional<std::string>> difference(const TunedConfig& config) override;
@@ -41,6 +47,7 @@ private:
     const TunableKernel& m_kernel;
     double m_batch_ms;
     const Clock& m_clock;
+    ProgramUse m_programs;
     TuningWork m_work;
     Stream m_stream;
     Contents m_before;

@@ -52,18 +52,13 @@ std::string environment_cure(std::string_view variable, const std::string* recor
 
 } // namespace
 
-bool is_driver_fact(const std::string& name)
-{
-    return name == fact::k_driver_version || name == fact::k_runtime_version;
-}
-
 std::string cure_of(const std::string& name, const std::string* recorded, const std::string* now,
                     const Relaxation& relaxation)
 {
     if (now != nullptr && *now == cachefmt::k_unknown) return "could not be found out here: warmgraph doctor says more";
     if (recorded != nullptr && *recorded == cachefmt::k_unknown)
         return "could not be found out when recorded: record again";
-    if (is_driver_fact(name)) return driver_cure(recorded, now, relaxation);
+    if (fact::has_order(name)) return driver_cure(recorded, now, relaxation);
     if (name.starts_with(fact::k_environment))
         return environment_cure(std::string_view(name).substr(fact::k_environment.size()), recorded);
     for (const Cure& cure : k_cures)

@@ -7,9 +7,6 @@
 
 namespace warmgraph::guards {
 
-/// Is this a fact that Relaxation::driver speaks of?
-[[nodiscard]] bool is_driver_fact(const std::string& name);
-
 /// `recorded` and `now` are nullptr where the fact is absent.
 [[nodiscard]] std::string cure_of(const std::string& name, const std::string* recorded, const std::string* now,
                                   const Relaxation& relaxation);

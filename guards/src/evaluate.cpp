@@ -14,6 +14,7 @@
 
 #include "cure.hpp"
 #include "warmgraph/base/printable.hpp"
+#include "warmgraph/cachefmt/fact_names.hpp"
 
 namespace warmgraph::guards {
 
@@ -48,7 +49,7 @@ bool agree(const Fact& recorded, const Fact& now, const Relaxation& relaxation)
 {
     if (recorded.value == cachefmt::k_unknown || now.value == cachefmt::k_unknown) return false;
     if (recorded.value == now.value) return true;
-    return relaxation.driver == VersionRule::same_or_newer && is_driver_fact(recorded.name) &&
+    return relaxation.driver == VersionRule::same_or_newer && cachefmt::fact::has_order(recorded.name) &&
            same_or_newer(recorded.value, now.value);
 }
 

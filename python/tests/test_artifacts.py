@@ -58,6 +58,7 @@ def test_a_bundle_serves_where_it_lies_without_a_folder(process, saved, tmp_path
 def test_a_bundle_is_asked_before_it_is_opened(saved, device):
     check = warmgraph.Cache("toy").check_bundle(device, saved)
     assert check["verdict"] == "fits" and "backend opencl" in check["environment"]
+    assert len(check["environment_key"]) == 12 and check["environment_here"] == check["environment_key"]
     assert [entry["verdict"] for entry in check["entries"]] == ["fits"]
 
 

@@ -97,6 +97,27 @@ def test_policies_are_obeyed(process, folder):
     assert process(CALL, WARMGRAPH_POLICY="refresh").lines()[0].startswith("recorded")
 
 
+def test_no_compile_records_with_what_was_compiled(process):
+    other = """
+        @wg.cache_compile(outputs=lambda x, factor: wg.like(x), scalars={"factor": wg.Scalar("f32", -100, 100)}, config=wg.Config(model="toy"))
+        def scale(x, factor):
+            y = wg.empty_like(x)
+            program.launch("scale", 4, 16, x, y, factor)
+            return y
+    """
+    refused = process("""
+        try:
+            scale(x, 2.0)
+        except wg.MissForbidden as error:
+            print(error.name, "policy no_compile" in str(error))
+    """, WARMGRAPH_POLICY="no_compile")
+    assert refused.lines() == ["miss_forbidden True"]
+    assert process(CALL).lines() == ["recorded True 3.0"]
+    counts = "\nprint([(s.recordings, s.programs_loaded, s.programs_compiled) for s in wg.stats()])\n"
+    served = process(textwrap.dedent(other) + CALL + counts, WARMGRAPH_POLICY="no_compile")
+    assert served.lines() == ["recorded True 3.0", "[(1, 1, 0)]"]
+
+
 def test_a_folder_that_is_none_costs_the_benefit_only(process, folder):
     folder.mkdir()
     (folder / "somebody").write_text("else's")

@@ -347,6 +347,18 @@ def test_operators_that_are_captured_find_a_cleared_stack(monkeypatch):
     assert len(cleared) == captured
 
 
+def test_a_layer_that_was_to_be_compiled_and_is_left_alone_meets_no_mode_of_ours(monkeypatch):
+    from warmgraph.torch import _capture
+
+    layer, x = torch.nn.Linear(4, 4), torch.randn(2, 4)
+    layer.compile(fullgraph=True, backend="eager")
+    with torch.no_grad():
+        wanted = layer(x)
+    monkeypatch.setattr(_capture, "compiled_graphs", lambda: 0)
+    with torch.no_grad(), _capture.over_cleared_stack():
+        assert torch.equal(layer(x), wanted)
+
+
 def test_a_hash_that_a_librarys_object_keeps_is_no_guard():
     kind = type("Odd", (), {"__module__": "torch.odd"})
     net = Net()

@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 import functools
+import gc
 import logging
 import sys
+import types
 from typing import Any, Iterator
 
 import pytest
@@ -12,8 +14,8 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
-from warmgraph import errors  # noqa: E402
-from warmgraph.torch import GraphCache  # noqa: E402
+from warmgraph import _ahead, errors  # noqa: E402
+from warmgraph.torch import GraphCache, _engines, _function  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -296,3 +298,78 @@ def test_an_exception_of_a_capture_gives_pytorchs_graph(monkeypatch):
     monkeypatch.setattr(host._capture, "captured", broken)
     graph, _ = Runner().capture(2)
     assert graph.outcome == "captured" and graph.why == "RuntimeError: capture broke"
+
+
+def test_device_code_is_loaded_and_no_garbage_collected_while_the_model_is_read(monkeypatch):
+    seen: list[Any] = []
+    read = _engines.EngineFunction._read_all
+
+    def watched(function: Any, *given: Any) -> Any:
+        seen.append(gc.isenabled())
+        return read(function, *given)
+
+    monkeypatch.setattr(_engines.EngineFunction, "_read_all", watched)
+    monkeypatch.setattr(_ahead, "begin", lambda wrapped, index, name="": seen.append(name or wrapped._name()))
+    monkeypatch.setattr(_function, "_is_captured", lambda: False)
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    runner = Runner()
+    assert gc.isenabled()
+    graph, _ = runner.capture(2)
+    assert seen == ["graphs-2", False, "graphs-*"] and gc.isenabled() and graph.outcome == "recorded"
+    seen.clear()
+    runner.capture(4)
+    assert seen == ["graphs-4", False], "the others are begun once"
+
+
+def test_the_first_process_captures_once_replays_that_and_leaves_it_for_others(tmp_path):
+    runner, folder = Runner(captures=tmp_path), str(tmp_path)
+    graph, output = runner.capture(2)
+    assert graph.outcome == "captured" and folder in graph.why and calls == [2, 2]  # the answer, and one capture
+    ((captured, where),) = host.written
+    assert where == folder and not host.entries and not host.plain
+    assert ("forward.ids", runner.ids.data_ptr(), runner.ids.nbytes) in captured.regions
+    runner.ids.fill_(2)
+    graph.replay()
+    assert torch.equal(output, runner.linear(runner.ids[:2])) and output.data_ptr() == dict((n, at) for n, at, _ in captured.regions)["result0"]
+    fake = host.captures[0].graph
+    graph.reset()
+    assert fake.is_reset
+    with pytest.raises(errors.InvalidArgument):
+        graph.replay()
+
+
+def test_the_second_process_captures_once_and_its_entry_is_proven(tmp_path):
+    host.others[str(tmp_path)] = None
+    runner = Runner(captures=tmp_path)
+    graph, output = runner.capture(2)
+    assert graph.outcome == "recorded" and calls == [2, 2] and not host.written
+    (entry,) = host.entries
+    assert entry.captures[1] == str(tmp_path)
+    graph.replay()
+    assert entry.calls[0][0] == [output.data_ptr()]
+
+
+@pytest.mark.parametrize("why", [errors.NotRecordable("'x' was at the same place"), errors.VerificationFailed("it differs"),
+                                 errors.PermissionDenied("others may write it")])
+def test_what_another_process_does_not_prove_is_captured_elsewhere(tmp_path, why):
+    host.others[str(tmp_path)] = why
+    graph, _ = Runner(captures=tmp_path).capture(2)
+    assert graph.outcome == "recorded" and calls == [2, 2, 2] and not host.written
+    assert len(host.entries[0].captures) == 2 and not isinstance(host.entries[0].captures[1], str)
+
+
+def test_a_folder_that_cannot_be_written_costs_the_pairing_alone(tmp_path, monkeypatch, caplog):
+    def full(*_: Any) -> None:
+        raise errors.NoSpace("the disk is full")
+
+    monkeypatch.setattr(host._entry, "write_capture", full)
+    with caplog.at_level(logging.WARNING, "warmgraph"):
+        graph, _ = Runner(captures=tmp_path).capture(2)
+    assert graph.outcome == "recorded" and calls == [2, 2, 2] and "not kept for other processes" in caplog.text
+
+
+@pytest.mark.parametrize("folder", ["", 3, object(), "a\0b"])
+def test_captures_is_the_path_of_a_folder(folder):
+    with pytest.raises(errors.InvalidArgument, match="captures is"):
+        GraphCache(captures=folder)

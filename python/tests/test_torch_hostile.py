@@ -27,7 +27,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from warmgraph import errors  # noqa: E402
-from warmgraph.torch import GraphCache, _code, _copies, _function, _modes, _recording, _tensors, _walking  # noqa: E402
+from warmgraph.torch import GraphCache, _code, _copies, _function, _modes, _modules, _recording, _tensors, _walking  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -1064,7 +1064,7 @@ def test_what_is_no_function_is_an_error_that_says_so():
     async def coroutine(x: Any) -> Any:
         return x
 
-    for one, words in ((Net(), "no Python function"), (Call(), "no Python function"), (generator, "generator"), (coroutine, "coroutine"),
+    for one, words in ((Call(), "no Python function"), (generator, "generator"), (coroutine, "coroutine"),
                        (functools.partial(generator, 1), "generator"), (staticmethod(lambda x: x), "above @cache_compile"),
                        (classmethod(lambda c, x: x), "above @cache_compile"), (torch.relu, "no Python function"), (3, "no Python function")):
         with pytest.raises(errors.InvalidArgument, match=words):
@@ -1247,7 +1247,7 @@ def test_a_backend_that_is_a_function_counts_by_its_name():
     def backend(graph: Any, inputs: Any) -> Any:
         return graph.forward
 
-    assert _function._text_of_options({"backend": backend, "options": {"a": [1, backend]}, "dynamic": True}).count("0x") == 0
+    assert _modules.text_of_options({"backend": backend, "options": {"a": [1, backend]}, "dynamic": True}).count("0x") == 0
 
 
 PARTS = {

@@ -2,6 +2,7 @@
 entry notes what it was made with and called with."""
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import threading
 import types
@@ -16,6 +17,8 @@ entries: list[FakeEntry] = []
 kept: dict[str, str] = {}  # metadata by facts
 captures: list[_capture.Capture] = []
 plain: list[FakeGraph] = []  # graphs that PyTorch alone has
+written: list[tuple[Any, str]] = []  # (what was captured, the folder) for other processes
+others: dict[str, Exception | None] = {}  # by folder: how a pairing ends; without one there is nothing to pair with
 
 
 class FakeEntry:
@@ -23,6 +26,10 @@ class FakeEntry:
         self.device, self.given, self.captures, self.calls, self.is_closed = device, given, captures, [], False
         self.bound_states, self.lock = [one.pointer for one in given.states], threading.Lock()
         self._placed = (ctypes.c_uint64 * (len(given.inputs) + len(given.outputs)))()
+        if captures is not None and isinstance(captures[1], str):
+            end = others.get(captures[1], errors.NotFound("no other process's capture of this call is there"))
+            if end is not None:
+                raise end
         entries.append(self)
         if captures is not None:
             kept[_key(given)] = given.metadata
@@ -67,6 +74,20 @@ class FakeGraph:
         return self.its_pool or (0, 7)
 
 
+class FakeCapturedGraph:
+    """A replay calls what was captured."""
+
+    def __init__(self, work: Any) -> None:
+        self.replay, self.is_reset = work, False
+
+    def reset(self) -> None:
+        self.is_reset = True
+
+
+def _write_capture(cache: Any, device: Any, given: Any, captured: Any, folder: str) -> None:
+    written.append((captured, folder))
+
+
 def _plain_graph(work: Any, pool: Any, stream: Any) -> Any:
     graph = FakeGraph(work, pool, stream)
     return graph, graph.result
@@ -96,7 +117,7 @@ def _storage_at(pointer: int, size: int) -> Any:
 
 def _captured(device: Any, work: Any, draws: bool) -> Any:
     work()
-    capture = _capture.Capture(None, None, 1, [("pool0", 4096, 64)], [], [512, 1024] if draws else [])
+    capture = _capture.Capture(FakeCapturedGraph(work), None, 1, [("pool0", 4096, 64)], [], [512, 1024] if draws else [])
     captures.append(capture)
     return capture
 
@@ -106,14 +127,18 @@ def use(monkeypatch: Any) -> None:
     kept.clear()
     captures.clear()
     plain.clear()
+    written.clear()
+    others.clear()
     monkeypatch.setattr(_tensors, "DEVICE_TYPE", "cpu")
     monkeypatch.setattr(_function, "device_of", lambda index: types.SimpleNamespace(stream=0, _collect=lambda: None))
     monkeypatch.setattr(_entry, "Entry", FakeEntry)
+    monkeypatch.setattr(_entry, "write_capture", _write_capture)
     monkeypatch.setattr(_entry, "found", lambda cache, device, given: kept.get(_key(given)))
     monkeypatch.setattr(_launching, "stream_of", lambda device, index: 0)
     monkeypatch.setattr(_recording, "Shadows", FakeShadows)
     monkeypatch.setattr(_capture, "captured", _captured)
     monkeypatch.setattr(_capture, "plain_graph", _plain_graph)
+    monkeypatch.setattr(_capture, "displaced", lambda device: contextlib.nullcontext())
     monkeypatch.setattr(_capture, "generator_of", lambda device: FakeGenerator())
     monkeypatch.setattr(torch.cuda, "synchronize", lambda device=None: None)
 
@@ -123,4 +148,4 @@ class FakeGenerator:
         return 0
 
 
-__all__ = ["captures", "entries", "errors", "kept", "plain", "use"]
+__all__ = ["captures", "entries", "errors", "kept", "others", "plain", "use", "written"]

@@ -57,9 +57,10 @@ wg_policy_read_only = 2
 wg_policy_refresh = 3
 wg_policy_off = 4
 wg_policy_require_hit = 5
+wg_policy_no_compile = 6
 wg_policy_values = {'wg_policy_default': wg_policy_default, 'wg_policy_read_write': wg_policy_read_write,
     'wg_policy_read_only': wg_policy_read_only, 'wg_policy_refresh': wg_policy_refresh, 'wg_policy_off': wg_policy_off,
-    'wg_policy_require_hit': wg_policy_require_hit}
+    'wg_policy_require_hit': wg_policy_require_hit, 'wg_policy_no_compile': wg_policy_no_compile}
 
 wg_access_read_write = 0
 wg_access_read_only = 1
@@ -79,6 +80,12 @@ wg_kernel_arg_local = 2
 wg_kernel_arg_kind_values = {'wg_kernel_arg_memory': wg_kernel_arg_memory, 'wg_kernel_arg_value': wg_kernel_arg_value,
     'wg_kernel_arg_local': wg_kernel_arg_local}
 
+wg_buckets_fixed = 0
+wg_buckets_given = 1
+wg_buckets_learnt = 2
+wg_bucket_rule_values = {'wg_buckets_fixed': wg_buckets_fixed, 'wg_buckets_given': wg_buckets_given,
+    'wg_buckets_learnt': wg_buckets_learnt}
+
 wg_arg_memory = 0
 wg_arg_tensor = 1
 wg_arg_number = 2
@@ -93,6 +100,8 @@ wg_open_wait_all = 1
 wg_open_wait_values = {'wg_open_wait_first': wg_open_wait_first, 'wg_open_wait_all': wg_open_wait_all}
 
 wg_callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+
+wg_make_arguments = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 
 wg_dltensor_reader = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 
@@ -175,6 +184,7 @@ class wg_cache_options(ctypes.Structure):
         ("max_files", ctypes.c_uint64),
         ("bundles", ctypes.POINTER(ctypes.c_char_p)),
         ("bundle_count", ctypes.c_uint64),
+        ("profile", ctypes.c_int32),
     ]
 
 
@@ -190,6 +200,14 @@ class wg_statistics(ctypes.Structure):
         ("load_ms", ctypes.c_double),
         ("saved_ms", ctypes.c_double),
         ("untrusted", ctypes.c_uint64),
+        ("programs_compiled", ctypes.c_uint64),
+        ("programs_loaded", ctypes.c_uint64),
+        ("programs_refused", ctypes.c_uint64),
+        ("compile_ms", ctypes.c_double),
+        ("compile_saved_ms", ctypes.c_double),
+        ("captures_written", ctypes.c_uint64),
+        ("captures_paired", ctypes.c_uint64),
+        ("captures_ignored", ctypes.c_uint64),
     ]
 
 
@@ -251,6 +269,26 @@ class wg_named_semaphore(ctypes.Structure):
     ]
 
 
+class wg_padded_dimension(ctypes.Structure):
+    _fields_ = [
+        ("argument", ctypes.c_char_p),
+        ("dimension", ctypes.c_uint64),
+        ("value", ctypes.c_double),
+    ]
+
+
+class wg_buckets(ctypes.Structure):
+    _fields_ = [
+        ("dimensions", ctypes.POINTER(wg_padded_dimension)),
+        ("dimension_count", ctypes.c_uint64),
+        ("rule", ctypes.c_int32),
+        ("most", ctypes.c_uint32),
+        ("sizes", ctypes.POINTER(ctypes.c_int64)),
+        ("size_count", ctypes.c_uint64),
+        ("multiple_of", ctypes.c_int64),
+    ]
+
+
 class wg_function_spec(ctypes.Structure):
     _fields_ = [
         ("size", ctypes.c_uint64),
@@ -291,6 +329,8 @@ class wg_function_spec(ctypes.Structure):
         ("metadata", ctypes.c_char_p),
         ("recorded_code", ctypes.POINTER(wg_key_value)),
         ("recorded_code_count", ctypes.c_uint64),
+        ("buckets", ctypes.POINTER(wg_buckets)),
+        ("bucket_count", ctypes.c_uint64),
     ]
 
 
@@ -362,6 +402,7 @@ class wg_adoption(ctypes.Structure):
         ("allow_unproven", ctypes.c_int32),
         ("values", ctypes.POINTER(wg_named_number)),
         ("value_count", ctypes.c_uint64),
+        ("captures", ctypes.c_char_p),
     ]
 
 
@@ -432,6 +473,8 @@ STRUCTS = [
     wg_scalar_decl,
     wg_named_event,
     wg_named_semaphore,
+    wg_padded_dimension,
+    wg_buckets,
     wg_function_spec,
     wg_arg,
     wg_pair_spec,
@@ -527,6 +570,14 @@ FUNCTIONS = {
     "wg_bind": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_char_p, wg_memory]),
     "wg_call": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(wg_arg), ctypes.c_uint64,
         ctypes.POINTER(ctypes.c_int32)]),
+    "wg_profiled_call_sizes": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_char_p,
+        ctypes.POINTER(ctypes.POINTER(ctypes.c_int64)), ctypes.POINTER(ctypes.c_uint64)]),
+    "wg_profiled_call_args": (ctypes.c_int32, [ctypes.c_void_p, ctypes.POINTER(wg_arg), ctypes.c_uint64]),
+    "wg_record_profile": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, wg_make_arguments, ctypes.c_void_p,
+        ctypes.c_uint64, ctypes.POINTER(ctypes.c_uint64), ctypes.POINTER(ctypes.c_uint64), ctypes.c_char_p,
+        ctypes.c_uint64, ctypes.POINTER(ctypes.c_uint64)]),
+    "wg_function_shapes": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64,
+        ctypes.POINTER(ctypes.c_uint64)]),
     "wg_function_misses": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64,
         ctypes.POINTER(ctypes.c_uint64)]),
     "wg_function_report": (ctypes.c_int32, [ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]),
@@ -551,6 +602,8 @@ FUNCTIONS = {
     "wg_clear_stack": (None, []),
     "wg_cache_adopt": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(wg_function_spec),
         ctypes.POINTER(wg_adoption), ctypes.POINTER(ctypes.c_void_p)]),
+    "wg_capture_write": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(wg_function_spec),
+        ctypes.POINTER(wg_adoption)]),
     "wg_open_all": (ctypes.c_int32, [ctypes.c_void_p, ctypes.POINTER(wg_open_options),
         ctypes.POINTER(ctypes.c_void_p)]),
     "wg_opening_wait": (ctypes.c_int32, [ctypes.c_void_p]),
@@ -584,8 +637,9 @@ STATUS = frozenset({'wg_receive_log', 'wg_device_open', 'wg_device_close', 'wg_d
     'wg_cache_summary', 'wg_cache_readable', 'wg_cache_miss_reasons', 'wg_record_pending', 'wg_cache_clear',
     'wg_save_cache_artifacts', 'wg_load_cache_artifacts', 'wg_artifacts_destroy', 'wg_cache_check_bundle',
     'wg_cache_statistics', 'wg_wrap', 'wg_cache_load', 'wg_cache_find', 'wg_cache_entries', 'wg_cache_prefetch',
-    'wg_function_destroy', 'wg_bind', 'wg_call', 'wg_function_misses', 'wg_function_report', 'wg_report_destroy',
-    'wg_wrap_pair', 'wg_pair_destroy', 'wg_pair_bind', 'wg_pair_forward', 'wg_pair_backward', 'wg_pair_report',
-    'wg_cache_adopt', 'wg_open_all', 'wg_opening_wait', 'wg_opening_progress', 'wg_opening_destroy', 'wg_recorder_fork',
-    'wg_recorder_join', 'wg_recorder_address', 'wg_recorder_alloc', 'wg_recorder_scalar', 'wg_recorder_sizes',
-    'wg_recorder_dtype', 'wg_recorder_fail'})
+    'wg_function_destroy', 'wg_bind', 'wg_call', 'wg_profiled_call_sizes', 'wg_profiled_call_args', 'wg_record_profile',
+    'wg_function_shapes', 'wg_function_misses', 'wg_function_report', 'wg_report_destroy', 'wg_wrap_pair',
+    'wg_pair_destroy', 'wg_pair_bind', 'wg_pair_forward', 'wg_pair_backward', 'wg_pair_report', 'wg_cache_adopt',
+    'wg_capture_write', 'wg_open_all', 'wg_opening_wait', 'wg_opening_progress', 'wg_opening_destroy',
+    'wg_recorder_fork', 'wg_recorder_join', 'wg_recorder_address', 'wg_recorder_alloc', 'wg_recorder_scalar',
+    'wg_recorder_sizes', 'wg_recorder_dtype', 'wg_recorder_fail'})

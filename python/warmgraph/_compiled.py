@@ -16,7 +16,7 @@ import types
 import weakref
 from typing import Any, Callable, Dict, Iterable, Mapping
 
-from . import _code, _fork, _run, _walk, errors
+from . import _ahead, _code, _fork, _run, _walk, errors
 from ._array import Array, Tensor, like
 from ._device import Device, Program
 from ._leaves import OfTorch, expect_apart, leaf_of
@@ -261,6 +261,7 @@ class Options:
     scalars: Mapping[str, Scalar] = dataclasses.field(default_factory=dict)
     read_only: tuple[str, ...] = ()
     compile: Any = None
+    borrow: bool = False
 
 
 class _Shared:
@@ -282,7 +283,7 @@ class _Shared:
 
 def _defaults_of(func: Any) -> tuple[Any, Any, list[Any]]:
     """(Python function, defaults, those by name), as the signature has them."""
-    code = _code.function_of(func)
+    code = _code.function_of(func) or func
     return code, getattr(code, "__defaults__", None), [*(getattr(code, "__kwdefaults__", None) or {}).values()]
 
 
@@ -300,22 +301,28 @@ class CachedFunction:
     wrapper is unbound: wrap the copy's method.
     """
 
-    def __init__(self, func: Callable[..., Any] | None, options: Options, description: str = "") -> None:
+    def __init__(self, func: Callable[..., Any] | None, options: Options, description: str = "", module: Any = None) -> None:
+        """`module`: of PyTorch's, which `func` calls."""
         self.options = options
+        self.module = module
         self._function = func
         self._description = description or _described(func)
         self._shared = _Shared()
         if func is not None:
             functools.update_wrapper(self, func, updated=())
-            self._signature, self._defaults = inspect.signature(func), _defaults_of(func)
+            self._sign()
 
     def __repr__(self) -> str:
         return f"<warmgraph function {self._description}{'' if self._function is not None else ' (unbound)'}>"
 
     # --- binding, copies
 
+    def __set_name__(self, owner: type, name: str) -> None:
+        if not self.options.config.model:
+            _ahead.forget(self)  # its model is named after an object's class
+
     def __get__(self, instance: Any, owner: type | None = None) -> CachedFunction:
-        if instance is None or self._function is None:
+        if instance is None or self._function is None or self.module is not None:
             return self
         if self._shared.signature is None:
             self._shared.signature = inspect.signature(types.MethodType(self._function, instance))
@@ -366,18 +373,40 @@ class CachedFunction:
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         if not self._has_same_defaults():
-            self._signature, self._defaults = inspect.signature(self._function), _defaults_of(self._function)  # type: ignore[arg-type]
+            self._sign()
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         given = _Arguments(bound.arguments)
         given.positional, given.names = len(args), frozenset(kwargs)
         return given
 
+    def _sign(self) -> None:
+        """Reads the signature, of a module its forward's."""
+        signed = self._signed()
+        try:
+            self._signature, self._defaults = inspect.signature(signed), _defaults_of(signed)
+        except (TypeError, ValueError):
+            if self.module is None:
+                raise
+            assert self._function is not None
+            self._signature, self._defaults = inspect.signature(self._function), _defaults_of(self._function)
+
+    def _signed(self) -> Callable[..., Any]:
+        """What has the signature."""
+        assert self._function is not None
+        if self.module is None:
+            return self._function
+        from . import torch as torchs
+
+        return torchs.signed_by(self.module) or self._function
+
     def _has_same_defaults(self) -> bool:
         code, defaults, named = self._defaults
-        if code.__defaults__ is not defaults:
+        if self.module is not None and _defaults_of(self._signed())[0] is not code:
             return False
-        now = code.__kwdefaults__
+        if getattr(code, "__defaults__", None) is not defaults:
+            return False
+        now = getattr(code, "__kwdefaults__", None)
         return not named if now is None else len(now) == len(named) and all(map(operator.is_, now.values(), named))
 
     def _of_torch(self, bound: dict[str, Any], is_known: bool = False) -> Any:
@@ -541,7 +570,10 @@ class CachedFunction:
     # --- what it is in the library
 
     def _name(self) -> str:
-        return self.options.name or _walk.folder_name(getattr(self._function, "__name__", self._description))
+        return self.options.name or self._name_of_itself()
+
+    def _name_of_itself(self) -> str:
+        return _walk.folder_name(getattr(self._function, "__name__", self._description))
 
     def _where(self) -> _Where:
         options = self.options
@@ -550,6 +582,8 @@ class CachedFunction:
                       (options.global_rank, options.tp_rank, options.pp_rank), options.config.copy())
 
     def _model(self) -> str:
+        if self.module is not None:
+            return self._name_of_itself()
         owner = getattr(self._function, "__self__", None)
         if owner is not None:
             return _walk.folder_name((owner if isinstance(owner, type) else type(owner)).__name__)
@@ -639,7 +673,7 @@ class _Taken:
         return array
 
 
-_PICKLED = ("dynamic", "global_rank", "tp_rank", "pp_rank", "name", "version", "read_only")
+_PICKLED = ("dynamic", "global_rank", "tp_rank", "pp_rank", "name", "version", "read_only", "borrow")
 _OPTIONS = tuple(field.name for field in dataclasses.fields(Options))
 
 
@@ -652,7 +686,9 @@ def _described(func: Any) -> str:
 
 
 def cache_compile(func: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Wraps a function, a bound method or, as a decorator, either. Wrapping reads nothing and opens nothing: the first call does.
+    """Wraps a function, a bound method or, as a decorator, either, or a torch.nn.Module, which is called as it is (`module(*args)`) and has
+    the name of its class. Wrapping reads nothing and opens nothing: the first call does. What an earlier process needed for a function of
+    PyTorch's is restored in the background once CUDA runs (Config.prefetch).
 
     config: a Config. dynamic: "dynamic" rather than "static" in the folder's name. cache_dir: else $WARMGRAPH_CACHE_DIR, else
     .warmgraph_cache. global_rank, tp_rank, pp_rank: else the launcher's environment. name: the function's folder; else its own name.
@@ -661,7 +697,8 @@ def cache_compile(func: Callable[..., Any] | None = None, **options: Any) -> Any
     or a function of the arguments that gives one; an argument in it stands for itself. scalars: {argument: Scalar}, numbers that are
     patched at every call. read_only: states (paths such as "self.weights") that the function only reads. compile, for PyTorch: None or True
     compiles with torch.compile(fullgraph=True), a dict gives further arguments of torch.compile, False runs eagerly; a function that is
-    compiled already stays as it is.
+    compiled already stays as it is. borrow, for PyTorch: True gives results in memory that belongs to the entry: each call overwrites those
+    of the call before, whose tensors raise RuntimeError from then on when they are used.
     """
     for name in options:
         if name not in _OPTIONS:
@@ -672,6 +709,8 @@ def cache_compile(func: Callable[..., Any] | None = None, **options: Any) -> Any
         raise errors.InvalidArgument(f"config is {options['config']!r}, expected a warmgraph.Config")
     if not (options.get("compile") is None or isinstance(options["compile"], (bool, dict))):
         raise errors.InvalidArgument(f"compile is {options['compile']!r}, expected True, False or a dict of torch.compile's arguments")
+    if not isinstance(options.get("borrow", False), bool):
+        raise errors.InvalidArgument(f"borrow is {options['borrow']!r}, expected True or False")
     for name in ("code", "read_only"):
         if name in options:
             options[name] = tuple(options[name])
@@ -685,6 +724,22 @@ def cache_compile(func: Callable[..., Any] | None = None, **options: Any) -> Any
     if isinstance(func, (staticmethod, classmethod)):
         kind = type(func).__name__
         raise errors.InvalidArgument(f"{_described(func)} is a {kind}: put @{kind} above @cache_compile")
+    module: Any = func if _is_module(func) else None
+    if module is not None:
+        from . import torch as torchs
+
+        return _expected(CachedFunction(torchs.method_of(module), Options(**options), module=module))
     if _code.function_of(func) is None:
         raise errors.InvalidArgument(f"{func!r} is no Python function or method: wrap the method that it calls")
-    return CachedFunction(func, Options(**options))
+    return _expected(CachedFunction(func, Options(**options)))
+
+
+def _expected(wrapped: CachedFunction) -> CachedFunction:
+    _ahead.expect(wrapped)
+    return wrapped
+
+
+def _is_module(func: Any) -> bool:
+    """Of PyTorch's, which is not imported for this."""
+    kind = getattr(getattr(sys.modules.get("torch"), "nn", None), "Module", None)
+    return kind is not None and isinstance(func, kind)

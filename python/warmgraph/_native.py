@@ -60,6 +60,14 @@ class Statistics:
     load_ms: float = 0.0
     saved_ms: float = 0.0
     untrusted: int = 0
+    programs_compiled: int = 0
+    programs_loaded: int = 0
+    programs_refused: int = 0
+    compile_ms: float = 0.0
+    compile_saved_ms: float = 0.0
+    captures_written: int = 0
+    captures_paired: int = 0
+    captures_ignored: int = 0
 
     def __add__(self, other: Statistics) -> Statistics:
         counters = [field.name for field in dataclasses.fields(self)][1:]

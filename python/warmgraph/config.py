@@ -8,7 +8,8 @@ from typing import Any, Iterable, Mapping
 from . import _c, errors
 
 POLICIES = {"default": _c.wg_policy_default, "read_write": _c.wg_policy_read_write, "read_only": _c.wg_policy_read_only,
-            "refresh": _c.wg_policy_refresh, "off": _c.wg_policy_off, "require_hit": _c.wg_policy_require_hit}
+            "refresh": _c.wg_policy_refresh, "off": _c.wg_policy_off, "require_hit": _c.wg_policy_require_hit,
+            "no_compile": _c.wg_policy_no_compile}
 
 
 def unknown_option(where: str, name: str, known: Iterable[str]) -> errors.InvalidArgument:
@@ -45,6 +46,7 @@ class Config:
     max_bytes: int
     max_files: int
     bundles: tuple[str, ...]
+    prefetch: bool
 
     _DEFAULTS = {
         "mode": "reduce-overhead",  # TorchAir's
@@ -66,6 +68,7 @@ class Config:
         "max_bytes": 0,
         "max_files": 0,
         "bundles": (),  # files (.wgb) that are read where they lie, below the folder
+        "prefetch": True,  # what the last call of a function of PyTorch's needed is restored as soon as CUDA runs, before the next one
     }
 
     def __init__(self, **options: Any) -> None:

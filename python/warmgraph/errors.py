@@ -34,7 +34,7 @@ class CompileFailed(Error):
 
 
 class MissForbidden(Error):
-    """Policy require_hit, and there is no entry: record first."""
+    """Policy require_hit, and there is no entry: record first. Or no_compile, and a program is not compiled yet."""
 
     code, name = 4, "miss_forbidden"
 

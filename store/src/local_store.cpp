@@ -229,7 +229,8 @@ Result<std::optional<Bytes>> LocalStore::object(const Name& name)
         if (!found) return std::unexpected(found.error());
         if (!*found) return std::nullopt;
         if (!(*found)->bytes) return std::unexpected((*found)->bytes.error());
-        return std::move(*(*found)->bytes);
+        const auto* const image = std::get_if<ImageName>(&name);
+        return image != nullptr ? unpack(std::move(*(*found)->bytes), image->digest, most) : std::move((*found)->bytes);
     };
     auto bytes = bytes_in(m_impl->tier);
     for (const auto& layer : m_impl->layers)
@@ -324,7 +325,7 @@ Result<std::unique_ptr<LoadMark>> LocalStore::begin_load(const EntryKey& key, co
     if (auto ok = check_key(key.function); !ok) return std::unexpected(ok.error());
     return m_impl->load_marks.begin(key, target);
 }
-Result<bool> LocalStore::publish_image(ByteView image) { return m_impl->store.publish_image(image); }
+Result<bool> LocalStore::publish_image(ByteView image, Blob kind) { return m_impl->store.publish_image(image, kind); }
 Result<std::vector<std::pair<Digest, std::uint64_t>>> LocalStore::images() const
 {
     return m_impl->tier.disk().images();
@@ -343,7 +344,8 @@ FunctionUsage LocalStore::usage(const FunctionKey& function) const { return m_im
 void LocalStore::note_miss(const FunctionKey& function, const Miss& miss, std::string_view call) noexcept
 try {
     if (!why_read_only().empty() || !check_key(function)) return;
-    if (const auto done = write_miss(m_impl->tier.disk(), function, miss, call); !done)
+    if (const auto done = write_miss(m_impl->tier.disk(), m_impl->tier.disk().layout.function(function), miss, call);
+        !done)
         log().debug("a miss of {} is not kept: {}", function.function, done.error().message);
 } catch (const std::exception& error) {
     log().debug("a miss of a function is not kept: {}", error.what());
@@ -352,10 +354,42 @@ try {
 Result<Misses> LocalStore::misses(const FunctionKey& function) const
 {
     if (auto ok = check_key(function); !ok) return std::unexpected(ok.error());
-    auto misses = read_misses(m_impl->tier.disk(), function);
+    auto misses = read_misses(m_impl->tier.disk(), m_impl->tier.disk().layout.function(function));
     if (!misses) return within(std::string(k_miss_file), misses.error());
     return misses;
 }
+
+void LocalStore::note_program_miss(const Miss& miss) noexcept
+try {
+    if (!why_read_only().empty()) return;
+    if (const auto done = write_miss(m_impl->tier.disk(), Layout::compiled(), miss, ""); !done)
+        log().debug("a miss of the program '{}' is not kept: {}", miss.program, done.error().message);
+} catch (const std::exception& error) {
+    log().debug("a miss of a program is not kept: {}", error.what());
+}
+
+Result<Misses> LocalStore::program_misses() const
+{
+    auto misses = read_misses(m_impl->tier.disk(), Layout::compiled());
+    if (!misses) return within((Layout::compiled() / k_miss_file).string(), misses.error());
+    return misses;
+}
+
+Result<std::vector<std::pair<Digest, std::uint64_t>>> LocalStore::compiled() const
+{
+    const Disk& disk = m_impl->tier.disk();
+    const auto names = disk.artifact_names(Layout::compiled());
+    if (!names) return std::unexpected(names.error());
+    std::vector<std::pair<Digest, std::uint64_t>> found;
+    for (const Name& name : *names) {
+        const auto info = disk.files.info(disk.layout.path(name));
+        if (!info) return std::unexpected(info.error());
+        if (*info) found.emplace_back(std::get<ArtifactName>(name).digest, (*info)->size);
+    }
+    return found;
+}
+
+void LocalStore::make_room() noexcept { m_impl->upkeep.make_room(); }
 
 Result<std::vector<Damage>> LocalStore::check() const { return m_impl->upkeep.check(); }
 Result<std::vector<Damage>> LocalStore::repair() { return m_impl->upkeep.repair(); }
@@ -369,6 +403,10 @@ Result<std::unique_ptr<FileLock>> LocalStore::try_record_lock(const EntryKey& ke
 {
     if (auto ok = check_key(key.function); !ok) return std::unexpected(ok.error());
     return m_impl->tier.try_record_lock(key);
+}
+Result<std::unique_ptr<FileLock>> LocalStore::try_artifact_lock(const ArtifactName& name)
+{
+    return m_impl->tier.try_artifact_lock(name);
 }
 
 } // namespace warmgraph::store

@@ -1,5 +1,7 @@
 #include "reading.hpp"
 
+#include "warmgraph/store/packing.hpp"
+
 namespace warmgraph::store {
 namespace {
 
@@ -99,9 +101,7 @@ Result<std::optional<Judged<Bytes>>> read_image(Tier& tier, const Digest& digest
     if (!found) return std::unexpected(found.error());
     if (!*found) return std::nullopt;
     Judged<Bytes> image{(*found)->stamp, std::move((*found)->bytes)};
-    if (!image.content) return image;
-    if (const Digest is = sha256(*image.content); is != digest)
-        image.content = fail(ErrorCode::corrupt, "image has SHA-256 {}, its name says {}", to_hex(is), to_hex(digest));
+    if (image.content) image.content = unpack(std::move(*image.content), digest, cap);
     return image;
 }
 

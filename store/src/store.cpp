@@ -75,7 +75,10 @@ Result<void> Store::publish(const Entry& entry)
     const EntryKey& key = entry.header.key;
     if (auto ok = check_key(key.function); !ok) return ok;
     const std::string doing = fmt::format("publish {}", key.function.function);
-    const auto bytes = cachefmt::encode(entry, {.sign_with = m_caps.trust.sign_with.get()});
+    const Packing& packing = m_caps.packings.payloads;
+    const auto bytes = cachefmt::encode(entry, {.compress_above = packing.level == 0 ? UINT64_MAX : packing.above,
+                                                .zstd_level = packing.level,
+                                                .sign_with = m_caps.trust.sign_with.get()});
     if (!bytes) return within(doing, bytes.error());
     if (auto done = m_tier.put(key, *bytes); !done) return within(doing, done.error());
     return {};
@@ -113,7 +116,7 @@ Result<std::optional<Bytes>> Store::image(const Digest& digest, std::uint64_t si
     return std::nullopt;
 }
 
-Result<bool> Store::publish_image(ByteView image)
+Result<bool> Store::publish_image(ByteView image, Blob kind)
 {
     if (image.size() > m_caps.image_bytes) {
         return fail(ErrorCode::unsupported,
@@ -129,7 +132,9 @@ Result<bool> Store::publish_image(ByteView image)
             return false;
         }
     }
-    if (auto done = m_tier.put(name, image); !done)
+    const auto& packings = m_caps.packings;
+    const auto packed = pack(image, kind == Blob::image ? packings.images : packings.constants);
+    if (auto done = m_tier.put(name, packed && !packed->empty() ? ByteView{*packed} : image); !done)
         return within(fmt::format("publish image {}", short_hex(name.digest)), done.error());
     return true;
 }

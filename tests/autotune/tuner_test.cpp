@@ -39,6 +39,31 @@ TEST_F(TuningTest, ColdItTimesAndWarmItDoesNot)
     EXPECT_DOUBLE_EQ(statistics.saved_ms, cold.search_ms);
 }
 
+TEST_F(TuningTest, WhatWasCompiledForTheDefaultAndTheWinnerIsKept)
+{
+    m_kernel.candidates.push_back({{"WORK", 32}});
+    Cache cache{options()};
+    EXPECT_EQ(tuner_of(cache).tune(kernel()).report().outcome, TuningOutcome::tuned);
+    EXPECT_EQ(cache.statistics().programs_compiled, 4U);
+    EXPECT_EQ(files(".compiled").size(), 2U);
+    Cache served{options(Policy::no_compile)};
+    EXPECT_EQ(tuner_of(served).tune(kernel()).report().outcome, TuningOutcome::stored) << "its winner is proven";
+    EXPECT_EQ(served.statistics().programs_loaded, 2U);
+    EXPECT_EQ(served.statistics().programs_refused, 0U);
+}
+
+TEST_F(TuningTest, NoCompileTunesNothing)
+{
+    const TuningReport report = tune({}, Policy::no_compile);
+    EXPECT_EQ(report.outcome, TuningOutcome::untuned);
+    EXPECT_THAT(report.reason, HasSubstr("policy no_compile"));
+    EXPECT_EQ(tune().outcome, TuningOutcome::tuned);
+    std::filesystem::remove_all(dir.path() / "cache" / "compiled");
+    EXPECT_EQ(thrown_by([&] { static_cast<void>(tune({}, Policy::no_compile)); })->code(), ErrorCode::miss_forbidden);
+    EXPECT_EQ(tune({.validation = TuningValidation::at_first_run}).outcome, TuningOutcome::stored)
+        << "that it could not be proven says nothing about it";
+}
+
 // How long anything takes is the machine's; that the fastest of what was measured was chosen is not.
 TEST_F(TuningTest, ByTheMachinesClockTheFastestIsChosen)
 {

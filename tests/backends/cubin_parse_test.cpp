@@ -74,42 +74,6 @@ TEST(Cubin, KeepsStateWhereItHasVariablesInGlobalMemory)
     EXPECT_TRUE(code_traits(as_bytes(".version 9.0")).keeps_state) << "unknown";
 }
 
-TEST(Cubin, TextsOfTheCompilersAreNoState)
-{
-    const Bytes texts = cubin_file("texts.cubin");
-    EXPECT_FALSE(code_traits(texts).keeps_state);
-    const auto file = elf::File::parse(texts);
-    ASSERT_TRUE(succeeded(file));
-    const auto section = section_number(*file, ".nv.global.init");
-    ASSERT_TRUE(section.has_value());
-    const auto start = static_cast<std::size_t>(file->sections()[*section].offset);
-    const auto size = static_cast<std::size_t>(file->sections()[*section].size);
-    {
-        Bytes other = texts; // whatever byte of them is none of a text's: a number perhaps
-        for (std::size_t i = 0; i < size; ++i) {
-            const auto before = std::exchange(other[start + i], std::byte{1});
-            EXPECT_TRUE(code_traits(other).keeps_state) << i;
-            other[start + i] = before;
-        }
-    }
-    const auto renamed = [&](std::string_view from, std::string_view to) {
-        Bytes other = texts;
-        const auto names = as_text(texts).find(std::string{'\0'} + std::string(from) + '\0');
-        EXPECT_NE(names, std::string_view::npos) << from;
-        std::ranges::copy(as_bytes(to), other.begin() + static_cast<std::ptrdiff_t>(names) + 1);
-        return code_traits(other).keeps_state;
-    };
-    EXPECT_FALSE(renamed("$str$1", "$str$9"));
-    EXPECT_TRUE(renamed("$str$1", "$strin")) << "a variable of the program's, as far as one can tell";
-    EXPECT_TRUE(renamed("__unnamed_1", "__unnamed_x"));
-    Bytes longer = texts; // without the symbols that cover its end
-    const auto table = static_cast<std::size_t>(file->sections()[file->symbol_section()].offset);
-    for (std::size_t i = 0; i < file->symbols().size(); ++i)
-        if (file->section_of(file->symbols()[i]) == *section && file->symbols()[i].size > 15)
-            longer[table + i * 24 + 16] = std::byte{0};
-    EXPECT_TRUE(code_traits(longer).keeps_state) << "bytes that no symbol covers";
-}
-
 TEST(Cubin, KnowsItsArchitecture)
 {
     EXPECT_EQ(parsed("several.cubin").sm(), 90U);

@@ -194,6 +194,11 @@ void graphs_of_others_are_refused_here(void)
     wg_function* function = NULL;
     FAILS(wg_cache_adopt(cache, g_device, &spec, &adoption, &function), wg_unsupported, "'f' cannot be adopted");
     CHECK(function == NULL);
+    FAILS(wg_capture_write(cache, g_device, &spec, &adoption), wg_unsupported, "'f' cannot be adopted");
+    adoption.captures = "captures", adoption.second = &capture;
+    FAILS(wg_cache_adopt(cache, g_device, &spec, &adoption, &function), wg_invalid_argument, "give one of them");
+    adoption.captures = NULL, adoption.second = NULL;
+    FAILS(wg_capture_write(NULL, g_device, &spec, &adoption), wg_invalid_argument, "cache is null");
     adoption.values = &value, adoption.value_count = 1;
     FAILS(wg_cache_adopt(cache, g_device, &spec, &adoption, &function), wg_invalid_argument, "'layers' is a number");
     adoption.values = NULL;

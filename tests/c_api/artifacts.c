@@ -76,6 +76,7 @@ void artifacts_are_carried_to_another_folder(void)
     write_bundle(path, bytes, size);
     OK(wg_cache_check_bundle(cache, g_device, path, json, sizeof json, &length));
     CHECK(length == strlen(json) && contains(json, "\"verdict\":\"fits\""));
+    CHECK(contains(json, "\"environment_key\":\"") && contains(json, "\"environment_here\":\""));
     FAILS(wg_cache_check_bundle(cache, g_device, g_folder, json, sizeof json, &length), wg_io_failed,
           "no regular file");
     other = open_with_bundle("no_such_folder", path);

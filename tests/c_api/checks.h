@@ -88,6 +88,11 @@ void artifacts_are_carried_to_another_folder(void);
 void pairs_are_one_entry(void);
 void wrong_pairs_are_refused(void);
 
+/* profile.c */
+void sizes_are_padded_and_recorded_ahead(void);
+void profiles_are_switched_off(void);
+void wrong_buckets_are_refused(void);
+
 /* errors.c */
 void the_last_error_belongs_to_its_thread(void);
 void null_handles_are_refused(void);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "expect_error.hpp"
@@ -25,8 +27,8 @@ TEST(Readable, ShowsEverySectionInAlignedColumns)
              "scalar      position: proven at all 2,048 values\n",
              "scalar      scale: sampled at 412 values\n",
              "guards: 5 facts, 3 tensors, 3 values\n",
-             "  driver.version       3.1          must_match\n",
-             "  env.OMP_NUM_THREADS  unknown      must_match\n",
+             "  driver.version       3.1          must_match  same or newer\n",
+             "  env.OMP_NUM_THREADS  unknown      must_match  equal\n",
              "  logits  f32[2,128] strides 256,1 align 64 on opencl:0\n",
              "  view    f32[128] align 64 aliases logits at 256 bytes on opencl:0\n",
              "  temperature  f32   0.5\n",
@@ -64,6 +66,40 @@ TEST(Readable, LetsNoStoredTextDriveTheTerminal)
     const std::string text = to_readable(entry);
     EXPECT_THAT(text, HasSubstr("\\x1b[31mred\\x0anext\\xff\\xc2\\x9b\u00e9"));
     EXPECT_EQ(text.find('\x1b'), std::string::npos);
+}
+
+TEST(Readable, CutsAValueThatWouldWidenTheTable)
+{
+    Entry entry = sample_entry();
+    const std::string digest(64, 'a'), more = "\u00e9" + std::string(400, 'b');
+    entry.header.guards.facts[0].value = digest;
+    entry.header.guards.facts[1].value = more;
+    const auto line_of = [](const std::string& text, std::string_view name) {
+        const auto start = text.find("  " + std::string(name));
+        EXPECT_NE(start, std::string::npos) << name;
+        return text.substr(start, text.find('\n', start) - start);
+    };
+    const auto widest = [](const std::string& text) {
+        std::size_t most = 0, columns = 0;
+        for (const char c : text) {
+            if ((static_cast<unsigned char>(c) & 0xC0) != 0x80) ++columns;
+            if (c == '\n') columns = 0;
+            most = std::max(most, columns);
+        }
+        return most;
+    };
+    const std::string name = entry.header.guards.facts[1].name;
+    for (const std::size_t wide : {120U, 200U}) {
+        const std::string text = to_readable(entry, {Section::guards}, Inks::none, wide);
+        EXPECT_THAT(text, HasSubstr(digest + "  ")) << "whole";
+        EXPECT_THAT(line_of(text, name), HasSubstr("  \u00e9bbb"));
+        EXPECT_THAT(line_of(text, name), HasSubstr("bbb...  "));
+        EXPECT_EQ(widest(text), wide);
+    }
+    EXPECT_THAT(to_readable(entry, {}, Inks::none, 10), HasSubstr(digest + "  "))
+        << "a terminal narrower than a digest";
+    EXPECT_THAT(to_readable(entry, {}, Inks::none, 1000), HasSubstr(more));
+    EXPECT_EQ(json::parse(to_json(entry))["guards"]["facts"][1]["value"], more);
 }
 
 TEST(Readable, NamesKernelsAsPeopleDoAndTellsMachinesTheWholeName)

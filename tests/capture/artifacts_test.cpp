@@ -70,6 +70,36 @@ TEST_F(Artifacts, FillAnotherFolderWhoseFirstCallIsAHit)
     EXPECT_EQ(again.there.size(), 2U);
 }
 
+TEST_F(Artifacts, OfACompressedFolderAreTheSame)
+{
+    CacheOptions packed = options();
+    packed.compression = "payloads=9@0,images=3@0,constants=3@0";
+    CacheArtifacts saved;
+    {
+        Cache cache{packed};
+        EXPECT_EQ(call(cache), Outcome::recorded);
+        saved = cache.save_cache_artifacts().value();
+    }
+    std::uintmax_t frames = 0;
+    for (const auto& item : std::filesystem::recursive_directory_iterator(dir.path())) {
+        if (!item.is_regular_file() || item.path().string().find("/images/") == std::string::npos) continue;
+        std::uint32_t magic = 0;
+        std::ifstream(item.path(), std::ios::binary).read(reinterpret_cast<char*>(&magic), sizeof magic);
+        frames += magic == 0xFD2FB528;
+    }
+    EXPECT_GT(frames, 0U);
+    Cache same{options()};
+    EXPECT_EQ(call(same), Outcome::replayed) << "whatever is set";
+    Cache cache{elsewhere()};
+    EXPECT_EQ(cache.load_cache_artifacts(device, saved.bytes).kinds.size(), 2U);
+    EXPECT_EQ(call(cache), Outcome::replayed);
+    packed.compression = "images=fast";
+    const auto error = thrown_by([&] { Cache wrong{packed}; });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), ErrorCode::invalid_argument);
+    EXPECT_THAT(error->what(), HasSubstr("compression is 'images=fast'"));
+}
+
 TEST_F(Artifacts, ThatAreDamagedAreATypedError)
 {
     CacheArtifacts saved = recorded();
@@ -96,6 +126,8 @@ TEST_F(Artifacts, AreCheckedBeforeTheyAreOpened)
     const Cache cache{elsewhere()};
     const BundleCheck check = cache.check_bundle(file, device);
     EXPECT_THAT(check.environment, HasSubstr("backend opencl"));
+    EXPECT_EQ(check.environment_key.size(), 12U);
+    EXPECT_EQ(check.environment_here, check.environment_key);
     EXPECT_EQ(check.verdict, FitVerdict::fits);
     ASSERT_EQ(check.entries.size(), 1U);
     EXPECT_EQ(check.entries[0].verdict, FitVerdict::fits) << check.entries[0].detail;

@@ -1,7 +1,11 @@
 // Graphs that somebody else captured on a CUDA device, through the facade.
+#include <filesystem>
+#include <fstream>
+
 #include "cuda_facade_fixture.hpp"
 #include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/cuda.hpp"
+#include "warmgraph/capture/stored_capture.hpp"
 
 namespace warmgraph::test {
 namespace {
@@ -192,6 +196,171 @@ TEST_F(CudaAdoption, WithWrongRegionsOrScratchIsInvalid)
     ASSERT_TRUE(thrown);
     EXPECT_EQ(thrown->code(), ErrorCode::invalid_argument);
     EXPECT_THAT(thrown->what(), testing::HasSubstr("no scratch 'pool'"));
+}
+
+/// Two processes: what one wrote is the second capture of the other's adoption.
+class CudaPairing : public CudaAdoption {
+protected:
+    CudaPairing()
+    {
+        capture_again();
+        others.first = *adoption.second;
+        others.captures = folder.string();
+        adoption.second.reset();
+        adoption.captures = folder.string();
+    }
+    ~CudaPairing() override { driver.destroy(others.first.graph); }
+    [[nodiscard]] std::vector<std::filesystem::path> files() const
+    {
+        std::vector<std::filesystem::path> found;
+        for (const auto& item : std::filesystem::directory_iterator{folder}) found.push_back(item.path());
+        return found;
+    }
+    static Bytes contents(const std::filesystem::path& file)
+    {
+        std::ifstream stream{file, std::ios::binary};
+        const std::string text{std::istreambuf_iterator<char>{stream}, {}};
+        const ByteView view = as_bytes(text);
+        return {view.begin(), view.end()};
+    }
+    static void replace(const std::filesystem::path& file, ByteView bytes)
+    {
+        std::ofstream{file, std::ios::binary} << as_text(bytes);
+    }
+    /// As if another process had written it.
+    void write_as_another_process()
+    {
+        Cache cache{options()};
+        const std::filesystem::path file = folder / cache.write_capture("copy", device, spec(), others);
+        auto capture = decode_capture(contents(file));
+        ASSERT_TRUE(capture) << capture.error().message;
+        capture->process = "another one";
+        replace(file, encode(*capture));
+    }
+    /// And how many files were looked at in vain.
+    std::optional<Exception> refusal_of_pair(std::uint64_t ignored)
+    {
+        Cache cache{options()};
+        auto thrown = thrown_by([&] { (void)cache.adopt("copy", device, spec(), adoption); });
+        EXPECT_EQ(cache.statistics().captures_ignored, ignored);
+        EXPECT_EQ(cache.statistics().captures_paired, 0U);
+        return thrown;
+    }
+    std::filesystem::path folder = dir.path() / "captures";
+    Adoption others;
+};
+
+TEST_F(CudaPairing, AnotherProcessesCaptureProvesTheEntry)
+{
+    write_as_another_process();
+    {
+        Cache cache{options()};
+        Function f = cache.adopt("copy", device, spec(), adoption);
+        EXPECT_EQ(f.report().outcome, Outcome::recorded) << f.report().reason;
+        EXPECT_EQ(cache.statistics().captures_paired, 1U);
+    }
+    Cache cache{options()};
+    Function f = cache.load("copy", device, spec());
+    const Buffer other = numbers(4), out = device.allocate(k_bytes);
+    EXPECT_EQ(f({{"x", other}, {"y", out}}), Outcome::replayed);
+    EXPECT_EQ(read(out), counting(4));
+}
+
+TEST_F(CudaPairing, WithoutAFolderOrAFileOrWithItsOwnThereIsNothingToPairWith)
+{
+    auto thrown = refusal_of_pair(0);
+    ASSERT_TRUE(thrown);
+    EXPECT_EQ(thrown->code(), ErrorCode::not_found) << thrown->what();
+    {
+        Cache cache{options()};
+        (void)cache.write_capture("copy", device, spec(), others);
+        EXPECT_EQ(cache.statistics().captures_written, 1U);
+    }
+    thrown = refusal_of_pair(1);
+    ASSERT_TRUE(thrown);
+    EXPECT_EQ(thrown->code(), ErrorCode::not_found);
+    EXPECT_THAT(thrown->what(), testing::HasSubstr("this process wrote it"));
+    std::filesystem::remove_all(folder);
+    std::filesystem::create_directories(folder);
+    thrown = refusal_of_pair(0);
+    ASSERT_TRUE(thrown);
+    EXPECT_EQ(thrown->code(), ErrorCode::not_found);
+}
+
+TEST_F(CudaPairing, DamagedNewerAndForeignFilesAreCountedAndIgnored)
+{
+    write_as_another_process();
+    const std::filesystem::path good = files().at(0);
+    const Bytes whole = contents(good);
+    Bytes damaged = whole, newer = whole;
+    damaged.back() ^= std::byte{1};
+    newer[8] = std::byte{9};
+    auto other = *decode_capture(whole);
+    other.key.guards_digest = {};
+    const std::string name = good.string().substr(0, good.string().size() - std::string_view{".wgcapture"}.size());
+    replace(name + "1.wgcapture", damaged);
+    replace(name + "2.wgcapture", newer);
+    replace(name + "3.wgcapture", encode(other));
+    replace(folder / "notes.txt", damaged);
+    std::filesystem::rename(good, folder / "kept");
+    for (const auto& file : files()) std::filesystem::permissions(file, std::filesystem::perms{0600});
+    const auto thrown = refusal_of_pair(3);
+    ASSERT_TRUE(thrown);
+    EXPECT_EQ(thrown->code(), ErrorCode::not_found);
+    EXPECT_THAT(thrown->what(),
+                testing::AllOf(testing::HasSubstr("not those that were written"),
+                               testing::HasSubstr("format 9, expected 1"), testing::HasSubstr("other guards")));
+    std::filesystem::rename(folder / "kept", good);
+    Cache cache{options()};
+    EXPECT_NO_THROW((void)cache.adopt("copy", device, spec(), adoption));
+    EXPECT_EQ(cache.statistics().captures_paired, 1U);
+    EXPECT_EQ(cache.statistics().captures_ignored, 3U);
+}
+
+TEST_F(CudaPairing, AFileOrFolderThatOthersMayWriteIsNotRead)
+{
+    write_as_another_process();
+    std::filesystem::permissions(files().at(0), std::filesystem::perms{0622});
+    auto thrown = refusal_of_pair(1);
+    ASSERT_TRUE(thrown);
+    EXPECT_EQ(thrown->code(), ErrorCode::not_found);
+    std::filesystem::permissions(files().at(0), std::filesystem::perms{0600});
+    std::filesystem::permissions(folder, std::filesystem::perms{0777});
+    thrown = refusal_of_pair(0);
+    ASSERT_TRUE(thrown);
+    EXPECT_EQ(thrown->code(), ErrorCode::permission_denied);
+    EXPECT_THAT(thrown->what(), testing::HasSubstr("may be written by others"));
+}
+
+TEST_F(CudaPairing, FourFilesOfOneCallAreKept)
+{
+    for (int i = 0; i < 6; ++i) write_as_another_process();
+    EXPECT_EQ(files().size(), 4U);
+}
+
+TEST_F(CudaPairing, MemoryThatLiesWhereItLayProvesNothing)
+{
+    std::swap(adoption.first, others.first);
+    write_as_another_process();
+    std::swap(adoption.first, others.first);
+    const auto thrown = refusal_of_pair(1);
+    ASSERT_TRUE(thrown);
+    EXPECT_EQ(thrown->code(), ErrorCode::not_recordable);
+    EXPECT_THAT(thrown->what(), testing::HasSubstr("at the same place"));
+}
+
+TEST_F(CudaPairing, AFolderAndASecondCaptureAreTooMany)
+{
+    adoption.second = others.first;
+    const auto thrown = refusal();
+    ASSERT_TRUE(thrown);
+    EXPECT_EQ(thrown->code(), ErrorCode::invalid_argument);
+    adoption.second.reset();
+    Cache cache{options()};
+    others.captures.clear();
+    const auto nowhere = thrown_by([&] { (void)cache.write_capture("copy", device, spec(), others); });
+    ASSERT_TRUE(nowhere);
+    EXPECT_EQ(nowhere->code(), ErrorCode::invalid_argument);
 }
 
 } // namespace

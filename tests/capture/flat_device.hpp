@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <numeric>
 
 #include <sys/mman.h>
 
@@ -27,7 +28,8 @@ struct FlatTextures {
 
 /// Kernels: "add" (y, x, n): y[i] = x[i] + bias, with the variable `bias`, which is 1 in the image. "sum" (y, w, n): y[0] = sum
 /// of w. "follow" (y, p, n): y[i] = what is where p[0] points to. "count" (y): y[0] = bias++. "spoil" (w): w[0] = 0 where it was restored, nothing where it was compiled. "fetch" (y,
-/// texture, n): y[i] = what the texture holds. "add_inside" (y, x, n, struct): y[i] = x[i] + the struct's third number. i32 all.
+/// texture, n): y[i] = what the texture holds. "add_inside" (y, x, n, struct): y[i] = x[i] + the struct's third number. "add_two" (y, a,
+/// n, b): y[i] = a[i] + b[i]. "add_up" (y, a, n, end): y[i] = sum of what lies from a up to end. i32 all.
 class FlatModule final : public backends::Module {
 public:
     enum class Origin : std::uint8_t { compiled, whole, cut };
@@ -96,6 +98,9 @@ public:
             m_textures->was_misused = m_textures->was_misused || texture == m_textures->live.end();
             if (texture != m_textures->live.end()) std::fill_n(pointer(0), n, texture->second);
         }
+        if (kernel.kernel == "add_two")
+            for (std::int32_t i = 0; i < n; ++i) pointer(0)[i] = pointer(1)[i] + pointer(3)[i];
+        if (kernel.kernel == "add_up") std::fill_n(pointer(0), n, std::accumulate(pointer(1), pointer(3), 0));
         if (kernel.kernel == "sum") {
             std::int32_t sum = 0;
             for (std::int32_t i = 0; i < n; ++i) sum += pointer(1)[i];

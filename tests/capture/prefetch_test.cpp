@@ -11,14 +11,14 @@ namespace fs = std::filesystem;
 
 class Prefetch : public FacadeTest {
 protected:
-    [[nodiscard]] Function wrapped(Cache& cache) const
+    [[nodiscard]] Function wrapped(Cache& cache, const std::string& name = "f") const
     {
         Spec spec;
         spec.inputs = {input("x", f32, {k_count})};
         spec.outputs = {output("y", f32, {k_count})};
         spec.code = {program};
         spec.version = "1";
-        return cache.wrap("f", device, spec, [this](Recorder& r) {
+        return cache.wrap(name, device, spec, [this](Recorder& r) {
             const auto groups = static_cast<std::uint32_t>(r.sizes("x")[0] / 16);
             r.stream().launch(program, "add_one", {.grid = {groups}, .block = {16}}, r["x"], r["y"]);
         });
@@ -35,6 +35,13 @@ protected:
         Cache cache{options()};
         Function f = wrapped(cache);
         for (const std::int64_t count : counts) ASSERT_EQ(call(f, count), Outcome::recorded);
+    }
+    /// Of its last first call.
+    [[nodiscard]] static bool has_phase(const Function& f, std::string_view name)
+    {
+        const auto phases = f.report().phases;
+        return std::ranges::find(phases, name, [](const auto& phase) { return std::string_view{phase.first}; }) !=
+               phases.end();
     }
     void remove_images() const { fs::remove_all(dir.path() / "cache" / "images"); }
     /// False where it does not happen.
@@ -59,6 +66,79 @@ TEST_F(Prefetch, LoadsTheCodeThatACallThenFinds)
     EXPECT_EQ(cache.statistics().images_loaded, 1U);
     EXPECT_EQ(cache.statistics().hits, 2U) << "to have loaded is none";
     EXPECT_EQ(cache.statistics().cache_faults, 0U);
+}
+
+TEST_F(Prefetch, RestoresTheGraphOfTheLastUsedEntryWhichTheCallBindsToItsMemory)
+{
+    record({16, 32});
+    Cache cache{options(Policy::require_hit)};
+    cache.prefetch("f", device);
+    ASSERT_TRUE(loads(cache));
+    Function f = wrapped(cache);
+    EXPECT_EQ(call(f, 32), Outcome::replayed);
+    EXPECT_TRUE(has_phase(f, "prepared"));
+    EXPECT_FALSE(has_phase(f, "build"));
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(call(f, 32), Outcome::replayed);
+    EXPECT_EQ(call(f, 16), Outcome::replayed);
+    EXPECT_FALSE(has_phase(f, "prepared"));
+    EXPECT_EQ(cache.statistics().hits, 2U);
+}
+
+TEST_F(Prefetch, AnotherShapeThanTheLastUsedOneIsRestoredByItsCall)
+{
+    record({16, 32});
+    Cache cache{options(Policy::require_hit)};
+    cache.prefetch("f", device);
+    ASSERT_TRUE(loads(cache));
+    Function f = wrapped(cache);
+    EXPECT_EQ(call(f, 16), Outcome::replayed);
+    EXPECT_FALSE(has_phase(f, "prepared"));
+    EXPECT_EQ(call(f, 32), Outcome::replayed);
+    EXPECT_FALSE(has_phase(f, "prepared")) << "it went when the call needed another";
+}
+
+TEST_F(Prefetch, ABeginningOfNamesStandsForAllThatHaveIt)
+{
+    const std::vector<std::string> names{"graphs-1", "graphs-2", "graphs-10", "other"};
+    {
+        Cache cache{options()};
+        for (const auto& name : names) {
+            Function f = wrapped(cache, name);
+            ASSERT_EQ(call(f, 16), Outcome::recorded);
+        }
+    }
+    Cache cache{options(Policy::require_hit)};
+    cache.prefetch("graphs-*", device);
+    ASSERT_TRUE(loads(cache));
+    for (const auto& name : names) {
+        Function f = wrapped(cache, name);
+        EXPECT_EQ(call(f, 16), Outcome::replayed);
+        if (name == "graphs-1") {
+            EXPECT_TRUE(has_phase(f, "prepared")) << "it was used first, and is the first";
+        }
+        if (name == "other") {
+            EXPECT_FALSE(has_phase(f, "prepared"));
+        }
+    }
+    EXPECT_EQ(cache.statistics().cache_faults, 0U);
+    EXPECT_THROW(cache.prefetch("*", device), Exception);
+    EXPECT_THROW(cache.prefetch("gr*phs-1", device), Exception);
+}
+
+TEST_F(Prefetch, AnEntryThatWasRecordedAgainMeanwhileIsReadAgain)
+{
+    record({16});
+    Cache cache{options(Policy::require_hit)};
+    cache.prefetch("f", device);
+    ASSERT_TRUE(loads(cache));
+    {
+        Cache again{options(Policy::refresh)};
+        Function f = wrapped(again);
+        ASSERT_EQ(call(f, 16), Outcome::recorded);
+    }
+    Function f = wrapped(cache);
+    EXPECT_EQ(call(f, 16), Outcome::replayed);
+    EXPECT_TRUE(has_phase(f, "build"));
 }
 
 TEST_F(Prefetch, WithoutItTheSameCallFails)

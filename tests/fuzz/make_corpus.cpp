@@ -9,7 +9,11 @@
 #include "flat_writer.hpp"
 #include "report_parts.hpp"
 #include "sample_best_config.hpp"
+#include "sample_capture.hpp"
+#include "sample_profile.hpp"
+#include "sample_program.hpp"
 #include "warmgraph/bundle/writer.hpp"
+#include "warmgraph/profile/profile_file.hpp"
 
 namespace {
 
@@ -43,6 +47,11 @@ constexpr std::string_view k_misses =
     R"("0000000000000000000000000000000000000000000000000000000000000001","variants":0,"nearest":null,"more":0,)"
     R"("agree":0,"differences":[]})"
     "\n";
+
+constexpr std::string_view k_manifest =
+    R"({"arch": ["sm_80", "sm_90a"], "programs": [{"name": "a", "backend": "cuda", "source": "a.cu", "options": "-O3",)"
+    R"( "include": ["include"]}, {"name": "b", "backend": "opencl", "text": "x"}, {"name": "c", "backend": "cuda",)"
+    R"( "text": "y", "arch": ["sm_120"]}]})";
 
 std::string text_of(const std::filesystem::path& path)
 {
@@ -86,10 +95,20 @@ int check(const std::filesystem::path& folder)
             std::fprintf(stderr, "best_config/%s is refused: run fuzz_make_corpus tests/fuzz/corpus\n", name.c_str());
             ok = false;
         }
+    ok &= precompile::decode(as_bytes(text_of(folder / "compiled" / "full"))).has_value();
     ok &= autotune::decode_module(as_bytes(text_of(folder / "best_config" / "module"))).has_value();
+    for (const std::string name : {"full", "empty"})
+        if (!profile::decode(as_bytes(text_of(folder / "profile" / name)))) {
+            std::fprintf(stderr, "profile/%s is refused: run fuzz_make_corpus tests/fuzz/corpus\n", name.c_str());
+            ok = false;
+        }
     for (const std::string name : {"opencl", "cuda", "tombstone"})
         ok &= is_accepted("report/" + name, fuzz::split(as_bytes(text_of(folder / "report" / name))).entry,
                           fuzz::report_key());
+    if (!decode_capture(as_bytes(text_of(folder / "capture" / "each_kind")))) {
+        std::fprintf(stderr, "capture/each_kind is refused: run fuzz_make_corpus tests/fuzz/corpus\n");
+        ok = false;
+    }
     for (const std::string name : {"plain", "compressed", "signed"}) {
         const std::string text = text_of(folder / "bundle" / name);
         const bool opens = bundle::Bundle::open(bundle::over_bytes(as_bytes(text))).has_value();
@@ -132,6 +151,20 @@ int main(int argc, char** argv)
     write(folder / "best_config" / "descended", as_bytes(autotune::encode(descended)));
     write(folder / "best_config" / "module", as_bytes(autotune::encode(autotune::test::sample_module())));
     write(folder / "best_config" / "odd", as_bytes(R"({"format": 1, "config": {"A": 1e999}, "timings": [[]]})"));
+    write(folder / "compiled" / "full", precompile::encode(precompile::test::sample_program()).value());
+    write(folder / "compiled" / "signed", precompile::encode(precompile::test::sample_program(), &*key).value());
+    write(folder / "compiled" / "text",
+          as_bytes("/* */ #include <a.h> // \"\n%:include \"b.h\"\n# /**/ include C\n#if __has_include(<d.h>)\n"));
+    write(folder / "compiled" / "options", as_bytes("-I a -Ib --include-path=c -include 'd e' -D X=\"1 2\" @f"));
+    write(folder / "manifest" / "full", as_bytes(k_manifest));
+    write(folder / "manifest" / "odd",
+          as_bytes(R"({"programs": [{"name": "a", "backend": "cuda", "arch": [1e999]}]})"));
+    write(folder / "capture" / "each_kind", encode(test::sample_capture()));
+    write(folder / "capture" / "nothing", encode(StoredCapture{}));
+    write(folder / "profile" / "full", as_bytes(profile::encode(profile::test::sample_profile())));
+    write(folder / "profile" / "empty", as_bytes(profile::encode(profile::test::empty_profile())));
+    write(folder / "profile" / "odd",
+          as_bytes(R"({"format": 1, "arguments": {"x": "f32"}, "parts": [{"calls": [[]]}]})"));
     write(folder / "misses" / "two", as_bytes(k_misses));
     write(folder / "misses" / "odd", as_bytes("\n{}\n[]\n"));
     for (const auto& [name, entry] :

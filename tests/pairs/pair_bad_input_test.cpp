@@ -87,6 +87,9 @@ TEST_F(PairBadInput, GuardsThatTheHalvesSayOtherwise)
     declared = spec();
     declared.backward.events["done"] = nullptr;
     expect_refused(declared, ErrorCode::unsupported, HasSubstr("backward of 'step' declares events"));
+    declared = spec();
+    declared.forward.buckets.emplace_back();
+    expect_refused(declared, ErrorCode::unsupported, HasSubstr("forward of 'step' declares buckets"));
 }
 
 TEST_F(PairBadInput, NamesThatAreTakenOrNone)

@@ -1,6 +1,7 @@
 // A cache folder with entries, and the command run against it in a clean environment.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <fstream>
@@ -81,6 +82,15 @@ protected:
                           {"host.name", "here", Role::advisory}},
                 .tensors = {{"token", DType::i32, {1}, {1}, "opencl:0", 256, 0}},
                 .values = {{"layers", DType::i64, 2}}};
+    }
+
+    /// Recorded where this fact of the environment had that value.
+    static cachefmt::Guards guards_of_machine(const std::string& fact, const std::string& value)
+    {
+        auto guards = sample_guards();
+        guards.facts.push_back({fact, value, cachefmt::Role::must_match});
+        std::ranges::sort(guards.facts, {}, &cachefmt::Fact::name);
+        return guards;
     }
 
     /// One fill of the region "token".

@@ -50,7 +50,7 @@ TEST_F(Completion, OfBashOffersSubcommandsOptionsValuesAndFunctions)
     EXPECT_THAT(bash_offers({"warmgraph", "show", "--"}),
                 IsSupersetOf({"--only", "--variant", "--dot", "--json", "--cache-dir", "--color", "--help"}));
     EXPECT_THAT(bash_offers({"warmgraph", "clear", "--kind", ""}),
-                UnorderedElementsAre("entries", "images", "quarantine", "all"));
+                UnorderedElementsAre("entries", "images", "quarantine", "tuned", "profile", "all"));
     EXPECT_THAT(bash_offers({"warmgraph", "sign", "--kind", ""}), UnorderedElementsAre("hmac-sha256", "ed25519"));
     EXPECT_THAT(bash_offers({"warmgraph", "report", "-o", "completion.b"}), UnorderedElementsAre("completion.bash"));
     EXPECT_THAT(bash_offers({"warmgraph", "--json", "show", "tiny"}), UnorderedElementsAre("tiny-llama/decode"));
@@ -92,8 +92,8 @@ TEST_F(Manual, NamesEverySubcommandAndOptionOfTheHelp)
 {
     std::string manual = run("manual").out;
     for (std::size_t at = 0; (at = manual.find("\\-", at)) != std::string::npos;) manual.erase(at, 1);
-    for (const char* verb : {"ls", "show", "explain", "check", "stats", "report", "clear", "prune", "sign", "verify",
-                             "bundle", "doctor"}) {
+    for (const char* verb : {"ls", "show", "explain", "check", "stats", "profile", "report", "clear", "prune", "sign",
+                             "verify", "bundle", "doctor"}) {
         EXPECT_THAT(manual, HasSubstr(std::string(".SS ") + verb + "\n"));
         std::istringstream help(run(std::string(verb) + " --help").out);
         for (std::string word; help >> word;) {

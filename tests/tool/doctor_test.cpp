@@ -9,6 +9,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
 using ::testing::Not;
 
 class Doctor : public CommandTest {};
@@ -33,6 +34,29 @@ TEST_F(Doctor, TakesAFolderThatIsNotThereYetForNoProblem)
 {
     EXPECT_EQ(run("doctor").status, 0);
     EXPECT_FALSE(std::filesystem::exists(cache()));
+}
+
+TEST_F(Doctor, BeginsWithTheEnvironmentKey)
+{
+    const CommandResult empty = run("doctor");
+    EXPECT_THAT(empty.out, MatchesRegex("environment key [0-9a-f]{12} \\(opencl:0\\)(.|\n)*"));
+    const std::string key = run("doctor --json").json()["devices"][0]["environment_key"];
+    EXPECT_THAT(empty.out, HasSubstr(key));
+    auto store = open_store();
+    publish(*store, sample_entry(k_decode, guards_of_machine("backend", "opencl")));
+    const CommandResult fits = run("doctor");
+    EXPECT_EQ(fits.status, 0) << fits.out;
+    EXPECT_THAT(fits.out, MatchesRegex("environment key [0-9a-f]{12} recorded, " + key + " here: it fits(.|\n)*"));
+}
+
+TEST_F(Doctor, SaysThatNoEntryFitsThisMachine)
+{
+    publish(*open_store(), sample_entry(k_decode, guards_of_machine("device.architecture", "nowhere")));
+    const CommandResult text = run("doctor");
+    EXPECT_EQ(text.status, 1);
+    EXPECT_THAT(text.out, HasSubstr("here: nothing fits (1 entry): device.architecture nowhere recorded"));
+    EXPECT_THAT(text.out, HasSubstr("no entry of the cache folder fits this machine: device.architecture nowhere"));
+    EXPECT_EQ(run("doctor --json").json()["environments"][0]["fit"], "differs");
 }
 
 TEST_F(Doctor, SaysWhichHitsAreCompared)

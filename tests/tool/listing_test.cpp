@@ -65,6 +65,52 @@ TEST_F(Listing, StatsGivesRatesAndTotals)
     EXPECT_EQ(run("stats --json").json()["total"]["hits"], 3);
 }
 
+TEST_F(Listing, BeginsWithTheEnvironmentKey)
+{
+    publish(*open_store(), sample_entry(k_decode, guards_of_machine("device.architecture", "nowhere")));
+    const CommandResult text = run("ls");
+    EXPECT_EQ(text.status, 0);
+    EXPECT_THAT(text.out, MatchesRegex("environment key [0-9a-f]{12} recorded, [0-9a-f]{12} here: nothing fits "
+                                       "\\(1 entry\\): device.architecture nowhere recorded, [^\n]+ here\nmodel "
+                                       "(.|\n)*"));
+    const auto environments = run("ls --json").json()["environments"];
+    ASSERT_EQ(environments.size(), 1U);
+    EXPECT_EQ(environments[0]["fit"], "differs");
+    EXPECT_EQ(environments[0]["entries"], 1);
+    EXPECT_EQ(environments[0]["fields"][0]["fact"], "device.architecture");
+    EXPECT_NE(environments[0]["key"], environments[0]["here"]);
+}
+
+TEST_F(Listing, SaysThatAnEnvironmentFitsAndThatANewerDriverIsNoOther)
+{
+    auto store = open_store();
+    publish(*store, sample_entry(k_decode, guards_of_machine("backend", "opencl")));
+    EXPECT_THAT(run("ls").out, MatchesRegex("environment key [0-9a-f]{12} recorded, [0-9a-f]{12} here: it fits "
+                                            "\\(1 entry\\)\n(.|\n)*"));
+    auto prompt = k_decode;
+    prompt.function = "prompt";
+    publish(*store, sample_entry(prompt, guards_of_machine("driver.version", "0.1")));
+    EXPECT_THAT(run("ls tiny-llama/prompt").out,
+                HasSubstr("here: it fits where a newer driver is accepted (1 entry): driver.version 0.1 recorded"));
+    EXPECT_EQ(run("ls tiny-llama/prompt --json").json()["environments"][0]["fit"], "newer");
+    EXPECT_THAT(run("ls").out, HasSubstr("here: 1 of 2 entries fit, 1 where a newer driver is accepted\n"));
+}
+
+TEST_F(Listing, SaysWhichEntriesAreOfOtherMachines)
+{
+    auto store = open_store();
+    publish(*store, sample_entry(k_decode, guards_of_machine("backend", "opencl")));
+    publish(*store, sample_entry(k_decode, guards_of_machine("device.architecture", "nowhere")));
+    auto cuda = guards_of_machine("device.units", "132");
+    cuda.tensors[0].device = "cuda:0";
+    publish(*store, sample_entry(k_decode, cuda));
+    EXPECT_THAT(run("ls").out, HasSubstr("here: 1 of 3 entries fit, 1 of other machines differ in device.architecture, "
+                                         "1 are of a device that cannot be opened here\n"));
+    const auto environments = run("ls --json").json()["environments"];
+    ASSERT_EQ(environments.size(), 3U);
+    EXPECT_TRUE(environments[0]["here"].is_null() && environments[0]["fit"].is_null()) << environments[0];
+}
+
 TEST_F(Listing, TakesAModelOrAFunction)
 {
     auto store = open_store();

@@ -36,18 +36,19 @@ TEST_F(Usage, RefusesWhatItDoesNotKnowWithTwo)
 
 TEST_F(Usage, NamesTheWordThatIsNoneAndWhatThereIs)
 {
-    EXPECT_THAT(run("").error,
-                HasSubstr("ls, show, explain, check, stats, report, clear, prune, sign, verify, bundle or doctor"));
+    EXPECT_THAT(run("").error, HasSubstr("ls, show, explain, check, stats, profile, report, clear, prune, sign, verify, "
+                                         "bundle, precompile or doctor"));
     EXPECT_THAT(run("frobnicate").error, HasSubstr("frobnicate"));
     for (const CommandResult& result : {run("clear --kind everything"), run("clear --help")}) {
         const std::string text = result.error + result.out;
-        for (const char* kind : {"entries", "images", "quarantine", "all"}) EXPECT_THAT(text, HasSubstr(kind));
+        for (const char* kind : {"entries", "images", "quarantine", "tuned", "profile", "all"})
+            EXPECT_THAT(text, HasSubstr(kind));
         EXPECT_TRUE(std::ranges::none_of(text, [](char c) { return c != '\n' && c >= 0 && c < ' '; })) << text;
     }
 }
 
-const std::vector<std::string> k_verbs{"ls",    "show",  "explain", "check",  "stats", "report",
-                                       "clear", "prune", "sign",    "verify", "doctor"};
+const std::vector<std::string> k_verbs{"ls",     "show",  "explain", "check", "stats",  "profile",
+                                       "report", "clear", "prune",   "sign",  "verify", "doctor"};
 
 TEST_F(Usage, HelpOfEachSubcommandNamesAllItsOptionsAndAnExample)
 {

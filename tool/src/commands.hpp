@@ -27,6 +27,8 @@ struct ExplainOptions {
     bool shows_all = false; ///< all misses that are kept, not only the last
 };
 [[nodiscard]] Result<int> explain(const Context& context, const std::string& target, const ExplainOptions& options);
+/// The last miss of a program.
+[[nodiscard]] Result<int> explain_program(const Context& context, const std::string& name);
 
 enum class Mending : std::uint8_t { look_only, repair };
 /// With a name: only what lies in those functions' folders is reported. invalid_argument: a name, and repair.
@@ -34,6 +36,9 @@ enum class Mending : std::uint8_t { look_only, repair };
 
 enum class StatsForm : std::uint8_t { as_context, prometheus }; ///< as_context: text or JSON
 [[nodiscard]] Result<int> stats(const Context& context, const std::optional<std::string>& name, StatsForm form);
+
+/// `name`: a model or model/function; nullopt: all. Profiles that cannot be read are told, with exit status 1.
+[[nodiscard]] Result<int> profile(const Context& context, const std::optional<std::string>& name);
 
 /// Writes the page to `file` (without one to warmgraph-report.html in the working directory, but not with --json).
 [[nodiscard]] Result<int> report(const Context& context, const std::optional<std::string>& file);
@@ -85,6 +90,14 @@ struct BundleOptions {
     std::vector<std::string> architectures{}; ///< strip: those that stay
 };
 [[nodiscard]] Result<int> bundle(const Context& context, const BundleOptions& options);
+
+struct PrecompileOptions {
+    std::string manifest;
+    std::vector<std::string> architectures{}; ///< in place of the manifest's
+    SigningFiles keys{};
+};
+/// Compiles a manifest's programs into the folder. k_found_wrong: not all of them do.
+[[nodiscard]] Result<int> precompile(const Context& context, const PrecompileOptions& options);
 
 [[nodiscard]] Result<int> doctor(const Context& context);
 

@@ -56,6 +56,10 @@ Result<store::StoreOptions> options_for(const FileInfo& folder)
     if (!bytes) return std::unexpected(bytes.error());
     if (!files) return std::unexpected(files.error());
     options.budget = {*bytes, *files};
+    constexpr const char* k_compression = "WARMGRAPH_COMPRESSION";
+    auto packings = store::parse_packings(k_compression, environment(k_compression).value_or(""));
+    if (!packings) return std::unexpected(packings.error());
+    options.packings = *packings;
     return options;
 }
 

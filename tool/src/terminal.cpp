@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "warmgraph/base/printable.hpp"
@@ -26,6 +27,13 @@ Style style_of(std::string_view wish)
 }
 
 bool is_interactive() noexcept { return ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1; }
+
+std::optional<std::size_t> terminal_columns() noexcept
+{
+    struct winsize size{};
+    if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return std::nullopt;
+    return size.ws_col;
+}
 
 void Table::add(std::vector<std::string> row)
 {

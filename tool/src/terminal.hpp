@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,9 @@ struct Style {
 
 /// Are standard input and output terminals, so that somebody reads a question and can answer it?
 [[nodiscard]] bool is_interactive() noexcept;
+
+/// Of the terminal that standard output is; nullopt where it is none, or does not say.
+[[nodiscard]] std::optional<std::size_t> terminal_columns() noexcept;
 
 /// Columns as wide as their widest cell, two blanks apart. Cells are made printable here.
 class Table {

@@ -56,6 +56,16 @@ Result<std::shared_ptr<Device>> open_built_device(std::string_view id)
     return open_device(id);
 }
 
+Result<std::unique_ptr<AheadCompiler>> make_ahead_compiler(std::string_view backend, const std::string& target)
+{
+    register_built();
+    if (auto there = require_built(backend, backend); !there) return std::unexpected(there.error());
+#if WARMGRAPH_HAVE_CUDA
+    if (backend == "cuda") return make_cuda_ahead_compiler(target);
+#endif
+    return fail(ErrorCode::unsupported, "backend '{}' does not compile for '{}' without its device", backend, target);
+}
+
 Result<void> prepare_built_recording(std::string_view backend)
 {
     register_built();

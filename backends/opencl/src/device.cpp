@@ -93,6 +93,22 @@ Result<std::unique_ptr<Module>> OpenclDevice::compile(std::string_view source, s
     return OpenclModule::compile(target(), source, options);
 }
 
+Result<CompilerIdentity> OpenclDevice::identity(std::string_view)
+{
+    return compiled_by(m_found.platform, m_found.device);
+}
+
+std::optional<Compiled> OpenclDevice::compiled(Module& module)
+{
+    return static_cast<OpenclModule&>(module).compiled(); // of this device
+}
+
+Result<std::unique_ptr<Module>> OpenclDevice::load_compiled(std::string_view source, std::string_view options,
+                                                            const Compiled& compiled, Recompile again)
+{
+    return OpenclModule::load_compiled(target(), source, options, compiled, again);
+}
+
 Result<std::unique_ptr<Module>> OpenclDevice::load(ByteView image) { return OpenclModule::load(target(), image); }
 
 Result<std::unique_ptr<Stream>> OpenclDevice::create_stream()

@@ -48,6 +48,10 @@ public:
 private:
     explicit OpenclDevice(const FoundDevice& found) : m_found(found) {}
     [[nodiscard]] Result<std::unique_ptr<Module>> compile(std::string_view source, std::string_view options) override;
+    [[nodiscard]] Result<CompilerIdentity> identity(std::string_view options) override;
+    [[nodiscard]] std::optional<Compiled> compiled(Module& module) override;
+    [[nodiscard]] Result<std::unique_ptr<Module>> load_compiled(std::string_view source, std::string_view options,
+                                                                const Compiled& compiled, Recompile again) override;
     [[nodiscard]] Result<void> read_limits();
     [[nodiscard]] Target target() const;
 

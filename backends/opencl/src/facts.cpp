@@ -1,8 +1,10 @@
 #include "facts.hpp"
 
+#include <array>
 #include <iterator>
 #include <sstream>
 
+#include "warmgraph/base/process.hpp"
 #include "warmgraph/base/sha256.hpp"
 
 namespace warmgraph::backends::opencl {
@@ -98,6 +100,28 @@ std::string compiler_identity(cl_platform_id platform, cl_device_id device)
     return fmt::format("{}|{}|{}", architecture(device), device_text(device, CL_DRIVER_VERSION),
                        text_of(query_text("clGetPlatformInfo", driver().clGetPlatformInfo, platform,
                                           cl_platform_info{CL_PLATFORM_VERSION})));
+}
+
+Result<CompilerIdentity> compiled_by(cl_platform_id platform, cl_device_id device)
+{
+    constexpr std::array k_variables{
+        "POCL_WORK_GROUP_METHOD",        "POCL_WORK_GROUP_SPECIALIZATION",  "POCL_LLVM_CPU_NAME",
+        "POCL_WILOOPS_MAX_UNROLL_COUNT", "POCL_FULL_REPLICATION_THRESHOLD", "POCL_FORCE_PARALLEL_OUTER_LOOP",
+        "POCL_BINARY_SPECIALIZE_WG",     "POCL_MAX_WORK_GROUP_SIZE",        "POCL_KERNELLIB_NAME"};
+    if (environment("POCL_EXTRA_BUILD_FLAGS"))
+        return fail(ErrorCode::unsupported,
+                    "POCL_EXTRA_BUILD_FLAGS is set, which may name files that only the compiler reads");
+    const std::string driver = device_text(device, CL_DRIVER_VERSION);
+    const std::string version = text_of(query_text("clGetPlatformInfo", opencl::driver().clGetPlatformInfo, platform,
+                                                   cl_platform_info{CL_PLATFORM_VERSION}));
+    const std::string target = architecture(device);
+    for (const std::string& each : {driver, version, target})
+        if (each == cachefmt::k_unknown)
+            return fail(ErrorCode::unsupported, "the OpenCL driver does not say which version or device it is");
+    std::string compiler = fmt::format("{}, driver {}", version, driver);
+    for (const char* variable : k_variables)
+        if (const auto value = environment(variable)) compiler += fmt::format(", {}={}", variable, *value);
+    return CompilerIdentity{std::move(compiler), target};
 }
 
 } // namespace warmgraph::backends::opencl

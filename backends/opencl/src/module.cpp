@@ -129,6 +129,39 @@ Result<std::unique_ptr<Module>> OpenclModule::load(const Target& target, ByteVie
     return module;
 }
 
+namespace {
+
+/// "matmul 16x16x1 small", as PoCL tells its work-group functions apart.
+std::string text_of(const std::string& kernel, const Dim3& block, std::string_view grids)
+{
+    return fmt::format("{} {}x{}x{} {}", kernel, block[0], block[1], block[2], grids);
+}
+
+} // namespace
+
+Result<std::unique_ptr<Module>> OpenclModule::load_compiled(const Target& target, std::string_view source,
+                                                            std::string_view options, const Compiled& compiled,
+                                                            Recompile again)
+{
+    auto loaded = load(target, compiled.image);
+    if (!loaded) return loaded;
+    auto& module = static_cast<OpenclModule&>(**loaded);
+    module.m_origin = compiled.origin;
+    module.m_launched = {compiled.ready.begin(), compiled.ready.end()};
+    module.m_imaged = module.m_launched.size();
+    module.m_source = std::string(source);
+    module.m_options = std::string(options);
+    module.m_is_loaded = again == Recompile::never; // then its image is what was given, whatever is launched
+    return loaded;
+}
+
+std::optional<Compiled> OpenclModule::compiled()
+{
+    const std::scoped_lock lock(m_mutex);
+    if (!m_image || m_origin == Digest{} || m_imaged != m_launched.size()) return std::nullopt;
+    return Compiled{*m_image, m_origin, {m_launched.begin(), m_launched.end()}};
+}
+
 bool OpenclModule::is_image_current() const
 {
     if (m_is_loaded || !m_target.is_pocl || m_imaged == m_launched.size()) return true;
@@ -208,7 +241,7 @@ void OpenclModule::note_launch(const std::string& kernel, const Dim3& grid, cons
     // PoCL 3.1 keeps two functions for each local size: for grids below 2^16 groups in every dimension, and for larger.
     const bool is_small = std::ranges::all_of(grid, [](std::uint32_t groups) { return groups < 0xffff; });
     const std::scoped_lock lock(m_mutex);
-    m_launched.emplace(kernel, block, is_small);
+    m_launched.insert(text_of(kernel, block, is_small ? "small" : "large"));
 }
 
 } // namespace warmgraph::backends::opencl

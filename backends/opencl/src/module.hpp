@@ -6,10 +6,9 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <tuple>
 
 #include "driver.hpp"
-#include "warmgraph/backends/device.hpp"
+#include "warmgraph/backends/compiler.hpp"
 
 namespace warmgraph::backends::opencl {
 
@@ -34,6 +33,12 @@ public:
     [[nodiscard]] static Result<std::unique_ptr<Module>> compile(const Target& target, std::string_view source,
                                                                  std::string_view options);
     [[nodiscard]] static Result<std::unique_ptr<Module>> load(const Target& target, ByteView image);
+    /// As Compiler::load_compiled.
+    [[nodiscard]] static Result<std::unique_ptr<Module>> load_compiled(const Target& target, std::string_view source,
+                                                                       std::string_view options,
+                                                                       const Compiled& compiled, Recompile again);
+    /// As Compiler::compiled: the image that was taken last, as long as it has all that was launched.
+    [[nodiscard]] std::optional<Compiled> compiled();
 
     [[nodiscard]] Result<Bytes> image() override;
     [[nodiscard]] Digest origin() const noexcept override { return m_origin; }
@@ -54,7 +59,6 @@ private:
         KernelInfo info;
         Kernel probe; ///< for checks only; never launched
     };
-    using Specialisation = std::tuple<std::string, Dim3, bool>;
 
     OpenclModule(const Target& target, Program program) : m_target(target), m_program(std::move(program)) {}
     [[nodiscard]] Result<Known*> known(const std::string& kernel);
@@ -68,8 +72,8 @@ private:
     std::map<std::string, Known> m_kernels;
     std::optional<Bytes> m_image;
     bool m_is_loaded = false;
-    std::set<Specialisation> m_launched;
-    std::size_t m_imaged = 0; ///< how many of m_launched the image holds
+    std::set<std::string> m_launched; ///< work-group functions that PoCL made for launches
+    std::size_t m_imaged = 0;         ///< how many of m_launched the image holds
 };
 
 } // namespace warmgraph::backends::opencl

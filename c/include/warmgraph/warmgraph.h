@@ -35,7 +35,7 @@ enum wg_status_values {
     wg_invalid_argument = 1,     ///< fix the call: a name, shape, binding, option or handle is wrong
     wg_not_recordable = 2,       ///< the function did something that a graph cannot hold; it runs as it is
     wg_compile_failed = 3,       ///< fix the kernel source; the compiler's log is in the text
-    wg_miss_forbidden = 4,       ///< policy require_hit: record first
+    wg_miss_forbidden = 4,       ///< policy require_hit: record first; no_compile: compile ahead
     wg_corrupt = 5,              ///< stored bytes are damaged or hostile
     wg_stale = 6,                ///< stored for other facts (version, device, key)
     wg_not_found = 7,            ///< the named thing does not exist
@@ -80,12 +80,13 @@ enum wg_outcome_values {
 
 typedef int32_t wg_policy;
 enum wg_policy_values {
-    wg_policy_default = 0,    ///< cache: $WARMGRAPH_POLICY, else read_write; function: the cache's
-    wg_policy_read_write = 1, ///< replay a hit, record a miss
-    wg_policy_read_only = 2,  ///< replay a hit, run a miss as it is
-    wg_policy_refresh = 3,    ///< record anew and replace
-    wg_policy_off = 4,        ///< never look, never record
-    wg_policy_require_hit = 5 ///< fail with miss_forbidden where anything would be compiled or recorded
+    wg_policy_default = 0,     ///< cache: $WARMGRAPH_POLICY, else read_write; function: the cache's
+    wg_policy_read_write = 1,  ///< replay a hit, record a miss
+    wg_policy_read_only = 2,   ///< replay a hit, run a miss as it is
+    wg_policy_refresh = 3,     ///< record anew and replace
+    wg_policy_off = 4,         ///< never look, never record
+    wg_policy_require_hit = 5, ///< fail with miss_forbidden where anything would be recorded
+    wg_policy_no_compile = 6 ///< as read_write, and fail with miss_forbidden where a program would have to be compiled
 };
 
 typedef int32_t wg_access;
@@ -312,6 +313,9 @@ typedef struct wg_cache_options {
     const char* const*
         bundles;           ///< files (.wgb) that are read where they lie, below the folder and in this order [NULL]
     uint64_t bundle_count; ///< [0]
+    int32_t
+        profile; ///< is counted with which sizes functions are called? 1: yes, -1: no; 0: $WARMGRAPH_PROFILE ("on" or
+                 ///< "off"), else yes [0]
 } wg_cache_options;
 
 /// Fills in the defaults. `size` is the caller's sizeof(wg_cache_options); invalid_argument when it is too small.
@@ -355,7 +359,8 @@ WARMGRAPH_API const void* wg_artifacts_bytes(const wg_artifacts* artifacts, uint
 /// `seconds`: what first calls took without the cache, `names`), `there` and `skipped` (lists of `name`, `why`).
 WARMGRAPH_API const char* wg_artifacts_info(const wg_artifacts* artifacts);
 WARMGRAPH_API wg_status wg_artifacts_destroy(wg_artifacts* artifacts);
-/// Which entries of a bundle's file fit this device, from header and index alone, as JSON: `environment` (what all share),
+/// Which entries of a bundle's file fit this device, from header and index alone, as JSON: `environment_key` (what all
+/// share, as digits; "" where they share none) and `environment_here` (of this device), `environment` (what all share),
 /// `verdict` ("fits", "fits_after", "does_not") and `detail` of it, `entries` (list of `name`, `verdict`, `field`,
 /// `detail`). Written like wg_cache_summary.
 WARMGRAPH_API wg_status wg_cache_check_bundle(const wg_cache* cache, const wg_device* device, const char* file,
@@ -367,11 +372,19 @@ typedef struct wg_statistics {
     uint64_t misses;
     uint64_t recordings;
     uint64_t refusals;
-    uint64_t cache_faults;  ///< disk or damaged-entry failures that cost time only
-    uint64_t images_loaded; ///< that its entries use, whichever cache of the process loaded them
-    double load_ms;         ///< spent on hits
-    double saved_ms;        ///< recording time of what was replayed, less load_ms
-    uint64_t untrusted;     ///< entries that were refused for their signature, each once
+    uint64_t cache_faults;      ///< disk or damaged-entry failures that cost time only
+    uint64_t images_loaded;     ///< that its entries use, whichever cache of the process loaded them
+    double load_ms;             ///< spent on hits
+    double saved_ms;            ///< recording time of what was replayed, less load_ms
+    uint64_t untrusted;         ///< entries that were refused for their signature, each once
+    uint64_t programs_compiled; ///< no image was stored that fits, or the policy asks for a new one
+    uint64_t programs_loaded;   ///< from images that were compiled before
+    uint64_t programs_refused;  ///< policy no_compile: they would have had to be compiled
+    double compile_ms;          ///< spent on compiling
+    double compile_saved_ms;    ///< what compiling the loaded ones took, less loading them
+    uint64_t captures_written;  ///< wg_capture_write
+    uint64_t captures_paired;   ///< of other processes, that proved an entry
+    uint64_t captures_ignored;  ///< damaged, of another version, or that proved nothing
 } wg_statistics;
 
 /// Fills `out->size` bytes; what a newer caller's struct has more is zero.
@@ -428,6 +441,32 @@ typedef struct wg_named_semaphore {
     void* semaphore;
 } wg_named_semaphore;
 
+/// A dimension of an input or output that is padded, and what with.
+typedef struct wg_padded_dimension {
+    const char* argument;
+    uint64_t dimension; ///< 0: the outermost
+    double value;       ///< the argument's type must be able to hold it
+} wg_padded_dimension;
+
+typedef int32_t wg_bucket_rule;
+enum wg_bucket_rule_values {
+    wg_buckets_fixed = 0, ///< sizes as they come: each is a variant
+    wg_buckets_given = 1, ///< padded to the smallest of `sizes` that holds them
+    wg_buckets_learnt = 2 ///< likewise, to buckets that were learnt from the shape profile: none yet in the first start
+};
+
+/// Dimensions that have one size in each call, and what they are padded to (docs/profile.md). A call whose size no bucket
+/// holds is not recorded: the function runs as it is.
+typedef struct wg_buckets {
+    const wg_padded_dimension* dimensions; ///< at most two of one argument
+    uint64_t dimension_count;
+    wg_bucket_rule rule;
+    uint32_t most;        ///< learnt: at most so many, up to 256; 0: 8
+    const int64_t* sizes; ///< given: ascending, multiples of multiple_of
+    uint64_t size_count;
+    int64_t multiple_of; ///< what the function needs: every size is padded to one, also in no bucket; 0: 1
+} wg_buckets;
+
 /// What a function takes; names and arrays are copied. Zero is the default of every member but `size` and `name`.
 typedef struct wg_function_spec {
     uint64_t size;    ///< sizeof(wg_function_spec)
@@ -483,6 +522,8 @@ typedef struct wg_function_spec {
     /// replaces `version` and `code`.
     const wg_key_value* recorded_code;
     uint64_t recorded_code_count;
+    const wg_buckets* buckets; ///< sizes that calls are padded to
+    uint64_t bucket_count;
 } wg_function_spec;
 
 /// Enqueues the function's work through the recorder. It is called more than once while recording, with other addresses
@@ -516,9 +557,10 @@ WARMGRAPH_API wg_status wg_cache_find(wg_cache* cache, const wg_device* device, 
 /// wg_cache_summary. Reads headers alone; what cannot be read is left out with a line in the log.
 WARMGRAPH_API wg_status wg_cache_entries(const wg_cache* cache, const wg_device* device, const char* function,
                                          char* text, uint64_t capacity, uint64_t* length);
-/// Begins, in the background, to load the device code of the function's last used entries that this device fits, and what
-/// else a first restore would wait for: a call finds loaded what was loaded by then. Decides nothing, launches nothing,
-/// and returns at once. What goes wrong there costs the gain alone. wg_cache_close waits for the image that is being loaded.
+/// Begins, in the background, to load the device code of the function's last used entries that this device fits, to restore
+/// the graph of the last one with placeholder addresses, and what else a first restore would wait for: a call finds what
+/// was ready by then. A name that ends in '*' stands for all functions of the model that begin so. Decides nothing, launches
+/// nothing, and returns at once. What goes wrong there costs the gain alone. wg_cache_close waits for what is under way.
 WARMGRAPH_API wg_status wg_cache_prefetch(wg_cache* cache, const wg_device* device, const char* function);
 WARMGRAPH_API wg_status wg_function_destroy(wg_function* function);
 /// Moves a state to other memory of the same size.
@@ -549,6 +591,31 @@ typedef struct wg_arg {
 /// callback comes back with its own code.
 WARMGRAPH_API wg_status wg_call(wg_function* function, wg_stream* stream, const wg_arg* args, uint64_t count,
                                 wg_outcome* outcome);
+
+/// A call that wg_record_profile is about to make.
+typedef struct wg_profiled_call wg_profiled_call;
+/// Sizes of an input or output, as the shape profile asks for them, in elements; valid within the callback. invalid_argument
+/// for an unknown name.
+WARMGRAPH_API wg_status wg_profiled_call_sizes(const wg_profiled_call* call, const char* name, const int64_t** sizes,
+                                               uint64_t* rank);
+/// Its arguments, as wg_call takes them: of these sizes. Copied; memory stays until the next call is asked for, or
+/// wg_record_profile returns.
+WARMGRAPH_API wg_status wg_profiled_call_args(wg_profiled_call* call, const wg_arg* args, uint64_t count);
+/// Gives the call its arguments (wg_profiled_call_args). Nonzero is failure.
+typedef int (*wg_make_arguments)(wg_profiled_call* call, void* user);
+
+/// Records before demand what the shape profile says of the function (of all processes), the most frequent shapes first,
+/// at most `most` (0: max_variants). Buckets are learnt where they are to be, and are in use from then on. The function is
+/// called, so states that it writes change. `recorded`, `replayed` (may be NULL): shapes that were recorded, that were there.
+/// `text`: why others are neither, a line each, or why nothing was tried; written like wg_cache_summary. invalid_argument: a
+/// function of another cache or without a callback, arguments of other sizes than asked for.
+WARMGRAPH_API wg_status wg_record_profile(wg_cache* cache, wg_function* function, wg_make_arguments make, void* user,
+                                          uint64_t most, uint64_t* recorded, uint64_t* replayed, char* text,
+                                          uint64_t capacity, uint64_t* length);
+/// The shapes that this process called it with, the most frequent first, as a JSON list: `calls`, `sizes` (lists by
+/// argument), `ran` (of those that were padded: what the function saw), `values`. Written like wg_cache_summary.
+WARMGRAPH_API wg_status wg_function_shapes(const wg_function* function, char* text, uint64_t capacity,
+                                           uint64_t* length);
 
 /// Its last 16 misses in this process, newest first, as they were judged then: a line for each ("<time> recorded: no
 /// entry"), and below it an indented one for each fact that the nearest variant has otherwise. Written like
@@ -664,6 +731,10 @@ typedef struct wg_adoption {
     int32_t allow_unproven;        ///< nonzero: words that lie in a region are taken for addresses without that proof
     const wg_named_number* values; ///< what the spec's values were when it was captured
     uint64_t value_count;
+    /// Instead of `second`: a folder where another process wrote its capture of the same call (wg_capture_write). Its
+    /// memory lay elsewhere, as far as the process's allocator put it elsewhere. Who may write the folder decides what is
+    /// taken for proven: one that others may write is not read. NULL: none
+    const char* captures;
 } wg_adoption;
 
 /// The captured graph becomes an entry, under the guards that a call with the capture's memory and the declared shapes
@@ -671,9 +742,17 @@ typedef struct wg_adoption {
 /// (a batch size) destroy the function and adopt under the same name again. The device must be idle, and the first
 /// capture's memory have valid contents; it is put back as it was. The version is needed; scalars are possible for the
 /// values of semaphores alone. not_recordable, verification_failed, unsupported (OpenCL), miss_forbidden (policy
-/// require_hit), invalid_argument. A folder that cannot be written is no failure: the report's reason says it.
+/// require_hit), invalid_argument. A folder that cannot be written is no failure: the report's reason says it. not_found:
+/// `adoption->captures` has none of this call that another process wrote and this version can read.
 WARMGRAPH_API wg_status wg_cache_adopt(wg_cache* cache, const wg_device* device, const wg_function_spec* spec,
                                        const wg_adoption* adoption, wg_function** out);
+
+/// Writes `adoption->first` into the folder `adoption->captures`, which is made where there is none, for an adoption in
+/// another process that has no second capture of its own: the graph, where its memory was, digests of its code. Runs
+/// nothing, publishes nothing and reads no contents. At most 4 files of one call are kept, the newest. not_recordable,
+/// unsupported, invalid_argument, io_failed, no_space, permission_denied.
+WARMGRAPH_API wg_status wg_capture_write(wg_cache* cache, const wg_device* device, const wg_function_spec* spec,
+                                         const wg_adoption* adoption);
 
 // --- restoring many entries ahead -----------------------------------------------------------------------------------
 

@@ -446,6 +446,7 @@ Result<Classified> Classifier::run()
     if (m_words) {
         m_result.unproven += m_words->unproven();
         m_result.suspects = m_words->take_suspects();
+        m_result.neighbours = m_words->take_neighbours();
     }
     return std::move(m_result);
 }

@@ -27,6 +27,14 @@ struct CapturedGraph {
     std::vector<MemoryRef> free_blocks{};
 };
 
+/// What the process of a capture that is not this one's said of words that look like addresses.
+struct ForeignMemory {
+    std::vector<MemoryRef> live;           ///< allocations of the device's that such words lay in
+    std::vector<std::uint64_t> host_words; ///< those that were ordinary host memory
+    /// Whether kernels of this process can read ordinary host memory at an address. May be null: they cannot.
+    std::function<bool(std::uint64_t)> is_readable_here{};
+};
+
 /// A capture in which one scalar had another value and nothing else differed from `first`.
 struct ScalarProbe {
     std::size_t scalar = 0;
@@ -63,6 +71,9 @@ struct Captures {
     std::function<bool(std::uint64_t)> is_handle{};
     DeclaredHandles handles{};
     std::vector<NamedMemory> others{}; ///< Subject::others
+    /// `moved` is another process's: nothing but this is known of its addresses, and memory that is side by side moved
+    /// together from one process to the other.
+    std::optional<ForeignMemory> foreign{};
 };
 
 /// " but in 'h' of 'step.forward'" where the address lies in one of Captures::others, else "".
@@ -87,6 +98,14 @@ struct SuspectHalf {
     std::string why;           ///< the refusal, if it is part of a pointer
 };
 
+/// A region and one that begins at its end, in both captures: a word there was taken for the start of the second. Where
+/// the two lie apart, with readable memory between them, the results tell whether it was.
+struct Neighbours {
+    std::uint32_t before = 0, after = 0; ///< declared regions
+    std::string why;                     ///< the refusal, where they cannot be put apart
+    bool operator==(const Neighbours&) const = default;
+};
+
 struct Classified {
     /// Without images (nodes' image indices count distinct modules in order of first use, listed in `modules`) and
     /// without sizes of declared regions.
@@ -96,6 +115,7 @@ struct Classified {
     std::vector<UnusedWord> unused; ///< verification must bless them
     /// A run of the original must show that they are no parts of pointers. Only where UnusedWords::tried.
     std::vector<SuspectHalf> suspects;
+    std::vector<Neighbours> neighbours{}; ///< verification must put them apart. Only where Captures::foreign
 };
 
 /// not_recordable names node, kernel, parameter, byte offset, the values, and the cure.

@@ -78,6 +78,10 @@ FlatWords::FlatWords(const Interface& interface, const Captures& captures)
     }
     m_first_free = sorted(captures.first.free_blocks);
     if (captures.moved) m_moved_free = sorted(captures.moved->free_blocks);
+    if (!captures.foreign) return;
+    m_foreign = *captures.foreign;
+    m_foreign.live = sorted(std::move(m_foreign.live));
+    std::ranges::sort(m_foreign.host_words);
 }
 
 /// A pointer that is made from a region and points outside of it (a base that indices are subtracted from) is no
@@ -105,8 +109,8 @@ FlatWords::Candidates FlatWords::movers(const WordPlace& place, const Word& word
         if (region.delta() != delta || delta == 0) continue;
         if (holds(region, word.first, place.pointee))
             inside.push_back(i);
-        else if (is_near(region, word.first))
-            outside.push_back(i);
+        else if (m_captures.foreign || is_near(region, word.first))
+            outside.push_back(i); // of two processes: see beside()
     }
     if (reach == Reach::inside) return inside;
     const bool plausible = may_be_pointer(word.first) && may_be_pointer(word.moved);
@@ -115,7 +119,7 @@ FlatWords::Candidates FlatWords::movers(const WordPlace& place, const Word& word
 
 /// Of several regions that all explain the word the one that it follows.
 Result<FlatWords::Choice> FlatWords::choose(const WordPlace& place, std::size_t offset, std::uint64_t value,
-                                            Candidates candidates) const
+                                            Candidates candidates)
 {
     using Origin = MappedRegion::Origin;
     const auto strictly = [&](std::uint32_t i) { return m_regions[i].contains_strictly(value); };
@@ -142,10 +146,27 @@ Result<FlatWords::Choice> FlatWords::choose(const WordPlace& place, std::size_t 
         return Choice{slot(starts[0], offset, value), false};
     if (m_captures.moved && starts.size() == 1 && is_start_of(starts[0], candidates, place.node))
         return Choice{slot(starts[0], offset, value)};
-    return fail(ErrorCode::not_recordable,
-                "{} takes at {} the address {:#x}, which may belong to '{}' or to '{}', and nothing tells which: let "
-                "the two lie apart, or give a second capture in which they moved by different distances",
-                place.subject(), place.at(offset), value, m_regions[candidates[0]].name, m_regions[candidates[1]].name);
+    auto why = fmt::format("{} takes at {} the address {:#x}, which may belong to '{}' or to '{}', and nothing tells "
+                           "which: let the two lie apart, or give a second capture in which they moved by different "
+                           "distances",
+                           place.subject(), place.at(offset), value, m_regions[candidates[0]].name,
+                           m_regions[candidates[1]].name);
+    if (m_captures.foreign && starts.size() == 1 && note_neighbours(starts[0], candidates, why))
+        return Choice{slot(starts[0], offset, value)};
+    return std::unexpected(Error{ErrorCode::not_recordable, std::move(why)});
+}
+
+/// A process's allocator puts small tensors side by side, and does so in every process: no capture tells them apart.
+bool FlatWords::note_neighbours(std::uint32_t start, std::span<const std::uint32_t> candidates, const std::string& why)
+{
+    const auto is_declared = [this](std::uint32_t i) { return m_regions[i].origin == MappedRegion::Origin::declared; };
+    if (!std::ranges::all_of(candidates, is_declared)) return false;
+    for (const std::uint32_t before : candidates) {
+        const auto is_known = [&](const Neighbours& known) { return known.before == before && known.after == start; };
+        if (before != start && std::ranges::none_of(m_neighbours, is_known))
+            m_neighbours.push_back({before, start, why});
+    }
+    return true;
 }
 
 /// Whether an address between A and B, which moved together, is B's start: a node that is given A's end is given some
@@ -197,6 +218,8 @@ Result<std::optional<FlatWords::Window>> FlatWords::window(const WordPlace& plac
                     movers(place, {load<std::uint64_t>(first, at), load<std::uint64_t>(moved, at)}, reach);
                 if (!candidates.empty()) windows.push_back({at, std::move(candidates)});
             }
+            if (!windows.empty() && m_captures.foreign && reach == Reach::outside)
+                return beside(place, first, windows[0]);
             if (windows.size() == 1) return std::optional{std::move(windows[0])};
             if (windows.size() > 1)
                 return fail(ErrorCode::not_recordable,
@@ -226,6 +249,17 @@ std::unexpected<Error> FlatWords::unexplained(const WordPlace& place, ByteView f
                 "{}, {}: {:#x} ({}) and then {:#x} follows no region. Likely a pointer to undeclared memory: {}. A "
                 "value computed from an address cannot be recorded: pass the address",
                 place.subject(), place.at(at), was, whereabouts(was), is, k_declare);
+}
+
+/// From one process to another all memory of an allocator may go one distance: that of a region says nothing about words
+/// outside of it.
+std::unexpected<Error> FlatWords::beside(const WordPlace& place, ByteView first, const Window& pointer) const
+{
+    return fail(ErrorCode::not_recordable,
+                "{} takes at {} the address {:#x}, which lies in no declared region and went as far as '{}' from one "
+                "process to the other, as all memory near it may: {}, or capture it twice in one process",
+                place.subject(), place.at(pointer.offset), load<std::uint64_t>(first, pointer.offset),
+                m_regions[pointer.candidates[0]].name, k_declare);
 }
 
 std::optional<MemoryRef> FlatWords::allocation_at(std::uint64_t value)
@@ -265,6 +299,31 @@ bool FlatWords::lies_in_known_memory(std::uint64_t value)
     return allocation_at(value) || (m_captures.other_memory_at && m_captures.other_memory_at(value));
 }
 
+bool FlatWords::lay_in_known_memory(std::uint64_t moved)
+{
+    if (!m_captures.foreign) return lies_in_known_memory(moved);
+    const auto holds_it = [moved](const MappedRegion& region) {
+        return region.moved && moved - region.moved->address.flat() < region.moved->size;
+    };
+    return may_be_pointer(moved) && (std::ranges::any_of(m_regions, holds_it) || is_within(m_foreign.live, moved));
+}
+
+bool FlatWords::was_host_only(std::uint64_t moved) const
+{
+    if (m_captures.foreign) return std::ranges::binary_search(m_foreign.host_words, moved);
+    return m_captures.is_host_only && m_captures.is_host_only(moved);
+}
+
+/// Functions of device code, textures, and host memory that kernels reach.
+bool FlatWords::is_of_this_process(const WordPlace& place, std::uint64_t first) const
+{
+    if (!m_captures.foreign || first == 0) return false;
+    const auto* const kernel = std::get_if<backends::RawKernel>(&place.graph.nodes[place.node].work);
+    if (kernel != nullptr && kernel->module != nullptr && kernel->module->may_be_function(first)) return true;
+    if (m_captures.is_handle && m_captures.is_handle(first)) return true;
+    return m_foreign.is_readable_here && may_be_pointer(first) && m_foreign.is_readable_here(first);
+}
+
 /// Did one region move that much farther than another?
 bool FlatWords::is_between_regions(std::uint64_t distance) const
 {
@@ -274,8 +333,7 @@ bool FlatWords::is_between_regions(std::uint64_t distance) const
 
 bool FlatWords::is_no_address(std::uint64_t moved) const
 {
-    return moved >= k_highest || was_free_in_moved(moved) ||
-           (m_captures.is_host_only && m_captures.is_host_only(moved));
+    return moved >= k_highest || was_free_in_moved(moved) || was_host_only(moved);
 }
 
 /// The first capture is run as it is. So a word that is no address of live memory there is none that its kernels use.
@@ -289,8 +347,9 @@ Result<void> FlatWords::check_unused(const WordPlace& place, ByteView first, Byt
     for (std::size_t at = from; at <= byte && at + k_word <= first.size(); at += k_step) {
         const auto was = load<std::uint64_t>(first, at), is = load<std::uint64_t>(moved, at);
         const bool is_address = !is_no_address(is) && !was_free(was) && lies_in_known_memory(was) &&
-                                (at % k_word == 0 || lies_in_known_memory(is));
-        if (is_address || is_between_regions(is - was)) return unexplained(place, first, moved, byte);
+                                (at % k_word == 0 || lay_in_known_memory(is));
+        const bool is_own = at % k_word == 0 && is_of_this_process(place, was);
+        if (is_address || is_own || is_between_regions(is - was)) return unexplained(place, first, moved, byte);
     }
     return {};
 }
@@ -332,6 +391,20 @@ Result<void> FlatWords::check_allocation(const WordPlace& place, std::size_t off
     return {};
 }
 
+/// In one process each region moves, and a word that stays is none of it. Here a region may have stayed, and so would a
+/// pointer that is made from it and points before it or behind it.
+Result<void> FlatWords::check_unmoved(const WordPlace& place, std::size_t offset, std::uint64_t value) const
+{
+    if (!m_captures.foreign) return {};
+    for (const MappedRegion& region : m_regions)
+        if (region.origin != MappedRegion::Origin::constant && region.delta() == 0 && is_near(region, value))
+            return fail(ErrorCode::not_recordable,
+                        "{} takes at {} the value {:#x}, which lies near the region '{}', and that was at the same "
+                        "place in both processes: capture with the region elsewhere",
+                        place.subject(), place.at(offset), value, region.name);
+    return {};
+}
+
 /// A word that is the same in both captures, or was captured once.
 Result<std::optional<Slot>> FlatWords::staying(const WordPlace& place, std::size_t offset, std::uint64_t value)
 {
@@ -361,6 +434,7 @@ Result<std::optional<Slot>> FlatWords::staying(const WordPlace& place, std::size
         const std::size_t upper = offset + sizeof(std::uint32_t);
         if (auto checked = check_allocation(place, offset, value, upper); !checked)
             return std::unexpected(checked.error());
+        if (auto checked = check_unmoved(place, offset, value); !checked) return std::unexpected(checked.error());
         return std::nullopt;
     }
     const auto& name = m_regions[candidates[0]].name;

@@ -52,6 +52,7 @@ public:
     [[nodiscard]] Result<cachefmt::Slot> address(const WordPlace& place, const Address& first,
                                                  const std::optional<Address>& moved);
     [[nodiscard]] std::vector<SuspectHalf> take_suspects() noexcept { return std::move(m_suspects); }
+    [[nodiscard]] std::vector<Neighbours> take_neighbours() noexcept { return std::move(m_neighbours); }
     /// Words so far that were taken for addresses by their range alone.
     [[nodiscard]] std::uint32_t unproven() const noexcept { return m_unproven; }
 
@@ -72,7 +73,10 @@ private:
         bool is_certain = true;
     };
     [[nodiscard]] Result<Choice> choose(const WordPlace& place, std::size_t offset, std::uint64_t value,
-                                        Candidates candidates) const;
+                                        Candidates candidates);
+    /// Notes that the two were taken for neighbours, once. False where no trial can tell.
+    [[nodiscard]] bool note_neighbours(std::uint32_t start, std::span<const std::uint32_t> candidates,
+                                       const std::string& why);
     [[nodiscard]] bool is_start_of(std::uint32_t region, std::span<const std::uint32_t> candidates,
                                    std::size_t node) const;
     [[nodiscard]] bool uses(std::size_t node, std::uint32_t region) const;
@@ -97,7 +101,16 @@ private:
     [[nodiscard]] Result<void> check_unused_halves(const WordPlace& place, ByteView first, ByteView moved,
                                                    std::span<const cachefmt::Slot> found,
                                                    std::span<const std::size_t> unused);
-    [[nodiscard]] bool is_of_whole_address(ByteView value, std::size_t half);
+    enum class Of : std::uint8_t { first, moved }; ///< whose word it is
+    [[nodiscard]] bool is_of_whole_address(ByteView value, std::size_t half, Of of);
+    /// The same as lies_in_known_memory() of a word of the moved capture, which may be another process's.
+    [[nodiscard]] bool lay_in_known_memory(std::uint64_t moved);
+    [[nodiscard]] bool was_host_only(std::uint64_t moved) const;
+    /// Of another process's capture, where such words differ: what the first capture's kernels may follow, and no
+    /// allocation tells.
+    [[nodiscard]] bool is_of_this_process(const WordPlace& place, std::uint64_t first) const;
+    /// Of another process's capture: that a word which stays does not point out of a region that stayed as well.
+    [[nodiscard]] Result<void> check_unmoved(const WordPlace& place, std::size_t offset, std::uint64_t value) const;
     /// A word of the moved capture that is certainly no address which its kernels use.
     [[nodiscard]] bool is_no_address(std::uint64_t moved) const;
     [[nodiscard]] Result<void> check_allocation(const WordPlace& place, std::size_t offset, std::uint64_t value);
@@ -109,6 +122,7 @@ private:
     [[nodiscard]] std::string whereabouts(std::uint64_t value) const;
     [[nodiscard]] std::unexpected<Error> unexplained(const WordPlace& place, ByteView first, ByteView moved,
                                                      std::size_t byte) const;
+    [[nodiscard]] std::unexpected<Error> beside(const WordPlace& place, ByteView first, const Window& pointer) const;
 
     /// `without`: offsets of bytes that are part of nothing.
     [[nodiscard]] Result<void> check_halves(const WordPlace& place, ByteView value,
@@ -124,6 +138,8 @@ private:
     std::unordered_map<std::uint64_t, std::optional<MemoryRef>> m_allocations; ///< what the device said, by word
     std::uint32_t m_unproven = 0;
     std::vector<SuspectHalf> m_suspects;
+    std::vector<Neighbours> m_neighbours;
+    ForeignMemory m_foreign; ///< Captures::foreign, by address
 };
 
 } // namespace warmgraph

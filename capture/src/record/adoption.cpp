@@ -6,23 +6,23 @@
 #include "classify/region_map.hpp"
 #include "classify/scratch_order.hpp"
 #include "record/adoption_session.hpp"
+#include "record/pairing.hpp"
 #include "verify/module_state.hpp"
 #include "verify/trial_conditions.hpp"
 #include "warmgraph/backends/places.hpp"
 #include "warmgraph/backends/recording.hpp"
-#include "warmgraph/base/process.hpp"
 
 namespace warmgraph {
 
 // --- the graph
 
-Result<CapturedGraph> AdoptionSession::read(const AdoptedCapture& capture) const
+Result<CapturedGraph> read_capture(const Subject& subject, const Frame& frame, const AdoptedCapture& capture)
 {
-    auto graph = m_device.recording().read_graph(capture.graph);
+    auto graph = subject.device->recording().read_graph(capture.graph);
     if (!graph) return std::unexpected(graph.error());
     CapturedGraph result{std::move(*graph), capture.regions, capture.scratch, capture.free_blocks};
     for (std::size_t i = 0; i < result.regions.size(); ++i)
-        result.regions[i].size = guards::extent_bytes(m_frame.tensors[i]);
+        result.regions[i].size = guards::extent_bytes(frame.tensors[i]);
     return result;
 }
 
@@ -54,6 +54,20 @@ std::function<std::optional<MemoryRef>(std::uint64_t)> AdoptionSession::allocati
     return [device = m_subject.device](std::uint64_t flat) { return device->recording().allocation_at(flat); };
 }
 
+/// In the terms of the first.
+Result<CapturedGraph> AdoptionSession::second_of(const AdoptedCapture& second, Captures& captures) const
+{
+    const StoredCapture* const stored = m_options.stored;
+    auto moved = stored != nullptr ? captured_elsewhere(*stored, m_subject.interface, captures.first)
+                                   : read_capture(m_subject, m_frame, second);
+    if (!moved) return stored != nullptr ? moved : within("the second capture", moved.error());
+    if (auto known = check_semaphore_names(moved->graph, second.handles.semaphores); !known)
+        return within("the second capture", known.error());
+    use_handles_of(m_first.handles, second.handles, moved->graph);
+    if (stored != nullptr) captures.foreign = foreign_memory(*stored, m_subject.device);
+    return moved;
+}
+
 Result<Classified> AdoptionSession::classified(const AdoptedCapture* second)
 {
     Captures captures;
@@ -61,19 +75,14 @@ Result<Classified> AdoptionSession::classified(const AdoptedCapture* second)
     captures.proof = m_options.proof;
     captures.unused = m_options.unused;
     captures.allocation_at = allocation_at();
-    captures.is_host_only = [device = m_subject.device, mappings = HostMappings::read()](std::uint64_t word) {
-        const auto name = mappings.at(word);
-        const bool is_ordinary = name && !name->starts_with("/dev/"); // the driver's have such names
-        return is_ordinary && !device->recording().allocation_at(word) &&
-               !device->recording().host_memory_at(word, mappings);
-    };
+    captures.is_host_only = host_only(m_subject.device);
     captures.is_handle = [device = m_subject.device](std::uint64_t word) {
         return device->recording().is_handle(word);
     };
     captures.handles = m_first.handles;
     captures.scalars = m_first.scalars;
     if (second != nullptr) captures.moved_scalars = second->scalars;
-    auto first = read(m_first);
+    auto first = read_capture(m_subject, m_frame, m_first);
     if (!first) return std::unexpected(first.error());
     captures.first = std::move(*first);
     // By handle, before the second capture's become the first one's by name: what has no name would only differ.
@@ -84,11 +93,8 @@ Result<Classified> AdoptionSession::classified(const AdoptedCapture* second)
     if (!reduced) return std::unexpected(reduced.error());
     m_reduced = std::move(*reduced);
     if (second != nullptr) {
-        auto moved = read(*second);
-        if (!moved) return within("the second capture", moved.error());
-        if (auto known = check_semaphore_names(moved->graph, second->handles.semaphores); !known)
-            return within("the second capture", known.error());
-        use_handles_of(m_first.handles, second->handles, moved->graph);
+        auto moved = second_of(*second, captures);
+        if (!moved) return std::unexpected(moved.error());
         captures.moved = std::move(*moved);
         order_scratch(captures.first, *captures.moved);
         join_scratch(captures.first, *captures.moved);
@@ -102,6 +108,7 @@ Result<Classified> AdoptionSession::classified(const AdoptedCapture* second)
     if (!result) return fail(result.error().code, "{}{}", result.error().message, m_constants.why_not());
     if (auto checked = check_followed(result->graph); !checked) return std::unexpected(checked.error());
     m_suspects = std::move(result->suspects);
+    m_neighbours = std::move(result->neighbours);
     if (!m_suspects.empty()) m_suspicious = std::move(captures.first.graph);
     return result;
 }
@@ -196,7 +203,7 @@ Result<Recording> AdoptionSession::adopt(cachefmt::EntryHeader header, const Ado
         return classified(second);
     }();
     if (!graph) return std::unexpected(graph.error());
-    auto trial = TrialMemory::create(m_subject.device, m_subject.interface, m_frame);
+    auto trial = TrialMemory::create(m_subject.device, m_subject.interface, m_frame, std::nullopt, m_neighbours);
     if (!trial) return std::unexpected(trial.error());
     m_trial = std::move(*trial);
     m_spread = std::make_unique<Spread>(m_subject.device, m_subject.interface, region_types(m_frame),
@@ -222,7 +229,34 @@ Result<Recording> adopt(const Subject& subject, const Frame& frame, cachefmt::En
                         const AdoptedCapture& first, const AdoptedCapture* second, const AdoptOptions& options,
                         replay::ModuleCache& modules, Phases& phases)
 {
-    return AdoptionSession{subject, frame, first, options, modules, phases}.adopt(std::move(header), second);
+    AdoptionSession session{subject, frame, first, options, modules, phases};
+    if (options.stored == nullptr) return session.adopt(std::move(header), second);
+    AdoptedCapture elsewhere; // its graph and regions are options.stored's
+    elsewhere.scalars = options.stored->scalars;
+    elsewhere.handles = options.stored->handles;
+    return session.adopt(std::move(header), &elsewhere);
+}
+
+Result<StoredCapture> capture_for_others(const Subject& subject, const Frame& frame, cachefmt::EntryKey key,
+                                         const AdoptedCapture& capture)
+{
+    if (!subject.device->limits().flat_addresses)
+        return fail(ErrorCode::unsupported, "{} cannot adopt graphs", subject.device->id());
+    if (auto checked = check_capture(subject, frame, capture, "first"); !checked)
+        return std::unexpected(checked.error());
+    if (auto prepared = subject.device->recording().prepare_recording(); !prepared)
+        return std::unexpected(prepared.error());
+    auto captured = read_capture(subject, frame, capture);
+    if (!captured) return std::unexpected(captured.error());
+    if (auto known = check_semaphore_names(captured->graph, capture.handles.semaphores); !known)
+        return std::unexpected(known.error());
+    if (auto checked = check_no_collectives(captured->graph); !checked) return std::unexpected(checked.error());
+    auto stored = stored_capture(subject.device, subject.interface, std::move(key), std::move(*captured));
+    if (!stored) return stored;
+    stored->process = process_name();
+    stored->scalars = capture.scalars;
+    stored->handles = capture.handles;
+    return stored;
 }
 
 } // namespace warmgraph

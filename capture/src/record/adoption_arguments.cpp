@@ -8,21 +8,22 @@
 
 namespace warmgraph {
 
-Result<void> AdoptionSession::check_capture(const AdoptedCapture& capture, std::string_view which) const
+Result<void> check_capture(const Subject& subject, const Frame& frame, const AdoptedCapture& capture,
+                           std::string_view which)
 {
-    const auto& regions = m_subject.interface.regions;
+    const auto& regions = subject.interface.regions;
     if (capture.graph == nullptr) return fail(ErrorCode::invalid_argument, "the {} graph is null", which);
     if (capture.regions.size() != regions.size())
         return fail(ErrorCode::invalid_argument, "the {} capture names {} regions, expected {} as declared", which,
                     capture.regions.size(), regions.size());
     for (std::size_t i = 0; i < regions.size(); ++i) {
-        const std::uint64_t extent = guards::extent_bytes(m_frame.tensors[i]);
+        const std::uint64_t extent = guards::extent_bytes(frame.tensors[i]);
         if (capture.regions[i].address.is_null() && extent == 0) continue;
         if (capture.regions[i].address.is_null() || capture.regions[i].size < extent)
             return fail(ErrorCode::invalid_argument, "'{}' has {} bytes in the {} capture, expected {}",
                         regions[i].name, capture.regions[i].address.is_null() ? 0 : capture.regions[i].size, which,
                         extent);
-        if (capture.regions[i].address.offset % m_device.limits().memory_alignment != 0)
+        if (capture.regions[i].address.offset % subject.device->limits().memory_alignment != 0)
             return fail(ErrorCode::invalid_argument, "'{}' is misaligned in the {} capture", regions[i].name, which);
     }
     return {};
@@ -76,7 +77,7 @@ Result<void> AdoptionSession::check_arguments(const AdoptedCapture* second) cons
     const auto& interface = m_subject.interface;
     if (!m_device.limits().flat_addresses) return fail(ErrorCode::unsupported, "{} cannot adopt graphs", m_device.id());
     if (auto checked = check_scalars(second); !checked) return checked;
-    if (auto checked = check_capture(m_first, "first"); !checked) return checked;
+    if (auto checked = check_capture(m_subject, m_frame, m_first, "first"); !checked) return checked;
     if (auto checked = check_no_managed(m_subject, m_frame.memory); !checked) return checked;
     for (std::size_t i = 0; i < interface.regions.size(); ++i)
         if (m_first.regions[i].address != m_frame.memory[i].address)
@@ -99,7 +100,9 @@ Result<void> AdoptionSession::check_arguments(const AdoptedCapture* second) cons
                             "the constant '{}' lies in the scratch '{}', whose contents are undefined: "
                             "list as scratch only what the graph writes before it reads it",
                             constant, name);
-    return second != nullptr ? check_capture(*second, "second") : Result<void>{};
+    // Of another process's only the addresses are there, and those are compared with the first's.
+    const bool is_here = second != nullptr && m_options.stored == nullptr;
+    return is_here ? check_capture(m_subject, m_frame, *second, "second") : Result<void>{};
 }
 
 } // namespace warmgraph

@@ -19,6 +19,13 @@
 
 namespace warmgraph {
 
+/// The graph read back, and where the call's tensors were.
+[[nodiscard]] Result<CapturedGraph> read_capture(const Subject& subject, const Frame& frame,
+                                                 const AdoptedCapture& capture);
+/// invalid_argument where it is not what the function declares. `which`: "first".
+[[nodiscard]] Result<void> check_capture(const Subject& subject, const Frame& frame, const AdoptedCapture& capture,
+                                         std::string_view which);
+
 class AdoptionSession {
 public:
     AdoptionSession(const Subject& subject, const Frame& frame, const AdoptedCapture& first,
@@ -39,8 +46,7 @@ private:
     [[nodiscard]] Result<void> check_arguments(const AdoptedCapture* second) const;
     [[nodiscard]] Result<void> check_scalars(const AdoptedCapture* second) const;
     [[nodiscard]] Result<void> check_followed(const cachefmt::Graph& graph) const;
-    [[nodiscard]] Result<void> check_capture(const AdoptedCapture& capture, std::string_view which) const;
-    [[nodiscard]] Result<CapturedGraph> read(const AdoptedCapture& capture) const;
+    [[nodiscard]] Result<CapturedGraph> second_of(const AdoptedCapture& second, Captures& captures) const;
     [[nodiscard]] Result<Classified> classified(const AdoptedCapture* second);
     [[nodiscard]] Result<void> judge_variables(Classified& classified, RestorationRequest& request);
     [[nodiscard]] Result<void> original_run(backends::GraphExec& exec);
@@ -69,6 +75,7 @@ private:
     std::unique_ptr<Spread> m_spread;
     std::vector<NamedMemory> m_pools; ///< the first capture's scratch; what lies side by side is one
     std::vector<SuspectHalf> m_suspects;
+    std::vector<Neighbours> m_neighbours;        ///< that trials have to put apart
     backends::RawGraph m_suspicious;             ///< the first capture, where there are suspects
     std::optional<backends::RawGraph> m_reduced; ///< of an original that works with the outside: it is run without that
     std::chrono::nanoseconds m_took{0};          ///< the slowest run of the original

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 
 #include "model/alignment.hpp"
 #include "warmgraph/backends/bulk_memory.hpp"
@@ -43,13 +44,15 @@ TrialMemory::~TrialMemory()
 {
     if (m_is_abandoned) return;
     for (const Group& group : m_groups)
-        for (const MemoryRef& memory : {group.snapshot, group.memory})
+        for (const MemoryRef& memory : {group.snapshot, group.is_in_block ? MemoryRef{} : group.memory})
             if (!memory.address.is_null()) m_device->release(memory);
+    for (const MemoryRef& block : m_blocks) m_device->release(block);
 }
 
 Result<std::unique_ptr<TrialMemory>> TrialMemory::create(std::shared_ptr<backends::Device> device,
                                                          const Interface& interface, const Frame& frame,
-                                                         std::optional<std::uint64_t> most)
+                                                         std::optional<std::uint64_t> most,
+                                                         std::span<const Neighbours> apart)
 {
     const std::uint64_t limit = most.value_or(device->free_memory() / 2);
     std::unique_ptr<TrialMemory> trial{new TrialMemory{std::move(device), interface, frame}};
@@ -59,6 +62,7 @@ Result<std::unique_ptr<TrialMemory>> TrialMemory::create(std::shared_ptr<backend
     std::vector<Group> groups;
     for (auto& [first, regions] : members) groups.push_back(trial->group_of(frame, std::move(regions)));
     if (auto added = trial->add_groups(std::move(groups), limit); !added) return std::unexpected(added.error());
+    if (auto put = trial->put_apart(apart, limit); !put) return std::unexpected(put.error());
     return trial;
 }
 
@@ -124,6 +128,82 @@ Result<void> TrialMemory::copy_group(Group& group)
     if (size == 0) return {};
     if (auto made = allocate(group.snapshot, size); !made) return made;
     return m_device->bulk().copy(group.snapshot.address, group.original.address, size);
+}
+
+namespace {
+
+/// Regions that follow each other without a gap, each named once, the first one first.
+std::vector<std::vector<std::size_t>> chains_of(std::span<const Neighbours> all)
+{
+    std::map<std::size_t, std::size_t> next;
+    std::set<std::size_t> is_next;
+    for (const Neighbours& one : all) {
+        next[one.before] = one.after;
+        is_next.insert(one.after);
+    }
+    std::vector<std::vector<std::size_t>> chains;
+    for (const auto& [first, second] : next) {
+        if (is_next.contains(first)) continue;
+        auto& chain = chains.emplace_back(1, first);
+        for (auto link = next.find(first); link != next.end() && chain.size() <= all.size();
+             link = next.find(chain.back()))
+            chain.push_back(link->second);
+    }
+    return chains;
+}
+
+} // namespace
+
+Result<void> TrialMemory::put_apart(std::span<const Neighbours> all, std::uint64_t most)
+{
+    if (all.empty()) return {};
+    std::uint64_t left = most;
+    for (const Group& group : m_groups) left -= std::min(left, group.snapshot.size + group.memory.size);
+    std::set<std::size_t> put;
+    for (const auto& chain : chains_of(all)) {
+        const auto of_chain = std::ranges::find(all, chain.front(), &Neighbours::before);
+        if (auto done = put_chain_apart(chain, of_chain->why, left); !done) return done;
+        put.insert(chain.begin(), chain.end());
+    }
+    // Two that begin, or end, at one place, or a chain that leads back: regions that overlap, or have no bytes.
+    for (const Neighbours& one : all)
+        if (!put.contains(one.before) || !put.contains(one.after))
+            return fail(ErrorCode::not_recordable, "{}", one.why);
+    return {};
+}
+
+Result<void> TrialMemory::put_chain_apart(const std::vector<std::size_t>& chain, const std::string& why,
+                                          std::uint64_t& left)
+{
+    std::vector<Group*> groups;
+    std::vector<std::uint64_t> starts; // of each group's memory in the block
+    std::uint64_t at = 0;
+    for (const std::size_t region : chain) {
+        const auto is_its = [&](const Group& group) {
+            return std::ranges::find(group.members, region) != group.members.end();
+        };
+        const auto group = std::ranges::find_if(m_groups, is_its);
+        const std::uint64_t size = group->original.size;
+        if (group->members.size() != 1 || group->is_in_block || group->kind == Kind::in_place || group->on_host ||
+            size % (2 * k_step) != 0 || size == 0)
+            return fail(ErrorCode::not_recordable, "{}", why);
+        groups.push_back(&*group);
+        starts.push_back(at);
+        const std::uint64_t needed = 2 * k_fence + k_slack + size;
+        at += (needed + size - 1) / size * size;
+    }
+    if (at > left) return fail(ErrorCode::not_recordable, "{}", why);
+    left -= at;
+    auto block = m_device->allocate(at);
+    if (!block) return within("allocate memory to verify the recording in", block.error());
+    m_blocks.push_back({block->address, at});
+    starts.push_back(at);
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+        m_device->release(groups[i]->memory);
+        groups[i]->memory = {block->address + starts[i], starts[i + 1] - starts[i]};
+        groups[i]->is_in_block = true;
+    }
+    return {};
 }
 
 const std::string& TrialMemory::name(const Group& group) const noexcept

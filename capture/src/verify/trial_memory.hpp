@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "classify/classify.hpp"
 #include "warmgraph/backends/bulk_memory.hpp"
 #include "warmgraph/backends/device.hpp"
 #include "warmgraph/base/bytes.hpp"
@@ -26,10 +27,14 @@ namespace warmgraph {
 class TrialMemory {
 public:
     /// Allocates the copies and takes the snapshot (blocking; work that writes the memory must be done). `most`: bytes
-    /// of device memory; nullopt: half of what is free. not_recordable names a region that does not fit.
+    /// of device memory; nullopt: half of what is free. not_recordable names a region that does not fit. Regions that are
+    /// neighbours in `apart` lie in one allocation, in their order, a multiple of the first one's size from each other: who
+    /// takes the second one's start for the first one's end reads canaries, not what nobody mapped. Where they cannot
+    /// lie so, not_recordable.
     [[nodiscard]] static Result<std::unique_ptr<TrialMemory>> create(std::shared_ptr<backends::Device> device,
                                                                      const Interface& interface, const Frame& frame,
-                                                                     std::optional<std::uint64_t> most = std::nullopt);
+                                                                     std::optional<std::uint64_t> most = std::nullopt,
+                                                                     std::span<const Neighbours> apart = {});
     TrialMemory(const TrialMemory&) = delete;
     TrialMemory& operator=(const TrialMemory&) = delete;
     ~TrialMemory();
@@ -84,6 +89,7 @@ private:
         backends::Fingerprint before; ///< of one in place
         std::uint64_t start = 0;      ///< of the contents in memory, for the placement in use
         bool on_host = false;
+        bool is_in_block = false; ///< `memory` is a part of m_blocks
         std::vector<std::size_t> members;
         [[nodiscard]] Address contents() const noexcept { return memory.address + start; }
     };
@@ -91,6 +97,9 @@ private:
     [[nodiscard]] Group group_of(const Frame& frame, std::vector<std::size_t> members);
     [[nodiscard]] Result<void> add_groups(std::vector<Group> groups, std::uint64_t most);
     [[nodiscard]] Result<void> copy_group(Group& group);
+    [[nodiscard]] Result<void> put_apart(std::span<const Neighbours> all, std::uint64_t most);
+    [[nodiscard]] Result<void> put_chain_apart(const std::vector<std::size_t>& chain, const std::string& why,
+                                               std::uint64_t& left);
     [[nodiscard]] Result<void> disturb_outputs(const Group& group, const Address& contents);
     [[nodiscard]] Result<void> check_fences(const Group& group) const;
     [[nodiscard]] Result<bool> is_as_before(const Group& group) const;
@@ -100,6 +109,7 @@ private:
     const Interface& m_interface;
     std::vector<DType> m_types; ///< by region
     std::vector<Group> m_groups;
+    std::vector<MemoryRef> m_blocks;      ///< of groups that were put apart: their `memory` is a part of one
     std::vector<std::uint8_t> m_writable; ///< by region
     std::vector<MemoryRef> m_regions;
     std::vector<MemoryRef> m_original; ///< the caller's

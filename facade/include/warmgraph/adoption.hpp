@@ -51,6 +51,10 @@ struct Adoption {
     Unproven unproven = Unproven::refuse;
     /// What Spec::values were when it was captured, by name.
     std::vector<std::pair<std::string, Number>> values{};
+    /// Instead of `second`: a folder where another process wrote its capture of the same call (Cache::write_capture). Its
+    /// memory lay elsewhere, as far as the process's allocator put it elsewhere. Who may write the folder decides what is
+    /// taken for proven: one that others may write is not read.
+    std::string captures{};
 };
 
 } // namespace warmgraph

@@ -51,6 +51,9 @@ struct BundledEntry {
 };
 
 struct BundleCheck {
+    /// What all entries share as 12 digits, which are the same on machines that are alike; "" where they share none, or
+    /// were recorded on several. And what this device has.
+    std::string environment_key{}, environment_here{};
     std::string environment{};             ///< what all entries share: "backend opencl, driver.version 3.1"
     FitVerdict verdict = FitVerdict::fits; ///< of the environment: where it does not fit, no entry does
     std::string detail{};

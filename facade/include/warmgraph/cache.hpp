@@ -19,6 +19,7 @@
 #include "warmgraph/function.hpp"
 #include "warmgraph/opening.hpp"
 #include "warmgraph/pair.hpp"
+#include "warmgraph/profile.hpp"
 #include "warmgraph/recorder.hpp"
 #include "warmgraph/spec.hpp"
 #include "warmgraph/stored_entry.hpp"
@@ -37,6 +38,14 @@ struct Statistics {
     double load_ms = 0;                    ///< spent on hits
     double saved_ms = 0;                   ///< what first calls without the cache took, less load_ms
     std::vector<std::string> miss_reasons; ///< "decode: no entry", at most 64
+    std::uint64_t programs_compiled = 0;   ///< no image was stored that fits, or the policy asks for a new one
+    std::uint64_t programs_loaded = 0;     ///< from images that were compiled before
+    std::uint64_t programs_refused = 0;    ///< policy no_compile: they would have had to be compiled
+    double compile_ms = 0;                 ///< spent on compiling
+    double compile_saved_ms = 0;           ///< what compiling the loaded ones took, less loading them
+    std::uint64_t captures_written = 0;    ///< Cache::write_capture
+    std::uint64_t captures_paired = 0;     ///< of other processes, that proved an entry
+    std::uint64_t captures_ignored = 0;    ///< damaged, of another version, or that proved nothing
 };
 
 /// `on_demand`: when Cache::record_pending is called, on its thread. What the function read and wrote is copied
@@ -75,6 +84,10 @@ struct CacheOptions {
     /// nothing that a living process uses. 0: $WARMGRAPH_CACHE_BYTES ("8G") and $WARMGRAPH_CACHE_FILES, else 8 GiB, or a
     /// tenth of the disk where that is less, and 100,000 files.
     std::uint64_t max_bytes = 0, max_files = 0;
+    /// What is compressed (zstd) as it is written, by kind: level, and the threshold above which: "payloads=9@64K,images=3".
+    /// Kinds are payloads (of entries), images (device code) and constants; level 0 stores as it is. Those that are not
+    /// named here: as $WARMGRAPH_COMPRESSION says, else payloads=3@16K alone. All is read, however it was written.
+    std::string compression{};
     std::uint32_t max_variants = 64;       ///< of one function, on disk and in memory (where open_all may exceed it)
     std::uint32_t record_wait_ms = 60'000; ///< how long Cache::adopt waits for another process that adopts the same
     /// When a miss is recorded. The call's own result is never waiting for it: the function runs as it is first.
@@ -92,6 +105,9 @@ struct CacheOptions {
     /// looked for there. Nothing is unpacked or written. One that cannot be used is a cache fault, said in the log.
     /// Where the folder cannot be used they serve alone, and nothing is recorded.
     std::vector<std::string> bundles{};
+    /// Is counted with which sizes functions are called? Else $WARMGRAPH_PROFILE ("on" or "off"), else yes. Without it
+    /// BucketRule::learnt is `fixed`, and nothing of a profile is read.
+    std::optional<bool> profile{};
 };
 
 /// The cache of one model in one process.
@@ -118,7 +134,7 @@ public:
     /// Wraps forward and backward of a training step, which are recorded as one entry under one set of guards
     /// (pair.hpp). `name` as wrap's; the halves are called NAME.forward and NAME.backward in reports and logs.
     /// invalid_argument: a name that is taken, a tensor that is saved twice or declared besides, saved memory without
-    /// bytes, halves with other shapes, versions, policies or configurations. unsupported: events or semaphores.
+    /// bytes, halves with other shapes, versions, policies or configurations. unsupported: events, semaphores or buckets.
     template <class F, class B>
     [[nodiscard]] WARMGRAPH_LOCAL Pair wrap_pair(std::string name, const Device& device, PairSpec spec, F&& forward,
                                                  B&& backward)
@@ -152,8 +168,12 @@ public:
     [[nodiscard]] std::vector<StoredEntry> entries(const std::string& name, const Device& device) const;
 
     /// Begins, in the background, to load the device code of the function's entries that this device fits, the last used
-    /// two, and what else a first restore would wait for (Device::warm_up). Call it as early as the name is known: a
-    /// call finds loaded what was loaded by then. Decides nothing and launches nothing. Returns at once; what goes wrong
+    /// two, and what else a first restore would wait for (Device::warm_up). A name that ends in '*' stands for all functions
+    /// of the model that begin so, for a program that has a table of them: the last used entry of each, in the order of
+    /// that use. The graph of the last used one is restored,
+    /// too, its memory being placeholders, unless it takes more than 256 MiB, works with events, semaphores or host
+    /// functions, or has code that keeps state. Call it as early as the name is known: a
+    /// call finds what was ready by then, and waits for the graph that is under way. Decides nothing and launches nothing. Returns at once; what goes wrong
     /// there costs the gain alone. Nothing under policies off and refresh. The cache's end waits for the image that is being loaded.
     void prefetch(const std::string& name, const Device& device);
 
@@ -163,9 +183,16 @@ public:
     /// REQUIRES: the device is idle, and the first capture's memory has valid contents; it is put back as it was.
     /// Spec::version is needed; scalars are possible for the values of semaphores alone (`values` for all else). What
     /// cannot be adopted throws: not_recordable, verification_failed, unsupported (OpenCL), miss_forbidden (policy
-    /// require_hit), invalid_argument, partly_launched (the memory could not be put back). A folder that cannot be
-    /// written does not: report().reason says it.
+    /// require_hit), invalid_argument, partly_launched (the memory could not be put back), not_found (Adoption::captures
+    /// has none of this call that another process wrote). A folder that cannot be written does not: report().reason says
+    /// it.
     [[nodiscard]] Function adopt(std::string name, const Device& device, Spec spec, const Adoption& adoption);
+
+    /// Writes adoption.first into the folder adoption.captures, for an adoption in another process that has no second
+    /// capture of its own: the graph, where its memory was, digests of its code. Runs nothing, publishes nothing, and
+    /// reads no contents. At most 4 files of one call are kept. Returns the file's name. Throws as adopt() does for a
+    /// graph that cannot be read, and where the folder cannot be written.
+    std::string write_capture(std::string name, const Device& device, Spec spec, const Adoption& adoption);
 
     /// Restores the entries on disk of all functions that exist now (this model and rank) whose facts hold here: the
     /// most urgent one before it returns, the rest on threads of its own. A call whose entry was not restored yet
@@ -177,6 +204,14 @@ public:
     /// together with the outside), as far as their work is done, and returns how many were recorded. What cannot be
     /// recorded is counted and logged. Read-only states must still be where they were at the call.
     std::size_t record_pending();
+
+    /// Records before demand what the shape profile says of this function (of all processes): buckets are learnt where they
+    /// are to be, and are in use from then on; then the function is called with each shape, the most frequent first, at most
+    /// `most` (0: CacheOptions::max_variants). So it runs, and states that it writes change: do it before serving, or when
+    /// idle. Returns when all is recorded. Nothing where nothing can be recorded (why_not). invalid_argument: a function of
+    /// another cache or without a callable, arguments of other sizes than asked for. What `make` or the callable throws
+    /// passes through.
+    ProfileRecording record_profile(Function& function, const MakeArguments& make, std::size_t most = 0);
 
     /// Finds and keeps the best configurations of kernels in this cache's folder, for all its models and ranks
     /// (tuning.hpp). May outlive the cache. invalid_argument: options that make no sense.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "warmgraph/arguments.hpp"
+#include "warmgraph/profile.hpp"
 #include "warmgraph/stream.hpp"
 
 namespace warmgraph {
@@ -82,6 +83,11 @@ public:
     /// Its last 16 misses in this process, newest first. The folder keeps the last 16 of all processes where it can be
     /// written, whatever the policy: `warmgraph explain` shows them. invalid_argument: within its own callable.
     [[nodiscard]] std::vector<Miss> misses() const;
+
+    /// The shapes that this process called it with, the most frequent first, at most 512. Empty where no profile is kept.
+    [[nodiscard]] std::vector<ProfiledShape> shapes() const;
+    /// What each of Spec::buckets pads to now, ascending; empty for one that is fixed, or that nothing was learnt for.
+    [[nodiscard]] std::vector<std::vector<std::int64_t>> buckets() const;
 
     struct Impl; ///< opaque
 

@@ -1,6 +1,7 @@
 // What a function declares: its inputs, outputs, states and scalars, and what else its entries depend on.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -89,12 +90,38 @@ struct ScalarDecl {
     return {std::move(name), dtype, std::pair{low, high}};
 }
 
+/// A dimension of an input or output that is padded, and what with.
+struct PaddedDimension {
+    std::string argument;
+    std::size_t dimension = 0; ///< 0: the outermost
+    double value = 0;          ///< the argument's type must be able to hold it
+};
+
+enum class BucketRule : std::uint8_t {
+    fixed,  ///< sizes as they come: each is a variant
+    given,  ///< padded to the smallest of Buckets::sizes that holds them
+    learnt, ///< likewise, to buckets that were learnt from the shape profile: none yet in the first start
+};
+
+/// Dimensions that have one size in each call (the tokens of a prompt, and their mask), and what they are padded to: fewer
+/// sizes are fewer variants. The function sees the padded sizes, in memory of the library's own; what it computes there must
+/// not reach the rest, so give it the real size as a scalar. Of outputs the real part comes back. A call whose size no bucket
+/// holds is not recorded: the function runs as it is. docs/profile.md.
+struct Buckets {
+    std::vector<PaddedDimension> dimensions{}; ///< the first one's size is the group's; at most two of one argument
+    BucketRule rule = BucketRule::fixed;
+    std::vector<std::int64_t> sizes{}; ///< given: ascending, multiples of multiple_of
+    std::uint32_t most = 8;            ///< learnt: at most so many, up to 256
+    std::int64_t multiple_of = 1;      ///< what the function needs: every size is padded to one, also in no bucket
+};
+
 enum class Policy : std::uint8_t {
     read_write,  ///< replay a hit, record a miss (default)
     read_only,   ///< replay a hit, run a miss as it is
     refresh,     ///< record anew and replace; a different graph under the same guards is tombstoned
     off,         ///< never look, never record
-    require_hit, ///< throw miss_forbidden where anything would be compiled or recorded
+    require_hit, ///< throw miss_forbidden where anything would be recorded
+    no_compile,  ///< as read_write, and throw miss_forbidden where a program would have to be compiled
 };
 
 // The braces keep -Wmissing-field-initializers quiet where a user names only some members.
@@ -136,6 +163,8 @@ struct Spec {
     std::vector<ConstantDecl> constants{};
     std::uint64_t max_constant_bytes = 64ULL << 20U; ///< of all constants together; more is neither recorded nor loaded
     Undeclared undeclared = Undeclared::refuse;
+    /// Sizes that calls are padded to. An argument's dimension is in one of them at most.
+    std::vector<Buckets> buckets{};
     /// For Cache::load in a process that has none of the code: the facts by which an entry knows its own, `code.` and
     /// `program.` by full name, from StoredEntry::spec. They replace `version` and `code`. A wrong one is a miss.
     std::map<std::string, std::string> recorded_code{};

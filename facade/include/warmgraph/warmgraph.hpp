@@ -24,6 +24,7 @@
 #include "warmgraph/function.hpp"
 #include "warmgraph/opening.hpp"
 #include "warmgraph/pair.hpp"
+#include "warmgraph/profile.hpp"
 #include "warmgraph/recorder.hpp"
 #include "warmgraph/spec.hpp"
 #include "warmgraph/stored_entry.hpp"

@@ -1,11 +1,12 @@
 """Functions of PyTorch's that are recorded in one process and replayed in the next, and compared with PyTorch itself.
 
 usage: cases.py [--only PATTERN,PATTERN...] [--workers 6]     runs each case cold and warm, prints a table; status 1: one went wrong
-       cases.py --run CASE --folder DIR --as cold|warm|plain  one process of a case
+       cases.py --run CASE --folder DIR --as first|cold|warm|plain  one process of a case
 
 The table has milliseconds of the first call: "plain" without warmgraph (what is compiled finds Inductor's and Triton's own caches filled),
 "cold" with the recording, "warm" in the next process; then of a later call, plain and warm. Each process has its model on the
-device before; a first call of PyTorch's begins libraries (cuBLAS, cuDNN) that a hit does not need.
+device before; a first call of PyTorch's begins libraries (cuBLAS, cuDNN) that a hit does not need. `--only 'engine_pair*'`: the graph is captured
+once in a first process and once in the cold one, and the table says behind the times how many captures proved theirs.
 """
 from __future__ import annotations
 
@@ -146,6 +147,81 @@ def llama_compiled(torch, options):
     return llama(torch, options, compile=None)
 
 
+def module(torch, options, compile=False, form=lambda torch, net: net):
+    """A module itself, with hooks, is the function."""
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up, self.down = torch.nn.Linear(64, 256), torch.nn.Linear(256, 64)
+
+        def forward(self, x, factor=0.5):
+            return {"y": x + self.down(torch.nn.functional.gelu(self.up(x))) * factor}
+
+    net = Net().cuda().eval()
+    net.register_forward_pre_hook(lambda module, args: (args[0] * 2, *args[1:]))
+    net.up.register_forward_hook(lambda module, args, result: result + 1)
+    cached = wrapped(form(torch, net), options, {"compile": compile})
+    return cached, [(torch.randn(32, 64, device="cuda"),) for _ in range(STEPS)]
+
+
+def module_compiled(torch, options):
+    return module(torch, options, compile=None)
+
+
+def module_of_torch_compile(torch, options):
+    """Compiled by its user: a hit runs nothing of it."""
+    return module(torch, options, compile=None, form=lambda torch, net: torch.compile(net, fullgraph=True))
+
+
+def module_compiled_in_place(torch, options):
+    def in_place(torch, net):
+        net.compile(fullgraph=True)
+        return net
+
+    return module(torch, options, compile=None, form=in_place)
+
+
+def module_with_compiled_layer(torch, options):
+    def layer(torch, net):
+        net.down.compile(fullgraph=True)
+        return net
+
+    return module(torch, options, form=layer)
+
+
+class Borrowing:
+    """A module whose results are borrowed: those of earlier calls are stale, and one may be the next call's argument."""
+
+    def __init__(self, torch, options):
+        self.is_cached, self.calls, self.places, self.last = isinstance(options, dict), 0, set(), None
+        self.net = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.GELU(), torch.nn.Linear(256, 64)).cuda().eval()
+        self.cached = wrapped(self.net, {**options, "borrow": True} if self.is_cached else options, {"compile": False})
+
+    def __call__(self, x):
+        found = self.cached(x)
+        self.calls += 1
+        if self.is_cached and self.calls > 1:  # the first may be the function's own, of the call that records
+            self.expect_borrowed(found)
+        chained = self.cached(found)  # is not written over what it reads
+        return [found.clone(), chained.clone()]
+
+    def expect_borrowed(self, found):
+        self.places.add(found.data_ptr())
+        assert len(self.places) == 1, self.places
+        if self.last is not None:
+            try:
+                self.last.sum()
+            except RuntimeError as error:
+                assert "borrowed result" in str(error), error
+            else:
+                raise AssertionError("a stale result was used")
+        self.last = found[1:]
+
+
+def borrowed(torch, options):
+    return Borrowing(torch, options), [(torch.randn(32, 64, device="cuda"),) for _ in range(2 * STEPS)]
+
+
 def convolutions(torch, options):
     nn = torch.nn
 
@@ -261,9 +337,49 @@ def engine_table(torch, options):
     return engine, [(torch.randn(size, 64, device="cuda"),) for _ in range(2) for size in (1, 2, 4)]
 
 
+class SmallEngine(Engine):
+    """One graph of a small MLP, whose weights and biases lie side by side in one segment of the allocator."""
+
+    def __init__(self, torch, options, moved):
+        """moved: the buffer too lies elsewhere in each process. Else it is where it was in the one before, and the weights are not."""
+        if isinstance(options, dict):
+            options = {**options, "captures": os.path.join(options["cache_dir"], "captures")}
+        self.taken = [torch.empty((1 << 19) + 512, dtype=torch.uint8, device="cuda")] if moved and AS == "cold" else []
+        self.x = torch.zeros(8, 64, device="cuda")
+        if AS == "cold":  # the rest of a segment of 2 MiB, and another's beginning
+            self.taken += [torch.empty(1 << 19, dtype=torch.uint8, device="cuda") for _ in range(5)]
+        super().__init__(torch, options)
+        self.buffer = self.x
+
+    def forward_of(self, size):
+        x, model = self.buffer[:size], self.model
+
+        def forward():
+            return {"logits": model(x)}
+
+        return forward
+
+    def capture(self, size):
+        graph, output = self.table[size] = self.cache.capture_one(size, self.forward_of(size))
+        self.outcomes.append(graph.outcome)
+        self.refused += [graph.why] if graph.why and AS != "first" else []
+        return graph, output
+
+
+def engine_pair(torch, options):
+    return SmallEngine(torch, options, moved=True), [(torch.randn(4, 64, device="cuda"),) for _ in range(STEPS)]
+
+
+def engine_pair_that_stays(torch, options):
+    return SmallEngine(torch, options, moved=False), [(torch.randn(4, 64, device="cuda"),) for _ in range(STEPS)]
+
+
+AS = ""  # how this process runs its case: "first", "cold", "warm" or "plain"
+IN_PAIRS = ("engine_pair", "engine_pair_that_stays")  # a process before the cold one leaves its captures
 CASES = {one.__name__: one for one in (
-    mlp, mlp_compiled, function_with_global, torchair, torchair_eager, llama, llama_compiled, convolutions, dropout, fourier, running_state,
-    several_shapes, engine_table)}
+    mlp, mlp_compiled, function_with_global, torchair, torchair_eager, llama, llama_compiled, module, module_compiled,
+    module_of_torch_compile, module_compiled_in_place, module_with_compiled_layer, borrowed, convolutions, dropout, fourier, running_state,
+    several_shapes, engine_table, engine_pair, engine_pair_that_stays)}
 RECORDED = {"several_shapes": 3, "engine_table": 3, "torchair": 2, "torchair_eager": 2}  # entries, where it is not one
 
 
@@ -294,11 +410,17 @@ def steps(torch, call, arguments):
     return results, times
 
 
+def pairs_of(stats):
+    """How many captures were written for other processes, proved an entry, and proved none."""
+    return {name: sum(getattr(one, name) for one in stats) for name in ("captures_written", "captures_paired", "captures_ignored")}
+
+
 def outcome_of(call):
     import warmgraph
 
     if isinstance(call, Engine):
-        return {"recorded": call.outcomes.count("recorded"), "hits": call.outcomes.count("replayed"), "refused": call.refused, "phases": []}
+        return {"recorded": call.outcomes.count("recorded"), "hits": call.outcomes.count("replayed"), "refused": call.refused, "phases": [],
+                "captured": call.outcomes.count("captured"), **pairs_of(warmgraph.stats())}
     wrappers = [call] if isinstance(call, warmgraph.CachedFunction) else [one for one in vars(call).values()
                                                                           if isinstance(one, warmgraph.CachedFunction)]
     stats = warmgraph.stats(wrappers[0])[0]
@@ -315,6 +437,8 @@ def run(arguments):
     faulthandler.dump_traceback_later(LIMIT_S - 20, exit=True)  # where it hangs, should it
     import torch
 
+    global AS
+    AS = arguments.how
     case, folder = CASES[arguments.run], pathlib.Path(arguments.folder)
     if arguments.how == "plain":
         call, given = case(torch, "plain")
@@ -387,6 +511,12 @@ class Chain:
 def chain(name, folder):
     result = Chain(name)
     folder.mkdir(parents=True, exist_ok=True)
+    if name in IN_PAIRS:
+        first, error = process(name, folder, "first")
+        result.text = error
+        if first is None or (first["captured"], first["captures_written"]) != (1, 1):
+            result.wrong.append(f"the first process gave {first}")
+            return result
     result.cold, error = process(name, folder, "cold")
     result.text = error
     if result.cold is None:
@@ -394,7 +524,13 @@ def chain(name, folder):
         return result
     if result.cold["refused"] or result.cold["recorded"] != RECORDED.get(name, 1):
         result.wrong.append(f"recorded {result.cold['recorded']}, refused {result.cold['refused']}")
+    if name in IN_PAIRS and result.cold["captures_paired"] + result.cold["captures_ignored"] != 1:
+        result.wrong.append("the first process's capture was not looked at")
+    if name == "engine_pair" and result.cold["captures_paired"] != 1:
+        result.wrong.append("the first process's capture proved nothing")
     same = compared(folder, "cold", "reference")
+    if name in IN_PAIRS and isinstance(compared(folder, "first", "reference"), str):
+        result.wrong.append("the first process gave something else")
     if isinstance(same, str):
         result.wrong.append(f"cold against PyTorch: {same}")
     if result.cold["refused"]:
@@ -440,7 +576,8 @@ def main():
         first = [_time(process, 0) for process in (one.plain, one.cold, one.warm)]
         later = [_time(process, STEPS - 1) for process in (one.plain, one.warm)]
         print(f"{one.name:<22} {'WRONG' if one.wrong else 'ok':<6} {first[0]:>9} {first[1]:>9} {first[2]:>9}   {later[0]:>12} {later[1]:>9}"
-              f"  {'; '.join(map(str, one.wrong))[:500]}")
+              f"  {'; '.join(map(str, one.wrong))[:500]}"
+              + (f"  {one.cold['captures_paired']} of 1 paired" if one.cold and one.name in IN_PAIRS else ""))
     return 1 if any(one.wrong for one in chains) else 0
 
 

@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import dataclasses
 import gc
+import secrets
 import sys
 from typing import Any, Callable, Iterator
 
@@ -14,6 +16,7 @@ from .. import errors
 from .._library import library
 
 SEED = 0x5EED  # of the generator's state that a capture gets
+_MOST_DISPLACED = 16  # segments of 2 MiB
 _streams: dict[int, torch.cuda.Stream] = {}
 _abandoned: list[Any] = []  # what a broken capture left behind: taking it apart may end the process
 
@@ -39,6 +42,21 @@ class Capture:
             graph.reset()
         del graph
         self.pool = None
+
+
+@contextlib.contextmanager
+def displaced(device: torch.device) -> Iterator[None]:
+    """Takes a few MiB of addresses meanwhile, another number each time: a pool that begins where another process's did proves nothing."""
+    taken = ctypes.c_uint64()
+    with torch.cuda.device(device):
+        driver = ctypes.CDLL("libcuda.so.1")
+        status = driver.cuMemAlloc_v2(ctypes.byref(taken), ctypes.c_size_t(secrets.randbelow(_MOST_DISPLACED) + 1 << 21))
+    try:
+        yield
+    finally:
+        if status == 0:
+            with torch.cuda.device(device):
+                driver.cuMemFree_v2(taken)
 
 
 def captured(device: torch.device, work: Callable[[], Any], draws: bool) -> Capture:
@@ -160,9 +178,23 @@ class _ClearedStack(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
+class _ClearedStackBesideDynamo(_ClearedStack):
+    """Where Dynamo is imported: a layer that it was to compile and left alone runs with its frame evaluation, which must not meet ours."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return True
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        library().wg_clear_stack()
+        return func(*args, **(kwargs or {}))
+
+
 def over_cleared_stack() -> Any:
     """For work that is captured. Compiled functions guard on such modes and would be compiled again, so not where there are some."""
-    return contextlib.nullcontext() if compiled_graphs() else _ClearedStack()
+    if compiled_graphs():
+        return contextlib.nullcontext()
+    return _ClearedStackBesideDynamo() if "torch._dynamo" in sys.modules else _ClearedStack()
 
 
 def compiled_graphs() -> int:

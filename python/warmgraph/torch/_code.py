@@ -2,6 +2,7 @@
 of a module by all its methods."""
 from __future__ import annotations
 
+import enum
 import hashlib
 import importlib.metadata
 import platform
@@ -12,6 +13,27 @@ from typing import Any, Iterable, Mapping
 from .. import _code, _watch
 
 _ALWAYS_LIBRARY = {"torch", "warmgraph", "triton", "numpy"}
+
+
+class Library(enum.Enum):
+    """Whose code a module is."""
+
+    none = False  # the user's own
+    always = True  # PyTorch's, Python's, ours
+    installed = "counts by the version of its package"
+
+    def __bool__(self) -> bool:
+        return self is not Library.none
+
+
+def is_library(module: str | None, file: str | None) -> Library:
+    package = (module or "").split(".")[0]
+    if package in sys.stdlib_module_names or package in _ALWAYS_LIBRARY:
+        return Library.always
+    file = file or _code.file_of(module)
+    if file is not None and file.startswith(_code._INSTALLED) and package:
+        return Library.installed
+    return Library.always if file is None and module != "__main__" else Library.none
 
 
 class Reached(_code.Reached):
@@ -43,14 +65,10 @@ class Reached(_code.Reached):
         return found
 
     def is_library(self, module: str | None, file: str | None) -> bool:
-        package = (module or "").split(".")[0]
-        if package in sys.stdlib_module_names or package in _ALWAYS_LIBRARY:
-            return True
-        file = file or _code.file_of(module)
-        if file is not None and file.startswith(_code._INSTALLED) and package:
-            self.packages[package] = None
-            return True
-        return file is None and module != "__main__"
+        found = is_library(module, file)
+        if found is Library.installed:
+            self.packages[(module or "").split(".")[0]] = None
+        return found is not Library.none
 
 
 def _digests_of(kind: type) -> Iterable[bytes]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+import os
 import threading
 import types
 from typing import Any, Callable, Mapping, Sequence, Tuple, Union
 
 import torch
 
-from .. import _code as _plain_code, _walk, errors
+from .. import _ahead, _code as _plain_code, _walk, errors
 from .._compiled import CachedFunction, Options, _difference
 from ..config import Config, unknown_option
-from . import _capture, _code, _function, _gate, _recording, _walking
+from . import _capture, _code, _collection, _function, _gate, _recording, _walking
 from ._function import Bound, Call, TorchFunction, _policy, _Structural
 from ._walking import Walker
 
@@ -58,22 +59,24 @@ class Graph:
 
 class GraphCache:
     """A cache of graphs by key. config, cache_dir, global_rank, tp_rank, pp_rank, dynamic and version mean what they mean for
-    warmgraph.cache_compile. name: what the graphs' folders begin with: "graphs-32" for the key 32."""
+    warmgraph.cache_compile. name: what the graphs' folders begin with: "graphs-32" for the key 32. captures: a folder where processes
+    leave their captures for each other: the first one captures each graph once, and the second one's capture proves it."""
 
     def __init__(self, *, cache_dir: Any = None, config: Config | None = None, name: str = "graphs", version: str | None = None,
-                 global_rank: int | None = None, **options: Any) -> None:
+                 global_rank: int | None = None, captures: Any = None, **options: Any) -> None:
         for one in options:
             if one not in _OPTIONS:
-                raise unknown_option("GraphCache", one, ("cache_dir", "config", "name", "version", "global_rank", *_OPTIONS))
+                raise unknown_option("GraphCache", one, ("cache_dir", "config", "name", "version", "global_rank", "captures", *_OPTIONS))
         if config is not None and not isinstance(config, Config):
             raise errors.InvalidArgument(f"config is {config!r}, expected a warmgraph.Config")
         if not isinstance(name, str) or not name:
             raise errors.InvalidArgument(f"name is {name!r}, expected a text")
-        self.name = name
+        self.name, self._captures = name, _folder(captures)
         self._options: dict[str, Any] = {"cache_dir": cache_dir, "config": config or Config(), "version": version, "global_rank": global_rank,
                          "compile": False, **options}
         self._lock = threading.RLock()
         self._warned: set[str] = set()
+        self._are_others_begun = False
 
     def capture_one(self, key: Key, forward_fn: Callable[[], Any], *, pool: Any = None, stream: Any = None, inputs: Any = None,
                     states: Any = None) -> tuple[Graph, Any]:
@@ -91,18 +94,28 @@ class GraphCache:
         both = sorted(named.keys() & around.keys())
         if both:
             raise errors.InvalidArgument(f"'{both[0]}' names an input and a state: expected names of one kind")
-        function = EngineFunction(wrapped, key, around)
+        function = EngineFunction(wrapped, key, around, self._captures)
         with self._lock, torch.cuda.stream(stream) if stream is not None else contextlib.nullcontext():
             try:
-                with _gate.using:
+                with _gate.using, _collection.later:
+                    function.begin(wrapped)
                     outcome, bound = function.obtained(wrapped, named)
+                    self._begin_others(wrapped)
             except errors.MissForbidden:
                 raise
             except _Own as own:
                 raise own.error from None
+            except _recording.Written as written:
+                return self._given(key, function, wrapped, written, pool, stream)
             except Exception as error:  # an engine needs a graph in any case
                 return self._captured(key, function, wrapped, error, pool, stream)
         return Graph(key, outcome, bound.launch, functools.partial(_free, bound, function.kept), pool), bound.result()
+
+    def _begin_others(self, wrapped: CachedFunction) -> None:
+        """The other graphs of the table are restored from now on, and not beside the first."""
+        if not self._are_others_begun and torch.cuda.is_initialized():
+            self._are_others_begun = True
+            _ahead.begin(wrapped, torch.cuda.current_device(), f"{_walk.folder_name(self.name)}-*")
 
     def _wrapped(self, key: Key, forward_fn: Callable[[], Any]) -> CachedFunction:
         if not callable(forward_fn):
@@ -112,6 +125,16 @@ class GraphCache:
         options = Options(**{**self._options, "config": self._options["config"].copy(),
                              "name": _walk.folder_name(f"{self.name}-{_text_of(key)}")})
         return CachedFunction(forward_fn, options)
+
+    def _given(self, key: Key, function: EngineFunction, wrapped: CachedFunction, written: _recording.Written, pool: Any,
+               stream: Any) -> tuple[Graph, Any]:
+        """What was captured for another process is this one's graph."""
+        _log.info("graph %r of '%s': %s", key, self.name, written)
+        if written.graph is None:
+            graph, output = function.plain(wrapped, pool, stream)
+            return Graph(key, "captured", graph.replay, graph.reset, pool if pool is not None else graph.pool(), str(written)), output
+        captured = written.graph
+        return Graph(key, "captured", captured.graph.replay, functools.partial(_close, captured, function.kept), pool, str(written)), written.result
 
     def _captured(self, key: Key, function: EngineFunction, wrapped: CachedFunction, error: Exception, pool: Any,
                   stream: Any) -> tuple[Graph, Any]:
@@ -143,8 +166,9 @@ class _NotAsked(errors.NotRecordable):
 class EngineFunction(TorchFunction):
     """forward_fn for one capture_one. Its tensors are moved in place for the second capture: an engine's objects cannot be copied."""
 
-    def __init__(self, wrapped: CachedFunction, key: Key, states: dict[str, Any]) -> None:
+    def __init__(self, wrapped: CachedFunction, key: Key, states: dict[str, Any], captures: str | None = None) -> None:
         super().__init__(wrapped)
+        self.captures = captures
         self._key_text, self._states = repr(key), states
         self._owner = getattr(wrapped._function, "__self__", self.held)
         self.kept: list[Any] = []  # storages that replays use
@@ -178,8 +202,8 @@ class EngineFunction(TorchFunction):
         except Exception as error:
             raise _Own(error) from None
         self._has_run = True
-        variant = self._adopted(wrapped, call, given, recording)
         self._keep_memory(call)
+        variant = self._adopted(wrapped, call, given, recording)
         return "recorded", Bound(call, variant)
 
     def _launched(self, bound: Bound, call: Call) -> Bound:
@@ -228,6 +252,25 @@ def _free(bound: Bound, kept: list[Any]) -> None:
     entry.close()
     entry.device._collect()
     kept.clear()
+
+
+def _close(captured: _capture.Capture, kept: list[Any]) -> None:
+    if not _function._is_captured():
+        torch.cuda.synchronize()
+    captured.close()
+    kept.clear()
+
+
+def _folder(captures: Any) -> str | None:
+    if captures is None:
+        return None
+    try:
+        path = os.path.abspath(os.fsdecode(captures))
+    except TypeError:
+        raise errors.InvalidArgument(f"captures is {captures!r}, expected the path of a folder") from None
+    if not os.fsdecode(captures) or "\0" in path:
+        raise errors.InvalidArgument(f"captures is {captures!r}, expected the path of a folder")
+    return path
 
 
 def _around(forward_fn: Callable[[], Any]) -> Callable[[], Any]:

@@ -122,22 +122,41 @@ def _raw_capture(one: Captured) -> tuple[Any, Any]:
     return raw, (regions, scratch, blocks)
 
 
+def _raw_adoption(first: Captured, second: Captured | str) -> tuple[Any, list[Any]]:
+    raw, kept = _raw_capture(first)
+    adoption, keep = _c.wg_adoption(size=ctypes.sizeof(_c.wg_adoption), first=ctypes.pointer(raw)), [raw, kept]
+    if isinstance(second, str):
+        adoption.captures = second.encode()
+    else:
+        other, kept = _raw_capture(second)
+        adoption.second = ctypes.pointer(other)
+        keep += [other, kept]
+    return adoption, keep
+
+
+def write_capture(cache: Cache, device: Device, given: Declaration, captured: Captured, folder: str) -> None:
+    """For an adoption in another process. REQUIRES: the cache has no function of this name."""
+    (raw, keep), (adoption, kept) = _raw(given), _raw_adoption(captured, folder)
+    library().wg_capture_write(cache.pointer, device.pointer, ctypes.byref(raw), ctypes.byref(adoption))
+    del keep, kept
+
+
 class Entry(Handle):
     """A function that replays. It is destroyed when the device is next idle."""
 
     _what = "function"
 
-    def __init__(self, cache: Cache, device: Device, given: Declaration, captures: tuple[Captured, Captured] | None,
+    def __init__(self, cache: Cache, device: Device, given: Declaration, captures: tuple[Captured, Captured | str] | None,
                  destroyed: Callable[[], Any]) -> None:
+        """captures: None: it is loaded. Else it is adopted; where the second one is a folder, another process wrote it there."""
         self.cache, self.device, self.name = cache, device, given.name
         lib, (raw, keep) = library(), _raw(given)
         if captures is None:
             pointer = lib.made("wg_cache_load", cache.pointer, device.pointer, ctypes.byref(raw))
         else:
-            (first, kept), (second, also_kept) = _raw_capture(captures[0]), _raw_capture(captures[1])
-            adoption = _c.wg_adoption(size=ctypes.sizeof(_c.wg_adoption), first=ctypes.pointer(first), second=ctypes.pointer(second))
+            adoption, kept = _raw_adoption(*captures)
             pointer = lib.made("wg_cache_adopt", cache.pointer, device.pointer, ctypes.byref(raw), ctypes.byref(adoption))
-            del kept, also_kept
+            del kept
         del keep
 
         def destroy(one: int) -> None:

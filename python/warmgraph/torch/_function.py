@@ -15,12 +15,12 @@ from typing import Any, Callable, Mapping, Sequence
 
 import torch
 
-from .. import _fork, _objects, _walk, _watch, errors
+from .. import _ahead, _fork, _objects, _walk, _watch, errors
 from .._compiled import CachedFunction, _difference, _pool_of
 from .._device import Device
 from .._native import Cache
 from .._stored import WORDS
-from . import _code, _collection, _entry, _folding, _gate, _launching, _modes, _outputs, _recording, _regions, _steady, _tensors, _walking
+from . import _code, _collection, _compiler, _entry, _folding, _gate, _launching, _loans, _modes, _modules, _outputs, _recording, _regions, _steady, _tensors, _walking
 from ._regions import Region
 from ._steady import OTHERWISE
 from ._walking import Place, Walker
@@ -50,6 +50,7 @@ class Variant:
     function: _entry.Entry
     metadata: _outputs.Metadata
     words: torch.Tensor | None  # the generator's seed and offset, where it draws
+    loan: _loans.Loan | None = None  # its results, where they are borrowed
 
 
 class _Surroundings:
@@ -142,11 +143,15 @@ class Call:
 
 
 class Bound:
-    """A variant on the memory of one call, with outputs of its own: launched once, or again and again."""
+    """A variant on the memory of one call, with outputs of its own or borrowed ones: launched once, or again and again."""
 
     def __init__(self, call: Call, variant: Variant) -> None:
         self._call, self.variant, self.device = call, variant, call.device
-        self.outputs = [one.made(call.device) for one in variant.metadata.outputs]
+        self.loan = variant.loan
+        if self.loan is not None and self.loan.overlaps((one.pointer, one.pointer + one.nbytes) for one in call.regions):
+            self.loan = None
+        self.outputs = self.loan.memory() if self.loan is not None else [one.made(call.device) for one in variant.metadata.outputs]
+        self._results = self.outputs
         self._staged: list[tuple[torch.Tensor, torch.Tensor]] = []  # (copy, what it is of)
         self.pointers = [self._pointer(region) for region in call.inputs]
         self.pointers += [one.data_ptr() for one in self.outputs if one.numel()]
@@ -158,11 +163,14 @@ class Bound:
         for copy, of in self._staged:
             with torch.no_grad():
                 copy.copy_(of)
-        _launching.launched(variant.function, device, variant.words, variant.metadata.draws,
-                            lambda stream: variant.function(stream, self.pointers, self.states))
+        with self.loan.lock if self.loan is not None else contextlib.nullcontext():
+            _launching.launched(variant.function, device, variant.words, variant.metadata.draws,
+                                lambda stream: variant.function(stream, self.pointers, self.states))
+            if self.loan is not None:
+                self._results = self.loan.lend()
 
     def result(self) -> Any:
-        return _outputs.rebuilt(self.variant.metadata.tree, self.outputs, self._call.object)
+        return _outputs.rebuilt(self.variant.metadata.tree, self._results, self._call.object)
 
     def _pointer(self, region: Region) -> int:
         """Of an input; of a copy, where it is only read and the kernels were chosen for a better alignment than it has (a row of a
@@ -181,16 +189,19 @@ class TorchFunction:
     """What a wrapper has once it met tensors of PyTorch's. Shared by the objects of one class."""
 
     OTHERWISE = OTHERWISE
+    captures: str | None = None  # a folder of other processes' captures
 
     def __init__(self, wrapped: CachedFunction) -> None:
         function = wrapped._function
         assert function is not None
-        self.is_compiled_already = hasattr(function, "_torchdynamo_orig_callable")
+        self._is_compiled_function = hasattr(function, "_torchdynamo_orig_callable")
+        self._module = wrapped.module
         self.how = wrapped.options.compile
         self._plain = function.__func__ if isinstance(function, types.MethodType) else function
         # The object of a method that the caller compiled: its code has it, and takes no other.
         self.held = None if self._plain is not function else getattr(getattr(function, "_torchdynamo_orig_callable", None), "__self__", None)
         self._compiled: Callable[..., Any] | None = None
+        self._traces = _compiler.Traces()
         self.reached = _code.Reached(self._plain)
         self._around: collections.OrderedDict[int, _Surroundings] = collections.OrderedDict()
         self._quick: dict[Any, Variant] = {}
@@ -202,13 +213,20 @@ class TorchFunction:
         self._is_begun = False
 
     @property
+    def is_compiled_already(self) -> bool:
+        """By the caller. A module may be at any time (`module.compile()`)."""
+        return self._is_compiled_function or self._module is not None and _modules.is_compiled(self._module)
+
+    @property
     def is_compiled(self) -> bool:
         return self.is_compiled_already or self.how is not False
 
     def _how_compiled(self) -> str:
         if not self.is_compiled:
             return ""
-        return f"True {_walk.shortened(_text_of_options(self.how), 1000)}" if isinstance(self.how, dict) else "True"
+        if self.is_compiled_already:
+            return f"True {_walk.shortened(_modules.how_compiled(self._plain if self._module is None else self._module), 1000)}".strip()
+        return f"True {_walk.shortened(_modules.text_of_options(self.how), 1000)}" if isinstance(self.how, dict) else "True"
 
     # --- running
 
@@ -219,18 +237,37 @@ class TorchFunction:
         before = getattr(_running, "depth", 0)
         _running.depth = before + 1
         try:
-            with _collection.later.not_now:
+            with _collection.later.not_now, self._traced(function):
                 return self._invoked(wrapped, target, arguments)
         finally:
             _running.depth = before
+
+    def _traced(self, function: Callable[..., Any]) -> contextlib.AbstractContextManager[None]:
+        """What PyTorch compiles for is noticed, also where this call is not recorded: a later one may run what was compiled now."""
+        if not self.is_compiled:
+            return contextlib.nullcontext()
+        return self._traces.noticed(self._module if self._module is not None and self.is_compiled_already else function)
+
+    def _frames(self, wrapped: CachedFunction, call: Call) -> list[_compiler.Frame]:
+        """What PyTorch may have traced of a call: the function itself."""
+        args, kwargs = wrapped._called(lambda *args, **kwargs: (args, kwargs), call.arguments)
+        compiled = getattr(self._plain, "_torchdynamo_orig_callable", None)
+        if self._module is not None and self.is_compiled_already:
+            return _compiler.frames_of(_modules.traced_of(self._module), args, kwargs)
+        function = compiled if compiled is not None else self._plain
+        if call.owner is not None and not isinstance(function, types.MethodType):
+            function = types.MethodType(function, call.owner)
+        return _compiler.frames_of([function], args, kwargs)
 
     def _invoked(self, wrapped: CachedFunction, target: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         return wrapped._called(target, arguments)
 
     def in_place(self, call: Call) -> tuple[list[torch.Tensor], list[Any]]:
         """For the second capture: tensors that are reached past any copy, and the objects that must not be copied then."""
-        if self.held is not None:
-            return [place.tensor for place in call.places if place.via != "argument"], [self.held]
+        if "argument" in call.walker.compiled_via:
+            return [place.tensor for place in call.places], [call.owner, *call.arguments.values()]
+        if self.held is not None or "self" in call.walker.compiled_via:
+            return [place.tensor for place in call.places if place.via != "argument"], [call.owner]
         return [place.tensor for place in call.places if place.via == "elsewhere"], []
 
     def _callable(self) -> Callable[..., Any]:
@@ -275,17 +312,14 @@ class TorchFunction:
         _fork.expect_same(self._made_in, f"'{wrapped._name()}'")
         if not self._is_begun:
             self._is_begun = True
-            self._begin(wrapped)
+            self.begin(wrapped)
         with _gate.using, _collection.later:
             return self._answered(wrapped, owner if owner is not None else self.held, arguments, args, kwargs)
 
-    def _begin(self, wrapped: CachedFunction) -> None:
+    def begin(self, wrapped: CachedFunction) -> None:
         """Device code is loaded while the model is read. Which entry it will be is not known yet: mostly the last one's."""
-        try:
-            if _policy(wrapped) not in ("off", "refresh") and torch.cuda.is_initialized():
-                _pool_of(wrapped._where()).caches[0].prefetch(wrapped._name(), device_of(torch.cuda.current_device()))
-        except Exception:  # who needs it hears of it
-            _log.debug("nothing of '%s' is loaded ahead", wrapped._name(), exc_info=True)
+        if torch.cuda.is_initialized():
+            _ahead.begin(wrapped, torch.cuda.current_device())
 
     def _answered(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         try:
@@ -490,7 +524,7 @@ class TorchFunction:
             return None
         full = completed(given, metadata, _word_pointers(words))
         entry = _made(pool, given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, None, destroyed))
-        return Variant(entry, metadata, words)
+        return Variant(entry, metadata, words, _loan(wrapped, metadata, call.device))
 
     def _why_missing(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration) -> str:
         """What the library says of a call that nothing was found for. It does not know the outputs, which then differ as well."""
@@ -538,12 +572,16 @@ class TorchFunction:
         """Of a call that was answered."""
         with _gate.paused(), _recording.lock:
             self._expect_unchanged(wrapped, call, given.name)
-            return Variant(*recording.adopted(given))
+            entry, metadata, words = recording.adopted(given)
+            return Variant(entry, metadata, words, _loan(wrapped, metadata, call.device))
 
     def _expect_unchanged(self, wrapped: CachedFunction, call: Call, name: str) -> None:
         """The answer left every plain value as it was; a replay would not change it."""
         now, _ = self._walked(call.owner, call.arguments)
         change = _difference(call.walker.found.facts, now.found.facts)
+        if change is None and self.is_compiled:
+            of = id(call.owner), self.version(wrapped, call)
+            self._traces.expect_compared(now, self._frames(wrapped, call), of, wrapped.options.config.environment)
         if change is None:
             other = next((place.path for place, after in zip(call.walker.places, now.places) if place.tensor is not after.tensor), None)
             if other is not None:
@@ -583,18 +621,6 @@ class TorchFunction:
                 _log.debug("'%s': where it failed", wrapped._name(), exc_info=error)
 
 
-def _text_of_options(value: Any) -> str:
-    """The same in each process: functions and objects by their names."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{key!r}: {_text_of_options(one)}" for key, one in sorted(value.items(), key=lambda pair: str(pair[0]))) + "}"
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_text_of_options, value))}]"
-    if type(value) in _walk._PLAIN:
-        return _walk.plain_text(value)
-    kind = value if callable(value) and hasattr(value, "__qualname__") else type(value)
-    return f"{kind.__module__}.{kind.__qualname__}"
-
-
 def _reason(error: Exception) -> str:
     return str(error) if isinstance(error, errors.NotRecordable) else f"{type(error).__name__}: {error}"
 
@@ -627,6 +653,17 @@ def words_of_generator(device: torch.device) -> torch.Tensor:
     return torch.zeros((2, _outputs.ALIGNMENT // 8), dtype=torch.int64, device=device)
 
 
+
+
+def _loan(wrapped: CachedFunction, metadata: _outputs.Metadata, device: torch.device) -> _loans.Loan | None:
+    if not wrapped.options.borrow or not metadata.outputs:
+        return None
+    if not _loans.is_possible():
+        if "borrow" not in wrapped._shared.refused:
+            wrapped._shared.refused.add("borrow")
+            _log.warning("results of '%s' are not borrowed: PyTorch %s cannot say of a result that it is stale", wrapped._name(), torch.__version__)
+        return None
+    return _loans.Loan(wrapped._name(), metadata.outputs, device)
 
 
 def _has_elements(output: _outputs.Output) -> bool:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 from typing import TYPE_CHECKING, Any, Sequence
 
@@ -16,8 +17,18 @@ from ._shadows import Shadows
 if TYPE_CHECKING:
     from ._function import Call, TorchFunction
 
+_log = logging.getLogger("warmgraph")
 _MOST_TRIES = 3
 lock = threading.RLock()  # one recording at a time: captures, generators, swapped tensors
+
+
+class Written(Exception):
+    """No other process's capture was there: this one's lies in the folder now, for the next. `graph`: what was captured, which its
+    replays write to `result`; None where PyTorch must capture it with the caller's random numbers."""
+
+    def __init__(self, folder: str, graph: _capture.Capture | None, result: Any) -> None:
+        super().__init__(f"its capture was written to {folder}; the next process proves it by its own")
+        self.graph, self.result = graph, result
 
 
 class Recording:
@@ -70,6 +81,10 @@ class Recording:
         call = self._call
         first = _First(self, described)
         try:
+            if self._function.captures is not None:
+                paired = self._paired(self._function.captures, given, metadata, text, first)
+                if paired is not None:
+                    return paired
             for tried in range(1, _MOST_TRIES + 1):
                 second = _Second(self, described, first.outputs)
                 try:
@@ -89,14 +104,46 @@ class Recording:
             torch.cuda.synchronize(call.device)
         raise AssertionError("unreachable")
 
+    def _paired(self, folder: str, given: _entry.Declaration, metadata: _outputs.Metadata, text: str,
+                first: _First) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None] | None:
+        """With another process's capture. None: it proves nothing, and this process has to capture it elsewhere itself."""
+        try:
+            return self._adopt(given, metadata, text, first, folder)
+        except errors.NotFound as nothing:
+            _log.info("'%s': %s", given.name, nothing)
+        except (errors.NotRecordable, errors.VerificationFailed, errors.PermissionDenied, errors.IoFailed) as error:
+            _log.info("'%s' is captured once more, elsewhere: %s", given.name, error)
+            return None
+        try:
+            self._write(folder, given, metadata, text, first)
+        except (errors.PermissionDenied, errors.IoFailed, errors.NoSpace) as error:
+            _log.warning("the capture of '%s' is not kept for other processes: %s", given.name, error)
+            return None
+        if metadata.draws:
+            raise Written(folder, None, None)
+        first.is_given_away = True
+        raise Written(folder, first.capture, _outputs.rebuilt(metadata.tree, first.outputs, self._call.object))
+
+    def _write(self, folder: str, given: _entry.Declaration, metadata: _outputs.Metadata, text: str, first: _First) -> None:
+        from ._function import completed, device_of
+
+        full = completed(given, metadata, first.capture.words, text, first.outputs)
+        pool = _pool_of(self._wrapped._where())
+        cache = pool.take(given.name)
+        try:
+            _entry.write_capture(cache, device_of(self._call.device.index or 0), full, _described_capture(first, *_names_and_sizes(full)), folder)
+        finally:
+            pool.give_back(cache, given.name)
+
     def _adopt(self, given: _entry.Declaration, metadata: _outputs.Metadata, text: str, first: _First,
-               second: _Second) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:
+               second: _Second | str) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:
+        """`second`: a folder of other processes' captures, or this process's."""
         from ._function import _made, completed, device_of, words_of_generator
 
         full = completed(given, metadata, first.capture.words, text, first.outputs)
-        names = [one.name for one in (*full.inputs, *full.outputs, *full.states)]
-        sizes = [one.nbytes for one in (*full.inputs, *full.outputs, *full.states)]
-        captures = (_described_capture(first, names, sizes), _described_capture(second, names, sizes))
+        names, sizes = _names_and_sizes(full)
+        captures = (_described_capture(first, names, sizes),
+                    second if isinstance(second, str) else _described_capture(second, names, sizes))
         device = device_of(self._call.device.index or 0)
         torch.cuda.synchronize(self._call.device)
         pool = _pool_of(self._wrapped._where())
@@ -121,7 +168,8 @@ class Recording:
                     if fresh.numel():
                         output.copy_(fresh)
 
-        with _capture.host_random() as drawn:
+        elsewhere = _capture.displaced(self._call.device) if self._function.captures is not None else contextlib.nullcontext()
+        with elsewhere, _capture.host_random() as drawn:
             captured = _capture.captured(self._call.device, work, self._draws != 0)
         if drawn:
             captured.close()
@@ -143,9 +191,11 @@ class _First:
         self.capture = recording.capture(call.owner, call.arguments, described, self.outputs, call.objects(), call.regions)
         self.pointers = [one.pointer for one in call.inputs] + [one.data_ptr() for one in self.outputs if one.numel()]
         self.pointers += [one.pointer for one in call.states] + self.capture.words
+        self.is_given_away = False  # somebody replays it
 
     def close(self) -> None:
-        self.capture.close()
+        if not self.is_given_away:
+            self.capture.close()
 
 
 class _Second:
@@ -188,6 +238,11 @@ class _Second:
         if capture is not None:
             capture.close()
         self._shadows.close()
+
+
+def _names_and_sizes(full: _entry.Declaration) -> tuple[list[str], list[int]]:
+    declared = (*full.inputs, *full.outputs, *full.states)
+    return [one.name for one in declared], [one.nbytes for one in declared]
 
 
 def _described_capture(one: Any, names: list[str], sizes: list[int]) -> _entry.Captured:

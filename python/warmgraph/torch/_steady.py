@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import bisect
+import contextlib
 import ctypes
 import functools
 import inspect
@@ -30,7 +31,8 @@ class Steady:
     def __init__(self, bound: Bound, args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: inspect.Signature) -> None:
         call, variant = bound._call, bound.variant
         exchange = _objects.exchange_of(torch.Tensor)
-        if exchange is None or bound._staged or not _defaults_are_fixed(call, args, kwargs, signature):
+        is_on_lent = bound.loan is not variant.loan
+        if exchange is None or bound._staged or is_on_lent or not _defaults_are_fixed(call, args, kwargs, signature):
             raise NotSteady
         self._around, self._device, self._modes, self._entry = call.around, call.device, call.modes, variant.function
         self._variant, self._bound_states = variant, variant.function.bound_states
@@ -42,19 +44,22 @@ class Steady:
         self._where = where if len(where) < len(values) else None  # of the tensors; None: all are
         self._inputs, self._extents, self._at = self._places(exchange, bound, tensors)
         self._weights = _objects.Tensors(exchange, [place.tensor for place in call.around.places], {}, 0)
+        self._loan = bound.loan
+        self._lock: Any = self._loan.lock if self._loan is not None else contextlib.nullcontext()
         self._makers = [functools.partial(torch.empty_strided, one.sizes, one.strides, dtype=_tensors.dtype_of(one.dtype), device=call.device)
                         for one in variant.metadata.outputs]
         self._outputs = self._output_places(exchange, bound, len(call.inputs))
         self._result = _result_of(variant.metadata.tree, call, values)
-        self._ranges = sorted((region.pointer, region.pointer + region.nbytes) for region in call.states)
+        lent = self._loan.ranges() if self._loan is not None else []
+        self._ranges = sorted([*((region.pointer, region.pointer + region.nbytes) for region in call.states), *lent])
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        with self._entry.lock:
+        with self._lock, self._entry.lock:
             try:
                 found = self._arguments.read(args, kwargs)
                 if found is None or not self._is_like_it(found):
                     return OTHERWISE
-                outputs = [make() for make in self._makers]
+                outputs = self._loan.memory() if self._loan is not None else [make() for make in self._makers]
                 if not self._outputs.read_these(outputs):
                     return OTHERWISE
             except Exception:  # whoever reads the call at length says what is wrong
@@ -63,6 +68,8 @@ class Steady:
                 _launching.launched(self._entry, self._device, self._variant.words, self._variant.metadata.draws, self._entry.launch)
             except (errors.MissForbidden, *_launching.NOT_LAUNCHED):
                 return OTHERWISE
+            if self._loan is not None:
+                outputs = self._loan.lend()
         return self._result(outputs, found)
 
     def _is_like_it(self, found: tuple[Any, ...]) -> bool:
@@ -72,7 +79,7 @@ class Steady:
             and self._inputs.read_these(tensors) and not (self._inputs.have_moved and self._is_on_states())
 
     def _is_on_states(self) -> bool:
-        """An argument lies in memory of a state."""
+        """An argument lies in memory of a state, or of what is lent."""
         for at, extent in zip(self._at, self._extents):
             start = at.value + _entry.FLAT
             i = bisect.bisect_left(self._ranges, (start + extent, 0))

@@ -15,13 +15,11 @@ import torch
 
 from .. import _code as _plain_code, _walk, _watch, errors
 from .._compiled import CachedFunction
-from . import _code, _tensors
+from . import _code, _modules, _tensors
 
 _MOST_FACTS = 100_000
 _LONGEST_MODULE = 2000  # letters of the plain values of one module
 _SMALL = 64 << 10  # bytes of a tensor on the host that becomes a guard
-_OF_EVERY_MODULE = frozenset(torch.nn.Module().__dict__) - {"training"}
-_HOOKS = tuple(sorted(name for name in _OF_EVERY_MODULE if name.endswith("hooks")))
 _PLAIN_OF_TORCH = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size)
 
 
@@ -42,13 +40,14 @@ def _of_contents(read: Callable[[], tuple[Any, ...]]) -> Callable[[], tuple[Any,
 
 class Walker(_walk.Walker):
     """One walk. `places` are the tensors in the order in which they were met, `objects` what a path names, `watched` what the object, the
-    closures and the globals held."""
+    closures and the globals held, `compiled_via` where modules were met that PyTorch compiled, as Place.via says it."""
 
     def __init__(self, reached: _code.Reached, is_tolerant: bool = False) -> None:
         super().__init__(reached, is_tolerant)
         self.places: list[Place] = []
         self.objects: dict[str, Any] = {}
         self.watched: list[_watch.Watched] = []
+        self.compiled_via: set[str] = set()
         self._tensors: dict[int, str] = {}
         self._watched_classes: dict[type, _watch.Watched] = {}
         self._values_of_classes: dict[type, dict[str, Any]] = {}
@@ -66,7 +65,10 @@ class Walker(_walk.Walker):
             for held in (function.__dict__, function.__kwdefaults__):
                 if held is not None:
                     self._watch_dict(held)
-        super().surroundings(owner)
+        inner = _modules.compiled_from(owner)
+        if inner is not None:  # under the names that the module itself has
+            self._compiled(self._root("self", inner), owner)
+        super().surroundings(owner if inner is None else inner)
         self.watched += self._watched_classes.values()  # of arguments as well
 
     # --- values
@@ -154,6 +156,15 @@ class Walker(_walk.Walker):
         kind = type(module)
         if isinstance(module, torch.jit.ScriptModule):
             raise errors.NotRecordable(f"{path} is a torch.jit.ScriptModule, whose code is not read: use the module that it was made of")
+        inner = _modules.compiled_from(module)
+        if inner is not None:
+            self._fact(path, f"compiled {_modules.how_compiled(module)}", _LONGEST_MODULE)
+            self._compiled(path, module)
+            self.value(f"{path}._orig_mod", inner)
+            return
+        if _modules.is_compiled(module):
+            self._fact(f"{path}._compiled_call_impl", f"compiled {_modules.how_compiled(module)}", _LONGEST_MODULE)
+            self.compiled_via.add(self._via(path))
         self.classes.setdefault(kind, False)
         self._watch_class(kind)
         self._watch_object(module, module.__dict__)
@@ -171,9 +182,23 @@ class Walker(_walk.Walker):
             for name, value in list(held.items()):
                 self.value(f"{path}.{name}", value)
         self._members(path, others, lambda _: True)
-        for name in _HOOKS:
-            for number, hook in enumerate(list(getattr(module, name, {}).values())):
-                self.value(f"{path}.{name}[{number}]", hook)
+        for name in _modules.HOOKS:
+            for at, (number, hook) in enumerate(list(getattr(module, name, {}).items())):
+                self.value(f"{path}.{name}[{at}]", hook)
+                kinds = _modules.kinds_of_hook(module, name, number)
+                if kinds:
+                    self._fact(f"{path}.{name}[{at}] is called", kinds)
+
+    def _compiled(self, path: str, module: Any) -> None:
+        """What torch.compile returned, around the module that it was given."""
+        outside = _modules.hooks_outside(module)
+        if outside:
+            raise errors.NotRecordable(f"{path} has {outside} of what torch.compile returned, which run around the compiled code: register them "
+                                       "on the module that it was given")
+        self.compiled_via.add(self._via(path))
+        self._watch_object(module, module.__dict__)
+        for held in (module._modules, *(module.__dict__[name] for name in _modules.HOOKS)):
+            self._watch_dict(held)
 
     def _members(self, path: str, members: dict[str, Any], is_read: Callable[[str], bool] | None = None) -> None:
         """What cannot be compared is left out where no code that was read names it."""
@@ -280,7 +305,7 @@ def _bytes_of(tensor: torch.Tensor) -> bytes:
 
 def _of_module(module: torch.nn.Module, of_classes: dict[str, Any]) -> list[tuple[str, Any]]:
     """Its own attributes, and values of its classes, by name."""
-    own = {name: value for name, value in module.__dict__.items() if name not in _OF_EVERY_MODULE}
+    own = {name: value for name, value in module.__dict__.items() if name not in _modules.OF_EVERY_MODULE}
     return sorted({**of_classes, **own}.items(), key=operator.itemgetter(0))
 
 
@@ -303,10 +328,13 @@ def _guessed_classes(values: Iterable[Any]) -> dict[type, bool]:
             if id(value) in seen:
                 return
             seen.add(id(value))
-            found.setdefault(type(value), False)
+            if _modules.compiled_from(value) is None:
+                found.setdefault(type(value), False)
             for child in value._modules.values():
                 note(child)
-            own = sorted(value.__dict__.keys() - _OF_EVERY_MODULE)
+            if _modules.compiled_from(value) is not None:
+                return
+            own = sorted(value.__dict__.keys() - _modules.OF_EVERY_MODULE)
             for name in own:
                 note(value.__dict__[name])
         elif not isinstance(value, torch.Tensor) and type(value).__module__ != "builtins":

@@ -1,5 +1,6 @@
 #include "warmgraph/store/tier.hpp"
 
+#include <array>
 #include <exception>
 
 #include "warmgraph/base/log.hpp"
@@ -11,6 +12,21 @@ namespace {
 constexpr std::string_view k_entries = "entries/";
 constexpr std::string_view k_images = "images/";
 constexpr std::string_view k_artifacts = "autotune/";
+constexpr std::string_view k_compiled = "compiled/";
+constexpr std::string_view k_profiles = "profile/";
+constexpr std::array k_artifact_kinds{ArtifactKind::best_config, ArtifactKind::module_configs, ArtifactKind::compiled,
+                                      ArtifactKind::profile};
+
+std::string_view folder_prefix(ArtifactKind kind) noexcept
+{
+    switch (kind) {
+    case ArtifactKind::best_config:
+    case ArtifactKind::module_configs: break;
+    case ArtifactKind::compiled: return k_compiled;
+    case ArtifactKind::profile: return k_profiles;
+    }
+    return k_artifacts;
+}
 
 /// The text up to the next slash, which is cut off with it.
 std::string next_part(std::string_view& text)
@@ -29,7 +45,7 @@ struct Spelling {
     std::string operator()(const ImageName& image) const { return std::string(k_images) + to_hex(image.digest); }
     std::string operator()(const ArtifactName& artifact) const
     {
-        return std::string(k_artifacts) + file_name(artifact);
+        return std::string(folder_prefix(artifact.kind)) + file_name(artifact);
     }
 };
 
@@ -37,14 +53,26 @@ struct Spelling {
 
 std::string_view suffix_of(ArtifactKind kind) noexcept
 {
-    return kind == ArtifactKind::best_config ? ".best_config" : ".module_configs";
+    switch (kind) {
+    case ArtifactKind::best_config: return ".best_config";
+    case ArtifactKind::module_configs: return ".module_configs";
+    case ArtifactKind::compiled: return ".compiled";
+    case ArtifactKind::profile: break;
+    }
+    return ".profile";
+}
+
+std::string_view folder_of(ArtifactKind kind) noexcept
+{
+    const std::string_view prefix = folder_prefix(kind);
+    return prefix.substr(0, prefix.size() - 1);
 }
 
 std::string file_name(const ArtifactName& name) { return to_hex(name.digest) + std::string(suffix_of(name.kind)); }
 
 std::optional<ArtifactName> artifact_from_file_name(std::string_view name)
 {
-    for (const ArtifactKind kind : {ArtifactKind::best_config, ArtifactKind::module_configs}) {
+    for (const ArtifactKind kind : k_artifact_kinds) {
         const std::string_view suffix = suffix_of(kind);
         if (!name.ends_with(suffix)) continue;
         const auto digest = digest_from_our_hex(name.substr(0, name.size() - suffix.size()));
@@ -59,6 +87,8 @@ std::string prefix_of(const Scope& scope)
 {
     if (scope.kind == Scope::Kind::images) return std::string(k_images);
     if (scope.kind == Scope::Kind::artifacts) return std::string(k_artifacts);
+    if (scope.kind == Scope::Kind::compiled) return std::string(k_compiled);
+    if (scope.kind == Scope::Kind::profiles) return std::string(k_profiles);
     if (!scope.function) return std::string(k_entries);
     return fmt::format("{}{}/{}/{}/", k_entries, scope.function->model_info, scope.function->rank,
                        scope.function->function);
@@ -70,9 +100,10 @@ std::optional<Name> name_from_text(std::string_view text)
         const auto digest = digest_from_our_hex(text.substr(k_images.size()));
         return digest ? std::optional<Name>(ImageName{*digest}) : std::nullopt;
     }
-    if (text.starts_with(k_artifacts)) {
-        const auto artifact = artifact_from_file_name(text.substr(k_artifacts.size()));
-        return artifact ? std::optional<Name>(*artifact) : std::nullopt;
+    for (const std::string_view prefix : {k_artifacts, k_compiled, k_profiles}) {
+        if (!text.starts_with(prefix)) continue;
+        const auto artifact = artifact_from_file_name(text.substr(prefix.size()));
+        return artifact && folder_prefix(artifact->kind) == prefix ? std::optional<Name>(*artifact) : std::nullopt;
     }
     if (!text.starts_with(k_entries)) return std::nullopt;
     text.remove_prefix(k_entries.size());

@@ -87,9 +87,9 @@ Result<Removal::Amount> remove_quarantined(const Disk& disk)
     return removed;
 }
 
-Result<Removal::Amount> remove_tuned(const Disk& disk)
+Result<Removal::Amount> remove_artifacts(const Disk& disk, const Path& top)
 {
-    const auto names = disk.artifact_names();
+    const auto names = disk.artifact_names(top);
     if (!names) return std::unexpected(names.error());
     Removal::Amount removed;
     for (const Name& name : *names) {
@@ -127,9 +127,21 @@ Result<Removal> clear(LocalTier& tier, const ClearRequest& request)
         removed.quarantined = *amount;
     }
     if (clears_tuned(request.kind)) {
-        const auto amount = remove_tuned(disk);
+        const auto amount = remove_artifacts(disk, Layout::artifacts());
         if (!amount) return std::unexpected(amount.error());
         removed.tuned = *amount;
+    }
+    if (clears_compiled(request.kind)) {
+        const auto amount = remove_artifacts(disk, Layout::compiled());
+        if (!amount) return std::unexpected(amount.error());
+        removed.compiled = *amount;
+        static_cast<void>(remove_file(disk, Layout::compiled() / k_miss_file)); // advisory
+        remove_free_locks(disk, Layout::compiled());
+    }
+    if (clears_profiles(request.kind)) {
+        const auto amount = remove_artifacts(disk, Layout::profiles());
+        if (!amount) return std::unexpected(amount.error());
+        removed.profiles = *amount;
     }
     return removed;
 }

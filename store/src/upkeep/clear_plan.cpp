@@ -42,10 +42,10 @@ Result<Removal::Amount> count_quarantined(const Disk& disk)
     return amount;
 }
 
-Result<Removal::Amount> count_tuned(const Disk& disk)
+Result<Removal::Amount> count_artifacts(const Disk& disk, const Path& top)
 {
     Removal::Amount amount;
-    const auto names = disk.artifact_names();
+    const auto names = disk.artifact_names(top);
     if (!names) return std::unexpected(names.error());
     for (const Name& name : *names) {
         const auto info = disk.files.info(disk.layout.path(name));
@@ -104,9 +104,19 @@ Result<Removal> plan_clear(LocalTier& tier, const ClearRequest& request)
         removal.quarantined = *amount;
     }
     if (clears_tuned(request.kind)) {
-        const auto amount = count_tuned(disk);
+        const auto amount = count_artifacts(disk, Layout::artifacts());
         if (!amount) return std::unexpected(amount.error());
         removal.tuned = *amount;
+    }
+    if (clears_compiled(request.kind)) {
+        const auto amount = count_artifacts(disk, Layout::compiled());
+        if (!amount) return std::unexpected(amount.error());
+        removal.compiled = *amount;
+    }
+    if (clears_profiles(request.kind)) {
+        const auto amount = count_artifacts(disk, Layout::profiles());
+        if (!amount) return std::unexpected(amount.error());
+        removal.profiles = *amount;
     }
     return removal;
 }

@@ -23,6 +23,14 @@ namespace warmgraph::store {
 {
     return kind == ClearKind::tuned || kind == ClearKind::all;
 }
+[[nodiscard]] constexpr bool clears_compiled(ClearKind kind) noexcept
+{
+    return kind == ClearKind::compiled || kind == ClearKind::all;
+}
+[[nodiscard]] constexpr bool clears_profiles(ClearKind kind) noexcept
+{
+    return kind == ClearKind::profile || kind == ClearKind::all;
+}
 /// Are images looked at? Not where names were chosen that fit nothing: then nothing at all is removed.
 [[nodiscard]] inline bool clears_images(const ClearRequest& request, std::size_t functions) noexcept
 {

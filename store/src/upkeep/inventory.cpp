@@ -34,6 +34,19 @@ Result<void> add_images(const Disk& disk, Inventory& inventory)
     return {};
 }
 
+Result<void> add_compiled(const Disk& disk, Inventory& inventory)
+{
+    const auto names = disk.artifact_names(Layout::compiled());
+    if (!names) return std::unexpected(names.error());
+    for (const Name& name : *names) {
+        const Path path = disk.layout.path(name);
+        const auto info = disk.files.info(path);
+        if (!info) return std::unexpected(info.error());
+        if (*info) inventory.compiled.push_back({path, stamp_of(**info)});
+    }
+    return {};
+}
+
 std::vector<Digest> distinct(std::vector<Digest> digests)
 {
     std::ranges::sort(digests);
@@ -49,7 +62,8 @@ Removal::Amount Inventory::total() const noexcept
     Removal::Amount total;
     for (const StoredEntry& entry : entries) total += {1, entry.stamp.size};
     for (const auto& [digest, stamp] : images) total += {1, stamp.size};
-    for (const StoredFile& file : quarantined) total += {1, file.stamp.size};
+    for (const std::vector<StoredFile>* const files : {&quarantined, &compiled})
+        for (const StoredFile& file : *files) total += {1, file.stamp.size};
     return total;
 }
 
@@ -67,6 +81,8 @@ Result<Inventory> take_inventory(const Disk& disk, std::chrono::steady_clock::ti
     }
     if (!is_late())
         if (auto ok = add_images(disk, inventory); !ok) return std::unexpected(ok.error());
+    if (!is_late())
+        if (auto ok = add_compiled(disk, inventory); !ok) return std::unexpected(ok.error());
     inventory.is_whole = !is_late();
     const auto quarantined = quarantined_files(disk);
     if (!quarantined) return std::unexpected(quarantined.error());

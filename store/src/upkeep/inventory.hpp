@@ -1,4 +1,4 @@
-// What the cache folder holds: entries, images and quarantine, with sizes and last uses.
+// What the cache folder holds: entries, images, compiled programs and quarantine, with sizes and last uses.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,8 @@ struct StoredFile {
 struct Inventory {
     std::vector<StoredEntry> entries;
     std::map<Digest, Stamp> images;
-    std::vector<StoredFile> quarantined;           ///< with their reasons
+    std::vector<StoredFile> quarantined; ///< with their reasons
+    std::vector<StoredFile> compiled;
     std::chrono::system_clock::time_point taken{}; ///< before the first look
     bool is_whole = true;                          ///< false: the time was over before all was seen
     bool knows_images = false; ///< is it known which images are needed? Nobody knows before read_images()

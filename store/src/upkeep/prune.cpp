@@ -25,7 +25,8 @@ public:
     {
         m_result.before = m_result.after = m_inventory.total();
         std::ranges::sort(m_inventory.entries, {}, [](const StoredEntry& entry) { return entry.stamp.used; });
-        std::ranges::sort(m_inventory.quarantined, {}, [](const StoredFile& file) { return file.stamp.used; });
+        for (auto* const files : {&m_inventory.quarantined, &m_inventory.compiled})
+            std::ranges::sort(*files, {}, [](const StoredFile& file) { return file.stamp.used; });
         for (const StoredEntry& entry : m_inventory.entries)
             for (const Digest& image : entry.images) ++m_users[image];
         for (const auto& [digest, stamp] : m_inventory.images) m_images += {1, stamp.size};
@@ -36,8 +37,18 @@ public:
         if (m_inventory.knows_images) drop_unused_images();
         for (const StoredFile& file : m_inventory.quarantined)
             if (is_too_old(file.stamp) || is_over()) drop_quarantined(file);
-        for (const StoredEntry& entry : m_inventory.entries)
+        // Entries and compiled programs by their last use, whichever of the two.
+        auto program = m_inventory.compiled.begin();
+        const auto drop_programs_before = [&](std::chrono::system_clock::time_point use) {
+            for (; program != m_inventory.compiled.end() && program->stamp.used <= use; ++program)
+                if (is_too_old(program->stamp) || is_over())
+                    remove(program->path, program->stamp, m_result.removed.compiled);
+        };
+        for (const StoredEntry& entry : m_inventory.entries) {
+            drop_programs_before(entry.stamp.used);
             if (is_too_old(entry.stamp) || is_over()) drop(entry);
+        }
+        drop_programs_before(std::chrono::system_clock::time_point::max());
         return std::move(m_result);
     }
 

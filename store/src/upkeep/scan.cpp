@@ -27,7 +27,8 @@ Result<void> Scan::run()
 {
     if (auto ok = scan_root(); !ok) return ok;
     if (auto ok = scan_images(); !ok) return ok;
-    if (auto ok = scan_artifacts(); !ok) return ok;
+    for (const Path& top : {Layout::artifacts(), Layout::compiled(), Layout::profiles()})
+        if (auto ok = scan_artifacts(top); !ok) return ok;
     scan_missing_images();
     std::ranges::stable_sort(m_findings, {}, [](const Finding& finding) { return finding.damage.path.native(); });
     return {};
@@ -110,7 +111,7 @@ Result<void> Scan::scan_shards(const Path& top, const ScanFile& scan_file)
     for (const DirectoryItem& shard : *shards) {
         const Path folder = top / shard.name;
         if (shard.type != FileType::directory || shard.name.size() != 2) {
-            scan_other(top, shard);
+            if (!scan_beside_shards(top, shard)) scan_other(top, shard);
             continue;
         }
         const auto items = m_disk.files.list(folder);
@@ -133,10 +134,19 @@ Result<void> Scan::scan_images()
     });
 }
 
-Result<void> Scan::scan_artifacts()
+bool Scan::scan_beside_shards(const Path& top, const DirectoryItem& item)
 {
-    return scan_shards(Layout::artifacts(), [](const std::string& shard, const DirectoryItem& item) {
-        return item.type == FileType::regular && Layout::artifact_name(shard, item.name);
+    if (top != Layout::compiled() || item.type != FileType::regular) return false;
+    if (item.name == k_miss_file) scan_misses(top / item.name);
+    return item.name == k_miss_file || item.name == k_usage_lock;
+}
+
+Result<void> Scan::scan_artifacts(const Path& top)
+{
+    return scan_shards(top, [this, &top](const std::string& shard, const DirectoryItem& item) {
+        const bool is_lock = item.type == FileType::regular && is_record_lock(item.name);
+        if (is_lock) m_record_locks.push_back(top / shard / item.name);
+        return is_lock || (item.type == FileType::regular && Layout::artifact_name(top, shard, item.name));
     });
 }
 

@@ -33,12 +33,14 @@ private:
     [[nodiscard]] Result<void> scan_shards(const Path& top, const ScanFile& scan_file);
     [[nodiscard]] Result<void> scan_images();
     /// Their names alone: what their bytes mean is not known here.
-    [[nodiscard]] Result<void> scan_artifacts();
+    [[nodiscard]] Result<void> scan_artifacts(const Path& top);
     /// A folder that may not be used is a finding, and the look goes on. What fails otherwise is an error.
     [[nodiscard]] Result<void> skip(const Path& folder, const Error& error);
     void scan_entry(const EntryKey& key);
     void scan_image(const Digest& digest);
     void scan_misses(const Path& path);
+    /// A file of the library's beside the shards.
+    [[nodiscard]] bool scan_beside_shards(const Path& top, const DirectoryItem& item);
     void scan_usage(const Path& path);
     void scan_missing_images();
     /// A temporary, or a file that is none of ours.

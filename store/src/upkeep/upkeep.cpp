@@ -86,6 +86,13 @@ try {
     return {};
 }
 
+void Upkeep::make_room() noexcept
+try {
+    if (const auto kept = m_budget.keep(); !kept) log().debug("budget: {}", kept.error().message);
+} catch (const std::exception& error) {
+    log().debug("budget: {}", error.what());
+}
+
 void Upkeep::sweep_once()
 {
     if (m_has_swept.exchange(true)) return;

@@ -32,6 +32,8 @@ public:
     /// Within the writer's time: keeps the limits behind it, the first time also what dead writers left. Best effort,
     /// the next writer makes up for it.
     Evicted after_publish(const EntryKey& key) noexcept;
+    /// Of that, the budget alone.
+    void make_room() noexcept;
     /// The last work: what dead writers left, and images that this process's entries left without use go. Best effort.
     void before_close() noexcept;
 

@@ -11,7 +11,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t k_longest_text = 1024, k_longest_call = 1U << 20;
-constexpr std::array k_ends{MissEnd::ran, MissEnd::recorded, MissEnd::refused, MissEnd::thrown, MissEnd::replayed};
+constexpr std::array k_ends{MissEnd::ran,    MissEnd::recorded, MissEnd::refused,
+                            MissEnd::thrown, MissEnd::replayed, MissEnd::compiled};
 
 /// Where a value was cut, its end says so.
 std::string cut(const std::string& text)
@@ -31,13 +32,15 @@ Json to_json(const Miss& miss)
                                {"now", cut(fact.now)},
                                {"cure", cut(fact.cure)}});
     }
-    return {{"id", cut(miss.id)},         {"time", cut(miss.time)},
-            {"host", cut(miss.host)},     {"process", miss.process},
-            {"policy", cut(miss.policy)}, {"reason", cut(miss.reason)},
-            {"end", to_string(miss.end)}, {"call", to_hex(miss.call)},
-            {"variants", miss.variants},  {"nearest", miss.nearest ? Json(to_hex(*miss.nearest)) : Json()},
-            {"more", miss.more},          {"agree", miss.agree},
-            {"differences", differences}};
+    Json json{{"id", cut(miss.id)},         {"time", cut(miss.time)},
+              {"host", cut(miss.host)},     {"process", miss.process},
+              {"policy", cut(miss.policy)}, {"reason", cut(miss.reason)},
+              {"end", to_string(miss.end)}, {"call", to_hex(miss.call)},
+              {"variants", miss.variants},  {"nearest", miss.nearest ? Json(to_hex(*miss.nearest)) : Json()},
+              {"more", miss.more},          {"agree", miss.agree},
+              {"differences", differences}};
+    if (!miss.program.empty()) json["program"] = cut(miss.program);
+    return json;
 }
 
 /// Reads members one after the other; the first that is wrong stays.
@@ -127,6 +130,7 @@ Result<Miss> parse_miss(const Json& json)
     std::string wrong = read_differences(reader, miss.differences);
     if (wrong.empty() && json.contains("nearest") && !json["nearest"].is_null())
         reader.digest("nearest", miss.nearest.emplace());
+    if (wrong.empty() && json.contains("program")) reader.text("program", miss.program);
     if (wrong.empty()) wrong = reader.what_is_wrong();
     if (!wrong.empty()) return fail(ErrorCode::corrupt, "{}", wrong);
     return miss;
@@ -149,6 +153,7 @@ std::string_view to_string(MissEnd end) noexcept
     case MissEnd::refused: return "refused";
     case MissEnd::thrown: return "thrown";
     case MissEnd::replayed: return "replayed";
+    case MissEnd::compiled: return "compiled";
     }
     return "unknown";
 }

@@ -25,16 +25,16 @@ Result<std::unique_ptr<FileLock>> lock_usage(const Disk& disk, const Path& folde
 
 } // namespace
 
-Result<Misses> read_misses(const Disk& disk, const FunctionKey& function)
+Result<Misses> read_misses(const Disk& disk, const Path& folder)
 {
-    const auto file = disk.read(disk.layout.function(function) / k_miss_file, {k_miss_file_cap});
+    const auto file = disk.read(folder / k_miss_file, {k_miss_file_cap});
     if (!file) return std::unexpected(file.error());
     if (!*file) return Misses{};
     if (!(*file)->bytes) return std::unexpected((*file)->bytes.error());
     return parse_misses(*(*file)->bytes);
 }
 
-Result<void> write_miss(const Disk& disk, const FunctionKey& function, const Miss& miss, std::string_view call)
+Result<void> write_miss(const Disk& disk, const Path& folder, const Miss& miss, std::string_view call)
 {
     if (!has_mark(disk.files)) return fail(ErrorCode::not_found, "the cache folder has no mark");
     // Also asked of a folder that was opened for reading: an administrator writes nothing into somebody else's.
@@ -42,13 +42,12 @@ Result<void> write_miss(const Disk& disk, const FunctionKey& function, const Mis
     if (!root) return std::unexpected(root.error());
     if (!*root) return fail(ErrorCode::not_found, "the cache folder was removed");
     if (auto ok = disk.trust.admits_writing(**root, disk.layout.root()); !ok) return ok;
-    const Path folder = disk.layout.function(function);
     if (auto made = disk.files.make_directories(folder, disk.modes.folder); !made) return made;
     const auto lock = lock_usage(disk, folder);
     if (!lock) return std::unexpected(lock.error());
-    auto misses = read_misses(disk, function);
+    auto misses = read_misses(disk, folder);
     if (!misses) { // whatever it is, it says nothing, and is replaced
-        log().warn("{}/{} is ignored: {}", function.function, k_miss_file, misses.error().message);
+        log().warn("{}/{} is ignored: {}", folder.string(), k_miss_file, misses.error().message);
         misses = Misses{};
     }
     add_miss(misses->list, miss);

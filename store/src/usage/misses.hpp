@@ -1,4 +1,4 @@
-// The misses of a function: written at the miss, also by a store that was opened to be read, and never for a hit.
+// The misses of a function, or of programs: written at the miss, also by a store that was opened to be read, and never for a hit.
 #pragma once
 
 #include <string_view>
@@ -8,10 +8,9 @@
 
 namespace warmgraph::store {
 
-/// Empty where there is no file.
-[[nodiscard]] Result<Misses> read_misses(const Disk& disk, const FunctionKey& function);
+/// Those of the folder that they lie in. Empty where there is no file.
+[[nodiscard]] Result<Misses> read_misses(const Disk& disk, const Path& folder);
 /// Waits a few milliseconds for another writer, then gives up.
-[[nodiscard]] Result<void> write_miss(const Disk& disk, const FunctionKey& function, const Miss& miss,
-                                      std::string_view call);
+[[nodiscard]] Result<void> write_miss(const Disk& disk, const Path& folder, const Miss& miss, std::string_view call);
 
 } // namespace warmgraph::store

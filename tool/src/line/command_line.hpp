@@ -17,7 +17,7 @@ namespace warmgraph::tool {
 /// What may be given, of all subcommands together.
 struct Arguments {
     std::string cache_dir, target, model, function;
-    std::string kind = "entries", color = "auto", variant, only, shell, file;
+    std::string kind = "entries", explained = "entries", color = "auto", variant, only, shell, file;
     std::string key_file, accept_file, new_key_file, key_id, key_kind = "hmac-sha256";
     bool json = false, dot = false, repair = false, accept_newer_driver = false, dry_run = false, yes = false;
     bool all = false, prometheus = false;

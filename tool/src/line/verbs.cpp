@@ -89,11 +89,10 @@ void required_function(CLI::App& app, Arguments& arguments, const char* what)
 const std::map<std::string, store::ClearKind>& clear_kinds()
 {
     using store::ClearKind;
-    static const std::map<std::string, ClearKind> kinds{{"entries", ClearKind::entries},
-                                                        {"images", ClearKind::images},
-                                                        {"quarantine", ClearKind::quarantine},
-                                                        {"tuned", ClearKind::tuned},
-                                                        {"all", ClearKind::all}};
+    static const std::map<std::string, ClearKind> kinds{
+        {"entries", ClearKind::entries}, {"images", ClearKind::images},     {"quarantine", ClearKind::quarantine},
+        {"tuned", ClearKind::tuned},     {"compiled", ClearKind::compiled}, {"profile", ClearKind::profile},
+        {"all", ClearKind::all}};
     return kinds;
 }
 
@@ -134,7 +133,9 @@ Verb show_verb()
 
 void explain_options(CLI::App& app, Arguments& arguments)
 {
-    required_function(app, arguments, "model/function or model/rank/function");
+    required_function(app, arguments, "model/function or model/rank/function; a program's name with --kind compiled");
+    among(app.add_option("--kind", arguments.explained, "what missed: an entry (the default), or a compiled program"),
+          {"entries", "compiled"});
     app.add_flag("--all", arguments.all, "the last 16 misses, not only the last one");
     app.add_flag("--accept-newer-driver", arguments.accept_newer_driver,
                  "judge as CacheOptions::accept_newer_driver does");
@@ -144,9 +145,11 @@ Verb explain_verb()
 {
     return {"explain",
             "say why a function missed, and whether it would miss here",
-            {"warmgraph explain tiny-llama/decode", "warmgraph explain tiny-llama/decode --all"},
+            {"warmgraph explain tiny-llama/decode", "warmgraph explain tiny-llama/decode --all",
+             "warmgraph explain llm --kind compiled"},
             explain_options,
             [](const Context& c, const Arguments& a) {
+                if (a.explained == "compiled") return explain_program(c, a.target);
                 using guards::VersionRule;
                 const guards::Relaxation relaxation{a.accept_newer_driver ? VersionRule::same_or_newer
                                                                           : VersionRule::exact};
@@ -182,6 +185,20 @@ Verb stats_verb()
             }};
 }
 
+Verb profile_verb()
+{
+    return {"profile",
+            "sizes that functions were called with, and what they were padded to",
+            {"warmgraph profile", "warmgraph profile tiny-llama/prompt --json"},
+            [](CLI::App& app, Arguments& arguments) {
+                app.add_option("name", arguments.target, "a model or model/function (default: all)")
+                    ->type_name(k_name)
+                    ->option_text("(optional)")
+                    ->check(check_given, "", "");
+            },
+            [](const Context& c, const Arguments& a) { return profile(c, given(a.target)); }};
+}
+
 Verb report_verb()
 {
     return {"report",
@@ -201,7 +218,7 @@ void clear_options(CLI::App& app, Arguments& arguments)
         ->type_name(k_function)
         ->check(check_given, "", "");
     among(app.add_option("--kind", arguments.kind, "what to remove; images: those that no entry uses"),
-          {"entries", "images", "quarantine", "all"});
+          {"entries", "images", "quarantine", "tuned", "compiled", "profile", "all"});
     app.add_flag("--dry-run", arguments.dry_run, "say what would be removed, and remove nothing");
     app.add_flag("--yes", arguments.yes, "do not ask on a terminal before everything is removed");
 }
@@ -325,6 +342,33 @@ Verb bundle_verb()
             }};
 }
 
+void precompile_options(CLI::App& app, Arguments& arguments)
+{
+    app.add_option("manifest", arguments.file, "a JSON file that lists programs (docs/precompile.md)")
+        ->type_name(k_file)
+        ->option_text("(required)")
+        ->check(check_file, "", "")
+        ->required();
+    app.add_option("--arch", arguments.architectures,
+                   "CUDA's architectures, with commas between them, such as sm_80,sm_90a")
+        ->type_name("ARCH")
+        ->check(check_given, "", "");
+    key_options(app, arguments);
+}
+
+Verb precompile_verb()
+{
+    return {"precompile",
+            "compile programs into the cache, also without a GPU",
+            {"warmgraph precompile programs.json --arch sm_80,sm_90a"},
+            precompile_options,
+            [](const Context& c, const Arguments& a) {
+                PrecompileOptions options{a.file, {}, {a.key_file, a.accept_file}};
+                if (!a.architectures.empty()) options.architectures = comma_separated(a.architectures);
+                return precompile(c, options);
+            }};
+}
+
 Verb doctor_verb()
 {
     return {"doctor",
@@ -374,10 +418,11 @@ Verb names_verb()
 
 const std::vector<Verb>& verbs()
 {
-    static const std::vector<Verb> k_verbs{ls_verb(),         show_verb(),   explain_verb(), check_verb(),
-                                           stats_verb(),      report_verb(), clear_verb(),   prune_verb(),
-                                           sign_verb(),       verify_verb(), bundle_verb(),  doctor_verb(),
-                                           completion_verb(), manual_verb(), names_verb()};
+    static const std::vector<Verb> k_verbs{ls_verb(),     show_verb(),       explain_verb(), check_verb(),
+                                           stats_verb(),  profile_verb(),    report_verb(),  clear_verb(),
+                                           prune_verb(),  sign_verb(),       verify_verb(),  bundle_verb(),
+                                           precompile_verb(),
+                                           doctor_verb(), completion_verb(), manual_verb(),  names_verb()};
     return k_verbs;
 }
 

@@ -12,14 +12,17 @@ namespace {
 
 using store::Removal;
 
-/// "2 entries, 1 image, 0 quarantined files (41 KiB)"; with ", 3 tuned configurations" where there are any
+/// "2 entries, 1 image, 0 quarantined files (41 KiB)"; with ", 3 tuned configurations", ", 1 compiled program" or
+/// ", 1 shape profile" where there are any
 std::string text_of(const Removal& removal)
 {
-    const std::string tuned =
+    std::string others =
         removal.tuned.files > 0 ? ", " + plural(removal.tuned.files, "tuned configuration") : std::string{};
+    if (removal.compiled.files > 0) others += ", " + plural(removal.compiled.files, "compiled program");
+    if (removal.profiles.files > 0) others += ", " + plural(removal.profiles.files, "shape profile");
     return fmt::format("{}, {}, {}{} ({})", plural(removal.entries.files, "entry"),
                        plural(removal.images.files, "image"), plural(removal.quarantined.files, "quarantined file"),
-                       tuned, size_text(removal.bytes()));
+                       others, size_text(removal.bytes()));
 }
 
 Json to_json(const Removal& removal)
@@ -31,7 +34,11 @@ Json to_json(const Removal& removal)
             {"image_bytes", removal.images.bytes},
             {"quarantined_bytes", removal.quarantined.bytes},
             {"tuned", removal.tuned.files},
-            {"tuned_bytes", removal.tuned.bytes}};
+            {"tuned_bytes", removal.tuned.bytes},
+            {"compiled", removal.compiled.files},
+            {"compiled_bytes", removal.compiled.bytes},
+            {"profiles", removal.profiles.files},
+            {"profile_bytes", removal.profiles.bytes}};
 }
 
 void report(const Context& context, const ClearOptions& options, const Removal& removal)
@@ -84,8 +91,10 @@ Result<std::optional<Removal>> carry_out(const Context& context, store::LocalSto
 Result<int> clear(const Context& context, const ClearOptions& options)
 {
     if ((options.model || options.function) && options.kind != store::ClearKind::entries)
-        return fail(ErrorCode::invalid_argument,
-                    "--model and --func choose entries: leave them out with --kind images, quarantine, tuned or all");
+        return fail(
+            ErrorCode::invalid_argument,
+            "--model and --func choose entries: leave them out with --kind images, quarantine, tuned, compiled, profile or "
+            "all");
     auto request = request_of(options.model, options.function);
     if (!request) return std::unexpected(request.error());
     request->kind = options.kind;

@@ -1,6 +1,8 @@
 // `warmgraph doctor`: what this machine has, what is wrong, and how to mend it.
 #include <algorithm>
 
+#include <fmt/ranges.h>
+
 #include "commands.hpp"
 #include "doctor_report.hpp"
 #include "warmgraph/base/printable.hpp"
@@ -9,9 +11,19 @@ namespace warmgraph::tool {
 
 namespace {
 
-std::string to_text(const Context& context, const Report& report)
+/// The folder's environments against this machine's; of a folder without entries this machine's alone.
+std::string first_line(const Report& report, const std::vector<JudgedEnvironment>& environments)
 {
-    std::string text;
+    if (!environments.empty()) return environment_line(environments);
+    std::vector<std::string> keys;
+    for (const auto& [device, key] : report.environment_keys) keys.push_back(fmt::format("{} ({})", key, device));
+    return keys.empty() ? "environment key: none, no device can be opened"
+                        : fmt::format("environment key {}", fmt::join(keys, ", "));
+}
+
+std::string to_text(const Context& context, const Report& report, const std::string& environment)
+{
+    std::string text = environment + "\n";
     for (const auto& [title, lines] : report.sections) {
         text += context.style.paint(Colour::bold, title) + "\n";
         std::size_t width = 0;
@@ -35,13 +47,18 @@ Result<int> doctor(const Context& context)
     report_devices(report, context);
     report_cache(report, context);
     report_environment(report);
+    const auto environments = report.environments.judge(report.machine);
+    if (const std::string fields = dead_because(environments); !fields.empty())
+        report.problems.emplace_back("no entry of the cache folder fits this machine: " + fields,
+                                     "record again here, or give this machine a folder of its own");
     if (context.output == Output::json) {
+        report.document["environments"] = to_json(environments);
         report.document["problems"] = Json::array();
         for (const auto& [what, cure] : report.problems)
             report.document["problems"].push_back({{"problem", what}, {"cure", cure}});
         print(report.document);
     } else {
-        print(to_text(context, report));
+        print(to_text(context, report, first_line(report, environments)));
     }
     return report.problems.empty() ? k_ok : k_found_wrong;
 }

@@ -21,7 +21,7 @@ struct Contents {
     std::uint64_t functions = 0, entries = 0, damaged = 0, images = 0, image_bytes = 0, quarantined = 0;
 };
 
-Result<Contents> contents_of(const store::LocalStore& store)
+Result<Contents> contents_of(const store::LocalStore& store, Environments& environments)
 {
     Contents contents;
     const auto functions = store.functions();
@@ -31,8 +31,12 @@ Result<Contents> contents_of(const store::LocalStore& store)
         const auto variants = store.variants(key);
         if (!variants) return std::unexpected(variants.error());
         contents.entries += variants->size();
-        contents.damaged += static_cast<std::uint64_t>(
-            std::ranges::count_if(*variants, [](const store::Variant& v) { return !v.header; }));
+        for (const store::Variant& variant : *variants) {
+            if (variant.header)
+                environments.add(variant.header->guards);
+            else
+                ++contents.damaged;
+        }
     }
     const auto images = store.images();
     if (!images) return std::unexpected(images.error());
@@ -61,7 +65,7 @@ void report_space(Report& report, const Context& context, Lines& lines, Json& ca
 
 void report_contents(Report& report, const store::LocalStore& store, Lines& lines, Json& cache)
 {
-    const auto contents = contents_of(store);
+    const auto contents = contents_of(store, report.environments);
     if (!contents) {
         report.problems.emplace_back(contents.error().message,
                                      "look at the folder's files, or set WARMGRAPH_CACHE_DIR to another one");
@@ -100,7 +104,9 @@ constexpr std::array k_variables{
     Variable{"WARMGRAPH_TRUSTED_OWNERS", "user ids whose cache files are read: 1000,1001"},
     Variable{"WARMGRAPH_CACHE_BYTES", "what the cache folder may hold: 8G"},
     Variable{"WARMGRAPH_CACHE_FILES", "the same in files"},
-    Variable{"WARMGRAPH_POLICY", "read_write, read_only, refresh, off or require_hit"},
+    Variable{"WARMGRAPH_COMPRESSION", "what is compressed as it is written: payloads=3@16K,images=0,constants=0"},
+    Variable{"WARMGRAPH_POLICY", "read_write, read_only, refresh, off, require_hit or no_compile"},
+    Variable{"WARMGRAPH_PROFILE", "on or off: are the sizes counted that functions are called with"},
     Variable{"WARMGRAPH_VERIFY", "never, first or 1/N: the hits that are compared with the function"},
     Variable{"WARMGRAPH_LOG", "trace, debug, info, warn, error or off"},
     Variable{"WARMGRAPH_SIGN_KEY", "the key that signs entries", true},
@@ -184,8 +190,9 @@ void report_environment(Report& report)
     if (const auto trust = store::resolve_signing({}, environment); !trust)
         report.problems.emplace_back(trust.error().message,
                                      "correct or unset the variables of signatures (docs/trust.md)");
-    check_choice(report, "WARMGRAPH_POLICY",
-                 std::to_array<std::string_view>({"read_write", "read_only", "refresh", "off", "require_hit"}));
+    check_choice(
+        report, "WARMGRAPH_POLICY",
+        std::to_array<std::string_view>({"read_write", "read_only", "refresh", "off", "require_hit", "no_compile"}));
     check_choice(report, "WARMGRAPH_LOG",
                  std::to_array<std::string_view>({"trace", "debug", "info", "warn", "error", "off"}));
 }

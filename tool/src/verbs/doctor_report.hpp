@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "context.hpp"
+#include "verbs/environment.hpp"
 
 namespace warmgraph::tool {
 
@@ -14,6 +15,9 @@ struct Report {
     std::vector<std::pair<std::string, std::vector<std::pair<std::string, std::string>>>>
         sections;                                              ///< title, lines of name and text
     std::vector<std::pair<std::string, std::string>> problems; ///< what, cure
+    ThisMachine machine;
+    std::vector<std::pair<std::string, std::string>> environment_keys; ///< of devices that were opened: id, key
+    Environments environments;                                         ///< of the folder's entries
 
     std::vector<std::pair<std::string, std::string>>& section(std::string title)
     {

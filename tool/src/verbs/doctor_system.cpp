@@ -51,6 +51,10 @@ void report_device(Report& report, const Context& context, backends::Backend& ba
                                      "repair or reinstall its driver");
         return;
     }
+    auto facts = (*device)->facts();
+    guards::canonicalize(facts);
+    report.environment_keys.emplace_back(info.id, guards::environment_key(facts));
+    report.machine.note_device(info.id, std::move(facts));
     const std::string driver = fact_of(**device, cachefmt::fact::k_driver_version);
     lines.emplace_back("driver", driver);
     lines.emplace_back("replay", (*device)->replay_mode());
@@ -59,6 +63,7 @@ void report_device(Report& report, const Context& context, backends::Backend& ba
                     {"name", info.name},
                     {"platform", info.detail},
                     {"driver", driver},
+                    {"environment_key", report.environment_keys.back().second},
                     {"replay", (*device)->replay_mode()},
                     {"open_ms", open_ms}});
 }

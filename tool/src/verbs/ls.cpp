@@ -3,6 +3,7 @@
 
 #include "commands.hpp"
 #include "selection.hpp"
+#include "verbs/environment.hpp"
 #include "warmgraph/cachefmt/key.hpp"
 
 namespace warmgraph::tool {
@@ -17,7 +18,7 @@ struct Row {
     std::uint64_t hits = 0;
 };
 
-Result<Row> row_of(const store::LocalStore& store, const cachefmt::FunctionKey& key)
+Result<Row> row_of(const store::LocalStore& store, const cachefmt::FunctionKey& key, Environments& environments)
 {
     const auto variants = store.variants(key);
     if (!variants) return std::unexpected(variants.error());
@@ -26,6 +27,7 @@ Result<Row> row_of(const store::LocalStore& store, const cachefmt::FunctionKey& 
     for (const store::Variant& variant : *variants) {
         ++row.variants;
         row.size += variant.size;
+        if (variant.header) environments.add(variant.header->guards);
         if (!variant.header)
             ++(variant.header.error().code == ErrorCode::untrusted ? row.untrusted : row.damaged);
         else if (variant.header->kind == cachefmt::EntryKind::tombstone)
@@ -50,11 +52,13 @@ std::string variants_text(const Row& row)
 }
 
 struct Totals {
-    std::uint64_t variants = 0, entry_bytes = 0, images = 0, image_bytes = 0;
-    bool is_all = true; ///< images are the whole folder's: they are not counted where a name was given
+    std::uint64_t variants = 0, entry_bytes = 0, images = 0, image_bytes = 0, compiled = 0, compiled_bytes = 0;
+    bool is_all =
+        true; ///< images and compiled programs are the whole folder's: they are not counted where a name was given
+    Environments environments{};
 };
 
-Json to_json(const Context& context, const std::vector<Row>& rows, const Totals& totals)
+Json to_json(const Context& context, const std::vector<Row>& rows, const Totals& totals, ThisMachine& machine)
 {
     Json functions = Json::array();
     for (const Row& row : rows)
@@ -72,14 +76,19 @@ Json to_json(const Context& context, const std::vector<Row>& rows, const Totals&
                              {"last_used", row.variants > 0 ? Json(to_iso8601(row.last_used)) : Json()},
                              {"hits", row.hits}});
     Json document{{"cache_dir", context.cache_dir.string()},
+                  {"environments", tool::to_json(totals.environments.judge(machine))},
                   {"functions", functions},
                   {"variants", totals.variants},
                   {"entry_bytes", totals.entry_bytes}};
-    if (totals.is_all) document.update({{"images", totals.images}, {"image_bytes", totals.image_bytes}});
+    if (totals.is_all)
+        document.update({{"images", totals.images},
+                         {"image_bytes", totals.image_bytes},
+                         {"compiled", totals.compiled},
+                         {"compiled_bytes", totals.compiled_bytes}});
     return document;
 }
 
-std::string to_text(const Context& context, const std::vector<Row>& rows, const Totals& totals)
+std::string to_text(const Context& context, const std::vector<Row>& rows, const Totals& totals, ThisMachine& machine)
 {
     using enum Table::Align;
     Table table({{"model"},
@@ -99,14 +108,19 @@ std::string to_text(const Context& context, const std::vector<Row>& rows, const 
                                      size_text(totals.entry_bytes));
     if (totals.is_all)
         footer += fmt::format(", {} ({})", plural(totals.images, "image"), size_text(totals.image_bytes));
-    return (rows.empty() ? "" : table.text(context.style)) + footer + "\n";
+    if (totals.compiled > 0)
+        footer +=
+            fmt::format(", {} ({})", plural(totals.compiled, "compiled program"), size_text(totals.compiled_bytes));
+    const std::string environment = environment_line(totals.environments.judge(machine));
+    return (environment.empty() ? "" : environment + "\n") + (rows.empty() ? "" : table.text(context.style)) + footer +
+           "\n";
 }
 
 Result<void> gather(const store::LocalStore& store, const std::vector<cachefmt::FunctionKey>& functions,
                     std::vector<Row>& rows, Totals& totals)
 {
     for (const cachefmt::FunctionKey& key : functions) {
-        auto row = row_of(store, key);
+        auto row = row_of(store, key, totals.environments);
         if (!row) return std::unexpected(row.error());
         totals.variants += row->variants;
         totals.entry_bytes += row->size;
@@ -117,6 +131,10 @@ Result<void> gather(const store::LocalStore& store, const std::vector<cachefmt::
     if (!images) return std::unexpected(images.error());
     totals.images = images->size();
     for (const auto& [digest, size] : *images) totals.image_bytes += size;
+    const auto compiled = store.compiled();
+    if (!compiled) return std::unexpected(compiled.error());
+    totals.compiled = compiled->size();
+    for (const auto& [key, size] : *compiled) totals.compiled_bytes += size;
     return {};
 }
 
@@ -132,10 +150,11 @@ Result<int> ls(const Context& context, const std::optional<std::string>& name)
     Totals totals{.is_all = !name};
     if (*store)
         if (const auto done = gather(**store, *functions, rows, totals); !done) return std::unexpected(done.error());
+    ThisMachine machine;
     if (context.output == Output::json)
-        print(to_json(context, rows, totals));
+        print(to_json(context, rows, totals, machine));
     else
-        print(*store ? to_text(context, rows, totals) : no_folder_text(context) + "\n");
+        print(*store ? to_text(context, rows, totals, machine) : no_folder_text(context) + "\n");
     return k_ok;
 }
 

@@ -92,7 +92,10 @@ std::string prometheus_text(const FolderStatistics& statistics)
            gauge("warmgraph_entry_bytes", "Bytes of entries on disk.",
                  [](const Function& f) { return f.entry_bytes; }) +
            sample("warmgraph_images", "Images of device code in the folder.", statistics.images) +
-           sample("warmgraph_image_bytes", "Bytes of images of device code in the folder.", statistics.image_bytes);
+           sample("warmgraph_image_bytes", "Bytes of images of device code in the folder.", statistics.image_bytes) +
+           sample("warmgraph_compiled_programs", "Compiled programs in the folder.", statistics.compiled) +
+           sample("warmgraph_compiled_program_bytes", "Bytes of compiled programs in the folder.",
+                  statistics.compiled_bytes);
 }
 
 } // namespace warmgraph::tool

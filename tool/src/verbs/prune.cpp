@@ -25,15 +25,18 @@ void report(const Context& context, const PruneOptions& options, const Pruned& p
                           {options.is_dry_run ? "would_remove" : "removed",
                            {{"entries", to_json(removed.entries)},
                             {"images", to_json(removed.images)},
-                            {"quarantined", to_json(removed.quarantined)}}},
+                            {"quarantined", to_json(removed.quarantined)},
+                            {"compiled", to_json(removed.compiled)}}},
                           {"before", to_json(pruned.before)},
                           {"after", to_json(pruned.after)},
                           {"in_use", pruned.in_use},
                           {"why_not", pruned.why_not}});
     std::string text =
-        fmt::format("{} {}, {}, {} ({}); {}\n", options.is_dry_run ? "would remove" : "removed",
+        fmt::format("{} {}, {}, {}{} ({}); {}\n", options.is_dry_run ? "would remove" : "removed",
                     plural(removed.entries.files, "entry"), plural(removed.images.files, "image"),
-                    plural(removed.quarantined.files, "quarantined file"), size_text(removed.bytes()),
+                    plural(removed.quarantined.files, "quarantined file"),
+                    removed.compiled.files > 0 ? ", " + plural(removed.compiled.files, "compiled program") : "",
+                    size_text(removed.bytes()),
                     fmt::format("{} {}", text_of(pruned.after), options.is_dry_run ? "would be left" : "are left"));
     if (pruned.in_use > 0)
         text += fmt::format("{} {} used by a living process, and {}\n", plural(pruned.in_use, "entry"),

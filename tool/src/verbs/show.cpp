@@ -37,7 +37,8 @@ std::string text_of(const Context& context, const cachefmt::Entry& entry, const 
 {
     if (options.form == ShowForm::dot) return cachefmt::to_dot(entry);
     return cachefmt::to_readable(entry, options.only,
-                                 context.style.colours ? cachefmt::Inks::terminal : cachefmt::Inks::none);
+                                 context.style.colours ? cachefmt::Inks::terminal : cachefmt::Inks::none,
+                                 terminal_columns().value_or(cachefmt::k_text_columns));
 }
 
 Json json_of(const cachefmt::Entry& entry, const std::filesystem::path& path, const ShowOptions& options)

@@ -16,7 +16,8 @@ struct FunctionStatistics {
 
 struct FolderStatistics {
     std::vector<FunctionStatistics> functions;
-    std::uint64_t images = 0, image_bytes = 0; ///< of the whole folder
+    std::uint64_t images = 0, image_bytes = 0;      ///< of the whole folder
+    std::uint64_t compiled = 0, compiled_bytes = 0; ///< programs, the same
 };
 
 /// Prometheus' text format, version 0.0.4: HELP and TYPE before each family, labels escaped.

@@ -38,7 +38,10 @@ Json to_json(const Context& context, const FolderStatistics& statistics, const s
         item["last_used"] = usage.last_used.empty() ? Json() : Json(usage.last_used);
         functions.push_back(std::move(item));
     }
-    return {{"cache_dir", context.cache_dir.string()}, {"functions", functions}, {"total", to_json(total)}};
+    return {{"cache_dir", context.cache_dir.string()},
+            {"functions", functions},
+            {"total", to_json(total)},
+            {"compiled", {{"programs", statistics.compiled}, {"bytes", statistics.compiled_bytes}}}};
 }
 
 std::string functions_text(const Context& context, const std::vector<FunctionStatistics>& functions)
@@ -75,6 +78,9 @@ std::string to_text(const Context& context, const FolderStatistics& statistics, 
     return functions_text(context, statistics.functions) +
            fmt::format("{}, {}, {} saved\n", plural(total.hits, "hit"), plural(total.misses, "miss"),
                        time_text(total.saved_ms)) +
+           (statistics.compiled == 0 ? std::string{}
+                                     : fmt::format("{} stored ({})\n", plural(statistics.compiled, "compiled program"),
+                                                   size_text(statistics.compiled_bytes))) +
            events_text(context, total.events);
 }
 
@@ -92,6 +98,10 @@ Result<FolderStatistics> gather(const store::LocalStore& store, const std::vecto
     if (!images) return std::unexpected(images.error());
     statistics.images = images->size();
     for (const auto& [digest, size] : *images) statistics.image_bytes += size;
+    const auto compiled = store.compiled();
+    if (!compiled) return std::unexpected(compiled.error());
+    statistics.compiled = compiled->size();
+    for (const auto& [key, size] : *compiled) statistics.compiled_bytes += size;
     return statistics;
 }
 

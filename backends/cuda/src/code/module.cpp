@@ -124,9 +124,19 @@ Result<std::unique_ptr<CudaModule>> CudaModule::compile(Core& core, std::string_
     const std::string architecture = architecture_of(core);
     const auto cubin = (*nvrtc)->compile(source, *words, architecture);
     if (!cubin) return std::unexpected(cubin.error());
-    Sha256 origin;
-    origin.update_field(source).update_field(options).update_field((*nvrtc)->version()).update_field(architecture);
-    return load(core, *cubin, origin.finish());
+    return load(core, *cubin, (*nvrtc)->origin_of(source, options, architecture));
+}
+
+Result<CompilerIdentity> CudaModule::compiler_identity(const Core& core, std::string_view options)
+{
+    const auto words = split_options(options);
+    if (!words) return std::unexpected(words.error());
+    const auto nvrtc = Nvrtc::load(core.options.nvrtc);
+    auto compiler = nvrtc ? (*nvrtc)->compiler() : Result<std::string>{std::string{}};
+    if (!compiler) return std::unexpected(compiler.error());
+    if (auto named = named_architecture(*words)) return CompilerIdentity{std::move(*compiler), std::move(*named)};
+    const std::string architecture = architecture_of(core);
+    return CompilerIdentity{std::move(*compiler), architecture, {architecture + "a"}};
 }
 
 std::unique_ptr<CudaModule> CudaModule::foreign(Core& core, CUmodule module, Bytes image)

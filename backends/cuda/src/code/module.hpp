@@ -11,7 +11,7 @@
 #include <cuda.h>
 
 #include "cubin/cubin.hpp"
-#include "warmgraph/backends/device.hpp"
+#include "warmgraph/backends/compiler.hpp"
 
 namespace warmgraph::backends::cuda {
 
@@ -37,6 +37,8 @@ public:
     /// NVRTC: source to a cubin of the device's architecture, then load. compile_failed carries the log.
     [[nodiscard]] static Result<std::unique_ptr<CudaModule>> compile(Core& core, std::string_view source,
                                                                      std::string_view options);
+    /// Of compile() with these options: NVRTC and the architecture it compiles for.
+    [[nodiscard]] static Result<CompilerIdentity> compiler_identity(const Core& core, std::string_view options);
     /// A module of somebody else's, whose image the tracker kept. Made by ModuleRegistry.
     [[nodiscard]] static std::unique_ptr<CudaModule> foreign(Core& core, CUmodule module, Bytes image);
     CudaModule(const CudaModule&) = delete;

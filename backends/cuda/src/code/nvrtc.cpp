@@ -78,7 +78,10 @@ bool Nvrtc::resolve(void* library)
     find("nvrtcGetCUBIN", m_cubin);
     find("nvrtcGetProgramLogSize", m_log_size);
     find("nvrtcGetProgramLog", m_log);
-    return complete;
+    const bool is_complete = complete;
+    find("nvrtcGetNumSupportedArchs", m_arch_count);
+    find("nvrtcGetSupportedArchs", m_archs);
+    return is_complete;
 }
 
 Result<std::shared_ptr<const Nvrtc>> Nvrtc::open(const std::vector<std::string>& names)
@@ -152,6 +155,56 @@ Result<Bytes> Nvrtc::compile(std::string_view source, const std::vector<std::str
                     m_version, m_error_string(taken));
     }
     return cubin;
+}
+
+Digest Nvrtc::origin_of(std::string_view source, std::string_view options, const std::string& architecture) const
+{
+    Sha256 origin;
+    return origin.update_field(source)
+        .update_field(options)
+        .update_field(m_version)
+        .update_field(architecture)
+        .finish();
+}
+
+std::optional<std::string> Nvrtc::identity() const
+{
+    constexpr std::size_t k_digits = 16;
+    const auto build = build_id_of(reinterpret_cast<const void*>(m_compile)); // NOLINT: a function's address
+    if (!build) return std::nullopt;
+    return fmt::format("NVRTC {} (build {})", m_version, build->substr(0, k_digits));
+}
+
+Result<std::string> Nvrtc::compiler() const
+{
+    for (const char* flags : {"NVRTC_PREPEND_FLAGS", "NVRTC_APPEND_FLAGS"})
+        if (const auto text = environment(flags); text && !text->empty())
+            return fail(ErrorCode::unsupported, "{} is set, which may name files that only NVRTC reads", flags);
+    auto known = identity();
+    if (!known) return fail(ErrorCode::unsupported, "{} does not tell its build", m_path);
+    return std::move(*known);
+}
+
+std::vector<std::string> Nvrtc::architectures() const
+{
+    int count = 0;
+    if (m_arch_count == nullptr || m_archs == nullptr || m_arch_count(&count) != NVRTC_SUCCESS || count <= 0) return {};
+    std::vector<int> numbers(static_cast<std::size_t>(count));
+    if (m_archs(numbers.data()) != NVRTC_SUCCESS) return {};
+    std::vector<std::string> names;
+    for (const int number : numbers) names.push_back(fmt::format("sm_{}", number));
+    return names;
+}
+
+std::optional<std::string> named_architecture(const std::vector<std::string>& options)
+{
+    for (std::size_t i = 0; i < options.size(); ++i) {
+        if (!names_architecture(options[i])) continue;
+        const std::size_t equals = options[i].find('=');
+        if (equals != std::string::npos) return options[i].substr(equals + 1);
+        if (i + 1 < options.size()) return options[i + 1];
+    }
+    return std::nullopt;
 }
 
 Result<std::vector<std::string>> split_options(std::string_view options)

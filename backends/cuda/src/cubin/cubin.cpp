@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "call_rows.hpp"
+#include "state.hpp"
 #include "symbols.hpp"
 
 namespace warmgraph::backends::cuda {
@@ -24,15 +25,10 @@ std::uint32_t architecture(const elf::FileHeader& header) noexcept
     return (header.flags >> shift) & 0xffU;
 }
 
-bool is_global_memory(std::string_view section) noexcept
-{
-    return section == ".nv.global" || section == ".nv.global.init";
-}
-
 std::optional<VariableKind> kind_of(std::string_view section, const Symbol& symbol) noexcept
 {
     if (section.starts_with(".nv.constant3")) return VariableKind::constant;
-    if (!is_global_memory(section)) return std::nullopt;
+    if (!elf::is_global_memory(section)) return std::nullopt;
     return (symbol.other & elf::k_managed) != 0 ? VariableKind::managed : VariableKind::device;
 }
 
@@ -82,51 +78,6 @@ private:
     std::uint64_t m_zeros = CubinVariable::k_most_zeros;
 };
 
-/// "$str", "$str$2", "__unnamed_1": what NVIDIA's compilers call string literals and names of functions, which have no name in the source.
-/// Every variable of a program has one (CUDA has no anonymous unions in device code).
-bool is_compilers_own(std::string_view name) noexcept
-{
-    for (const std::string_view prefix : {"$str", "__unnamed_"})
-        if (name.starts_with(prefix))
-            return name.find_first_not_of("$0123456789", prefix.size()) == std::string_view::npos;
-    return false;
-}
-
-/// One zero, at the end, and nothing before it that no text has. A number is something else, but for one with four such bytes.
-bool is_text(ByteView bytes) noexcept
-{
-    if (bytes.empty() || bytes.back() != std::byte{0}) return false;
-    return std::ranges::all_of(bytes.first(bytes.size() - 1), [](std::byte one) {
-        const auto letter = std::to_integer<unsigned char>(one);
-        return letter >= 0x20 || (letter >= '\t' && letter <= '\r') || letter == 0x1b;
-    });
-}
-
-/// Nothing lies in the section but texts of the compiler's, which no program writes, and what aligns them.
-bool holds_texts_alone(const File& file, std::uint32_t index)
-{
-    constexpr std::uint64_t k_most_padding = 15;
-    const Section& section = file.sections()[index];
-    const ByteView contents = file.contents(section);
-    if (contents.size() != section.size) return false;
-    std::vector<std::pair<std::uint64_t, std::uint64_t>> texts; // (start, end)
-    for (const Symbol& symbol : file.symbols()) {
-        if (symbol.type() != elf::k_object || symbol.size == 0 || file.section_of(symbol) != index) continue;
-        if (symbol.value > section.size || symbol.size > section.size - symbol.value) return false;
-        if (!is_compilers_own(file.name(symbol)) || symbol.binding() != 0) return false;
-        if (!is_text(contents.subspan(static_cast<std::size_t>(symbol.value), static_cast<std::size_t>(symbol.size))))
-            return false;
-        texts.emplace_back(symbol.value, symbol.value + symbol.size);
-    }
-    std::ranges::sort(texts);
-    std::uint64_t covered = 0;
-    for (const auto& [start, end] : texts) {
-        if (start > covered + k_most_padding) return false;
-        covered = std::max(covered, end);
-    }
-    return section.size <= covered + k_most_padding && !texts.empty();
-}
-
 } // namespace
 
 Result<std::vector<std::string>> kernels_of(ByteView image)
@@ -143,12 +94,9 @@ CodeTraits code_traits(ByteView image)
 {
     const auto file = File::parse(image);
     if (!file) return {};
-    CodeTraits traits{.calls_by_address = false, .keeps_state = false};
-    for (std::uint32_t i = 0; i < file->sections().size(); ++i) {
-        const Section& section = file->sections()[i];
-        const std::string_view name = file->name(section);
-        if (is_global_memory(name) && section.size != 0 && !holds_texts_alone(*file, i)) traits.keeps_state = true;
-        if (name != ".nv.callgraph") continue;
+    CodeTraits traits{.calls_by_address = false, .keeps_state = keeps_state(*file)};
+    for (const Section& section : file->sections()) {
+        if (file->name(section) != ".nv.callgraph") continue;
         const auto rows = read_calls(file->contents(section));
         traits.calls_by_address =
             !rows || std::ranges::find(*rows, CallKind::by_address, &CallRow::kind) != rows->end();

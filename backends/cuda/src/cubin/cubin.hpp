@@ -45,8 +45,7 @@ struct CodeTraits {
     /// (nvcc -rdc=true). Otherwise a function pointer is the number of a row in a table that the kernel brings along, the
     /// same everywhere.
     bool calls_by_address = true;
-    bool keeps_state =
-        true; ///< there are variables in global memory, written or not, that are not the compiler's own texts
+    bool keeps_state = true; ///< there are variables in global memory that may be state (state.hpp)
 };
 [[nodiscard]] CodeTraits code_traits(ByteView image);
 

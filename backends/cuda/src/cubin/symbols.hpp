@@ -12,6 +12,11 @@ inline constexpr std::uint8_t k_managed = 0x04; // symbol: a __managed__ variabl
 
 [[nodiscard]] inline bool is_code(std::string_view section) noexcept { return section.starts_with(".text."); }
 
+[[nodiscard]] inline bool is_global_memory(std::string_view section) noexcept
+{
+    return section == ".nv.global" || section == ".nv.global.init";
+}
+
 [[nodiscard]] inline bool is_kernel(const File& file, const Symbol& symbol) noexcept
 {
     return symbol.type() == k_function && (symbol.other & k_entry) != 0 && file.section_of(symbol) != 0 &&

@@ -138,6 +138,25 @@ Result<std::unique_ptr<Module>> CudaDevice::compile(std::string_view source, std
     return CudaModule::compile(*m_core, source, options);
 }
 
+Result<CompilerIdentity> CudaDevice::identity(std::string_view options)
+{
+    return CudaModule::compiler_identity(*m_core, options);
+}
+
+std::optional<Compiled> CudaDevice::compiled(Module& module)
+{
+    auto image = module.image(); // which it keeps
+    if (!image || module.origin() == Digest{}) return std::nullopt;
+    return Compiled{std::move(*image), module.origin()};
+}
+
+Result<std::unique_ptr<Module>> CudaDevice::load_compiled(std::string_view, std::string_view, const Compiled& compiled,
+                                                          Recompile)
+{
+    m_warm_up->wait();
+    return CudaModule::load(*m_core, compiled.image, compiled.origin);
+}
+
 Result<std::unique_ptr<Module>> CudaDevice::load(ByteView image)
 {
     m_warm_up->wait();

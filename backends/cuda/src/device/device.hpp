@@ -76,6 +76,10 @@ public:
 
 private:
     [[nodiscard]] Result<std::unique_ptr<Module>> compile(std::string_view source, std::string_view options) override;
+    [[nodiscard]] Result<CompilerIdentity> identity(std::string_view options) override;
+    [[nodiscard]] std::optional<Compiled> compiled(Module& module) override;
+    [[nodiscard]] Result<std::unique_ptr<Module>> load_compiled(std::string_view source, std::string_view options,
+                                                                const Compiled& compiled, Recompile again) override;
     explicit CudaDevice(const FoundDevice& found);
     [[nodiscard]] Result<void> retain_context();
     [[nodiscard]] Result<void> read_limits();

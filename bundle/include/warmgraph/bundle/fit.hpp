@@ -31,10 +31,10 @@ using Here = std::vector<cachefmt::Fact>;
 /// "fits", "fits after accept_newer_driver", "does not, because device.architecture"
 [[nodiscard]] std::string to_text(const Fit& fit);
 
-/// The facts that every entry of a machine shares: device, driver, runtime, backend.
-[[nodiscard]] bool is_of_environment(std::string_view fact) noexcept;
-/// Those that all of `entries` have with one value: the environment of a bundle.
+/// The facts of guards/environment.hpp that all of `entries` have with one value: the environment of a bundle.
 [[nodiscard]] std::vector<cachefmt::Fact> shared_environment(const std::vector<cachefmt::EntryHeader>& entries);
+/// guards::environment_key of the entries, where it is one; "" where they have several, or one has none.
+[[nodiscard]] std::string common_environment_key(const std::vector<cachefmt::EntryHeader>& entries);
 /// "backend opencl, driver.version 3.1"; "" for none.
 [[nodiscard]] std::string environment_text(const std::vector<cachefmt::Fact>& facts);
 

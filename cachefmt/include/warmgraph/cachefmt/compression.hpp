@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "warmgraph/base/bytes.hpp"
 #include "warmgraph/base/error.hpp"
@@ -23,5 +24,8 @@ struct RawBytes {
 /// REQUIRES: `raw_size` is within its cap. `bytes` must be exactly one frame that states `raw_size` as its content
 /// size, and at most one skippable frame.
 [[nodiscard]] Result<RawBytes> decompress(ByteView bytes, std::uint64_t raw_size);
+
+/// What the first frame of these bytes says that it holds; nullopt where they begin with none, or it does not say.
+[[nodiscard]] std::optional<std::uint64_t> frame_content_size(ByteView bytes) noexcept;
 
 } // namespace warmgraph::cachefmt

@@ -15,4 +15,10 @@ inline constexpr std::string_view k_build_id = "code.build_id";
 inline constexpr std::string_view k_binary_path = "binary.path";
 inline constexpr std::string_view k_rank = "rank";
 
+/// Has its value an order? These are versions: a newer one is accepted where the caller says so, all others must be equal.
+[[nodiscard]] constexpr bool has_order(std::string_view name) noexcept
+{
+    return name == k_driver_version || name == k_runtime_version;
+}
+
 } // namespace warmgraph::cachefmt::fact

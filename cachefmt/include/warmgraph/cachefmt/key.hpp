@@ -37,7 +37,8 @@ struct Rank {
 };
 
 /// Folders of a cache beside those of models. `autotune` and `profile` are other kinds of artifacts.
-inline constexpr std::array<std::string_view, 4> k_reserved_folders{"images", "quarantine", "autotune", "profile"};
+inline constexpr std::array<std::string_view, 5> k_reserved_folders{"images", "quarantine", "autotune", "profile",
+                                                                    "compiled"};
 
 /// Accepts 1-128 bytes of [A-Za-z0-9._-], not starting with '.' or '-'. invalid_argument says which rule broke, e.g.
 /// "function name 'a/b' has '/' at byte 1: use letters, digits, '.', '_' and '-'". `what` is "function name".

@@ -1,6 +1,7 @@
 // An entry as a person or a program reads it (`warmgraph show`).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -18,8 +19,12 @@ using Sections = std::set<Section>;                                             
 
 enum class Inks : std::uint8_t { none, terminal }; ///< terminal: ANSI colours
 
-/// Aligned columns, a block for each section.
-[[nodiscard]] std::string to_readable(const Entry& entry, const Sections& only = {}, Inks inks = Inks::none);
+inline constexpr std::size_t k_text_columns = 100; ///< where no terminal says how wide it is
+
+/// Aligned columns, a block for each section. A fact's value that would make its table wider than `columns` is cut with
+/// "..." at its end, but none of at most 64 characters (a digest): to_json() has all of it.
+[[nodiscard]] std::string to_readable(const Entry& entry, const Sections& only = {}, Inks inks = Inks::none,
+                                      std::size_t columns = k_text_columns);
 /// The same as one JSON object (keys in docs/format.md); format, kind and key are always there.
 [[nodiscard]] std::string to_json(const Entry& entry, const Sections& only = {});
 [[nodiscard]] std::string to_dot(const Entry& entry); ///< Graphviz: one box a node, labelled kernel, grid, slots

@@ -7,6 +7,7 @@
 
 #include "warmgraph/capture/proof.hpp"
 #include "warmgraph/capture/recording.hpp"
+#include "warmgraph/capture/stored_capture.hpp"
 
 namespace warmgraph {
 
@@ -27,6 +28,8 @@ struct AdoptOptions {
     std::uint64_t most_constant_bytes = 64ULL << 20U; ///< likewise
     /// Allocations that the graph only reads and nobody declared are kept as constants, where an entry can carry them.
     bool keeps_undeclared = false;
+    /// The second capture, where another process wrote it; adopt()'s own is null then. Nothing is asked of its addresses.
+    const StoredCapture* stored = nullptr;
 };
 
 /// `frame` describes the first capture's call (its memory is first.regions and holds valid contents). `second`, where
@@ -36,5 +39,10 @@ struct AdoptOptions {
 [[nodiscard]] Result<Recording> adopt(const Subject& subject, const Frame& frame, cachefmt::EntryHeader header,
                                       const AdoptedCapture& first, const AdoptedCapture* second,
                                       const AdoptOptions& options, replay::ModuleCache& modules, Phases& phases);
+
+/// What another process's adoption takes for its second capture, under this key. Reads the graph back and runs nothing;
+/// the capture needs no contents. Errors: as adopt() has them of a graph that cannot be read.
+[[nodiscard]] Result<StoredCapture> capture_for_others(const Subject& subject, const Frame& frame,
+                                                       cachefmt::EntryKey key, const AdoptedCapture& capture);
 
 } // namespace warmgraph

@@ -57,6 +57,7 @@ using NamedHandles = std::vector<std::pair<std::string, std::uint64_t>>;
 struct DeclaredHandles {
     NamedHandles events{};     ///< CUevent
     NamedHandles semaphores{}; ///< CUexternalSemaphore
+    bool operator==(const DeclaredHandles&) const = default;
 };
 
 struct Interface {

@@ -6,6 +6,8 @@
 //   <root>/images/<2 hex>/<sha256>                          device code, shared by all
 //   <root>/autotune/<2 hex>/<64 hex>.best_config            tuned configurations (autotune/ knows what they mean),
 //                                   .module_configs         and all of one module
+//   <root>/compiled/<2 hex>/<64 hex>.compiled               what a compiler made of a program (precompile/ knows its meaning)
+//   <root>/compiled/misses.jsonl                            the last misses of programs (advisory)
 //   <root>/.leases, .prune.lock                             which entries are used; who makes room
 //   <root>/quarantine/                                      what failed verification, with a reason beside it
 // Beside them while in use: .tmp-<host>-<boot>-<pid>-<uuid> (a file being written), .lock-<16 hex> (a recording),
@@ -55,6 +57,7 @@ struct StoreOptions {
     /// Entries that it does not accept are `untrusted`: neither read further than their header nor moved. The files of
     /// those that an accepted key signed may belong to anybody, as long as nobody else may write them.
     cachefmt::Trust trust{};
+    Packings packings{}; ///< what is compressed; all is read, however it was stored
 };
 
 /// The folder as one object: a tier, the Store over it, usage and upkeep.
@@ -86,7 +89,8 @@ public:
     /// A layer below the folder, which is only read: what the folder does not have, or not whole, is looked for there, in
     /// the order of these calls. `trust` is the layer's own. Before other threads use the store.
     void add_layer(std::shared_ptr<Tier> layer, const cachefmt::Trust& trust);
-    /// An object's bytes, of the folder or the first layer that has it. They are not verified.
+    /// An object's bytes, of the folder or the first layer that has it: of an image its own, verified, however they are
+    /// stored; of others those that are there, which are not verified.
     [[nodiscard]] Result<std::optional<Bytes>> object(const Name& name);
 
     // --- entries and images, as in Store, of the folder and its layers
@@ -110,7 +114,7 @@ public:
     /// function's folder, one file made and one removed.
     [[nodiscard]] Result<std::unique_ptr<LoadMark>> begin_load(const EntryKey& key, const LoadTarget& target);
     [[nodiscard]] Result<std::optional<Bytes>> image(const Digest& digest, std::uint64_t size = ~0ULL);
-    [[nodiscard]] Result<bool> publish_image(ByteView image);
+    [[nodiscard]] Result<bool> publish_image(ByteView image, Blob kind = Blob::image);
     /// Digests and sizes of all images in the folder.
     [[nodiscard]] Result<std::vector<std::pair<Digest, std::uint64_t>>> images() const;
 
@@ -128,6 +132,14 @@ public:
     void note_miss(const FunctionKey& function, const Miss& miss, std::string_view call) noexcept;
     /// The last of them, of all processes. `corrupt`: the file is not as note_miss writes it, which the next one mends.
     [[nodiscard]] Result<Misses> misses(const FunctionKey& function) const;
+
+    /// Keeps a program's miss, the last one of each program (Miss::id). As note_miss.
+    void note_program_miss(const Miss& miss) noexcept;
+    [[nodiscard]] Result<Misses> program_misses() const;
+    /// Keys and sizes of all compiled programs in the folder.
+    [[nodiscard]] Result<std::vector<std::pair<Digest, std::uint64_t>>> compiled() const;
+    /// Keeps the folder's budget behind something that was put into the tier, within a writer's time. Best effort.
+    void make_room() noexcept;
 
     // --- whole folder. Only names that the library makes are changed, and only where the mark still is; in a folder that
     // lost it the changing calls give permission_denied.
@@ -154,6 +166,8 @@ public:
 
     /// One process records a function at a time: nullptr when another holds it; released when the holder dies.
     [[nodiscard]] Result<std::unique_ptr<FileLock>> try_record_lock(const EntryKey& key);
+    /// The same for whoever reads an artifact, changes it and puts it again.
+    [[nodiscard]] Result<std::unique_ptr<FileLock>> try_artifact_lock(const ArtifactName& name);
 
     ~LocalStore();
 

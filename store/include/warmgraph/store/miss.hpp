@@ -18,6 +18,7 @@ enum class MissEnd : std::uint8_t {
     refused,  ///< it ran as it is, and cannot be recorded or replayed
     thrown,   ///< the call threw: policy require_hit, or a function without a callable
     replayed, ///< another process recorded it meanwhile
+    compiled, ///< of a program: it was compiled
 };
 [[nodiscard]] std::string_view to_string(MissEnd end) noexcept; ///< "ran as it is", "recorded", ...
 
@@ -40,6 +41,7 @@ struct Miss {
     std::vector<MissedFact> differences{}; ///< the first k_most_missed_facts of them
     std::uint64_t more = 0;                ///< further differences
     std::uint64_t agree = 0;               ///< facts that agree
+    std::string program{};                 ///< of a program that had to be compiled, its name; empty for a call
 };
 
 struct Misses {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "warmgraph/cachefmt/codec.hpp"
+#include "warmgraph/store/packing.hpp"
 #include "warmgraph/store/tier.hpp"
 
 namespace warmgraph::store {
@@ -34,8 +35,12 @@ struct Caps {
     std::uint64_t image_bytes =
         256ULL << 20; ///< below entry.image_bytes: an image's digest is known only when it is read
     cachefmt::Trust
-        trust{}; ///< entries that it does not accept are `untrusted`; what is published is signed with its key
+        trust{};         ///< entries that it does not accept are `untrusted`; what is published is signed with its key
+    Packings packings{}; ///< of what is published
 };
+
+/// What an object under an image's name is: both are read alike.
+enum class Blob : std::uint8_t { image, constant };
 
 class Store {
 public:
@@ -72,7 +77,7 @@ public:
     /// `size` is what the entry says: no more is read.
     [[nodiscard]] Result<std::optional<Bytes>> image(const Digest& digest, std::uint64_t size = ~0ULL);
     /// Puts unless it is there already (then it is used now). Returns true when put. unsupported: over the cap.
-    [[nodiscard]] Result<bool> publish_image(ByteView image);
+    [[nodiscard]] Result<bool> publish_image(ByteView image, Blob kind = Blob::image);
 
 private:
     Tier& m_tier;

@@ -21,7 +21,9 @@ enum class ClearKind : std::uint8_t {
     images,     ///< that no entry names and that are older than an hour (a writer publishes images first)
     quarantine, ///< what failed verification
     all,
-    tuned, ///< tuned configurations, of single kernels and of modules
+    tuned,    ///< tuned configurations, of single kernels and of modules
+    compiled, ///< compiled programs
+    profile,  ///< shape profiles
 };
 
 /// What clear() is asked for. The names choose functions, for entries alone: each one that is given must fit.
@@ -46,19 +48,19 @@ struct Removal {
         }
     };
     std::uint64_t functions = 0; ///< that fit the request, also those without entries
-    Amount entries{}, images{}, quarantined{}, tuned{};
+    Amount entries{}, images{}, quarantined{}, tuned{}, compiled{}, profiles{};
 
     [[nodiscard]] std::uint64_t files() const noexcept
     {
-        return entries.files + images.files + quarantined.files + tuned.files;
+        return entries.files + images.files + quarantined.files + tuned.files + compiled.files + profiles.files;
     }
     [[nodiscard]] std::uint64_t bytes() const noexcept
     {
-        return entries.bytes + images.bytes + quarantined.bytes + tuned.bytes;
+        return entries.bytes + images.bytes + quarantined.bytes + tuned.bytes + compiled.bytes + profiles.bytes;
     }
 };
 
-/// What the folder may hold: entries, images and quarantine together.
+/// What the folder may hold: entries, images, compiled programs and quarantine together.
 struct Budget {
     std::uint64_t bytes = 0; ///< 0: 8 GiB, or a tenth of the disk where that is less
     std::uint64_t files = 0; ///< 0: 100,000
@@ -73,7 +75,7 @@ struct PruneRequest {
 
 struct Pruned {
     Removal removed{};
-    Removal::Amount before{}, after{}; ///< entries, images and quarantine together
+    Removal::Amount before{}, after{}; ///< entries, images, compiled programs and quarantine together
     std::uint64_t in_use = 0;          ///< entries that would have gone, and that a living process uses
     /// Set where it could not do all: there are entries that cannot be read here (a newer warmgraph's, another user's), so
     /// that all images stay; there are too many entries; or another process makes room just now.

@@ -191,10 +191,10 @@ Result<std::vector<Name>> Disk::image_names() const
     });
 }
 
-Result<std::vector<Name>> Disk::artifact_names() const
+Result<std::vector<Name>> Disk::artifact_names(const Path& top) const
 {
-    return names_in_shards(files, Layout::artifacts(), [](std::string_view shard, std::string_view file) {
-        const auto name = Layout::artifact_name(shard, file);
+    return names_in_shards(files, top, [&top](std::string_view shard, std::string_view file) {
+        const auto name = Layout::artifact_name(top, shard, file);
         return name ? std::optional<Name>(*name) : std::nullopt;
     });
 }

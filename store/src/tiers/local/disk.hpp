@@ -16,7 +16,7 @@ namespace warmgraph::store {
 
 [[nodiscard]] inline Caps caps_of(const StoreOptions& options)
 {
-    return {options.limits, options.image_bytes, options.trust};
+    return {options.limits, options.image_bytes, options.trust, options.packings};
 }
 
 struct Disk {
@@ -54,7 +54,8 @@ struct Disk {
     /// permission_denied where one of the folders may not be listed.
     [[nodiscard]] Result<std::vector<FunctionKey>> functions() const;
     [[nodiscard]] Result<std::vector<Name>> image_names() const;
-    [[nodiscard]] Result<std::vector<Name>> artifact_names() const;
+    /// Of those in Layout::artifacts(), Layout::compiled() or Layout::profiles().
+    [[nodiscard]] Result<std::vector<Name>> artifact_names(const Path& top) const;
     [[nodiscard]] Result<std::vector<std::pair<Digest, std::uint64_t>>> images() const;
 
 private:

@@ -23,7 +23,13 @@ Path Layout::path(const Name& name) const
 Path Layout::artifact(const ArtifactName& name)
 {
     const std::string file = file_name(name);
-    return artifacts() / file.substr(0, k_shard_digits) / file;
+    return Path(folder_of(name.kind)) / file.substr(0, k_shard_digits) / file;
+}
+
+Path Layout::artifact_lock(const ArtifactName& name)
+{
+    const std::string hex = to_hex(name.digest);
+    return artifact(name).parent_path() / (std::string(k_lock_prefix) + hex.substr(0, k_lock_digits));
 }
 
 Path Layout::record_lock(const EntryKey& key) const
@@ -42,9 +48,11 @@ std::optional<Digest> Layout::image_digest(std::string_view shard, std::string_v
     return shard.size() == k_shard_digits && name.starts_with(shard) ? digest_from_our_hex(name) : std::nullopt;
 }
 
-std::optional<ArtifactName> Layout::artifact_name(std::string_view shard, std::string_view name)
+std::optional<ArtifactName> Layout::artifact_name(const Path& top, std::string_view shard, std::string_view name)
 {
-    return shard.size() == k_shard_digits && name.starts_with(shard) ? artifact_from_file_name(name) : std::nullopt;
+    if (shard.size() != k_shard_digits || !name.starts_with(shard)) return std::nullopt;
+    const auto artifact = artifact_from_file_name(name);
+    return artifact && top == folder_of(artifact->kind) ? artifact : std::nullopt;
 }
 
 } // namespace warmgraph::store

@@ -42,6 +42,8 @@ public:
     [[nodiscard]] static Path images() { return "images"; }
     [[nodiscard]] static Path quarantine() { return "quarantine"; }
     [[nodiscard]] static Path artifacts() { return "autotune"; }
+    [[nodiscard]] static Path compiled() { return "compiled"; }
+    [[nodiscard]] static Path profiles() { return "profile"; }
     [[nodiscard]] static Path artifact(const ArtifactName& name);
     [[nodiscard]] Path image(const Digest& digest) const;
     /// REQUIRES: check_key holds, here and below.
@@ -52,6 +54,8 @@ public:
     }
     [[nodiscard]] Path path(const Name& name) const;
     [[nodiscard]] Path record_lock(const EntryKey& key) const;
+    /// Beside the artifact, named as the lock of a recording is.
+    [[nodiscard]] static Path artifact_lock(const ArtifactName& name);
     [[nodiscard]] static std::string entry_name(const Digest& guards)
     {
         return to_hex(guards) + std::string(k_entry_suffix);
@@ -60,8 +64,9 @@ public:
     [[nodiscard]] static std::optional<Digest> entry_digest(std::string_view name);
     /// The digest in an image's file name inside the folder `shard`.
     [[nodiscard]] static std::optional<Digest> image_digest(std::string_view shard, std::string_view name);
-    /// The same of an artifact.
-    [[nodiscard]] static std::optional<ArtifactName> artifact_name(std::string_view shard, std::string_view name);
+    /// The same of an artifact; those of other kinds lie in another folder than `top`.
+    [[nodiscard]] static std::optional<ArtifactName> artifact_name(const Path& top, std::string_view shard,
+                                                                   std::string_view name);
 
 private:
     Path m_root;

@@ -69,7 +69,9 @@ Result<void> LocalTier::remove(const Name& name)
 Result<std::vector<Name>> LocalTier::list(const Scope& scope)
 {
     if (scope.kind == Scope::Kind::images) return m_disk.image_names();
-    if (scope.kind == Scope::Kind::artifacts) return m_disk.artifact_names();
+    if (scope.kind == Scope::Kind::artifacts) return m_disk.artifact_names(Layout::artifacts());
+    if (scope.kind == Scope::Kind::compiled) return m_disk.artifact_names(Layout::compiled());
+    if (scope.kind == Scope::Kind::profiles) return m_disk.artifact_names(Layout::profiles());
     if (scope.function) return m_disk.entry_names(*scope.function);
     const auto functions = m_disk.functions();
     if (!functions) return std::unexpected(functions.error());
@@ -105,7 +107,21 @@ try {
 Result<std::unique_ptr<FileLock>> LocalTier::try_record_lock(const EntryKey& key)
 {
     if (auto ok = m_disk.may_make("record"); !ok) return std::unexpected(ok.error());
-    Path path = m_disk.layout.record_lock(key);
+    return try_lock(m_disk.layout.record_lock(key));
+}
+
+Result<std::unique_ptr<FileLock>> LocalTier::try_artifact_lock(const ArtifactName& name)
+{
+    // A cache that somebody deleted meanwhile is not made again for what was there before.
+    if (auto ok = m_disk.require_writable("write"); !ok) return std::unexpected(ok.error());
+    if (!has_mark(m_disk.files))
+        return fail(ErrorCode::permission_denied, "{} has lost its mark: nothing is written there",
+                    m_disk.layout.root().string());
+    return try_lock(Layout::artifact_lock(name));
+}
+
+Result<std::unique_ptr<FileLock>> LocalTier::try_lock(Path path)
+{
     const auto try_once = [&]() -> Result<std::unique_ptr<FileLock>> {
         if (auto made = m_disk.files.make_directories(path.parent_path(), m_disk.modes.folder); !made)
             return std::unexpected(made.error());

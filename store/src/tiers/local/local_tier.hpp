@@ -29,6 +29,8 @@ public:
 
     /// nullptr when another holds it. The lock's file goes with the lock.
     [[nodiscard]] Result<std::unique_ptr<FileLock>> try_record_lock(const EntryKey& key);
+    /// The same for whoever reads an artifact and writes it again. permission_denied also where the folder lost its mark.
+    [[nodiscard]] Result<std::unique_ptr<FileLock>> try_artifact_lock(const ArtifactName& name);
 
     [[nodiscard]] const Disk& disk() const noexcept { return m_disk; }
     /// What this process put, or used, stays while it lives, whoever makes room.
@@ -39,6 +41,8 @@ public:
     [[nodiscard]] std::uint64_t replaced() const noexcept { return m_replaced; }
 
 private:
+    [[nodiscard]] Result<std::unique_ptr<FileLock>> try_lock(Path path);
+
     Disk m_disk;
     Leases m_leases;
     std::atomic<std::uint64_t> m_files_written = 0, m_bytes_written = 0, m_replaced = 0;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "commands.hpp"
+#include "verbs/this_machine.hpp"
 #include "warmgraph/bundle/bundle.hpp"
 #include "warmgraph/bundle/transfer.hpp"
 
@@ -39,20 +40,6 @@ public:
 
 private:
     store::ClearRequest m_request;
-};
-
-/// What is known of this machine for an entry: its device's facts, and the environment variables that the entry names.
-/// Each device is opened once.
-class ThisMachine {
-public:
-    [[nodiscard]] std::vector<cachefmt::Fact> facts_for(const cachefmt::Guards& recorded);
-    /// Why devices cannot be opened, by their ids.
-    [[nodiscard]] const std::map<std::string, std::string>& problems() const noexcept { return m_problems; }
-
-private:
-    const std::vector<cachefmt::Fact>& device(const std::string& id);
-    std::map<std::string, std::vector<cachefmt::Fact>> m_devices;
-    std::map<std::string, std::string> m_problems;
 };
 
 /// "model/function 3f9a1c07" of a graph, the name of any other member.

@@ -7,10 +7,7 @@
 
 #include "selection.hpp"
 #include "verbs/bundle/actions.hpp"
-#include "warmgraph/backends/built.hpp"
 #include "warmgraph/base/process.hpp"
-#include "warmgraph/bundle/fit.hpp"
-#include "warmgraph/cachefmt/fact_names.hpp"
 #include "warmgraph/store/signing.hpp"
 
 namespace warmgraph::tool {
@@ -92,33 +89,6 @@ Result<void> BundleSelection::check_fits(const std::vector<cachefmt::FunctionKey
     for (const auto& key : functions) there_are += "\n  " + full_name(key);
     return fail(ErrorCode::not_found, "the names fit no function{}",
                 there_are.empty() ? "" : "; there are:" + there_are);
-}
-
-const std::vector<cachefmt::Fact>& ThisMachine::device(const std::string& id)
-{
-    const auto [known, is_new] = m_devices.try_emplace(id);
-    if (!is_new) return known->second;
-    const auto opened = backends::open_built_device(id);
-    if (opened)
-        known->second = (*opened)->facts();
-    else
-        m_problems.emplace(id, opened.error().message);
-    return known->second;
-}
-
-std::vector<cachefmt::Fact> ThisMachine::facts_for(const cachefmt::Guards& recorded)
-{
-    const auto& of_device = device(bundle::device_of(recorded));
-    std::vector<cachefmt::Fact> facts = of_device;
-    for (const cachefmt::Fact& fact : recorded.facts) {
-        if (of_device.empty() && bundle::is_of_environment(fact.name)) // it cannot be opened
-            facts.push_back({fact.name, cachefmt::k_unknown, fact.role});
-        if (!fact.name.starts_with(cachefmt::fact::k_environment)) continue;
-        const auto value = environment(fact.name.c_str() + cachefmt::fact::k_environment.size());
-        facts.push_back({fact.name, value.value_or(std::string(cachefmt::fact::k_unset)), fact.role});
-    }
-    guards::canonicalize(facts);
-    return facts;
 }
 
 std::string member_text(const bundle::Member& member)

@@ -1,5 +1,6 @@
 // `warmgraph bundle check`: which entries fit this machine, from header and index alone.
 #include "verbs/bundle/actions.hpp"
+#include "verbs/environment.hpp"
 #include "warmgraph/bundle/fit.hpp"
 
 namespace warmgraph::tool {
@@ -47,6 +48,7 @@ Checked check_entries(const bundle::Bundle& opened, const BundleSelection& selec
 struct EnvironmentLine {
     std::string recorded, text;
     Fit fit{};
+    std::vector<JudgedEnvironment> judged{};
 };
 
 EnvironmentLine environment_line(const Checked& checked, const guards::Relaxation& relaxation, ThisMachine& machine)
@@ -56,11 +58,14 @@ EnvironmentLine environment_line(const Checked& checked, const guards::Relaxatio
     cachefmt::Guards shared;
     shared.facts = bundle::shared_environment(checked.headers);
     line.recorded = bundle::environment_text(shared.facts);
+    Environments environments;
+    for (const cachefmt::EntryHeader& header : checked.headers) environments.add(header.guards);
+    line.judged = environments.judge(machine);
     line.fit = bundle::judge(shared, machine.facts_for(checked.headers.front().guards), relaxation);
     switch (line.fit.verdict) {
     case Verdict::fits: line.text = "as here"; break;
     case Verdict::fits_after: line.text = line.fit.detail; break;
-    case Verdict::does_not: line.text = "another one than here, so that no entry fits: " + line.fit.detail; break;
+    case Verdict::does_not: line.text = line.fit.detail; break;
     }
     return line;
 }
@@ -86,6 +91,7 @@ Json to_json(const std::string& file, const Checked& checked, const EnvironmentL
              {{"recorded", environment.recorded},
               {"verdict", verdict_word(environment.fit.verdict)},
               {"detail", environment.text}}},
+            {"environments", to_json(environment.judged)},
             {"entries", entries},
             {"fitting", checked.fitting},
             {"device_problems", problems}};
@@ -107,9 +113,10 @@ Result<int> bundle_check(const Context& context, const BundleOptions& options)
         print(to_json(options.files.front(), checked, environment, machine));
         return status;
     }
-    std::string text = fmt::format("environment: {} ({})\n",
-                                   environment.recorded.empty() ? "nothing that all share" : environment.recorded,
-                                   environment.text.empty() ? "no entry can be read" : environment.text);
+    std::string text = environment_line(environment.judged, options.relaxation);
+    if (!text.empty()) text += "\n";
+    text += fmt::format("environment: {}\n",
+                        environment.recorded.empty() ? "nothing that all share" : environment.recorded);
     for (const auto& [device, problem] : machine.problems()) text += fmt::format("{}: {}\n", device, problem);
     Table table({{"entry"}, {"verdict"}, {"detail"}}, 0, 240);
     for (const CheckedEntry& entry : checked.entries)

@@ -5,6 +5,7 @@
 #include "warmgraph/base/process.hpp"
 #include "warmgraph/bundle/fit.hpp"
 #include "warmgraph/bundle/writer.hpp"
+#include "warmgraph/store/packing.hpp"
 #include "warmgraph/store/settings.hpp"
 
 namespace warmgraph::tool {
@@ -40,11 +41,14 @@ bundle::Getter getter_of(store::LocalStore& store)
 {
     return [&store](const store::Name& name) -> Result<std::optional<Bytes>> {
         const auto kind = std::holds_alternative<store::EntryKey>(name) ? bundle::Kind::graph : bundle::Kind::image;
-        auto found = store.tier().get(name, {bundle::row_of(kind)->most_bytes});
+        const std::uint64_t most = bundle::row_of(kind)->most_bytes;
+        auto found = store.tier().get(name, {most});
         if (!found) return std::unexpected(found.error());
         if (!*found) return std::nullopt;
         if (!(*found)->bytes) return std::unexpected((*found)->bytes.error());
-        return std::move(*(*found)->bytes);
+        const auto* const image = std::get_if<store::ImageName>(&name);
+        return image != nullptr ? store::unpack(std::move(*(*found)->bytes), image->digest, most)
+                                : std::move((*found)->bytes);
     };
 }
 

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/device.hpp"
 
 namespace warmgraph::backends {
@@ -18,5 +19,10 @@ namespace warmgraph::backends {
 /// Backend::prepare_recording, by the backend's name ("cuda"). unsupported: another build has it; not_found lists what
 /// there is.
 [[nodiscard]] Result<void> prepare_built_recording(std::string_view backend);
+
+/// To compile for `target` without its device: an architecture of CUDA's ("sm_90"). unsupported: another build has the
+/// backend, or it compiles for its own devices alone.
+[[nodiscard]] Result<std::unique_ptr<AheadCompiler>> make_ahead_compiler(std::string_view backend,
+                                                                         const std::string& target);
 
 } // namespace warmgraph::backends

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/device.hpp"
 
 namespace warmgraph::backends {
@@ -20,5 +21,10 @@ struct CudaOptions {
 
 /// Loads nothing yet: Backend::devices and Backend::open do, and say what is missing and the cure.
 [[nodiscard]] std::shared_ptr<Backend> make_cuda_backend(CudaOptions options = {});
+
+/// NVRTC for an architecture ("sm_90"): neither a driver nor a GPU is needed. invalid_argument names those that it
+/// compiles for; not_found: there is no NVRTC.
+[[nodiscard]] Result<std::unique_ptr<AheadCompiler>> make_cuda_ahead_compiler(const std::string& architecture,
+                                                                              const CudaOptions& options = {});
 
 } // namespace warmgraph::backends

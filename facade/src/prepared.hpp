@@ -1,0 +1,84 @@
+// Graphs that Cache::prefetch restores before anybody asks for them.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "placeholder.hpp"
+#include "warmgraph/cachefmt/entry.hpp"
+#include "warmgraph/replay/executable.hpp"
+
+namespace warmgraph {
+
+/// A restored graph whose regions are at placeholder addresses: its first launch rebinds them all.
+struct Prepared {
+    cachefmt::EntryHeader header;
+    std::unique_ptr<replay::Executable> executable;
+    std::shared_ptr<const Placeholder> placeholder;
+    std::uint64_t registrations = 0, exposures = 0; ///< of the device, before it was restored
+};
+
+/// Can the graph be restored by somebody who knows nothing of its function but the entry? Not where the function gives
+/// more than memory (events, semaphores, host functions).
+[[nodiscard]] bool is_preparable(const cachefmt::Graph& graph) noexcept;
+/// What it takes of the device besides its callers' memory.
+[[nodiscard]] std::uint64_t own_bytes(const cachefmt::Graph& graph) noexcept;
+
+/// Restores it. `modules` holds its images already, and none of them keeps state.
+[[nodiscard]] Result<Prepared> prepare(const std::shared_ptr<backends::Device>& device, cachefmt::Entry entry,
+                                       replay::ModuleCache& modules, const replay::ImageSource& images);
+
+/// The prepared graphs of one cache; each goes to the first call that needs it. Thread-safe.
+class PreparedGraphs {
+public:
+    /// Somebody restores it from now on, until the object goes: who needs it waits meanwhile.
+    class Turn {
+    public:
+        Turn(PreparedGraphs& graphs, const cachefmt::EntryKey& key, const backends::Device& device);
+        Turn(const Turn&) = delete;
+        Turn& operator=(const Turn&) = delete;
+        ~Turn();
+        void succeed(Prepared graph) noexcept;
+
+    private:
+        PreparedGraphs& m_graphs;
+        const std::uint64_t m_number;
+    };
+
+    /// Nobody may ever call what is prepared, so all of it together takes at most 256 MiB.
+    [[nodiscard]] bool has_room_for(const cachefmt::Graph& graph);
+    /// Whether one of this entry is there or under way.
+    [[nodiscard]] bool has(const cachefmt::EntryKey& key, const backends::Device& device);
+    /// The graph of exactly this entry, as it is on disk now and the device's modules are; waits for one that is under
+    /// way. One that is of other contents goes away.
+    [[nodiscard]] std::optional<Prepared> take(const cachefmt::EntryKey& key, const cachefmt::Entry& entry,
+                                               const backends::Device& device);
+    /// What was prepared of this function goes away.
+    void forget(const cachefmt::FunctionKey& function, const backends::Device& device);
+
+private:
+    struct Slot {
+        std::uint64_t number = 0;
+        cachefmt::EntryKey key;
+        const backends::Device* device = nullptr;
+        std::optional<Prepared> graph{}; ///< none while it is under way
+        [[nodiscard]] bool is_meant(const cachefmt::EntryKey& whose, const backends::Device& where) const noexcept
+        {
+            return key == whose && device == &where;
+        }
+    };
+    /// Takes out of the list what is done and fits, so that it is destroyed without the lock.
+    template <class Fits>
+    [[nodiscard]] std::list<Slot> extracted(const Fits& fits); // with m_mutex
+
+    std::mutex m_mutex; // guards the rest
+    std::condition_variable m_changed;
+    std::list<Slot> m_slots;
+    std::uint64_t m_next = 0;
+};
+
+} // namespace warmgraph

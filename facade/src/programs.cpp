@@ -1,0 +1,134 @@
+#include "programs.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <optional>
+#include <utility>
+
+#include "warmgraph/base/log.hpp"
+#include "warmgraph/base/units.hpp"
+
+namespace warmgraph {
+namespace {
+
+thread_local const ProgramUse* t_programs = nullptr;
+
+/// nullopt: nothing is looked for, and nothing kept.
+std::optional<precompile::ProgramPolicy> program_policy(Policy policy) noexcept
+{
+    using precompile::ProgramPolicy;
+    switch (policy) {
+    case Policy::read_write: return ProgramPolicy::use_and_keep;
+    case Policy::refresh: return ProgramPolicy::renew;
+    case Policy::no_compile: return ProgramPolicy::use_only;
+    // A call that misses throws before it compiles; what runs outside of calls, or beside a verified hit, may compile.
+    case Policy::require_hit:
+    case Policy::read_only: return ProgramPolicy::use;
+    case Policy::off: break;
+    }
+    return std::nullopt;
+}
+
+} // namespace
+
+const ProgramUse* current_programs() noexcept { return t_programs; }
+ProgramScope::ProgramScope(const ProgramUse* use) noexcept : m_outer(std::exchange(t_programs, use)) {}
+ProgramScope::~ProgramScope() { t_programs = m_outer; }
+
+Programs::Programs(std::shared_ptr<store::LocalStore> store, const cachefmt::Trust& trust, std::string why_off)
+    : m_store(std::move(store)),
+      m_why_off(std::move(why_off)),
+      m_may_keep(m_store && m_store->why_read_only().empty() && (!trust.require || trust.sign_with))
+{
+    if (m_store) m_cache.emplace(*m_store, trust);
+}
+
+Result<std::shared_ptr<backends::Module>> Programs::module(const Program::Impl& program, Policy policy)
+{
+    using precompile::ProgramPolicy;
+    auto allowed = program_policy(policy);
+    if (!m_cache && allowed == ProgramPolicy::use_only) {
+        const std::scoped_lock lock{m_mutex};
+        ++m_counts.refused;
+        return std::unexpected(precompile::compile_forbidden("caching is off: " + m_why_off));
+    }
+    if (!allowed || !m_cache) return program.compile();
+    if (!m_may_keep && *allowed == ProgramPolicy::use_and_keep) allowed = ProgramPolicy::use;
+    auto made = m_cache->make(*program.device->device, {program.name, program.source, program.options}, *allowed);
+    const std::scoped_lock lock{m_mutex};
+    if (!made) {
+        if (made.error().code == ErrorCode::miss_forbidden) ++m_counts.refused;
+        return std::unexpected(made.error());
+    }
+    count(*made);
+    std::shared_ptr<backends::Module> module = std::move(made->module);
+    std::erase_if(m_known, [](const Known& known) { return known.module.expired(); });
+    if (made->origin) {
+        const bool is_kept = m_may_keep && *allowed != ProgramPolicy::use;
+        Known& known = m_known.emplace_back(program.device, module, std::move(made->origin), is_kept);
+        if (is_kept) store_locked(known);
+    }
+    return module;
+}
+
+void Programs::count(const precompile::MadeProgram& made)
+{
+    const bool is_loaded = made.how == precompile::MadeProgram::How::loaded;
+    for (const Error& fault : made.faults) fault_locked(fault);
+    ++(is_loaded ? m_counts.loaded : m_counts.compiled);
+    if (is_loaded)
+        m_counts.saved_ms += made.saved_ms;
+    else
+        m_counts.compile_ms += made.ms;
+    if (!is_loaded) log().debug("compiled in {}: {}", time_text(made.ms), made.reason);
+}
+
+void Programs::fault_locked(const Error& error)
+{
+    ++m_counts.faults;
+    log().warn("{}", error.message);
+}
+
+void Programs::store_locked(Known& known)
+{
+    const auto device = known.device.lock();
+    const auto module = known.module.lock(); // which goes before its device
+    if (!device || !module) return;
+    const auto stored = m_cache->keep(device->device->compiler(), *module, *known.origin);
+    if (stored) return;
+    known.is_kept = false; // it is not tried again at each recording
+    fault_locked(
+        within(fmt::format("program '{}' is not kept", known.origin->ingredients.program), stored.error()).error());
+}
+
+void Programs::keep_ready() noexcept
+try {
+    const std::scoped_lock lock{m_mutex};
+    for (Known& known : m_known)
+        if (known.is_kept) store_locked(known);
+} catch (const std::exception& error) {
+    log().debug("compiled programs are not kept: {}", error.what());
+}
+
+void Programs::keep(const Program::Impl& program) noexcept
+try {
+    if (!m_may_keep || !program.module) return;
+    if (const auto image = program.module->image(); !image) // PoCL's is made now
+        return log().debug("program '{}' is not kept: {}", program.name, image.error().message);
+    const std::scoped_lock lock{m_mutex};
+    for (Known& known : m_known) {
+        if (known.module.lock() != program.module) continue;
+        known.is_kept = true;
+        store_locked(known);
+    }
+} catch (const std::exception& error) {
+    log().debug("compiled programs are not kept: {}", error.what());
+}
+
+ProgramCounts Programs::counts() const
+{
+    const std::scoped_lock lock{m_mutex};
+    return m_counts;
+}
+
+} // namespace warmgraph

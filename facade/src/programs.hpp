@@ -1,0 +1,74 @@
+// The programs of a cache: their modules come from what was compiled before, where it is stored.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "device_impl.hpp"
+#include "warmgraph/precompile/program_cache.hpp"
+#include "warmgraph/spec.hpp"
+#include "warmgraph/store/local_store.hpp"
+
+namespace warmgraph {
+
+struct ProgramCounts {
+    std::uint64_t compiled = 0, loaded = 0, refused = 0, faults = 0;
+    double compile_ms = 0; ///< spent on compiling
+    double saved_ms = 0;   ///< what compiling the loaded ones took, less loading them
+};
+
+/// Those of one cache. Thread-safe; programs may outlive the cache.
+class Programs {
+public:
+    /// `store`: null where caching is off, for this reason.
+    Programs(std::shared_ptr<store::LocalStore> store, const cachefmt::Trust& trust, std::string why_off);
+
+    /// Loaded, or compiled and kept as the policy says. miss_forbidden under no_compile.
+    [[nodiscard]] Result<std::shared_ptr<backends::Module>> module(const Program::Impl& program, Policy policy);
+    /// Stores what can be by now: PoCL's images are taken when a recording is done. Best effort.
+    void keep_ready() noexcept;
+    /// Stores this program as well, which was compiled without being kept. Best effort; nothing where the folder is only
+    /// read. Waits for the device on PoCL, which makes an image (0.1 to 0.5 s).
+    void keep(const Program::Impl& program) noexcept;
+    [[nodiscard]] ProgramCounts counts() const;
+
+private:
+    struct Known {
+        std::weak_ptr<Device::Impl> device;
+        std::weak_ptr<backends::Module> module;
+        std::unique_ptr<precompile::Origin> origin;
+        bool is_kept = false; ///< by keep_ready()
+    };
+    void count(const precompile::MadeProgram& made);
+    void store_locked(Known& known);
+    void fault_locked(const Error& error);
+
+    std::shared_ptr<store::LocalStore> m_store;
+    std::string m_why_off;
+    bool m_may_keep;
+    std::optional<precompile::ProgramCache> m_cache; ///< none where caching is off
+    mutable std::mutex m_mutex;                      ///< guards what follows
+    std::vector<Known> m_known;
+    ProgramCounts m_counts;
+};
+
+/// Whose programs a thread makes now, for as long as this lives: a wrapped callable's are its cache's.
+class ProgramScope {
+public:
+    explicit ProgramScope(const ProgramUse* use) noexcept;
+    ProgramScope(const ProgramScope&) = delete;
+    ProgramScope& operator=(const ProgramScope&) = delete;
+    ~ProgramScope();
+
+private:
+    const ProgramUse* m_outer;
+};
+
+/// Of the innermost scope of this thread; null outside of all.
+[[nodiscard]] const ProgramUse* current_programs() noexcept;
+
+} // namespace warmgraph

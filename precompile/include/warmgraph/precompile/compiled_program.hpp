@@ -1,0 +1,57 @@
+// What a compiler made of a program, and of what: the file `.compiled` (docs/format.md).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "warmgraph/backends/compiler.hpp"
+#include "warmgraph/base/bytes.hpp"
+#include "warmgraph/base/error.hpp"
+#include "warmgraph/cachefmt/trust.hpp"
+#include "warmgraph/precompile/headers.hpp"
+#include "warmgraph/store/miss.hpp"
+
+namespace warmgraph::precompile {
+
+inline constexpr std::uint32_t k_compiled_format = 1;
+inline constexpr std::uint64_t k_compiled_cap = 256ULL << 20; ///< bytes of a file
+inline constexpr std::uint64_t k_facts_cap = 4ULL << 20;      ///< bytes of its facts
+inline constexpr std::size_t k_most_option_words = 4096;
+
+/// All that decides what comes of a compilation. Contents, never paths.
+struct Ingredients {
+    std::string program; ///< its name, for people: no part of the key
+    std::string backend; ///< "cuda"
+    Digest source;
+    std::vector<std::string> options{}; ///< Options::words
+    std::vector<Header> headers{};
+    std::string target;   ///< as the compiler names it: "sm_90"
+    std::string compiler; ///< with its version and build
+    bool operator==(const Ingredients&) const = default;
+};
+
+[[nodiscard]] Digest key_of(const Ingredients& ingredients);
+
+/// What is not as it was then, each with its cure; empty where the keys are equal.
+[[nodiscard]] std::vector<store::MissedFact> differences(const Ingredients& then, const Ingredients& now);
+
+struct CompiledProgram {
+    Ingredients ingredients;
+    backends::Compiled compiled;
+    double compile_ms = 0;
+    std::string written{}; ///< ISO 8601, UTC
+};
+
+/// The same bytes at every call; signed where a key is given. invalid_argument: a text in it is no UTF-8 or too long, so
+/// that decode() would refuse it; unsupported: over the cap.
+[[nodiscard]] Result<Bytes> encode(const CompiledProgram& program, const SigningKey* sign_with = nullptr);
+
+/// `corrupt`: not exactly what encode() writes. `stale`: another format. `untrusted`: no signature that is accepted, where
+/// one is required.
+[[nodiscard]] Result<CompiledProgram> decode(ByteView bytes, const cachefmt::Trust& trust = {});
+/// Its facts alone, from the file's first bytes, to explain a miss: the image is not looked at.
+[[nodiscard]] Result<Ingredients> decode_ingredients(ByteView bytes);
+
+} // namespace warmgraph::precompile

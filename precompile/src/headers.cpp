@@ -1,0 +1,166 @@
+#include "warmgraph/precompile/headers.hpp"
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <optional>
+
+#include "include_scanner.hpp"
+
+namespace warmgraph::precompile {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// More than a toolkit has: a tree that includes itself through links ends.
+constexpr std::size_t k_most_headers = 20'000;
+constexpr std::uintmax_t k_largest_header = 64ULL << 20;
+
+constexpr std::array<std::string_view, 5> k_folder_options{"--include-path", "-isystem", "-iquote", "-idirafter", "-I"};
+constexpr std::array<std::string_view, 3> k_file_options{"--pre-include", "-include", "-imacros"};
+/// Options whose files decide about the code and are not read here, or that stand for other options.
+constexpr std::array<std::string_view, 12> k_unread{"--options-file", "-optf",        "@",           "--use-pch",
+                                                    "-use-pch",       "--create-pch", "-create-pch", "--pch",
+                                                    "-pch",           "-ivfsoverlay", "-fmodule",    "-iwithprefix"};
+
+std::vector<std::string> split(std::string_view options)
+{
+    std::vector<std::string> words;
+    char quote = '\0';
+    bool in_word = false;
+    for (const char letter : options) {
+        if (quote == '\0' && (letter == ' ' || letter == '\t' || letter == '\n')) {
+            in_word = false;
+            continue;
+        }
+        if (!in_word) words.emplace_back();
+        in_word = true;
+        if (quote == letter)
+            quote = '\0';
+        else if (quote == '\0' && (letter == '\'' || letter == '"'))
+            quote = letter;
+        else
+            words.back() += letter;
+    }
+    return words;
+}
+
+/// The value of "-Ifolder", "-I folder", "--include-path=folder" or "--include-path folder"; nullopt: `word` is none of
+/// these options. Moves `at` on where the value is the next word.
+template <std::size_t N>
+std::optional<std::string> value_of(const std::vector<std::string>& words, std::size_t& at,
+                                    const std::array<std::string_view, N>& names)
+{
+    const std::string& word = words[at];
+    for (const std::string_view name : names) {
+        if (!word.starts_with(name)) continue;
+        std::string value = word.substr(name.size());
+        if (value.starts_with('=')) value.erase(0, 1);
+        if (value.empty() && at + 1 < words.size()) value = words[++at];
+        return value;
+    }
+    return std::nullopt;
+}
+
+class HeaderFiles {
+public:
+    explicit HeaderFiles(const Options& options) : m_options(options) {}
+
+    Headers run(const std::string& source)
+    {
+        std::error_code none;
+        const fs::path here = fs::current_path(none);
+        for (const std::string& file : m_options.files) add(fs::path(file).filename().string(), here / file);
+        m_unread.push_back({source, here});
+        while (!m_unread.empty()) {
+            const Text text = std::move(m_unread.back());
+            m_unread.pop_back();
+            look_into(text, here);
+        }
+        std::ranges::sort(m_headers.found);
+        const auto rest = std::ranges::unique(m_headers.found);
+        m_headers.found.erase(rest.begin(), rest.end());
+        return std::move(m_headers);
+    }
+
+private:
+    struct Text {
+        std::string contents;
+        fs::path folder; ///< where it lies
+    };
+
+    void look_into(const Text& text, const fs::path& here)
+    {
+        const Includes includes = scan_includes(text.contents);
+        if (!includes.computed.empty())
+            m_headers.why_unknown = "only the compiler knows which file '" + includes.computed + "' means";
+        for (const std::string& name : includes.names) {
+            add(name, text.folder / name);
+            add(name, here / name);
+            for (const std::string& folder : m_options.folders) add(name, here / folder / name);
+        }
+    }
+    void add(const std::string& name, const fs::path& at)
+    {
+        std::error_code failed;
+        const fs::path path = fs::weakly_canonical(at, failed);
+        if (failed || !fs::is_regular_file(path, failed) || failed) return;
+        if (const auto known = m_digests.find(path); known != m_digests.end()) {
+            m_headers.found.push_back({name, known->second});
+            return;
+        }
+        if (m_digests.size() == k_most_headers || fs::file_size(path, failed) > k_largest_header || failed) {
+            m_headers.why_unknown = "the headers are too many or too large to be looked at ('" + name + "')";
+            return;
+        }
+        std::ifstream file(path, std::ios::binary);
+        std::string contents{std::istreambuf_iterator<char>{file}, {}};
+        if (!file.is_open() || file.bad()) m_headers.why_unknown = "the header '" + name + "' cannot be read";
+        const Digest digest = sha256(as_bytes(contents));
+        m_digests.emplace(path, digest);
+        m_headers.found.push_back({name, digest});
+        m_unread.push_back({std::move(contents), path.parent_path()});
+    }
+
+    const Options& m_options;
+    Headers m_headers;
+    std::map<fs::path, Digest> m_digests; ///< of the files that were read
+    std::vector<Text> m_unread;
+};
+
+} // namespace
+
+Options parse_options(std::string_view text)
+{
+    Options options;
+    const std::vector<std::string> words = split(text);
+    for (std::size_t at = 0; at < words.size(); ++at) {
+        const std::string& word = words[at];
+        if (auto folder = value_of(words, at, k_folder_options)) {
+            options.folders.push_back(std::move(*folder));
+        } else if (auto file = value_of(words, at, k_file_options)) {
+            options.files.push_back(std::move(*file));
+        } else {
+            const bool is_unread =
+                std::ranges::any_of(k_unread, [&](std::string_view name) { return word.starts_with(name); });
+            if (is_unread && options.why_unknown.empty())
+                options.why_unknown = "the option '" + word + "' names files that only the compiler reads";
+            options.words.push_back(word);
+        }
+    }
+    return options;
+}
+
+Headers headers_of(const std::string& source, const Options& options)
+try {
+    if (!options.why_unknown.empty()) return {{}, options.why_unknown};
+    return HeaderFiles(options).run(source);
+} catch (const std::exception& error) {
+    return {{}, std::string("its headers cannot be looked at: ") + error.what()};
+}
+
+} // namespace warmgraph::precompile

@@ -1,0 +1,159 @@
+#include "include_scanner.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+namespace warmgraph::precompile {
+namespace {
+
+constexpr std::array<std::string_view, 4> k_directives{"include", "include_next", "import", "embed"};
+
+bool is_word(char letter) noexcept { return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_'; }
+
+/// Lines that end with a backslash go on.
+std::string spliced(std::string_view text)
+{
+    std::string result;
+    result.reserve(text.size());
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const std::string_view rest = text.substr(i);
+        if (rest.starts_with("\\\n"))
+            i += 1;
+        else if (rest.starts_with("\\\r\n"))
+            i += 2;
+        else
+            result += text[i];
+    }
+    return result;
+}
+
+/// Behind blanks and /* comments */ of the same directive.
+std::size_t skip_blanks(std::string_view text, std::size_t at)
+{
+    while (at < text.size()) {
+        if (text[at] == ' ' || text[at] == '\t' || text[at] == '\v' || text[at] == '\f') {
+            ++at;
+        } else if (text.substr(at).starts_with("/*")) {
+            const std::size_t end = text.find("*/", at + 2);
+            if (end == std::string_view::npos) return text.size();
+            at = end + 2;
+        } else {
+            break;
+        }
+    }
+    return at;
+}
+
+/// Behind a '#' or '%:': where the directive's operand begins. npos: it includes nothing.
+std::size_t operand_of(std::string_view text, std::size_t at)
+{
+    at = skip_blanks(text, at);
+    std::size_t end = at;
+    while (end < text.size() && is_word(text[end])) ++end;
+    const std::string_view word = text.substr(at, end - at);
+    return std::ranges::find(k_directives, word) != k_directives.end() ? skip_blanks(text, end)
+                                                                       : std::string_view::npos;
+}
+
+void add(std::vector<std::string>& names, std::string_view name)
+{
+    if (!name.empty() && std::ranges::find(names, name) == names.end()) names.emplace_back(name);
+}
+
+/// The name of a header in quotes or angle brackets that ends on its line; empty: there is none.
+std::string_view name_at(std::string_view text, std::size_t at)
+{
+    if (at >= text.size() || (text[at] != '"' && text[at] != '<')) return {};
+    const std::size_t end = text.find(text[at] == '"' ? '"' : '>', at + 1);
+    if (end == std::string_view::npos || text.substr(at, end - at).contains('\n')) return {};
+    return text.substr(at + 1, end - at - 1);
+}
+
+/// __has_include asks whether a header is there: one that appears changes what is compiled.
+void add_asked_for(std::string_view text, std::vector<std::string>& names)
+{
+    for (const std::string_view question : {"__has_include", "__has_embed"})
+        for (std::size_t at = text.find(question); at != std::string_view::npos; at = text.find(question, at + 1)) {
+            std::size_t next = at + question.size();
+            while (next < text.size() && is_word(text[next])) ++next; // __has_include_next
+            next = skip_blanks(text, next);
+            if (next < text.size() && text[next] == '(') add(names, name_at(text, skip_blanks(text, next + 1)));
+        }
+}
+
+/// Whether a '#' that is followed by no name stands in code, first on its line: comments and literals before it are
+/// walked over. A guess in odd texts; those are taken for code.
+class CodePlaces {
+public:
+    explicit CodePlaces(std::string_view text) : m_text(text) {}
+
+    [[nodiscard]] bool is_directive(std::size_t at)
+    {
+        while (m_at < at) step();
+        return m_at == at && m_is_first;
+    }
+
+private:
+    void step()
+    {
+        const std::string_view rest = m_text.substr(m_at);
+        if (rest.starts_with("//")) return skip_to(m_text.find('\n', m_at));
+        if (rest.starts_with("/*")) {
+            const std::size_t end = m_text.find("*/", m_at + 2);
+            return skip_to(end == std::string_view::npos ? end : end + 2);
+        }
+        const char letter = m_text[m_at];
+        if (letter == '\n')
+            m_is_first = true;
+        else if (letter != ' ' && letter != '\t' && letter != '\r')
+            m_is_first = false;
+        const bool is_behind_word = m_at > 0 && is_word(m_text[m_at - 1]); // 1'000
+        if (letter == '"' || (letter == '\'' && !is_behind_word)) return skip_literal(letter);
+        ++m_at;
+    }
+    void skip_literal(char quote)
+    {
+        for (++m_at; m_at < m_text.size() && m_text[m_at] != '\n'; ++m_at) {
+            if (m_text[m_at] == '\\')
+                ++m_at;
+            else if (m_text[m_at] == quote)
+                break;
+        }
+        if (m_at < m_text.size() && m_text[m_at] == quote) ++m_at;
+    }
+    void skip_to(std::size_t at) { m_at = std::min(at, m_text.size()); }
+
+    std::string_view m_text;
+    std::size_t m_at = 0;
+    bool m_is_first = true; ///< nothing but blanks and comments stands before it on its line
+};
+
+} // namespace
+
+Includes scan_includes(std::string_view given)
+{
+    std::string joined;
+    std::string_view text = given;
+    if (given.find('\\') != std::string_view::npos) {
+        joined = spliced(given);
+        text = joined;
+    }
+    Includes found;
+    CodePlaces places(text);
+    for (std::size_t at = text.find_first_of("#%"); at != std::string_view::npos;
+         at = text.find_first_of("#%", at + 1)) {
+        if (text[at] == '%' && !text.substr(at).starts_with("%:")) continue;
+        const std::size_t operand = operand_of(text, at + (text[at] == '%' ? 2 : 1));
+        if (operand >= text.size()) continue;
+        if (const std::string_view name = name_at(text, operand); !name.empty())
+            add(found.names, name);
+        else if (found.computed.empty() && places.is_directive(at))
+            found.computed =
+                text.substr(at, std::min({text.find('\n', operand) - at, text.size() - at, std::size_t{80}}));
+    }
+    add_asked_for(text, found.names);
+    return found;
+}
+
+} // namespace warmgraph::precompile

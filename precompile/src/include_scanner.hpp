@@ -1,0 +1,17 @@
+// #include directives in a text.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace warmgraph::precompile {
+
+struct Includes {
+    std::vector<std::string> names{}; ///< in their order, each once; also those in comments and inactive parts
+    std::string computed{};           ///< the first directive whose file a macro names: "#include CONFIG"; empty: none
+};
+
+[[nodiscard]] Includes scan_includes(std::string_view text);
+
+} // namespace warmgraph::precompile

@@ -1,0 +1,182 @@
+#include "warmgraph/precompile/program_cache.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include <unistd.h>
+
+#include "stopwatch.hpp"
+#include "warmgraph/base/clock.hpp"
+#include "warmgraph/base/log.hpp"
+#include "warmgraph/base/process.hpp"
+#include "warmgraph/base/units.hpp"
+
+namespace warmgraph::precompile {
+namespace {
+
+Result<MadeProgram> compile(backends::Device& device, const ProgramText& text, std::string reason)
+{
+    const Stopwatch watch;
+    auto module = device.compiler().compile(text.source, text.options);
+    if (!module) return std::unexpected(module.error());
+    MadeProgram made{std::move(*module)};
+    made.ms = watch.ms();
+    made.reason = std::move(reason);
+    return made;
+}
+
+} // namespace
+
+Error compile_forbidden(std::string_view reason)
+{
+    return {ErrorCode::miss_forbidden,
+            fmt::format("it would have to be compiled, which policy no_compile forbids: {}; compile it ahead with "
+                        "`warmgraph precompile`, or run once with policy read_write",
+                        reason)};
+}
+
+std::string explain(const Ingredients& ingredients, const Nearest& nearest)
+{
+    if (!nearest.ingredients) return fmt::format("no compiled image of '{}' is stored", ingredients.program);
+    std::string text;
+    for (const auto& [fact, then, now, cure] : nearest.differences)
+        text += fmt::format("{}{} ({}, here {})", text.empty() ? "" : "; ", fact, then, now.empty() ? "none" : now);
+    return fmt::format("{} of it stored, the nearest differs: {}", plural(nearest.variants, "compiled image"), text);
+}
+
+void ProgramCache::note_miss(const Ingredients& ingredients, const Nearest& nearest, const std::string& reason,
+                             ProgramPolicy policy)
+{
+    store::Miss miss;
+    miss.id = ingredients.program; // the last one of each
+    miss.time = to_iso8601(system_clock().wall());
+    miss.host = host_name();
+    miss.process = static_cast<std::uint64_t>(::getpid());
+    miss.policy = policy == ProgramPolicy::use_only ? "no_compile" : "read_write";
+    miss.program = ingredients.program;
+    miss.reason = reason;
+    miss.end = policy == ProgramPolicy::use_only ? store::MissEnd::thrown : store::MissEnd::recorded;
+    miss.call = key_of(ingredients);
+    miss.variants = nearest.variants;
+    if (nearest.ingredients) miss.nearest = key_of(*nearest.ingredients);
+    const std::size_t kept = std::min(nearest.differences.size(), store::k_most_missed_facts);
+    miss.differences.assign(nearest.differences.begin(),
+                            nearest.differences.begin() + static_cast<std::ptrdiff_t>(kept));
+    miss.more = nearest.differences.size() - kept;
+    m_store.note_program_miss(miss);
+}
+
+/// One look-up of a program, and what it found on its way.
+class ProgramCache::LookUp {
+public:
+    LookUp(const ProgramLibrary& library, backends::Device& device, const ProgramText& text, ProgramPolicy policy)
+        : m_library(library), m_device(device), m_text(text), m_policy(policy)
+    {
+    }
+
+    /// nullopt: there is none that can be used.
+    std::optional<MadeProgram> run(const Ingredients& here, const backends::CompilerIdentity& identity)
+    {
+        if (!identity.compiler.empty()) {
+            Ingredients wanted = here;
+            if (auto made = load(wanted)) return made;
+            for (const std::string& target : identity.also) {
+                wanted.target = target;
+                if (auto made = load(wanted)) return made;
+            }
+        }
+        auto found = m_library.nearest(here);
+        if (!found) faults.push_back(found.error());
+        if (found) nearest = std::move(*found);
+        // Without a compiler there is nothing to compare its version with.
+        const bool differs_in_compiler_alone =
+            nearest.differences.size() == 1 && nearest.differences.front().fact == "compiler";
+        if (!identity.compiler.empty() || !differs_in_compiler_alone) return std::nullopt;
+        return load(*nearest.ingredients);
+    }
+
+    std::vector<Error> faults; ///< stored ones that could not be used
+    Nearest nearest;           ///< where there is none
+
+private:
+    std::optional<MadeProgram> load(const Ingredients& wanted)
+    {
+        const auto note = [&](const Error& error) {
+            faults.push_back(within(fmt::format("the compiled program '{}'", m_text.name), error).error());
+        };
+        auto found = m_library.find(wanted);
+        if (!found) note(found.error());
+        if (!found || !*found) return std::nullopt;
+        CompiledProgram& program = **found;
+        const auto again =
+            m_policy == ProgramPolicy::use_only ? backends::Recompile::never : backends::Recompile::if_needed;
+        auto module = m_device.compiler().load_compiled(m_text.source, m_text.options, program.compiled, again);
+        if (!module) {
+            const Error& error = module.error();
+            if (error.code == ErrorCode::corrupt || error.code == ErrorCode::stale) m_library.set_aside(wanted, error);
+            note(error);
+            return std::nullopt;
+        }
+        MadeProgram made{std::move(*module), MadeProgram::How::loaded};
+        made.saved_ms = program.compile_ms;
+        made.origin = std::make_unique<Origin>(Origin{std::move(program.ingredients), m_text.source, m_text.options,
+                                                      std::move(program.compiled.ready), program.compile_ms,
+                                                      Origin::Stored::yes});
+        return made;
+    }
+
+    const ProgramLibrary& m_library;
+    backends::Device& m_device;
+    const ProgramText& m_text;
+    ProgramPolicy m_policy;
+};
+
+Result<MadeProgram> ProgramCache::make(backends::Device& device, const ProgramText& text, ProgramPolicy policy)
+{
+    const Stopwatch watch;
+    const Options options = parse_options(text.options);
+    const Headers headers = headers_of(text.source, options);
+    const auto identity = device.compiler().identity(text.options);
+    if (!identity || !headers.why_unknown.empty()) {
+        std::string reason = headers.why_unknown.empty() ? identity.error().message : headers.why_unknown;
+        if (policy == ProgramPolicy::use_only) return std::unexpected(compile_forbidden(reason));
+        return compile(device, text, std::move(reason));
+    }
+    Ingredients here{text.name,        device.backend(),  sha256(as_bytes(text.source)), options.words, headers.found,
+                     identity->target, identity->compiler};
+    LookUp look_up(m_library, device, text, policy);
+    std::string reason = "policy refresh";
+    if (policy != ProgramPolicy::renew) {
+        if (auto loaded = look_up.run(here, *identity)) {
+            loaded->ms = watch.ms();
+            loaded->saved_ms -= loaded->ms;
+            loaded->faults = std::move(look_up.faults);
+            return std::move(*loaded);
+        }
+        reason = look_up.faults.empty() ? explain(here, look_up.nearest) : look_up.faults.front().message;
+        note_miss(here, look_up.nearest, reason, policy);
+    }
+    if (policy == ProgramPolicy::use_only) return std::unexpected(compile_forbidden(reason));
+    auto made = compile(device, text, std::move(reason));
+    if (!made) return made;
+    made->faults = std::move(look_up.faults);
+    made->origin = std::make_unique<Origin>(Origin{std::move(here), text.source, text.options, {}, made->ms});
+    return made;
+}
+
+Result<bool> ProgramCache::keep(backends::Compiler& compiler, backends::Module& module, Origin& origin)
+{
+    auto compiled = compiler.compiled(module);
+    if (!compiled) return false;
+    if (origin.stored == Origin::Stored::yes && compiled->ready == origin.ready) return false;
+    // A header that was edited while it was compiled: nobody knows which of the two it was compiled with.
+    if (headers_of(origin.source, parse_options(origin.options)).found != origin.ingredients.headers) return false;
+    const CompiledProgram program{origin.ingredients, std::move(*compiled), origin.compile_ms,
+                                  to_iso8601(system_clock().wall())};
+    if (auto done = m_library.put(program); !done) return std::unexpected(done.error());
+    origin.ready = program.compiled.ready;
+    origin.stored = Origin::Stored::yes;
+    return true;
+}
+
+} // namespace warmgraph::precompile

@@ -1,0 +1,102 @@
+"""Functions are prefetched when a context is there, and not before."""
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import warmgraph  # noqa: E402
+from warmgraph import _ahead, _fork  # noqa: E402
+
+
+def doubled(x: Any) -> Any:
+    return x * 2
+
+
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """(names and devices that were begun, the device in use from now on)"""
+    names: list[tuple[str, int]] = []
+    device: list[int] = []
+    _ahead._waiting.clear()  # of modules of other tests
+    monkeypatch.setattr(_ahead, "begin", lambda wrapped, index: names.append((wrapped._name(), index)))
+    monkeypatch.setattr(_ahead, "_device_in_use", lambda: device[0] if device else None)
+    yield names, device
+    device.append(0)
+    _ended()
+
+
+def _ended() -> None:
+    thread = _ahead._thread
+    if thread is not None:
+        thread.join(10)
+
+
+def test_what_is_wrapped_is_begun_once_a_device_is_in_use(begun: Any) -> None:
+    names, device = begun
+    first = warmgraph.cache_compile(doubled)
+    second = warmgraph.cache_compile(doubled, name="twice")
+    time.sleep(0.03)
+    assert names == []
+    device.append(1)
+    _ended()
+    assert names == [("doubled", 1), ("twice", 1)]
+    third = warmgraph.cache_compile(doubled, name="later")
+    _ended()
+    assert names[2:] == [("later", 1)]
+    del first, second, third
+
+
+def test_what_is_gone_is_a_methods_or_is_not_wanted_is_not_begun(begun: Any) -> None:
+    names, device = begun
+    config = warmgraph.Config(prefetch=False)
+    kept = warmgraph.cache_compile(doubled, name="unwanted", config=config)
+    warmgraph.cache_compile(doubled, name="gone")
+
+    class Model:
+        @warmgraph.cache_compile
+        def step(self, x: Any) -> Any:
+            return x
+
+        def other(self, x: Any) -> Any:
+            return x
+
+    bound = warmgraph.cache_compile(Model().other)
+    device.append(0)
+    _ended()
+    assert names == [("other", 0)]
+    del kept, bound
+
+
+def test_it_ends_where_nothing_is_ever_used(begun: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    names, _ = begun
+    monkeypatch.setattr(_ahead, "_LONGEST", 0.02)
+    kept = warmgraph.cache_compile(doubled)
+    _ended()
+    assert _ahead._thread is None and names == []
+    del kept
+
+
+def test_a_child_has_a_thread_of_its_own(begun: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    names, device = begun
+    kept = warmgraph.cache_compile(doubled)
+    parents = _ahead._thread
+    monkeypatch.setattr(_fork, "_generation", _fork.generation() + 1)
+    childs = warmgraph.cache_compile(doubled, name="childs")
+    assert _ahead._thread is not parents and isinstance(_ahead._thread, threading.Thread)
+    device.append(0)
+    _ended()
+    assert names == [("childs", 0)]
+    assert parents is not None
+    parents.join(10)
+    del kept
+
+
+def test_without_cuda_nothing_is_in_use() -> None:
+    if torch.cuda.is_available():
+        pytest.skip("there is a device")
+    assert _ahead._device_in_use() is None

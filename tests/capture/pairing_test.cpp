@@ -1,0 +1,261 @@
+// Captures of two processes: one was written down, and its memory is gone when the other one is adopted.
+#include "adoption_fixture.hpp"
+#include "warmgraph/capture/stored_capture.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+using cachefmt::RegionKind;
+using testing::AllOf;
+using testing::HasSubstr;
+
+class Pairing : public AdoptionTest {
+protected:
+    [[nodiscard]] Result<StoredCapture> written(const AdoptedCapture& capture)
+    {
+        const Callable none;
+        StreamPool streams{device};
+        const std::shared_ptr<backends::Device> on = device;
+        const Subject subject{m_name, interface, device, run_once({m_name, interface, none, on, streams})};
+        auto stored = capture_for_others(subject, frame, header().key, capture);
+        return stored ? decode_capture(encode(*stored)) : stored;
+    }
+    /// As the other process left it.
+    [[nodiscard]] StoredCapture written_and_gone(Captured& capture)
+    {
+        auto stored = written(capture.capture);
+        EXPECT_TRUE(stored) << stored.error().message;
+        for (const MemoryRef& region : capture.capture.regions) device->release(region);
+        for (const auto& [name, memory] : capture.capture.scratch) device->release(memory);
+        return stored.value_or(StoredCapture{});
+    }
+    Result<Recording> paired(const StoredCapture& stored)
+    {
+        const Callable none;
+        StreamPool streams{device};
+        const std::shared_ptr<backends::Device> on = device;
+        const Subject subject{m_name, interface, device, run_once({m_name, interface, none, on, streams})};
+        return adopt(subject, frame, header(), first->capture, nullptr, {.stored = &stored}, modules, phases);
+    }
+    /// One more parameter of the second kernel, which it does not read.
+    static void add_word(Captured& captured, std::uint64_t word)
+    {
+        append(std::get<backends::RawKernel>(captured.graph.nodes[1].work).params.emplace_back().value, word);
+    }
+
+private:
+    std::string m_name = "f";
+};
+
+TEST_F(Pairing, ProvesTheEntryAndNothingOfTheOtherProcessIsTouched)
+{
+    const StoredCapture stored = written_and_gone(*second);
+    auto recording = paired(stored);
+    ASSERT_TRUE(recording) << recording.error().message;
+    expect_untouched();
+    EXPECT_EQ(recording->entry.header.info.unproven, 0U);
+    const MemoryRef x = make(k_count, 40), y = make(k_count, 0);
+    ASSERT_TRUE(replay(*recording, {x, y}));
+    EXPECT_EQ(read(y), all(42));
+}
+
+TEST_F(Pairing, OtherCodeUnderTheSameNameIsRefused)
+{
+    StoredCapture stored = written_and_gone(*second);
+    stored.code[0].bytes[0] ^= std::byte{1};
+    expect_refused(paired(stored), ErrorCode::not_recordable,
+                   AllOf(HasSubstr("kernel add (node 0)"), HasSubstr("other code")));
+}
+
+TEST_F(Pairing, ModulesThatAreOneInOneProcessAloneAreRefused)
+{
+    StoredCapture stored = written_and_gone(*second);
+    stored.code.push_back(stored.code[0]);
+    stored.kernel_modules[1] = 1;
+    expect_refused(paired(stored), ErrorCode::not_recordable, HasSubstr("shares its module"));
+}
+
+TEST_F(Pairing, OtherWorkOrOtherRegionsAreRefused)
+{
+    const StoredCapture stored = written_and_gone(*second);
+    StoredCapture other = stored;
+    std::get<backends::RawKernel>(other.graph.nodes[1].work).grid[0] = 2;
+    expect_refused(paired(other), ErrorCode::not_recordable, AllOf(HasSubstr("(node 1)"), HasSubstr("grid")));
+    other = stored;
+    std::get<backends::RawKernel>(other.graph.nodes[0].work).kernel = "sum";
+    expect_refused(paired(other), ErrorCode::not_recordable, HasSubstr("kernel add (node 0) and then kernel sum"));
+    other = stored;
+    other.graph.nodes.pop_back();
+    other.kernel_modules.pop_back();
+    expect_refused(paired(other), ErrorCode::not_recordable, HasSubstr("2 nodes and then 1"));
+    other = stored;
+    other.regions[1].first = "z";
+    expect_refused(paired(other), ErrorCode::not_recordable, HasSubstr("no region 'y'"));
+    other = stored;
+    other.scratch.clear();
+    expect_refused(paired(other), ErrorCode::not_recordable, HasSubstr("0 scratch regions, this one 1"));
+    other = stored;
+    other.graph.allocations.push_back({stored.scratch[0].second});
+    expect_refused(paired(other), ErrorCode::not_recordable, HasSubstr("0 memory allocations and then 1"));
+}
+
+TEST_F(Pairing, ARegionThatStayedWhereItWasProvesNothing)
+{
+    const auto same = captured({frame.memory[0], make(k_count, 0)}, make(k_count + 4, 0));
+    const auto stored = written(same->capture);
+    ASSERT_TRUE(stored) << stored.error().message;
+    expect_refused(paired(*stored), ErrorCode::not_recordable,
+                   AllOf(HasSubstr("region 'x'"), HasSubstr("at the same place")));
+}
+
+/// A base that indices are subtracted from would stay as well.
+TEST_F(Pairing, AWordBesideARegionThatStayedIsRefused)
+{
+    const auto same = captured({frame.memory[0], make(k_count, 0)}, make(k_count + 4, 0));
+    const std::uint64_t before = frame.memory[0].address.flat() - 64;
+    for (Captured* one : {first.get(), same.get()}) {
+        one->graph.nodes.erase(one->graph.nodes.begin()); // what takes x
+        one->graph.nodes[0].dependencies.clear();
+        append(std::get<backends::RawKernel>(one->graph.nodes[0].work).params.emplace_back().value, before);
+    }
+    const auto stored = written(same->capture);
+    ASSERT_TRUE(stored) << stored.error().message;
+    expect_refused(paired(*stored), ErrorCode::not_recordable,
+                   AllOf(HasSubstr("near the region 'x'"), HasSubstr("both processes")));
+}
+
+/// Undeclared memory in the same segment of an allocator moves with the regions there, wherever it lies.
+TEST_F(Pairing, APointerThatWentAsFarAsARegionAndLiesOutsideIsRefused)
+{
+    for (const std::uint64_t beyond : {std::uint64_t{4096}, std::uint64_t{1} << 33U}) {
+        for (Captured* captured : {first.get(), second.get()})
+            add_word(*captured, captured->capture.regions[0].address.flat() + beyond);
+        const auto stored = written(second->capture);
+        ASSERT_TRUE(stored) << stored.error().message;
+        expect_refused(paired(*stored), ErrorCode::not_recordable,
+                       AllOf(HasSubstr("parameter 3 byte 0"), HasSubstr("went as far as 'x'")));
+        for (Captured* captured : {first.get(), second.get()})
+            std::get<backends::RawKernel>(captured->graph.nodes[1].work).params.pop_back();
+    }
+}
+
+/// What the other process said counts, and what lies at its addresses here does not.
+TEST_F(Pairing, WhatAWordWasInTheOtherProcessIsAskedOfItsFile)
+{
+    static const int s_on_the_host = 1;
+    add_word(*first, make(4, 1).address.flat());
+    add_word(*second, reinterpret_cast<std::uintptr_t>(&s_on_the_host));
+    StoredCapture stored = written_and_gone(*second);
+    EXPECT_TRUE(paired(stored)) << "the address of host memory there: no pointer that a kernel follows";
+    stored.host_words.clear();
+    expect_refused(paired(stored), ErrorCode::not_recordable,
+                   AllOf(HasSubstr("parameter 3 byte 0"), HasSubstr("follows no region")));
+}
+
+TEST_F(Pairing, AWordThatNobodyFollowsIsAnUnusedOne)
+{
+    add_word(*first, 0x1234'5678'9abc'def0);
+    add_word(*second, 0x7777'5555'3333'1111);
+    const auto recording = paired(written_and_gone(*second));
+    ASSERT_TRUE(recording) << recording.error().message;
+    EXPECT_EQ(recording->entry.header.info.unused_words, 1U);
+}
+
+/// Such words differ between processes, and stay within one.
+TEST_F(Pairing, DeviceFunctionsAndTexturesOfAProcessAreNoUnusedWords)
+{
+    add_word(*first, 0x1234'5678'9abc'0000);
+    add_word(*second, 0x7777'5555'3333'0000);
+    const StoredCapture stored = written_and_gone(*second);
+    module->function = 0x1234'5678'9abc'0000;
+    expect_refused(paired(stored), ErrorCode::not_recordable, HasSubstr("parameter 3 byte 0"));
+    module->function = 0;
+    device->textures->live = {{0x1234'5678'9abc'0000, 1}};
+    expect_refused(paired(stored), ErrorCode::not_recordable, HasSubstr("parameter 3 byte 0"));
+    device->textures->live.clear();
+    EXPECT_TRUE(paired(stored));
+}
+
+/// Weights of a small model in one segment of an allocator: side by side in both processes.
+class SideBySide : public Pairing {
+protected:
+    static constexpr std::int32_t k_large = 256; // 1024 bytes
+    SideBySide()
+    {
+        interface = {};
+        frame = {};
+        // Built before another order of members could give them other places.
+        const MemoryRef here = make(2 * k_large, 0), there = make(2 * k_large, 0);
+        std::fill_n(here.address.pointer<std::int32_t>(), k_large, 3);
+        std::fill_n(here.address.pointer<std::int32_t>() + k_large, k_large, 4);
+        declare_at("weight", RegionKind::weights, half(here, 0));
+        declare_at("bias", RegionKind::weights, half(here, 1));
+        declare("y", RegionKind::output, k_large, 0);
+        other = {half(there, 0), half(there, 1), make(k_large, 0)};
+    }
+    static MemoryRef half(const MemoryRef& both, std::uint64_t which)
+    {
+        return {both.address + which * k_large * 4, k_large * 4ULL};
+    }
+    /// A kernel that takes the start of the one and the word between the two.
+    void capture(const std::string& name)
+    {
+        const auto make_one = [&](const std::vector<MemoryRef>& at) {
+            auto result = std::make_unique<Captured>();
+            backends::RawKernel work = kernel(name, {at[2].address, at[0].address}, k_large);
+            append(work.params.emplace_back().value, at[1].address.flat());
+            result->graph.nodes.push_back({work, {}});
+            result->capture = {&result->graph, at, {}, {}};
+            return result;
+        };
+        first = make_one(frame.memory);
+        second = make_one(other);
+    }
+    std::vector<MemoryRef> other;
+};
+
+TEST_F(SideBySide, TheWordBetweenThemIsTheSecondOnesStartWhereTheResultsSaySo)
+{
+    capture("add_two");
+    const auto stored = written(second->capture);
+    ASSERT_TRUE(stored) << stored.error().message;
+    auto recording = paired(*stored);
+    ASSERT_TRUE(recording) << recording.error().message;
+    const MemoryRef weight = make(k_large, 10), bias = make(k_large, 5), y = make(k_large, 0);
+    ASSERT_TRUE(replay(*recording, {weight, bias, y}));
+    EXPECT_EQ(read(y), std::vector<std::int32_t>(k_large, 15));
+}
+
+/// It would sum whatever lies between the two: canaries, in the trial.
+TEST_F(SideBySide, TheEndOfTheFirstIsFoundOutAndRefused)
+{
+    capture("add_up");
+    const auto stored = written(second->capture);
+    ASSERT_TRUE(stored) << stored.error().message;
+    const auto refused = paired(*stored);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::verification_failed) << refused.error().message;
+}
+
+TEST_F(SideBySide, WhatCannotBePutApartIsRefused)
+{
+    capture("add_two");
+    const auto stored = written(second->capture);
+    ASSERT_TRUE(stored) << stored.error().message;
+    device->free = 16'000; // no room for copies of what is only read
+    const auto refused = paired(*stored);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::not_recordable);
+    EXPECT_THAT(refused.error().message, AllOf(HasSubstr("'weight'"), HasSubstr("'bias'"), HasSubstr("nothing tells")));
+}
+
+TEST_F(SideBySide, TwoCapturesOfOneProcessThatMovedTogetherAreStillRefused)
+{
+    capture("add_two");
+    const auto refused = adopted(first->capture, &second->capture);
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().message, HasSubstr("nothing tells which"));
+}
+
+} // namespace
+} // namespace warmgraph::test

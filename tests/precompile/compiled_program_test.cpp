@@ -1,0 +1,113 @@
+// The file `.compiled`: whatever is changed in it, it is refused; and what differs between two programs is named.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "expect_error.hpp"
+#include "sample_program.hpp"
+
+namespace warmgraph::precompile {
+namespace {
+
+using test::sample_program;
+using testing::ElementsAre;
+using testing::Field;
+using testing::HasSubstr;
+using warmgraph::test::failed_with;
+using warmgraph::test::succeeded;
+
+Bytes encoded(const CompiledProgram& program = sample_program())
+{
+    auto bytes = encode(program);
+    EXPECT_TRUE(succeeded(bytes));
+    return bytes.value_or(Bytes{});
+}
+
+TEST(CompiledFile, GivesBackWhatWasWritten)
+{
+    const CompiledProgram program = sample_program();
+    const auto again = decode(encoded());
+    ASSERT_TRUE(succeeded(again));
+    EXPECT_EQ(again->ingredients, program.ingredients);
+    EXPECT_EQ(again->compiled.image, program.compiled.image);
+    EXPECT_EQ(again->compiled.origin, program.compiled.origin);
+    EXPECT_EQ(again->compiled.ready, program.compiled.ready);
+    EXPECT_EQ(again->compile_ms, program.compile_ms);
+    EXPECT_EQ(encoded(*again), encoded());
+    const auto ingredients = decode_ingredients(ByteView(encoded()).first(encoded().size() - 200));
+    ASSERT_TRUE(succeeded(ingredients)) << "the image is not looked at";
+    EXPECT_EQ(*ingredients, program.ingredients);
+}
+
+TEST(CompiledFile, IsRefusedWhereAnyByteChanged)
+{
+    const Bytes whole = encoded();
+    for (std::size_t at = 0; at < whole.size(); ++at) {
+        Bytes changed = whole;
+        changed[at] ^= std::byte{0x20};
+        EXPECT_FALSE(decode(changed).has_value()) << at;
+    }
+    for (std::size_t size = 0; size < whole.size(); size += 7)
+        EXPECT_TRUE(failed_with(decode(ByteView(whole).first(size)), ErrorCode::corrupt)) << size;
+    Bytes longer = whole;
+    longer.push_back(std::byte{0});
+    EXPECT_TRUE(failed_with(decode(longer), ErrorCode::corrupt));
+}
+
+TEST(CompiledFile, OfAnotherFormatIsStale)
+{
+    Bytes newer = encoded();
+    newer[8] = std::byte{2};
+    EXPECT_TRUE(failed_with(decode(newer), ErrorCode::stale, "format 2, expected 1"));
+}
+
+TEST(CompiledFile, IsNotWrittenWithTextsThatItWouldNotGiveBack)
+{
+    CompiledProgram program = sample_program();
+    program.ingredients.options = {"-DNAME=\xff"};
+    EXPECT_TRUE(failed_with(encode(program), ErrorCode::invalid_argument, "no UTF-8"));
+    program.ingredients.options = {std::string(1 << 17, 'x')};
+    EXPECT_TRUE(failed_with(encode(program), ErrorCode::invalid_argument, "too long"));
+}
+
+TEST(CompiledFile, IsTrustedByItsSignature)
+{
+    const auto key = std::make_shared<const SigningKey>(*SigningKey::parse("ci:ed25519:" + std::string(64, 'b')));
+    const auto other = std::make_shared<const SigningKey>(*SigningKey::parse("ci:ed25519:" + std::string(64, 'c')));
+    cachefmt::Trust trust;
+    trust.accepted = {key};
+    trust.require = true;
+    EXPECT_TRUE(failed_with(decode(encoded(), trust), ErrorCode::untrusted, "not signed"));
+    const auto with_key = encode(sample_program(), &*key);
+    ASSERT_TRUE(succeeded(with_key));
+    EXPECT_TRUE(succeeded(decode(*with_key, trust)));
+    EXPECT_TRUE(succeeded(decode(*with_key)));
+    EXPECT_TRUE(failed_with(decode(*encode(sample_program(), &*other), trust), ErrorCode::untrusted, "not verify"));
+    trust.accepted.clear();
+    EXPECT_TRUE(failed_with(decode(*with_key, trust), ErrorCode::untrusted, "not accepted"));
+}
+
+TEST(ProgramKey, FollowsEverythingButTheName)
+{
+    const Ingredients before = sample_program().ingredients;
+    const auto changed = [&](auto change) {
+        Ingredients after = before;
+        change(after);
+        EXPECT_NE(key_of(after), key_of(before));
+        return differences(before, after);
+    };
+    const auto fact = [](const char* name) { return Field(&store::MissedFact::fact, name); };
+    EXPECT_THAT(changed([](Ingredients& i) { i.source = {}; }), ElementsAre(fact("source")));
+    EXPECT_THAT(changed([](Ingredients& i) { i.options.pop_back(); }), ElementsAre(fact("options")));
+    EXPECT_THAT(changed([](Ingredients& i) { i.headers[1].digest = {}; }), ElementsAre(fact("header types.h")));
+    EXPECT_THAT(changed([](Ingredients& i) { i.headers.pop_back(); }), ElementsAre(fact("header types.h")));
+    EXPECT_THAT(changed([](Ingredients& i) { i.target = "sm_80"; }), ElementsAre(fact("target")));
+    EXPECT_THAT(changed([](Ingredients& i) { i.compiler = "NVRTC 12.4"; }), ElementsAre(fact("compiler")));
+    EXPECT_THAT(changed([](Ingredients& i) { i.backend = "opencl"; }), ElementsAre(fact("backend")));
+    Ingredients renamed = before;
+    renamed.program = "other";
+    EXPECT_EQ(key_of(renamed), key_of(before));
+    EXPECT_TRUE(differences(before, renamed).empty());
+}
+
+} // namespace
+} // namespace warmgraph::precompile

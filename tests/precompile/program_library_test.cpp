@@ -1,0 +1,165 @@
+// Compiled programs in the cache folder: nothing there is believed, and nothing that fails there costs more than time.
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "expect_error.hpp"
+#include "faulty_file_system.hpp"
+#include "sample_program.hpp"
+#include "temp_dir.hpp"
+#include "warmgraph/precompile/program_library.hpp"
+
+namespace warmgraph::precompile {
+namespace {
+
+namespace fs = std::filesystem;
+using test::sample_program;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using warmgraph::test::failed_with;
+using warmgraph::test::succeeded;
+
+class CompiledFolder : public testing::Test {
+protected:
+    [[nodiscard]] std::unique_ptr<store::LocalStore> open(store::StoreOptions options = {})
+    {
+        auto opened = store::LocalStore::open(m_root, options, m_files);
+        EXPECT_TRUE(succeeded(opened));
+        return opened ? std::move(*opened) : nullptr;
+    }
+    [[nodiscard]] std::vector<fs::path> files(const char* folder = "compiled") const
+    {
+        std::vector<fs::path> found;
+        if (!fs::exists(m_root / folder)) return found;
+        for (const auto& item : fs::recursive_directory_iterator(m_root / folder))
+            if (item.is_regular_file()) found.push_back(item.path());
+        return found;
+    }
+    void damage() const
+    {
+        std::fstream file(files().at(0), std::ios::binary | std::ios::in | std::ios::out);
+        file.seekp(-1, std::ios::end);
+        file.put('x');
+    }
+
+    warmgraph::test::TempDir m_dir;
+    fs::path m_root = m_dir.path() / "cache";
+    warmgraph::test::FaultyFileSystem m_files;
+    std::unique_ptr<store::LocalStore> m_store = open();
+    ProgramLibrary m_library{*m_store, {}};
+    CompiledProgram m_program = sample_program();
+};
+
+TEST_F(CompiledFolder, GivesWhatWasPutAndNothingBefore)
+{
+    EXPECT_FALSE(m_library.find(m_program.ingredients).value());
+    ASSERT_TRUE(succeeded(m_library.put(m_program)));
+    const auto found = m_library.find(m_program.ingredients);
+    ASSERT_TRUE(succeeded(found));
+    ASSERT_TRUE(*found);
+    EXPECT_EQ((*found)->compiled.image, m_program.compiled.image);
+    const std::string hex = to_hex(key_of(m_program.ingredients));
+    EXPECT_THAT(files(), ElementsAre(m_root / "compiled" / hex.substr(0, 2) / (hex + ".compiled")));
+    EXPECT_THAT(m_store->compiled().value(),
+                ElementsAre(testing::Pair(key_of(m_program.ingredients), testing::Gt(300U))));
+}
+
+TEST_F(CompiledFolder, ADamagedOneIsSetAside)
+{
+    ASSERT_TRUE(succeeded(m_library.put(m_program)));
+    damage();
+    EXPECT_TRUE(failed_with(m_library.find(m_program.ingredients), ErrorCode::corrupt));
+    EXPECT_THAT(files(), IsEmpty());
+    EXPECT_FALSE(files("quarantine").empty());
+    EXPECT_FALSE(m_library.find(m_program.ingredients).value());
+    ASSERT_TRUE(succeeded(m_library.put(m_program)));
+    EXPECT_TRUE(m_library.find(m_program.ingredients).value());
+}
+
+TEST_F(CompiledFolder, OneUnderAnothersNameIsStale)
+{
+    ASSERT_TRUE(succeeded(m_library.put(m_program)));
+    const fs::path place = files().at(0);
+    CompiledProgram other = m_program;
+    other.ingredients.target = "sm_80";
+    const Bytes bytes = encode(other).value();
+    std::ofstream(place, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));
+    EXPECT_TRUE(failed_with(m_library.find(m_program.ingredients), ErrorCode::stale));
+}
+
+TEST_F(CompiledFolder, AFullDiskLeavesNothingBehind)
+{
+    for (const char* operation : {"write", "rename"}) {
+        m_files.fail_all(operation, ErrorCode::no_space);
+        EXPECT_TRUE(failed_with(m_library.put(m_program), ErrorCode::no_space)) << operation;
+        m_files.stop_failing();
+    }
+    EXPECT_THAT(files(), IsEmpty());
+}
+
+TEST_F(CompiledFolder, AReadOnlyFolderIsRead)
+{
+    ASSERT_TRUE(succeeded(m_library.put(m_program)));
+    store::StoreOptions options;
+    options.access = store::StoreMode::read_only;
+    const auto store = open(options);
+    const ProgramLibrary library{*store, {}};
+    EXPECT_TRUE(library.find(m_program.ingredients).value());
+    EXPECT_TRUE(failed_with(library.put(m_program), ErrorCode::permission_denied));
+    damage();
+    EXPECT_TRUE(failed_with(library.find(m_program.ingredients), ErrorCode::corrupt));
+    EXPECT_EQ(files().size(), 1U) << "it is not set aside there";
+}
+
+TEST_F(CompiledFolder, TheNearestIsTheOneWithTheFewestDifferences)
+{
+    EXPECT_FALSE(m_library.nearest(m_program.ingredients).value().ingredients);
+    CompiledProgram far = m_program, unrelated = m_program;
+    far.ingredients.target = "sm_80";
+    far.ingredients.compiler = "NVRTC 12.0 (build 1)";
+    unrelated.ingredients.program = "other";
+    unrelated.ingredients.source = {};
+    for (const CompiledProgram* const each : {&m_program, &far, &unrelated})
+        ASSERT_TRUE(succeeded(m_library.put(*each)));
+    Ingredients now = m_program.ingredients;
+    now.headers[0].digest = sha256(as_bytes("edited"));
+    const auto nearest = m_library.nearest(now);
+    ASSERT_TRUE(succeeded(nearest));
+    EXPECT_EQ(nearest->variants, 2U);
+    ASSERT_EQ(nearest->differences.size(), 1U);
+    EXPECT_EQ(nearest->differences[0].fact, "header tile.h");
+}
+
+TEST_F(CompiledFolder, UpkeepKnowsThem)
+{
+    ASSERT_TRUE(succeeded(m_library.put(m_program)));
+    store::Miss miss;
+    miss.id = miss.program = "matmul";
+    m_store->note_program_miss(miss);
+    EXPECT_EQ(m_store->program_misses().value().list.size(), 1U);
+    EXPECT_EQ(m_store->check().value().size(), 0U);
+    EXPECT_EQ(m_store->clear({.kind = store::ClearKind::images}).value().files(), 0U) << "its image is its own";
+    EXPECT_EQ(m_store->clear({.kind = store::ClearKind::tuned}).value().files(), 0U);
+    EXPECT_EQ(m_store->plan_clear({.kind = store::ClearKind::compiled}).value().compiled.files, 1U);
+    EXPECT_EQ(m_store->clear({.kind = store::ClearKind::compiled}).value().compiled.files, 1U);
+    EXPECT_THAT(files(), IsEmpty());
+}
+
+TEST_F(CompiledFolder, TheLeastRecentlyUsedGiveWayToTheBudget)
+{
+    m_store.reset();
+    store::StoreOptions options;
+    options.budget = {.bytes = 5000, .files = 1000};
+    m_store = open(options);
+    const ProgramLibrary library{*m_store, {}};
+    for (int i = 0; i < 20; ++i) {
+        m_program.ingredients.target = std::to_string(i);
+        ASSERT_TRUE(succeeded(library.put(m_program)));
+    }
+    EXPECT_LT(files().size(), 8U);
+    EXPECT_TRUE(library.find(m_program.ingredients).value()) << "the last one stays";
+}
+
+} // namespace
+} // namespace warmgraph::precompile

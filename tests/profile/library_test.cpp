@@ -1,0 +1,181 @@
+// Shape profiles in the cache folder and in any other tier.
+#include <fstream>
+#include <thread>
+
+#include "../store/memory_tier.hpp"
+#include "expect_error.hpp"
+#include "faulty_file_system.hpp"
+#include "sample_profile.hpp"
+#include "temp_dir.hpp"
+#include "warmgraph/profile/library.hpp"
+#include "warmgraph/store/local_store.hpp"
+
+namespace warmgraph::profile {
+namespace {
+
+namespace fs = std::filesystem;
+using test::empty_profile;
+using test::prompt_of;
+using test::sample_profile;
+using warmgraph::test::failed_with;
+using warmgraph::test::succeeded;
+
+class ProfileFolder : public testing::Test {
+protected:
+    [[nodiscard]] std::unique_ptr<store::LocalStore> open(store::StoreMode access = store::StoreMode::read_write)
+    {
+        store::StoreOptions options;
+        options.access = access;
+        auto opened = store::LocalStore::open(m_root, options);
+        EXPECT_TRUE(succeeded(opened));
+        return opened ? std::move(*opened) : nullptr;
+    }
+    [[nodiscard]] static Library library_of(store::LocalStore& store)
+    {
+        return Library{store.tier(),
+                       [&store](const store::ArtifactName& name) { return store.try_artifact_lock(name); }};
+    }
+    [[nodiscard]] std::vector<fs::path> files() const
+    {
+        std::vector<fs::path> found;
+        for (const auto& item : fs::recursive_directory_iterator(m_root / "profile"))
+            if (item.is_regular_file()) found.push_back(item.path());
+        return found;
+    }
+    void overwrite(const std::string& text) const { std::ofstream(files().at(0), std::ios::binary) << text; }
+
+    warmgraph::test::TempDir m_dir;
+    fs::path m_root = m_dir.path() / "cache";
+    std::unique_ptr<store::LocalStore> m_store = open();
+    Library m_library = library_of(*m_store);
+    Profile m_profile = sample_profile();
+};
+
+TEST_F(ProfileFolder, WhatIsMergedIsFound)
+{
+    EXPECT_EQ(m_library.find(m_profile.key).value(), std::nullopt);
+    const auto merged = m_library.merge(m_profile);
+    ASSERT_TRUE(succeeded(merged));
+    ASSERT_TRUE(*merged);
+    EXPECT_EQ((*merged)->profile, m_profile);
+    EXPECT_EQ(*m_library.find(m_profile.key).value(), m_profile);
+    ASSERT_EQ(files().size(), 1U) << "one file for a function, and no lock is left";
+    EXPECT_EQ(files()[0].filename(), to_hex(m_profile.key) + ".profile");
+}
+
+TEST_F(ProfileFolder, TheSameCountsAreNotCountedTwice)
+{
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(succeeded(m_library.merge(m_profile)));
+    EXPECT_EQ(*m_library.find(m_profile.key).value(), m_profile);
+}
+
+TEST_F(ProfileFolder, WritersAtOnceLoseNothing)
+{
+    constexpr int k_writers = 6, k_rounds = 8;
+    std::vector<std::jthread> writers;
+    for (int writer = 0; writer < k_writers; ++writer)
+        writers.emplace_back([&, writer] {
+            const auto store = open();
+            const Library library = library_of(*store);
+            Profile own = empty_profile();
+            for (int round = 0; round < k_rounds; ++round) {
+                count(own.parts[std::to_string(writer)], prompt_of(round));
+                for (auto merged = library.merge(own); merged && !*merged; merged = library.merge(own))
+                    std::this_thread::yield();
+            }
+        });
+    writers.clear();
+    const auto found = m_library.find(m_profile.key).value();
+    ASSERT_TRUE(found);
+    for (int round = 0; round < k_rounds; ++round)
+        EXPECT_EQ(total(*found).at(prompt_of(round)), static_cast<std::uint64_t>(k_writers));
+}
+
+TEST_F(ProfileFolder, WhoeverFindsItLockedWritesNothing)
+{
+    const auto held = m_store->try_artifact_lock(name_of(m_profile.key));
+    ASSERT_TRUE(succeeded(held));
+    const auto merged = m_library.merge(m_profile);
+    ASSERT_TRUE(succeeded(merged));
+    EXPECT_FALSE(*merged);
+    EXPECT_EQ(m_library.find(m_profile.key).value(), std::nullopt);
+    EXPECT_TRUE(m_store->check()->empty()) << "a lock is no finding";
+}
+
+TEST_F(ProfileFolder, DamageIsReplacedAndSaid)
+{
+    ASSERT_TRUE(succeeded(m_library.merge(m_profile)));
+    overwrite("{\"format\": 1, \"parts\": 3}");
+    EXPECT_TRUE(failed_with(m_library.find(m_profile.key), ErrorCode::corrupt));
+    const auto merged = m_library.merge(m_profile);
+    ASSERT_TRUE(succeeded(merged));
+    EXPECT_EQ((*merged)->replaced->code, ErrorCode::corrupt);
+    EXPECT_EQ(*m_library.find(m_profile.key).value(), m_profile);
+}
+
+TEST_F(ProfileFolder, ANewerWarmgraphsFileStays)
+{
+    ASSERT_TRUE(succeeded(m_library.merge(m_profile)));
+    overwrite("{\"format\": 2}");
+    EXPECT_TRUE(failed_with(m_library.find(m_profile.key), ErrorCode::stale));
+    EXPECT_TRUE(failed_with(m_library.merge(m_profile), ErrorCode::stale));
+}
+
+TEST_F(ProfileFolder, AFileWithTenMillionShapesIsNotRead)
+{
+    ASSERT_TRUE(succeeded(m_library.merge(m_profile)));
+    fs::resize_file(files().at(0), 1ULL << 33); // sparse
+    EXPECT_TRUE(failed_with(m_library.find(m_profile.key), ErrorCode::corrupt));
+    EXPECT_TRUE(succeeded(m_library.merge(m_profile)));
+    EXPECT_EQ(*m_library.find(m_profile.key).value(), m_profile);
+}
+
+TEST_F(ProfileFolder, AFileUnderAnotherNameIsRefused)
+{
+    ASSERT_TRUE(succeeded(m_library.merge(m_profile)));
+    Digest other = m_profile.key;
+    other.bytes[31] ^= std::byte{1};
+    fs::copy(files().at(0), files().at(0).parent_path() / (to_hex(other) + ".profile"));
+    EXPECT_TRUE(failed_with(m_library.find(other), ErrorCode::corrupt));
+}
+
+TEST_F(ProfileFolder, AFolderThatIsReadIsNotWritten)
+{
+    ASSERT_TRUE(succeeded(m_library.merge(m_profile)));
+    const auto reader = open(store::StoreMode::read_only);
+    const Library library = library_of(*reader);
+    EXPECT_EQ(*library.find(m_profile.key).value(), m_profile);
+    EXPECT_TRUE(failed_with(library.merge(m_profile), ErrorCode::permission_denied));
+}
+
+TEST_F(ProfileFolder, IsNoFindingOfACheckAndIsClearedAlone)
+{
+    ASSERT_TRUE(succeeded(m_library.merge(m_profile)));
+    EXPECT_TRUE(m_store->check()->empty());
+    const auto tuned = m_store->clear({.kind = store::ClearKind::tuned});
+    ASSERT_TRUE(succeeded(tuned));
+    EXPECT_EQ(tuned->files(), 0U);
+    EXPECT_EQ(m_store->plan_clear({.kind = store::ClearKind::profile})->profiles.files, 1U);
+    const auto cleared = m_store->clear({.kind = store::ClearKind::profile});
+    ASSERT_TRUE(succeeded(cleared));
+    EXPECT_EQ(cleared->profiles.files, 1U);
+    EXPECT_GT(cleared->bytes(), 0U);
+    EXPECT_TRUE(files().empty());
+    ASSERT_TRUE(succeeded(m_library.merge(m_profile)));
+    EXPECT_EQ(m_store->clear({.kind = store::ClearKind::all})->profiles.files, 1U);
+}
+
+TEST(ProfileTier, AnyTierWillDo)
+{
+    warmgraph::test::MemoryTier tier;
+    const Library library{tier};
+    ASSERT_TRUE(succeeded(library.merge(sample_profile())));
+    EXPECT_EQ(*library.find(sample_profile().key).value(), sample_profile());
+    const auto names = tier.list({.kind = store::Scope::Kind::profiles});
+    ASSERT_TRUE(succeeded(names));
+    EXPECT_THAT(*names, testing::ElementsAre(store::Name{name_of(sample_profile().key)}));
+    EXPECT_TRUE(tier.list({.kind = store::Scope::Kind::artifacts})->empty());
+}
+
+} // namespace
+} // namespace warmgraph::profile
