@@ -22,6 +22,7 @@ set(WARMGRAPH_PUBLIC_HEADERS
     facade/include/warmgraph/exception.hpp
     facade/include/warmgraph/function.hpp
     facade/include/warmgraph/opening.hpp
+    facade/include/warmgraph/pair.hpp
     facade/include/warmgraph/profile.hpp
     facade/include/warmgraph/recorder.hpp
     facade/include/warmgraph/spec.hpp

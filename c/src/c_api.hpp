@@ -68,6 +68,10 @@ struct wg_function {
     warmgraph::Function function;
 };
 
+struct wg_pair {
+    warmgraph::Pair pair;
+};
+
 struct wg_report {
     warmgraph::Report report;
 };
@@ -184,15 +188,22 @@ T*& need_out(T** out)
 // The sizes of the structs when they were first published (0.1.0): the least that is accepted, also after they grow.
 inline constexpr std::size_t k_least_cache_options = 80, k_least_function_spec = 160, k_least_statistics = 72,
                              k_least_launch_options = 56, k_least_native_capture = 64, k_least_adoption = 48,
-                             k_least_open_progress = 40, k_least_open_options = 40;
+                             k_least_open_progress = 40, k_least_open_options = 40, k_least_pair_spec = 56;
 static_assert(sizeof(wg_cache_options) >= k_least_cache_options && sizeof(wg_function_spec) >= k_least_function_spec &&
               sizeof(wg_statistics) >= k_least_statistics && sizeof(wg_launch_options) >= k_least_launch_options &&
               sizeof(wg_native_capture) >= k_least_native_capture && sizeof(wg_adoption) >= k_least_adoption &&
-              sizeof(wg_open_progress) >= k_least_open_progress && sizeof(wg_open_options) >= k_least_open_options);
+              sizeof(wg_open_progress) >= k_least_open_progress && sizeof(wg_open_options) >= k_least_open_options &&
+              sizeof(wg_pair_spec) >= k_least_pair_spec);
 
 /// The caller's spec, with defaults for what it does not have. The name is checked.
 [[nodiscard]] wg_function_spec known_spec(const wg_function_spec* spec);
 [[nodiscard]] Spec to_spec(const wg_function_spec& from);
+[[nodiscard]] std::vector<TensorDecl> to_tensors(const wg_tensor_decl* first, std::uint64_t count,
+                                                 std::string_view what);
+/// The C callback as a callable. A failure inside becomes the Exception that the C++ function would have thrown, so
+/// that a refusal to record stays one.
+[[nodiscard]] Callable to_callable(const std::string& name, wg_callback callback, void* user);
+[[nodiscard]] std::vector<Arg> to_args(const wg_arg* args, std::uint64_t count);
 [[nodiscard]] std::vector<Buckets> to_buckets(const wg_function_spec& from);
 /// Its name lives as long as the caller's.
 [[nodiscard]] Arg to_arg(const wg_arg& from);

@@ -22,7 +22,9 @@ std::vector<std::int64_t> to_extents(const std::int64_t* first, std::uint64_t ra
     return {first, first + rank};
 }
 
-std::vector<TensorDecl> to_tensors(const wg_tensor_decl* first, std::uint64_t count, std::string_view what)
+} // namespace
+
+std::vector<TensorDecl> c_api::to_tensors(const wg_tensor_decl* first, std::uint64_t count, std::string_view what)
 {
     std::vector<TensorDecl> result;
     for (const wg_tensor_decl& decl : need_array(first, count, what)) {
@@ -31,6 +33,8 @@ std::vector<TensorDecl> to_tensors(const wg_tensor_decl* first, std::uint64_t co
     }
     return result;
 }
+
+namespace {
 
 std::vector<ScalarDecl> to_scalars(const wg_scalar_decl* first, std::uint64_t count, std::string_view what)
 {
@@ -136,11 +140,7 @@ wg_function_spec c_api::known_spec(const wg_function_spec* spec)
     return known;
 }
 
-namespace {
-
-/// The C callback as a callable. A failure inside becomes the Exception that the C++ function would have thrown, so
-/// that a refusal to record stays one.
-Callable to_callable(const std::string& name, wg_callback callback, void* user)
+Callable c_api::to_callable(const std::string& name, wg_callback callback, void* user)
 {
     return [name, callback, user](Recorder& run) {
         wg_recorder recorder{run};
@@ -152,8 +152,6 @@ Callable to_callable(const std::string& name, wg_callback callback, void* user)
             throw CallbackFailed{fmt::format("the callback of '{}' returned {}, expected 0", name, returned)};
     };
 }
-
-} // namespace
 
 Arg c_api::to_arg(const wg_arg& from)
 {
@@ -170,6 +168,15 @@ Arg c_api::to_arg(const wg_arg& from)
     default: refuse("'{}' has the kind {}, expected a wg_arg_kind", name, from.kind);
     }
     return arg;
+}
+
+std::vector<Arg> c_api::to_args(const wg_arg* args, std::uint64_t count)
+{
+    std::vector<Arg> list;
+    const auto given = need_array(args, count, "arguments");
+    list.reserve(given.size());
+    for (const wg_arg& arg : given) list.push_back(to_arg(arg));
+    return list;
 }
 
 wg_status wg_wrap(wg_cache* cache, const wg_device* device, const wg_function_spec* spec, wg_callback callback,
@@ -240,11 +247,7 @@ wg_status wg_call(wg_function* function, wg_stream* stream, const wg_arg* args, 
     return guarded([&] {
         need_function(function);
         auto& target = need_stream(stream).stream;
-        std::vector<Arg> list;
-        const auto given = need_array(args, count, "arguments");
-        list.reserve(given.size());
-        for (const wg_arg& arg : given) list.push_back(to_arg(arg));
-        const Outcome happened = function->function.call(target, list);
+        const Outcome happened = function->function.call(target, to_args(args, count));
         if (outcome != nullptr) *outcome = static_cast<wg_outcome>(happened);
     });
 }

@@ -178,6 +178,7 @@ Result<Graph> read_payload(ByteView bytes, const Limits& limits)
     graph.nodes =
         to_vector<Node>(flat->nodes(), [](const flat::Node& node) { return format_of(node).from_flat(node); });
     graph.edges = to_edges(*flat);
+    if (flat->second_half() != 0) graph.second_half = flat->second_half() - 1;
     return graph;
 }
 

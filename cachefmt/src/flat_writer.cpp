@@ -145,7 +145,8 @@ Bytes write_payload(const Graph& graph)
     const auto edge_data = write_edge_data(builder, graph.edges);
     const auto semaphores =
         write_tables(builder, graph.semaphores, [&](const std::string& name) { return write(builder, name); });
-    builder.Finish(flat::CreatePayload(builder, regions, scalars, images, nodes, edges, events, edge_data, semaphores),
+    builder.Finish(flat::CreatePayload(builder, regions, scalars, images, nodes, edges, events, edge_data, semaphores,
+                                       graph.second_half ? *graph.second_half + 1 : 0),
                    k_payload_identifier);
     return finish(builder);
 }

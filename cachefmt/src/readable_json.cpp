@@ -121,6 +121,7 @@ Json to_json(const Graph& graph, const Sections& only)
         out["nodes"] = list(graph.nodes, [&](const Node& node) { return to_json(node, graph); });
         out["edges"] = list(graph.edges, [](const Edge& edge) { return Json::array({edge.from, edge.to}); });
         out["edge_data"] = edge_data_json(graph);
+        out["second_half"] = graph.second_half ? Json(*graph.second_half) : Json(nullptr);
     }
     return out;
 }

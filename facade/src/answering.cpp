@@ -48,6 +48,7 @@ std::unique_ptr<Job> Function::Impl::new_job(Journey& journey) const
     auto job = std::make_unique<Job>();
     job->frame = m_frame;
     Subject subject = m_subject;
+    if (m_half && m_half->others) subject.others = m_half->others();
     auto runs = std::make_shared<CaptureRuns>(m_runnable, m_callable_mutex);
     subject.run = [runs](const RunInputs& inputs, ScratchPool& scratch, const std::shared_ptr<backends::Stream>& stream,
                          RunContext& context) {
@@ -253,7 +254,7 @@ Outcome Function::Impl::complete_verification(Job& job)
     if (verified) {
         const std::scoped_lock lock{m_mutex};
         count_hit(*job.verified);
-        m_cache->store->note_use({m_key, digest});
+        m_shelf->note_use({m_key, digest});
         keep(std::move(*job.verified));
         finish(job.journey, Outcome::replayed, "", Remember::no);
         end_report(job.journey);
@@ -269,7 +270,7 @@ Outcome Function::Impl::complete_verification(Job& job)
     begin_miss(job.journey, job.journey.reason, {});
     // What else went wrong on the way (memory, driver) says nothing about the entry.
     if (verified.error().code == ErrorCode::verification_failed && job.records) {
-        if (auto removed = m_cache->store->remove({m_key, digest}); !removed) cache_fault("remove", removed.error());
+        if (auto removed = m_shelf->remove({m_key, digest}); !removed) cache_fault("remove", removed.error());
         return complete_recording(job);
     }
     const std::scoped_lock lock{m_mutex};
@@ -307,10 +308,12 @@ Outcome Function::Impl::complete_recording(Job& job)
     if (!difference.empty())
         return refuse(job, {ErrorCode::not_recordable,
                             "recompiled, a second recording under the same guards differs: " + difference});
-    m_cache->counters.recording();
+    if (!m_half || m_half->counts_recording()) m_cache->counters.recording();
     const std::scoped_lock lock{m_mutex};
     const auto& header = recording->entry.header;
-    keep(variant_of(header.guards, header.key.guards_digest, std::move(recording->executable)));
+    auto variant = variant_of(header.guards, header.key.guards_digest, std::move(recording->executable));
+    if (m_half && m_half->is_forward()) variant.use = LoadedVariant::Use::waits;
+    keep(std::move(variant));
     const std::string& missed = job.journey.reason;
     finish(job.journey, Outcome::recorded, unpublished.empty() ? missed : missed + "; " + unpublished, Remember::no);
     end_report(job.journey);

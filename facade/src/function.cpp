@@ -57,8 +57,11 @@ Policy program_policy(Policy wanted, Policy possible) noexcept
 } // namespace
 
 Function::Impl::Impl(std::shared_ptr<Cache::Impl> cache, std::string name, std::shared_ptr<Device::Impl> device,
-                     Spec spec, Interface interface, Callable callable, const void* code)
+                     Spec spec, Interface interface, Callable callable, const void* code,
+                     std::unique_ptr<HalfContext> half)
     : m_cache(std::move(cache)),
+      m_half(std::move(half)),
+      m_shelf(m_half ? m_half->shelf : std::make_shared<Shelf>(*m_cache)),
       m_name(std::move(name)),
       m_device(std::move(device)),
       m_spec(std::move(spec)),
@@ -66,7 +69,7 @@ Function::Impl::Impl(std::shared_ptr<Cache::Impl> cache, std::string name, std::
       m_callable(std::move(callable)),
       m_code(code),
       m_policy(possible_policy(*m_cache, m_spec.policy.value_or(m_cache->policy), static_cast<bool>(m_callable))),
-      m_key(m_cache->key(m_name, *m_device->device)),
+      m_key(m_cache->key(m_half ? m_half->pair : m_name, *m_device->device)),
       m_reader(m_interface, m_device->device->ordinal(),
                m_device->device->limits().flat_addresses ? Addressing::flat : Addressing::by_base),
       m_streams(m_device->device),
@@ -74,12 +77,13 @@ Function::Impl::Impl(std::shared_ptr<Cache::Impl> cache, std::string name, std::
       m_runnable{m_name, m_interface, m_callable, m_device->device, m_streams, &m_programs},
       m_subject{m_name, m_interface, m_device->device, {}, declared_handles(m_spec), next_number()},
       m_scratch(m_device->device, ScratchPool::Kind::memory),
+      m_last(m_half ? m_half->last : std::make_shared<LastStream>()),
       m_most_variants(m_cache->options.max_variants),
       m_registrations(m_device->device->registrations()),
       m_exposures(m_device->device->exposures())
 {
     m_report.function = m_name;
-    m_label = fmt::format("{}/{}", m_cache->options.model, m_name);
+    m_label = fmt::format("{}/{}", m_cache->options.model, m_key.function);
     begin_counting();
     if (m_spec.buckets.empty()) return;
     m_padding = std::make_unique<Padding>(m_spec, m_interface, *m_device->device);
@@ -113,24 +117,26 @@ void Function::Impl::cache_fault(std::string_view doing, const Error& error) con
 /// Launches of one function share its scratch and arena, so a launch in another stream comes after the last one.
 void Function::Impl::order_after_last(const std::shared_ptr<backends::Stream>& stream)
 {
-    if (m_last_stream == stream) return;
+    auto& last = m_last->stream;
+    if (last == stream) return;
     // Somebody captures the last one: an event of it would draw `stream` into that capture, and its work with it.
-    if (m_last_stream && m_last_stream->is_capturing()) {
+    if (last && last->is_capturing()) {
         log().debug("{}: its last stream is being captured, and this call is not ordered after it", label());
-    } else if (m_last_stream) {
-        const auto event = m_last_stream->record_event();
+    } else if (last) {
+        const auto event = last->record_event();
         const auto ordered = event ? stream->wait(*event) : Result<void>{std::unexpected(event.error())};
         if (!ordered) { // the host waits instead
             log().warn("{}: its last stream is waited for: {}", label(), ordered.error().message);
-            value_or_raise(m_last_stream->synchronize());
+            value_or_raise(last->synchronize());
         }
     }
-    m_last_stream = stream;
+    last = stream;
 }
 
 RunContext Function::Impl::run_eagerly(const std::shared_ptr<backends::Stream>& stream, Phases& phases)
 {
     order_after_last(stream);
+    m_served.reset();
     RunContext context;
     context.function = m_name;
     context.phases = &phases;
@@ -148,6 +154,7 @@ Outcome Function::Impl::run_into_capture(const std::shared_ptr<backends::Stream>
         raise({ErrorCode::unsupported,
                fmt::format("'{}' has no callable that could run in a capture of the caller's: call it outside",
                            label())});
+    m_served.reset();
     RunContext context;
     context.function = m_name;
     const RunInputs inputs{m_frame.tensors, m_frame.memory, m_frame.scalars, m_frame.values};
@@ -216,10 +223,12 @@ Outcome Function::Impl::call_locked(const std::shared_ptr<backends::Stream>& str
                                     Counted counted, std::unique_ptr<Job>& job)
 {
     value_or_raise(m_reader.read(args, m_frame));
+    if (m_half) value_or_raise(m_half->check(m_frame));
     if (stream->is_capturing()) {
         if (m_padding) refuse_unpadded();
         return run_into_capture(stream);
     }
+    if (m_half && m_half->runs_as_it_is()) return run_unused(stream, "its forward runs as it is");
     if (m_padding) return call_padded(stream, counted, job);
     if (counted == Counted::yes) count_call(nullptr);
     return call_read(stream, job);
@@ -230,7 +239,9 @@ Outcome Function::Impl::call_read(const std::shared_ptr<backends::Stream>& strea
 {
     notice_changes();
     for (auto variant = m_variants.begin(); variant != m_variants.end(); ++variant) {
+        if (m_half && variant->forward != m_half->forward) continue;
         if (!variant->guard.matches(m_frame.tensors, m_frame.values)) continue;
+        if (variant->use != LoadedVariant::Use::replayed) return run_unused(*variant, stream);
         if (variant->unused) return first_use(variant, stream, job);
         ++variant->calls;
         if (is_to_verify(*variant)) {
@@ -246,6 +257,7 @@ Outcome Function::Impl::call_read(const std::shared_ptr<backends::Stream>& strea
         if (!launched && launched.error().code == ErrorCode::stale) continue;
         if (!launched) return run_instead(variant, launched.error(), stream);
         if (variant != m_variants.begin()) m_variants.splice(m_variants.begin(), m_variants, variant);
+        m_served = {variant->guards_digest, false};
         return Outcome::replayed;
     }
     return first_call(stream, "", job);
@@ -307,12 +319,16 @@ void Function::Impl::refuse_inside_itself(std::string_view what) const
 LoadedVariant Function::Impl::variant_of(const cachefmt::Guards& guards, const Digest& digest,
                                          std::unique_ptr<replay::Executable> executable) const
 {
-    return {guards::CallGuard{guards.tensors, guards.values, m_device->device->ordinal()}, std::move(executable),
-            digest};
+    LoadedVariant variant{guards::CallGuard{guards.tensors, guards.values, m_device->device->ordinal()},
+                          std::move(executable), digest};
+    const auto forward = std::ranges::find(guards.facts, cachefmt::k_forward_fact, &cachefmt::Fact::name);
+    if (m_half && forward != guards.facts.end()) variant.forward = digest_from_hex(forward->value);
+    return variant;
 }
 
 void Function::Impl::keep(LoadedVariant variant)
 {
+    m_served = {variant.guards_digest, variant.use == LoadedVariant::Use::waits};
     m_variants.push_front(std::move(variant));
     if (m_variants.size() > m_most_variants) m_variants.pop_back();
 }

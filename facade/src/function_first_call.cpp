@@ -13,8 +13,10 @@ namespace warmgraph {
 void Function::Impl::describe_call(Journey& journey)
 {
     if (m_facts.empty())
-        m_facts = gather_facts(*m_cache, m_name, m_spec, *m_device->device, m_interface.text(), m_code);
+        m_facts = gather_facts(*m_cache, m_half ? m_half->pair : m_name, m_spec, *m_device->device,
+                               m_half ? m_half->interface : m_interface.text(), m_code);
     journey.now.facts = m_facts;
+    if (m_half) add_half_facts(journey.now.facts);
     journey.now.tensors =
         guards::describe(m_frame.tensors, m_interface.region_names, m_device->device->backend() + ":");
     for (std::size_t i = 0; i < journey.now.tensors.size(); ++i)
@@ -58,11 +60,11 @@ void Function::Impl::note_untrusted(const std::vector<store::Variant>& variants)
 Headers Function::Impl::headers(const Digest& digest) const
 {
     return {[this, digest]() -> std::optional<cachefmt::EntryHeader> {
-                auto exact = m_cache->store->header({m_key, digest});
+                auto exact = m_shelf->header({m_key, digest});
                 return exact && *exact ? std::move(*exact) : std::nullopt;
             },
             [this]() -> Result<std::vector<store::Variant>> {
-                auto variants = m_cache->store->variants(m_key);
+                auto variants = m_shelf->variants(m_key);
                 if (!variants) cache_fault("look-up", variants.error());
                 if (variants) note_untrusted(*variants);
                 return variants;
@@ -163,9 +165,11 @@ Outcome Function::Impl::finish(const Journey& journey, Outcome outcome, std::str
 
 void Function::Impl::count_miss(const Plan& plan, Journey& journey)
 {
-    m_cache->counters.miss(m_name, plan.reason);
+    const bool counts = !m_half || m_half->counts_miss();
+    if (counts) m_cache->counters.miss(m_half ? m_half->pair : m_name, plan.reason);
     log().info("{} {} {}: {}", plan.action == Plan::Action::refuse ? "refused" : "missed", label(),
                short_hex(journey.digest), plan.reason);
+    if (!counts) return;
     begin_miss(journey, plan.reason, plan.judgement);
     if (!m_cache->store) return;
     store::FunctionUsage usage;

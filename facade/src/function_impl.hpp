@@ -18,6 +18,7 @@
 #include "argument_reader.hpp"
 #include "cache_impl.hpp"
 #include "device_impl.hpp"
+#include "half.hpp"
 #include "job.hpp"
 #include "loaded_variant.hpp"
 #include "padding.hpp"
@@ -56,7 +57,7 @@ inline constexpr std::chrono::seconds k_wait_for_earlier_work{1};
 
 struct Function::Impl {
     Impl(std::shared_ptr<Cache::Impl> cache, std::string name, std::shared_ptr<Device::Impl> device, Spec spec,
-         Interface interface, Callable callable, const void* code);
+         Interface interface, Callable callable, const void* code, std::unique_ptr<HalfContext> half = nullptr);
     Impl(const Impl&) = delete;
     Impl& operator=(const Impl&) = delete;
     ~Impl();
@@ -85,6 +86,25 @@ struct Function::Impl {
     /// Records what waits for its moment. Returns 1 where something was recorded, 0 where nothing waits, or its answer
     /// is not done yet.
     std::size_t record_pending();
+    // Of a half of a pair (function_half.cpp).
+    [[nodiscard]] HalfContext& half() noexcept { return *m_half; }
+    [[nodiscard]] const Interface& interface() const noexcept { return m_interface; }
+    /// Before any lock is taken: invalid_argument inside a wrapped callable.
+    void refuse_nested() const;
+    struct Served {
+        Digest guards_digest;
+        bool waits = false; ///< a forward half that no entry has yet
+    };
+    /// The variant that the last call was answered by, or made; nullopt where it ran as it is.
+    [[nodiscard]] std::optional<Served> served() const;
+    /// A forward half whose backward is there from now on.
+    void end_wait(const Digest& forward);
+    /// A forward half whose backward cannot be recorded: it runs as it is, too.
+    void give_up(const Digest& forward);
+    /// What backward has for a forward half that was recorded anew.
+    void forget(const Digest& forward);
+    /// Scratch of runs as it is.
+    [[nodiscard]] std::vector<NamedMemory> scratch_memory() const;
     /// Gives the name free: the function's handle is gone, whoever still works on it.
     void retire() noexcept;
     [[nodiscard]] const std::string& name() const noexcept { return m_name; }
@@ -135,6 +155,8 @@ private:
                                       Counted counted, std::unique_ptr<Job>& job);
     [[nodiscard]] Outcome call_read(const std::shared_ptr<backends::Stream>& stream, std::unique_ptr<Job>& job);
     [[nodiscard]] Outcome run_into_capture(const std::shared_ptr<backends::Stream>& stream);
+    [[nodiscard]] Outcome run_unused(const std::shared_ptr<backends::Stream>& stream, std::string why);
+    [[nodiscard]] Outcome run_unused(const LoadedVariant& variant, const std::shared_ptr<backends::Stream>& stream);
     void notice_changes();
     void forget_loaded(std::string_view why);
     [[nodiscard]] Outcome first_call(const std::shared_ptr<backends::Stream>& stream, std::string why_not,
@@ -144,6 +166,7 @@ private:
     [[nodiscard]] Situation situation(const cachefmt::Guards& now) const;
     [[nodiscard]] Headers headers(const Digest& digest) const;
     void describe_call(Journey& journey);
+    void add_half_facts(std::vector<cachefmt::Fact>& facts) const;
     [[nodiscard]] Outcome act(const Plan& plan, Journey& journey, const std::shared_ptr<backends::Stream>& stream,
                               std::unique_ptr<Job>& job);
     [[nodiscard]] Outcome miss(const Plan& plan, Journey& journey, const std::shared_ptr<backends::Stream>& stream,
@@ -250,6 +273,8 @@ private:
 
     mutable std::mutex m_mutex; // one call at a time: an exec's parameters and the scratch are shared by all calls
     std::shared_ptr<Cache::Impl> m_cache;
+    std::unique_ptr<HalfContext> m_half; // null where it is no half of a pair
+    std::shared_ptr<Shelf> m_shelf;
     std::string m_name;
     std::string m_label; // "model/function", as the command takes it
     std::shared_ptr<Device::Impl> m_device;
@@ -274,7 +299,8 @@ private:
     std::unique_ptr<Job> m_pending;             // a recording or comparison that waits for its moment
     std::set<Digest> m_strayed;  // guards digests of calls that were refused for work past the recorder's stream
     bool m_is_recording = false; // a call of it is being recorded or compared
-    std::shared_ptr<backends::Stream> m_last_stream;
+    std::shared_ptr<LastStream> m_last;
+    std::optional<Served> m_served;
     Variants m_variants;                     // most recently used first, unused ones last
     std::size_t m_most_variants;             // max_variants, or more when open_all restored more
     std::list<Verdict> m_verdicts;           // likewise

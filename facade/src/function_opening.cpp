@@ -45,7 +45,7 @@ std::vector<OpenCandidate> Function::Impl::candidates() const
 {
     std::vector<OpenCandidate> result;
     const bool looks = m_policy != Policy::off && !(m_policy == Policy::refresh && m_callable);
-    if (!m_cache->store || !looks) return result;
+    if (!m_cache->store || !looks || m_half) return result; // a pair is loaded by its first forward
     auto variants = m_cache->store->variants(m_key);
     if (!variants) {
         cache_fault("look-up", variants.error());
@@ -187,7 +187,7 @@ Outcome Function::Impl::first_use(Variants::iterator variant, const std::shared_
         return first_call(stream, launched.error().message, job);
     if (!launched) return run_instead(variant, launched.error(), stream);
     count_hit(*variant);
-    m_cache->store->note_use({m_key, variant->guards_digest});
+    m_shelf->note_use({m_key, variant->guards_digest});
     m_variants.splice(m_variants.begin(), m_variants, variant);
     finish(journey, Outcome::replayed, "", Remember::no);
     end_report(journey);

@@ -33,7 +33,7 @@ struct Wanted {
 /// What the declaration says is no news: without other sizes, nothing is worth a file.
 void Function::Impl::begin_counting()
 {
-    if (!m_cache->profiles || m_interface.regions.empty()) return;
+    if (!m_cache->profiles || m_interface.regions.empty() || m_half) return; // a pair records nothing before demand
     profile::Profile empty;
     empty.model_info = m_key.model_info;
     empty.function = m_name;

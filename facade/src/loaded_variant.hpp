@@ -1,6 +1,7 @@
 // A variant that is loaded in this process.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -21,13 +22,22 @@ struct Unused {
 };
 
 struct LoadedVariant {
+    /// Of a half of a pair.
+    enum class Use : std::uint8_t {
+        replayed,
+        waits,        ///< a forward whose backward is not recorded yet: until then the function runs as it is
+        runs_as_it_is ///< its other half cannot be recorded; the executable is gone
+    };
+
     guards::CallGuard guard;
     std::unique_ptr<replay::Executable> executable;
     Digest guards_digest;
     std::optional<Unused> unused{};
     bool only_here = false; ///< adopted and not published: it could not be loaded again
     std::uint64_t calls = 0;
-    std::string made{}; ///< when and by which version, for the log; "" for what this process recorded
+    Use use = Use::replayed;
+    std::optional<Digest> forward{}; ///< of a backward half: the guards digest of the forward half that it is for
+    std::string made{};              ///< when and by which version, for the log; "" for what this process recorded
 };
 
 } // namespace warmgraph

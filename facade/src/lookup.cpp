@@ -83,17 +83,16 @@ auto Function::Impl::restore(const cachefmt::EntryKey& key, store::Reading readi
                              const std::vector<MemoryRef>& regions, const std::vector<std::uint64_t>& scalars,
                              Phases& phases) const -> Result<std::optional<Restored>>
 try {
-    auto& store = *m_cache->store;
     auto entry = [&] {
         const auto timer = phases.measure("load");
-        return store.entry(key, reading);
+        return m_shelf->entry(key, reading);
     }();
     if (!entry) return std::unexpected(entry.error());
     if (!*entry) return std::nullopt;
     const auto image_of = image_source();
     cachefmt::Graph& graph = (**entry).graph;
     if (auto agrees = check_regions(m_interface, graph); !agrees) {
-        store.set_aside((**entry).header, agrees.error());
+        m_shelf->set_aside((**entry).header, agrees.error());
         return std::unexpected(agrees.error());
     }
     if (auto fits = check_constants_size(graph, m_spec.max_constant_bytes); !fits) return std::unexpected(fits.error());
@@ -109,7 +108,7 @@ try {
     std::optional<Error> condemned;
     replay::Loading loading;
     loading.begin = [&]() -> Result<void> {
-        auto begun = store.begin_load(key, m_device->load_target());
+        auto begun = m_shelf->begin_load(key, m_device->load_target());
         if (!begun) return std::unexpected(condemned.emplace(begun.error()));
         mark = std::move(*begun);
         return {};
@@ -122,7 +121,7 @@ try {
     mark.reset();
     // It decodes, and no process could use it. The next recording takes its place.
     if (!executable && (condemned || loading.blame == replay::Blame::entry) && publishes())
-        store.set_aside((**entry).header, condemned.value_or(executable.error()));
+        m_shelf->set_aside((**entry).header, condemned.value_or(executable.error()));
     if (condemned && publishes()) // the store has told the whole of it
         return fail(condemned->code, "processes died over its code, and it is set aside");
     if (!executable) return std::unexpected(executable.error());
@@ -172,7 +171,7 @@ Result<void> Function::Impl::check_constants(const replay::Executable& executabl
 void Function::Impl::withdraw(const cachefmt::EntryKey& key) const
 {
     if (!publishes()) return;
-    if (auto removed = m_cache->store->remove(key); !removed) cache_fault("remove", removed.error());
+    if (auto removed = m_shelf->remove(key); !removed) cache_fault("remove", removed.error());
 }
 
 /// Loads an entry whose guards hold; nothing is launched.
@@ -186,7 +185,7 @@ auto Function::Impl::load(const cachefmt::EntryKey& key, backends::Stream& strea
             restored = std::unexpected(same.error());
     if (!restored) {
         cache_fault("restore", restored.error());
-        const auto entry = m_cache->store->entry(key, store::Reading::ahead);
+        const auto entry = m_shelf->entry(key, store::Reading::ahead);
         const bool must_not_record =
             restored.error().code == ErrorCode::not_recordable ||
             (entry && *entry && !knows_all(m_subject.handles.semaphores, (**entry).graph.semaphores));
@@ -207,6 +206,7 @@ auto Function::Impl::load(const cachefmt::EntryKey& key, backends::Stream& strea
 void Function::Impl::forget_exposed()
 {
     std::erase_if(m_variants, [&](const LoadedVariant& variant) {
+        if (!variant.executable) return false;
         const auto& graph = variant.executable->graph();
         const auto known = replay::check_exposed(*m_device->device, graph, image_source(), m_spec.frozen_variables);
         if (known) return false;
@@ -222,8 +222,9 @@ void Function::Impl::count_hit(LoadedVariant& variant)
 {
     auto unused = std::exchange(variant.unused, std::nullopt);
     if (!unused) return;
+    m_shelf->note_touched({m_key, variant.guards_digest});
+    if (m_half && !m_half->counts_hit()) return;
     m_cache->counters.hit(unused->load_ms, unused->answer_ms);
-    m_cache->note_touched({m_key, variant.guards_digest});
     store::FunctionUsage usage;
     usage.hits = 1;
     std::uint64_t bytes = 0;

@@ -69,7 +69,7 @@ void Function::Impl::begin_miss(Journey& journey, std::string reason, const Judg
     miss.reason = std::move(reason);
     miss.call = journey.digest;
     miss.variants = judgement.variants;
-    miss.nearest = judgement.nearest;
+    if (judgement.nearest) miss.nearest = m_shelf->name_on_disk({m_key, *judgement.nearest});
     miss.agree = judgement.agree;
     const std::size_t kept = std::min(judgement.differences.size(), store::k_most_missed_facts);
     for (const auto& [fact, recorded, now, cure] : std::span{judgement.differences}.first(kept))

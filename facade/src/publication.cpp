@@ -74,7 +74,7 @@ std::string Function::Impl::tombstone_if_different(const Recording& recording, J
 {
     const auto& key = recording.entry.header.key;
     if (!unusable_elsewhere(recording.entry.header.guards.facts).empty()) return {};
-    auto previous = m_cache->store->entry(key);
+    auto previous = m_shelf->entry(key, store::Reading::use);
     if (!previous || !*previous || (**previous).header.kind != cachefmt::EntryKind::graph) return {};
     if (cachefmt::graph_digest((**previous).graph) == cachefmt::graph_digest(recording.entry.graph)) return {};
     if (!contradicts((**previous).graph, recording, job)) return {};
@@ -82,8 +82,7 @@ std::string Function::Impl::tombstone_if_different(const Recording& recording, J
     tombstone.header.kind = cachefmt::EntryKind::tombstone;
     tombstone.header.info.reason = "recompiled";
     tombstone.header.info.difference = cachefmt::difference((**previous).graph, recording.entry.graph);
-    if (auto published = m_cache->store->publish(tombstone); !published)
-        cache_fault("publish tombstone", published.error());
+    if (auto published = m_shelf->publish(tombstone); !published) cache_fault("publish tombstone", published.error());
     return fmt::format("{}", fmt::join(tombstone.header.info.difference, "; "));
 }
 
@@ -106,11 +105,13 @@ std::string Function::Impl::publish(Phases& phases, Recording& recording)
             return "not published: " + published.error().message;
         }
     }
-    if (auto published = m_cache->store->publish(recording.entry); !published) {
+    const auto published = m_shelf->publish(recording.entry);
+    if (!published) {
         cache_fault("publish", published.error());
         return "not published: " + published.error().message;
     }
-    m_cache->note_touched(recording.entry.header.key);
+    if (*published == Shelf::Published::kept) return {};
+    m_shelf->note_touched(recording.entry.header.key);
     m_cache->programs->keep_ready();
     const auto& info = recording.entry.header.info;
     log().info("saved {} {} ({}, {} of {}, verified {}, {}, {}, format {})", label(),

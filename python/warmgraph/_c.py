@@ -91,6 +91,10 @@ wg_arg_tensor = 1
 wg_arg_number = 2
 wg_arg_kind_values = {'wg_arg_memory': wg_arg_memory, 'wg_arg_tensor': wg_arg_tensor, 'wg_arg_number': wg_arg_number}
 
+wg_pair_forward_half = 0
+wg_pair_backward_half = 1
+wg_pair_half_values = {'wg_pair_forward_half': wg_pair_forward_half, 'wg_pair_backward_half': wg_pair_backward_half}
+
 wg_open_wait_first = 0
 wg_open_wait_all = 1
 wg_open_wait_values = {'wg_open_wait_first': wg_open_wait_first, 'wg_open_wait_all': wg_open_wait_all}
@@ -343,6 +347,18 @@ class wg_arg(ctypes.Structure):
     ]
 
 
+class wg_pair_spec(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_uint64),
+        ("forward", ctypes.POINTER(wg_function_spec)),
+        ("backward", ctypes.POINTER(wg_function_spec)),
+        ("saved", ctypes.POINTER(wg_tensor_decl)),
+        ("saved_count", ctypes.c_uint64),
+        ("gradients", ctypes.POINTER(wg_key_value)),
+        ("gradient_count", ctypes.c_uint64),
+    ]
+
+
 class wg_named_memory(ctypes.Structure):
     _fields_ = [
         ("name", ctypes.c_char_p),
@@ -461,6 +477,7 @@ STRUCTS = [
     wg_buckets,
     wg_function_spec,
     wg_arg,
+    wg_pair_spec,
     wg_named_memory,
     wg_named_number,
     wg_native_capture,
@@ -573,6 +590,15 @@ FUNCTIONS = {
     "wg_report_phase_count": (ctypes.c_uint64, [ctypes.c_void_p]),
     "wg_report_phase_name": (ctypes.c_char_p, [ctypes.c_void_p, ctypes.c_uint64]),
     "wg_report_phase_ms": (ctypes.c_double, [ctypes.c_void_p, ctypes.c_uint64]),
+    "wg_wrap_pair": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(wg_pair_spec), wg_callback,
+        wg_callback, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]),
+    "wg_pair_destroy": (ctypes.c_int32, [ctypes.c_void_p]),
+    "wg_pair_bind": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_char_p, wg_memory]),
+    "wg_pair_forward": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(wg_arg), ctypes.c_uint64,
+        ctypes.POINTER(ctypes.c_uint64), ctypes.POINTER(ctypes.c_int32)]),
+    "wg_pair_backward": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.POINTER(wg_arg),
+        ctypes.c_uint64, ctypes.POINTER(ctypes.c_int32)]),
+    "wg_pair_report": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p)]),
     "wg_clear_stack": (None, []),
     "wg_cache_adopt": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(wg_function_spec),
         ctypes.POINTER(wg_adoption), ctypes.POINTER(ctypes.c_void_p)]),
@@ -612,7 +638,8 @@ STATUS = frozenset({'wg_receive_log', 'wg_device_open', 'wg_device_close', 'wg_d
     'wg_save_cache_artifacts', 'wg_load_cache_artifacts', 'wg_artifacts_destroy', 'wg_cache_check_bundle',
     'wg_cache_statistics', 'wg_wrap', 'wg_cache_load', 'wg_cache_find', 'wg_cache_entries', 'wg_cache_prefetch',
     'wg_function_destroy', 'wg_bind', 'wg_call', 'wg_profiled_call_sizes', 'wg_profiled_call_args', 'wg_record_profile',
-    'wg_function_shapes', 'wg_function_misses', 'wg_function_report', 'wg_report_destroy', 'wg_cache_adopt',
+    'wg_function_shapes', 'wg_function_misses', 'wg_function_report', 'wg_report_destroy', 'wg_wrap_pair',
+    'wg_pair_destroy', 'wg_pair_bind', 'wg_pair_forward', 'wg_pair_backward', 'wg_pair_report', 'wg_cache_adopt',
     'wg_capture_write', 'wg_open_all', 'wg_opening_wait', 'wg_opening_progress', 'wg_opening_destroy',
     'wg_recorder_fork', 'wg_recorder_join', 'wg_recorder_address', 'wg_recorder_alloc', 'wg_recorder_scalar',
     'wg_recorder_sizes', 'wg_recorder_dtype', 'wg_recorder_fail'})

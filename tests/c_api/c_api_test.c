@@ -42,6 +42,8 @@ int main(void)
         TEST_OF(alignment_of_tensors_is_asked_for),
         TEST_OF(entries_tell_what_loading_them_needs),
         TEST_OF(artifacts_are_carried_to_another_folder),
+        TEST_OF(pairs_are_one_entry),
+        TEST_OF(wrong_pairs_are_refused),
         TEST_OF(sizes_are_padded_and_recorded_ahead),
         TEST_OF(profiles_are_switched_off),
         TEST_OF(wrong_buckets_are_refused),

@@ -84,6 +84,10 @@ void entries_tell_what_loading_them_needs(void);
 /* artifacts.c */
 void artifacts_are_carried_to_another_folder(void);
 
+/* pairs.c */
+void pairs_are_one_entry(void);
+void wrong_pairs_are_refused(void);
+
 /* profile.c */
 void sizes_are_padded_and_recorded_ahead(void);
 void profiles_are_switched_off(void);

@@ -55,7 +55,9 @@ protected:
         const Runnable runnable{name, interface, callable, on, streams};
         const std::shared_ptr<backends::Stream> stream = *device->create_stream();
         ScratchPool scratch{device, ScratchPool::Kind::memory};
-        RecordingSession session{{name, interface, device, run_once(runnable)}, frame, modules, record_options};
+        Subject subject{name, interface, device, run_once(runnable)};
+        subject.others = others;
+        RecordingSession session{std::move(subject), frame, modules, record_options};
         if (auto prepared = session.prepare(); !prepared) return std::unexpected(prepared.error());
         if (auto begun = session.begin_answer(stream); !begun) return std::unexpected(begun.error());
         RunContext context;
@@ -132,6 +134,7 @@ protected:
     replay::ModuleCache modules;
     Phases phases;
     RecordOptions record_options;
+    std::vector<NamedMemory> others;    ///< Subject::others
     std::function<void()> after_answer; ///< between the answer's end and the recording
     bool is_abandoned = false;
 };

@@ -37,6 +37,16 @@ TEST_F(UndeclaredRecording, IsRefusedWhereHeDoesNot)
     EXPECT_EQ(read(y), all(31));
 }
 
+/// The other half of a pair writes it at every step: it is refused by its name, whatever the caller says of libraries.
+TEST_F(UndeclaredRecording, OfAPairsOtherHalfIsRefusedByNameAndNoConstant)
+{
+    others = {{"'h' of 'step.forward'", table}};
+    expect_refused(add_table,
+                   HasSubstr("lies in no declared region but in 'h' of 'step.forward', inside an allocation"));
+    others = {{"'z' of 'step.forward'", make(k_count, 1)}};
+    EXPECT_TRUE(recorded(add_table)) << "what lies elsewhere changes nothing";
+}
+
 /// A trial did it once more, in memory that may be others' too: nothing is put back, and the caller is told.
 TEST_F(UndeclaredRecording, ThatIsWrittenIsAnErrorThatTellsOfIt)
 {

@@ -118,6 +118,53 @@ TEST_F(Missed, ByAProcessThatOnlyReadsIsToldWithWhatDiffers)
     EXPECT_GT(miss["agree"], 10);
 }
 
+/// One entry, one line: the forward half's miss is told of what that half has otherwise.
+TEST_F(Missed, AsAPairIsToldOfTheHalfThatMissed)
+{
+    const auto step = [this](Policy policy, std::int64_t count) {
+        ChildProcess child([&] {
+            const Device device{"opencl"};
+            const Program program = device.program("small", k_source);
+            Cache cache{options({.policy = policy})};
+            const auto bytes = static_cast<std::uint64_t>(count) * sizeof(float);
+            PairSpec spec{.forward = {.inputs = {input("x", f32, {count})}, .outputs = {output("y", f32, {count})}},
+                          .backward = {.outputs = {output("dx", f32, {count})}},
+                          .saved = {{"h", f32, {64}}}};
+            spec.forward.code = {program};
+            const auto add_one = [&](Recorder& r, const char* from, const char* to) {
+                r.stream().launch(program, "add_one", {.grid = {1, 1, 1}, .block = {1, 1, 1}}, r[from], r[to]);
+            };
+            Pair pair = cache.wrap_pair(
+                "step", device, spec,
+                [&](Recorder& r) {
+                    add_one(r, "x", "y");
+                    add_one(r, "x", "h");
+                },
+                [&](Recorder& r) { add_one(r, "h", "dx"); });
+            const Buffer x = device.upload<float>(std::vector<float>(static_cast<std::size_t>(count), 1.0F)),
+                         y = device.allocate(bytes), dx = device.allocate(bytes);
+            const ForwardCall call = pair.forward({{"x", x}, {"y", y}});
+            const Outcome outcome = pair.backward(call, {{"dx", dx}});
+            device.synchronize();
+            return call.outcome == outcome ? static_cast<int>(outcome) : 97;
+        });
+        return child.wait();
+    };
+    ASSERT_EQ(step(Policy::read_write, 64), k_recorded);
+    ASSERT_EQ(step(Policy::read_write, 64), k_replayed);
+    ASSERT_EQ(step(Policy::read_only, 32), k_eager);
+    const auto miss = run("explain toy/step --json").json()["misses"][0];
+    EXPECT_THAT(miss.dump(1), Not(HasSubstr("(absent)")));
+    EXPECT_EQ(miss["mismatches"][0]["recorded"], "[64]");
+    EXPECT_EQ(miss["mismatches"][0]["now"], "[32]");
+    EXPECT_THAT(run("explain toy/step").out, AllOf(HasSubstr("[64]"), Not(HasSubstr("forward.x"))));
+    const std::string listed = run("ls").out;
+    EXPECT_THAT(listed, HasSubstr("step"));
+    EXPECT_THAT(listed, Not(HasSubstr("step.forward")));
+    EXPECT_THAT(run("show toy/step").out, HasSubstr("saved.h"));
+    EXPECT_EQ(run("check").status, 0);
+}
+
 TEST_F(Missed, AndThrewIsToldAndCountedInTheProcess)
 {
     ASSERT_EQ(run_start({}), k_recorded);

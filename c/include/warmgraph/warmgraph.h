@@ -117,6 +117,7 @@ typedef struct wg_stream wg_stream;
 typedef struct wg_event wg_event;
 typedef struct wg_cache wg_cache;
 typedef struct wg_function wg_function;
+typedef struct wg_pair wg_pair;
 typedef struct wg_report wg_report;
 typedef struct wg_recorder wg_recorder;
 typedef struct wg_opening wg_opening;
@@ -638,6 +639,41 @@ WARMGRAPH_API double wg_report_first_call_ms(const wg_report* report);
 WARMGRAPH_API uint64_t wg_report_phase_count(const wg_report* report);
 WARMGRAPH_API const char* wg_report_phase_name(const wg_report* report, uint64_t index);
 WARMGRAPH_API double wg_report_phase_ms(const wg_report* report, uint64_t index);
+
+// --- pairs ----------------------------------------------------------------------------------------------------------
+
+typedef int32_t wg_pair_half;
+enum wg_pair_half_values { wg_pair_forward_half = 0, wg_pair_backward_half = 1 };
+
+/// Forward and backward of a training step: one entry under one set of guards. What both depend on (code, config,
+/// environment, version, policy, metadata) may be said in either spec and counts for both.
+typedef struct wg_pair_spec {
+    uint64_t size;                    ///< sizeof(wg_pair_spec)
+    const wg_function_spec* forward;  ///< its name is the pair's
+    const wg_function_spec* backward; ///< its name is not looked at
+    const wg_tensor_decl* saved;      ///< what forward saves for backward, in an arena of the pair's own
+    uint64_t saved_count;
+    const wg_key_value* gradients; ///< a tensor of backward (key) is the gradient of one of forward (value): same shape
+    uint64_t gradient_count;
+} wg_pair_spec;
+
+/// Wraps both callbacks. Each asks wg_recorder_address for what is saved, by name; no call is given it. `user` is handed
+/// to both. invalid_argument: a tensor that is saved twice or declared besides, halves with other shapes, versions,
+/// policies or configurations. unsupported: events or semaphores.
+WARMGRAPH_API wg_status wg_wrap_pair(wg_cache* cache, const wg_device* device, const wg_pair_spec* spec,
+                                     wg_callback forward, wg_callback backward, void* user, wg_pair** out);
+WARMGRAPH_API wg_status wg_pair_destroy(wg_pair* pair);
+/// As wg_bind, in each half that declares the state.
+WARMGRAPH_API wg_status wg_pair_bind(wg_pair* pair, const char* state, wg_memory memory);
+/// As wg_call. What an earlier call saved is overwritten. `generation` is what wg_pair_backward is to be told.
+WARMGRAPH_API wg_status wg_pair_forward(wg_pair* pair, wg_stream* stream, const wg_arg* args, uint64_t count,
+                                        uint64_t* generation, wg_outcome* outcome);
+/// As wg_call. stale: a later forward overwrote what that one saved. invalid_argument: `generation` is 0 (no forward
+/// was called), or a tensor has another shape than in forward.
+WARMGRAPH_API wg_status wg_pair_backward(wg_pair* pair, wg_stream* stream, uint64_t generation, const wg_arg* args,
+                                         uint64_t count, wg_outcome* outcome);
+/// As wg_function_report, of one half.
+WARMGRAPH_API wg_status wg_pair_report(const wg_pair* pair, wg_pair_half half, wg_report** out);
 
 // --- adoption -------------------------------------------------------------------------------------------------------
 

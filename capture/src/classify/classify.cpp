@@ -146,10 +146,10 @@ Result<Slot> Classifier::based_slot(const WordPlace& place, const Address& first
             at = Located{then->region, first.offset - same.address.offset};
     if (!at || !then)
         return fail(ErrorCode::not_recordable,
-                    "{} takes an address at {} that lies in no declared region: declare its memory (input, output, "
-                    "state, weights) and ask "
+                    "{} takes an address at {} that lies in no declared region{}: it is undeclared memory. Declare it "
+                    "(input, output, state, weights) and ask "
                     "Recorder::address for it, or allocate it with Recorder::alloc",
-                    place.subject(), where);
+                    place.subject(), where, in_others(m_captures, first));
     if (at->region != then->region || at->offset != then->offset)
         return fail(
             ErrorCode::not_recordable,
@@ -452,6 +452,13 @@ Result<Classified> Classifier::run()
 }
 
 } // namespace
+
+std::string in_others(const Captures& captures, const Address& address)
+{
+    for (const auto& [name, memory] : captures.others)
+        if (holds(memory, address, Pointee::bytes)) return fmt::format(" but in {}", name);
+    return {};
+}
 
 Result<Classified> classify(const Interface& interface, const Captures& captures)
 {

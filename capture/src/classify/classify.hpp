@@ -70,10 +70,14 @@ struct Captures {
     /// Recording::is_handle; null likewise. A parameter's word that is one and follows no scalar is refused.
     std::function<bool(std::uint64_t)> is_handle{};
     DeclaredHandles handles{};
+    std::vector<NamedMemory> others{}; ///< Subject::others
     /// `moved` is another process's: nothing but this is known of its addresses, and memory that is side by side moved
     /// together from one process to the other.
     std::optional<ForeignMemory> foreign{};
 };
+
+/// " but in 'h' of 'step.forward'" where the address lies in one of Captures::others, else "".
+[[nodiscard]] std::string in_others(const Captures& captures, const Address& address);
 
 /// A word of a by-value parameter whose differing bytes became zero (UnusedWords::tried).
 struct UnusedWord {

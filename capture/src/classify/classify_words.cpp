@@ -369,9 +369,10 @@ Result<void> FlatWords::check_allocation(const WordPlace& place, std::size_t off
     const auto allocation = allocation_at(value);
     if (!allocation) return {};
     return fail(ErrorCode::not_recordable,
-                "{}, {}: {:#x} lies in no declared region, inside an allocation of {} bytes. Likely a pointer to "
+                "{}, {}: {:#x} lies in no declared region{}, inside an allocation of {} bytes. Likely a pointer to "
                 "undeclared memory: {}",
-                place.subject(), place.at(offset), value, allocation->size, k_declare);
+                place.subject(), place.at(offset), value, in_others(m_captures, Address::from_flat(value)),
+                allocation->size, k_declare);
 }
 
 Result<void> FlatWords::check_allocation(const WordPlace& place, std::size_t offset, std::uint64_t value,

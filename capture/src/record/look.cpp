@@ -169,6 +169,7 @@ Result<Captures> Look::capture_all()
     Captures captures;
     captures.scalars = m_frame.scalars;
     captures.handles = m_subject.handles;
+    captures.others = m_subject.others;
     captures.constants = named(m_subject.interface.constants);
     captures.flat_addresses = m_subject.device->limits().flat_addresses;
     captures.allocation_at = allocations();

@@ -18,6 +18,7 @@
 #include "warmgraph/device.hpp"
 #include "warmgraph/function.hpp"
 #include "warmgraph/opening.hpp"
+#include "warmgraph/pair.hpp"
 #include "warmgraph/profile.hpp"
 #include "warmgraph/recorder.hpp"
 #include "warmgraph/spec.hpp"
@@ -129,6 +130,23 @@ public:
     /// The same with the address of the code whose binary identifies it.
     [[nodiscard]] Function wrap_code(std::string name, const Device& device, Spec spec, Callable callable,
                                      const void* code);
+
+    /// Wraps forward and backward of a training step, which are recorded as one entry under one set of guards
+    /// (pair.hpp). `name` as wrap's; the halves are called NAME.forward and NAME.backward in reports and logs.
+    /// invalid_argument: a name that is taken, a tensor that is saved twice or declared besides, saved memory without
+    /// bytes, halves with other shapes, versions, policies or configurations. unsupported: events, semaphores or buckets.
+    template <class F, class B>
+    [[nodiscard]] WARMGRAPH_LOCAL Pair wrap_pair(std::string name, const Device& device, PairSpec spec, F&& forward,
+                                                 B&& backward)
+    {
+        const void* const forward_code = detail::code_address<std::decay_t<F>>(forward);
+        const void* const backward_code = detail::code_address<std::decay_t<B>>(backward);
+        return wrap_pair_code(std::move(name), device, std::move(spec), Callable(std::forward<F>(forward)),
+                              Callable(std::forward<B>(backward)), forward_code, backward_code);
+    }
+    /// The same with the addresses of the code whose binaries identify it.
+    [[nodiscard]] Pair wrap_pair_code(std::string name, const Device& device, PairSpec spec, Callable forward,
+                                      Callable backward, const void* forward_code, const void* backward_code);
 
     /// A function without a callable: it can only be replayed. Its calls that miss throw miss_forbidden, saying why;
     /// those whose entry cannot be used throw what stood in the way. Spec::version must be the one that the function

@@ -4,7 +4,7 @@
 // do (ErrorCode) and whose text says what was expected, what was found and the cure. A miss, a damaged cache, a full
 // disk or a refused recording is no failure: the function then runs as it is, and report() says why.
 //
-// Threads: Device, Program, Cache and Function may be used from several threads at once (calls of one Function are
+// Threads: Device, Program, Cache, Function and Pair may be used from several threads at once (calls of one Function are
 // enqueued one after another; concurrent first calls record once). A Stream, an Event, a
 // Recorder and a Buffer belong to one thread at a time.
 #pragma once
@@ -23,6 +23,7 @@
 #include "warmgraph/export.hpp"
 #include "warmgraph/function.hpp"
 #include "warmgraph/opening.hpp"
+#include "warmgraph/pair.hpp"
 #include "warmgraph/profile.hpp"
 #include "warmgraph/recorder.hpp"
 #include "warmgraph/spec.hpp"

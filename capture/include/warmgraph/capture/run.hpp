@@ -31,8 +31,9 @@ struct Subject {
     const Interface& interface;
     std::shared_ptr<backends::Device> device;
     RunOnce run;
-    DeclaredHandles handles{};  ///< of outside, that its graphs may use
-    std::uint64_t function = 0; ///< as in replay::ModuleUser
+    DeclaredHandles handles{};         ///< of outside, that its graphs may use
+    std::uint64_t function = 0;        ///< as in replay::ModuleUser
+    std::vector<NamedMemory> others{}; ///< that are none of its regions, for messages: "forward's 'h'"
 };
 
 /// Captured: nothing is run. A capture that was begun is ended whatever the callable does.

@@ -1,0 +1,32 @@
+// The task: to which of three arms of a spiral does a point of the plane belong? The same points in every process.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace train {
+
+constexpr std::int32_t k_inputs = 2, k_hidden = 32, k_classes = 3;
+/// Of all parameters, in the order that kernels.hpp names.
+constexpr std::int32_t k_parameters = k_inputs * k_hidden + k_hidden + k_hidden * k_classes + k_classes;
+
+struct Batch {
+    std::vector<float> x;            ///< [rows][k_inputs]
+    std::vector<std::int32_t> label; ///< [rows]
+};
+
+/// Numbers between -1 and 1 from a seed, without the standard library's distributions, which differ.
+class Noise {
+public:
+    explicit Noise(std::uint32_t seed) : m_state(seed) {}
+    [[nodiscard]] float next();
+
+private:
+    std::uint32_t m_state;
+};
+
+[[nodiscard]] Batch spiral(std::int32_t rows, std::uint32_t seed);
+/// Small weights, zero biases.
+[[nodiscard]] std::vector<float> first_parameters(std::uint32_t seed);
+
+} // namespace train
