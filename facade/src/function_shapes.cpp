@@ -100,6 +100,9 @@ void Function::Impl::refuse_unpadded() const
 Outcome Function::Impl::run_outside_buckets(const std::string& why, const std::shared_ptr<backends::Stream>& stream)
 {
     notice_changes();
+    // It may be recorded later, and only code that was kept when it was loaded can be.
+    if (auto kept = m_device->device->recording().prepare_recording(); !kept)
+        log().debug("{} runs as it is, and its recordings may be refused: {}", label(), kept.error().message);
     Journey journey;
     journey.started = system_clock().steady();
     validate_tuned();

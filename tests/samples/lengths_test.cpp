@@ -65,6 +65,8 @@ TEST_F(Lengths, PrintHowMuchOfEachCallIsPadding)
 TEST_F(Lengths, WithoutAProfileEachSizeIsAVariant)
 {
     m_environment["WARMGRAPH_PROFILE"] = "off";
+    fs::create_directories(cache()); // which read_only does not
+    fs::permissions(cache(), fs::perms::owner_all);
     const nlohmann::json run =
         serve_lengths({"--policy", "read_only"}); // so that it takes no time to record 16 of them
     EXPECT_EQ(run.at("why_not"), "no profile is kept (CacheOptions::profile, WARMGRAPH_PROFILE)");
