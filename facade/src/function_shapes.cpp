@@ -4,6 +4,7 @@
 #include "function_impl.hpp"
 #include "throwing.hpp"
 #include "tuner_impl.hpp"
+#include "warmgraph/backends/recording.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/capture/numbers.hpp"
 
