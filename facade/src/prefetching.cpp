@@ -112,8 +112,8 @@ void prefetch_function(Cache::Impl& cache, const cachefmt::FunctionKey& function
     const auto variants = fitting_variants(cache, function, *device.device);
     for (std::size_t i = 0; i < std::min(variants.size(), k_most_entries) && !stop.stop_requested(); ++i)
         if (auto done = restore_ahead(cache, {function, variants[i].guards_digest}, i == 0, device, stop); !done)
-            log().debug("entry {} of '{}' is not loaded ahead: {}", short_hex(variants[i].guards_digest), function.function,
-                        done.error().message);
+            log().debug("entry {} of '{}' is not loaded ahead: {}", short_hex(variants[i].guards_digest),
+                        function.function, done.error().message);
 }
 
 /// A program that has a table of functions calls them in the order in which it called them last time.
@@ -133,8 +133,7 @@ void prefetch_all(Cache::Impl& cache, std::string_view beginning, Device::Impl& 
         if (!is_meant) continue;
         if (found.size() == k_most_functions || stop.stop_requested()) break;
         auto variants = fitting_variants(cache, function, *device.device);
-        if (!variants.empty())
-            found.push_back({std::move(function), std::move(variants.front())});
+        if (!variants.empty()) found.push_back({std::move(function), std::move(variants.front())});
     }
     std::ranges::stable_sort(found, {}, [](const Found& one) { return one.last.last_used; });
     for (const auto& [function, last] : found) {

@@ -12,7 +12,7 @@ namespace warmgraph::store {
 namespace {
 
 constexpr std::size_t k_shown_of_compression = 64; // bytes of a bad setting in a message
-constexpr int k_highest_level = 19;            // above it zstd takes memory that a reader need not have
+constexpr int k_highest_level = 19;                // above it zstd takes memory that a reader need not have
 
 Packing* packing_of(Packings& packings, std::string_view kind)
 {

@@ -31,11 +31,12 @@ const std::map<std::string, std::set<std::string>> k_allowed{
     {"capture", {"base", "cachefmt", "guards", "backends/api", "replay"}},
     {"ranks", {"base", "cachefmt"}},
     {"facade",
-     {"base", "cachefmt", "guards", "store", "autotune", "profile", "bundle", "backends/api", "backends/built", "precompile",
-      "replay", "capture", "ranks"}},
+     {"base", "cachefmt", "guards", "store", "autotune", "profile", "bundle", "backends/api", "backends/built",
+      "precompile", "replay", "capture", "ranks"}},
     {"c", {"base", "cachefmt", "facade", "backends/api"}},
     {"tool",
-     {"base", "cachefmt", "guards", "store", "profile", "bundle", "backends/api", "backends/built", "precompile", "ranks"}},
+     {"base", "cachefmt", "guards", "store", "profile", "bundle", "backends/api", "backends/built", "precompile",
+      "ranks"}},
 };
 
 std::set<std::string> public_headers()

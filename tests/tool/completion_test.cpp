@@ -77,7 +77,8 @@ TEST_F(Completion, OfZshIsAScriptThatZshTakes)
 {
     const std::string script = run("completion zsh").out;
     EXPECT_THAT(script, HasSubstr("#compdef warmgraph"));
-    for (const char* text : {"'show:", "--variant[", "entries images quarantine tuned compiled profile all", "_warmgraph_functions"})
+    for (const char* text :
+         {"'show:", "--variant[", "entries images quarantine tuned compiled profile all", "_warmgraph_functions"})
         EXPECT_THAT(script, HasSubstr(text));
     if (!has_program("zsh")) WARMGRAPH_SKIP_LACKING("zsh");
     std::ofstream(dir() / "_warmgraph") << script;

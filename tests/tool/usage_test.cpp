@@ -36,8 +36,9 @@ TEST_F(Usage, RefusesWhatItDoesNotKnowWithTwo)
 
 TEST_F(Usage, NamesTheWordThatIsNoneAndWhatThereIs)
 {
-    EXPECT_THAT(run("").error, HasSubstr("ls, show, explain, check, stats, profile, report, clear, prune, sign, verify, "
-                                         "bundle, precompile or doctor"));
+    EXPECT_THAT(run("").error,
+                HasSubstr("ls, show, explain, check, stats, profile, report, clear, prune, sign, verify, "
+                          "bundle, precompile or doctor"));
     EXPECT_THAT(run("frobnicate").error, HasSubstr("frobnicate"));
     for (const CommandResult& result : {run("clear --kind everything"), run("clear --help")}) {
         const std::string text = result.error + result.out;

@@ -418,11 +418,10 @@ Verb names_verb()
 
 const std::vector<Verb>& verbs()
 {
-    static const std::vector<Verb> k_verbs{ls_verb(),     show_verb(),       explain_verb(), check_verb(),
-                                           stats_verb(),  profile_verb(),    report_verb(),  clear_verb(),
-                                           prune_verb(),  sign_verb(),       verify_verb(),  bundle_verb(),
-                                           precompile_verb(),
-                                           doctor_verb(), completion_verb(), manual_verb(),  names_verb()};
+    static const std::vector<Verb> k_verbs{
+        ls_verb(),         show_verb(),   explain_verb(),    check_verb(),  stats_verb(),  profile_verb(),
+        report_verb(),     clear_verb(),  prune_verb(),      sign_verb(),   verify_verb(), bundle_verb(),
+        precompile_verb(), doctor_verb(), completion_verb(), manual_verb(), names_verb()};
     return k_verbs;
 }
 

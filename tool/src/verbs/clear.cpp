@@ -91,10 +91,9 @@ Result<std::optional<Removal>> carry_out(const Context& context, store::LocalSto
 Result<int> clear(const Context& context, const ClearOptions& options)
 {
     if ((options.model || options.function) && options.kind != store::ClearKind::entries)
-        return fail(
-            ErrorCode::invalid_argument,
-            "--model and --func choose entries: leave them out with --kind images, quarantine, tuned, compiled, profile or "
-            "all");
+        return fail(ErrorCode::invalid_argument, "--model and --func choose entries: leave them out with --kind "
+                                                 "images, quarantine, tuned, compiled, profile or "
+                                                 "all");
     auto request = request_of(options.model, options.function);
     if (!request) return std::unexpected(request.error());
     request->kind = options.kind;
