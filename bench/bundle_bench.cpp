@@ -1,11 +1,16 @@
 // A bundle of 1 GiB: 1,024 entries with an image of 1 MiB each, whose bytes do not compress.
+#include <filesystem>
 #include <random>
+#include <stdexcept>
+#include <string>
 
 #include <benchmark/benchmark.h>
 
 #include "temp_dir.hpp"
 #include "warmgraph/bundle/fit.hpp"
+#include "warmgraph/bundle/transfer.hpp"
 #include "warmgraph/bundle/writer.hpp"
+#include "warmgraph/store/local_store.hpp"
 
 namespace warmgraph::bench {
 namespace {
@@ -100,6 +105,50 @@ void bundle_read_one(benchmark::State& state)
         if (member == nullptr || !opened->content(*member)) state.SkipWithError("the member is not read");
 }
 BENCHMARK(bundle_read_one)->Unit(benchmark::kMillisecond)->Repetitions(5)->ReportAggregatesOnly();
+
+/// What is wanted of the bundle into an empty cache folder below `dir`.
+std::filesystem::path load(const test::TempDir& dir, const bundle::Wanted& wanted, std::uint64_t entries)
+{
+    std::filesystem::path folder = dir.path() / "cache";
+    const auto opened = bundle::Bundle::open(bundle::open_file(big_bundle().path).value()).value();
+    const auto store = store::LocalStore::open(folder, {}).value();
+    auto loaded = bundle::unpack(*opened, store->tier(), wanted);
+    if (!loaded) throw std::runtime_error(loaded.error().message);
+    if (const auto count = loaded->moved[bundle::Kind::graph].count; count != entries)
+        throw std::runtime_error(std::to_string(count) + " entries were loaded");
+    return folder;
+}
+
+void bundle_load_one(benchmark::State& state)
+{
+    static_cast<void>(big_bundle());
+    const auto is_seventh = [](const cachefmt::EntryHeader& header) -> std::string {
+        return header.key.function.function == "f7" ? "" : "another function";
+    };
+    for (auto _ : state) {
+        const test::TempDir dir;
+        load(dir, is_seventh, 1);
+    }
+}
+BENCHMARK(bundle_load_one)->Unit(benchmark::kMillisecond)->Repetitions(3)->Iterations(1)->ReportAggregatesOnly();
+
+void bundle_load_all(benchmark::State& state)
+{
+    static_cast<void>(big_bundle());
+    for (auto _ : state) {
+        const test::TempDir dir;
+        load(dir, [](const cachefmt::EntryHeader&) { return std::string(); }, k_bundled);
+    }
+}
+BENCHMARK(bundle_load_all)->Unit(benchmark::kMillisecond)->Iterations(1);
+
+void copy_folder(benchmark::State& state)
+{
+    const test::TempDir from, to;
+    const auto folder = load(from, [](const cachefmt::EntryHeader&) { return std::string(); }, k_bundled);
+    for (auto _ : state) std::filesystem::copy(folder, to.path() / "copy", std::filesystem::copy_options::recursive);
+}
+BENCHMARK(copy_folder)->Unit(benchmark::kMillisecond)->Iterations(1);
 
 } // namespace
 } // namespace warmgraph::bench

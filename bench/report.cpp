@@ -71,6 +71,8 @@ void add_library(Lines& lines, const Collector& collector)
     if (collector.has("bundle_open")) {
         lines.at_most("opening a bundle of 1 GiB", time("bundle_open") / 1e6, "ms", 100);
         lines.add("opening it, and judging its 1,024 entries", time("bundle_check") / 1e6, "ms");
+        lines.add("loading one of its functions into a folder", time("bundle_load_one") / 1e6, "ms");
+        lines.add("loading all of it / copying such a folder", time("bundle_load_all") / time("copy_folder"), "x");
     }
     if (collector.has("decode_per_mb")) {
         lines.add("verify and decode, per MB of entry", time("decode_per_mb") / 1e6, "ms/MB");

@@ -413,6 +413,22 @@ std::optional<std::string> Cache::find(const std::string& name, const Device& de
     return found;
 }
 
+replay::ImageSource Cache::Impl::image_source() const
+{
+    return [store = store, why_off = disabled_reason](const cachefmt::ImageRef& image) -> Result<Bytes> {
+        if (!store) return fail(ErrorCode::not_found, "its code is not kept: {}", why_off);
+        auto bytes = store->image(image.digest, image.size);
+        if (!bytes) return std::unexpected(bytes.error());
+        if (!*bytes)
+            return fail(ErrorCode::not_found, "image {} ({}) is missing or damaged", short_hex(image.digest),
+                        image.label);
+        if ((**bytes).size() != image.size)
+            return fail(ErrorCode::corrupt, "image {} ({}) has {} bytes, the entry says {}", short_hex(image.digest),
+                        image.label, (**bytes).size(), image.size);
+        return std::move(**bytes);
+    };
+}
+
 bool Cache::Impl::has_function(const std::string& name)
 {
     const std::scoped_lock lock{mutex};

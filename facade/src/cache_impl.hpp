@@ -17,6 +17,7 @@
 #include "warmgraph/cachefmt/entry.hpp"
 #include "warmgraph/guards/evaluate.hpp"
 #include "warmgraph/ranks/launcher.hpp"
+#include "warmgraph/replay/executable.hpp"
 #include "warmgraph/replay/module_cache.hpp"
 #include "warmgraph/store/local_store.hpp"
 #include "warmgraph/warmgraph.hpp"
@@ -80,6 +81,8 @@ struct Cache::Impl {
     [[nodiscard]] std::string summary() const;
     /// One line in the log, at info, for each device: how many stored entries fit it, and why others do not.
     void tell_what_fits(const backends::Device& device);
+    /// Stored code and constants by digest. It keeps the store.
+    [[nodiscard]] replay::ImageSource image_source() const;
     void note_touched(const cachefmt::EntryKey& key);
     [[nodiscard]] std::vector<cachefmt::EntryKey> touched_entries();
     /// CacheOptions::bundles as layers of the store; how many could be opened.

@@ -213,7 +213,6 @@ private:
     /// What Cache::prefetch restored of it; waits for what is under way. nullopt: nothing that fits.
     [[nodiscard]] std::optional<Prepared> prepared(const cachefmt::EntryKey& key, const cachefmt::Entry& entry,
                                                    Phases& phases) const;
-    [[nodiscard]] replay::ImageSource image_source() const;
     /// Counts and logs those that a look-up refused for their signature.
     void note_untrusted(const std::vector<store::Variant>& variants) const;
     [[nodiscard]] Result<void> check_constants(const replay::Executable& executable, backends::Stream& stream) const;

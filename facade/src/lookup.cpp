@@ -51,22 +51,6 @@ bool knows_all(const NamedHandles& declared, const std::vector<std::string>& nam
 
 } // namespace
 
-replay::ImageSource Function::Impl::image_source() const
-{
-    return [cache = m_cache](const cachefmt::ImageRef& image) -> Result<Bytes> {
-        if (!cache->store) return fail(ErrorCode::not_found, "its code is not kept: {}", cache->disabled_reason);
-        auto bytes = cache->store->image(image.digest, image.size);
-        if (!bytes) return std::unexpected(bytes.error());
-        if (!*bytes)
-            return fail(ErrorCode::not_found, "image {} ({}) is missing or damaged", short_hex(image.digest),
-                        image.label);
-        if ((**bytes).size() != image.size)
-            return fail(ErrorCode::corrupt, "image {} ({}) has {} bytes, the entry says {}", short_hex(image.digest),
-                        image.label, (**bytes).size(), image.size);
-        return std::move(**bytes);
-    };
-}
-
 std::optional<Prepared> Function::Impl::prepared(const cachefmt::EntryKey& key, const cachefmt::Entry& entry,
                                                  Phases& phases) const
 {
@@ -89,7 +73,7 @@ try {
     }();
     if (!entry) return std::unexpected(entry.error());
     if (!*entry) return std::nullopt;
-    const auto image_of = image_source();
+    const auto image_of = m_cache->image_source();
     cachefmt::Graph& graph = (**entry).graph;
     if (auto agrees = check_regions(m_interface, graph); !agrees) {
         m_shelf->set_aside((**entry).header, agrees.error());
@@ -208,7 +192,7 @@ void Function::Impl::forget_exposed()
     std::erase_if(m_variants, [&](const LoadedVariant& variant) {
         if (!variant.executable) return false;
         const auto& graph = variant.executable->graph();
-        const auto known = replay::check_exposed(*m_device->device, graph, image_source(), m_spec.frozen_variables);
+        const auto known = replay::check_exposed(*m_device->device, graph, m_cache->image_source(), m_spec.frozen_variables);
         if (known) return false;
         log().warn("{} {} is not replayed any more: {}", label(), short_hex(variant.guards_digest),
                    known.error().message);

@@ -29,22 +29,12 @@ bool is_same_everywhere(const cachefmt::ImageRef& image)
     return std::ranges::all_of(image.variables, [](const auto& variable) { return variable.slots.empty(); });
 }
 
-Result<Bytes> read_image(Cache::Impl& cache, const cachefmt::ImageRef& image)
-{
-    auto read = cache.store->image(image.digest, image.size);
-    if (!read) return std::unexpected(read.error());
-    if (!*read) return fail(ErrorCode::not_found, "image {} is missing or damaged", short_hex(image.digest));
-    if ((**read).size() != image.size)
-        return fail(ErrorCode::corrupt, "image {} has {} bytes, the entry says {}", short_hex(image.digest),
-                    (**read).size(), image.size);
-    return std::move(**read);
-}
-
 /// Under a mark, as a restore does: drivers die of some code, and the next process must know of which. Whether all of
 /// them are loaded now, and whoever restores the graph shares them.
 Result<bool> load_images(Cache::Impl& cache, const cachefmt::EntryKey& key, const cachefmt::Graph& graph,
                          Device::Impl& device, const std::stop_token& stop)
 {
+    const auto images = cache.image_source();
     std::unique_ptr<store::LoadMark> mark;
     bool is_marked = false, are_all_shared = true;
     for (const auto& image : graph.images) {
@@ -59,7 +49,7 @@ Result<bool> load_images(Cache::Impl& cache, const cachefmt::EntryKey& key, cons
                 if (!begun) return std::unexpected(begun.error());
                 mark.swap(*begun);
             }
-            return read_image(cache, image);
+            return images(image);
         };
         auto loaded = cache.modules.load(device.device, image, replay::k_nobody, bytes);
         if (!loaded) return std::unexpected(loaded.error());
@@ -81,8 +71,7 @@ Result<void> restore_ahead(Cache::Impl& cache, const cachefmt::EntryKey& key, bo
     const auto are_shared = load_images(cache, key, (**entry).graph, device, stop);
     if (!are_shared) return std::unexpected(are_shared.error());
     if (!turn || !*are_shared || stop.stop_requested()) return {};
-    const auto images = [&cache](const cachefmt::ImageRef& image) { return read_image(cache, image); };
-    auto graph = prepare(device.device, std::move(**entry), cache.modules, images);
+    auto graph = prepare(device.device, std::move(**entry), cache.modules, cache.image_source());
     if (!graph) return std::unexpected(graph.error());
     turn->succeed(std::move(*graph));
     return {};

@@ -4,12 +4,8 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <exception>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -19,6 +15,7 @@
 
 #include "generate.hpp"
 #include "model.hpp"
+#include "program.hpp"
 #include "safetensors.hpp"
 #include "table.hpp"
 #include "tokenizer.hpp"
@@ -26,39 +23,16 @@
 
 namespace {
 
-namespace fs = std::filesystem;
 namespace wg = warmgraph;
 using Clock = std::chrono::steady_clock;
-
-constexpr int k_failed = 1;
-constexpr int k_usage = 2;
-constexpr int k_missed = 3; // policy require_hit
 
 constexpr std::uint32_t k_lengths = 40; ///< different ones
 constexpr std::uint32_t k_most_buckets = 6;
 constexpr std::int64_t k_multiple = 8; ///< rows that the kernels work on at a time, whatever their geometry
 
-const std::map<std::string, wg::Policy> k_policies{{"read_write", wg::Policy::read_write},
-                                                   {"read_only", wg::Policy::read_only},
-                                                   {"require_hit", wg::Policy::require_hit}};
-
-struct Options {
-    std::string cache_dir;
-    std::string policy;
+struct Options : llm::ProgramOptions {
     std::string backend = "opencl";
-    std::string weights;
-    std::string json;
 };
-
-/// Beside this program, or where an installation puts them.
-fs::path find_weights(const std::string& given)
-{
-    if (!given.empty()) return given;
-    std::error_code ignored;
-    const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-    const fs::path installed = folder.parent_path() / LLM_INSTALLED_WEIGHTS;
-    return fs::exists(installed, ignored) ? installed : folder / fs::path(LLM_INSTALLED_WEIGHTS).filename();
-}
 
 /// 40 lengths of 5 to 128 tokens, shorter ones closer together, in an order that mixes them.
 std::vector<std::uint32_t> lengths()
@@ -180,13 +154,8 @@ private:
 Served serve(const Options& options)
 {
     const wg::Device device{options.backend};
-    const llm::Model model{device, samples::Safetensors::read(find_weights(options.weights))};
-    wg::CacheOptions cache_options;
-    cache_options.model = model.config().name;
-    cache_options.config = model.config().identity();
-    cache_options.cache_dir = options.cache_dir;
-    if (!options.policy.empty()) cache_options.policy = k_policies.at(options.policy);
-    wg::Cache cache{cache_options};
+    const llm::Model model{device, samples::Safetensors::read(llm::weights_of(options))};
+    wg::Cache cache{llm::cache_options(options, model.config())};
     Service service{device, model, cache};
 
     Served served;
@@ -223,7 +192,7 @@ void print_for_people(const Served& served)
     if (!served.recording.why_not.empty()) fmt::print("nothing is recorded ahead: {}\n", served.recording.why_not);
 }
 
-void write_json(const Served& served, const std::string& path)
+nlohmann::ordered_json to_json(const Served& served)
 {
     nlohmann::ordered_json calls = nlohmann::ordered_json::array();
     for (const Call& call : served.calls)
@@ -233,7 +202,7 @@ void write_json(const Served& served, const std::string& path)
                          {"outcome", wg::to_string(call.outcome)},
                          {"ms", call.ms},
                          {"next", call.next}});
-    const nlohmann::ordered_json json{{"calls", calls},
+    return {{"calls", calls},
                                       {"padding", served.padding()},
                                       {"buckets", served.buckets},
                                       {"recorded_ahead", served.recording.recorded},
@@ -243,26 +212,6 @@ void write_json(const Served& served, const std::string& path)
                                       {"recordings", served.statistics.recordings},
                                       {"hits", served.statistics.hits},
                                       {"misses", served.statistics.misses}};
-    const std::string text = json.dump(2) + "\n";
-    if (path == "-") {
-        fmt::print("{}", text);
-        return;
-    }
-    std::ofstream file(path, std::ios::binary);
-    file << text;
-    if (!file.flush()) throw std::runtime_error(fmt::format("cannot write '{}'", path));
-}
-
-void declare(CLI::App& app, Options& options)
-{
-    app.add_option("--cache-dir", options.cache_dir, "default: $WARMGRAPH_CACHE_DIR, else .warmgraph_cache");
-    app.add_option("--policy", options.policy, "default: $WARMGRAPH_POLICY, else read_write")
-        ->check(CLI::IsMember({"read_write", "read_only", "require_hit"}));
-    app.add_option("--backend", options.backend, "the device: opencl, cuda, or cuda:0")->capture_default_str();
-    app.add_option("--weights", options.weights, "a safetensors file; default: the one that comes with the sample");
-    app.add_option("--json", options.json,
-                   "write the result to this file, '-': to standard output and nothing else there");
-    app.footer("exit codes: 0 done, 1 failed, 2 wrong usage, 3 policy require_hit and no entry");
 }
 
 } // namespace
@@ -273,22 +222,11 @@ int main(int argc, char** argv)
         "Serves prompts of 40 lengths with at most six recorded graphs: lengths are padded to buckets that were "
         "learnt from what earlier starts were asked."};
     Options options;
-    declare(app, options);
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError& error) {
-        return app.exit(error) == 0 ? 0 : k_usage;
-    }
-    try {
+    app.add_option("--backend", options.backend, "the device: opencl, cuda, or cuda:0")->capture_default_str();
+    llm::declare(app, options);
+    return llm::run_program(app, "warmgraph_llm_lengths", argc, argv, [&options] {
         const Served served = serve(options);
-        if (options.json != "-") print_for_people(served);
-        if (!options.json.empty()) write_json(served, options.json);
-        return 0;
-    } catch (const wg::Exception& error) {
-        fmt::print(stderr, "warmgraph_llm_lengths: {}\n", error.what());
-        return error.code() == wg::ErrorCode::miss_forbidden ? k_missed : k_failed;
-    } catch (const std::exception& error) {
-        fmt::print(stderr, "warmgraph_llm_lengths: {}\n", error.what());
-        return k_failed;
-    }
+        if (options.is_for_people()) print_for_people(served);
+        llm::write_json(to_json(served), options);
+    });
 }

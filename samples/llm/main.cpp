@@ -2,12 +2,8 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <exception>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -16,6 +12,7 @@
 
 #include "generate.hpp"
 #include "model.hpp"
+#include "program.hpp"
 #include "result.hpp"
 #include "safetensors.hpp"
 #include "table.hpp"
@@ -24,36 +21,22 @@
 
 namespace {
 
-namespace fs = std::filesystem;
 namespace wg = warmgraph;
 using Clock = std::chrono::steady_clock;
 
-constexpr int k_failed = 1;
-constexpr int k_usage = 2;
-constexpr int k_missed = 3; // policy require_hit
 constexpr int k_steady_prompts = 5;
-
-const std::map<std::string, wg::Policy> k_policies{{"read_write", wg::Policy::read_write},
-                                                   {"read_only", wg::Policy::read_only},
-                                                   {"refresh", wg::Policy::refresh},
-                                                   {"off", wg::Policy::off},
-                                                   {"require_hit", wg::Policy::require_hit}};
 
 const std::map<std::string, std::optional<wg::TuningSearch>> k_tunings{
     {"off", std::nullopt},
     {"enumerate", wg::TuningSearch::enumerate},
     {"descent", wg::TuningSearch::coordinate_descent}};
 
-struct Options {
+struct Options : llm::ProgramOptions {
     std::string prompt = "Once upon a time";
     std::uint32_t tokens = 224;
-    std::string cache_dir;
-    std::string policy;
     std::string tune = "off";
     std::string backend = "opencl";
     std::string device;
-    std::string weights;
-    std::string json;
 
     /// "opencl", "cuda:0": what wg::Device takes. A device that names its backend needs no --backend.
     [[nodiscard]] std::string device_id() const
@@ -67,27 +50,6 @@ struct Options {
 double milliseconds_between(Clock::time_point begin, Clock::time_point end)
 {
     return std::chrono::duration<double, std::milli>(end - begin).count();
-}
-
-/// Beside this program, or where an installation puts them: both move together with it.
-fs::path find_weights(const std::string& given)
-{
-    if (!given.empty()) return given;
-    std::error_code ignored;
-    const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-    const fs::path installed = folder.parent_path() / LLM_INSTALLED_WEIGHTS;
-    return fs::exists(installed, ignored) ? installed : folder / fs::path(LLM_INSTALLED_WEIGHTS).filename();
-}
-
-wg::CacheOptions cache_options_of(const Options& options, const llm::Model& model)
-{
-    wg::CacheOptions cache_options;
-    cache_options.model = model.config().name;
-    cache_options.config = model.config().identity();
-    cache_options.cache_dir = options.cache_dir;
-    if (!options.policy.empty()) cache_options.policy = k_policies.at(options.policy);
-    cache_options.record = wg::RecordWhen::on_demand; // the story first
-    return cache_options;
 }
 
 /// Geometries are validated where kernels are compiled: a start that replays compiles none.
@@ -129,9 +91,11 @@ llm::Result run(const Options& options)
     const auto start = Clock::now();
     const wg::Device device{options.device_id()};
     const auto opened = Clock::now();
-    llm::Model model{device, samples::Safetensors::read(find_weights(options.weights))};
+    llm::Model model{device, samples::Safetensors::read(llm::weights_of(options))};
     const auto ready = Clock::now();
-    wg::Cache cache{cache_options_of(options, model)};
+    wg::CacheOptions cache_options = llm::cache_options(options, model.config());
+    cache_options.record = wg::RecordWhen::on_demand; // the story first
+    wg::Cache cache{cache_options};
     std::optional<wg::Tuner> tuner = make_tuner(options, device, cache);
     const auto told = [&] {
         const auto begin = Clock::now();
@@ -167,48 +131,21 @@ void print_for_people(const llm::Result& result)
     fmt::print("{}\n", result.summary);
 }
 
-void write_json(const llm::Result& result, const std::string& path)
-{
-    // The model may be made to emit half a character: such bytes are replaced, not refused.
-    const std::string text = llm::to_json(result).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-    if (path == "-") {
-        fmt::print("{}", text);
-        return;
-    }
-    std::ofstream file(path, std::ios::binary);
-    file << text;
-    if (!file.flush()) throw std::runtime_error(fmt::format("cannot write '{}'", path));
-}
-
-template <class Map>
-std::vector<std::string> names_of(const Map& map)
-{
-    std::vector<std::string> names;
-    for (const auto& item : map) names.push_back(item.first);
-    return names;
-}
-
 void declare(CLI::App& app, Options& options)
 {
     app.add_option("--prompt", options.prompt, "how the story begins, at most 128 bytes")->capture_default_str();
     app.add_option("--tokens", options.tokens, "how many tokens at most")
         ->capture_default_str()
         ->check(CLI::Range(1, 255));
-    app.add_option("--cache-dir", options.cache_dir, "default: $WARMGRAPH_CACHE_DIR, else .warmgraph_cache");
-    app.add_option("--policy", options.policy, "default: $WARMGRAPH_POLICY, else read_write")
-        ->check(CLI::IsMember(names_of(k_policies)));
     app.add_option(
            "--tune", options.tune,
            "time the kernels' geometries and keep the best: all candidates, or coordinate descent from the best "
            "of them; a later start reads what was found")
         ->capture_default_str()
-        ->check(CLI::IsMember(names_of(k_tunings)));
+        ->check(CLI::IsMember({"off", "enumerate", "descent"}));
     app.add_option("--backend", options.backend, "kind of device: opencl or cuda")->capture_default_str();
     app.add_option("--device", options.device, "index or part of the name, or cuda:0; default: the backend's first");
-    app.add_option("--weights", options.weights, "a safetensors file; default: the one that comes with the sample");
-    app.add_option("--json", options.json,
-                   "write the result to this file, '-': to standard output and nothing else there");
-    app.footer("exit codes: 0 done, 1 failed, 2 wrong usage, 3 policy require_hit and no entry");
+    llm::declare(app, options);
 }
 
 } // namespace
@@ -220,21 +157,9 @@ int main(int argc, char** argv)
         "later process."};
     Options options;
     declare(app, options);
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError& error) {
-        return app.exit(error) == 0 ? 0 : k_usage;
-    }
-    try {
+    return llm::run_program(app, "warmgraph_llm", argc, argv, [&options] {
         const llm::Result result = run(options);
-        if (options.json != "-") print_for_people(result);
-        if (!options.json.empty()) write_json(result, options.json);
-        return 0;
-    } catch (const wg::Exception& error) {
-        fmt::print(stderr, "warmgraph_llm: {}\n", error.what());
-        return error.code() == wg::ErrorCode::miss_forbidden ? k_missed : k_failed;
-    } catch (const std::exception& error) {
-        fmt::print(stderr, "warmgraph_llm: {}\n", error.what());
-        return k_failed;
-    }
+        if (options.is_for_people()) print_for_people(result);
+        llm::write_json(llm::to_json(result), options);
+    });
 }

@@ -119,6 +119,8 @@ Json to_json(const Result& result)
             {"hits", result.statistics.hits},
             {"misses", result.statistics.misses},
             {"miss_reasons", result.statistics.miss_reasons},
+            {"programs_compiled", result.statistics.programs_compiled},
+            {"programs_loaded", result.statistics.programs_loaded},
             {"summary", result.summary}};
 }
 

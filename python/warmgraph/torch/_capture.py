@@ -185,9 +185,7 @@ class _ClearedStackBesideDynamo(_ClearedStack):
     def _should_skip_dynamo(cls) -> bool:
         return True
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        library().wg_clear_stack()
-        return func(*args, **(kwargs or {}))
+    __torch_dispatch__ = _ClearedStack.__torch_dispatch__  # PyTorch looks for it in the class itself
 
 
 def over_cleared_stack() -> Any:

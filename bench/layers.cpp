@@ -1,0 +1,232 @@
+// warmgraph_layers: starts of the sample's service with each layer of its cache alone, with all of them, and with none: time to the first
+// token of a shape that was recorded, and of another one, for which there is no graph. The folder as it is, moved, and as a bundle.
+//
+// usage: warmgraph_layers [--backend opencl|cuda] [--from FOLDER] [--keep FOLDER] [--repetitions N] [--json FILE]
+//   --from: a cache that another run kept, on another machine maybe, instead of one that is made here
+//   --keep: the cache that was made, and its bundle (cache.wgb), are left there
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "processes.hpp"
+#include "spawn.hpp"
+#include "table.hpp"
+#include "temp_dir.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+namespace bench = warmgraph::bench;
+using warmgraph::test::TempDir;
+
+// 16 bytes and 60: buckets of 16 and 64 tokens. The first one is what the cache was made with.
+constexpr const char* k_known = "Once upon a time";
+constexpr const char* k_new = "Once upon a time there was a little fox who lived near water";
+
+enum class Reached : std::uint8_t { in_place, moved, layer, loaded };
+
+struct Row {
+    const char* name;
+    bool tunes = false;
+    bool has_graphs = false, has_programs = false, has_tuned = false;
+    Reached reached = Reached::in_place;
+};
+
+constexpr Row k_rows[] = {
+    {"nothing"},
+    {"graphs", false, true},
+    {"programs", false, false, true},
+    {"all", false, true, true, true},
+    {"all, the folder moved", false, true, true, true, Reached::moved},
+    {"all, read from a bundle", false, true, true, true, Reached::layer},
+    {"all, loaded from a bundle", false, true, true, true, Reached::loaded},
+    {"nothing", true},
+    {"tuned", true, false, false, true},
+    {"tuned, programs", true, false, true, true},
+    {"all", true, true, true, true},
+    {"all, the folder moved", true, true, true, true, Reached::moved},
+    {"all, read from a bundle", true, true, true, true, Reached::layer},
+    {"all, loaded from a bundle", true, true, true, true, Reached::loaded},
+};
+
+struct Options {
+    std::string backend = "opencl", from, keep, json;
+    int repetitions = 3;
+};
+
+struct Start {
+    double first_token_ms = 0, tuning_ms = 0;
+    std::uint64_t compiled = 0;
+    std::string outcome; ///< of `prompt`
+};
+
+struct Cache {
+    fs::path folder, bundle;
+};
+
+/// A fresh process.
+Start start(const Options& options, bool tunes, const char* prompt, const fs::path& folder, const fs::path& bundle = {})
+{
+    std::vector<std::string> arguments{"--backend", options.backend, "--cache-dir", folder, "--prompt", prompt,
+                                       "--tokens",  "8",             "--policy",    "read_write"};
+    if (tunes) arguments.insert(arguments.end(), {"--tune", "enumerate"});
+    if (!bundle.empty()) arguments.insert(arguments.end(), {"--bundle", bundle});
+    const auto run = bench::result_of(bench::program_of(WARMGRAPH_LLM_BINARY), std::move(arguments));
+    return {run.at("time_to_first_token_ms"), run.at("tuning_ms"), run.at("programs_compiled"),
+            run.at("functions").at("prompt").at("outcome")};
+}
+
+void run_tool(std::vector<std::string> arguments)
+{
+    const TempDir own;
+    llm::Command command{bench::program_of(WARMGRAPH_TOOL_BINARY), std::move(arguments), {}, own.path() / "output", {}};
+    if (const int code = llm::run(command); code != 0)
+        throw std::runtime_error(fmt::format("warmgraph {} ended with exit code {}", command.arguments.at(1), code));
+}
+
+/// With both kinds of geometry: the default, and what tuning finds.
+void make(const Options& options, const Cache& cache)
+{
+    for (const bool tunes : {false, true})
+        static_cast<void>(start(options, tunes, k_known, cache.folder));
+    run_tool({"bundle", "create", cache.bundle, "--cache-dir", cache.folder});
+}
+
+/// Of the folders that a cache folder has.
+bool keeps(const Row& row, const std::string& name)
+{
+    if (name == "autotune") return row.has_tuned;
+    if (name == "compiled") return row.has_programs;
+    return row.has_graphs || name == "CACHEDIR.TAG"; // functions, and the code of their graphs
+}
+
+/// The layers of this row, in a folder of their own.
+void lay_out(const Row& row, const Cache& cache, const fs::path& folder)
+{
+    if (row.reached == Reached::layer) return;
+    if (row.reached == Reached::loaded) {
+        run_tool({"bundle", "load", cache.bundle, "--cache-dir", folder});
+        return;
+    }
+    if (!row.has_graphs && !row.has_programs && !row.has_tuned) return;
+    fs::create_directory(folder);
+    for (const auto& item : fs::directory_iterator(cache.folder))
+        if (keeps(row, item.path().filename()))
+            fs::copy(item.path(), folder / item.path().filename(), fs::copy_options::recursive);
+}
+
+Start one_start(const Options& options, const Row& row, const Cache& cache, const char* prompt)
+{
+    const TempDir dir;
+    fs::path folder = dir.path() / "cache";
+    lay_out(row, cache, folder);
+    if (row.reached == Reached::moved) {
+        fs::create_directories(dir.path() / "moved" / "to");
+        fs::rename(folder, dir.path() / "moved" / "to" / "elsewhere");
+        folder = dir.path() / "moved" / "to" / "elsewhere";
+    }
+    return start(options, row.tunes, prompt, folder, row.reached == Reached::layer ? cache.bundle : fs::path());
+}
+
+/// The one whose first token came in the middle of all.
+Start median_start(const Options& options, const Row& row, const Cache& cache, const char* prompt)
+{
+    const bool is_long = row.tunes && !row.has_tuned; // it tunes
+    std::vector<Start> starts;
+    for (int i = 0; i < (is_long ? 1 : options.repetitions); ++i) starts.push_back(one_start(options, row, cache, prompt));
+    std::ranges::sort(starts, {}, &Start::first_token_ms);
+    return starts[starts.size() / 2];
+}
+
+std::string text_of(const Start& start)
+{
+    return fmt::format("{}, {} compiled{}", start.outcome, start.compiled,
+                       start.tuning_ms >= 1 ? ", tuning " + llm::milliseconds(start.tuning_ms) : "");
+}
+
+nlohmann::json json_of(const Start& start)
+{
+    return {{"first_token_ms", start.first_token_ms},
+            {"tuning_ms", start.tuning_ms},
+            {"programs_compiled", start.compiled},
+            {"outcome", start.outcome}};
+}
+
+nlohmann::json measure(const Options& options, const Cache& cache)
+{
+    llm::Table table;
+    nlohmann::json json = nlohmann::json::array();
+    std::optional<bool> tunes;
+    for (const Row& row : k_rows) {
+        std::fprintf(stderr, "measuring: %s%s ...\n", row.name, row.tunes ? ", with tuning" : "");
+        if (tunes != row.tunes) {
+            if (tunes) table.rule();
+            table.row({row.tunes ? "what the cache has; with tuning" : "what the cache has", "known shape", "",
+                       "new shape", ""});
+            table.rule();
+            tunes = row.tunes;
+        }
+        const Start known = median_start(options, row, cache, k_known), other = median_start(options, row, cache, k_new);
+        table.row({row.name, llm::milliseconds(known.first_token_ms), text_of(known),
+                   llm::milliseconds(other.first_token_ms), text_of(other)});
+        json.push_back({{"cache", row.name},
+                        {"tunes", row.tunes},
+                        {"known shape", json_of(known)},
+                        {"new shape", json_of(other)}});
+    }
+    std::cout << "time to the first token, the device and the weights being there; medians of " << options.repetitions
+              << " starts\n\n"
+              << table.text(llm::colour_of_stdout());
+    return json;
+}
+
+nlohmann::json run(const Options& options)
+{
+    const TempDir own;
+    const std::string& given = options.from.empty() ? options.keep : options.from;
+    const fs::path home = given.empty() ? own.path() : fs::absolute(given);
+    const Cache cache{home / "cache", home / "cache.wgb"};
+    if (options.from.empty()) {
+        std::fprintf(stderr, "making a cache, tuning included ...\n");
+        fs::create_directories(home);
+        make(options, cache);
+    } else if (!fs::exists(cache.folder) || !fs::exists(cache.bundle)) {
+        throw std::runtime_error(fmt::format("'{}' has no cache and cache.wgb: give a folder that --keep left", options.from));
+    }
+    return measure(options, cache);
+}
+
+} // namespace
+
+int main(int argc, char** argv)
+{
+    CLI::App app{"Starts of the sample's service with each layer of its cache alone, with all, and with none."};
+    Options options;
+    app.add_option("--backend", options.backend, "opencl or cuda")->capture_default_str();
+    app.add_option("--from", options.from, "a folder that --keep left, on another machine maybe");
+    app.add_option("--keep", options.keep, "leave the cache and its bundle there");
+    app.add_option("--repetitions", options.repetitions, "of each start")->capture_default_str()->check(CLI::Range(1, 99));
+    app.add_option("--json", options.json, "write the figures to this file as well");
+    CLI11_PARSE(app, argc, argv);
+    try {
+        const nlohmann::json result = run(options);
+        if (options.json.empty()) return 0;
+        std::ofstream file{options.json};
+        file << result.dump(2) << "\n";
+        if (!file.flush()) throw std::runtime_error("cannot write " + options.json);
+        return 0;
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "warmgraph_layers: %s\n", error.what());
+        return 1;
+    }
+}
