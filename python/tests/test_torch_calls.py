@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import dataclasses
 import pickle
 import threading
@@ -13,7 +14,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
-from warmgraph import errors  # noqa: E402
+from warmgraph import dtypes, errors  # noqa: E402
 
 SCALE = torch.arange(4.0)
 
@@ -399,3 +400,26 @@ def test_a_tensor_that_the_function_closes_over_may_be_its_result():
     assert len(host.entries) == 1 and not refusal(cached)
     found, part = cached(torch.ones(4))
     assert found is total and part.data_ptr() == total.data_ptr() + 4
+
+
+def test_rows_of_the_c_interface_are_packed_as_the_compiler_lays_them_out() -> None:
+    from warmgraph import _c
+    from warmgraph.torch import _entry
+
+    for layout, kind in ((_entry._TENSOR, _c.wg_tensor_decl), (_entry._STATE, _c.wg_state_decl), (_entry._LAYOUT, _c.wg_layout),
+                         (_entry._KEY_VALUE, _c.wg_key_value)):
+        assert layout.size == ctypes.sizeof(kind)
+    states = [_entry.Decl("weights", "f32", (2, 3), None, 4096, 24, False), _entry.Decl("cache", "u8", (), None, 8192, 1)]
+    inputs = [_entry.Decl("x", "bf16", (4, 2), (1, 4), 512, 16), _entry.Decl("token", "i64", (8,), None, 1024, 64)]
+    given = _entry.Declaration("step", inputs, [_entry.Decl("result0", "f32", (7,), None, 0, 28)], states, {"a": "1", "b": ""}, ["HOME"], "2")
+    raw, kept = _entry._raw(given)
+    assert [(one.name, one.dtype, one.sizes[:one.rank]) for one in raw.inputs[:raw.input_count]] == \
+        [(b"x", dtypes.CODES["bf16"], [4, 2]), (b"token", dtypes.CODES["i64"], [8])]
+    assert [(one.name, one.sizes[:one.rank]) for one in raw.outputs[:raw.output_count]] == [(b"result0", [7])]
+    assert [(one.name, one.memory.address.base + one.memory.address.offset, one.memory.size, one.access) for one in raw.states[:raw.state_count]] == \
+        [(b"weights", 4096, 24, _c.wg_access_read_only), (b"cache", 8192, 1, _c.wg_access_read_write)]
+    layouts = [(one.name, one.sizes[:one.rank], one.strides[:one.rank] if one.strides else None) for one in raw.layouts[:raw.layout_count]]
+    assert layouts == [(b"x", [4, 2], [1, 4]), (b"weights", [2, 3], None), (b"cache", [], None)]
+    assert [(one.key, one.value) for one in raw.config[:raw.config_count]] == [(b"a", b"1"), (b"b", b"")]
+    assert list(raw.environment[:raw.environment_count]) == [b"HOME"]
+    del kept

@@ -12,6 +12,7 @@ import pathlib
 import re
 import sys
 import types
+import weakref
 from typing import Any, Callable, Generic, Iterable, Iterator, Protocol
 
 from . import _code, errors
@@ -322,7 +323,8 @@ class Walker:
 
 def shortened(text: str, longest: int) -> str:
     """In ASCII; a text of more letters is told apart by its digest."""
-    text = text.encode("ascii", "backslashreplace").decode()
+    if not text.isascii():
+        text = text.encode("ascii", "backslashreplace").decode()
     if len(text) > longest:
         text = f"{text[:longest - 80]}... sha256 {hashlib.sha256(text.encode()).hexdigest()}"
     return text
@@ -427,10 +429,26 @@ def _of_classes(kind: type) -> Iterator[tuple[str, Any]]:
     """What a class stores that is no method and no descriptor of Python's own."""
     seen: set[str] = set()
     for one in kind.__mro__:
-        for name, member in list(one.__dict__.items()):
-            if name not in seen and (isinstance(member, (type, enum.Enum)) or not hasattr(type(member), "__get__") or _is_own_descriptor(member)):
+        for name, member in _stored_by(one):
+            if name not in seen:
                 yield name, member
-            seen.add(name)
+        seen.update(one.__dict__)
+
+
+def _stored_by(kind: type) -> list[tuple[str, Any]]:
+    """Of one class. A library's base has a hundred methods, and is below each class of a model."""
+    is_librarys = kind.__module__.split(".")[0] in _LIBRARIES
+    found = _stored_by_libraries.get(kind) if is_librarys else None
+    if found is None or found[0] != len(kind.__dict__):
+        found = len(kind.__dict__), [(name, member) for name, member in list(kind.__dict__.items())
+                                     if isinstance(member, (type, enum.Enum)) or not hasattr(type(member), "__get__") or _is_own_descriptor(member)]
+        if is_librarys:
+            _stored_by_libraries[kind] = found
+    return found[1]
+
+
+_LIBRARIES = {*sys.stdlib_module_names, "torch"}  # whose classes are taken to stay as they are
+_stored_by_libraries: weakref.WeakKeyDictionary[type, tuple[int, list[tuple[str, Any]]]] = weakref.WeakKeyDictionary()
 
 
 def _is_own_descriptor(member: Any) -> bool:

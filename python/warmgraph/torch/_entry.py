@@ -3,21 +3,24 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import itertools
+import struct
 import threading
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable, Mapping, NamedTuple, Sequence
 
 from .. import _c, dtypes
-from .._array import pointer_array
 from .._device import Device, stream_view as stream_view
 from .._library import Handle, array_of, library
 from .._native import OUTCOMES, Cache, Report, found_metadata, report_of
 
 FLAT = 256  # the base of CUDA's addresses
+# Structures of the C interface, as the compiler lays them out: texts and numbers by their addresses.
+_TENSOR, _STATE = struct.Struct("@PiIP"), struct.Struct("@PQQQi0P")
+_LAYOUT, _KEY_VALUE = struct.Struct("@PiIPP"), struct.Struct("@PP")
 _ADDRESS = _c.wg_arg.memory.offset + _c.wg_memory.address.offset + _c.wg_address.offset.offset
 
 
-@dataclasses.dataclass(frozen=True)
-class Decl:
+class Decl(NamedTuple):
     """An input, output or state. `strides`: None where it is contiguous."""
 
     name: str
@@ -49,45 +52,65 @@ def memory(pointer: int, nbytes: int) -> Any:
     return _c.wg_memory(_c.wg_address(FLAT, pointer - FLAT), nbytes)
 
 
+def _texts(values: Sequence[str]) -> tuple[Any, list[int]]:
+    """(memory with all of them, the address of each)."""
+    encoded = [one.encode() for one in values]
+    memory_of_all = ctypes.create_string_buffer(b"\0".join(encoded))
+    starts = itertools.accumulate((len(one) + 1 for one in encoded[:-1]), initial=ctypes.addressof(memory_of_all))
+    return memory_of_all, list(starts)
+
+
+def _rows(kind: Any, layout: struct.Struct, rows: Sequence[Sequence[int]]) -> Any:
+    """An array of a C structure: a model has hundreds of rows, and an object for each field of each would take as long as a look-up."""
+    return (kind * len(rows)).from_buffer_copy(b"".join(itertools.starmap(layout.pack, rows))) if rows else None
+
+
+def _raw_facts(given: Declaration) -> Any:
+    if not given.raw_facts:
+        kept, addresses = _texts([text for pair in given.facts.items() for text in pair])
+        given.raw_facts.extend((_rows(_c.wg_key_value, _KEY_VALUE, list(zip(addresses[::2], addresses[1::2]))), kept))
+    return given.raw_facts[0]
+
+
 def _raw(given: Declaration) -> tuple[Any, list[Any]]:
     """A wg_function_spec, and what must live until the call that takes it ends."""
-    keep: list[Any] = []
     raw = _c.wg_function_spec(size=ctypes.sizeof(_c.wg_function_spec), name=given.name.encode(), version=given.version.encode(),
                               strict=int(given.strict), undeclared_constants=1,
                               metadata=given.metadata.encode() if given.metadata else None)
-    layouts = []
-
-    def tensors(decls: Sequence[Decl]) -> Any:
-        rows = []
-        for decl in decls:
-            sizes, strides = pointer_array(decl.sizes), pointer_array(decl.strides or ())
-            keep.append((sizes, strides))
-            rows.append(_c.wg_tensor_decl(decl.name.encode(), dtypes.CODES[decl.dtype], len(decl.sizes), sizes))
-            if decl.strides is not None:
-                layouts.append(_c.wg_layout(decl.name.encode(), dtypes.CODES[decl.dtype], len(decl.sizes), sizes, strides))
-        return array_of(_c.wg_tensor_decl, rows)
-
-    raw.inputs, raw.input_count = tensors(given.inputs), len(given.inputs)
-    raw.outputs, raw.output_count = tensors(given.outputs), len(given.outputs)
-    states = []
-    for decl in given.states:
-        access = _c.wg_access_read_write if decl.is_written else _c.wg_access_read_only
-        sizes = pointer_array(decl.sizes)
-        keep.append(sizes)
-        states.append(_c.wg_state_decl(decl.name.encode(), memory(decl.pointer, decl.nbytes), access))
-        layouts.append(_c.wg_layout(decl.name.encode(), dtypes.CODES[decl.dtype], len(decl.sizes), sizes, None))
-    if not given.raw_facts:
-        given.raw_facts.extend(_c.wg_key_value(key.encode(), value.encode()) for key, value in given.facts.items())
-    environment = [name.encode() for name in given.environment]
-    lists: list[tuple[str, str, Any, list[Any]]] = [
-        ("states", "state_count", _c.wg_state_decl, states), ("layouts", "layout_count", _c.wg_layout, layouts),
-        ("config", "config_count", _c.wg_key_value, given.raw_facts), ("environment", "environment_count", ctypes.c_char_p, environment),
+    decls = (*given.inputs, *given.outputs, *given.states)
+    names, name_of = _texts([one.name for one in decls])
+    numbers = (ctypes.c_int64 * sum(len(one.sizes) + len(one.strides or ()) for one in decls))(
+        *itertools.chain.from_iterable((*one.sizes, *(one.strides or ())) for one in decls))
+    tensors, states, layouts, at = [], [], [], ctypes.addressof(numbers)
+    first_state = len(decls) - len(given.states)
+    for index, (decl, name) in enumerate(zip(decls, name_of)):
+        dtype, rank, strides = dtypes.CODES[decl.dtype], len(decl.sizes), 0
+        sizes = at if rank else 0
+        at += 8 * rank
+        if decl.strides is not None:
+            strides = at if decl.strides else 0
+            at += 8 * len(decl.strides)
+        if index < first_state:
+            tensors.append((name, dtype, rank, sizes))
+        else:
+            access = _c.wg_access_read_write if decl.is_written else _c.wg_access_read_only
+            states.append((name, FLAT, decl.pointer - FLAT, decl.nbytes, access))
+        if index >= first_state or decl.strides is not None:
+            layouts.append((name, dtype, rank, sizes, strides))
+    inputs = len(given.inputs)
+    environment = (ctypes.c_char_p * len(given.environment))(*(name.encode() for name in given.environment))
+    lists: list[tuple[str, str, Any, int]] = [
+        ("inputs", "input_count", _rows(_c.wg_tensor_decl, _TENSOR, tensors[:inputs]), inputs),
+        ("outputs", "output_count", _rows(_c.wg_tensor_decl, _TENSOR, tensors[inputs:]), len(given.outputs)),
+        ("states", "state_count", _rows(_c.wg_state_decl, _STATE, states), len(states)),
+        ("layouts", "layout_count", _rows(_c.wg_layout, _LAYOUT, layouts), len(layouts)),
+        ("config", "config_count", _raw_facts(given), len(given.facts)),
+        ("environment", "environment_count", environment if given.environment else None, len(given.environment)),
     ]
-    for field, count, kind, rows in lists:
-        setattr(raw, field, array_of(kind, rows))
-        setattr(raw, count, len(rows))
-    keep += [layouts, states, given.raw_facts, environment]
-    return raw, keep
+    for field, count, rows, number in lists:
+        setattr(raw, field, rows)
+        setattr(raw, count, number)
+    return raw, [names, numbers, given.raw_facts, *(rows for _, _, rows, _ in lists)]
 
 
 def found(cache: Cache, device: Device, given: Declaration) -> str | None:

@@ -639,7 +639,7 @@ def completed(given: _entry.Declaration, metadata: _outputs.Metadata, words: Seq
     declared = [one for one in metadata.outputs if _has_elements(one)]
     pointers = [one.data_ptr() for one in outputs if one.numel()] or [0] * len(declared)
     decls = [_output_decl(one, pointer) for one, pointer in zip(declared, pointers)]
-    states = [dataclasses.replace(one, is_written=one.name in metadata.written) for one in given.states]
+    states = [one._replace(is_written=one.name in metadata.written) for one in given.states]
     states += [_entry.Decl(name, "i64", (1,), None, pointer, 8, False) for name, pointer in zip(WORDS, words)]
     return dataclasses.replace(given, outputs=decls, states=states, metadata=text)
 

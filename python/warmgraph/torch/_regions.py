@@ -12,6 +12,7 @@ from . import _tensors
 from ._walking import Place
 
 _LONGEST_NAME = 100
+_NOT_OF_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 _OURS = re.compile(r"result\d+|generator\.(seed|offset)")  # names of outputs, and of a generator's words
 
 
@@ -87,7 +88,7 @@ def _flat(group: list[Place], nbytes: int) -> tuple[str, int]:
 
 def _name(names: set[str], path: str) -> str:
     """As a binding's name may be; a state's is what state_dict() calls it."""
-    text = re.sub(r"[^A-Za-z0-9._-]+", "_", path.removeprefix("self.")).strip("._-") or "tensor"
+    text = _NOT_OF_A_NAME.sub("_", path.removeprefix("self.")).strip("._-") or "tensor"
     if len(text) > _LONGEST_NAME:
         text = text[-_LONGEST_NAME:].lstrip("._-")
     if _OURS.fullmatch(text):

@@ -1,7 +1,7 @@
 """What a tensor of PyTorch's is to the library: an element type that it has, a range of memory, or a refusal."""
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 
@@ -50,7 +50,7 @@ def short_of(dtype: torch.dtype) -> str:
     return _SHORT[dtype]
 
 
-def is_plain(tensor: Any) -> bool:
+def is_plain(tensor: Any) -> TypeGuard[torch.Tensor]:
     return type(tensor) in _PLAIN_TYPES
 
 

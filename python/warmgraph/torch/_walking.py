@@ -180,7 +180,11 @@ class Walker(_walk.Walker):
         self._fact(path, f"{kind.__module__}.{kind.__qualname__} {' '.join(plain)}{order}".strip(), _LONGEST_MODULE)
         for held in (module._parameters, module._buffers, module._modules):
             for name, value in list(held.items()):
-                self.value(f"{path}.{name}", value)
+                if not self._is_tolerant and _tensors.is_plain(value):  # most of a model: by the shortest way
+                    self.objects.setdefault(f"{path}.{name}", value)
+                    self._tensor(f"{path}.{name}", value)
+                else:
+                    self.value(f"{path}.{name}", value)
         self._members(path, others, lambda _: True)
         for name in _modules.HOOKS:
             for at, (number, hook) in enumerate(list(getattr(module, name, {}).items())):
@@ -350,7 +354,8 @@ def read(reached: _code.Reached, arguments: dict[str, Any], owner: Any,
     """A call, as often as it takes until nothing new was met on the way; with the code that it may run."""
     now: Any = reached.latest()
     if now is reached:  # the first: what a module's code names need not be found by a walk of its own
-        now = reached.with_met(_guessed_classes([*arguments.values(), owner]), ())
+        closed_over = [value for function in reached.functions for _, value in _plain_code.closed_over(function)]
+        now = reached.with_met(_guessed_classes([*arguments.values(), owner, *closed_over]), ())
     for _ in range(_walk._MOST_WALKS):
         walker = Walker(now)
         walker.arguments(arguments)
