@@ -12,7 +12,8 @@ from . import _tensors
 from ._walking import Place
 
 _LONGEST_NAME = 100
-_OURS = re.compile(r"result\d+|generator\.(seed|offset)")  # names of outputs, and of a generator's words
+# Names of outputs, of a generator's words, and of what the halves of a pair have between them.
+_OURS = re.compile(r"result\d+|generator\.(seed|offset)|pair\.(saved|grad|gradient)\d+")
 
 
 @dataclasses.dataclass
