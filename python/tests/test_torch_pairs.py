@@ -452,7 +452,7 @@ class Saved:
     """What one function saves, made anew and copied over."""
 
     def __init__(self, function: Any, *tensors: Any) -> None:
-        self.saver = _saving.Saver([])
+        self.saver = _saving.Saver([], torch.device("cpu"), False)
         with self.saver.hooks():
             self.result = function(*tensors)
 
@@ -490,4 +490,47 @@ def test_numbers_on_the_host_are_saved_as_they_are(monkeypatch):
     monkeypatch.setattr(_tensors, "DEVICE_TYPE", "cuda")
     x = torch.randn(3, requires_grad=True)
     found = Saved(lambda x: x * torch.tensor(2.0) * 3.0, x)
-    assert not found.saver.memory and torch.equal(torch.autograd.grad(found.result.sum(), x)[0], torch.full((3,), 6.0))
+    assert not found.saver.filled and torch.equal(torch.autograd.grad(found.result.sum(), x)[0], torch.full((3,), 6.0))
+
+
+@pytest.mark.parametrize("draws", [True, False])
+def test_what_lies_on_the_device_in_a_capture_alone_has_its_place(monkeypatch, draws):
+    class Attention(torch.autograd.Function):
+        """Saves its seed as PyTorch's does: on the host, and in a capture on the device."""
+
+        @staticmethod
+        def forward(ctx: Any, x: Any, seed: Any) -> Any:
+            ctx.save_for_backward(x * 2, seed, x * 3)
+            return x * 1
+
+        @staticmethod
+        def backward(ctx: Any, given: Any) -> Any:
+            twice, seed, thrice = ctx.saved_tensors
+            return given * twice * thrice * seed.sum(), None
+
+    x, seed = torch.randn(3, requires_grad=True), torch.tensor(7)
+    monkeypatch.setattr(_tensors, "DEVICE_TYPE", "cuda")
+    first = _saving.Saver([], torch.device("cpu"), draws)
+    with first.hooks():
+        Attention.apply(x, seed)
+    assert not first.filled and [one.numel() for one in first.memory] == [3, 1, 3]
+    monkeypatch.setattr(_tensors, "DEVICE_TYPE", "cpu")
+    first.of_host = {1: 1}  # the others lie on the device
+    memory = [torch.empty_like(one) for one in first.memory]
+    second = first.as_before([], memory)
+    with second.hooks():
+        y = Attention.apply(x, seed)
+    second.end([])
+    assert second.filled == [0, 1, 2] and memory[1].tolist() == [7 if draws else 0]
+    assert torch.allclose(torch.autograd.grad(y.sum(), x)[0], 6 * x * x * (7 if draws else 0))
+
+
+def test_what_is_saved_must_be_the_same_in_each_capture():
+    x = torch.randn(3, requires_grad=True)
+    first = Saved(lambda x: x.exp().sin().cos(), x).saver
+    for other in (lambda x: x.exp(), lambda x: x.exp().sin().cos().cos(), lambda x: x[:2].exp().sin().cos()):
+        second = first.as_before([], [torch.empty_like(one) for one in first.memory])
+        with pytest.raises(errors.NotRecordable, match="at its second call"):
+            with second.hooks():
+                other(x)
+            second.end([])

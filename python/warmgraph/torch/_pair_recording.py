@@ -88,7 +88,7 @@ class _Captures:
         self.where.update(zip(("generator.seed", "generator.offset"), self._halves["forward"].words))
 
     def _take(self, recording: PairRecording) -> None:
-        saver, outputs = Saver(self._copy.regions, self.memory.saved), []
+        saver, outputs = recording.saver.as_before(self._copy.regions, self.memory.saved), []
 
         def forward() -> None:
             outputs.extend(recording.ran_forward(self._copy, saver, self.memory.results))
@@ -97,7 +97,8 @@ class _Captures:
             recording.ran_backward(outputs, self._copy, self.memory)
 
         self._halves["forward"] = recording.captured(_over(forward), recording.draws)
-        saver.expect_like(recording.used)
+        saver.end(list(recording.saver.used))
+        self.filled = sorted(saver.filled)
         self._halves["backward"] = recording.captured(_over(backward), False)
         outputs.clear()
 
@@ -119,7 +120,7 @@ class PairRecording(Recording):
     """One call under gradients that is answered and recorded. `backward`: the other half, once it is adopted."""
 
     backward: _entry.Entry | None = None
-    used: list[str]
+    saver: Saver  # that of the first run
 
     def answer(self) -> Any:
         """The call's own result: autograd has it as the caller would."""
@@ -153,12 +154,7 @@ class PairRecording(Recording):
         self._described = described
         with _uncached_autocast():
             self._rehearse()
-            forward, backward = self._texts()
-            metadata = _outputs.from_text(forward)
-            why = _outputs.why_not_rebuilt(metadata, call.object)
-            if why:
-                raise errors.NotRecordable(why)
-            entry = self._captured_and_adopted(given, {"forward": forward, "backward": backward})
+            entry, metadata = self._captured_and_adopted(given)
         return entry, metadata, words_of_generator(call.device) if metadata.draws else None
 
     # --- what cannot be a pair
@@ -188,7 +184,7 @@ class PairRecording(Recording):
         call = self._call
         storages = {int(one.storage.data_ptr()): one.storage if _requires_grad(one) else one.storage.clone() for one in call.regions}
         copy = _Copy(self._function, call, storages, swaps=True)
-        saver = Saver(copy.regions)
+        saver = Saver(copy.regions, call.device, self.draws)
         with _capture.own_generator(call.device), _capture.host_random() as drawn, copy.in_place(), _NoHooks():
             results = [one.made(call.device) for one in self._described.outputs]
             outputs = self.ran_forward(copy, saver, results)
@@ -201,7 +197,7 @@ class PairRecording(Recording):
         if drawn:
             raise errors.NotRecordable(f"it draws random numbers on the host ({', '.join(drawn)}), which a replay would not draw: pass them "
                                        "as tensors, or draw them on the device")
-        self.used = list(saver.used)
+        self.saver = saver
         self._gradients = self._gradient_outputs(gradients)
         self._own = [one for one in gradients if one is not None]
         self._saved = [Output(f"pair.saved{i}", _tensors.text_of(one.dtype), tuple(one.size()), (1,)) for i, one in enumerate(saver.memory)]
@@ -263,23 +259,29 @@ class PairRecording(Recording):
     def _texts(self) -> tuple[str, str]:
         """The metadata of both halves."""
         call, described = self._call, self._described
-        base = _outputs.to_text(_outputs.Described(described.tree, [*described.outputs, *self._saved], []), call.regions, self._draws,
+        saved = [self._saved[i] for i in self._first.filled]
+        base = _outputs.to_text(_outputs.Described(described.tree, [*described.outputs, *saved], []), call.regions, self._draws,
                                 call.around.objects)
-        pair = _pair_metadata.Description(len(described.outputs), tuple(self._differentiable()), frozenset(self.used), tuple(self._gradients))
+        pair = _pair_metadata.Description(len(described.outputs), tuple(self._differentiable()), frozenset(self.saver.used), tuple(self._gradients))
         made = _outputs.Described({"sequence": "builtins:list", "named": False, "of": [{"output": i} for i in range(len(pair.made()))]},
                                   pair.made(), [])
         inputs = [one for one in call.regions if one.name in pair.used and not one.is_state]
         return _pair_metadata.with_pair(base, pair), _outputs.to_text(made, inputs, 0, {})
 
-    def _captured_and_adopted(self, given: _entry.Declaration, texts: dict[str, str]) -> _entry.Entry:
+    def _captured_and_adopted(self, given: _entry.Declaration) -> tuple[_entry.Entry, _outputs.Metadata]:
         """Backward before forward: where forward is found, the other is there, unless it was removed since."""
         self._first = self._captured_here()
         try:
+            texts = dict(zip(HALVES, self._texts()))
+            metadata = _outputs.from_text(texts["forward"])
+            why = _outputs.why_not_rebuilt(metadata, self._call.object)
+            if why:
+                raise errors.NotRecordable(why)
             self._expect_own_gradients()
             self._second = _Elsewhere(self)
             try:
                 self.backward = self._tried("backward", given, texts)
-                return self._tried("forward", given, texts)
+                return self._tried("forward", given, texts), metadata
             finally:
                 self._second.close()
         finally:
@@ -321,7 +323,8 @@ class PairRecording(Recording):
 
         metadata = {one: _outputs.from_text(texts[one]) for one in HALVES}
         if half == "forward":
-            full = completed(given, metadata[half], self._first.half(half).words, texts[half], [*self._memory.results, *self._memory.saved])
+            full = completed(given, metadata[half], self._first.half(half).words, texts[half],
+                             [*self._memory.results, *(self._memory.saved[i] for i in self._first.filled)])
         else:
             declared = backward_declaration(given, self._wrapped._name(), metadata["forward"])
             pointers = self._first.where

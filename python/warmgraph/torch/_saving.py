@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Sequence
+from typing import Any, Iterator, Sequence
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -31,30 +31,58 @@ class _Given:
     region: str
 
 
-class Saver:
-    """`with saver.hooks():` around forward; they serve its backward too. `memory`: flat tensors that the copies go to; one that makes them
-    appends to it. `used`: the regions that were saved, in the order in which they were."""
+_MOST_OF_HOST = 16  # elements of a tensor on the host that may be one on the device in a capture
+# Bytes of an original that lives until its capture ends. Where a kernel leaves some of them as they were (attention pads its statistics), they
+# stay what they are, and the library keeps them as a constant; of memory that is written again later it cannot.
+_MOST_HELD = 1 << 20
 
-    def __init__(self, regions: Sequence[Region], memory: list[torch.Tensor] | None = None) -> None:
+
+class Saver:
+    """`with saver.hooks():` around forward; they serve its backward too. The first one runs it eagerly: it makes `memory`, flat tensors that
+    the copies go to, and learns what is saved. Those after it (`as_before`) save the same. `used`: regions that were saved, `filled`: places in
+    `memory` that were written, each in the order in which they were."""
+
+    def __init__(self, regions: Sequence[Region], device: torch.device, draws: bool) -> None:
+        """draws: forward draws random numbers."""
         self._regions = {int(region.storage.data_ptr()): region for region in regions}
-        self._makes = memory is None
-        self.memory: list[torch.Tensor] = [] if memory is None else memory
+        self._device, self._draws = device, draws
+        self._makes = True
+        self.memory: list[torch.Tensor] = []
+        self.of_host: dict[int, int] = {}  # places in `memory` for what lay on the host, by how many were saved before
         self.used: dict[str, None] = {}
-        self.count = 0
+        self.filled: list[int] = []
+        self._count = 0  # of what autograd saved
+        self._next: Iterator[int] = iter(())
         self._seen: dict[Any, tuple[StorageWeakRef, int]] = {}
+        self._held: list[torch.Tensor] = []
+
+    def as_before(self, regions: Sequence[Region], memory: Sequence[torch.Tensor]) -> Saver:
+        """`memory`: like this one's, for the copies of a capture on these regions."""
+        made = Saver(regions, self._device, self._draws)
+        made._makes, made.memory, made.of_host = False, list(memory), self.of_host
+        spare = set(self.of_host.values())
+        made._next = iter([i for i in range(len(memory)) if i not in spare])
+        return made
 
     def hooks(self) -> Any:
         return torch.autograd.graph.saved_tensors_hooks(self._pack, self._unpack)
 
-    def expect_like(self, used: Sequence[str]) -> None:
-        """After forward: it saved what it saved before."""
-        if self.count != len(self.memory) or list(self.used) != list(used):
-            raise errors.NotRecordable(f"it saves other tensors for backward at its second call: {self.count} and {list(self.used)} after "
-                                       f"{len(self.memory)} and {list(used)}")
+    def end(self, used: Sequence[str]) -> None:
+        """After forward, which saved what it saved before."""
+        self._held.clear()
+        left = next(self._next, None)
+        if left is not None or list(self.used) != list(used):
+            raise errors.NotRecordable(f"it saves other tensors for backward at its second call: {len(self.filled)} of {len(self.memory)}, and "
+                                       f"{list(self.used)} after {list(used)}")
 
     def _pack(self, tensor: torch.Tensor) -> Any:
+        number, self._count = self._count, self._count + 1
         if tensor.device.type != _tensors.DEVICE_TYPE:  # numbers, which kernels get as parameters
-            return tensor.detach() if tensor.requires_grad else tensor
+            own = tensor.detach() if tensor.requires_grad else tensor
+            if self._makes and own.numel() <= _MOST_OF_HOST:
+                self.of_host[number] = len(self.memory)
+                self.memory.append(own.reshape(-1).to(self._device))
+            return own
         with torch.no_grad():
             own = tensor.detach()
             why = _tensors.why_unusable(own)
@@ -66,7 +94,18 @@ class Saver:
             if region is not None:
                 self.used[region.name] = None
                 return _Given(own, own._version, region.name)
+            if number in self.of_host:
+                return self._of_host(own, self.of_host[number])
             return self._copied(own)
+
+    def _of_host(self, own: torch.Tensor, index: int) -> _Copied:
+        """Seed and offset of an attention kernel, which lie on the device in a capture. Where nothing is drawn, nobody wrote them."""
+        flat = self.memory[index]
+        if (flat.dtype, flat.numel()) != (own.dtype, own.numel()):
+            raise errors.NotRecordable(f"it saves another tensor for backward at its second call: {_tensors.described(own)}")
+        flat.copy_(own.reshape(-1)) if self._draws else flat.zero_()
+        self.filled.append(index)
+        return _Copied(index, tuple(own.size()), _contiguous(own.size()), tuple(own.size()))
 
     def _unpack(self, saved: Any) -> torch.Tensor:
         if isinstance(saved, _Given):
@@ -94,12 +133,18 @@ class Saver:
 
     def _add(self, key: Any, own: torch.Tensor, base: torch.Tensor, is_dense: bool) -> int:
         flat = base.as_strided((base.numel(),), (1,), base.storage_offset()) if is_dense else base.reshape(-1)
-        index, self.count = self.count, self.count + 1
         if self._makes:
+            index = len(self.memory)
             self.memory.append(torch.empty_like(flat))
-        elif index >= len(self.memory) or (self.memory[index].dtype, self.memory[index].size()) != (flat.dtype, flat.size()):
-            raise errors.NotRecordable(f"it saves another tensor for backward at its second call: {_tensors.described(flat)}")
-        self.memory[index].copy_(flat)
+        else:
+            index = next(self._next, -1)
+            if index < 0 or (self.memory[index].dtype, self.memory[index].size()) != (flat.dtype, flat.size()):
+                raise errors.NotRecordable(f"it saves another tensor for backward at its second call: {_tensors.described(flat)}")
+            if own.untyped_storage().nbytes() <= _MOST_HELD:
+                self._held.append(own)
+        # Such numbers are states of generators alone; where nothing is drawn, nobody wrote them.
+        self.memory[index].zero_() if own.dtype == torch.uint64 and not self._draws else self.memory[index].copy_(flat)
+        self.filled.append(index)
         self._seen[key] = (StorageWeakRef(own.untyped_storage()), index)
         return index
 
