@@ -474,7 +474,8 @@ def test_a_tensor_that_two_operators_save_is_saved_once():
     assert torch.allclose(gradient, torch.autograd.grad(work(x), x)[0])
 
 
-@pytest.mark.parametrize("view", [lambda t: t.expand(5, 3, 4), lambda t: t.permute(1, 0), lambda t: t[:, ::2], lambda t: t[:, 1:3].t(), lambda t: t[0, 0]])
+@pytest.mark.parametrize("view", [lambda t: t.expand(5, 3, 4), lambda t: t.permute(1, 0), lambda t: t[:, ::2], lambda t: t[:, 1:3].t(),
+                                  lambda t: t[0, 0]])
 def test_a_saved_view_has_its_elements_again(view):
     x = torch.randn(3, 4, requires_grad=True)
 

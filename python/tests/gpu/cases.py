@@ -435,8 +435,8 @@ class PairOfConvolutions(Pair):
 
 def pair_conv_batchnorm(torch, options):
     nn = torch.nn
-    net = nn.Sequential(nn.Conv2d(3, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.Conv2d(32, 64, 3, stride=2), nn.ReLU(), nn.AdaptiveAvgPool2d(1),
-                        nn.Flatten(), nn.Linear(64, 10))
+    net = nn.Sequential(nn.Conv2d(3, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.Conv2d(32, 64, 3, stride=2), nn.ReLU(),
+                        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
     return PairOfConvolutions(torch, options, net), [(torch.randn(4, 3, 64, 64, device="cuda"),) for _ in range(STEPS)]
 
 

@@ -327,9 +327,8 @@ class PairRecording(Recording):
                              [*self._memory.results, *(self._memory.saved[i] for i in self._first.filled)])
         else:
             declared = backward_declaration(given, self._wrapped._name(), metadata["forward"])
-            pointers = self._first.where
-            declared = dataclasses.replace(declared, raw_facts=[], inputs=[dataclasses.replace(one, pointer=pointers[one.name]) for one in declared.inputs])
-            full = completed(declared, metadata[half], [], texts[half], self._memory.gradients)
+            inputs = [dataclasses.replace(one, pointer=self._first.where[one.name]) for one in declared.inputs]
+            full = completed(dataclasses.replace(declared, inputs=inputs), metadata[half], [], texts[half], self._memory.gradients)
         device = device_of(self._call.device.index or 0)
         captures = (self._first.of(half, full), self._second.captures.of(half, full))
         torch.cuda.synchronize(self._call.device)

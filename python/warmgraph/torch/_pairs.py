@@ -24,7 +24,7 @@ class Arena:
     either half and what it asks here."""
 
     def __init__(self, name: str, outputs: Sequence[Output], device: torch.device) -> None:
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self.generation = 0  # how many forwards wrote it
         self._name, self._outputs, self._device = name, outputs, device
         self._memory: list[torch.Tensor] | None = None
@@ -32,9 +32,10 @@ class Arena:
         self._streams: set[int] = set()
 
     def memory(self) -> list[torch.Tensor]:
-        if self._memory is None:
-            self._memory = [one.made(self._device) for one in self._outputs]
-        return self._memory
+        with self.lock:
+            if self._memory is None:
+                self._memory = [one.made(self._device) for one in self._outputs]
+            return self._memory
 
     def expect(self, generation: int) -> None:
         """Stale where another forward has written it since."""
