@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from warmgraph import errors
-from warmgraph.torch import _capture, _entry, _function, _launching, _recording, _tensors
+from warmgraph.torch import _capture, _entry, _function, _launching, _pair_recording, _recording, _tensors
 
 entries: list[FakeEntry] = []
 kept: dict[str, str] = {}  # metadata by facts
@@ -136,10 +136,13 @@ def use(monkeypatch: Any) -> None:
     monkeypatch.setattr(_entry, "found", lambda cache, device, given: kept.get(_key(given)))
     monkeypatch.setattr(_launching, "stream_of", lambda device, index: 0)
     monkeypatch.setattr(_recording, "Shadows", FakeShadows)
+    monkeypatch.setattr(_pair_recording, "Shadows", FakeShadows)
     monkeypatch.setattr(_capture, "captured", _captured)
     monkeypatch.setattr(_capture, "plain_graph", _plain_graph)
     monkeypatch.setattr(_capture, "displaced", lambda device: contextlib.nullcontext())
     monkeypatch.setattr(_capture, "generator_of", lambda device: FakeGenerator())
+    monkeypatch.setattr(_capture, "own_generator", lambda device: contextlib.nullcontext())
+    monkeypatch.setattr(_capture, "run", lambda capture, device: None)  # it ran when it was captured
     monkeypatch.setattr(torch.cuda, "synchronize", lambda device=None: None)
 
 

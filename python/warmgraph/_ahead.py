@@ -94,6 +94,8 @@ def begin(wrapped: CachedFunction, index: int, name: str = "") -> None:
         from .torch._function import _policy, device_of
 
         if wrapped.options.config.prefetch and _policy(wrapped) not in ("off", "refresh"):
-            _pool_of(wrapped._where()).caches[0].prefetch(name or wrapped._name(), device_of(index))
+            cache = _pool_of(wrapped._where()).caches[0]
+            for one in [name] if name else wrapped._names():
+                cache.prefetch(one, device_of(index))
     except Exception:  # who needs it hears of it
         _log.debug("nothing of '%s' is loaded ahead", name or wrapped._name(), exc_info=True)

@@ -26,6 +26,7 @@ from .config import Config, unknown_option
 
 _log = logging.getLogger("warmgraph")
 _lock = threading.RLock()
+HALVES = ("forward", "backward")
 _RESULT = "return"  # outputs' path: a word that is no argument's name
 
 
@@ -262,6 +263,7 @@ class Options:
     read_only: tuple[str, ...] = ()
     compile: Any = None
     borrow: bool = False
+    pair: bool = False
 
 
 class _Shared:
@@ -364,6 +366,9 @@ class CachedFunction:
             return torchs(self, getattr(self._function, "__self__", None), bound)
         except errors.NotRecordable as refusal:
             return self._as_it_is(bound, str(refusal))
+        if self.options.pair:
+            raise errors.InvalidArgument(f"'{self._name()}' is wrapped with pair=True and meets no tensor of PyTorch's: gradients are recorded of "
+                                         "PyTorch's functions alone")
         self._expect_scalars(bound)
         if self._shared.changing:
             why = self._shared.refused_facts.get(self._steady_facts(found))
@@ -416,7 +421,7 @@ class CachedFunction:
 
             if is_known or torchs.is_torch_call(getattr(self._function, "__self__", None), bound.values()):
                 with self._shared.lock:
-                    self._shared.torchs = self._shared.torchs or torchs.TorchFunction(self)
+                    self._shared.torchs = self._shared.torchs or (torchs.PairFunction if self.options.pair else torchs.TorchFunction)(self)
         return self._shared.torchs
 
     def _reach(self) -> _code.Reached:
@@ -572,6 +577,10 @@ class CachedFunction:
     def _name(self) -> str:
         return self.options.name or self._name_of_itself()
 
+    def _names(self) -> list[str]:
+        """Of all that it has in the cache."""
+        return [self._name(), *(half_of(self._name(), half) for half in HALVES if self.options.pair)]
+
     def _name_of_itself(self) -> str:
         return _walk.folder_name(getattr(self._function, "__name__", self._description))
 
@@ -673,12 +682,17 @@ class _Taken:
         return array
 
 
-_PICKLED = ("dynamic", "global_rank", "tp_rank", "pp_rank", "name", "version", "read_only", "borrow")
+_PICKLED = ("dynamic", "global_rank", "tp_rank", "pp_rank", "name", "version", "read_only", "borrow", "pair")
 _OPTIONS = tuple(field.name for field in dataclasses.fields(Options))
 
 
 def _unpickled(description: str, options: dict[str, Any]) -> CachedFunction:
     return CachedFunction(None, Options(**{**options, "config": Config(**options["config"])}), description)
+
+
+def half_of(name: str, half: str) -> str:
+    """What a half of a pair is called in the cache."""
+    return f"{name[:_walk.LONGEST_NAME - 1 - len(half)]}.{half}"
 
 
 def _described(func: Any) -> str:
@@ -698,7 +712,8 @@ def cache_compile(func: Callable[..., Any] | None = None, **options: Any) -> Any
     patched at every call. read_only: states (paths such as "self.weights") that the function only reads. compile, for PyTorch: None or True
     compiles with torch.compile(fullgraph=True), a dict gives further arguments of torch.compile, False runs eagerly; a function that is
     compiled already stays as it is. borrow, for PyTorch: True gives results in memory that belongs to the entry: each call overwrites those
-    of the call before, whose tensors raise RuntimeError from then on when they are used.
+    of the call before, whose tensors raise RuntimeError from then on when they are used. pair, for PyTorch: True records a call under gradients as a forward and
+    a backward half, eagerly (compile must not be given); under torch.no_grad() it is a function as any other.
     """
     for name in options:
         if name not in _OPTIONS:
@@ -711,6 +726,7 @@ def cache_compile(func: Callable[..., Any] | None = None, **options: Any) -> Any
         raise errors.InvalidArgument(f"compile is {options['compile']!r}, expected True, False or a dict of torch.compile's arguments")
     if not isinstance(options.get("borrow", False), bool):
         raise errors.InvalidArgument(f"borrow is {options['borrow']!r}, expected True or False")
+    _check_pair(options)
     for name in ("code", "read_only"):
         if name in options:
             options[name] = tuple(options[name])
@@ -732,6 +748,20 @@ def cache_compile(func: Callable[..., Any] | None = None, **options: Any) -> Any
     if _code.function_of(func) is None:
         raise errors.InvalidArgument(f"{func!r} is no Python function or method: wrap the method that it calls")
     return _expected(CachedFunction(func, Options(**options)))
+
+
+def _check_pair(options: dict[str, Any]) -> None:
+    """A pair is captured eagerly, on memory that belongs to nobody else."""
+    pair = options.get("pair", False)
+    if not isinstance(pair, bool):
+        raise errors.InvalidArgument(f"pair is {pair!r}, expected True or False")
+    if not pair:
+        return
+    if options.get("compile"):
+        raise errors.InvalidArgument(f"pair and compile={options['compile']!r} exclude each other: pairs are recorded of eager functions")
+    if options.get("borrow"):
+        raise errors.InvalidArgument("pair and borrow exclude each other: autograd keeps results for as long as it needs them")
+    options["compile"] = False
 
 
 def _expected(wrapped: CachedFunction) -> CachedFunction:

@@ -59,7 +59,7 @@ def clear(function: CachedFunction | None = None) -> list[Cleared]:
     if function is not None:
         function.reset()
         cache = _pool_of(function._where()).caches[0]
-        return [Cleared(cache.directory, cache.clear(function._name()))]
+        return [Cleared(cache.directory, sum(cache.clear(name) for name in function._names()))]
     with _lock:
         pools = list(_pools.values())
     return [Cleared(pool.caches[0].directory, pool.caches[0].clear()) for pool in pools]

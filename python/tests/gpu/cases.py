@@ -6,7 +6,8 @@ usage: cases.py [--only PATTERN,PATTERN...] [--workers 6]     runs each case col
 The table has milliseconds of the first call: "plain" without warmgraph (what is compiled finds Inductor's and Triton's own caches filled),
 "cold" with the recording, "warm" in the next process; then of a later call, plain and warm. Each process has its model on the
 device before; a first call of PyTorch's begins libraries (cuBLAS, cuDNN) that a hit does not need. `--only 'engine_pair*'`: the graph is captured
-once in a first process and once in the cold one, and the table says behind the times how many captures proved theirs.
+once in a first process and once in the cold one, and the table says behind the times how many captures proved theirs. `--only 'pair_*'`: functions
+under gradients, forward and backward.
 """
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ import time
 
 STEPS = 3
 LIMIT_S = 100
-MOST_LETTERS = 3000  # of what a case that went wrong printed
+MOST_LETTERS = 6000  # of what a case that went wrong printed
 COMPILERS = ("torch._dynamo", "torch._inductor", "triton")
 
 
@@ -374,13 +375,180 @@ def engine_pair_that_stays(torch, options):
     return SmallEngine(torch, options, moved=False), [(torch.randn(4, 64, device="cuda"),) for _ in range(STEPS)]
 
 
+class Pair:
+    """A module under gradients: each call is a forward and a backward. Its results: the loss, the input's gradient and the weights'."""
+
+    def __init__(self, torch, options, net, loss=None):
+        self.torch, self.calls = torch, 0
+        self.net = net.cuda().train()
+        self.loss = loss or (lambda found: found.square().mean())
+        self.is_cached = isinstance(options, dict)
+        self.cached = wrapped(self.net, {**options, "pair": True} if self.is_cached else options, {"compile": False})
+
+    def __call__(self, *given):
+        self.calls += 1
+        self.net.zero_grad()
+        given = [one.clone().requires_grad_(one.is_floating_point()) for one in given]
+        with self.torch.enable_grad():
+            return self.step(*given)
+
+    def step(self, *given):
+        loss = self.loss(self.cached(*given))
+        loss.backward()
+        self.expect_apart()
+        return [loss.detach(), *(one.grad for one in given if one.requires_grad), *self.gradients()]
+
+    def gradients(self):
+        """As they are now: later calls must not change them."""
+        return [one.grad.clone() for one in self.net.parameters() if one.grad is not None]
+
+    def expect_apart(self):
+        """No .grad lies in the arena, which the next forward overwrites."""
+        arena = getattr(self.cached._shared.last, "arena", None) if self.is_cached else None
+        if arena is None:
+            return
+        saved = {one.untyped_storage().data_ptr() for one in arena.memory()}
+        assert saved and not saved & {one.grad.untyped_storage().data_ptr() for one in self.net.parameters() if one.grad is not None}
+
+
+def _mlp_of(torch, *more):
+    nn = torch.nn
+    return nn.Sequential(nn.LayerNorm(64), nn.Linear(64, 256), nn.GELU(), *more, nn.Linear(256, 64))
+
+
+def pair_mlp(torch, options):
+    return Pair(torch, options, _mlp_of(torch)), [(torch.randn(32, 64, device="cuda"),) for _ in range(STEPS)]
+
+
+def pair_dropout(torch, options):
+    pair = Pair(torch, options, _mlp_of(torch, torch.nn.Dropout(0.25)))
+    torch.manual_seed(11)
+    return pair, [(torch.ones(64, 64, device="cuda"),) for _ in range(STEPS)]
+
+
+class PairOfConvolutions(Pair):
+    """Its results have the running statistics that forward writes."""
+
+    def step(self, *given):
+        return [*super().step(*given), *(one.clone() for one in self.net.buffers())]
+
+
+def pair_conv_batchnorm(torch, options):
+    nn = torch.nn
+    net = nn.Sequential(nn.Conv2d(3, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.Conv2d(32, 64, 3, stride=2), nn.ReLU(),
+                        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
+    return PairOfConvolutions(torch, options, net), [(torch.randn(4, 3, 64, 64, device="cuda"),) for _ in range(STEPS)]
+
+
+class PairInTraining(Pair):
+    """With SGD and momentum."""
+
+    def __init__(self, torch, options, net):
+        import torch._dynamo  # which the optimizer imports, and no hit
+
+        super().__init__(torch, options, net)
+        self.optimizer = torch.optim.SGD(self.net.parameters(), lr=0.05, momentum=0.9)
+
+    def step(self, x):
+        self.optimizer.zero_grad()
+        loss = self.loss(self.cached(x) - x.detach().roll(1, 0))
+        loss.backward()
+        self.optimizer.step()
+        return [loss.detach()]
+
+
+def pair_training(torch, options):
+    return PairInTraining(torch, options, _mlp_of(torch)), [(torch.randn(32, 64, device="cuda"),) for _ in range(20)]
+
+
+class PairTwoForwards(Pair):
+    """A second forward before the first backward overwrites what was saved."""
+
+    def step(self, x):
+        first = self.cached(x)
+        is_replayed = self.is_cached and "_Step" in type(first.grad_fn).__name__
+        second = self.cached(x * 0.5)
+        if is_replayed:
+            import warmgraph
+
+            try:
+                first.sum().backward()
+            except warmgraph.Stale as error:
+                assert "has overwritten what it saved" in str(error), error
+            else:
+                raise AssertionError("a backward used what a later forward saved")
+        self.net.zero_grad()
+        second.square().mean().backward()
+        return [second.detach(), *self.gradients()]
+
+
+def pair_second_forward(torch, options):
+    return PairTwoForwards(torch, options, _mlp_of(torch)), [(torch.randn(32, 64, device="cuda"),) for _ in range(STEPS)]
+
+
+class PairAccumulating(Pair):
+    """The gradients of two batches, summed up; the first one's are kept beside them."""
+
+    def step(self, x):
+        self.loss(self.cached(x)).backward()
+        self.expect_apart()
+        kept = [one.grad for one in self.net.parameters()]
+        values = self.gradients()
+        for one in self.net.parameters():
+            one.grad = None
+        self.loss(self.cached(x * 0.5)).backward()
+        assert all(self.torch.equal(one, value) for one, value in zip(kept, values)), "a later backward changed a gradient that was kept"
+        self.loss(self.cached(x * 2)).backward()
+        self.expect_apart()
+        return [*kept, *self.gradients()]
+
+
+def pair_accumulation(torch, options):
+    return PairAccumulating(torch, options, _mlp_of(torch)), [(torch.randn(32, 64, device="cuda"),) for _ in range(STEPS)]
+
+
+def pair_language_model(torch, options):
+    """Tokens to a loss: an embedding, causal attention, cross entropy; the logits come along, and get no gradient."""
+    nn = torch.nn
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embedding, self.qkv, self.head = nn.Embedding(128, 64), nn.Linear(64, 192), nn.Linear(64, 128)
+
+        def forward(self, tokens, targets):
+            h = self.embedding(tokens)
+            q, k, v = (one.view(*tokens.shape, 4, 16).transpose(1, 2) for one in self.qkv(h).chunk(3, -1))
+            attended = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            logits = self.head(h + attended.transpose(1, 2).reshape(h.shape))
+            return nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten()), logits
+
+    pair = Pair(torch, options, Model(), loss=lambda found: found[0])
+    return pair, [(torch.randint(0, 128, (2, 32), device="cuda"), torch.randint(0, 128, (2, 32), device="cuda")) for _ in range(STEPS)]
+
+
+class PairUnderAutocast(Pair):
+    def step(self, x):
+        with self.torch.autocast("cuda", self.torch.bfloat16):
+            found = self.cached(x)
+        loss = found.float().square().mean()
+        loss.backward()
+        return [loss.detach(), x.grad, *self.gradients()]
+
+
+def pair_autocast(torch, options):
+    return PairUnderAutocast(torch, options, _mlp_of(torch)), [(torch.randn(32, 64, device="cuda"),) for _ in range(STEPS)]
+
+
 AS = ""  # how this process runs its case: "first", "cold", "warm" or "plain"
 IN_PAIRS = ("engine_pair", "engine_pair_that_stays")  # a process before the cold one leaves its captures
 CASES = {one.__name__: one for one in (
     mlp, mlp_compiled, function_with_global, torchair, torchair_eager, llama, llama_compiled, module, module_compiled,
     module_of_torch_compile, module_compiled_in_place, module_with_compiled_layer, borrowed, convolutions, dropout, fourier, running_state,
-    several_shapes, engine_table, engine_pair, engine_pair_that_stays)}
-RECORDED = {"several_shapes": 3, "engine_table": 3, "torchair": 2, "torchair_eager": 2}  # entries, where it is not one
+    several_shapes, engine_table, engine_pair, engine_pair_that_stays, pair_mlp, pair_dropout, pair_conv_batchnorm, pair_training,
+    pair_second_forward, pair_accumulation, pair_language_model, pair_autocast)}
+RECORDED = {"several_shapes": 3, "engine_table": 3, "torchair": 2, "torchair_eager": 2,
+            **{name: 2 for name in CASES if name.startswith("pair_")}}  # entries, where it is not one
 
 
 # --- one process
@@ -433,7 +601,8 @@ def outcome_of(call):
 def run(arguments):
     import warmgraph  # before PyTorch, or after: both are possible
 
-    logging.basicConfig(level=logging.WARNING)
+    # A pair that goes wrong says where.
+    logging.basicConfig(level=logging.DEBUG if arguments.run.startswith("pair_") else logging.WARNING)
     faulthandler.dump_traceback_later(LIMIT_S - 20, exit=True)  # where it hangs, should it
     import torch
 

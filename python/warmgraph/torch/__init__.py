@@ -5,6 +5,7 @@ from __future__ import annotations
 from ._engines import Graph, GraphCache
 from ._function import TorchFunction
 from ._modules import method_of, signed_by
+from ._pairs import PairFunction
 from ._walking import is_torch_call
 
-__all__ = ["Graph", "GraphCache", "TorchFunction", "is_torch_call", "method_of", "signed_by"]
+__all__ = ["Graph", "GraphCache", "PairFunction", "TorchFunction", "is_torch_call", "method_of", "signed_by"]

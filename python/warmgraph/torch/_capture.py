@@ -65,7 +65,7 @@ def captured(device: torch.device, work: Callable[[], Any], draws: bool) -> Capt
     torch._C._cuda_clearCublasWorkspaces()  # so that they come from this capture's pool
     gc.collect()
     pool, graph = torch.cuda.MemPool(), torch.cuda.CUDAGraph(keep_graph=True)
-    with _own_generator(device) as generator:
+    with own_generator(device) as generator:
         words = _words(graph, generator) if draws else []
         before = _free(_snapshot())
         _capture_into(graph, pool.id, device, work)
@@ -78,6 +78,12 @@ def captured(device: torch.device, work: Callable[[], Any], draws: bool) -> Capt
     torch._C._cuda_clearCublasWorkspaces()
     torch.cuda.synchronize(device)
     return Capture(graph, pool, graph.raw_cuda_graph(), scratch, free, _in_order(words))
+
+
+def run(capture: Capture, device: torch.device) -> None:
+    """What was captured, once, on the memory that it was captured on."""
+    capture.graph.replay()
+    torch.cuda.synchronize(device)
 
 
 def plain_graph(work: Callable[[], Any], pool: Any, stream: Any) -> tuple[Any, Any]:
@@ -123,7 +129,7 @@ def generator_of(device: torch.device) -> Any:
 
 
 @contextlib.contextmanager
-def _own_generator(device: torch.device) -> Iterator[Any]:
+def own_generator(device: torch.device) -> Iterator[Any]:
     """The device's generator with a state of its own, and the caller's again."""
     generator = generator_of(device)
     callers = generator.graphsafe_get_state()

@@ -150,12 +150,16 @@ class Bound:
         self.loan = variant.loan
         if self.loan is not None and self.loan.overlaps((one.pointer, one.pointer + one.nbytes) for one in call.regions):
             self.loan = None
-        self.outputs = self.loan.memory() if self.loan is not None else [one.made(call.device) for one in variant.metadata.outputs]
+        self.outputs = self._memory()
         self._results = self.outputs
         self._staged: list[tuple[torch.Tensor, torch.Tensor]] = []  # (copy, what it is of)
         self.pointers = [self._pointer(region) for region in call.inputs]
         self.pointers += [one.data_ptr() for one in self.outputs if one.numel()]
         self.states = [region.pointer for region in call.states] + _word_pointers(variant.words)
+
+    def _memory(self) -> list[torch.Tensor]:
+        """Where it writes its outputs."""
+        return self.loan.memory() if self.loan is not None else [one.made(self.device) for one in self.variant.metadata.outputs]
 
     def launch(self) -> None:
         """In the current stream."""
@@ -548,7 +552,7 @@ class TorchFunction:
 
     def _record(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration, key: Any, steady: Any) -> Any:
         try:
-            recording = _recording.Recording(self, wrapped, call)
+            recording = self._new_recording(wrapped, call)
         except Exception as error:
             return self._failed(wrapped, call.owner, call.arguments, error)
         result = recording.answer()
@@ -567,6 +571,9 @@ class TorchFunction:
         else:
             self._keep_if_possible(wrapped, call, key, variant)
         return result
+
+    def _new_recording(self, wrapped: CachedFunction, call: Call) -> _recording.Recording:
+        return _recording.Recording(self, wrapped, call)
 
     def _adopted(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration, recording: _recording.Recording) -> Variant:
         """Of a call that was answered."""

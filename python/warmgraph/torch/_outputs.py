@@ -157,6 +157,7 @@ class Metadata:
     written: frozenset[str]  # states
     draws: int  # by how much the generator's offset grows
     aligned: Mapping[str, int]  # bytes, of the inputs that are not written: what the recording's were aligned to
+    pair: Any = None  # of a forward half: what _pair_metadata reads
 
 
 def from_text(text: str) -> Metadata:
@@ -168,7 +169,7 @@ def from_text(text: str) -> Metadata:
         outputs = tuple(Output(str(name), str(dtype), tuple(map(int, sizes)), tuple(map(int, strides)))
                         for name, dtype, sizes, strides in found["outputs"])
         return Metadata(found["result"], outputs, frozenset(map(str, found["written"])), int(found["draws"]),
-                        {str(name): max(1, int(alignment)) for name, alignment in found["aligned"].items()})
+                        {str(name): max(1, int(alignment)) for name, alignment in found["aligned"].items()}, found.get("pair"))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise errors.Corrupt(f"the entry's metadata cannot be read: {error}") from None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from typing import TYPE_CHECKING, Any, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Sequence
 
 import torch
 
@@ -155,8 +155,6 @@ class Recording:
     def capture(self, owner: Any, arguments: dict[str, Any], described: _outputs.Described, outputs: Sequence[torch.Tensor],
                 objects: dict[str, Any], regions: Sequence[Region]) -> _capture.Capture:
         """The function, and copies of its results to where the outputs are."""
-        compiled_before = _capture.compiled_graphs()
-
         over = _capture.over_cleared_stack() if not self._function.is_compiled else contextlib.nullcontext()
 
         def work() -> None:
@@ -168,9 +166,14 @@ class Recording:
                     if fresh.numel():
                         output.copy_(fresh)
 
+        return self.captured(work, self._draws != 0)
+
+    def captured(self, work: Callable[[], None], draws: bool) -> _capture.Capture:
+        """NotRecordable where the host did more for it than to enqueue."""
+        compiled_before = _capture.compiled_graphs()
         elsewhere = _capture.displaced(self._call.device) if self._function.captures is not None else contextlib.nullcontext()
         with elsewhere, _capture.host_random() as drawn:
-            captured = _capture.captured(self._call.device, work, self._draws != 0)
+            captured = _capture.captured(self._call.device, work, draws)
         if drawn:
             captured.close()
             raise errors.NotRecordable(f"it draws random numbers on the host ({', '.join(drawn)}), which a replay would not draw: pass them "

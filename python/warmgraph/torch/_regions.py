@@ -13,7 +13,8 @@ from ._walking import Place
 
 _LONGEST_NAME = 100
 _NOT_OF_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
-_OURS = re.compile(r"result\d+|generator\.(seed|offset)")  # names of outputs, and of a generator's words
+# Names of outputs, of a generator's words, and of what the halves of a pair have between them.
+_OURS = re.compile(r"result\d+|generator\.(seed|offset)|pair\.(saved|grad|gradient)\d+")
 
 
 @dataclasses.dataclass
