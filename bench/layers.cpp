@@ -77,8 +77,8 @@ struct Cache {
 /// A fresh process.
 Start start(const Options& options, bool tunes, const char* prompt, const fs::path& folder, const fs::path& bundle = {})
 {
-    std::vector<std::string> arguments{"--backend", options.backend, "--cache-dir", folder, "--prompt", prompt,
-                                       "--tokens",  "8",             "--policy",    "read_write"};
+    std::vector<std::string> arguments{"--backend", options.backend, "--cache-dir", folder,     "--prompt",
+                                       prompt,      "--tokens",      "8",           "--policy", "read_write"};
     if (tunes) arguments.insert(arguments.end(), {"--tune", "enumerate"});
     if (!bundle.empty()) arguments.insert(arguments.end(), {"--bundle", bundle});
     const auto run = bench::result_of(bench::program_of(WARMGRAPH_LLM_BINARY), std::move(arguments));
@@ -97,8 +97,7 @@ void run_tool(std::vector<std::string> arguments)
 /// With both kinds of geometry: the default, and what tuning finds.
 void make(const Options& options, const Cache& cache)
 {
-    for (const bool tunes : {false, true})
-        static_cast<void>(start(options, tunes, k_known, cache.folder));
+    for (const bool tunes : {false, true}) static_cast<void>(start(options, tunes, k_known, cache.folder));
     run_tool({"bundle", "create", cache.bundle, "--cache-dir", cache.folder});
 }
 
@@ -143,7 +142,8 @@ Start median_start(const Options& options, const Row& row, const Cache& cache, c
 {
     const bool is_long = row.tunes && !row.has_tuned; // it tunes
     std::vector<Start> starts;
-    for (int i = 0; i < (is_long ? 1 : options.repetitions); ++i) starts.push_back(one_start(options, row, cache, prompt));
+    for (int i = 0; i < (is_long ? 1 : options.repetitions); ++i)
+        starts.push_back(one_start(options, row, cache, prompt));
     std::ranges::sort(starts, {}, &Start::first_token_ms);
     return starts[starts.size() / 2];
 }
@@ -176,7 +176,8 @@ nlohmann::json measure(const Options& options, const Cache& cache)
             table.rule();
             tunes = row.tunes;
         }
-        const Start known = median_start(options, row, cache, k_known), other = median_start(options, row, cache, k_new);
+        const Start known = median_start(options, row, cache, k_known),
+                    other = median_start(options, row, cache, k_new);
         table.row({row.name, llm::milliseconds(known.first_token_ms), text_of(known),
                    llm::milliseconds(other.first_token_ms), text_of(other)});
         json.push_back({{"cache", row.name},
@@ -201,7 +202,8 @@ nlohmann::json run(const Options& options)
         fs::create_directories(home);
         make(options, cache);
     } else if (!fs::exists(cache.folder) || !fs::exists(cache.bundle)) {
-        throw std::runtime_error(fmt::format("'{}' has no cache and cache.wgb: give a folder that --keep left", options.from));
+        throw std::runtime_error(
+            fmt::format("'{}' has no cache and cache.wgb: give a folder that --keep left", options.from));
     }
     return measure(options, cache);
 }
@@ -215,7 +217,9 @@ int main(int argc, char** argv)
     app.add_option("--backend", options.backend, "opencl or cuda")->capture_default_str();
     app.add_option("--from", options.from, "a folder that --keep left, on another machine maybe");
     app.add_option("--keep", options.keep, "leave the cache and its bundle there");
-    app.add_option("--repetitions", options.repetitions, "of each start")->capture_default_str()->check(CLI::Range(1, 99));
+    app.add_option("--repetitions", options.repetitions, "of each start")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 99));
     app.add_option("--json", options.json, "write the figures to this file as well");
     CLI11_PARSE(app, argc, argv);
     try {

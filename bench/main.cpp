@@ -55,8 +55,8 @@ void choose(const std::string& backend)
 {
     bench::register_first_call(backend);
     if (backend == "opencl") {
-        std::cerr
-            << "measuring: guards, look-up, codec, bundles, steady calls, then cold and warm first calls (about two minutes)\n";
+        std::cerr << "measuring: guards, look-up, codec, bundles, steady calls, then cold and warm first calls (about "
+                     "two minutes)\n";
         return;
     }
     bench::register_cuda_replay();

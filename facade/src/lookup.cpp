@@ -192,7 +192,8 @@ void Function::Impl::forget_exposed()
     std::erase_if(m_variants, [&](const LoadedVariant& variant) {
         if (!variant.executable) return false;
         const auto& graph = variant.executable->graph();
-        const auto known = replay::check_exposed(*m_device->device, graph, m_cache->image_source(), m_spec.frozen_variables);
+        const auto known =
+            replay::check_exposed(*m_device->device, graph, m_cache->image_source(), m_spec.frozen_variables);
         if (known) return false;
         log().warn("{} {} is not replayed any more: {}", label(), short_hex(variant.guards_digest),
                    known.error().message);

@@ -203,15 +203,15 @@ nlohmann::ordered_json to_json(const Served& served)
                          {"ms", call.ms},
                          {"next", call.next}});
     return {{"calls", calls},
-                                      {"padding", served.padding()},
-                                      {"buckets", served.buckets},
-                                      {"recorded_ahead", served.recording.recorded},
-                                      {"replayed_ahead", served.recording.replayed},
-                                      {"problems", served.recording.problems},
-                                      {"why_not", served.recording.why_not},
-                                      {"recordings", served.statistics.recordings},
-                                      {"hits", served.statistics.hits},
-                                      {"misses", served.statistics.misses}};
+            {"padding", served.padding()},
+            {"buckets", served.buckets},
+            {"recorded_ahead", served.recording.recorded},
+            {"replayed_ahead", served.recording.replayed},
+            {"problems", served.recording.problems},
+            {"why_not", served.recording.why_not},
+            {"recordings", served.statistics.recordings},
+            {"hits", served.statistics.hits},
+            {"misses", served.statistics.misses}};
 }
 
 } // namespace

@@ -22,12 +22,10 @@ constexpr int k_failed = 1;
 constexpr int k_usage = 2;
 constexpr int k_missed = 3;
 
-const std::map<std::string, wg::Policy> k_policies{{"read_write", wg::Policy::read_write},
-                                                   {"read_only", wg::Policy::read_only},
-                                                   {"refresh", wg::Policy::refresh},
-                                                   {"off", wg::Policy::off},
-                                                   {"require_hit", wg::Policy::require_hit},
-                                                   {"no_compile", wg::Policy::no_compile}};
+const std::map<std::string, wg::Policy> k_policies{
+    {"read_write", wg::Policy::read_write},   {"read_only", wg::Policy::read_only},
+    {"refresh", wg::Policy::refresh},         {"off", wg::Policy::off},
+    {"require_hit", wg::Policy::require_hit}, {"no_compile", wg::Policy::no_compile}};
 
 std::vector<std::string> names_of_policies()
 {
@@ -41,7 +39,8 @@ std::vector<std::string> names_of_policies()
 void declare(CLI::App& app, ProgramOptions& options)
 {
     app.add_option("--cache-dir", options.cache_dir, "default: $WARMGRAPH_CACHE_DIR, else .warmgraph_cache");
-    app.add_option("--bundle", options.bundles, "a bundle (.wgb) that is read where the cache folder has nothing; may be given again");
+    app.add_option("--bundle", options.bundles,
+                   "a bundle (.wgb) that is read where the cache folder has nothing; may be given again");
     app.add_option("--policy", options.policy, "default: $WARMGRAPH_POLICY, else read_write")
         ->check(CLI::IsMember(names_of_policies()));
     app.add_option("--weights", options.weights, "a safetensors file; default: the one that comes with the sample");

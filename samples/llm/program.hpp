@@ -43,6 +43,7 @@ void write_json(const nlohmann::ordered_json& result, const ProgramOptions& opti
 
 /// Reads the command line and runs `work`. The exit code: 0 done, 1 failed, 2 wrong usage, 3 a miss that the policy
 /// forbids. What went wrong is on standard error.
-[[nodiscard]] int run_program(CLI::App& app, const char* name, int argc, char** argv, const std::function<void()>& work);
+[[nodiscard]] int run_program(CLI::App& app, const char* name, int argc, char** argv,
+                              const std::function<void()>& work);
 
 } // namespace llm
