@@ -25,6 +25,7 @@ wg_cache_options default_options() noexcept
 {
     wg_cache_options options{};
     options.size = sizeof options;
+    options.pauses_recording = 1;
     options.world_size = options.global_rank = options.tp_rank = options.pp_rank = -1;
     return options;
 }
@@ -78,6 +79,7 @@ CacheOptions to_options(const wg_cache_options* given)
     if (options.profile < -1 || options.profile > 1)
         refuse("profile is {}, expected 1 (yes), -1 (no) or 0 (as the environment says)", options.profile);
     if (options.profile != 0) result.profile = options.profile > 0;
+    result.pauses_recording = options.pauses_recording != 0;
     return result;
 }
 
@@ -104,6 +106,18 @@ wg_status wg_cache_options_init(wg_cache_options* options, uint64_t size)
         wg_cache_options defaults = default_options();
         defaults.size = size;
         write_versioned(options, size, &defaults, sizeof defaults);
+    });
+}
+
+wg_status wg_pause_recording(const wg_cache* const* caches, uint64_t count)
+{
+    return guarded([&] {
+        if (count != 0) need(caches, "caches", "as many as count says");
+        std::vector<const Cache*> given;
+        for (std::uint64_t i = 0; i < count; ++i)
+            given.push_back(&need(caches[i], "cache", "one from wg_cache_open").cache);
+        if (const auto why = Cache::pause_recording_of(given); !why.empty())
+            throw Exception(ErrorCode::unsupported, "recording is not paused: " + why);
     });
 }
 

@@ -145,6 +145,10 @@ Outcome Function::Impl::answer_and_record(Journey& journey, const std::shared_pt
                               Remember::no, stream);
     job = new_job(journey);
     if (lock) job->lock = std::move(*lock);
+    if (auto held = m_device->device->recording().hold_recording())
+        job->keeps_code = std::move(*held);
+    else
+        job->refusal = held.error();
     if (!idle) job->refusal = idle.error();
     prepare_and_answer(job, stream);
     if (job->refusal) {
@@ -330,6 +334,7 @@ Outcome Function::Impl::refuse(Job& job, const Error& error)
 Outcome Function::Impl::refuse_locked(Job& job, const Error& error)
 {
     count_refusal(to_string(error.code));
+    if (m_cache->store && is_for_unkept_code(error)) note_unkept_code(*m_cache->store, m_key);
     log().warn("cannot record '{}': {}", m_name, error.message);
     // The first call may have set up what later ones use (a library's handle, a table's upload): they are asked once
     // more.

@@ -7,9 +7,11 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "pausing.hpp"
 #include "prefetching.hpp"
 #include "prepared.hpp"
 #include "programs.hpp"
@@ -63,6 +65,8 @@ struct Cache::Impl {
     /// Those that exist, by name; null while one is being made.
     std::map<std::string, std::weak_ptr<Function::Impl>> functions;
     std::set<std::string> told_what_fits; ///< ids of devices; guarded by mutex
+    std::string why_code_is_kept; ///< to the end, as an earlier process lost a recording; guarded by mutex
+    QuietCalls quiet;
     std::set<cachefmt::EntryKey> touched; ///< that this process recorded or hit; guarded by mutex
     PreparedGraphs prepared;
     std::unique_ptr<ProfileKeeper>
@@ -79,6 +83,10 @@ struct Cache::Impl {
     [[nodiscard]] cachefmt::FunctionKey key(const std::string& function, const backends::Device& device) const;
     [[nodiscard]] Statistics statistics() const;
     [[nodiscard]] std::string summary() const;
+    /// What stands in the way of Cache::pause_recording in this cache; empty: nothing (pausing.cpp).
+    [[nodiscard]] std::string why_not_paused();
+    /// A call was replayed; pauses when many were, in a row.
+    void note_replay() noexcept;
     /// One line in the log, at info, for each device: how many stored entries fit it, and why others do not.
     void tell_what_fits(const backends::Device& device);
     /// Stored code and constants by digest. It keeps the store.
@@ -92,6 +100,9 @@ struct Cache::Impl {
     /// Those that exist now.
     [[nodiscard]] std::vector<std::shared_ptr<Function::Impl>> living_functions();
 };
+
+/// Cache::pause_recording_of (pausing.cpp).
+[[nodiscard]] std::string pause_recording_of_all(std::span<Cache::Impl* const> caches);
 
 /// For tests: a cache on another file system, and what is in it.
 struct CacheAccess {

@@ -258,6 +258,7 @@ Outcome Function::Impl::call_read(const std::shared_ptr<backends::Stream>& strea
         if (!launched) return run_instead(variant, launched.error(), stream);
         if (variant != m_variants.begin()) m_variants.splice(m_variants.begin(), m_variants, variant);
         m_served = {variant->guards_digest, false};
+        m_cache->note_replay();
         return Outcome::replayed;
     }
     return first_call(stream, "", job);

@@ -195,9 +195,12 @@ void Function::Impl::adopt(const Adoption& adoption)
 
     std::unique_ptr<FileLock> record_lock;
     if (publishes()) wait_for_record_lock(journey, record_lock);
+    m_cache->quiet.note_miss();
+    const auto keeps_code = value_or_raise(m_device->device->recording().hold_recording());
     auto recording = adopted(adoption, first, second ? &*second : nullptr, journey);
     if (!recording) {
         count_refusal(to_string(recording.error().code));
+        if (m_cache->store && is_for_unkept_code(recording.error())) note_unkept_code(*m_cache->store, m_key);
         raise(within(fmt::format("cannot adopt '{}'", m_name), recording.error()).error());
     }
     const std::string unpublished = keep_recording(journey, *recording);

@@ -152,6 +152,7 @@ store::MissEnd miss_end(Outcome outcome) noexcept
 /// Fills the report, and remembers the verdict of a signature that runs as it is.
 Outcome Function::Impl::finish(const Journey& journey, Outcome outcome, std::string reason, Remember remember)
 {
+    m_is_settled = true;
     m_report.outcome = outcome;
     m_report.reason = std::move(reason);
     m_report.entry = short_hex(journey.digest);

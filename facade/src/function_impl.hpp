@@ -1,6 +1,7 @@
 // Private parts of Function: the way of one call through the cache.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -108,6 +109,9 @@ struct Function::Impl {
     /// Gives the name free: the function's handle is gone, whoever still works on it.
     void retire() noexcept;
     [[nodiscard]] const std::string& name() const noexcept { return m_name; }
+    [[nodiscard]] const cachefmt::FunctionKey& key() const noexcept { return m_key; }
+    /// It was called, and what became of that call is known.
+    [[nodiscard]] bool is_settled() const noexcept { return m_is_settled; }
     [[nodiscard]] const std::shared_ptr<backends::Device>& device() const noexcept { return m_device->device; }
     [[nodiscard]] const std::shared_ptr<backends::Stream>& default_stream() const noexcept
     {
@@ -297,6 +301,7 @@ private:
     mutable std::mutex m_callable_mutex;        // one run of the callable at a time; taken after m_mutex, or alone
     std::unique_ptr<Job> m_pending;             // a recording or comparison that waits for its moment
     std::set<Digest> m_strayed;  // guards digests of calls that were refused for work past the recorder's stream
+    std::atomic<bool> m_is_settled = false;
     bool m_is_recording = false; // a call of it is being recorded or compared
     std::shared_ptr<LastStream> m_last;
     std::optional<Served> m_served;

@@ -36,6 +36,7 @@ struct Job {
     std::optional<LoadedVariant> verified{}; ///< the entry that is held to the answer
     bool records = true;                     ///< what is not there, or does not do what the function does
     std::optional<Error> refusal{};          ///< the recording cannot go on, and why
+    std::shared_ptr<void> keeps_code{};      ///< backends::Recording::hold_recording
 };
 
 } // namespace warmgraph

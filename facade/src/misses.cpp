@@ -60,6 +60,7 @@ Miss told(const store::Miss& miss)
 
 void Function::Impl::begin_miss(Journey& journey, std::string reason, const Judgement& judgement) const
 {
+    m_cache->quiet.note_miss();
     store::Miss& miss = journey.miss.emplace();
     miss.id = new_miss_id();
     miss.time = now_text();

@@ -11,7 +11,7 @@ from ._array import Array, Tensor, like
 from ._compiled import CachedFunction, cache_compile
 from ._device import Device, Local, Program
 from ._native import ArtifactKind, Cache, CacheInfo, Function, Report, Scalar, Spec, Statistics
-from ._reading import Cleared, clear, explain, load_cache_artifacts, readable_cache, save_cache_artifacts, stats
+from ._reading import Cleared, clear, explain, load_cache_artifacts, pause_recording, readable_cache, save_cache_artifacts, stats
 from ._run import copy, empty, empty_like, fill, forked
 from ._serving import ServedFunction, Server
 from .config import Config
@@ -25,7 +25,7 @@ __all__ = [
     "Internal", "InvalidArgument", "IoFailed", "Local", "MissForbidden", "NoSpace", "NotFound", "NotRecordable", "OutOfMemory",
     "PartlyLaunched", "PermissionDenied", "Program", "Report", "Scalar", "ServedFunction", "Server", "Spec", "Stale", "Statistics", "Tensor", "Unsupported",
     "Untrusted", "VerificationFailed", "cache_compile", "clear", "copy", "empty", "empty_like", "explain", "fill", "forked", "like",
-    "load_cache_artifacts", "readable_cache", "save_cache_artifacts", "stats", "version",
+    "load_cache_artifacts", "pause_recording", "readable_cache", "save_cache_artifacts", "stats", "version",
 ]
 
 

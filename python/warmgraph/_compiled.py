@@ -82,6 +82,11 @@ class _Pool:
 _pools: dict[tuple[Any, ...], _Pool] = {}
 
 
+def every_cache() -> list[Cache]:
+    with _lock:
+        return [cache for pool in _pools.values() for cache in pool.caches]
+
+
 def _pool_of(where: _Where) -> _Pool:
     with _lock:
         key = where.key()

@@ -134,6 +134,16 @@ def saved_artifacts(caches: Sequence[Cache]) -> tuple[bytes, CacheInfo] | None:
         lib.wg_artifacts_destroy(handle)
 
 
+def paused_recording(caches: Sequence[Cache]) -> str:
+    """Ends to keep device code, for the whole process. Why not, or nothing."""
+    handles = (ctypes.c_void_p * len(caches))(*(cache.pointer for cache in caches))
+    try:
+        library().wg_pause_recording(handles, len(caches))
+    except errors.Unsupported as error:
+        return str(error)
+    return ""
+
+
 class Cache(Handle):
     """The cache of one model in one process. Where its folder cannot be used, caching is off and `disabled_reason` says why."""
 
@@ -144,6 +154,7 @@ class Cache(Handle):
         given, lib = config or _config.Config(), library()
         options = _c.wg_cache_options()
         lib.wg_cache_options_init(ctypes.byref(options), ctypes.sizeof(options))
+        options.pauses_recording = 0  # PyTorch's profiler is asked before (torch/_pausing.py)
         pairs = [_c.wg_key_value(key.encode(), value.encode()) for key, value in given.model_config.items()]
         owners = (ctypes.c_uint32 * len(given.trusted_owners))(*given.trusted_owners)
         options.model, options.cache_dir = model.encode(), text_or_none(None if cache_dir is None else str(cache_dir))

@@ -5,12 +5,13 @@ import dataclasses
 import os
 import pathlib
 import subprocess
+import sys
 from typing import Any
 
 from . import _command, errors
-from ._compiled import CachedFunction, _lock, _pool_of, _pools
+from ._compiled import CachedFunction, _lock, _pool_of, _pools, every_cache
 from ._device import Device
-from ._native import Cache, CacheInfo, Statistics, saved_artifacts
+from ._native import Cache, CacheInfo, Statistics, paused_recording, saved_artifacts
 from .config import Config
 
 
@@ -70,6 +71,16 @@ def save_cache_artifacts() -> tuple[bytes, CacheInfo] | None:
     with _lock:
         pools = list(_pools.values())
     return saved_artifacts([cache for pool in pools for cache in pool.caches])
+
+
+def pause_recording() -> str:
+    """Ends to keep device code, for the whole process, until the next miss: what keeps it makes each launch of a graph dearer, also of
+    others' graphs. It is done by itself after 256 replays in a row (docs/cuda.md). Why not, or ''."""
+    if "torch" in sys.modules:
+        from .torch import _pausing
+
+        return _pausing.pause()
+    return paused_recording(every_cache())
 
 
 def load_cache_artifacts(artifacts: bytes, *, device: Device | None = None, config: Config | None = None, cache_dir: Any = None) -> CacheInfo:

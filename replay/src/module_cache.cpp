@@ -1,5 +1,6 @@
 #include "warmgraph/replay/module_cache.hpp"
 
+#include <algorithm>
 #include <optional>
 
 namespace warmgraph::replay {
@@ -135,6 +136,12 @@ bool ModuleCache::has(const backends::Device& device, const cachefmt::ImageRef& 
     const auto row = Process::instance().row({&device, image.digest, digest_of(image.variables)});
     const std::unique_lock free{row->mutex, std::try_to_lock}; // else it is being loaded
     return !free.owns_lock() || !row->module.expired();
+}
+
+bool ModuleCache::keeps_state() const
+{
+    const std::scoped_lock lock{m_mutex};
+    return std::ranges::any_of(m_modules, [](const auto& known) { return known.second.module->keeps_state(); });
 }
 
 std::size_t ModuleCache::count() const noexcept

@@ -14,7 +14,7 @@ import torch
 from .. import _ahead, _code as _plain_code, _walk, errors
 from .._compiled import CachedFunction, Options, _difference
 from ..config import Config, unknown_option
-from . import _capture, _code, _collection, _function, _gate, _recording, _walking
+from . import _capture, _code, _collection, _function, _gate, _pausing, _recording, _walking
 from ._function import Bound, Call, TorchFunction, _policy, _Structural
 from ._walking import Walker
 
@@ -196,14 +196,15 @@ class EngineFunction(TorchFunction):
             raise errors.MissForbidden(self._why_missing(wrapped, call, given))
         if policy in ("read_only", "off"):
             raise _NotAsked(f"the policy is {policy}")
-        recording = _recording.Recording(self, wrapped, call)
-        try:
-            recording.answer()
-        except Exception as error:
-            raise _Own(error) from None
-        self._has_run = True
-        self._keep_memory(call)
-        variant = self._adopted(wrapped, call, given, recording)
+        with _pausing.recording():
+            recording = _recording.Recording(self, wrapped, call)
+            try:
+                recording.answer()
+            except Exception as error:
+                raise _Own(error) from None
+            self._has_run = True
+            self._keep_memory(call)
+            variant = self._adopted(wrapped, call, given, recording)
         return "recorded", Bound(call, variant)
 
     def _launched(self, bound: Bound, call: Call) -> Bound:

@@ -20,7 +20,7 @@ from .._compiled import CachedFunction, _difference, _pool_of
 from .._device import Device
 from .._native import Cache
 from .._stored import WORDS
-from . import _code, _collection, _compiler, _entry, _folding, _gate, _launching, _loans, _modes, _modules, _outputs, _recording, _regions, _steady, _tensors, _walking
+from . import _code, _collection, _compiler, _entry, _folding, _gate, _launching, _loans, _modes, _modules, _outputs, _pausing, _recording, _regions, _steady, _tensors, _walking
 from ._regions import Region
 from ._steady import OTHERWISE
 from ._walking import Place, Walker
@@ -551,6 +551,10 @@ class TorchFunction:
     # --- a miss
 
     def _record(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration, key: Any, steady: Any) -> Any:
+        with _pausing.recording():
+            return self._answer_and_record(wrapped, call, given, key, steady)
+
+    def _answer_and_record(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration, key: Any, steady: Any) -> Any:
         try:
             recording = self._new_recording(wrapped, call)
         except Exception as error:

@@ -7,7 +7,7 @@ import torch
 
 from .. import errors
 from .._device import Device
-from . import _entry
+from . import _entry, _pausing
 
 # After these nothing was enqueued: the function itself can still run. A forked child is no place for it, and says so.
 NOT_LAUNCHED = (errors.InvalidArgument, errors.NotRecordable, errors.CompileFailed, errors.Corrupt, errors.Stale, errors.NotFound,
@@ -24,6 +24,7 @@ def launched(entry: Any, device: torch.device, words: torch.Tensor | None, draws
     """`launch` enqueues in the current stream. `words`: seed and offset of a function that draws, whose generator is then as the function
     would leave it, and as it was where nothing was launched."""
     stream = stream_of(entry.device, device.index or 0)
+    _pausing.replayed()
     if words is None:
         launch(stream)
         return

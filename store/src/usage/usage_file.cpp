@@ -43,6 +43,12 @@ bool read_phases(const Json& json, const char* name, PhaseTimes& phases)
     return true;
 }
 
+/// A file of an older version has none.
+bool read_new_count(const Json& json, const char* name, std::uint64_t& count)
+{
+    return !json.contains(name) || read_count(json, name, count);
+}
+
 /// Objects would lose the order.
 Json to_json(const PhaseTimes& phases)
 {
@@ -59,6 +65,8 @@ std::string to_usage_json(const FunctionUsage& usage)
                     {"misses", usage.misses},
                     {"recordings", usage.recordings},
                     {"refusals", usage.refusals},
+                    {"code_missed", usage.code_missed},
+                    {"code_kept", usage.code_kept},
                     {"saved_ms", usage.saved_ms},
                     {"last_used", usage.last_used},
                     {"events", to_events_json(usage.events)},
@@ -75,6 +83,8 @@ std::optional<FunctionUsage> parse_usage(ByteView bytes)
     const bool complete = read_count(json, "hits", usage.hits) && read_count(json, "misses", usage.misses) &&
                           read_count(json, "recordings", usage.recordings) &&
                           read_count(json, "refusals", usage.refusals) &&
+                          read_new_count(json, "code_missed", usage.code_missed) &&
+                          read_new_count(json, "code_kept", usage.code_kept) &&
                           read_text(json, "last_used", usage.last_used) && read_phases(json, "cold", usage.cold) &&
                           read_phases(json, "warm", usage.warm);
     if (const auto events = json.find("events"); events != json.end()) { // files of older versions have none
@@ -94,6 +104,8 @@ void merge(FunctionUsage& into, const FunctionUsage& more)
     into.misses += more.misses;
     into.recordings += more.recordings;
     into.refusals += more.refusals;
+    into.code_missed += more.code_missed;
+    into.code_kept += more.code_kept;
     if (const double sum = into.saved_ms + more.saved_ms; more.saved_ms >= 0 && std::isfinite(sum)) into.saved_ms = sum;
     into.events.merge(more.events);
     into.last_used = std::max(into.last_used, more.last_used); // ISO 8601 sorts as text

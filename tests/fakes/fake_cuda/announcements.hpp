@@ -27,6 +27,7 @@ struct NoParams {};
 #define FAKE_CUDA_ANNOUNCED_VERSION(name) FAKE_CUDA_ANNOUNCED_AS(name, name, name##_params)
 #define FAKE_CUDA_ANNOUNCED(name) FAKE_CUDA_ANNOUNCED_VERSION(name)
 
+FAKE_CUDA_ANNOUNCED(cuDriverGetVersion)
 FAKE_CUDA_ANNOUNCED(cuLaunchKernel)
 FAKE_CUDA_ANNOUNCED(cuLaunchKernelEx)
 FAKE_CUDA_ANNOUNCED(cuLaunchHostFunc)

@@ -104,6 +104,13 @@ FAKE_CUDA_EXPORT CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle handle)
     return CUPTI_SUCCESS;
 }
 
+FAKE_CUDA_EXPORT CUptiResult cuptiFinalize()
+{
+    FAKE_CUPTI_ENTER("cuptiFinalize");
+    subscriber() = {};
+    return CUPTI_SUCCESS;
+}
+
 FAKE_CUDA_EXPORT CUptiResult cuptiEnableCallback(std::uint32_t enable, CUpti_SubscriberHandle handle,
                                                  CUpti_CallbackDomain domain, CUpti_CallbackId id)
 {

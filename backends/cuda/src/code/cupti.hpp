@@ -14,6 +14,7 @@ namespace warmgraph::backends::cuda {
     X(cuptiSubscribe)                                                                                                  \
     X(cuptiUnsubscribe)                                                                                                \
     X(cuptiEnableCallback)                                                                                             \
+    X(cuptiFinalize)                                                                                                   \
     X(cuptiGetResultString)
 
 /// Immutable after load. Never closed: its threads and exit handlers must find their code.

@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <string_view>
+#include <utility>
 
 #include <dlfcn.h>
 
@@ -45,9 +46,10 @@ struct State {
     std::shared_ptr<const Driver> driver;
     std::shared_ptr<const Cupti> cupti;
     CUpti_SubscriberHandle subscriber = nullptr;
-    std::mutex start; // and of watches
-    long watches = 0;
+    std::mutex start; // and of watches, holds
+    long watches = 0, holds = 0;
     std::atomic<bool> is_running{false};
+    std::atomic<bool> was_paused{false};
     std::atomic<std::uint64_t> last_key{0};
 
     ImageTable images;
@@ -287,8 +289,11 @@ void leave(CUpti_CallbackId which, const CUpti_CallbackData& data)
     open.depth = at - 1;
 }
 
+void detach_if_asked(CUpti_CallbackId which, const CUpti_CallbackData& data);
+
 void on_driver_call(CUpti_CallbackId which, const CUpti_CallbackData& data)
 {
+    detach_if_asked(which, data);
     if (t_open.is_looking) return;
     if (is_watching() && data.callbackSite == CUPTI_API_EXIT) see_call(which, data);
     if (which == CUPTI_DRIVER_TRACE_CBID_cuModuleUnload) {
@@ -360,6 +365,53 @@ Result<void> enable_watched(const Cupti& cupti, CUpti_SubscriberHandle subscribe
     return {};
 }
 
+/// Attaches CUPTI. REQUIRES: the state's `start` is held, `driver` and `cupti` are there.
+Result<void> attach(State& tracker)
+{
+    const Cupti& cupti = *tracker.cupti;
+    if (auto done = cupti.call("cuptiSubscribe", cupti.cuptiSubscribe, &tracker.subscriber, &on_callback,
+                               static_cast<void*>(nullptr));
+        !done)
+        return done;
+    if (auto done = enable(cupti, tracker.subscriber); !done) {
+        // NOLINTNEXTLINE(bugprone-unused-return-value): what failed first says more
+        static_cast<void>(cupti.call("cuptiUnsubscribe", cupti.cuptiUnsubscribe, tracker.subscriber));
+        return done;
+    }
+    tracker.is_running = true;
+    return {};
+}
+
+/// Attaches it again after a pause. REQUIRES: `start` is held.
+Result<void> attach_again(State& tracker)
+{
+    // Nobody told of what was unloaded meanwhile, and handles are used again. Libraries' own code stays loaded.
+    tracker.images.forget_all_but([&](const void* module) { return tracker.variables.is_of_known_library(module); });
+    {
+        const std::lock_guard lock(tracker.mutex);
+        tracker.saw_malloc = true; // code that calls it may have come
+        tracker.unsearched.clear();
+        tracker.unsearched_bytes = 0;
+    }
+    return attach(tracker);
+}
+
+/// Set on the thread that detaches CUPTI, until its callback did.
+constinit thread_local bool t_detaches = false;
+constexpr CUpti_CallbackId k_detaching_call = CUPTI_DRIVER_TRACE_CBID_cuDriverGetVersion;
+
+/// CUPTI asks to be detached at the end of a driver call (cuptiFinalize in cupti_activity.h): this one does nothing else.
+void detach_if_asked(CUpti_CallbackId which, const CUpti_CallbackData& data)
+{
+    if (!t_detaches || which != k_detaching_call || data.callbackSite != CUPTI_API_EXIT) return;
+    const Cupti& cupti = *state().cupti;
+    if (auto done = cupti.call("cuptiFinalize", cupti.cuptiFinalize); !done) {
+        log().debug("device code goes on being kept: {}", done.error().message);
+        return;
+    }
+    t_detaches = false;
+}
+
 /// But for those that the tracker itself listens to. One that stays enabled costs time and nothing else.
 void disable_watched(const Cupti& cupti, CUpti_SubscriberHandle subscriber) noexcept
 {
@@ -383,29 +435,64 @@ Result<void> ImageTracker::start(const std::shared_ptr<const Driver>& driver, co
     State& tracker = state();
     const std::lock_guard lock(tracker.start);
     if (tracker.is_running) return {};
+    if (tracker.was_paused) return attach_again(tracker);
     auto cupti = Cupti::load(options.cupti);
     if (!cupti) return std::unexpected(std::move(cupti.error()));
     // Before the first callback can come, and for good.
     if (!tracker.driver) tracker.driver = driver;
     tracker.cupti = *cupti;
-    const auto& loaded = *tracker.cupti;
-    if (auto done = loaded.call("cuptiSubscribe", loaded.cuptiSubscribe, &tracker.subscriber, &on_callback,
-                                static_cast<void*>(nullptr));
-        !done)
-        return done;
-    if (auto done = enable(loaded, tracker.subscriber); !done) {
-        // NOLINTNEXTLINE(bugprone-unused-return-value): what failed first says more
-        static_cast<void>(loaded.call("cuptiUnsubscribe", loaded.cuptiUnsubscribe, tracker.subscriber));
-        return done;
+    return attach(tracker);
+}
+
+bool ImageTracker::pause() noexcept
+try {
+    State& tracker = state();
+    const std::lock_guard lock(tracker.start);
+    if (!tracker.is_running || tracker.watches != 0 || tracker.holds != 0) return false;
+    const Cupti& cupti = *tracker.cupti;
+    if (auto asked = cupti.call("cuptiEnableCallback", cupti.cuptiEnableCallback, std::uint32_t{1}, tracker.subscriber,
+                                CUPTI_CB_DOMAIN_DRIVER_API, k_detaching_call);
+        !asked) {
+        log().debug("device code goes on being kept: {}", asked.error().message);
+        return false;
     }
-    tracker.is_running = true;
+    t_detaches = true;
+    int version = 0;
+    static_cast<void>(tracker.driver->status("cuDriverGetVersion", tracker.driver->cuDriverGetVersion, &version));
+    if (std::exchange(t_detaches, false)) return false; // somebody else ended it, or CUPTI refuses
+    tracker.subscriber = nullptr;
+    tracker.is_running = false;
+    tracker.was_paused = true;
+    return true;
+} catch (const std::exception&) { // memory, for an error's text
+    return false;
+}
+
+Result<void> ImageTracker::begin_hold()
+{
+    State& tracker = state();
+    const std::lock_guard lock(tracker.start);
+    if (!tracker.is_running && tracker.was_paused)
+        if (auto attached = attach_again(tracker); !attached) return attached;
+    ++tracker.holds;
     return {};
 }
+
+void ImageTracker::end_hold() noexcept
+{
+    State& tracker = state();
+    const std::lock_guard lock(tracker.start);
+    --tracker.holds;
+}
+
+bool ImageTracker::was_paused() noexcept { return state().was_paused; }
 
 Result<void> ImageTracker::begin_watch()
 {
     State& tracker = state();
     const std::lock_guard lock(tracker.start);
+    if (!tracker.is_running && tracker.was_paused)
+        if (auto attached = attach_again(tracker); !attached) return attached;
     if (!tracker.is_running)
         return fail(ErrorCode::not_recordable,
                     "what a function enqueues cannot be watched: CUPTI is not in use; call prepare_recording first");

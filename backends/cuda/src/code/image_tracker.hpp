@@ -24,6 +24,18 @@ public:
     /// profiler) is attached.
     [[nodiscard]] static Result<void> start(const std::shared_ptr<const Driver>& driver, const CudaOptions& options);
     [[nodiscard]] static bool is_running() noexcept;
+
+    /// Detaches CUPTI, for the sake of everybody's launches (NOTES.md, "What CUPTI costs"). start() and begin_watch() attach
+    /// it again. False: it was not attached, a watch or a hold is open, or CUPTI does not let go. What is known of modules
+    /// that may have been unloaded meanwhile is forgotten when it is attached again: code that was loaded before is unknown
+    /// then, but for that of CUDA's and PyTorch's own libraries, which stays loaded.
+    [[nodiscard]] static bool pause() noexcept;
+    /// Attached from now on, and not detached before as many end_hold. Errors as of start(), and then nothing is held.
+    /// Without effect, and no error, where it was never started.
+    [[nodiscard]] static Result<void> begin_hold();
+    static void end_hold() noexcept;
+    /// Whether it was detached once.
+    [[nodiscard]] static bool was_paused() noexcept;
     /// Whether some code that was loaded since calls malloc on the device.
     [[nodiscard]] static bool saw_malloc() noexcept;
 

@@ -55,6 +55,12 @@ void ImageTable::forget_context(const void* context) noexcept
     std::erase_if(m_ties, [&](const auto& tie) { return tie.second.context == context; });
 }
 
+void ImageTable::forget_all_but(const std::function<bool(const void*)>& stays)
+{
+    const std::lock_guard lock(m_mutex);
+    std::erase_if(m_ties, [&](const auto& tie) { return !stays(tie.first); });
+}
+
 std::shared_ptr<const Bytes> ImageTable::find(const void* handle) const
 {
     const std::lock_guard lock(m_mutex);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -43,6 +44,8 @@ public:
     void forget_module(const void* handle) noexcept;
     void forget_image(std::uint32_t id) noexcept;
     void forget_context(const void* context) noexcept;
+    /// Modules that `stays` does not vouch for.
+    void forget_all_but(const std::function<bool(const void* handle)>& stays);
 
     /// Null where there is none, or more than one.
     [[nodiscard]] std::shared_ptr<const Bytes> find(const void* handle) const;

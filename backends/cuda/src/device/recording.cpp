@@ -9,6 +9,14 @@ namespace warmgraph::backends::cuda {
 
 Result<void> CudaRecording::prepare_recording() { return ImageTracker::start(m_core.driver, m_core.options); }
 
+bool CudaRecording::pause_recording() noexcept { return ImageTracker::pause(); }
+
+Result<std::shared_ptr<void>> CudaRecording::hold_recording()
+{
+    if (auto held = ImageTracker::begin_hold(); !held) return std::unexpected(held.error());
+    return std::shared_ptr<void>(this, [](void*) { ImageTracker::end_hold(); });
+}
+
 Result<std::unique_ptr<EnqueueWatch>> CudaRecording::watch_enqueues(Stream& stream)
 {
     return cuda::watch_enqueues(m_core, static_cast<CUstream>(stream.native()));

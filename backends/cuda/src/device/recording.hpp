@@ -16,6 +16,8 @@ public:
     }
 
     [[nodiscard]] Result<void> prepare_recording() override;
+    [[nodiscard]] bool pause_recording() noexcept override;
+    [[nodiscard]] Result<std::shared_ptr<void>> hold_recording() override;
     [[nodiscard]] Result<std::unique_ptr<EnqueueWatch>> watch_enqueues(Stream& stream) override;
     [[nodiscard]] Result<RawGraph> read_graph(void* native) override;
     [[nodiscard]] Result<std::unique_ptr<GraphExec>> instantiate_native(void* native) override;

@@ -46,6 +46,8 @@ public:
     [[nodiscard]] bool has(const backends::Device& device, const cachefmt::ImageRef& image) const;
     /// How many images it has, whoever loaded them.
     [[nodiscard]] std::size_t count() const noexcept;
+    /// Whether one of them does (backends::Module::keeps_state).
+    [[nodiscard]] bool keeps_state() const;
 
 private:
     struct Key {

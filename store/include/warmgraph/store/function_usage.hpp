@@ -15,6 +15,9 @@ using PhaseTimes = std::vector<std::pair<std::string, double>>;
 
 struct FunctionUsage {
     std::uint64_t hits = 0, misses = 0, recordings = 0, refusals = 0;
+    /// Recordings that were refused for device code which was loaded in a pause, and those of them that a later process
+    /// made good by not pausing.
+    std::uint64_t code_missed = 0, code_kept = 0;
     double saved_ms = 0;
     std::string last_used{}; ///< ISO 8601
     Events events{};

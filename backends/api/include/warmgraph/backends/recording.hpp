@@ -6,12 +6,17 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "warmgraph/backends/device.hpp"
 #include "warmgraph/backends/enqueue_watch.hpp"
 #include "warmgraph/base/process.hpp"
 
 namespace warmgraph::backends {
+
+/// In the message of a refusal for code that was loaded while recording was paused: another process that does not pause
+/// can record it.
+inline constexpr std::string_view k_loaded_in_pause = "while recording was paused";
 
 /// A part of a device, which outlives it. Thread-safe.
 class Recording {
@@ -25,6 +30,12 @@ public:
     /// recorded. Called before a function's warm-up; earlier is better (modules loaded before cannot be recorded).
     /// Idempotent. not_recordable with the cure where it cannot (a profiler is attached).
     [[nodiscard]] virtual Result<void> prepare_recording() { return {}; }
+    /// Ends to keep it, for the whole process, until prepare_recording, hold_recording or watch_enqueues begin again: what
+    /// keeps it makes each launch dearer, also those of others. Code that is loaded meanwhile is unknown then, and so is
+    /// code that could have been unloaded meanwhile. False: nothing is kept, or somebody holds or watches.
+    [[nodiscard]] virtual bool pause_recording() noexcept { return false; }
+    /// It is kept for as long as the result lives, where it was kept before. Errors as prepare_recording().
+    [[nodiscard]] virtual Result<std::shared_ptr<void>> hold_recording() { return std::shared_ptr<void>{}; }
     /// Watches what this thread enqueues, `stream` being where it belongs, for as long as the result lives. Where a
     /// backend cannot watch, the result sees nothing. not_recordable with the cure where it could but is not ready
     /// (prepare_recording).

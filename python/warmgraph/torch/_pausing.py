@@ -1,0 +1,68 @@
+"""When device code is not kept any more: what keeps it (CUPTI) makes each launch dearer, also of others' graphs.
+
+After many replays in a row it is ended, and the next miss begins it anew (docs/cuda.md, "What keeping device code costs").
+"""
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from typing import Iterator
+
+import torch
+
+from .. import errors
+
+_log = logging.getLogger("warmgraph")
+_OFTEN = 256  # replays; some seconds of a service's decode steps
+_lock = threading.Lock()
+_replays = 0  # since the last miss; a lost increment of another thread costs nothing
+_misses = 0  # that are being answered and recorded
+_is_paused = False
+
+
+def replayed() -> None:
+    global _replays
+    _replays += 1
+    if _replays % _OFTEN == 0 and not _is_paused:
+        why = pause()
+        if why:
+            _log.debug("device code goes on being kept: %s", why)
+
+
+@contextlib.contextmanager
+def recording() -> Iterator[None]:
+    """From before a miss is answered to the end of its recording: what is loaded meanwhile is kept."""
+    global _replays, _misses, _is_paused
+    with _lock:
+        _misses += 1
+        _replays = 0
+        if _is_paused:
+            _is_paused = False
+            from .._library import library
+
+            try:
+                library().wg_prepare_recording_early()
+            except errors.Error as error:  # the recording will say it
+                _log.debug("device code is not kept: %s", error)
+    try:
+        yield
+    finally:
+        with _lock:
+            _misses -= 1
+
+
+def pause() -> str:
+    """Why not, or nothing."""
+    global _is_paused
+    from .._compiled import every_cache
+    from .._native import paused_recording
+
+    with _lock:
+        if _misses:
+            return "a call is being recorded"
+        if torch.autograd._profiler_enabled():
+            return "PyTorch's profiler runs"
+        why = paused_recording(every_cache())
+        _is_paused = not why
+        return why
