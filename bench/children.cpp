@@ -145,9 +145,7 @@ Json open_graphs(const Arguments& arguments, const ChainDevice& shared)
     std::vector<Function> functions = wrap_all(cache, shared, arguments);
     const std::string most_urgent = fmt::format("chain{}_0", arguments.number("--nodes"));
     OpenOptions options;
-    options.urgency = [&](std::string_view function, std::span<const TensorDecl>) {
-        return function == most_urgent ? 1 : 0;
-    };
+    options.first = most_urgent;
     double all_ms = 0;
     options.progress = [&](const OpenProgress& now) { // one at a time
         if (now.opened + now.failed == now.total) all_ms = milliseconds_since(begin);

@@ -84,6 +84,19 @@ std::vector<Planned> plan(Cache::Impl& cache, const OpenOptions& options)
     return result;
 }
 
+/// The last used entry of OpenOptions::first alone, where it has one that fits; else all.
+std::vector<Planned> plan_begin(Cache::Impl& cache, const OpenOptions& options)
+{
+    if (options.first.empty()) return plan(cache, options);
+    for (const auto& function : cache.living_functions()) {
+        if (function->name() != options.first) continue;
+        auto candidates = function->candidates();
+        const auto last = std::ranges::max_element(candidates, {}, &OpenCandidate::last_used);
+        if (last != candidates.end() && !last->damage) return {{function, function->name(), std::move(*last), 0}};
+    }
+    return plan(cache, options);
+}
+
 /// One for each device, as large as the largest entry needs.
 Placeholders reserve_placeholders(const std::vector<Planned>& queue)
 {
@@ -111,8 +124,9 @@ struct Opening::Impl {
         : cache(std::move(its_cache)),
           options(std::move(its_options)),
           started(system_clock().steady()),
-          queue(plan(*cache, options)),
-          placeholders(reserve_placeholders(queue))
+          queue(plan_begin(*cache, options)),
+          placeholders(reserve_placeholders(queue)),
+          has_more(queue.size() == 1 && queue.front().name == options.first)
     {
         state.total = queue.size();
     }
@@ -122,6 +136,7 @@ struct Opening::Impl {
     ~Impl()
     {
         stopping.request_stop();
+        join_planner(); // it begins workers
         for (std::jthread& worker : workers) // one whose callback exits may destroy it, in a static object
             if (worker.get_id() == std::this_thread::get_id()) worker.detach();
     }
@@ -134,6 +149,11 @@ struct Opening::Impl {
     void upload(const Planned& planned, const std::stop_token& stop) noexcept;
     /// False where the system has no further thread.
     [[nodiscard]] bool start_workers();
+    /// What OpenOptions::first left to be looked at.
+    void plan_rest() noexcept;
+    /// Plans the rest on a thread of its own, which then starts the workers. False as above.
+    [[nodiscard]] bool start_planner();
+    void join_planner();
     [[nodiscard]] Result<void> open(Function::Impl& function, const OpenCandidate& entry, const std::stop_token& stop);
     /// Counts it, and tells the caller of it when the reports before it have been told; nobody waits for those after
     /// `stop`.
@@ -148,9 +168,10 @@ struct Opening::Impl {
     std::shared_ptr<Cache::Impl> cache;
     OpenOptions options;
     std::chrono::steady_clock::time_point started;
-    std::vector<Planned> queue;
+    std::vector<Planned> queue; // changed by the planner, before there are workers
     std::atomic<std::size_t> next = 0;
-    const Placeholders placeholders; // while this lives, and while what was restored is unused
+    Placeholders placeholders; // while this lives, and while what was restored is unused; changed as the queue is
+    const bool has_more;       // entries that are not in the queue yet
     mutable std::mutex mutex;        // guards state, is_reporting, working
     OpenProgress state;
     bool is_reporting = false;                // the callback runs
@@ -161,6 +182,7 @@ struct Opening::Impl {
     std::stop_source stopping;                // of all workers
     std::mutex join_mutex;                    // one thread starts workers, or waits for them
     std::vector<std::jthread> workers;        // they end before what they use
+    std::jthread planner;                     // ends before the workers that it begins
     std::optional<ExitHook> end_workers;
 };
 
@@ -249,10 +271,10 @@ try {
     const std::size_t most = options.threads != 0
                                  ? options.threads
                                  : std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, k_workers);
-    workers.reserve(std::min(left, most));
     // A process that exits would take down the driver and OpenSSL under them.
-    end_workers.emplace([this] { end_at_exit(); });
+    if (!end_workers) end_workers.emplace([this] { end_at_exit(); });
     const std::scoped_lock lock{join_mutex};
+    workers.reserve(std::min(left, most));
     while (workers.size() < std::min(left, most)) {
         count_worker(1); // before it is there: who waits for all must not miss it
         try {
@@ -269,6 +291,60 @@ try {
 } catch (const std::system_error& thrown) {
     log().warn("open_all goes on with {} threads: {}", workers.size(), thrown.what());
     return !workers.empty();
+}
+
+void Opening::Impl::plan_rest() noexcept
+try {
+    const Planned first = queue.front();
+    auto all = [&] {
+        try {
+            return plan(*cache, options);
+        } catch (const std::exception& thrown) { // what the caller's urgency throws
+            log().warn("open_all: the urgency callback throws: {}", thrown.what());
+        } catch (...) {
+            log().warn("open_all: the urgency callback throws something that is no std::exception");
+        }
+        OpenOptions without;
+        return plan(*cache, without);
+    }();
+    std::erase_if(all, [&](const Planned& planned) {
+        return planned.name == first.name && planned.entry.guards_digest == first.entry.guards_digest;
+    });
+    placeholders = reserve_placeholders(all);
+    all.insert(all.begin(), first);
+    queue = std::move(all);
+    const std::scoped_lock lock{mutex};
+    state.total += queue.size() - 1;
+} catch (const std::exception& thrown) { // memory, or a folder that is gone: each call restores its own entry
+    log().warn("open_all goes no further: {}", thrown.what());
+}
+
+bool Opening::Impl::start_planner()
+try {
+    end_workers.emplace([this] { end_at_exit(); });
+    count_worker(1);
+    try {
+        planner = std::jthread([this] {
+            plan_rest();
+            if (!stopping.stop_requested() && !start_workers()) work(stopping.get_token());
+            count_worker(-1);
+        });
+    } catch (...) {
+        count_worker(-1);
+        throw;
+    }
+    return true;
+} catch (const std::system_error&) {
+    return false;
+}
+
+void Opening::Impl::join_planner()
+{
+    if (!planner.joinable()) return;
+    if (planner.get_id() == std::this_thread::get_id())
+        planner.detach();
+    else
+        planner.join();
 }
 
 void Opening::Impl::join_others()
@@ -297,6 +373,7 @@ void Opening::Impl::join()
 void Opening::Impl::end_at_exit()
 {
     stopping.request_stop();
+    join_planner();
     const std::scoped_lock lock{join_mutex}; // nobody holds it who waits for this thread
     join_others();
 }
@@ -325,7 +402,8 @@ Opening Cache::open_all(OpenOptions options)
         const Planned& first = impl->queue[impl->next++];
         impl->restore(first, {});
         impl->upload(first, {}); // its first call comes at once, and would wait for it beside the workers' driver calls
-        if (!impl->start_workers()) impl->work({});
+        if (impl->has_more && !impl->start_planner()) impl->plan_rest();
+        if (!impl->planner.joinable() && !impl->start_workers()) impl->work({});
     }
     const bool all = impl->options.wait == OpenWait::all;
     Opening opening{std::move(impl)};

@@ -46,11 +46,11 @@ std::string Cache::Impl::why_not_paused()
 {
     if (modules.keeps_state())
         return "loaded code keeps state in its variables, and who asks for their addresses must be seen";
-    const auto functions = living_functions();
-    for (const auto& function : functions)
+    const auto living = living_functions();
+    for (const auto& function : living)
         if (!function->is_settled()) return fmt::format("'{}' was not called yet", function->name());
     const auto lost = [&]() -> std::string {
-        for (const auto& function : functions)
+        for (const auto& function : living)
             if (store && keeps_code_for(*store, function->key()))
                 return fmt::format("an earlier process lost a recording of '{}' for not keeping code", function->name());
         return {};

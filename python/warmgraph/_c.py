@@ -425,6 +425,7 @@ class wg_open_options(ctypes.Structure):
         ("user", ctypes.c_void_p),
         ("wait", ctypes.c_int32),
         ("threads", ctypes.c_uint32),
+        ("first", ctypes.c_char_p),
     ]
 
 

@@ -102,6 +102,85 @@ TEST_F(OpenAll, RestoresTheMostUrgentBeforeItReturnsAndTheRestInOrder)
     EXPECT_EQ(opened, (std::vector<std::size_t>{1, 2, 3}));
 }
 
+TEST_F(OpenAll, TheFirstIsRestoredBeforeAnythingElseIsLookedAtAndTheRestBehindIt)
+{
+    record({16}, "a");
+    record({48}, "b");
+    record({32}, "c");
+    Cache cache{options()};
+    Function a = any_size(cache, "a"), b = any_size(cache, "b"), c = any_size(cache, "c");
+    std::vector<std::string> order;
+    std::promise<void> go;
+    std::atomic<int> asked = 0;
+    OpenOptions named;
+    named.first = "a";
+    named.threads = 1;
+    named.urgency = [&, released = go.get_future().share()](std::string_view function, std::span<const TensorDecl>) {
+        released.wait();
+        ++asked;
+        return function == "c" ? 1 : 0;
+    };
+    named.progress = [&](const OpenProgress& now) { order.push_back(now.function); };
+    Opening opening = cache.open_all(named);
+    EXPECT_EQ(asked, 0);
+    EXPECT_EQ(opening.progress().opened, 1U);
+    EXPECT_EQ(opening.progress().total, 1U);
+    EXPECT_EQ(call(a, 16), Outcome::replayed) << "it waits for nobody";
+    go.set_value();
+    opening.wait();
+    EXPECT_EQ(order, (std::vector<std::string>{"a", "c", "b"}));
+    EXPECT_EQ(opening.progress().opened, 3U);
+    EXPECT_EQ(opening.progress().total, 3U);
+    for (auto& [function, count] : {std::pair{&b, 48}, {&c, 32}}) EXPECT_EQ(call(*function, count), Outcome::replayed);
+    EXPECT_EQ(cache.statistics().misses, 0U);
+}
+
+TEST_F(OpenAll, AFirstThatHasNothingLeavesItToUrgency)
+{
+    record({16}, "a");
+    record({48}, "b");
+    Cache cache{options()};
+    const Function a = any_size(cache, "a"), b = any_size(cache, "b"), none = any_size(cache, "none");
+    for (const char* name : {"none", "unknown"}) {
+        std::vector<std::string> order;
+        OpenOptions named = all();
+        named.first = name;
+        named.threads = 1;
+        named.urgency = [](std::string_view function, std::span<const TensorDecl>) { return function == "b" ? 1 : 0; };
+        named.progress = [&](const OpenProgress& now) { order.push_back(now.function); };
+        (void)cache.open_all(named);
+        EXPECT_EQ(order, (std::vector<std::string>{"b", "a"})) << name;
+    }
+}
+
+TEST_F(OpenAll, WhatUrgencyThrowsBehindTheFirstLeavesAllEqual)
+{
+    record({16}, "a");
+    record({48}, "b");
+    Cache cache{options()};
+    const Function a = any_size(cache, "a"), b = any_size(cache, "b");
+    OpenOptions named = all();
+    named.first = "a";
+    named.urgency = [](std::string_view, std::span<const TensorDecl>) -> int { throw std::runtime_error("no"); };
+    const Opening opening = cache.open_all(named);
+    EXPECT_EQ(opening.progress().opened, 2U);
+}
+
+TEST_F(OpenAll, DestroyingTheOpeningWhileTheRestIsPlannedEnds)
+{
+    record({16}, "a");
+    record({48}, "b");
+    Cache cache{options()};
+    Function a = any_size(cache, "a");
+    const Function b = any_size(cache, "b");
+    for (int i = 0; i < 20; ++i) {
+        OpenOptions named;
+        named.first = "a";
+        const Opening opening = cache.open_all(named);
+    }
+    EXPECT_EQ(call(a, 16), Outcome::replayed);
+}
+
 TEST_F(OpenAll, WithoutUrgencyStartsWithTheMostRecentlyUsed)
 {
     for (const char* name : {"a", "b", "c"}) record({16}, name);

@@ -786,6 +786,9 @@ typedef struct wg_open_options {
     void* user; ///< handed to both; must live until the opening is destroyed
     wg_open_wait wait;
     uint32_t threads; ///< that restore at once; 0: eight, or the machine's if it has fewer
+    /// The function whose last used entry is restored before anything else is looked at; the rest is planned behind it, and
+    /// `urgency` is called there. NULL, or none that has an entry which fits: the most urgent of all [NULL]
+    const char* first;
 } wg_open_options;
 
 /// Restores the entries on disk of all functions that exist now whose facts hold here: the most urgent one before it

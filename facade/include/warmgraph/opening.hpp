@@ -17,7 +17,9 @@ namespace warmgraph {
 struct OpenProgress {
     std::size_t opened = 0;
     std::size_t failed = 0; ///< damaged, or refused by the driver
-    std::size_t total = 0;  ///< entries whose facts hold here, and those whose header cannot be read
+    /// Entries whose facts hold here, and those whose header cannot be read. 1 while the rest is not planned yet
+    /// (OpenOptions::first).
+    std::size_t total = 0;
     std::string function;   ///< of the last one
     double elapsed_ms = 0;
 };
@@ -25,8 +27,13 @@ struct OpenProgress {
 enum class OpenWait : std::uint8_t { first, all };
 
 struct OpenOptions {
+    /// The function whose last used entry is restored before anything else is looked at: headers of many others take
+    /// milliseconds. open_all returns then, and the rest is planned and restored behind it. Empty, or no function that has
+    /// an entry which fits: the most urgent of all.
+    std::string first{};
     /// Higher is restored first; among equals, and without it, the most recently used. `inputs` as recorded. It is
-    /// asked before open_all returns, in its thread; what it throws passes through.
+    /// asked before open_all returns, in its thread; what it throws passes through. Where `first` was restored it is asked
+    /// afterwards, in a thread of the opening's own, and what it throws is logged: all are equal then.
     std::function<int(std::string_view function, std::span<const TensorDecl> inputs)> urgency{};
     /// After each entry, in the thread that restored it, never two at a time. What it throws is logged. It may exit the
     /// process; what is restored while the Opening goes away is not told.
