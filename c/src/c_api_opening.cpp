@@ -43,7 +43,7 @@ OpenOptions to_options(const wg_open_options* given)
         };
     result.wait = to_wait(from.wait);
     result.threads = from.threads;
-    result.first = or_empty(from.first);
+    if (from.first != nullptr) result.first = from.first;
     return result;
 }
 

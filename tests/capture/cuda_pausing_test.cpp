@@ -28,7 +28,8 @@ protected:
         explicit Foreign(const Driver& driver) : m_driver(driver)
         {
             const auto backend = backends::make_cuda_backend();
-            const auto compiled = (*backend->open(""))->compiler().compile(k_program, "");
+            const auto opened = *backend->open("");
+            const auto compiled = opened->compiler().compile(k_program, "");
             const Bytes image = *(*compiled)->image();
             Driver::check(driver.call<decltype(&cuModuleLoadData)>("cuModuleLoadData")(&m_module, image.data()));
             Driver::check(driver.call<decltype(&cuModuleGetFunction)>("cuModuleGetFunction")(&m_function, m_module,
