@@ -162,6 +162,13 @@ Result<Fit> judge_artifact(const Bundle& bundle, const Member& member, const Dev
     return Fit{};
 }
 
+std::string why_not_here(const Bundle& bundle, const Member& member, const DeviceOf& device_of)
+{
+    const auto fit = judge_artifact(bundle, member, device_of);
+    if (!fit) return fit.error().message;
+    return fit->verdict == Verdict::does_not ? fmt::format("{}: {}", to_text(*fit), fit->detail) : std::string();
+}
+
 Result<std::string> architecture_of(const Bundle& bundle, const Member& member)
 {
     if (member.kind == Kind::compiled) {

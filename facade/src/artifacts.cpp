@@ -166,13 +166,10 @@ CacheInfo Cache::load_cache_artifacts(const Device& device, std::span<const std:
         return fit.verdict == bundle::Verdict::fits ? "" : fmt::format("{}: {}", bundle::to_text(fit), fit.detail);
     };
     bundle::UnpackOptions how;
-    how.artifacts = [of = device_of(device)](const bundle::Bundle& from, const bundle::Member& member) -> std::string {
-        const auto fit = bundle::judge_artifact(from, member, of);
-        if (!fit) return fit.error().message;
-        // Whether another driver is taken is for the tuner to say.
-        return fit->verdict != bundle::Verdict::does_not ? "" : fmt::format("{}: {}", bundle::to_text(*fit), fit->detail);
+    how.artifacts = [of = device_of(device)](const bundle::Bundle& from, const bundle::Member& member) {
+        return bundle::why_not_here(from, member, of);
     };
-    how.profile_lock = [store = m_impl->store](const store::ArtifactName& name) { return store->try_artifact_lock(name); };
+    how.profile_lock = [store = m_impl->store](const auto& name) { return store->try_artifact_lock(name); };
     return to_info(value_or_raise(bundle::unpack(*opened, m_impl->store->tier(), wanted, how)));
 }
 
@@ -189,10 +186,12 @@ BundleCheck Cache::check_bundle(const std::string& file, const Device& device) c
             continue;
         }
         auto header = opened->header(member);
-        check.entries.push_back(checked(
-            member, header ? Result<bundle::Fit>(bundle::judge(header->guards, here_for(header->guards, facts), m_impl->relaxation))
-                           : std::unexpected(header.error())));
-        if (!header) continue;
+        if (!header) {
+            check.entries.push_back(checked(member, std::unexpected(header.error())));
+            continue;
+        }
+        const bundle::Here here = here_for(header->guards, facts);
+        check.entries.push_back(checked(member, bundle::judge(header->guards, here, m_impl->relaxation)));
         headers.push_back(std::move(*header));
     }
     cachefmt::Guards shared;

@@ -54,7 +54,7 @@ TEST_F(Carried, IsLoadedIntoAnotherFolderWhichThenCompilesAndTunesNothing)
     EXPECT_THAT(kinds_of(loaded), ElementsAre("graph", "image", "compiled", "autotune", "profile"));
     EXPECT_THAT(loaded.skipped, IsEmpty());
     expect_warm(cache);
-    expect_learnt(cache);
+    EXPECT_EQ(call_of_length(cache, 5), Outcome::replayed) << "it was padded to 17, which the profile tells";
     const CacheInfo again = cache.load_cache_artifacts(device, saved.bytes);
     EXPECT_THAT(kinds_of(again), IsEmpty()) << "nothing is replaced";
 }
@@ -67,7 +67,7 @@ TEST_F(Carried, IsReadWhereItLiesAndNothingIsUnpacked)
     {
         Cache cache{options};
         expect_warm(cache);
-        expect_learnt(cache);
+        EXPECT_EQ(call_of_length(cache, 5), Outcome::replayed) << "it was padded to 17, which the profile tells";
     }
     EXPECT_THAT(files_in("other", ".best_config"), IsEmpty());
     EXPECT_THAT(files_in("other", ".compiled"), IsEmpty());

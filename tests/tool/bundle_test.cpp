@@ -265,11 +265,12 @@ TEST_F(BundleCommand, ChoosesKinds)
     publish_some();
     put_artifacts();
     const auto kinds = [&](const std::string& options) {
-        std::string kinds;
+        std::string found;
         if (run("bundle create chosen.wgb " + options).status != 0) return std::string("none");
-        for (const auto& member : run("bundle ls chosen.wgb --json").json()["members"])
-            kinds += member["kind"].get<std::string>() + " ";
-        return kinds;
+        const auto listed = run("bundle ls chosen.wgb --json").json();
+        for (const auto& member : listed["members"])
+            found += member["kind"].get<std::string>() + " ";
+        return found;
     };
     EXPECT_EQ(kinds("--kind compiled,profile"), "compiled profile ");
     EXPECT_EQ(kinds("--kind graph"), "image graph graph ");
@@ -284,11 +285,12 @@ TEST_F(BundleCommand, StripsProgramsAndTunedConfigurationsByTheirArchitectures)
     put_artifacts();
     ASSERT_EQ(run("bundle create all.wgb").status, 0);
     const auto kinds = [&](const std::string& architectures) {
-        std::string kinds;
+        std::string found;
         EXPECT_EQ(run("bundle strip all.wgb small.wgb --arch " + architectures).status, 0);
-        for (const auto& member : run("bundle ls small.wgb --json").json()["members"])
-            kinds += member["kind"].get<std::string>() + " ";
-        return kinds;
+        const auto listed = run("bundle ls small.wgb --json").json();
+        for (const auto& member : listed["members"])
+            found += member["kind"].get<std::string>() + " ";
+        return found;
     };
     EXPECT_EQ(kinds("sm_90"), "compiled profile ");
     EXPECT_EQ(kinds("sm_80,sm_70"), "autotune autotune profile ");

@@ -360,10 +360,10 @@ WARMGRAPH_API const void* wg_artifacts_bytes(const wg_artifacts* artifacts, uint
 /// tuning, `names`), `there` and `skipped` (lists of `name`, `why`).
 WARMGRAPH_API const char* wg_artifacts_info(const wg_artifacts* artifacts);
 WARMGRAPH_API wg_status wg_artifacts_destroy(wg_artifacts* artifacts);
-/// What of a bundle's file fits this device, from header and index (and tuned configurations) alone, as JSON: `environment_key` (what all
-/// share, as digits; "" where they share none) and `environment_here` (of this device), `environment` (what all share),
-/// `verdict` ("fits", "fits_after", "does_not") and `detail` of it, `entries` (list of `name`, `verdict`, `field`,
-/// `detail`). Written like wg_cache_summary.
+/// What of a bundle's file fits this device, from header and index (tuned configurations are read), as JSON:
+/// `environment_key` (what all entries share, as digits; "" where they share none) and `environment_here` (of this device),
+/// `environment` (what all share), `verdict` ("fits", "fits_after", "does_not") and `detail` of it, `entries` (and other
+/// objects: list of `name`, `verdict`, `field`, `detail`). Written like wg_cache_summary.
 WARMGRAPH_API wg_status wg_cache_check_bundle(const wg_cache* cache, const wg_device* device, const char* file,
                                               char* text, uint64_t capacity, uint64_t* length);
 

@@ -222,12 +222,12 @@ public:
     [[nodiscard]] std::optional<CacheArtifacts> save_cache_artifacts() const;
     /// The same of several caches, each artifact once. REQUIRES: none is null. Signed with the key of the first that has one.
     [[nodiscard]] static std::optional<CacheArtifacts> save_cache_artifacts_of(std::span<const Cache* const> caches);
-    /// Puts such bytes into the folder: what fits this device, its driver and the environment. What does not is skipped and
-    /// named, and so is what is damaged or not trusted; nothing in the folder is replaced, profiles are joined. Throws for bytes that are no
-    /// bundle (corrupt, stale, untrusted), and where the folder cannot be written.
+    /// Puts what fits this device, its driver and the environment into the folder. What does not is skipped and named, and
+    /// so is what is damaged or not trusted; nothing in the folder is replaced, profiles are joined. Throws for bytes that
+    /// are no bundle (corrupt, stale, untrusted), and where the folder cannot be written.
     CacheInfo load_cache_artifacts(const Device& device, std::span<const std::byte> bytes);
-    /// What of a bundle's file fits this device, from its header and index alone; tuned configurations are read. Throws for a file that cannot be
-    /// read or is none.
+    /// What of a bundle's file fits this device, from its header and index alone; tuned configurations are read. Throws for
+    /// a file that cannot be read or is none.
     [[nodiscard]] BundleCheck check_bundle(const std::string& file, const Device& device) const;
 
     [[nodiscard]] Statistics statistics() const;

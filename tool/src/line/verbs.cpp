@@ -318,7 +318,8 @@ void bundle_options(CLI::App& app, Arguments& arguments)
         ->type_name(k_function)
         ->check(check_given, "", "");
     app.add_option("--kind", arguments.kinds,
-                   "only these kinds, with commas between them: graph (with images and constants), compiled, autotune, profile")
+                   "only these kinds, with commas between them: graph (with images and constants), compiled, autotune, "
+                   "profile")
         ->type_name("KIND")
         ->check(check_given, "", "");
     app.add_option("--arch", arguments.architectures, "strip: the architectures that stay, with commas between them")

@@ -20,6 +20,10 @@ using DeviceOf = std::function<backends::Device*(const std::string& backend)>;
 /// The member's own: `corrupt` and `untrusted` where it cannot be read or is not to be used.
 [[nodiscard]] Result<Fit> judge_artifact(const Bundle& bundle, const Member& member, const DeviceOf& device_of);
 
+/// Empty: it may be put into a folder here. Else why not. What fits after another driver is accepted is for its tuner to
+/// judge.
+[[nodiscard]] std::string why_not_here(const Bundle& bundle, const Member& member, const DeviceOf& device_of);
+
 /// `here`: who compiles a program of these options here, and for what.
 [[nodiscard]] Fit judge_compiled(const precompile::Ingredients& program, const backends::CompilerIdentity& here);
 /// `here`: the device's facts. Another driver is `fits_after`: only the tuner that asks knows whether it takes one

@@ -88,7 +88,8 @@ Result<BundleSelection> BundleSelection::of(const BundleOptions& options)
     for (const std::string& name : options.kinds) {
         const auto rows = bundle::kinds();
         const auto row = std::ranges::find(rows, name, &bundle::KindRow::name);
-        if (row == rows.end() || bundle::is_blob(row->kind)) return fail(ErrorCode::invalid_argument, "{}", no_kind(name));
+        if (row == rows.end() || bundle::is_blob(row->kind))
+            return fail(ErrorCode::invalid_argument, "{}", no_kind(name));
         selection.m_kinds.insert(row->kind);
     }
     return selection;

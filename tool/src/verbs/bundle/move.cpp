@@ -141,12 +141,9 @@ Result<int> bundle_load(const Context& context, const BundleOptions& options)
         return fit.verdict == Verdict::fits ? "" : fmt::format("{}: {}", bundle::to_text(fit), fit.detail);
     };
     bundle::UnpackOptions how{progress_line(context, "looked at"), {}, {}};
-    how.artifacts = [&](const bundle::Bundle& from, const bundle::Member& member) -> std::string {
-        if (std::string why = selection->why_not(from, member); !why.empty()) return why;
-        const auto fit = bundle::judge_artifact(from, member, device_of(machine));
-        if (!fit) return fit.error().message;
-        // Whether another driver is taken is for the tuner to say.
-        return fit->verdict != Verdict::does_not ? "" : fmt::format("{}: {}", bundle::to_text(*fit), fit->detail);
+    how.artifacts = [&](const bundle::Bundle& from, const bundle::Member& member) {
+        std::string why = selection->why_not(from, member);
+        return why.empty() ? bundle::why_not_here(from, member, device_of(machine)) : why;
     };
     how.profile_lock = [&](const store::ArtifactName& name) { return (*store)->try_artifact_lock(name); };
     const auto loaded = bundle::unpack(**opened, (*store)->tier(), wanted, how);
