@@ -144,14 +144,24 @@ Result<Bytes> Bundle::content(const Member& member) const
     return object;
 }
 
-Result<void> Bundle::verify(const Member& member) const
+Result<void> Bundle::check_trust(const Member& member) const
 {
     const KindRow* const row = row_of(member.kind);
     if (row == nullptr || row->verify == nullptr)
         return fail(ErrorCode::unsupported, "this warmgraph cannot verify a {}: use a newer one", name_of(member.kind));
+    if (member.kind == Kind::graph || is_blob(member.kind)) return {};
+    if (row->check_trust != nullptr) return row->check_trust(member.head, m_impl->trust);
+    if (m_impl->trust.require && m_impl->signed_by.empty())
+        return fail(ErrorCode::untrusted, "a signature is required, and the bundle has none that is accepted");
+    return {};
+}
+
+Result<void> Bundle::verify(const Member& member) const
+{
+    if (auto ok = check_trust(member); !ok) return ok;
     const auto bytes = content(member);
     if (!bytes) return std::unexpected(bytes.error());
-    if (auto ok = row->verify(*tier_name(member.kind, member.name), *bytes); !ok)
+    if (auto ok = row_of(member.kind)->verify(*tier_name(member.kind, member.name), *bytes); !ok)
         return within(member.name, std::move(ok.error()));
     return {};
 }

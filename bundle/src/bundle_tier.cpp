@@ -24,6 +24,10 @@ Result<std::optional<store::Found>> BundleTier::get(const store::Name& name, sto
     const Member* const member = m_bundle->find(text);
     if (member == nullptr || is_refused(text)) return std::nullopt;
     store::Found found{{.size = member->object_size(), .version = 0, .used = {}}, Bytes{}};
+    if (auto ok = m_bundle->check_trust(*member); !ok) {
+        found.bytes = std::unexpected(std::move(ok.error()));
+        return found;
+    }
     if (extent.whole && member->object_size() > extent.bytes) {
         found.bytes =
             fail(ErrorCode::corrupt, "{} has {} bytes, at most {} are read", text, member->object_size(), extent.bytes);
@@ -73,6 +77,7 @@ Result<std::vector<store::Name>> BundleTier::list(const store::Scope& scope)
 void BundleTier::refuse(const store::Name& name, const store::Stamp&, const Error& reason) noexcept
 try {
     std::string text = to_text(name);
+    if (m_bundle->find(text) == nullptr || is_refused(text)) return;
     log().warn("{} in bundle {} is not used: {}", text, m_label, reason.message);
     const std::scoped_lock lock{m_mutex};
     m_refused.insert(std::move(text));

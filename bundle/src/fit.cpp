@@ -51,7 +51,8 @@ std::string to_text(const Fit& fit)
 {
     switch (fit.verdict) {
     case Verdict::fits: return "fits";
-    case Verdict::fits_after: return fmt::format("fits after a newer {} is accepted", fit.field);
+    case Verdict::fits_after:
+        return fmt::format("fits after {} is accepted", fit.after.empty() ? "a newer " + fit.field : fit.after);
     case Verdict::does_not: break;
     }
     return fmt::format("does not, because {}", fit.field);

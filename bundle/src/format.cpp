@@ -147,8 +147,9 @@ Result<void> check_member(const Member& member)
                                     : member.size / k_most_expansion > member.stored || member.stored == 0)
         return fail(ErrorCode::corrupt, "member '{}' of {} bytes is stored in {}, over the limit of {} to 1", shown,
                     member.size, member.stored, k_most_expansion);
-    if ((member.kind == Kind::graph) == member.head.empty())
-        return fail(ErrorCode::corrupt, "member '{}': a graph has a head in the index, and nothing else has", shown);
+    if (row != nullptr && (row->head_extent != nullptr) == member.head.empty())
+        return fail(ErrorCode::corrupt, "member '{}': a {} has {} head in the index", shown, row->name,
+                    row->head_extent != nullptr ? "a" : "no");
     return {};
 }
 

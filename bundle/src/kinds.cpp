@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <array>
 
+#include "warmgraph/autotune/module_configs.hpp"
 #include "warmgraph/cachefmt/codec.hpp"
+#include "warmgraph/precompile/compiled_program.hpp"
+#include "warmgraph/profile/profile_file.hpp"
 
 namespace warmgraph::bundle {
 namespace {
 
 constexpr std::size_t k_name_bytes = 1024;
+constexpr double k_ms_of_second = 1000;
 
 Result<void> verify_graph(const store::Name& name, ByteView bytes)
 {
@@ -28,17 +32,72 @@ Result<void> verify_blob(const store::Name& name, ByteView bytes)
     return {};
 }
 
+Result<std::uint64_t> graph_head(ByteView object) { return cachefmt::header_extent(object); }
+
+/// `key_of` gives the key of what was read.
+template <class T, class KeyOf>
+Result<void> held_to(const store::Name& name, const Result<T>& read, const KeyOf& key_of)
+{
+    if (!read) return std::unexpected(read.error());
+    const Digest is = key_of(*read), expected = std::get<store::ArtifactName>(name).digest;
+    if (is != expected)
+        return fail(ErrorCode::corrupt, "it is of {}, its name says {}", to_hex(is), to_hex(expected));
+    return {};
+}
+
+Result<void> verify_compiled(const store::Name& name, ByteView bytes)
+{
+    return held_to(name, precompile::decode(bytes), [](const auto& is) { return precompile::key_of(is.ingredients); });
+}
+
+Result<void> check_compiled_trust(ByteView head, const cachefmt::Trust& trust)
+{
+    const auto facts = precompile::decode_facts(head, trust);
+    if (!facts && facts.error().code == ErrorCode::untrusted) return std::unexpected(facts.error());
+    return {}; // whatever else is wrong with it is for verify()
+}
+
+double seconds_of_compiled(const store::Name&, ByteView object)
+{
+    const auto facts = precompile::decode_facts(object);
+    return facts ? facts->compile_ms / k_ms_of_second : 0;
+}
+
+bool is_module(const store::Name& name)
+{
+    return std::get<store::ArtifactName>(name).kind == store::ArtifactKind::module_configs;
+}
+
+Result<void> verify_tuned(const store::Name& name, ByteView bytes)
+{
+    const auto key_of = [](const auto& is) { return is.key; };
+    return is_module(name) ? held_to(name, autotune::decode_module(bytes), key_of)
+                           : held_to(name, autotune::decode(bytes), key_of);
+}
+
+/// Those of a module are in files of their own too.
+double seconds_of_tuned(const store::Name& name, ByteView object)
+{
+    const auto best = is_module(name) ? Result<autotune::BestConfig>{} : autotune::decode(object);
+    return best ? best->took_ms / k_ms_of_second : 0;
+}
+
+Result<void> verify_profile(const store::Name& name, ByteView bytes)
+{
+    return held_to(name, profile::decode(bytes), [](const auto& is) { return is.key; });
+}
+
 constexpr std::uint64_t k_most_blob = 256ULL << 20;  // as the store takes
 constexpr std::uint64_t k_most_graph = 257ULL << 20; // envelope, header and payload
-constexpr std::uint64_t k_most_record = 16ULL << 20;
 
 constexpr std::array<KindRow, 6> k_kinds{{
-    {Kind::graph, "graph", "entries/", k_most_graph, verify_graph},
+    {Kind::graph, "graph", "entries/", k_most_graph, verify_graph, graph_head},
     {Kind::image, "image", "images/", k_most_blob, verify_blob},
     {Kind::constant, "constant", "images/", k_most_blob, verify_blob},
-    {Kind::compiled, "compiled", "compiled/", k_most_record, nullptr},
-    {Kind::autotune, "autotune", "autotune/", k_most_record, nullptr},
-    {Kind::profile, "profile", "profile/", k_most_record, nullptr},
+    {Kind::compiled, "compiled", "compiled/", precompile::k_compiled_cap, verify_compiled, precompile::facts_extent,
+     check_compiled_trust, seconds_of_compiled},
+    {Kind::autotune, "autotune", "autotune/", autotune::k_module_cap, verify_tuned, nullptr, nullptr, seconds_of_tuned},
+    {Kind::profile, "profile", "profile/", profile::k_profile_cap, verify_profile},
 }};
 
 bool is_name_byte(char c) noexcept
@@ -61,6 +120,12 @@ std::string name_of(Kind kind)
 {
     const KindRow* const row = row_of(kind);
     return row != nullptr ? std::string(row->name) : fmt::format("kind {}", static_cast<std::uint32_t>(kind));
+}
+
+double seconds_of(Kind kind, const store::Name& name, ByteView object)
+{
+    const KindRow* const row = row_of(kind);
+    return row != nullptr && row->seconds != nullptr ? row->seconds(name, object) : 0;
 }
 
 std::optional<store::Name> tier_name(Kind kind, std::string_view name)

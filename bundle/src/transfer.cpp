@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <set>
 
 #include "warmgraph/cachefmt/image_use.hpp"
 
@@ -10,8 +9,6 @@ namespace warmgraph::bundle {
 namespace {
 
 constexpr double k_ms = 1000;
-
-bool is_blob(Kind kind) noexcept { return kind == Kind::image || kind == Kind::constant; }
 
 Kind kind_of_blob(const cachefmt::Graph& graph, const Digest& digest)
 {
@@ -77,115 +74,6 @@ private:
     Transfer& m_transfer;
 };
 
-/// Members' way into a folder.
-class Unpacking {
-public:
-    Unpacking(const Bundle& bundle, store::Tier& folder, Transfer& transfer)
-        : m_bundle(bundle), m_folder(folder), m_transfer(transfer)
-    {
-    }
-
-    /// The graph's images first: whoever finds it finds them too.
-    Result<void> graph(const Member& member, double seconds)
-    {
-        const auto name = *tier_name(member.kind, member.name);
-        const auto there = is_there(name);
-        if (!there) return std::unexpected(there.error());
-        if (*there) return leave(m_transfer.there, member, "the folder has it");
-        const auto bytes = m_bundle.content(member);
-        if (!bytes) return leave(m_transfer.skipped, member, bytes.error().message);
-        const auto entry = cachefmt::decode(*bytes, std::get<store::EntryKey>(name));
-        if (!entry) return leave(m_transfer.skipped, member, entry.error().message);
-        for (const Digest& digest : cachefmt::blobs_of(entry->graph)) {
-            const auto why = blob(digest);
-            if (!why) return std::unexpected(why.error());
-            if (!why->empty()) return leave(m_transfer.skipped, member, *why);
-        }
-        return put(member, name, *bytes, seconds);
-    }
-
-    /// An object that stands alone.
-    Result<void> other(const Member& member)
-    {
-        const auto name = *tier_name(member.kind, member.name);
-        const auto there = is_there(name);
-        if (!there) return std::unexpected(there.error());
-        if (*there) return leave(m_transfer.there, member, "the folder has it");
-        if (const auto ok = m_bundle.verify(member); !ok) return leave(m_transfer.skipped, member, ok.error().message);
-        const auto bytes = m_bundle.content(member);
-        if (!bytes) return leave(m_transfer.skipped, member, bytes.error().message);
-        return put(member, name, *bytes, 0);
-    }
-
-    /// An image that no entry asked for.
-    Result<void> rest(const Member& member)
-    {
-        if (m_seen.contains(std::string(member.name))) return {};
-        const auto there = is_there(*tier_name(member.kind, member.name));
-        if (!there) return std::unexpected(there.error());
-        return *there ? leave(m_transfer.there, member, "the folder has it")
-                      : leave(m_transfer.skipped, member, "no entry that is taken needs it");
-    }
-    static Result<void> leave(std::vector<Left>& list, const Member& member, std::string why)
-    {
-        list.push_back({std::string(member.name), std::move(why)});
-        return {};
-    }
-
-private:
-    Result<bool> is_there(const store::Name& name)
-    {
-        const auto found = m_folder.get(name, {1, false});
-        if (!found) return std::unexpected(found.error());
-        return found->has_value();
-    }
-
-    /// Empty, or why an entry that needs it cannot be used.
-    Result<std::string> blob(const Digest& digest)
-    {
-        const store::Name name = store::ImageName{digest};
-        const std::string text = to_text(name);
-        const bool is_new = m_seen.insert(text).second;
-        const auto there = is_there(name);
-        if (!there) return std::unexpected(there.error());
-        const Member* const member = m_bundle.find(text);
-        if (*there) {
-            if (is_new && member != nullptr) m_transfer.there.push_back({text, "the folder has it"});
-            return std::string{};
-        }
-        if (member == nullptr) return "image " + short_hex(digest) + " is neither in the bundle nor in the folder";
-        const auto bytes = m_bundle.content(*member);
-        if (!bytes) return bytes.error().message;
-        if (sha256(*bytes) != digest) return "image " + short_hex(digest) + " has another SHA-256 than its name";
-        if (auto ok = put(*member, name, *bytes, 0); !ok) return std::unexpected(std::move(ok.error()));
-        return std::string{};
-    }
-
-    Result<void> put(const Member& member, const store::Name& name, ByteView bytes, double seconds)
-    {
-        if (auto ok = m_folder.put(name, bytes); !ok) return within(member.name, std::move(ok.error()));
-        m_transfer.add(member.kind, member.name, bytes.size(), seconds);
-        return {};
-    }
-
-    const Bundle& m_bundle;
-    store::Tier& m_folder;
-    Transfer& m_transfer;
-    std::set<std::string> m_seen;
-};
-
-/// Why it cannot be taken, whatever it holds; empty where it may be.
-std::string unusable_kind(const Bundle& bundle, const Member& member)
-{
-    const KindRow* const row = row_of(member.kind);
-    if (row == nullptr || row->verify == nullptr)
-        return fmt::format("this warmgraph cannot verify a {}", name_of(member.kind));
-    if (bundle.requires_signature() && bundle.signed_by().empty() && member.kind != Kind::graph &&
-        !is_blob(member.kind))
-        return "a signature is required, and the bundle has none that is accepted";
-    return {};
-}
-
 } // namespace
 
 void Transfer::add(Kind kind, std::string_view name, std::uint64_t bytes, double seconds)
@@ -225,34 +113,64 @@ Result<Transfer> gather(Writer& writer, const std::vector<store::EntryKey>& entr
     return transfer;
 }
 
-Result<Transfer> unpack(const Bundle& bundle, store::Tier& folder, const Wanted& wanted, const Progress& progress)
+namespace {
+
+Kind kind_of(const store::ArtifactName& name) noexcept
+{
+    switch (name.kind) {
+    case store::ArtifactKind::compiled: return Kind::compiled;
+    case store::ArtifactKind::profile: return Kind::profile;
+    case store::ArtifactKind::best_config:
+    case store::ArtifactKind::module_configs: break;
+    }
+    return Kind::autotune;
+}
+
+/// Empty, or why it is left out.
+Result<std::string> add_artifact(Writer& writer, const store::ArtifactName& name, const Getter& get, Transfer& transfer)
+{
+    const std::string text = to_text(store::Name(name));
+    const auto bytes = get(name);
+    if (!bytes) return bytes.error().message;
+    if (!*bytes) return "it was removed meanwhile";
+    const KindRow& row = *row_of(kind_of(name));
+    if ((*bytes)->size() > row.most_bytes)
+        return fmt::format("it has {} bytes, at most {} are read", (*bytes)->size(), row.most_bytes);
+    if (const auto ok = row.verify(name, **bytes); !ok) return ok.error().message;
+    const auto added = writer.add(row.kind, name, **bytes);
+    if (!added) return std::unexpected(added.error());
+    if (*added) transfer.add(row.kind, text, (*bytes)->size(), seconds_of(row.kind, name, **bytes));
+    return std::string{};
+}
+
+} // namespace
+
+Result<Transfer> gather(Writer& writer, const std::vector<store::ArtifactName>& artifacts, const Getter& get,
+                        const Progress& progress)
 {
     Transfer transfer;
-    Unpacking unpacking(bundle, folder, transfer);
     std::uint64_t done = 0;
-    const std::uint64_t total = bundle.members().size();
-    for (const Member& member : bundle.members()) {
-        Result<void> ok;
-        if (std::string why = unusable_kind(bundle, member); !why.empty()) {
-            ok = Unpacking::leave(transfer.skipped, member, std::move(why));
-        } else if (member.kind == Kind::graph) {
-            const auto header = bundle.header(member);
-            std::string refusal = !header ? header.error().message
-                                  : header->kind != cachefmt::EntryKind::graph
-                                      ? "it is a tombstone, and those stay where they are"
-                                      : wanted(*header);
-            ok = refusal.empty() ? unpacking.graph(member, header->info.answer_ms / k_ms)
-                                 : Unpacking::leave(transfer.skipped, member, std::move(refusal));
-        } else if (!is_blob(member.kind)) {
-            ok = unpacking.other(member);
-        }
-        if (!ok) return std::unexpected(std::move(ok.error()));
-        if (progress) progress(++done, total);
+    for (const store::ArtifactName& name : artifacts) {
+        auto why = add_artifact(writer, name, get, transfer);
+        if (!why) return std::unexpected(std::move(why.error()));
+        if (!why->empty()) transfer.skipped.push_back({to_text(store::Name(name)), std::move(*why)});
+        if (progress) progress(++done, artifacts.size());
     }
-    for (const Member& member : bundle.members())
-        if (is_blob(member.kind))
-            if (auto ok = unpacking.rest(member); !ok) return std::unexpected(std::move(ok.error()));
     return transfer;
+}
+
+Result<std::vector<store::ArtifactName>> artifacts_of(store::Tier& tier, const std::function<bool(Kind)>& wanted)
+{
+    using Scope = store::Scope::Kind;
+    std::vector<store::ArtifactName> artifacts;
+    for (const Scope scope : {Scope::compiled, Scope::artifacts, Scope::profiles}) {
+        const auto names = tier.list({scope});
+        if (!names) return std::unexpected(names.error());
+        for (const store::Name& name : *names)
+            if (const auto* const artifact = std::get_if<store::ArtifactName>(&name); wanted(kind_of(*artifact)))
+                artifacts.push_back(*artifact);
+    }
+    return artifacts;
 }
 
 Result<std::vector<std::string>> needs_of(const Bundle& bundle, const Member& graph)
@@ -269,7 +187,7 @@ Result<std::vector<std::string>> needs_of(const Bundle& bundle, const Member& gr
     return names;
 }
 
-Result<Transfer> copy_members(const Bundle& from, Writer& writer, const Wanted& wanted)
+Result<Transfer> copy_members(const Bundle& from, Writer& writer, const Wanted& wanted, const WantedArtifact& artifacts)
 {
     Transfer transfer;
     const auto copy = [&](const Member& member, double seconds) -> Result<void> {
@@ -281,6 +199,10 @@ Result<Transfer> copy_members(const Bundle& from, Writer& writer, const Wanted& 
             transfer.there.push_back({std::string(member.name), "it is in already"});
         return {};
     };
+    const auto skip = [&](const Member& member, std::string why) -> Result<void> {
+        transfer.skipped.push_back({std::string(member.name), std::move(why)});
+        return {};
+    };
     const auto copy_graph = [&](const Member& member) -> Result<void> {
         const auto header = from.header(member);
         std::string refusal = header ? wanted(*header) : header.error().message;
@@ -289,15 +211,21 @@ Result<Transfer> copy_members(const Bundle& from, Writer& writer, const Wanted& 
         if (refusal.empty())
             for (const std::string& name : *needs)
                 if (from.find(name) == nullptr && !writer.has(name)) refusal = name + " is not in the bundle";
-        if (!refusal.empty()) return Unpacking::leave(transfer.skipped, member, std::move(refusal));
+        if (!refusal.empty()) return skip(member, std::move(refusal));
         for (const std::string& name : *needs)
             if (!writer.has(name))
                 if (auto ok = copy(*from.find(name), 0); !ok) return ok;
         return copy(member, header->info.answer_ms / k_ms);
     };
+    const auto copy_other = [&](const Member& member) -> Result<void> {
+        std::string refusal = artifacts ? artifacts(from, member) : std::string();
+        if (refusal.empty())
+            if (const auto whole = from.verify(member); !whole) refusal = whole.error().message;
+        return refusal.empty() ? copy(member, 0) : skip(member, std::move(refusal));
+    };
     for (const Member& member : from.members()) {
         if (is_blob(member.kind)) continue; // with the graphs that need it
-        const auto ok = member.kind == Kind::graph ? copy_graph(member) : copy(member, 0);
+        const auto ok = member.kind == Kind::graph ? copy_graph(member) : copy_other(member);
         if (!ok) return std::unexpected(ok.error());
     }
     return transfer;

@@ -78,13 +78,14 @@ Result<bool> Writer::add(Kind kind, const store::Name& name, ByteView object)
     Record record{{}, std::move(text), {}};
     record.member.kind = kind;
     ByteView body = object;
-    if (kind == Kind::graph) { // its payload is compressed where that helps
-        const auto extent = cachefmt::header_extent(object);
+    if (row->head_extent != nullptr) {
+        const auto extent = row->head_extent(object);
         if (!extent) return within(record.name, extent.error());
         record.head.assign(object.begin(), object.begin() + static_cast<std::ptrdiff_t>(*extent));
         body = object.subspan(*extent);
     }
     record.member.size = body.size();
+    // A graph's payload is compressed already where that helps.
     const auto packed = kind == Kind::graph ? Result<Packed>{} : pack(body, m_options);
     if (!packed) return within(record.name, packed.error());
     record.member.codec = packed->codec;

@@ -1,16 +1,19 @@
 // Cache::save_cache_artifacts, load_cache_artifacts, check_bundle; and bundles as layers below the folder.
 #include <algorithm>
+#include <map>
 
 #include "cache_impl.hpp"
 #include "device_impl.hpp"
 #include "throwing.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/process.hpp"
+#include "warmgraph/bundle/artifact_fit.hpp"
 #include "warmgraph/bundle/bundle_tier.hpp"
 #include "warmgraph/bundle/fit.hpp"
 #include "warmgraph/bundle/transfer.hpp"
 #include "warmgraph/cachefmt/fact_names.hpp"
 #include "warmgraph/guards/environment.hpp"
+#include "warmgraph/profile/profile_file.hpp"
 
 namespace warmgraph {
 
@@ -43,6 +46,21 @@ FitVerdict to_verdict(bundle::Verdict verdict) noexcept
     return FitVerdict::does_not;
 }
 
+bundle::DeviceOf device_of(const Device& device)
+{
+    return [own = DeviceAccess::impl(device)->device](const std::string& backend) {
+        return own->backend() == backend ? own.get() : nullptr;
+    };
+}
+
+BundledEntry checked(const bundle::Member& member, const Result<bundle::Fit>& fit)
+{
+    const std::string name(member.name);
+    if (!fit)
+        return {name, FitVerdict::does_not, std::string(to_string(fit.error().code)), fit.error().message};
+    return {name, to_verdict(fit->verdict), fit->field, fit->detail};
+}
+
 /// The device's facts, and the variables of the environment that the entry names.
 bundle::Here here_for(const cachefmt::Guards& recorded, const std::vector<cachefmt::Fact>& device)
 {
@@ -64,11 +82,49 @@ void Cache::Impl::note_touched(const cachefmt::EntryKey& key)
     touched.insert(key);
 }
 
+void Cache::Impl::note_touched(const store::ArtifactName& tuned)
+{
+    const std::scoped_lock lock{mutex};
+    touched_tuned.insert(tuned);
+}
+
+void Cache::Impl::forget_touched(const store::ArtifactName& tuned)
+{
+    const std::scoped_lock lock{mutex};
+    touched_tuned.erase(tuned);
+}
+
 std::vector<cachefmt::EntryKey> Cache::Impl::touched_entries()
 {
     const std::scoped_lock lock{mutex};
     return {touched.begin(), touched.end()};
 }
+
+std::vector<store::ArtifactName> Cache::Impl::touched_artifacts()
+{
+    auto artifacts = programs->touched();
+    const std::scoped_lock lock{mutex};
+    artifacts.insert(artifacts.end(), touched_tuned.begin(), touched_tuned.end());
+    return artifacts;
+}
+
+namespace {
+
+/// What the process counted may not be in the folder yet, or must not be written there.
+bundle::Transfer gather_profiles(bundle::Writer& writer, ProfileKeeper& keeper)
+{
+    std::map<store::Name, Bytes> texts;
+    std::vector<store::ArtifactName> names;
+    for (const profile::Profile& counted : keeper.counted()) {
+        const std::string text = profile::encode(counted);
+        names.push_back(profile::name_of(counted.key));
+        texts.emplace(names.back(), Bytes(as_bytes(text).begin(), as_bytes(text).end()));
+    }
+    return value_or_raise(bundle::gather(
+        writer, names, [&](const store::Name& name) -> Result<std::optional<Bytes>> { return texts.at(name); }));
+}
+
+} // namespace
 
 std::optional<CacheArtifacts> Cache::save_cache_artifacts_of(std::span<const Cache* const> caches)
 {
@@ -82,7 +138,10 @@ std::optional<CacheArtifacts> Cache::save_cache_artifacts_of(std::span<const Cac
         store::LocalStore* const store = cache->m_impl->store.get();
         if (store == nullptr) continue;
         const auto get = [store](const store::Name& name) { return store->object(name); };
-        all.merge(value_or_raise(bundle::gather(writer, cache->m_impl->touched_entries(), get)));
+        Impl& impl = *cache->m_impl;
+        all.merge(value_or_raise(bundle::gather(writer, impl.touched_entries(), get)));
+        all.merge(value_or_raise(bundle::gather(writer, impl.touched_artifacts(), get)));
+        if (impl.profiles) all.merge(gather_profiles(writer, *impl.profiles));
     }
     if (writer.members() == 0) return std::nullopt;
     value_or_raise(writer.finish());
@@ -101,12 +160,17 @@ CacheInfo Cache::load_cache_artifacts(const Device& device, std::span<const std:
     if (!m_impl->store)
         raise({ErrorCode::io_failed, "artifacts cannot be loaded: caching is off: " + m_impl->disabled_reason});
     const auto opened = value_or_raise(bundle::Bundle::open(bundle::over_bytes(bytes), m_impl->trust));
-    auto facts = DeviceAccess::impl(device)->device->facts();
+    const auto facts = DeviceAccess::impl(device)->device->facts();
     const auto wanted = [&](const cachefmt::EntryHeader& header) -> std::string {
         const auto fit = bundle::judge(header.guards, here_for(header.guards, facts), m_impl->relaxation);
         return fit.verdict == bundle::Verdict::fits ? "" : fmt::format("{}: {}", bundle::to_text(fit), fit.detail);
     };
-    return to_info(value_or_raise(bundle::unpack(*opened, m_impl->store->tier(), wanted)));
+    bundle::UnpackOptions how;
+    how.artifacts = [of = device_of(device)](const bundle::Bundle& from, const bundle::Member& member) {
+        return bundle::why_not_here(from, member, of);
+    };
+    how.profile_lock = [store = m_impl->store](const auto& name) { return store->try_artifact_lock(name); };
+    return to_info(value_or_raise(bundle::unpack(*opened, m_impl->store->tier(), wanted, how)));
 }
 
 BundleCheck Cache::check_bundle(const std::string& file, const Device& device) const
@@ -116,16 +180,18 @@ BundleCheck Cache::check_bundle(const std::string& file, const Device& device) c
     BundleCheck check;
     std::vector<cachefmt::EntryHeader> headers;
     for (const bundle::Member& member : opened->members()) {
-        if (member.kind != bundle::Kind::graph) continue;
-        auto header = opened->header(member);
-        if (!header) {
-            check.entries.push_back({std::string(member.name), FitVerdict::does_not,
-                                     std::string(to_string(header.error().code)), header.error().message});
+        if (bundle::is_blob(member.kind)) continue; // of an entry
+        if (member.kind != bundle::Kind::graph) {
+            check.entries.push_back(checked(member, bundle::judge_artifact(*opened, member, device_of(device))));
             continue;
         }
-        auto fit = bundle::judge(header->guards, here_for(header->guards, facts), m_impl->relaxation);
-        check.entries.push_back(
-            {std::string(member.name), to_verdict(fit.verdict), std::move(fit.field), std::move(fit.detail)});
+        auto header = opened->header(member);
+        if (!header) {
+            check.entries.push_back(checked(member, std::unexpected(header.error())));
+            continue;
+        }
+        const bundle::Here here = here_for(header->guards, facts);
+        check.entries.push_back(checked(member, bundle::judge(header->guards, here, m_impl->relaxation)));
         headers.push_back(std::move(*header));
     }
     cachefmt::Guards shared;

@@ -67,7 +67,8 @@ struct Cache::Impl {
     std::set<std::string> told_what_fits; ///< ids of devices; guarded by mutex
     std::string why_code_is_kept; ///< to the end, as an earlier process lost a recording; guarded by mutex
     QuietCalls quiet;
-    std::set<cachefmt::EntryKey> touched; ///< that this process recorded or hit; guarded by mutex
+    std::set<cachefmt::EntryKey> touched;        ///< that this process recorded or hit; guarded by mutex
+    std::set<store::ArtifactName> touched_tuned; ///< tuned configurations that it found or used; the same
     PreparedGraphs prepared;
     std::unique_ptr<ProfileKeeper>
         profiles; ///< null: no profiles are kept. After the store and the counters, which it uses
@@ -92,7 +93,11 @@ struct Cache::Impl {
     /// Stored code and constants by digest. It keeps the store.
     [[nodiscard]] replay::ImageSource image_source() const;
     void note_touched(const cachefmt::EntryKey& key);
+    void note_touched(const store::ArtifactName& tuned);
+    void forget_touched(const store::ArtifactName& tuned);
     [[nodiscard]] std::vector<cachefmt::EntryKey> touched_entries();
+    /// Compiled programs and tuned configurations.
+    [[nodiscard]] std::vector<store::ArtifactName> touched_artifacts();
     /// CacheOptions::bundles as layers of the store; how many could be opened.
     std::size_t open_bundles(const std::vector<std::uint32_t>& owners);
     /// Whether one of this name is wrapped or loaded.

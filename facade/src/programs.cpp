@@ -29,6 +29,11 @@ std::optional<precompile::ProgramPolicy> program_policy(Policy policy) noexcept
     return std::nullopt;
 }
 
+store::ArtifactName name_of(const precompile::Ingredients& ingredients)
+{
+    return {store::ArtifactKind::compiled, precompile::key_of(ingredients)};
+}
+
 } // namespace
 
 const ProgramUse* current_programs() noexcept { return t_programs; }
@@ -64,6 +69,7 @@ Result<std::shared_ptr<backends::Module>> Programs::module(const Program::Impl& 
     std::shared_ptr<backends::Module> module = std::move(made->module);
     std::erase_if(m_known, [](const Known& known) { return known.module.expired(); });
     if (made->origin) {
+        if (made->how == precompile::MadeProgram::How::loaded) m_touched.insert(name_of(made->origin->ingredients));
         const bool is_kept = m_may_keep && *allowed != ProgramPolicy::use;
         Known& known = m_known.emplace_back(program.device, module, std::move(made->origin), is_kept);
         if (is_kept) store_locked(known);
@@ -95,6 +101,7 @@ void Programs::store_locked(Known& known)
     const auto module = known.module.lock(); // which goes before its device
     if (!device || !module) return;
     const auto stored = m_cache->keep(device->device->compiler(), *module, *known.origin);
+    if (stored && *stored) m_touched.insert(name_of(known.origin->ingredients));
     if (stored) return;
     known.is_kept = false; // it is not tried again at each recording
     fault_locked(
@@ -123,6 +130,12 @@ try {
     }
 } catch (const std::exception& error) {
     log().debug("compiled programs are not kept: {}", error.what());
+}
+
+std::vector<store::ArtifactName> Programs::touched() const
+{
+    const std::scoped_lock lock{m_mutex};
+    return {m_touched.begin(), m_touched.end()};
 }
 
 ProgramCounts Programs::counts() const

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,8 @@ public:
     /// read. Waits for the device on PoCL, which makes an image (0.1 to 0.5 s).
     void keep(const Program::Impl& program) noexcept;
     [[nodiscard]] ProgramCounts counts() const;
+    /// Those that were loaded or stored: their names in the store.
+    [[nodiscard]] std::vector<store::ArtifactName> touched() const;
 
 private:
     struct Known {
@@ -53,6 +56,7 @@ private:
     std::optional<precompile::ProgramCache> m_cache; ///< none where caching is off
     mutable std::mutex m_mutex;                      ///< guards what follows
     std::vector<Known> m_known;
+    std::set<store::ArtifactName> m_touched;
     ProgramCounts m_counts;
 };
 

@@ -78,6 +78,12 @@ void FunctionProfile::put_back() noexcept
     m_has_news = true;
 }
 
+bool FunctionProfile::is_worth_a_file() const
+{
+    const std::scoped_lock lock{m_mutex};
+    return m_is_worth_a_file;
+}
+
 // --- ShapeCounter
 
 std::size_t ShapeCounter::Hash::operator()(const Key& key) const noexcept
@@ -122,7 +128,7 @@ void ShapeCounter::tell(FunctionProfile& profile)
 // --- ProfileKeeper
 
 ProfileKeeper::ProfileKeeper(store::LocalStore& store, Writing writing, Fault fault)
-    : m_library(store.tier(), [&store](const store::ArtifactName& name) { return store.try_artifact_lock(name); }),
+    : m_library(store.tiers(), [&store](const store::ArtifactName& name) { return store.try_artifact_lock(name); }),
       m_writing(writing),
       m_fault(std::move(fault))
 {
@@ -144,6 +150,19 @@ profile::Profile ProfileKeeper::joined(const FunctionProfile& function)
     if (!stored || !*stored) return own;
     auto both = profile::join(std::move(**stored), own);
     return both ? std::move(*both) : own;
+}
+
+std::vector<profile::Profile> ProfileKeeper::counted()
+{
+    std::vector<std::shared_ptr<FunctionProfile>> functions;
+    {
+        const std::scoped_lock lock{m_mutex};
+        for (const auto& [key, function] : m_functions)
+            if (function->is_worth_a_file()) functions.push_back(function);
+    }
+    std::vector<profile::Profile> profiles;
+    for (const auto& function : functions) profiles.push_back(joined(*function));
+    return profiles;
 }
 
 void ProfileKeeper::note(const std::shared_ptr<FunctionProfile>& function) noexcept

@@ -38,6 +38,7 @@ public:
     /// What is to be written since the last time; nullopt: nothing.
     [[nodiscard]] std::optional<profile::Profile> take_news();
     void put_back() noexcept; ///< it could not be written
+    [[nodiscard]] bool is_worth_a_file() const;
     [[nodiscard]] const Digest& key() const noexcept { return m_own.key; }
 
 private:
@@ -88,8 +89,10 @@ public:
 
     /// One for each key: functions that are wrapped again go on counting.
     [[nodiscard]] std::shared_ptr<FunctionProfile> of(profile::Profile empty);
-    /// Its own, joined with what the folder has.
+    /// Its own, joined with what the folder and the layers below it have.
     [[nodiscard]] profile::Profile joined(const FunctionProfile& function);
+    /// The same of all functions that were counted and are worth a file.
+    [[nodiscard]] std::vector<profile::Profile> counted();
     /// It has news.
     void note(const std::shared_ptr<FunctionProfile>& function) noexcept;
     [[nodiscard]] bool writes() const noexcept { return m_writing == Writing::yes; }

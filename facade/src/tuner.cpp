@@ -57,6 +57,11 @@ std::string of_kernel(const TunedKernel& shared)
     return fmt::format("the tuned configuration of '{}'", shared.kernel.name);
 }
 
+store::ArtifactName name_of(const autotune::BestConfig& best)
+{
+    return {store::ArtifactKind::best_config, best.key};
+}
+
 TuningReport report_of(const autotune::BestConfig& best, TuningOutcome outcome, std::string reason)
 {
     TuningReport report{best.kernel, outcome, std::move(reason), best.config, std::string(to_string(best.found_by))};
@@ -121,7 +126,7 @@ Tuner::Impl::Impl(std::shared_ptr<Cache::Impl> of_cache, Device on, const Tuning
     : cache(std::move(of_cache)), device(std::move(on)), options(how), clock(time)
 {
     require_options(options);
-    if (cache->store) library.emplace(cache->store->tier());
+    if (cache->store) library.emplace(cache->store->tiers());
 }
 
 std::shared_ptr<TunedKernel> Tuner::Impl::describe(const TunableKernel& kernel) const
@@ -221,6 +226,7 @@ TuningReport Tuner::Impl::use_stored(TunedKernel& shared, const autotune::BestCo
 {
     if (!is_proven(shared, stored.config)) return untuned(shared, "its stored winner was rejected: see the log");
     shared.best = stored;
+    cache->note_touched(name_of(stored));
     const std::scoped_lock lock{counting};
     ++counts.hits;
     counts.saved_ms += stored.took_ms;
@@ -294,6 +300,8 @@ void Tuner::Impl::keep(const autotune::BestConfig& best)
                autotune::to_text(best.config), to_string(best.found_by), autotune::gain(best), time_text(best.took_ms));
     if (const auto put = library->put(best); !put)
         fault("write", fmt::format("the tuned configuration of '{}'", best.kernel), put.error());
+    else
+        cache->note_touched(name_of(best));
 }
 
 void Tuner::Impl::fault(std::string_view doing, std::string_view of, const Error& error)
@@ -320,6 +328,7 @@ TuningStatistics Tuner::Impl::statistics() const
 
 void Tuner::Impl::discard(const TunedKernel& shared, const TunedConfig& config)
 {
+    cache->forget_touched({store::ArtifactKind::best_config, shared.wanted.key});
     if (!library || !why_not_written().empty()) return;
     const auto stored = library->find(shared.wanted.key);
     if (!stored || !*stored || (*stored)->config != config) return;

@@ -16,7 +16,9 @@ autotune::ModuleConfigs Tuner::Impl::load_module(const std::string& name, std::s
     if (!library || cache->policy == Policy::refresh) return none;
     auto loaded = library->find_module(none.key);
     if (!loaded) fault("read", fmt::format("the tuned configurations of module '{}'", name), loaded.error());
-    return loaded && *loaded ? std::move(**loaded) : std::move(none);
+    if (!loaded || !*loaded) return none;
+    cache->note_touched({store::ArtifactKind::module_configs, none.key});
+    return std::move(**loaded);
 }
 
 void Tuner::Impl::end_module(const autotune::ModuleConfigs& loaded,
@@ -36,6 +38,8 @@ void Tuner::Impl::end_module(const autotune::ModuleConfigs& loaded,
     if (module.configs == loaded.configs) return;
     if (const auto put = library->put_module(module); !put)
         fault("write", fmt::format("the tuned configurations of module '{}'", module.module), put.error());
+    else
+        cache->note_touched({store::ArtifactKind::module_configs, module.key});
 }
 
 TuningModule Tuner::begin_module(const std::string& name, std::string_view code)

@@ -323,13 +323,28 @@ Result<Bytes> encode(const CompiledProgram& program, const SigningKey* sign_with
     return bytes;
 }
 
-Result<Ingredients> decode_ingredients(ByteView bytes)
+Result<CompiledProgram> decode_facts(ByteView first, const cachefmt::Trust& trust)
 {
-    const auto text = checked_facts(bytes);
+    const auto text = checked_facts(first);
     if (!text) return std::unexpected(text.error());
+    if (auto trusted = check_trust(first, *text, trust); !trusted) return std::unexpected(trusted.error());
     auto facts = parse_facts(*text);
     if (!facts) return std::unexpected(facts.error());
-    return std::move(facts->program.ingredients);
+    return std::move(facts->program);
+}
+
+Result<Ingredients> decode_ingredients(ByteView first)
+{
+    auto facts = decode_facts(first);
+    if (!facts) return std::unexpected(facts.error());
+    return std::move(facts->ingredients);
+}
+
+Result<std::uint64_t> facts_extent(ByteView bytes)
+{
+    const auto facts = checked_facts(bytes);
+    if (!facts) return std::unexpected(facts.error());
+    return field::facts + facts->size();
 }
 
 Result<CompiledProgram> decode(ByteView bytes, const cachefmt::Trust& trust)

@@ -1,6 +1,6 @@
 #include "warmgraph/precompile/program_library.hpp"
 
-#include <algorithm>
+#include <set>
 
 namespace warmgraph::precompile {
 namespace {
@@ -20,25 +20,36 @@ bool is_same_program(const Ingredients& then, const Ingredients& now)
     return then.backend == now.backend && (then.source == now.source || then.program == now.program);
 }
 
+void compare(Ingredients then, const Ingredients& now, Nearest& nearest)
+{
+    ++nearest.variants;
+    auto different = differences(then, now);
+    if (nearest.ingredients && different.size() >= nearest.differences.size()) return;
+    nearest.differences = std::move(different);
+    nearest.ingredients = std::move(then);
+}
+
 } // namespace
 
 Result<std::optional<CompiledProgram>> ProgramLibrary::find(const Ingredients& ingredients) const
 {
     const store::Name name = name_of(ingredients);
-    auto found = m_store.tier().get(name, {k_compiled_cap});
-    if (!found) return std::unexpected(found.error());
-    if (!*found) return std::nullopt;
-    auto program = (*found)->bytes ? decode(*(*found)->bytes, m_trust)
-                                   : Result<CompiledProgram>{std::unexpected((*found)->bytes.error())};
-    if (program && key_of(program->ingredients) != key_of(ingredients))
-        program = fail(ErrorCode::stale, "it is stored under another program's name");
-    if (!program) {
-        const Error& error = program.error();
-        if (error.code != ErrorCode::untrusted) m_store.tier().refuse(name, (*found)->stamp, error);
-        return std::unexpected(error);
-    }
-    static_cast<void>(m_store.tier().note_use(name)); // who only reads cannot
-    return std::move(*program);
+    return store::first_of(m_store.tiers(), [&](store::Tier& tier) -> Result<std::optional<CompiledProgram>> {
+        auto found = tier.get(name, {k_compiled_cap});
+        if (!found) return std::unexpected(found.error());
+        if (!*found) return std::nullopt;
+        auto program = (*found)->bytes ? decode(*(*found)->bytes, m_trust)
+                                       : Result<CompiledProgram>{std::unexpected((*found)->bytes.error())};
+        if (program && key_of(program->ingredients) != key_of(ingredients))
+            program = fail(ErrorCode::stale, "it is stored under another program's name");
+        if (!program) {
+            const Error& error = program.error();
+            if (error.code != ErrorCode::untrusted) tier.refuse(name, (*found)->stamp, error);
+            return std::unexpected(error);
+        }
+        static_cast<void>(tier.note_use(name)); // who only reads cannot
+        return std::move(*program);
+    });
 }
 
 Result<void> ProgramLibrary::put(const CompiledProgram& program) const
@@ -53,26 +64,29 @@ Result<void> ProgramLibrary::put(const CompiledProgram& program) const
 void ProgramLibrary::set_aside(const Ingredients& ingredients, const Error& reason) const noexcept
 {
     const store::Name name = name_of(ingredients);
-    const auto found = m_store.tier().get(name, {0, false});
-    if (found && *found) m_store.tier().refuse(name, (*found)->stamp, reason);
+    for (store::Tier* const tier : m_store.tiers()) {
+        const auto found = tier->get(name, {0, false});
+        if (!found || !*found) continue;
+        tier->refuse(name, (*found)->stamp, reason);
+        return; // that is where find() had it from
+    }
 }
 
 Result<Nearest> ProgramLibrary::nearest(const Ingredients& now) const
 {
-    auto names = m_store.tier().list({store::Scope::Kind::compiled});
-    if (!names) return std::unexpected(names.error());
-    if (names->size() > k_most_compared) names->resize(k_most_compared);
+    std::set<store::Name> seen;
     Nearest nearest;
-    for (const store::Name& name : *names) {
-        const auto found = m_store.tier().get(name, {k_compared_bytes, false});
-        if (!found || !*found || !(*found)->bytes) continue; // find() says what is wrong with one that is wanted
-        auto then = decode_ingredients(*(*found)->bytes);
-        if (!then || !is_same_program(*then, now)) continue;
-        ++nearest.variants;
-        auto different = differences(*then, now);
-        if (nearest.ingredients && different.size() >= nearest.differences.size()) continue;
-        nearest.differences = std::move(different);
-        nearest.ingredients = std::move(*then);
+    for (store::Tier* const tier : m_store.tiers()) {
+        const auto names = tier->list({store::Scope::Kind::compiled});
+        if (!names) return std::unexpected(names.error());
+        for (const store::Name& name : *names) {
+            if (seen.size() == k_most_compared) return nearest;
+            if (!seen.insert(name).second) continue;
+            const auto found = tier->get(name, {k_compared_bytes, false});
+            if (!found || !*found || !(*found)->bytes) continue; // find() says what is wrong with one that is wanted
+            auto then = decode_ingredients(*(*found)->bytes);
+            if (then && is_same_program(*then, now)) compare(std::move(*then), now, nearest);
+        }
     }
     return nearest;
 }

@@ -4,18 +4,34 @@ namespace warmgraph::profile {
 
 store::ArtifactName name_of(const Digest& key) noexcept { return {store::ArtifactKind::profile, key}; }
 
-Result<std::optional<Profile>> Library::find(const Digest& key) const
+Result<std::optional<Profile>> Library::find_in(store::Tier& tier, const Digest& key) const
 {
-    const auto found = m_tier.get(name_of(key), {k_profile_cap});
+    const auto found = tier.get(name_of(key), {k_profile_cap});
     if (!found) return std::unexpected(found.error());
     if (!*found) return std::nullopt;
-    if (!(*found)->bytes) return std::unexpected((*found)->bytes.error());
-    auto profile = decode(*(*found)->bytes);
-    if (!profile) return std::unexpected(profile.error());
-    if (profile->key != key)
-        return fail(ErrorCode::corrupt, "the profile is stored under {}, and is of {}", short_hex(key),
-                    short_hex(profile->key));
-    return std::move(*profile);
+    auto profile = (*found)->bytes ? decode(*(*found)->bytes) : std::unexpected((*found)->bytes.error());
+    if (profile && profile->key != key)
+        profile = fail(ErrorCode::corrupt, "the profile is stored under {}, and is of {}", short_hex(key),
+                       short_hex(profile->key));
+    if (profile) return std::move(*profile);
+    if (&tier != m_tiers.front()) tier.refuse(name_of(key), (*found)->stamp, profile.error());
+    return std::unexpected(std::move(profile.error()));
+}
+
+Result<std::optional<Profile>> Library::find(const Digest& key) const
+{
+    auto known = find_in(*m_tiers.front(), key);
+    for (std::size_t i = 1; i < m_tiers.size(); ++i) {
+        auto below = find_in(*m_tiers[i], key);
+        if (known && !*known) {
+            known = std::move(below);
+        } else if (known && below && *below) {
+            auto both = join(std::move(**known), **below);
+            if (!both) return std::unexpected(both.error());
+            known = std::move(*both);
+        }
+    }
+    return known;
 }
 
 Result<std::optional<Library::Merged>> Library::merge(const Profile& own) const
@@ -28,7 +44,7 @@ Result<std::optional<Library::Merged>> Library::merge(const Profile& own) const
         held = std::move(*lock);
     }
     Merged merged{own};
-    auto there = find(own.key);
+    auto there = find_in(*m_tiers.front(), own.key);
     if (!there && there.error().code != ErrorCode::corrupt) return std::unexpected(there.error());
     if (!there) merged.replaced = there.error();
     if (there && *there) {
@@ -40,7 +56,7 @@ Result<std::optional<Library::Merged>> Library::merge(const Profile& own) const
     if (text.size() > k_profile_cap)
         return fail(ErrorCode::unsupported, "the profile takes {} bytes, at most {} are stored", text.size(),
                     k_profile_cap);
-    if (auto done = m_tier.put(name_of(own.key), as_bytes(text)); !done) return std::unexpected(done.error());
+    if (auto done = m_tiers.front()->put(name_of(own.key), as_bytes(text)); !done) return std::unexpected(done.error());
     return merged;
 }
 

@@ -20,7 +20,7 @@ print([kind.kind for kind in info.kinds], info.kinds[0].count, info.kinds[0].sec
 @pytest.fixture
 def saved(process, tmp_path: pathlib.Path) -> pathlib.Path:
     path = tmp_path / "cache.wgb"
-    assert process(SAVE.format(path=str(path))).lines() == ["6.0 recorded", "['graph', 'image'] 1 True {}"]
+    assert process(SAVE.format(path=str(path))).lines() == ["6.0 recorded", "['graph', 'image', 'compiled'] 1 True {}"]
     os.chmod(path, 0o600)
     return path
 
@@ -43,7 +43,7 @@ def test_loaded_artifacts_make_the_first_call_a_hit_in_another_folder(process, s
         again = wg.load_cache_artifacts(open({str(saved)!r}, "rb").read(), device=device)
         print(again.kinds, len(again.there))
     """
-    assert process(script, WARMGRAPH_CACHE_DIR=str(tmp_path / "elsewhere")).lines() == ["[1, 1] {} {}", "6.0 replayed", "() 2"]
+    assert process(script, WARMGRAPH_CACHE_DIR=str(tmp_path / "elsewhere")).lines() == ["[1, 1, 1] {} {}", "6.0 replayed", "() 3"]
 
 
 def test_a_bundle_serves_where_it_lies_without_a_folder(process, saved, tmp_path):
@@ -59,7 +59,14 @@ def test_a_bundle_is_asked_before_it_is_opened(saved, device):
     check = warmgraph.Cache("toy").check_bundle(device, saved)
     assert check["verdict"] == "fits" and "backend opencl" in check["environment"]
     assert len(check["environment_key"]) == 12 and check["environment_here"] == check["environment_key"]
-    assert [entry["verdict"] for entry in check["entries"]] == ["fits"]
+    assert [(entry["name"].split("/")[0], entry["verdict"]) for entry in check["entries"]] == [("entries", "fits"), ("compiled", "fits")]
+
+
+def test_a_new_shape_compiles_nothing_where_a_bundle_has_its_program(process, saved, tmp_path):
+    layered = PRELUDE.replace('model="toy"', f'model="toy", policy="no_compile", bundles=[{str(saved)!r}]')
+    assert layered != PRELUDE
+    call = "print(scale(np.arange(128, dtype=np.float32), 2.0)[3], scale.report().outcome)\n"
+    assert process(layered + call, bare=True, WARMGRAPH_CACHE_DIR=str(tmp_path / "elsewhere")).lines() == ["6.0 recorded"]
 
 
 def test_damaged_artifacts_are_a_typed_error(saved, device, tmp_path):

@@ -94,9 +94,9 @@ class Spec:
 
 @dataclasses.dataclass(frozen=True)
 class ArtifactKind:
-    """Artifacts of one kind. `seconds`: what first calls without the cache took, compiling included; graphs alone know."""
+    """Artifacts of one kind. `seconds`: what it took to make them: first calls without the cache, compiling, or tuning."""
 
-    kind: str  #: "graph", "image", "constant"
+    kind: str  #: "graph", "image", "constant", "compiled", "autotune", "profile"
     count: int
     bytes: int
     seconds: float

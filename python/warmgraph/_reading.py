@@ -67,7 +67,7 @@ def clear(function: CachedFunction | None = None) -> list[Cleared]:
 
 
 def save_cache_artifacts() -> tuple[bytes, CacheInfo] | None:
-    """What this process recorded or hit, through every cache that is open, as the bytes of a bundle (docs/bundles.md); None: nothing."""
+    """What this process made or hit, through every cache that is open, as the bytes of a bundle (docs/bundles.md); None: nothing."""
     with _lock:
         pools = list(_pools.values())
     return saved_artifacts([cache for pool in pools for cache in pool.caches])

@@ -250,6 +250,12 @@ LocalStore::~LocalStore()
 const std::string& LocalStore::why_read_only() const noexcept { return m_impl->why_read_only; }
 const std::filesystem::path& LocalStore::root() const noexcept { return m_impl->tier.disk().layout.root(); }
 Tier& LocalStore::tier() noexcept { return m_impl->tier; }
+Tiers LocalStore::tiers() noexcept
+{
+    Tiers tiers{&m_impl->tier};
+    for (const auto& layer : m_impl->layers) tiers.push_back(layer->tier.get());
+    return tiers;
+}
 
 Result<std::vector<FunctionKey>> LocalStore::functions() const
 {

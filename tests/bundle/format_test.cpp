@@ -191,7 +191,7 @@ TEST(HostileBundle, WithAMemberOfAKindThatIsNotKnownIsReadAllTheSame)
 {
     const Bytes stored = image_of("x");
     const Bytes bytes =
-        assemble_bundle({raw_member(99, "new/a-b_c.1", stored), raw_member(6, "profile/decode", stored)});
+        assemble_bundle({raw_member(99, "new/a-b_c.1", stored), raw_member(98, "newer/with-a-head", stored)});
     const auto opened = open_hostile(bytes);
     ASSERT_TRUE(succeeded(opened));
     for (const Member& member : (*opened)->members()) {

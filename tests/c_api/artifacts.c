@@ -45,8 +45,14 @@ static wg_cache* open_with_bundle(const char* folder, const char* bundle)
     return cache;
 }
 
+/* That no other test has compiled: what a cache compiles itself is its own to save. */
+static const char* const k_own_kernel =
+    "__kernel void add_one(__global const float* x, __global float* y) { size_t i = get_global_id(0); y[i] = x[i] + 1; }";
+
 void artifacts_are_carried_to_another_folder(void)
 {
+    wg_program* const shared = g_program;
+    OK(wg_program_create(g_device, "own", k_own_kernel, NULL, &g_program));
     wg_cache* cache = open_cache("artifacts", wg_policy_read_write);
     const wg_cache* const caches[] = {cache, cache};
     wg_artifacts *saved = NULL, *loaded = NULL, *none = NULL;
@@ -58,6 +64,7 @@ void artifacts_are_carried_to_another_folder(void)
     CHECK(bytes != NULL && size > 288);
     CHECK(contains(wg_artifacts_info(saved), "\"kind\":\"graph\"") &&
           contains(wg_artifacts_info(saved), "\"count\":1"));
+    CHECK(contains(wg_artifacts_info(saved), "\"kind\":\"compiled\""));
 
     wg_cache* other = open_cache("artifacts_elsewhere", wg_policy_read_write);
     FAILS(wg_load_cache_artifacts(other, g_device, bytes, size - 1, &loaded), wg_corrupt, "cut off");
@@ -65,6 +72,7 @@ void artifacts_are_carried_to_another_folder(void)
     OK(wg_load_cache_artifacts(other, g_device, bytes, size, &loaded));
     CHECK(contains(wg_artifacts_info(loaded), "\"skipped\":[]"));
     CHECK(wg_artifacts_bytes(loaded, &size) == NULL && size == 0);
+    CHECK(contains(wg_artifacts_info(loaded), "\"kind\":\"compiled\""));
     OK(wg_artifacts_destroy(loaded));
     CHECK(call_add_one(other) == wg_outcome_replayed);
     OK(wg_cache_close(other));
@@ -76,6 +84,7 @@ void artifacts_are_carried_to_another_folder(void)
     write_bundle(path, bytes, size);
     OK(wg_cache_check_bundle(cache, g_device, path, json, sizeof json, &length));
     CHECK(length == strlen(json) && contains(json, "\"verdict\":\"fits\""));
+    CHECK(contains(json, "\"name\":\"compiled/"));
     CHECK(contains(json, "\"environment_key\":\"") && contains(json, "\"environment_here\":\""));
     FAILS(wg_cache_check_bundle(cache, g_device, g_folder, json, sizeof json, &length), wg_io_failed,
           "no regular file");
@@ -89,4 +98,6 @@ void artifacts_are_carried_to_another_folder(void)
           "file is null");
     OK(wg_artifacts_destroy(saved));
     OK(wg_cache_close(cache));
+    OK(wg_program_destroy(g_program));
+    g_program = shared;
 }

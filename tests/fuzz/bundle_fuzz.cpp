@@ -3,10 +3,13 @@
 
 #include "assemble_bundle.hpp"
 #include "fuzz.hpp"
+#include "warmgraph/autotune/library.hpp"
 #include "warmgraph/base/log.hpp"
+#include "warmgraph/bundle/artifact_fit.hpp"
 #include "warmgraph/bundle/bundle.hpp"
 #include "warmgraph/bundle/bundle_tier.hpp"
 #include "warmgraph/bundle/fit.hpp"
+#include "warmgraph/profile/library.hpp"
 #include "warmgraph/store/store.hpp"
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
@@ -36,7 +39,36 @@ void check_member(const bundle::Bundle& opened, const bundle::Member& member)
     const auto content = opened.content(member);
     if (!content) return check_refusal(content.error());
     fuzz::require(content->size() == member.object_size(), "a member has the size that the index says");
-    if (const auto verified = opened.verify(member); !verified) check_refusal(verified.error());
+    const auto verified = opened.verify(member);
+    if (!verified) check_refusal(verified.error());
+    if (member.kind == bundle::Kind::graph || bundle::is_blob(member.kind) || bundle::row_of(member.kind) == nullptr)
+        return;
+    const auto fit = bundle::judge_artifact(opened, member, [](const std::string&) { return nullptr; });
+    if (!fit) check_refusal(fit.error());
+    const auto what = bundle::describe_artifact(opened, member);
+    if (!what) check_refusal(what.error());
+    fuzz::require(!verified || (fit && what && bundle::architecture_of(opened, member)), "what is whole is known");
+}
+
+/// As the libraries read: what a tier says is there is an object of that name, or refused.
+void check_artifacts(bundle::BundleTier& tier)
+{
+    using Scope = store::Scope::Kind;
+    const autotune::Library tuned(tier);
+    const profile::Library profiles(tier);
+    for (const Scope scope : {Scope::compiled, Scope::artifacts, Scope::profiles}) {
+        const auto names = tier.list({scope});
+        fuzz::require(names.has_value(), "a bundle can be listed");
+        for (const store::Name& name : *names) {
+            const auto& artifact = std::get<store::ArtifactName>(name);
+            static_cast<void>(tuned.find(artifact.digest));
+            static_cast<void>(tuned.find_module(artifact.digest));
+            static_cast<void>(profiles.find(artifact.digest));
+            const auto first = tier.get(name, {128UL << 10U, false});
+            if (first && *first && (*first)->bytes)
+                static_cast<void>(precompile::decode_ingredients(*(*first)->bytes));
+        }
+    }
 }
 
 } // namespace
@@ -81,5 +113,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto names = tier.list({});
     fuzz::require(names.has_value(), "a bundle can be listed");
     for (const auto& name : *names) static_cast<void>(store.entry(std::get<store::EntryKey>(name)));
+    check_artifacts(tier);
     return 0;
 }

@@ -1,5 +1,6 @@
 // fuzz_make_corpus FOLDER writes the inputs that tests/fuzz/corpus keeps, beside what the fuzzer found: run it again
 // where the format changes. fuzz_make_corpus --check FOLDER fails where those in the folder are of another format.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -84,6 +85,30 @@ Bytes sample_bundle(std::uint64_t compress_above, const SigningKey* key)
     return bytes;
 }
 
+/// One object of each kind that stands alone.
+Bytes bundle_of_artifacts(const SigningKey* key)
+{
+    using store::ArtifactKind;
+    using store::ArtifactName;
+    const auto program = precompile::test::sample_program();
+    const auto best = autotune::test::sample_best_config();
+    const auto module = autotune::test::sample_module();
+    const auto profile = profile::test::sample_profile();
+    Bytes bytes;
+    bundle::Writer writer(bundle::into_bytes(bytes), {.compress_above = 1 << 30});
+    const auto add = [&](bundle::Kind kind, ArtifactKind of, const Digest& digest, ByteView object) {
+        return writer.add(kind, ArtifactName{of, digest}, object).value_or(false);
+    };
+    const bool added =
+        add(bundle::Kind::compiled, ArtifactKind::compiled, precompile::key_of(program.ingredients),
+            precompile::encode(program, key).value()) &&
+        add(bundle::Kind::autotune, ArtifactKind::best_config, best.key, as_bytes(autotune::encode(best))) &&
+        add(bundle::Kind::autotune, ArtifactKind::module_configs, module.key, as_bytes(autotune::encode(module))) &&
+        add(bundle::Kind::profile, ArtifactKind::profile, profile.key, as_bytes(profile::encode(profile)));
+    fuzz::require(added && writer.finish().has_value(), "the sample bundle of artifacts can be made");
+    return bytes;
+}
+
 int check(const std::filesystem::path& folder)
 {
     bool ok = true;
@@ -109,9 +134,12 @@ int check(const std::filesystem::path& folder)
         std::fprintf(stderr, "capture/each_kind is refused: run fuzz_make_corpus tests/fuzz/corpus\n");
         ok = false;
     }
-    for (const std::string name : {"plain", "compressed", "signed"}) {
+    for (const std::string name : {"plain", "compressed", "signed", "artifacts"}) {
         const std::string text = text_of(folder / "bundle" / name);
-        const bool opens = bundle::Bundle::open(bundle::over_bytes(as_bytes(text))).has_value();
+        const auto opened = bundle::Bundle::open(bundle::over_bytes(as_bytes(text)));
+        const bool opens = opened && std::ranges::all_of((*opened)->members(), [&](const bundle::Member& member) {
+                               return (*opened)->verify(member).has_value();
+                           });
         if (!opens)
             std::fprintf(stderr, "bundle/%s is refused: run fuzz_make_corpus tests/fuzz/corpus\n", name.c_str());
         ok &= opens;
@@ -143,6 +171,7 @@ int main(int argc, char** argv)
     write(folder / "bundle" / "plain", sample_bundle(1 << 30, nullptr));
     write(folder / "bundle" / "compressed", sample_bundle(0, nullptr));
     write(folder / "bundle" / "signed", sample_bundle(1 << 30, &*key));
+    write(folder / "bundle" / "artifacts", bundle_of_artifacts(&*key));
     write(folder / "usage" / "full", as_bytes(k_usage));
     write(folder / "usage" / "odd", as_bytes(R"({"hits": -1, "saved_ms": 1e999, "last_used": "\ud800"})"));
     autotune::BestConfig descended = autotune::test::sample_best_config();

@@ -1,5 +1,11 @@
 // `warmgraph bundle`, as an operator uses it.
 #include "command_fixture.hpp"
+#include "sample_best_config.hpp"
+#include "sample_profile.hpp"
+#include "sample_program.hpp"
+#include "warmgraph/autotune/library.hpp"
+#include "warmgraph/precompile/program_library.hpp"
+#include "warmgraph/profile/library.hpp"
 
 namespace warmgraph::test {
 namespace {
@@ -28,6 +34,22 @@ protected:
         publish(*store, decode);
         publish(*store, sample_entry(prompt()));
         publish(*store, tombstone(k_decode, guards_with("config.other", "1")));
+    }
+    /// A program for sm_90; a kernel's and a module's configurations on sm_80; a profile of `prompt`.
+    void put_artifacts(const std::string& written = "2026-11-24T00:30:00Z") const
+    {
+        const auto store = open_store();
+        autotune::Library tuned(store->tier());
+        autotune::ModuleConfigs module{"model", sha256(as_bytes("module"))};
+        autotune::BestConfig best = autotune::test::sample_best_config();
+        best.device = {{"backend", "cuda"}, {"device.architecture", "sm_80"}};
+        best.written = written;
+        module.configs = {{best.key, best}};
+        const bool done =
+            precompile::ProgramLibrary(*store, {}).put(precompile::test::sample_program()).has_value() &&
+            tuned.put(best).has_value() && tuned.put_module(module).has_value() &&
+            profile::Library(store->tier()).merge(profile::test::sample_profile()).has_value();
+        if (!done) throw std::runtime_error("the samples cannot be stored");
     }
     const std::map<std::string, std::string> m_fits{{"WG_TEST", "4"}};
 };
@@ -198,6 +220,93 @@ TEST_F(BundleCommand, IsMergedComparedAndStripped)
     EXPECT_EQ(run("bundle strip both.wgb none.wgb --arch sm_70").status, 1);
     EXPECT_FALSE(std::filesystem::exists(dir() / "none.wgb"));
     EXPECT_EQ(run("bundle verify both.wgb").status, 0);
+}
+
+TEST_F(BundleCommand, CarriesProgramsTunedConfigurationsAndProfiles)
+{
+    publish_some();
+    put_artifacts();
+    const auto made = run("bundle create cache.wgb");
+    ASSERT_EQ(made.status, 0) << made.error;
+    EXPECT_THAT(made.out, HasSubstr("1 compiled program"));
+    EXPECT_THAT(made.out, HasSubstr("2 tuned configurations"));
+    EXPECT_THAT(made.out, HasSubstr("1 shape profile"));
+    EXPECT_EQ(run("bundle verify cache.wgb").status, 0);
+    EXPECT_THAT(run("bundle ls cache.wgb").out, HasSubstr("compiled/"));
+    const auto show = run("bundle show cache.wgb");
+    EXPECT_THAT(show.out, HasSubstr("matmul for sm_90, by NVRTC 13.0"));
+    EXPECT_THAT(show.out, HasSubstr("/prompt: 5 calls"));
+    // They were made for a GPU, which is not here; a profile fits everywhere.
+    const auto loaded = run("bundle load cache.wgb --json --cache-dir elsewhere", m_fits);
+    ASSERT_EQ(loaded.status, 0) << loaded.error;
+    ASSERT_EQ(loaded.json()["loaded"].size(), 3U) << loaded.out;
+    EXPECT_EQ(loaded.json()["loaded"][2]["kind"], "profile");
+    EXPECT_EQ(loaded.json()["skipped"].size(), 3U);
+    EXPECT_THAT(loaded.json()["skipped"].dump(), HasSubstr("does not, because backend"));
+    EXPECT_EQ(run("profile --cache-dir elsewhere").status, 0);
+}
+
+TEST_F(BundleCommand, SaysOfEachKindWhetherItFits)
+{
+    put_artifacts();
+    ASSERT_EQ(run("bundle create cache.wgb").status, 0);
+    const auto check = run("bundle check cache.wgb");
+    EXPECT_EQ(check.status, 1);
+    EXPECT_THAT(check.out, HasSubstr("does not, because backend"));
+    EXPECT_THAT(check.out, HasSubstr("1 of 4 other objects fit"));
+    const auto json = run("bundle check cache.wgb --json").json();
+    EXPECT_EQ(json["others"].size(), 4U);
+    EXPECT_EQ(json["others_fitting"], 1);
+    EXPECT_EQ(run("bundle check cache.wgb --kind profile").status, 0);
+}
+
+TEST_F(BundleCommand, ChoosesKinds)
+{
+    publish_some();
+    put_artifacts();
+    const auto kinds = [&](const std::string& options) {
+        std::string found;
+        if (run("bundle create chosen.wgb " + options).status != 0) return std::string("none");
+        const auto listed = run("bundle ls chosen.wgb --json").json();
+        for (const auto& member : listed["members"])
+            found += member["kind"].get<std::string>() + " ";
+        return found;
+    };
+    EXPECT_EQ(kinds("--kind compiled,profile"), "compiled profile ");
+    EXPECT_EQ(kinds("--kind graph"), "image graph graph ");
+    EXPECT_EQ(kinds("--func decode"), "image graph ") << "what is of no function stays out";
+    EXPECT_EQ(kinds("--func prompt --kind graph,compiled"), "graph compiled ");
+    EXPECT_EQ(kinds("--model no-such-model"), "none");
+    EXPECT_THAT(run("bundle create chosen.wgb --kind image").error, HasSubstr("there are graph, compiled, autotune, profile"));
+}
+
+TEST_F(BundleCommand, StripsProgramsAndTunedConfigurationsByTheirArchitectures)
+{
+    put_artifacts();
+    ASSERT_EQ(run("bundle create all.wgb").status, 0);
+    const auto kinds = [&](const std::string& architectures) {
+        std::string found;
+        EXPECT_EQ(run("bundle strip all.wgb small.wgb --arch " + architectures).status, 0);
+        const auto listed = run("bundle ls small.wgb --json").json();
+        for (const auto& member : listed["members"])
+            found += member["kind"].get<std::string>() + " ";
+        return found;
+    };
+    EXPECT_EQ(kinds("sm_90"), "compiled profile ");
+    EXPECT_EQ(kinds("sm_80,sm_70"), "autotune autotune profile ");
+    const auto differs = run("bundle diff all.wgb small.wgb");
+    EXPECT_EQ(differs.status, 1);
+    EXPECT_THAT(differs.out, HasSubstr("only in the first"));
+}
+
+TEST_F(BundleCommand, TellsApartWhatBothHaveOtherwise)
+{
+    put_artifacts();
+    ASSERT_EQ(run("bundle create a.wgb").status, 0);
+    put_artifacts("2026-11-25T00:00:00Z");
+    ASSERT_EQ(run("bundle create b.wgb").status, 0);
+    EXPECT_THAT(run("bundle diff a.wgb b.wgb").out, HasSubstr("made apart"));
+    EXPECT_EQ(run("bundle diff a.wgb a.wgb").status, 0);
 }
 
 TEST_F(BundleCommand, SaysHowItIsUsed)

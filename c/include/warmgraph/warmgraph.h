@@ -346,8 +346,8 @@ WARMGRAPH_API wg_status wg_record_pending(wg_cache* cache, uint64_t* recorded);
 /// Removes this rank's entries of one function, or of all when `function` is NULL. `removed` may be NULL.
 WARMGRAPH_API wg_status wg_cache_clear(wg_cache* cache, const char* function, uint64_t* removed);
 
-/// The entries that this process recorded or hit through these caches, with what they need, each once, as the bytes of a
-/// bundle (docs/bundles.md). not_found: there are none.
+/// What this process made or hit through these caches, each once, as the bytes of a bundle (docs/bundles.md): entries with
+/// what they need, compiled programs, tuned configurations and shape profiles. not_found: there is nothing.
 WARMGRAPH_API wg_status wg_save_cache_artifacts(const wg_cache* const* caches, uint64_t count, wg_artifacts** out);
 /// Puts such bytes into the folder: what fits this device, its driver and the environment. The rest is skipped and named;
 /// nothing in the folder is replaced. `out` has what was done and no bytes; it may be NULL. corrupt, stale, untrusted: the
@@ -356,14 +356,15 @@ WARMGRAPH_API wg_status wg_load_cache_artifacts(wg_cache* cache, const wg_device
                                                 uint64_t size, wg_artifacts** out);
 /// Valid as long as the handle; `size` gets their number. NULL, and 0, of what wg_load_cache_artifacts gave.
 WARMGRAPH_API const void* wg_artifacts_bytes(const wg_artifacts* artifacts, uint64_t* size);
-/// What was saved or loaded as JSON, valid as long as the handle: `kinds` (list of `kind` ("graph"), `count`, `bytes`,
-/// `seconds`: what first calls took without the cache, `names`), `there` and `skipped` (lists of `name`, `why`).
+/// What was saved or loaded as JSON, valid as long as the handle: `kinds` (list of `kind` ("graph", "image", "constant",
+/// "compiled", "autotune", "profile"), `count`, `bytes`, `seconds`: what first calls took without the cache, compiling, or
+/// tuning, `names`), `there` and `skipped` (lists of `name`, `why`).
 WARMGRAPH_API const char* wg_artifacts_info(const wg_artifacts* artifacts);
 WARMGRAPH_API wg_status wg_artifacts_destroy(wg_artifacts* artifacts);
-/// Which entries of a bundle's file fit this device, from header and index alone, as JSON: `environment_key` (what all
-/// share, as digits; "" where they share none) and `environment_here` (of this device), `environment` (what all share),
-/// `verdict` ("fits", "fits_after", "does_not") and `detail` of it, `entries` (list of `name`, `verdict`, `field`,
-/// `detail`). Written like wg_cache_summary.
+/// What of a bundle's file fits this device, from header and index (tuned configurations are read), as JSON:
+/// `environment_key` (what all entries share, as digits; "" where they share none) and `environment_here` (of this device),
+/// `environment` (what all share), `verdict` ("fits", "fits_after", "does_not") and `detail` of it, `entries` (and other
+/// objects: list of `name`, `verdict`, `field`, `detail`). Written like wg_cache_summary.
 WARMGRAPH_API wg_status wg_cache_check_bundle(const wg_cache* cache, const wg_device* device, const char* file,
                                               char* text, uint64_t capacity, uint64_t* length);
 

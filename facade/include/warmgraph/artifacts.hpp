@@ -8,14 +8,15 @@
 
 namespace warmgraph {
 
-/// Artifacts of one kind: "graph", "image", "constant".
+/// Artifacts of one kind: "graph", "image", "constant", "compiled", "autotune" (tuned configurations), "profile".
 struct ArtifactKind {
     std::string kind;
     std::uint64_t count = 0;
     std::uint64_t bytes = 0; ///< as they lie in a cache folder
-    /// What first calls without the cache took, compiling included: known of graphs, 0 of what they need.
+    /// What it took to make them: of graphs what first calls without the cache took, compiling included; of compiled
+    /// programs compiling; of tuned configurations tuning. 0 of others.
     double seconds = 0;
-    std::vector<std::string> names{}; ///< "entries/<model_info>/<rank>/<function>/<digest>", "images/<digest>"
+    std::vector<std::string> names{}; ///< "entries/<model_info>/<rank>/<function>/<digest>", "compiled/<digest>.compiled"
 };
 
 /// An artifact that stayed where it was.
@@ -26,7 +27,7 @@ struct SkippedArtifact {
 
 struct CacheInfo {
     std::vector<ArtifactKind> kinds{};      ///< that were saved or loaded; empty where nothing was
-    std::vector<SkippedArtifact> there{};   ///< load: the folder had them, and they stay as they are
+    std::vector<SkippedArtifact> there{};   ///< load: the folder had them, and they stay as they are (profiles are joined)
     std::vector<SkippedArtifact> skipped{}; ///< what does not fit here, is damaged, or is not trusted
 };
 
@@ -38,11 +39,12 @@ struct CacheArtifacts {
 
 enum class FitVerdict : std::uint8_t {
     fits,
-    fits_after, ///< CacheOptions::accept_newer_driver
+    fits_after, ///< CacheOptions::accept_newer_driver; of a tuned configuration TuningDriver::any
     does_not,
 };
 
-/// An entry of a bundle, judged by its facts about device, driver and environment.
+/// An entry of a bundle, judged by its facts about device, driver and environment; a compiled program, by its target and
+/// compiler; a tuned configuration, by its device and driver; or a shape profile, which fits everywhere.
 struct BundledEntry {
     std::string name;
     FitVerdict verdict = FitVerdict::fits;

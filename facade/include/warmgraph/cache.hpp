@@ -218,17 +218,18 @@ public:
     /// Finds and keeps the best configurations of kernels in this cache's folder, for all its models and ranks
     /// (tuning.hpp). May outlive the cache. invalid_argument: options that make no sense.
     [[nodiscard]] Tuner tuner(const Device& device, const TuningOptions& options = {});
-    /// The entries that this process recorded or hit through this cache, with what they need, as a bundle's bytes; those
-    /// of its bundles too. nullopt where there are none. Signed where the cache has a key. Throws where it cannot be made.
+    /// What this process made or hit through this cache, as a bundle's bytes, out of its bundles too: entries with what they
+    /// need, compiled programs, tuned configurations, and the shape profiles of functions that it counted. nullopt where
+    /// there is nothing. Signed where the cache has a key. Throws where it cannot be made.
     [[nodiscard]] std::optional<CacheArtifacts> save_cache_artifacts() const;
     /// The same of several caches, each artifact once. REQUIRES: none is null. Signed with the key of the first that has one.
     [[nodiscard]] static std::optional<CacheArtifacts> save_cache_artifacts_of(std::span<const Cache* const> caches);
-    /// Puts such bytes into the folder: what fits this device, its driver and the environment. What does not is skipped and
-    /// named, and so is what is damaged or not trusted; nothing in the folder is replaced. Throws for bytes that are no
-    /// bundle (corrupt, stale, untrusted), and where the folder cannot be written.
+    /// Puts what fits this device, its driver and the environment into the folder. What does not is skipped and named, and
+    /// so is what is damaged or not trusted; nothing in the folder is replaced, profiles are joined. Throws for bytes that
+    /// are no bundle (corrupt, stale, untrusted), and where the folder cannot be written.
     CacheInfo load_cache_artifacts(const Device& device, std::span<const std::byte> bytes);
-    /// Which entries of a bundle's file fit this device, from its header and index alone. Throws for a file that cannot be
-    /// read or is none.
+    /// What of a bundle's file fits this device, from its header and index alone; tuned configurations are read. Throws for
+    /// a file that cannot be read or is none.
     [[nodiscard]] BundleCheck check_bundle(const std::string& file, const Device& device) const;
 
     /// Ends to keep device code, for the whole process, until the next miss (or Device::prepare_recording) begins it anew.

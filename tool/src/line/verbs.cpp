@@ -317,6 +317,11 @@ void bundle_options(CLI::App& app, Arguments& arguments)
     app.add_option("--func", arguments.function, "only this function: function, model/function or model/rank/function")
         ->type_name(k_function)
         ->check(check_given, "", "");
+    app.add_option("--kind", arguments.kinds,
+                   "only these kinds, with commas between them: graph (with images and constants), compiled, autotune, "
+                   "profile")
+        ->type_name("KIND")
+        ->check(check_given, "", "");
     app.add_option("--arch", arguments.architectures, "strip: the architectures that stay, with commas between them")
         ->type_name("ARCH")
         ->check(check_given, "", "");
@@ -338,6 +343,7 @@ Verb bundle_verb()
                     a.action, a.files, given(a.model), given(a.function), {a.key_file, a.accept_file}};
                 if (a.accept_newer_driver) options.relaxation.driver = VersionRule::same_or_newer;
                 if (!a.architectures.empty()) options.architectures = comma_separated(a.architectures);
+                if (!a.kinds.empty()) options.kinds = comma_separated(a.kinds);
                 return bundle(c, options);
             }};
 }

@@ -18,11 +18,20 @@ const std::vector<cachefmt::Fact>& ThisMachine::device(const std::string& id)
     const auto [known, is_new] = m_devices.try_emplace(id);
     if (!is_new) return known->second;
     const auto opened = backends::open_built_device(id);
-    if (opened)
+    if (opened) {
         known->second = (*opened)->facts();
-    else
+        m_open.emplace(id, *opened);
+    } else {
         m_problems.emplace(id, opened.error().message);
+    }
     return known->second;
+}
+
+backends::Device* ThisMachine::first_device(const std::string& backend)
+{
+    static_cast<void>(device(backend));
+    const auto open = m_open.find(backend);
+    return open != m_open.end() ? open->second.get() : nullptr;
 }
 
 std::vector<cachefmt::Fact> ThisMachine::facts_for(const cachefmt::Guards& recorded)

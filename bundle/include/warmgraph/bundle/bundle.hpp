@@ -31,8 +31,8 @@ struct Member {
     std::uint64_t size = 0;   ///< once decompressed
     Digest digest;            ///< of the stored bytes
     std::string_view name{};  ///< as the tier names it: "images/<64 hex digits>"
-    /// Of a graph: its entry's envelope and header, which are not stored again. So guards and signature are known from
-    /// the index.
+    /// Of a graph: its entry's envelope and header; of a compiled program: all before its image. They are not stored again.
+    /// So guards, facts and signature are known from the index.
     ByteView head{};
 
     [[nodiscard]] std::uint64_t object_size() const noexcept { return head.size() + size; }
@@ -70,7 +70,11 @@ public:
     [[nodiscard]] Result<Bytes> content(const Member& member) const;
     /// The stored bytes as they are, for another bundle.
     [[nodiscard]] Result<Bytes> stored(const Member& member) const;
-    /// Reads the member and holds it to its kind. `unsupported`: this version does not know how.
+    /// What is known of the index alone. `unsupported`: this version cannot verify such a member; `untrusted`: a signature is
+    /// required, and neither it nor the bundle has one that is accepted. Of a graph header() says so, of what a graph needs
+    /// its name.
+    [[nodiscard]] Result<void> check_trust(const Member& member) const;
+    /// check_trust(), and reads the member and holds it to its kind.
     [[nodiscard]] Result<void> verify(const Member& member) const;
 
 private:

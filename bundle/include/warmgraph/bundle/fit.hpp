@@ -20,6 +20,7 @@ struct Fit {
     Verdict verdict = Verdict::fits;
     std::string field{};  ///< the first fact that differs: "device.architecture"
     std::string detail{}; ///< "sm_80 recorded, sm_90 now", and what to do
+    std::string after{};  ///< of fits_after: what is to be accepted, where it is not a newer `field`
 };
 
 /// What is known here. A fact that is in no list is not judged: only a call knows its inputs, and only the program its code.

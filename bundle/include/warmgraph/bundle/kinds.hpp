@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include "warmgraph/cachefmt/trust.hpp"
 #include "warmgraph/store/tier.hpp"
 
 namespace warmgraph::bundle {
@@ -15,7 +16,7 @@ enum class Kind : std::uint32_t {
     image = 2,    ///< device code, by digest
     constant = 3, ///< contents of a graph's constant, by digest
     compiled = 4, ///< what a source was compiled to
-    autotune = 5, ///< a tuned configuration
+    autotune = 5, ///< a tuned configuration, or those of a module
     profile = 6,  ///< shapes that were seen
 };
 
@@ -27,6 +28,13 @@ struct KindRow {
     /// Is this the object of that name? `corrupt` and `stale` say why not. Null: this version cannot tell, so that no
     /// object of the kind is written into a bundle or taken out of one.
     Result<void> (*verify)(const store::Name& name, ByteView bytes);
+    /// How many of the object's first bytes stand in the index: its facts. Null: none.
+    Result<std::uint64_t> (*head_extent)(ByteView object) = nullptr;
+    /// Of the head: has it an accepted signature of its own, where that is required? Null: what is in it is covered
+    /// otherwise (an entry by its header, an image by its name), or by the bundle's signature alone.
+    Result<void> (*check_trust)(ByteView head, const cachefmt::Trust& trust) = nullptr;
+    /// What it would take to make it again, as it says itself. Null: it does not say.
+    double (*seconds)(const store::Name& name, ByteView object) = nullptr;
 };
 
 /// In the order of their numbers.
@@ -35,6 +43,12 @@ struct KindRow {
 [[nodiscard]] const KindRow* row_of(Kind kind) noexcept;
 /// "graph"; "kind 9" for one that is not known.
 [[nodiscard]] std::string name_of(Kind kind);
+
+/// KindRow::seconds, 0 where it does not say.
+[[nodiscard]] double seconds_of(Kind kind, const store::Name& name, ByteView object);
+
+/// An entry's device code, or the contents of one of its constants: carried with the entries that need it.
+[[nodiscard]] inline bool is_blob(Kind kind) noexcept { return kind == Kind::image || kind == Kind::constant; }
 
 /// The tier's name for a member of this kind: nullopt where the text is not one that a tier makes (`..`, an absolute
 /// path and the like), or is of another kind.

@@ -8,6 +8,7 @@
 
 #include "warmgraph/bundle/bundle.hpp"
 #include "warmgraph/bundle/writer.hpp"
+#include "warmgraph/profile/library.hpp"
 #include "warmgraph/store/tier.hpp"
 
 namespace warmgraph::bundle {
@@ -15,7 +16,9 @@ namespace warmgraph::bundle {
 /// What was moved, of one kind.
 struct Amount {
     std::uint64_t count = 0, bytes = 0;
-    double seconds = 0; ///< that first calls without the cache took, compiling included. Graphs alone know
+    /// Of graphs: that first calls without the cache took, compiling included. Of compiled programs: that compiling took. Of
+    /// tuned configurations: that tuning took. Others do not know.
+    double seconds = 0;
     std::vector<std::string> names{};
 };
 
@@ -41,21 +44,38 @@ using Getter = std::function<Result<std::optional<Bytes>>(const store::Name&)>;
 [[nodiscard]] Result<Transfer> gather(Writer& writer, const std::vector<store::EntryKey>& entries, const Getter& get,
                                       const Progress& progress = {});
 
+/// Objects that stand alone: compiled programs, tuned configurations and shape profiles. What is damaged, or gone, is
+/// skipped.
+[[nodiscard]] Result<Transfer> gather(Writer& writer, const std::vector<store::ArtifactName>& artifacts,
+                                      const Getter& get, const Progress& progress = {});
+/// The names of all of these in a tier, of the kinds that are wanted.
+[[nodiscard]] Result<std::vector<store::ArtifactName>> artifacts_of(store::Tier& tier,
+                                                                    const std::function<bool(Kind)>& wanted);
+
 /// Empty: the entry is wanted; else why not. Asked before anything of it is read.
 using Wanted = std::function<std::string(const cachefmt::EntryHeader&)>;
+/// The same of an object that stands alone, by its name and what it says of itself. No function: all are wanted.
+using WantedArtifact = std::function<std::string(const Bundle& bundle, const Member& member)>;
+
+struct UnpackOptions {
+    Progress progress{};
+    WantedArtifact artifacts{};
+    profile::Library::Lock profile_lock{}; ///< held while a profile is joined with the folder's
+};
 
 /// Puts every entry that is wanted into the folder, with what it needs, images first; and every object of other kinds that
-/// can be verified. Never replaces what is there. What cannot be read or verified is skipped; an Error is the folder's.
-/// Where the bundle was opened with a trust that requires signatures, objects that have none of their own are taken only
-/// if the bundle has one.
+/// is wanted and can be verified. Never replaces what is there: profiles are joined. What cannot be read or verified is
+/// skipped; an Error is the folder's. Where the bundle was opened with a trust that requires signatures, objects that have
+/// none of their own are taken only if the bundle has one.
 [[nodiscard]] Result<Transfer> unpack(const Bundle& bundle, store::Tier& folder, const Wanted& wanted,
-                                      const Progress& progress = {});
+                                      const UnpackOptions& options = {});
 
 /// Which members of a bundle a graph needs, by name. Reads the graph.
 [[nodiscard]] Result<std::vector<std::string>> needs_of(const Bundle& bundle, const Member& graph);
 
-/// Copies the graphs that are wanted with what they need, and all members of kinds that have no needs. Names that
-/// `writer` has already are left out.
-[[nodiscard]] Result<Transfer> copy_members(const Bundle& from, Writer& writer, const Wanted& wanted);
+/// Copies the graphs that are wanted with what they need, and the members that stand alone, are wanted and can be verified.
+/// Names that `writer` has already are left out.
+[[nodiscard]] Result<Transfer> copy_members(const Bundle& from, Writer& writer, const Wanted& wanted,
+                                            const WantedArtifact& artifacts = {});
 
 } // namespace warmgraph::bundle

@@ -51,7 +51,11 @@ struct CompiledProgram {
 /// `corrupt`: not exactly what encode() writes. `stale`: another format. `untrusted`: no signature that is accepted, where
 /// one is required.
 [[nodiscard]] Result<CompiledProgram> decode(ByteView bytes, const cachefmt::Trust& trust = {});
-/// Its facts alone, from the file's first bytes, to explain a miss: the image is not looked at.
-[[nodiscard]] Result<Ingredients> decode_ingredients(ByteView bytes);
+/// All but its image, from the file's first bytes: the image is not looked at. Errors as decode()'s.
+[[nodiscard]] Result<CompiledProgram> decode_facts(ByteView first, const cachefmt::Trust& trust = {});
+/// What it was made of alone, to explain a miss.
+[[nodiscard]] Result<Ingredients> decode_ingredients(ByteView first);
+/// How many of a file's bytes stand before its image. `corrupt`: it has fewer.
+[[nodiscard]] Result<std::uint64_t> facts_extent(ByteView bytes);
 
 } // namespace warmgraph::precompile

@@ -1,4 +1,4 @@
-// Compiled programs in a cache folder: found, put, and none of them believed for its name.
+// Compiled programs in a cache folder and the layers below it: found, put, and none of them believed for its name.
 //
 // Thread-safe. A failure costs a compilation, never a result: it is an Error for the caller to count.
 #pragma once
@@ -23,7 +23,8 @@ public:
     /// `store` must outlive the library. What is put is signed with the trust's key.
     ProgramLibrary(store::LocalStore& store, cachefmt::Trust trust) : m_store(store), m_trust(std::move(trust)) {}
 
-    /// Verified, and counted as used now; nullopt: there is none. corrupt, stale: it was set aside; untrusted: it stays.
+    /// Verified, of the folder or the first layer that has a whole one, and counted as used now; nullopt: there is none.
+    /// corrupt, stale: it was set aside; untrusted: it stays.
     [[nodiscard]] Result<std::optional<CompiledProgram>> find(const Ingredients& ingredients) const;
     [[nodiscard]] Result<void> put(const CompiledProgram& program) const;
     /// It is whole, and still could not be used, for `reason`.

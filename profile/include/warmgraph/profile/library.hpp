@@ -1,6 +1,6 @@
-// Shape profiles in a tier: found, and joined with what is there.
+// Shape profiles in tiers: found, and joined with what is there.
 //
-// Thread-safe where the tier is. A failure costs what would have been learnt, never a result: it is an Error for the caller
+// Thread-safe where the tiers are. A failure costs what would have been learnt, never a result: it is an Error for the caller
 // to count.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 #include "warmgraph/base/file_system.hpp"
 #include "warmgraph/profile/profile_file.hpp"
-#include "warmgraph/store/tier.hpp"
+#include "warmgraph/store/layered.hpp"
 
 namespace warmgraph::profile {
 
@@ -24,10 +24,13 @@ public:
     using Lock = std::function<Result<std::unique_ptr<FileLock>>(const store::ArtifactName&)>;
 
     /// `tier` must outlive the library.
-    explicit Library(store::Tier& tier, Lock lock = {}) : m_tier(tier), m_lock(std::move(lock)) {}
+    explicit Library(store::Tier& tier, Lock lock = {}) : Library(store::Tiers{&tier}, std::move(lock)) {}
+    /// The first is written, those below it are only read. REQUIRES: there is a first. They outlive the library.
+    explicit Library(store::Tiers tiers, Lock lock = {}) : m_tiers(std::move(tiers)), m_lock(std::move(lock)) {}
 
-    /// nullopt: there is none. `corrupt`: damaged, edited into what cannot be, or under another key's name. `stale`: a newer
-    /// warmgraph's.
+    /// What all tiers have, joined. nullopt: there is none. Of the first tier: `corrupt`: damaged, edited into what cannot
+    /// be, or under another key's name; `stale`: a newer warmgraph's. In a tier below that is said in the log and not asked
+    /// for again.
     [[nodiscard]] Result<std::optional<Profile>> find(const Digest& key) const;
 
     /// What a merge left in the tier, and what was wrong with what was there before.
@@ -35,12 +38,14 @@ public:
         Profile profile;
         std::optional<Error> replaced{}; ///< `corrupt`: what was there is gone
     };
-    /// Joins `own` with what is there. Nothing is lost or counted twice, however often. nullopt: somebody else writes just now,
+    /// Joins `own` with what the first tier has. Nothing is lost or counted twice, however often. nullopt: somebody else writes just now,
     /// and nothing was done. `stale`: a newer warmgraph's profile stays as it is.
     [[nodiscard]] Result<std::optional<Merged>> merge(const Profile& own) const;
 
 private:
-    store::Tier& m_tier;
+    [[nodiscard]] Result<std::optional<Profile>> find_in(store::Tier& tier, const Digest& key) const;
+
+    store::Tiers m_tiers;
     Lock m_lock;
 };
 

@@ -28,6 +28,7 @@
 #include "warmgraph/base/clock.hpp"
 #include "warmgraph/base/file_system.hpp"
 #include "warmgraph/store/function_usage.hpp"
+#include "warmgraph/store/layered.hpp"
 #include "warmgraph/store/load_mark.hpp"
 #include "warmgraph/store/miss.hpp"
 #include "warmgraph/store/store.hpp"
@@ -83,6 +84,8 @@ public:
 
     /// The folder as bytes, for whoever fills one tier from another. Lives as long as this store.
     [[nodiscard]] Tier& tier() noexcept;
+    /// The folder and its layers, in the order in which they are read; only the folder is written. Live as long.
+    [[nodiscard]] Tiers tiers() noexcept;
 
     /// A store on no folder at all: it has what its layers have, and writes nothing. `why`: for why_read_only.
     [[nodiscard]] static std::unique_ptr<LocalStore> without_folder(std::string why, const StoreOptions& options = {});

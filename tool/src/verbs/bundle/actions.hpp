@@ -2,10 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 
 #include "commands.hpp"
 #include "verbs/this_machine.hpp"
+#include "warmgraph/bundle/artifact_fit.hpp"
 #include "warmgraph/bundle/bundle.hpp"
 #include "warmgraph/bundle/transfer.hpp"
 
@@ -29,21 +31,37 @@ using BundleAction = Result<int> (*)(const Context&, const BundleOptions&);
 [[nodiscard]] Result<std::unique_ptr<bundle::Bundle>> open_to_look(const std::string& file,
                                                                    const BundleOptions& options);
 
-/// --func and --model: which entries are meant.
+/// --func, --model and --kind: which entries and other objects are meant.
 class BundleSelection {
 public:
     [[nodiscard]] static Result<BundleSelection> of(const BundleOptions& options);
     [[nodiscard]] bool chooses(const cachefmt::FunctionKey& key) const;
+    /// Compiled programs and tuned configurations belong to no model: --func leaves them out, unless --kind names them.
+    [[nodiscard]] bool chooses(bundle::Kind kind) const;
+    /// Of the model and function, whatever the rank.
+    [[nodiscard]] bool chooses(const profile::Profile& profile) const;
+    /// As chooses(), of a member that stands alone: "not chosen", why its profile cannot be read, or empty.
+    [[nodiscard]] std::string why_not(const bundle::Bundle& opened, const bundle::Member& member) const;
     [[nodiscard]] bool is_all() const noexcept { return !m_request.chooses_functions(); }
     /// not_found: the names fit none of these.
     [[nodiscard]] Result<void> check_fits(const std::vector<cachefmt::FunctionKey>& functions) const;
 
 private:
     store::ClearRequest m_request;
+    std::set<bundle::Kind> m_kinds; ///< empty: all
 };
+
+/// "compiled program", for sentences.
+[[nodiscard]] std::string noun_of(bundle::Kind kind);
 
 /// "model/function 3f9a1c07" of a graph, the name of any other member.
 [[nodiscard]] std::string member_text(const bundle::Member& member);
+
+/// Which device of this machine a backend's objects are judged for. `machine` must outlive it.
+[[nodiscard]] inline bundle::DeviceOf device_of(ThisMachine& machine)
+{
+    return [&machine](const std::string& backend) { return machine.first_device(backend); };
+}
 
 /// A line on the terminal's standard error that is written over; nothing elsewhere.
 [[nodiscard]] bundle::Progress progress_line(const Context& context, std::string doing);

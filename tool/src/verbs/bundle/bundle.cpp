@@ -8,6 +8,7 @@
 #include "selection.hpp"
 #include "verbs/bundle/actions.hpp"
 #include "warmgraph/base/process.hpp"
+#include "warmgraph/profile/profile_file.hpp"
 #include "warmgraph/store/signing.hpp"
 
 namespace warmgraph::tool {
@@ -66,18 +67,63 @@ Result<std::unique_ptr<bundle::Bundle>> open_to_look(const std::string& file, co
     return opened;
 }
 
+namespace {
+
+std::string no_kind(const std::string& name)
+{
+    std::string there_are;
+    for (const bundle::KindRow& row : bundle::kinds())
+        if (!bundle::is_blob(row.kind)) there_are += fmt::format("{}{}", there_are.empty() ? "" : ", ", row.name);
+    return fmt::format("'{}' is no kind of object that stands alone: there are {}", name, there_are);
+}
+
+} // namespace
+
 Result<BundleSelection> BundleSelection::of(const BundleOptions& options)
 {
     auto request = request_of(options.model, options.function);
     if (!request) return std::unexpected(request.error());
     BundleSelection selection;
     selection.m_request = std::move(*request);
+    for (const std::string& name : options.kinds) {
+        const auto rows = bundle::kinds();
+        const auto row = std::ranges::find(rows, name, &bundle::KindRow::name);
+        if (row == rows.end() || bundle::is_blob(row->kind))
+            return fail(ErrorCode::invalid_argument, "{}", no_kind(name));
+        selection.m_kinds.insert(row->kind);
+    }
     return selection;
+}
+
+bool BundleSelection::chooses(bundle::Kind kind) const
+{
+    if (!m_kinds.empty()) return m_kinds.contains(kind);
+    const bool is_of_function = kind == bundle::Kind::graph || kind == bundle::Kind::profile;
+    return is_of_function || !m_request.function;
+}
+
+bool BundleSelection::chooses(const profile::Profile& profile) const
+{
+    return chooses(bundle::Kind::profile) && (!m_request.model || is_model(profile.model_info, *m_request.model)) &&
+           (!m_request.function || profile.function == *m_request.function);
+}
+
+std::string BundleSelection::why_not(const bundle::Bundle& opened, const bundle::Member& member) const
+{
+    bool is_chosen = chooses(member.kind);
+    if (is_chosen && member.kind == bundle::Kind::profile && !is_all()) {
+        const auto bytes = opened.content(member);
+        if (!bytes) return bytes.error().message;
+        const auto profile = profile::decode(*bytes);
+        if (!profile) return profile.error().message;
+        is_chosen = chooses(*profile);
+    }
+    return is_chosen ? "" : "not chosen";
 }
 
 bool BundleSelection::chooses(const cachefmt::FunctionKey& key) const
 {
-    return (!m_request.model || is_model(key.model_info, *m_request.model)) &&
+    return chooses(bundle::Kind::graph) && (!m_request.model || is_model(key.model_info, *m_request.model)) &&
            (!m_request.rank || key.rank == *m_request.rank) &&
            (!m_request.function || key.function == *m_request.function);
 }
@@ -89,6 +135,16 @@ Result<void> BundleSelection::check_fits(const std::vector<cachefmt::FunctionKey
     for (const auto& key : functions) there_are += "\n  " + full_name(key);
     return fail(ErrorCode::not_found, "the names fit no function{}",
                 there_are.empty() ? "" : "; there are:" + there_are);
+}
+
+std::string noun_of(bundle::Kind kind)
+{
+    switch (kind) {
+    case bundle::Kind::compiled: return "compiled program";
+    case bundle::Kind::autotune: return "tuned configuration";
+    case bundle::Kind::profile: return "shape profile";
+    default: return bundle::name_of(kind);
+    }
 }
 
 std::string member_text(const bundle::Member& member)
@@ -138,7 +194,7 @@ void report_transfer(const Context& context, std::string_view done, const std::s
     }
     std::string text;
     for (const auto& [kind, amount] : transfer.moved)
-        text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", plural(amount.count, bundle::name_of(kind)),
+        text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", plural(amount.count, noun_of(kind)),
                             size_text(amount.bytes));
     text = fmt::format("{}: {} {}\n", file, done, text.empty() ? "nothing" : text);
     if (!transfer.there.empty())

@@ -20,14 +20,34 @@ struct Checked {
     std::vector<CheckedEntry> entries{};
     std::vector<cachefmt::EntryHeader> headers{};
     std::uint64_t fitting = 0;
+    std::vector<CheckedEntry> others{}; ///< compiled programs, tuned configurations, profiles
+    std::uint64_t others_fitting = 0;
+    [[nodiscard]] bool all_fit() const { return fitting == entries.size() && others_fitting == others.size(); }
 };
+
+void check_other(const bundle::Bundle& opened, const bundle::Member& member, ThisMachine& machine, Checked& checked)
+{
+    const auto fit = bundle::judge_artifact(opened, member, device_of(machine));
+    if (!fit) {
+        checked.others.push_back({&member,
+                                  {Verdict::does_not, std::string(to_string(fit.error().code)), ""},
+                                  fit.error().message});
+        return;
+    }
+    checked.others_fitting += fit->verdict == Verdict::fits ? 1 : 0;
+    checked.others.push_back({&member, *fit, {}});
+}
 
 Checked check_entries(const bundle::Bundle& opened, const BundleSelection& selection,
                       const guards::Relaxation& relaxation, ThisMachine& machine)
 {
     Checked checked;
     for (const bundle::Member& member : opened.members()) {
-        if (member.kind != bundle::Kind::graph) continue;
+        if (bundle::is_blob(member.kind)) continue; // of an entry
+        if (member.kind != bundle::Kind::graph) {
+            if (selection.why_not(opened, member) != "not chosen") check_other(opened, member, machine, checked);
+            continue;
+        }
         auto header = opened.header(member);
         if (!header) {
             checked.entries.push_back({&member,
@@ -75,15 +95,20 @@ std::string verdict_word(Verdict verdict)
     return verdict == Verdict::fits ? "fits" : verdict == Verdict::fits_after ? "fits_after" : "does_not";
 }
 
-Json to_json(const std::string& file, const Checked& checked, const EnvironmentLine& environment,
-             const ThisMachine& machine)
+Json to_json(const std::vector<CheckedEntry>& checked)
 {
     Json entries = Json::array();
-    for (const CheckedEntry& entry : checked.entries)
+    for (const CheckedEntry& entry : checked)
         entries.push_back({{"name", entry.member->name},
                            {"verdict", verdict_word(entry.fit.verdict)},
                            {"field", entry.fit.field.empty() ? Json() : Json(entry.fit.field)},
                            {"detail", entry.error.empty() ? entry.fit.detail : entry.error}});
+    return entries;
+}
+
+Json to_json(const std::string& file, const Checked& checked, const EnvironmentLine& environment,
+             const ThisMachine& machine)
+{
     Json problems = Json::object();
     for (const auto& [device, problem] : machine.problems()) problems[device] = problem;
     return {{"file", file},
@@ -92,9 +117,21 @@ Json to_json(const std::string& file, const Checked& checked, const EnvironmentL
               {"verdict", verdict_word(environment.fit.verdict)},
               {"detail", environment.text}}},
             {"environments", to_json(environment.judged)},
-            {"entries", entries},
+            {"entries", to_json(checked.entries)},
             {"fitting", checked.fitting},
+            {"others", to_json(checked.others)},
+            {"others_fitting", checked.others_fitting},
             {"device_problems", problems}};
+}
+
+std::string table_text(const Context& context, const char* what, const std::vector<CheckedEntry>& checked)
+{
+    if (checked.empty()) return {};
+    Table table({{what}, {"verdict"}, {"detail"}}, 0, 240);
+    for (const CheckedEntry& entry : checked)
+        table.add({member_text(*entry.member), bundle::to_text(entry.fit),
+                   entry.error.empty() ? entry.fit.detail : entry.error});
+    return table.text(context.style);
 }
 
 } // namespace
@@ -108,7 +145,7 @@ Result<int> bundle_check(const Context& context, const BundleOptions& options)
     ThisMachine machine;
     const Checked checked = check_entries(**opened, *selection, options.relaxation, machine);
     const auto environment = environment_line(checked, options.relaxation, machine);
-    const int status = checked.fitting == checked.entries.size() ? k_ok : k_found_wrong;
+    const int status = checked.all_fit() ? k_ok : k_found_wrong;
     if (context.output == Output::json) {
         print(to_json(options.files.front(), checked, environment, machine));
         return status;
@@ -118,12 +155,12 @@ Result<int> bundle_check(const Context& context, const BundleOptions& options)
     text += fmt::format("environment: {}\n",
                         environment.recorded.empty() ? "nothing that all share" : environment.recorded);
     for (const auto& [device, problem] : machine.problems()) text += fmt::format("{}: {}\n", device, problem);
-    Table table({{"entry"}, {"verdict"}, {"detail"}}, 0, 240);
-    for (const CheckedEntry& entry : checked.entries)
-        table.add({member_text(*entry.member), bundle::to_text(entry.fit),
-                   entry.error.empty() ? entry.fit.detail : entry.error});
-    if (!checked.entries.empty()) text += table.text(context.style);
-    print(text + fmt::format("{} of {} fit\n", checked.fitting, plural(checked.entries.size(), "entry")));
+    text += table_text(context, "entry", checked.entries) + table_text(context, "other object", checked.others);
+    if (!checked.entries.empty() || checked.others.empty())
+        text += fmt::format("{} of {} fit\n", checked.fitting, plural(checked.entries.size(), "entry"));
+    if (!checked.others.empty())
+        text += fmt::format("{} of {} fit\n", checked.others_fitting, plural(checked.others.size(), "other object"));
+    print(text);
     return status;
 }
 

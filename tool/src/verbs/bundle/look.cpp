@@ -36,7 +36,7 @@ std::string amounts_text(const Bundle& opened)
 {
     std::string text;
     for (const auto& [kind, amount] : amounts_of(opened))
-        text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", plural(amount.count, bundle::name_of(kind)),
+        text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", plural(amount.count, noun_of(kind)),
                             size_text(amount.bytes));
     return text;
 }
@@ -47,6 +47,14 @@ Json member_json(const Member& member)
             {"name", member.name},
             {"bytes", member.object_size()},
             {"stored", member.stored + member.head.size()}};
+}
+
+Json other_json(const Member& member, const Result<std::string>& what)
+{
+    Json other = member_json(member);
+    other["error"] = what ? Json() : Json(what.error().message);
+    other["what"] = what ? Json(*what) : Json();
+    return other;
 }
 
 Json bundle_json(const std::string& file, const Bundle& opened)
@@ -91,6 +99,15 @@ std::string shown(const std::string& text)
     return safe;
 }
 
+/// How they are compressed makes no difference. What is damaged is the same as nothing.
+bool are_same(const Bundle& first, const Member& member, const Bundle& second, const Member& other)
+{
+    if (!std::ranges::equal(member.head, other.head)) return false;
+    if (member.digest == other.digest) return true;
+    const auto mine = first.content(member), its = second.content(other);
+    return mine && its && *mine == *its;
+}
+
 } // namespace
 
 Result<int> bundle_ls(const Context& context, const BundleOptions& options)
@@ -120,12 +137,20 @@ Result<int> bundle_show(const Context& context, const BundleOptions& options)
     if (!opened) return std::unexpected(opened.error());
     const auto selection = BundleSelection::of(options);
     if (!selection) return std::unexpected(selection.error());
-    Json entries = Json::array();
+    Json entries = Json::array(), others = Json::array();
     std::string text = shown(fmt::format("{}: made {} by {}, {}\n{}\n", options.files.front(), (*opened)->created(),
                                          (*opened)->created_by(), signed_text(**opened), amounts_text(**opened)));
     int status = k_ok;
     for (const Member& member : (*opened)->members()) {
-        if (member.kind != Kind::graph) continue;
+        if (bundle::is_blob(member.kind)) continue;
+        if (member.kind != Kind::graph) {
+            if (selection->why_not(**opened, member) == "not chosen") continue;
+            const auto what = bundle::describe_artifact(**opened, member);
+            if (!what) status = k_found_wrong;
+            others.push_back(other_json(member, what));
+            text += "\n" + shown(member_text(member) + "\n  " + (what ? *what : what.error().message) + "\n");
+            continue;
+        }
         const auto header = (*opened)->header(member);
         if (header && !selection->chooses(header->key.function)) continue;
         if (!header) status = k_found_wrong;
@@ -139,6 +164,7 @@ Result<int> bundle_show(const Context& context, const BundleOptions& options)
     if (context.output == Output::json) {
         Json document = bundle_json(options.files.front(), **opened);
         document["entries"] = entries;
+        document["others"] = others;
         print(document);
     } else {
         print(text);
@@ -198,10 +224,9 @@ Result<int> bundle_diff(const Context& context, const BundleOptions& options)
     for (const Member& member : (*first)->members()) {
         const Member* const other = (*second)->find(member.name);
         if (other == nullptr) tell(member, "only in the first");
-        // The names of blobs are digests of their contents; how they are compressed makes no difference.
-        else if (member.kind == Kind::graph &&
-                 (!std::ranges::equal(other->head, member.head) || other->digest != member.digest))
-            tell(member, "recorded apart");
+        // The names of blobs are digests of their contents.
+        else if (!bundle::is_blob(member.kind) && !are_same(**first, member, **second, *other))
+            tell(member, member.kind == Kind::graph ? "recorded apart" : "made apart");
     }
     for (const Member& member : (*second)->members())
         if ((*first)->find(member.name) == nullptr) tell(member, "only in the second");

@@ -5,6 +5,7 @@
 #include "warmgraph/base/process.hpp"
 #include "warmgraph/bundle/fit.hpp"
 #include "warmgraph/bundle/writer.hpp"
+#include "warmgraph/profile/library.hpp"
 #include "warmgraph/store/packing.hpp"
 #include "warmgraph/store/settings.hpp"
 
@@ -28,6 +29,7 @@ Result<std::vector<store::EntryKey>> entries_of(const store::LocalStore& store, 
     if (!functions) return std::unexpected(functions.error());
     if (auto ok = selection.check_fits(*functions); !ok) return std::unexpected(ok.error());
     std::vector<store::EntryKey> keys;
+    if (!selection.chooses(bundle::Kind::graph)) return keys;
     for (const auto& function : *functions) {
         if (!selection.chooses(function)) continue;
         const auto variants = store.variants(function);
@@ -40,8 +42,7 @@ Result<std::vector<store::EntryKey>> entries_of(const store::LocalStore& store, 
 bundle::Getter getter_of(store::LocalStore& store)
 {
     return [&store](const store::Name& name) -> Result<std::optional<Bytes>> {
-        const auto kind = std::holds_alternative<store::EntryKey>(name) ? bundle::Kind::graph : bundle::Kind::image;
-        const std::uint64_t most = bundle::row_of(kind)->most_bytes;
+        const std::uint64_t most = bundle::row_of(bundle::Kind::graph)->most_bytes; // no kind has more
         auto found = store.tier().get(name, {most});
         if (!found) return std::unexpected(found.error());
         if (!*found) return std::nullopt;
@@ -50,6 +51,20 @@ bundle::Getter getter_of(store::LocalStore& store)
         return image != nullptr ? store::unpack(std::move(*(*found)->bytes), image->digest, most)
                                 : std::move((*found)->bytes);
     };
+}
+
+/// Compiled programs, tuned configurations and profiles. A profile that cannot be read is named later.
+Result<std::vector<store::ArtifactName>> artifacts_to_carry(store::LocalStore& store, const BundleSelection& selection)
+{
+    auto names = bundle::artifacts_of(store.tier(), [&](bundle::Kind kind) { return selection.chooses(kind); });
+    if (!names || selection.is_all()) return names;
+    const profile::Library profiles(store.tier());
+    std::erase_if(*names, [&](const store::ArtifactName& name) {
+        if (name.kind != store::ArtifactKind::profile) return false;
+        const auto found = profiles.find(name.digest);
+        return found && *found && !selection.chooses(**found);
+    });
+    return names;
 }
 
 /// Index and header; then what happened.
@@ -73,11 +88,11 @@ Result<std::vector<std::uint32_t>> trusted_owners()
 
 /// A bundle that is copied from: what is not whole stays out, so nothing need be trusted but what is signed again.
 Result<Transfer> copy_from(const std::string& file, const BundleOptions& options, bundle::Writer& writer,
-                           const bundle::Wanted& wanted)
+                           const bundle::Wanted& wanted, const bundle::WantedArtifact& artifacts)
 {
     const auto opened = open_to_look(file, options);
     if (!opened) return std::unexpected(opened.error());
-    auto copied = bundle::copy_members(**opened, writer, wanted);
+    auto copied = bundle::copy_members(**opened, writer, wanted, artifacts);
     if (!copied) return within(file, copied.error());
     return copied;
 }
@@ -97,8 +112,13 @@ Result<int> bundle_create(const Context& context, const BundleOptions& options)
     if (!keys) return std::unexpected(keys.error());
     auto writer = writer_to(options.files.front(), *trust);
     if (!writer) return std::unexpected(writer.error());
-    const auto gathered = bundle::gather(*writer, *keys, getter_of(**store), progress_line(context, "wrote"));
+    const auto artifacts = artifacts_to_carry(**store, *selection);
+    if (!artifacts) return std::unexpected(artifacts.error());
+    auto gathered = bundle::gather(*writer, *keys, getter_of(**store), progress_line(context, "wrote"));
     if (!gathered) return std::unexpected(gathered.error());
+    auto others = bundle::gather(*writer, *artifacts, getter_of(**store), progress_line(context, "wrote"));
+    if (!others) return std::unexpected(others.error());
+    gathered->merge(std::move(*others));
     return finish(context, *writer, options.files.front(), *gathered);
 }
 
@@ -120,7 +140,13 @@ Result<int> bundle_load(const Context& context, const BundleOptions& options)
         const auto fit = bundle::judge(header.guards, machine.facts_for(header.guards), options.relaxation);
         return fit.verdict == Verdict::fits ? "" : fmt::format("{}: {}", bundle::to_text(fit), fit.detail);
     };
-    const auto loaded = bundle::unpack(**opened, (*store)->tier(), wanted, progress_line(context, "looked at"));
+    bundle::UnpackOptions how{progress_line(context, "looked at"), {}, {}};
+    how.artifacts = [&](const bundle::Bundle& from, const bundle::Member& member) {
+        std::string why = selection->why_not(from, member);
+        return why.empty() ? bundle::why_not_here(from, member, device_of(machine)) : why;
+    };
+    how.profile_lock = [&](const store::ArtifactName& name) { return (*store)->try_artifact_lock(name); };
+    const auto loaded = bundle::unpack(**opened, (*store)->tier(), wanted, how);
     if (!loaded) return std::unexpected(loaded.error());
     report_transfer(context, "loaded", options.files.front(), *loaded);
     const bool has_any = !loaded->moved.empty() || !loaded->there.empty();
@@ -135,11 +161,15 @@ Result<int> bundle_merge(const Context& context, const BundleOptions& options)
     if (!trust) return std::unexpected(trust.error());
     auto writer = writer_to(options.files.front(), *trust);
     if (!writer) return std::unexpected(writer.error());
+    const auto of_entry = [&](const cachefmt::EntryHeader& header) {
+        return selection->chooses(header.key.function) ? std::string() : std::string("not chosen");
+    };
+    const auto of_artifact = [&](const bundle::Bundle& from, const bundle::Member& member) {
+        return selection->why_not(from, member);
+    };
     Transfer all;
     for (std::size_t i = 1; i < options.files.size(); ++i) {
-        auto copied = copy_from(options.files[i], options, *writer, [&](const cachefmt::EntryHeader& header) {
-            return selection->chooses(header.key.function) ? std::string() : std::string("not chosen");
-        });
+        auto copied = copy_from(options.files[i], options, *writer, of_entry, of_artifact);
         if (!copied) return std::unexpected(copied.error());
         all.merge(std::move(*copied));
     }
@@ -155,13 +185,23 @@ Result<int> bundle_strip(const Context& context, const BundleOptions& options)
     if (!trust) return std::unexpected(trust.error());
     auto writer = writer_to(options.files[1], *trust);
     if (!writer) return std::unexpected(writer.error());
-    const auto copied = copy_from(options.files[0], options, *writer, [&](const cachefmt::EntryHeader& header) {
+    const auto why_not = [&](const std::string& architecture) {
+        const bool stays = std::ranges::any_of(options.architectures, [&](const std::string& wanted) {
+            return architecture == wanted || architecture == wanted + "a"; // sm_90 runs what was compiled for sm_90a
+        });
+        return stays ? std::string() : fmt::format("its architecture is {}", cachefmt::fact_text(architecture));
+    };
+    const auto of_entry = [&](const cachefmt::EntryHeader& header) {
         const auto& facts = header.guards.facts;
         const auto of_device = std::ranges::find(facts, "device.architecture", &cachefmt::Fact::name);
-        const std::string architecture = of_device != facts.end() ? of_device->value : "unknown";
-        const bool stays = std::ranges::find(options.architectures, architecture) != options.architectures.end();
-        return stays ? std::string() : fmt::format("its architecture is {}", cachefmt::fact_text(architecture));
-    });
+        return why_not(of_device != facts.end() ? of_device->value : "unknown");
+    };
+    const auto of_artifact = [&](const bundle::Bundle& from, const bundle::Member& member) {
+        const auto architecture = bundle::architecture_of(from, member);
+        if (!architecture) return architecture.error().message;
+        return architecture->empty() ? std::string() : why_not(*architecture);
+    };
+    const auto copied = copy_from(options.files[0], options, *writer, of_entry, of_artifact);
     if (!copied) return std::unexpected(copied.error());
     return finish(context, *writer, options.files[1], *copied);
 }

@@ -1,0 +1,69 @@
+// Compiled programs, tuned configurations and shape profiles, in a folder and in bundles.
+#pragma once
+
+#include "bundle_fixture.hpp"
+#include "sample_best_config.hpp"
+#include "sample_profile.hpp"
+#include "sample_program.hpp"
+#include "warmgraph/autotune/library.hpp"
+#include "warmgraph/bundle/artifact_fit.hpp"
+#include "warmgraph/bundle/bundle_tier.hpp"
+#include "warmgraph/precompile/program_library.hpp"
+#include "warmgraph/profile/library.hpp"
+
+namespace warmgraph::test {
+
+using store::ArtifactKind;
+using store::ArtifactName;
+
+inline Bytes bytes_of(std::string_view text) { return {as_bytes(text).begin(), as_bytes(text).end()}; }
+inline std::string member_name(const ArtifactName& name) { return to_text(store::Name(name)); }
+
+class ArtifactTest : public BundleTest {
+protected:
+    /// One object of each kind.
+    void put_all(LocalStore& store) const
+    {
+        autotune::Library tuned(store.tier());
+        const bool done = precompile::ProgramLibrary(store, {}).put(m_program).has_value() &&
+                          tuned.put(m_best).has_value() && tuned.put_module(m_module).has_value() &&
+                          profile::Library(store.tier()).merge(m_profile).has_value();
+        if (!done) throw std::runtime_error("the samples cannot be stored");
+    }
+    /// What the store has of each kind, as a bundle.
+    static Bytes bundle_of(LocalStore& store, const bundle::WriteOptions& options = {}, Transfer* transfer = nullptr)
+    {
+        Bytes bytes;
+        bundle::Writer writer(bundle::into_bytes(bytes), options);
+        const auto names = bundle::artifacts_of(store.tier(), [](Kind) { return true; }).value();
+        auto gathered = bundle::gather(writer, names, getter(store));
+        if (!gathered) throw std::runtime_error(gathered.error().message);
+        if (transfer != nullptr) *transfer = std::move(*gathered);
+        if (const auto done = writer.finish(); !done) throw std::runtime_error(done.error().message);
+        return bytes;
+    }
+    std::unique_ptr<LocalStore> other(const std::string& name = "other", const StoreOptions& options = {}) const
+    {
+        return LocalStore::open(m_dir.path() / name, options).value();
+    }
+    static void add_bundle(LocalStore& store, ByteView bytes, const cachefmt::Trust& trust = {})
+    {
+        store.add_layer(std::make_shared<bundle::BundleTier>(open_bundle(bytes, trust).value(), "test.wgb"), trust);
+    }
+    static std::string why(const std::vector<bundle::Left>& left, const ArtifactName& name)
+    {
+        for (const auto& [of, text] : left)
+            if (of == member_name(name)) return text;
+        return {};
+    }
+
+    const precompile::CompiledProgram m_program = precompile::test::sample_program();
+    const autotune::BestConfig m_best = autotune::test::sample_best_config();
+    const autotune::ModuleConfigs m_module = autotune::test::sample_module();
+    const profile::Profile m_profile = profile::test::sample_profile();
+    const ArtifactName m_program_name{ArtifactKind::compiled, precompile::key_of(m_program.ingredients)},
+        m_best_name{ArtifactKind::best_config, m_best.key}, m_module_name{ArtifactKind::module_configs, m_module.key},
+        m_profile_name = profile::name_of(m_profile.key);
+};
+
+} // namespace warmgraph::test
