@@ -2,11 +2,13 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
 
 #include "warmgraph/backends/recording.hpp"
+#include "warmgraph/base/clock.hpp"
 #include "warmgraph/cachefmt/entry.hpp"
 #include "warmgraph/store/local_store.hpp"
 
@@ -15,16 +17,26 @@ namespace warmgraph {
 /// Counts the replays of one cache since its last miss. Thread-safe.
 class QuietCalls {
 public:
-    /// True every so often: Cache::pause_recording may be tried.
+    explicit QuietCalls(const Clock& clock = system_clock()) : m_clock(clock) {}
+    /// True every so often: Cache::pause_recording may be tried. Where something was recorded in this process, more may
+    /// be: then not within a minute of it.
     [[nodiscard]] bool note_replay() noexcept
     {
-        return m_replays.fetch_add(1, std::memory_order_relaxed) % k_often == k_often - 1;
+        if (m_replays.fetch_add(1, std::memory_order_relaxed) % k_often != k_often - 1) return false;
+        return m_clock.steady().time_since_epoch() >= m_not_before.load(std::memory_order_relaxed);
     }
-    void note_miss() noexcept { m_replays.store(0, std::memory_order_relaxed); }
+    void note_miss() noexcept
+    {
+        m_replays.store(0, std::memory_order_relaxed);
+        m_not_before.store(m_clock.steady().time_since_epoch() + k_after_a_miss, std::memory_order_relaxed);
+    }
 
 private:
     static constexpr std::uint32_t k_often = 256; ///< some seconds of a service's decode steps
+    static constexpr std::chrono::seconds k_after_a_miss{60};
+    const Clock& m_clock;
     std::atomic<std::uint32_t> m_replays = 0;
+    std::atomic<std::chrono::steady_clock::duration> m_not_before{std::chrono::steady_clock::duration::min()};
 };
 
 /// Whether a recording was refused for code that was loaded during a pause.

@@ -75,7 +75,7 @@ def save_cache_artifacts() -> tuple[bytes, CacheInfo] | None:
 
 def pause_recording() -> str:
     """Ends to keep device code, for the whole process, until the next miss: what keeps it makes each launch of a graph dearer, also of
-    others' graphs. It is done by itself after 256 replays in a row (docs/cuda.md). Why not, or ''."""
+    others' graphs. It is done by itself after 256 replays in a row, a minute after the last miss at the earliest (docs/cuda.md). Why not, or ''."""
     if "torch" in sys.modules:
         from .torch import _pausing
 

@@ -48,6 +48,7 @@ namespace warmgraph::backends::opencl {
     X(clSetKernelArg)                                                                                                  \
     X(clReleaseKernel)                                                                                                 \
     X(clGetEventInfo)                                                                                                  \
+    X(clSetEventCallback)                                                                                              \
     X(clReleaseEvent)
 
 /// Entry points by name.

@@ -1,10 +1,24 @@
 #include "stream.hpp"
 
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <new>
+
 #include "enqueue.hpp"
 #include "live_queues.hpp"
 
 namespace warmgraph::backends::opencl {
 namespace {
+
+/// Of the work before an event; a callback keeps it alive. 0: not done yet.
+using Moment = std::atomic<std::chrono::steady_clock::rep>;
+
+void CL_CALLBACK note_moment(cl_event, cl_int, void* moment) noexcept
+{
+    const std::unique_ptr<std::shared_ptr<Moment>> kept(static_cast<std::shared_ptr<Moment>*>(moment));
+    (*kept)->store(std::chrono::steady_clock::now().time_since_epoch().count());
+}
 
 struct OpenclEvent final : Event {
     OpenclEvent(const Core& made_on, DriverEvent made) : core(&made_on), event(std::move(made)) {}
@@ -22,9 +36,32 @@ struct OpenclEvent final : Event {
         return *status == CL_COMPLETE;
     }
 
+    bool keep_moment() noexcept override
+    try {
+        if (point || moment) return moment != nullptr;
+        auto made = std::make_shared<Moment>(0);
+        auto kept = std::make_unique<std::shared_ptr<Moment>>(made);
+        if (!call("clSetEventCallback", driver().clSetEventCallback, event.get(), cl_int{CL_COMPLETE}, &note_moment,
+                  static_cast<void*>(kept.get())))
+            return false;
+        static_cast<void>(kept.release()); // the callback's
+        moment = std::move(made);
+        return true;
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+
+    std::optional<std::chrono::steady_clock::time_point> done_at() const noexcept override
+    {
+        const auto at = moment ? moment->load() : 0;
+        if (at == 0) return std::nullopt;
+        return std::chrono::steady_clock::time_point(std::chrono::steady_clock::duration(at));
+    }
+
     const Core* core;
     DriverEvent event;                  ///< outside a capture
     std::optional<CapturedPoint> point; ///< inside one
+    std::shared_ptr<Moment> moment;     ///< null: not kept
 };
 
 } // namespace

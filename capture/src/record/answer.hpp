@@ -32,8 +32,11 @@ public:
     /// Before everything goes: whether its work is done, or never began. It is waited for 1 s. Where it is not, freeing
     /// memory would wait for it, and it may wait for this thread: what it uses is leaked then.
     [[nodiscard]] bool settle() noexcept;
-    /// From the call to its last result; after it was done.
+    /// From the call to its last result; after it was done. Where nobody looked when that came, and the driver does not
+    /// tell the moment: to the last time that it was seen unfinished.
     [[nodiscard]] std::chrono::nanoseconds took() const noexcept { return m_took; }
+    /// It took no longer than this: to when it was found done.
+    [[nodiscard]] std::chrono::nanoseconds took_at_most() const noexcept { return m_took_at_most; }
     /// By region: the copies; null where a region is only read. After it was done.
     [[nodiscard]] const std::vector<MemoryRef>& results() const noexcept { return m_results; }
     [[nodiscard]] bool strayed() const noexcept { return m_stray.has_value(); }
@@ -41,6 +44,8 @@ public:
     [[nodiscard]] Result<void> check_enqueued() const;
 
 private:
+    void note_done();
+
     std::shared_ptr<backends::Device> m_device;
     bool m_waits_outside;
     std::vector<MemoryRef> m_results;
@@ -49,8 +54,8 @@ private:
     std::optional<std::string> m_stray;
     bool m_is_abandoned = false;
     std::shared_ptr<backends::Event> m_event;
-    std::chrono::steady_clock::time_point m_begun;
-    std::chrono::nanoseconds m_took{0};
+    std::chrono::steady_clock::time_point m_begun, m_last_unfinished;
+    std::chrono::nanoseconds m_took{0}, m_took_at_most{0};
 };
 
 } // namespace warmgraph

@@ -206,7 +206,7 @@ Result<void> RecordingSession::Impl::check_variables() const
 
 void RecordingSession::Impl::make_trials()
 {
-    trials.emplace(subject.device, stream, memory, subject.handles, k_patience * answer->took() + k_more_patience,
+    trials.emplace(subject.device, stream, memory, subject.handles, k_patience * answer->took_at_most() + k_more_patience,
                    [this] { return check_variables(); });
 }
 

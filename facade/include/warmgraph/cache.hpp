@@ -108,7 +108,8 @@ struct CacheOptions {
     /// Is counted with which sizes functions are called? Else $WARMGRAPH_PROFILE ("on" or "off"), else yes. Without it
     /// BucketRule::learnt is `fixed`, and nothing of a profile is read.
     std::optional<bool> profile{};
-    /// May Cache::pause_recording be called by itself, after 256 calls in a row that were replayed?
+    /// May Cache::pause_recording be called by itself, after 256 calls in a row that were replayed, the last miss being a minute
+    /// ago?
     bool pauses_recording = true;
 };
 

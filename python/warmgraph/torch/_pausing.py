@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+import time
 from typing import Iterator
 
 import torch
@@ -16,6 +17,8 @@ from .. import errors
 _log = logging.getLogger("warmgraph")
 _OFTEN = 256  # replays; some seconds of a service's decode steps
 _lock = threading.Lock()
+_AFTER_A_MISS_S = 60  # more may be recorded until then
+_not_before = 0.0
 _replays = 0  # since the last miss; a lost increment of another thread costs nothing
 _misses = 0  # that are being answered and recorded
 _is_paused = False
@@ -24,7 +27,7 @@ _is_paused = False
 def replayed() -> None:
     global _replays
     _replays += 1
-    if _replays % _OFTEN == 0 and not _is_paused:
+    if _replays % _OFTEN == 0 and not _is_paused and time.monotonic() >= _not_before:
         why = pause()
         if why:
             _log.debug("device code goes on being kept: %s", why)
@@ -33,7 +36,7 @@ def replayed() -> None:
 @contextlib.contextmanager
 def recording() -> Iterator[None]:
     """From before a miss is answered to the end of its recording: what is loaded meanwhile is kept."""
-    global _replays, _misses, _is_paused
+    global _replays, _misses, _is_paused, _not_before
     with _lock:
         _misses += 1
         _replays = 0
@@ -50,6 +53,7 @@ def recording() -> Iterator[None]:
     finally:
         with _lock:
             _misses -= 1
+            _not_before = time.monotonic() + _AFTER_A_MISS_S
 
 
 def pause() -> str:

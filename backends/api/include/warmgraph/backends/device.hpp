@@ -5,6 +5,7 @@
 // thread at a time. Lifetimes: Device outlives everything made from it. Nothing here throws.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -90,6 +91,15 @@ public:
     /// Whether the work before it has finished. Blocks for nothing; any thread may ask. not_recordable of an event that
     /// was recorded in a capture: that work does not run. An event that nobody recorded yet has finished.
     [[nodiscard]] virtual Result<bool> is_done() = 0;
+
+    /// Has the driver tell when the work before it is done, for done_at(). False where it cannot: whoever asks is_done() in
+    /// time knows it then.
+    [[nodiscard]] virtual bool keep_moment() noexcept { return false; }
+    /// nullopt: it is not done, or its moment is not kept.
+    [[nodiscard]] virtual std::optional<std::chrono::steady_clock::time_point> done_at() const noexcept
+    {
+        return std::nullopt;
+    }
 };
 
 /// An in-order queue. While capturing, enqueued work is recorded and not run; capture reads no memory.

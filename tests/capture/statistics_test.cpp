@@ -1,0 +1,52 @@
+// Counters of a process are true: what a hit is said to have saved is what the function's own first call took.
+#include <chrono>
+#include <thread>
+
+#include "facade_fixture.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+class StatisticsTest : public FacadeTest {
+protected:
+    [[nodiscard]] Function add_one(Cache& cache) const
+    {
+        Spec spec;
+        spec.inputs = {input("x", f32, {k_count})};
+        spec.outputs = {output("y", f32, {k_count})};
+        spec.code = {program};
+        spec.version = "1";
+        return cache.wrap("f", device, spec, [this](Recorder& r) {
+            r.stream().launch(program, "add_one", {.grid = {k_count / 16}, .block = {16}}, r["x"], r["y"]);
+        });
+    }
+};
+
+TEST_F(StatisticsTest, WhatIsSavedIsWhatTheAnswerTookHoweverLateItIsRecorded)
+{
+    const Buffer x = floats(5, k_count), y = device.allocate(k_count * 4);
+    double took_ms = 0;
+    {
+        CacheOptions later = options();
+        later.record = RecordWhen::on_demand;
+        Cache cache{later};
+        Function f = add_one(cache);
+        const auto begun = SteadyClock::now();
+        ASSERT_EQ(f({{"x", x}, {"y", y}}), Outcome::eager);
+        device.synchronize();
+        took_ms = Milliseconds{SteadyClock::now() - begun}.count();
+        std::this_thread::sleep_for(std::chrono::seconds{2} + Milliseconds{took_ms});
+        ASSERT_EQ(cache.record_pending(), 1U) << f.report().reason;
+    }
+    Cache cache{options()};
+    Function f = add_one(cache);
+    ASSERT_EQ(f({{"x", x}, {"y", y}}), Outcome::replayed);
+    const Statistics now = cache.statistics();
+    EXPECT_LE(now.saved_ms + now.load_ms, took_ms);
+    EXPECT_GE(now.saved_ms + now.load_ms, took_ms / 2) << "of " << took_ms << " ms";
+}
+
+} // namespace
+} // namespace warmgraph::test
