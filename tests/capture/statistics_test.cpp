@@ -36,8 +36,8 @@ TEST_F(StatisticsTest, WhatIsSavedIsWhatTheAnswerTookHoweverLateItIsRecorded)
         const auto begun = SteadyClock::now();
         ASSERT_EQ(f({{"x", x}, {"y", y}}), Outcome::eager);
         device.synchronize();
-        took_ms = Milliseconds{SteadyClock::now() - begun}.count();
-        std::this_thread::sleep_for(std::chrono::seconds{2} + Milliseconds{took_ms});
+        took_ms = std::chrono::duration<double, std::milli>(SteadyClock::now() - begun).count();
+        std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(2000 + took_ms));
         ASSERT_EQ(cache.record_pending(), 1U) << f.report().reason;
     }
     Cache cache{options()};
