@@ -18,7 +18,8 @@ auto read(const store::Tiers& tiers, const store::Name& name, std::uint64_t most
         if (!*found) return std::nullopt;
         auto value = (*found)->bytes ? decode(*(*found)->bytes) : std::unexpected((*found)->bytes.error());
         if (value && value->key != key)
-            value = fail(ErrorCode::stale, "it is stored under {}, and is of {}", short_hex(key), short_hex(value->key));
+            value =
+                fail(ErrorCode::stale, "it is stored under {}, and is of {}", short_hex(key), short_hex(value->key));
         if (value) return std::move(*value);
         // The first tier's is replaced by the next put(), which no other can be.
         if (&tier != tiers.front()) tier.refuse(name, (*found)->stamp, value.error());

@@ -21,10 +21,7 @@ std::string value_of(const autotune::Facts& facts, const std::string& name)
     return found != facts.end() ? found->second : std::string();
 }
 
-Fit does_not(std::string field, std::string detail)
-{
-    return {Verdict::does_not, std::move(field), std::move(detail)};
-}
+Fit does_not(std::string field, std::string detail) { return {Verdict::does_not, std::move(field), std::move(detail)}; }
 
 Fit no_device(const std::string& backend)
 {
@@ -32,8 +29,7 @@ Fit no_device(const std::string& backend)
 }
 
 /// What differs first, of the facts that were written down: its name, and both values.
-std::optional<Fit> difference(const autotune::Facts& then, const Here& now, Verdict verdict,
-                              std::string_view cure)
+std::optional<Fit> difference(const autotune::Facts& then, const Here& now, Verdict verdict, std::string_view cure)
 {
     for (const auto& [name, value] : then) {
         const auto here = std::ranges::find(now, name, &cachefmt::Fact::name);

@@ -40,8 +40,7 @@ Result<void> held_to(const store::Name& name, const Result<T>& read, const KeyOf
 {
     if (!read) return std::unexpected(read.error());
     const Digest is = key_of(*read), expected = std::get<store::ArtifactName>(name).digest;
-    if (is != expected)
-        return fail(ErrorCode::corrupt, "it is of {}, its name says {}", to_hex(is), to_hex(expected));
+    if (is != expected) return fail(ErrorCode::corrupt, "it is of {}, its name says {}", to_hex(is), to_hex(expected));
     return {};
 }
 

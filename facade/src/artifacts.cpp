@@ -56,8 +56,7 @@ bundle::DeviceOf device_of(const Device& device)
 BundledEntry checked(const bundle::Member& member, const Result<bundle::Fit>& fit)
 {
     const std::string name(member.name);
-    if (!fit)
-        return {name, FitVerdict::does_not, std::string(to_string(fit.error().code)), fit.error().message};
+    if (!fit) return {name, FitVerdict::does_not, std::string(to_string(fit.error().code)), fit.error().message};
     return {name, to_verdict(fit->verdict), fit->field, fit->detail};
 }
 

@@ -65,7 +65,7 @@ struct Cache::Impl {
     /// Those that exist, by name; null while one is being made.
     std::map<std::string, std::weak_ptr<Function::Impl>> functions;
     std::set<std::string> told_what_fits; ///< ids of devices; guarded by mutex
-    std::string why_code_is_kept; ///< to the end, as an earlier process lost a recording; guarded by mutex
+    std::string why_code_is_kept;         ///< to the end, as an earlier process lost a recording; guarded by mutex
     QuietCalls quiet;
     std::set<cachefmt::EntryKey> touched;        ///< that this process recorded or hit; guarded by mutex
     std::set<store::ArtifactName> touched_tuned; ///< tuned configurations that it found or used; the same

@@ -300,7 +300,7 @@ private:
     std::deque<ScratchPool> m_captured_scratch; // of runs in the caller's own captures: his graphs keep using it
     mutable std::mutex m_callable_mutex;        // one run of the callable at a time; taken after m_mutex, or alone
     std::unique_ptr<Job> m_pending;             // a recording or comparison that waits for its moment
-    std::set<Digest> m_strayed;  // guards digests of calls that were refused for work past the recorder's stream
+    std::set<Digest> m_strayed; // guards digests of calls that were refused for work past the recorder's stream
     std::atomic<bool> m_is_settled = false;
     bool m_is_recording = false; // a call of it is being recorded or compared
     std::shared_ptr<LastStream> m_last;

@@ -136,7 +136,7 @@ struct Opening::Impl {
     ~Impl()
     {
         stopping.request_stop();
-        join_planner(); // it begins workers
+        join_planner();                      // it begins workers
         for (std::jthread& worker : workers) // one whose callback exits may destroy it, in a static object
             if (worker.get_id() == std::this_thread::get_id()) worker.detach();
     }
@@ -172,7 +172,7 @@ struct Opening::Impl {
     std::atomic<std::size_t> next = 0;
     Placeholders placeholders; // while this lives, and while what was restored is unused; changed as the queue is
     const bool has_more;       // entries that are not in the queue yet
-    mutable std::mutex mutex;        // guards state, is_reporting, working
+    mutable std::mutex mutex;  // guards state, is_reporting, working
     OpenProgress state;
     bool is_reporting = false;                // the callback runs
     int working = 0;                          // workers that have not ended

@@ -52,7 +52,8 @@ std::string Cache::Impl::why_not_paused()
     const auto lost = [&]() -> std::string {
         for (const auto& function : living)
             if (store && keeps_code_for(*store, function->key()))
-                return fmt::format("an earlier process lost a recording of '{}' for not keeping code", function->name());
+                return fmt::format("an earlier process lost a recording of '{}' for not keeping code",
+                                   function->name());
         return {};
     }();
     const std::scoped_lock lock{mutex};
@@ -79,7 +80,8 @@ void Cache::Impl::note_replay() noexcept
 try {
     if (!quiet.note_replay() || !options.pauses_recording) return;
     Impl* const self = this;
-    if (const auto why = pause_recording_of_all({&self, 1}); !why.empty()) log().debug("device code goes on being kept: {}", why);
+    if (const auto why = pause_recording_of_all({&self, 1}); !why.empty())
+        log().debug("device code goes on being kept: {}", why);
 } catch (const std::exception&) { // NOLINT(bugprone-empty-catch): memory; it is tried again
 }
 

@@ -57,10 +57,7 @@ std::string of_kernel(const TunedKernel& shared)
     return fmt::format("the tuned configuration of '{}'", shared.kernel.name);
 }
 
-store::ArtifactName name_of(const autotune::BestConfig& best)
-{
-    return {store::ArtifactKind::best_config, best.key};
-}
+store::ArtifactName name_of(const autotune::BestConfig& best) { return {store::ArtifactKind::best_config, best.key}; }
 
 TuningReport report_of(const autotune::BestConfig& best, TuningOutcome outcome, std::string reason)
 {

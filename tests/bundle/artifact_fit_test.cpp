@@ -73,8 +73,8 @@ TEST_F(ArtifactFit, IsAskedOfTheMembersOfABundle)
     Bytes damaged = bytes;
     damaged[bundle->find(member_name(m_best_name))->offset] ^= std::byte{1};
     const auto other = open_bundle(damaged).value();
-    EXPECT_TRUE(failed_with(bundle::judge_artifact(*other, *other->find(member_name(m_best_name)), none),
-                            ErrorCode::corrupt));
+    EXPECT_TRUE(
+        failed_with(bundle::judge_artifact(*other, *other->find(member_name(m_best_name)), none), ErrorCode::corrupt));
 }
 
 } // namespace

@@ -90,7 +90,8 @@ TEST_F(Carried, IsAskedWhetherItFits)
 {
     write_bundle(saved_work().bytes);
     const BundleCheck check = Cache{in("other")}.check_bundle(bundle_file(), device);
-    EXPECT_EQ(check.entries.size(), 7U) << "an entry, three programs, a kernel's and a module's configurations, a profile";
+    EXPECT_EQ(check.entries.size(), 7U)
+        << "an entry, three programs, a kernel's and a module's configurations, a profile";
     EXPECT_THAT(check.entries, Each(Field(&BundledEntry::verdict, FitVerdict::fits)));
 }
 

@@ -46,8 +46,8 @@ static wg_cache* open_with_bundle(const char* folder, const char* bundle)
 }
 
 /* That no other test has compiled: what a cache compiles itself is its own to save. */
-static const char* const k_own_kernel =
-    "__kernel void add_one(__global const float* x, __global float* y) { size_t i = get_global_id(0); y[i] = x[i] + 1; }";
+static const char* const k_own_kernel = "__kernel void add_one(__global const float* x, __global float* y) { size_t i "
+                                        "= get_global_id(0); y[i] = x[i] + 1; }";
 
 void artifacts_are_carried_to_another_folder(void)
 {

@@ -65,8 +65,7 @@ void check_artifacts(bundle::BundleTier& tier)
             static_cast<void>(tuned.find_module(artifact.digest));
             static_cast<void>(profiles.find(artifact.digest));
             const auto first = tier.get(name, {128UL << 10U, false});
-            if (first && *first && (*first)->bytes)
-                static_cast<void>(precompile::decode_ingredients(*(*first)->bytes));
+            if (first && *first && (*first)->bytes) static_cast<void>(precompile::decode_ingredients(*(*first)->bytes));
         }
     }
 }

@@ -45,10 +45,9 @@ protected:
         best.device = {{"backend", "cuda"}, {"device.architecture", "sm_80"}};
         best.written = written;
         module.configs = {{best.key, best}};
-        const bool done =
-            precompile::ProgramLibrary(*store, {}).put(precompile::test::sample_program()).has_value() &&
-            tuned.put(best).has_value() && tuned.put_module(module).has_value() &&
-            profile::Library(store->tier()).merge(profile::test::sample_profile()).has_value();
+        const bool done = precompile::ProgramLibrary(*store, {}).put(precompile::test::sample_program()).has_value() &&
+                          tuned.put(best).has_value() && tuned.put_module(module).has_value() &&
+                          profile::Library(store->tier()).merge(profile::test::sample_profile()).has_value();
         if (!done) throw std::runtime_error("the samples cannot be stored");
     }
     const std::map<std::string, std::string> m_fits{{"WG_TEST", "4"}};
@@ -268,8 +267,7 @@ TEST_F(BundleCommand, ChoosesKinds)
         std::string found;
         if (run("bundle create chosen.wgb " + options).status != 0) return std::string("none");
         const auto listed = run("bundle ls chosen.wgb --json").json();
-        for (const auto& member : listed["members"])
-            found += member["kind"].get<std::string>() + " ";
+        for (const auto& member : listed["members"]) found += member["kind"].get<std::string>() + " ";
         return found;
     };
     EXPECT_EQ(kinds("--kind compiled,profile"), "compiled profile ");
@@ -277,7 +275,8 @@ TEST_F(BundleCommand, ChoosesKinds)
     EXPECT_EQ(kinds("--func decode"), "image graph ") << "what is of no function stays out";
     EXPECT_EQ(kinds("--func prompt --kind graph,compiled"), "graph compiled ");
     EXPECT_EQ(kinds("--model no-such-model"), "none");
-    EXPECT_THAT(run("bundle create chosen.wgb --kind image").error, HasSubstr("there are graph, compiled, autotune, profile"));
+    EXPECT_THAT(run("bundle create chosen.wgb --kind image").error,
+                HasSubstr("there are graph, compiled, autotune, profile"));
 }
 
 TEST_F(BundleCommand, StripsProgramsAndTunedConfigurationsByTheirArchitectures)
@@ -288,8 +287,7 @@ TEST_F(BundleCommand, StripsProgramsAndTunedConfigurationsByTheirArchitectures)
         std::string found;
         EXPECT_EQ(run("bundle strip all.wgb small.wgb --arch " + architectures).status, 0);
         const auto listed = run("bundle ls small.wgb --json").json();
-        for (const auto& member : listed["members"])
-            found += member["kind"].get<std::string>() + " ";
+        for (const auto& member : listed["members"]) found += member["kind"].get<std::string>() + " ";
         return found;
     };
     EXPECT_EQ(kinds("sm_90"), "compiled profile ");

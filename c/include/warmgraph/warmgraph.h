@@ -316,8 +316,9 @@ typedef struct wg_cache_options {
     int32_t
         profile; ///< is counted with which sizes functions are called? 1: yes, -1: no; 0: $WARMGRAPH_PROFILE ("on" or
                  ///< "off"), else yes [0]
-    int32_t pauses_recording; ///< may wg_pause_recording be called by itself, after 256 replays in a row, the last miss being
-                              ///< a minute ago? nonzero: yes [1]
+    int32_t
+        pauses_recording; ///< may wg_pause_recording be called by itself, after 256 replays in a row, the last miss being
+                          ///< a minute ago? nonzero: yes [1]
 } wg_cache_options;
 
 /// Fills in the defaults. `size` is the caller's sizeof(wg_cache_options); invalid_argument when it is too small.

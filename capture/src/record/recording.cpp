@@ -206,8 +206,8 @@ Result<void> RecordingSession::Impl::check_variables() const
 
 void RecordingSession::Impl::make_trials()
 {
-    trials.emplace(subject.device, stream, memory, subject.handles, k_patience * answer->took_at_most() + k_more_patience,
-                   [this] { return check_variables(); });
+    trials.emplace(subject.device, stream, memory, subject.handles,
+                   k_patience * answer->took_at_most() + k_more_patience, [this] { return check_variables(); });
 }
 
 /// The runs so far found zeros in scratch, as a restored graph does; this one finds what the last of them left there,

@@ -16,7 +16,8 @@ struct ArtifactKind {
     /// What it took to make them: of graphs what first calls without the cache took, compiling included; of compiled
     /// programs compiling; of tuned configurations tuning. 0 of others.
     double seconds = 0;
-    std::vector<std::string> names{}; ///< "entries/<model_info>/<rank>/<function>/<digest>", "compiled/<digest>.compiled"
+    std::vector<std::string>
+        names{}; ///< "entries/<model_info>/<rank>/<function>/<digest>", "compiled/<digest>.compiled"
 };
 
 /// An artifact that stayed where it was.
@@ -26,8 +27,9 @@ struct SkippedArtifact {
 };
 
 struct CacheInfo {
-    std::vector<ArtifactKind> kinds{};      ///< that were saved or loaded; empty where nothing was
-    std::vector<SkippedArtifact> there{};   ///< load: the folder had them, and they stay as they are (profiles are joined)
+    std::vector<ArtifactKind> kinds{}; ///< that were saved or loaded; empty where nothing was
+    std::vector<SkippedArtifact>
+        there{}; ///< load: the folder had them, and they stay as they are (profiles are joined)
     std::vector<SkippedArtifact> skipped{}; ///< what does not fit here, is damaged, or is not trusted
 };
 

@@ -20,7 +20,7 @@ struct OpenProgress {
     /// Entries whose facts hold here, and those whose header cannot be read. 1 while the rest is not planned yet
     /// (OpenOptions::first).
     std::size_t total = 0;
-    std::string function;   ///< of the last one
+    std::string function; ///< of the last one
     double elapsed_ms = 0;
 };
 

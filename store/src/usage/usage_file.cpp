@@ -61,17 +61,11 @@ Json to_json(const PhaseTimes& phases)
 
 std::string to_usage_json(const FunctionUsage& usage)
 {
-    const Json json{{"hits", usage.hits},
-                    {"misses", usage.misses},
-                    {"recordings", usage.recordings},
-                    {"refusals", usage.refusals},
-                    {"code_missed", usage.code_missed},
-                    {"code_kept", usage.code_kept},
-                    {"saved_ms", usage.saved_ms},
-                    {"last_used", usage.last_used},
-                    {"events", to_events_json(usage.events)},
-                    {"cold", to_json(usage.cold)},
-                    {"warm", to_json(usage.warm)}};
+    const Json json{
+        {"hits", usage.hits},          {"misses", usage.misses},           {"recordings", usage.recordings},
+        {"refusals", usage.refusals},  {"code_missed", usage.code_missed}, {"code_kept", usage.code_kept},
+        {"saved_ms", usage.saved_ms},  {"last_used", usage.last_used},     {"events", to_events_json(usage.events)},
+        {"cold", to_json(usage.cold)}, {"warm", to_json(usage.warm)}};
     return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -80,13 +74,12 @@ std::optional<FunctionUsage> parse_usage(ByteView bytes)
     const Json json = Json::parse(as_text(bytes), nullptr, false);
     if (!json.is_object()) return std::nullopt;
     FunctionUsage usage;
-    const bool complete = read_count(json, "hits", usage.hits) && read_count(json, "misses", usage.misses) &&
-                          read_count(json, "recordings", usage.recordings) &&
-                          read_count(json, "refusals", usage.refusals) &&
-                          read_new_count(json, "code_missed", usage.code_missed) &&
-                          read_new_count(json, "code_kept", usage.code_kept) &&
-                          read_text(json, "last_used", usage.last_used) && read_phases(json, "cold", usage.cold) &&
-                          read_phases(json, "warm", usage.warm);
+    const bool complete =
+        read_count(json, "hits", usage.hits) && read_count(json, "misses", usage.misses) &&
+        read_count(json, "recordings", usage.recordings) && read_count(json, "refusals", usage.refusals) &&
+        read_new_count(json, "code_missed", usage.code_missed) && read_new_count(json, "code_kept", usage.code_kept) &&
+        read_text(json, "last_used", usage.last_used) && read_phases(json, "cold", usage.cold) &&
+        read_phases(json, "warm", usage.warm);
     if (const auto events = json.find("events"); events != json.end()) { // files of older versions have none
         auto read = parse_events(*events);
         if (!read) return std::nullopt;

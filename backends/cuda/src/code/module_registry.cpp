@@ -36,10 +36,11 @@ std::unexpected<Error> image_unknown()
                     "it comes from a module that another library loaded, and device code is not kept: call "
                     "prepare_recording (or set WARMGRAPH_TRACK_IMAGES=1) before the first launch of that library");
     if (ImageTracker::was_paused())
-        return fail(ErrorCode::not_recordable,
-                    "it comes from a module that may have been loaded {}: the next process of this cache does not pause, "
-                    "and can record it",
-                    k_loaded_in_pause);
+        return fail(
+            ErrorCode::not_recordable,
+            "it comes from a module that may have been loaded {}: the next process of this cache does not pause, "
+            "and can record it",
+            k_loaded_in_pause);
     return fail(
         ErrorCode::not_recordable,
         "it comes from a module that was loaded before warmgraph kept device code, or whose code is not certain: call "

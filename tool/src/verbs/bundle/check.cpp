@@ -29,9 +29,8 @@ void check_other(const bundle::Bundle& opened, const bundle::Member& member, Thi
 {
     const auto fit = bundle::judge_artifact(opened, member, device_of(machine));
     if (!fit) {
-        checked.others.push_back({&member,
-                                  {Verdict::does_not, std::string(to_string(fit.error().code)), ""},
-                                  fit.error().message});
+        checked.others.push_back(
+            {&member, {Verdict::does_not, std::string(to_string(fit.error().code)), ""}, fit.error().message});
         return;
     }
     checked.others_fitting += fit->verdict == Verdict::fits ? 1 : 0;
