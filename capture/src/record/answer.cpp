@@ -1,5 +1,6 @@
 #include "record/answer.hpp"
 
+#include <algorithm>
 #include <new>
 
 #include "warmgraph/backends/event_wait.hpp"
@@ -58,12 +59,13 @@ Result<void> Answer::begin(const std::shared_ptr<backends::Stream>& stream)
     auto watch = m_device->recording().watch_enqueues(*stream);
     if (!watch) return std::unexpected(watch.error());
     m_watch = std::move(*watch);
-    m_begun = system_clock().steady();
+    m_begun = m_returned = m_busy = system_clock().steady();
     return {};
 }
 
 Result<void> Answer::end(const RunContext& context, const TrialMemory& memory)
 {
+    m_returned = m_busy = system_clock().steady();
     m_stray = context.stray ? context.stray : m_watch->stray();
     m_waits_outside = m_waits_outside || m_watch->waits_outside();
     m_watch.reset();
@@ -87,15 +89,33 @@ Result<bool> Answer::is_done()
 {
     if (!m_event) return true; // wait() synchronises
     auto done = m_event->is_done();
-    if (done && *done && m_took.count() == 0) m_took = system_clock().steady() - m_begun;
+    const auto now = system_clock().steady();
+    if (done && *done)
+        found_done(now);
+    else if (done)
+        m_busy = now;
     return done;
 }
 
 Result<void> Answer::wait()
 {
+    const auto was_done = is_done(); // while it is not, synchronising ends with it
     if (auto done = m_stream->synchronize(); !done) return within("wait for the call's results", done.error());
-    if (m_took.count() == 0) m_took = system_clock().steady() - m_begun;
+    const auto now = system_clock().steady();
+    if (was_done && !*was_done) m_busy = now;
+    found_done(now);
     return {};
+}
+
+void Answer::found_done(std::chrono::steady_clock::time_point now) noexcept
+{
+    if (m_took.count() == 0) m_took = std::max(std::chrono::nanoseconds{now - m_begun}, std::chrono::nanoseconds{1});
+}
+
+std::chrono::nanoseconds Answer::took(std::chrono::nanoseconds work) const noexcept
+{
+    const std::chrono::nanoseconds at_least = std::min(std::chrono::nanoseconds{m_busy - m_begun}, m_took);
+    return std::clamp(m_returned - m_begun + work, at_least, m_took);
 }
 
 Result<void> Answer::check_enqueued() const
