@@ -80,6 +80,7 @@ CacheOptions to_options(const wg_cache_options* given)
         refuse("profile is {}, expected 1 (yes), -1 (no) or 0 (as the environment says)", options.profile);
     if (options.profile != 0) result.profile = options.profile > 0;
     result.pauses_recording = options.pauses_recording != 0;
+    result.kinds = or_empty(options.kinds);
     return result;
 }
 
@@ -210,7 +211,14 @@ wg_status wg_cache_statistics(const wg_cache* cache, wg_statistics* out)
                                   from.compile_saved_ms,
                                   from.captures_written,
                                   from.captures_paired,
-                                  from.captures_ignored};
+                                  from.captures_ignored,
+                                  from.tuned_hits,
+                                  from.tuned_misses,
+                                  from.kernels_tuned,
+                                  from.tuning_ms,
+                                  from.tuning_saved_ms,
+                                  from.profile_hits,
+                                  from.profile_misses};
         write_versioned(out, size, &known, sizeof known);
     });
 }

@@ -69,10 +69,19 @@ bool resolve_profile(const CacheOptions& options)
     raise({ErrorCode::invalid_argument, fmt::format("WARMGRAPH_PROFILE is '{}', expected on or off", *text)});
 }
 
+/// What the program says, else WARMGRAPH_KINDS.
+Kinds resolve_kinds(const CacheOptions& options)
+{
+    constexpr const char* k_variable = "WARMGRAPH_KINDS";
+    const bool is_given = !options.kinds.empty();
+    return value_or_raise(parse_kinds(is_given ? "CacheOptions::kinds" : k_variable,
+                                      is_given ? options.kinds : environment(k_variable).value_or("")));
+}
+
 /// Once the store is open.
 void open_profiles(Cache::Impl& impl)
 {
-    if (!resolve_profile(impl.options) || !impl.store) return;
+    if (!resolve_profile(impl.options) || !impl.kinds.profile || !impl.store) return;
     const bool writes = (impl.policy == Policy::read_write || impl.policy == Policy::refresh) &&
                         impl.store->why_read_only().empty() && impl.may_publish();
     impl.profiles =
@@ -195,7 +204,19 @@ Statistics Cache::Impl::statistics() const
     now.programs_refused = counts.refused;
     now.compile_ms = counts.compile_ms;
     now.compile_saved_ms = counts.saved_ms;
-    now.cache_faults += counts.faults;
+    now.program_miss_reasons = counts.miss_reasons;
+    TuningStatistics tuning = tunings.total();
+    now.tuned_hits = tuning.hits;
+    now.tuned_misses = tuning.misses;
+    now.kernels_tuned = tuning.tuned;
+    now.tuning_ms = tuning.tuning_ms;
+    now.tuning_saved_ms = tuning.saved_ms;
+    now.tuned_miss_reasons = std::move(tuning.miss_reasons);
+    if (profiles) {
+        now.profile_hits = profiles->hits();
+        now.profile_misses = profiles->misses();
+    }
+    now.cache_faults += counts.faults + tuning.faults;
     return now;
 }
 
@@ -205,6 +226,11 @@ std::string Cache::Impl::summary() const
     std::string text =
         fmt::format("warmgraph: {}, {}, {}, {} to load, {} saved", plural(now.hits, "hit"), plural(now.misses, "miss"),
                     plural(modules.count(), "image"), time_text(now.load_ms), time_text(now.saved_ms));
+    if (now.programs_loaded != 0)
+        text += fmt::format(", {} loaded ({} saved)", plural(now.programs_loaded, "program"),
+                            time_text(now.compile_saved_ms));
+    if (now.tuned_hits != 0)
+        text += fmt::format(", {} ({} saved)", plural(now.tuned_hits, "tuned kernel"), time_text(now.tuning_saved_ms));
     if (now.refusals != 0) text += fmt::format(", {} refused", now.refusals);
     if (now.programs_refused != 0) text += fmt::format(", {} refused", plural(now.programs_refused, "program"));
     if (now.cache_faults != 0) text += ", " + plural(now.cache_faults, "cache fault");
@@ -225,6 +251,7 @@ std::shared_ptr<Cache::Impl> Cache::Impl::open(const CacheOptions& options, File
     impl->rank = value_or_raise(
         ranks::resolve_rank({options.world_size, options.global_rank, options.tp_rank, options.pp_rank}, environment));
     impl->policy = resolve_policy(options);
+    impl->kinds = resolve_kinds(options);
     resolve_trust(*impl, options.signing);
     resolve_verification(*impl);
     impl->relaxation.driver =
@@ -234,7 +261,10 @@ std::shared_ptr<Cache::Impl> Cache::Impl::open(const CacheOptions& options, File
     const auto absolute = std::filesystem::absolute(directory, nowhere);
     impl->directory = (nowhere ? directory : absolute).lexically_normal().string();
     open_store(*impl, files);
-    impl->programs = std::make_shared<Programs>(impl->store, impl->trust, impl->disabled_reason);
+    const bool keeps_programs = impl->store && impl->kinds.compiled;
+    impl->programs = std::make_shared<Programs>(keeps_programs ? impl->store : nullptr, impl->trust,
+                                                impl->store ? switched_off("compiled programs")
+                                                            : "caching is off: " + impl->disabled_reason);
     open_profiles(*impl);
     return impl;
 }
@@ -397,7 +427,7 @@ std::optional<std::string> Cache::find(const std::string& name, const Device& de
     value_or_raise(cachefmt::check_name("function name", name));
     require_version("looked for", name, spec);
     const Policy policy = spec.policy.value_or(m_impl->policy);
-    if (!m_impl->store || policy == Policy::off || policy == Policy::refresh) return std::nullopt;
+    if (!m_impl->looks_for_graphs(policy)) return std::nullopt;
     Spec sought = spec;
     sought.outputs.clear();
     const Interface interface = value_or_raise(interface_of(sought));

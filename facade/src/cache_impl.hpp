@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "kinds.hpp"
 #include "pausing.hpp"
 #include "prefetching.hpp"
 #include "prepared.hpp"
@@ -47,11 +48,26 @@ private:
     std::set<cachefmt::EntryKey> m_untrusted;
 };
 
+/// What the tuners of one cache counted: those that exist, and those that are gone. Thread-safe.
+class Tunings {
+public:
+    void add(const Tuner::Impl& tuner);
+    /// Before its end.
+    void remove(const Tuner::Impl& tuner);
+    [[nodiscard]] TuningStatistics total() const;
+
+private:
+    mutable std::mutex m_mutex; // taken before a tuner's own
+    std::set<const Tuner::Impl*> m_tuners;
+    TuningStatistics m_gone;
+};
+
 struct Cache::Impl {
     CacheOptions options; ///< without the keys, which `trust` has
     cachefmt::Trust trust;
     cachefmt::Rank rank;
     Policy policy = Policy::read_write;
+    Kinds kinds;
     guards::Relaxation relaxation;
     bool verifies_first = false;              ///< the first use of each restored graph
     std::uint64_t verify_every = 0;           ///< each Nth call that is replayed; 0: none
@@ -61,6 +77,7 @@ struct Cache::Impl {
     std::string disabled_reason;
     replay::ModuleCache modules;
     Counters counters;
+    Tunings tunings;
     std::mutex mutex; ///< guards functions
     /// Those that exist, by name; null while one is being made.
     std::map<std::string, std::weak_ptr<Function::Impl>> functions;
@@ -78,6 +95,11 @@ struct Cache::Impl {
     [[nodiscard]] static std::shared_ptr<Impl> open(const CacheOptions& options, FileSystem& files);
     /// False where nobody who asks for signatures, as it does itself, would use what it publishes.
     [[nodiscard]] bool may_publish() const noexcept { return !trust.require || trust.sign_with; }
+    /// Whether an entry may be looked for.
+    [[nodiscard]] bool looks_for_graphs(Policy by) const noexcept
+    {
+        return store && kinds.graphs && by != Policy::off && by != Policy::refresh;
+    }
     /// The folder of this model on a backend.
     [[nodiscard]] std::string model_info(std::string_view backend) const;
     [[nodiscard]] std::string_view shape_mode() const noexcept;

@@ -48,6 +48,12 @@ Policy possible_policy(const Cache::Impl& cache, Policy wanted, bool has_callabl
     return records ? Policy::read_only : wanted;
 }
 
+/// Graphs alone may be off: the function runs then as it is, and its programs are kept.
+Policy graph_policy(const Cache::Impl& cache, Policy possible) noexcept
+{
+    return cache.kinds.graphs ? possible : Policy::off;
+}
+
 /// Also where nothing can be recorded, nothing may be compiled.
 Policy program_policy(Policy wanted, Policy possible) noexcept
 {
@@ -68,12 +74,16 @@ Function::Impl::Impl(std::shared_ptr<Cache::Impl> cache, std::string name, std::
       m_interface(std::move(interface)),
       m_callable(std::move(callable)),
       m_code(code),
-      m_policy(possible_policy(*m_cache, m_spec.policy.value_or(m_cache->policy), static_cast<bool>(m_callable))),
+      m_policy(graph_policy(*m_cache, possible_policy(*m_cache, m_spec.policy.value_or(m_cache->policy),
+                                                      static_cast<bool>(m_callable)))),
       m_key(m_cache->key(m_half ? m_half->pair : m_name, *m_device->device)),
       m_reader(m_interface, m_device->device->ordinal(),
                m_device->device->limits().flat_addresses ? Addressing::flat : Addressing::by_base),
       m_streams(m_device->device),
-      m_programs{m_cache->programs, program_policy(m_spec.policy.value_or(m_cache->policy), m_policy)},
+      m_programs{m_cache->programs,
+                 program_policy(m_spec.policy.value_or(m_cache->policy),
+                                possible_policy(*m_cache, m_spec.policy.value_or(m_cache->policy),
+                                                static_cast<bool>(m_callable)))},
       m_runnable{m_name, m_interface, m_callable, m_device->device, m_streams, &m_programs},
       m_subject{m_name, m_interface, m_device->device, {}, declared_handles(m_spec), next_number()},
       m_scratch(m_device->device, ScratchPool::Kind::memory),

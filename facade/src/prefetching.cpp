@@ -197,7 +197,7 @@ void Cache::prefetch(const std::string& name, const Device& device)
 {
     const auto plain = is_beginning(name) ? name.substr(0, name.size() - 1) : name;
     value_or_raise(cachefmt::check_name("function name", plain));
-    if (!m_impl->store || m_impl->policy == Policy::off || m_impl->policy == Policy::refresh) return;
+    if (!m_impl->looks_for_graphs(m_impl->policy)) return;
     m_impl->prefetching->begin(*m_impl, name, DeviceAccess::impl(device));
 }
 

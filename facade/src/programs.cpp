@@ -11,6 +11,8 @@
 namespace warmgraph {
 namespace {
 
+constexpr std::size_t k_most_reasons = 64;
+
 thread_local const ProgramUse* t_programs = nullptr;
 
 /// nullopt: nothing is looked for, and nothing kept.
@@ -55,7 +57,7 @@ Result<std::shared_ptr<backends::Module>> Programs::module(const Program::Impl& 
     if (!m_cache && allowed == ProgramPolicy::use_only) {
         const std::scoped_lock lock{m_mutex};
         ++m_counts.refused;
-        return std::unexpected(precompile::compile_forbidden("caching is off: " + m_why_off));
+        return std::unexpected(precompile::compile_forbidden(m_why_off));
     }
     if (!allowed || !m_cache) return program.compile();
     if (!m_may_keep && *allowed == ProgramPolicy::use_and_keep) allowed = ProgramPolicy::use;
@@ -65,7 +67,7 @@ Result<std::shared_ptr<backends::Module>> Programs::module(const Program::Impl& 
         if (made.error().code == ErrorCode::miss_forbidden) ++m_counts.refused;
         return std::unexpected(made.error());
     }
-    count(*made);
+    count(program.name, *made);
     std::shared_ptr<backends::Module> module = std::move(made->module);
     std::erase_if(m_known, [](const Known& known) { return known.module.expired(); });
     if (made->origin) {
@@ -77,7 +79,7 @@ Result<std::shared_ptr<backends::Module>> Programs::module(const Program::Impl& 
     return module;
 }
 
-void Programs::count(const precompile::MadeProgram& made)
+void Programs::count(const std::string& program, const precompile::MadeProgram& made)
 {
     const bool is_loaded = made.how == precompile::MadeProgram::How::loaded;
     for (const Error& fault : made.faults) fault_locked(fault);
@@ -86,6 +88,8 @@ void Programs::count(const precompile::MadeProgram& made)
         m_counts.saved_ms += made.saved_ms;
     else
         m_counts.compile_ms += made.ms;
+    if (!is_loaded && m_counts.miss_reasons.size() < k_most_reasons)
+        m_counts.miss_reasons.push_back(fmt::format("{}: {}", program, made.reason));
     if (!is_loaded) log().debug("compiled in {}: {}", time_text(made.ms), made.reason);
 }
 

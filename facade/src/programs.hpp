@@ -20,12 +20,13 @@ struct ProgramCounts {
     std::uint64_t compiled = 0, loaded = 0, refused = 0, faults = 0;
     double compile_ms = 0; ///< spent on compiling
     double saved_ms = 0;   ///< what compiling the loaded ones took, less loading them
+    std::vector<std::string> miss_reasons{}; ///< "add: no compiled program", at most 64
 };
 
 /// Those of one cache. Thread-safe; programs may outlive the cache.
 class Programs {
 public:
-    /// `store`: null where caching is off, for this reason.
+    /// `store`: null where nothing is kept, for this reason.
     Programs(std::shared_ptr<store::LocalStore> store, const cachefmt::Trust& trust, std::string why_off);
 
     /// Loaded, or compiled and kept as the policy says. miss_forbidden under no_compile.
@@ -46,14 +47,14 @@ private:
         std::unique_ptr<precompile::Origin> origin;
         bool is_kept = false; ///< by keep_ready()
     };
-    void count(const precompile::MadeProgram& made);
+    void count(const std::string& program, const precompile::MadeProgram& made);
     void store_locked(Known& known);
     void fault_locked(const Error& error);
 
     std::shared_ptr<store::LocalStore> m_store;
     std::string m_why_off;
     bool m_may_keep;
-    std::optional<precompile::ProgramCache> m_cache; ///< none where caching is off
+    std::optional<precompile::ProgramCache> m_cache; ///< none where nothing is kept
     mutable std::mutex m_mutex;                      ///< guards what follows
     std::vector<Known> m_known;
     std::set<store::ArtifactName> m_touched;

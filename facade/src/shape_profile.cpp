@@ -147,6 +147,7 @@ profile::Profile ProfileKeeper::joined(const FunctionProfile& function)
     profile::Profile own = function.own();
     auto stored = m_library.find(own.key);
     if (!stored) m_fault("read", stored.error());
+    ++(stored && *stored ? m_hits : m_misses);
     if (!stored || !*stored) return own;
     auto both = profile::join(std::move(**stored), own);
     return both ? std::move(*both) : own;

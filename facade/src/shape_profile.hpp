@@ -95,6 +95,8 @@ public:
     [[nodiscard]] std::vector<profile::Profile> counted();
     /// It has news.
     void note(const std::shared_ptr<FunctionProfile>& function) noexcept;
+    [[nodiscard]] std::uint64_t hits() const noexcept { return m_hits; }     ///< profiles that were read
+    [[nodiscard]] std::uint64_t misses() const noexcept { return m_misses; } ///< that were not there, or damaged
     [[nodiscard]] bool writes() const noexcept { return m_writing == Writing::yes; }
 
 private:
@@ -112,6 +114,7 @@ private:
     std::map<Digest, std::shared_ptr<FunctionProfile>> m_functions;
     std::set<std::shared_ptr<FunctionProfile>> m_noted;
     bool m_is_ending = false;
+    std::atomic<std::uint64_t> m_hits = 0, m_misses = 0;
     std::atomic<pid_t> m_process = 0; ///< that began the thread: a forked child has none
     std::condition_variable_any m_wake;
     std::mutex m_file_mutex; ///< one at a time writes; taken before m_mutex

@@ -148,7 +148,7 @@ Result<StoredEntry> stored_entry(const cachefmt::EntryHeader& header, const std:
 std::vector<StoredEntry> Cache::entries(const std::string& name, const Device& device) const
 {
     value_or_raise(cachefmt::check_name("function name", name));
-    if (!m_impl->store || m_impl->policy == Policy::refresh) return {};
+    if (!m_impl->looks_for_graphs(m_impl->policy)) return {};
     const auto& backend = *DeviceAccess::impl(device)->device;
     auto variants = value_or_raise(m_impl->store->variants(m_impl->key(name, backend)));
     std::ranges::stable_sort(variants, std::ranges::greater{}, &store::Variant::last_used);

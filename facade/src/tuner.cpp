@@ -70,6 +70,20 @@ TuningReport report_of(const autotune::BestConfig& best, TuningOutcome outcome, 
     return report;
 }
 
+void join(TuningStatistics& into, const TuningStatistics& more)
+{
+    into.hits += more.hits;
+    into.misses += more.misses;
+    into.tuned += more.tuned;
+    into.carried += more.carried;
+    into.rejected += more.rejected;
+    into.faults += more.faults;
+    into.tuning_ms += more.tuning_ms;
+    into.saved_ms += more.saved_ms;
+    for (const std::string& reason : more.miss_reasons)
+        if (into.miss_reasons.size() < k_most_tuning_reasons) into.miss_reasons.push_back(reason);
+}
+
 } // namespace
 
 std::string definitions_of(const TunedConfig& config)
@@ -123,7 +137,31 @@ Tuner::Impl::Impl(std::shared_ptr<Cache::Impl> of_cache, Device on, const Tuning
     : cache(std::move(of_cache)), device(std::move(on)), options(how), clock(time)
 {
     require_options(options);
-    if (cache->store) library.emplace(cache->store->tiers());
+    if (cache->store && cache->kinds.tuned) library.emplace(cache->store->tiers());
+    cache->tunings.add(*this);
+}
+
+Tuner::Impl::~Impl() { cache->tunings.remove(*this); }
+
+void Tunings::add(const Tuner::Impl& tuner)
+{
+    const std::scoped_lock lock{m_mutex};
+    m_tuners.insert(&tuner);
+}
+
+void Tunings::remove(const Tuner::Impl& tuner)
+{
+    const std::scoped_lock lock{m_mutex};
+    m_tuners.erase(&tuner);
+    join(m_gone, tuner.statistics());
+}
+
+TuningStatistics Tunings::total() const
+{
+    const std::scoped_lock lock{m_mutex};
+    TuningStatistics result = m_gone;
+    for (const Tuner::Impl* tuner : m_tuners) join(result, tuner->statistics());
+    return result;
 }
 
 std::shared_ptr<TunedKernel> Tuner::Impl::describe(const TunableKernel& kernel) const
@@ -156,6 +194,10 @@ Tuned Tuner::Impl::tune(const TunableKernel& kernel, const Ahead& ahead)
         const auto begin = clock.steady();
         TuningReport report = decide(*shared, ahead);
         report.took_ms = Milliseconds{clock.steady() - begin}.count();
+        if (report.outcome == TuningOutcome::stored) {
+            const std::scoped_lock counted{counting};
+            counts.saved_ms -= report.took_ms;
+        }
         shared->current = std::move(report);
     }
     return Tuned{std::make_shared<const Tuned::Impl>(*shared->current, shared, shared_from_this())};
@@ -232,7 +274,7 @@ TuningReport Tuner::Impl::use_stored(TunedKernel& shared, const autotune::BestCo
 
 TuningReport Tuner::Impl::decide(TunedKernel& shared, const Ahead& ahead)
 {
-    if (!library) return untuned(shared, cache->disabled_reason);
+    if (!library) return untuned(shared, cache->store ? switched_off("tuned configurations") : cache->disabled_reason);
     const Found found = look_up(shared, ahead);
     const std::string barred = why_not_tuned(shared);
     using Use = autotune::Judgement::Use;

@@ -37,6 +37,9 @@ struct Tuned::Impl {
 
 struct Tuner::Impl : std::enable_shared_from_this<Tuner::Impl> {
     Impl(std::shared_ptr<Cache::Impl> of_cache, Device on, const TuningOptions& how, Clock& time = system_clock());
+    Impl(const Impl&) = delete;
+    Impl& operator=(const Impl&) = delete;
+    ~Impl();
 
     using Ahead = std::map<Digest, autotune::BestConfig>; ///< loaded with a module
 
@@ -78,7 +81,7 @@ private:
     Device device;
     TuningOptions options;
     Clock& clock;
-    std::optional<autotune::Library> library;                                  ///< none: there is no folder
+    std::optional<autotune::Library> library;                                  ///< none: there is no folder, or tuned ones are off
     mutable std::mutex mutex;                                                  ///< one tuning at a time; guards kernels
     std::map<std::pair<Digest, Digest>, std::shared_ptr<TunedKernel>> kernels; ///< by key and candidates
     mutable std::mutex counting;                                               ///< guards counts

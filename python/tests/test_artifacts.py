@@ -79,3 +79,10 @@ def test_damaged_artifacts_are_a_typed_error(saved, device, tmp_path):
     damaged[300] ^= 1
     assert len(cache.load_cache_artifacts(device, bytes(damaged)).skipped) == 1
     assert cache.load_cache_artifacts(device, data).kinds[0].names[0].startswith("entries/toy_")
+
+
+def test_a_kind_that_is_off_is_neither_used_nor_counted(process, saved):
+    off = PRELUDE.replace('model="toy"', 'model="toy", kinds="-graphs"')
+    assert off != PRELUDE
+    script = "print(scale(x, 2.0)[3], scale.report().outcome, wg.stats(scale)[0].misses)\n"
+    assert process(off + script, bare=True).lines() == ["6.0 eager 0"]

@@ -186,6 +186,7 @@ class wg_cache_options(ctypes.Structure):
         ("bundle_count", ctypes.c_uint64),
         ("profile", ctypes.c_int32),
         ("pauses_recording", ctypes.c_int32),
+        ("kinds", ctypes.c_char_p),
     ]
 
 
@@ -209,6 +210,13 @@ class wg_statistics(ctypes.Structure):
         ("captures_written", ctypes.c_uint64),
         ("captures_paired", ctypes.c_uint64),
         ("captures_ignored", ctypes.c_uint64),
+        ("tuned_hits", ctypes.c_uint64),
+        ("tuned_misses", ctypes.c_uint64),
+        ("kernels_tuned", ctypes.c_uint64),
+        ("tuning_ms", ctypes.c_double),
+        ("tuning_saved_ms", ctypes.c_double),
+        ("profile_hits", ctypes.c_uint64),
+        ("profile_misses", ctypes.c_uint64),
     ]
 
 

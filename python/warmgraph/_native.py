@@ -68,6 +68,13 @@ class Statistics:
     captures_written: int = 0
     captures_paired: int = 0
     captures_ignored: int = 0
+    tuned_hits: int = 0
+    tuned_misses: int = 0
+    kernels_tuned: int = 0
+    tuning_ms: float = 0.0
+    tuning_saved_ms: float = 0.0
+    profile_hits: int = 0
+    profile_misses: int = 0
 
     def __add__(self, other: Statistics) -> Statistics:
         counters = [field.name for field in dataclasses.fields(self)][1:]
@@ -162,6 +169,7 @@ class Cache(Handle):
         options.dynamic, options.policy = int(dynamic), _config.POLICIES[given.policy]
         options.trusted_owners, options.trusted_owner_count = owners, len(owners)
         options.sign_with_file, options.accept_file = text_or_none(given.sign_with_file or None), text_or_none(given.accept_file or None)
+        options.kinds = text_or_none(given.kinds or None)
         bundles = [os.fspath(file).encode() for file in given.bundles]
         options.bundles, options.bundle_count = array_of(ctypes.c_char_p, bundles), len(bundles)
         for name in ("world_size", "max_variants", "probing_ms", "max_bytes", "max_files"):

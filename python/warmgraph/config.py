@@ -46,6 +46,7 @@ class Config:
     max_bytes: int
     max_files: int
     bundles: tuple[str, ...]
+    kinds: str
     prefetch: bool
 
     _DEFAULTS = {
@@ -68,6 +69,7 @@ class Config:
         "max_bytes": 0,
         "max_files": 0,
         "bundles": (),  # files (.wgb) that are read where they lie, below the folder
+        "kinds": "",  # which are used, as $WARMGRAPH_KINDS: "graphs,compiled", or all but some, "-tuned"
         "prefetch": True,  # what the last call of a function of PyTorch's needed is restored as soon as CUDA runs, before the next one
     }
 

@@ -136,6 +136,13 @@ void profiles_are_switched_off(void)
     options.profile = 2;
     wg_cache* cache = NULL;
     FAILS(wg_cache_open(&options, &cache), wg_invalid_argument, "profile is 2");
+    options.profile = 0;
+    options.kinds = "graph";
+    FAILS(wg_cache_open(&options, &cache), wg_invalid_argument, "the kind 'graph'");
+    options.kinds = "-profile";
+    OK(wg_cache_open(&options, &cache));
+    OK(wg_cache_close(cache));
+    options.kinds = NULL;
     options.profile = -1;
     OK(wg_cache_open(&options, &cache));
     const wg_buckets buckets = learnt();

@@ -64,6 +64,7 @@ protected:
         context.function = name;
         run(runnable, {frame.tensors, frame.memory, frame.scalars, frame.values}, scratch, stream, context);
         if (auto ended = session.end_answer(context); !ended) return std::unexpected(ended.error());
+        if (before_asking) before_asking();
         if (auto done = session.wait_for_answer(); !done) return std::unexpected(done.error());
         if (after_answer) after_answer();
         auto recording = session.record(header(), phases);
@@ -135,7 +136,8 @@ protected:
     Phases phases;
     RecordOptions record_options;
     std::vector<NamedMemory> others;    ///< Subject::others
-    std::function<void()> after_answer; ///< between the answer's end and the recording
+    std::function<void()> before_asking; ///< between the answer and the question whether it is done
+    std::function<void()> after_answer;  ///< between the answer's end and the recording
     bool is_abandoned = false;
 };
 

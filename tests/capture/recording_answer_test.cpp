@@ -19,6 +19,22 @@ TEST_F(RecordingTest, RunsTheCallableOnceAndCapturesItFromThenOn)
     EXPECT_THAT(captured, testing::ElementsAre(false, true, true, true));
 }
 
+/// What was counted as saved held the time until somebody asked: 6.2 s of a call that took 3.1 s.
+TEST_F(RecordingTest, AnAnswerThatIsAskedForLongAfterItWasDoneCountsItsOwnTimeAlone)
+{
+    constexpr std::chrono::milliseconds k_call{40};
+    constexpr std::chrono::milliseconds k_idle{300};
+    before_asking = [&] { system_clock().sleep_for(k_idle); };
+    bool is_answer = true;
+    const auto recording = recorded([&](Recorder& r) {
+        if (std::exchange(is_answer, false)) system_clock().sleep_for(k_call);
+        add(r);
+    });
+    ASSERT_TRUE(recording) << recording.error().message;
+    EXPECT_GE(recording->entry.header.info.answer_ms, 40);
+    EXPECT_LT(recording->entry.header.info.answer_ms, 300);
+}
+
 TEST_F(RecordingTest, AStateThatEachCallAdvancesIsRecordedAndAdvancedByTheAnswerAlone)
 {
     const MemoryRef count = declare("count", RegionKind::state, k_count, 10);

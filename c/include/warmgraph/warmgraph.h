@@ -319,6 +319,8 @@ typedef struct wg_cache_options {
     int32_t
         pauses_recording; ///< may wg_pause_recording be called by itself, after 256 replays in a row, the last miss being
                           ///< a minute ago? nonzero: yes [1]
+    const char* kinds; ///< which are used: "all", some of "graphs,compiled,tuned,profile", or all but some, "-tuned"; NULL
+                       ///< or "": $WARMGRAPH_KINDS, else all [NULL]
 } wg_cache_options;
 
 /// Fills in the defaults. `size` is the caller's sizeof(wg_cache_options); invalid_argument when it is too small.
@@ -389,6 +391,13 @@ typedef struct wg_statistics {
     uint64_t captures_written;  ///< wg_capture_write
     uint64_t captures_paired;   ///< of other processes, that proved an entry
     uint64_t captures_ignored;  ///< damaged, of another version, or that proved nothing
+    uint64_t tuned_hits;        ///< of all tuners of the cache: kernels whose stored winner was used
+    uint64_t tuned_misses;      ///< kernels without one that could be
+    uint64_t kernels_tuned;     ///< kernels that were timed
+    double tuning_ms;           ///< spent on timing
+    double tuning_saved_ms;     ///< what the tunings took that hits stand for, less using them
+    uint64_t profile_hits;      ///< functions' shape profiles that were read
+    uint64_t profile_misses;    ///< that were asked for, and not there or damaged
 } wg_statistics;
 
 /// Fills `out->size` bytes; what a newer caller's struct has more is zero.

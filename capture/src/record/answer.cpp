@@ -1,5 +1,6 @@
 #include "record/answer.hpp"
 
+#include <algorithm>
 #include <new>
 
 #include "warmgraph/backends/event_wait.hpp"
@@ -10,7 +11,6 @@ namespace warmgraph {
 
 namespace {
 constexpr std::chrono::seconds k_settling{1};
-constexpr std::chrono::milliseconds k_promptly{1};
 } // namespace
 
 Answer::Answer(std::shared_ptr<backends::Device> device, const DeclaredHandles& handles)
@@ -59,12 +59,13 @@ Result<void> Answer::begin(const std::shared_ptr<backends::Stream>& stream)
     auto watch = m_device->recording().watch_enqueues(*stream);
     if (!watch) return std::unexpected(watch.error());
     m_watch = std::move(*watch);
-    m_begun = system_clock().steady();
+    m_begun = m_returned = m_busy = system_clock().steady();
     return {};
 }
 
 Result<void> Answer::end(const RunContext& context, const TrialMemory& memory)
 {
+    m_returned = m_busy = system_clock().steady();
     m_stray = context.stray ? context.stray : m_watch->stray();
     m_waits_outside = m_waits_outside || m_watch->waits_outside();
     m_watch.reset();
@@ -77,7 +78,6 @@ Result<void> Answer::end(const RunContext& context, const TrialMemory& memory)
         if (auto copied = m_stream->copy(copy); !copied) return within("copy the call's results", copied.error());
     }
     auto event = m_stream->record_event();
-    m_last_unfinished = system_clock().steady();
     if (event)
         m_event = std::move(*event);
     else if (event.error().code != ErrorCode::unsupported)
@@ -90,32 +90,35 @@ Result<bool> Answer::is_done()
 {
     if (!m_event) return true; // wait() synchronises
     auto done = m_event->is_done();
-    if (done && *done) note_done();
-    if (done && !*done) m_last_unfinished = system_clock().steady();
+    const auto now = system_clock().steady();
+    if (done && *done)
+        found_done(now);
+    else if (done)
+        m_busy = now;
     return done;
 }
 
 Result<void> Answer::wait()
 {
-    if (m_event) // its end is only seen in time where it is not over yet
-        if (auto done = is_done(); !done) return within("wait for the call's results", done.error());
+    const auto was_done = is_done(); // while it is not, synchronising ends with it
     if (auto done = m_stream->synchronize(); !done) return within("wait for the call's results", done.error());
-    if (m_took.count() == 0) {
-        m_last_unfinished = system_clock().steady(); // until now it was waited for
-        note_done();
-    }
+    const auto now = system_clock().steady();
+    if (was_done && !*was_done) m_busy = now;
+    found_done(now);
     return {};
 }
 
-void Answer::note_done()
+void Answer::found_done(std::chrono::steady_clock::time_point now) noexcept
 {
-    if (m_took.count() != 0) return;
-    const auto told = m_event ? m_event->done_at() : std::nullopt;
-    const auto now = system_clock().steady();
-    // Whoever asks late counts his own delay: what a start without the cache would have cost is rather told too small.
-    const bool is_late = now - m_last_unfinished > (now - m_begun) / 20 + k_promptly;
-    m_took_at_most = now - m_begun;
-    m_took = (told ? *told : is_late ? m_last_unfinished : now) - m_begun;
+    if (m_took.count() == 0) m_took = std::max(std::chrono::nanoseconds{now - m_begun}, std::chrono::nanoseconds{1});
+}
+
+std::chrono::nanoseconds Answer::took(std::chrono::nanoseconds work) const noexcept
+{
+    // Asked here, and not when it was found done: the driver may tell a moment later.
+    if (const auto told = m_event ? m_event->done_at() : std::nullopt) return *told - m_begun;
+    const std::chrono::nanoseconds at_least = std::min(std::chrono::nanoseconds{m_busy - m_begun}, m_took);
+    return std::clamp(m_returned - m_begun + work, at_least, m_took);
 }
 
 Result<void> Answer::check_enqueued() const

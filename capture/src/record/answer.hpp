@@ -32,11 +32,12 @@ public:
     /// Before everything goes: whether its work is done, or never began. It is waited for 1 s. Where it is not, freeing
     /// memory would wait for it, and it may wait for this thread: what it uses is leaked then.
     [[nodiscard]] bool settle() noexcept;
-    /// From the call to its last result; after it was done. Where nobody looked when that came, and the driver does not
-    /// tell the moment: to the last time that it was seen unfinished.
-    [[nodiscard]] std::chrono::nanoseconds took() const noexcept { return m_took; }
-    /// It took no longer than this: to when it was found done.
-    [[nodiscard]] std::chrono::nanoseconds took_at_most() const noexcept { return m_took_at_most; }
+    /// From the call to when it was found done: at most so long its work took. After it was done.
+    [[nodiscard]] std::chrono::nanoseconds took_at_most() const noexcept { return m_took; }
+    /// From the call to its last result, as the driver tells it (Event::done_at). Where it does not, who asks late learns
+    /// only between which two moments that came: then it is the time until the callable returned, and what `work` takes
+    /// the device, as a trial measured it.
+    [[nodiscard]] std::chrono::nanoseconds took(std::chrono::nanoseconds work) const noexcept;
     /// By region: the copies; null where a region is only read. After it was done.
     [[nodiscard]] const std::vector<MemoryRef>& results() const noexcept { return m_results; }
     [[nodiscard]] bool strayed() const noexcept { return m_stray.has_value(); }
@@ -44,7 +45,7 @@ public:
     [[nodiscard]] Result<void> check_enqueued() const;
 
 private:
-    void note_done();
+    void found_done(std::chrono::steady_clock::time_point now) noexcept;
 
     std::shared_ptr<backends::Device> m_device;
     bool m_waits_outside;
@@ -54,8 +55,10 @@ private:
     std::optional<std::string> m_stray;
     bool m_is_abandoned = false;
     std::shared_ptr<backends::Event> m_event;
-    std::chrono::steady_clock::time_point m_begun, m_last_unfinished;
-    std::chrono::nanoseconds m_took{0}, m_took_at_most{0};
+    std::chrono::steady_clock::time_point m_begun;
+    std::chrono::steady_clock::time_point m_returned; ///< the callable
+    std::chrono::steady_clock::time_point m_busy;     ///< when it was last known not to be done
+    std::chrono::nanoseconds m_took{0}; ///< at most
 };
 
 } // namespace warmgraph

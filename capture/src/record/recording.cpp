@@ -338,7 +338,7 @@ Result<Recording> RecordingSession::Impl::attempt(cachefmt::EntryHeader header, 
     if (!recording) return recording;
     auto& info = recording->entry.header.info;
     info.verification = verification_text(*spread, recording->entry.graph);
-    info.answer_ms = Milliseconds{answer->took()}.count();
+    info.answer_ms = Milliseconds{answer->took(trials->fastest_run())}.count();
     info.record_ms = Milliseconds{system_clock().steady() - started}.count();
     return recording;
 }
@@ -400,6 +400,7 @@ Result<bool> RecordingSession::is_answered() { return m_impl->answer->is_done();
 /// wait for all work on the device, and work of the answer for this thread.
 Result<void> RecordingSession::wait_for_answer()
 {
+    if (auto done = m_impl->answer->is_done(); !done) return std::unexpected(done.error()); // what was, took no longer
     m_impl->subject.device->bulk().warm_up();
     return m_impl->answer->wait();
 }
@@ -413,7 +414,6 @@ Result<void> RecordingSession::verify(replay::Executable& executable, Phases& ph
 
 bool RecordingSession::strayed() const noexcept { return m_impl->answer && m_impl->answer->strayed(); }
 bool RecordingSession::is_abandoned() const noexcept { return m_impl->trials && m_impl->trials->is_abandoned(); }
-std::chrono::nanoseconds RecordingSession::answer_took() const noexcept { return m_impl->answer->took(); }
 
 Result<Recording> RecordingSession::record(cachefmt::EntryHeader header, Phases& phases)
 {

@@ -7,6 +7,7 @@
 #include "warmgraph/backends/bulk_memory.hpp"
 #include "warmgraph/backends/event_wait.hpp"
 #include "warmgraph/backends/recording.hpp"
+#include "warmgraph/base/clock.hpp"
 
 namespace warmgraph {
 
@@ -87,6 +88,7 @@ Result<bool> Trials::wait()
 Result<void> Trials::end_trial(Result<void> launched)
 {
     auto done = wait();
+    m_waited = system_clock().steady();
     if (!done && launched) return std::unexpected(done.error());
     if (done && !*done) {
         m_is_abandoned = true;
@@ -111,7 +113,10 @@ Result<void> Trials::run(const std::shared_ptr<backends::GraphExec>& capture, Sc
     if (auto reset = m_memory->reset(0, outputs); !reset) return reset;
     if (holds == ScratchHolds::zeros)
         if (auto cleared = scratch.clear(); !cleared) return cleared;
+    const auto begun = system_clock().steady();
     auto ended = end_trial(capture->launch(*m_stream));
+    const std::chrono::nanoseconds took = m_waited - begun;
+    if (ended) m_fastest_run = m_fastest_run.count() == 0 ? took : std::min(m_fastest_run, took);
     if (m_is_abandoned) {
         leak(capture);
         scratch.abandon();

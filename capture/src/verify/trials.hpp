@@ -73,6 +73,8 @@ public:
     /// After all trials, whatever came of them. partly_launched: a read-only state of the caller's has other contents,
     /// and nothing can put back what was there.
     [[nodiscard]] Result<void> check_caller_memory() const;
+    /// What the work took the device in the fastest run of a capture; 0: there was none.
+    [[nodiscard]] std::chrono::nanoseconds fastest_run() const noexcept { return m_fastest_run; }
     /// A trial was given up. Its executable must be leaked as well.
     [[nodiscard]] bool is_abandoned() const noexcept { return m_is_abandoned; }
 
@@ -87,6 +89,8 @@ private:
     std::chrono::nanoseconds m_limit;
     std::function<Result<void>()> m_check_each;
     bool m_is_abandoned = false;
+    std::chrono::steady_clock::time_point m_waited; ///< when the last trial's work was done
+    std::chrono::nanoseconds m_fastest_run{0};
 };
 
 } // namespace warmgraph

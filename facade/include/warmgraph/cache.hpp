@@ -46,6 +46,15 @@ struct Statistics {
     std::uint64_t captures_written = 0;    ///< Cache::write_capture
     std::uint64_t captures_paired = 0;     ///< of other processes, that proved an entry
     std::uint64_t captures_ignored = 0;    ///< damaged, of another version, or that proved nothing
+    std::uint64_t tuned_hits = 0;          ///< of all its tuners: kernels whose stored winner was used
+    std::uint64_t tuned_misses = 0;        ///< kernels without one that could be
+    std::uint64_t kernels_tuned = 0;       ///< kernels that were timed
+    double tuning_ms = 0;                  ///< spent on timing
+    double tuning_saved_ms = 0;            ///< what the tunings took that hits stand for, less using them
+    std::uint64_t profile_hits = 0;        ///< functions' shape profiles that were read
+    std::uint64_t profile_misses = 0;      ///< that were asked for, and not there or damaged
+    std::vector<std::string> program_miss_reasons; ///< as miss_reasons, of programs
+    std::vector<std::string> tuned_miss_reasons;   ///< of kernels
 };
 
 /// `on_demand`: when Cache::record_pending is called, on its thread. What the function read and wrote is copied
@@ -111,6 +120,11 @@ struct CacheOptions {
     /// May Cache::pause_recording be called by itself, after 256 calls in a row that were replayed, the last miss being a minute
     /// ago?
     bool pauses_recording = true;
+    /// Which kinds are used: "all"; some of graphs (entries), compiled (programs), tuned (configurations of kernels) and
+    /// profile (shapes), as "graphs,compiled"; or all but some, "-tuned,-profile". Of one that is off nothing is looked
+    /// up, read, written or counted: functions run as they are, programs are compiled, tuners give the default. Empty:
+    /// $WARMGRAPH_KINDS, else all.
+    std::string kinds{};
 };
 
 /// The cache of one model in one process.

@@ -80,8 +80,6 @@ public:
     [[nodiscard]] bool strayed() const noexcept;
     /// A trial never ended: what it ran must be leaked.
     [[nodiscard]] bool is_abandoned() const noexcept;
-    /// From the call to its last result, when it was waited for: what a start without the cache costs.
-    [[nodiscard]] std::chrono::nanoseconds answer_took() const noexcept;
 
     struct Impl;
 

@@ -1,0 +1,154 @@
+// The kinds of a cache: each is switched off alone and counted alone.
+#include <cstdlib>
+#include <map>
+
+#include "kinds.hpp"
+#include "tuning_fixture.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class KindsTest : public TuningTest {
+protected:
+    struct Start {
+        Outcome outcome = Outcome::eager;
+        TuningReport tuning;
+        Statistics statistics;
+        std::string summary;
+    };
+    /// A process that starts now, compiles nothing ahead, tunes a kernel and calls a function.
+    [[nodiscard]] Start start(const std::string& kinds)
+    {
+        CacheOptions how = options();
+        how.kinds = kinds;
+        Cache cache{how};
+        Start result;
+        result.tuning = tuner_of(cache, {.validation = TuningValidation::at_first_run}).tune(kernel()).report();
+        const Program code = device.program("small", k_small_kernels);
+        Spec spec = vector_spec();
+        spec.code = {code};
+        Function f = cache.wrap("add_one", device, spec, [code](Recorder& r) {
+            r.stream().launch(code, "add_one", k_launch, r["x"], r["y"]);
+        });
+        const Buffer x = floats(0), y = device.allocate(k_count * 4);
+        result.outcome = f({{"x", x}, {"y", y}});
+        EXPECT_EQ(read(y), read(floats(1))) << kinds;
+        result.statistics = cache.statistics();
+        result.summary = cache.summary();
+        return result;
+    }
+    void forget() const { std::filesystem::remove_all(dir.path() / "cache"); }
+};
+
+TEST_F(KindsTest, OfAKindThatIsOffNothingIsWritten)
+{
+    const std::map<std::string, std::string> extensions{
+        {"graphs", ".wg"}, {"compiled", ".compiled"}, {"tuned", ".best_config"}};
+    for (const auto& off : extensions) {
+        forget();
+        static_cast<void>(start("-" + off.first));
+        for (const auto& [kind, extension] : extensions)
+            EXPECT_EQ(files(extension).empty(), kind == off.first) << kind << " with -" << off.first;
+    }
+}
+
+TEST_F(KindsTest, OfAKindThatIsOffNothingIsReadOrCountedAndTheOthersServe)
+{
+    EXPECT_EQ(start("").outcome, Outcome::recorded);
+
+    const Start no_graphs = start("-graphs");
+    EXPECT_EQ(no_graphs.outcome, Outcome::eager);
+    EXPECT_EQ(no_graphs.statistics.hits + no_graphs.statistics.misses, 0U);
+    EXPECT_EQ(no_graphs.statistics.programs_loaded, 1U) << "what runs as it is";
+    EXPECT_EQ(no_graphs.statistics.tuned_hits, 1U);
+
+    const Start no_tuned = start("graphs,compiled,profile");
+    EXPECT_EQ(no_tuned.outcome, Outcome::replayed);
+    EXPECT_EQ(no_tuned.tuning.outcome, TuningOutcome::untuned);
+    EXPECT_EQ(no_tuned.tuning.config, m_kernel.candidates.front());
+    EXPECT_THAT(no_tuned.tuning.reason, HasSubstr("tuned configurations are switched off"));
+    EXPECT_EQ(no_tuned.statistics.tuned_hits + no_tuned.statistics.tuned_misses, 0U);
+
+    const Start programs_alone = start("compiled");
+    EXPECT_EQ(programs_alone.statistics.programs_loaded, 1U);
+
+    const Start nothing = start("profile");
+    EXPECT_EQ(nothing.outcome, Outcome::eager);
+    EXPECT_EQ(nothing.statistics.programs_loaded + nothing.statistics.programs_compiled, 0U);
+    EXPECT_THAT(nothing.statistics.program_miss_reasons, IsEmpty());
+
+    const Start all = start("all");
+    EXPECT_EQ(all.outcome, Outcome::replayed);
+    EXPECT_EQ(all.tuning.outcome, TuningOutcome::stored);
+}
+
+TEST_F(KindsTest, WithoutProfilesNoneIsRecorded)
+{
+    CacheOptions how = options();
+    how.kinds = "-profile";
+    Cache cache{how};
+    Function f = add_one(cache);
+    const auto none = [](const ProfiledShape&) { return std::vector<Arg>{}; };
+    EXPECT_THAT(cache.record_profile(f, none).why_not, HasSubstr("no profile is kept"));
+}
+
+TEST_F(KindsTest, WhatTunersCountedStaysCountedWhenTheyAreGone)
+{
+    const Start cold = start("");
+    EXPECT_EQ(cold.statistics.kernels_tuned, 1U);
+    EXPECT_GT(cold.statistics.tuning_ms, 0);
+    EXPECT_THAT(cold.statistics.tuned_miss_reasons, ElementsAre("heavy: no stored configuration"));
+    EXPECT_THAT(cold.statistics.program_miss_reasons, testing::Not(IsEmpty()));
+    const Start warm = start("");
+    EXPECT_EQ(warm.statistics.tuned_hits, 1U);
+    EXPECT_DOUBLE_EQ(warm.statistics.tuning_saved_ms, cold.statistics.tuning_ms);
+    EXPECT_THAT(warm.summary, HasSubstr("1 tuned kernel ("));
+}
+
+TEST_F(KindsTest, WhatUsingAWinnerTookIsNotSaved)
+{
+    TuningReport cold = tune();
+    Cache cache{options()};
+    const TuningReport warm = tuner_of(cache).tune(kernel()).report(); // held to the default by running both
+    EXPECT_GT(warm.took_ms, 0);
+    EXPECT_DOUBLE_EQ(cache.statistics().tuning_saved_ms, cold.search_ms - warm.took_ms);
+}
+
+TEST_F(KindsTest, TheProgramWinsOverTheEnvironment)
+{
+    ::setenv("WARMGRAPH_KINDS", "-graphs", 1);
+    const Outcome by_environment = start("").outcome, by_program = start("all").outcome;
+    ::unsetenv("WARMGRAPH_KINDS");
+    EXPECT_EQ(by_environment, Outcome::eager);
+    EXPECT_EQ(by_program, Outcome::recorded);
+}
+
+TEST(ParseKinds, TakesSomeOrAllButSome)
+{
+    EXPECT_EQ(parse_kinds("K", "").value(), Kinds{});
+    EXPECT_EQ(parse_kinds("K", "all").value(), Kinds{});
+    EXPECT_EQ(parse_kinds("K", "graphs,profile").value(), (Kinds{true, false, false, true}));
+    EXPECT_EQ(parse_kinds("K", "-tuned,-compiled").value(), (Kinds{true, false, false, true}));
+}
+
+TEST(ParseKinds, RefusesWhatItDoesNotKnow)
+{
+    for (const auto& [text, why] : std::map<std::string, std::string>{
+             {"graph", "the kind 'graph', expected all, or some of graphs, compiled, tuned and profile"},
+             {"-graphs,tuned", "either kinds that are on"},
+             {"tuned,-graphs", "either kinds that are on"},
+             {"graphs,", "the kind ''"},
+             {"-", "the kind ''"}}) {
+        const auto parsed = parse_kinds("WARMGRAPH_KINDS", text);
+        ASSERT_FALSE(parsed) << text;
+        EXPECT_EQ(parsed.error().code, ErrorCode::invalid_argument);
+        EXPECT_THAT(parsed.error().message, testing::AllOf(HasSubstr("WARMGRAPH_KINDS"), HasSubstr(why)));
+    }
+}
+
+} // namespace
+} // namespace warmgraph::test
