@@ -81,8 +81,8 @@ private:
     Device device;
     TuningOptions options;
     Clock& clock;
-    std::optional<autotune::Library> library;                                  ///< none: there is no folder, or tuned ones are off
-    mutable std::mutex mutex;                                                  ///< one tuning at a time; guards kernels
+    std::optional<autotune::Library> library; ///< none: there is no folder, or tuned ones are off
+    mutable std::mutex mutex;                 ///< one tuning at a time; guards kernels
     std::map<std::pair<Digest, Digest>, std::shared_ptr<TunedKernel>> kernels; ///< by key and candidates
     mutable std::mutex counting;                                               ///< guards counts
     TuningStatistics counts;

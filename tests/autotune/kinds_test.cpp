@@ -31,9 +31,8 @@ protected:
         const Program code = device.program("small", k_small_kernels);
         Spec spec = vector_spec();
         spec.code = {code};
-        Function f = cache.wrap("add_one", device, spec, [code](Recorder& r) {
-            r.stream().launch(code, "add_one", k_launch, r["x"], r["y"]);
-        });
+        Function f = cache.wrap("add_one", device, spec,
+                                [code](Recorder& r) { r.stream().launch(code, "add_one", k_launch, r["x"], r["y"]); });
         const Buffer x = floats(0), y = device.allocate(k_count * 4);
         result.outcome = f({{"x", x}, {"y", y}});
         EXPECT_EQ(read(y), read(floats(1))) << kinds;

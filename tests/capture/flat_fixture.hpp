@@ -135,7 +135,7 @@ protected:
     replay::ModuleCache modules;
     Phases phases;
     RecordOptions record_options;
-    std::vector<NamedMemory> others;    ///< Subject::others
+    std::vector<NamedMemory> others;     ///< Subject::others
     std::function<void()> before_asking; ///< between the answer and the question whether it is done
     std::function<void()> after_answer;  ///< between the answer's end and the recording
     bool is_abandoned = false;

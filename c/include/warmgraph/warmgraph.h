@@ -319,8 +319,9 @@ typedef struct wg_cache_options {
     int32_t
         pauses_recording; ///< may wg_pause_recording be called by itself, after 256 replays in a row, the last miss being
                           ///< a minute ago? nonzero: yes [1]
-    const char* kinds; ///< which are used: "all", some of "graphs,compiled,tuned,profile", or all but some, "-tuned"; NULL
-                       ///< or "": $WARMGRAPH_KINDS, else all [NULL]
+    const char*
+        kinds; ///< which are used: "all", some of "graphs,compiled,tuned,profile", or all but some, "-tuned"; NULL
+               ///< or "": $WARMGRAPH_KINDS, else all [NULL]
 } wg_cache_options;
 
 /// Fills in the defaults. `size` is the caller's sizeof(wg_cache_options); invalid_argument when it is too small.

@@ -58,7 +58,7 @@ private:
     std::chrono::steady_clock::time_point m_begun;
     std::chrono::steady_clock::time_point m_returned; ///< the callable
     std::chrono::steady_clock::time_point m_busy;     ///< when it was last known not to be done
-    std::chrono::nanoseconds m_took{0}; ///< at most
+    std::chrono::nanoseconds m_took{0};               ///< at most
 };
 
 } // namespace warmgraph
