@@ -4,6 +4,7 @@
 #include <array>
 
 #include "warmgraph/cachefmt/codec.hpp"
+#include "warmgraph/store/torch_artifacts.hpp"
 
 namespace warmgraph::bundle {
 namespace {
@@ -28,17 +29,27 @@ Result<void> verify_blob(const store::Name& name, ByteView bytes)
     return {};
 }
 
+Result<void> verify_torch(const store::Name& name, ByteView bytes)
+{
+    const auto label = store::inspect_torch(bytes);
+    if (!label) return std::unexpected(label.error());
+    if (store::torch_name(label->facts) != name)
+        return fail(ErrorCode::corrupt, "it is stored under the name of other facts");
+    return {};
+}
+
 constexpr std::uint64_t k_most_blob = 256ULL << 20;  // as the store takes
 constexpr std::uint64_t k_most_graph = 257ULL << 20; // envelope, header and payload
 constexpr std::uint64_t k_most_record = 16ULL << 20;
 
-constexpr std::array<KindRow, 6> k_kinds{{
+constexpr std::array<KindRow, 7> k_kinds{{
     {Kind::graph, "graph", "entries/", k_most_graph, verify_graph},
     {Kind::image, "image", "images/", k_most_blob, verify_blob},
     {Kind::constant, "constant", "images/", k_most_blob, verify_blob},
     {Kind::compiled, "compiled", "compiled/", k_most_record, nullptr},
     {Kind::autotune, "autotune", "autotune/", k_most_record, nullptr},
     {Kind::profile, "profile", "profile/", k_most_record, nullptr},
+    {Kind::torch, "torch", "torch/", store::k_torch_cap, verify_torch},
 }};
 
 bool is_name_byte(char c) noexcept

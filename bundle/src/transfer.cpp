@@ -180,6 +180,12 @@ std::string unusable_kind(const Bundle& bundle, const Member& member)
     const KindRow* const row = row_of(member.kind);
     if (row == nullptr || row->verify == nullptr)
         return fmt::format("this warmgraph cannot verify a {}", name_of(member.kind));
+    if (needs_signed_bundle(member.kind) && bundle.signed_by().empty())
+        return fmt::format("a {} can run code where it is used, and is taken only from a bundle that an accepted key "
+                           "signed: {}",
+                           row->name,
+                           bundle.key_id().empty() ? "this one is not signed"
+                                                   : "key '" + bundle.key_id() + "' is not accepted");
     if (bundle.requires_signature() && bundle.signed_by().empty() && member.kind != Kind::graph &&
         !is_blob(member.kind))
         return "a signature is required, and the bundle has none that is accepted";
@@ -221,6 +227,28 @@ Result<Transfer> gather(Writer& writer, const std::vector<store::EntryKey>& entr
         if (!why) return std::unexpected(std::move(why.error()));
         if (!why->empty()) transfer.skipped.push_back({to_text(store::Name(key)), std::move(*why)});
         if (progress) progress(++done, entries.size());
+    }
+    return transfer;
+}
+
+Result<Transfer> gather_artifacts(Writer& writer, Kind kind, const std::vector<store::Name>& names, const Getter& get)
+{
+    Transfer transfer;
+    for (const store::Name& name : names) {
+        const std::string text = to_text(name);
+        if (writer.has(text)) continue;
+        const auto bytes = get(name);
+        const auto added = !bytes    ? Result<bool>{std::unexpected(bytes.error())}
+                           : !*bytes ? Result<bool>{fail(ErrorCode::not_found, "it was removed meanwhile")}
+                                     : writer.add(kind, name, **bytes);
+        if (added && *added)
+            transfer.add(kind, text, (*bytes)->size());
+        else if (added)
+            continue;
+        else if (added.error().code == ErrorCode::corrupt || added.error().code == ErrorCode::stale || !bytes || !*bytes)
+            transfer.skipped.push_back({text, added.error().message});
+        else
+            return std::unexpected(added.error());
     }
     return transfer;
 }
@@ -297,6 +325,10 @@ Result<Transfer> copy_members(const Bundle& from, Writer& writer, const Wanted& 
     };
     for (const Member& member : from.members()) {
         if (is_blob(member.kind)) continue; // with the graphs that need it
+        if (needs_signed_bundle(member.kind) && !writer.is_signed()) {
+            transfer.skipped.push_back({std::string(member.name), "it goes only into a bundle that is signed: give a key"});
+            continue;
+        }
         const auto ok = member.kind == Kind::graph ? copy_graph(member) : copy(member, 0);
         if (!ok) return std::unexpected(ok.error());
     }

@@ -6,11 +6,13 @@
 #include "throwing.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/process.hpp"
+#include "warmgraph/base/clock.hpp"
 #include "warmgraph/bundle/bundle_tier.hpp"
 #include "warmgraph/bundle/fit.hpp"
 #include "warmgraph/bundle/transfer.hpp"
 #include "warmgraph/cachefmt/fact_names.hpp"
 #include "warmgraph/guards/environment.hpp"
+#include "warmgraph/store/torch_artifacts.hpp"
 
 namespace warmgraph {
 
@@ -70,12 +72,29 @@ std::vector<cachefmt::EntryKey> Cache::Impl::touched_entries()
     return {touched.begin(), touched.end()};
 }
 
-std::optional<CacheArtifacts> Cache::save_cache_artifacts_of(std::span<const Cache* const> caches)
+void Cache::Impl::note_torch(const store::Name& name)
+{
+    const std::scoped_lock lock{mutex};
+    touched_torch.insert(name);
+}
+
+std::vector<store::Name> Cache::Impl::touched_torch_names()
+{
+    const std::scoped_lock lock{mutex};
+    return {touched_torch.begin(), touched_torch.end()};
+}
+
+std::optional<CacheArtifacts> Cache::save_cache_artifacts_of(std::span<const Cache* const> caches,
+                                                             const ArtifactOptions& options)
 {
     CacheArtifacts artifacts;
     const SigningKey* key = nullptr;
     for (const Cache* cache : caches)
         if (key == nullptr) key = cache->m_impl->trust.sign_with.get();
+    if (options.torch && key == nullptr)
+        raise({ErrorCode::invalid_argument,
+               "what PyTorch compiled can run code where it is used, and goes only into artifacts that are signed: set "
+               "sign_with_file (WARMGRAPH_SIGN_KEY_FILE)"});
     bundle::Writer writer(bundle::into_bytes(artifacts.bytes), {.sign_with = key});
     bundle::Transfer all;
     for (const Cache* cache : caches) {
@@ -83,6 +102,9 @@ std::optional<CacheArtifacts> Cache::save_cache_artifacts_of(std::span<const Cac
         if (store == nullptr) continue;
         const auto get = [store](const store::Name& name) { return store->object(name); };
         all.merge(value_or_raise(bundle::gather(writer, cache->m_impl->touched_entries(), get)));
+        if (options.torch)
+            all.merge(value_or_raise(
+                bundle::gather_artifacts(writer, bundle::Kind::torch, cache->m_impl->touched_torch_names(), get)));
     }
     if (writer.members() == 0) return std::nullopt;
     value_or_raise(writer.finish());
@@ -90,10 +112,10 @@ std::optional<CacheArtifacts> Cache::save_cache_artifacts_of(std::span<const Cac
     return artifacts;
 }
 
-std::optional<CacheArtifacts> Cache::save_cache_artifacts() const
+std::optional<CacheArtifacts> Cache::save_cache_artifacts(const ArtifactOptions& options) const
 {
     const Cache* const self = this;
-    return save_cache_artifacts_of({&self, 1});
+    return save_cache_artifacts_of({&self, 1}, options);
 }
 
 CacheInfo Cache::load_cache_artifacts(const Device& device, std::span<const std::byte> bytes)
@@ -107,6 +129,24 @@ CacheInfo Cache::load_cache_artifacts(const Device& device, std::span<const std:
         return fit.verdict == bundle::Verdict::fits ? "" : fmt::format("{}: {}", bundle::to_text(fit), fit.detail);
     };
     return to_info(value_or_raise(bundle::unpack(*opened, m_impl->store->tier(), wanted)));
+}
+
+void Cache::put_torch_artifacts(const std::map<std::string, std::string>& facts, std::span<const std::byte> bytes)
+{
+    if (!m_impl->store)
+        raise({ErrorCode::io_failed, "PyTorch's artifacts are not kept: caching is off: " + m_impl->disabled_reason});
+    value_or_raise(
+        store::put_torch(*m_impl->store, facts, to_iso8601(system_clock().wall()), bytes, m_impl->trust));
+    m_impl->note_torch(store::torch_name(facts));
+}
+
+std::optional<std::vector<std::byte>>
+Cache::torch_artifacts(const std::map<std::string, std::string>& facts) const
+{
+    if (!m_impl->store) return std::nullopt;
+    auto found = value_or_raise(store::find_torch(*m_impl->store, facts, m_impl->trust));
+    if (found) m_impl->note_torch(store::torch_name(facts));
+    return found;
 }
 
 BundleCheck Cache::check_bundle(const std::string& file, const Device& device) const

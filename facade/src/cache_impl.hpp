@@ -64,6 +64,7 @@ struct Cache::Impl {
     std::map<std::string, std::weak_ptr<Function::Impl>> functions;
     std::set<std::string> told_what_fits; ///< ids of devices; guarded by mutex
     std::set<cachefmt::EntryKey> touched; ///< that this process recorded or hit; guarded by mutex
+    std::set<store::Name> touched_torch;  ///< what PyTorch compiled, that this process put or got; guarded by mutex
     PreparedGraphs prepared;
     std::unique_ptr<ProfileKeeper>
         profiles; ///< null: no profiles are kept. After the store and the counters, which it uses
@@ -85,6 +86,8 @@ struct Cache::Impl {
     [[nodiscard]] replay::ImageSource image_source() const;
     void note_touched(const cachefmt::EntryKey& key);
     [[nodiscard]] std::vector<cachefmt::EntryKey> touched_entries();
+    void note_torch(const store::Name& name);
+    [[nodiscard]] std::vector<store::Name> touched_torch_names();
     /// CacheOptions::bundles as layers of the store; how many could be opened.
     std::size_t open_bundles(const std::vector<std::uint32_t>& owners);
     /// Whether one of this name is wrapped or loaded.

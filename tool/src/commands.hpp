@@ -88,6 +88,7 @@ struct BundleOptions {
     SigningFiles keys{};
     guards::Relaxation relaxation{};
     std::vector<std::string> architectures{}; ///< strip: those that stay
+    std::vector<std::string> kinds{};         ///< create: what goes in besides entries: "torch"
 };
 [[nodiscard]] Result<int> bundle(const Context& context, const BundleOptions& options);
 

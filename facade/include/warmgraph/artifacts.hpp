@@ -8,7 +8,7 @@
 
 namespace warmgraph {
 
-/// Artifacts of one kind: "graph", "image", "constant".
+/// Artifacts of one kind: "graph", "image", "constant", "torch".
 struct ArtifactKind {
     std::string kind;
     std::uint64_t count = 0;
@@ -28,6 +28,13 @@ struct CacheInfo {
     std::vector<ArtifactKind> kinds{};      ///< that were saved or loaded; empty where nothing was
     std::vector<SkippedArtifact> there{};   ///< load: the folder had them, and they stay as they are
     std::vector<SkippedArtifact> skipped{}; ///< what does not fit here, is damaged, or is not trusted
+};
+
+/// What save_cache_artifacts takes besides entries and what they need.
+struct ArtifactOptions {
+    /// What PyTorch compiled (Cache::put_torch_artifacts) and this process put or got. It can run code where it is used, and
+    /// goes only into a signed bundle: invalid_argument where the cache has no key to sign with.
+    bool torch = false;
 };
 
 /// Bytes of a bundle (docs/format.md, "The bundle"): a file of them is one.

@@ -92,7 +92,7 @@ const std::map<std::string, store::ClearKind>& clear_kinds()
     static const std::map<std::string, ClearKind> kinds{
         {"entries", ClearKind::entries}, {"images", ClearKind::images},     {"quarantine", ClearKind::quarantine},
         {"tuned", ClearKind::tuned},     {"compiled", ClearKind::compiled}, {"profile", ClearKind::profile},
-        {"all", ClearKind::all}};
+        {"torch", ClearKind::torch},     {"all", ClearKind::all}};
     return kinds;
 }
 
@@ -218,7 +218,7 @@ void clear_options(CLI::App& app, Arguments& arguments)
         ->type_name(k_function)
         ->check(check_given, "", "");
     among(app.add_option("--kind", arguments.kind, "what to remove; images: those that no entry uses"),
-          {"entries", "images", "quarantine", "tuned", "compiled", "profile", "all"});
+          {"entries", "images", "quarantine", "tuned", "compiled", "profile", "torch", "all"});
     app.add_flag("--dry-run", arguments.dry_run, "say what would be removed, and remove nothing");
     app.add_flag("--yes", arguments.yes, "do not ask on a terminal before everything is removed");
 }
@@ -320,6 +320,11 @@ void bundle_options(CLI::App& app, Arguments& arguments)
     app.add_option("--arch", arguments.architectures, "strip: the architectures that stay, with commas between them")
         ->type_name("ARCH")
         ->check(check_given, "", "");
+    app.add_option("--kind", arguments.kinds,
+                   "create: what goes in besides entries and what they need: torch (what PyTorch compiled; needs a key "
+                   "to sign with)")
+        ->type_name("KIND")
+        ->check(check_given, "", "");
     app.add_flag("--accept-newer-driver", arguments.accept_newer_driver,
                  "check, load: judge as CacheOptions::accept_newer_driver does");
     key_options(app, arguments);
@@ -338,6 +343,7 @@ Verb bundle_verb()
                     a.action, a.files, given(a.model), given(a.function), {a.key_file, a.accept_file}};
                 if (a.accept_newer_driver) options.relaxation.driver = VersionRule::same_or_newer;
                 if (!a.architectures.empty()) options.architectures = comma_separated(a.architectures);
+                if (!a.kinds.empty()) options.kinds = comma_separated(a.kinds);
                 return bundle(c, options);
             }};
 }

@@ -41,13 +41,17 @@ using Getter = std::function<Result<std::optional<Bytes>>(const store::Name&)>;
 [[nodiscard]] Result<Transfer> gather(Writer& writer, const std::vector<store::EntryKey>& entries, const Getter& get,
                                       const Progress& progress = {});
 
+/// Objects that stand alone, of one kind. What is not there, or not whole, is skipped. An Error is the writer's.
+[[nodiscard]] Result<Transfer> gather_artifacts(Writer& writer, Kind kind, const std::vector<store::Name>& names,
+                                                const Getter& get);
+
 /// Empty: the entry is wanted; else why not. Asked before anything of it is read.
 using Wanted = std::function<std::string(const cachefmt::EntryHeader&)>;
 
 /// Puts every entry that is wanted into the folder, with what it needs, images first; and every object of other kinds that
 /// can be verified. Never replaces what is there. What cannot be read or verified is skipped; an Error is the folder's.
 /// Where the bundle was opened with a trust that requires signatures, objects that have none of their own are taken only
-/// if the bundle has one.
+/// if the bundle has one; those that need a signed bundle only from one that an accepted key signed.
 [[nodiscard]] Result<Transfer> unpack(const Bundle& bundle, store::Tier& folder, const Wanted& wanted,
                                       const Progress& progress = {});
 
@@ -55,7 +59,7 @@ using Wanted = std::function<std::string(const cachefmt::EntryHeader&)>;
 [[nodiscard]] Result<std::vector<std::string>> needs_of(const Bundle& bundle, const Member& graph);
 
 /// Copies the graphs that are wanted with what they need, and all members of kinds that have no needs. Names that
-/// `writer` has already are left out.
+/// `writer` has already are left out; so are members that need a signed bundle where the new one is not signed.
 [[nodiscard]] Result<Transfer> copy_members(const Bundle& from, Writer& writer, const Wanted& wanted);
 
 } // namespace warmgraph::bundle

@@ -44,6 +44,11 @@ Result<int> bundle(const Context& context, const BundleOptions& options)
     if (options.files.size() < row->least_files || options.files.size() > row->most_files)
         return fail(ErrorCode::invalid_argument, "bundle {} takes {}: {} files are given", row->name, row->files,
                     options.files.size());
+    for (const std::string& kind : options.kinds) {
+        if (kind != "torch") return fail(ErrorCode::invalid_argument, "--kind is '{}', expected torch", kind);
+        if (row->name != "create")
+            return fail(ErrorCode::invalid_argument, "bundle {} takes no --kind: it is for create", row->name);
+    }
     return row->run(context, options);
 }
 

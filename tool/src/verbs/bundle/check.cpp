@@ -17,6 +17,7 @@ struct CheckedEntry {
 };
 
 struct Checked {
+    std::vector<const bundle::Member*> of_torch{}; ///< of which only PyTorch can tell
     std::vector<CheckedEntry> entries{};
     std::vector<cachefmt::EntryHeader> headers{};
     std::uint64_t fitting = 0;
@@ -27,6 +28,7 @@ Checked check_entries(const bundle::Bundle& opened, const BundleSelection& selec
 {
     Checked checked;
     for (const bundle::Member& member : opened.members()) {
+        if (member.kind == bundle::Kind::torch) checked.of_torch.push_back(&member);
         if (member.kind != bundle::Kind::graph) continue;
         auto header = opened.header(member);
         if (!header) {
@@ -70,13 +72,21 @@ EnvironmentLine environment_line(const Checked& checked, const guards::Relaxatio
     return line;
 }
 
+/// Facts of PyTorch's lie in the member, which is not read here; what they mean only PyTorch knows.
+std::string torch_detail(const bundle::Bundle& opened)
+{
+    if (!opened.signed_by().empty()) return "only PyTorch can tell: `bundle show` has its versions";
+    return opened.key_id().empty() ? "not used: the bundle is not signed"
+                                   : "not used: the key that signed the bundle is not accepted";
+}
+
 std::string verdict_word(Verdict verdict)
 {
     return verdict == Verdict::fits ? "fits" : verdict == Verdict::fits_after ? "fits_after" : "does_not";
 }
 
-Json to_json(const std::string& file, const Checked& checked, const EnvironmentLine& environment,
-             const ThisMachine& machine)
+Json to_json(const std::string& file, const bundle::Bundle& opened, const Checked& checked,
+             const EnvironmentLine& environment, const ThisMachine& machine)
 {
     Json entries = Json::array();
     for (const CheckedEntry& entry : checked.entries)
@@ -84,6 +94,9 @@ Json to_json(const std::string& file, const Checked& checked, const EnvironmentL
                            {"verdict", verdict_word(entry.fit.verdict)},
                            {"field", entry.fit.field.empty() ? Json() : Json(entry.fit.field)},
                            {"detail", entry.error.empty() ? entry.fit.detail : entry.error}});
+    Json of_torch = Json::array();
+    for (const bundle::Member* const member : checked.of_torch)
+        of_torch.push_back({{"name", member->name}, {"detail", torch_detail(opened)}});
     Json problems = Json::object();
     for (const auto& [device, problem] : machine.problems()) problems[device] = problem;
     return {{"file", file},
@@ -93,6 +106,7 @@ Json to_json(const std::string& file, const Checked& checked, const EnvironmentL
               {"detail", environment.text}}},
             {"environments", to_json(environment.judged)},
             {"entries", entries},
+            {"torch", of_torch},
             {"fitting", checked.fitting},
             {"device_problems", problems}};
 }
@@ -110,7 +124,7 @@ Result<int> bundle_check(const Context& context, const BundleOptions& options)
     const auto environment = environment_line(checked, options.relaxation, machine);
     const int status = checked.fitting == checked.entries.size() ? k_ok : k_found_wrong;
     if (context.output == Output::json) {
-        print(to_json(options.files.front(), checked, environment, machine));
+        print(to_json(options.files.front(), **opened, checked, environment, machine));
         return status;
     }
     std::string text = environment_line(environment.judged, options.relaxation);
@@ -123,6 +137,8 @@ Result<int> bundle_check(const Context& context, const BundleOptions& options)
         table.add({member_text(*entry.member), bundle::to_text(entry.fit),
                    entry.error.empty() ? entry.fit.detail : entry.error});
     if (!checked.entries.empty()) text += table.text(context.style);
+    for (const bundle::Member* const member : checked.of_torch)
+        text += fmt::format("{}: {}\n", member_text(*member), torch_detail(**opened));
     print(text + fmt::format("{} of {} fit\n", checked.fitting, plural(checked.entries.size(), "entry")));
     return status;
 }

@@ -6,6 +6,7 @@
 
 #include "verbs/bundle/actions.hpp"
 #include "warmgraph/base/printable.hpp"
+#include "warmgraph/store/torch_artifacts.hpp"
 
 namespace warmgraph::tool {
 
@@ -79,6 +80,30 @@ std::string facts_lines(const cachefmt::EntryHeader& header)
     return text;
 }
 
+/// What PyTorch compiled, as far as its label says: for `show`.
+struct TorchText {
+    Json json;
+    std::string text;
+    bool is_whole = false;
+};
+
+TorchText torch_text(const Bundle& opened, const Member& member)
+{
+    const auto bytes = opened.content(member);
+    const auto label = bytes ? store::inspect_torch(*bytes) : std::unexpected(bytes.error());
+    TorchText shown{member_json(member), member_text(member) + "\n", label.has_value()};
+    shown.json["error"] = label ? Json() : Json(label.error().message);
+    shown.json["facts"] = label ? Json(label->facts) : Json::object();
+    if (!label) {
+        shown.text += "  " + label.error().message + "\n";
+        return shown;
+    }
+    shown.text += fmt::format("  {} of PyTorch's, written {}, signed with '{}'\n", size_text(label->size),
+                              label->written, label->key_id);
+    for (const auto& [name, value] : label->facts) shown.text += fmt::format("  {} = {}\n", name, value);
+    return shown;
+}
+
 /// Safe for a terminal, line by line.
 std::string shown(const std::string& text)
 {
@@ -125,6 +150,12 @@ Result<int> bundle_show(const Context& context, const BundleOptions& options)
                                          (*opened)->created_by(), signed_text(**opened), amounts_text(**opened)));
     int status = k_ok;
     for (const Member& member : (*opened)->members()) {
+        if (member.kind == Kind::torch) {
+            TorchText artifacts = torch_text(**opened, member);
+            if (!artifacts.is_whole) status = k_found_wrong;
+            entries.push_back(std::move(artifacts.json));
+            text += "\n" + shown(artifacts.text);
+        }
         if (member.kind != Kind::graph) continue;
         const auto header = (*opened)->header(member);
         if (header && !selection->chooses(header->key.function)) continue;
@@ -163,6 +194,8 @@ Result<int> bundle_verify(const Context& context, const BundleOptions& options)
                 for (const std::string& name : *needs)
                     if ((*opened)->find(name) == nullptr)
                         verified = fail(ErrorCode::not_found, "{} is not in the bundle", name);
+        if (verified && needs_signed_bundle(member.kind) && (*opened)->key_id().empty())
+            verified = fail(ErrorCode::untrusted, "it can run code where it is used, and the bundle is not signed");
         if (!verified) {
             wrong.push_back({{"name", member.name},
                              {"code", to_string(verified.error().code)},
@@ -202,6 +235,8 @@ Result<int> bundle_diff(const Context& context, const BundleOptions& options)
         else if (member.kind == Kind::graph &&
                  (!std::ranges::equal(other->head, member.head) || other->digest != member.digest))
             tell(member, "recorded apart");
+        else if (member.kind == Kind::torch && (other->digest != member.digest || other->size != member.size))
+            tell(member, "compiled apart");
     }
     for (const Member& member : (*second)->members())
         if ((*first)->find(member.name) == nullptr) tell(member, "only in the second");
