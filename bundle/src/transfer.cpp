@@ -245,7 +245,8 @@ Result<Transfer> gather_artifacts(Writer& writer, Kind kind, const std::vector<s
             transfer.add(kind, text, (*bytes)->size());
         else if (added)
             continue;
-        else if (added.error().code == ErrorCode::corrupt || added.error().code == ErrorCode::stale || !bytes || !*bytes)
+        else if (added.error().code == ErrorCode::corrupt || added.error().code == ErrorCode::stale || !bytes ||
+                 !*bytes)
             transfer.skipped.push_back({text, added.error().message});
         else
             return std::unexpected(added.error());
@@ -326,7 +327,8 @@ Result<Transfer> copy_members(const Bundle& from, Writer& writer, const Wanted& 
     for (const Member& member : from.members()) {
         if (is_blob(member.kind)) continue; // with the graphs that need it
         if (needs_signed_bundle(member.kind) && !writer.is_signed()) {
-            transfer.skipped.push_back({std::string(member.name), "it goes only into a bundle that is signed: give a key"});
+            transfer.skipped.push_back(
+                {std::string(member.name), "it goes only into a bundle that is signed: give a key"});
             continue;
         }
         const auto ok = member.kind == Kind::graph ? copy_graph(member) : copy(member, 0);

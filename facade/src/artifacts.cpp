@@ -4,9 +4,9 @@
 #include "cache_impl.hpp"
 #include "device_impl.hpp"
 #include "throwing.hpp"
+#include "warmgraph/base/clock.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/process.hpp"
-#include "warmgraph/base/clock.hpp"
 #include "warmgraph/bundle/bundle_tier.hpp"
 #include "warmgraph/bundle/fit.hpp"
 #include "warmgraph/bundle/transfer.hpp"
@@ -43,6 +43,17 @@ FitVerdict to_verdict(bundle::Verdict verdict) noexcept
     case bundle::Verdict::does_not: break;
     }
     return FitVerdict::does_not;
+}
+
+/// As with entries: what the disk did, and what is damaged, counts.
+template <class T>
+Result<T> counted(Counters& counters, Result<T> result)
+{
+    if (result) return result;
+    const ErrorCode code = result.error().code;
+    const bool is_callers = code == ErrorCode::invalid_argument || code == ErrorCode::unsupported;
+    if (!is_callers && code != ErrorCode::untrusted) counters.cache_fault();
+    return result;
 }
 
 /// The device's facts, and the variables of the environment that the entry names.
@@ -135,16 +146,15 @@ void Cache::put_torch_artifacts(const std::map<std::string, std::string>& facts,
 {
     if (!m_impl->store)
         raise({ErrorCode::io_failed, "PyTorch's artifacts are not kept: caching is off: " + m_impl->disabled_reason});
-    value_or_raise(
-        store::put_torch(*m_impl->store, facts, to_iso8601(system_clock().wall()), bytes, m_impl->trust));
+    const std::string now = to_iso8601(system_clock().wall());
+    value_or_raise(counted(m_impl->counters, store::put_torch(*m_impl->store, facts, now, bytes, m_impl->trust)));
     m_impl->note_torch(store::torch_name(facts));
 }
 
-std::optional<std::vector<std::byte>>
-Cache::torch_artifacts(const std::map<std::string, std::string>& facts) const
+std::optional<std::vector<std::byte>> Cache::torch_artifacts(const std::map<std::string, std::string>& facts) const
 {
     if (!m_impl->store) return std::nullopt;
-    auto found = value_or_raise(store::find_torch(*m_impl->store, facts, m_impl->trust));
+    auto found = value_or_raise(counted(m_impl->counters, store::find_torch(*m_impl->store, facts, m_impl->trust)));
     if (found) m_impl->note_torch(store::torch_name(facts));
     return found;
 }

@@ -12,7 +12,8 @@ using Json = nlohmann::json; // members in the order of their names: one spellin
 constexpr std::string_view k_magic = "WGTORCH\n";
 constexpr std::size_t k_longest_name = 64, k_longest_value = 1024;
 constexpr std::size_t k_members = 3;
-constexpr std::string_view k_cure = "set sign_with_file or accept_file (WARMGRAPH_SIGN_KEY_FILE, WARMGRAPH_ACCEPT_KEYS_FILE)";
+constexpr std::string_view k_cure =
+    "set sign_with_file or accept_file (WARMGRAPH_SIGN_KEY_FILE, WARMGRAPH_ACCEPT_KEYS_FILE)";
 
 /// Where the fields stand. All numbers are little-endian.
 namespace field {
@@ -108,16 +109,19 @@ Result<Parts> parts_of(ByteView object)
     const auto size = load<std::uint64_t>(object, field::bytes_size);
     const std::uint64_t rest = object.size() - field::facts;
     if (facts > k_torch_facts_bytes || size == 0 || size > k_torch_bytes || facts > rest || rest - facts != size)
-        return fail(ErrorCode::corrupt, "it has {} bytes of facts and {} of PyTorch's, {} are there", facts, size, rest);
-    Parts parts{.facts = object.subspan(field::facts, facts), .bytes = object.subspan(field::facts + facts), .digest = {}};
+        return fail(ErrorCode::corrupt, "it has {} bytes of facts and {} of PyTorch's, {} are there", facts, size,
+                    rest);
+    Parts parts{
+        .facts = object.subspan(field::facts, facts), .bytes = object.subspan(field::facts + facts), .digest = {}};
     parts.digest = digest_of_facts(object, parts.facts);
     if (load<Digest>(object, field::seal) != seal_of(object, parts.digest))
         return fail(ErrorCode::corrupt, "its digest does not match: the file is damaged");
     const std::string_view id = as_text(object.subspan(field::key_id, k_key_id_max));
     parts.kind = static_cast<SignatureKind>(load<std::uint32_t>(object, field::signature_kind));
     parts.key_id = id.substr(0, id.find('\0'));
-    if (parts.kind == SignatureKind::none || !is_key_id(parts.key_id))
-        return fail(ErrorCode::corrupt, "it has no signature, and none is written without");
+    const bool is_signed = parts.kind == SignatureKind::hmac_sha256 || parts.kind == SignatureKind::ed25519;
+    if (!is_signed || !is_key_id(parts.key_id) || id.find_first_not_of('\0', parts.key_id.size()) != id.npos)
+        return fail(ErrorCode::corrupt, "it has no signature that is known, and none is written without");
     return parts;
 }
 
@@ -174,8 +178,9 @@ Result<Bytes> encode_torch(const TorchFacts& facts, std::string_view written, By
 {
     if (bytes.empty()) return fail(ErrorCode::invalid_argument, "there are no bytes of PyTorch's to keep");
     if (bytes.size() > k_torch_bytes)
-        return fail(ErrorCode::unsupported, "PyTorch's artifacts have {} bytes, at most {} are kept: compile less in one "
-                                            "process, or give the parts models of their own",
+        return fail(ErrorCode::unsupported,
+                    "PyTorch's artifacts have {} bytes, at most {} are kept: compile less in one "
+                    "process, or give the parts models of their own",
                     bytes.size(), k_torch_bytes);
     const std::string text = text_of(facts, written, sha256(bytes));
     // What would be read otherwise than it is must not be written: its name would be another.

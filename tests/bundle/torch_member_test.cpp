@@ -19,8 +19,8 @@ protected:
     }
     static cachefmt::Trust trust_of(const std::string& id)
     {
-        return {.sign_with = std::make_shared<const SigningKey>(
-                    SigningKey::generate(id, SignatureKind::hmac_sha256).value())};
+        return {.sign_with =
+                    std::make_shared<const SigningKey>(SigningKey::generate(id, SignatureKind::hmac_sha256).value())};
     }
     /// The three entries, and PyTorch's behind them.
     Bytes signed_bundle()

@@ -90,9 +90,10 @@ const std::map<std::string, store::ClearKind>& clear_kinds()
 {
     using store::ClearKind;
     static const std::map<std::string, ClearKind> kinds{
-        {"entries", ClearKind::entries}, {"images", ClearKind::images},     {"quarantine", ClearKind::quarantine},
-        {"tuned", ClearKind::tuned},     {"compiled", ClearKind::compiled}, {"profile", ClearKind::profile},
-        {"torch", ClearKind::torch},     {"all", ClearKind::all}};
+        {"entries", ClearKind::entries},       {"images", ClearKind::images},
+        {"quarantine", ClearKind::quarantine}, {"tuned", ClearKind::tuned},
+        {"compiled", ClearKind::compiled},     {"profile", ClearKind::profile},
+        {"torch", ClearKind::torch},           {"all", ClearKind::all}};
     return kinds;
 }
 

@@ -45,6 +45,9 @@ private:
 /// "model/function 3f9a1c07" of a graph, the name of any other member.
 [[nodiscard]] std::string member_text(const bundle::Member& member);
 
+/// "2 graphs"; "1 artifact of PyTorch".
+[[nodiscard]] std::string count_text(bundle::Kind kind, std::uint64_t count);
+
 /// A line on the terminal's standard error that is written over; nothing elsewhere.
 [[nodiscard]] bundle::Progress progress_line(const Context& context, std::string doing);
 
