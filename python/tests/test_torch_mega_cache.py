@@ -19,32 +19,60 @@ from warmgraph import errors  # noqa: E402
 from warmgraph.torch import _mega_cache  # noqa: E402
 
 # A process of its own, with nothing in Inductor's folder: what it finds came through the cache.
-PRELUDE = """
+SCRIPT = """
 import json, sys
 import pytest, torch
 import torch_on_the_host as host
 import warmgraph as wg
 
 host.use(pytest.MonkeyPatch())
-config = wg.Config(model="net", mega_cache=True, **json.loads(sys.argv[1]))
+calls, bundle, options = json.loads(sys.argv[1])
 x = torch.arange(64.0)
-
-@wg.cache_compile(config=config)
-def first(x):
-    return torch.sin(x) * 2 + x
-
-@wg.cache_compile(config=config)
-def second(x):
-    return torch.cos(x) - x * 3
-
-def told():
-    from torch._dynamo.utils import counters
-    from warmgraph.torch import _mega_cache
-    one = _mega_cache.counts
-    print(json.dumps([counters["inductor"]["fxgraph_cache_hit"], counters["inductor"]["fxgraph_cache_miss"], one.handed, one.kept, one.failures,
-                      one.last_failure]))
+functions = {
+    "first": lambda x: torch.sin(x) * 2 + x,
+    "second": lambda x: torch.cos(x) - x * 3,
+    "third": lambda x: torch.tanh(x) * x,
+}
+for name in calls:
+    cached = wg.cache_compile(functions[name], name=name, config=wg.Config(model="net", mega_cache=True, **options))
+    assert torch.allclose(cached(x), functions[name](x))
+if bundle:
+    saved, info = wg.save_cache_artifacts(include_torch=True)
+    open(bundle, "wb").write(saved)
+from torch._dynamo.utils import counters
+from warmgraph.torch import _mega_cache
+one = _mega_cache.counts
+print(json.dumps([counters["inductor"]["fxgraph_cache_hit"], counters["inductor"]["fxgraph_cache_miss"], one.handed, one.kept, one.failures,
+                  one.last_failure]))
 """
-BOTH = "assert torch.allclose(first(x), torch.sin(x) * 2 + x) and torch.allclose(second(x), torch.cos(x) - x * 3)\ntold()\n"
+
+
+class Made:
+    """A cache folder, and a bundle of it, that two processes filled: one compiled two functions, the next a third."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self._folder, self._count = folder, iter(range(100))
+        self.key, self.bundle = new_key(folder / "release.key"), folder / "cache.wgb"
+        self.first = self.run(["first", "second"], sign_with_file=self.key)
+        self.second = self.run(["third"], bundle=str(self.bundle), sign_with_file=self.key)
+        self.bundle.chmod(0o600)
+
+    def run(self, calls: list[str], cache: str = "cache", bundle: str = "", **options: Any) -> list[Any]:
+        path, own = self._folder / "script.py", self._folder / f"inductor{next(self._count)}"
+        path.write_text(SCRIPT)
+        here = os.path.dirname(os.path.abspath(__file__))
+        environment = {**os.environ, "WARMGRAPH_CACHE_DIR": str(self._folder / cache), "TORCHINDUCTOR_CACHE_DIR": str(own),
+                       "PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])}
+        done = subprocess.run([sys.executable, str(path), json.dumps([calls, bundle, options])], capture_output=True, text=True, check=False,
+                              env=environment, timeout=600)
+        assert done.returncode == 0, done.stderr
+        found: list[Any] = json.loads(done.stdout.splitlines()[-1])
+        return found
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    return Made(tmp_path_factory.mktemp("mega_cache"))
 
 
 @pytest.fixture
@@ -52,62 +80,24 @@ def key(tmp_path: pathlib.Path) -> str:
     return new_key(tmp_path / "release.key")
 
 
-@pytest.fixture
-def run(tmp_path: pathlib.Path, folder: pathlib.Path) -> Any:
-    count = iter(range(100))
-
-    def run(script: str, cache: pathlib.Path = folder, **options: Any) -> list[Any]:
-        path, own = tmp_path / "script.py", tmp_path / f"inductor{next(count)}"
-        path.write_text(PRELUDE + script)
-        here = os.path.dirname(os.path.abspath(__file__))
-        environment = {**os.environ, "WARMGRAPH_CACHE_DIR": str(cache), "TORCHINDUCTOR_CACHE_DIR": str(own),
-                       "PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])}
-        done = subprocess.run([sys.executable, str(path), json.dumps(options)], capture_output=True, text=True, check=False, env=environment,
-                              timeout=600)
-        assert done.returncode == 0, done.stderr
-        return [json.loads(line) for line in done.stdout.splitlines()]
-
-    return run
-
-
-def test_what_one_process_compiled_is_a_hit_of_pytorchs_in_the_next(run, key):
-    (hits, misses, handed, kept, failures, why), = run(BOTH, sign_with_file=key)
+def test_what_two_processes_compiled_are_hits_of_pytorchs_in_the_next(made):
+    hits, misses, handed, kept, failures, why = made.first
     assert (hits, misses, handed, failures) == (0, 2, 0, 0) and kept > 0, why
-    (hits, misses, handed, again, failures, why), = run(BOTH, sign_with_file=key)
-    assert (hits, misses, failures, again) == (2, 0, 0, 0), why  # both functions, kept after two misses of one process
-    assert handed == kept
+    hits, misses, handed, more, failures, why = made.second
+    assert (hits, misses, handed, failures) == (0, 1, kept, 0) and more > 0, why
+    hits, misses, handed, again, failures, why = made.run(["first", "second", "third"], sign_with_file=made.key)
+    # Of both processes, and of both misses of the first one.
+    assert (hits, misses, handed, again, failures) == (3, 0, kept + more, 0, 0), why
 
 
-def test_a_process_that_only_accepts_the_key_is_given_them_and_keeps_nothing(run, key):
-    run(BOTH, sign_with_file=key)
-    (hits, misses, _, kept, failures, why), = run(BOTH, accept_file=key)
+def test_a_bundle_brings_them_to_a_process_that_only_accepts_the_key(made):
+    hits, misses, _, kept, failures, why = made.run(["third", "first"], "elsewhere", accept_file=made.key, bundles=[str(made.bundle)])
     assert (hits, misses, kept, failures) == (2, 0, 0, 0), why
 
 
-def test_what_a_later_process_adds_does_not_push_out_what_was_there(run, key):
-    run("first(x)\ntold()\n", sign_with_file=key)
-    run("second(x)\ntold()\n", sign_with_file=key)
-    (hits, misses, *_), = run(BOTH, accept_file=key)
-    assert (hits, misses) == (2, 0)
-
-
-def test_artifacts_of_another_key_cost_a_compilation_and_nothing_else(run, key, tmp_path):
-    run(BOTH, sign_with_file=key)
-    (hits, misses, handed, kept, failures, why), = run(BOTH, accept_file=new_key(tmp_path / "other.key", "other"))
-    assert (hits, misses, handed, kept) == (0, 2, 0, 0) and failures == 1 and "is not accepted" in why
-
-
-def test_a_bundle_carries_them_to_another_folder(run, key, tmp_path):
-    path = tmp_path / "cache.wgb"
-    _, kinds = run(BOTH + f"""
-saved, info = wg.save_cache_artifacts(include_torch=True)
-open({str(path)!r}, "wb").write(saved)
-print(json.dumps([kind.kind for kind in info.kinds]))
-""", sign_with_file=key)
-    assert kinds == ["torch"]
-    path.chmod(0o600)
-    (hits, misses, *_), = run(BOTH, cache=tmp_path / "elsewhere", accept_file=key, bundles=[str(path)])
-    assert (hits, misses) == (2, 0)
+def test_artifacts_of_another_key_cost_a_compilation_and_nothing_else(made, tmp_path):
+    hits, misses, handed, kept, failures, why = made.run(["third"], accept_file=new_key(tmp_path / "other.key", "other"))
+    assert (hits, misses, handed, kept, failures) == (0, 1, 0, 0, 1) and "is not accepted" in why
 
 
 # --- when it is asked at all
