@@ -233,8 +233,8 @@ public:
     void put_torch_artifacts(const std::map<std::string, std::string>& facts, std::span<const std::byte> bytes);
     /// Those that an accepted key signed, of the folder or its bundles; nullopt: there are none. Throws untrusted (another
     /// key signed them, or none is accepted), corrupt or stale.
-    [[nodiscard]] std::optional<std::vector<std::byte>>
-    torch_artifacts(const std::map<std::string, std::string>& facts) const;
+    [[nodiscard]] std::optional<std::vector<std::byte>> torch_artifacts(
+        const std::map<std::string, std::string>& facts) const;
     /// Which entries of a bundle's file fit this device, from its header and index alone. Throws for a file that cannot be
     /// read or is none.
     [[nodiscard]] BundleCheck check_bundle(const std::string& file, const Device& device) const;

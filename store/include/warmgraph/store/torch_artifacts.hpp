@@ -18,8 +18,8 @@
 namespace warmgraph::store {
 
 inline constexpr std::uint32_t k_torch_format = 1;
-inline constexpr std::uint64_t k_torch_bytes = 1ULL << 30;        ///< of PyTorch's, at most
-inline constexpr std::uint64_t k_torch_facts_bytes = 64ULL << 10; ///< of the facts as text
+inline constexpr std::uint64_t k_torch_bytes = 1ULL << 30;                               ///< of PyTorch's, at most
+inline constexpr std::uint64_t k_torch_facts_bytes = 64ULL << 10;                        ///< of the facts as text
 inline constexpr std::uint64_t k_torch_cap = k_torch_bytes + k_torch_facts_bytes + 1024; ///< of a file
 inline constexpr std::size_t k_most_torch_facts = 64;
 
@@ -33,8 +33,8 @@ using TorchFacts = std::map<std::string, std::string>;
 /// What is known of an object without PyTorch.
 struct TorchLabel {
     TorchFacts facts{};
-    std::string written{}; ///< ISO 8601, UTC
-    std::string key_id{};  ///< that it claims to be signed with
+    std::string written{};  ///< ISO 8601, UTC
+    std::string key_id{};   ///< that it claims to be signed with
     std::uint64_t size = 0; ///< bytes of PyTorch's
     bool operator==(const TorchLabel&) const = default;
 };
