@@ -10,6 +10,12 @@ namespace warmgraph::bundle {
 BundleTier::BundleTier(std::unique_ptr<Bundle> bundle, std::string label)
     : m_bundle(std::move(bundle)), m_label(std::move(label))
 {
+    if (!m_bundle->signed_by().empty()) return;
+    for (const Member& member : m_bundle->members())
+        if (needs_signed_bundle(member.kind)) {
+            log().warn("{} in bundle {} is not used: no accepted key signed the bundle", member.name, m_label);
+            m_refused.emplace(member.name);
+        }
 }
 
 bool BundleTier::is_refused(const std::string& name) const

@@ -7,6 +7,7 @@
 #include "warmgraph/cachefmt/codec.hpp"
 #include "warmgraph/precompile/compiled_program.hpp"
 #include "warmgraph/profile/profile_file.hpp"
+#include "warmgraph/store/torch_artifacts.hpp"
 
 namespace warmgraph::bundle {
 namespace {
@@ -86,10 +87,19 @@ Result<void> verify_profile(const store::Name& name, ByteView bytes)
     return held_to(name, profile::decode(bytes), [](const auto& is) { return is.key; });
 }
 
+Result<void> verify_torch(const store::Name& name, ByteView bytes)
+{
+    const auto label = store::inspect_torch(bytes);
+    if (!label) return std::unexpected(label.error());
+    if (store::torch_name(label->facts) != name)
+        return fail(ErrorCode::corrupt, "it is stored under the name of other facts");
+    return {};
+}
+
 constexpr std::uint64_t k_most_blob = 256ULL << 20;  // as the store takes
 constexpr std::uint64_t k_most_graph = 257ULL << 20; // envelope, header and payload
 
-constexpr std::array<KindRow, 6> k_kinds{{
+constexpr std::array<KindRow, 7> k_kinds{{
     {Kind::graph, "graph", "entries/", k_most_graph, verify_graph, graph_head},
     {Kind::image, "image", "images/", k_most_blob, verify_blob},
     {Kind::constant, "constant", "images/", k_most_blob, verify_blob},
@@ -97,6 +107,7 @@ constexpr std::array<KindRow, 6> k_kinds{{
      check_compiled_trust, seconds_of_compiled},
     {Kind::autotune, "autotune", "autotune/", autotune::k_module_cap, verify_tuned, nullptr, nullptr, seconds_of_tuned},
     {Kind::profile, "profile", "profile/", profile::k_profile_cap, verify_profile},
+    {Kind::torch, "torch", "torch/", store::k_torch_cap, verify_torch},
 }};
 
 bool is_name_byte(char c) noexcept

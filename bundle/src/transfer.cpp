@@ -113,6 +113,29 @@ Result<Transfer> gather(Writer& writer, const std::vector<store::EntryKey>& entr
     return transfer;
 }
 
+Result<Transfer> gather_artifacts(Writer& writer, Kind kind, const std::vector<store::Name>& names, const Getter& get)
+{
+    Transfer transfer;
+    for (const store::Name& name : names) {
+        const std::string text = to_text(name);
+        if (writer.has(text)) continue;
+        const auto bytes = get(name);
+        const auto added = !bytes    ? Result<bool>{std::unexpected(bytes.error())}
+                           : !*bytes ? Result<bool>{fail(ErrorCode::not_found, "it was removed meanwhile")}
+                                     : writer.add(kind, name, **bytes);
+        if (added && *added)
+            transfer.add(kind, text, (*bytes)->size());
+        else if (added)
+            continue;
+        else if (added.error().code == ErrorCode::corrupt || added.error().code == ErrorCode::stale || !bytes ||
+                 !*bytes)
+            transfer.skipped.push_back({text, added.error().message});
+        else
+            return std::unexpected(added.error());
+    }
+    return transfer;
+}
+
 namespace {
 
 Kind kind_of(const store::ArtifactName& name) noexcept
@@ -120,6 +143,7 @@ Kind kind_of(const store::ArtifactName& name) noexcept
     switch (name.kind) {
     case store::ArtifactKind::compiled: return Kind::compiled;
     case store::ArtifactKind::profile: return Kind::profile;
+    case store::ArtifactKind::torch: return Kind::torch;
     case store::ArtifactKind::best_config:
     case store::ArtifactKind::module_configs: break;
     }
@@ -219,6 +243,8 @@ Result<Transfer> copy_members(const Bundle& from, Writer& writer, const Wanted& 
     };
     const auto copy_other = [&](const Member& member) -> Result<void> {
         std::string refusal = artifacts ? artifacts(from, member) : std::string();
+        if (refusal.empty() && needs_signed_bundle(member.kind) && !writer.is_signed())
+            refusal = "it goes only into a bundle that is signed: give a key";
         if (refusal.empty())
             if (const auto whole = from.verify(member); !whole) refusal = whole.error().message;
         return refusal.empty() ? copy(member, 0) : skip(member, std::move(refusal));

@@ -146,6 +146,19 @@ private:
     std::set<std::string> m_seen;
 };
 
+/// Why it cannot be taken, whatever it holds; empty where it may be.
+std::string why_unusable(const Bundle& bundle, const Member& member)
+{
+    if (needs_signed_bundle(member.kind) && bundle.signed_by().empty())
+        return fmt::format("a {} can run code where it is used, and is taken only from a bundle that an accepted key "
+                           "signed: {}",
+                           name_of(member.kind),
+                           bundle.key_id().empty() ? "this one is not signed"
+                                                   : "key '" + bundle.key_id() + "' is not accepted");
+    const auto usable = bundle.check_trust(member);
+    return usable ? std::string() : usable.error().message;
+}
+
 } // namespace
 
 Result<Transfer> unpack(const Bundle& bundle, store::Tier& folder, const Wanted& wanted, const UnpackOptions& options)
@@ -156,8 +169,8 @@ Result<Transfer> unpack(const Bundle& bundle, store::Tier& folder, const Wanted&
     const std::uint64_t total = bundle.members().size();
     for (const Member& member : bundle.members()) {
         Result<void> ok;
-        if (const auto usable = bundle.check_trust(member); !usable) {
-            ok = Unpacking::leave(transfer.skipped, member, usable.error().message);
+        if (std::string why = why_unusable(bundle, member); !why.empty()) {
+            ok = Unpacking::leave(transfer.skipped, member, std::move(why));
         } else if (member.kind == Kind::graph) {
             const auto header = bundle.header(member);
             std::string refusal = !header ? header.error().message

@@ -52,6 +52,11 @@ Writer::Writer(std::unique_ptr<Sink> sink, const WriteOptions& options, Clock& c
 
 Result<void> Writer::put(Record record, ByteView stored)
 {
+    if (needs_signed_bundle(record.member.kind) && m_options.sign_with == nullptr)
+        return fail(ErrorCode::invalid_argument,
+                    "{} can run code where it is used, and goes only into a bundle that is signed: give a key to sign "
+                    "with (--key-file, sign_with_file or WARMGRAPH_SIGN_KEY_FILE)",
+                    record.name);
     if (m_end == 0) { // room for the header, which is known last
         if (auto ok = m_sink->append(FileHeaderBytes{}); !ok) return ok;
         m_end = k_header_bytes;

@@ -45,13 +45,24 @@ const wg_artifacts& need_artifacts(const wg_artifacts* artifacts)
 
 wg_status wg_save_cache_artifacts(const wg_cache* const* caches, uint64_t count, wg_artifacts** out)
 {
+    return wg_save_cache_artifacts_with(caches, count, nullptr, out);
+}
+
+wg_status wg_save_cache_artifacts_with(const wg_cache* const* caches, uint64_t count,
+                                       const wg_artifact_options* options, wg_artifacts** out)
+{
     return guarded([&] {
         wg_artifacts*& handle = need_out(out);
         if (count != 0) need(caches, "caches", "as many as count says");
         std::vector<const Cache*> given;
         for (std::uint64_t i = 0; i < count; ++i)
             given.push_back(&need(caches[i], "cache", "one from wg_cache_open").cache);
-        auto saved = Cache::save_cache_artifacts_of(given);
+        ArtifactOptions chosen;
+        if (options != nullptr) {
+            check_size(options->size, sizeof(wg_artifact_options), "wg_artifact_options");
+            chosen.torch = options->torch != 0;
+        }
+        auto saved = Cache::save_cache_artifacts_of(given, chosen);
         if (!saved)
             throw Exception(ErrorCode::not_found, "there are no artifacts: this process recorded and hit nothing");
         handle = new wg_artifacts{std::move(saved->bytes), info_text(saved->info)};
@@ -84,6 +95,29 @@ const void* wg_artifacts_bytes(const wg_artifacts* artifacts, uint64_t* size)
 const char* wg_artifacts_info(const wg_artifacts* artifacts)
 {
     return guarded_get<const char*>(nullptr, [&] { return need_artifacts(artifacts).info.c_str(); });
+}
+
+wg_status wg_cache_put_torch_artifacts(wg_cache* cache, const wg_key_value* facts, uint64_t fact_count,
+                                       const void* bytes, uint64_t size)
+{
+    return guarded([&] {
+        auto& owner = need(cache, "cache", "one from wg_cache_open").cache;
+        const auto* const data = static_cast<const std::byte*>(bytes);
+        if (size != 0) need(data, "bytes", "as many as size says");
+        owner.put_torch_artifacts(to_map(facts, fact_count, "facts"), {data, size});
+    });
+}
+
+wg_status wg_cache_get_torch_artifacts(const wg_cache* cache, const wg_key_value* facts, uint64_t fact_count,
+                                       wg_artifacts** out)
+{
+    return guarded([&] {
+        wg_artifacts*& handle = need_out(out);
+        const auto& owner = need(cache, "cache", "one from wg_cache_open").cache;
+        auto found = owner.torch_artifacts(to_map(facts, fact_count, "facts"));
+        if (!found) throw Exception(ErrorCode::not_found, "there are no artifacts of PyTorch under these facts");
+        handle = new wg_artifacts{std::move(*found), info_text({})};
+    });
 }
 
 wg_status wg_artifacts_destroy(wg_artifacts* artifacts)

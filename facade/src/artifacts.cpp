@@ -5,6 +5,7 @@
 #include "cache_impl.hpp"
 #include "device_impl.hpp"
 #include "throwing.hpp"
+#include "warmgraph/base/clock.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/process.hpp"
 #include "warmgraph/bundle/artifact_fit.hpp"
@@ -14,6 +15,7 @@
 #include "warmgraph/cachefmt/fact_names.hpp"
 #include "warmgraph/guards/environment.hpp"
 #include "warmgraph/profile/profile_file.hpp"
+#include "warmgraph/store/torch_artifacts.hpp"
 
 namespace warmgraph {
 
@@ -58,6 +60,17 @@ BundledEntry checked(const bundle::Member& member, const Result<bundle::Fit>& fi
     const std::string name(member.name);
     if (!fit) return {name, FitVerdict::does_not, std::string(to_string(fit.error().code)), fit.error().message};
     return {name, to_verdict(fit->verdict), fit->field, fit->detail};
+}
+
+/// As with entries: what the disk did, and what is damaged, counts.
+template <class T>
+Result<T> counted(Counters& counters, Result<T> result)
+{
+    if (result) return result;
+    const ErrorCode code = result.error().code;
+    const bool is_callers = code == ErrorCode::invalid_argument || code == ErrorCode::unsupported;
+    if (!is_callers && code != ErrorCode::untrusted) counters.cache_fault();
+    return result;
 }
 
 /// The device's facts, and the variables of the environment that the entry names.
@@ -125,12 +138,29 @@ bundle::Transfer gather_profiles(bundle::Writer& writer, ProfileKeeper& keeper)
 
 } // namespace
 
-std::optional<CacheArtifacts> Cache::save_cache_artifacts_of(std::span<const Cache* const> caches)
+void Cache::Impl::note_torch(const store::Name& name)
+{
+    const std::scoped_lock lock{mutex};
+    touched_torch.insert(name);
+}
+
+std::vector<store::Name> Cache::Impl::touched_torch_names()
+{
+    const std::scoped_lock lock{mutex};
+    return {touched_torch.begin(), touched_torch.end()};
+}
+
+std::optional<CacheArtifacts> Cache::save_cache_artifacts_of(std::span<const Cache* const> caches,
+                                                             const ArtifactOptions& options)
 {
     CacheArtifacts artifacts;
     const SigningKey* key = nullptr;
     for (const Cache* cache : caches)
         if (key == nullptr) key = cache->m_impl->trust.sign_with.get();
+    if (options.torch && key == nullptr)
+        raise({ErrorCode::invalid_argument,
+               "what PyTorch compiled can run code where it is used, and goes only into artifacts that are signed: set "
+               "sign_with_file (WARMGRAPH_SIGN_KEY_FILE)"});
     bundle::Writer writer(bundle::into_bytes(artifacts.bytes), {.sign_with = key});
     bundle::Transfer all;
     for (const Cache* cache : caches) {
@@ -141,6 +171,9 @@ std::optional<CacheArtifacts> Cache::save_cache_artifacts_of(std::span<const Cac
         all.merge(value_or_raise(bundle::gather(writer, impl.touched_entries(), get)));
         all.merge(value_or_raise(bundle::gather(writer, impl.touched_artifacts(), get)));
         if (impl.profiles) all.merge(gather_profiles(writer, *impl.profiles));
+        if (options.torch)
+            all.merge(value_or_raise(
+                bundle::gather_artifacts(writer, bundle::Kind::torch, impl.touched_torch_names(), get)));
     }
     if (writer.members() == 0) return std::nullopt;
     value_or_raise(writer.finish());
@@ -148,10 +181,10 @@ std::optional<CacheArtifacts> Cache::save_cache_artifacts_of(std::span<const Cac
     return artifacts;
 }
 
-std::optional<CacheArtifacts> Cache::save_cache_artifacts() const
+std::optional<CacheArtifacts> Cache::save_cache_artifacts(const ArtifactOptions& options) const
 {
     const Cache* const self = this;
-    return save_cache_artifacts_of({&self, 1});
+    return save_cache_artifacts_of({&self, 1}, options);
 }
 
 CacheInfo Cache::load_cache_artifacts(const Device& device, std::span<const std::byte> bytes)
@@ -170,6 +203,23 @@ CacheInfo Cache::load_cache_artifacts(const Device& device, std::span<const std:
     };
     how.profile_lock = [store = m_impl->store](const auto& name) { return store->try_artifact_lock(name); };
     return to_info(value_or_raise(bundle::unpack(*opened, m_impl->store->tier(), wanted, how)));
+}
+
+void Cache::put_torch_artifacts(const std::map<std::string, std::string>& facts, std::span<const std::byte> bytes)
+{
+    if (!m_impl->store)
+        raise({ErrorCode::io_failed, "PyTorch's artifacts are not kept: caching is off: " + m_impl->disabled_reason});
+    const std::string now = to_iso8601(system_clock().wall());
+    value_or_raise(counted(m_impl->counters, store::put_torch(*m_impl->store, facts, now, bytes, m_impl->trust)));
+    m_impl->note_torch(store::torch_name(facts));
+}
+
+std::optional<std::vector<std::byte>> Cache::torch_artifacts(const std::map<std::string, std::string>& facts) const
+{
+    if (!m_impl->store) return std::nullopt;
+    auto found = value_or_raise(counted(m_impl->counters, store::find_torch(*m_impl->store, facts, m_impl->trust)));
+    if (found) m_impl->note_torch(store::torch_name(facts));
+    return found;
 }
 
 BundleCheck Cache::check_bundle(const std::string& file, const Device& device) const

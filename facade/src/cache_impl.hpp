@@ -86,6 +86,7 @@ struct Cache::Impl {
     QuietCalls quiet;
     std::set<cachefmt::EntryKey> touched;        ///< that this process recorded or hit; guarded by mutex
     std::set<store::ArtifactName> touched_tuned; ///< tuned configurations that it found or used; the same
+    std::set<store::Name> touched_torch;         ///< what PyTorch compiled, that it put or got; the same
     PreparedGraphs prepared;
     std::unique_ptr<ProfileKeeper>
         profiles; ///< null: no profiles are kept. After the store and the counters, which it uses
@@ -120,6 +121,8 @@ struct Cache::Impl {
     [[nodiscard]] std::vector<cachefmt::EntryKey> touched_entries();
     /// Compiled programs and tuned configurations.
     [[nodiscard]] std::vector<store::ArtifactName> touched_artifacts();
+    void note_torch(const store::Name& name);
+    [[nodiscard]] std::vector<store::Name> touched_torch_names();
     /// CacheOptions::bundles as layers of the store; how many could be opened.
     std::size_t open_bundles(const std::vector<std::uint32_t>& owners);
     /// Whether one of this name is wrapped or loaded.

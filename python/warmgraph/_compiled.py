@@ -727,6 +727,7 @@ def cache_compile(func: Callable[..., Any] | None = None, **options: Any) -> Any
         options["config"] = Config()
     if not isinstance(options["config"], Config):
         raise errors.InvalidArgument(f"config is {options['config']!r}, expected a warmgraph.Config")
+    options["config"].expect_key()
     if not (options.get("compile") is None or isinstance(options["compile"], (bool, dict))):
         raise errors.InvalidArgument(f"compile is {options['compile']!r}, expected True, False or a dict of torch.compile's arguments")
     if not isinstance(options.get("borrow", False), bool):

@@ -103,7 +103,7 @@ class Spec:
 class ArtifactKind:
     """Artifacts of one kind. `seconds`: what it took to make them: first calls without the cache, compiling, or tuning."""
 
-    kind: str  #: "graph", "image", "constant", "compiled", "autotune", "profile"
+    kind: str  #: "graph", "image", "constant", "compiled", "autotune", "profile", "torch"
     count: int
     bytes: int
     seconds: float
@@ -125,18 +125,17 @@ def _info_of(artifacts: int) -> CacheInfo:
     return CacheInfo(kinds, *({one["name"]: one["why"] for one in read[name]} for name in ("there", "skipped")))
 
 
-def saved_artifacts(caches: Sequence[Cache]) -> tuple[bytes, CacheInfo] | None:
+def saved_artifacts(caches: Sequence[Cache], include_torch: bool = False) -> tuple[bytes, CacheInfo] | None:
     """What this process recorded or hit through these caches, each artifact once; None: nothing."""
     lib = library()
     handles = (ctypes.c_void_p * len(caches))(*(cache.pointer for cache in caches))
+    options = _c.wg_artifact_options(size=ctypes.sizeof(_c.wg_artifact_options), torch=int(include_torch))
     try:
-        handle = lib.made("wg_save_cache_artifacts", handles, len(caches))
+        handle = lib.made("wg_save_cache_artifacts_with", handles, len(caches), ctypes.byref(options))
     except errors.NotFound:
         return None
     try:
-        size = ctypes.c_uint64()
-        start = lib.wg_artifacts_bytes(handle, ctypes.byref(size))
-        return ctypes.string_at(start, size.value), _info_of(handle)
+        return _bytes_of(handle), _info_of(handle)
     finally:
         lib.wg_artifacts_destroy(handle)
 
@@ -149,6 +148,12 @@ def paused_recording(caches: Sequence[Cache]) -> str:
     except errors.Unsupported as error:
         return str(error)
     return ""
+
+
+def _bytes_of(artifacts: int) -> bytes:
+    size = ctypes.c_uint64()
+    start = library().wg_artifacts_bytes(artifacts, ctypes.byref(size))
+    return ctypes.string_at(start, size.value)
 
 
 class Cache(Handle):
@@ -218,9 +223,10 @@ class Cache(Handle):
         library().wg_cache_clear(self.pointer, text_or_none(function), ctypes.byref(removed))
         return removed.value
 
-    def save_cache_artifacts(self) -> tuple[bytes, CacheInfo] | None:
-        """The entries that this process recorded or hit through this cache, with what they need, as a bundle's bytes; None: there are none."""
-        return saved_artifacts([self])
+    def save_cache_artifacts(self, *, include_torch: bool = False) -> tuple[bytes, CacheInfo] | None:
+        """The entries that this process recorded or hit through this cache, with what they need, as a bundle's bytes; None: there are none.
+        include_torch: what PyTorch compiled as well (put_torch_artifacts); InvalidArgument where there is no key to sign the bundle with."""
+        return saved_artifacts([self], include_torch)
 
     def load_cache_artifacts(self, device: Device, artifacts: bytes) -> CacheInfo:
         """Puts such bytes into the folder: what fits the device, its driver and the environment. The rest is skipped and named; nothing that
@@ -229,6 +235,24 @@ class Cache(Handle):
         handle = lib.made("wg_load_cache_artifacts", self.pointer, device.pointer, artifacts, len(artifacts))
         try:
             return _info_of(handle)
+        finally:
+            lib.wg_artifacts_destroy(handle)
+
+    def put_torch_artifacts(self, facts: Mapping[str, str], artifacts: bytes) -> None:
+        """Keeps the bytes of torch.compiler.save_cache_artifacts() under these facts. They hold pickles: they are kept signed or not at all,
+        and Untrusted says that there is no key to sign with."""
+        pairs = [_c.wg_key_value(key.encode(), value.encode()) for key, value in facts.items()]
+        library().wg_cache_put_torch_artifacts(self.pointer, array_of(_c.wg_key_value, pairs), len(pairs), artifacts, len(artifacts))
+
+    def torch_artifacts(self, facts: Mapping[str, str]) -> bytes | None:
+        """What is kept under these facts; None: nothing. Untrusted where no accepted key signed it."""
+        lib, pairs = library(), [_c.wg_key_value(key.encode(), value.encode()) for key, value in facts.items()]
+        try:
+            handle = lib.made("wg_cache_get_torch_artifacts", self.pointer, array_of(_c.wg_key_value, pairs), len(pairs))
+        except errors.NotFound:
+            return None
+        try:
+            return _bytes_of(handle)
         finally:
             lib.wg_artifacts_destroy(handle)
 

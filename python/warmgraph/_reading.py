@@ -47,6 +47,9 @@ def explain(function: CachedFunction) -> str:
         lines.append(f"{report.outcome} in {report.first_call_ms:.1f} ms, entry {report.entry[:8] or 'none'}{reason}")
     if function._shared.last_refusal:
         lines.append(f"refused: {function._shared.last_refusal}")
+    of_torch = sys.modules.get("warmgraph.torch._mega_cache")
+    if of_torch is not None and of_torch.summary():
+        lines.append(of_torch.summary())
     with function._shared.lock:
         misses = [variant.function.misses() for variant in function._shared.variants.values()]
     lines += [line for text in reversed(misses) for line in text.splitlines()]
@@ -66,11 +69,12 @@ def clear(function: CachedFunction | None = None) -> list[Cleared]:
     return [Cleared(pool.caches[0].directory, pool.caches[0].clear()) for pool in pools]
 
 
-def save_cache_artifacts() -> tuple[bytes, CacheInfo] | None:
-    """What this process made or hit, through every cache that is open, as the bytes of a bundle (docs/bundles.md); None: nothing."""
+def save_cache_artifacts(*, include_torch: bool = False) -> tuple[bytes, CacheInfo] | None:
+    """What this process made or hit, through every cache that is open, as the bytes of a bundle (docs/bundles.md); None: nothing.
+    include_torch: what PyTorch compiled as well (Config.mega_cache); InvalidArgument where no cache has a key to sign the bundle with."""
     with _lock:
         pools = list(_pools.values())
-    return saved_artifacts([cache for pool in pools for cache in pool.caches])
+    return saved_artifacts([cache for pool in pools for cache in pool.caches], include_torch)
 
 
 def pause_recording() -> str:

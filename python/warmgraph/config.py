@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import os
 from typing import Any, Iterable, Mapping
 
 from . import _c, errors
@@ -10,6 +11,8 @@ from . import _c, errors
 POLICIES = {"default": _c.wg_policy_default, "read_write": _c.wg_policy_read_write, "read_only": _c.wg_policy_read_only,
             "refresh": _c.wg_policy_refresh, "off": _c.wg_policy_off, "require_hit": _c.wg_policy_require_hit,
             "no_compile": _c.wg_policy_no_compile}
+
+_KEYS = ("WARMGRAPH_SIGN_KEY", "WARMGRAPH_SIGN_KEY_FILE", "WARMGRAPH_ACCEPT_KEYS", "WARMGRAPH_ACCEPT_KEYS_FILE")
 
 
 def unknown_option(where: str, name: str, known: Iterable[str]) -> errors.InvalidArgument:
@@ -48,6 +51,7 @@ class Config:
     bundles: tuple[str, ...]
     kinds: str
     prefetch: bool
+    mega_cache: bool
 
     _DEFAULTS = {
         "mode": "reduce-overhead",  # TorchAir's
@@ -71,6 +75,7 @@ class Config:
         "bundles": (),  # files (.wgb) that are read where they lie, below the folder
         "kinds": "",  # which are used, as $WARMGRAPH_KINDS: "graphs,compiled", or all but some, "-tuned"
         "prefetch": True,  # what the last call of a function of PyTorch's needed is restored as soon as CUDA runs, before the next one
+        "mega_cache": False,  # what PyTorch compiled is kept, signed, and handed to it before a miss compiles; needs a key
     }
 
     def __init__(self, **options: Any) -> None:
@@ -81,6 +86,12 @@ class Config:
         if name not in self._DEFAULTS:
             raise unknown_option("Config", name, self._DEFAULTS)
         object.__setattr__(self, name, _checked(name, value, self._DEFAULTS[name]))
+
+    def expect_key(self) -> None:
+        """Of a Config with mega_cache: InvalidArgument where no key says whose pickles PyTorch is given."""
+        if self.mega_cache and not (self.sign_with_file or self.accept_file or any(os.environ.get(name) for name in _KEYS)):
+            raise errors.InvalidArgument("mega_cache is True, and no key says whose artifacts PyTorch may be given, which can run any code: "
+                                         "set sign_with_file or accept_file (WARMGRAPH_SIGN_KEY_FILE, WARMGRAPH_ACCEPT_KEYS_FILE)")
 
     def copy(self) -> Config:
         return Config(**{name: getattr(self, name) for name in self._DEFAULTS})

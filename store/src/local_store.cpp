@@ -17,6 +17,7 @@
 #include "usage/usage.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/cachefmt/key.hpp"
+#include "warmgraph/store/torch_artifacts.hpp"
 
 namespace warmgraph::store {
 namespace {
@@ -221,8 +222,10 @@ Result<std::optional<Bytes>> LocalStore::object(const Name& name)
 {
     const auto bytes_in = [&](Tier& tier) -> Result<std::optional<Bytes>> {
         const StoreOptions& options = m_impl->tier.disk().options;
+        const auto* const artifact = std::get_if<ArtifactName>(&name);
         const std::uint64_t most =
-            std::holds_alternative<ImageName>(name)
+            artifact != nullptr && artifact->kind == ArtifactKind::torch ? k_torch_cap
+            : std::holds_alternative<ImageName>(name)
                 ? options.image_bytes
                 : cachefmt::k_envelope_bytes + options.limits.header_bytes + options.limits.payload_stored_bytes;
         auto found = tier.get(name, {most});

@@ -101,3 +101,55 @@ void artifacts_are_carried_to_another_folder(void)
     OK(wg_program_destroy(g_program));
     g_program = shared;
 }
+
+static wg_cache* open_signing(const char* key)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/torch", g_folder);
+    wg_cache_options options;
+    OK(wg_cache_options_init(&options, sizeof options));
+    options.model = "toy";
+    options.cache_dir = path;
+    options.world_size = 1;
+    options.global_rank = 0;
+    options.sign_with = key;
+    wg_cache* cache = NULL;
+    OK(wg_cache_open(&options, &cache));
+    return cache;
+}
+
+void what_pytorch_compiled_is_kept_and_given_under_a_key(void)
+{
+    const char* const key = "release:hmac-sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+    const wg_key_value facts[] = {{"torch", "2.11.0"}, {"model", "toy"}}, other[] = {{"torch", "2.12.0"}};
+    const char data[] = "pickles, as far as anybody knows";
+    wg_cache *signing = open_signing(key), *keyless = open_signing(NULL);
+    const wg_cache* const caches[] = {signing};
+    wg_artifacts* got = NULL;
+    uint64_t size = 0;
+    FAILS(wg_cache_put_torch_artifacts(keyless, facts, 2, data, sizeof data), wg_untrusted, "no key to sign with");
+    OK(wg_cache_put_torch_artifacts(signing, facts, 2, data, sizeof data));
+    FAILS(wg_cache_get_torch_artifacts(keyless, facts, 2, &got), wg_untrusted, "no key is accepted");
+    FAILS(wg_cache_get_torch_artifacts(signing, other, 1, &got), wg_not_found, "under these facts");
+    OK(wg_cache_get_torch_artifacts(signing, facts, 2, &got));
+    const void* bytes = wg_artifacts_bytes(got, &size);
+    CHECK(size == sizeof data && memcmp(bytes, data, sizeof data) == 0);
+    OK(wg_artifacts_destroy(got));
+
+    wg_artifact_options options = {sizeof options, 1};
+    OK(wg_save_cache_artifacts_with(caches, 1, &options, &got));
+    CHECK(contains(wg_artifacts_info(got), "\"kind\":\"torch\""));
+    OK(wg_artifacts_destroy(got));
+    FAILS(wg_save_cache_artifacts_with(caches, 1, NULL, &got), wg_not_found, "recorded and hit nothing");
+    options.size = 4;
+    FAILS(wg_save_cache_artifacts_with(caches, 1, &options, &got), wg_invalid_argument, "wg_artifact_options");
+    const wg_cache* const unsigned_caches[] = {keyless};
+    options.size = sizeof options;
+    FAILS(wg_save_cache_artifacts_with(unsigned_caches, 1, &options, &got), wg_invalid_argument, "are signed");
+
+    FAILS(wg_cache_put_torch_artifacts(signing, facts, 2, NULL, 5), wg_invalid_argument, "bytes is null");
+    FAILS(wg_cache_put_torch_artifacts(signing, NULL, 0, data, sizeof data), wg_invalid_argument, "facts");
+    FAILS(wg_cache_get_torch_artifacts(NULL, facts, 2, &got), wg_invalid_argument, "cache is null");
+    OK(wg_cache_close(keyless));
+    OK(wg_cache_close(signing));
+}

@@ -42,6 +42,7 @@ int main(void)
         TEST_OF(alignment_of_tensors_is_asked_for),
         TEST_OF(entries_tell_what_loading_them_needs),
         TEST_OF(artifacts_are_carried_to_another_folder),
+        TEST_OF(what_pytorch_compiled_is_kept_and_given_under_a_key),
         TEST_OF(pairs_are_one_entry),
         TEST_OF(wrong_pairs_are_refused),
         TEST_OF(sizes_are_padded_and_recorded_ahead),

@@ -83,6 +83,7 @@ void entries_tell_what_loading_them_needs(void);
 
 /* artifacts.c */
 void artifacts_are_carried_to_another_folder(void);
+void what_pytorch_compiled_is_kept_and_given_under_a_key(void);
 
 /* pairs.c */
 void pairs_are_one_entry(void);

@@ -6,12 +6,15 @@
 #include "warmgraph/autotune/library.hpp"
 #include "warmgraph/precompile/program_library.hpp"
 #include "warmgraph/profile/library.hpp"
+#include "warmgraph/store/signing.hpp"
+#include "warmgraph/store/torch_artifacts.hpp"
 
 namespace warmgraph::test {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 class BundleCommand : public CommandTest {
 protected:
@@ -196,6 +199,51 @@ TEST_F(BundleCommand, IsSignedAndHeldToIt)
     const auto loaded = run("bundle load cache.wgb --cache-dir elsewhere", strict);
     EXPECT_EQ(loaded.status, 0) << loaded.out << loaded.error;
     EXPECT_THAT(loaded.out, HasSubstr("loaded 2 graphs"));
+}
+
+TEST_F(BundleCommand, CarriesWhatPyTorchCompiledOnlyWhereItIsAskedForAndSigned)
+{
+    publish_some();
+    ASSERT_EQ(run("sign --new-key release.key --id release --kind ed25519").status, 0);
+    cachefmt::Trust trust;
+    trust.sign_with = std::make_shared<const SigningKey>(
+        std::move(store::read_key_file((dir() / "release.key").string()).value().front()));
+    const auto put = [&](const std::string& model, const std::string& bytes) {
+        const store::TorchFacts facts{{"torch", "2.11.0"}, {"model", model}};
+        ASSERT_TRUE(put_torch(*open_store(), facts, "2026-11-25T06:00:00Z", as_bytes(bytes), trust));
+    };
+    put("tiny-llama", "pickles");
+    put("other", "more pickles");
+    ASSERT_EQ(run("bundle create plain.wgb --key-file release.key").status, 0);
+    EXPECT_THAT(run("bundle ls plain.wgb").out, Not(HasSubstr("torch/")));
+    const auto no_key = run("bundle create none.wgb --kind torch");
+    EXPECT_NE(no_key.status, 0);
+    EXPECT_THAT(no_key.error, HasSubstr("give --key-file, or set WARMGRAPH_SIGN_KEY_FILE"));
+    EXPECT_FALSE(std::filesystem::exists(dir() / "none.wgb"));
+    EXPECT_THAT(run("bundle create none.wgb --kind pickles").error, HasSubstr("'pickles' is no kind of object"));
+
+    const auto made = run("bundle create cache.wgb --kind graph,torch --key-file release.key");
+    ASSERT_EQ(made.status, 0) << made.error;
+    EXPECT_THAT(made.out, HasSubstr("2 artifacts of PyTorch"));
+    ASSERT_EQ(run("bundle create one.wgb --kind graph,torch --model tiny-llama --key-file release.key").status, 0);
+    EXPECT_THAT(run("bundle show cache.wgb").out, HasSubstr("torch = 2.11.0"));
+    EXPECT_THAT(run("bundle show one.wgb").out, Not(HasSubstr("model = other")));
+    EXPECT_EQ(run("bundle verify cache.wgb").status, 0);
+    EXPECT_THAT(run("bundle diff plain.wgb one.wgb").out, HasSubstr(".mega_cache  only in the second"));
+    const auto check = run("bundle check cache.wgb --accept-file release.key.pub", m_fits);
+    EXPECT_EQ(check.status, 0) << check.out;
+    EXPECT_THAT(check.out, HasSubstr("only PyTorch can tell"));
+    EXPECT_THAT(run("bundle check cache.wgb", m_fits).out, HasSubstr("the key that signed the bundle is not accepted"));
+    EXPECT_THAT(run("bundle merge open.wgb cache.wgb").out, HasSubstr("only into a bundle that is signed"));
+    EXPECT_THAT(run("bundle ls open.wgb").out, Not(HasSubstr("torch/")));
+
+    const auto untrusted = run("bundle load cache.wgb --cache-dir a", m_fits);
+    EXPECT_EQ(untrusted.status, 0);
+    EXPECT_THAT(untrusted.out, HasSubstr("key 'release' is not accepted"));
+    EXPECT_FALSE(std::filesystem::exists(dir() / "a" / "torch"));
+    EXPECT_EQ(run("bundle load cache.wgb --cache-dir b --accept-file release.key.pub", m_fits).status, 0);
+    EXPECT_TRUE(std::filesystem::exists(dir() / "b" / "torch"));
+    EXPECT_THAT(run("clear --kind torch --cache-dir b --yes").out, HasSubstr("2 artifacts of PyTorch"));
 }
 
 TEST_F(BundleCommand, IsMergedComparedAndStripped)

@@ -354,6 +354,15 @@ WARMGRAPH_API wg_status wg_cache_clear(wg_cache* cache, const char* function, ui
 /// What this process made or hit through these caches, each once, as the bytes of a bundle (docs/bundles.md): entries with
 /// what they need, compiled programs, tuned configurations and shape profiles. not_found: there is nothing.
 WARMGRAPH_API wg_status wg_save_cache_artifacts(const wg_cache* const* caches, uint64_t count, wg_artifacts** out);
+typedef struct wg_artifact_options {
+    uint64_t size; ///< set it to sizeof(wg_artifact_options) before the call
+    /// Not 0: what PyTorch compiled as well (wg_cache_put_torch_artifacts), as far as this process put or got it. It goes only
+    /// into a signed bundle: invalid_argument where no cache has a key to sign with.
+    int32_t torch;
+} wg_artifact_options;
+/// wg_save_cache_artifacts with more than entries. `options` may be NULL.
+WARMGRAPH_API wg_status wg_save_cache_artifacts_with(const wg_cache* const* caches, uint64_t count,
+                                                     const wg_artifact_options* options, wg_artifacts** out);
 /// Puts such bytes into the folder: what fits this device, its driver and the environment. The rest is skipped and named;
 /// nothing in the folder is replaced. `out` has what was done and no bytes; it may be NULL. corrupt, stale, untrusted: the
 /// bytes are no bundle that is used.
@@ -366,6 +375,16 @@ WARMGRAPH_API const void* wg_artifacts_bytes(const wg_artifacts* artifacts, uint
 /// tuning, `names`), `there` and `skipped` (lists of `name`, `why`).
 WARMGRAPH_API const char* wg_artifacts_info(const wg_artifacts* artifacts);
 WARMGRAPH_API wg_status wg_artifacts_destroy(wg_artifacts* artifacts);
+/// Keeps what PyTorch compiled in this process (the bytes of torch.compiler.save_cache_artifacts) under `facts`, for another
+/// one. They hold pickles, which run code where they are used: they are stored signed or not at all. Replaces what is there.
+/// untrusted: the cache has no key to sign with; invalid_argument: facts or bytes that cannot be stored; unsupported: over
+/// 1 GiB; io_failed: caching is off.
+WARMGRAPH_API wg_status wg_cache_put_torch_artifacts(wg_cache* cache, const wg_key_value* facts, uint64_t fact_count,
+                                                     const void* bytes, uint64_t size);
+/// `out` gets what an accepted key signed under these facts, in the folder or a bundle: wg_artifacts_bytes has it.
+/// not_found: there is nothing; untrusted: another key signed it, or the cache accepts none; corrupt, stale.
+WARMGRAPH_API wg_status wg_cache_get_torch_artifacts(const wg_cache* cache, const wg_key_value* facts,
+                                                     uint64_t fact_count, wg_artifacts** out);
 /// What of a bundle's file fits this device, from header and index (tuned configurations are read), as JSON:
 /// `environment_key` (what all entries share, as digits; "" where they share none) and `environment_here` (of this device),
 /// `environment` (what all share), `verdict` ("fits", "fits_after", "does_not") and `detail` of it, `entries` (and other

@@ -8,7 +8,7 @@
 
 namespace warmgraph {
 
-/// Artifacts of one kind: "graph", "image", "constant", "compiled", "autotune" (tuned configurations), "profile".
+/// Artifacts of one kind: "graph", "image", "constant", "compiled", "autotune" (tuned configurations), "profile", "torch".
 struct ArtifactKind {
     std::string kind;
     std::uint64_t count = 0;
@@ -31,6 +31,13 @@ struct CacheInfo {
     std::vector<SkippedArtifact>
         there{}; ///< load: the folder had them, and they stay as they are (profiles are joined)
     std::vector<SkippedArtifact> skipped{}; ///< what does not fit here, is damaged, or is not trusted
+};
+
+/// What save_cache_artifacts takes besides entries and what they need.
+struct ArtifactOptions {
+    /// What PyTorch compiled (Cache::put_torch_artifacts) and this process put or got. It can run code where it is used, and
+    /// goes only into a signed bundle: invalid_argument where the cache has no key to sign with.
+    bool torch = false;
 };
 
 /// Bytes of a bundle (docs/format.md, "The bundle"): a file of them is one.

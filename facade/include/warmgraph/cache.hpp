@@ -236,13 +236,23 @@ public:
     /// What this process made or hit through this cache, as a bundle's bytes, out of its bundles too: entries with what they
     /// need, compiled programs, tuned configurations, and the shape profiles of functions that it counted. nullopt where
     /// there is nothing. Signed where the cache has a key. Throws where it cannot be made.
-    [[nodiscard]] std::optional<CacheArtifacts> save_cache_artifacts() const;
+    [[nodiscard]] std::optional<CacheArtifacts> save_cache_artifacts(const ArtifactOptions& options = {}) const;
     /// The same of several caches, each artifact once. REQUIRES: none is null. Signed with the key of the first that has one.
-    [[nodiscard]] static std::optional<CacheArtifacts> save_cache_artifacts_of(std::span<const Cache* const> caches);
+    [[nodiscard]] static std::optional<CacheArtifacts> save_cache_artifacts_of(std::span<const Cache* const> caches,
+                                                                               const ArtifactOptions& options = {});
     /// Puts what fits this device, its driver and the environment into the folder. What does not is skipped and named, and
     /// so is what is damaged or not trusted; nothing in the folder is replaced, profiles are joined. Throws for bytes that
     /// are no bundle (corrupt, stale, untrusted), and where the folder cannot be written.
     CacheInfo load_cache_artifacts(const Device& device, std::span<const std::byte> bytes);
+    /// What PyTorch compiled in a process (the bytes of torch.compiler.save_cache_artifacts), for another one: found by
+    /// `facts`, names and values that a caller chooses. They hold pickles, and whoever made them runs code where they are
+    /// used: they are stored signed or not at all. Replaces what is there. Throws untrusted (there is no key to sign with),
+    /// invalid_argument (facts or bytes that cannot be stored), unsupported (over 1 GiB), and where nothing can be written.
+    void put_torch_artifacts(const std::map<std::string, std::string>& facts, std::span<const std::byte> bytes);
+    /// Those that an accepted key signed, of the folder or its bundles; nullopt: there are none. Throws untrusted (another
+    /// key signed them, or none is accepted), corrupt or stale.
+    [[nodiscard]] std::optional<std::vector<std::byte>> torch_artifacts(
+        const std::map<std::string, std::string>& facts) const;
     /// What of a bundle's file fits this device, from its header and index alone; tuned configurations are read. Throws for
     /// a file that cannot be read or is none.
     [[nodiscard]] BundleCheck check_bundle(const std::string& file, const Device& device) const;

@@ -20,7 +20,7 @@ from .._compiled import CachedFunction, _difference, _pool_of
 from .._device import Device
 from .._native import Cache
 from .._stored import WORDS
-from . import _code, _collection, _compiler, _entry, _folding, _gate, _launching, _loans, _modes, _modules, _outputs, _pausing, _recording, _regions, _steady, _tensors, _walking
+from . import _code, _collection, _compiler, _entry, _folding, _gate, _launching, _loans, _mega_cache, _modes, _modules, _outputs, _pausing, _recording, _regions, _steady, _tensors, _walking
 from ._regions import Region
 from ._steady import OTHERWISE
 from ._walking import Place, Walker
@@ -466,9 +466,10 @@ class TorchFunction:
                 return result
         if policy == "require_hit":
             raise errors.MissForbidden(self._why_missing(wrapped, call, given))
-        if policy in ("read_only", "off"):
-            return self.as_it_is(wrapped, call.owner, call.arguments)
-        return self._record(wrapped, call, given, key, steady)
+        with _mega_cache.around(wrapped, call.device, policy) if self.is_compiled else contextlib.nullcontext():
+            if policy in ("read_only", "off"):
+                return self.as_it_is(wrapped, call.owner, call.arguments)
+            return self._record(wrapped, call, given, key, steady)
 
     def _keep_if_possible(self, wrapped: CachedFunction, call: Call, key: Any, variant: Variant) -> None:
         try:

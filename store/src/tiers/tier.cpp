@@ -14,8 +14,9 @@ constexpr std::string_view k_images = "images/";
 constexpr std::string_view k_artifacts = "autotune/";
 constexpr std::string_view k_compiled = "compiled/";
 constexpr std::string_view k_profiles = "profile/";
+constexpr std::string_view k_torch = "torch/";
 constexpr std::array k_artifact_kinds{ArtifactKind::best_config, ArtifactKind::module_configs, ArtifactKind::compiled,
-                                      ArtifactKind::profile};
+                                      ArtifactKind::profile, ArtifactKind::torch};
 
 std::string_view folder_prefix(ArtifactKind kind) noexcept
 {
@@ -24,6 +25,7 @@ std::string_view folder_prefix(ArtifactKind kind) noexcept
     case ArtifactKind::module_configs: break;
     case ArtifactKind::compiled: return k_compiled;
     case ArtifactKind::profile: return k_profiles;
+    case ArtifactKind::torch: return k_torch;
     }
     return k_artifacts;
 }
@@ -58,6 +60,7 @@ std::string_view suffix_of(ArtifactKind kind) noexcept
     case ArtifactKind::module_configs: return ".module_configs";
     case ArtifactKind::compiled: return ".compiled";
     case ArtifactKind::profile: break;
+    case ArtifactKind::torch: return ".mega_cache";
     }
     return ".profile";
 }
@@ -89,6 +92,7 @@ std::string prefix_of(const Scope& scope)
     if (scope.kind == Scope::Kind::artifacts) return std::string(k_artifacts);
     if (scope.kind == Scope::Kind::compiled) return std::string(k_compiled);
     if (scope.kind == Scope::Kind::profiles) return std::string(k_profiles);
+    if (scope.kind == Scope::Kind::torch) return std::string(k_torch);
     if (!scope.function) return std::string(k_entries);
     return fmt::format("{}{}/{}/{}/", k_entries, scope.function->model_info, scope.function->rank,
                        scope.function->function);
@@ -100,7 +104,7 @@ std::optional<Name> name_from_text(std::string_view text)
         const auto digest = digest_from_our_hex(text.substr(k_images.size()));
         return digest ? std::optional<Name>(ImageName{*digest}) : std::nullopt;
     }
-    for (const std::string_view prefix : {k_artifacts, k_compiled, k_profiles}) {
+    for (const std::string_view prefix : {k_artifacts, k_compiled, k_profiles, k_torch}) {
         if (!text.starts_with(prefix)) continue;
         const auto artifact = artifact_from_file_name(text.substr(prefix.size()));
         return artifact && folder_prefix(artifact->kind) == prefix ? std::optional<Name>(*artifact) : std::nullopt;

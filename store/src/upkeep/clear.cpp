@@ -143,6 +143,11 @@ Result<Removal> clear(LocalTier& tier, const ClearRequest& request)
         if (!amount) return std::unexpected(amount.error());
         removed.profiles = *amount;
     }
+    if (clears_torch(request.kind)) {
+        const auto amount = remove_artifacts(disk, Layout::torch());
+        if (!amount) return std::unexpected(amount.error());
+        removed.torch = *amount;
+    }
     return removed;
 }
 

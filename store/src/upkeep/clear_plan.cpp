@@ -118,6 +118,11 @@ Result<Removal> plan_clear(LocalTier& tier, const ClearRequest& request)
         if (!amount) return std::unexpected(amount.error());
         removal.profiles = *amount;
     }
+    if (clears_torch(request.kind)) {
+        const auto amount = count_artifacts(disk, Layout::torch());
+        if (!amount) return std::unexpected(amount.error());
+        removal.torch = *amount;
+    }
     return removal;
 }
 

@@ -31,6 +31,10 @@ namespace warmgraph::store {
 {
     return kind == ClearKind::profile || kind == ClearKind::all;
 }
+[[nodiscard]] constexpr bool clears_torch(ClearKind kind) noexcept
+{
+    return kind == ClearKind::torch || kind == ClearKind::all;
+}
 /// Are images looked at? Not where names were chosen that fit nothing: then nothing at all is removed.
 [[nodiscard]] inline bool clears_images(const ClearRequest& request, std::size_t functions) noexcept
 {

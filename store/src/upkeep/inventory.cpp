@@ -34,9 +34,9 @@ Result<void> add_images(const Disk& disk, Inventory& inventory)
     return {};
 }
 
-Result<void> add_compiled(const Disk& disk, Inventory& inventory)
+Result<void> add_compiled(const Disk& disk, const Path& top, Inventory& inventory)
 {
-    const auto names = disk.artifact_names(Layout::compiled());
+    const auto names = disk.artifact_names(top);
     if (!names) return std::unexpected(names.error());
     for (const Name& name : *names) {
         const Path path = disk.layout.path(name);
@@ -81,8 +81,9 @@ Result<Inventory> take_inventory(const Disk& disk, std::chrono::steady_clock::ti
     }
     if (!is_late())
         if (auto ok = add_images(disk, inventory); !ok) return std::unexpected(ok.error());
-    if (!is_late())
-        if (auto ok = add_compiled(disk, inventory); !ok) return std::unexpected(ok.error());
+    for (const Path& top : {Layout::compiled(), Layout::torch()})
+        if (!is_late())
+            if (auto ok = add_compiled(disk, top, inventory); !ok) return std::unexpected(ok.error());
     inventory.is_whole = !is_late();
     const auto quarantined = quarantined_files(disk);
     if (!quarantined) return std::unexpected(quarantined.error());

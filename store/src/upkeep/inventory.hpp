@@ -24,8 +24,8 @@ struct StoredFile {
 struct Inventory {
     std::vector<StoredEntry> entries;
     std::map<Digest, Stamp> images;
-    std::vector<StoredFile> quarantined; ///< with their reasons
-    std::vector<StoredFile> compiled;
+    std::vector<StoredFile> quarantined;           ///< with their reasons
+    std::vector<StoredFile> compiled;              ///< programs, and what PyTorch compiled
     std::chrono::system_clock::time_point taken{}; ///< before the first look
     bool is_whole = true;                          ///< false: the time was over before all was seen
     bool knows_images = false; ///< is it known which images are needed? Nobody knows before read_images()

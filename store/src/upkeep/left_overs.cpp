@@ -66,6 +66,7 @@ std::uint64_t sweep_left_overs(const Disk& disk, std::chrono::nanoseconds limit)
     sweep.sweep_shards(Layout::images());
     sweep.sweep_shards(Layout::artifacts());
     sweep.sweep_shards(Layout::compiled());
+    sweep.sweep_shards(Layout::torch());
     sweep.sweep_keys("", 0);
     return sweep.count;
 }

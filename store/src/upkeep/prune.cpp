@@ -42,7 +42,9 @@ public:
         const auto drop_programs_before = [&](std::chrono::system_clock::time_point use) {
             for (; program != m_inventory.compiled.end() && program->stamp.used <= use; ++program)
                 if (is_too_old(program->stamp) || is_over())
-                    remove(program->path, program->stamp, m_result.removed.compiled);
+                    remove(program->path, program->stamp,
+                           *program->path.begin() == Layout::torch() ? m_result.removed.torch
+                                                                     : m_result.removed.compiled);
         };
         for (const StoredEntry& entry : m_inventory.entries) {
             drop_programs_before(entry.stamp.used);

@@ -27,7 +27,7 @@ Result<void> Scan::run()
 {
     if (auto ok = scan_root(); !ok) return ok;
     if (auto ok = scan_images(); !ok) return ok;
-    for (const Path& top : {Layout::artifacts(), Layout::compiled(), Layout::profiles()})
+    for (const Path& top : {Layout::artifacts(), Layout::compiled(), Layout::profiles(), Layout::torch()})
         if (auto ok = scan_artifacts(top); !ok) return ok;
     scan_missing_images();
     std::ranges::stable_sort(m_findings, {}, [](const Finding& finding) { return finding.damage.path.native(); });

@@ -90,9 +90,10 @@ const std::map<std::string, store::ClearKind>& clear_kinds()
 {
     using store::ClearKind;
     static const std::map<std::string, ClearKind> kinds{
-        {"entries", ClearKind::entries}, {"images", ClearKind::images},     {"quarantine", ClearKind::quarantine},
-        {"tuned", ClearKind::tuned},     {"compiled", ClearKind::compiled}, {"profile", ClearKind::profile},
-        {"all", ClearKind::all}};
+        {"entries", ClearKind::entries},       {"images", ClearKind::images},
+        {"quarantine", ClearKind::quarantine}, {"tuned", ClearKind::tuned},
+        {"compiled", ClearKind::compiled},     {"profile", ClearKind::profile},
+        {"torch", ClearKind::torch},           {"all", ClearKind::all}};
     return kinds;
 }
 
@@ -218,7 +219,7 @@ void clear_options(CLI::App& app, Arguments& arguments)
         ->type_name(k_function)
         ->check(check_given, "", "");
     among(app.add_option("--kind", arguments.kind, "what to remove; images: those that no entry uses"),
-          {"entries", "images", "quarantine", "tuned", "compiled", "profile", "all"});
+          {"entries", "images", "quarantine", "tuned", "compiled", "profile", "torch", "all"});
     app.add_flag("--dry-run", arguments.dry_run, "say what would be removed, and remove nothing");
     app.add_flag("--yes", arguments.yes, "do not ask on a terminal before everything is removed");
 }
@@ -319,7 +320,8 @@ void bundle_options(CLI::App& app, Arguments& arguments)
         ->check(check_given, "", "");
     app.add_option("--kind", arguments.kinds,
                    "only these kinds, with commas between them: graph (with images and constants), compiled, autotune, "
-                   "profile")
+                   "profile, torch (what PyTorch compiled: create leaves it out unless it is named, and needs a key to "
+                   "sign with)")
         ->type_name("KIND")
         ->check(check_given, "", "");
     app.add_option("--arch", arguments.architectures, "strip: the architectures that stay, with commas between them")

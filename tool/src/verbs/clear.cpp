@@ -13,13 +13,14 @@ namespace {
 using store::Removal;
 
 /// "2 entries, 1 image, 0 quarantined files (41 KiB)"; with ", 3 tuned configurations", ", 1 compiled program" or
-/// ", 1 shape profile" where there are any
+/// ", 1 shape profile" and ", 1 artifact of PyTorch" where there are any
 std::string text_of(const Removal& removal)
 {
     std::string others =
         removal.tuned.files > 0 ? ", " + plural(removal.tuned.files, "tuned configuration") : std::string{};
     if (removal.compiled.files > 0) others += ", " + plural(removal.compiled.files, "compiled program");
     if (removal.profiles.files > 0) others += ", " + plural(removal.profiles.files, "shape profile");
+    if (removal.torch.files > 0) others += fmt::format(", {} of PyTorch", plural(removal.torch.files, "artifact"));
     return fmt::format("{}, {}, {}{} ({})", plural(removal.entries.files, "entry"),
                        plural(removal.images.files, "image"), plural(removal.quarantined.files, "quarantined file"),
                        others, size_text(removal.bytes()));
@@ -38,7 +39,9 @@ Json to_json(const Removal& removal)
             {"compiled", removal.compiled.files},
             {"compiled_bytes", removal.compiled.bytes},
             {"profiles", removal.profiles.files},
-            {"profile_bytes", removal.profiles.bytes}};
+            {"profile_bytes", removal.profiles.bytes},
+            {"torch", removal.torch.files},
+            {"torch_bytes", removal.torch.bytes}};
 }
 
 void report(const Context& context, const ClearOptions& options, const Removal& removal)

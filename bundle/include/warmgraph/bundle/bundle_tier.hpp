@@ -11,7 +11,8 @@
 
 namespace warmgraph::bundle {
 
-/// put() and remove() give permission_denied. What failed verification is not given again (refuse).
+/// put() and remove() give permission_denied. What failed verification is not given again (refuse), and what needs a signed
+/// bundle (needs_signed_bundle) is not given where no accepted key signed this one.
 class BundleTier final : public store::Tier {
 public:
     /// `label`: the file, for messages.

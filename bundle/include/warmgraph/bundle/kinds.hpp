@@ -18,6 +18,7 @@ enum class Kind : std::uint32_t {
     compiled = 4, ///< what a source was compiled to
     autotune = 5, ///< a tuned configuration, or those of a module
     profile = 6,  ///< shapes that were seen
+    torch = 7,    ///< what PyTorch compiled: bytes that can run code, and so only in signed bundles
 };
 
 struct KindRow {
@@ -41,6 +42,8 @@ struct KindRow {
 [[nodiscard]] std::span<const KindRow> kinds() noexcept;
 /// Null for a number that this version does not know.
 [[nodiscard]] const KindRow* row_of(Kind kind) noexcept;
+/// Is it written only into a bundle that is signed, and taken only from one that an accepted key signed?
+[[nodiscard]] constexpr bool needs_signed_bundle(Kind kind) noexcept { return kind == Kind::torch; }
 /// "graph"; "kind 9" for one that is not known.
 [[nodiscard]] std::string name_of(Kind kind);
 

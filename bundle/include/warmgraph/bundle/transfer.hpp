@@ -52,6 +52,10 @@ using Getter = std::function<Result<std::optional<Bytes>>(const store::Name&)>;
 [[nodiscard]] Result<std::vector<store::ArtifactName>> artifacts_of(store::Tier& tier,
                                                                     const std::function<bool(Kind)>& wanted);
 
+/// Objects that stand alone, of one kind. What is not there, or not whole, is skipped. An Error is the writer's.
+[[nodiscard]] Result<Transfer> gather_artifacts(Writer& writer, Kind kind, const std::vector<store::Name>& names,
+                                                const Getter& get);
+
 /// Empty: the entry is wanted; else why not. Asked before anything of it is read.
 using Wanted = std::function<std::string(const cachefmt::EntryHeader&)>;
 /// The same of an object that stands alone, by its name and what it says of itself. No function: all are wanted.
@@ -66,7 +70,8 @@ struct UnpackOptions {
 /// Puts every entry that is wanted into the folder, with what it needs, images first; and every object of other kinds that
 /// is wanted and can be verified. Never replaces what is there: profiles are joined. What cannot be read or verified is
 /// skipped; an Error is the folder's. Where the bundle was opened with a trust that requires signatures, objects that have
-/// none of their own are taken only if the bundle has one.
+/// none of their own are taken only if the bundle has one; those that need a signed bundle only from one that an accepted
+/// key signed.
 [[nodiscard]] Result<Transfer> unpack(const Bundle& bundle, store::Tier& folder, const Wanted& wanted,
                                       const UnpackOptions& options = {});
 
@@ -74,7 +79,7 @@ struct UnpackOptions {
 [[nodiscard]] Result<std::vector<std::string>> needs_of(const Bundle& bundle, const Member& graph);
 
 /// Copies the graphs that are wanted with what they need, and the members that stand alone, are wanted and can be verified.
-/// Names that `writer` has already are left out.
+/// Names that `writer` has already are left out; so are members that need a signed bundle where the new one is not signed.
 [[nodiscard]] Result<Transfer> copy_members(const Bundle& from, Writer& writer, const Wanted& wanted,
                                             const WantedArtifact& artifacts = {});
 

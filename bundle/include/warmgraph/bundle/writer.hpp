@@ -42,10 +42,12 @@ public:
     explicit Writer(std::unique_ptr<Sink> sink, const WriteOptions& options = {}, Clock& clock = system_clock());
 
     /// An object as it lies in a cache folder; held to its kind first: `corrupt`, `stale`, `unsupported` and nothing is
-    /// written. False: a member of this name is in it already.
+    /// written. False: a member of this name is in it already. invalid_argument: a kind that needs a signed bundle, and
+    /// there is no key.
     [[nodiscard]] Result<bool> add(Kind kind, const store::Name& name, ByteView object);
     /// A member of another bundle, as it is stored there.
     [[nodiscard]] Result<bool> copy(const Bundle& from, const Member& member);
+    [[nodiscard]] bool is_signed() const noexcept { return m_options.sign_with != nullptr; }
     [[nodiscard]] bool has(std::string_view name) const { return m_names.contains(name); }
     [[nodiscard]] std::size_t members() const noexcept { return m_records.size(); }
     /// Index and header.

@@ -36,9 +36,9 @@ struct Rank {
     std::optional<int> tp_rank{}, pp_rank{};
 };
 
-/// Folders of a cache beside those of models. `autotune` and `profile` are other kinds of artifacts.
-inline constexpr std::array<std::string_view, 5> k_reserved_folders{"images", "quarantine", "autotune", "profile",
-                                                                    "compiled"};
+/// Folders of a cache beside those of models: other kinds of artifacts.
+inline constexpr std::array<std::string_view, 6> k_reserved_folders{"images",  "quarantine", "autotune",
+                                                                    "profile", "compiled",   "torch"};
 
 /// Accepts 1-128 bytes of [A-Za-z0-9._-], not starting with '.' or '-'. invalid_argument says which rule broke, e.g.
 /// "function name 'a/b' has '/' at byte 1: use letters, digits, '.', '_' and '-'". `what` is "function name".

@@ -8,6 +8,7 @@
 //                                   .module_configs         and all of one module
 //   <root>/compiled/<2 hex>/<64 hex>.compiled               what a compiler made of a program (precompile/ knows its meaning)
 //   <root>/compiled/misses.jsonl                            the last misses of programs (advisory)
+//   <root>/torch/<2 hex>/<64 hex>.mega_cache               what PyTorch compiled, signed (torch_artifacts.hpp)
 //   <root>/.leases, .prune.lock                             which entries are used; who makes room
 //   <root>/quarantine/                                      what failed verification, with a reason beside it
 // Beside them while in use: .tmp-<host>-<boot>-<pid>-<uuid> (a file being written), .lock-<16 hex> (a recording),

@@ -28,18 +28,19 @@ struct ImageName {
     auto operator<=>(const ImageName&) const = default;
 };
 
-enum class ArtifactKind : std::uint8_t { best_config, module_configs, compiled, profile };
+enum class ArtifactKind : std::uint8_t { best_config, module_configs, compiled, profile, torch };
 
-/// What is neither: a tuned configuration, those of one module, a compiled program, or a shape profile. Named by the
-/// digest of what it was made of or for; what its bytes mean is known to autotune/, precompile/ and profile/.
+/// What is neither: a tuned configuration, those of one module, a compiled program, a shape profile, or what PyTorch
+/// compiled. Named by the digest of what it was made of or for; what its bytes mean is known to autotune/, precompile/,
+/// profile/ and, of the last, to PyTorch alone (torch_artifacts.hpp).
 struct ArtifactName {
     ArtifactKind kind = ArtifactKind::best_config;
     Digest digest;
     auto operator<=>(const ArtifactName&) const = default;
 };
-/// ".best_config", ".module_configs", ".compiled", ".profile"
+/// ".best_config", ".module_configs", ".compiled", ".profile", ".mega_cache"
 [[nodiscard]] std::string_view suffix_of(ArtifactKind kind) noexcept;
-/// Where its files lie, below the root: "autotune", "compiled", "profile".
+/// Where its files lie, below the root: "autotune", "compiled", "profile", "torch".
 [[nodiscard]] std::string_view folder_of(ArtifactKind kind) noexcept;
 /// "<64 hex digits><suffix>", as the file is called; and back.
 [[nodiscard]] std::string file_name(const ArtifactName& name);
@@ -50,15 +51,15 @@ using Name = std::variant<EntryKey, ImageName, ArtifactName>;
 
 /// One line of [A-Za-z0-9._/-], for tiers whose names are text: "entries/<model_info>/<rank>/<function>/<64 hex
 /// digits>", "images/<64 hex digits>", "autotune/<64 hex digits>.best_config", "compiled/<64 hex digits>.compiled",
-/// "profile/<64 hex digits>.profile".
+/// "profile/<64 hex digits>.profile", "torch/<64 hex digits>.mega_cache".
 [[nodiscard]] std::string to_text(const Name& name);
 /// The reverse; nullopt for any text that to_text() does not make.
 [[nodiscard]] std::optional<Name> name_from_text(std::string_view text);
 
 /// What list() is asked for: the entries of a function, or the entries of all (no function), or all images, all tuned
-/// configurations (artifacts), all compiled programs, or all shape profiles.
+/// configurations (artifacts), all compiled programs, all shape profiles, or all that PyTorch compiled.
 struct Scope {
-    enum class Kind : std::uint8_t { entries, images, artifacts, compiled, profiles } kind = Kind::entries;
+    enum class Kind : std::uint8_t { entries, images, artifacts, compiled, profiles, torch } kind = Kind::entries;
     std::optional<FunctionKey> function{};
 };
 /// What the names in this scope begin with, as to_text() writes them: "entries/<model_info>/<rank>/<function>/".

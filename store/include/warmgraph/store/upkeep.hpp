@@ -24,6 +24,7 @@ enum class ClearKind : std::uint8_t {
     tuned,    ///< tuned configurations, of single kernels and of modules
     compiled, ///< compiled programs
     profile,  ///< shape profiles
+    torch,    ///< what PyTorch compiled
 };
 
 /// What clear() is asked for. The names choose functions, for entries alone: each one that is given must fit.
@@ -48,15 +49,17 @@ struct Removal {
         }
     };
     std::uint64_t functions = 0; ///< that fit the request, also those without entries
-    Amount entries{}, images{}, quarantined{}, tuned{}, compiled{}, profiles{};
+    Amount entries{}, images{}, quarantined{}, tuned{}, compiled{}, profiles{}, torch{};
 
     [[nodiscard]] std::uint64_t files() const noexcept
     {
-        return entries.files + images.files + quarantined.files + tuned.files + compiled.files + profiles.files;
+        return entries.files + images.files + quarantined.files + tuned.files + compiled.files + profiles.files +
+               torch.files;
     }
     [[nodiscard]] std::uint64_t bytes() const noexcept
     {
-        return entries.bytes + images.bytes + quarantined.bytes + tuned.bytes + compiled.bytes + profiles.bytes;
+        return entries.bytes + images.bytes + quarantined.bytes + tuned.bytes + compiled.bytes + profiles.bytes +
+               torch.bytes;
     }
 };
 

@@ -44,6 +44,7 @@ public:
     [[nodiscard]] static Path artifacts() { return "autotune"; }
     [[nodiscard]] static Path compiled() { return "compiled"; }
     [[nodiscard]] static Path profiles() { return "profile"; }
+    [[nodiscard]] static Path torch() { return "torch"; }
     [[nodiscard]] static Path artifact(const ArtifactName& name);
     [[nodiscard]] Path image(const Digest& digest) const;
     /// REQUIRES: check_key holds, here and below.

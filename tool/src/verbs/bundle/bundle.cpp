@@ -156,6 +156,12 @@ std::string member_text(const bundle::Member& member)
                        key->function.function, short_hex(key->guards_digest));
 }
 
+std::string count_text(bundle::Kind kind, std::uint64_t count)
+{
+    if (kind == bundle::Kind::torch) return plural(count, "artifact") + " of PyTorch";
+    return plural(count, noun_of(kind));
+}
+
 bundle::Progress progress_line(const Context& context, std::string doing)
 {
     if (context.output == Output::json || ::isatty(STDERR_FILENO) == 0) return {};
@@ -194,8 +200,8 @@ void report_transfer(const Context& context, std::string_view done, const std::s
     }
     std::string text;
     for (const auto& [kind, amount] : transfer.moved)
-        text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", plural(amount.count, noun_of(kind)),
-                            size_text(amount.bytes));
+        text +=
+            fmt::format("{}{} ({})", text.empty() ? "" : ", ", count_text(kind, amount.count), size_text(amount.bytes));
     text = fmt::format("{}: {} {}\n", file, done, text.empty() ? "nothing" : text);
     if (!transfer.there.empty())
         text += fmt::format("{} there already, and stay as they are\n", plural(transfer.there.size(), "object"));

@@ -17,6 +17,7 @@ struct CheckedEntry {
 };
 
 struct Checked {
+    std::vector<const bundle::Member*> of_torch{}; ///< of which only PyTorch can tell
     std::vector<CheckedEntry> entries{};
     std::vector<cachefmt::EntryHeader> headers{};
     std::uint64_t fitting = 0;
@@ -43,6 +44,10 @@ Checked check_entries(const bundle::Bundle& opened, const BundleSelection& selec
     Checked checked;
     for (const bundle::Member& member : opened.members()) {
         if (bundle::is_blob(member.kind)) continue; // of an entry
+        if (member.kind == bundle::Kind::torch) {
+            if (selection.chooses(member.kind)) checked.of_torch.push_back(&member);
+            continue;
+        }
         if (member.kind != bundle::Kind::graph) {
             if (selection.why_not(opened, member) != "not chosen") check_other(opened, member, machine, checked);
             continue;
@@ -89,6 +94,14 @@ EnvironmentLine environment_line(const Checked& checked, const guards::Relaxatio
     return line;
 }
 
+/// Facts of PyTorch's lie in the member, which is not read here; what they mean only PyTorch knows.
+std::string torch_detail(const bundle::Bundle& opened)
+{
+    if (!opened.signed_by().empty()) return "only PyTorch can tell: `bundle show` has its versions";
+    return opened.key_id().empty() ? "not used: the bundle is not signed"
+                                   : "not used: the key that signed the bundle is not accepted";
+}
+
 std::string verdict_word(Verdict verdict)
 {
     return verdict == Verdict::fits ? "fits" : verdict == Verdict::fits_after ? "fits_after" : "does_not";
@@ -105,9 +118,12 @@ Json to_json(const std::vector<CheckedEntry>& checked)
     return entries;
 }
 
-Json to_json(const std::string& file, const Checked& checked, const EnvironmentLine& environment,
-             const ThisMachine& machine)
+Json to_json(const std::string& file, const bundle::Bundle& opened, const Checked& checked,
+             const EnvironmentLine& environment, const ThisMachine& machine)
 {
+    Json of_torch = Json::array();
+    for (const bundle::Member* const member : checked.of_torch)
+        of_torch.push_back({{"name", member->name}, {"detail", torch_detail(opened)}});
     Json problems = Json::object();
     for (const auto& [device, problem] : machine.problems()) problems[device] = problem;
     return {{"file", file},
@@ -117,6 +133,7 @@ Json to_json(const std::string& file, const Checked& checked, const EnvironmentL
               {"detail", environment.text}}},
             {"environments", to_json(environment.judged)},
             {"entries", to_json(checked.entries)},
+            {"torch", of_torch},
             {"fitting", checked.fitting},
             {"others", to_json(checked.others)},
             {"others_fitting", checked.others_fitting},
@@ -146,7 +163,7 @@ Result<int> bundle_check(const Context& context, const BundleOptions& options)
     const auto environment = environment_line(checked, options.relaxation, machine);
     const int status = checked.all_fit() ? k_ok : k_found_wrong;
     if (context.output == Output::json) {
-        print(to_json(options.files.front(), checked, environment, machine));
+        print(to_json(options.files.front(), **opened, checked, environment, machine));
         return status;
     }
     std::string text = environment_line(environment.judged, options.relaxation);

@@ -6,6 +6,7 @@
 
 #include "verbs/bundle/actions.hpp"
 #include "warmgraph/base/printable.hpp"
+#include "warmgraph/store/torch_artifacts.hpp"
 
 namespace warmgraph::tool {
 
@@ -36,8 +37,8 @@ std::string amounts_text(const Bundle& opened)
 {
     std::string text;
     for (const auto& [kind, amount] : amounts_of(opened))
-        text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", plural(amount.count, noun_of(kind)),
-                            size_text(amount.bytes));
+        text +=
+            fmt::format("{}{} ({})", text.empty() ? "" : ", ", count_text(kind, amount.count), size_text(amount.bytes));
     return text;
 }
 
@@ -85,6 +86,30 @@ std::string facts_lines(const cachefmt::EntryHeader& header)
         text += fmt::format("  {} {} [{}] on {}\n", tensor.name, to_string(tensor.dtype), fmt::join(tensor.sizes, ", "),
                             tensor.device);
     return text;
+}
+
+/// What PyTorch compiled, as far as its label says: for `show`.
+struct TorchText {
+    Json json;
+    std::string text;
+    bool is_whole = false;
+};
+
+TorchText torch_text(const Bundle& opened, const Member& member)
+{
+    const auto bytes = opened.content(member);
+    const auto label = bytes ? store::inspect_torch(*bytes) : std::unexpected(bytes.error());
+    TorchText shown{member_json(member), member_text(member) + "\n", label.has_value()};
+    shown.json["error"] = label ? Json() : Json(label.error().message);
+    shown.json["facts"] = label ? Json(label->facts) : Json::object();
+    if (!label) {
+        shown.text += "  " + label.error().message + "\n";
+        return shown;
+    }
+    shown.text += fmt::format("  {} of PyTorch's, written {}, signed with '{}'\n", size_text(label->size),
+                              label->written, label->key_id);
+    for (const auto& [name, value] : label->facts) shown.text += fmt::format("  {} = {}\n", name, value);
+    return shown;
 }
 
 /// Safe for a terminal, line by line.
@@ -143,6 +168,14 @@ Result<int> bundle_show(const Context& context, const BundleOptions& options)
     int status = k_ok;
     for (const Member& member : (*opened)->members()) {
         if (bundle::is_blob(member.kind)) continue;
+        if (member.kind == Kind::torch) {
+            if (!selection->chooses(member.kind)) continue;
+            TorchText artifacts = torch_text(**opened, member);
+            if (!artifacts.is_whole) status = k_found_wrong;
+            entries.push_back(std::move(artifacts.json));
+            text += "\n" + shown(artifacts.text);
+            continue;
+        }
         if (member.kind != Kind::graph) {
             if (selection->why_not(**opened, member) == "not chosen") continue;
             const auto what = bundle::describe_artifact(**opened, member);
@@ -189,6 +222,8 @@ Result<int> bundle_verify(const Context& context, const BundleOptions& options)
                 for (const std::string& name : *needs)
                     if ((*opened)->find(name) == nullptr)
                         verified = fail(ErrorCode::not_found, "{} is not in the bundle", name);
+        if (verified && needs_signed_bundle(member.kind) && (*opened)->key_id().empty())
+            verified = fail(ErrorCode::untrusted, "it can run code where it is used, and the bundle is not signed");
         if (!verified) {
             wrong.push_back({{"name", member.name},
                              {"code", to_string(verified.error().code)},

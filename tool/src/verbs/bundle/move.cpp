@@ -8,6 +8,7 @@
 #include "warmgraph/profile/library.hpp"
 #include "warmgraph/store/packing.hpp"
 #include "warmgraph/store/settings.hpp"
+#include "warmgraph/store/torch_artifacts.hpp"
 
 namespace warmgraph::tool {
 
@@ -42,7 +43,10 @@ Result<std::vector<store::EntryKey>> entries_of(const store::LocalStore& store, 
 bundle::Getter getter_of(store::LocalStore& store)
 {
     return [&store](const store::Name& name) -> Result<std::optional<Bytes>> {
-        const std::uint64_t most = bundle::row_of(bundle::Kind::graph)->most_bytes; // no kind has more
+        const auto* const artifact = std::get_if<store::ArtifactName>(&name);
+        const bool is_torch = artifact != nullptr && artifact->kind == store::ArtifactKind::torch;
+        // No other kind has more than a graph.
+        const std::uint64_t most = bundle::row_of(is_torch ? bundle::Kind::torch : bundle::Kind::graph)->most_bytes;
         auto found = store.tier().get(name, {most});
         if (!found) return std::unexpected(found.error());
         if (!*found) return std::nullopt;
@@ -65,6 +69,28 @@ Result<std::vector<store::ArtifactName>> artifacts_to_carry(store::LocalStore& s
         return found && *found && !selection.chooses(**found);
     });
     return names;
+}
+
+/// --kind torch: what PyTorch compiled for the models that are chosen. Damaged ones are the writer's to name.
+Result<Transfer> gather_torch(store::LocalStore& store, const BundleOptions& options, bundle::Writer& writer)
+{
+    if (std::ranges::find(options.kinds, "torch") == options.kinds.end()) return Transfer{};
+    if (!writer.is_signed())
+        return fail(ErrorCode::invalid_argument,
+                    "what PyTorch compiled can run code where it is used, and goes only into a bundle that is signed: "
+                    "give --key-file, or set WARMGRAPH_SIGN_KEY_FILE");
+    auto names = store.tier().list({.kind = store::Scope::Kind::torch});
+    if (!names) return std::unexpected(names.error());
+    const auto get = getter_of(store);
+    if (options.model)
+        std::erase_if(*names, [&](const store::Name& name) {
+            const auto bytes = get(name);
+            if (!bytes || !*bytes) return false;
+            const auto label = store::inspect_torch(**bytes);
+            const auto model = label ? label->facts.find("model") : store::TorchFacts::const_iterator{};
+            return label && (model == label->facts.end() || model->second != *options.model);
+        });
+    return bundle::gather_artifacts(writer, bundle::Kind::torch, *names, get);
 }
 
 /// Index and header; then what happened.
@@ -119,6 +145,9 @@ Result<int> bundle_create(const Context& context, const BundleOptions& options)
     auto others = bundle::gather(*writer, *artifacts, getter_of(**store), progress_line(context, "wrote"));
     if (!others) return std::unexpected(others.error());
     gathered->merge(std::move(*others));
+    auto of_torch = gather_torch(**store, options, *writer);
+    if (!of_torch) return std::unexpected(of_torch.error());
+    gathered->merge(std::move(*of_torch));
     return finish(context, *writer, options.files.front(), *gathered);
 }
 
