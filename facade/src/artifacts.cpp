@@ -172,8 +172,8 @@ std::optional<CacheArtifacts> Cache::save_cache_artifacts_of(std::span<const Cac
         all.merge(value_or_raise(bundle::gather(writer, impl.touched_artifacts(), get)));
         if (impl.profiles) all.merge(gather_profiles(writer, *impl.profiles));
         if (options.torch)
-            all.merge(value_or_raise(
-                bundle::gather_artifacts(writer, bundle::Kind::torch, impl.touched_torch_names(), get)));
+            all.merge(
+                value_or_raise(bundle::gather_artifacts(writer, bundle::Kind::torch, impl.touched_torch_names(), get)));
     }
     if (writer.members() == 0) return std::nullopt;
     value_or_raise(writer.finish());

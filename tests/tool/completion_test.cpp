@@ -49,8 +49,9 @@ TEST_F(Completion, OfBashOffersSubcommandsOptionsValuesAndFunctions)
     EXPECT_THAT(bash_offers({"warmgraph", "s"}), UnorderedElementsAre("show", "stats", "sign"));
     EXPECT_THAT(bash_offers({"warmgraph", "show", "--"}),
                 IsSupersetOf({"--only", "--variant", "--dot", "--json", "--cache-dir", "--color", "--help"}));
-    EXPECT_THAT(bash_offers({"warmgraph", "clear", "--kind", ""}),
-                UnorderedElementsAre("entries", "images", "quarantine", "tuned", "compiled", "profile", "torch", "all"));
+    EXPECT_THAT(
+        bash_offers({"warmgraph", "clear", "--kind", ""}),
+        UnorderedElementsAre("entries", "images", "quarantine", "tuned", "compiled", "profile", "torch", "all"));
     EXPECT_THAT(bash_offers({"warmgraph", "sign", "--kind", ""}), UnorderedElementsAre("hmac-sha256", "ed25519"));
     EXPECT_THAT(bash_offers({"warmgraph", "report", "-o", "completion.b"}), UnorderedElementsAre("completion.bash"));
     EXPECT_THAT(bash_offers({"warmgraph", "--json", "show", "tiny"}), UnorderedElementsAre("tiny-llama/decode"));

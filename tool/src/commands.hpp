@@ -88,7 +88,8 @@ struct BundleOptions {
     SigningFiles keys{};
     guards::Relaxation relaxation{};
     std::vector<std::string> architectures{}; ///< strip: those that stay
-    std::vector<std::string> kinds{};         ///< "graph", "compiled", "autotune", "profile", "torch"; empty: all (create: but torch)
+    std::vector<std::string>
+        kinds{}; ///< "graph", "compiled", "autotune", "profile", "torch"; empty: all (create: but torch)
 };
 [[nodiscard]] Result<int> bundle(const Context& context, const BundleOptions& options);
 
