@@ -62,12 +62,14 @@ TEST_F(Artifacts, FillAnotherFolderWhoseFirstCallIsAHit)
     const CacheArtifacts saved = recorded();
     Cache cache{elsewhere()};
     const CacheInfo loaded = cache.load_cache_artifacts(device, saved.bytes);
-    ASSERT_EQ(loaded.kinds.size(), 2U);
-    EXPECT_EQ(loaded.kinds[0].count, 1U);
+    ASSERT_EQ(loaded.kinds.size(), 3U) << "the graph, its image, and the compiled program";
+    for (const ArtifactKind& kind : loaded.kinds) EXPECT_EQ(kind.count, 1U) << kind.kind;
+    EXPECT_EQ(loaded.kinds[2].kind, "compiled");
+    EXPECT_GT(loaded.kinds[2].seconds, 0) << "that compiling took";
     EXPECT_EQ(call(cache), Outcome::replayed);
     const CacheInfo again = cache.load_cache_artifacts(device, saved.bytes);
     EXPECT_THAT(again.kinds, IsEmpty()) << "nothing is replaced";
-    EXPECT_EQ(again.there.size(), 2U);
+    EXPECT_EQ(again.there.size(), 3U);
 }
 
 TEST_F(Artifacts, OfACompressedFolderAreTheSame)
@@ -91,7 +93,7 @@ TEST_F(Artifacts, OfACompressedFolderAreTheSame)
     Cache same{options()};
     EXPECT_EQ(call(same), Outcome::replayed) << "whatever is set";
     Cache cache{elsewhere()};
-    EXPECT_EQ(cache.load_cache_artifacts(device, saved.bytes).kinds.size(), 2U);
+    EXPECT_EQ(cache.load_cache_artifacts(device, saved.bytes).kinds.size(), 3U);
     EXPECT_EQ(call(cache), Outcome::replayed);
     packed.compression = "images=fast";
     const auto error = thrown_by([&] { Cache wrong{packed}; });
@@ -129,8 +131,8 @@ TEST_F(Artifacts, AreCheckedBeforeTheyAreOpened)
     EXPECT_EQ(check.environment_key.size(), 12U);
     EXPECT_EQ(check.environment_here, check.environment_key);
     EXPECT_EQ(check.verdict, FitVerdict::fits);
-    ASSERT_EQ(check.entries.size(), 1U);
-    EXPECT_EQ(check.entries[0].verdict, FitVerdict::fits) << check.entries[0].detail;
+    ASSERT_EQ(check.entries.size(), 2U) << "the graph and the compiled program";
+    for (const BundledEntry& entry : check.entries) EXPECT_EQ(entry.verdict, FitVerdict::fits) << entry.detail;
     EXPECT_EQ(thrown_by([&] { static_cast<void>(cache.check_bundle(file + "x", device)); })->code(),
               ErrorCode::not_found);
 }
