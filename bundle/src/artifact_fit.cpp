@@ -155,7 +155,10 @@ Result<Fit> judge_artifact(const Bundle& bundle, const Member& member, const Dev
         return judge_on(device_of(program->ingredients.backend), program->ingredients);
     }
     if (auto ok = bundle.check_trust(member); !ok) return std::unexpected(std::move(ok.error()));
-    return Fit{};
+    if (!needs_signed_bundle(member.kind)) return Fit{};
+    if (bundle.signed_by().empty())
+        return fail(ErrorCode::untrusted, "it is used only from a bundle that an accepted key signed");
+    return Fit{Verdict::fits, "", "as far as it is known here: only PyTorch can tell"};
 }
 
 std::string why_not_here(const Bundle& bundle, const Member& member, const DeviceOf& device_of)

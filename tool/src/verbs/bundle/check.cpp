@@ -172,6 +172,8 @@ Result<int> bundle_check(const Context& context, const BundleOptions& options)
                         environment.recorded.empty() ? "nothing that all share" : environment.recorded);
     for (const auto& [device, problem] : machine.problems()) text += fmt::format("{}: {}\n", device, problem);
     text += table_text(context, "entry", checked.entries) + table_text(context, "other object", checked.others);
+    for (const bundle::Member* const member : checked.of_torch)
+        text += fmt::format("{}: {}\n", member_text(*member), torch_detail(**opened));
     if (!checked.entries.empty() || checked.others.empty())
         text += fmt::format("{} of {} fit\n", checked.fitting, plural(checked.entries.size(), "entry"));
     if (!checked.others.empty())
