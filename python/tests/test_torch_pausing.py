@@ -46,6 +46,14 @@ def test_where_it_is_refused_it_is_tried_again(asked: list[str]) -> None:
     assert asked == ["pause", "pause"]
 
 
+def test_what_fails_there_is_not_the_calls(asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(caches: Any) -> str:
+        raise errors.Internal("no")
+
+    monkeypatch.setattr("warmgraph._native.paused_recording", fails)
+    replay(512)
+
+
 def test_a_miss_begins_it_again_before_the_function_runs_and_holds_it(asked: list[str]) -> None:
     replay(256)
     with _pausing.recording():

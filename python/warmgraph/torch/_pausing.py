@@ -28,7 +28,10 @@ def replayed() -> None:
     global _replays
     _replays += 1
     if _replays % _OFTEN == 0 and not _is_paused and time.monotonic() >= _not_before:
-        why = pause()
+        try:
+            why = pause()
+        except Exception as error:  # the call goes on
+            why = str(error)
         if why:
             _log.debug("device code goes on being kept: %s", why)
 
