@@ -25,7 +25,7 @@ public:
     [[nodiscard]] static Result<void> start(const std::shared_ptr<const Driver>& driver, const CudaOptions& options);
     [[nodiscard]] static bool is_running() noexcept;
 
-    /// Detaches CUPTI, for the sake of everybody's launches (NOTES.md, "What CUPTI costs"). start() and begin_watch() attach
+    /// Detaches CUPTI, for the sake of everybody's launches (backends/cuda/NOTES.md). start() and begin_watch() attach
     /// it again. False: it was not attached, a watch or a hold is open, or CUPTI does not let go. What is known of modules
     /// that may have been unloaded meanwhile is forgotten when it is attached again: code that was loaded before is unknown
     /// then, but for that of CUDA's and PyTorch's own libraries, which stays loaded.
