@@ -326,7 +326,11 @@ try {
     try {
         planner = std::jthread([this] {
             plan_rest();
-            if (!stopping.stop_requested() && !start_workers()) work(stopping.get_token());
+            try {
+                if (!stopping.stop_requested() && !start_workers()) work(stopping.get_token());
+            } catch (const std::exception& thrown) { // memory: each call restores its own entry
+                log().warn("open_all goes no further: {}", thrown.what());
+            }
             count_worker(-1);
         });
     } catch (...) {
