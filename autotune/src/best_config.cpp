@@ -155,18 +155,32 @@ Json json_of(const BestConfig& best)
 {
     Json timings = Json::array();
     for (const Timing& timing : best.timings) timings.push_back(timing_json(timing));
-    return {{"format", k_best_config_format},
-            {"kernel", mended(best.kernel)},
-            {"config", map_json(best.config)},
-            {"found_by", to_string(best.found_by)},
-            {"took_ms", best.took_ms},
-            {"problem", map_json(best.problem)},
-            {"device", map_json(best.device)},
-            {"driver", map_json(best.driver)},
-            {"written", mended(best.written)},
-            {"timings", std::move(timings)},
-            {"configs_hash", to_hex(best.configs_hash)},
-            {"key", to_hex(best.key)}};
+    Json json{{"format", k_best_config_format},
+              {"kernel", mended(best.kernel)},
+              {"config", map_json(best.config)},
+              {"found_by", to_string(best.found_by)},
+              {"took_ms", best.took_ms},
+              {"problem", map_json(best.problem)},
+              {"device", map_json(best.device)},
+              {"driver", map_json(best.driver)},
+              {"written", mended(best.written)},
+              {"timings", std::move(timings)},
+              {"configs_hash", to_hex(best.configs_hash)},
+              {"key", to_hex(best.key)}};
+    if (best.program) json["program"] = {{"key", to_hex(best.program->first)}, {"ms", best.program->second}};
+    return json;
+}
+
+/// Optional: before 2026-11-25 none was written.
+Result<void> read_program(const Parsed& json, std::optional<std::pair<Digest, double>>& program)
+{
+    if (!json.is_object() || !json.contains("program")) return {};
+    Members members(json.at("program"));
+    auto& [key, ms] = program.emplace();
+    members.digest("key", key);
+    members.milliseconds("ms", ms);
+    if (members.what_is_wrong().empty()) return {};
+    return fail(ErrorCode::corrupt, "of its program: {}", members.what_is_wrong());
 }
 
 Result<BestConfig> best_config_of(const Parsed& json)
@@ -190,6 +204,7 @@ Result<BestConfig> best_config_of(const Parsed& json)
     members.digest("configs_hash", best.configs_hash);
     members.digest("key", best.key);
     if (!members.what_is_wrong().empty()) return fail(ErrorCode::corrupt, "{}", members.what_is_wrong());
+    if (auto ok = read_program(json, best.program); !ok) return std::unexpected(ok.error());
     const Timing* const own = timing_of(best.timings, best.config);
     if (own == nullptr || !own->failed.empty())
         return fail(ErrorCode::corrupt, "its winner '{}' was not timed", to_text(best.config));

@@ -20,7 +20,10 @@ auto read(const store::Tiers& tiers, const store::Name& name, std::uint64_t most
         if (value && value->key != key)
             value =
                 fail(ErrorCode::stale, "it is stored under {}, and is of {}", short_hex(key), short_hex(value->key));
-        if (value) return std::move(*value);
+        if (value) {
+            static_cast<void>(tier.note_use(name)); // who only reads cannot
+            return std::move(*value);
+        }
         // The first tier's is replaced by the next put(), which no other can be.
         if (&tier != tiers.front()) tier.refuse(name, (*found)->stamp, value.error());
         return std::unexpected(std::move(value.error()));

@@ -81,6 +81,7 @@ CacheOptions to_options(const wg_cache_options* given)
     if (options.profile != 0) result.profile = options.profile > 0;
     result.pauses_recording = options.pauses_recording != 0;
     result.kinds = or_empty(options.kinds);
+    result.max_bytes_by_kind = or_empty(options.max_bytes_by_kind);
     return result;
 }
 
@@ -184,6 +185,15 @@ wg_status wg_cache_clear(wg_cache* cache, const char* function, uint64_t* remove
     return guarded([&] {
         need_cache(cache);
         const std::uint64_t count = cache->cache.clear(or_empty(function));
+        if (removed != nullptr) *removed = count;
+    });
+}
+
+wg_status wg_cache_clear_kind(wg_cache* cache, const char* kind, uint64_t* removed)
+{
+    return guarded([&] {
+        need_cache(cache);
+        const std::uint64_t count = cache->cache.clear_kind(need_text(kind, "kind"));
         if (removed != nullptr) *removed = count;
     });
 }

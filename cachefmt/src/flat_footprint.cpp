@@ -140,6 +140,7 @@ std::optional<std::uint64_t> flat_footprint(const flat::Header& header, std::uin
                              info.verification(), info.reason()})
         sum.text(text);
     sum.lines(info.difference()).lines(info.scalar_proofs());
+    sum.add(items_size<CompiledWithin>(count(info.compiled())));
     sum.items<Fact>(header.facts(), [&](const flat::Fact& fact) { sum.text(fact.name()).text(fact.value()); });
     sum.items<TensorSpec>(header.tensors(), [&](const flat::TensorSpec& tensor) {
         sum.text(tensor.name()).text(tensor.device());

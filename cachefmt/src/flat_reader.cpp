@@ -1,6 +1,7 @@
 #include "flat_reader.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -69,6 +70,21 @@ std::vector<std::string> to_texts(const flatbuffers::Vector<flatbuffers::Offset<
     return out;
 }
 
+std::vector<CompiledWithin> to_compiled(const flatbuffers::Vector<const flat::CompiledWithin*>* programs)
+{
+    if (programs == nullptr) return {};
+    // As with numbers above: the elements may stand where doubles must not.
+    std::vector<CompiledWithin> out;
+    out.reserve(programs->size());
+    for (flatbuffers::uoffset_t i = 0; i < programs->size(); ++i) {
+        std::array<std::byte, sizeof(flat::CompiledWithin)> bytes;
+        std::memcpy(bytes.data(), programs->Data() + i * bytes.size(), bytes.size());
+        const auto program = std::bit_cast<flat::CompiledWithin>(bytes);
+        out.push_back({to_digest(&program.program()), program.ms(), program.at_launch()});
+    }
+    return out;
+}
+
 EntryInfo to_info(const flat::Info& info)
 {
     return {.created = to_text(info.created()),
@@ -82,6 +98,7 @@ EntryInfo to_info(const flat::Info& info)
             .scalar_proofs = to_texts(info.scalar_proofs()),
             .library_constants = info.library_constants(),
             .unused_words = info.unused_words(),
+            .compiled = to_compiled(info.compiled()),
             .reason = to_text(info.reason()),
             .difference = to_texts(info.difference())};
 }

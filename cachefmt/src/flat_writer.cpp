@@ -46,9 +46,13 @@ Offset<flat::Info> write(FlatBuilder& builder, const EntryInfo& info)
         write_tables(builder, info.difference, [&](const std::string& line) { return write(builder, line); });
     const auto proofs =
         write_tables(builder, info.scalar_proofs, [&](const std::string& line) { return write(builder, line); });
+    std::vector<flat::CompiledWithin> within;
+    for (const CompiledWithin& program : info.compiled) within.emplace_back(to_flat(program.program), program.ms, program.at_launch);
+    const auto compiled = within.empty() ? Offset<flatbuffers::Vector<const flat::CompiledWithin*>>{}
+                                         : builder.CreateVectorOfStructs(within);
     return flat::CreateInfo(builder, created, created_by, info.record_ms, verification, info.node_count,
                             info.image_count, reason, difference, info.unproven, info.answer_ms, proofs,
-                            info.library_constants, info.unused_words);
+                            info.library_constants, info.unused_words, compiled);
 }
 
 Offset<flat::TensorSpec> write(FlatBuilder& builder, const TensorSpec& tensor)

@@ -46,7 +46,8 @@ std::uint64_t footprint(const EntryHeader& header) noexcept
     for (const std::string* text : {&function.model_info, &function.rank, &function.function, &info.created,
                                     &info.created_by, &info.verification, &info.reason})
         bytes += text_size(text->size());
-    bytes += lines_footprint(info.difference) + lines_footprint(info.scalar_proofs);
+    bytes += lines_footprint(info.difference) + lines_footprint(info.scalar_proofs) +
+             items_size<CompiledWithin>(info.compiled.size());
     const Guards& guards = header.guards;
     bytes += items_size<Fact>(guards.facts.size()) + items_size<TensorSpec>(guards.tensors.size()) +
              items_size<ValueSpec>(guards.values.size());

@@ -310,6 +310,7 @@ EntryInfo join_info(const EntryInfo& forward, const EntryInfo& backward)
     result.unproven += forward.unproven;
     result.library_constants += forward.library_constants;
     result.unused_words += forward.unused_words;
+    result.compiled.insert(result.compiled.begin(), forward.compiled.begin(), forward.compiled.end());
     result.scalar_proofs.clear();
     for (const auto& proof : forward.scalar_proofs) result.scalar_proofs.push_back(prefix_of(Half::forward) + proof);
     for (const auto& proof : backward.scalar_proofs) result.scalar_proofs.push_back(prefix_of(Half::backward) + proof);

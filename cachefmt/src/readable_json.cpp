@@ -126,6 +126,11 @@ Json to_json(const Graph& graph, const Sections& only)
     return out;
 }
 
+Json to_json(const CompiledWithin& program)
+{
+    return {{"program", to_hex(program.program)}, {"ms", program.ms}, {"at_launch", program.at_launch}};
+}
+
 Json to_json(const EntryInfo& info)
 {
     return {{"created", info.created},
@@ -139,6 +144,7 @@ Json to_json(const EntryInfo& info)
             {"scalar_proofs", info.scalar_proofs},
             {"library_constants", info.library_constants},
             {"unused_words", info.unused_words},
+            {"compiled", list(info.compiled, [](const CompiledWithin& program) { return to_json(program); })},
             {"reason", info.reason},
             {"difference", info.difference}};
 }

@@ -67,6 +67,12 @@ Result<void> check_value(const ValueSpec& value)
     return {};
 }
 
+Result<void> check_time(double ms)
+{
+    if (!std::isfinite(ms) || ms < 0) return fail(ErrorCode::corrupt, "{} ms is no time", ms);
+    return {};
+}
+
 } // namespace
 
 Result<void> validate_header(const EntryHeader& header, const Limits& limits)
@@ -77,7 +83,9 @@ Result<void> validate_header(const EntryHeader& header, const Limits& limits)
     if (header.kind != EntryKind::graph && header.kind != EntryKind::tombstone)
         return fail(ErrorCode::corrupt, "entry kind {} is unknown", static_cast<int>(header.kind));
     for (const double time : {header.info.record_ms, header.info.answer_ms})
-        if (!std::isfinite(time) || time < 0) return fail(ErrorCode::corrupt, "{} ms is no time", time);
+        if (auto ok = check_time(time); !ok) return ok;
+    for (const CompiledWithin& program : header.info.compiled)
+        if (auto ok = check_time(program.ms); !ok) return ok;
     const Guards& guards = header.guards;
     if (auto ok = check_facts(guards.facts); !ok) return ok;
     for (std::size_t i = 0; i < guards.tensors.size(); ++i)

@@ -86,6 +86,7 @@ void Function::Impl::answer(Job& job, const std::shared_ptr<backends::Stream>& s
     const RunContext context = run_eagerly(stream, phases);
     phases.add("answer", system_clock().steady() - started - (phases.get("compile") - compiled_before));
     if (job.refusal) return;
+    for (const LaunchedProgram& program : context.modules | std::views::values) job.launched.push_back(program.module);
     auto ended = job.session->end_answer(context);
     if (ended) ended = check_programs(context);
     if (!ended) job.refusal = ended.error();
@@ -301,6 +302,8 @@ Outcome Function::Impl::complete_recording(Job& job)
         return refuse(job, recording.error());
     }
     if (auto same = check_facts_again(job); !same) return refuse(job, same.error());
+    auto& info = recording->entry.header.info;
+    info.compiled = m_cache->programs->share_out(job.launched, job.journey.started, info.answer_ms - recording->run_ms);
     std::string difference;
     std::string unpublished;
     try {

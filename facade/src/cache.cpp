@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 
 #include "cache_impl.hpp"
 #include "device_impl.hpp"
@@ -7,177 +6,13 @@
 #include "throwing.hpp"
 #include "tuner_impl.hpp"
 #include "warmgraph/base/log.hpp"
+#include "warmgraph/base/printable.hpp"
 #include "warmgraph/base/process.hpp"
 #include "warmgraph/base/units.hpp"
 #include "warmgraph/cachefmt/key.hpp"
 #include "warmgraph/cachefmt/readable.hpp"
-#include "warmgraph/store/settings.hpp"
-#include "warmgraph/store/signing.hpp"
 
 namespace warmgraph {
-
-namespace {
-
-constexpr std::string_view k_default_directory = ".warmgraph_cache";
-
-Policy parse_policy(const std::string& text)
-{
-    if (text == "read_write") return Policy::read_write;
-    if (text == "read_only") return Policy::read_only;
-    if (text == "refresh") return Policy::refresh;
-    if (text == "off") return Policy::off;
-    if (text == "require_hit") return Policy::require_hit;
-    if (text == "no_compile") return Policy::no_compile;
-    raise({ErrorCode::invalid_argument,
-           fmt::format(
-               "WARMGRAPH_POLICY is '{}', expected read_write, read_only, refresh, off, require_hit or no_compile",
-               text)});
-}
-
-Policy resolve_policy(const CacheOptions& options)
-{
-    if (options.policy) return *options.policy;
-    const auto text = environment("WARMGRAPH_POLICY");
-    return text && !text->empty() ? parse_policy(*text) : Policy::read_write;
-}
-
-/// WARMGRAPH_VERIFY, which says more than the program does.
-void resolve_verification(Cache::Impl& impl)
-{
-    impl.verifies_first = impl.options.verify_on_load;
-    const auto text = environment("WARMGRAPH_VERIFY");
-    if (!text || text->empty()) return;
-    const auto wrong = [&] {
-        raise({ErrorCode::invalid_argument,
-               fmt::format("WARMGRAPH_VERIFY is '{}', expected never, first or 1/N", *text)});
-    };
-    impl.verifies_first = *text != "never";
-    if (*text == "never" || *text == "first") return;
-    if (!text->starts_with("1/")) wrong();
-    const char* const end = text->data() + text->size();
-    const auto [stop, error] = std::from_chars(text->data() + 2, end, impl.verify_every);
-    if (error != std::errc{} || stop != end || impl.verify_every == 0) wrong();
-}
-
-/// What the program says, else WARMGRAPH_PROFILE.
-bool resolve_profile(const CacheOptions& options)
-{
-    if (options.profile) return *options.profile;
-    const auto text = environment("WARMGRAPH_PROFILE");
-    if (!text || text->empty() || *text == "on" || *text == "1") return true;
-    if (*text == "off" || *text == "0") return false;
-    raise({ErrorCode::invalid_argument, fmt::format("WARMGRAPH_PROFILE is '{}', expected on or off", *text)});
-}
-
-/// What the program says, else WARMGRAPH_KINDS.
-Kinds resolve_kinds(const CacheOptions& options)
-{
-    constexpr const char* k_variable = "WARMGRAPH_KINDS";
-    const bool is_given = !options.kinds.empty();
-    return value_or_raise(parse_kinds(is_given ? "CacheOptions::kinds" : k_variable,
-                                      is_given ? options.kinds : environment(k_variable).value_or("")));
-}
-
-/// Once the store is open.
-void open_profiles(Cache::Impl& impl)
-{
-    if (!resolve_profile(impl.options) || !impl.kinds.profile || !impl.store) return;
-    const bool writes = (impl.policy == Policy::read_write || impl.policy == Policy::refresh) &&
-                        impl.store->why_read_only().empty() && impl.may_publish();
-    impl.profiles =
-        std::make_unique<ProfileKeeper>(*impl.store, writes ? ProfileKeeper::Writing::yes : ProfileKeeper::Writing::no,
-                                        [&impl](const std::string& doing, const Error& error) {
-                                            impl.counters.cache_fault();
-                                            log().warn("cannot {} a shape profile: {}", doing, error.message);
-                                        });
-}
-
-void resolve_trust(Cache::Impl& impl, const SigningOptions& given)
-{
-    store::SigningSource source;
-    source.sign_with = given.sign_with;
-    source.sign_with_file = given.sign_with_file;
-    source.accept = given.accept;
-    source.accept_file = given.accept_file;
-    source.require = given.require;
-    impl.trust = value_or_raise(store::resolve_signing(source, environment));
-    if (!impl.may_publish())
-        log().info("the cache is read and not written: signatures are required, and there is no key to sign with");
-}
-
-std::string resolve_directory(const CacheOptions& options)
-{
-    if (!options.cache_dir.empty()) return options.cache_dir;
-    const auto from_environment = environment("WARMGRAPH_CACHE_DIR");
-    return from_environment && !from_environment->empty() ? *from_environment : std::string{k_default_directory};
-}
-
-std::vector<std::uint32_t> resolve_owners(const CacheOptions& options)
-{
-    constexpr const char* k_variable = "WARMGRAPH_TRUSTED_OWNERS";
-    auto owners = value_or_raise(store::parse_owners(k_variable, environment(k_variable).value_or("")));
-    owners.insert(owners.end(), options.trusted_owners.begin(), options.trusted_owners.end());
-    return owners;
-}
-
-/// What the program says, else the variable; 0 where neither does.
-std::uint64_t resolve_limit(std::uint64_t option, const char* variable)
-{
-    if (option != 0) return option;
-    const auto text = environment(variable);
-    return text && !text->empty() ? value_or_raise(store::parse_bytes(variable, *text)) : 0;
-}
-
-store::Packings resolve_packings(const CacheOptions& options)
-{
-    constexpr const char* k_variable = "WARMGRAPH_COMPRESSION";
-    const auto outside = value_or_raise(store::parse_packings(k_variable, environment(k_variable).value_or("")));
-    return value_or_raise(store::parse_packings("compression", options.compression, outside));
-}
-
-void open_store(Cache::Impl& impl, FileSystem& files)
-{
-    if (impl.policy == Policy::off) {
-        impl.disabled_reason = "policy off";
-        return;
-    }
-    store::StoreOptions options;
-    options.sharing = impl.options.share_with_group ? store::Sharing::group : store::Sharing::owner_only;
-    options.max_variants = impl.options.max_variants;
-    options.trust = impl.trust;
-    const bool reads_only = impl.policy == Policy::read_only || impl.policy == Policy::require_hit;
-    options.access = reads_only ? store::StoreMode::read_only : store::StoreMode::read_write;
-    options.falls_back = true;
-    options.trusted_owners = resolve_owners(impl.options);
-    options.budget = {resolve_limit(impl.options.max_bytes, "WARMGRAPH_CACHE_BYTES"),
-                      resolve_limit(impl.options.max_files, "WARMGRAPH_CACHE_FILES")};
-    options.packings = resolve_packings(impl.options);
-    auto store = store::LocalStore::open(impl.directory, options, files);
-    if (!store && !impl.options.bundles.empty()) {
-        impl.store = store::LocalStore::without_folder(store.error().message, options);
-        if (impl.open_bundles(options.trusted_owners) != 0) {
-            log().warn("bundles are read, and nothing is recorded: {}", store.error().message);
-            return;
-        }
-        impl.store.reset();
-    }
-    if (!store) {
-        // A cache that cannot be used costs its benefit, never the caller's start.
-        impl.disabled_reason = store.error().message;
-        log().warn("caching is off: {}", impl.disabled_reason);
-        impl.counters.cache_fault();
-        return;
-    }
-    impl.store = std::move(*store);
-    if (!impl.store->why_read_only().empty())
-        log().warn("the cache is read and not written, so nothing is recorded: {}; policy read_only asks for that "
-                   "without this line",
-                   impl.store->why_read_only());
-    impl.directory = impl.store->root().string();
-    impl.open_bundles(options.trusted_owners);
-}
-
-} // namespace
 
 std::string Cache::Impl::model_info(std::string_view backend) const
 {
@@ -237,36 +72,6 @@ std::string Cache::Impl::summary() const
     if (now.untrusted != 0) text += fmt::format(", {} untrusted", now.untrusted);
     if (!disabled_reason.empty()) text += fmt::format(" (caching is off: {})", disabled_reason);
     return text;
-}
-
-std::shared_ptr<Cache::Impl> Cache::Impl::open(const CacheOptions& options, FileSystem& files)
-{
-    value_or_raise(cachefmt::check_name("model name", options.model));
-    if (options.max_variants == 0)
-        raise({ErrorCode::invalid_argument, "max_variants is 0, expected at least 1: use policy off to cache nothing"});
-    auto impl = std::make_shared<Impl>();
-    impl->options = options;
-    wipe(impl->options.signing.sign_with);
-    for (std::string& key : impl->options.signing.accept) wipe(key);
-    impl->rank = value_or_raise(
-        ranks::resolve_rank({options.world_size, options.global_rank, options.tp_rank, options.pp_rank}, environment));
-    impl->policy = resolve_policy(options);
-    impl->kinds = resolve_kinds(options);
-    resolve_trust(*impl, options.signing);
-    resolve_verification(*impl);
-    impl->relaxation.driver =
-        options.accept_newer_driver ? guards::VersionRule::same_or_newer : guards::VersionRule::exact;
-    const std::filesystem::path directory = resolve_directory(options);
-    std::error_code nowhere; // the working directory is gone: open_store says what follows
-    const auto absolute = std::filesystem::absolute(directory, nowhere);
-    impl->directory = (nowhere ? directory : absolute).lexically_normal().string();
-    open_store(*impl, files);
-    const bool keeps_programs = impl->store && impl->kinds.compiled;
-    impl->programs = std::make_shared<Programs>(keeps_programs ? impl->store : nullptr, impl->trust,
-                                                impl->store ? switched_off("compiled programs")
-                                                            : "caching is off: " + impl->disabled_reason);
-    open_profiles(*impl);
-    return impl;
 }
 
 Cache::Cache(const CacheOptions& options) : Cache(Impl::open(options, posix_file_system())) {}
@@ -561,6 +366,30 @@ std::uint64_t Cache::clear(std::string_view function)
          cachefmt::model_infos(m_impl->options.model, m_impl->shape_mode(), m_impl->options.config)) {
         request.model = model;
         removed += value_or_raise(m_impl->store->clear(request)).entries.files;
+    }
+    return removed;
+}
+
+namespace {
+constexpr std::size_t k_shown_of_kind = 32; // bytes of an unknown one in a message
+} // namespace
+
+std::uint64_t Cache::clear_kind(std::string_view kind)
+{
+    const auto known = store::kind_of(kind);
+    if (!known && kind != "all")
+        raise({ErrorCode::invalid_argument,
+               fmt::format("kind is '{}', expected graphs, compiled, tuned, profile, torch or all",
+                           printable(kind, k_shown_of_kind))});
+    std::uint64_t removed = 0;
+    if (!m_impl->store) return removed;
+    for (const store::Kind one : store::k_kinds) {
+        if (known && *known != one) continue;
+        if (one == store::Kind::graphs) {
+            removed += clear();
+            continue;
+        }
+        removed += value_or_raise(m_impl->store->clear({.kind = store::clear_kind(one)})).of(one).files;
     }
     return removed;
 }

@@ -42,7 +42,8 @@ Situation Function::Impl::situation(const cachefmt::Guards& now) const
             m_policy,
             m_callable != nullptr,
             has_pending(),
-            m_cache->store ? "" : m_cache->disabled_reason};
+            m_cache->store ? "" : m_cache->disabled_reason,
+            m_cache->kinds.graphs};
 }
 
 void Function::Impl::note_untrusted(const std::vector<store::Variant>& variants) const

@@ -84,6 +84,8 @@ struct Function::Impl {
                                     const std::stop_token& stop);
     /// What open() restored and no call used so far: takes from its first launch what can be done ahead. Thread-safe.
     [[nodiscard]] Result<void> upload(const Digest& guards, const std::stop_token& stop);
+    /// Is it restored, and was it not called yet? Also while a call of the function is under way.
+    [[nodiscard]] bool is_unused(const Digest& guards) const;
     /// Records what waits for its moment. Returns 1 where something was recorded, 0 where nothing waits, or its answer
     /// is not done yet.
     std::size_t record_pending();

@@ -148,9 +148,18 @@ Result<void> Function::Impl::open(const OpenCandidate& candidate, std::shared_pt
                     "opened: its first call loads it");
     const auto& header = (**restored).header;
     m_variants.push_back(variant_of(header.guards, candidate.guards_digest, std::move((**restored).executable)));
-    m_variants.back().unused = Unused{std::move(placeholder), load_ms, header.info.answer_ms, times_of(phases)};
+    m_variants.back().unused =
+        Unused{std::move(placeholder), load_ms, header.info.answer_ms, times_of(phases), header.info.compiled};
     m_most_variants = std::max(m_most_variants, m_variants.size());
     return {};
+}
+
+bool Function::Impl::is_unused(const Digest& guards) const
+{
+    const std::unique_lock lock{m_mutex, std::try_to_lock};
+    if (!lock) return true; // a call of it is under way
+    const auto variant = std::ranges::find(m_variants, guards, &LoadedVariant::guards_digest);
+    return variant != m_variants.end() && variant->unused;
 }
 
 Result<void> Function::Impl::upload(const Digest& guards, const std::stop_token& stop)

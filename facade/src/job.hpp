@@ -32,11 +32,12 @@ struct Job {
     Frame frame;
     std::vector<std::string> environment{}; ///< the values of the variables that the Spec names, at the call
     std::shared_ptr<RecordingSession> session;
-    std::unique_ptr<FileLock> lock{};        ///< of the entry that is recorded
-    std::optional<LoadedVariant> verified{}; ///< the entry that is held to the answer
-    bool records = true;                     ///< what is not there, or does not do what the function does
-    std::optional<Error> refusal{};          ///< the recording cannot go on, and why
-    std::shared_ptr<void> keeps_code{};      ///< backends::Recording::hold_recording
+    std::vector<std::shared_ptr<backends::Module>> launched{}; ///< by the call, of programs
+    std::unique_ptr<FileLock> lock{};                          ///< of the entry that is recorded
+    std::optional<LoadedVariant> verified{};                   ///< the entry that is held to the answer
+    bool records = true;                ///< what is not there, or does not do what the function does
+    std::optional<Error> refusal{};     ///< the recording cannot go on, and why
+    std::shared_ptr<void> keeps_code{}; ///< backends::Recording::hold_recording
 };
 
 } // namespace warmgraph

@@ -18,7 +18,8 @@ struct Unused {
     std::shared_ptr<const Placeholder>
         placeholder; ///< of open_all: where its inputs and outputs are until then; may be null
     double load_ms = 0, answer_ms = 0;
-    store::PhaseTimes times{}; ///< of the load
+    store::PhaseTimes times{};                        ///< of the load
+    std::vector<cachefmt::CompiledWithin> compiled{}; ///< within answer_ms
 };
 
 struct LoadedVariant {

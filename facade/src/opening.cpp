@@ -26,6 +26,11 @@ namespace {
 /// a node from one thread, 1.6 from eight).
 constexpr std::size_t k_workers = 8;
 
+/// So long the rest waits for the first call of what OpenOptions::first names. A service calls it at once; the driver's
+/// locks, which eight workers take by turns, cost that call 2 to 8 ms.
+constexpr std::chrono::milliseconds k_most_for_the_first_call{10};
+constexpr std::chrono::microseconds k_look_again{200};
+
 struct Planned {
     std::weak_ptr<Function::Impl> function; ///< weak: a function may go away before its turn
     std::string name;
@@ -149,6 +154,8 @@ struct Opening::Impl {
     void upload(const Planned& planned, const std::stop_token& stop) noexcept;
     /// False where the system has no further thread.
     [[nodiscard]] bool start_workers();
+    /// Until the first was called, or for a while.
+    void let_first_call_pass() const;
     /// What OpenOptions::first left to be looked at.
     void plan_rest() noexcept;
     /// Plans the rest on a thread of its own, which then starts the workers. False as above.
@@ -293,6 +300,19 @@ try {
     return !workers.empty();
 }
 
+void Opening::Impl::let_first_call_pass() const
+{
+    if (options.wait == OpenWait::all) return;
+    const Planned& first = queue.front();
+    const auto end = system_clock().steady() + k_most_for_the_first_call;
+    const auto is_unused = [&first] {
+        const auto function = first.function.lock();
+        return function && function->is_unused(first.entry.guards_digest);
+    };
+    while (!stopping.stop_requested() && system_clock().steady() < end && is_unused())
+        std::this_thread::sleep_for(k_look_again);
+}
+
 void Opening::Impl::plan_rest() noexcept
 try {
     const Planned first = queue.front();
@@ -325,6 +345,7 @@ try {
     count_worker(1);
     try {
         planner = std::jthread([this] {
+            let_first_call_pass();
             plan_rest();
             try {
                 if (!stopping.stop_requested() && !start_workers()) work(stopping.get_token());

@@ -48,6 +48,7 @@ struct Situation {
     bool has_callable = true;
     bool has_pending = false;     ///< one of its recordings waits for its moment, or is under way
     std::string caching_is_off{}; ///< why; empty where it works
+    bool uses_graphs = true;      ///< false: they are switched off, which is policy off for another reason
 };
 
 /// The headers on disk; each is asked for when it is needed, and at most once.

@@ -128,7 +128,8 @@ void ShapeCounter::tell(FunctionProfile& profile)
 // --- ProfileKeeper
 
 ProfileKeeper::ProfileKeeper(store::LocalStore& store, Writing writing, Fault fault)
-    : m_library(store.tiers(), [&store](const store::ArtifactName& name) { return store.try_artifact_lock(name); }),
+    : m_store(store),
+      m_library(store.tiers(), [&store](const store::ArtifactName& name) { return store.try_artifact_lock(name); }),
       m_writing(writing),
       m_fault(std::move(fault))
 {
@@ -147,7 +148,14 @@ profile::Profile ProfileKeeper::joined(const FunctionProfile& function)
     profile::Profile own = function.own();
     auto stored = m_library.find(own.key);
     if (!stored) m_fault("read", stored.error());
-    ++(stored && *stored ? m_hits : m_misses);
+    const bool is_hit = stored && *stored;
+    ++(is_hit ? m_hits : m_misses);
+    store::FunctionUsage usage;
+    ++(is_hit ? usage.hits : usage.misses);
+    usage.events =
+        is_hit ? store::one_event(store::EventKind::hit, "read")
+               : store::one_event(store::EventKind::miss, stored ? "no_profile" : to_string(stored.error().code));
+    m_store.add_usage_soon(store::Kind::profile, usage);
     if (!stored || !*stored) return own;
     auto both = profile::join(std::move(**stored), own);
     return both ? std::move(*both) : own;
@@ -188,6 +196,7 @@ try {
     const auto merged = m_library.merge(*news);
     if (merged && *merged) {
         if ((*merged)->replaced) m_fault("read", *(*merged)->replaced);
+        m_store.make_room();
         return true;
     }
     function.put_back();

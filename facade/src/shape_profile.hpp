@@ -107,6 +107,7 @@ private:
     std::size_t write_all() noexcept;
     void end() noexcept;
 
+    store::LocalStore& m_store;
     profile::Library m_library;
     const Writing m_writing;
     const Fault m_fault;

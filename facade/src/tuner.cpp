@@ -197,6 +197,9 @@ Tuned Tuner::Impl::tune(const TunableKernel& kernel, const Ahead& ahead)
         if (report.outcome == TuningOutcome::stored) {
             const std::scoped_lock counted{counting};
             counts.saved_ms -= report.took_ms;
+            store::FunctionUsage usage;
+            usage.saved_ms = -report.took_ms;
+            cache->store->add_usage_soon(store::Kind::tuned, usage);
         }
         shared->current = std::move(report);
     }
@@ -206,13 +209,16 @@ Tuned Tuner::Impl::tune(const TunableKernel& kernel, const Ahead& ahead)
 Tuner::Impl::Found Tuner::Impl::look_up_file(const TunedKernel& shared)
 {
     Found found;
-    const auto none = [&found](std::string why) { found.judgement = {autotune::Judgement::Use::none, std::move(why)}; };
+    const auto none = [&found](std::string why, std::string_view word) {
+        found.judgement = {autotune::Judgement::Use::none, std::move(why)};
+        found.word = word;
+    };
     auto stored = library->find(shared.wanted.key);
     if (!stored) {
         fault("read", of_kernel(shared), stored.error());
-        none("the stored configuration cannot be used: " + stored.error().message);
+        none("the stored configuration cannot be used: " + stored.error().message, to_string(stored.error().code));
     } else if (!*stored) {
-        none("no stored configuration");
+        none("no stored configuration", "no_configuration");
     } else {
         found.judgement = autotune::judge(**stored, shared.wanted);
         found.best = std::move(**stored);
@@ -224,7 +230,7 @@ Tuner::Impl::Found Tuner::Impl::look_up_file(const TunedKernel& shared)
 Tuner::Impl::Found Tuner::Impl::look_up(const TunedKernel& shared, const Ahead& ahead)
 {
     using Use = autotune::Judgement::Use;
-    if (cache->policy == Policy::refresh) return {{}, {Use::none, "policy refresh"}};
+    if (cache->policy == Policy::refresh) return {{}, {Use::none, "policy refresh"}, "refresh"};
     Found found = look_up_file(shared);
     const auto carried = ahead.find(shared.wanted.key);
     if (found.judgement.use != Use::none || carried == ahead.end()) return found;
@@ -266,9 +272,18 @@ TuningReport Tuner::Impl::use_stored(TunedKernel& shared, const autotune::BestCo
     if (!is_proven(shared, stored.config)) return untuned(shared, "its stored winner was rejected: see the log");
     shared.best = stored;
     cache->note_touched(name_of(stored));
+    double saved = stored.took_ms;
+    if (stored.program)
+        saved -= cache->programs->count_within(
+            {{.program = stored.program->first, .ms = stored.program->second, .at_launch = false}});
     const std::scoped_lock lock{counting};
     ++counts.hits;
-    counts.saved_ms += stored.took_ms;
+    counts.saved_ms += saved;
+    store::FunctionUsage usage;
+    usage.hits = 1;
+    usage.saved_ms = saved;
+    usage.events = store::one_event(store::EventKind::hit, "used");
+    cache->store->add_usage_soon(store::Kind::tuned, usage);
     return report_of(stored, TuningOutcome::stored, std::move(reason));
 }
 
@@ -283,7 +298,7 @@ TuningReport Tuner::Impl::decide(TunedKernel& shared, const Ahead& ahead)
         return use_stored(shared, *found.best, "descent would start at it, and nothing is tuned here: " + barred);
     std::string reason =
         found.judgement.use == Use::start ? "descent starts at the stored winner" : found.judgement.why_not;
-    miss(shared, reason);
+    miss(shared, reason, found.word);
     if (cache->policy == Policy::require_hit)
         raise({ErrorCode::miss_forbidden,
                fmt::format("kernel '{}' must have a tuned configuration (policy require_hit): {}; tune it first with "
@@ -313,6 +328,8 @@ autotune::BestConfig Tuner::Impl::search(TunedKernel& shared, const Found& found
         winner = checked(autotune::descend(bench, wanted.space, rules, clock, std::move(winner)));
     bench.keep(shared.kernel.candidates.front());
     bench.keep(winner.config);
+    auto compiled = bench.compiled(winner.config);
+    if (!compiled && before > 0 && winner.config == found.best->config) compiled = found.best->program;
     {
         const std::scoped_lock lock{shared.mutex};
         shared.proven.insert(winner.config); // nothing wins that was not held to the default
@@ -330,7 +347,8 @@ autotune::BestConfig Tuner::Impl::search(TunedKernel& shared, const Found& found
             shared.kernel.problem,
             shared.device,
             wanted.driver,
-            to_iso8601(clock.wall())};
+            to_iso8601(clock.wall()),
+            std::move(compiled)};
 }
 
 void Tuner::Impl::keep(const autotune::BestConfig& best)
@@ -338,9 +356,9 @@ void Tuner::Impl::keep(const autotune::BestConfig& best)
     log().info("tuned {}: {} ({}), {:.2f} times as fast as the default, in {}", best.kernel,
                autotune::to_text(best.config), to_string(best.found_by), autotune::gain(best), time_text(best.took_ms));
     if (const auto put = library->put(best); !put)
-        fault("write", fmt::format("the tuned configuration of '{}'", best.kernel), put.error());
-    else
-        cache->note_touched(name_of(best));
+        return fault("write", fmt::format("the tuned configuration of '{}'", best.kernel), put.error());
+    cache->note_touched(name_of(best));
+    cache->store->make_room();
 }
 
 void Tuner::Impl::fault(std::string_view doing, std::string_view of, const Error& error)
@@ -350,11 +368,15 @@ void Tuner::Impl::fault(std::string_view doing, std::string_view of, const Error
     ++counts.faults;
 }
 
-void Tuner::Impl::miss(const TunedKernel& shared, const std::string& reason)
+void Tuner::Impl::miss(const TunedKernel& shared, const std::string& reason, std::string_view word)
 {
     log().info("no tuned configuration of {}: {}", shared.kernel.name, reason);
     const std::scoped_lock lock{counting};
     ++counts.misses;
+    store::FunctionUsage usage;
+    usage.misses = 1;
+    usage.events = store::one_event(store::EventKind::miss, word);
+    cache->store->add_usage_soon(store::Kind::tuned, usage);
     if (counts.miss_reasons.size() < k_most_tuning_reasons)
         counts.miss_reasons.push_back(fmt::format("{}: {}", shared.kernel.name, reason));
 }

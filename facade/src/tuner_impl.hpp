@@ -57,6 +57,7 @@ private:
     struct Found {
         std::optional<autotune::BestConfig> best{};
         autotune::Judgement judgement{};
+        std::string_view word = "other_candidates"; ///< of a miss, for statistics
     };
     [[nodiscard]] std::shared_ptr<TunedKernel> describe(const TunableKernel& kernel) const;
     [[nodiscard]] Found look_up(const TunedKernel& shared, const Ahead& ahead);
@@ -69,7 +70,7 @@ private:
     void keep(const autotune::BestConfig& best);
     /// `of`: "the tuned configuration of 'matmul'"
     void fault(std::string_view doing, std::string_view of, const Error& error);
-    void miss(const TunedKernel& shared, const std::string& reason);
+    void miss(const TunedKernel& shared, const std::string& reason, std::string_view word);
     [[nodiscard]] bool is_proven(TunedKernel& shared, const TunedConfig& config);
     [[nodiscard]] static bool has_rejected(TunedKernel& shared);
     /// Empty: the folder may be written; else why not.

@@ -131,6 +131,12 @@ void TuningBench::keep(const TunedConfig& config) noexcept
         m_programs.programs->keep(ProgramAccess::impl(built->second.program));
 }
 
+std::optional<std::pair<Digest, double>> TuningBench::compiled(const TunedConfig& config) const
+{
+    const auto built = m_built.find(config);
+    return built != m_built.end() ? built->second.compiled : std::nullopt;
+}
+
 TuningBench::Contents TuningBench::read_outputs() const
 {
     Contents contents;
@@ -167,11 +173,15 @@ Result<void> TuningBench::prepare(const TunedConfig& config)
     if (m_built.contains(config)) return {};
     Built built{program_of(config)};
     // The first run builds, the second one tells how many fill a measurement.
-    for (int i = 0; i < 2; ++i) {
-        const auto ms = run(built.program, config, 1);
-        if (!ms) return std::unexpected(ms.error());
-        built.repeats = static_cast<std::uint32_t>(std::clamp(m_batch_ms / std::max(*ms, 1e-6), 1.0, k_most_repeats));
-    }
+    const auto began = m_clock.steady();
+    const auto first = run(built.program, config, 1);
+    if (!first) return std::unexpected(first.error());
+    const auto second = run(built.program, config, 1);
+    if (!second) return std::unexpected(second.error());
+    built.repeats = static_cast<std::uint32_t>(std::clamp(m_batch_ms / std::max(*second, 1e-6), 1.0, k_most_repeats));
+    if (const auto& module = ProgramAccess::impl(built.program).module; m_programs.programs && module)
+        for (const auto& [key, ms] : m_programs.programs->share_out({module}, began, *first - *second))
+            built.compiled.emplace(key, ms);
     m_built.emplace(config, std::move(built));
     return {};
 }

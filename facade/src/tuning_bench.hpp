@@ -25,6 +25,9 @@ public:
     /// Keeps what this configuration was compiled to. REQUIRES: it was prepared.
     void keep(const TunedConfig& config) noexcept;
 
+    /// The key of its program and what compiling that took here; none where it was not compiled here.
+    [[nodiscard]] std::optional<std::pair<Digest, double>> compiled(const TunedConfig& config) const;
+
     [[nodiscard]] Result<void> prepare(const TunedConfig& config) override;
     [[nodiscard]] Result<std::optional<std::string>> difference(const TunedConfig& config) override;
     [[nodiscard]] Result<double> time(const TunedConfig& config) override;
@@ -33,6 +36,7 @@ private:
     struct Built {
         Program program;
         std::uint32_t repeats = 1; ///< runs of one measurement
+        std::optional<std::pair<Digest, double>> compiled{};
     };
     using Contents = std::vector<std::vector<std::byte>>; ///< of each output
 

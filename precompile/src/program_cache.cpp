@@ -14,14 +14,30 @@
 namespace warmgraph::precompile {
 namespace {
 
-Result<MadeProgram> compile(backends::Device& device, const ProgramText& text, std::string reason)
+/// Why a program is compiled.
+struct Reason {
+    std::string text;
+    std::string word; ///< as MadeProgram has it
+};
+
+/// "header tile.h" is counted as "header".
+std::string word_of(const Nearest& nearest)
+{
+    if (!nearest.ingredients) return "no_program";
+    if (nearest.differences.empty()) return "other";
+    const std::string& fact = nearest.differences.front().fact;
+    return fact.substr(0, fact.find(' '));
+}
+
+Result<MadeProgram> compile(backends::Device& device, const ProgramText& text, Reason reason)
 {
     const Stopwatch watch;
     auto module = device.compiler().compile(text.source, text.options);
     if (!module) return std::unexpected(module.error());
     MadeProgram made{std::move(*module)};
     made.ms = watch.ms();
-    made.reason = std::move(reason);
+    made.reason = std::move(reason.text);
+    made.word = std::move(reason.word);
     return made;
 }
 
@@ -138,14 +154,15 @@ Result<MadeProgram> ProgramCache::make(backends::Device& device, const ProgramTe
     const Headers headers = headers_of(text.source, options);
     const auto identity = device.compiler().identity(text.options);
     if (!identity || !headers.why_unknown.empty()) {
-        std::string reason = headers.why_unknown.empty() ? identity.error().message : headers.why_unknown;
-        if (policy == ProgramPolicy::use_only) return std::unexpected(compile_forbidden(reason));
+        Reason reason = headers.why_unknown.empty() ? Reason{identity.error().message, "unknown_compiler"}
+                                                    : Reason{headers.why_unknown, "unknown_headers"};
+        if (policy == ProgramPolicy::use_only) return std::unexpected(compile_forbidden(reason.text));
         return compile(device, text, std::move(reason));
     }
     Ingredients here{text.name,        device.backend(),  sha256(as_bytes(text.source)), options.words, headers.found,
                      identity->target, identity->compiler};
     LookUp look_up(m_library, device, text, policy);
-    std::string reason = "policy refresh";
+    Reason reason{"policy refresh", "refresh"};
     if (policy != ProgramPolicy::renew) {
         if (auto loaded = look_up.run(here, *identity)) {
             loaded->ms = watch.ms();
@@ -153,10 +170,12 @@ Result<MadeProgram> ProgramCache::make(backends::Device& device, const ProgramTe
             loaded->faults = std::move(look_up.faults);
             return std::move(*loaded);
         }
-        reason = look_up.faults.empty() ? explain(here, look_up.nearest) : look_up.faults.front().message;
-        note_miss(here, look_up.nearest, reason, policy);
+        reason = look_up.faults.empty()
+                     ? Reason{explain(here, look_up.nearest), word_of(look_up.nearest)}
+                     : Reason{look_up.faults.front().message, std::string(to_string(look_up.faults.front().code))};
+        note_miss(here, look_up.nearest, reason.text, policy);
     }
-    if (policy == ProgramPolicy::use_only) return std::unexpected(compile_forbidden(reason));
+    if (policy == ProgramPolicy::use_only) return std::unexpected(compile_forbidden(reason.text));
     auto made = compile(device, text, std::move(reason));
     if (!made) return made;
     made->faults = std::move(look_up.faults);

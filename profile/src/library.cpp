@@ -13,7 +13,10 @@ Result<std::optional<Profile>> Library::find_in(store::Tier& tier, const Digest&
     if (profile && profile->key != key)
         profile = fail(ErrorCode::corrupt, "the profile is stored under {}, and is of {}", short_hex(key),
                        short_hex(profile->key));
-    if (profile) return std::move(*profile);
+    if (profile) {
+        static_cast<void>(tier.note_use(name_of(key))); // who only reads cannot
+        return std::move(*profile);
+    }
     if (&tier != m_tiers.front()) tier.refuse(name_of(key), (*found)->stamp, profile.error());
     return std::unexpected(std::move(profile.error()));
 }

@@ -674,6 +674,26 @@ def test_folders_counters_and_reasons(scale, folder, tmp_path):
     assert warmgraph.Cleared(str(folder), 1) in warmgraph.clear()
 
 
+def test_a_kind_is_cleared_alone(folder: Any) -> None:
+    cache = warmgraph.Cache("demo", cache_dir=folder)
+    put = folder / "compiled" / "ab" / ("ab" + "0" * 62 + ".compiled")
+    put.parent.mkdir(parents=True, mode=0o700)
+    put.write_bytes(b"x")
+    assert cache.clear_kind("tuned") == 0 and cache.clear_kind("graphs") == 0 and put.exists()
+    assert cache.clear_kind("compiled") == 1 and not put.exists()
+    with pytest.raises(warmgraph.InvalidArgument, match="kind is 'images', expected graphs, compiled, tuned"):
+        cache.clear_kind("images")
+
+
+def test_a_function_has_graphs_alone(folder: Any) -> None:
+    @warmgraph.cache_compile(cache_dir=folder)
+    def twice(x: Any) -> Any:
+        return x
+
+    with pytest.raises(warmgraph.InvalidArgument, match="kind is 'tuned', expected 'graphs' with a function"):
+        warmgraph.clear(twice, kind="tuned")
+
+
 def test_the_cache_itself_serves_named_arrays(device, program, folder):
     cache = warmgraph.Cache("toy")
     spec = warmgraph.Spec({"x": Tensor(COUNT, "f32")}, {"y": Tensor(COUNT, "f32")}, code=[program], version="1")

@@ -175,6 +175,7 @@ class Cache(Handle):
         options.trusted_owners, options.trusted_owner_count = owners, len(owners)
         options.sign_with_file, options.accept_file = text_or_none(given.sign_with_file or None), text_or_none(given.accept_file or None)
         options.kinds = text_or_none(given.kinds or None)
+        options.max_bytes_by_kind = text_or_none(given.max_bytes_by_kind or None)
         bundles = [os.fspath(file).encode() for file in given.bundles]
         options.bundles, options.bundle_count = array_of(ctypes.c_char_p, bundles), len(bundles)
         for name in ("world_size", "max_variants", "probing_ms", "max_bytes", "max_files"):
@@ -221,6 +222,13 @@ class Cache(Handle):
         """Removes this rank's entries of one function, or of all; how many."""
         removed = ctypes.c_uint64()
         library().wg_cache_clear(self.pointer, text_or_none(function), ctypes.byref(removed))
+        return removed.value
+
+    def clear_kind(self, kind: str) -> int:
+        """Removes one kind: "graphs", as clear() does, or of the whole folder "compiled", "tuned", "profile" or "torch"; "all": each of
+        them. How many files, of graphs how many entries."""
+        removed = ctypes.c_uint64()
+        library().wg_cache_clear_kind(self.pointer, kind.encode(), ctypes.byref(removed))
         return removed.value
 
     def save_cache_artifacts(self, *, include_torch: bool = False) -> tuple[bytes, CacheInfo] | None:

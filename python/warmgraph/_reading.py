@@ -17,7 +17,7 @@ from .config import Config
 
 @dataclasses.dataclass(frozen=True)
 class Cleared:
-    """How many entries went, and from which folder."""
+    """How many entries went, of other kinds how many files, and from which folder."""
 
     folder: str
     entries: int
@@ -57,16 +57,19 @@ def explain(function: CachedFunction) -> str:
     return "\n".join(lines)
 
 
-def clear(function: CachedFunction | None = None) -> list[Cleared]:
+def clear(function: CachedFunction | None = None, *, kind: str = "graphs") -> list[Cleared]:
     """Removes this rank's entries of one function, or of every cache that is open; the next calls record anew. What other functions of
-    the model hold stays with a function."""
+    the model hold stays with a function. kind: another one of every folder that is in use, "compiled", "tuned", "profile" or "torch", which
+    no function owns; or "all"."""
+    if function is not None and kind != "graphs":
+        raise errors.InvalidArgument(f"kind is {kind!r}, expected 'graphs' with a function: what is of another kind belongs to no function")
     if function is not None:
         function.reset()
         cache = _pool_of(function._where()).caches[0]
         return [Cleared(cache.directory, sum(cache.clear(name) for name in function._names()))]
     with _lock:
         pools = list(_pools.values())
-    return [Cleared(pool.caches[0].directory, pool.caches[0].clear()) for pool in pools]
+    return [Cleared(pool.caches[0].directory, pool.caches[0].clear_kind(kind)) for pool in pools]
 
 
 def save_cache_artifacts(*, include_torch: bool = False) -> tuple[bytes, CacheInfo] | None:

@@ -48,6 +48,7 @@ class Config:
     trusted_owners: tuple[int, ...]
     max_bytes: int
     max_files: int
+    max_bytes_by_kind: str
     bundles: tuple[str, ...]
     kinds: str
     prefetch: bool
@@ -72,6 +73,7 @@ class Config:
         "trusted_owners": (),
         "max_bytes": 0,
         "max_files": 0,
+        "max_bytes_by_kind": "",  # what some kinds may take of max_bytes: "compiled=1G,tuned=64M"
         "bundles": (),  # files (.wgb) that are read where they lie, below the folder
         "kinds": "",  # which are used, as $WARMGRAPH_KINDS: "graphs,compiled", or all but some, "-tuned"
         "prefetch": True,  # what the last call of a function of PyTorch's needed is restored as soon as CUDA runs, before the next one

@@ -12,6 +12,7 @@
 #include "tiers/local/mark.hpp"
 #include "tiers/local/no_folder.hpp"
 #include "tiers/local/temporary.hpp"
+#include "upkeep/inventory.hpp"
 #include "upkeep/upkeep.hpp"
 #include "usage/misses.hpp"
 #include "usage/usage.hpp"
@@ -144,7 +145,7 @@ struct LocalStore::Impl {
     {
         FunctionUsage more;
         more.events.add(kind, reason, tally);
-        usage.add(key.function, more);
+        if (check_key(key.function)) usage.add(tier.disk().layout.function(key.function), more);
     }
 
     /// What the folder has; else, and where that cannot be used, what the first layer has whose own can.
@@ -342,13 +343,21 @@ Result<std::vector<std::pair<Digest, std::uint64_t>>> LocalStore::images() const
 
 void LocalStore::add_usage(const FunctionKey& function, const FunctionUsage& more) noexcept
 {
-    m_impl->usage.add(function, more);
+    if (check_key(function)) m_impl->usage.add(m_impl->tier.disk().layout.function(function), more);
 }
 void LocalStore::add_usage_soon(const FunctionKey& function, const FunctionUsage& more) noexcept
 {
-    m_impl->usage.add_soon(function, more);
+    if (check_key(function)) m_impl->usage.add_soon(m_impl->tier.disk().layout.function(function), more);
 }
-FunctionUsage LocalStore::usage(const FunctionKey& function) const { return m_impl->usage.of(function); }
+FunctionUsage LocalStore::usage(const FunctionKey& function) const
+{
+    return check_key(function) ? m_impl->usage.of(m_impl->tier.disk().layout.function(function)) : FunctionUsage{};
+}
+void LocalStore::add_usage_soon(Kind kind, const FunctionUsage& more) noexcept
+{
+    m_impl->usage.add_soon(Layout::artifacts(kind), more);
+}
+FunctionUsage LocalStore::usage(Kind kind) const { return m_impl->usage.of(Layout::artifacts(kind)); }
 
 void LocalStore::note_miss(const FunctionKey& function, const Miss& miss, std::string_view call) noexcept
 try {
@@ -384,18 +393,13 @@ Result<Misses> LocalStore::program_misses() const
     return misses;
 }
 
-Result<std::vector<std::pair<Digest, std::uint64_t>>> LocalStore::compiled() const
+Result<std::map<Kind, Removal::Amount>> LocalStore::held() const
 {
-    const Disk& disk = m_impl->tier.disk();
-    const auto names = disk.artifact_names(Layout::compiled());
-    if (!names) return std::unexpected(names.error());
-    std::vector<std::pair<Digest, std::uint64_t>> found;
-    for (const Name& name : *names) {
-        const auto info = disk.files.info(disk.layout.path(name));
-        if (!info) return std::unexpected(info.error());
-        if (*info) found.emplace_back(std::get<ArtifactName>(name).digest, (*info)->size);
-    }
-    return found;
+    const auto inventory = take_inventory(m_impl->tier.disk(), std::chrono::steady_clock::time_point::max());
+    if (!inventory) return std::unexpected(inventory.error());
+    std::map<Kind, Removal::Amount> held;
+    for (const Kind kind : k_kinds) held[kind] = inventory->total(kind);
+    return held;
 }
 
 void LocalStore::make_room() noexcept { m_impl->upkeep.make_room(); }

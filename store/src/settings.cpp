@@ -5,6 +5,7 @@
 #include <charconv>
 #include <limits>
 #include <optional>
+#include <ranges>
 #include <utility>
 
 #include "warmgraph/base/printable.hpp"
@@ -36,6 +37,25 @@ std::uint64_t cut_unit(std::string_view& text)
     return std::uint64_t{1} << unit->second;
 }
 
+/// "8G" or "compiled=1G"
+Result<void> add_part(BytesBudget& budget, std::string_view what, std::string_view part)
+{
+    const std::size_t equals = part.find('=');
+    const auto bytes = parse_bytes(what, part.substr(equals == std::string_view::npos ? 0 : equals + 1));
+    if (!bytes) return std::unexpected(bytes.error());
+    if (equals == std::string_view::npos) {
+        budget.all = *bytes;
+        return {};
+    }
+    const auto kind = kind_of(part.substr(0, equals));
+    if (!kind)
+        return fail(ErrorCode::invalid_argument,
+                    "{} has the kind '{}', expected graphs, compiled, tuned, profile or torch, as in 8G,compiled=1G",
+                    what, printable(part.substr(0, equals), k_shown_of_setting));
+    budget.kinds[*kind] = *bytes;
+    return {};
+}
+
 } // namespace
 
 Result<std::vector<std::uint32_t>> parse_owners(std::string_view what, std::string_view text)
@@ -63,6 +83,15 @@ Result<std::uint64_t> parse_bytes(std::string_view what, std::string_view text)
         return fail(ErrorCode::invalid_argument, "{} is '{}', expected a size like 8G, 500M or 1000000 (bytes)", what,
                     printable(text, k_shown_of_setting));
     return *number * unit;
+}
+
+Result<BytesBudget> parse_budget(std::string_view what, std::string_view text)
+{
+    BytesBudget budget;
+    if (text.empty()) return budget;
+    for (const auto part : std::views::split(text, ','))
+        if (auto ok = add_part(budget, what, {part.begin(), part.end()}); !ok) return std::unexpected(ok.error());
+    return budget;
 }
 
 } // namespace warmgraph::store

@@ -16,6 +16,7 @@ class KindsTest : public TuningTest {
 protected:
     struct Start {
         Outcome outcome = Outcome::eager;
+        std::string reason;
         TuningReport tuning;
         Statistics statistics;
         std::string summary;
@@ -36,6 +37,7 @@ protected:
         const Buffer x = floats(0), y = device.allocate(k_count * 4);
         result.outcome = f({{"x", x}, {"y", y}});
         EXPECT_EQ(read(y), read(floats(1))) << kinds;
+        result.reason = f.report().reason;
         result.statistics = cache.statistics();
         result.summary = cache.summary();
         return result;
@@ -61,6 +63,7 @@ TEST_F(KindsTest, OfAKindThatIsOffNothingIsReadOrCountedAndTheOthersServe)
 
     const Start no_graphs = start("-graphs");
     EXPECT_EQ(no_graphs.outcome, Outcome::eager);
+    EXPECT_THAT(no_graphs.reason, HasSubstr("graphs are switched off (CacheOptions::kinds, WARMGRAPH_KINDS)"));
     EXPECT_EQ(no_graphs.statistics.hits + no_graphs.statistics.misses, 0U);
     EXPECT_EQ(no_graphs.statistics.programs_loaded, 1U) << "what runs as it is";
     EXPECT_EQ(no_graphs.statistics.tuned_hits, 1U);

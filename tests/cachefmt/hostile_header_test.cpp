@@ -57,6 +57,7 @@ const std::vector<Hostile>& hostile_headers()
          "guard of value 0 '': it has no name"},
         {"TimeNegative", [](Entry& e) { e.header.info.record_ms = -1; }, "-1 ms is no time"},
         {"TimeNaN", [](Entry& e) { e.header.info.record_ms = std::nan(""); }, "nan ms is no time"},
+        {"TimeOfACompiledProgramNegative", [](Entry& e) { e.header.info.compiled = {{{}, -1}}; }, "-1 ms is no time"},
         {"TimeOfTheAnswerNegative", [](Entry& e) { e.header.info.answer_ms = -2; }, "-2 ms is no time"},
         {"TimeOfTheAnswerInfinite", [](Entry& e) { e.header.info.answer_ms = std::numeric_limits<double>::infinity(); },
          "inf ms is no time"},

@@ -95,8 +95,9 @@ TEST_F(AheadTest, TheCommandKnowsCompiledPrograms)
     ASSERT_EQ(with_manifest(manifest).status, 0);
     EXPECT_THAT(command("ls").out, HasSubstr("1 compiled program ("));
     EXPECT_EQ(json::parse(command("ls --json").out)["compiled"], 1);
-    EXPECT_THAT(command("stats").out, HasSubstr("1 compiled program stored ("));
-    EXPECT_THAT(command("stats --prometheus").out, HasSubstr("warmgraph_compiled_programs 1\n"));
+    EXPECT_THAT(command("stats").out, testing::ContainsRegex("\ncompiled +1 +"));
+    EXPECT_EQ(json::parse(command("stats --json").out)["kinds"]["compiled"]["files"], 1);
+    EXPECT_THAT(command("stats --prometheus").out, HasSubstr("warmgraph_kind_files{kind=\"compiled\"} 1\n"));
     EXPECT_EQ(command("check").status, 0);
 
     write("headers/one.h", "#define ONE 2\n");

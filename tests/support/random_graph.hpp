@@ -84,9 +84,13 @@ public:
                 .scalar_proofs = {},
                 .library_constants = static_cast<std::uint32_t>(below(3)),
                 .unused_words = static_cast<std::uint32_t>(below(3)),
+                .compiled = {},
                 .reason = "",
                 .difference = {}};
         for (std::uint64_t i = 0, n = below(3); i < n; ++i) info.scalar_proofs.push_back(text(below(40)));
+        for (std::uint64_t i = 0, n = below(3); i < n; ++i)
+            info.compiled.push_back(
+                {sha256(as_bytes(text(4))), static_cast<double>(below(100'000)) / 3, below(2) == 1});
         return entry;
     }
 

@@ -59,6 +59,7 @@ struct ClearOptions {
 struct PruneOptions {
     std::optional<std::string> to;           ///< what may stay: "2G"; else the cache's budget
     std::optional<std::uint32_t> older_days; ///< what was not used for so long goes in any case
+    std::optional<std::string> kind;         ///< of this one alone
     bool is_dry_run = false;
 };
 [[nodiscard]] Result<int> prune(const Context& context, const PruneOptions& options);

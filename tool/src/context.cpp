@@ -52,10 +52,12 @@ Result<store::StoreOptions> options_for(const FileInfo& folder)
     store::StoreOptions options;
     options.sharing = is_shared(folder) ? store::Sharing::group : store::Sharing::owner_only;
     options.trusted_owners = std::move(*owners);
-    const auto bytes = limit_of("WARMGRAPH_CACHE_BYTES"), files = limit_of("WARMGRAPH_CACHE_FILES");
+    constexpr const char* k_bytes = "WARMGRAPH_CACHE_BYTES";
+    const auto bytes = store::parse_budget(k_bytes, environment(k_bytes).value_or(""));
+    const auto files = limit_of("WARMGRAPH_CACHE_FILES");
     if (!bytes) return std::unexpected(bytes.error());
     if (!files) return std::unexpected(files.error());
-    options.budget = {*bytes, *files};
+    options.budget = {bytes->all, *files, bytes->kinds};
     constexpr const char* k_compression = "WARMGRAPH_COMPRESSION";
     auto packings = store::parse_packings(k_compression, environment(k_compression).value_or(""));
     if (!packings) return std::unexpected(packings.error());

@@ -49,6 +49,7 @@ private:
     explicit OpenclDevice(const FoundDevice& found) : m_found(found) {}
     [[nodiscard]] Result<std::unique_ptr<Module>> compile(std::string_view source, std::string_view options) override;
     [[nodiscard]] Result<CompilerIdentity> identity(std::string_view options) override;
+    [[nodiscard]] bool compiles_at_launch() const noexcept override { return true; }
     [[nodiscard]] std::optional<Compiled> compiled(Module& module) override;
     [[nodiscard]] Result<std::unique_ptr<Module>> load_compiled(std::string_view source, std::string_view options,
                                                                 const Compiled& compiled, Recompile again) override;

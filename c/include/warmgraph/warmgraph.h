@@ -322,6 +322,8 @@ typedef struct wg_cache_options {
     const char*
         kinds; ///< which are used: "all", some of "graphs,compiled,tuned,profile", or all but some, "-tuned"; NULL
                ///< or "": $WARMGRAPH_KINDS, else all [NULL]
+    const char* max_bytes_by_kind; ///< what some kinds may take of max_bytes: "compiled=1G,tuned=64M"; those that are
+                                   ///< not named: as $WARMGRAPH_CACHE_BYTES says, "8G,compiled=1G" [NULL]
 } wg_cache_options;
 
 /// Fills in the defaults. `size` is the caller's sizeof(wg_cache_options); invalid_argument when it is too small.
@@ -350,6 +352,9 @@ WARMGRAPH_API wg_status wg_cache_miss_reasons(const wg_cache* cache, char* text,
 WARMGRAPH_API wg_status wg_record_pending(wg_cache* cache, uint64_t* recorded);
 /// Removes this rank's entries of one function, or of all when `function` is NULL. `removed` may be NULL.
 WARMGRAPH_API wg_status wg_cache_clear(wg_cache* cache, const char* function, uint64_t* removed);
+/// The same of one kind: "graphs" (as wg_cache_clear), or of the whole folder "compiled", "tuned", "profile" or "torch",
+/// which no model owns; "all": each of them. `removed`: files of the kind, of graphs entries.
+WARMGRAPH_API wg_status wg_cache_clear_kind(wg_cache* cache, const char* kind, uint64_t* removed);
 
 /// What this process made or hit through these caches, each once, as the bytes of a bundle (docs/bundles.md): entries with
 /// what they need, compiled programs, tuned configurations and shape profiles. not_found: there is nothing.

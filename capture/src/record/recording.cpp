@@ -339,6 +339,7 @@ Result<Recording> RecordingSession::Impl::attempt(cachefmt::EntryHeader header, 
     auto& info = recording->entry.header.info;
     info.verification = verification_text(*spread, recording->entry.graph);
     info.answer_ms = Milliseconds{answer->took(trials->fastest_run())}.count();
+    recording->run_ms = Milliseconds{trials->fastest_run()}.count();
     info.record_ms = Milliseconds{system_clock().steady() - started}.count();
     return recording;
 }

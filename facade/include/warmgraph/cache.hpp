@@ -89,10 +89,14 @@ struct CacheOptions {
     /// User ids whose files are read besides this user's and root's (who built the image with the cache in it), together
     /// with those in $WARMGRAPH_TRUSTED_OWNERS ("1000,1001"). A folder of theirs is read and not written.
     std::vector<std::uint32_t> trusted_owners{};
-    /// What the folder may hold, in bytes and in files: entries, images and quarantine. The least recently used go first,
+    /// What the folder may hold, in bytes and in files: all kinds, and quarantine. The least recently used go first,
     /// nothing that a living process uses. 0: $WARMGRAPH_CACHE_BYTES ("8G") and $WARMGRAPH_CACHE_FILES, else 8 GiB, or a
     /// tenth of the disk where that is less, and 100,000 files.
     std::uint64_t max_bytes = 0, max_files = 0;
+    /// What some kinds may take of it: "compiled=1G,tuned=64M". Kinds are graphs (with images and constants), compiled,
+    /// tuned, profile and torch. Those that are not named: as $WARMGRAPH_CACHE_BYTES says ("8G,compiled=1G"), else as
+    /// much as there is.
+    std::string max_bytes_by_kind{};
     /// What is compressed (zstd) as it is written, by kind: level, and the threshold above which: "payloads=9@64K,images=3".
     /// Kinds are payloads (of entries), images (device code) and constants; level 0 stores as it is. Those that are not
     /// named here: as $WARMGRAPH_COMPRESSION says, else payloads=3@16K alone. All is read, however it was written.
@@ -278,6 +282,9 @@ public:
     /// Removes this rank's entries of one function, or of all, with the images that nothing names then; returns how many
     /// entries.
     std::uint64_t clear(std::string_view function = {});
+    /// The same of one kind: "graphs" (as clear()), or of the whole folder "compiled", "tuned", "profile" or "torch", which
+    /// no model owns; "all": each of them. Returns how many files of the kind, of graphs how many entries.
+    std::uint64_t clear_kind(std::string_view kind);
 
     struct Impl; ///< opaque
 

@@ -28,7 +28,8 @@ enum class OpenWait : std::uint8_t { first, all };
 
 struct OpenOptions {
     /// The function whose last used entry is restored before anything else is looked at: headers of many others take
-    /// milliseconds. open_all returns then, and the rest is planned and restored behind it. Empty, or no function that has
+    /// milliseconds. open_all returns then, and the rest is planned and restored behind it, after the first call of that
+    /// function or 10 ms later. Empty, or no function that has
     /// an entry which fits: the most urgent of all.
     std::string first{};
     /// Higher is restored first; among equals, and without it, the most recently used. `inputs` as recorded. It is

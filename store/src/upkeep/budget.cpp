@@ -13,14 +13,43 @@ constexpr std::chrono::seconds k_time_of_a_writer{5};
 constexpr std::chrono::milliseconds k_time_at_the_end{250};
 
 /// Room for a while, so that not each publish has to make some.
-Removal::Amount with_room(const Removal::Amount& most) noexcept
+std::uint64_t with_room(std::uint64_t most) noexcept { return most - most / 10; }
+Budget with_room(Budget most)
 {
-    return {most.files - most.files / 10, most.bytes - most.bytes / 10};
+    most.bytes = with_room(most.bytes);
+    most.files = with_room(most.files);
+    for (auto& [kind, bytes] : most.kinds) bytes = with_room(bytes);
+    return most;
 }
 
-bool fits(const Removal::Amount& total, const Removal::Amount& most) noexcept
+bool fits(const Inventory& inventory, const Budget& most)
 {
-    return total.bytes <= most.bytes && total.files <= most.files;
+    const Removal::Amount total = inventory.total();
+    return total.bytes <= most.bytes && total.files <= most.files &&
+           std::ranges::all_of(most.kinds,
+                               [&](const auto& of) { return inventory.total(of.first).bytes <= of.second; });
+}
+
+/// How much may be written before it is looked at again. Others write as well: whoever has all the room to itself looks
+/// a few times more than it must.
+std::uint64_t room(std::uint64_t used, std::uint64_t all) noexcept
+{
+    constexpr std::uint64_t k_part = 16; // where all of it is in use, looking at each publish would free nothing
+    return used < all ? std::min(all - used, std::max(all / k_part, std::uint64_t{1})) : all / k_part;
+}
+
+Removal::Amount room(const Removal::Amount& total, const Budget& most) noexcept
+{
+    return {room(total.files, most.files), room(total.bytes, most.bytes)};
+}
+
+/// Of whatever kind it is that is written.
+Removal::Amount room(const Inventory& inventory, const Budget& most)
+{
+    Removal::Amount least = room(inventory.total(), most);
+    for (const auto& [kind, bytes] : most.kinds)
+        least.bytes = std::min(least.bytes, room(inventory.total(kind).bytes, bytes));
+    return least;
 }
 
 /// The clock counts in nanoseconds and ends 292 years before its epoch: what was asked for may lie beyond.
@@ -33,27 +62,21 @@ std::chrono::system_clock::time_point before(std::chrono::system_clock::time_poi
 
 } // namespace
 
-Removal::Amount BudgetKeeper::most()
+const Budget& BudgetKeeper::most()
 {
     std::call_once(m_is_resolved, [&] { m_most = resolve(m_tier.disk().options.budget, m_tier.disk().files); });
     return m_most;
 }
 
-void BudgetKeeper::look_again_after(const Removal::Amount& total, const Removal::Amount& most)
+void BudgetKeeper::look_again_after(const Removal::Amount& room)
 {
-    const auto room = [](std::uint64_t used, std::uint64_t all) {
-        constexpr std::uint64_t k_part = 16; // where all of it is in use, looking at each publish would free nothing
-        // Others write as well: whoever has all the room to itself looks a few times more than it must.
-        return used < all ? std::min(all - used, std::max(all / k_part, std::uint64_t{1})) : all / k_part;
-    };
     const Removal::Amount written = m_tier.written();
     // A budget without end must not wrap.
     const auto after = [](std::uint64_t now, std::uint64_t more) {
         return more < std::numeric_limits<std::uint64_t>::max() - now ? now + more + 1
                                                                       : std::numeric_limits<std::uint64_t>::max();
     };
-    m_next_look = {after(written.files, room(total.files, most.files)),
-                   after(written.bytes, room(total.bytes, most.bytes))};
+    m_next_look = {after(written.files, room.files), after(written.bytes, room.bytes)};
 }
 
 Result<Pruned> BudgetKeeper::prune_locked(Inventory inventory, const PruneGoal& goal)
@@ -63,7 +86,7 @@ Result<Pruned> BudgetKeeper::prune_locked(Inventory inventory, const PruneGoal& 
     if (!lock) return std::unexpected(lock.error());
     if (*lock) return store::prune(m_tier, std::move(inventory), goal);
     Pruned nothing;
-    nothing.before = nothing.after = inventory.total();
+    nothing.before = nothing.after = goal.only ? inventory.total(*goal.only) : inventory.total();
     nothing.why_not = "another process makes room just now";
     return nothing;
 }
@@ -72,21 +95,22 @@ Result<Removal::Amount> BudgetKeeper::keep()
 {
     const std::unique_lock guard(m_mutex, std::try_to_lock);
     if (!guard) return Removal::Amount{}; // another thread is at it
-    const Removal::Amount most = this->most();
     const Removal::Amount written = m_tier.written();
     if (written.bytes < m_next_look.bytes && written.files < m_next_look.files) return Removal::Amount{};
+    const Budget& most = this->most();
     const auto deadline = m_tier.disk().clock.steady() + k_time_of_a_writer;
     auto inventory = take_inventory(m_tier.disk(), deadline);
     if (!inventory) return std::unexpected(inventory.error());
-    const Removal::Amount total = inventory->total();
-    look_again_after(total, most);
-    if (fits(total, most)) return Removal::Amount{};
+    look_again_after(room(*inventory, most));
+    if (fits(*inventory, most)) return Removal::Amount{};
     const auto pruned = prune_locked(std::move(*inventory), {.most = with_room(most), .deadline = deadline});
     if (!pruned) return std::unexpected(pruned.error());
-    look_again_after(pruned->after, most);
-    log().info("the cache held {} bytes in {} files, {} and {} are its budget: {} files went{}{}", total.bytes,
-               total.files, most.bytes, most.files, pruned->removed.files(), pruned->why_not.empty() ? "" : "; ",
-               pruned->why_not);
+    Removal::Amount made = room(pruned->after, most);
+    for (const auto& [kind, bytes] : most.kinds) made.bytes = std::min(made.bytes, room(bytes, bytes));
+    look_again_after(made);
+    log().info("the cache held {} bytes in {} files, {} and {} are its budget: {} files went{}{}", pruned->before.bytes,
+               pruned->before.files, most.bytes, most.files, pruned->removed.files(),
+               pruned->why_not.empty() ? "" : "; ", pruned->why_not);
     return pruned->removed.entries;
 }
 
@@ -96,14 +120,17 @@ Result<void> BudgetKeeper::sweep_unused()
     auto inventory = take_inventory(m_tier.disk(), deadline);
     if (!inventory) return std::unexpected(inventory.error());
     constexpr auto k_all = std::numeric_limits<std::uint64_t>::max();
-    const auto swept = prune_locked(std::move(*inventory), {.most = {k_all, k_all}, .deadline = deadline});
+    const auto swept = prune_locked(std::move(*inventory), {.most = {k_all, k_all, {}}, .deadline = deadline});
     return swept ? Result<void>{} : std::unexpected(swept.error());
 }
 
 Result<Pruned> BudgetKeeper::prune(const PruneRequest& request, bool is_trial)
 {
-    PruneGoal goal{.most = most(), .is_trial = is_trial};
-    if (request.bytes) goal.most.bytes = *request.bytes;
+    PruneGoal goal{.most = most(), .only = request.kind, .is_trial = is_trial};
+    if (request.bytes && request.kind)
+        goal.most.kinds[*request.kind] = *request.bytes;
+    else if (request.bytes)
+        goal.most.bytes = *request.bytes;
     if (request.older) goal.used_before = before(m_tier.disk().clock.wall(), *request.older);
     auto inventory = take_inventory(m_tier.disk(), goal.deadline);
     if (!inventory) return std::unexpected(inventory.error());

@@ -19,17 +19,17 @@ public:
     /// As LocalStore says.
     [[nodiscard]] Result<Pruned> prune(const PruneRequest& request, bool is_trial);
 
-    [[nodiscard]] Removal::Amount most(); ///< that may stay
+    [[nodiscard]] const Budget& most(); ///< that may stay
 
 private:
     [[nodiscard]] Result<Pruned> prune_locked(Inventory inventory, const PruneGoal& goal);
-    void look_again_after(const Removal::Amount& total, const Removal::Amount& most);
+    void look_again_after(const Removal::Amount& room);
 
     LocalTier& m_tier;
     std::mutex m_mutex;
     Removal::Amount m_next_look{}; ///< guarded by m_mutex: what this process has written by then
     std::once_flag m_is_resolved;
-    Removal::Amount m_most{}; ///< set once
+    Budget m_most{}; ///< set once
 };
 
 } // namespace warmgraph::store

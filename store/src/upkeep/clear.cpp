@@ -98,6 +98,9 @@ Result<Removal::Amount> remove_artifacts(const Disk& disk, const Path& top)
         removed.files += *size ? 1 : 0;
         removed.bytes += size->value_or(0);
     }
+    for (const std::string_view advisory : {k_usage_file, k_miss_file})
+        static_cast<void>(remove_file(disk, top / advisory));
+    remove_free_locks(disk, top);
     return removed;
 }
 
@@ -126,27 +129,11 @@ Result<Removal> clear(LocalTier& tier, const ClearRequest& request)
         if (!amount) return std::unexpected(amount.error());
         removed.quarantined = *amount;
     }
-    if (clears_tuned(request.kind)) {
-        const auto amount = remove_artifacts(disk, Layout::artifacts());
+    for (const Kind kind : k_kinds_of_artifacts) {
+        if (!clears(request.kind, kind)) continue;
+        const auto amount = remove_artifacts(disk, Layout::artifacts(kind));
         if (!amount) return std::unexpected(amount.error());
-        removed.tuned = *amount;
-    }
-    if (clears_compiled(request.kind)) {
-        const auto amount = remove_artifacts(disk, Layout::compiled());
-        if (!amount) return std::unexpected(amount.error());
-        removed.compiled = *amount;
-        static_cast<void>(remove_file(disk, Layout::compiled() / k_miss_file)); // advisory
-        remove_free_locks(disk, Layout::compiled());
-    }
-    if (clears_profiles(request.kind)) {
-        const auto amount = remove_artifacts(disk, Layout::profiles());
-        if (!amount) return std::unexpected(amount.error());
-        removed.profiles = *amount;
-    }
-    if (clears_torch(request.kind)) {
-        const auto amount = remove_artifacts(disk, Layout::torch());
-        if (!amount) return std::unexpected(amount.error());
-        removed.torch = *amount;
+        removed.of(kind) = *amount;
     }
     return removed;
 }

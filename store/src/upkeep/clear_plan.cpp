@@ -103,25 +103,11 @@ Result<Removal> plan_clear(LocalTier& tier, const ClearRequest& request)
         if (!amount) return std::unexpected(amount.error());
         removal.quarantined = *amount;
     }
-    if (clears_tuned(request.kind)) {
-        const auto amount = count_artifacts(disk, Layout::artifacts());
+    for (const Kind kind : k_kinds_of_artifacts) {
+        if (!clears(request.kind, kind)) continue;
+        const auto amount = count_artifacts(disk, Layout::artifacts(kind));
         if (!amount) return std::unexpected(amount.error());
-        removal.tuned = *amount;
-    }
-    if (clears_compiled(request.kind)) {
-        const auto amount = count_artifacts(disk, Layout::compiled());
-        if (!amount) return std::unexpected(amount.error());
-        removal.compiled = *amount;
-    }
-    if (clears_profiles(request.kind)) {
-        const auto amount = count_artifacts(disk, Layout::profiles());
-        if (!amount) return std::unexpected(amount.error());
-        removal.profiles = *amount;
-    }
-    if (clears_torch(request.kind)) {
-        const auto amount = count_artifacts(disk, Layout::torch());
-        if (!amount) return std::unexpected(amount.error());
-        removal.torch = *amount;
+        removal.of(kind) = *amount;
     }
     return removal;
 }

@@ -19,21 +19,10 @@ namespace warmgraph::store {
 {
     return kind == ClearKind::quarantine || kind == ClearKind::all;
 }
-[[nodiscard]] constexpr bool clears_tuned(ClearKind kind) noexcept
+/// Of the artifacts.
+[[nodiscard]] constexpr bool clears(ClearKind asked, Kind kind) noexcept
 {
-    return kind == ClearKind::tuned || kind == ClearKind::all;
-}
-[[nodiscard]] constexpr bool clears_compiled(ClearKind kind) noexcept
-{
-    return kind == ClearKind::compiled || kind == ClearKind::all;
-}
-[[nodiscard]] constexpr bool clears_profiles(ClearKind kind) noexcept
-{
-    return kind == ClearKind::profile || kind == ClearKind::all;
-}
-[[nodiscard]] constexpr bool clears_torch(ClearKind kind) noexcept
-{
-    return kind == ClearKind::torch || kind == ClearKind::all;
+    return asked == ClearKind::all || asked == clear_kind(kind);
 }
 /// Are images looked at? Not where names were chosen that fit nothing: then nothing at all is removed.
 [[nodiscard]] inline bool clears_images(const ClearRequest& request, std::size_t functions) noexcept

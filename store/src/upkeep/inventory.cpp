@@ -34,15 +34,15 @@ Result<void> add_images(const Disk& disk, Inventory& inventory)
     return {};
 }
 
-Result<void> add_compiled(const Disk& disk, const Path& top, Inventory& inventory)
+Result<void> add_artifacts(const Disk& disk, Kind kind, Inventory& inventory)
 {
-    const auto names = disk.artifact_names(top);
+    const auto names = disk.artifact_names(Layout::artifacts(kind));
     if (!names) return std::unexpected(names.error());
     for (const Name& name : *names) {
         const Path path = disk.layout.path(name);
         const auto info = disk.files.info(path);
         if (!info) return std::unexpected(info.error());
-        if (*info) inventory.compiled.push_back({path, stamp_of(**info)});
+        if (*info) inventory.artifacts.push_back({kind, {path, stamp_of(**info)}});
     }
     return {};
 }
@@ -59,11 +59,20 @@ std::vector<Digest> distinct(std::vector<Digest> digests)
 
 Removal::Amount Inventory::total() const noexcept
 {
+    Removal::Amount all;
+    for (const Kind kind : k_kinds) all += total(kind);
+    for (const StoredFile& file : quarantined) all += {1, file.stamp.size};
+    return all;
+}
+
+Removal::Amount Inventory::total(Kind kind) const noexcept
+{
     Removal::Amount total;
+    for (const StoredArtifact& artifact : artifacts)
+        if (artifact.kind == kind) total += {1, artifact.file.stamp.size};
+    if (kind != Kind::graphs) return total;
     for (const StoredEntry& entry : entries) total += {1, entry.stamp.size};
     for (const auto& [digest, stamp] : images) total += {1, stamp.size};
-    for (const std::vector<StoredFile>* const files : {&quarantined, &compiled})
-        for (const StoredFile& file : *files) total += {1, file.stamp.size};
     return total;
 }
 
@@ -81,9 +90,9 @@ Result<Inventory> take_inventory(const Disk& disk, std::chrono::steady_clock::ti
     }
     if (!is_late())
         if (auto ok = add_images(disk, inventory); !ok) return std::unexpected(ok.error());
-    for (const Path& top : {Layout::compiled(), Layout::torch()})
+    for (const Kind kind : k_kinds_of_artifacts)
         if (!is_late())
-            if (auto ok = add_compiled(disk, top, inventory); !ok) return std::unexpected(ok.error());
+            if (auto ok = add_artifacts(disk, kind, inventory); !ok) return std::unexpected(ok.error());
     inventory.is_whole = !is_late();
     const auto quarantined = quarantined_files(disk);
     if (!quarantined) return std::unexpected(quarantined.error());

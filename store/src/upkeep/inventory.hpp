@@ -1,4 +1,4 @@
-// What the cache folder holds: entries, images, compiled programs and quarantine, with sizes and last uses.
+// What the cache folder holds of each kind, and in quarantine, with sizes and last uses.
 #pragma once
 
 #include <chrono>
@@ -21,17 +21,23 @@ struct StoredFile {
     Stamp stamp;
 };
 
+struct StoredArtifact {
+    Kind kind;
+    StoredFile file;
+};
+
 struct Inventory {
     std::vector<StoredEntry> entries;
     std::map<Digest, Stamp> images;
-    std::vector<StoredFile> quarantined;           ///< with their reasons
-    std::vector<StoredFile> compiled;              ///< programs, and what PyTorch compiled
+    std::vector<StoredFile> quarantined; ///< with their reasons
+    std::vector<StoredArtifact> artifacts;
     std::chrono::system_clock::time_point taken{}; ///< before the first look
     bool is_whole = true;                          ///< false: the time was over before all was seen
     bool knows_images = false; ///< is it known which images are needed? Nobody knows before read_images()
     bool is_readable = true;   ///< false: there are functions' folders that may not be listed
 
     [[nodiscard]] Removal::Amount total() const noexcept;
+    [[nodiscard]] Removal::Amount total(Kind kind) const noexcept;
 };
 
 /// Looks at names, sizes and times: reads no file. Stops at `deadline`.

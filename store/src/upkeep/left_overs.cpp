@@ -64,9 +64,7 @@ std::uint64_t sweep_left_overs(const Disk& disk, std::chrono::nanoseconds limit)
     // Images are in 256 folders, and functions may be thousands: where the time ends, the next one begins elsewhere.
     sweep.sweep(Layout::quarantine());
     sweep.sweep_shards(Layout::images());
-    sweep.sweep_shards(Layout::artifacts());
-    sweep.sweep_shards(Layout::compiled());
-    sweep.sweep_shards(Layout::torch());
+    for (const Kind kind : k_kinds_of_artifacts) sweep.sweep_shards(Layout::artifacts(kind));
     sweep.sweep_keys("", 0);
     return sweep.count;
 }

@@ -18,15 +18,17 @@ constexpr std::string_view k_unknown_entries =
     "images stay: there are entries that cannot be read here (a newer warmgraph's, or another user's), and which "
     "images they need cannot be known";
 
+/// Are they a few kilobytes that took seconds to find? Then they go last.
+bool is_small(Kind kind) noexcept { return kind == Kind::tuned || kind == Kind::profile; }
+
 class Pruner {
 public:
     Pruner(LocalTier& tier, Inventory inventory, const PruneGoal& goal)
         : m_tier(tier), m_disk(tier.disk()), m_inventory(std::move(inventory)), m_goal(goal)
     {
-        m_result.before = m_result.after = m_inventory.total();
-        std::ranges::sort(m_inventory.entries, {}, [](const StoredEntry& entry) { return entry.stamp.used; });
-        for (auto* const files : {&m_inventory.quarantined, &m_inventory.compiled})
-            std::ranges::sort(*files, {}, [](const StoredFile& file) { return file.stamp.used; });
+        m_result.before = m_result.after = goal.only ? m_inventory.total(*goal.only) : m_inventory.total();
+        for (const Kind kind : k_kinds) m_left[kind] = m_inventory.total(kind).bytes;
+        std::ranges::sort(m_inventory.quarantined, {}, [](const StoredFile& file) { return file.stamp.used; });
         for (const StoredEntry& entry : m_inventory.entries)
             for (const Digest& image : entry.images) ++m_users[image];
         for (const auto& [digest, stamp] : m_inventory.images) m_images += {1, stamp.size};
@@ -34,40 +36,73 @@ public:
 
     Pruned run()
     {
-        if (m_inventory.knows_images) drop_unused_images();
-        for (const StoredFile& file : m_inventory.quarantined)
-            if (is_too_old(file.stamp) || is_over()) drop_quarantined(file);
-        // Entries and compiled programs by their last use, whichever of the two.
-        auto program = m_inventory.compiled.begin();
-        const auto drop_programs_before = [&](std::chrono::system_clock::time_point use) {
-            for (; program != m_inventory.compiled.end() && program->stamp.used <= use; ++program)
-                if (is_too_old(program->stamp) || is_over())
-                    remove(program->path, program->stamp,
-                           *program->path.begin() == Layout::torch() ? m_result.removed.torch
-                                                                     : m_result.removed.compiled);
-        };
-        for (const StoredEntry& entry : m_inventory.entries) {
-            drop_programs_before(entry.stamp.used);
-            if (is_too_old(entry.stamp) || is_over()) drop(entry);
-        }
-        drop_programs_before(std::chrono::system_clock::time_point::max());
+        if (m_inventory.knows_images && is_asked(Kind::graphs)) drop_unused_images();
+        if (!m_goal.only)
+            for (const StoredFile& file : m_inventory.quarantined)
+                if (is_too_old(file.stamp) || is_over()) drop_quarantined(file);
+        // By their last use, whatever they are: first what is over its own kind's part, then what all are over.
+        std::vector<Candidate> candidates = this->candidates();
+        for (Candidate& candidate : candidates)
+            if (is_too_old(*candidate.stamp) || is_over(candidate.kind)) try_drop(candidate);
+        for (Candidate& candidate : candidates)
+            if (!candidate.was_tried && is_over()) try_drop(candidate);
         return std::move(m_result);
     }
 
 private:
+    /// What may go: an entry or an artifact.
+    struct Candidate {
+        Kind kind;
+        const Stamp* stamp;
+        const StoredEntry* entry = nullptr;
+        const StoredFile* artifact = nullptr;
+        bool was_tried = false;
+    };
+
+    [[nodiscard]] bool is_asked(Kind kind) const noexcept { return !m_goal.only || *m_goal.only == kind; }
+    [[nodiscard]] std::vector<Candidate> candidates() const
+    {
+        std::vector<Candidate> candidates;
+        if (is_asked(Kind::graphs))
+            for (const StoredEntry& entry : m_inventory.entries)
+                candidates.push_back({Kind::graphs, &entry.stamp, &entry});
+        for (const auto& [kind, file] : m_inventory.artifacts)
+            if (is_asked(kind)) candidates.push_back({kind, &file.stamp, nullptr, &file});
+        std::ranges::stable_sort(candidates, {}, [](const Candidate& candidate) {
+            return std::pair(is_small(candidate.kind), candidate.stamp->used);
+        });
+        return candidates;
+    }
+    void try_drop(Candidate& candidate)
+    {
+        candidate.was_tried = true;
+        if (candidate.entry != nullptr)
+            drop(*candidate.entry);
+        else
+            remove(candidate.kind, candidate.artifact->path, *candidate.stamp, m_result.removed.of(candidate.kind));
+    }
     /// Where images cannot go, entries do not make up for them: else all would go, and nothing be gained.
+    [[nodiscard]] Removal::Amount fixed() const noexcept
+    {
+        return m_inventory.knows_images ? Removal::Amount{} : m_images;
+    }
     [[nodiscard]] bool is_over() const noexcept
     {
-        const Removal::Amount fixed = m_inventory.knows_images ? Removal::Amount{} : m_images;
-        return m_result.after.bytes - fixed.bytes > m_goal.most.bytes ||
-               m_result.after.files - fixed.files > m_goal.most.files;
+        return !m_goal.only && (m_result.after.bytes - fixed().bytes > m_goal.most.bytes ||
+                                m_result.after.files - fixed().files > m_goal.most.files);
+    }
+    [[nodiscard]] bool is_over(Kind kind) const
+    {
+        const auto most = m_goal.most.kinds.find(kind);
+        if (most == m_goal.most.kinds.end()) return false;
+        return m_left.at(kind) - (kind == Kind::graphs ? fixed().bytes : 0) > most->second;
     }
     [[nodiscard]] bool is_too_old(const Stamp& stamp) const noexcept
     {
         return m_goal.used_before && stamp.used < *m_goal.used_before;
     }
     /// False where it stays: it was used or replaced since, or cannot be removed.
-    bool remove(const Path& path, const Stamp& stamp, Removal::Amount& counted)
+    bool remove(std::optional<Kind> kind, const Path& path, const Stamp& stamp, Removal::Amount& counted)
     {
         const auto now = m_disk.files.info(path);
         if (!now || !*now || stamp_of(**now) != stamp) return false;
@@ -79,6 +114,7 @@ private:
         counted += {1, stamp.size};
         --m_result.after.files;
         m_result.after.bytes -= stamp.size;
+        if (kind) m_left[*kind] -= stamp.size;
         return true;
     }
     /// Unless it was used since: whoever publishes an entry publishes, or touches, its images first.
@@ -86,7 +122,7 @@ private:
     {
         const auto image = m_inventory.images.find(digest);
         if (image == m_inventory.images.end() || image->second.used > since) return;
-        remove(m_disk.layout.image(digest), image->second, m_result.removed.images);
+        remove(Kind::graphs, m_disk.layout.image(digest), image->second, m_result.removed.images);
     }
     void drop_unused_images()
     {
@@ -97,14 +133,14 @@ private:
     {
         Removal::Amount reasons;
         const bool is_reason_of = is_reason(file.path.filename().native());
-        if (!remove(file.path, file.stamp, is_reason_of ? reasons : m_result.removed.quarantined)) return;
+        if (!remove(std::nullopt, file.path, file.stamp, is_reason_of ? reasons : m_result.removed.quarantined)) return;
         m_result.removed.quarantined.bytes += reasons.bytes;
     }
     void drop(const StoredEntry& entry)
     {
         bool is_gone = false;
         const bool is_free = m_tier.leases().unless_taken(entry.key, [&] {
-            is_gone = remove(m_disk.layout.entry(entry.key), entry.stamp, m_result.removed.entries);
+            is_gone = remove(Kind::graphs, m_disk.layout.entry(entry.key), entry.stamp, m_result.removed.entries);
         });
         if (!is_free) ++m_result.in_use;
         if (!is_gone) return;
@@ -120,14 +156,16 @@ private:
     const std::chrono::system_clock::time_point m_grace_began = m_inventory.taken - k_prune_grace;
     std::map<Digest, std::uint64_t> m_users; ///< how many entries name an image
     Removal::Amount m_images{};              ///< all of them
+    KindBytes m_left;                        ///< of every kind
     Pruned m_result;
 };
 
 } // namespace
 
-Removal::Amount resolve(const Budget& budget, FileSystem& folder)
+Budget resolve(const Budget& budget, FileSystem& folder)
 {
-    Removal::Amount most{budget.files != 0 ? budget.files : k_default_files, budget.bytes};
+    Budget most = budget;
+    if (most.files == 0) most.files = k_default_files;
     if (most.bytes != 0) return most;
     const auto disk = folder.disk_bytes("");
     // A file system in memory, or one behind FUSE, may say 0: it does not know.
@@ -139,12 +177,14 @@ Result<Pruned> prune(LocalTier& tier, Inventory inventory, const PruneGoal& goal
 {
     if (!inventory.is_whole) {
         Pruned nothing;
-        nothing.before = nothing.after = inventory.total();
+        nothing.before = nothing.after = goal.only ? inventory.total(*goal.only) : inventory.total();
         nothing.why_not = k_too_many;
         return nothing;
     }
-    if (auto ok = read_images(tier, inventory, goal.deadline); !ok) return std::unexpected(ok.error());
-    const bool knows_images = inventory.knows_images;
+    const bool needs_images = !goal.only || *goal.only == Kind::graphs;
+    if (needs_images)
+        if (auto ok = read_images(tier, inventory, goal.deadline); !ok) return std::unexpected(ok.error());
+    const bool knows_images = inventory.knows_images || !needs_images;
     const bool is_late = tier.disk().clock.steady() >= goal.deadline;
     Pruned pruned = Pruner(tier, std::move(inventory), goal).run();
     if (!knows_images) pruned.why_not = is_late ? k_too_many : k_unknown_entries;

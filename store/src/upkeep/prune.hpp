@@ -1,4 +1,4 @@
-// Makes room: images that no entry names, then quarantine, then the entries that were not used for longest.
+// Makes room: images that no entry names, then quarantine, then what was not used for longest.
 #pragma once
 
 #include <chrono>
@@ -13,14 +13,15 @@ namespace warmgraph::store {
 inline constexpr std::chrono::minutes k_prune_grace{10};
 
 struct PruneGoal {
-    Removal::Amount most;                                               ///< that may stay
+    Budget most;                                                        ///< that may stay; resolved
+    std::optional<Kind> only{};                                         ///< whose part of it alone is kept
     std::optional<std::chrono::system_clock::time_point> used_before{}; ///< what was last used then goes in any case
     std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
     bool is_trial = false; ///< nothing is removed
 };
 
 /// The budget with its defaults filled in.
-[[nodiscard]] Removal::Amount resolve(const Budget& budget, FileSystem& folder);
+[[nodiscard]] Budget resolve(const Budget& budget, FileSystem& folder);
 
 /// Nothing that a living process uses goes, nor what was used since the inventory was taken. Where it cannot be known which
 /// images are needed, images stay, and Pruned::why_not says so. REQUIRES: unless it is a

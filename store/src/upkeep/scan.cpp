@@ -27,8 +27,8 @@ Result<void> Scan::run()
 {
     if (auto ok = scan_root(); !ok) return ok;
     if (auto ok = scan_images(); !ok) return ok;
-    for (const Path& top : {Layout::artifacts(), Layout::compiled(), Layout::profiles(), Layout::torch()})
-        if (auto ok = scan_artifacts(top); !ok) return ok;
+    for (const Kind kind : k_kinds_of_artifacts)
+        if (auto ok = scan_artifacts(Layout::artifacts(kind)); !ok) return ok;
     scan_missing_images();
     std::ranges::stable_sort(m_findings, {}, [](const Finding& finding) { return finding.damage.path.native(); });
     return {};
@@ -136,9 +136,11 @@ Result<void> Scan::scan_images()
 
 bool Scan::scan_beside_shards(const Path& top, const DirectoryItem& item)
 {
-    if (top != Layout::compiled() || item.type != FileType::regular) return false;
-    if (item.name == k_miss_file) scan_misses(top / item.name);
-    return item.name == k_miss_file || item.name == k_usage_lock;
+    if (top == m_disk.layout.images() || item.type != FileType::regular) return false;
+    const bool has_misses = top == Layout::compiled() && item.name == k_miss_file;
+    if (has_misses) scan_misses(top / item.name);
+    if (item.name == k_usage_file) scan_usage(top / item.name);
+    return has_misses || item.name == k_usage_file || item.name == k_usage_lock;
 }
 
 Result<void> Scan::scan_artifacts(const Path& top)

@@ -125,10 +125,6 @@ Result<Pruned> Upkeep::prune(const PruneRequest& request)
     return m_budget.prune(request, false);
 }
 
-Budget Upkeep::budget()
-{
-    const Removal::Amount most = m_budget.most();
-    return {most.bytes, most.files};
-}
+Budget Upkeep::budget() { return m_budget.most(); }
 
 } // namespace warmgraph::store

@@ -7,23 +7,21 @@
 #include "tiers/local/mark.hpp"
 #include "usage/usage_file.hpp"
 #include "warmgraph/base/log.hpp"
-#include "warmgraph/cachefmt/key.hpp"
 
 namespace warmgraph::store {
 namespace {
 
-FunctionUsage read_usage(const Disk& disk, const FunctionKey& function)
+FunctionUsage read_usage(const Disk& disk, const Path& folder)
 {
-    const auto file = disk.read(disk.layout.function(function) / k_usage_file, {k_usage_cap});
+    const auto file = disk.read(folder / k_usage_file, {k_usage_cap});
     if (!file || !*file || !(*file)->bytes) return {};
     return parse_usage(*(*file)->bytes).value_or(FunctionUsage{});
 }
 
 enum class Outcome : std::uint8_t { written, busy, failed };
 
-Result<Outcome> try_write_usage(const Disk& disk, const FunctionKey& function, const FunctionUsage& more)
+Result<Outcome> try_write_usage(const Disk& disk, const Path& folder, const FunctionUsage& more)
 try {
-    const Path folder = disk.layout.function(function);
     // A cache that somebody deleted meanwhile is not made again for counters.
     if (!has_mark(disk.files)) return fail(ErrorCode::not_found, "the cache folder has no mark");
     if (auto made = disk.files.make_directories(folder, disk.modes.folder); !made) return std::unexpected(made.error());
@@ -31,7 +29,7 @@ try {
     if (!lock && lock.error().code == ErrorCode::not_found) return Outcome::busy; // `warmgraph clear` is at it
     if (!lock) return std::unexpected(lock.error());
     if (!*lock) return Outcome::busy;
-    FunctionUsage usage = read_usage(disk, function);
+    FunctionUsage usage = read_usage(disk, folder);
     merge(usage, more);
     const std::string text = to_usage_json(usage);
     auto written = commit(disk.files, folder / k_usage_file, as_bytes(text), disk.modes, Durability::unsynced);
@@ -42,10 +40,10 @@ try {
 }
 
 /// Adds `more` to the file; `busy` when somebody else is at it just now.
-Outcome write_usage(const Disk& disk, const FunctionKey& function, const FunctionUsage& more)
+Outcome write_usage(const Disk& disk, const Path& folder, const FunctionUsage& more)
 {
-    const auto done = try_write_usage(disk, function, more);
-    if (!done) log().debug("usage of {} not written: {}", function.function, done.error().message);
+    const auto done = try_write_usage(disk, folder, more);
+    if (!done) log().debug("usage of {} not written: {}", folder.string(), done.error().message);
     return done.value_or(Outcome::failed);
 }
 
@@ -54,7 +52,7 @@ Outcome write_usage(const Disk& disk, const FunctionKey& function, const Functio
 std::size_t Usage::write_pending()
 {
     const std::scoped_lock files(m_file_mutex);
-    std::map<FunctionKey, FunctionUsage> taken;
+    std::map<Path, FunctionUsage> taken;
     {
         const std::scoped_lock guard(m_mutex);
         taken.swap(m_pending);
@@ -66,47 +64,47 @@ std::size_t Usage::write_pending()
         return outcome == Outcome::written;
     });
     const std::scoped_lock guard(m_mutex);
-    for (auto& [function, left] : taken) {
-        FunctionUsage& noted_since = m_pending[function];
+    for (auto& [folder, left] : taken) {
+        FunctionUsage& noted_since = m_pending[folder];
         merge(left, noted_since);
         noted_since = std::move(left);
     }
     return busy;
 }
 
-void Usage::note(const FunctionKey& function, const FunctionUsage& more)
+void Usage::note(const Path& folder, const FunctionUsage& more)
 {
     FunctionUsage stamped = more;
     if (stamped.last_used.empty() && (more.hits > 0 || more.recordings > 0))
         stamped.last_used = to_iso8601(m_disk.clock.wall());
-    merge(m_pending[function], stamped);
+    merge(m_pending[folder], stamped);
 }
 
-void Usage::add(const FunctionKey& function, const FunctionUsage& more) noexcept
+void Usage::add(const Path& folder, const FunctionUsage& more) noexcept
 {
     try {
-        if (!m_disk.writable() || !check_key(function)) return;
+        if (!m_disk.writable()) return;
         {
             const std::scoped_lock guard(m_mutex);
-            note(function, more);
+            note(folder, more);
         }
         write_pending();
     } catch (const std::exception& error) {
-        log().debug("usage of a function not noted: {}", error.what());
+        log().debug("usage not noted: {}", error.what());
     }
 }
 
-void Usage::add_soon(const FunctionKey& function, const FunctionUsage& more) noexcept
+void Usage::add_soon(const Path& folder, const FunctionUsage& more) noexcept
 {
     try {
-        if (!m_disk.writable() || !check_key(function)) return;
+        if (!m_disk.writable()) return;
         const std::scoped_lock guard(m_mutex);
-        note(function, more);
+        note(folder, more);
         m_write_soon = true;
         if (!m_is_exiting && !m_writer.joinable()) start_writer();
         m_noted.notify_one();
     } catch (const std::exception& error) {
-        log().debug("usage of a function not noted: {}", error.what());
+        log().debug("usage not noted: {}", error.what());
     }
 }
 
@@ -134,7 +132,7 @@ void Usage::end() noexcept
             busy = write_pending();
         }
         if (busy > 0)
-            log().debug("usage of {} functions is not written: another process holds their {}", busy, k_usage_lock);
+            log().debug("usage of {} folders is not written: another process holds their {}", busy, k_usage_lock);
     } catch (const std::exception& error) {
         log().debug("usage not written: {}", error.what());
     }
@@ -161,13 +159,12 @@ void Usage::run_writer(const std::stop_token& stop) noexcept
     }
 }
 
-FunctionUsage Usage::of(const FunctionKey& function)
+FunctionUsage Usage::of(const Path& folder)
 {
-    if (!check_key(function)) return {};
     const std::scoped_lock files(m_file_mutex);
-    FunctionUsage usage = read_usage(m_disk, function);
+    FunctionUsage usage = read_usage(m_disk, folder);
     const std::scoped_lock guard(m_mutex);
-    if (const auto own = m_pending.find(function); own != m_pending.end()) merge(usage, own->second);
+    if (const auto own = m_pending.find(folder); own != m_pending.end()) merge(usage, own->second);
     return usage;
 }
 

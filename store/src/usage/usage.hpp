@@ -1,4 +1,4 @@
-// The counters of functions, beside their entries: noted in memory, written by one writer at a time.
+// The counters of functions and kinds, beside what they count: noted in memory, written by one writer at a time.
 #pragma once
 
 #include <chrono>
@@ -23,14 +23,15 @@ public:
     /// Ends the writer thread and writes what is pending. Not in a forked child: see LocalStore's destructor.
     ~Usage();
 
-    void add(const FunctionKey& function, const FunctionUsage& more) noexcept;
-    void add_soon(const FunctionKey& function, const FunctionUsage& more) noexcept;
-    [[nodiscard]] FunctionUsage of(const FunctionKey& function);
+    /// `folder`: in which the counters lie, relative to the root: a function's, or a kind's.
+    void add(const Path& folder, const FunctionUsage& more) noexcept;
+    void add_soon(const Path& folder, const FunctionUsage& more) noexcept;
+    [[nodiscard]] FunctionUsage of(const Path& folder);
 
 private:
     /// Merges into `m_pending`. REQUIRES: m_mutex is held.
-    void note(const FunctionKey& function, const FunctionUsage& more);
-    /// Returns for how many functions another writer was in the way. REQUIRES: neither mutex is held.
+    void note(const Path& folder, const FunctionUsage& more);
+    /// Returns for how many folders another writer was in the way. REQUIRES: neither mutex is held.
     std::size_t write_pending();
     /// REQUIRES: m_mutex is held.
     void start_writer();
@@ -44,10 +45,10 @@ private:
     /// unseen. Taken before m_mutex; never by add_soon, which waits for no disk.
     std::mutex m_file_mutex;
     std::mutex m_mutex;
-    std::map<FunctionKey, FunctionUsage> m_pending; ///< guarded by m_mutex: usage that is not on disk yet
-    std::condition_variable_any m_noted;            ///< with m_mutex
-    bool m_write_soon = false;                      ///< guarded by m_mutex: work for the thread below
-    bool m_is_exiting = false;                      ///< guarded by m_mutex: the process is; no thread any more
+    std::map<Path, FunctionUsage> m_pending; ///< guarded by m_mutex: usage that is not on disk yet
+    std::condition_variable_any m_noted;     ///< with m_mutex
+    bool m_write_soon = false;               ///< guarded by m_mutex: work for the thread below
+    bool m_is_exiting = false;               ///< guarded by m_mutex: the process is; no thread any more
     /// What end() may still wait, at the exit and in the destructor together. Others hold the lock for well under a
     /// millisecond; who sleeps with it, or whose disk is slow, costs no more than this.
     std::chrono::milliseconds m_patience{100};

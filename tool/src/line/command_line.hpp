@@ -23,6 +23,7 @@ struct Arguments {
     bool all = false, prometheus = false;
     std::string to;
     std::optional<std::uint32_t> older_days;
+    std::string pruned; ///< the kind
     std::string action, architectures, kinds;
     std::vector<std::string> files;
 };

@@ -249,6 +249,8 @@ void prune_options(CLI::App& app, Arguments& arguments)
         ->check(check_size, "", "");
     app.add_option("--older", arguments.older_days, "what was not used for so many days goes in any case")
         ->type_name("DAYS");
+    among(app.add_option("--kind", arguments.pruned, "this kind alone; --to is what may stay of it then"),
+          {"graphs", "compiled", "tuned", "profile", "torch"});
     app.add_flag("--dry-run", arguments.dry_run, "say what would be removed, and remove nothing");
 }
 
@@ -256,9 +258,11 @@ Verb prune_verb()
 {
     return {"prune",
             "make room: unused images, then what was not used for longest",
-            {"warmgraph prune", "warmgraph prune --to 2G --dry-run", "warmgraph prune --older 30"},
+            {"warmgraph prune", "warmgraph prune --to 2G --dry-run", "warmgraph prune --kind compiled --older 30"},
             prune_options,
-            [](const Context& c, const Arguments& a) { return prune(c, {given(a.to), a.older_days, a.dry_run}); }};
+            [](const Context& c, const Arguments& a) {
+                return prune(c, {given(a.to), a.older_days, given(a.pruned), a.dry_run});
+            }};
 }
 
 void key_options(CLI::App& app, Arguments& arguments)

@@ -4,6 +4,7 @@
 
 #include "commands.hpp"
 #include "selection.hpp"
+#include "verbs/removal.hpp"
 #include "warmgraph/base/printable.hpp"
 
 namespace warmgraph::tool {
@@ -11,20 +12,6 @@ namespace warmgraph::tool {
 namespace {
 
 using store::Removal;
-
-/// "2 entries, 1 image, 0 quarantined files (41 KiB)"; with ", 3 tuned configurations", ", 1 compiled program" or
-/// ", 1 shape profile" and ", 1 artifact of PyTorch" where there are any
-std::string text_of(const Removal& removal)
-{
-    std::string others =
-        removal.tuned.files > 0 ? ", " + plural(removal.tuned.files, "tuned configuration") : std::string{};
-    if (removal.compiled.files > 0) others += ", " + plural(removal.compiled.files, "compiled program");
-    if (removal.profiles.files > 0) others += ", " + plural(removal.profiles.files, "shape profile");
-    if (removal.torch.files > 0) others += fmt::format(", {} of PyTorch", plural(removal.torch.files, "artifact"));
-    return fmt::format("{}, {}, {}{} ({})", plural(removal.entries.files, "entry"),
-                       plural(removal.images.files, "image"), plural(removal.quarantined.files, "quarantined file"),
-                       others, size_text(removal.bytes()));
-}
 
 Json to_json(const Removal& removal)
 {

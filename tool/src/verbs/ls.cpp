@@ -131,10 +131,10 @@ Result<void> gather(const store::LocalStore& store, const std::vector<cachefmt::
     if (!images) return std::unexpected(images.error());
     totals.images = images->size();
     for (const auto& [digest, size] : *images) totals.image_bytes += size;
-    const auto compiled = store.compiled();
-    if (!compiled) return std::unexpected(compiled.error());
-    totals.compiled = compiled->size();
-    for (const auto& [key, size] : *compiled) totals.compiled_bytes += size;
+    const auto held = store.held();
+    if (!held) return std::unexpected(held.error());
+    totals.compiled = held->at(store::Kind::compiled).files;
+    totals.compiled_bytes = held->at(store::Kind::compiled).bytes;
     return {};
 }
 

@@ -63,6 +63,49 @@ std::string sample(const char* name, const char* help, std::uint64_t value)
     return head_of(name, "gauge", help) + fmt::format("{} {}\n", name, value);
 }
 
+/// A family with one sample for each kind.
+template <class Value>
+std::string kind_family(const FolderStatistics& statistics, const char* name, const char* type, const char* help,
+                        Value value)
+{
+    std::string text = head_of(name, type, help);
+    for (const KindStatistics& of : statistics.kinds)
+        text += fmt::format("{}{{kind=\"{}\"}} {}\n", name, to_string(of.kind), value(of));
+    return text;
+}
+
+/// Of those that are no graphs, which are counted by function.
+std::string kind_events(const FolderStatistics& statistics)
+{
+    constexpr const char* k_name = "warmgraph_kind_events_total";
+    std::string text =
+        head_of(k_name, "counter", "What happened to programs, configurations and profiles, by event and reason.");
+    for (const KindStatistics& of : statistics.kinds) {
+        if (of.kind == store::Kind::graphs) continue;
+        for (const auto& [what, tally] : of.usage.events.all())
+            text += fmt::format("{}{{kind=\"{}\",event=\"{}\",reason=\"{}\"}} {}\n", k_name, to_string(of.kind),
+                                to_string(what.first), escaped(what.second), tally.count);
+    }
+    return text;
+}
+
+std::string kinds_text(const FolderStatistics& statistics)
+{
+    using Of = KindStatistics;
+    return kind_family(statistics, "warmgraph_kind_files", "gauge", "Files in the folder, by kind.",
+                       [](const Of& of) { return of.held.files; }) +
+           kind_family(statistics, "warmgraph_kind_bytes", "gauge", "Bytes in the folder, by kind.",
+                       [](const Of& of) { return of.held.bytes; }) +
+           kind_family(statistics, "warmgraph_kind_hits_total", "counter", "What was found and used, by kind.",
+                       [](const Of& of) { return of.usage.hits; }) +
+           kind_family(statistics, "warmgraph_kind_misses_total", "counter",
+                       "What was not there or did not fit, by kind.", [](const Of& of) { return of.usage.misses; }) +
+           kind_family(statistics, "warmgraph_kind_saved_seconds_total", "counter",
+                       "Time that starts without the kind would have taken more.",
+                       [](const Of& of) { return of.usage.saved_ms / 1000; }) +
+           kind_events(statistics);
+}
+
 } // namespace
 
 std::string prometheus_text(const FolderStatistics& statistics)
@@ -93,9 +136,7 @@ std::string prometheus_text(const FolderStatistics& statistics)
                  [](const Function& f) { return f.entry_bytes; }) +
            sample("warmgraph_images", "Images of device code in the folder.", statistics.images) +
            sample("warmgraph_image_bytes", "Bytes of images of device code in the folder.", statistics.image_bytes) +
-           sample("warmgraph_compiled_programs", "Compiled programs in the folder.", statistics.compiled) +
-           sample("warmgraph_compiled_program_bytes", "Bytes of compiled programs in the folder.",
-                  statistics.compiled_bytes);
+           kinds_text(statistics);
 }
 
 } // namespace warmgraph::tool

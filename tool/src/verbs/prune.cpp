@@ -1,5 +1,6 @@
 // `warmgraph prune`: makes room, the least recently used first.
 #include "commands.hpp"
+#include "verbs/removal.hpp"
 #include "warmgraph/base/process.hpp"
 #include "warmgraph/store/settings.hpp"
 
@@ -12,7 +13,7 @@ using store::Removal;
 
 Json to_json(const Removal::Amount& amount) { return {{"files", amount.files}, {"bytes", amount.bytes}}; }
 
-std::string text_of(const Removal::Amount& amount)
+std::string amount_text(const Removal::Amount& amount)
 {
     return fmt::format("{} in {}", size_text(amount.bytes), plural(amount.files, "file"));
 }
@@ -26,18 +27,18 @@ void report(const Context& context, const PruneOptions& options, const Pruned& p
                            {{"entries", to_json(removed.entries)},
                             {"images", to_json(removed.images)},
                             {"quarantined", to_json(removed.quarantined)},
-                            {"compiled", to_json(removed.compiled)}}},
+                            {"compiled", to_json(removed.compiled)},
+                            {"tuned", to_json(removed.tuned)},
+                            {"profile", to_json(removed.profiles)},
+                            {"torch", to_json(removed.torch)}}},
                           {"before", to_json(pruned.before)},
                           {"after", to_json(pruned.after)},
                           {"in_use", pruned.in_use},
                           {"why_not", pruned.why_not}});
     std::string text =
-        fmt::format("{} {}, {}, {}{} ({}); {}\n", options.is_dry_run ? "would remove" : "removed",
-                    plural(removed.entries.files, "entry"), plural(removed.images.files, "image"),
-                    plural(removed.quarantined.files, "quarantined file"),
-                    removed.compiled.files > 0 ? ", " + plural(removed.compiled.files, "compiled program") : "",
-                    size_text(removed.bytes()),
-                    fmt::format("{} {}", text_of(pruned.after), options.is_dry_run ? "would be left" : "are left"));
+        fmt::format("{} {}; {}{} {}\n", options.is_dry_run ? "would remove" : "removed", text_of(removed),
+                    amount_text(pruned.after), options.kind ? fmt::format(" of '{}'", *options.kind) : "",
+                    options.is_dry_run ? "would be left" : "are left");
     if (pruned.in_use > 0)
         text += fmt::format("{} {} used by a living process, and {}\n", plural(pruned.in_use, "entry"),
                             pruned.in_use == 1 ? "is" : "are", pruned.in_use == 1 ? "stays" : "stay");
@@ -53,6 +54,7 @@ Result<store::PruneRequest> request_of(const PruneOptions& options)
         if (!bytes) return std::unexpected(bytes.error());
         request.bytes = *bytes;
     }
+    if (options.kind) request.kind = store::kind_of(*options.kind);
     if (options.older_days) request.older = std::chrono::days(*options.older_days);
     return request;
 }

@@ -14,10 +14,17 @@ struct FunctionStatistics {
     std::uint64_t variants = 0, entry_bytes = 0;
 };
 
+/// One kind of what the folder keeps.
+struct KindStatistics {
+    store::Kind kind = store::Kind::graphs;
+    store::Removal::Amount held;
+    store::FunctionUsage usage; ///< of graphs: that of all functions
+};
+
 struct FolderStatistics {
     std::vector<FunctionStatistics> functions;
-    std::uint64_t images = 0, image_bytes = 0;      ///< of the whole folder
-    std::uint64_t compiled = 0, compiled_bytes = 0; ///< programs, the same
+    std::uint64_t images = 0, image_bytes = 0; ///< of the whole folder
+    std::vector<KindStatistics> kinds;         ///< the same
 };
 
 /// Prometheus' text format, version 0.0.4: HELP and TYPE before each family, labels escaped.

@@ -1,4 +1,6 @@
-// `warmgraph stats`: what the cache did for each function, over all processes.
+// `warmgraph stats`: what the cache did for each function, and each kind, over all processes.
+#include <algorithm>
+
 #include "commands.hpp"
 #include "selection.hpp"
 #include "verbs/statistics.hpp"
@@ -26,8 +28,18 @@ Json to_json(const store::FunctionUsage& usage)
             {"refusals", usage.refusals}, {"saved_ms", usage.saved_ms}, {"events", events}};
 }
 
+Json to_json(const KindStatistics& of)
+{
+    Json json = to_json(of.usage);
+    json["files"] = of.held.files;
+    json["bytes"] = of.held.bytes;
+    return json;
+}
+
 Json to_json(const Context& context, const FolderStatistics& statistics, const store::FunctionUsage& total)
 {
+    Json kinds = Json::object();
+    for (const KindStatistics& of : statistics.kinds) kinds[std::string(to_string(of.kind))] = to_json(of);
     Json functions = Json::array();
     for (const auto& [key, usage, variants, bytes] : statistics.functions) {
         Json item{{"model", cachefmt::model_of(key.model_info)},
@@ -41,7 +53,7 @@ Json to_json(const Context& context, const FolderStatistics& statistics, const s
     return {{"cache_dir", context.cache_dir.string()},
             {"functions", functions},
             {"total", to_json(total)},
-            {"compiled", {{"programs", statistics.compiled}, {"bytes", statistics.compiled_bytes}}}};
+            {"kinds", kinds}};
 }
 
 std::string functions_text(const Context& context, const std::vector<FunctionStatistics>& functions)
@@ -73,15 +85,50 @@ std::string events_text(const Context& context, const store::Events& events)
     return events.all().empty() ? "" : "\n" + table.text(context.style);
 }
 
+bool is_of_interest(const KindStatistics& of)
+{
+    return of.held.files != 0 || of.usage.hits != 0 || of.usage.misses != 0;
+}
+
+/// Those that there is anything of.
+std::string kinds_text(const Context& context, const std::vector<KindStatistics>& kinds)
+{
+    using enum Table::Align;
+    Table table({{"kind"},
+                 {"files", right},
+                 {"size", right},
+                 {"hits", right},
+                 {"misses", right},
+                 {"hit rate", right},
+                 {"saved", right}});
+    for (const KindStatistics& of : kinds)
+        if (is_of_interest(of))
+            table.add({std::string(to_string(of.kind)), count_text(of.held.files), size_text(of.held.bytes),
+                       count_text(of.usage.hits), count_text(of.usage.misses), rate_text(of.usage),
+                       time_text(of.usage.saved_ms)});
+    return std::ranges::any_of(kinds, is_of_interest) ? "\n" + table.text(context.style) : "";
+}
+
 std::string to_text(const Context& context, const FolderStatistics& statistics, const store::FunctionUsage& total)
 {
     return functions_text(context, statistics.functions) +
            fmt::format("{}, {}, {} saved\n", plural(total.hits, "hit"), plural(total.misses, "miss"),
                        time_text(total.saved_ms)) +
-           (statistics.compiled == 0 ? std::string{}
-                                     : fmt::format("{} stored ({})\n", plural(statistics.compiled, "compiled program"),
-                                                   size_text(statistics.compiled_bytes))) +
-           events_text(context, total.events);
+           kinds_text(context, statistics.kinds) + events_text(context, total.events);
+}
+
+store::FunctionUsage total_of(const std::vector<FunctionStatistics>& functions)
+{
+    store::FunctionUsage total;
+    for (const FunctionStatistics& function : functions) {
+        total.hits += function.usage.hits;
+        total.misses += function.usage.misses;
+        total.recordings += function.usage.recordings;
+        total.refusals += function.usage.refusals;
+        total.saved_ms += function.usage.saved_ms;
+        total.events.merge(function.usage.events);
+    }
+    return total;
 }
 
 Result<FolderStatistics> gather(const store::LocalStore& store, const std::vector<cachefmt::FunctionKey>& functions)
@@ -98,25 +145,12 @@ Result<FolderStatistics> gather(const store::LocalStore& store, const std::vecto
     if (!images) return std::unexpected(images.error());
     statistics.images = images->size();
     for (const auto& [digest, size] : *images) statistics.image_bytes += size;
-    const auto compiled = store.compiled();
-    if (!compiled) return std::unexpected(compiled.error());
-    statistics.compiled = compiled->size();
-    for (const auto& [key, size] : *compiled) statistics.compiled_bytes += size;
+    const auto held = store.held();
+    if (!held) return std::unexpected(held.error());
+    for (const auto& [kind, amount] : *held)
+        statistics.kinds.push_back(
+            {kind, amount, kind == store::Kind::graphs ? total_of(statistics.functions) : store.usage(kind)});
     return statistics;
-}
-
-store::FunctionUsage total_of(const std::vector<FunctionStatistics>& functions)
-{
-    store::FunctionUsage total;
-    for (const FunctionStatistics& function : functions) {
-        total.hits += function.usage.hits;
-        total.misses += function.usage.misses;
-        total.recordings += function.usage.recordings;
-        total.refusals += function.usage.refusals;
-        total.saved_ms += function.usage.saved_ms;
-        total.events.merge(function.usage.events);
-    }
-    return total;
 }
 
 } // namespace

@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "warmgraph/autotune/configuration.hpp"
@@ -43,6 +45,8 @@ struct BestConfig {
     Facts device{};                                ///< the same
     Facts driver{};                                ///< versions that the winner depends on; the key leaves them out
     std::string written{};                         ///< ISO 8601, UTC
+    /// The key of the winner's program, and what of took_ms compiling it was; none where that is not known.
+    std::optional<std::pair<Digest, double>> program{};
     bool operator==(const BestConfig&) const = default;
 };
 

@@ -16,6 +16,15 @@ enum class EntryKind : std::uint8_t {
     tombstone = 2, ///< refused for good: `reason` and `difference` say why ("recompiled")
 };
 
+/// A program that a first call compiled.
+struct CompiledWithin {
+    Digest program; ///< its key: the name of what it was compiled to (precompile/)
+    double ms = 0;
+    /// A part of it alone: it was compiled before, and the call's launches had it compiled for more (PoCL).
+    bool at_launch = false;
+    bool operator==(const CompiledWithin&) const = default;
+};
+
 /// Recorded and shown, never compared.
 struct EntryInfo {
     std::string created;      ///< ISO 8601
@@ -31,6 +40,8 @@ struct EntryInfo {
     std::uint32_t library_constants = 0; ///< `__constant__` variables of libraries' images that are stored as they were
     /// Parameter words that differed between captures, follow nothing and are stored as zeros: nobody initialised them.
     std::uint32_t unused_words = 0;
+    /// Within answer_ms, and a part of it: who loads such a program in the same start saves that part only once.
+    std::vector<CompiledWithin> compiled{};
     std::string reason;                  ///< tombstone
     std::vector<std::string> difference; ///< tombstone
     bool operator==(const EntryInfo&) const = default;

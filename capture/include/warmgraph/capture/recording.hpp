@@ -28,7 +28,8 @@ struct Recording {
     cachefmt::Entry entry;                        ///< as decoded from its own bytes
     std::vector<std::pair<Digest, Bytes>> images; ///< and the contents of constants
     std::unique_ptr<replay::Executable>
-        executable; ///< the one that was verified; the same over registered modules where it uses such
+        executable;    ///< the one that was verified; the same over registered modules where it uses such
+    double run_ms = 0; ///< the fastest run of what the call captured, everything being there; 0: not known
 };
 
 struct RecordOptions {

@@ -39,6 +39,7 @@ struct MadeProgram {
     std::unique_ptr<backends::Module> module;
     enum class How : std::uint8_t { loaded, compiled } how = How::compiled;
     std::string reason{};             ///< why it was compiled; empty where it was loaded
+    std::string word{};               ///< the same for statistics: "no_program", "header", "compiler", "refresh", ...
     double ms = 0;                    ///< that it took
     double saved_ms = 0;              ///< what compiling took, less that; 0 where it was compiled
     std::vector<Error> faults{};      ///< stored ones that could not be used, folders that could not be read

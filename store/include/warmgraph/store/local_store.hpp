@@ -8,6 +8,8 @@
 //                                   .module_configs         and all of one module
 //   <root>/compiled/<2 hex>/<64 hex>.compiled               what a compiler made of a program (precompile/ knows its meaning)
 //   <root>/compiled/misses.jsonl                            the last misses of programs (advisory)
+//   <root>/profile/<2 hex>/<64 hex>.profile                 sizes that functions were called with
+//   <root>/<autotune, compiled, profile>/usage.json         hits and misses of the kind (advisory)
 //   <root>/torch/<2 hex>/<64 hex>.mega_cache               what PyTorch compiled, signed (torch_artifacts.hpp)
 //   <root>/.leases, .prune.lock                             which entries are used; who makes room
 //   <root>/quarantine/                                      what failed verification, with a reason beside it
@@ -20,6 +22,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -130,6 +133,9 @@ public:
     /// while another process writes.
     void add_usage_soon(const FunctionKey& function, const FunctionUsage& more) noexcept;
     [[nodiscard]] FunctionUsage usage(const FunctionKey& function) const;
+    /// The same of a kind of artifacts, of all models together. REQUIRES: it is not Kind::graphs, whose functions count.
+    void add_usage_soon(Kind kind, const FunctionUsage& more) noexcept;
+    [[nodiscard]] FunctionUsage usage(Kind kind) const;
 
     /// Keeps a miss beside the function's entries, with the guards of its call (guards::to_json). Also in a store that was
     /// opened read_only, where the folder lets it; a failure is swallowed, and costs a few milliseconds.
@@ -140,8 +146,8 @@ public:
     /// Keeps a program's miss, the last one of each program (Miss::id). As note_miss.
     void note_program_miss(const Miss& miss) noexcept;
     [[nodiscard]] Result<Misses> program_misses() const;
-    /// Keys and sizes of all compiled programs in the folder.
-    [[nodiscard]] Result<std::vector<std::pair<Digest, std::uint64_t>>> compiled() const;
+    /// Files and bytes in the folder, of each kind: of graphs entries, images and constants.
+    [[nodiscard]] Result<std::map<Kind, Removal::Amount>> held() const;
     /// Keeps the folder's budget behind something that was put into the tier, within a writer's time. Best effort.
     void make_room() noexcept;
 

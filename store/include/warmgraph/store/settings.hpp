@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "warmgraph/base/error.hpp"
+#include "warmgraph/store/kind.hpp"
 
 namespace warmgraph::store {
 
@@ -14,5 +15,14 @@ namespace warmgraph::store {
 
 /// "8G", "500M", "64K", "1T" (powers of 1024, also as "8GiB"), or bytes without a unit. invalid_argument likewise.
 [[nodiscard]] Result<std::uint64_t> parse_bytes(std::string_view what, std::string_view text);
+
+/// What a folder may hold, and what some kinds may take of it.
+struct BytesBudget {
+    std::uint64_t all = 0; ///< 0: not said
+    KindBytes kinds{};
+};
+/// "8G", "8G,compiled=1G,tuned=64M" or "compiled=1G": a size for all, and sizes by kind. "" says nothing. Sizes as parse_bytes()
+/// takes them. invalid_argument likewise.
+[[nodiscard]] Result<BytesBudget> parse_budget(std::string_view what, std::string_view text);
 
 } // namespace warmgraph::store

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "warmgraph/base/error.hpp"
+#include "warmgraph/store/kind.hpp"
 
 namespace warmgraph::store {
 
@@ -26,6 +27,19 @@ enum class ClearKind : std::uint8_t {
     profile,  ///< shape profiles
     torch,    ///< what PyTorch compiled
 };
+
+/// Of the kind; of graphs their entries.
+[[nodiscard]] constexpr ClearKind clear_kind(Kind kind) noexcept
+{
+    switch (kind) {
+    case Kind::compiled: return ClearKind::compiled;
+    case Kind::tuned: return ClearKind::tuned;
+    case Kind::profile: return ClearKind::profile;
+    case Kind::torch: return ClearKind::torch;
+    case Kind::graphs: break;
+    }
+    return ClearKind::entries;
+}
 
 /// What clear() is asked for. The names choose functions, for entries alone: each one that is given must fit.
 struct ClearRequest {
@@ -51,6 +65,14 @@ struct Removal {
     std::uint64_t functions = 0; ///< that fit the request, also those without entries
     Amount entries{}, images{}, quarantined{}, tuned{}, compiled{}, profiles{}, torch{};
 
+    /// Of an artifact's kind. REQUIRES: it is not Kind::graphs.
+    [[nodiscard]] Amount& of(Kind kind) noexcept
+    {
+        return kind == Kind::compiled  ? compiled
+               : kind == Kind::tuned   ? tuned
+               : kind == Kind::profile ? profiles
+                                       : torch;
+    }
     [[nodiscard]] std::uint64_t files() const noexcept
     {
         return entries.files + images.files + quarantined.files + tuned.files + compiled.files + profiles.files +
@@ -63,10 +85,12 @@ struct Removal {
     }
 };
 
-/// What the folder may hold: entries, images, compiled programs and quarantine together.
+/// What the folder may hold: all kinds and quarantine together.
 struct Budget {
     std::uint64_t bytes = 0; ///< 0: 8 GiB, or a tenth of the disk where that is less
     std::uint64_t files = 0; ///< 0: 100,000
+    KindBytes kinds{};       ///< what some kinds may take of it; the others: as much as there is
+    bool operator==(const Budget&) const = default;
 };
 
 /// What prune() is asked for, besides removing images that no entry names (older than ten minutes: a writer publishes
@@ -74,11 +98,13 @@ struct Budget {
 struct PruneRequest {
     std::optional<std::uint64_t> bytes{};        ///< what may stay at most; else the store's budget
     std::optional<std::chrono::seconds> older{}; ///< what was not used for so long goes in any case
+    /// Of this kind alone: `bytes` is what may stay of it, else its own part of the budget.
+    std::optional<Kind> kind{};
 };
 
 struct Pruned {
     Removal removed{};
-    Removal::Amount before{}, after{}; ///< entries, images, compiled programs and quarantine together
+    Removal::Amount before{}, after{}; ///< all kinds and quarantine together, or of the one that was asked for
     std::uint64_t in_use = 0;          ///< entries that would have gone, and that a living process uses
     /// Set where it could not do all: there are entries that cannot be read here (a newer warmgraph's, another user's), so
     /// that all images stay; there are too many entries; or another process makes room just now.

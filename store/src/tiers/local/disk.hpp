@@ -54,7 +54,7 @@ struct Disk {
     /// permission_denied where one of the folders may not be listed.
     [[nodiscard]] Result<std::vector<FunctionKey>> functions() const;
     [[nodiscard]] Result<std::vector<Name>> image_names() const;
-    /// Of those in Layout::artifacts(), Layout::compiled(), Layout::profiles() or Layout::torch().
+    /// `top`: a Layout::artifacts().
     [[nodiscard]] Result<std::vector<Name>> artifact_names(const Path& top) const;
     [[nodiscard]] Result<std::vector<std::pair<Digest, std::uint64_t>>> images() const;
 

@@ -20,6 +20,18 @@ Path Layout::path(const Name& name) const
     return image(std::get<ImageName>(name).digest);
 }
 
+Path Layout::artifacts(Kind kind)
+{
+    switch (kind) {
+    case Kind::compiled: return folder_of(ArtifactKind::compiled);
+    case Kind::profile: return folder_of(ArtifactKind::profile);
+    case Kind::torch: return folder_of(ArtifactKind::torch);
+    case Kind::graphs:
+    case Kind::tuned: break;
+    }
+    return folder_of(ArtifactKind::best_config);
+}
+
 Path Layout::artifact(const ArtifactName& name)
 {
     const std::string file = file_name(name);

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "warmgraph/store/kind.hpp"
 #include "warmgraph/store/local_store.hpp"
 
 namespace warmgraph::store {
@@ -41,10 +42,9 @@ public:
     [[nodiscard]] const Path& root() const noexcept { return m_root; } ///< absolute, for messages
     [[nodiscard]] static Path images() { return "images"; }
     [[nodiscard]] static Path quarantine() { return "quarantine"; }
-    [[nodiscard]] static Path artifacts() { return "autotune"; }
-    [[nodiscard]] static Path compiled() { return "compiled"; }
-    [[nodiscard]] static Path profiles() { return "profile"; }
-    [[nodiscard]] static Path torch() { return "torch"; }
+    /// REQUIRES: it is not Kind::graphs, here and for what takes such a folder.
+    [[nodiscard]] static Path artifacts(Kind kind);
+    [[nodiscard]] static Path compiled() { return artifacts(Kind::compiled); }
     [[nodiscard]] static Path artifact(const ArtifactName& name);
     [[nodiscard]] Path image(const Digest& digest) const;
     /// REQUIRES: check_key holds, here and below.

@@ -69,10 +69,10 @@ Result<void> LocalTier::remove(const Name& name)
 Result<std::vector<Name>> LocalTier::list(const Scope& scope)
 {
     if (scope.kind == Scope::Kind::images) return m_disk.image_names();
-    if (scope.kind == Scope::Kind::artifacts) return m_disk.artifact_names(Layout::artifacts());
-    if (scope.kind == Scope::Kind::compiled) return m_disk.artifact_names(Layout::compiled());
-    if (scope.kind == Scope::Kind::profiles) return m_disk.artifact_names(Layout::profiles());
-    if (scope.kind == Scope::Kind::torch) return m_disk.artifact_names(Layout::torch());
+    if (scope.kind == Scope::Kind::artifacts) return m_disk.artifact_names(Layout::artifacts(Kind::tuned));
+    if (scope.kind == Scope::Kind::compiled) return m_disk.artifact_names(Layout::artifacts(Kind::compiled));
+    if (scope.kind == Scope::Kind::profiles) return m_disk.artifact_names(Layout::artifacts(Kind::profile));
+    if (scope.kind == Scope::Kind::torch) return m_disk.artifact_names(Layout::artifacts(Kind::torch));
     if (scope.function) return m_disk.entry_names(*scope.function);
     const auto functions = m_disk.functions();
     if (!functions) return std::unexpected(functions.error());

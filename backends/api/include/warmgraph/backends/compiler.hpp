@@ -37,6 +37,9 @@ public:
     [[nodiscard]] virtual Result<std::unique_ptr<Module>> compile(std::string_view source,
                                                                   std::string_view options) = 0;
 
+    /// Does compile() leave a part of the work to the first launch of each kernel and geometry (PoCL)?
+    [[nodiscard]] virtual bool compiles_at_launch() const noexcept { return false; }
+
     // --- for those who keep what was compiled
     /// For these options. unsupported: nothing can be kept.
     [[nodiscard]] virtual Result<CompilerIdentity> identity(std::string_view options)

@@ -1,0 +1,132 @@
+// What programs, entries and tuned configurations are said to have saved: what is a part of another is counted once.
+#include "cache_impl.hpp"
+#include "facade_fixture.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+class SavingsTest : public FacadeTest {
+protected:
+    /// A process that starts: nothing is compiled yet.
+    struct Start {
+        explicit Start(const SavingsTest& test, const CacheOptions& how)
+            : cache(how), program(test.device.program("small", k_small_kernels, ""))
+        {
+        }
+        Cache cache;
+        Program program;
+    };
+    [[nodiscard]] Function wrap(Start& start, const std::string& name) const
+    {
+        Spec spec;
+        spec.inputs = {input("x", f32, {k_count})};
+        spec.outputs = {output("y", f32, {k_count})};
+        spec.code = {start.program};
+        return start.cache.wrap(name, device, spec, [&start](Recorder& r) {
+            r.stream().launch(start.program, "add_one", {.grid = {k_count / 16, 1, 1}, .block = {16, 1, 1}}, r["x"],
+                              r["y"]);
+        });
+    }
+    Outcome call(Start& start, const std::string& name) const
+    {
+        const Buffer x = floats(0, k_count), y = device.allocate(k_count * 4);
+        return wrap(start, name)({{"x", x}, {"y", y}});
+    }
+    /// What the first call of a start without a cache took.
+    double record(const std::string& name)
+    {
+        Start start{*this, options()};
+        EXPECT_EQ(call(start, name), Outcome::recorded);
+        m_compile_ms = start.cache.statistics().compile_ms;
+        Start warm{*this, options()};
+        EXPECT_EQ(call(warm, name), Outcome::replayed);
+        EXPECT_EQ(warm.cache.statistics().programs_loaded, 0U);
+        return warm.cache.statistics().saved_ms + warm.cache.statistics().load_ms;
+    }
+    double m_compile_ms = 0;
+};
+
+TEST_F(SavingsTest, AProgramThatAReplayedEntryContainsIsCountedOnce)
+{
+    const double first_call = record("replayed");
+    ASSERT_GT(m_compile_ms, first_call / 4) << "else this test tells nothing";
+    for (const bool replays_first : {true, false}) {
+        Start start{*this, options()};
+        if (replays_first) {
+            EXPECT_EQ(call(start, "replayed"), Outcome::replayed);
+        }
+        EXPECT_EQ(call(start, replays_first ? "new" : "newer"), Outcome::recorded);
+        if (!replays_first) {
+            EXPECT_EQ(call(start, "replayed"), Outcome::replayed);
+        }
+        const Statistics now = start.cache.statistics();
+        ASSERT_EQ(now.programs_loaded, 1U);
+        EXPECT_LE(now.saved_ms + now.compile_saved_ms, first_call);
+        EXPECT_GT(now.saved_ms + now.compile_saved_ms, first_call - m_compile_ms / 2);
+    }
+}
+
+TEST_F(SavingsTest, WhatIsCompiledAllTheSameIsTakenOff)
+{
+    const double first_call = record("replayed");
+    ASSERT_EQ(Cache{options()}.clear_kind("compiled"), 1U);
+    Start start{*this, options()};
+    EXPECT_EQ(call(start, "replayed"), Outcome::replayed);
+    EXPECT_EQ(call(start, "new"), Outcome::recorded);
+    const Statistics now = start.cache.statistics();
+    ASSERT_EQ(now.programs_compiled, 1U);
+    EXPECT_LT(now.compile_saved_ms, 0) << "the replayed call's saving contains it, and it was compiled";
+    EXPECT_LT(now.saved_ms + now.compile_saved_ms, first_call - now.compile_ms / 2);
+}
+
+TEST_F(SavingsTest, WhatPoclCompilesAtTheLaunchIsTheProgramsOwn)
+{
+    record("one");
+    Start start{*this, options()};
+    EXPECT_EQ(call(start, "two"), Outcome::recorded);
+    const Statistics now = start.cache.statistics();
+    ASSERT_EQ(now.programs_loaded, 1U);
+    EXPECT_GT(now.compile_saved_ms, m_compile_ms * 0.8) << "compile_ms contains the launch's part";
+    EXPECT_EQ(now.saved_ms, 0);
+}
+
+TEST_F(SavingsTest, AnEntryNamesThePrograms)
+{
+    record("one");
+    const auto folder = store::LocalStore::open(dir.path() / "cache").value();
+    for (const auto& function : folder->functions().value())
+        for (const auto& variant : folder->variants(function).value()) {
+            const auto& info = variant.header.value().info;
+            ASSERT_EQ(info.compiled.size(), 1U);
+            EXPECT_NEAR(info.compiled[0].ms, m_compile_ms, m_compile_ms / 100);
+            EXPECT_LT(info.compiled[0].ms, info.answer_ms);
+            const auto names = folder->tier().list({.kind = store::Scope::Kind::compiled}).value();
+            ASSERT_EQ(names.size(), 1U);
+            EXPECT_EQ(std::get<store::ArtifactName>(names[0]).digest, info.compiled[0].program);
+        }
+}
+
+TEST_F(SavingsTest, KindsAreClearedAndBudgetedByTheProgram)
+{
+    record("one");
+    CacheOptions how = options();
+    how.max_bytes_by_kind = "compiled=1";
+    {
+        Start start{*this, how};
+        EXPECT_EQ(call(start, "two"), Outcome::recorded);
+    }
+    const auto folder = store::LocalStore::open(dir.path() / "cache").value();
+    EXPECT_EQ(folder->held().value().at(store::Kind::compiled).files, 0U) << "nothing fits into a byte";
+    EXPECT_EQ(folder->held().value().at(store::Kind::graphs).files, 4U)
+        << "two entries and their image, and its constants";
+    Cache cache{options()};
+    EXPECT_EQ(cache.clear_kind("all"), 2U);
+    EXPECT_THROW(cache.clear_kind("images"), Exception);
+    how.max_bytes_by_kind = "1G";
+    EXPECT_THROW(Cache{how}, Exception);
+    how.max_bytes_by_kind = "images=1G";
+    EXPECT_THROW(Cache{how}, Exception);
+}
+
+} // namespace
+} // namespace warmgraph::test
