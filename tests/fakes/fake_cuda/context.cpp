@@ -22,7 +22,8 @@ namespace {
 
 bool g_is_initialised = false;
 std::map<CUdevice_attribute, int> g_attributes; // those that a test chose
-std::size_t g_malloc_heap = 8U << 20U;          // the driver's default
+int g_driver_version = CUDA_VERSION;
+std::size_t g_malloc_heap = 8U << 20U; // the driver's default
 
 CUctx_st& primary()
 {
@@ -53,11 +54,22 @@ std::recursive_mutex& driver_mutex()
 void set_sticky_error(CUresult status) { primary().sticky = status; }
 CUresult sticky_error() { return primary().sticky; }
 
+int device_architecture()
+{
+    const auto chosen = [](CUdevice_attribute attribute, int usual) {
+        const auto found = g_attributes.find(attribute);
+        return found != g_attributes.end() ? found->second : usual;
+    };
+    return 10 * chosen(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, k_architecture / 10) +
+           chosen(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, k_architecture % 10);
+}
+
 void forget_state()
 {
     const std::scoped_lock lock(driver_mutex());
     primary().sticky = CUDA_SUCCESS;
     g_attributes.clear();
+    g_driver_version = CUDA_VERSION;
 }
 
 CUresult require_context()
@@ -101,6 +113,12 @@ FAKE_CUDA_EXPORT void fake_cuda_set_attribute(int attribute, int value)
     g_attributes[static_cast<CUdevice_attribute>(attribute)] = value;
 }
 
+FAKE_CUDA_EXPORT void fake_cuda_set_driver_version(int version)
+{
+    const std::scoped_lock lock(driver_mutex());
+    g_driver_version = version;
+}
+
 CUresult cuInit(unsigned int flags)
 {
     if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -110,7 +128,7 @@ CUresult cuInit(unsigned int flags)
 
 CUresult cuDriverGetVersion(int* version)
 {
-    *version = CUDA_VERSION;
+    *version = g_driver_version;
     return CUDA_SUCCESS;
 }
 

@@ -48,7 +48,8 @@ void forget_state();
 [[nodiscard]] long retained_contexts();
 [[nodiscard]] long contexts_of_this_thread();
 
-inline constexpr int k_architecture = 90;
+inline constexpr int k_architecture = 90; ///< unless a test chose another
+[[nodiscard]] int device_architecture();
 inline constexpr std::uint64_t k_total_memory = 64ULL << 30;
 inline constexpr unsigned k_max_block = 1024;
 inline constexpr int k_default_shared = 48 * 1024, k_largest_shared = 227 * 1024;

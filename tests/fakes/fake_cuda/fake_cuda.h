@@ -39,10 +39,13 @@ unsigned long long fake_cuda_instantiate_flags(void);
 /// What cuDeviceGetAttribute gives from now on.
 void fake_cuda_set_attribute(int attribute, int value);
 
+/// What cuDriverGetVersion gives from now on.
+void fake_cuda_set_driver_version(int version);
+
 /// Whether modules of the backend's own kernels load from now on, which then run here: 0 (at first) none, 1 of their text (bulk/kernels.ptx), 2 of
 /// any fat binary too.
 void fake_cuda_take_bulk_kernels(int taken);
 
-/// Forgets the fault, the calls, a context's sticky error and chosen attributes. What is alive stays alive.
+/// Forgets the fault, the calls, a context's sticky error, chosen attributes and the version. What is alive stays alive.
 void fake_cuda_reset(void);
 }

@@ -67,7 +67,7 @@ CUresult cuModuleLoadData(CUmodule* loaded, const void* data)
     }
     const auto image = read_image(data);
     if (!image) return CUDA_ERROR_INVALID_IMAGE;
-    if (image->architecture != k_architecture) return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    if (image->architecture != device_architecture()) return CUDA_ERROR_NO_BINARY_FOR_GPU;
     auto module = std::make_unique<CUmod_st>();
     const auto* const bytes = static_cast<const std::byte*>(data);
     module->image.assign(bytes, bytes + size_of_image(data));

@@ -47,7 +47,7 @@ Compiled compile_source(const std::string& source, int architecture)
         std::ranges::replace_if(line, [](char c) { return c == '(' || c == ')' || c == ','; }, ' ');
         std::istringstream words(line);
         std::string keyword;
-        if (!(words >> keyword)) continue;
+        if (!(words >> keyword) || keyword.starts_with('#') || keyword.starts_with("//")) continue;
         std::string problem = "expected 'kernel' or 'variable', not '" + keyword + "'";
         if (keyword == "kernel") problem = read_kernel(words, result.image);
         if (keyword == "variable") problem = read_variable(words, result.image);

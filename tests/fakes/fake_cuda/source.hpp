@@ -2,6 +2,8 @@
 //
 //   kernel add_scalar(memory x, value amount, value n)     one of kernels.hpp, with its very arguments
 //   variable tables = 1 2 3                                i32 elements, a __device__ variable
+//
+// Lines that begin with # or // are skipped: what a header holds changes nothing here.
 #pragma once
 
 #include <string>

@@ -21,7 +21,9 @@ namespace warmgraph::test {
 /// One for the process, as the driver is.
 class FakeCuda {
 public:
-    FakeCuda() : m_library(::dlopen(WARMGRAPH_FAKE_CUDA, RTLD_NOW | RTLD_LOCAL))
+    /// `library`: of a copy of it, which is a driver of its own.
+    explicit FakeCuda(const std::string& library = WARMGRAPH_FAKE_CUDA)
+        : m_library(::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL))
     {
         if (m_library == nullptr) throw std::runtime_error(::dlerror());
         ::setenv("WARMGRAPH_WARM_UP", "0", 1); // a thread beside the test would be counted among its calls
@@ -94,6 +96,11 @@ public:
     void set_attribute(CUdevice_attribute attribute, int value) const
     {
         find<decltype(::fake_cuda_set_attribute)>("fake_cuda_set_attribute")(attribute, value);
+    }
+    /// Until the reset. Drivers are asked when they are loaded, by each backend of its own.
+    void set_driver_version(int version) const
+    {
+        find<decltype(::fake_cuda_set_driver_version)>("fake_cuda_set_driver_version")(version);
     }
     /// Whether bulk memory work of devices that are opened from now on runs the backend's kernels: from their text, and from
     /// the fat binary as well.
