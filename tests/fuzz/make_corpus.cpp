@@ -13,6 +13,7 @@
 #include "sample_capture.hpp"
 #include "sample_profile.hpp"
 #include "sample_program.hpp"
+#include "torch_keys.hpp"
 #include "warmgraph/bundle/writer.hpp"
 #include "warmgraph/profile/profile_file.hpp"
 
@@ -134,6 +135,12 @@ int check(const std::filesystem::path& folder)
         std::fprintf(stderr, "capture/each_kind is refused: run fuzz_make_corpus tests/fuzz/corpus\n");
         ok = false;
     }
+    for (const std::string name : {"ed25519", "hmac-sha256", "stranger"})
+        if (!store::inspect_torch(as_bytes(text_of(folder / "torch_artifacts" / name)))) {
+            std::fprintf(stderr, "torch_artifacts/%s is refused: run fuzz_make_corpus tests/fuzz/corpus\n",
+                         name.c_str());
+            ok = false;
+        }
     for (const std::string name : {"plain", "compressed", "signed", "artifacts"}) {
         const std::string text = text_of(folder / "bundle" / name);
         const auto opened = bundle::Bundle::open(bundle::over_bytes(as_bytes(text)));
@@ -185,6 +192,9 @@ int main(int argc, char** argv)
     write(folder / "compiled" / "text",
           as_bytes("/* */ #include <a.h> // \"\n%:include \"b.h\"\n# /**/ include C\n#if __has_include(<d.h>)\n"));
     write(folder / "compiled" / "options", as_bytes("-I a -Ib --include-path=c -include 'd e' -D X=\"1 2\" @f"));
+    for (const std::string kind : {"ed25519", "hmac-sha256"})
+        write(folder / "torch_artifacts" / kind, fuzz::sample_torch(fuzz::torch_key(kind)));
+    write(folder / "torch_artifacts" / "stranger", fuzz::sample_torch(fuzz::torch_key("ed25519", 'c')));
     write(folder / "manifest" / "full", as_bytes(k_manifest));
     write(folder / "manifest" / "odd",
           as_bytes(R"({"programs": [{"name": "a", "backend": "cuda", "arch": [1e999]}]})"));
