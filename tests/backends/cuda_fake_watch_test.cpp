@@ -330,6 +330,24 @@ TEST_F(CudaFakeWatch, IsRefusedWhereCuptiCannotOrTheStreamIsNone)
     EXPECT_NE(watch->stray(), std::nullopt);
 }
 
+TEST_F(CudaFakeWatch, WhoWatchesOrHoldsEndsAPauseAndLetsNoneBegin)
+{
+    Recording& recording = device->recording();
+    EXPECT_FALSE(recording.pause_recording()) << "somebody watches";
+    watch.reset();
+    ASSERT_TRUE(recording.pause_recording());
+    watch = *recording.watch_enqueues(*stream);
+    fill(other());
+    EXPECT_THAT(stray(), StartsWith("cuMemsetD8Async")) << "it sees again";
+    watch.reset();
+    ASSERT_TRUE(recording.pause_recording());
+    auto held = recording.hold_recording();
+    ASSERT_TRUE(succeeded(held));
+    EXPECT_FALSE(recording.pause_recording()) << "somebody holds it";
+    held->reset();
+    EXPECT_TRUE(recording.pause_recording()) << "who held it began it again";
+}
+
 /// In a process of its own: the tracker is one for the process, and never ends.
 TEST(CudaFakeWatchDeath, IsRefusedBeforeRecordingWasPrepared)
 {
