@@ -80,6 +80,8 @@ class Reached:
         self._held: dict[type, tuple[list[str], list[Any]]] = {}  # what classes had when they were read
         self._digests: set[bytes] = set()
         self._references: list[tuple[Callable[[], Any], Any]] = []  # what was followed, and how to look again
+        self._rest: list[tuple[Callable[[], Any], Any]] = []  # those of them that lie in no dictionary
+        self._sorted = 0  # how many of them were looked through for that
         self._larger: collections.OrderedDict[Any, Reached] = collections.OrderedDict()
         self._visit([function])  # it is the first of the functions
         self._visit(functions)
@@ -126,7 +128,14 @@ class Reached:
 
     def is_rest_current(self) -> bool:
         """The same of everything else."""
-        return all(_followed(look()) is value for look, value in self._references if not isinstance(look, _watch.Item))
+        if self._sorted != len(self._references):
+            references = list(self._references)
+            self._rest, self._sorted = [one for one in references if not isinstance(one[0], _watch.Item)], len(references)
+        for look, value in self._rest:
+            now = look()
+            if now is not value and _followed(now) is not value:
+                return False
+        return True
 
     def _hold(self, kind: type) -> None:
         self._held[kind] = [*kind.__dict__], [*kind.__dict__.values()]

@@ -38,6 +38,16 @@ class Library:
             raise errors.of_status(status, self._cdll.wg_last_error().decode("utf-8", "replace"))
         return status
 
+    def unchecked(self, name: str) -> Any:
+        """A function that gives its status, for `expect_ok`. It takes objects of ctypes' as they are, which is quicker than to convert."""
+        function = self._cdll[name]
+        function.restype = _c.FUNCTIONS[name][0]
+        return function
+
+    def expect_ok(self, status: int) -> None:
+        if status != _c.wg_ok:
+            self._check(status, None, None)
+
     def with_lock(self) -> ctypes.PyDLL:
         """The same functions, called with Python's lock held."""
         return ctypes.PyDLL(None, handle=self._cdll._handle)
@@ -86,11 +96,15 @@ class Handle:
 
     @property
     def pointer(self) -> int:
-        pointer = self._pointer
-        if pointer is None:
+        self.expect_open()
+        assert self._pointer is not None
+        return self._pointer
+
+    def expect_open(self) -> None:
+        if self._pointer is None:
             raise errors.InvalidArgument(f"this {self._what} is closed: make a new one")
-        _fork.expect_same(self._made_in, f"this {self._what}")
-        return pointer
+        if self._made_in != _fork.generation():
+            _fork.expect_same(self._made_in, f"this {self._what}")
 
     @property
     def is_closed(self) -> bool:

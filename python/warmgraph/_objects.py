@@ -7,9 +7,10 @@ import collections
 import ctypes
 import functools
 import gc
+import struct
 import sys
 import types
-from typing import Any, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 from . import _c
 from ._foreign import DLTensor
@@ -37,19 +38,26 @@ def dict_of(mapping: Any) -> dict[Any, Any] | None:
 
 @functools.cache
 def _native() -> Any:
-    """The library's functions, called with Python's lock held. Pointers are plain numbers: their types cost a microsecond a call."""
+    """The library's functions, called with Python's lock held."""
     held = library().with_lock()
     for name in ("wg_read_tensors", "wg_compare_dicts", "wg_compare_dict_items"):
-        declared: Any = _c.FUNCTIONS[name]
-        numbers: list[Any] = [one if one is ctypes.c_uint64 else ctypes.c_void_p for one in declared[1]]
-        function = getattr(held, name)
-        function.restype, function.argtypes = declared[0], numbers
+        getattr(held, name).restype = _c.FUNCTIONS[name][0]
     return held
 
 
+def _counted(name: str, *arguments: Any) -> Callable[[], int]:
+    """A call of a function that counts, with arguments that stay. They are objects of ctypes', which a call takes as they are: to check and
+    convert them each time would take as long as the call."""
+    return functools.partial(getattr(_native(), name), *arguments)
+
+
 @functools.cache
-def _of_python(name: str) -> int:
-    return int(ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0)
+def _of_python(name: str) -> ctypes.c_void_p:
+    return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p)
+
+
+def _address(numbers: array.array[int]) -> ctypes.c_void_p:
+    return ctypes.c_void_p(numbers.buffer_info()[0])
 
 
 class Dicts:
@@ -65,13 +73,13 @@ class Dicts:
         single, values = array.array("Q"), [held.get(key, _ABSENT) for held, key in items]
         for (held, key), value in zip(items, values):
             single.extend((id(held), id(key), 0 if value is _ABSENT else id(value)))
-        native = _native()
         self._keep = (list(wholes), list(items), objects, values, pairs, looks, single)
-        self._compare, self._wholes = native.wg_compare_dicts, (_of_python("PyDict_Next"), looks.buffer_info()[0], len(wholes))
-        self._compare_items, self._items = native.wg_compare_dict_items, (_of_python("PyDict_GetItem"), single.buffer_info()[0], len(items))
+        self._count, self._item_count = len(wholes), len(items)
+        self._same = _counted("wg_compare_dicts", _of_python("PyDict_Next"), _address(looks), ctypes.c_uint64(self._count))
+        self._same_items = _counted("wg_compare_dict_items", _of_python("PyDict_GetItem"), _address(single), ctypes.c_uint64(self._item_count))
 
     def are_same(self) -> bool:
-        return bool(self._compare(*self._wholes) == self._wholes[2] and self._compare_items(*self._items) == self._items[2])
+        return (self._count == 0 or self._same() == self._count) and (self._item_count == 0 or self._same_items() == self._item_count)
 
 
 class Exchange:
@@ -131,21 +139,25 @@ class Tensors:
             structure, offset = places.get(i, (self._own, 8 * i))
             rows.append(self._look(exchange.tensor(tensor), ctypes.addressof(structure) + offset, alignments.get(i, 0)))
         self._looks = (_c.wg_tensor_look * len(rows))(*rows)
-        self._moved = ctypes.c_int32()
-        self._read, self._count = _native().wg_read_tensors, len(tensors)
-        self._arguments = (exchange.read, ctypes.addressof(self._objects), ctypes.addressof(self._looks), len(tensors), base,
-                           ctypes.addressof(self._moved))
+        self._moved, self._count = ctypes.c_int32(), len(tensors)
+        self._place = struct.Struct(f"@{len(tensors)}Q").pack_into
+        self._read = _counted("wg_read_tensors", ctypes.c_void_p(exchange.read), ctypes.byref(self._objects), ctypes.byref(self._looks),
+                              ctypes.c_uint64(len(tensors)), ctypes.c_uint64(base), ctypes.byref(self._moved))
         self.read()
         self._moved.value = 0
 
     def read(self) -> bool:
         """Each looks as it did; their addresses are where they belong."""
-        return bool(self._read(*self._arguments) == self._count)
+        return self._count == 0 or self._read() == self._count
 
     def read_these(self, tensors: Sequence[Any]) -> bool:
         """The same of others, which are held meanwhile and not later."""
-        self._objects[:] = list(map(id, tensors))
-        return bool(self._read(*self._arguments) == self._count)
+        self._place(self._objects, 0, *map(id, tensors))
+        return self._read() == self._count
+
+    def are_there(self) -> bool:
+        """Each looks as it did, and lies where it lay in the last read."""
+        return self._count == 0 or self._read() == self._count and self._moved.value == 0
 
     @property
     def have_moved(self) -> bool:

@@ -74,7 +74,12 @@ class Watch:
         self._dicts = _objects.Dicts(list(wholes.values()), [pair for key, pair in singles.items() if key[0] not in wholes])
 
     def are_same(self) -> bool:
-        return self._dicts.are_same() and list(map(type, self._objects)) == self._kinds and all([one.is_same() for one in self._rest])
+        if not self._dicts.are_same() or list(map(type, self._objects)) != self._kinds:
+            return False
+        for one in self._rest:
+            if not one.is_same():
+                return False
+        return True
 
     @staticmethod
     def _has_all(singles: dict[tuple[int, Any], tuple[dict[Any, Any], Any]], items: Sequence[Item]) -> bool:

@@ -196,6 +196,9 @@ class Entry(Handle):
         self.bound_states = [decl.pointer for decl in given.states]  # another list, once they were bound elsewhere
         self.lock = threading.Lock()  # of arguments and states until they are launched
         self._outcome = ctypes.c_int32()
+        self._enqueue, self._expect_ok = lib.unchecked("wg_call"), lib.expect_ok
+        self._handle, self._count = ctypes.c_void_p(pointer), ctypes.c_uint64(len(self._names))
+        self._raw_args, self._raw_outcome = ctypes.byref(self._args), ctypes.byref(self._outcome)
 
     def __call__(self, stream: int, pointers: Sequence[int], states: Sequence[int]) -> str:
         """Enqueues it behind what is in the stream: inputs, then outputs, and the states where they are now."""
@@ -208,16 +211,17 @@ class Entry(Handle):
                 self.bound_states = list(states)
             for arg, pointer in zip(self._args, pointers):
                 arg.memory.address.offset = pointer - FLAT
-            return self.launch(stream)
+            self.launch(stream)
+            return OUTCOMES.get(self._outcome.value, "unknown")
 
     def place_of(self, index: int) -> tuple[Any, int]:
         """(structure, offset in it) of an argument's address, less FLAT, for `launch`."""
         return self._args, index * ctypes.sizeof(_c.wg_arg) + _ADDRESS
 
-    def launch(self, stream: int) -> str:
+    def launch(self, stream: int) -> None:
         """With the addresses that were placed, under the lock."""
-        library().wg_call(self.pointer, stream, self._args, len(self._names), ctypes.byref(self._outcome))
-        return OUTCOMES.get(self._outcome.value, "unknown")
+        self.expect_open()
+        self._expect_ok(self._enqueue(self._handle, ctypes.c_void_p(stream), self._raw_args, self._count, self._raw_outcome))
 
     def report(self) -> Report:
         return report_of(self.pointer)

@@ -8,6 +8,7 @@ import dataclasses
 import functools
 import itertools
 import logging
+import operator
 import os
 import threading
 import types
@@ -28,12 +29,19 @@ from ._walking import Place, Walker
 _log = logging.getLogger("warmgraph")
 _devices: dict[int, Device] = {}
 _lock = threading.RLock()
-_running = threading.local()
+
+
+class _Running(threading.local):
+    depth = 0  # of functions that run in this thread
+
+
+_running = _Running()
 _serials = itertools.count()
 _MOST_TRIES = 4
 _MOST_STEADY = 8  # kinds of calls of one object that are known by heart
 _MOST_OBJECTS = 16  # whose surroundings are kept
 _MOST_REFUSED = 4096  # calls that are remembered
+_REQUIRES_GRAD = operator.attrgetter("requires_grad")
 
 
 def device_of(index: int) -> Device:
@@ -66,7 +74,8 @@ class _Surroundings:
         self.ids = {id(value) for value in self.objects.values()}
         self._layouts = self._look()
         self._tensors = [one.tensor for one in self.places]
-        self._need_grad = [one.requires_grad for one in self._tensors]
+        self._with_grad = [one for one in self._tensors if one.requires_grad]
+        self._without_grad = [one for one in self._tensors if not one.requires_grad]
         states = [one for one in regions if one.is_state]
         shared = any(place.via == "argument" for one in states for place in one.places)
         self.regions = _regions.regions_of(self.places) if shared else states
@@ -85,8 +94,8 @@ class _Surroundings:
 
     def is_steady(self, weights: _objects.Tensors) -> bool:
         """The same, and the tensors, which `weights` knows, are where they were."""
-        return self._kept != [] or self._is_held() and weights.read() and not weights.have_moved \
-            and [one.requires_grad for one in self._tensors] == self._need_grad
+        return self._kept != [] or self._is_held() and weights.are_there() \
+            and all(map(_REQUIRES_GRAD, self._with_grad)) and not any(map(_REQUIRES_GRAD, self._without_grad))
 
     def freeze(self) -> None:
         """From now on everything is taken to be as it is."""
@@ -238,7 +247,7 @@ class TorchFunction:
         """The function itself, compiled where that is wanted, on this object and these arguments."""
         function = self._callable()
         target = function if owner is None or self.held is not None else functools.partial(function, owner)
-        before = getattr(_running, "depth", 0)
+        before = _running.depth
         _running.depth = before + 1
         try:
             with _collection.later.not_now, self._traced(function):
@@ -293,13 +302,17 @@ class TorchFunction:
         known = self._steady.get(id(owner if owner is not None else self.held))
         if not known or _is_inside():
             return OTHERWISE
-        with _gate.using:
+        me = threading.get_ident()
+        _gate.enter(me)
+        try:
             for one in tuple(known):
                 result = one.call(args, kwargs)
                 if result is not OTHERWISE:
                     if one is not known[0]:
                         self._put_first(known, one)
                     return result
+        finally:
+            _gate.leave(me)
         return OTHERWISE
 
     def _put_first(self, known: list[_steady.Steady], one: _steady.Steady) -> None:
@@ -721,7 +734,7 @@ def _device(places: Sequence[Place]) -> torch.device:
 
 def _is_inside() -> bool:
     """A part of what somebody else runs, captures, compiles or watches."""
-    return bool(getattr(_running, "depth", 0)) or torch.compiler.is_compiling() or _is_captured() or _modes.is_inside()
+    return _running.depth > 0 or torch.compiler.is_compiling() or _is_captured() or _modes.is_inside()
 
 
 def _is_captured() -> bool:

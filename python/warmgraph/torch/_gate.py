@@ -17,30 +17,37 @@ class _Using:
     """Calls of other threads run beside it. In the thread that has moved tensors it does nothing."""
 
     def __enter__(self) -> None:
-        me = threading.get_ident()
-        _readers[me] = _readers.get(me, 0) + 1
-        if _movers:
-            self._wait(me)
+        enter(threading.get_ident())
 
     def __exit__(self, *_: object) -> None:
-        me = threading.get_ident()
-        if _readers[me] > 1:
-            _readers[me] -= 1
-        else:
-            del _readers[me]
-        if _movers:
-            with _condition:
-                _condition.notify_all()
+        leave(threading.get_ident())
 
-    @staticmethod
-    def _wait(me: int) -> None:
-        """While tensors are elsewhere. A thread that only waits to move them lets new calls go first."""
+
+def enter(me: int) -> None:
+    """What `using` does, for who calls leave() in any case."""
+    _readers[me] = _readers.get(me, 0) + 1
+    if _movers:
+        _wait(me)
+
+
+def leave(me: int) -> None:
+    if _readers[me] > 1:
+        _readers[me] -= 1
+    else:
+        del _readers[me]
+    if _movers:
         with _condition:
-            if _moved and _moved[0] != me:
-                depth = _readers.pop(me)
-                _condition.notify_all()
-                _condition.wait_for(lambda: not _moved)
-                _readers[me] = depth
+            _condition.notify_all()
+
+
+def _wait(me: int) -> None:
+    """While tensors are elsewhere. A thread that only waits to move them lets new calls go first."""
+    with _condition:
+        if _moved and _moved[0] != me:
+            depth = _readers.pop(me)
+            _condition.notify_all()
+            _condition.wait_for(lambda: not _moved)
+            _readers[me] = depth
 
 
 _moved: list[int] = []  # the thread whose tensors are elsewhere now

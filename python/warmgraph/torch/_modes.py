@@ -82,6 +82,31 @@ def modes() -> tuple[Any, ...]:
     return (*found, _ask(_precisions))
 
 
+def same_as(before: tuple[Any, ...]) -> Callable[[], bool]:
+    """Whether modes() gives `before` now: one expression for all questions, since each later call asks them."""
+    if len(before) != len(_CALLS) + 1 or before[-1] is not None:
+        return lambda: modes() == before
+    names: dict[str, Any] = {"modes": modes, "before": before}
+    tests = []
+    for i, (question, answer) in enumerate(zip(_CALLS, before)):
+        names[f"q{i}"] = question
+        names[f"a{i}"], test = _test_of(answer)
+        tests.append(test.format(f"q{i}()", f"a{i}"))
+    lines = ["def same():", "    try:", f"        return {' and '.join(tests)}", "    except (AttributeError, RuntimeError):",
+             "        return modes() == before"]
+    exec(compile("\n".join(lines), "<modes of a call>", "exec"), names)
+    return names["same"]  # type: ignore[no-any-return]
+
+
+def _test_of(answer: Any) -> tuple[Any, str]:
+    """(what is compared, how). Enumerators of PyTorch's C++ are new objects each time, and quicker as numbers."""
+    if answer is None or isinstance(answer, (bool, torch.dtype)):
+        return answer, "{0} is {1}"
+    if type(answer).__module__ == "torch._C" and hasattr(type(answer), "__members__"):
+        return int(answer), "int({0}) == {1}"
+    return answer, "{0} == {1}"
+
+
 def _precisions() -> str:
     return " ".join(torch._C._get_fp32_precision_getter(*one) for one in _PRECISIONS)
 
