@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from warmgraph import _objects  # noqa: E402
-from warmgraph.torch import _function  # noqa: E402
+from warmgraph.torch import _function, _modes  # noqa: E402
 
 if _objects.exchange_of(torch.Tensor) is None:
     pytest.skip("this PyTorch or Python has no table of DLPack's", allow_module_level=True)
@@ -164,6 +164,10 @@ def _one_list_twice(given: Given) -> None:
     given.meta.sizes = given.caches = [aligned(2, 4), aligned(2, 4)]
 
 
+def _frozen_weight(given: Given) -> None:
+    given.net.linear.weight.requires_grad_(False)
+
+
 def _marked(given: Given) -> None:
     given.meta.tokens.mark = 1
 
@@ -205,6 +209,9 @@ CHANGES = {
     "weights elsewhere": _weights_elsewhere,
     "a weight replaced": _weight_replaced,
     "a transposed weight": _transposed_weight,
+    "a weight that requires no grad any more": _frozen_weight,
+    "a weight of another type": lambda given: setattr(given.net.linear.weight, "data", given.net.linear.weight.data.double()),
+    "another class of module": lambda given: setattr(given.net.norm[1], "__class__", torch.nn.Dropout1d),
     "eval": lambda given: given.net.norm[1].eval(),
     "an attribute of the module": lambda given: setattr(given.net, "heads", 3),
     "a hook": _hooked,
@@ -249,6 +256,133 @@ def test_modes_are_looked_at(reads):
         assert reads.of(given.call) == 1
     finally:
         torch.set_default_dtype(torch.float32)
+
+
+def _backend(kind: str, value: Any) -> tuple[Callable[[Any], None], Callable[[], Any], Any]:
+    return getattr(torch._C, f"_set_{kind}_preferred_backend"), getattr(torch._C, f"_get_{kind}_preferred_backend"), value
+
+
+def _order() -> Any:
+    return torch._C._get_sdp_priority_order()
+
+
+SETTINGS: dict[str, tuple[Callable[[Any], Any], Callable[[], Any], Any]] = {
+    "blas": _backend("blas", torch._C._BlasBackend.Cublaslt),
+    "linalg": _backend("linalg", torch._C._LinalgBackend.Magma),
+    "attention order": (torch._C._set_sdp_priority_order, _order, [*reversed(_order())]),
+    "flash attention": (torch.backends.cuda.enable_flash_sdp, torch.backends.cuda.flash_sdp_enabled, False),
+    "precision": (torch.set_float32_matmul_precision, torch.get_float32_matmul_precision, "high"),
+    "deterministic": (torch.use_deterministic_algorithms, torch.are_deterministic_algorithms_enabled, True),
+    "fp16 reduction": (torch._C._set_cublas_allow_fp16_reduced_precision_reduction, lambda: True, False),
+    "autocast": (lambda on: torch.set_autocast_enabled("cuda", on), lambda: torch.is_autocast_enabled("cuda"), True),
+    "autocast cache": (torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled, False),
+    "device": (torch.set_default_device, lambda: None, "cpu"),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_each_mode_is_looked_at(name, reads):
+    given, (change, ask, value) = Given(), SETTINGS[name]
+    assert reads.of(given.call) == 0
+    before = ask()
+    try:
+        change(value)
+        assert reads.of(given.call) == 1
+    finally:
+        change(before)
+    assert reads.of(given.call) == 0
+
+
+def test_inference_mode_is_looked_at(reads):
+    given = Given()
+    with torch.inference_mode():
+        assert reads.of(given.call) == 1
+
+
+def test_modes_that_cannot_be_asked_are_compared_at_length(monkeypatch):
+    """Questions fail where old and new settings of precision are mixed: both ways give the same answer then."""
+    before = _modes.modes()
+    same, failing = _modes.same_as(before), _modes.same_as((*before[:-1], "precisions"))
+    assert same() and not failing()
+    monkeypatch.setattr(_modes, "_CALLS", (_raises, *_modes._CALLS[1:]))
+    assert not _modes.same_as(before)() and _modes.same_as(_modes.modes())()
+
+
+def _raises() -> Any:
+    raise RuntimeError("mixed")
+
+
+def test_a_weight_that_requires_grad_from_now_on_is_noticed(reads):
+    net = Net()
+    net.requires_grad_(False)
+    meta, caches = Meta(aligned(2, 4), True, [2, 4]), [aligned(2, 4), aligned(2, 4)]
+    for _ in range(3):
+        net.step(meta, caches)
+    assert reads.of(lambda: net.step(meta, caches)) == 0
+    net.linear.bias.requires_grad_(True)
+    assert reads.of(lambda: net.step(meta, caches)) == 1
+
+
+def _of_closure() -> tuple[Any, Any, Callable[[Any], None]]:
+    factor = 2.0
+
+    def scaled(x: Any, *, more: float = 1.0) -> Any:
+        return x * factor + more
+
+    def change(value: float) -> None:
+        nonlocal factor
+        factor = value
+
+    return wrap(scaled), scaled, change
+
+
+@pytest.mark.parametrize("what", ["contents", "no contents", "defaults", "code"])
+def test_closures_and_what_functions_hold_are_looked_at(what, reads):
+    (cached, function, change), x = _of_closure(), aligned(2, 4)
+    for _ in range(3):
+        cached(x)
+    assert reads.of(lambda: cached(x)) == 0
+    if what == "contents":
+        change(3.0)
+    elif what == "no contents":
+        del function.__closure__[0].cell_contents
+    elif what == "defaults":
+        function.__kwdefaults__ = {"more": 2.0}
+    else:
+        function.__code__ = function.__code__.replace(co_firstlineno=1)
+    assert reads.of(lambda: _ended(cached, x)) == 1
+
+
+def _ended(cached: Any, x: Any) -> None:
+    try:
+        cached(x)
+    except NameError:  # the function's own: it closes over nothing
+        pass
+
+
+def test_a_function_without_arguments_is_known_by_heart(reads):
+    weight = aligned(2, 4)
+    cached = wrap(lambda: weight + 1)
+    for _ in range(3):
+        cached()
+    assert reads.of(cached) == 0
+    weight.data = weight.data.clone()
+    assert reads.of(cached) == 1
+
+
+def test_results_never_share_memory(reads):
+    """Each call has memory of its own, of the sizes, strides and type that the recording had."""
+    x = aligned(2, 4)
+    cached = wrap(lambda x: (x.t() + 1, x.sum(0, dtype=torch.float64)))
+    for _ in range(3):
+        cached(x)
+    first, second = cached(x), cached(x)
+    assert reads.of(lambda: cached(x)) == 0
+    assert len({one.data_ptr() for one in (*first, *second)}) == 4
+    for kept, other in zip(first, (x.t() + 1, x.sum(0, dtype=torch.float64))):
+        assert (kept.dtype, kept.shape, kept.stride(), kept.requires_grad) == (other.dtype, other.shape, other.stride(), False)
+    pointers, _ = host.entries[0].calls[-1]
+    assert pointers[0] == x.data_ptr() and len(pointers) == 3
 
 
 def test_weights_that_moved_are_bound_where_they_are():

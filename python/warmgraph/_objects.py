@@ -7,7 +7,6 @@ import collections
 import ctypes
 import functools
 import gc
-import struct
 import sys
 import types
 from typing import Any, Callable, Mapping, Sequence
@@ -140,7 +139,7 @@ class Tensors:
             rows.append(self._look(exchange.tensor(tensor), ctypes.addressof(structure) + offset, alignments.get(i, 0)))
         self._looks = (_c.wg_tensor_look * len(rows))(*rows)
         self._moved, self._count = ctypes.c_int32(), len(tensors)
-        self._place = struct.Struct(f"@{len(tensors)}Q").pack_into
+        self._ids = memoryview(self._objects).cast("B").cast("Q")  # quicker to write than the array itself
         self._read = _counted("wg_read_tensors", ctypes.c_void_p(exchange.read), ctypes.byref(self._objects), ctypes.byref(self._looks),
                               ctypes.c_uint64(len(tensors)), ctypes.c_uint64(base), ctypes.byref(self._moved))
         self.read()
@@ -152,7 +151,12 @@ class Tensors:
 
     def read_these(self, tensors: Sequence[Any]) -> bool:
         """The same of others, which are held meanwhile and not later."""
-        self._place(self._objects, 0, *map(id, tensors))
+        if len(tensors) != self._count:
+            return False
+        ids, i = self._ids, 0
+        for one in tensors:
+            ids[i] = id(one)
+            i += 1
         return self._read() == self._count
 
     def are_there(self) -> bool:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import operator
+import types
 from typing import Any, Callable, Mapping, Sequence
 
 from . import _objects
@@ -42,6 +43,40 @@ class _WatchedDict(Watched):
         held = self._mapping
         return len(held) == len(self._keys) and all(map(operator.is_, held, self._keys)) and all(map(operator.is_, held.values(), self._values)) \
             and type(self.object) is self._kind
+
+
+class _WatchedFunction(Watched):
+    """Its code, defaults and what it closes over."""
+
+    def __init__(self, function: types.FunctionType) -> None:
+        self._function, self._code = function, function.__code__
+        self._defaults, self._named = function.__defaults__, function.__kwdefaults__
+        self._cells = [(cell, _contents(cell)) for cell in function.__closure__ or ()]
+        self.dict = self.items = self.object = None
+
+    def is_same(self) -> bool:
+        function = self._function
+        if function.__code__ is not self._code or function.__defaults__ is not self._defaults or function.__kwdefaults__ is not self._named:
+            return False
+        for cell, value in self._cells:
+            if _contents(cell) is not value:
+                return False
+        return True
+
+
+def _contents(cell: types.CellType) -> Any:
+    """What a cell holds, or _EMPTY."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return _EMPTY
+
+
+_EMPTY = object()
+
+
+def of_function(function: types.FunctionType) -> Watched:
+    return _WatchedFunction(function)
 
 
 def of_dict(held: Any) -> Watched:

@@ -41,6 +41,7 @@ _MOST_TRIES = 4
 _MOST_STEADY = 8  # kinds of calls of one object that are known by heart
 _MOST_OBJECTS = 16  # whose surroundings are kept
 _MOST_REFUSED = 4096  # calls that are remembered
+_is_stream_capturing: Callable[[], bool] = getattr(torch._C, "_cuda_isCurrentStreamCapturing", torch.cuda.is_current_stream_capturing)
 _REQUIRES_GRAD = operator.attrgetter("requires_grad")
 
 
@@ -738,7 +739,7 @@ def _is_inside() -> bool:
 
 
 def _is_captured() -> bool:
-    return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
+    return torch.cuda.is_initialized() and _is_stream_capturing()
 
 
 def _policy(wrapped: CachedFunction) -> str:

@@ -53,6 +53,7 @@ _ENVIRONMENT = ("CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_
 
 
 _CALLS = tuple(_QUESTIONS.values())
+_QUICKER = {"attention order": _c("_get_sdp_priority_order")}  # the same as a list
 
 
 @functools.cache
@@ -88,8 +89,8 @@ def same_as(before: tuple[Any, ...]) -> Callable[[], bool]:
         return lambda: modes() == before
     names: dict[str, Any] = {"modes": modes, "before": before}
     tests = []
-    for i, (question, answer) in enumerate(zip(_CALLS, before)):
-        names[f"q{i}"] = question
+    for i, (name, question, answer) in enumerate(zip(_QUESTIONS, _CALLS, before)):
+        names[f"q{i}"] = _QUICKER.get(name, question)
         names[f"a{i}"], test = _test_of(answer)
         tests.append(test.format(f"q{i}()", f"a{i}"))
     lines = ["def same():", "    try:", f"        return {' and '.join(tests)}", "    except (AttributeError, RuntimeError):",
@@ -104,6 +105,8 @@ def _test_of(answer: Any) -> tuple[Any, str]:
         return answer, "{0} is {1}"
     if type(answer).__module__ == "torch._C" and hasattr(type(answer), "__members__"):
         return int(answer), "int({0}) == {1}"
+    if type(answer) is tuple and answer and type(answer[0]) is int:
+        return list(answer), "{0} == {1}"
     return answer, "{0} == {1}"
 
 
@@ -111,12 +114,16 @@ def _precisions() -> str:
     return " ".join(torch._C._get_fp32_precision_getter(*one) for one in _PRECISIONS)
 
 
+_hooks = torch.nn.modules.module
+_dispatch_modes, _function_modes = torch._C._len_torch_dispatch_stack, torch._C._len_torch_function_stack
+_is_tracing, _interpreters = torch._C._is_tracing, torch._C._functorch.peek_interpreter_stack
+
+
 def is_inside() -> bool:
     """The caller's own modes, tracers and global hooks see each operator: a replay would have none."""
-    hooks = torch.nn.modules.module
-    return bool(torch._C._len_torch_dispatch_stack() or hooks._global_forward_hooks or hooks._global_forward_pre_hooks
-                or torch._C._get_tracing_state() or torch._C._functorch.peek_interpreter_stack() is not None  # vmap, grad
-                or (torch._C._len_torch_function_stack() and _has_own_function_mode()))
+    return bool(_dispatch_modes() or _hooks._global_forward_hooks or _hooks._global_forward_pre_hooks or _is_tracing()
+                or _interpreters() is not None  # vmap, grad
+                or (_function_modes() and _has_own_function_mode()))
 
 
 def _has_own_function_mode() -> bool:

@@ -35,7 +35,7 @@ class Steady:
             raise NotSteady
         self._around, self._device, self._entry = call.around, call.device, variant.function
         self._has_same_modes = _modes.same_as(call.modes)
-        self._variant, self._bound_states = variant, variant.function.bound_states
+        self._words, self._draws, self._bound_states = variant.words, variant.metadata.draws, variant.function.bound_states
         self._arguments = _structure.arguments_of(args, kwargs, call.around.reached, frozenset(call.around.ids))
         self._classes = _objects.Dicts(self._arguments.classes, []) if self._arguments.classes else None
         values, self._arguments.values = self._arguments.values, []
@@ -72,7 +72,7 @@ class Steady:
         except Exception:  # whoever reads the call at length says what is wrong
             return None
         try:
-            _launching.launched(self._entry, self._device, self._variant.words, self._variant.metadata.draws, self._entry.launch)
+            _launching.launched(self._entry, self._device, self._words, self._draws, self._entry.launch)
         except (errors.MissForbidden, *_launching.NOT_LAUNCHED):
             return None
         return outputs if self._loan is None else self._loan.lend(), found

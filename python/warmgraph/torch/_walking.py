@@ -61,7 +61,7 @@ class Walker(_walk.Walker):
             self.value(self._root(name, value), value)
         for function, names in zip(self._reached.functions, self._reached.globals):
             self.watched.append(_watch.of_items(function.__globals__, names))
-            self._watch(_of_itself(function))
+            self.watched.append(_watch.of_function(function))
             for held in (function.__dict__, function.__kwdefaults__):
                 if held is not None:
                     self._watch_dict(held)
@@ -311,15 +311,6 @@ def _of_module(module: torch.nn.Module, of_classes: dict[str, Any]) -> list[tupl
     """Its own attributes, and values of its classes, by name."""
     own = {name: value for name, value in module.__dict__.items() if name not in _modules.OF_EVERY_MODULE}
     return sorted({**of_classes, **own}.items(), key=operator.itemgetter(0))
-
-
-_CODE = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__")
-
-
-def _of_itself(function: types.FunctionType) -> Callable[[], tuple[Any, ...]]:
-    if not function.__closure__:
-        return functools.partial(_CODE, function)
-    return lambda: (*(value for _, value in _plain_code.closed_over(function)), *_CODE(function))
 
 
 def _guessed_classes(values: Iterable[Any]) -> dict[type, bool]:
