@@ -21,6 +21,7 @@ def _c(name: str) -> Callable[..., Any]:
     return getattr(torch._C, name, lambda *_: "unknown")
 
 
+_attention_order = _c("_get_sdp_priority_order")
 _QUESTIONS: dict[str, Callable[[], Any]] = {
     "inference mode": torch.is_inference_mode_enabled,
     "autocast": lambda: torch.is_autocast_enabled("cuda") and torch.get_autocast_dtype("cuda"),
@@ -40,7 +41,7 @@ _QUESTIONS: dict[str, Callable[[], Any]] = {
     "efficient attention": torch._C._get_mem_efficient_sdp_enabled,
     "math attention": torch._C._get_math_sdp_enabled,
     "cudnn attention": _c("_get_cudnn_sdp_enabled"),
-    "attention order": lambda: tuple(_c("_get_sdp_priority_order")()),
+    "attention order": lambda: tuple(_attention_order()),
     "preferred blas": _c("_get_blas_preferred_backend"),
     "preferred linalg": _c("_get_linalg_preferred_backend"),
     "matmul fp16 accumulation": _c("_get_cublas_allow_fp16_accumulation"),
@@ -53,7 +54,11 @@ _ENVIRONMENT = ("CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_
 
 
 _CALLS = tuple(_QUESTIONS.values())
-_QUICKER = {"attention order": _c("_get_sdp_priority_order")}  # the same as a list
+# By (name, answer): what gives that answer where the question does, and only there, and is asked sooner.
+_QUICKER: dict[tuple[str, Any], Callable[[], Any]] = {
+    ("autocast", False): functools.partial(torch.is_autocast_enabled, "cuda"),
+    ("default device", 0): torch._C._len_torch_function_stack,
+}
 
 
 @functools.cache
@@ -90,7 +95,7 @@ def same_as(before: tuple[Any, ...]) -> Callable[[], bool]:
     names: dict[str, Any] = {"modes": modes, "before": before}
     tests = []
     for i, (name, question, answer) in enumerate(zip(_QUESTIONS, _CALLS, before)):
-        names[f"q{i}"] = _QUICKER.get(name, question)
+        names[f"q{i}"] = _QUICKER.get((name, answer), question)
         names[f"a{i}"], test = _test_of(answer)
         tests.append(test.format(f"q{i}()", f"a{i}"))
     lines = ["def same():", "    try:", f"        return {' and '.join(tests)}", "    except (AttributeError, RuntimeError):",
@@ -105,8 +110,6 @@ def _test_of(answer: Any) -> tuple[Any, str]:
         return answer, "{0} is {1}"
     if type(answer).__module__ == "torch._C" and hasattr(type(answer), "__members__"):
         return int(answer), "int({0}) == {1}"
-    if type(answer) is tuple and answer and type(answer[0]) is int:
-        return list(answer), "{0} == {1}"
     return answer, "{0} == {1}"
 
 

@@ -1,0 +1,64 @@
+"""A function of PyTorch's as the library has it: launched with addresses that were placed, over the driver that runs on the host."""
+from __future__ import annotations
+
+import os
+
+import pytest
+
+pytest.importorskip("torch", reason="PyTorch is not installed here")
+
+FAKE = os.environ.get("WARMGRAPH_FAKE_CUDA", "")
+
+SCRIPT = """
+import ctypes
+import numpy as np
+import torch
+import warmgraph as wg
+from warmgraph.torch import _entry
+
+device = wg.Device("cuda")
+x, y = (device.array(np.arange(64, dtype=np.float32) + first) for first in (0, 100))
+spec = wg.Spec(inputs={"x": wg.like(x)}, outputs={"y": wg.like(x)}, version="1")
+
+def body(run):
+    wg.copy(run.tensor("y"), run.tensor("x"))
+
+recorded = wg.Cache("toy").wrap("copies", device, spec, body)
+result = device.zeros(64, "f32")
+print(recorded({"x": x, "y": result}))
+
+def pointer(array):
+    base, offset = array._address
+    return base + offset
+
+def decl(name, array):
+    return _entry.Decl(name, "f32", (64,), None, pointer(array), 256)
+
+given = _entry.Declaration("copies", [decl("x", x)], [decl("y", result)], [], {}, [], "1")
+entry = _entry.Entry(wg.Cache("toy"), device, given, None, lambda: None)
+print(entry(device.stream, [pointer(y), pointer(result)], []), result.numpy()[:2].tolist())
+
+for index, array in enumerate((x, result)):
+    ctypes.c_uint64.from_buffer(*entry.place_of(index)).value = pointer(array) - _entry.FLAT
+entry.launch(device.stream)
+print(result.numpy()[:2].tolist())
+
+ctypes.c_uint64.from_buffer(*entry.place_of(1)).value = pointer(x) + 4 - _entry.FLAT
+try:
+    entry.launch(device.stream)
+except wg.Error as error:
+    print(type(error).__name__, "copies" in str(error))
+entry.close()
+try:
+    entry.launch(device.stream)
+except wg.InvalidArgument as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(not FAKE, reason="this build has no CUDA backend, and so no fake driver")
+def test_it_is_launched_with_the_addresses_that_were_placed(process):
+    driver = {"WARMGRAPH_CUDA_DRIVER": FAKE, "WARMGRAPH_NVRTC": FAKE, "WARMGRAPH_CUPTI": FAKE}
+    for outcome in ("recorded", "replayed"):
+        assert process(SCRIPT, bare=True, **driver).lines() == [
+            outcome, "replayed [100.0, 101.0]", "[0.0, 1.0]", "MissForbidden True", "this function is closed: make a new one"]
