@@ -370,6 +370,33 @@ def test_a_function_without_arguments_is_known_by_heart(reads):
     assert reads.of(cached) == 1
 
 
+LISTS: dict[str, Callable[[list[Any]], Any]] = {
+    "another tensor": lambda held: held.__setitem__(0, held[0].clone()),
+    "an equal number": lambda held: held.__setitem__(1, True),
+    "one more": lambda held: held.append(1),
+    "one less": lambda held: held.pop(),
+    "nothing": lambda held: held.clear(),
+    "another order": lambda held: held.__setitem__(slice(2, 4), [held[3], held[2]]),
+    "another one in a list": lambda held: held[4].__setitem__(0, "b"),
+    "a list that is alike": lambda held: held.__setitem__(4, list(held[4])),
+}
+
+
+@pytest.mark.parametrize("change", LISTS)
+def test_lists_that_a_function_finds_are_looked_at(change, reads):
+    held, x = [aligned(2, 4), 1, aligned(2, 4), aligned(2, 4), ["a"], []], aligned(2, 4)
+
+    def total(x: Any) -> Any:
+        return x + (held[0] * held[1] + held[2] - held[3] if len(held) > 5 and held[4] else 0)
+
+    cached = wrap(total)
+    for _ in range(3):
+        cached(x)
+    assert reads.of(lambda: cached(x)) == 0
+    LISTS[change](held)
+    assert reads.of(lambda: cached(x)) == 1
+
+
 def test_results_never_share_memory(reads):
     """Each call has memory of its own, of the sizes, strides and type that the recording had."""
     x = aligned(2, 4)

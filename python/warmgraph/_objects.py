@@ -81,6 +81,21 @@ class Dicts:
         return (self._count == 0 or self._same() == self._count) and (self._item_count == 0 or self._same_items() == self._item_count)
 
 
+class Lists:
+    """Lists and the items that they held. `are_same` holds while they hold these."""
+
+    def __init__(self, lists: Sequence[list[Any]], items: Sequence[list[Any]]) -> None:
+        looks = array.array("Q", [number for held, own in zip(lists, items) for i, one in enumerate(own) for number in (id(held), i, id(one))])
+        self._lists, self._counts, self._count = list(lists), list(map(len, items)), len(looks) // 3
+        self._keep = ([list(one) for one in items], looks)
+        # A position is a number where a key is a pointer, which a call passes alike; the item is borrowed, as a dictionary's.
+        self._same = _counted("wg_compare_dict_items", _of_python("PyList_GetItem"), _address(looks), ctypes.c_uint64(self._count))
+
+    def are_same(self) -> bool:
+        # In this order: past the end of a list there is an exception.
+        return list(map(len, self._lists)) == self._counts and (self._count == 0 or self._same() == self._count)
+
+
 class Exchange:
     """DLPack's exchange table of a class of tensors (`__dlpack_c_exchange_api__`, DLPack 1.2)."""
 

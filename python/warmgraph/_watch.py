@@ -45,6 +45,15 @@ class _WatchedDict(Watched):
             and type(self.object) is self._kind
 
 
+class _WatchedList(Watched):
+    def __init__(self, held: list[Any]) -> None:
+        self.list, self.held = held, list(held)
+        self.dict = self.items = self.object = None
+
+    def is_same(self) -> bool:
+        return len(self.list) == len(self.held) and all(map(operator.is_, self.list, self.held))
+
+
 class _WatchedFunction(Watched):
     """Its code, defaults and what it closes over."""
 
@@ -75,6 +84,10 @@ def _contents(cell: types.CellType) -> Any:
 _EMPTY = object()
 
 
+def of_list(held: list[Any]) -> Watched:
+    return _WatchedList(held)
+
+
 def of_function(function: types.FunctionType) -> Watched:
     return _WatchedFunction(function)
 
@@ -99,8 +112,12 @@ class Watch:
     def __init__(self, watched: Sequence[Watched], items: Sequence[Item] = ()) -> None:
         wholes = {id(one.dict): one.dict for one in watched if one.dict is not None}
         singles: dict[tuple[int, Any], tuple[dict[Any, Any], Any]] = {}
+        lists = [one for one in watched if isinstance(one, _WatchedList)]
+        self._lists = _objects.Lists([one.list for one in lists], [one.held for one in lists]) if lists else None
         self._rest = []
         for one in watched:
+            if isinstance(one, _WatchedList):
+                continue
             if one.dict is None and not (one.items is not None and self._has_all(singles, one.items)):
                 self._rest.append(one)
         self._objects = [one.object for one in watched if one.object is not None and one.dict is not None]
@@ -109,7 +126,9 @@ class Watch:
         self._dicts = _objects.Dicts(list(wholes.values()), [pair for key, pair in singles.items() if key[0] not in wholes])
 
     def are_same(self) -> bool:
-        if not self._dicts.are_same() or list(map(type, self._objects)) != self._kinds:
+        if not self._dicts.are_same() or self._lists is not None and not self._lists.are_same():
+            return False
+        if self._objects and list(map(type, self._objects)) != self._kinds:
             return False
         for one in self._rest:
             if not one.is_same():

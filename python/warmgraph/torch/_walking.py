@@ -98,8 +98,12 @@ class Walker(_walk.Walker):
             self.functions[id(value.fn)] = value.fn  # whose globals are its helpers
             self._fact(path, f"Triton kernel {_plain_code.code_digest(value.fn.__code__).hex()}")
         else:
-            if isinstance(value, (list, dict, set)):
-                self._watch_dict(value) if isinstance(value, dict) else self._watch(lambda: tuple(value))
+            if isinstance(value, dict):
+                self._watch_dict(value)
+            elif type(value) is list:
+                self.watched.append(_watch.of_list(value))
+            elif isinstance(value, (list, set)):
+                self._watch(lambda: tuple(value))
             elif isinstance(value, enum.Enum):
                 self._watch_class(type(value))
                 self._watch_dict(vars(value))
