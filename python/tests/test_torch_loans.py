@@ -256,6 +256,23 @@ def test_later_calls_are_known_by_heart_and_lend(monkeypatch):
         y + 1
 
 
+def test_a_result_that_is_an_argument_again_is_never_written_by_what_reads_it():
+    """It lies where it lay at the call before, whose result has memory of its own and leaves it as it is."""
+    cached = wrap(work)
+    for _ in range(5):
+        lent = cached(_aligned(4))
+    at = lent.data_ptr()
+    for _ in range(4):
+        assert cached(lent).data_ptr() != at
+        assert lent.data_ptr() == at  # it is no stale one
+
+
+def _aligned(size: int) -> Any:
+    memory = torch.zeros(size + 64)
+    start = -memory.data_ptr() % 256 // 4
+    return memory[start:start + size]
+
+
 def test_an_older_pytorch_copies_and_says_so_once(monkeypatch, caplog):
     monkeypatch.setattr(_loans, "is_possible", lambda: False)
     cached = recorded()

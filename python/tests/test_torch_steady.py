@@ -420,6 +420,26 @@ def test_weights_that_moved_are_bound_where_they_are():
     assert given.net.linear.weight.data_ptr() in states
 
 
+def _at_aligned(tensor: Any) -> None:
+    tensor.data = aligned(*tensor.shape).copy_(tensor.data)
+
+
+def test_an_argument_on_a_weight_is_never_taken_for_one_beside_it():
+    """Not at the second call either, when it lies where it lay at the first."""
+    net = Net()
+    _at_aligned(net.linear.weight)
+    apart, on_weight = [aligned(2, 4), aligned(2, 4)], [net.linear.weight.data[:2], aligned(2, 4)]
+    meta = Meta(aligned(2, 4), True, [2, 4])
+    for _ in range(4):
+        net.step(meta, apart)
+    first = len(host.entries[0].calls)
+    for _ in range(4):
+        net.step(meta, on_weight)
+    assert len(host.entries[0].calls) == first
+    net.step(meta, apart)
+    assert len(host.entries[0].calls) == first + 1
+
+
 def test_two_objects_share_a_graph_and_not_their_weights(reads):
     """Both are known by heart, and each binds its own weights."""
     first, second = Given(), Given()

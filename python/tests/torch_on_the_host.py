@@ -30,6 +30,7 @@ class FakeEntry:
             end = others.get(captures[1], errors.NotFound("no other process's capture of this call is there"))
             if end is not None:
                 raise end
+        self.placed_by: Any = None
         entries.append(self)
         if captures is not None:
             kept[_key(given)] = given.metadata
@@ -37,6 +38,7 @@ class FakeEntry:
     def __call__(self, stream: int, pointers: Any, states: Any) -> str:
         if states != self.bound_states:
             self.bound_states = list(states)
+        self.placed_by = None
         self._placed[:] = [pointer - _entry.FLAT for pointer in pointers]
         return self.launch(stream)
 

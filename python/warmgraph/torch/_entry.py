@@ -194,6 +194,7 @@ class Entry(Handle):
         self._state_names = [decl.name.encode() for decl in given.states]
         self._state_sizes = [decl.nbytes for decl in given.states]
         self.bound_states = [decl.pointer for decl in given.states]  # another list, once they were bound elsewhere
+        self.placed_by: Any = None  # who placed the arguments' addresses of the last call and judged them; None: they are judged anew
         self.lock = threading.Lock()  # of arguments and states until they are launched
         self._outcome = ctypes.c_int32()
         self._enqueue, self._expect_ok = lib.unchecked("wg_call"), lib.expect_ok
@@ -209,6 +210,7 @@ class Entry(Handle):
                     if pointer != before:
                         lib.wg_bind(self.pointer, name, memory(pointer, size))
                 self.bound_states = list(states)
+            self.placed_by = None
             for arg, pointer in zip(self._args, pointers):
                 arg.memory.address.offset = pointer - FLAT
             self.launch(stream)

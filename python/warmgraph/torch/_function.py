@@ -95,8 +95,10 @@ class _Surroundings:
 
     def is_steady(self, weights: _objects.Tensors) -> bool:
         """The same, and the tensors, which `weights` knows, are where they were."""
-        return self._kept != [] or self._is_held() and weights.are_there() \
-            and all(map(_REQUIRES_GRAD, self._with_grad)) and not any(map(_REQUIRES_GRAD, self._without_grad))
+        if self._kept:
+            return True
+        return self._is_held() and weights.are_there() and (not self._with_grad or all(map(_REQUIRES_GRAD, self._with_grad))) \
+            and not (self._without_grad and any(map(_REQUIRES_GRAD, self._without_grad)))
 
     def freeze(self) -> None:
         """From now on everything is taken to be as it is."""

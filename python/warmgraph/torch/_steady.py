@@ -34,6 +34,7 @@ class Steady:
         if exchange is None or bound._staged or is_on_lent or not _defaults_are_fixed(call, args, kwargs, signature):
             raise NotSteady
         self._around, self._device, self._entry = call.around, call.device, variant.function
+        self._itself = object()  # for the entry, which must not keep it
         self._has_same_modes = _modes.same_as(call.modes)
         self._words, self._draws, self._bound_states = variant.words, variant.metadata.draws, variant.function.bound_states
         self._arguments = _structure.arguments_of(args, kwargs, call.around.reached, frozenset(call.around.ids))
@@ -81,7 +82,21 @@ class Steady:
         tensors = found if self._where is None else [found[i] for i in self._where]
         return self._has_same_modes() and (self._classes is None or self._classes.are_same()) \
             and self._around.is_steady(self._weights) and self._entry.bound_states is self._bound_states \
-            and self._inputs.read_these(tensors) and not (self._inputs.have_moved and self._is_on_states())
+            and self._are_inputs_placed(tensors)
+
+    def _are_inputs_placed(self, tensors: Sequence[torch.Tensor]) -> bool:
+        """They look as they did, and none lies in memory of a state. That is asked of addresses that another call did not pass with: the last
+        ones may be of one that did not, or that was read at length and has a result of its own."""
+        entry = self._entry
+        if not self._inputs.read_these(tensors):
+            entry.placed_by = None
+            return False
+        if self._ranges and (entry.placed_by is not self._itself or self._inputs.have_moved):
+            entry.placed_by = None
+            if self._is_on_states():
+                return False
+            entry.placed_by = self._itself
+        return True
 
     def _is_on_states(self) -> bool:
         """An argument lies in memory of a state, or of what is lent."""
@@ -125,8 +140,8 @@ def _maker(outputs: Sequence[_outputs.Output], device: torch.device) -> Callable
     made = [functools.partial(quick, *row) for row in rows]
     if device.type == "cpu":
         return lambda: [make() for make in made]
-    current, index = torch._C._cuda_getDevice, device.index or 0  # where it makes them
-    return lambda: [make() for make in (made if current() == index else usual)]
+    current, index = torch._C._cuda_getDevice, device.index or 0
+    return lambda: [make() for make in (made if current() == index else usual)]  # the quick ones make it on the current device
 
 
 def _defaults_are_fixed(call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: inspect.Signature) -> bool:
