@@ -10,6 +10,7 @@ namespace warmgraph::autotune {
 namespace {
 
 constexpr std::size_t k_longest_text = 1024;
+constexpr std::size_t k_most_programs = 16;
 constexpr std::size_t k_most_timings = 2 * k_most_candidates;
 constexpr std::array k_ways{FoundBy::enumeration, FoundBy::coordinate_descent};
 
@@ -167,20 +168,28 @@ Json json_of(const BestConfig& best)
               {"timings", std::move(timings)},
               {"configs_hash", to_hex(best.configs_hash)},
               {"key", to_hex(best.key)}};
-    if (best.program) json["program"] = {{"key", to_hex(best.program->first)}, {"ms", best.program->second}};
+    if (best.programs.empty()) return json;
+    Json& programs = json["programs"] = Json::array();
+    for (const auto& [key, ms] : best.programs) programs.push_back({{"key", to_hex(key)}, {"ms", ms}});
     return json;
 }
 
-/// Optional: before 2026-11-25 none was written.
-Result<void> read_program(const Parsed& json, std::optional<std::pair<Digest, double>>& program)
+/// Optional: before 2026-11-25 none were written.
+Result<void> read_programs(const Parsed& json, std::vector<std::pair<Digest, double>>& programs)
 {
-    if (!json.is_object() || !json.contains("program")) return {};
-    Members members(json.at("program"));
-    auto& [key, ms] = program.emplace();
-    members.digest("key", key);
-    members.milliseconds("ms", ms);
-    if (members.what_is_wrong().empty()) return {};
-    return fail(ErrorCode::corrupt, "of its program: {}", members.what_is_wrong());
+    if (!json.is_object() || !json.contains("programs")) return {};
+    const Parsed& list = json.at("programs");
+    if (!list.is_array() || list.size() > k_most_programs)
+        return fail(ErrorCode::corrupt, "its programs are no list of at most {}", k_most_programs);
+    for (const Parsed& item : list) {
+        Members members(item);
+        auto& [key, ms] = programs.emplace_back();
+        members.digest("key", key);
+        members.milliseconds("ms", ms);
+        if (!members.what_is_wrong().empty())
+            return fail(ErrorCode::corrupt, "of one of its programs: {}", members.what_is_wrong());
+    }
+    return {};
 }
 
 Result<BestConfig> best_config_of(const Parsed& json)
@@ -204,7 +213,7 @@ Result<BestConfig> best_config_of(const Parsed& json)
     members.digest("configs_hash", best.configs_hash);
     members.digest("key", best.key);
     if (!members.what_is_wrong().empty()) return fail(ErrorCode::corrupt, "{}", members.what_is_wrong());
-    if (auto ok = read_program(json, best.program); !ok) return std::unexpected(ok.error());
+    if (auto ok = read_programs(json, best.programs); !ok) return std::unexpected(ok.error());
     const Timing* const own = timing_of(best.timings, best.config);
     if (own == nullptr || !own->failed.empty())
         return fail(ErrorCode::corrupt, "its winner '{}' was not timed", to_text(best.config));

@@ -59,6 +59,14 @@ std::string of_kernel(const TunedKernel& shared)
 
 store::ArtifactName name_of(const autotune::BestConfig& best) { return {store::ArtifactKind::best_config, best.key}; }
 
+/// What the search of it compiled, and was kept.
+std::vector<cachefmt::CompiledWithin> within(const autotune::BestConfig& best)
+{
+    std::vector<cachefmt::CompiledWithin> programs;
+    for (const auto& [key, ms] : best.programs) programs.push_back({.program = key, .ms = ms, .at_launch = false});
+    return programs;
+}
+
 TuningReport report_of(const autotune::BestConfig& best, TuningOutcome outcome, std::string reason)
 {
     TuningReport report{best.kernel, outcome, std::move(reason), best.config, std::string(to_string(best.found_by))};
@@ -120,7 +128,7 @@ std::string_view to_string(TuningOutcome outcome) noexcept
 
 const TunedConfig& Tuned::config() const noexcept { return m_impl->report.config; }
 const TuningReport& Tuned::report() const noexcept { return m_impl->report; }
-void Tuned::validate() const { m_impl->tuner->validate(*m_impl->shared, config()); }
+void Tuned::validate() const { m_impl->tuner->validate_late(*m_impl->shared, report()); }
 
 void TunedAccess::validate(const Tuned& tuned)
 {
@@ -192,18 +200,32 @@ Tuned Tuner::Impl::tune(const TunableKernel& kernel, const Ahead& ahead)
         shared->best.reset();
     } else if (!shared->current) {
         const auto begin = clock.steady();
+        const double saved_before = cache->programs->counts().saved_ms;
         TuningReport report = decide(*shared, ahead);
         report.took_ms = Milliseconds{clock.steady() - begin}.count();
-        if (report.outcome == TuningOutcome::stored) {
-            const std::scoped_lock counted{counting};
-            counts.saved_ms -= report.took_ms;
-            store::FunctionUsage usage;
-            usage.saved_ms = -report.took_ms;
-            cache->store->add_usage_soon(store::Kind::tuned, usage);
-        }
+        if (report.outcome == TuningOutcome::stored) take_off(report.took_ms, saved_before);
         shared->current = std::move(report);
     }
     return Tuned{std::make_shared<const Tuned::Impl>(*shared->current, shared, shared_from_this())};
+}
+
+void Tuner::Impl::validate_late(TunedKernel& shared, const TuningReport& report)
+{
+    const double saved_before = cache->programs->counts().saved_ms;
+    const auto begin = clock.steady();
+    validate(shared, report.config);
+    if (report.outcome == TuningOutcome::stored) take_off(Milliseconds{clock.steady() - begin}.count(), saved_before);
+}
+
+void Tuner::Impl::take_off(double ms, double saved_before)
+{
+    // What was compiled meanwhile is taken off by the programs themselves.
+    const double used_ms = ms - std::max(saved_before - cache->programs->counts().saved_ms, 0.0);
+    store::FunctionUsage usage;
+    usage.saved_ms = -used_ms;
+    cache->store->add_usage_soon(store::Kind::tuned, usage);
+    const std::scoped_lock lock{counting};
+    counts.saved_ms -= used_ms;
 }
 
 Tuner::Impl::Found Tuner::Impl::look_up_file(const TunedKernel& shared)
@@ -273,9 +295,7 @@ TuningReport Tuner::Impl::use_stored(TunedKernel& shared, const autotune::BestCo
     shared.best = stored;
     cache->note_touched(name_of(stored));
     double saved = stored.took_ms;
-    if (stored.program)
-        saved -= cache->programs->count_within(
-            {{.program = stored.program->first, .ms = stored.program->second, .at_launch = false}});
+    saved -= cache->programs->count_within(within(stored));
     const std::scoped_lock lock{counting};
     ++counts.hits;
     counts.saved_ms += saved;
@@ -326,10 +346,14 @@ autotune::BestConfig Tuner::Impl::search(TunedKernel& shared, const Found& found
                    : checked(autotune::enumerate(bench, wanted.space, rules, clock));
     if (wanted.search == autotune::Search::coordinate_descent)
         winner = checked(autotune::descend(bench, wanted.space, rules, clock, std::move(winner)));
-    bench.keep(shared.kernel.candidates.front());
-    bench.keep(winner.config);
-    auto compiled = bench.compiled(winner.config);
-    if (!compiled && before > 0 && winner.config == found.best->config) compiled = found.best->program;
+    std::vector<std::pair<Digest, double>> programs;
+    if (before > 0) programs = found.best->programs;
+    for (const TunedConfig& config : {shared.kernel.candidates.front(), winner.config}) {
+        bench.keep(config);
+        const auto compiled = bench.compiled(config);
+        const auto is_it = [&](const auto& known) { return known.first == compiled->first; };
+        if (compiled && std::ranges::none_of(programs, is_it)) programs.push_back(*compiled);
+    }
     {
         const std::scoped_lock lock{shared.mutex};
         shared.proven.insert(winner.config); // nothing wins that was not held to the default
@@ -348,7 +372,7 @@ autotune::BestConfig Tuner::Impl::search(TunedKernel& shared, const Found& found
             shared.device,
             wanted.driver,
             to_iso8601(clock.wall()),
-            std::move(compiled)};
+            std::move(programs)};
 }
 
 void Tuner::Impl::keep(const autotune::BestConfig& best)

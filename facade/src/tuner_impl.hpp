@@ -51,8 +51,12 @@ struct Tuner::Impl : std::enable_shared_from_this<Tuner::Impl> {
     [[nodiscard]] TuningStatistics statistics() const;
     /// Throws verification_failed for a winner that does not do what the default does, and takes it out of the folder.
     void validate(TunedKernel& shared, const TunedConfig& config);
+    /// The same outside of tune(): what it takes is taken off what the stored winner saves.
+    void validate_late(TunedKernel& shared, const TuningReport& report);
 
 private:
+    /// Off what is saved: what using a stored winner took. `saved_before`: what programs had saved until then.
+    void take_off(double ms, double saved_before);
     /// What the folder has for a kernel.
     struct Found {
         std::optional<autotune::BestConfig> best{};

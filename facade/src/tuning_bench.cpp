@@ -180,8 +180,8 @@ Result<void> TuningBench::prepare(const TunedConfig& config)
     if (!second) return std::unexpected(second.error());
     built.repeats = static_cast<std::uint32_t>(std::clamp(m_batch_ms / std::max(*second, 1e-6), 1.0, k_most_repeats));
     if (const auto& module = ProgramAccess::impl(built.program).module; m_programs.programs && module)
-        for (const auto& [key, ms] : m_programs.programs->share_out({module}, began, *first - *second))
-            built.compiled.emplace(key, ms);
+        for (const auto& compiled : m_programs.programs->share_out({module}, began, *first - *second))
+            built.compiled.emplace(compiled.program, compiled.ms);
     m_built.emplace(config, std::move(built));
     return {};
 }

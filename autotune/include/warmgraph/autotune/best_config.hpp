@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -45,8 +44,9 @@ struct BestConfig {
     Facts device{};                                ///< the same
     Facts driver{};                                ///< versions that the winner depends on; the key leaves them out
     std::string written{};                         ///< ISO 8601, UTC
-    /// The key of the winner's program, and what of took_ms compiling it was; none where that is not known.
-    std::optional<std::pair<Digest, double>> program{};
+    /// Keys of the programs that are kept, the default's and the winner's, and what of took_ms compiling each was; those that
+    /// were not compiled for it are left out.
+    std::vector<std::pair<Digest, double>> programs{};
     bool operator==(const BestConfig&) const = default;
 };
 
