@@ -127,6 +127,8 @@ void run_tool(std::vector<std::string> arguments)
 /// The starts without and with tuning.
 std::array<Start, 2> make(const Options& options, const Caches& caches)
 {
+    const TempDir own; // what the first process of a machine reads, the next ones find in memory
+    static_cast<void>(start(options, false, k_known, own.path() / "cache"));
     std::array<Start, 2> made;
     for (const bool tunes : {false, true}) {
         const Cache& cache = caches.of(tunes);

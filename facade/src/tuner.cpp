@@ -294,8 +294,7 @@ TuningReport Tuner::Impl::use_stored(TunedKernel& shared, const autotune::BestCo
     if (!is_proven(shared, stored.config)) return untuned(shared, "its stored winner was rejected: see the log");
     shared.best = stored;
     cache->note_touched(name_of(stored));
-    double saved = stored.took_ms;
-    saved -= cache->programs->count_within(within(stored));
+    const double saved = std::max(stored.took_ms - cache->programs->count_within(within(stored)), 0.0);
     const std::scoped_lock lock{counting};
     ++counts.hits;
     counts.saved_ms += saved;

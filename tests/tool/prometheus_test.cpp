@@ -74,15 +74,15 @@ TEST_F(Prometheus, GivesEachFamilyWithHelpTypeAndSamples)
           "warmgraph_event_bytes_total{" + labels + R"(,kind="hit",reason="restored"} 4096)",
           "warmgraph_variants{" + labels + "} 1", std::string("warmgraph_images 0")})
         EXPECT_THAT(exposition.samples, Contains(line));
-    EXPECT_EQ(exposition.families.size(), 13U);
-    EXPECT_EQ(read_exposition(run("stats --prometheus tiny-llama/world2global_rank1/decode").out).samples.size(), 11U);
+    EXPECT_EQ(exposition.families.size(), 17U);
+    EXPECT_EQ(read_exposition(run("stats --prometheus tiny-llama/world2global_rank1/decode").out).samples.size(), 34U);
 }
 
 TEST_F(Prometheus, IsValidForACacheWithoutFunctions)
 {
-    EXPECT_EQ(read_exposition(run("stats --prometheus").out).samples.size(), 4U);
+    EXPECT_EQ(read_exposition(run("stats --prometheus").out).samples.size(), 2U);
     open_store();
-    EXPECT_EQ(read_exposition(run("stats --prometheus").out).samples.size(), 4U);
+    EXPECT_EQ(read_exposition(run("stats --prometheus").out).samples.size(), 27U) << "two of images, five of each kind";
     EXPECT_EQ(run("stats --prometheus --json").status, 2);
 }
 

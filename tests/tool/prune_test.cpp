@@ -46,8 +46,7 @@ TEST_F(PruneVerb, TakesAKindAndLeavesTheOthers)
     const auto planned = run("prune --kind compiled --to 0 --dry-run --json").json();
     EXPECT_EQ(planned["before"]["files"], 0);
     EXPECT_EQ(planned["would_remove"]["entries"]["files"], 0);
-    EXPECT_THAT(run("prune --kind graphs --to 0 --dry-run").out,
-                HasSubstr("0 bytes in 0 files of 'graphs' would be left"));
+    EXPECT_THAT(run("prune --kind graphs --to 0 --dry-run").out, HasSubstr("0 B in 0 files of 'graphs' would be left"));
     EXPECT_TRUE(is_there());
     EXPECT_THAT(run("prune --kind tuned --to 0").out, HasSubstr("removed 0 entries"));
     EXPECT_TRUE(is_there());
