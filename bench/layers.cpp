@@ -216,7 +216,6 @@ nlohmann::json measure(const Options& options, const Caches& caches, const std::
     llm::Table table, savings;
     savings.row({"known shape, both functions", "told", "true", "told / true"});
     savings.rule();
-    std::optional<Start> without;
     nlohmann::json json = nlohmann::json::array();
     std::optional<bool> tunes;
     for (const Row& row : k_rows) {
@@ -232,10 +231,8 @@ nlohmann::json measure(const Options& options, const Caches& caches, const std::
                     other = median_start(options, row, caches, k_new);
         table.row({row.name, llm::milliseconds(known.first_token_ms), text_of(known),
                    llm::milliseconds(other.first_token_ms), text_of(other)});
-        if (row.has_graphs || row.has_programs || row.has_tuned)
-            add_savings(savings, row, made ? (*made)[row.tunes ? 1 : 0] : without.value(), known);
-        else
-            without = known;
+        if (made && (row.has_graphs || row.has_programs || row.has_tuned))
+            add_savings(savings, row, (*made)[row.tunes ? 1 : 0], known);
         json.push_back({{"cache", row.name},
                         {"tunes", row.tunes},
                         {"known shape", json_of(known)},
@@ -243,8 +240,8 @@ nlohmann::json measure(const Options& options, const Caches& caches, const std::
     }
     std::cout << "time to the first token, the device and the weights being there; medians of " << options.repetitions
               << " starts\n\n"
-              << table.text(llm::colour_of_stdout()) << "\nwhat the cache's statistics say it saved\n\n"
-              << savings.text(llm::colour_of_stdout());
+              << table.text(llm::colour_of_stdout());
+    if (made) std::cout << "\nwhat the cache's statistics say it saved\n\n" << savings.text(llm::colour_of_stdout());
     return json;
 }
 
@@ -254,7 +251,7 @@ nlohmann::json run(const Options& options)
     const std::string& given = options.from.empty() ? options.keep : options.from;
     const fs::path home = given.empty() ? own.path() : fs::absolute(given);
     const Caches caches{home};
-    std::optional<std::array<Start, 2>> made; // none: elsewhere
+    std::optional<std::array<Start, 2>> made; // none: elsewhere, and what it took there is not known
     if (options.from.empty()) {
         std::fprintf(stderr, "making a cache, tuning included ...\n");
         fs::create_directories(home);
