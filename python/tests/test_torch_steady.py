@@ -420,6 +420,44 @@ def test_weights_that_moved_are_bound_where_they_are():
     assert given.net.linear.weight.data_ptr() in states
 
 
+def test_weights_that_moved_are_bound_in_each_graph_that_has_them():
+    """A call of another shape, which reads the weights before it sees that it is another one, does not hide it from the first."""
+    net, calls = Net(), {}
+    for rows in (2, 3):
+        calls[rows] = (Meta(aligned(rows, 4), True, [2, 4]), [aligned(rows, 4), aligned(rows, 4)])
+    for _ in range(4):
+        for rows in calls:
+            net.step(*calls[rows])
+    assert len(host.entries) == 2
+    before = net.linear.weight.data
+    net.linear.weight.data = before.clone()
+    assert net.linear.weight.data_ptr() != before.data_ptr()
+    for rows in (3, 3, 2):
+        net.step(*calls[rows])
+    assert len(host.entries) == 2
+    for entry in host.entries:
+        _, states = entry.calls[-1]
+        assert net.linear.weight.data_ptr() in states
+
+
+def test_what_another_thread_bound_meanwhile_is_not_known_by_heart(monkeypatch):
+    """Between the launch of a call and the look at it, a call of another object's went to the same entry."""
+    other, given = Given(), Given.__new__(Given)
+    _, states_of_other = host.entries[0].calls[-1]
+    launched = _function.Bound.launch
+
+    def launch(self: Any) -> None:
+        launched(self)
+        self.variant.function.bound_states = list(states_of_other)
+
+    monkeypatch.setattr(_function.Bound, "launch", launch)
+    given.__init__()  # type: ignore[misc]
+    given.call()
+    _, states = host.entries[0].calls[-1]
+    assert given.net.linear.weight.data_ptr() in states
+    assert other.net.linear.weight.data_ptr() not in states
+
+
 def _at_aligned(tensor: Any) -> None:
     tensor.data = aligned(*tensor.shape).copy_(tensor.data)
 

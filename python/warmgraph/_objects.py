@@ -159,6 +159,7 @@ class Tensors:
                               ctypes.c_uint64(len(tensors)), ctypes.c_uint64(base), ctypes.byref(self._moved))
         self.read()
         self._moved.value = 0
+        self._have_left = False
 
     def read(self) -> bool:
         """Each looks as it did; their addresses are where they belong."""
@@ -175,8 +176,14 @@ class Tensors:
         return self._read() == self._count
 
     def are_there(self) -> bool:
-        """Each looks as it did, and lies where it lay in the last read."""
-        return self._count == 0 or self._read() == self._count and self._moved.value == 0
+        """Each looks as it did, and lies where it lay when this was made. Once one has moved, none is taken to be there again: a read
+        remembers new addresses, and who asks next would not see that."""
+        if self._count == 0:
+            return True
+        if self._read() != self._count or self._moved.value != 0:
+            self._have_left = self._have_left or self._moved.value != 0
+            return False
+        return not self._have_left
 
     @property
     def have_moved(self) -> bool:

@@ -37,6 +37,8 @@ class Steady:
         self._itself = object()  # for the entry, which must not keep it
         self._has_same_modes = _modes.same_as(call.modes)
         self._words, self._draws, self._bound_states = variant.words, variant.metadata.draws, variant.function.bound_states
+        if self._bound_states != bound.states:  # another thread bound the entry to another object's memory since
+            raise NotSteady
         self._arguments = _structure.arguments_of(args, kwargs, call.around.reached, frozenset(call.around.ids))
         self._classes = _objects.Dicts(self._arguments.classes, []) if self._arguments.classes else None
         values, self._arguments.values = self._arguments.values, []
