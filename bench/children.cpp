@@ -142,7 +142,9 @@ Json open_graphs(const Arguments& arguments, const ChainDevice& shared)
     if (arguments.text("--warm-up") == "yes") warm_up(shared.device);
     const SteadyTime begin = now();
     Cache cache = open_cache(arguments.text("--cache-dir"), Policy::require_hit);
+    const double cache_ms = milliseconds_since(begin);
     std::vector<Function> functions = wrap_all(cache, shared, arguments);
+    const double wrapped_ms = milliseconds_since(begin);
     const std::string most_urgent = fmt::format("chain{}_0", arguments.number("--nodes"));
     OpenOptions options;
     options.first = most_urgent;
@@ -155,6 +157,8 @@ Json open_graphs(const Arguments& arguments, const ChainDevice& shared)
     call(functions.front(), shared);
     shared.device.synchronize();
     const double first_ms = milliseconds_since(begin);
+    Json phases = Json::array();
+    for (const auto& [name, took] : functions.front().report().phases) phases.push_back({name, took});
     opening.wait();
     const double uploaded_ms = milliseconds_since(begin);
     const OpenProgress progress = opening.progress();
@@ -164,7 +168,8 @@ Json open_graphs(const Arguments& arguments, const ChainDevice& shared)
     }
     shared.device.synchronize();
     return {{"returned_ms", returned_ms}, {"first_ms", first_ms},      {"all_ms", all_ms},
-            {"uploaded_ms", uploaded_ms}, {"opened", progress.opened}, {"failed", progress.failed}};
+            {"uploaded_ms", uploaded_ms}, {"opened", progress.opened}, {"failed", progress.failed},
+            {"cache_ms", cache_ms},       {"wrapped_ms", wrapped_ms},  {"phases", phases}};
 }
 
 /// The same graphs captured by the driver, and its time for instantiating them.

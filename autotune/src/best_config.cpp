@@ -10,7 +10,6 @@ namespace warmgraph::autotune {
 namespace {
 
 constexpr std::size_t k_longest_text = 1024;
-constexpr std::size_t k_most_programs = 16;
 constexpr std::size_t k_most_timings = 2 * k_most_candidates;
 constexpr std::array k_ways{FoundBy::enumeration, FoundBy::coordinate_descent};
 
@@ -179,8 +178,8 @@ Result<void> read_programs(const Parsed& json, std::vector<std::pair<Digest, dou
 {
     if (!json.is_object() || !json.contains("programs")) return {};
     const Parsed& list = json.at("programs");
-    if (!list.is_array() || list.size() > k_most_programs)
-        return fail(ErrorCode::corrupt, "its programs are no list of at most {}", k_most_programs);
+    if (!list.is_array() || list.size() > k_most_kept_programs)
+        return fail(ErrorCode::corrupt, "its programs are no list of at most {}", k_most_kept_programs);
     for (const Parsed& item : list) {
         Members members(item);
         auto& [key, ms] = programs.emplace_back();

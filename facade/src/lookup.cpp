@@ -211,7 +211,8 @@ void Function::Impl::count_hit(LoadedVariant& variant)
     m_shelf->note_touched({m_key, variant.guards_digest});
     if (m_half && !m_half->counts_hit()) return;
     // What of it was counted as a program's is no saving of the graph's.
-    const double answer_ms = unused->answer_ms - m_cache->programs->count_within(unused->compiled);
+    const double answer_ms =
+        unused->answer_ms - std::min(m_cache->programs->count_within(unused->compiled), unused->answer_ms);
     m_cache->counters.hit(unused->load_ms, answer_ms);
     store::FunctionUsage usage;
     usage.hits = 1;

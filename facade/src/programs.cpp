@@ -1,6 +1,7 @@
 #include "programs.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <exception>
 #include <optional>
 #include <utility>
@@ -173,6 +174,7 @@ double Programs::count_within(const std::vector<cachefmt::CompiledWithin>& progr
     double counted = 0;
     for (const auto& [program, ms, at_launch] : programs) {
         Account& account = m_accounts[program];
+        if (!std::isfinite(account.saved + ms)) continue; // a stranger's figures
         double overlap = ms;
         if (!account.is_loaded) {
             overlap = at_launch ? 0 : std::min(account.begun, ms);

@@ -189,6 +189,12 @@ try {
     log().debug("shapes of a function are not kept: {}", error.what());
 }
 
+bool ProfileKeeper::is_ending()
+{
+    const std::scoped_lock lock{m_mutex};
+    return m_is_ending;
+}
+
 bool ProfileKeeper::write(FunctionProfile& function) noexcept
 try {
     const auto news = function.take_news();
@@ -196,7 +202,7 @@ try {
     const auto merged = m_library.merge(*news);
     if (merged && *merged) {
         if ((*merged)->replaced) m_fault("read", *(*merged)->replaced);
-        m_store.make_room();
+        if (!is_ending()) m_store.make_room(); // else it is the next one's: an exit must not wait for it
         return true;
     }
     function.put_back();

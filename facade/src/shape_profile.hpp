@@ -101,6 +101,7 @@ public:
 
 private:
     void run(const std::stop_token& stop) noexcept;
+    [[nodiscard]] bool is_ending();
     /// False: somebody else writes just now.
     bool write(FunctionProfile& function) noexcept;
     /// How many are left.

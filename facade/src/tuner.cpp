@@ -258,8 +258,10 @@ Tuner::Impl::Found Tuner::Impl::look_up(const TunedKernel& shared, const Ahead& 
     if (found.judgement.use != Use::none || carried == ahead.end()) return found;
     const auto judgement = autotune::judge(carried->second, shared.wanted);
     if (judgement.use == Use::none) return found;
-    if (judgement.use == Use::winner && why_not_written().empty())
+    if (judgement.use == Use::winner && why_not_written().empty()) {
         if (const auto put = library->put(carried->second); !put) fault("write", of_kernel(shared), put.error());
+        cache->store->make_room();
+    }
     const std::scoped_lock lock{counting};
     ++counts.carried;
     return {carried->second, judgement};
@@ -351,7 +353,8 @@ autotune::BestConfig Tuner::Impl::search(TunedKernel& shared, const Found& found
         bench.keep(config);
         const auto compiled = bench.compiled(config);
         const auto is_it = [&](const auto& known) { return known.first == compiled->first; };
-        if (compiled && std::ranges::none_of(programs, is_it)) programs.push_back(*compiled);
+        if (compiled && programs.size() < autotune::k_most_kept_programs && std::ranges::none_of(programs, is_it))
+            programs.push_back(*compiled);
     }
     {
         const std::scoped_lock lock{shared.mutex};

@@ -37,9 +37,9 @@ void Tuner::Impl::end_module(const autotune::ModuleConfigs& loaded,
     module.configs = autotune::merged(std::move(kept), module.configs);
     if (module.configs == loaded.configs) return;
     if (const auto put = library->put_module(module); !put)
-        fault("write", fmt::format("the tuned configurations of module '{}'", module.module), put.error());
-    else
-        cache->note_touched({store::ArtifactKind::module_configs, module.key});
+        return fault("write", fmt::format("the tuned configurations of module '{}'", module.module), put.error());
+    cache->note_touched({store::ArtifactKind::module_configs, module.key});
+    cache->store->make_room();
 }
 
 TuningModule Tuner::begin_module(const std::string& name, std::string_view code)

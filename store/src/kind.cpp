@@ -22,4 +22,18 @@ std::optional<Kind> kind_of(std::string_view name) noexcept
     return found == k_kinds.end() ? std::nullopt : std::optional(*found);
 }
 
+Kind kind_of(const Name& name) noexcept
+{
+    const auto* const artifact = std::get_if<ArtifactName>(&name);
+    if (artifact == nullptr) return Kind::graphs;
+    switch (artifact->kind) {
+    case ArtifactKind::compiled: return Kind::compiled;
+    case ArtifactKind::profile: return Kind::profile;
+    case ArtifactKind::torch: return Kind::torch;
+    case ArtifactKind::best_config:
+    case ArtifactKind::module_configs: break;
+    }
+    return Kind::tuned;
+}
+
 } // namespace warmgraph::store

@@ -104,6 +104,33 @@ TEST_F(Kinds, APartOfTheBudgetIsKeptByWhoPublishes)
     EXPECT_GT(store->held().value().at(Kind::compiled).files, 2U) << "and no more is thrown away than must be";
 }
 
+TEST_F(Kinds, OneThatIsOverItsPartTakesNothingOfOthers)
+{
+    const auto store = open({.budget = {.bytes = 100'000, .kinds = {{Kind::compiled, 5000}, {Kind::tuned, 2000}}}});
+    const ArtifactName torch = put(*store, ArtifactKind::torch, 0, 88'000, minutes(1000)),
+                       tuned = put(*store, ArtifactKind::best_config, 0, 1950, minutes(1000));
+    for (int number = 0; number < 8; ++number) put(*store, ArtifactKind::compiled, number, 1000, minutes(100 - number));
+    store->make_room();
+    EXPECT_LE(store->held().value().at(Kind::compiled).bytes, 5000U);
+    EXPECT_TRUE(exists(torch) && exists(tuned)) << "neither they nor the folder are over";
+}
+
+TEST_F(Kinds, WhatCostMoreThanItSavedIsTakenOff)
+{
+    {
+        const auto store = open();
+        store->add_usage_soon(Kind::compiled, {.hits = 1, .saved_ms = 100});
+    }
+    {
+        const auto store = open();
+        store->add_usage_soon(Kind::compiled, {.saved_ms = -30});
+        store->add_usage_soon(Kind::tuned, {.misses = 1, .saved_ms = -5});
+    }
+    EXPECT_EQ(open()->usage(Kind::compiled).saved_ms, 70);
+    EXPECT_EQ(open()->usage(Kind::tuned).saved_ms, 0) << "never less than nothing";
+    EXPECT_EQ(open()->usage(Kind::tuned).misses, 1U);
+}
+
 TEST_F(Kinds, WhatIsSmallAndDearGoesLast)
 {
     const auto store = open();

@@ -12,13 +12,14 @@ namespace {
 constexpr std::chrono::seconds k_time_of_a_writer{5};
 constexpr std::chrono::milliseconds k_time_at_the_end{250};
 
-/// Room for a while, so that not each publish has to make some.
-std::uint64_t with_room(std::uint64_t most) noexcept { return most - most / 10; }
-Budget with_room(Budget most)
+/// Room for a while, so that not each publish has to make some: below what there is too much of, and nowhere else.
+std::uint64_t goal(std::uint64_t used, std::uint64_t most) noexcept { return used > most ? most - most / 10 : most; }
+Budget goal(const Inventory& inventory, Budget most)
 {
-    most.bytes = with_room(most.bytes);
-    most.files = with_room(most.files);
-    for (auto& [kind, bytes] : most.kinds) bytes = with_room(bytes);
+    const Removal::Amount total = inventory.total();
+    most.bytes = goal(total.bytes, most.bytes);
+    most.files = goal(total.files, most.files);
+    for (auto& [kind, bytes] : most.kinds) bytes = goal(inventory.total(kind).bytes, bytes);
     return most;
 }
 
@@ -38,18 +39,11 @@ std::uint64_t room(std::uint64_t used, std::uint64_t all) noexcept
     return used < all ? std::min(all - used, std::max(all / k_part, std::uint64_t{1})) : all / k_part;
 }
 
-Removal::Amount room(const Removal::Amount& total, const Budget& most) noexcept
+/// A budget without end must not wrap.
+std::uint64_t after(std::uint64_t now, std::uint64_t more) noexcept
 {
-    return {room(total.files, most.files), room(total.bytes, most.bytes)};
-}
-
-/// Of whatever kind it is that is written.
-Removal::Amount room(const Inventory& inventory, const Budget& most)
-{
-    Removal::Amount least = room(inventory.total(), most);
-    for (const auto& [kind, bytes] : most.kinds)
-        least.bytes = std::min(least.bytes, room(inventory.total(kind).bytes, bytes));
-    return least;
+    return more < std::numeric_limits<std::uint64_t>::max() - now ? now + more + 1
+                                                                  : std::numeric_limits<std::uint64_t>::max();
 }
 
 /// The clock counts in nanoseconds and ends 292 years before its epoch: what was asked for may lie beyond.
@@ -68,15 +62,21 @@ const Budget& BudgetKeeper::most()
     return m_most;
 }
 
-void BudgetKeeper::look_again_after(const Removal::Amount& room)
+bool BudgetKeeper::is_time() const
 {
     const Removal::Amount written = m_tier.written();
-    // A budget without end must not wrap.
-    const auto after = [](std::uint64_t now, std::uint64_t more) {
-        return more < std::numeric_limits<std::uint64_t>::max() - now ? now + more + 1
-                                                                      : std::numeric_limits<std::uint64_t>::max();
-    };
-    m_next_look = {after(written.files, room.files), after(written.bytes, room.bytes)};
+    return written.bytes >= m_next_look.bytes || written.files >= m_next_look.files ||
+           std::ranges::any_of(m_next_looks, [&](const auto& of) { return m_tier.written(of.first) >= of.second; });
+}
+
+void BudgetKeeper::look_again(const Removal::Amount& total, const KindBytes& kinds)
+{
+    const Budget& most = this->most();
+    const Removal::Amount written = m_tier.written();
+    m_next_look = {after(written.files, room(total.files, most.files)),
+                   after(written.bytes, room(total.bytes, most.bytes))};
+    for (const auto& [kind, bytes] : most.kinds)
+        m_next_looks[kind] = after(m_tier.written(kind), room(kinds.at(kind), bytes));
 }
 
 Result<Pruned> BudgetKeeper::prune_locked(Inventory inventory, const PruneGoal& goal)
@@ -95,19 +95,20 @@ Result<Removal::Amount> BudgetKeeper::keep()
 {
     const std::unique_lock guard(m_mutex, std::try_to_lock);
     if (!guard) return Removal::Amount{}; // another thread is at it
-    const Removal::Amount written = m_tier.written();
-    if (written.bytes < m_next_look.bytes && written.files < m_next_look.files) return Removal::Amount{};
+    if (!is_time()) return Removal::Amount{};
     const Budget& most = this->most();
     const auto deadline = m_tier.disk().clock.steady() + k_time_of_a_writer;
     auto inventory = take_inventory(m_tier.disk(), deadline);
     if (!inventory) return std::unexpected(inventory.error());
-    look_again_after(room(*inventory, most));
+    KindBytes kinds;
+    for (const auto& [kind, bytes] : most.kinds) kinds[kind] = inventory->total(kind).bytes;
+    look_again(inventory->total(), kinds);
     if (fits(*inventory, most)) return Removal::Amount{};
-    const auto pruned = prune_locked(std::move(*inventory), {.most = with_room(most), .deadline = deadline});
+    const Budget wanted = goal(*inventory, most);
+    const auto pruned = prune_locked(std::move(*inventory), {.most = wanted, .deadline = deadline});
     if (!pruned) return std::unexpected(pruned.error());
-    Removal::Amount made = room(pruned->after, most);
-    for (const auto& [kind, bytes] : most.kinds) made.bytes = std::min(made.bytes, room(bytes, bytes));
-    look_again_after(made);
+    for (auto& [kind, bytes] : kinds) bytes = std::min(bytes, wanted.kinds.at(kind)); // or no more could go
+    look_again(pruned->after, kinds);
     log().info("the cache held {} bytes in {} files, {} and {} are its budget: {} files went{}{}", pruned->before.bytes,
                pruned->before.files, most.bytes, most.files, pruned->removed.files(),
                pruned->why_not.empty() ? "" : "; ", pruned->why_not);

@@ -23,11 +23,15 @@ public:
 
 private:
     [[nodiscard]] Result<Pruned> prune_locked(Inventory inventory, const PruneGoal& goal);
-    void look_again_after(const Removal::Amount& room);
+    /// Was so much written that something may be over its part?
+    [[nodiscard]] bool is_time() const;
+    /// When that will be. `kinds`: what those take that have a part.
+    void look_again(const Removal::Amount& total, const KindBytes& kinds);
 
     LocalTier& m_tier;
     std::mutex m_mutex;
     Removal::Amount m_next_look{}; ///< guarded by m_mutex: what this process has written by then
+    KindBytes m_next_looks{};      ///< the same of kinds
     std::once_flag m_is_resolved;
     Budget m_most{}; ///< set once
 };

@@ -37,13 +37,13 @@ public:
     Pruned run()
     {
         if (m_inventory.knows_images && is_asked(Kind::graphs)) drop_unused_images();
-        if (!m_goal.only)
-            for (const StoredFile& file : m_inventory.quarantined)
-                if (is_too_old(file.stamp) || is_over()) drop_quarantined(file);
         // By their last use, whatever they are: first what is over its own kind's part, then what all are over.
         std::vector<Candidate> candidates = this->candidates();
         for (Candidate& candidate : candidates)
             if (is_too_old(*candidate.stamp) || is_over(candidate.kind)) try_drop(candidate);
+        if (!m_goal.only)
+            for (const StoredFile& file : m_inventory.quarantined)
+                if (is_too_old(file.stamp) || is_over()) drop_quarantined(file);
         for (Candidate& candidate : candidates)
             if (!candidate.was_tried && is_over()) try_drop(candidate);
         return std::move(m_result);

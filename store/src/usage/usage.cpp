@@ -31,6 +31,7 @@ try {
     if (!*lock) return Outcome::busy;
     FunctionUsage usage = read_usage(disk, folder);
     merge(usage, more);
+    usage.saved_ms = std::max(usage.saved_ms, 0.0); // a file never says less than nothing
     const std::string text = to_usage_json(usage);
     auto written = commit(disk.files, folder / k_usage_file, as_bytes(text), disk.modes, Durability::unsynced);
     if (!written) return std::unexpected(written.error());

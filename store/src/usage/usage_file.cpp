@@ -99,7 +99,8 @@ void merge(FunctionUsage& into, const FunctionUsage& more)
     into.refusals += more.refusals;
     into.code_missed += more.code_missed;
     into.code_kept += more.code_kept;
-    if (const double sum = into.saved_ms + more.saved_ms; more.saved_ms >= 0 && std::isfinite(sum)) into.saved_ms = sum;
+    // What is less than nothing is taken off: a program that was compiled all the same, a load that took long.
+    if (const double sum = into.saved_ms + more.saved_ms; std::isfinite(sum)) into.saved_ms = sum;
     into.events.merge(more.events);
     into.last_used = std::max(into.last_used, more.last_used); // ISO 8601 sorts as text
     if (!more.cold.empty()) into.cold = more.cold;

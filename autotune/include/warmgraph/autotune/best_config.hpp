@@ -17,6 +17,7 @@ namespace warmgraph::autotune {
 inline constexpr std::uint64_t k_best_config_format = 1;
 inline constexpr std::uint64_t k_best_config_cap = 4ULL << 20; ///< bytes of a file
 inline constexpr std::size_t k_most_facts = 64;
+inline constexpr std::size_t k_most_kept_programs = 16;
 
 enum class FoundBy : std::uint8_t { enumeration, coordinate_descent };
 [[nodiscard]] std::string_view to_string(FoundBy by) noexcept; ///< "enumeration", "coordinate_descent"

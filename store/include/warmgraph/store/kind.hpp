@@ -26,6 +26,9 @@ inline constexpr std::array k_kinds_of_artifacts{Kind::compiled, Kind::tuned, Ki
 [[nodiscard]] std::string_view to_string(Kind kind) noexcept;
 [[nodiscard]] std::optional<Kind> kind_of(std::string_view name) noexcept;
 
+/// What an object of this name is a part of.
+[[nodiscard]] Kind kind_of(const Name& name) noexcept;
+
 /// Bytes of some kinds.
 using KindBytes = std::map<Kind, std::uint64_t>;
 

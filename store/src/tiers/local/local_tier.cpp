@@ -54,6 +54,7 @@ Result<void> LocalTier::put(const Name& name, ByteView bytes)
     if (auto done = commit(m_disk.files, path, bytes, m_disk.modes); !done) return done;
     ++m_files_written;
     m_bytes_written += bytes.size();
+    m_bytes_of_kinds[static_cast<std::size_t>(kind_of(name))] += bytes.size();
     if (previous && *previous) ++m_replaced;
     // The file is there: what fails from here on is housekeeping, and the next writer's turn.
     remove_abandoned(m_disk.files, m_disk.clock, path.parent_path());

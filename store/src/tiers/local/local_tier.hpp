@@ -1,6 +1,7 @@
 // The cache folder as a tier.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <memory>
 
@@ -37,6 +38,11 @@ public:
     [[nodiscard]] Leases& leases() noexcept { return m_leases; }
     /// What was put through this tier.
     [[nodiscard]] Removal::Amount written() const noexcept { return {m_files_written, m_bytes_written}; }
+    /// Bytes of that, of one kind.
+    [[nodiscard]] std::uint64_t written(Kind kind) const noexcept
+    {
+        return m_bytes_of_kinds[static_cast<std::size_t>(kind)];
+    }
     /// How often an entry took another's place. The images of the old one may be unused since.
     [[nodiscard]] std::uint64_t replaced() const noexcept { return m_replaced; }
 
@@ -46,6 +52,7 @@ private:
     Disk m_disk;
     Leases m_leases;
     std::atomic<std::uint64_t> m_files_written = 0, m_bytes_written = 0, m_replaced = 0;
+    std::array<std::atomic<std::uint64_t>, k_kinds.size()> m_bytes_of_kinds{};
 };
 
 } // namespace warmgraph::store
