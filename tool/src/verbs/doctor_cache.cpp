@@ -77,7 +77,11 @@ void report_contents(Report& report, const store::LocalStore& store, Lines& line
                        fmt::format("{} ({})", count_text(contents->images), size_text(contents->image_bytes)));
     lines.emplace_back("quarantine", plural(contents->quarantined, "file"));
     const store::Budget budget = store.budget();
-    lines.emplace_back("may hold", fmt::format("{}, {}", size_text(budget.bytes), plural(budget.files, "file")));
+    std::string parts;
+    for (const auto& [kind, bytes] : budget.kinds)
+        parts += fmt::format(", of {} {}", to_string(kind), size_text(bytes));
+    lines.emplace_back("may hold",
+                       fmt::format("{}, {}{}", size_text(budget.bytes), plural(budget.files, "file"), parts));
     cache.update(Json{{"functions", contents->functions},
                       {"entries", contents->entries},
                       {"images", contents->images},
@@ -102,7 +106,7 @@ struct Variable {
 constexpr std::array k_variables{
     Variable{"WARMGRAPH_CACHE_DIR", "cache folder"},
     Variable{"WARMGRAPH_TRUSTED_OWNERS", "user ids whose cache files are read: 1000,1001"},
-    Variable{"WARMGRAPH_CACHE_BYTES", "what the cache folder may hold: 8G"},
+    Variable{"WARMGRAPH_CACHE_BYTES", "what the cache folder may hold: 8G, or 8G,compiled=1G"},
     Variable{"WARMGRAPH_CACHE_FILES", "the same in files"},
     Variable{"WARMGRAPH_COMPRESSION", "what is compressed as it is written: payloads=3@16K,images=0,constants=0"},
     Variable{"WARMGRAPH_POLICY", "read_write, read_only, refresh, off, require_hit or no_compile"},
