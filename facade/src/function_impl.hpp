@@ -81,8 +81,9 @@ struct Function::Impl {
     /// Restores one of them unless a call did so already; `placeholder` is null where none could be reserved.
     /// Thread-safe against calls. A failure was counted and logged.
     [[nodiscard]] Result<void> open(const OpenCandidate& candidate, std::shared_ptr<const Placeholder> placeholder,
-                                    const std::stop_token& stop);
-    /// What open() restored and no call used so far: takes from its first launch what can be done ahead. Thread-safe.
+                                    replay::Instantiation instantiation, const std::stop_token& stop);
+    /// Of what open() restored: instantiates what was left for later, and takes from a first call that did not come so far
+    /// what can be done ahead. Thread-safe.
     [[nodiscard]] Result<void> upload(const Digest& guards, const std::stop_token& stop);
     /// Is it restored, and was it not called yet? Also while a call of the function is under way.
     [[nodiscard]] bool is_unused(const Digest& guards) const;
@@ -212,10 +213,10 @@ private:
     [[nodiscard]] std::expected<LoadedVariant, Unusable> load(const cachefmt::EntryKey& key, backends::Stream& stream,
                                                               Phases& phases);
     /// nullopt: there is no such entry. Uses nothing that a call changes.
-    [[nodiscard]] Result<std::optional<Restored>> restore(const cachefmt::EntryKey& key, store::Reading reading,
-                                                          const std::vector<MemoryRef>& regions,
-                                                          const std::vector<std::uint64_t>& scalars,
-                                                          Phases& phases) const;
+    [[nodiscard]] Result<std::optional<Restored>> restore(
+        const cachefmt::EntryKey& key, store::Reading reading, const std::vector<MemoryRef>& regions,
+        const std::vector<std::uint64_t>& scalars, Phases& phases,
+        replay::Instantiation instantiation = replay::Instantiation::at_restore) const;
     /// What Cache::prefetch restored of it; waits for what is under way. nullopt: nothing that fits.
     [[nodiscard]] std::optional<Prepared> prepared(const cachefmt::EntryKey& key, const cachefmt::Entry& entry,
                                                    Phases& phases) const;

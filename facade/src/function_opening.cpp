@@ -107,7 +107,7 @@ std::unexpected<Error> stopped() { return fail(ErrorCode::not_found, "it is no l
 } // namespace
 
 Result<void> Function::Impl::open(const OpenCandidate& candidate, std::shared_ptr<const Placeholder> placeholder,
-                                  const std::stop_token& stop)
+                                  replay::Instantiation instantiation, const std::stop_token& stop)
 {
     const auto started = system_clock().steady();
     const auto failed = [this](const Error& error) {
@@ -134,7 +134,7 @@ Result<void> Function::Impl::open(const OpenCandidate& candidate, std::shared_pt
     const std::uint64_t registrations = m_device->device->registrations(), exposures = m_device->device->exposures();
     Phases phases;
     auto restored = restore({m_key, candidate.guards_digest}, store::Reading::ahead, regions,
-                            std::vector<std::uint64_t>(m_interface.scalars.size()), phases);
+                            std::vector<std::uint64_t>(m_interface.scalars.size()), phases, instantiation);
     if (!restored) return failed(restored.error());
     if (!*restored) return fail(ErrorCode::not_found, "the entry was removed while it was opened");
     const double load_ms = Milliseconds{system_clock().steady() - started}.count();
@@ -167,8 +167,8 @@ Result<void> Function::Impl::upload(const Digest& guards, const std::stop_token&
     const auto lock = lock_unless(stop);
     if (!lock) return stopped();
     const auto variant = std::ranges::find(m_variants, guards, &LoadedVariant::guards_digest);
-    if (variant == m_variants.end() || !variant->unused) return {};
-    return variant->executable->upload();
+    if (variant == m_variants.end()) return {};
+    return variant->unused ? variant->executable->upload() : variant->executable->complete();
 }
 
 /// Of a variant that open_all restored: what a load does besides restoring happens now.

@@ -65,7 +65,8 @@ std::optional<Prepared> Function::Impl::prepared(const cachefmt::EntryKey& key, 
 
 auto Function::Impl::restore(const cachefmt::EntryKey& key, store::Reading reading,
                              const std::vector<MemoryRef>& regions, const std::vector<std::uint64_t>& scalars,
-                             Phases& phases) const -> Result<std::optional<Restored>>
+                             Phases& phases, replay::Instantiation instantiation) const
+    -> Result<std::optional<Restored>>
 try {
     auto entry = [&] {
         const auto timer = phases.measure("load");
@@ -91,6 +92,7 @@ try {
     std::unique_ptr<store::LoadMark> mark;
     std::optional<Error> condemned;
     replay::Loading loading;
+    loading.instantiation = instantiation;
     loading.begin = [&]() -> Result<void> {
         auto begun = m_shelf->begin_load(key, m_device->load_target());
         if (!begun) return std::unexpected(condemned.emplace(begun.error()));

@@ -150,7 +150,11 @@ struct Opening::Impl {
     /// uploads what it restored: an entry that is not restored yet costs its first call more than one that is not
     /// uploaded.
     void work(const std::stop_token& stop) noexcept;
-    void restore(const Planned& planned, const std::stop_token& stop) noexcept;
+    void restore(const Planned& planned, const std::stop_token& stop,
+                 replay::Instantiation instantiation = replay::Instantiation::at_restore) noexcept;
+    /// OpenOptions::first's: its first call comes at once, and need not wait for its graph's instantiation. The planner does
+    /// that once the call has passed.
+    void restore_first() noexcept;
     void upload(const Planned& planned, const std::stop_token& stop) noexcept;
     /// False where the system has no further thread.
     [[nodiscard]] bool start_workers();
@@ -161,7 +165,8 @@ struct Opening::Impl {
     /// Plans the rest on a thread of its own, which then starts the workers. False as above.
     [[nodiscard]] bool start_planner();
     void join_planner();
-    [[nodiscard]] Result<void> open(Function::Impl& function, const OpenCandidate& entry, const std::stop_token& stop);
+    [[nodiscard]] Result<void> open(Function::Impl& function, const OpenCandidate& entry,
+                                    replay::Instantiation instantiation, const std::stop_token& stop);
     /// Counts it, and tells the caller of it when the reports before it have been told; nobody waits for those after
     /// `stop`.
     void report(const Planned& planned, const std::stop_token& stop,
@@ -221,20 +226,30 @@ try {
     log().warn("open_all: '{}' is not reported: {}", planned.name, thrown.what());
 }
 
-Result<void> Opening::Impl::open(Function::Impl& function, const OpenCandidate& entry, const std::stop_token& stop)
+Result<void> Opening::Impl::open(Function::Impl& function, const OpenCandidate& entry,
+                                 replay::Instantiation instantiation, const std::stop_token& stop)
 try {
     const auto placeholder = placeholders.find(function.device().get());
-    return function.open(entry, placeholder != placeholders.end() ? placeholder->second : nullptr, stop);
+    return function.open(entry, placeholder != placeholders.end() ? placeholder->second : nullptr, instantiation, stop);
 } catch (const std::exception& thrown) { // memory: nothing else throws here
     return fail(ErrorCode::out_of_memory, "{}", thrown.what());
 }
 
-void Opening::Impl::restore(const Planned& planned, const std::stop_token& stop) noexcept
+void Opening::Impl::restore(const Planned& planned, const std::stop_token& stop,
+                            replay::Instantiation instantiation) noexcept
 {
     const auto function = planned.function.lock();
     if (!function) return report(planned, stop, [](OpenProgress& now) { --now.total; });
-    const auto opened = open(*function, planned.entry, stop);
+    const auto opened = open(*function, planned.entry, instantiation, stop);
     report(planned, stop, [&opened](OpenProgress& now) { ++(opened ? now.opened : now.failed); });
+}
+
+void Opening::Impl::restore_first() noexcept
+{
+    const Planned& first = queue[next++];
+    if (has_more && options.wait != OpenWait::all) return restore(first, {}, replay::Instantiation::later);
+    restore(first, {});
+    upload(first, {}); // else its first call would wait for it beside the workers' driver calls
 }
 
 void Opening::Impl::upload(const Planned& planned, const std::stop_token& stop) noexcept
@@ -346,6 +361,7 @@ try {
     try {
         planner = std::jthread([this] {
             let_first_call_pass();
+            upload(queue.front(), stopping.get_token());
             plan_rest();
             try {
                 if (!stopping.stop_requested() && !start_workers()) work(stopping.get_token());
@@ -424,10 +440,11 @@ Opening Cache::open_all(OpenOptions options)
                fmt::format("open_all is called inside '{}': call it before the first call", running->function)});
     auto impl = std::make_unique<Opening::Impl>(m_impl, std::move(options));
     if (!impl->queue.empty()) {
-        const Planned& first = impl->queue[impl->next++];
-        impl->restore(first, {});
-        impl->upload(first, {}); // its first call comes at once, and would wait for it beside the workers' driver calls
-        if (impl->has_more && !impl->start_planner()) impl->plan_rest();
+        impl->restore_first();
+        if (impl->has_more && !impl->start_planner()) {
+            impl->upload(impl->queue.front(), {});
+            impl->plan_rest();
+        }
         if (!impl->planner.joinable() && !impl->start_workers()) impl->work({});
     }
     const bool all = impl->options.wait == OpenWait::all;

@@ -6,6 +6,7 @@
 #include "code_loader.hpp"
 #include "patch_table.hpp"
 #include "warmgraph/backends/bulk_memory.hpp"
+#include "warmgraph/backends/one_by_one.hpp"
 #include "warmgraph/replay/constant_memory.hpp"
 
 namespace warmgraph::replay {
@@ -72,11 +73,12 @@ struct Executable::Impl {
     MemoryRef arena;
     std::vector<std::shared_ptr<const ConstantMemory>> constants; // of regions, in their order; null for others
     PatchTable patches;
-    std::vector<std::uint8_t> asks_space; // by region: regions_of_one_space
-    backends::RawGraph raw;               // what the exec holds now
-    Bindings bound;                       // what `raw` was made from
-    std::unique_ptr<backends::GraphExec> exec;
-    std::vector<std::uint8_t> dirty; // by node
+    std::vector<std::uint8_t> asks_space;      // by region: regions_of_one_space
+    backends::RawGraph raw;                    // what the exec holds now
+    Bindings bound;                            // what `raw` was made from
+    std::unique_ptr<backends::GraphExec> exec; // null: later
+    bool has_launched = false;                 // one by one
+    std::vector<std::uint8_t> dirty;           // by node
     std::vector<std::uint32_t> dirty_nodes;
     std::size_t rebound = 0;
     bool rewrite_all = false; // an update failed half way: the exec's parameters are unknown
@@ -101,6 +103,7 @@ struct Executable::Impl {
     Result<void> bind_events(const Bindings& bindings);
     Result<void> bind_semaphores(const Bindings& bindings);
     Result<void> instantiate();
+    Result<void> enqueue(backends::Stream& stream);
     Result<void> make_rehearsal(const Bindings& bindings);
     Result<void> check(const Bindings& bindings) const;
     void mark(std::span<const Site> sites) noexcept;
@@ -222,12 +225,23 @@ Result<void> Executable::Impl::bind_semaphores(const Bindings& bindings)
 /// What `raw` holds.
 Result<void> Executable::Impl::instantiate()
 {
-    dirty.resize(raw.nodes.size());
-    dirty_nodes.reserve(raw.nodes.size());
     auto made = device->instantiate(raw);
     if (!made) return within("instantiate", made.error());
     exec = std::move(*made);
     return {};
+}
+
+/// What cannot be enqueued one by one after all is instantiated, unless some of it was enqueued.
+Result<void> Executable::Impl::enqueue(backends::Stream& stream)
+{
+    if (!exec && !std::exchange(has_launched, true)) {
+        const auto current = device->enter(); // once, not by each node
+        auto enqueued = backends::launch_one_by_one(stream, raw);
+        if (enqueued || enqueued.error().code == ErrorCode::partly_launched) return enqueued;
+    }
+    if (!exec)
+        if (auto made = instantiate(); !made) return made;
+    return exec->launch(stream);
 }
 
 /// Built anew for each rehearsal: what is left out would not be found where the patch table says.
@@ -299,7 +313,7 @@ Result<void> Executable::Impl::update_dirty_nodes(backends::Stream& stream)
     const auto current = device->enter(); // once, not by each update
     for (const std::uint32_t node : dirty_nodes) {
         dirty[node] = 0;
-        if (!result) continue;
+        if (!result || !exec) continue; // an exec to come is made of `raw`
         result = exec->update(node, raw.nodes[node].work);
     }
     dirty_nodes.clear();
@@ -385,6 +399,11 @@ Result<std::unique_ptr<Executable>> Executable::restore(std::shared_ptr<backends
     auto raw = resolve(impl->graph, raw_modules, impl->bound);
     if (!raw) return std::unexpected(raw.error());
     impl->raw = std::move(*raw);
+    impl->dirty.resize(impl->raw.nodes.size());
+    impl->dirty_nodes.reserve(impl->raw.nodes.size());
+    const bool is_later = loading != nullptr && loading->instantiation == Instantiation::later &&
+                          backends::can_launch_one_by_one(impl->raw);
+    if (is_later) return std::unique_ptr<Executable>(new Executable(std::move(impl)));
     if (auto made = impl->instantiate(); !made) return std::unexpected(made.error());
     return std::unique_ptr<Executable>(new Executable(std::move(impl)));
 }
@@ -404,7 +423,7 @@ try {
     // Whatever was patched in `raw` must reach the exec even when a later binding was refused: else the two differ.
     if (auto updated = impl.update_dirty_nodes(stream); !updated) return updated;
     if (!rebound) return rebound;
-    return impl.exec->launch(stream);
+    return impl.enqueue(stream);
 } catch (
     const std::bad_alloc&) { // only where an error's text is made: nothing was enqueued, and nodes may be half patched
     m_impl->rewrite_all = true;
@@ -414,6 +433,7 @@ try {
 Result<void> Executable::rehearse(backends::Stream& stream, const Bindings& bindings)
 {
     Impl& impl = *m_impl;
+    if (auto completed = complete(); !completed) return completed;
     if (!backends::has_outside_work(impl.raw)) return launch(stream, bindings);
     if (auto checked = impl.check(bindings); !checked) return checked;
     if (auto made = impl.make_rehearsal(bindings); !made)
@@ -421,7 +441,20 @@ Result<void> Executable::rehearse(backends::Stream& stream, const Bindings& bind
     return impl.rehearsal->launch(stream);
 }
 
-Result<void> Executable::upload() noexcept { return m_impl->exec->upload(); }
+Result<void> Executable::upload() noexcept
+{
+    if (auto completed = complete(); !completed) return completed;
+    return m_impl->exec->upload();
+}
+
+Result<void> Executable::complete() noexcept
+try {
+    return is_complete() ? Result<void>{} : m_impl->instantiate();
+} catch (const std::bad_alloc&) {
+    return std::unexpected(Error{ErrorCode::out_of_memory, {}});
+}
+
+bool Executable::is_complete() const noexcept { return m_impl->exec != nullptr; }
 
 const cachefmt::Graph& Executable::graph() const noexcept { return m_impl->graph; }
 MemoryRef Executable::constant(std::size_t region) const noexcept { return m_impl->bound.regions[region]; }

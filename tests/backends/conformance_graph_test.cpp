@@ -1,5 +1,6 @@
 // Capture, instantiate, replay, update.
 #include "conformance.hpp"
+#include "warmgraph/backends/one_by_one.hpp"
 
 namespace warmgraph::backends::test {
 namespace {
@@ -85,6 +86,74 @@ TEST_P(ConformanceGraph, RunsLikeTheEagerWork)
     replay(graph);
     EXPECT_EQ(read(eager)[100], 10);
     EXPECT_EQ(read(replayed), read(eager));
+}
+
+TEST_P(ConformanceGraph, ItsNodesOneByOneDoWhatTheGraphDoes)
+{
+    const auto forked = take(device->create_stream());
+    const Address x = allocate(all(1)), y = allocate(all(0)), z = allocate(all(0));
+    const RawGraph graph = capture([&] {
+        EXPECT_TRUE(succeeded(stream->launch(add_scalar(x, 4)))); // x = 5
+        EXPECT_TRUE(succeeded(forked->wait(take(stream->record_event()))));
+        EXPECT_TRUE(succeeded(forked->copy({x, y, k_count * 4}))); // y = 5
+        EXPECT_TRUE(succeeded(forked->launch(scale(y, 7))));       // y = 35
+        EXPECT_TRUE(succeeded(stream->launch(add(z, x, x))));      // z = 10
+        EXPECT_TRUE(succeeded(stream->wait(take(forked->record_event()))));
+        EXPECT_TRUE(succeeded(stream->launch(add(z, z, y)))); // z = 45
+        EXPECT_TRUE(succeeded(stream->fill({y, Bytes(4), 64})));
+    });
+    ASSERT_TRUE(can_launch_one_by_one(graph));
+    ASSERT_TRUE(succeeded(launch_one_by_one(*stream, graph)));
+    finish();
+    std::vector<std::int32_t> filled(k_count, 35);
+    std::fill_n(filled.begin(), 16, 0);
+    EXPECT_EQ(read(x), all(5));
+    EXPECT_EQ(read(y), filled);
+    EXPECT_EQ(read(z), all(45));
+    ASSERT_TRUE(succeeded(take(device->instantiate(graph))->launch(*stream)));
+    finish();
+    EXPECT_EQ(read(x), all(9));
+    EXPECT_EQ(read(z), all(81));
+
+    const Address unused = allocate(all(0));
+    (void)capture([&] {
+        EXPECT_TRUE(succeeded(stream->launch(add_scalar(unused, 1))));
+        EXPECT_TRUE(failed_with(launch_one_by_one(*stream, graph), ErrorCode::not_recordable, "captures"));
+    });
+}
+
+TEST_P(ConformanceGraph, OfNodesOneByOneNothingIsEnqueuedWhereOneCannotBe)
+{
+    const Address x = allocate(all(1));
+    const auto with = [&](const RawWork& last) {
+        RawGraph graph;
+        graph.nodes.push_back({add_scalar(x, 4), {}});
+        graph.nodes.push_back({RawEmpty{}, {0}});
+        graph.nodes.push_back({last, {1}});
+        return graph;
+    };
+    RawKernel wrong = add_scalar(x, 1);
+    wrong.params.pop_back();
+    EXPECT_TRUE(failed_with(launch_one_by_one(*stream, with(wrong)), ErrorCode::invalid_argument, "node 2 of 3"));
+    RawKernel large = add_scalar(x, 1);
+    large.block = {1U << 20, 1, 1};
+    EXPECT_TRUE(failed_with(launch_one_by_one(*stream, with(large)), ErrorCode::invalid_argument, "node 2 of 3"));
+    EXPECT_TRUE(failed_with(launch_one_by_one(*stream, with(RawFill{x, Bytes(4), k_count * 4 + 4})),
+                            ErrorCode::invalid_argument, "node 2 of 3"));
+    RawKernel cooperative = add_scalar(x, 1);
+    cooperative.attributes.push_back({launch_attribute::k_cooperative, Bytes(4, std::byte{1})});
+    RawGraph programmatic = with(add_scalar(x, 1));
+    programmatic.nodes[2].edges = {{1, 0, 1}};
+    for (const RawGraph& graph : {with(cooperative), with(RawEventRecord{7}), with(RawHost{}), programmatic}) {
+        EXPECT_FALSE(can_launch_one_by_one(graph));
+        EXPECT_TRUE(failed_with(launch_one_by_one(*stream, graph), ErrorCode::unsupported, "instantiated"));
+    }
+    finish();
+    EXPECT_EQ(read(x), all(1));
+    EXPECT_TRUE(can_launch_one_by_one(with(RawEmpty{})));
+    ASSERT_TRUE(succeeded(launch_one_by_one(*stream, with(RawEmpty{}))));
+    finish();
+    EXPECT_EQ(read(x), all(5));
 }
 
 TEST_P(ConformanceGraph, GivesEachNodeArgumentsOfItsOwn)

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <optional>
 #include <thread>
 
 #include "facade_fixture.hpp"
@@ -133,6 +134,40 @@ TEST_F(OpenAll, TheFirstIsRestoredBeforeAnythingElseIsLookedAtAndTheRestBehindIt
     EXPECT_EQ(opening.progress().total, 3U);
     for (auto& [function, count] : {std::pair{&b, 48}, {&c, 32}}) EXPECT_EQ(call(*function, count), Outcome::replayed);
     EXPECT_EQ(cache.statistics().misses, 0U);
+}
+
+TEST_F(OpenAll, TheFirstIsRightBeforeAndAfterItsGraphIsInstantiated)
+{
+    record({16}, "a");
+    record({48}, "b");
+    for (const bool is_kept : {true, false}) {
+        Cache cache{options(Policy::require_hit)};
+        Function a = any_size(cache, "a"), b = any_size(cache, "b");
+        OpenOptions named;
+        named.first = "a";
+        std::optional<Opening> opening{cache.open_all(named)};
+        if (!is_kept) opening.reset(); // nobody instantiates it but its second call
+        for (int i = 0; i < 3; ++i) EXPECT_EQ(call(a, 16), Outcome::replayed);
+        if (opening) opening->wait();
+        for (int i = 0; i < 3; ++i) EXPECT_EQ(call(a, 16), Outcome::replayed);
+        EXPECT_EQ(call(b, 48), Outcome::replayed);
+        EXPECT_EQ(cache.statistics().hits, 2U);
+    }
+}
+
+TEST_F(OpenAll, AFirstThatNobodyCallsIsInstantiatedAllTheSame)
+{
+    record({16}, "a");
+    record({48}, "b");
+    Cache cache{options(Policy::require_hit)};
+    Function a = any_size(cache, "a");
+    const Function b = any_size(cache, "b");
+    OpenOptions named;
+    named.first = "a";
+    Opening opening = cache.open_all(named);
+    opening.wait();
+    EXPECT_EQ(opening.progress().opened, 2U);
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(call(a, 16), Outcome::replayed);
 }
 
 TEST_F(OpenAll, AFirstThatHasNothingLeavesItToUrgency)

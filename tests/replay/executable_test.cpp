@@ -76,10 +76,18 @@ protected:
     {
         return {{x, y, {}, {}}, {static_cast<std::uint32_t>(amount)}};
     }
-    [[nodiscard]] Result<std::unique_ptr<Executable>> restore(const Bindings& at)
+    [[nodiscard]] Result<std::unique_ptr<Executable>> restore(const Bindings& at,
+                                                              Instantiation when = Instantiation::at_restore)
     {
+        Loading loading;
+        loading.instantiation = when;
         return Executable::restore(
-            device, graph, modules, [this](const auto&) -> Result<Bytes> { return image; }, at, phases);
+            device, graph, modules, [this](const auto&) -> Result<Bytes> { return image; }, at, phases,
+            RegisteredModules::bind, 0, &loading);
+    }
+    void break_once(const char* entry, std::uint64_t call = 1)
+    {
+        fake->inject({entry, call, backends::FaultLength::once, {ErrorCode::driver_failed, "injected"}});
     }
 
     std::shared_ptr<backends::FakeBackend> fake = backends::make_fake_backend();
@@ -128,6 +136,79 @@ TEST_F(ExecutableTest, AFailedRebindRewritesEverythingNextTime)
     EXPECT_FALSE((*exec)->launch(*stream, bindings(1)));
     ASSERT_TRUE((*exec)->launch(*stream, bindings(1)));
     EXPECT_EQ(read(y)[0], 102);
+}
+
+TEST_F(ExecutableTest, TheFirstLaunchNeedNotWaitForTheInstantiation)
+{
+    const auto exec = restore(bindings(1), Instantiation::later);
+    ASSERT_TRUE(exec) << exec.error().message;
+    EXPECT_FALSE((*exec)->is_complete());
+    y = buffer(0); // as after open_all: what it was restored with is elsewhere
+    ASSERT_TRUE((*exec)->launch(*stream, bindings(10)));
+    EXPECT_EQ(read(y)[0], 16);
+    EXPECT_EQ(read(y)[1], 0x07070707);
+    EXPECT_FALSE((*exec)->is_complete());
+    ASSERT_TRUE((*exec)->complete());
+    EXPECT_TRUE((*exec)->is_complete());
+    ASSERT_TRUE((*exec)->launch(*stream, bindings(10)));
+    EXPECT_EQ((*exec)->rebound_nodes(), 0U) << "it is made of what was bound last";
+    x = buffer(100);
+    ASSERT_TRUE((*exec)->launch(*stream, bindings(-6)));
+    EXPECT_EQ(read(y)[0], 95);
+}
+
+TEST_F(ExecutableTest, TheSecondLaunchInstantiatesWhereNobodyElseDid)
+{
+    const auto exec = restore(bindings(1), Instantiation::later);
+    ASSERT_TRUE(exec);
+    ASSERT_TRUE((*exec)->launch(*stream, bindings(1)));
+    break_once("instantiate");
+    EXPECT_FALSE((*exec)->launch(*stream, bindings(2)));
+    EXPECT_EQ(read(y)[0], 7) << "nothing was enqueued";
+    ASSERT_TRUE((*exec)->launch(*stream, bindings(2)));
+    EXPECT_TRUE((*exec)->is_complete());
+    EXPECT_EQ(read(y)[0], 8);
+}
+
+TEST_F(ExecutableTest, WhatCannotBeLaunchedOneByOneIsInstantiatedByItsFirstLaunch)
+{
+    const auto exec = restore(bindings(1), Instantiation::later);
+    ASSERT_TRUE(exec);
+    break_once("stream.check", 3);
+    ASSERT_TRUE((*exec)->launch(*stream, bindings(1)));
+    EXPECT_TRUE((*exec)->is_complete());
+    EXPECT_EQ(read(y)[0], 7);
+}
+
+TEST_F(ExecutableTest, ALaunchOneByOneThatEndsHalfWaySaysSo)
+{
+    const auto exec = restore(bindings(1), Instantiation::later);
+    ASSERT_TRUE(exec);
+    break_once("launch");
+    const auto launched = (*exec)->launch(*stream, bindings(1));
+    ASSERT_FALSE(launched);
+    EXPECT_EQ(launched.error().code, ErrorCode::partly_launched) << launched.error().message;
+    EXPECT_THAT(launched.error().message, testing::HasSubstr("node 1 of 4"));
+    ASSERT_TRUE((*exec)->launch(*stream, bindings(1)));
+    EXPECT_EQ(read(y)[0], 7);
+}
+
+TEST_F(ExecutableTest, AGraphThatNeedsToBeOneIsInstantiatedAtOnce)
+{
+    std::get<cachefmt::KernelNode>(graph.nodes[1]).attributes.push_back({2, Bytes(4, std::byte{1}), {}});
+    const auto exec = restore(bindings(1), Instantiation::later);
+    ASSERT_FALSE(exec) << "this backend has no such attribute: who instantiates is told";
+    EXPECT_THAT(exec.error().message, testing::StartsWith("instantiate: "));
+}
+
+TEST_F(ExecutableTest, ARehearsalAndAnUploadAreOfTheInstantiatedGraph)
+{
+    for (const bool is_rehearsal : {true, false}) {
+        const auto exec = restore(bindings(1), Instantiation::later);
+        ASSERT_TRUE(exec);
+        ASSERT_TRUE(is_rehearsal ? (*exec)->rehearse(*stream, bindings(1)) : (*exec)->upload());
+        EXPECT_TRUE((*exec)->is_complete());
+    }
 }
 
 TEST_F(ExecutableTest, BindingsThatAreMissingTooSmallOrMisalignedAreNamed)

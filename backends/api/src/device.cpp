@@ -6,6 +6,15 @@
 
 namespace warmgraph::backends {
 
+Result<void> Stream::enqueue_checked(const RawWork& work)
+{
+    if (const auto* const kernel = std::get_if<RawKernel>(&work)) return launch(*kernel);
+    if (const auto* const one = std::get_if<RawCopy>(&work)) return copy(*one);
+    if (const auto* const one = std::get_if<RawFill>(&work)) return fill(*one);
+    if (std::holds_alternative<RawEmpty>(work)) return {};
+    return check(work);
+}
+
 Device::Device() = default;
 Device::~Device() = default;
 

@@ -128,6 +128,18 @@ Result<void> OpenclStream::fill(const RawFill& work)
     return enqueue_fill(queue(), *destination, work);
 }
 
+Result<void> OpenclStream::check(const RawWork& work)
+{
+    if (const auto* const kernel = std::get_if<RawKernel>(&work)) {
+        if (auto checked = check_launch(*kernel, m_core.limits, m_core.memory); !checked) return checked;
+        const auto ready = kernel_of(*kernel);
+        return ready ? Result<void>{} : std::unexpected(ready.error());
+    }
+    if (const auto* const copy = std::get_if<RawCopy>(&work)) return check_copy(*copy, m_core.memory);
+    if (const auto* const fill = std::get_if<RawFill>(&work)) return check_fill(*fill, m_core.memory);
+    return Stream::check(work);
+}
+
 Result<std::shared_ptr<Event>> OpenclStream::record_event()
 {
     if (is_capturing()) return std::make_shared<OpenclEvent>(m_core, m_capture.point());

@@ -29,8 +29,8 @@ enum class OpenWait : std::uint8_t { first, all };
 struct OpenOptions {
     /// The function whose last used entry is restored before anything else is looked at: headers of many others take
     /// milliseconds. open_all returns then, and the rest is planned and restored behind it, after the first call of that
-    /// function or 10 ms later. Empty, or no function that has
-    /// an entry which fits: the most urgent of all.
+    /// function or 10 ms later. That call enqueues the nodes one by one where that does the same; its graph is instantiated
+    /// after it (not with OpenWait::all). Empty, or no function that has an entry which fits: the most urgent of all.
     std::string first{};
     /// Higher is restored first; among equals, and without it, the most recently used. `inputs` as recorded. It is
     /// asked before open_all returns, in its thread; what it throws passes through. Where `first` was restored it is asked

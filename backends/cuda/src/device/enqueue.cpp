@@ -29,20 +29,6 @@ std::uint64_t cluster_of(const RawKernel& work)
     return blocks;
 }
 
-/// Function attributes belong to the loaded kernel, not to a launch: limits are only ever raised here, so that launches
-/// from several threads do not take them from each other.
-Result<void> prepare_function(const Driver& driver, const KernelInfo& info, const RawKernel& work, std::uint64_t shared)
-{
-    auto applied = apply_function_attributes(driver, info.function, work.function_attributes);
-    if (!applied) return applied;
-    if (shared + info.static_shared > k_default_shared) {
-        const FunctionAttribute limit{CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shared)};
-        if (auto raised = apply_function_attributes(driver, info.function, {&limit, 1}); !raised) return raised;
-    }
-    if (cluster_of(work) <= k_portable_cluster) return {};
-    return set_function(driver, info.function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
-}
-
 std::vector<CUlaunchAttribute> attributes_of(const RawKernel& work)
 {
     std::vector<CUlaunchAttribute> attributes(work.attributes.size());
@@ -114,13 +100,30 @@ RawKernel as_values(RawKernel work)
     return work;
 }
 
+Result<void> prepare_kernel(const Core& core, const KernelInfo& info, const RawKernel& work)
+{
+    const Driver& driver = *core.driver;
+    const auto named = [&work](Result<void> done) {
+        return done ? done : within(fmt::format("kernel '{}'", readable_kernel_name(work.kernel)), done.error());
+    };
+    auto applied = apply_function_attributes(driver, info.function, work.function_attributes);
+    if (!applied) return named(std::move(applied));
+    const std::uint64_t shared = shared_bytes_of(work);
+    if (shared + info.static_shared > k_default_shared) {
+        const FunctionAttribute limit{CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shared)};
+        auto raised = apply_function_attributes(driver, info.function, {&limit, 1});
+        if (!raised) return named(std::move(raised));
+    }
+    if (cluster_of(work) <= k_portable_cluster) return {};
+    return named(set_function(driver, info.function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1));
+}
+
 Result<void> enqueue_kernel(const Core& core, CUstream stream, const KernelInfo& info, const RawKernel& work)
 {
     const Driver& driver = *core.driver;
     KernelParams params;
     const CUDA_KERNEL_NODE_PARAMS& native = params.fill(info.function, work);
-    auto prepared = prepare_function(driver, info, work, shared_bytes_of(work));
-    if (!prepared) return within(fmt::format("kernel '{}'", readable_kernel_name(work.kernel)), prepared.error());
+    if (auto prepared = prepare_kernel(core, info, work); !prepared) return prepared;
     std::vector<CUlaunchAttribute> attributes = attributes_of(work);
     CUlaunchConfig config{};
     config.gridDimX = native.gridDimX;

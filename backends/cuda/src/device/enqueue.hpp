@@ -20,6 +20,10 @@ namespace warmgraph::backends::cuda {
 [[nodiscard]] Result<void> check_copy(const RawCopy& work, const Memory& memory, Touch touch);
 [[nodiscard]] Result<void> check_fill(const RawFill& work, const Memory& memory, Touch touch);
 
+/// Raises the limits that the launch needs. Function attributes belong to the loaded kernel, not to a launch: limits are
+/// only ever raised here, so that launches from several threads do not take them from each other.
+[[nodiscard]] Result<void> prepare_kernel(const Core& core, const KernelInfo& info, const RawKernel& work);
+
 /// REQUIRES: the work is checked and the context current.
 [[nodiscard]] Result<void> enqueue_kernel(const Core& core, CUstream stream, const KernelInfo& info,
                                           const RawKernel& work);

@@ -138,6 +138,31 @@ Result<void> CudaStream::fill(const RawFill& work)
     return noted(enqueue_fill(m_core, m_stream, work));
 }
 
+Result<void> CudaStream::check(const RawWork& work)
+{
+    if (const auto* const kernel = std::get_if<RawKernel>(&work)) {
+        const auto info = check_launch(*kernel, m_core, m_memory, Touch::run);
+        if (!info) return std::unexpected(info.error());
+        const CurrentContext context(m_core);
+        return prepare_kernel(m_core, **info, *kernel);
+    }
+    if (const auto* const copied = std::get_if<RawCopy>(&work)) return check_copy(*copied, m_memory, Touch::run);
+    if (const auto* const filled = std::get_if<RawFill>(&work)) return check_fill(*filled, m_memory, Touch::run);
+    return Stream::check(work);
+}
+
+Result<void> CudaStream::enqueue_checked(const RawWork& work)
+{
+    const CurrentContext context(m_core);
+    if (const auto* const kernel = std::get_if<RawKernel>(&work)) {
+        const auto info = info_of(*kernel);
+        return info ? enqueue_kernel(m_core, m_stream, **info, *kernel) : std::unexpected(info.error());
+    }
+    if (const auto* const copied = std::get_if<RawCopy>(&work)) return enqueue_copy(m_core, m_stream, *copied);
+    if (const auto* const filled = std::get_if<RawFill>(&work)) return enqueue_fill(m_core, m_stream, *filled);
+    return Stream::enqueue_checked(work);
+}
+
 Result<std::shared_ptr<Event>> CudaStream::record_event()
 {
     const CurrentContext context(m_core);

@@ -52,6 +52,8 @@ public:
     [[nodiscard]] Result<void> launch(const RawKernel& kernel) override;
     [[nodiscard]] Result<void> copy(const RawCopy& copy) override;
     [[nodiscard]] Result<void> fill(const RawFill& fill) override;
+    [[nodiscard]] Result<void> check(const RawWork& work) override;
+    [[nodiscard]] Result<void> enqueue_checked(const RawWork& work) override;
     [[nodiscard]] Result<std::shared_ptr<Event>> record_event() override;
     [[nodiscard]] Result<void> wait(const std::shared_ptr<Event>& event) override;
     [[nodiscard]] Result<void> synchronize() override;

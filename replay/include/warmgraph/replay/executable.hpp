@@ -44,12 +44,21 @@ enum class Blame : std::uint8_t {
     entry, ///< its images or constants are damaged, missing, or nothing that this device takes
 };
 
+/// When an executable's graph is instantiated, which for a thousand nodes takes longer than all else.
+enum class Instantiation : std::uint8_t {
+    at_restore,
+    /// By complete(), or by the second launch: the first enqueues the nodes one by one where that has not happened yet. A
+    /// graph of which that may not be done (can_launch_one_by_one) is instantiated at once.
+    later,
+};
+
 /// What whoever restores a stored graph has to do with the loading of its code.
 struct Loading {
     /// Called once, right before the driver is given the first image that this process has not loaded; not where it has
     /// them all. An error ends the restore.
     std::function<Result<void>()> begin{};
     Blame blame = Blame::elsewhere; ///< set where the restore fails
+    Instantiation instantiation = Instantiation::at_restore;
 };
 
 class Executable {
@@ -70,11 +79,17 @@ public:
     [[nodiscard]] Result<void> launch(backends::Stream& stream, const Bindings& bindings) noexcept;
 
     /// launch() for copies of the caller's memory: what works together with the outside (semaphores, events, host
-    /// functions, waits for memory) is left out. Runs in the same arena. The one before must be done.
+    /// functions, waits for memory) is left out. Runs in the same arena. The one before must be done. What is looked at so
+    /// is the instantiated graph: complete() comes first.
     [[nodiscard]] Result<void> rehearse(backends::Stream& stream, const Bindings& bindings);
 
-    /// Takes from the first launch what can be done ahead of it; blocks. A failure leaves everything as it was.
+    /// Takes from the first launch what can be done ahead of it, complete() included; blocks. A failure leaves everything
+    /// as it was.
     [[nodiscard]] Result<void> upload() noexcept;
+
+    /// Instantiates where that was left for later. A failure leaves everything as it was.
+    [[nodiscard]] Result<void> complete() noexcept;
+    [[nodiscard]] bool is_complete() const noexcept;
 
     [[nodiscard]] const cachefmt::Graph& graph() const noexcept;
     /// Where it has the contents of a region that is a constant; others may have them there as well.

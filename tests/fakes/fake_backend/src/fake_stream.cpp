@@ -153,6 +153,12 @@ Result<void> FakeStream::enqueue(const char* entry, const RawWork& work)
     return m_capture.add(work);
 }
 
+Result<void> FakeStream::check(const RawWork& work)
+{
+    if (auto entered = m_state.enter("stream.check"); !entered) return entered;
+    return check_fake(work, m_state, m_memory);
+}
+
 Result<std::shared_ptr<Event>> FakeStream::record_event()
 {
     if (auto entered = pass(m_state.enter("record_event")); !entered) return std::unexpected(entered.error());

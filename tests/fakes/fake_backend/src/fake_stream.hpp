@@ -21,6 +21,7 @@ public:
     [[nodiscard]] Result<void> launch(const RawKernel& kernel) override { return enqueue("launch", kernel); }
     [[nodiscard]] Result<void> copy(const RawCopy& copy) override { return enqueue("copy", copy); }
     [[nodiscard]] Result<void> fill(const RawFill& fill) override { return enqueue("fill", fill); }
+    [[nodiscard]] Result<void> check(const RawWork& work) override;
     [[nodiscard]] Result<std::shared_ptr<Event>> record_event() override;
     [[nodiscard]] Result<void> wait(const std::shared_ptr<Event>& event) override;
     [[nodiscard]] Result<void> synchronize() override;

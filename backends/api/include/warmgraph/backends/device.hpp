@@ -112,6 +112,14 @@ public:
     [[nodiscard]] virtual Result<void> launch(const RawKernel& kernel) = 0;
     [[nodiscard]] virtual Result<void> copy(const RawCopy& copy) = 0;
     [[nodiscard]] virtual Result<void> fill(const RawFill& fill) = 0;
+    /// What can be known of a kernel, copy or fill before it is enqueued: the errors of the above. It readies the kernel.
+    /// unsupported: of other work, and where a backend cannot tell. Not in a capture.
+    [[nodiscard]] virtual Result<void> check(const RawWork& work)
+    {
+        return fail(ErrorCode::unsupported, "a {} cannot be looked at before it is enqueued", kind_of(work).name);
+    }
+    /// The above of work that check() passed, and which has not changed since; an empty node is nothing.
+    [[nodiscard]] virtual Result<void> enqueue_checked(const RawWork& work);
 
     /// An event after all work so far; another stream (of the same device) waits for it. Recording an event in a
     /// capturing stream and waiting for it in another makes the other part of the capture (fork), as in CUDA.
