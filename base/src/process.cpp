@@ -257,10 +257,13 @@ std::string random_uuid()
         throw std::system_error(errno, std::system_category(), "getentropy gives no random numbers");
     bytes[6] = static_cast<unsigned char>((bytes[6] & 0x0f) | 0x40); // version 4
     bytes[8] = static_cast<unsigned char>((bytes[8] & 0x3f) | 0x80); // variant 1
+    constexpr std::string_view k_digits = "0123456789abcdef";
     std::string text;
+    text.reserve(36);
     for (std::size_t i = 0; i < bytes.size(); ++i) {
         if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-        text += fmt::format("{:02x}", bytes[i]);
+        text += k_digits[bytes[i] >> 4];
+        text += k_digits[bytes[i] & 0x0f];
     }
     return text;
 }

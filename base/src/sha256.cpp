@@ -18,6 +18,14 @@ void require(int status, const char* call)
     if (status != 1) throw std::runtime_error(std::string(call) + " failed: OpenSSL has no usable SHA-256");
 }
 
+/// Fetched once: EVP_sha256() has OpenSSL look for its provider at each use, which takes longer than a short digest. Never
+/// freed: digests are taken until the process ends.
+const EVP_MD* algorithm()
+{
+    static const EVP_MD* const s_fetched = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+    return s_fetched != nullptr ? s_fetched : EVP_sha256();
+}
+
 std::optional<unsigned> hex_value(char digit) noexcept
 {
     if (digit >= '0' && digit <= '9') return static_cast<unsigned>(digit - '0');
@@ -36,7 +44,7 @@ struct Sha256::Impl {
         if (!context) throw std::bad_alloc();
         start();
     }
-    void start() { require(EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr), "EVP_DigestInit_ex"); }
+    void start() { require(EVP_DigestInit_ex(context.get(), algorithm(), nullptr), "EVP_DigestInit_ex"); }
 };
 
 Sha256::Sha256() : m_impl(std::make_unique<Impl>()) {}

@@ -16,7 +16,12 @@ namespace warmgraph {
 
 std::string Cache::Impl::model_info(std::string_view backend) const
 {
-    return cachefmt::model_info(options.model, backend, shape_mode(), options.config);
+    const std::scoped_lock lock{model_mutex};
+    auto known = models.find(backend);
+    if (known == models.end())
+        known =
+            models.emplace(backend, cachefmt::model_info(options.model, backend, shape_mode(), options.config)).first;
+    return known->second;
 }
 
 std::string_view Cache::Impl::shape_mode() const noexcept

@@ -81,6 +81,9 @@ struct Cache::Impl {
     std::mutex mutex; ///< guards functions
     /// Those that exist, by name; null while one is being made.
     std::map<std::string, std::weak_ptr<Function::Impl>> functions;
+    mutable std::mutex model_mutex;
+    mutable std::map<std::string, std::string, std::less<>>
+        models;                           ///< model_info() by backend: each function asks; guarded by model_mutex
     std::set<std::string> told_what_fits; ///< ids of devices; guarded by mutex
     std::string why_code_is_kept;         ///< to the end, as an earlier process lost a recording; guarded by mutex
     QuietCalls quiet;

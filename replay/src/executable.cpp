@@ -253,7 +253,7 @@ Result<void> Executable::Impl::make_rehearsal(const Bindings& bindings)
     here.scalars = bindings.scalars;
     std::vector<backends::Module*> raw_modules;
     for (const auto& module : modules) raw_modules.push_back(module.get());
-    auto whole = resolve(graph, raw_modules, here);
+    auto whole = resolve(graph, patches, raw_modules, here);
     if (!whole) return std::unexpected(whole.error());
     auto made = device->instantiate(backends::without_outside(std::move(*whole)));
     if (!made) return std::unexpected(made.error());
@@ -396,7 +396,7 @@ Result<std::unique_ptr<Executable>> Executable::restore(std::shared_ptr<backends
 
     std::vector<backends::Module*> raw_modules;
     for (const auto& module : impl->modules) raw_modules.push_back(module.get());
-    auto raw = resolve(impl->graph, raw_modules, impl->bound);
+    auto raw = resolve(impl->graph, impl->patches, raw_modules, impl->bound);
     if (!raw) return std::unexpected(raw.error());
     impl->raw = std::move(*raw);
     impl->dirty.resize(impl->raw.nodes.size());

@@ -6,6 +6,7 @@
 
 #include "warmgraph/backends/places.hpp"
 #include "warmgraph/cachefmt/graph.hpp"
+#include "warmgraph/replay/executable.hpp"
 
 namespace warmgraph::replay {
 
@@ -27,5 +28,9 @@ void patch_region(backends::RawNode& node, const Site& site, const Address& regi
 
 /// Writes scalar + addend at the slot's width (integers wrap as the native arithmetic does).
 void patch_scalar(backends::RawNode& node, const Site& site, std::uint64_t bits) noexcept;
+
+/// resolve() with the graph's table, which takes as long to make as the rest.
+[[nodiscard]] Result<backends::RawGraph> resolve(const cachefmt::Graph& graph, const PatchTable& table,
+                                                 std::span<backends::Module* const> modules, const Bindings& bindings);
 
 } // namespace warmgraph::replay

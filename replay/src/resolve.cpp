@@ -34,6 +34,12 @@ Result<void> check_sizes(const cachefmt::Graph& graph, std::size_t modules, cons
 Result<backends::RawGraph> resolve(const cachefmt::Graph& graph, std::span<backends::Module* const> modules,
                                    const Bindings& bindings)
 {
+    return resolve(graph, make_patch_table(graph), modules, bindings);
+}
+
+Result<backends::RawGraph> resolve(const cachefmt::Graph& graph, const PatchTable& table,
+                                   std::span<backends::Module* const> modules, const Bindings& bindings)
+{
     if (auto checked = check_sizes(graph, modules.size(), bindings); !checked) return std::unexpected(checked.error());
     backends::RawGraph raw;
     raw.nodes.reserve(graph.nodes.size());
@@ -44,7 +50,6 @@ Result<backends::RawGraph> resolve(const cachefmt::Graph& graph, std::span<backe
     }
     for (const auto& edge : graph.edges) add_edge(raw, edge);
 
-    const PatchTable table = make_patch_table(graph);
     for (std::size_t region = 0; region < graph.regions.size(); ++region)
         for (const Site& site : table.by_region[region])
             patch_region(raw.nodes[site.node], site, bindings.regions[region].address);

@@ -118,12 +118,11 @@ Result<void> prepare_kernel(const Core& core, const KernelInfo& info, const RawK
     return named(set_function(driver, info.function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1));
 }
 
-Result<void> enqueue_kernel(const Core& core, CUstream stream, const KernelInfo& info, const RawKernel& work)
+Result<void> enqueue_kernel(const Core& core, CUstream stream, const KernelInfo& info, const RawKernel& work,
+                            KernelParams& params)
 {
     const Driver& driver = *core.driver;
-    KernelParams params;
     const CUDA_KERNEL_NODE_PARAMS& native = params.fill(info.function, work);
-    if (auto prepared = prepare_kernel(core, info, work); !prepared) return prepared;
     std::vector<CUlaunchAttribute> attributes = attributes_of(work);
     CUlaunchConfig config{};
     config.gridDimX = native.gridDimX;

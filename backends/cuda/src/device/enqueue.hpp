@@ -1,6 +1,7 @@
 // Work into a stream, capturing or not: what is checked, and how it is given to the driver.
 #pragma once
 
+#include "code/kernel_params.hpp"
 #include "code/module.hpp"
 #include "device/core.hpp"
 #include "device/memory.hpp"
@@ -25,8 +26,9 @@ namespace warmgraph::backends::cuda {
 [[nodiscard]] Result<void> prepare_kernel(const Core& core, const KernelInfo& info, const RawKernel& work);
 
 /// REQUIRES: the work is checked and the context current.
+/// `params` is used again and again; prepare_kernel was called.
 [[nodiscard]] Result<void> enqueue_kernel(const Core& core, CUstream stream, const KernelInfo& info,
-                                          const RawKernel& work);
+                                          const RawKernel& work, KernelParams& params);
 [[nodiscard]] Result<void> enqueue_copy(const Core& core, CUstream stream, const RawCopy& work);
 [[nodiscard]] Result<void> enqueue_fill(const Core& core, CUstream stream, const RawFill& work);
 

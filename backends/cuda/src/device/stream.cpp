@@ -121,7 +121,8 @@ Result<void> CudaStream::launch(const RawKernel& work)
     const auto info = check_launch(work, m_core, m_memory, touch());
     if (!info) return noted(std::unexpected(info.error()));
     const CurrentContext context(m_core);
-    return noted(enqueue_kernel(m_core, m_stream, **info, work));
+    if (auto prepared = prepare_kernel(m_core, **info, work); !prepared) return noted(std::move(prepared));
+    return noted(enqueue_kernel(m_core, m_stream, **info, work, m_params));
 }
 
 Result<void> CudaStream::copy(const RawCopy& work)
@@ -156,7 +157,7 @@ Result<void> CudaStream::enqueue_checked(const RawWork& work)
     const CurrentContext context(m_core);
     if (const auto* const kernel = std::get_if<RawKernel>(&work)) {
         const auto info = info_of(*kernel);
-        return info ? enqueue_kernel(m_core, m_stream, **info, *kernel) : std::unexpected(info.error());
+        return info ? enqueue_kernel(m_core, m_stream, **info, *kernel, m_params) : std::unexpected(info.error());
     }
     if (const auto* const copied = std::get_if<RawCopy>(&work)) return enqueue_copy(m_core, m_stream, *copied);
     if (const auto* const filled = std::get_if<RawFill>(&work)) return enqueue_fill(m_core, m_stream, *filled);

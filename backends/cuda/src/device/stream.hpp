@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "code/kernel_params.hpp"
 #include "device/core.hpp"
 #include "device/memory.hpp"
 #include "warmgraph/backends/capture_session.hpp"
@@ -82,7 +83,8 @@ private:
     CUstream m_stream;
     Owned m_owned;
     StreamCapture m_capture;
-    bool m_began = false; ///< the capture that m_capture is part of
+    KernelParams m_params; ///< of the kernel that is being enqueued
+    bool m_began = false;  ///< the capture that m_capture is part of
 };
 
 } // namespace warmgraph::backends::cuda
