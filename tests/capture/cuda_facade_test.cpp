@@ -35,6 +35,88 @@ TEST_F(CudaFacade, RecordsReplaysLoadsAndOpensAhead)
     EXPECT_EQ(call(f, 200), Outcome::replayed);
 }
 
+/// y = x + 100, of a graph whose instantiation a first call does not wait for.
+class CudaLargeGraph : public CudaFacade {
+protected:
+    [[nodiscard]] Function add_hundred(Cache& cache) const
+    {
+        return cache.wrap("large", device, spec(), [this](Recorder& r) {
+            const Launch launch{.grid = {2}, .block = {128}};
+            r.stream().copy(r["y"], r["x"], k_bytes);
+            for (int i = 0; i < 100; ++i)
+                r.stream().launch(program, "add_scalar", launch, r["y"], int32_t{1}, int32_t{k_count});
+        });
+    }
+    void SetUp() override
+    {
+        device.prepare_recording();
+        Cache cache{options()};
+        Function f = add_hundred(cache);
+        ASSERT_EQ(checked(f), Outcome::recorded) << f.report().reason;
+    }
+    /// On memory that no call had before.
+    Outcome checked(Function& f)
+    {
+        m_kept.push_back(numbers(5));
+        const Buffer y = device.allocate(k_bytes);
+        const Outcome outcome = f({{"x", m_kept.back()}, {"y", y}});
+        EXPECT_EQ(read(y), counting(105));
+        return outcome;
+    }
+
+private:
+    std::vector<Buffer> m_kept;
+};
+
+TEST_F(CudaLargeGraph, IsRightBeforeWhileAndAfterItIsInstantiated)
+{
+    for (const bool is_prefetched : {false, true}) {
+        Cache cache{options(Policy::require_hit)};
+        if (is_prefetched) cache.prefetch("large", device);
+        Function f = add_hundred(cache);
+        for (int i = 0; i < 10; ++i) ASSERT_EQ(checked(f), Outcome::replayed);
+        EXPECT_EQ(cache.statistics().hits, 1U);
+        EXPECT_EQ(cache.statistics().cache_faults, 0U);
+    }
+}
+
+TEST_F(CudaLargeGraph, GoesAwayRightAfterItsFirstCall)
+{
+    for (int i = 0; i < 20; ++i) {
+        Cache cache{options(Policy::require_hit)};
+        Function f = add_hundred(cache);
+        ASSERT_EQ(checked(f), Outcome::replayed);
+    }
+}
+
+TEST_F(CudaLargeGraph, IsCalledByOthersWhileItIsInstantiated)
+{
+    Cache cache{options(Policy::require_hit)};
+    Function f = add_hundred(cache);
+    const Buffer x = numbers(5);
+    std::vector<Buffer> results;
+    for (int i = 0; i < 4; ++i) results.push_back(device.allocate(k_bytes));
+    {
+        std::vector<std::jthread> threads;
+        for (Buffer& y : results)
+            threads.emplace_back([&] {
+                Stream stream = device.stream();
+                for (int i = 0; i < 20; ++i) EXPECT_EQ(f(stream, {{"x", x}, {"y", y}}), Outcome::replayed);
+                stream.synchronize();
+            });
+    }
+    for (const Buffer& y : results) EXPECT_EQ(read(y), counting(105));
+}
+
+TEST_F(CudaLargeGraph, IsVerifiedInstantiated)
+{
+    CacheOptions with = options();
+    with.verify_on_load = true;
+    Cache cache{with};
+    Function f = add_hundred(cache);
+    for (int i = 0; i < 3; ++i) ASSERT_EQ(checked(f), Outcome::replayed) << f.report().reason;
+}
+
 TEST_F(CudaFacade, ACallAfterOneInAStreamThatSomebodyCapturesStaysOutOfThatCapture)
 {
     const Driver driver;
