@@ -204,22 +204,7 @@ Result<void> Function::Impl::launch(LoadedVariant& variant, const std::shared_pt
     // The function cannot be run instead: the part that was enqueued would happen twice.
     if (!launched && launched.error().code == ErrorCode::partly_launched)
         raise(within(label(), launched.error()).error());
-    if (launched && !variant.executable->is_complete()) instantiate_behind(variant);
     return launched;
-}
-
-/// A first launch did not wait for it. A call that comes meanwhile does. Where it fails, the second launch tries again:
-/// the caller may have freed the memory of his first call, which a driver refuses in a copy.
-void Function::Impl::instantiate_behind(const LoadedVariant& variant) noexcept
-{
-    m_completion.begin([this, digest = variant.guards_digest](const std::stop_token& stop) {
-        try {
-            if (const auto done = upload(digest, stop); !done)
-                log().debug("{} is instantiated by its second launch: {}", label(), done.error().message);
-        } catch (const std::exception& thrown) { // memory: of an error's text
-            log().debug("a graph is instantiated by its second launch: {}", thrown.what());
-        }
-    });
 }
 
 Outcome Function::Impl::call(const std::shared_ptr<backends::Stream>& stream, std::span<const Arg> args)

@@ -18,7 +18,6 @@
 
 #include "argument_reader.hpp"
 #include "cache_impl.hpp"
-#include "completion.hpp"
 #include "device_impl.hpp"
 #include "half.hpp"
 #include "job.hpp"
@@ -194,7 +193,6 @@ private:
     [[nodiscard]] LoadedVariant variant_of(const cachefmt::Guards& guards, const Digest& digest,
                                            std::unique_ptr<replay::Executable> executable) const;
     [[nodiscard]] Result<void> launch(LoadedVariant& variant, const std::shared_ptr<backends::Stream>& stream);
-    void instantiate_behind(const LoadedVariant& variant) noexcept;
     [[nodiscard]] bool is_to_verify(const LoadedVariant& variant) const noexcept;
 
     // Shapes: counted, padded, recorded ahead (function_shapes.cpp)
@@ -214,7 +212,7 @@ private:
     // Restoring stored entries (lookup.cpp)
     [[nodiscard]] std::expected<LoadedVariant, Unusable> load(const cachefmt::EntryKey& key, backends::Stream& stream,
                                                               Phases& phases);
-    /// nullopt: there is no such entry. Uses nothing that a call changes. `instantiation`: of what is read ahead.
+    /// nullopt: there is no such entry. Uses nothing that a call changes.
     [[nodiscard]] Result<std::optional<Restored>> restore(
         const cachefmt::EntryKey& key, store::Reading reading, const std::vector<MemoryRef>& regions,
         const std::vector<std::uint64_t>& scalars, Phases& phases,
@@ -323,7 +321,6 @@ private:
     ShapeCounter::Key m_shape, m_declared_shape; // of this call; of the declaration
     std::unique_ptr<Padding> m_padding;          // null: nothing is padded
     bool m_knows_buckets = false;                // they were looked for
-    Completion m_completion;                     // last: its thread uses the others
 };
 
 } // namespace warmgraph

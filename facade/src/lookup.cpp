@@ -92,8 +92,7 @@ try {
     std::unique_ptr<store::LoadMark> mark;
     std::optional<Error> condemned;
     replay::Loading loading;
-    // A call that loads for itself does not wait for more than it needs.
-    loading.instantiation = reading == store::Reading::use ? instantiation_of(graph, *m_device->device) : instantiation;
+    loading.instantiation = instantiation;
     loading.begin = [&]() -> Result<void> {
         auto begun = m_shelf->begin_load(key, m_device->load_target());
         if (!begun) return std::unexpected(condemned.emplace(begun.error()));

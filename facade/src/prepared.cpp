@@ -4,7 +4,6 @@
 #include <utility>
 #include <variant>
 
-#include "completion.hpp"
 #include "warmgraph/base/phases.hpp"
 
 namespace warmgraph {
@@ -68,10 +67,8 @@ Result<Prepared> prepare(const std::shared_ptr<backends::Device>& device, cachef
     }
     bindings.scalars.resize(entry.graph.scalars.size());
     Phases phases;
-    replay::Loading loading;
-    loading.instantiation = instantiation_of(entry.graph, *device); // its call binds all of it anew
     auto executable = replay::Executable::restore(device, std::move(entry.graph), modules, images, bindings, phases,
-                                                  replay::RegisteredModules::bind, replay::k_nobody.function, &loading);
+                                                  replay::RegisteredModules::bind, replay::k_nobody.function);
     if (!executable) return std::unexpected(executable.error());
     return Prepared{std::move(entry.header), std::move(*executable), std::move(*placeholder), registrations, exposures};
 }

@@ -86,7 +86,6 @@ Result<void> CudaDevice::read_limits()
     core.reads_host_memory = ask(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) != 0;
     core.limits.flat_addresses = true;
     core.limits.keeps_running_execs = true; // cuGraphExecDestroy
-    core.limits.instantiates_slowly = true; // 5 to 8 us a node, a launch 3.6 (docs/measurements.md, eighteenth session)
     core.limits.memory_alignment = 1;
     core.limits.max_block = static_cast<std::uint64_t>(ask(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
     core.limits.local_memory = static_cast<std::uint64_t>(ask(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));

@@ -162,7 +162,6 @@ struct DeviceLimits {
     std::uint64_t local_memory = 48ULL * 1024;
     std::uint64_t memory = 0;
     bool keeps_running_execs = false; ///< a GraphExec may go while its launches run: the driver keeps what they need
-    bool instantiates_slowly = false; ///< a graph's instantiation takes longer than enqueueing its nodes one by one
     bool flat_addresses = false;      ///< every Address has k_flat_base, and a pointer may hide in any parameter word
 };
 
