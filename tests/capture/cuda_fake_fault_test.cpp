@@ -335,5 +335,43 @@ TEST_F(CudaFakeFacade, EntriesOpenedAheadAreUploadedAheadAndAFailureCostsTheirFi
     }
 }
 
+TEST_F(CudaFakeFacade, TheFirstOfThoseOpenedAheadNeedsNoInstantiationForItsFirstCall)
+{
+    const Device device{"cuda:0"};
+    const Program program = device.program("small", k_fake_cuda_program);
+    Cache cache{options()};
+    const auto wrap = [&](Cache& of) {
+        Spec spec;
+        spec.outputs = {output("y", i32, {k_count})};
+        spec.code = {program};
+        return of.wrap("f", device, spec,
+                       [&](Recorder& r) { r.stream().launch(program, "iota", k_launch, r["y"], k_count); });
+    };
+    const auto call = [&](Function& f) {
+        const Buffer y = device.upload<std::int32_t>(std::vector<std::int32_t>(k_count, -1));
+        const Outcome outcome = f({{"y", y}});
+        device.synchronize();
+        EXPECT_EQ(y.read<std::int32_t>().back(), k_count - 1);
+        return outcome;
+    };
+    {
+        Function f = wrap(cache);
+        ASSERT_EQ(call(f), Outcome::recorded);
+    }
+    Cache warm{options()};
+    Function f = wrap(warm);
+    fake.reset();
+    for (const char* entry : {"cuGraphInstantiate", "cuGraphInstantiateWithParams"})
+        fake.fail(entry, 0, 0, CUDA_ERROR_OUT_OF_MEMORY);
+    Opening opening = warm.open_all({.first = "f"});
+    EXPECT_EQ(call(f), Outcome::replayed);
+    opening.wait();
+    EXPECT_EQ(fake.calls_of("cuGraphLaunch"), 0);
+    fake.reset();
+    EXPECT_EQ(call(f), Outcome::replayed) << f.report().reason;
+    EXPECT_EQ(fake.calls_of("cuGraphLaunch"), 1);
+    EXPECT_EQ(warm.statistics().cache_faults, 0U);
+}
+
 } // namespace
 } // namespace warmgraph::test

@@ -25,8 +25,9 @@ namespace warmgraph::backends::cuda {
 /// only ever raised here, so that launches from several threads do not take them from each other.
 [[nodiscard]] Result<void> prepare_kernel(const Core& core, const KernelInfo& info, const RawKernel& work);
 
-/// REQUIRES: the work is checked and the context current.
-/// `params` is used again and again; prepare_kernel was called.
+// REQUIRES, of the rest: the work is checked, a kernel prepared, and the context current.
+
+/// `params` has room from one launch to the next.
 [[nodiscard]] Result<void> enqueue_kernel(const Core& core, CUstream stream, const KernelInfo& info,
                                           const RawKernel& work, KernelParams& params);
 [[nodiscard]] Result<void> enqueue_copy(const Core& core, CUstream stream, const RawCopy& work);
