@@ -253,14 +253,17 @@ public:
     Result<MemoryRef> allocate(std::uint64_t size) override
     {
         constexpr std::uint64_t k_alignment = 512, k_step = 1ULL << 20U;
-        // Memory near a multiple of 4 GiB is allocate_far's: a heap has it by chance, AddressSanitizer's always.
+        // Memory near a multiple of 4 GiB is allocate_far's: a heap has it by chance, AddressSanitizer's always. What
+        // will not do is kept meanwhile: the kernel gives mappings from the top down, so that the end of a longer one
+        // would lie where the end of the one before did.
+        std::vector<std::unique_ptr<std::byte, decltype(&std::free)>> near_one;
         for (std::uint64_t before = lead;; before += k_step) {
             const std::uint64_t all = (before + size + k_alignment - 1) / k_alignment * k_alignment;
             auto* const memory = static_cast<std::byte*>(std::aligned_alloc(k_alignment, all));
             if (memory == nullptr) return fail(ErrorCode::out_of_memory, "{} bytes", size);
             if (!is_near_a_boundary(reinterpret_cast<std::uintptr_t>(memory + before), size))
                 return add(memory + before, {size, false, before});
-            std::free(memory);
+            near_one.emplace_back(memory, &std::free);
         }
     }
     Result<MemoryRef> reserve_shadow(std::uint64_t size) override { return map(size, PROT_NONE, false); }

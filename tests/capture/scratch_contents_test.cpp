@@ -17,11 +17,19 @@ protected:
         ASSERT_TRUE(allocated);
         memory = *allocated;
         memory.size = words * sizeof(std::uint64_t);
-        // 1 GiB off, still among the addresses that are looked for.
-        const std::uint64_t nowhere = memory.address.flat() ^ (1ULL << 30);
+        const std::uint64_t nowhere = address_of_nothing();
         const std::span contents{memory.address.pointer<std::uint64_t>(), words};
         for (std::uint64_t i = 0; i < words; ++i) contents[i] = i % every == 0 ? nowhere + i : ~std::uint64_t{0};
         before.assign(contents.begin(), contents.end());
+    }
+    /// Half a GiB off at least, and still among the addresses that are looked for: those with the same upper half. The
+    /// lower half is far from 0 and from 4 GiB, or a number added to it would leave them, and far from the numbers that
+    /// upper halves are, or two words beside each other would hold an address across them.
+    [[nodiscard]] std::uint64_t address_of_nothing() const
+    {
+        constexpr std::uint64_t k_upper = ~0ULL << 32U, k_low = 0x6000'0000, k_high = 0xA000'0000;
+        const std::uint64_t flat = memory.address.flat();
+        return (flat & k_upper) | ((flat & ~k_upper) < 1ULL << 31U ? k_high : k_low);
     }
     [[nodiscard]] std::vector<std::uint64_t> now() const
     {
