@@ -68,7 +68,7 @@ def pause() -> str:
     with _lock:
         if _misses:
             return "a call is being recorded"
-        if torch.autograd._profiler_enabled():
+        if getattr(torch.autograd, "_profiler_enabled")():
             return "PyTorch's profiler runs"
         why = paused_recording(every_cache())
         _is_paused = not why
