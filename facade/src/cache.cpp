@@ -212,12 +212,15 @@ std::string Cache::write_capture(std::string name, const Device& device, Spec sp
 
 namespace {
 
-/// Everything but what depends on the outputs: the interface covers them.
-cachefmt::Guards without_interface(const cachefmt::Guards& guards)
+Spec without_outputs(Spec spec)
 {
-    cachefmt::Guards result = guards;
-    std::erase_if(result.facts, [](const cachefmt::Fact& fact) { return fact.name == k_interface_fact; });
-    return result;
+    spec.outputs.clear();
+    return spec;
+}
+
+std::string& interface_fact(std::vector<cachefmt::Fact>& facts)
+{
+    return std::ranges::find(facts, k_interface_fact, &cachefmt::Fact::name)->value; // gather_facts gives it
 }
 
 /// Its inputs and states look as declared.
@@ -238,9 +241,8 @@ std::optional<std::string> Cache::find(const std::string& name, const Device& de
     require_version("looked for", name, spec);
     const Policy policy = spec.policy.value_or(m_impl->policy);
     if (!m_impl->looks_for_graphs(policy)) return std::nullopt;
-    Spec sought = spec;
-    sought.outputs.clear();
-    const Interface interface = value_or_raise(interface_of(sought));
+    const Interface interface =
+        value_or_raise(spec.outputs.empty() ? interface_of(spec) : interface_of(without_outputs(spec)));
     const auto& backend = *DeviceAccess::impl(device)->device;
     const auto variants = m_impl->store->variants(m_impl->key(name, backend));
     if (!variants) {
@@ -248,15 +250,17 @@ std::optional<std::string> Cache::find(const std::string& name, const Device& de
         log().warn("'{}' cannot be looked for: {}", name, variants.error().message);
         return std::nullopt;
     }
-    cachefmt::Guards now{gather_facts(*m_impl, name, sought, backend, "", nullptr), {}, {}};
-    now = without_interface(now);
+    cachefmt::Guards now{gather_facts(*m_impl, name, spec, backend, "", nullptr), {}, {}};
     std::optional<std::string> found;
     std::chrono::system_clock::time_point last_used{};
     for (const auto& variant : *variants) {
         if (!variant.header || variant.header->kind != cachefmt::EntryKind::graph) continue;
         if (found && variant.last_used <= last_used) continue;
-        const cachefmt::Guards recorded = without_interface(variant.header->guards);
-        now.tensors = recorded.tensors; // which are every call's own
+        const cachefmt::Guards& recorded = variant.header->guards;
+        const auto outputs = std::ranges::find(recorded.facts, k_interface_fact, &cachefmt::Fact::name);
+        if (outputs == recorded.facts.end()) continue;
+        interface_fact(now.facts) = outputs->value; // it covers the outputs, which are not known yet
+        now.tensors = recorded.tensors;             // which are every call's own
         now.values = recorded.values;
         if (!has_regions(recorded, interface) || !guards::evaluate(recorded, now, m_impl->relaxation).empty()) continue;
         const auto metadata = std::ranges::find(recorded.facts, k_metadata_fact, &cachefmt::Fact::name);

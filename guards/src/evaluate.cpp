@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -72,9 +73,31 @@ void compare_fact(Comparison& comparison, const Fact* recorded, const Fact* now,
         {name, shown(recorded), shown(now), cure_of(name, value(recorded), value(now), relaxation)});
 }
 
+bool is_by_name(const std::vector<Fact>& facts)
+{
+    return std::ranges::adjacent_find(facts, std::ranges::greater_equal{}, &Fact::name) == facts.end();
+}
+
+/// Both sorted, each name once, as facts are written: a model has a thousand, and most first calls have all of them.
+void compare_sorted(Comparison& comparison, const std::vector<Fact>& recorded, const std::vector<Fact>& now,
+                    const Relaxation& relaxation)
+{
+    auto was = recorded.begin();
+    auto is = now.begin();
+    while (was != recorded.end() || is != now.end()) {
+        const auto order = was == recorded.end() ? std::strong_ordering::greater
+                           : is == now.end()     ? std::strong_ordering::less
+                                                 : was->name <=> is->name;
+        compare_fact(comparison, order <= 0 ? &*was : nullptr, order >= 0 ? &*is : nullptr, relaxation);
+        if (order <= 0) ++was;
+        if (order >= 0) ++is;
+    }
+}
+
 void compare_facts(Comparison& comparison, const std::vector<Fact>& recorded, const std::vector<Fact>& now,
                    const Relaxation& relaxation)
 {
+    if (is_by_name(recorded) && is_by_name(now)) return compare_sorted(comparison, recorded, now, relaxation);
     std::map<std::string_view, std::pair<const Fact*, const Fact*>> by_name;
     for (const Fact& fact : recorded) by_name[fact.name].first = &fact;
     for (const Fact& fact : now) by_name[fact.name].second = &fact;
@@ -95,6 +118,10 @@ template <class T>
 Pairing<T> pair_by_name(const std::vector<T>& recorded, const std::vector<T>& now)
 {
     Pairing<T> pairing;
+    if (std::ranges::equal(recorded, now, {}, &T::name, &T::name)) {
+        for (std::size_t i = 0; i < now.size(); ++i) pairing.common.emplace_back(&recorded[i], &now[i]);
+        return pairing;
+    }
     std::multimap<std::string_view, std::size_t> left;
     for (std::size_t i = 0; i < now.size(); ++i) left.emplace(now[i].name, i);
     std::optional<std::size_t> previous;
