@@ -14,7 +14,7 @@ import torch
 from .. import _ahead, _code as _plain_code, _walk, errors
 from .._compiled import CachedFunction, Options, _difference
 from ..config import Config, unknown_option
-from . import _capture, _code, _collection, _function, _gate, _pausing, _recording, _walking
+from . import _capture, _code, _collection, _function, _gate, _pausing, _recording, _sharing, _walking
 from ._function import Bound, Call, TorchFunction, _policy, _Structural
 from ._walking import Walker
 
@@ -77,6 +77,7 @@ class GraphCache:
         self._lock = threading.RLock()
         self._warned: set[str] = set()
         self._are_others_begun = False
+        self._known = _sharing.Known()
 
     def capture_one(self, key: Key, forward_fn: Callable[[], Any], *, pool: Any = None, stream: Any = None, inputs: Any = None,
                     states: Any = None) -> tuple[Graph, Any]:
@@ -94,7 +95,7 @@ class GraphCache:
         both = sorted(named.keys() & around.keys())
         if both:
             raise errors.InvalidArgument(f"'{both[0]}' names an input and a state: expected names of one kind")
-        function = EngineFunction(wrapped, key, around, self._captures)
+        function = EngineFunction(wrapped, key, around, self._captures, self._known)
         with self._lock, torch.cuda.stream(stream) if stream is not None else contextlib.nullcontext():
             try:
                 with _gate.using, _collection.later:
@@ -166,13 +167,14 @@ class _NotAsked(errors.NotRecordable):
 class EngineFunction(TorchFunction):
     """forward_fn for one capture_one. Its tensors are moved in place for the second capture: an engine's objects cannot be copied."""
 
-    def __init__(self, wrapped: CachedFunction, key: Key, states: dict[str, Any], captures: str | None = None) -> None:
+    def __init__(self, wrapped: CachedFunction, key: Key, states: dict[str, Any], captures: str | None, known: _sharing.Known) -> None:
+        """known: what the table's other graphs found."""
         super().__init__(wrapped)
-        self.captures = captures
+        self.captures, self._known = captures, known
         self._key_text, self._states = repr(key), states
         self._owner = getattr(wrapped._function, "__self__", self.held)
         self.kept: list[Any] = []  # storages that replays use
-        self._has_run = False
+        self._has_run = self._is_all_read = False
         for name, default in _defaults(wrapped).items():
             self._states = {**self._states, f"{self._plain.__name__}.{name}": default}
 
@@ -198,6 +200,7 @@ class EngineFunction(TorchFunction):
             raise _NotAsked(f"the policy is {policy}")
         with _pausing.recording():
             recording = _recording.Recording(self, wrapped, call)
+            self._is_all_read = True
             try:
                 recording.answer()
             except Exception as error:
@@ -243,7 +246,8 @@ class EngineFunction(TorchFunction):
         return {**super().facts(call), "graph.key": self._key_text}
 
     def _walked(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _code.Reached]:
-        return _walking.read(self.reached, arguments, owner, self._states)
+        # After an answer nothing is taken to be as it was.
+        return _walking.read(self.reached, arguments, owner, self._states, None if self._is_all_read else self._known)
 
 
 def _free(bound: Bound, kept: list[Any]) -> None:

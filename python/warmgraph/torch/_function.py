@@ -87,8 +87,7 @@ class _Surroundings:
             and [(one.path, id(one.tensor)) for one in self.places] == [(one.path, id(one.tensor)) for one in other.places]
 
     def _look(self) -> list[Any]:
-        return [(one.tensor.dtype, one.tensor.shape, one.tensor.stride(), one.tensor.storage_offset(), one.tensor.requires_grad,
-                 len(one.tensor.__dict__)) for one in self.places]
+        return [_tensors.layout_of(one.tensor) for one in self.places]
 
     def is_same(self) -> bool:
         return self._kept != [] or self._is_held() and self._look() == self._layouts

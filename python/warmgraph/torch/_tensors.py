@@ -97,6 +97,11 @@ def overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
     return bool(touched.as_strided(other.size(), other.stride(), int(other.storage_offset()) - low).any())
 
 
+def layout_of(tensor: torch.Tensor) -> tuple[Any, ...]:
+    """What a guard of it says, but for where it is."""
+    return (tensor.dtype, tensor.shape, tensor.stride(), tensor.storage_offset(), tensor.requires_grad, len(tensor.__dict__))
+
+
 def described(tensor: torch.Tensor) -> str:
     """Type, sizes, strides and whether it requires grad: what a fact says besides where it lies."""
     grad = ", requires grad" if tensor.requires_grad else ""

@@ -15,7 +15,7 @@ import torch
 
 from .. import _code as _plain_code, _walk, _watch, errors
 from .._compiled import CachedFunction
-from . import _code, _modules, _tensors
+from . import _code, _modules, _sharing, _tensors
 
 _MOST_FACTS = 100_000
 _LONGEST_MODULE = 2000  # letters of the plain values of one module
@@ -42,8 +42,11 @@ class Walker(_walk.Walker):
     """One walk. `places` are the tensors in the order in which they were met, `objects` what a path names, `watched` what the object, the
     closures and the globals held, `compiled_via` where modules were met that PyTorch compiled, as Place.via says it."""
 
-    def __init__(self, reached: _code.Reached, is_tolerant: bool = False) -> None:
+    def __init__(self, reached: _code.Reached, is_tolerant: bool = False, known: _sharing.Known | None = None) -> None:
+        """known: what other walks found of the surroundings' modules."""
         super().__init__(reached, is_tolerant)
+        self.reached, self._known = reached, known
+        self.parts: list[_sharing.Part] = []  # of `known`, which live as long as this walk
         self.places: list[Place] = []
         self.objects: dict[str, Any] = {}
         self.watched: list[_watch.Watched] = []
@@ -91,7 +94,10 @@ class Walker(_walk.Walker):
 
     def _composite(self, path: str, value: Any) -> None:
         if isinstance(value, torch.nn.Module):
-            self._module(path, value)
+            if self._known is not None and self._into is self.found.states:
+                self._known.read(self, path, value)
+            else:
+                self.read_module(path, value)
         elif isinstance(value, torch.Generator):
             raise errors.NotRecordable(f"{path} is a torch.Generator: random numbers are recorded of the default generator alone")
         elif type(value).__module__.startswith("triton.") and isinstance(getattr(value, "fn", None), types.FunctionType):
@@ -156,7 +162,7 @@ class Walker(_walk.Walker):
         except errors.NotRecordable:
             self._roll_back(before)
 
-    def _module(self, path: str, module: torch.nn.Module) -> None:
+    def read_module(self, path: str, module: torch.nn.Module) -> None:
         kind = type(module)
         if isinstance(module, torch.jit.ScriptModule):
             raise errors.NotRecordable(f"{path} is a torch.jit.ScriptModule, whose code is not read: use the module that it was made of")
@@ -196,6 +202,45 @@ class Walker(_walk.Walker):
                 kinds = _modules.kinds_of_hook(module, name, number)
                 if kinds:
                     self._fact(f"{path}.{name}[{at}] is called", kinds)
+
+    # --- what another walk found (_sharing)
+
+    def opened(self) -> list[int]:
+        """Ids of the objects that are being read, outermost first."""
+        return list(self._open)
+
+    def read_apart(self, path: str, module: torch.nn.Module) -> Walker:
+        """A walk of the module alone, at this place, that has met nothing before."""
+        one = Walker(self.reached)
+        one._into, one._open, one._stored, one._values_of_classes = one.found.states, self.opened(), self._stored, self._values_of_classes
+        one.read_module(path, module)
+        return one
+
+    def ids_met(self) -> set[int]:
+        return self._read.keys() | self._tensors.keys()
+
+    def all_watched(self) -> list[_watch.Watched]:
+        return [*self.watched, *self._watched_classes.values()]
+
+    def takes(self, part: _sharing.Part) -> bool:
+        """What it found, as if it had been found here; not where both met an object: its first path is the one that counts."""
+        found = part.walker
+        if not (part.ids.isdisjoint(self._read) and part.ids.isdisjoint(self._tensors)) or found.found.programs or found.found.devices:
+            return False
+        self.parts.append(part)
+        kept: tuple[tuple[dict[Any, Any], dict[Any, Any]], ...] = (
+            (self.found.facts, found.found.facts), (self.objects, found.objects), (self._read, found._read), (self._tensors, found._tensors),
+            (self.functions, found.functions))
+        for held, more in kept:
+            held.update(more)
+        self.places += found.places
+        self.watched += found.watched
+        self.compiled_via |= found.compiled_via
+        for kind, is_constructed in found.classes.items():
+            self.classes[kind] = is_constructed or self.classes.get(kind, False)
+        for one, watched in found._watched_classes.items():
+            self._watched_classes.setdefault(one, watched)
+        return True
 
     def _compiled(self, path: str, module: Any) -> None:
         """What torch.compile returned, around the module that it was given."""
@@ -344,15 +389,18 @@ def _guessed_classes(values: Iterable[Any]) -> dict[type, bool]:
     return found
 
 
-def read(reached: _code.Reached, arguments: dict[str, Any], owner: Any,
-         named: Mapping[str, Any] = types.MappingProxyType({})) -> tuple[Walker, _code.Reached]:
-    """A call, as often as it takes until nothing new was met on the way; with the code that it may run."""
+def read(reached: _code.Reached, arguments: dict[str, Any], owner: Any, named: Mapping[str, Any] = types.MappingProxyType({}),
+         known: _sharing.Known | None = None) -> tuple[Walker, _code.Reached]:
+    """A call, as often as it takes until nothing new was met on the way; with the code that it may run. known: what calls of other functions
+    found."""
     now: Any = reached.latest()
     if now is reached:  # the first: what a module's code names need not be found by a walk of its own
         closed_over = [value for function in reached.functions for _, value in _plain_code.closed_over(function)]
         now = reached.with_met(_guessed_classes([*arguments.values(), owner, *closed_over]), ())
+    parts: list[_sharing.Part] = []  # of all walks: the next call takes as many
     for _ in range(_walk._MOST_WALKS):
-        walker = Walker(now)
+        walker = Walker(now, known=known)
+        walker.parts = parts
         walker.arguments(arguments)
         walker.surroundings(owner, named)
         met: Any = reached.with_met(walker.classes, walker.functions.values())

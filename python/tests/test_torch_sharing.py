@@ -1,0 +1,276 @@
+"""What the graphs of one table have in common is read once, and what is kept of it is what would be read."""
+from __future__ import annotations
+
+import gc
+import types
+import weakref
+from typing import Any, Callable, Iterator
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
+
+import torch_on_the_host as host  # noqa: E402
+import warmgraph  # noqa: E402
+from warmgraph.torch import GraphCache, _sharing  # noqa: E402
+
+Made = tuple[Any, Callable[[Any], Any]]  # (what lives as long as the table, a graph's function of its input)
+
+
+@pytest.fixture(autouse=True)
+def on_the_host(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    host.use(monkeypatch)
+    yield
+
+
+class Block(torch.nn.Module):
+    scale = 1.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.norm = torch.nn.Linear(4, 4), torch.nn.LayerNorm(4)
+        self.settings = types.SimpleNamespace(widths=[1, 2], name="block")
+        self.register_buffer("step", torch.zeros(1))
+
+    def forward(self, x: Any) -> Any:
+        return self.norm(self.linear(x)) * self.scale * self.settings.widths[0]
+
+
+class Model(torch.nn.Module):
+    def __init__(self, count: int = 3) -> None:
+        super().__init__()
+        self.blocks = torch.nn.ModuleList(Block() for _ in range(count))
+
+    def forward(self, x: Any) -> Any:
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+def closed_over() -> Made:
+    model = Model()
+    return model, lambda x: lambda: model(x)
+
+
+def in_an_object() -> Made:
+    runner = types.SimpleNamespace(model=Model(), factor=2.0)
+    return runner, lambda x: lambda: runner.model(x) * runner.factor
+
+
+def of_a_method() -> Made:
+    class Runner:
+        def __init__(self) -> None:
+            self.model, self.x = Model(), torch.ones(5, 4)
+
+        def run(self) -> Any:
+            return self.model(self.x)
+
+    runner = Runner()
+    return runner, lambda x: runner.run
+
+
+def tied() -> Made:
+    model = Model()
+    model.blocks[1].linear.weight = model.blocks[0].linear.weight
+    return model, lambda x: lambda: model(x)
+
+
+def met_before() -> Made:
+    """A weight that the function has by itself, and that its path comes first."""
+    model = Model()
+    a_weight, settings = model.blocks[0].linear.weight, model.blocks[1].settings
+    return model, lambda x: lambda: model(x) * a_weight.sum() * settings.widths[0]
+
+
+def met_after() -> Made:
+    model = Model()
+    z_weight, z_block = model.blocks[0].linear.weight, model.blocks[2]
+    return model, lambda x: lambda: z_block(model(x)) * z_weight.sum()
+
+
+def two_models() -> Made:
+    first, second = Model(1), Model(2)
+    second.blocks[0] = first.blocks[0]  # what the first has counts as the first's
+    return (first, second), lambda x: lambda: second(first(x))
+
+
+def around_itself() -> Made:
+    model = Model()
+    object.__setattr__(model.blocks[0], "whole", model)
+    return model, lambda x: lambda: model(x)
+
+
+def with_hooks() -> Made:
+    model = Model()
+    model.blocks[0].register_forward_hook(lambda module, args, result: result + module.scale)
+    return model, lambda x: lambda: model(x)
+
+
+def of_a_package() -> Made:
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.TransformerEncoderLayer(4, 1, 8, dropout=0.0, batch_first=True))
+    return model.eval(), lambda x: lambda: model(x.reshape(1, -1, 4))
+
+
+EVERY = [closed_over, in_an_object, of_a_method, tied, met_before, met_after, two_models, around_itself, with_hooks, of_a_package]
+
+
+def table(shares: bool, of: Callable[[Any], Any], inputs: list[Any]) -> list[Any]:
+    """The graphs of one table, or of a table for each."""
+    one = GraphCache(config=warmgraph.Config(model="shared"))
+    return [(one if shares else GraphCache(config=warmgraph.Config(model="shared"))).capture_one(i, of(x))[0] for i, x in enumerate(inputs)]
+
+
+def told() -> list[Any]:
+    """What the library was told of each entry."""
+    return [(one.given.name, list(one.given.facts.items()), one.given.version, one.given.inputs, one.given.states) for one in host.entries]
+
+
+@pytest.mark.parametrize("make", EVERY)
+def test_the_library_is_told_what_a_table_of_each_graphs_own_would_tell_it(make: Callable[[], Made]) -> None:
+    torch.manual_seed(1)
+    kept, of = make()
+    inputs = [torch.ones(2, 4), torch.ones(3, 4), torch.ones(4, 4)]
+    alone = table(False, of, inputs)
+    expected = told()
+    assert {one.outcome for one in alone} == {"recorded"}, alone[0].why
+    host.entries.clear()
+    shared = table(True, of, inputs)
+    assert {one.outcome for one in shared} == {"replayed"} and told() == expected
+
+
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Paths of the modules that are read from now on."""
+    found: list[str] = []
+    read = _sharing._read_apart
+    monkeypatch.setattr(_sharing, "_read_apart", lambda walker, path, module: (found.append(path), read(walker, path, module))[1])
+    return found
+
+
+def test_a_model_is_read_for_the_first_graph_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, of = closed_over()
+    cache, found = GraphCache(), reads(monkeypatch)
+    first = cache.capture_one(1, of(torch.ones(1, 4)))
+    assert set(found) == {"<lambda>.model"}
+    found.clear()
+    second = cache.capture_one(2, of(torch.ones(2, 4)))
+    assert not found and first[0].outcome == second[0].outcome == "recorded"
+
+
+def no_change(model: Any) -> None:
+    pass
+
+
+def other_value(model: Any) -> None:
+    model.blocks[1].settings.name = "other"
+
+
+def other_attribute(model: Any) -> None:
+    model.blocks[1].linear.in_features = 5
+
+
+def other_item(model: Any) -> None:
+    model.blocks[1].settings.widths[0] = 7
+
+
+def other_class(model: Any) -> None:
+    class Other(torch.nn.LayerNorm):
+        pass
+
+    model.blocks[1].norm.__class__ = Other
+
+
+def other_type(model: Any) -> None:
+    model.blocks[1].step.data = torch.zeros(1, dtype=torch.int64)
+
+
+def other_shape(model: Any) -> None:
+    model.blocks[1].step.resize_(3)
+
+
+def other_weight(model: Any) -> None:
+    model.blocks[1].linear.weight = torch.nn.Parameter(torch.ones(4, 4))
+
+
+def other_grad(model: Any) -> None:
+    model.blocks[1].linear.weight.requires_grad_(False)
+
+
+def one_block_less(model: Any) -> None:
+    del model.blocks[2]
+
+
+def in_training(model: Any) -> None:
+    model.blocks[1].eval()
+
+
+def a_hook(model: Any) -> None:
+    model.blocks[1].register_forward_pre_hook(lambda module, args: None)
+
+
+def a_tie(model: Any) -> None:
+    model.blocks[2].linear.bias = model.blocks[1].linear.bias
+
+
+@pytest.mark.parametrize("change", [no_change, other_value, other_attribute, other_item, other_class, other_type, other_shape, other_weight,
+                                    other_grad, one_block_less, in_training, a_hook, a_tie])
+def test_what_changes_between_two_graphs_is_seen(change: Callable[[Any], None]) -> None:
+    model, of = closed_over()
+    cache, x = GraphCache(config=warmgraph.Config(model="shared", policy="refresh")), torch.ones(2, 4)
+    kept = [cache.capture_one(1, of(x)), cache.capture_one(2, of(x))]
+    before = told()[-1]
+    change(model)
+    kept.append(cache.capture_one(2, of(x)))
+    after = told()[-1]
+    host.entries.clear()
+    GraphCache(config=warmgraph.Config(model="shared", policy="refresh")).capture_one(2, of(x))
+    assert after == told()[-1]
+    assert (after == before) == (change is no_change)
+
+
+def test_a_value_of_a_class_that_changes_is_seen() -> None:
+    model, of = closed_over()
+    cache, x = GraphCache(), torch.ones(2, 4)
+    kept = cache.capture_one(1, of(x))
+    try:
+        Block.scale = 3.0
+        cache.capture_one(1, of(x))
+    finally:
+        Block.scale = 1.0
+    assert [one.captures is not None for one in host.entries] == [True, True] and kept[0].outcome == "recorded"
+
+
+def test_weights_that_moved_are_bound_where_they_are() -> None:
+    model, of = closed_over()
+    cache, x = GraphCache(), torch.ones(2, 4)
+    kept = [cache.capture_one(1, of(x))]
+    model.blocks[0].linear.weight.data = model.blocks[0].linear.weight.data.clone()
+    kept.append(cache.capture_one(2, of(x)))
+    states = {one.name: one.pointer for one in host.entries[-1].given.states}
+    assert model.blocks[0].linear.weight.data_ptr() in states.values()
+
+
+def test_graphs_that_were_reset_hold_no_model() -> None:
+    model, of = closed_over()
+    other, of_other = closed_over()
+    cache, gone, stays = GraphCache(), weakref.ref(model), weakref.ref(other)
+    graphs = [cache.capture_one(i, of(torch.ones(2, 4)))[0] for i in (1, 2)]
+    last = cache.capture_one(3, of_other(torch.ones(2, 4)))[0]
+    for one in graphs:
+        one.reset()
+    del model, other, of, of_other
+    host.entries.clear(), host.captures.clear()
+    gc.collect()
+    assert gone() is None and stays() is not None and last.outcome == "recorded"
+
+
+def test_what_an_answer_changes_is_seen() -> None:
+    model = Model()
+    model.seen = set()
+    x = torch.ones(2, 4)
+
+    def graph() -> Any:
+        model.seen.add(len(model.seen))
+        return model(x)
+
+    one, _ = GraphCache().capture_one(1, graph)
+    assert one.outcome == "captured" and "seen" in one.why

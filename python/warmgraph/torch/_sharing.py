@@ -1,0 +1,74 @@
+"""Modules that many functions use (the graphs of a table close over one model) are read once: what a walk found of them goes into the walks
+that follow, as long as everything that it met is as it was."""
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from .. import _objects, _watch
+from . import _tensors
+
+if TYPE_CHECKING:
+    from ._walking import Walker
+
+
+class Part:
+    """What a walk of its own found of one module. Whoever holds it holds the module."""
+
+    def __init__(self, walker: Walker, module: torch.nn.Module, packages: dict[str, None]) -> None:
+        self.walker, self.packages, self._module = walker, packages, module
+        self.ids = walker.ids_met()
+        self._open = walker.opened()
+        self._watched = walker.all_watched()
+        self._watch: _watch.Watch | None = None
+        self._layouts = self._look()
+
+    def is_same(self, opened: list[int]) -> bool:
+        """opened: ids of the objects around it."""
+        return self._open == opened and self._is_held() and self._look() == self._layouts
+
+    def _is_held(self) -> bool:
+        if self._watch is not None:
+            return self._watch.are_same()
+        same = all(one.is_same() for one in self._watched)
+        if same and _objects.is_possible():
+            self._watch = _watch.Watch(self._watched)
+        return same
+
+    def _look(self) -> list[Any]:
+        return [(_tensors.layout_of(one.tensor), one.tensor.device) for one in self.walker.places]
+
+
+class Known:
+    """What the functions of one table have in common, as long as a walk that used it lives. One thread at a time."""
+
+    def __init__(self) -> None:
+        # By path, module, and the attributes that the code names, which say what is read.
+        self._parts: weakref.WeakValueDictionary[tuple[str, int, frozenset[str]], Part] = weakref.WeakValueDictionary()
+        self._entangled: set[tuple[str, int]] = set()  # modules that share objects with what lies around them
+
+    def read(self, walker: Walker, path: str, module: torch.nn.Module) -> None:
+        """As `walker` would read it."""
+        place = (path, id(module))
+        if place not in self._entangled:
+            key = (*place, frozenset(walker.reached.names))
+            part = self._parts.get(key)
+            if part is None or not part.is_same(walker.opened()):
+                part = self._parts[key] = _read_apart(walker, path, module)
+            if walker.takes(part):
+                walker.reached.packages.update(part.packages)
+                return
+            self._entangled.add(place)
+        walker.read_module(path, module)
+
+
+def _read_apart(walker: Walker, path: str, module: torch.nn.Module) -> Part:
+    """The packages that are met on the way are noted by the code that is reached."""
+    reached, before = walker.reached, walker.reached.packages
+    reached.packages = {}
+    try:
+        return Part(walker.read_apart(path, module), module, reached.packages)
+    finally:
+        reached.packages = {**before, **reached.packages}
