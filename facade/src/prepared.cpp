@@ -67,8 +67,12 @@ Result<Prepared> prepare(const std::shared_ptr<backends::Device>& device, cachef
     }
     bindings.scalars.resize(entry.graph.scalars.size());
     Phases phases;
+    // Instantiated now, all of it would have to be given other addresses at its first launch, which takes longer than
+    // that launch does node by node, and graphs that nobody calls would be instantiated as well.
+    replay::Loading loading;
+    loading.instantiation = replay::Instantiation::later;
     auto executable = replay::Executable::restore(device, std::move(entry.graph), modules, images, bindings, phases,
-                                                  replay::RegisteredModules::bind, replay::k_nobody.function);
+                                                  replay::RegisteredModules::bind, replay::k_nobody.function, &loading);
     if (!executable) return std::unexpected(executable.error());
     return Prepared{std::move(entry.header), std::move(*executable), std::move(*placeholder), registrations, exposures};
 }
