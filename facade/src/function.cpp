@@ -96,12 +96,12 @@ Function::Impl::Impl(std::shared_ptr<Cache::Impl> cache, std::string name, std::
     begin_counting();
     if (m_spec.buckets.empty()) return;
     m_padding = std::make_unique<Padding>(m_spec, m_interface, *m_device->device);
-    if (!m_profile) m_padding->learn_nothing();
+    if (!m_is_counted) m_padding->learn_nothing();
 }
 
 Function::Impl::~Impl()
 {
-    if (!m_profile) return;
+    if (!m_profile) return; // nothing was counted
     m_counter.tell(*m_profile);
     m_cache->profiles->note(m_profile);
 }

@@ -200,6 +200,8 @@ private:
                                       std::unique_ptr<Job>& job);
     [[nodiscard]] Outcome run_outside_buckets(const std::string& why, const std::shared_ptr<backends::Stream>& stream);
     void begin_counting();
+    /// REQUIRES: m_mutex, and m_is_counted.
+    [[nodiscard]] const std::shared_ptr<FunctionProfile>& profile() const;
     void refuse_unpadded() const;
     void count_call(const PaddedSizes* padded);
     [[nodiscard]] profile::Shape shape_of_call(const PaddedSizes* padded) const;
@@ -315,12 +317,13 @@ private:
     std::uint64_t m_exposures;               // of their variables, likewise
     std::optional<ErrorCode> m_load_failure; // of a function without a callable: why its entry cannot be used
     Report m_report;
-    std::vector<store::Miss> m_misses;           // of this process, newest first
-    std::shared_ptr<FunctionProfile> m_profile;  // null: shapes are not counted
-    mutable ShapeCounter m_counter;              // what it has not told yet
-    ShapeCounter::Key m_shape, m_declared_shape; // of this call; of the declaration
-    std::unique_ptr<Padding> m_padding;          // null: nothing is padded
-    bool m_knows_buckets = false;                // they were looked for
+    std::vector<store::Miss> m_misses;                  // of this process, newest first
+    bool m_is_counted = false;                          // its calls' shapes are
+    mutable std::shared_ptr<FunctionProfile> m_profile; // profile(), once it was asked for
+    mutable ShapeCounter m_counter;                     // what it has not told yet
+    ShapeCounter::Key m_shape, m_declared_shape;        // of this call; of the declaration
+    std::unique_ptr<Padding> m_padding;                 // null: nothing is padded
+    bool m_knows_buckets = false;                       // they were looked for
 };
 
 } // namespace warmgraph

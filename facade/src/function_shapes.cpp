@@ -34,18 +34,27 @@ struct Wanted {
 /// What the declaration says is no news: without other sizes, nothing is worth a file.
 void Function::Impl::begin_counting()
 {
-    if (!m_cache->profiles || m_interface.regions.empty() || m_half) return; // a pair records nothing before demand
+    if (!m_cache->profiles || m_half) return; // a pair records nothing before demand
+    std::size_t arguments = 0;
+    for (const RegionDecl& region : m_interface.regions) {
+        if (!is_counted(region)) continue;
+        ++arguments;
+        append(m_declared_shape, region.sizes);
+    }
+    m_is_counted = arguments > 0 && arguments <= profile::k_most_arguments;
+}
+
+/// Made at its first use: its key is a digest, which would be a third of what wrapping takes.
+const std::shared_ptr<FunctionProfile>& Function::Impl::profile() const
+{
+    if (m_profile || !m_is_counted) return m_profile;
     profile::Profile empty;
     empty.model_info = m_key.model_info;
     empty.function = m_name;
-    for (const RegionDecl& region : m_interface.regions) {
-        if (!is_counted(region)) continue;
-        empty.arguments[region.name] = to_string(region.dtype);
-        append(m_declared_shape, region.sizes);
-    }
-    if (empty.arguments.empty() || empty.arguments.size() > profile::k_most_arguments) return;
+    for (const RegionDecl& region : m_interface.regions)
+        if (is_counted(region)) empty.arguments[region.name] = to_string(region.dtype);
     empty.key = profile::key_of(empty);
-    m_profile = m_cache->profiles->of(std::move(empty));
+    return m_profile = m_cache->profiles->of(std::move(empty));
 }
 
 profile::Shape Function::Impl::shape_of_call(const PaddedSizes* padded) const
@@ -63,7 +72,7 @@ profile::Shape Function::Impl::shape_of_call(const PaddedSizes* padded) const
 /// no profile holds.
 void Function::Impl::count_call(const PaddedSizes* padded)
 {
-    if (!m_profile) return;
+    if (!m_is_counted) return;
     m_shape.clear();
     for (std::size_t r = 0; r < m_interface.regions.size(); ++r) {
         if (!is_counted(m_interface.regions[r])) continue;
@@ -77,8 +86,8 @@ void Function::Impl::count_call(const PaddedSizes* padded)
     const bool is_news = padded != nullptr || m_shape != m_declared_shape;
     for (const std::uint64_t value : m_frame.values) m_shape.push_back(static_cast<std::int64_t>(value));
     if (padded != nullptr) append(m_shape, padded->sizes);
-    if (m_counter.count(m_shape, [&] { return shape_of_call(padded); }, is_news, *m_profile))
-        m_cache->profiles->note(m_profile);
+    if (m_counter.count(m_shape, [&] { return shape_of_call(padded); }, is_news, *profile()))
+        m_cache->profiles->note(profile());
 }
 
 /// A graph of the caller's would use the padded memory whenever it runs, also while a call of ours does.
@@ -132,9 +141,9 @@ Outcome Function::Impl::call_padded(const std::shared_ptr<backends::Stream>& str
 
 profile::Profile Function::Impl::joined_profile()
 {
-    if (!m_profile) return {};
-    m_counter.tell(*m_profile);
-    return m_cache->profiles->joined(*m_profile);
+    if (!m_is_counted) return {};
+    m_counter.tell(*profile());
+    return m_cache->profiles->joined(*profile());
 }
 
 /// From what all processes called. Where nothing can be recorded, buckets stay what they were when something was.
@@ -153,8 +162,8 @@ void Function::Impl::learn_buckets(const profile::Profile& known)
         log().info("{}: {} is padded to {} from now on, which adds {:.0f} % to what was called", label(),
                    to_text(group.wish.dimensions.front()), fmt::join(group.buckets, ", "),
                    100 * profile::padding_of(sizes, group.buckets).share());
-        m_profile->decide(group.wish, group.buckets);
-        m_cache->profiles->note(m_profile);
+        profile()->decide(group.wish, group.buckets);
+        m_cache->profiles->note(profile());
     }
 }
 
@@ -165,9 +174,9 @@ std::vector<ProfiledShape> Function::Impl::shapes() const
     refuse_inside_itself("asked for its shapes");
     const std::scoped_lock lock{m_mutex};
     std::vector<ProfiledShape> result;
-    if (!m_profile) return result;
-    m_counter.tell(*m_profile);
-    for (const auto& [shape, calls] : m_profile->calls())
+    if (!m_is_counted) return result;
+    m_counter.tell(*profile());
+    for (const auto& [shape, calls] : profile()->calls())
         result.push_back({shape.sizes, shape.values, shape.ran, calls});
     std::ranges::stable_sort(result, std::greater<>{}, &ProfiledShape::calls);
     return result;
@@ -188,7 +197,7 @@ std::vector<std::vector<std::int64_t>> Function::Impl::buckets() const
 std::string Function::Impl::why_no_profile_is_recorded() const
 {
     if (!m_cache->store) return "caching is off: " + m_cache->disabled_reason;
-    if (!m_profile) return "no profile is kept (CacheOptions::profile, WARMGRAPH_PROFILE)";
+    if (!m_is_counted) return "no profile is kept (CacheOptions::profile, WARMGRAPH_PROFILE)";
     if (!publishes()) return "the policy or the folder does not let it record";
     return {};
 }
