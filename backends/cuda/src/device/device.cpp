@@ -102,6 +102,12 @@ std::vector<cachefmt::Fact> CudaDevice::facts() const
     return m_facts;
 }
 
+/// The driver's version is read from a file, and each attribute is asked for: a look-up would wait for that.
+void CudaDevice::begin_warm_up() noexcept
+{
+    m_warm_up->begin([this] { static_cast<void>(facts()); });
+}
+
 std::string CudaDevice::replay_mode() const
 {
     return fmt::format("CUDA graphs (driver {}, cuGraphLaunch)", version_text(m_core->driver->version));

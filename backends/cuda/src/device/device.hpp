@@ -71,7 +71,7 @@ public:
     [[nodiscard]] Result<std::unique_ptr<GraphBuilder>> graph_builder(std::size_t nodes) override;
     [[nodiscard]] Result<std::shared_ptr<Event>> create_event() override;
 
-    void begin_warm_up() noexcept override { m_warm_up->begin(); }
+    void begin_warm_up() noexcept override;
     [[nodiscard]] Recording& recording() override { return *m_recording; }
 
 private:

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <unistd.h>
@@ -94,16 +95,17 @@ WarmUp::WarmUp(const Core& core, bulk::Launcher& launcher)
 
 WarmUp::~WarmUp() { wait(); }
 
-void WarmUp::begin() noexcept
+void WarmUp::begin(std::function<void()> first) noexcept
 try {
     using Is = State::Is;
     const std::scoped_lock lock(m_state->mutex);
     if (m_state->is != Is::not_begun || !is_wanted()) return;
     grow_heap(k_host_bytes);
-    std::thread{[state = m_state, &core = m_core, &launcher = m_launcher]() noexcept {
+    std::thread{[state = m_state, &core = m_core, &launcher = m_launcher, first = std::move(first)]() noexcept {
         try {
             grow_heap(
                 k_host_bytes); // glibc gives the heap of a thread that has ended to the next: the one that reads images
+            first();
             if (auto warmed = warm_up(core, launcher); !warmed)
                 log().debug("nothing was warmed up: {}", warmed.error().message);
         } catch (const std::exception&) { // whoever needs it will hear of it

@@ -4,6 +4,7 @@
 // The driver keeps memory for it, which a stale word in a parameter may seem to point to: a process that adopts does better without.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "bulk/launcher.hpp"
@@ -22,8 +23,9 @@ public:
     WarmUp& operator=(const WarmUp&) = delete;
     ~WarmUp();
 
-    /// Once; later calls do nothing. Nor does it do anything where $WARMGRAPH_WARM_UP is 0.
-    void begin() noexcept;
+    /// Once; later calls do nothing. Nor does it do anything where $WARMGRAPH_WARM_UP is 0. `first`: what the thread does
+    /// before that; what it needs outlives this object.
+    void begin(std::function<void()> first) noexcept;
     /// Until it is done, where it was begun. The driver does one such thing at a time: who goes on beside it is no faster.
     void wait() noexcept;
 
