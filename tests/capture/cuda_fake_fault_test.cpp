@@ -287,11 +287,11 @@ TEST_F(CudaFakeFacade, ADriverThatFailsForGoodIsAnErrorAndNotAWrongResult)
 {
     static_cast<void>(call());
     const std::string before = fake.live();
-    const Answer answer = call([&] { fake.fail("cuLaunchKernelEx", 1, 0, CUDA_ERROR_UNKNOWN), forget(); });
+    const Answer answer = call([&] { fake.fail("cuLaunchKernel", 1, 0, CUDA_ERROR_UNKNOWN), forget(); });
     for (const auto& thrown : {answer.thrown, answer.moved_thrown}) {
         ASSERT_TRUE(thrown);
         EXPECT_EQ(thrown->code(), ErrorCode::driver_failed);
-        EXPECT_THAT(thrown->what(), testing::HasSubstr("cuLaunchKernelEx failed: CUDA_ERROR_UNKNOWN"));
+        EXPECT_THAT(thrown->what(), testing::HasSubstr("cuLaunchKernel failed: CUDA_ERROR_UNKNOWN"));
     }
     EXPECT_EQ(fake.live(), before);
 }

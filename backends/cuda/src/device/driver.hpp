@@ -82,6 +82,7 @@ namespace warmgraph::backends::cuda {
     X(cuFuncGetName)                                                                                                   \
     X(cuFuncGetParamInfo)                                                                                              \
     X(cuKernelGetFunction)                                                                                             \
+    X(cuLaunchKernel)                                                                                                  \
     X(cuLaunchKernelEx)                                                                                                \
     X(cuTexObjectGetResourceDesc)                                                                                      \
     X(cuSurfObjectGetResourceDesc)                                                                                     \

@@ -144,7 +144,6 @@ Result<void> CudaStream::check(const RawWork& work)
     if (const auto* const kernel = std::get_if<RawKernel>(&work)) {
         const auto info = check_launch(*kernel, m_core, m_memory, Touch::run);
         if (!info) return std::unexpected(info.error());
-        const CurrentContext context(m_core);
         return prepare_kernel(m_core, **info, *kernel);
     }
     if (const auto* const copied = std::get_if<RawCopy>(&work)) return check_copy(*copied, m_memory, Touch::run);
