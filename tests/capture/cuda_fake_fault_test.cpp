@@ -1,6 +1,7 @@
 // G1 for the whole facade on CUDA: whichever call of the driver fails, the caller gets the function's result, the fault is
 // counted, and nothing leaks. A call that the function itself makes for its answer fails as it would without a cache.
 #include <array>
+#include <thread>
 
 #include "cuda_or_fake.hpp"
 #include "facade_fixture.hpp"
@@ -354,6 +355,9 @@ TEST_F(CudaFakeFacade, TheFirstOfThoseOpenedAheadNeedsNoInstantiationForItsFirst
         EXPECT_EQ(y.read<std::int32_t>().back(), k_count - 1);
         return outcome;
     };
+    const auto made_execs = [&] {
+        return fake.calls_of("cuGraphInstantiate") + fake.calls_of("cuGraphInstantiateWithParams");
+    };
     {
         Function f = wrap(cache);
         ASSERT_EQ(call(f), Outcome::recorded);
@@ -371,6 +375,17 @@ TEST_F(CudaFakeFacade, TheFirstOfThoseOpenedAheadNeedsNoInstantiationForItsFirst
     EXPECT_EQ(call(f), Outcome::replayed) << f.report().reason;
     EXPECT_EQ(fake.calls_of("cuGraphLaunch"), 1);
     EXPECT_EQ(warm.statistics().cache_faults, 0U);
+
+    Cache ahead{options()};
+    ahead.prefetch("f", device);
+    while (ahead.statistics().images_loaded == 0) std::this_thread::yield();
+    fake.reset();
+    Function g = wrap(ahead);
+    EXPECT_EQ(call(g), Outcome::replayed);
+    EXPECT_EQ(fake.calls_of("cuGraphLaunch") + made_execs(), 0) << "what was restored ahead, likewise";
+    EXPECT_EQ(call(g), Outcome::replayed);
+    EXPECT_EQ(fake.calls_of("cuGraphLaunch"), 1);
+    EXPECT_EQ(made_execs(), 1);
 }
 
 } // namespace
