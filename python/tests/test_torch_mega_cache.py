@@ -16,7 +16,7 @@ import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from test_mega_cache import new_key  # noqa: E402
 from warmgraph import errors  # noqa: E402
-from warmgraph.torch import _mega_cache  # noqa: E402
+from warmgraph.torch import GraphCache, _mega_cache  # noqa: E402
 
 # A process of its own, with nothing in Inductor's folder: what it finds came through the cache.
 SCRIPT = """
@@ -167,6 +167,64 @@ def test_a_failure_is_logged_and_counted_and_the_call_goes_on(asked, key, monkey
     assert torch.equal(cached(torch.ones(4)), torch.full((4,), 2.0))
     assert _mega_cache.counts.failures == 2 and "of no use" in caplog.text
     assert "2 failures, the last: what PyTorch compiled is not kept: of no use" in warmgraph.explain(cached)
+
+
+def captured(key: str, size: int = 4, forward: Any = None, **options: Any) -> Any:
+    """A graph of an engine's whose function is compiled by the engine."""
+    x, work = torch.ones(size), torch.compile(add_one, backend="eager")
+    cache = GraphCache(config=warmgraph.Config(**{"model": "net", "mega_cache": True, "sign_with_file": key, **options}))
+    return cache.capture_one(size, forward or (lambda: work(x)))[0]
+
+
+def test_an_engines_miss_is_handed_them_and_its_hit_is_not(asked, key):
+    assert captured(key).outcome == "recorded" and asked == ["hand over", "keep"]
+    assert captured(key).outcome == "replayed" and asked == ["hand over", "keep"]
+    assert captured(key, 8).outcome == "recorded" and asked == ["hand over", "keep"] * 2
+
+
+def test_what_pytorch_alone_captures_is_handed_them_too(asked, key, monkeypatch):
+    assert captured(key, policy="read_only").outcome == "captured" and asked == ["hand over"]
+    asked.clear()
+
+    def refuse(*_: Any) -> Any:
+        raise errors.NotRecordable("no graph")
+
+    monkeypatch.setattr(host._recording.Recording, "adopted", refuse)
+    assert captured(key).outcome == "captured" and asked == ["hand over", "keep"]
+
+
+def test_an_answer_that_makes_something_is_handed_them_once(asked, key):
+    made: dict[str, Any] = {}
+
+    def forward() -> Any:
+        if "x" not in made:
+            made["x"] = torch.zeros(4)
+        return x + made["x"]
+
+    x = torch.ones(4)
+    assert captured(key, forward=forward).outcome == "recorded" and asked == ["hand over", "keep"]
+
+
+def test_an_engine_whose_function_fails_keeps_nothing(asked, key):
+    def forward() -> Any:
+        raise KeyError("mine")
+
+    weight = torch.ones(4)
+    with pytest.raises(KeyError, match="mine"):
+        captured(key, forward=lambda: forward() + weight)
+    assert asked == ["hand over"]
+
+
+@pytest.mark.parametrize("options", [{"mega_cache": False}, {"policy": "off"}])
+def test_an_engine_asks_for_nothing_where_it_is_off(asked, key, options):
+    assert captured(key, **options).outcome == ("recorded" if "mega_cache" in options else "captured") and asked == []
+
+
+def test_an_engine_without_a_key_is_an_error(monkeypatch):
+    for name in _mega_cache._SIGNS:
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(errors.InvalidArgument, match="no key says whose artifacts"):
+        GraphCache(config=warmgraph.Config(model="net", mega_cache=True))
 
 
 def test_bytes_that_pytorch_does_not_read_are_a_failure_that_names_it(asked, key, monkeypatch):

@@ -14,7 +14,7 @@ import torch
 from .. import _ahead, _code as _plain_code, _walk, errors
 from .._compiled import CachedFunction, Options, _difference
 from ..config import Config, unknown_option
-from . import _capture, _code, _collection, _function, _gate, _pausing, _recording, _sharing, _walking
+from . import _capture, _code, _collection, _function, _gate, _mega_cache, _pausing, _recording, _sharing, _walking
 from ._function import Bound, Call, TorchFunction, _policy, _Structural
 from ._walking import Walker
 
@@ -71,6 +71,8 @@ class GraphCache:
             raise errors.InvalidArgument(f"config is {config!r}, expected a warmgraph.Config")
         if not isinstance(name, str) or not name:
             raise errors.InvalidArgument(f"name is {name!r}, expected a text")
+        if config is not None:
+            config.expect_key()
         self.name, self._captures = name, _folder(captures)
         self._options: dict[str, Any] = {"cache_dir": cache_dir, "config": config or Config(), "version": version, "global_rank": global_rank,
                          "compile": False, **options}
@@ -96,7 +98,8 @@ class GraphCache:
         if both:
             raise errors.InvalidArgument(f"'{both[0]}' names an input and a state: expected names of one kind")
         function = EngineFunction(wrapped, key, around, self._captures, self._known)
-        with self._lock, torch.cuda.stream(stream) if stream is not None else contextlib.nullcontext():
+        # What PyTorch compiled is kept when the graph is there, whoever captured it.
+        with self._lock, torch.cuda.stream(stream) if stream is not None else contextlib.nullcontext(), function.compiling:
             try:
                 with _gate.using, _collection.later:
                     function.begin(wrapped)
@@ -174,6 +177,7 @@ class EngineFunction(TorchFunction):
         self._key_text, self._states = repr(key), states
         self._owner = getattr(wrapped._function, "__self__", self.held)
         self.kept: list[Any] = []  # storages that replays use
+        self.compiling = contextlib.ExitStack()  # entered by a miss
         self._has_run = self._is_all_read = False
         for name, default in _defaults(wrapped).items():
             self._states = {**self._states, f"{self._plain.__name__}.{name}": default}
@@ -196,6 +200,8 @@ class EngineFunction(TorchFunction):
                 _log.info("'%s': %s", given.name, miss)
         if policy == "require_hit":
             raise errors.MissForbidden(self._why_missing(wrapped, call, given))
+        if not self._is_all_read:
+            self.compiling.enter_context(_mega_cache.around(wrapped, call.device, policy))
         if policy in ("read_only", "off"):
             raise _NotAsked(f"the policy is {policy}")
         with _pausing.recording():
