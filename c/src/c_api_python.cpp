@@ -66,6 +66,31 @@ std::uint64_t wg_compare_dicts(wg_dict_reader read, const wg_dict_look* looks, s
     return i;
 }
 
+namespace {
+
+std::uint64_t dict_events = 0; // under Python's lock
+
+} // namespace
+
+int wg_note_dict_event(int /*event*/, void* /*dict*/, void* /*key*/, void* /*new_value*/)
+{
+    ++dict_events;
+    return 0;
+}
+
+const std::uint64_t* wg_dict_events(void) { return &dict_events; }
+
+std::uint64_t wg_compare_attributes(wg_attributes_reader read, wg_object_releaser release,
+                                    const wg_attributes_look* looks, std::uint64_t count)
+{
+    for (std::uint64_t i = 0; i < count; ++i) {
+        void* const dict = read(looks[i].object, nullptr);
+        if (dict != nullptr) release(dict); // whoever looks holds the one that it was
+        if (dict != looks[i].dict) return i;
+    }
+    return count;
+}
+
 std::uint64_t wg_compare_dict_items(wg_dict_item_reader read, const wg_dict_item_look* looks, std::uint64_t count)
 {
     std::uint64_t i = 0;

@@ -624,3 +624,11 @@ def test_threads_call_at_once():
 
 def _torchs(given: Given) -> Any:
     return given.net.step._shared.torchs
+
+
+def test_an_object_whose_attributes_are_in_another_dictionary_is_read_again(reads):
+    given = Given()
+    dropout = given.net.norm[1]
+    assert reads.of(given.call) == 0
+    dropout.__dict__ = {**vars(dropout), "p": 0.25}
+    assert reads.of(given.call) > 0

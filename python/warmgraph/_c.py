@@ -109,6 +109,10 @@ wg_dict_reader = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(
 
 wg_dict_item_reader = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 
+wg_attributes_reader = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+
+wg_object_releaser = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
 
 class wg_address(ctypes.Structure):
     _fields_ = [
@@ -468,6 +472,13 @@ class wg_dict_look(ctypes.Structure):
     ]
 
 
+class wg_attributes_look(ctypes.Structure):
+    _fields_ = [
+        ("object", ctypes.c_void_p),
+        ("dict", ctypes.c_void_p),
+    ]
+
+
 class wg_dict_item_look(ctypes.Structure):
     _fields_ = [
         ("dict", ctypes.c_void_p),
@@ -505,6 +516,7 @@ STRUCTS = [
     wg_open_options,
     wg_tensor_look,
     wg_dict_look,
+    wg_attributes_look,
     wg_dict_item_look,
 ]
 
@@ -652,6 +664,10 @@ FUNCTIONS = {
     "wg_compare_dicts": (ctypes.c_uint64, [wg_dict_reader, ctypes.POINTER(wg_dict_look), ctypes.c_uint64]),
     "wg_compare_dict_items": (ctypes.c_uint64, [wg_dict_item_reader, ctypes.POINTER(wg_dict_item_look),
         ctypes.c_uint64]),
+    "wg_compare_attributes": (ctypes.c_uint64, [wg_attributes_reader, wg_object_releaser,
+        ctypes.POINTER(wg_attributes_look), ctypes.c_uint64]),
+    "wg_note_dict_event": (ctypes.c_int, [ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]),
+    "wg_dict_events": (ctypes.POINTER(ctypes.c_uint64), []),
 }
 
 # Those whose result is a wg_status.

@@ -42,7 +42,7 @@ class _WatchedDict(Watched):
     def is_same(self) -> bool:
         held = self._mapping
         return len(held) == len(self._keys) and all(map(operator.is_, held, self._keys)) and all(map(operator.is_, held.values(), self._values)) \
-            and type(self.object) is self._kind
+            and type(self.object) is self._kind and (self.object is None or getattr(self.object, "__dict__", None) is held)
 
 
 class _WatchedList(Watched):
@@ -120,7 +120,9 @@ class Watch:
                 continue
             if one.dict is None and not (one.items is not None and self._has_all(singles, one.items)):
                 self._rest.append(one)
-        self._objects = [one.object for one in watched if one.object is not None and one.dict is not None]
+        owners = [one for one in watched if one.object is not None and one.dict is not None]
+        self._objects = [one.object for one in owners]
+        self._attributes = _objects.Attributes(self._objects, [one.dict for one in owners])
         self._kinds = list(map(type, self._objects))
         self._rest += [Watched(lambda item=item: (item(),)) for item in items if not self._has_all(singles, [item])]  # type: ignore[misc]
         self._dicts = _objects.Dicts(list(wholes.values()), [pair for key, pair in singles.items() if key[0] not in wholes])
@@ -128,7 +130,7 @@ class Watch:
     def are_same(self) -> bool:
         if not self._dicts.are_same() or self._lists is not None and not self._lists.are_same():
             return False
-        if self._objects and list(map(type, self._objects)) != self._kinds:
+        if self._objects and (list(map(type, self._objects)) != self._kinds or not self._attributes.are_same()):
             return False
         for one in self._rest:
             if not one.is_same():

@@ -36,6 +36,8 @@ int main(void)
         TEST_OF(constants_come_with_the_entry),
         TEST_OF(strict_refuses_words_that_nobody_wrote),
         TEST_OF(dictionaries_are_compared_by_identity),
+        TEST_OF(attributes_are_compared_by_identity),
+        TEST_OF(events_of_dictionaries_are_counted),
         TEST_OF(items_are_compared_by_identity),
         TEST_OF(addresses_of_tensors_are_read),
         TEST_OF(tensors_that_look_otherwise_are_told),

@@ -73,6 +73,8 @@ void strict_refuses_words_that_nobody_wrote(void);
 
 /* objects.c */
 void dictionaries_are_compared_by_identity(void);
+void attributes_are_compared_by_identity(void);
+void events_of_dictionaries_are_counted(void);
 void items_are_compared_by_identity(void);
 void addresses_of_tensors_are_read(void);
 void tensors_that_look_otherwise_are_told(void);

@@ -61,6 +61,42 @@ void dictionaries_are_compared_by_identity(void)
     CHECK(wg_compare_dicts(next_pair, &longer, 1) == 0);
 }
 
+static int held; /* references that were given and not released */
+
+static void* attributes_of(void* object, void* context)
+{
+    CHECK(context == NULL);
+    void* const dict = *(void**)object;
+    held += dict != NULL;
+    return dict;
+}
+
+static void release(void* object)
+{
+    CHECK(object != NULL);
+    --held;
+}
+
+void attributes_are_compared_by_identity(void)
+{
+    void *one = &a, *other = &b;
+    const wg_attributes_look looks[] = {{&one, &a}, {&other, &b}};
+    CHECK(wg_compare_attributes(attributes_of, release, looks, 2) == 2);
+    other = &c;
+    CHECK(wg_compare_attributes(attributes_of, release, looks, 2) == 1);
+    one = NULL; /* it failed */
+    CHECK(wg_compare_attributes(attributes_of, release, looks, 2) == 0);
+    CHECK(held == 0);
+}
+
+void events_of_dictionaries_are_counted(void)
+{
+    const uint64_t before = *wg_dict_events();
+    CHECK(wg_note_dict_event(0, &a, &b, &c) == 0);
+    CHECK(wg_note_dict_event(5, &a, NULL, NULL) == 0);
+    CHECK(*wg_dict_events() == before + 2);
+}
+
 void items_are_compared_by_identity(void)
 {
     struct pair one[] = {{&a, &b}, {NULL, NULL}};

@@ -902,6 +902,17 @@ typedef struct wg_dict_look {
     uint64_t count;
 } wg_dict_look;
 
+/// PyObject_GenericGetDict: the caller owns what it gives.
+typedef void* (*wg_attributes_reader)(void* object, void* context);
+/// Py_DecRef.
+typedef void (*wg_object_releaser)(void* object);
+
+/// An object and the dictionary of its attributes.
+typedef struct wg_attributes_look {
+    void* object;
+    void* dict;
+} wg_attributes_look;
+
 /// One item of a dictionary; `value` is NULL where there was none.
 typedef struct wg_dict_item_look {
     void* dict;
@@ -917,6 +928,13 @@ WARMGRAPH_API uint64_t wg_read_tensors(wg_dltensor_reader read, void* const* ten
 WARMGRAPH_API uint64_t wg_compare_dicts(wg_dict_reader read, const wg_dict_look* looks, uint64_t count);
 /// The first item that is another object than it was, or `count`.
 WARMGRAPH_API uint64_t wg_compare_dict_items(wg_dict_item_reader read, const wg_dict_item_look* looks, uint64_t count);
+/// The first object whose attributes are in another dictionary than they were, or `count`.
+WARMGRAPH_API uint64_t wg_compare_attributes(wg_attributes_reader read, wg_object_releaser release,
+                                             const wg_attributes_look* looks, uint64_t count);
+/// For PyDict_AddWatcher (Python 3.12): counts the events of all dictionaries that are watched by it. Is 0.
+WARMGRAPH_API int wg_note_dict_event(int event, void* dict, void* key, void* new_value);
+/// Where the count is, for as long as the library is loaded. Another number: some of them may have changed.
+WARMGRAPH_API const uint64_t* wg_dict_events(void);
 
 #ifdef __cplusplus
 } // extern "C"

@@ -1,0 +1,148 @@
+"""What is watched is seen to change: by whoever looks at each dictionary, and where Python tells of changes."""
+from __future__ import annotations
+
+import collections
+import sys
+import types
+from typing import Any, Callable
+
+import pytest
+
+from warmgraph import _objects, _watch
+
+pytestmark = pytest.mark.skipif(not _objects.is_possible(), reason="this Python's dictionaries are not looked at natively")
+
+
+class Plain:
+    kind = 1
+
+    def __init__(self) -> None:
+        self.value: Any = 1
+
+
+class Slots:
+    __slots__ = ("__dict__", "other")
+
+    def __init__(self) -> None:
+        self.value: Any = 1
+
+
+def set_value(one: Any, value: Any) -> None:
+    one.value = value
+
+
+def set_item(one: Any, value: Any) -> None:
+    one["value"] = value
+
+
+def made_hot(change: Callable[[Any, Any], None], one: Any) -> None:
+    """The interpreter has instructions of its own for what it did often."""
+    for i in range(3000):
+        change(one, i)
+    change(one, 1)
+
+
+@pytest.fixture(params=["told", "looked at"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "looked at":
+        monkeypatch.setattr(_objects, "watcher", lambda: None)
+    elif _objects.watcher() is None:
+        pytest.skip("this Python tells of no changes")
+    return str(request.param)
+
+
+def watch_of(one: Any) -> _watch.Watch:
+    held = one if isinstance(one, dict) else _objects.dict_of(one.__dict__)
+    return _watch.Watch([_watch.of_dict(held) if isinstance(one, (dict, type)) else _watch.of_object(one, held)])
+
+
+CHANGES: dict[str, Callable[[Any], None]] = {
+    "an attribute": lambda one: set_value(one, 2),
+    "a new attribute": lambda one: setattr(one, "more", 2),
+    "an attribute that goes": lambda one: delattr(one, "value"),
+    "past the class": lambda one: object.__setattr__(one, "value", 2),
+    "the dictionary of the attributes": lambda one: vars(one).update(value=2),
+    "another dictionary": lambda one: setattr(one, "__dict__", {"value": 1}),
+    "another class": lambda one: setattr(one, "__class__", type("Other", (type(one),), {"__slots__": ()})),
+}
+
+
+@pytest.mark.parametrize("kind", [Plain, Slots, types.SimpleNamespace])
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("is_hot", [False, True])
+def test_what_changes_of_an_object_is_seen(way, kind, change, is_hot):
+    if kind is types.SimpleNamespace and change in ("past the class", "another class", "another dictionary"):
+        pytest.skip("it has none")
+    one = kind(value=1) if kind is types.SimpleNamespace else kind()
+    watched = watch_of(one)
+    if is_hot:
+        made_hot(set_value, one)
+    assert watched.are_same() and watched.are_same()
+    CHANGES[change](one)
+    assert not watched.are_same() and not watched.are_same()
+
+
+@pytest.mark.parametrize("kind", [dict, collections.OrderedDict])
+@pytest.mark.parametrize("change", [lambda one: set_item(one, 2), lambda one: one.pop("value"), lambda one: one.clear(),
+                                    lambda one: one.setdefault("more", 1), lambda one: one.update(value=3)])
+def test_what_changes_of_a_dictionary_is_seen(way, kind, change):
+    one = kind(value=1)
+    watched = watch_of(one)
+    made_hot(set_item, one)
+    assert watched.are_same()
+    change(one)
+    assert not watched.are_same()
+
+
+def test_what_changes_of_a_class_is_seen(way):
+    kind = type("Kind", (Plain,), {"value": 1})
+    watched = watch_of(kind)
+    assert watched.are_same()
+    set_value(kind, 2)
+    assert not watched.are_same()
+
+
+def test_what_is_as_it_was_again_is_the_same(way):
+    one = Plain()
+    watched = watch_of(one)
+    one.value = 2
+    assert not watched.are_same()
+    one.value = 1
+    assert watched.are_same()
+
+
+def test_a_change_before_the_look_is_not_taken_for_the_last_one(way, monkeypatch):
+    """Another thread may write while dictionaries are compared: what it writes counts at the next look."""
+    one = {"value": 1}
+    watched = _objects.Dicts([one], [])
+    same = watched._same
+
+    def written_meanwhile() -> int:
+        found = same()
+        one["value"] = 2
+        return found
+
+    one["value"] = 2
+    one["value"] = 1
+    monkeypatch.setattr(watched, "_same", written_meanwhile)
+    assert watched.are_same()
+    monkeypatch.setattr(watched, "_same", same)
+    assert not watched.are_same()
+
+
+def test_nothing_is_looked_at_while_python_tells_of_nothing(monkeypatch):
+    if _objects.watcher() is None:
+        pytest.skip("this Python tells of no changes")
+    one, other = {"value": 1}, {"value": 1}
+    watched, looks = _objects.Dicts([one], []), []
+    _objects.Dicts([other], [])
+    same = watched._same
+    monkeypatch.setattr(watched, "_same", lambda: (looks.append(1), same())[1])
+    assert watched.are_same() and not looks
+    other["value"] = 2  # which is told of, too
+    assert watched.are_same() and len(looks) == 1
+    assert watched.are_same() and len(looks) == 1
+
+
+def test_python_is_asked_where_it_tells_of_everything():
+    assert (_objects.watcher() is not None) == (sys.version_info[:2] == (3, 12))
