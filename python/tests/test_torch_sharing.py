@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
-from warmgraph.torch import GraphCache, _sharing  # noqa: E402
+from warmgraph.torch import GraphCache, _code, _sharing, _walking  # noqa: E402
 
 Made = tuple[Any, Callable[[Any], Any]]  # (what lives as long as the table, a graph's function of its input)
 
@@ -136,6 +136,24 @@ def test_the_library_is_told_what_a_table_of_each_graphs_own_would_tell_it(make:
     host.entries.clear()
     shared = table(True, of, inputs)
     assert {one.outcome for one in shared} == {"replayed"} and told() == expected
+
+
+MODEL = Model()
+
+
+def of_a_global() -> Made:
+    return None, lambda x: lambda: MODEL(x)
+
+
+@pytest.mark.parametrize("make", [closed_over, in_an_object, of_a_method, tied, of_a_global])
+def test_a_model_is_walked_once_where_what_it_meets_can_be_guessed(make: Callable[[], Made], monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, of = make()
+    reached, owner = _code.Reached(of(torch.ones(2, 4))), getattr(of(torch.ones(2, 4)), "__self__", None)
+    walked: list[Any] = []
+    surroundings = _walking.Walker.surroundings
+    monkeypatch.setattr(_walking.Walker, "surroundings", lambda self, *given: (walked.append(self), surroundings(self, *given))[1])
+    _walking.read(reached, {}, owner)
+    assert len(walked) == 1
 
 
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -9,7 +9,7 @@ import hashlib
 import operator
 import sys
 import types
-from typing import Any, Callable, Iterable, Mapping
+from typing import Any, Callable, Iterable, Iterator, Mapping
 
 import torch
 
@@ -362,8 +362,18 @@ def _of_module(module: torch.nn.Module, of_classes: dict[str, Any]) -> list[tupl
     return sorted({**of_classes, **own}.items(), key=operator.itemgetter(0))
 
 
-def _guessed_classes(values: Iterable[Any]) -> dict[type, bool]:
-    """Those that a walk mostly meets, in its order. `read` compares the guess with what is met."""
+def _values_around(reached: _code.Reached) -> Iterator[Any]:
+    """What its functions close over, and the globals that they name."""
+    for function, names in zip(reached.functions, reached.globals):
+        for _, value in _plain_code.closed_over(function):
+            yield value
+        for name in names:
+            yield function.__globals__.get(name)
+
+
+def _guessed_classes(values: Iterable[Any], names: set[str]) -> dict[type, bool]:
+    """Those that a walk mostly meets, in its order: of modules whole, and of modules in attributes that the code names. `read` compares the
+    guess with what is met."""
     found: dict[type, bool] = {}
     seen: set[int] = set()
 
@@ -383,6 +393,11 @@ def _guessed_classes(values: Iterable[Any]) -> dict[type, bool]:
                 note(value.__dict__[name])
         elif not isinstance(value, torch.Tensor) and type(value).__module__ != "builtins":
             found.setdefault(type(value), False)
+            held = getattr(value, "__dict__", None)
+            if isinstance(held, dict):
+                for name in sorted(held.keys() & names):
+                    if isinstance(held[name], torch.nn.Module):
+                        note(held[name])
 
     for value in values:
         note(value)
@@ -395,8 +410,7 @@ def read(reached: _code.Reached, arguments: dict[str, Any], owner: Any, named: M
     found."""
     now: Any = reached.latest()
     if now is reached:  # the first: what a module's code names need not be found by a walk of its own
-        closed_over = [value for function in reached.functions for _, value in _plain_code.closed_over(function)]
-        now = reached.with_met(_guessed_classes([*arguments.values(), owner, *closed_over]), ())
+        now = reached.with_met(_guessed_classes([*arguments.values(), owner, *_values_around(reached)], reached.names), ())
     parts: list[_sharing.Part] = []  # of all walks: the next call takes as many
     for _ in range(_walk._MOST_WALKS):
         walker = Walker(now, known=known)
