@@ -44,7 +44,7 @@ void Function::Impl::begin_counting()
     m_is_counted = arguments > 0 && arguments <= profile::k_most_arguments;
 }
 
-/// Made at its first use: its key is a digest, which would be a third of what wrapping takes.
+/// Made at its first use: its key is a digest, which would be more than half of what wrapping takes.
 const std::shared_ptr<FunctionProfile>& Function::Impl::profile() const
 {
     if (m_profile || !m_is_counted) return m_profile;
