@@ -281,6 +281,18 @@ def test_graphs_that_were_reset_hold_no_model() -> None:
     assert gone() is None and stays() is not None and last.outcome == "recorded"
 
 
+def test_a_graph_that_was_reset_holds_nothing_of_its_own_while_others_share_its_model() -> None:
+    model, of = closed_over()
+    own, other = torch.ones(2, 4), torch.ones(3, 4)
+    cache, gone = GraphCache(), weakref.ref(own)
+    first, last = cache.capture_one(1, of(own))[0], cache.capture_one(2, of(other))[0]
+    first.reset()
+    del own
+    host.entries.clear(), host.captures.clear()
+    gc.collect()
+    assert gone() is None and last.outcome == "recorded"
+
+
 def test_what_an_answer_changes_is_seen() -> None:
     model = Model()
     model.seen = set()

@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 
 
 class Part:
-    """What a walk of its own found of one module. Whoever holds it holds the module."""
+    """What a walk of its own found of one module. Whoever holds it holds the module, and nothing of the function that it was read for."""
 
     def __init__(self, walker: Walker, module: torch.nn.Module, packages: dict[str, None]) -> None:
-        self.walker, self.packages, self._module = walker, packages, module
-        self.ids = walker.ids_met()
-        self._open = walker.opened()
-        self._watched = walker.all_watched()
+        self.packages, self._module, self._open = packages, module, walker.opened()
+        self.facts, self.objects, self.places, self.watched = walker.found.facts, walker.objects, walker.places, walker.watched
+        self.classes, self.functions, self.compiled_via = walker.classes, walker.functions, walker.compiled_via
+        self.read, self.tensors, self.watched_classes = walker.met()
+        self.ids = self.read.keys() | self.tensors.keys()
+        self.is_whole = not (walker.found.programs or walker.found.devices)  # all that there is to it is here
+        self._watched = [*self.watched, *self.watched_classes.values()]
         self._watch: _watch.Watch | None = None
         self._layouts = self._look()
 
@@ -38,7 +41,7 @@ class Part:
         return same
 
     def _look(self) -> list[Any]:
-        return [(_tensors.layout_of(one.tensor), one.tensor.device) for one in self.walker.places]
+        return [(_tensors.layout_of(one.tensor), one.tensor.device) for one in self.places]
 
 
 class Known:

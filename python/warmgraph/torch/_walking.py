@@ -216,29 +216,26 @@ class Walker(_walk.Walker):
         one.read_module(path, module)
         return one
 
-    def ids_met(self) -> set[int]:
-        return self._read.keys() | self._tensors.keys()
-
-    def all_watched(self) -> list[_watch.Watched]:
-        return [*self.watched, *self._watched_classes.values()]
+    def met(self) -> tuple[dict[int, tuple[str, Any]], dict[int, str], dict[type, _watch.Watched]]:
+        """(objects that were read, paths of tensors, each by id; classes that are watched)."""
+        return self._read, self._tensors, self._watched_classes
 
     def takes(self, part: _sharing.Part) -> bool:
         """What it found, as if it had been found here; not where both met an object: its first path is the one that counts."""
-        found = part.walker
-        if not (part.ids.isdisjoint(self._read) and part.ids.isdisjoint(self._tensors)) or found.found.programs or found.found.devices:
+        if not (part.is_whole and part.ids.isdisjoint(self._read) and part.ids.isdisjoint(self._tensors)):
             return False
         self.parts.append(part)
         kept: tuple[tuple[dict[Any, Any], dict[Any, Any]], ...] = (
-            (self.found.facts, found.found.facts), (self.objects, found.objects), (self._read, found._read), (self._tensors, found._tensors),
-            (self.functions, found.functions))
+            (self.found.facts, part.facts), (self.objects, part.objects), (self._read, part.read), (self._tensors, part.tensors),
+            (self.functions, part.functions))
         for held, more in kept:
             held.update(more)
-        self.places += found.places
-        self.watched += found.watched
-        self.compiled_via |= found.compiled_via
-        for kind, is_constructed in found.classes.items():
+        self.places += part.places
+        self.watched += part.watched
+        self.compiled_via |= part.compiled_via
+        for kind, is_constructed in part.classes.items():
             self.classes[kind] = is_constructed or self.classes.get(kind, False)
-        for one, watched in found._watched_classes.items():
+        for one, watched in part.watched_classes.items():
             self._watched_classes.setdefault(one, watched)
         return True
 
