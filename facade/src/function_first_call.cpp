@@ -96,6 +96,16 @@ Outcome Function::Impl::first_call(const std::shared_ptr<backends::Stream>& stre
     return outcome;
 }
 
+/// Of a graph that was restored ahead: its work is enqueued, and runs meanwhile. What a later call needs is taken now, as
+/// whoever plans with what is left of the device's memory expects.
+void Function::Impl::instantiate_behind(LoadedVariant& variant, Phases& phases) const
+{
+    if (variant.executable->is_complete()) return;
+    const auto timer = phases.measure("instantiate");
+    if (auto completed = variant.executable->complete(); !completed)
+        log().warn("{} is not instantiated, and its next call tries again: {}", label(), completed.error().message);
+}
+
 Outcome Function::Impl::act(const Plan& plan, Journey& journey, const std::shared_ptr<backends::Stream>& stream,
                             std::unique_ptr<Job>& job)
 {
@@ -120,6 +130,7 @@ Outcome Function::Impl::act(const Plan& plan, Journey& journey, const std::share
             launched = launch(m_variants.front(), stream);
         }
         if (launched) {
+            instantiate_behind(m_variants.front(), journey.phases);
             log().info("loaded {} {} in {} ({})", label(), short_hex(key.guards_digest), time_text(load_time.count()),
                        m_variants.front().made);
             return finish(journey, Outcome::replayed, "", Remember::no);

@@ -174,6 +174,7 @@ private:
     [[nodiscard]] Headers headers(const Digest& digest) const;
     void describe_call(Journey& journey);
     void add_half_facts(std::vector<cachefmt::Fact>& facts) const;
+    void instantiate_behind(LoadedVariant& variant, Phases& phases) const;
     [[nodiscard]] Outcome act(const Plan& plan, Journey& journey, const std::shared_ptr<backends::Stream>& stream,
                               std::unique_ptr<Job>& job);
     [[nodiscard]] Outcome miss(const Plan& plan, Journey& journey, const std::shared_ptr<backends::Stream>& stream,

@@ -68,7 +68,7 @@ Result<Prepared> prepare(const std::shared_ptr<backends::Device>& device, cachef
     bindings.scalars.resize(entry.graph.scalars.size());
     Phases phases;
     // Instantiated now, all of it would have to be given other addresses at its first launch, which takes longer than
-    // that launch does node by node, and graphs that nobody calls would be instantiated as well.
+    // to enqueue it node by node and instantiate it behind that; and graphs that nobody calls would be instantiated, too.
     replay::Loading loading;
     loading.instantiation = replay::Instantiation::later;
     auto executable = replay::Executable::restore(device, std::move(entry.graph), modules, images, bindings, phases,

@@ -1,6 +1,7 @@
 """What the graphs of one table have in common is read once, and what is kept of it is what would be read."""
 from __future__ import annotations
 
+import collections
 import gc
 import types
 import weakref
@@ -33,6 +34,9 @@ class Block(torch.nn.Module):
         self.register_buffer("step", torch.zeros(1))
 
     def forward(self, x: Any) -> Any:
+        for step in getattr(self, "steps", ()):
+            x = x + len(step)
+        x = self.act(x) if hasattr(self, "act") else x
         return self.norm(self.linear(x)) * self.scale * self.settings.widths[0]
 
 
@@ -174,6 +178,10 @@ def test_a_model_is_read_for_the_first_graph_alone(monkeypatch: pytest.MonkeyPat
     assert not found and first[0].outcome == second[0].outcome == "recorded"
 
 
+def plain() -> Any:
+    return lambda x: x + 1
+
+
 def no_change(model: Any) -> None:
     pass
 
@@ -229,10 +237,23 @@ def a_tie(model: Any) -> None:
     model.blocks[2].linear.bias = model.blocks[1].linear.bias
 
 
-@pytest.mark.parametrize("change", [no_change, other_value, other_attribute, other_item, other_class, other_type, other_shape, other_weight,
+def other_order(model: Any) -> None:
+    model.blocks[1].steps.move_to_end("scale")
+
+
+def other_code(model: Any) -> None:
+    model.blocks[1].act.__code__ = (lambda x: x * 2).__code__
+
+
+def another_class_of_weight(model: Any) -> None:
+    model.blocks[1].norm.weight.__class__ = type("Weight", (torch.nn.Parameter,), {})
+
+
+@pytest.mark.parametrize("change", [no_change, other_order, other_code, other_value, other_attribute, other_item, other_class, other_type, other_shape, other_weight,
                                     other_grad, one_block_less, in_training, a_hook, a_tie])
 def test_what_changes_between_two_graphs_is_seen(change: Callable[[Any], None]) -> None:
     model, of = closed_over()
+    model.blocks[1].steps, model.blocks[1].act = collections.OrderedDict(scale=1, shift=2), plain()
     cache, x = GraphCache(config=warmgraph.Config(model="shared", policy="refresh")), torch.ones(2, 4)
     kept = [cache.capture_one(1, of(x)), cache.capture_one(2, of(x))]
     before = told()[-1]
@@ -243,6 +264,15 @@ def test_what_changes_between_two_graphs_is_seen(change: Callable[[Any], None]) 
     GraphCache(config=warmgraph.Config(model="shared", policy="refresh")).capture_one(2, of(x))
     assert after == told()[-1]
     assert (after == before) == (change is no_change)
+
+
+def test_a_weight_of_a_class_that_cannot_be_followed_is_refused_as_by_a_table_of_its_own() -> None:
+    model, of = closed_over()
+    cache, x = GraphCache(), torch.ones(2, 4)
+    kept = [cache.capture_one(1, of(x))[0], cache.capture_one(2, of(x))[0]]
+    another_class_of_weight(model)
+    graph, alone = cache.capture_one(2, of(x))[0], GraphCache().capture_one(2, of(x))[0]
+    assert graph.outcome == alone.outcome == "captured" and graph.why == alone.why and kept[0].outcome == "recorded"
 
 
 def test_a_value_of_a_class_that_changes_is_seen() -> None:

@@ -102,6 +102,47 @@ def test_what_changes_of_a_class_is_seen(way):
     assert not watched.are_same()
 
 
+class Shown:
+    """Its `__dict__` is made for whoever asks."""
+
+    __slots__ = ("a",)
+
+    def __init__(self) -> None:
+        self.a = 1
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        return {"a": self.a}
+
+
+class Hidden(Plain):
+    held: dict[str, Any] = {"a": 1}
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        return type(self).held
+
+
+@pytest.mark.parametrize("kind", [Shown, Hidden])
+def test_attributes_that_are_made_for_who_asks_are_compared_as_they_were_given(way, kind):
+    one = kind()
+    watched = _watch.of_object(one, one.__dict__)
+    assert watched.is_same() and _watch.Watch([watched]).are_same() and not watched.is_owned
+
+
+def test_the_order_of_an_ordered_dictionary_counts(way):
+    one = collections.OrderedDict(first=1, second=2)
+    watched = watch_of(one) if _objects.dict_of(one) else _watch.Watch([_watch.of_dict(one)])
+    assert watched.are_same()
+    one.move_to_end("first")
+    assert not watched.are_same()
+    few = collections.OrderedDict(first=1)
+    watched = watch_of(few)
+    assert watched.are_same()
+    few["second"] = 2
+    assert not watched.are_same()
+
+
 def test_what_is_as_it_was_again_is_the_same(way):
     one = Plain()
     watched = watch_of(one)

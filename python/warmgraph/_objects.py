@@ -26,7 +26,8 @@ def is_possible() -> bool:
 
 def dict_of(mapping: Any) -> dict[Any, Any] | None:
     """A dictionary itself, or the one that a class's read-only view shows; None for what has ways of its own."""
-    if type(mapping) in (dict, collections.OrderedDict):
+    # What an ordered one has beside its items is their order, which move_to_end changes and a look at its items does not show.
+    if type(mapping) is dict or type(mapping) is collections.OrderedDict and len(mapping) < 2:
         return mapping  # type: ignore[no-any-return]
     if isinstance(mapping, types.MappingProxyType):
         found: list[Any] = gc.get_referents(mapping)
@@ -131,8 +132,23 @@ class Dicts:
         return True
 
 
+@functools.cache
+def _own_attributes() -> Callable[[Any, None], Any]:
+    read = ctypes.pythonapi.PyObject_GenericGetDict
+    read.restype, read.argtypes = ctypes.py_object, [ctypes.py_object, ctypes.c_void_p]
+    return read
+
+
+def are_attributes_in(held: Any, value: Any) -> bool:
+    """Of an object whose `__dict__` is its own, and not made for who asks (a property, a proxy)."""
+    try:
+        return _own_attributes()(value, None) is held
+    except (AttributeError, TypeError):
+        return False
+
+
 class Attributes:
-    """Objects and the dictionaries of their attributes. `are_same` holds until one of them has another dictionary."""
+    """Objects and the dictionaries of their attributes (are_attributes_in). `are_same` holds until one of them has another dictionary."""
 
     def __init__(self, objects: Sequence[Any], dicts: Sequence[dict[Any, Any]]) -> None:
         looks = array.array("Q", [number for pair in zip(map(id, objects), map(id, dicts)) for number in pair])

@@ -22,6 +22,8 @@ class Watched:
     """What something held. `look` gives a tuple. `dict`, `items` and `object` (whose class counts): the same for who looks natively, where
     that is all of it."""
 
+    is_owned = False  # the dictionary is the object's own
+
     def __init__(self, look: Callable[[], tuple[Any, ...]], dict: Any = None, items: Sequence[Item] | None = None, object: Any = None) -> None:
         self._look, self._held = look, look()
         self.dict, self.items, self.object = dict, items, object
@@ -38,11 +40,12 @@ class _WatchedDict(Watched):
         self._mapping, self._keys, self._values = held, list(held), list(held.values())
         self._kind = type(object)
         self.dict, self.items, self.object = _objects.dict_of(held), None, object
+        self.is_owned = object is not None and _objects.are_attributes_in(held, object)
 
     def is_same(self) -> bool:
         held = self._mapping
         return len(held) == len(self._keys) and all(map(operator.is_, held, self._keys)) and all(map(operator.is_, held.values(), self._values)) \
-            and type(self.object) is self._kind and (self.object is None or getattr(self.object, "__dict__", None) is held)
+            and type(self.object) is self._kind and (not self.is_owned or _objects.are_attributes_in(held, self.object))
 
 
 class _WatchedList(Watched):
@@ -120,9 +123,9 @@ class Watch:
                 continue
             if one.dict is None and not (one.items is not None and self._has_all(singles, one.items)):
                 self._rest.append(one)
-        owners = [one for one in watched if one.object is not None and one.dict is not None]
-        self._objects = [one.object for one in owners]
-        self._attributes = _objects.Attributes(self._objects, [one.dict for one in owners])
+        self._objects = [one.object for one in watched if one.object is not None and one.dict is not None]
+        owners = [one for one in watched if one.dict is not None and one.is_owned]
+        self._attributes = _objects.Attributes([one.object for one in owners], [one.dict for one in owners])
         self._kinds = list(map(type, self._objects))
         self._rest += [Watched(lambda item=item: (item(),)) for item in items if not self._has_all(singles, [item])]  # type: ignore[misc]
         self._dicts = _objects.Dicts(list(wholes.values()), [pair for key, pair in singles.items() if key[0] not in wholes])

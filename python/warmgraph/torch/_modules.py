@@ -69,6 +69,12 @@ def kinds_of_hook(module: Any, name: str, number: int) -> str:
     return ", ".join(words for words, held in _KINDS_OF_HOOKS.get(name, ()) if number in getattr(module, held, ()))
 
 
+def kinds_of_hooks(module: Any) -> list[Any]:
+    """The dictionaries that kinds_of_hook looks into."""
+    named = (held for kinds in _KINDS_OF_HOOKS.values() for _, held in kinds)
+    return [module.__dict__[name] for name in named if name in module.__dict__]
+
+
 def how_compiled(compiled: Any) -> str:
     """Backend and options of a function or module that torch.compile returned, the same in each process; "" where PyTorch does not say."""
     try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from .. import _objects, _watch
+from .. import _objects, _watch, errors
 from . import _tensors
 
 if TYPE_CHECKING:
@@ -59,8 +59,11 @@ class Known:
             key = (*place, frozenset(walker.reached.names))
             part = self._parts.get(key)
             if part is None or not part.is_same(walker.opened()):
-                part = self._parts[key] = _read_apart(walker, path, module)
-            if walker.takes(part):
+                try:
+                    part = self._parts[key] = _read_apart(walker, path, module)
+                except errors.NotRecordable:  # the walk itself says so, and keeps what it met before
+                    part = None
+            if part is not None and walker.takes(part):
                 walker.reached.packages.update(part.packages)
                 return
             self._entangled.add(place)

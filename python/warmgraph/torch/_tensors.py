@@ -99,7 +99,8 @@ def overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 def layout_of(tensor: torch.Tensor) -> tuple[Any, ...]:
     """What a guard of it says, but for where it is."""
-    return (tensor.dtype, tensor.shape, tensor.stride(), tensor.storage_offset(), tensor.requires_grad, len(tensor.__dict__))
+    return (type(tensor), tensor.dtype, tensor.shape, tensor.stride(), tensor.storage_offset(), tensor.requires_grad, tensor.is_conj(),
+            tensor.is_neg(), len(tensor.__dict__))
 
 
 def described(tensor: torch.Tensor) -> str:

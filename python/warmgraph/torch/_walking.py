@@ -92,6 +92,14 @@ class Walker(_walk.Walker):
         else:
             super()._value(path, value)
 
+    def _function(self, path: str, value: Any) -> None:
+        """Its code is a fact, and may be exchanged (IPython's autoreload does)."""
+        if isinstance(value, types.FunctionType):
+            self.watched.append(_watch.of_function(value))
+        elif isinstance(value, functools.partial):
+            self._watch(lambda: (value.func, value.args, value.keywords))
+        super()._function(path, value)
+
     def _composite(self, path: str, value: Any) -> None:
         if isinstance(value, torch.nn.Module):
             if self._known is not None and self._into is self.found.states:
@@ -102,6 +110,7 @@ class Walker(_walk.Walker):
             raise errors.NotRecordable(f"{path} is a torch.Generator: random numbers are recorded of the default generator alone")
         elif type(value).__module__.startswith("triton.") and isinstance(getattr(value, "fn", None), types.FunctionType):
             self.functions[id(value.fn)] = value.fn  # whose globals are its helpers
+            self.watched.append(_watch.of_function(value.fn))
             self._fact(path, f"Triton kernel {_plain_code.code_digest(value.fn.__code__).hex()}")
         else:
             if isinstance(value, dict):
@@ -180,6 +189,9 @@ class Walker(_walk.Walker):
         self._watch_object(module, module.__dict__)
         for held in (module._parameters, module._buffers, module._modules, module._forward_hooks, module._forward_pre_hooks):
             self._watch_dict(held)
+        if module._forward_hooks or module._forward_pre_hooks:
+            for held in _modules.kinds_of_hooks(module):
+                self._watch_dict(held)
         plain, others = [], {}
         for name, value in _of_module(module, self._values_of_class(kind)):
             if type(value) in _walk._PLAIN:
@@ -349,7 +361,7 @@ class Walker(_walk.Walker):
 
 
 def _bytes_of(tensor: torch.Tensor) -> bytes:
-    flat = tensor.detach().contiguous().reshape(-1)
+    flat = tensor.detach().cpu().contiguous().reshape(-1)  # it may have been moved since
     return bytes(flat.view(torch.uint8).numpy().tobytes()) if flat.numel() else b""
 
 

@@ -98,7 +98,14 @@ Result<void> CudaDevice::read_limits()
 
 std::vector<cachefmt::Fact> CudaDevice::facts() const
 {
-    std::call_once(m_asked_facts, [this] { m_facts = device_facts(*m_core); });
+    {
+        const std::scoped_lock lock{m_facts_mutex};
+        if (!m_facts.empty()) return m_facts;
+    }
+    // Not under the lock: a child that is forked meanwhile would find it held by a thread that it does not have.
+    auto facts = device_facts(*m_core);
+    const std::scoped_lock lock{m_facts_mutex};
+    if (m_facts.empty()) m_facts = std::move(facts);
     return m_facts;
 }
 

@@ -85,7 +85,7 @@ private:
     [[nodiscard]] Result<void> read_limits();
 
     FoundDevice m_found;
-    mutable std::once_flag m_asked_facts;
+    mutable std::mutex m_facts_mutex;            // guards the next
     mutable std::vector<cachefmt::Fact> m_facts; ///< the driver is asked once, not for each function
     std::unique_ptr<Core> m_core;
     std::unique_ptr<Memory> m_memory; ///< after m_core, which it uses until it goes
