@@ -28,7 +28,7 @@ def dict_of(mapping: Any) -> dict[Any, Any] | None:
     """A dictionary itself, or the one that a class's read-only view shows; None for what has ways of its own."""
     # What an ordered one has beside its items is their order, which move_to_end changes and a look at its items does not show.
     if type(mapping) is dict or type(mapping) is collections.OrderedDict and len(mapping) < 2:
-        return mapping  # type: ignore[no-any-return]
+        return mapping
     if isinstance(mapping, types.MappingProxyType):
         found: list[Any] = gc.get_referents(mapping)
         if len(found) == 1 and type(found[0]) is dict:
