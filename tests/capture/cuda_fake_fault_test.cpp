@@ -112,11 +112,18 @@ protected:
     void expect_right_results(Prepare prepare, Outcome undisturbed)
     {
         static_cast<void>(call()); // what a process does once (CUPTI) is done
-        prepare();
-        ASSERT_EQ(call().outcome, undisturbed);
         const std::string before = fake.live();
-        const long total = calls;
-        const std::vector<long> all = positions;
+        // A machine that is busy elsewhere has a wait ask the driver more often: the quietest of a few calls counts.
+        long total = 0;
+        std::vector<long> all;
+        for (int i = 0; i < 4; ++i) {
+            prepare();
+            ASSERT_EQ(call().outcome, undisturbed);
+            ASSERT_EQ(fake.live(), before);
+            if (total != 0 && calls >= total) continue;
+            total = calls;
+            all = positions;
+        }
         long counted = 0;
         for (const long nth : all) {
             failing = nth;
@@ -125,7 +132,10 @@ protected:
             const Answer answer = call([&] { fake.fail_at(failing, status); });
             SCOPED_TRACE(fmt::format("call {} of {}, {}: {} ({})", failing, total, failed_call,
                                      static_cast<int>(answer.outcome), answer.reason));
-            ASSERT_TRUE(was_hit);
+            if (!was_hit) {
+                ASSERT_LT(calls, failing) << "a quieter call has none of that number";
+                continue;
+            }
             ASSERT_EQ(fake.live(), before);
             if (answer.thrown) {
                 expect_own_failure(answer, undisturbed);
