@@ -2,13 +2,14 @@
 of a module by all its methods."""
 from __future__ import annotations
 
+import contextlib
 import enum
 import hashlib
 import importlib.metadata
 import platform
 import sys
 import types
-from typing import Any, Iterable, Mapping
+from typing import Any, Iterable, Iterator, Mapping
 
 from .. import _code, _watch
 
@@ -63,6 +64,15 @@ class Reached(_code.Reached):
             found.append(forward)
             self._references.append((_watch.Item(kind.__dict__, "forward"), _code._followed(forward)))
         return found
+
+    @contextlib.contextmanager
+    def noted(self) -> Iterator[dict[str, None]]:
+        """The installed packages that are met within it."""
+        before, self.packages = self.packages, {}
+        try:
+            yield self.packages
+        finally:
+            self.packages = {**before, **self.packages}
 
     def is_library(self, module: str | None, file: str | None) -> bool:
         found = is_library(module, file)

@@ -50,7 +50,7 @@ class Known:
     def __init__(self) -> None:
         # By path, module, and the attributes that the code names, which say what is read.
         self._parts: weakref.WeakValueDictionary[tuple[str, int, frozenset[str]], Part] = weakref.WeakValueDictionary()
-        self._entangled: set[tuple[str, int]] = set()  # modules that share objects with what lies around them
+        self._entangled: set[tuple[str, int]] = set()  # modules that share objects with what lies around them, or that could not be read
 
     def read(self, walker: Walker, path: str, module: torch.nn.Module) -> None:
         """As `walker` would read it."""
@@ -71,10 +71,5 @@ class Known:
 
 
 def _read_apart(walker: Walker, path: str, module: torch.nn.Module) -> Part:
-    """The packages that are met on the way are noted by the code that is reached."""
-    reached, before = walker.reached, walker.reached.packages
-    reached.packages = {}
-    try:
-        return Part(walker.read_apart(path, module), module, reached.packages)
-    finally:
-        reached.packages = {**before, **reached.packages}
+    with walker.reached.noted() as packages:
+        return Part(walker.read_apart(path, module), module, packages)

@@ -424,9 +424,11 @@ def read(reached: _code.Reached, arguments: dict[str, Any], owner: Any, named: M
     for _ in range(_walk._MOST_WALKS):
         walker = Walker(now, known=known)
         walker.parts = parts
-        walker.arguments(arguments)
-        walker.surroundings(owner, named)
+        with now.noted() as packages:
+            walker.arguments(arguments)
+            walker.surroundings(owner, named)
         met: Any = reached.with_met(walker.classes, walker.functions.values())
+        met.packages.update(packages)  # a walk leaves slots' names in a class, which makes another of it
         if met is now or met.reads_as(now):
             return walker, met
         now = met
