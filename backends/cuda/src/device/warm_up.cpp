@@ -100,11 +100,11 @@ try {
     using Is = State::Is;
     const std::scoped_lock lock(m_state->mutex);
     if (m_state->is != Is::not_begun || !is_wanted()) return;
-    grow_heap(k_host_bytes);
+    const GrownHeap heap(k_host_bytes);
     std::thread{[state = m_state, &core = m_core, &launcher = m_launcher, first = std::move(first)]() noexcept {
         try {
-            grow_heap(
-                k_host_bytes); // glibc gives the heap of a thread that has ended to the next: the one that reads images
+            // glibc gives the heap of a thread that has ended to the next: the one that reads images.
+            const GrownHeap own(k_host_bytes);
             first();
             if (auto warmed = warm_up(core, launcher); !warmed)
                 log().debug("nothing was warmed up: {}", warmed.error().message);

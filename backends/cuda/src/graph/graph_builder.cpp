@@ -5,11 +5,9 @@
 #include <functional>
 
 #include "graph/graph_exec.hpp"
-#include "graph/host_pages.hpp"
 #include "warmgraph/backends/work_checks.hpp"
 
 namespace warmgraph::backends::cuda {
-
 /// An edge as the driver holds it.
 struct CudaGraphBuilder::NativeEdge {
     CUgraphNode from = nullptr, to = nullptr;
@@ -49,11 +47,11 @@ Result<void> check_edge_data(const RawNode& node, std::size_t index)
     return {};
 }
 
-/// What the driver is about to allocate of this thread's heap (host_pages.hpp).
-void grow_heap_for(std::size_t nodes)
+/// What the driver is about to allocate of this thread's heap (host_pages.hpp). 0: not worth it.
+std::size_t host_bytes_of(std::size_t nodes) noexcept
 {
     constexpr std::size_t k_bytes_of_node = 8192, k_least_nodes = 64;
-    if (nodes >= k_least_nodes) grow_heap(nodes * k_bytes_of_node);
+    return nodes >= k_least_nodes ? nodes * k_bytes_of_node : 0;
 }
 
 } // namespace
@@ -66,7 +64,8 @@ unsigned long long instantiate_flags_of(const RawGraph& graph) noexcept
 }
 
 CudaGraphBuilder::CudaGraphBuilder(Core& core, std::size_t nodes)
-    : m_building(core),
+    : m_heap(host_bytes_of(nodes)),
+      m_building(core),
       m_current(core),
       m_outside(core),
       m_core(core),
@@ -81,7 +80,6 @@ CudaGraphBuilder::~CudaGraphBuilder() = default;
 
 Result<std::unique_ptr<CudaGraphBuilder>> CudaGraphBuilder::begin(Core& core, std::size_t nodes)
 {
-    grow_heap_for(nodes);
     std::unique_ptr<CudaGraphBuilder> builder(new CudaGraphBuilder(core, nodes));
     const Driver& driver = *core.driver;
     if (auto made = driver.call("cuGraphCreate", driver.cuGraphCreate, builder->m_built.graph.out(), 0U); !made)
@@ -94,7 +92,13 @@ Result<void> CudaGraphBuilder::add(const RawNode& node)
     const std::size_t at = m_built.nodes.size();
     if (auto checked = check_order(node, at); !checked) return checked;
     if (auto checked = check_edge_data(node, at); !checked) return checked;
-    AddCall call{m_core, m_built.graph.get(), m_functions, m_built.buffers};
+    // With the node where the driver takes them so: the edges added after all nodes cost 0.1 ms of 1000 nodes, and instantiating
+    // 12 % more (measured: NOTES.md).
+    m_dependencies.clear();
+    if (const bool are_plain = std::ranges::all_of(node.edges, [](const EdgeData& data) { return data == EdgeData{}; });
+        are_plain)
+        for (const std::uint32_t dependency : node.dependencies) m_dependencies.push_back(m_built.nodes[dependency]);
+    AddCall call{m_core, m_built.graph.get(), m_functions, m_built.buffers, m_dependencies};
     auto added = std::visit(
         [&](const auto& work) {
             m_built.buffers.reserve(work);
@@ -106,9 +110,11 @@ Result<void> CudaGraphBuilder::add(const RawNode& node)
     if (!added) return within(fmt::format("node {} of {}", at, std::max(m_expected, at + 1)), added.error());
     m_built.nodes.push_back(call.node);
     m_built.instantiate_flags |= instantiate_flags_of(node);
-    for (std::size_t i = 0; i < node.dependencies.size(); ++i)
+    for (std::size_t i = 0; i < node.dependencies.size(); ++i) {
         m_edges.push_back(
             {m_built.nodes[node.dependencies[i]], call.node, node.edges.empty() ? EdgeData{} : node.edges[i]});
+        if (m_dependencies.empty()) m_later.push_back(m_edges.back());
+    }
     return {};
 }
 
@@ -132,7 +138,7 @@ Result<void> CudaGraphBuilder::connect()
 {
     const Driver& driver = *m_core.driver;
     std::vector<EdgeGroup> groups(1); // the plain edges first
-    for (const NativeEdge& edge : m_edges) {
+    for (const NativeEdge& edge : m_later) {
         auto group = std::ranges::find(groups, edge.data, &EdgeGroup::data);
         if (group == groups.end()) group = groups.insert(group, {edge.data, {}, {}});
         group->from.push_back(edge.from);

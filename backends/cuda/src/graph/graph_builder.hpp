@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device/core.hpp"
+#include "graph/host_pages.hpp"
 #include "graph/native_graph.hpp"
 #include "graph/nodes/nodes.hpp"
 #include "warmgraph/backends/graph_builder.hpp"
@@ -21,8 +22,8 @@ struct BuiltGraph {
     unsigned long long instantiate_flags = 0; ///< CUgraphInstantiate_flags
 };
 
-/// Function attributes are set, node attributes set and read back, edges added in groups of equal edge data and read back
-/// (measured): driver_failed when the driver holds something else than it was given.
+/// Function attributes are set, node attributes set and read back, edges added with their nodes, or in groups of equal edge
+/// data, and read back (measured): driver_failed when the driver holds something else than it was given.
 class CudaGraphBuilder final : public GraphBuilder {
 public:
     CudaGraphBuilder(const CudaGraphBuilder&) = delete;
@@ -32,7 +33,7 @@ public:
 
     [[nodiscard]] Result<void> add(const RawNode& node) override;
     [[nodiscard]] Result<std::unique_ptr<GraphExec>> instantiate() override;
-    /// Adds the edges. Once.
+    /// Adds the edges that are not there yet. Once.
     [[nodiscard]] Result<BuiltGraph> finish();
 
 private:
@@ -43,6 +44,7 @@ private:
     [[nodiscard]] Result<std::vector<NativeEdge>> held_edges() const;
     [[nodiscard]] std::string describe(const NativeEdge& edge) const;
 
+    GrownHeap m_heap; // before its turn to build
     // For as long as it builds: the driver's lock is shared with few, and each call would set these anew.
     Core::Building m_building;
     CurrentContext m_current;
@@ -50,7 +52,9 @@ private:
     Core& m_core;
     std::size_t m_expected; ///< nodes
     KernelFunctions m_functions;
-    std::vector<NativeEdge> m_edges;
+    std::vector<CUgraphNode> m_dependencies; ///< of the node that is being added
+    std::vector<NativeEdge> m_edges;         ///< all of them
+    std::vector<NativeEdge> m_later;         ///< of nodes with an edge that has data: one call with mixed data is wrong
     BuiltGraph m_built;
 };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
+#include <utility>
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -20,24 +22,29 @@ namespace {
 constexpr std::size_t k_largest = 31U << 20U;
 /// Of x86-64, and of AArch64 with pages of 4 KiB. With others the advice is about less, or is refused.
 constexpr std::uintptr_t k_huge_page = 2U << 20U;
+constexpr std::size_t k_pin = 32;                ///< bytes of what stays of the large block
+constexpr std::size_t k_least_rest = 32U << 10U; ///< bytes of a heap's end that are not worth a block
 
-/// About the whole pages in [at, at + size).
+/// About the pages of `page` bytes that [at, at + size) lies in. What is mapped beside it gets the advice as well.
 void advise(std::uintptr_t at, std::size_t size, std::uintptr_t page, int advice) noexcept
 {
-    const std::uintptr_t begin = (at + page - 1) / page * page, end = (at + size) / page * page;
-    if (begin < end)
-        static_cast<void>(::madvise(reinterpret_cast<void*>(begin), end - begin, advice)); // NOLINT: whole pages
+    const std::uintptr_t begin = at / page * page, end = (at + size + page - 1) / page * page;
+    static_cast<void>(::madvise(reinterpret_cast<void*>(begin), end - begin, advice)); // NOLINT: whole pages
 }
 
-/// Touches the first `touched` of `size` bytes.
-void touch(std::uintptr_t at, std::size_t touched, std::size_t size) noexcept
+void touch(const void* memory, std::size_t size) noexcept
 {
     static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    const auto at = reinterpret_cast<std::uintptr_t>(memory); // NOLINT
     // A mapping of its own (behind glibc's header of 16 bytes), or another allocator's: freed, it serves nobody else.
-    if (at % page <= 16) return;
+    if (memory == nullptr || at % page <= 16) return;
+    // Outwards, since a huge page must lie wholly in memory that was advised about: a heap's first and last ones as well.
     advise(at, size, k_huge_page, MADV_HUGEPAGE);
-    advise(at, touched, page, MADV_POPULATE_WRITE);
+    advise(at, size, page, MADV_POPULATE_WRITE);
 }
+
+/// In the heap of the first thread, which lies below all others and all mappings.
+bool is_in_first_heap(const void* memory) noexcept { return std::less<>()(memory, ::sbrk(0)); }
 
 /// glibc learns from it: what is as large as a block that was freed comes from the heap from then on, and of a heap's end
 /// twice that much is kept. Nothing of it is touched.
@@ -50,15 +57,44 @@ bool free_a_large_block() noexcept
 
 } // namespace
 
-void grow_heap(std::size_t bytes) noexcept
+GrownHeap::GrownHeap(std::size_t bytes) noexcept
 {
+    if (bytes == 0) return;
     static const bool learnt = free_a_large_block();
     static_cast<void>(learnt);
-    // As much again for what the thread itself allocates before its next graph, untouched.
-    const std::size_t size = std::min(2 * bytes, k_largest);
-    void* const memory = std::malloc(size); // NOLINT: the allocator that the driver uses
-    if (memory != nullptr) touch(reinterpret_cast<std::uintptr_t>(memory), std::min(bytes, size), size);
-    std::free(memory); // NOLINT
+    // And some for what the thread itself allocates meanwhile.
+    const std::size_t size = std::min(bytes + bytes / 4, k_largest);
+    void* memory = std::malloc(size);     // NOLINT: the allocator that the driver uses
+    void* const near = std::malloc(2000); // NOLINT: larger than what a thread keeps of other threads' heaps
+    if (is_in_first_heap(memory) && !is_in_first_heap(near)) {
+        std::free(memory); // NOLINT
+        use_up_heap(size / 2);
+        memory = std::malloc(size); // NOLINT
+    }
+    touch(memory, size);
+    for (void*& rest : m_rests) std::free(std::exchange(rest, nullptr)); // NOLINT
+    std::free(near);                                                     // NOLINT
+    m_pin = std::realloc(memory, k_pin);                                 // NOLINT: in place
+    if (m_pin == nullptr) std::free(memory);                             // NOLINT
+}
+
+GrownHeap::~GrownHeap() { std::free(m_pin); } // NOLINT
+
+/// glibc gives up a thread's fresh heap of 64 MiB at once where more than 128 KiB at the end of the one before are free
+/// (heap_trim in malloc/arena.c), and serves the large block from the first thread's heap; small blocks come from that end
+/// until it is used up, untouched.
+void GrownHeap::use_up_heap(std::size_t largest) noexcept
+{
+    std::size_t size = largest;
+    for (void*& rest : m_rests) {
+        if (size < k_least_rest) return;
+        rest = std::malloc(size); // NOLINT
+        if (is_in_first_heap(rest))
+            std::free(std::exchange(rest, nullptr)); // NOLINT
+        else
+            touch(rest, size);
+        size /= 2;
+    }
 }
 
 } // namespace warmgraph::backends::cuda

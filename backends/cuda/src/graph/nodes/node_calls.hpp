@@ -1,6 +1,8 @@
 // What each kind of node is given to add itself to a graph, and to change itself in an exec.
 #pragma once
 
+#include <span>
+
 #include "device/core.hpp"
 
 namespace warmgraph::backends::cuda {
@@ -9,14 +11,15 @@ struct KernelFunction;
 class KernelFunctions;
 struct NodeBuffers;
 
-/// Adds one node, without dependencies.
+/// Adds one node.
 struct AddCall {
     Core& core;
     CUgraph graph;
     KernelFunctions& functions;
     NodeBuffers& buffers;
-    CUgraphNode node = nullptr;             ///< the added one
-    const KernelFunction* kernel = nullptr; ///< of a kernel node
+    std::span<const CUgraphNode> dependencies; ///< whose edges have no data
+    CUgraphNode node = nullptr;                ///< the added one
+    const KernelFunction* kernel = nullptr;    ///< of a kernel node
 
     template <class... Params, class... Args>
     [[nodiscard]] Result<void> operator()(const char* name,
@@ -24,7 +27,7 @@ struct AddCall {
                                                                Params...),
                                           Args... args)
     {
-        return core.driver->call(name, function, &node, graph, nullptr, std::size_t{0}, args...);
+        return core.driver->call(name, function, &node, graph, dependencies.data(), dependencies.size(), args...);
     }
 };
 
