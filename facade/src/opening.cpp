@@ -345,6 +345,7 @@ try {
     std::erase_if(all, [&](const Planned& planned) {
         return planned.name == first.name && planned.entry.guards_digest == first.entry.guards_digest;
     });
+    placeholders = reserve_placeholders(all);
     all.insert(all.begin(), first);
     queue = std::move(all);
     const std::scoped_lock lock{mutex};
@@ -359,10 +360,9 @@ try {
     count_worker(1);
     try {
         planner = std::jthread([this] {
-            plan_rest(); // reads files, and calls no driver: beside the first call
             let_first_call_pass();
             upload(queue.front(), stopping.get_token());
-            placeholders = reserve_placeholders(queue);
+            plan_rest();
             try {
                 if (!stopping.stop_requested() && !start_workers()) work(stopping.get_token());
             } catch (const std::exception& thrown) { // memory: each call restores its own entry
@@ -444,7 +444,6 @@ Opening Cache::open_all(OpenOptions options)
         if (impl->has_more && !impl->start_planner()) {
             impl->upload(impl->queue.front(), {});
             impl->plan_rest();
-            impl->placeholders = reserve_placeholders(impl->queue);
         }
         if (!impl->planner.joinable() && !impl->start_workers()) impl->work({});
     }

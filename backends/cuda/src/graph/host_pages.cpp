@@ -40,7 +40,9 @@ void touch(const void* memory, std::size_t size) noexcept
     if (memory == nullptr || at % page <= 16) return;
     // Outwards, since a huge page must lie wholly in memory that was advised about: a heap's first and last ones as well.
     advise(at, size, k_huge_page, MADV_HUGEPAGE);
-    advise(at, size, page, MADV_POPULATE_WRITE);
+    // Piece by piece: meanwhile nobody else changes the process's memory map, and another thread may have to, in the driver's lock.
+    for (std::size_t done = 0; done < size; done += k_huge_page)
+        advise(at + done, std::min<std::size_t>(k_huge_page, size - done), page, MADV_POPULATE_WRITE);
 }
 
 /// In the heap of the first thread, which lies below all others and all mappings.
