@@ -1,0 +1,71 @@
+// The memory that is touched ahead is the memory that small allocations then get, in the heap of a thread other than the first.
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "graph/host_pages.hpp"
+
+namespace warmgraph::backends::cuda {
+namespace {
+
+long page_faults_of_this_thread()
+{
+    rusage usage{};
+    ::getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_minflt;
+}
+
+/// Since Linux 5.14.
+bool system_touches_ahead()
+{
+    const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    void* const page = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    constexpr int k_populate_write = 23;
+    const bool does = ::madvise(page, size, k_populate_write) == 0;
+    ::munmap(page, size);
+    return does;
+}
+
+/// Page faults of allocations as the driver makes them for one graph: many, small, and kept.
+long faults_of_one_graph(std::size_t bytes, std::vector<void*>& kept)
+{
+    constexpr std::size_t k_block = 248;
+    const long before = page_faults_of_this_thread();
+    for (std::size_t taken = 0; taken < bytes; taken += k_block + sizeof(void*)) {
+        void* const block = std::malloc(k_block); // NOLINT: as the driver
+        static_cast<char*>(block)[0] = static_cast<char*>(block)[k_block - 1] = 1;
+        kept.push_back(block);
+    }
+    return page_faults_of_this_thread() - before;
+}
+
+TEST(GrownHeap, LeavesNoPageFaultsAlsoWhereAHeapEnds)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "the allocator is the sanitizer's";
+#endif
+    if (!system_touches_ahead()) GTEST_SKIP() << "the system does not touch memory on request (Linux 5.14)";
+    constexpr std::size_t k_bytes = 8'000'000;
+    constexpr int k_graphs = 20;                                // glibc's heaps hold seven
+    std::vector<void*> kept(k_graphs * k_bytes / 248, nullptr); // each page of it is there
+    kept.clear();
+    long faults = 0;
+    std::thread{[&] {
+        for (int i = 0; i < k_graphs; ++i) {
+            const GrownHeap heap(k_bytes);
+            faults += faults_of_one_graph(k_bytes, kept);
+        }
+    }}.join();
+    for (void* const block : kept) std::free(block); // NOLINT
+    const long pages = static_cast<long>(k_graphs * k_bytes) / ::sysconf(_SC_PAGESIZE);
+    EXPECT_LT(faults, pages / 50) << "of " << pages << " pages";
+}
+
+} // namespace
+} // namespace warmgraph::backends::cuda
