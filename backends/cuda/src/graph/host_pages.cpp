@@ -1,6 +1,7 @@
 #include "graph/host_pages.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
@@ -48,6 +49,27 @@ void touch(const void* memory, std::size_t size) noexcept
 /// In the heap of the first thread, which lies below all others and all mappings.
 bool is_in_first_heap(const void* memory) noexcept { return std::less<>()(memory, ::sbrk(0)); }
 
+/// Blocks that were taken so that another one comes from elsewhere.
+using Rests = std::array<void*, 12>;
+
+/// glibc gives up a thread's fresh heap of 64 MiB at once where more than 128 KiB at the end of the one before are free, and
+/// takes the large block from the first thread's heap (NOTES.md). Small blocks come from that end until it is used up.
+Rests use_up_heap(std::size_t largest) noexcept
+{
+    Rests rests{};
+    std::size_t size = largest;
+    for (void*& rest : rests) {
+        if (size < k_least_rest) break;
+        rest = std::malloc(size); // NOLINT
+        if (is_in_first_heap(rest))
+            std::free(std::exchange(rest, nullptr)); // NOLINT
+        else
+            touch(rest, size);
+        size /= 2;
+    }
+    return rests;
+}
+
 /// glibc learns from it: what is as large as a block that was freed comes from the heap from then on, and of a heap's end
 /// twice that much is kept. Nothing of it is touched.
 bool free_a_large_block() noexcept
@@ -68,35 +90,19 @@ GrownHeap::GrownHeap(std::size_t bytes) noexcept
     const std::size_t size = std::min(bytes + bytes / 4, k_largest);
     void* memory = std::malloc(size);     // NOLINT: the allocator that the driver uses
     void* const near = std::malloc(2000); // NOLINT: larger than what a thread keeps of other threads' heaps
+    Rests rests{};
     if (is_in_first_heap(memory) && !is_in_first_heap(near)) {
         std::free(memory); // NOLINT
-        use_up_heap(size / 2);
+        rests = use_up_heap(size / 2);
         memory = std::malloc(size); // NOLINT
     }
     touch(memory, size);
-    for (void*& rest : m_rests) std::free(std::exchange(rest, nullptr)); // NOLINT
-    std::free(near);                                                     // NOLINT
-    m_pin = std::realloc(memory, k_pin);                                 // NOLINT: in place
-    if (m_pin == nullptr) std::free(memory);                             // NOLINT
+    for (void* const rest : rests) std::free(rest); // NOLINT
+    std::free(near);                                // NOLINT
+    m_pin = std::realloc(memory, k_pin);            // NOLINT: in place
+    if (m_pin == nullptr) std::free(memory);        // NOLINT
 }
 
 GrownHeap::~GrownHeap() { std::free(m_pin); } // NOLINT
-
-/// glibc gives up a thread's fresh heap of 64 MiB at once where more than 128 KiB at the end of the one before are free
-/// (heap_trim in malloc/arena.c), and serves the large block from the first thread's heap; small blocks come from that end
-/// until it is used up, untouched.
-void GrownHeap::use_up_heap(std::size_t largest) noexcept
-{
-    std::size_t size = largest;
-    for (void*& rest : m_rests) {
-        if (size < k_least_rest) return;
-        rest = std::malloc(size); // NOLINT
-        if (is_in_first_heap(rest))
-            std::free(std::exchange(rest, nullptr)); // NOLINT
-        else
-            touch(rest, size);
-        size /= 2;
-    }
-}
 
 } // namespace warmgraph::backends::cuda

@@ -1,7 +1,6 @@
 // Host memory for what the driver is about to allocate.
 #pragma once
 
-#include <array>
 #include <cstddef>
 
 namespace warmgraph::backends::cuda {
@@ -23,10 +22,7 @@ public:
     ~GrownHeap();
 
 private:
-    void use_up_heap(std::size_t largest) noexcept;
-
-    void* m_pin = nullptr;           ///< a few bytes at the start: glibc gives an empty heap back at once
-    std::array<void*, 12> m_rests{}; ///< of the heap before, while the next one is made
+    void* m_pin = nullptr; ///< a few bytes at the start: glibc gives an empty heap back at once
 };
 
 } // namespace warmgraph::backends::cuda
