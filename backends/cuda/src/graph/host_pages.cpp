@@ -79,6 +79,13 @@ bool free_a_large_block() noexcept
     return true;
 }
 
+/// The same block, of k_pin bytes. Whole where the allocator refuses.
+void* shrunk(void* memory) noexcept
+{
+    void* const pin = std::realloc(memory, k_pin); // NOLINT: in place
+    return pin != nullptr ? pin : memory;
+}
+
 } // namespace
 
 GrownHeap::GrownHeap(std::size_t bytes) noexcept
@@ -99,8 +106,7 @@ GrownHeap::GrownHeap(std::size_t bytes) noexcept
     touch(memory, size);
     for (void* const rest : rests) std::free(rest); // NOLINT
     std::free(near);                                // NOLINT
-    m_pin = std::realloc(memory, k_pin);            // NOLINT: in place
-    if (m_pin == nullptr) std::free(memory);        // NOLINT
+    m_pin = shrunk(memory);
 }
 
 GrownHeap::~GrownHeap() { std::free(m_pin); } // NOLINT
