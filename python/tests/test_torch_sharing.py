@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
-from warmgraph.torch import GraphCache, _code, _sharing, _walking  # noqa: E402
+from warmgraph.torch import GraphCache, _code, _regions, _sharing, _walking  # noqa: E402
 
 Made = tuple[Any, Callable[[Any], Any]]  # (what lives as long as the table, a graph's function of its input)
 
@@ -112,6 +112,13 @@ def around_itself() -> Made:
     return model, lambda x: lambda: model(x)
 
 
+def beside_a_weight() -> Made:
+    """Another tensor in the storage of one of the model's."""
+    model = Model()
+    row = model.blocks[0].linear.weight.detach()[1]
+    return model, lambda x: lambda: model(x) * row
+
+
 def with_hooks() -> Made:
     model = Model()
     model.blocks[0].register_forward_hook(lambda module, args, result: result + module.scale)
@@ -125,7 +132,8 @@ def of_a_package() -> Made:
     return model, lambda x: lambda: model(x)
 
 
-EVERY = [closed_over, in_an_object, of_a_method, tied, met_before, met_after, two_models, around_itself, with_hooks, of_a_package]
+EVERY = [closed_over, in_an_object, of_a_method, tied, met_before, met_after, two_models, around_itself, beside_a_weight, with_hooks,
+         of_a_package]
 
 
 def table(shares: bool, of: Callable[[Any], Any], inputs: list[Any]) -> list[Any]:
@@ -347,3 +355,48 @@ def test_what_an_answer_changes_is_seen() -> None:
 
     one, _ = GraphCache().capture_one(1, graph)
     assert one.outcome == "captured" and "seen" in one.why
+
+
+def places(**tensors: Any) -> list[Any]:
+    return [_walking.Place(path.replace("__", "."), one, "elsewhere") for path, one in tensors.items()]
+
+
+def regions(walker: Any) -> list[Any]:
+    return [{**vars(one), "places": [place.path for place in one.places]} for one in _regions.regions_of_walk(walker)]
+
+
+SHARED = torch.zeros(8)
+WALKS = {
+    "apart": lambda a, b: ([*places(x=torch.zeros(2)), *a, *places(y=torch.zeros(3)), *b, *places(z=torch.zeros(4))], [1, 4]),
+    "nothing around them": lambda a, b: ([*a, *b], [0, 2]),
+    "nothing within": lambda a, b: ([*places(x=torch.zeros(2)), *places(y=torch.zeros(2))], [1, 1]),
+    "empty tensors": lambda a, b: ([*places(x=torch.zeros(0)), *a, *places(y=torch.zeros(0)), *b], [1, 4]),
+    "one storage around a part": lambda a, b: ([*places(x=SHARED[:2]), *a, *places(y=SHARED[2:]), *b], [1, 4]),
+    "a storage of a part's": lambda a, b: ([*places(x=a[0].tensor[:2]), *a, *b], [1, 3]),
+    "a name of a part's": lambda a, b: ([*places(m__a=torch.zeros(2)), *a, *b], [1, 3]),
+    "a name of a later part's": lambda a, b: ([*a, *places(n__a=torch.zeros(2)), *b], [0, 3]),
+}
+
+
+@pytest.mark.parametrize("name", WALKS)
+def test_regions_with_parts_are_those_of_all_places(name: str) -> None:
+    first, second = places(m__a=torch.zeros(4), m__b=torch.zeros(5)), places(n__a=torch.zeros(6), n__b=torch.zeros(7, 2).t())
+    if name == "nothing within":
+        first = second = []
+    parts = [types.SimpleNamespace(places=one, regions=None) for one in (first, second)]
+    every, starts = WALKS[name](first, second)
+    walker = types.SimpleNamespace(places=every, taken=list(zip(starts, parts)))
+    expected = regions(types.SimpleNamespace(places=every, taken=[]))
+    assert regions(walker) == expected
+    assert regions(walker) == expected  # of what is known by now
+
+
+def test_regions_of_a_part_are_made_once_and_anew_where_its_storages_are_others() -> None:
+    part = types.SimpleNamespace(places=places(m__a=torch.zeros(4), m__b=torch.zeros(5)), regions=None)
+    walker = types.SimpleNamespace(places=part.places, taken=[(0, part)])
+    first, second = _regions.regions_of_walk(walker), _regions.regions_of_walk(walker)
+    assert [id(one) for one in first] == [id(one) for one in second]
+    part.places[0].tensor.untyped_storage().resize_(64)
+    assert [one.whole for one in _regions.regions_of_walk(walker)] == [64, 20]
+    part.places[1].tensor.data = torch.zeros(9)[:5]
+    assert [one.whole for one in _regions.regions_of_walk(walker)] == [64, 36]

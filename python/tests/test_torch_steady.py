@@ -323,6 +323,28 @@ def test_a_weight_that_requires_grad_from_now_on_is_noticed(reads):
     assert reads.of(lambda: net.step(meta, caches)) == 1
 
 
+LAZY = {
+    "a conjugate": lambda: torch.randn(4, dtype=torch.complex64),
+    "a negative": lambda: torch.randn(4, dtype=torch.complex64).imag,
+    "a negative number": lambda: torch.randn((), dtype=torch.complex64).imag,
+}
+
+
+@pytest.mark.parametrize("name", LAZY)
+def test_a_weight_that_is_a_lazy_view_of_its_memory_from_now_on_is_noticed(name, reads):
+    """`weight.data = weight.data.conj()` moves nothing, and DLPack shows no change."""
+    weight = LAZY[name]()
+    whole = weight if weight.is_complex() else weight._base
+    step, x = wrap(lambda x: x * weight), aligned(4)
+    for _ in range(3):
+        step(x)
+    assert reads.of(lambda: step(x)) == 0
+    before = weight.data_ptr(), weight.stride()
+    weight.data = whole.conj() if weight.is_complex() else whole.conj().imag
+    assert (weight.data_ptr(), weight.stride()) == before and (weight.is_conj() or weight.is_neg())
+    assert reads.of(lambda: step(x)) == 1
+
+
 def _of_closure() -> tuple[Any, Any, Callable[[Any], None]]:
     factor = 2.0
 

@@ -3,9 +3,12 @@ from __future__ import annotations
 
 import operator
 import types
-from typing import Any, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
 
 from . import _objects
+
+if TYPE_CHECKING:
+    from . import _code
 
 
 class Item:
@@ -150,3 +153,21 @@ class Watch:
             assert one is not None
             singles[id(one), item.key] = one, item.key
         return True
+
+
+class Held:
+    """What was watched, and the code that may run: natively once all of it was the same."""
+
+    def __init__(self, watched: Sequence[Watched], reached: _code.Reached | None = None) -> None:
+        self._watched, self._reached = watched, reached
+        self._watch: Watch | None = None
+
+    def is_same(self) -> bool:
+        """All objects are those that were found."""
+        reached = self._reached
+        if self._watch is not None:
+            return self._watch.are_same() and (reached is None or reached.is_rest_current())
+        same = all(one.is_same() for one in self._watched) and (reached is None or reached.is_current())
+        if same and _objects.is_possible():
+            self._watch = Watch(self._watched, reached.items() if reached is not None else ())
+        return same

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import Iterable, Mapping
+from typing import Mapping
 
 _MOST = 192 << 10  # letters
 _DEEPEST = 12
@@ -13,12 +13,12 @@ _STEP = re.compile(r"\.|(?=\[)")
 def folded(facts: Mapping[str, str]) -> dict[str, str]:
     """The same facts where they are few. Else those below one path are one digest, for paths as long as there is room for: a mismatch
     names the layer then, and not the value."""
-    if _letters(facts.items()) <= _MOST:
+    if _letters(facts) <= _MOST:
         return dict(facts)
     found: dict[str, str] = {}
     for depth in range(_DEEPEST, 0, -1):
         found = _at(facts, depth)
-        if _letters(found.items()) <= _MOST:
+        if _letters(found) <= _MOST:
             break
     return found
 
@@ -43,5 +43,5 @@ def _digest(rows: list[tuple[str, str]]) -> str:
     return f"{len(rows)} values, sha256 {state.hexdigest()}"
 
 
-def _letters(items: Iterable[tuple[str, str]]) -> int:
-    return sum(len(path) + len(text) for path, text in items)
+def _letters(facts: Mapping[str, str]) -> int:
+    return sum(map(len, facts)) + sum(map(len, facts.values()))

@@ -67,8 +67,8 @@ class _Surroundings:
 
     def __init__(self, walker: Walker, reached: _code.Reached, regions: Sequence[Region]) -> None:
         """`regions`: of all that was walked."""
-        self.serial, self.reached, self._watched = next(_serials), reached, walker.watched
-        self._watch: _watch.Watch | None = None
+        self.serial, self.reached = next(_serials), reached
+        self._held = _watch.Held(walker.watched, reached)
         self._kept: list[Any] = []  # storages, once the weights are frozen
         self.places = [place for place in walker.places if place.via != "argument"]
         self.objects = dict(itertools.islice(walker.objects.items(), walker.first_around, None))
@@ -77,6 +77,7 @@ class _Surroundings:
         self._tensors = [one.tensor for one in self.places]
         self._with_grad = [one for one in self._tensors if one.requires_grad]
         self._without_grad = [one for one in self._tensors if not one.requires_grad]
+        self._possibly_lazy = [one for one in self._tensors if _tensors.can_be_lazy(one)]
         states = [one for one in regions if one.is_state]
         shared = any(place.via == "argument" for one in states for place in one.places)
         self.regions = _regions.regions_of(self.places) if shared else states
@@ -90,27 +91,19 @@ class _Surroundings:
         return [_tensors.layout_of(one.tensor) for one in self.places]
 
     def is_same(self) -> bool:
-        return self._kept != [] or self._is_held() and self._look() == self._layouts
+        return self._kept != [] or self._held.is_same() and self._look() == self._layouts
 
     def is_steady(self, weights: _objects.Tensors) -> bool:
         """The same, and the tensors, which `weights` knows, are where they were."""
         if self._kept:
             return True
-        return self._is_held() and weights.are_there() and (not self._with_grad or all(map(_REQUIRES_GRAD, self._with_grad))) \
-            and not (self._without_grad and any(map(_REQUIRES_GRAD, self._without_grad)))
+        return self._held.is_same() and weights.are_there() and (not self._with_grad or all(map(_REQUIRES_GRAD, self._with_grad))) \
+            and not (self._without_grad and any(map(_REQUIRES_GRAD, self._without_grad))) \
+            and not (self._possibly_lazy and any(map(_tensors.is_lazy, self._possibly_lazy)))
 
     def freeze(self) -> None:
         """From now on everything is taken to be as it is."""
         self._kept = [self, *(one.storage for one in self.regions)]
-
-    def _is_held(self) -> bool:
-        """All objects are those that were found."""
-        if self._watch is not None:
-            return self._watch.are_same() and self.reached.is_rest_current()
-        same = all(one.is_same() for one in self._watched) and self.reached.is_current()
-        if same and _objects.is_possible():
-            self._watch = _watch.Watch(self._watched, self.reached.items())
-        return same
 
     def storages(self) -> list[int]:
         return [one.places[0].tensor.untyped_storage().data_ptr() for one in self.regions]
@@ -422,7 +415,7 @@ class TorchFunction:
         if not self.reached.is_current():
             self.reached = _code.Reached(self._plain)
         walker, reached = self._walked(owner, arguments)
-        regions = _regions.regions_of(walker.places)
+        regions = _regions.regions_of_walk(walker)
         around, before = _Surroundings(walker, reached, regions), self._around.get(id(owner))
         if before is not None and before.stands_for(around):
             return self._call_of(owner, arguments, walker, before, regions)
@@ -666,7 +659,7 @@ def completed(given: _entry.Declaration, metadata: _outputs.Metadata, words: Seq
     declared = [one for one in metadata.outputs if _has_elements(one)]
     pointers = [one.data_ptr() for one in outputs if one.numel()] or [0] * len(declared)
     decls = [_output_decl(one, pointer) for one, pointer in zip(declared, pointers)]
-    states = [one._replace(is_written=one.name in metadata.written) for one in given.states]
+    states = [_entry.Decl(*one[:-1], one.name in metadata.written) for one in given.states]
     states += [_entry.Decl(name, "i64", (1,), None, pointer, 8, False) for name, pointer in zip(WORDS, words)]
     return dataclasses.replace(given, outputs=decls, states=states, metadata=text)
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import Any, Sequence
+from typing import TYPE_CHECKING, Any, Sequence
 
 import torch
 
 from . import _tensors
 from ._walking import Place
+
+if TYPE_CHECKING:
+    from ._sharing import Part
+    from ._walking import Walker
 
 _LONGEST_NAME = 100
 _NOT_OF_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
@@ -49,11 +53,56 @@ def storage_key(tensor: torch.Tensor) -> int:
 def regions_of(places: Sequence[Place]) -> list[Region]:
     """Inputs first, then states, each in the order of the places. Tensors without elements have none."""
     groups: dict[int, list[Place]] = {}
+    _group(groups, places)
+    names: set[str] = set()
+    return _inputs_first([_region(names, group) for group in groups.values()])
+
+
+def regions_of_walk(walker: Walker) -> list[Region]:
+    """regions_of(walker.places). Those of the parts that other walks found are made once: the graphs of a table have one model."""
+    if not walker.taken:
+        return regions_of(walker.places)
+    groups: dict[int, list[Place]] = {}
+    storages: list[int] = []  # of the parts
+    in_order: list[list[Region] | list[int]] = []  # regions of a part, or storages of what lies around it
+    at = 0
+    for first, part in walker.taken:
+        in_order.append(_group(groups, walker.places[at:first]))
+        regions, keys = _of_part(part)
+        in_order.append(regions)
+        storages += keys
+        at = first + len(part.places)
+    in_order.append(_group(groups, walker.places[at:]))
+    names: set[str] = set()
+    found = [_region(names, groups[one]) if isinstance(one, int) else one for some in in_order for one in some]
+    if len({*storages, *groups}) < len(storages) + len(groups) or len({one.name for one in found}) < len(found):
+        return regions_of(walker.places)  # they share memory, or a name
+    return _inputs_first(found)
+
+
+def _group(groups: dict[int, list[Place]], places: Sequence[Place]) -> list[int]:
+    """Adds them by storage. Those that are new."""
+    new = []
     for place in places:
         if place.tensor.numel():
-            groups.setdefault(storage_key(place.tensor), []).append(place)
-    names: set[str] = set()
-    found = [_region(names, group) for group in groups.values()]
+            key = storage_key(place.tensor)
+            if key not in groups:
+                groups[key] = []
+                new.append(key)
+            groups[key].append(place)
+    return new
+
+
+def _of_part(part: Part) -> tuple[list[Region], list[int]]:
+    """(its regions, their storages)."""
+    storages = [place.tensor.untyped_storage() for place in part.places if place.tensor.numel()]
+    now = [(int(one.data_ptr()), one.nbytes()) for one in storages]
+    if part.regions is None or part.regions[0] != now:
+        part.regions = now, regions_of(part.places)
+    return part.regions[1], list(dict.fromkeys(key for key, _ in now))
+
+
+def _inputs_first(found: list[Region]) -> list[Region]:
     return [one for one in found if not one.is_state] + [one for one in found if one.is_state]
 
 

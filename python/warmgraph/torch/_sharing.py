@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from .. import _objects, _watch, errors
+from .. import _watch, errors
 from . import _tensors
 
 if TYPE_CHECKING:
@@ -24,21 +24,13 @@ class Part:
         self.read, self.tensors, self.watched_classes = walker.met()
         self.ids = self.read.keys() | self.tensors.keys()
         self.is_whole = not (walker.found.programs or walker.found.devices)  # all that there is to it is here
-        self._watched = [*self.watched, *self.watched_classes.values()]
-        self._watch: _watch.Watch | None = None
+        self._held = _watch.Held([*self.watched, *self.watched_classes.values()])
         self._layouts = self._look()
+        self.regions: tuple[Any, list[Any]] | None = None  # (where and how large their storages were, the regions), for _regions
 
     def is_same(self, opened: list[int]) -> bool:
         """opened: ids of the objects around it."""
-        return self._open == opened and self._is_held() and self._look() == self._layouts
-
-    def _is_held(self) -> bool:
-        if self._watch is not None:
-            return self._watch.are_same()
-        same = all(one.is_same() for one in self._watched)
-        if same and _objects.is_possible():
-            self._watch = _watch.Watch(self._watched)
-        return same
+        return self._open == opened and self._held.is_same() and self._look() == self._layouts
 
     def _look(self) -> list[Any]:
         return [(_tensors.layout_of(one.tensor), one.tensor.device) for one in self.places]

@@ -64,9 +64,20 @@ def why_unusable(tensor: torch.Tensor) -> str:
         return f"is quantised ({tensor.dtype}): pass its integers and scales"
     if tensor.device.type != DEVICE_TYPE:
         return f"lies on {tensor.device}, expected a CUDA device: move it there"
-    if tensor.is_conj() or tensor.is_neg():
+    if is_lazy(tensor):
         return "is a lazily conjugated or negated view: call resolve_conj() or resolve_neg()"
     return ""
+
+
+def is_lazy(tensor: torch.Tensor) -> bool:
+    """What it holds is not what lies in its memory, but that conjugated or negated. DLPack's exchange table does not say so."""
+    return tensor.is_conj() or tensor.is_neg()
+
+
+def can_be_lazy(tensor: torch.Tensor) -> bool:
+    """Another tensor that looks like it to DLPack can be lazy: of public functions, conj() makes complex ones alone, and `conj().imag` views
+    of every second number."""
+    return tensor.dtype.is_complex or tensor.numel() <= 1 or not tensor.is_contiguous()
 
 
 def start_in_storage(tensor: torch.Tensor) -> int:

@@ -20,6 +20,7 @@ from . import _code, _modules, _sharing, _tensors
 _MOST_FACTS = 100_000
 _LONGEST_MODULE = 2000  # letters of the plain values of one module
 _SMALL = 64 << 10  # bytes of a tensor on the host that becomes a guard
+_NO_CLASS_OF_ITS_OWN = frozenset({type(None), bool, int, float, complex, str, bytes, tuple, list, dict, set})
 _PLAIN_OF_TORCH = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size)
 
 
@@ -47,6 +48,7 @@ class Walker(_walk.Walker):
         super().__init__(reached, is_tolerant)
         self.reached, self._known = reached, known
         self.parts: list[_sharing.Part] = []  # of `known`, which live as long as this walk
+        self.taken: list[tuple[int, _sharing.Part]] = []  # (where its places begin, the part)
         self.places: list[Place] = []
         self.objects: dict[str, Any] = {}
         self.watched: list[_watch.Watched] = []
@@ -237,6 +239,7 @@ class Walker(_walk.Walker):
         if not (part.is_whole and part.ids.isdisjoint(self._read) and part.ids.isdisjoint(self._tensors)):
             return False
         self.parts.append(part)
+        self.taken.append((len(self.places), part))
         kept: tuple[tuple[dict[Any, Any], dict[Any, Any]], ...] = (
             (self.found.facts, part.facts), (self.objects, part.objects), (self._read, part.read), (self._tensors, part.tensors),
             (self.functions, part.functions))
@@ -319,6 +322,7 @@ class Walker(_walk.Walker):
             while len(held) > size:
                 held.popitem()
         del self.places[mark[4]:]
+        self.taken = [one for one in self.taken if one[0] < mark[4]]
         del self.watched[mark[5]:]
 
     # --- tensors
@@ -397,9 +401,9 @@ def _guessed_classes(values: Iterable[Any], names: set[str]) -> dict[type, bool]
                 note(child)
             if _modules.compiled_from(value) is not None:
                 return
-            own = sorted(value.__dict__.keys() - _modules.OF_EVERY_MODULE)
-            for name in own:
-                note(value.__dict__[name])
+            own = value.__dict__
+            for name in sorted(name for name in own.keys() - _modules.OF_EVERY_MODULE if type(own[name]) not in _NO_CLASS_OF_ITS_OWN):
+                note(own[name])
         elif not isinstance(value, torch.Tensor) and type(value).__module__ != "builtins":
             found.setdefault(type(value), False)
             held = getattr(value, "__dict__", None)
