@@ -47,7 +47,8 @@ Offset<flat::Info> write(FlatBuilder& builder, const EntryInfo& info)
     const auto proofs =
         write_tables(builder, info.scalar_proofs, [&](const std::string& line) { return write(builder, line); });
     std::vector<flat::CompiledWithin> within;
-    for (const CompiledWithin& program : info.compiled) within.emplace_back(to_flat(program.program), program.ms, program.at_launch);
+    for (const CompiledWithin& program : info.compiled)
+        within.emplace_back(to_flat(program.program), program.ms, program.at_launch);
     const auto compiled = within.empty() ? Offset<flatbuffers::Vector<const flat::CompiledWithin*>>{}
                                          : builder.CreateVectorOfStructs(within);
     return flat::CreateInfo(builder, created, created_by, info.record_ms, verification, info.node_count,

@@ -2,15 +2,23 @@
 
 #include <ranges>
 
+#include "warmgraph/store/kind.hpp"
+
 namespace warmgraph {
 namespace {
 
+/// None for what is no kind, and for what PyTorch compiled, which its callers ask for themselves.
 bool* switch_of(Kinds& kinds, std::string_view name) noexcept
 {
-    if (name == "graphs") return &kinds.graphs;
-    if (name == "compiled") return &kinds.compiled;
-    if (name == "tuned") return &kinds.tuned;
-    if (name == "profile") return &kinds.profile;
+    const auto kind = store::kind_of(name);
+    if (!kind) return nullptr;
+    switch (*kind) {
+    case store::Kind::graphs: return &kinds.graphs;
+    case store::Kind::compiled: return &kinds.compiled;
+    case store::Kind::tuned: return &kinds.tuned;
+    case store::Kind::profile: return &kinds.profile;
+    case store::Kind::torch: break;
+    }
     return nullptr;
 }
 

@@ -3,61 +3,29 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <iterator>
 #include <map>
 #include <set>
 
 #include <nlohmann/json.hpp>
 
+#include "warmgraph/cachefmt/sealed.hpp"
+
 namespace warmgraph::precompile {
 namespace {
 
 using Json = nlohmann::json; // members in the order of their names: one spelling
 
-constexpr std::string_view k_magic = "WGCOMPIL";
 constexpr std::size_t k_longest_text = 64UL << 10;
 constexpr std::size_t k_members = 12;
 constexpr std::size_t k_most_recorded_headers = 20'000, k_most_ready = 4096;
 
-/// Where the fields stand. All numbers are little-endian.
-namespace field {
-constexpr std::size_t magic = 0, format = 8, facts_size = 12, image_size = 16, signature_kind = 24, key_id = 28,
-                      signature = 88, seal = 152, facts = 184;
-static_assert(signature - key_id == k_key_id_max && seal - signature == sizeof(SignatureBytes));
-} // namespace field
-
-/// What a signature stands for: sizes, facts, and with them the image's digest.
-Digest digest_of_facts(ByteView file, ByteView facts)
-{
-    Sha256 hash;
-    hash.update_field("warmgraph compiled program 1");
-    return hash.update_field(file.first(field::signature_kind)).update_field(facts).finish();
-}
-
-/// Of all before the facts, the signature too: nothing in the file can change unseen.
-Digest seal_of(ByteView file, const Digest& facts)
-{
-    Sha256 hash;
-    return hash.update(facts.bytes).update(file.first(field::seal)).finish();
-}
-
-Bytes signed_message(SignatureKind kind, std::string_view key_id, const Digest& facts)
-{
-    Bytes message;
-    append(message, as_bytes("warmgraph compiled signature 1"));
-    append(message, static_cast<std::uint32_t>(kind));
-    append(message, std::uint64_t{key_id.size()});
-    append(message, as_bytes(key_id));
-    append(message, facts.bytes);
-    return message;
-}
-
-template <class T>
-void put(Bytes& bytes, std::size_t at, const T& value)
-{
-    std::memcpy(bytes.data() + at, &value, sizeof value);
-}
+constexpr cachefmt::SealedKind k_kind{.magic = "WGCOMPIL",
+                                      .format = k_compiled_format,
+                                      .name = "compiled program",
+                                      .digest_label = "warmgraph compiled program 1",
+                                      .signature_label = "warmgraph compiled signature 1",
+                                      .most_facts = k_facts_cap};
 
 Json json_of(const CompiledProgram& program)
 {
@@ -182,47 +150,26 @@ Result<Facts> parse_facts(ByteView text)
     return facts;
 }
 
-/// The facts' bytes, where the file's first part is as it was written.
-Result<ByteView> checked_facts(ByteView bytes)
-{
-    if (bytes.size() < field::facts || as_text(bytes.first(k_magic.size())) != k_magic)
-        return fail(ErrorCode::corrupt, "{} bytes are no compiled program", bytes.size());
-    const auto format = load<std::uint32_t>(bytes, field::format);
-    if (format != k_compiled_format)
-        return fail(ErrorCode::stale, "the compiled program has format {}, expected {}", format, k_compiled_format);
-    const auto size = load<std::uint32_t>(bytes, field::facts_size);
-    if (size > k_facts_cap || size > bytes.size() - field::facts)
-        return fail(ErrorCode::corrupt, "its facts are cut: {} bytes, {} are there", size, bytes.size() - field::facts);
-    const ByteView facts = bytes.subspan(field::facts, size);
-    if (load<Digest>(bytes, field::seal) != seal_of(bytes, digest_of_facts(bytes, facts)))
-        return fail(ErrorCode::corrupt, "its digest does not match: the file is damaged");
-    return facts;
-}
-
-Result<void> check_trust(ByteView bytes, ByteView facts, const cachefmt::Trust& trust)
+Result<void> check_trust(const cachefmt::Sealed& sealed, const cachefmt::Trust& trust)
 {
     if (!trust.require) return {};
-    const auto kind = static_cast<SignatureKind>(load<std::uint32_t>(bytes, field::signature_kind));
-    const std::string_view id_field = as_text(bytes.subspan(field::key_id, k_key_id_max));
-    const std::string id(id_field.substr(0, id_field.find('\0')));
-    if (kind == SignatureKind::none) return fail(ErrorCode::untrusted, "it is not signed, and signatures are required");
-    const SigningKey* const key = trust.find(id);
-    if (key == nullptr || key->kind() != kind || !is_key_id(id))
+    if (sealed.kind == SignatureKind::none)
+        return fail(ErrorCode::untrusted, "it is not signed, and signatures are required");
+    const SigningKey* const key = trust.find(sealed.key_id);
+    if (key == nullptr || key->kind() != sealed.kind)
         return fail(ErrorCode::untrusted, "it is signed with a key that is not accepted");
-    if (!key->verifies(signed_message(kind, id, digest_of_facts(bytes, facts)),
-                       load<SignatureBytes>(bytes, field::signature)))
-        return fail(ErrorCode::untrusted, "its signature by '{}' does not verify", id);
+    if (!sealed.is_signed_by(*key, k_kind))
+        return fail(ErrorCode::untrusted, "its signature by '{}' does not verify", sealed.key_id);
     return {};
 }
 
-Result<void> sign(Bytes& bytes, ByteView facts, const SigningKey& key)
+/// Opened and trusted as far as that is asked for.
+Result<cachefmt::Sealed> opened(ByteView bytes, const cachefmt::Trust& trust)
 {
-    put(bytes, field::signature_kind, static_cast<std::uint32_t>(key.kind()));
-    std::memcpy(bytes.data() + field::key_id, key.id().data(), key.id().size());
-    const auto signature = key.sign(signed_message(key.kind(), key.id(), digest_of_facts(bytes, facts)));
-    if (!signature) return std::unexpected(signature.error());
-    put(bytes, field::signature, *signature);
-    return {};
+    auto sealed = cachefmt::open_sealed(k_kind, bytes);
+    if (!sealed) return sealed;
+    if (auto trusted = check_trust(*sealed, trust); !trusted) return std::unexpected(trusted.error());
+    return sealed;
 }
 
 // --- what differs
@@ -300,7 +247,8 @@ std::vector<store::MissedFact> differences(const Ingredients& then, const Ingred
 Result<Bytes> encode(const CompiledProgram& program, const SigningKey* sign_with)
 {
     const std::string facts = json_of(program).dump(-1, ' ', false, Json::error_handler_t::replace);
-    if (facts.size() > k_facts_cap || field::facts + facts.size() + program.compiled.image.size() > k_compiled_cap)
+    if (facts.size() > k_facts_cap ||
+        cachefmt::k_sealed_head + facts.size() + program.compiled.image.size() > k_compiled_cap)
         return fail(ErrorCode::unsupported, "the compiled program '{}' takes {} bytes, at most {} are stored",
                     program.ingredients.program, facts.size() + program.compiled.image.size(), k_compiled_cap);
     // What would be read otherwise than it is must not be written: its key would be another.
@@ -310,25 +258,14 @@ Result<Bytes> encode(const CompiledProgram& program, const SigningKey* sign_with
         return fail(ErrorCode::invalid_argument,
                     "the program '{}' has options or names that cannot be stored: they are no UTF-8, or too long",
                     program.ingredients.program);
-    Bytes bytes(field::facts);
-    std::memcpy(bytes.data(), k_magic.data(), k_magic.size());
-    put(bytes, field::format, k_compiled_format);
-    put(bytes, field::facts_size, static_cast<std::uint32_t>(facts.size()));
-    put(bytes, field::image_size, std::uint64_t{program.compiled.image.size()});
-    if (sign_with != nullptr)
-        if (auto done = sign(bytes, as_bytes(facts), *sign_with); !done) return std::unexpected(done.error());
-    put(bytes, field::seal, seal_of(bytes, digest_of_facts(bytes, as_bytes(facts))));
-    append(bytes, as_bytes(facts));
-    append(bytes, ByteView(program.compiled.image));
-    return bytes;
+    return cachefmt::seal(k_kind, facts, program.compiled.image, sign_with);
 }
 
 Result<CompiledProgram> decode_facts(ByteView first, const cachefmt::Trust& trust)
 {
-    const auto text = checked_facts(first);
-    if (!text) return std::unexpected(text.error());
-    if (auto trusted = check_trust(first, *text, trust); !trusted) return std::unexpected(trusted.error());
-    auto facts = parse_facts(*text);
+    const auto sealed = opened(first, trust);
+    if (!sealed) return std::unexpected(sealed.error());
+    auto facts = parse_facts(sealed->facts);
     if (!facts) return std::unexpected(facts.error());
     return std::move(facts->program);
 }
@@ -342,26 +279,24 @@ Result<Ingredients> decode_ingredients(ByteView first)
 
 Result<std::uint64_t> facts_extent(ByteView bytes)
 {
-    const auto facts = checked_facts(bytes);
-    if (!facts) return std::unexpected(facts.error());
-    return field::facts + facts->size();
+    const auto sealed = cachefmt::open_sealed(k_kind, bytes);
+    if (!sealed) return std::unexpected(sealed.error());
+    return cachefmt::k_sealed_head + sealed->facts.size();
 }
 
 Result<CompiledProgram> decode(ByteView bytes, const cachefmt::Trust& trust)
 {
-    const auto text = checked_facts(bytes);
-    if (!text) return std::unexpected(text.error());
-    if (auto trusted = check_trust(bytes, *text, trust); !trusted) return std::unexpected(trusted.error());
-    auto facts = parse_facts(*text);
+    const auto sealed = opened(bytes, trust);
+    if (!sealed) return std::unexpected(sealed.error());
+    auto facts = parse_facts(sealed->facts);
     if (!facts) return std::unexpected(facts.error());
-    const ByteView image = bytes.subspan(field::facts + text->size());
-    const auto size = load<std::uint64_t>(bytes, field::image_size);
-    if (image.size() != size)
-        return fail(ErrorCode::corrupt, "its image has {} bytes, expected {}", image.size(), size);
+    const ByteView image = sealed->contents;
+    if (image.size() != sealed->contents_size)
+        return fail(ErrorCode::corrupt, "its image has {} bytes, expected {}", image.size(), sealed->contents_size);
     if (image.empty() || sha256(image) != facts->image)
         return fail(ErrorCode::corrupt, "its image's digest does not match: the file is damaged");
     facts->program.compiled.image.assign(image.begin(), image.end());
-    if (json_of(facts->program).dump() != as_text(*text))
+    if (json_of(facts->program).dump() != as_text(sealed->facts))
         return fail(ErrorCode::corrupt, "its facts are not spelt as they are written");
     return std::move(facts->program);
 }

@@ -23,26 +23,27 @@ std::string escaped(std::string_view text)
     return out;
 }
 
-std::string labels_of(const cachefmt::FunctionKey& key)
+std::string labels_of(const FunctionStatistics& function)
 {
+    const cachefmt::FunctionKey& key = function.key;
     return fmt::format(R"(model="{}",model_info="{}",rank="{}",function="{}")",
                        escaped(cachefmt::model_of(key.model_info)), escaped(key.model_info), escaped(key.rank),
                        escaped(key.function));
 }
+
+std::string labels_of(const KindStatistics& of) { return fmt::format("kind=\"{}\"", to_string(of.kind)); }
 
 std::string head_of(const char* name, const char* type, const char* help)
 {
     return fmt::format("# HELP {0} {2}\n# TYPE {0} {1}\n", name, type, help);
 }
 
-/// A family with one sample for each function.
-template <class Value>
-std::string family(const FolderStatistics& statistics, const char* name, const char* type, const char* help,
-                   Value value)
+/// A family with one sample for each function, or for each kind.
+template <class Of, class Value>
+std::string family(const std::vector<Of>& all, const char* name, const char* type, const char* help, Value value)
 {
     std::string text = head_of(name, type, help);
-    for (const FunctionStatistics& function : statistics.functions)
-        text += fmt::format("{}{{{}}} {}\n", name, labels_of(function.key), value(function));
+    for (const Of& one : all) text += fmt::format("{}{{{}}} {}\n", name, labels_of(one), value(one));
     return text;
 }
 
@@ -53,7 +54,7 @@ std::string event_family(const FolderStatistics& statistics, const char* name, c
     std::string text = head_of(name, "counter", help);
     for (const FunctionStatistics& function : statistics.functions)
         for (const auto& [what, tally] : function.usage.events.all())
-            text += fmt::format("{}{{{},kind=\"{}\",reason=\"{}\"}} {}\n", name, labels_of(function.key),
+            text += fmt::format("{}{{{},kind=\"{}\",reason=\"{}\"}} {}\n", name, labels_of(function),
                                 to_string(what.first), escaped(what.second), tally.*value);
     return text;
 }
@@ -61,17 +62,6 @@ std::string event_family(const FolderStatistics& statistics, const char* name, c
 std::string sample(const char* name, const char* help, std::uint64_t value)
 {
     return head_of(name, "gauge", help) + fmt::format("{} {}\n", name, value);
-}
-
-/// A family with one sample for each kind.
-template <class Value>
-std::string kind_family(const FolderStatistics& statistics, const char* name, const char* type, const char* help,
-                        Value value)
-{
-    std::string text = head_of(name, type, help);
-    for (const KindStatistics& of : statistics.kinds)
-        text += fmt::format("{}{{kind=\"{}\"}} {}\n", name, to_string(of.kind), value(of));
-    return text;
 }
 
 /// Of those that are no graphs, which are counted by function.
@@ -83,7 +73,7 @@ std::string kind_events(const FolderStatistics& statistics)
     for (const KindStatistics& of : statistics.kinds) {
         if (of.kind == store::Kind::graphs) continue;
         for (const auto& [what, tally] : of.usage.events.all())
-            text += fmt::format("{}{{kind=\"{}\",event=\"{}\",reason=\"{}\"}} {}\n", k_name, to_string(of.kind),
+            text += fmt::format("{}{{{},event=\"{}\",reason=\"{}\"}} {}\n", k_name, labels_of(of),
                                 to_string(what.first), escaped(what.second), tally.count);
     }
     return text;
@@ -92,17 +82,18 @@ std::string kind_events(const FolderStatistics& statistics)
 std::string kinds_text(const FolderStatistics& statistics)
 {
     using Of = KindStatistics;
-    return kind_family(statistics, "warmgraph_kind_files", "gauge", "Files in the folder, by kind.",
-                       [](const Of& of) { return of.held.files; }) +
-           kind_family(statistics, "warmgraph_kind_bytes", "gauge", "Bytes in the folder, by kind.",
-                       [](const Of& of) { return of.held.bytes; }) +
-           kind_family(statistics, "warmgraph_kind_hits_total", "counter", "What was found and used, by kind.",
-                       [](const Of& of) { return of.usage.hits; }) +
-           kind_family(statistics, "warmgraph_kind_misses_total", "counter",
-                       "What was not there or did not fit, by kind.", [](const Of& of) { return of.usage.misses; }) +
-           kind_family(statistics, "warmgraph_kind_saved_seconds_total", "counter",
-                       "Time that starts without the kind would have taken more.",
-                       [](const Of& of) { return of.usage.saved_ms / 1000; }) +
+    const auto& kinds = statistics.kinds;
+    return family(kinds, "warmgraph_kind_files", "gauge", "Files in the folder, by kind.",
+                  [](const Of& of) { return of.held.files; }) +
+           family(kinds, "warmgraph_kind_bytes", "gauge", "Bytes in the folder, by kind.",
+                  [](const Of& of) { return of.held.bytes; }) +
+           family(kinds, "warmgraph_kind_hits_total", "counter", "What was found and used, by kind.",
+                  [](const Of& of) { return of.usage.hits; }) +
+           family(kinds, "warmgraph_kind_misses_total", "counter", "What was not there or did not fit, by kind.",
+                  [](const Of& of) { return of.usage.misses; }) +
+           family(kinds, "warmgraph_kind_saved_seconds_total", "counter",
+                  "Time that starts without the kind would have taken more.",
+                  [](const Of& of) { return of.usage.saved_ms / 1000; }) +
            kind_events(statistics);
 }
 
@@ -112,10 +103,10 @@ std::string prometheus_text(const FolderStatistics& statistics)
 {
     using Function = FunctionStatistics;
     const auto counter = [&](const char* name, const char* help, auto value) {
-        return family(statistics, name, "counter", help, value);
+        return family(statistics.functions, name, "counter", help, value);
     };
     const auto gauge = [&](const char* name, const char* help, auto value) {
-        return family(statistics, name, "gauge", help, value);
+        return family(statistics.functions, name, "gauge", help, value);
     };
     return counter("warmgraph_hits_total", "Entries that were restored and used.",
                    [](const Function& f) { return f.usage.hits; }) +
