@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "graph/host_pages.hpp"
+#include "lacking.hpp"
 
 namespace warmgraph::backends::cuda {
 namespace {
@@ -47,10 +48,7 @@ long faults_of_one_graph(std::size_t bytes, std::vector<void*>& kept)
 
 TEST(GrownHeap, LeavesNoPageFaultsAlsoWhereAHeapEnds)
 {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    GTEST_SKIP() << "the allocator is the sanitizer's";
-#endif
-    if (!system_touches_ahead()) GTEST_SKIP() << "the system does not touch memory on request (Linux 5.14)";
+    if (!system_touches_ahead()) WARMGRAPH_SKIP_LACKING("a system that touches memory on request (Linux 5.14)");
     constexpr std::size_t k_bytes = 8'000'000;
     constexpr int k_graphs = 20;                                // glibc's heaps hold seven
     std::vector<void*> kept(k_graphs * k_bytes / 248, nullptr); // each page of it is there
