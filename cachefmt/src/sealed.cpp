@@ -86,7 +86,7 @@ Result<Sealed> open_sealed(const SealedKind& of, ByteView bytes)
     if (bytes.size() < k_sealed_head || as_text(bytes.first(of.magic.size())) != of.magic)
         return fail(ErrorCode::corrupt, "{} bytes are no {}", bytes.size(), of.name);
     if (const auto format = load<std::uint32_t>(bytes, field::format); format != of.format)
-        return fail(ErrorCode::stale, "it is a {} of format {}, expected {}", of.name, format, of.format);
+        return fail(ErrorCode::stale, "the {} has format {}, expected {}", of.name, format, of.format);
     const auto size = load<std::uint32_t>(bytes, field::facts_size);
     if (size > of.most_facts || size > bytes.size() - k_sealed_head)
         return fail(ErrorCode::corrupt, "its facts are cut: {} bytes, {} are there", size,

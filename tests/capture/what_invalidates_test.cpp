@@ -402,7 +402,7 @@ const Row k_version[]{
     {"FormatOfProfiles", [](Start& start) { write_another_format(start.cache, ".profile"); }, {.profile = k_miss}},
     {"FormatOfPyTorchsArtifacts",
      [](Start& start) { write_another_format(start.cache, ".mega_cache"); },
-     {.torch = says("have format 55, expected 1")}},
+     {.torch = says("has format 55, expected 1")}},
 };
 const Row k_device[]{
     {"SizeOfTheDevice",
