@@ -1,7 +1,6 @@
 """The models that are started: made on the device, the same in every process. Imports PyTorch."""
 from __future__ import annotations
 
-import copy
 import dataclasses
 from typing import Any, Callable
 
@@ -31,31 +30,21 @@ def step(settings: dict[str, Any]) -> Made:
     return Made(model, (token, position))
 
 
-def of_batch(model: Any, size: int) -> Any:
-    """The model for the first `size` sequences: its weights are this one's, its caches slices of this one's."""
-    same = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
-    shape = dataclasses.replace(model.shape, batch=size)
-    memo: dict[int, Any] = {**same, id(model.shape): shape}
-    for layer in model.layers:
-        memo |= {id(layer.keys): layer.keys[:size], id(layer.values): layer.values[:size]}
-    return copy.deepcopy(model, memo)
-
-
 @dataclasses.dataclass
 class Table:
-    """Steps by batch size over the same weights, caches and buffers. `forward(size)` is what an engine captures."""
+    """Steps of one model by batch size: the first `size` sequences of its caches. `forward(size)` is what an engine captures."""
 
-    models: dict[int, Any]
+    model: Any
     token: torch.Tensor
     position: torch.Tensor
 
     @property
     def sizes(self) -> list[int]:
         """As engines capture them: the largest first, whose memory serves the others."""
-        return sorted(self.models, reverse=True)
+        return list(range(self.model.shape.batch, 0, -1))
 
     def forward(self, size: int) -> Callable[[], Any]:
-        model, token, position = self.models[size], self.token[:size], self.position
+        model, token, position = self.model, self.token[:size], self.position
 
         def forward() -> Any:
             return model(token, position)
@@ -65,9 +54,7 @@ class Table:
 
 def table(settings: dict[str, Any]) -> Table:
     llama_model.choose_attention("efficient")
-    largest = settings["sizes"]
-    model, token, position = llama_model.made(shape_of(settings, layers=settings["table_layers"], batch=largest))
-    return Table({size: of_batch(model, size) for size in range(1, largest + 1)}, token, position)
+    return Table(*llama_model.made(shape_of(settings, layers=settings["table_layers"], batch=settings["sizes"])))
 
 
 class Decoder(torch.nn.Module):

@@ -259,7 +259,7 @@ def table_of_warmgraph(torch, table, settings):
 
 
 def measured(table):
-    return [size for size in MEASURED_SIZES if size in table.models]
+    return [size for size in MEASURED_SIZES if size in table.sizes]
 
 
 def table_once(torch, settings, ready, table):

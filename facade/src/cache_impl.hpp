@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kinds.hpp"
+#include "known_places.hpp"
 #include "pausing.hpp"
 #include "prefetching.hpp"
 #include "prepared.hpp"
@@ -91,6 +92,7 @@ struct Cache::Impl {
     std::set<store::ArtifactName> touched_tuned; ///< tuned configurations that it found or used; the same
     std::set<store::Name> touched_torch;         ///< what PyTorch compiled, that it put or got; the same
     PreparedGraphs prepared;
+    KnownPlaces places;
     std::unique_ptr<ProfileKeeper>
         profiles; ///< null: no profiles are kept. After the store and the counters, which it uses
     std::unique_ptr<Prefetching> prefetching = std::make_unique<Prefetching>(); ///< last: it uses the others

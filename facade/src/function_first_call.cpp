@@ -130,6 +130,9 @@ Outcome Function::Impl::act(const Plan& plan, Journey& journey, const std::share
             launched = launch(m_variants.front(), stream);
         }
         if (launched) {
+            if (m_device->device->limits()
+                    .flat_addresses) // else they are objects, which may be gone when they are used
+                m_cache->places.note(*m_device->device, m_interface.region_names, m_frame.memory);
             instantiate_behind(m_variants.front(), journey.phases);
             log().info("loaded {} {} in {} ({})", label(), short_hex(key.guards_digest), time_text(load_time.count()),
                        m_variants.front().made);

@@ -221,8 +221,10 @@ private:
         const std::vector<std::uint64_t>& scalars, Phases& phases,
         replay::Instantiation instantiation = replay::Instantiation::at_restore) const;
     /// What Cache::prefetch restored of it; waits for what is under way. nullopt: nothing that fits.
-    [[nodiscard]] std::optional<Prepared> prepared(const cachefmt::EntryKey& key, const cachefmt::Entry& entry,
-                                                   Phases& phases) const;
+    [[nodiscard]] std::optional<Prepared> prepared(const cachefmt::EntryKey& key, Phases& phases) const;
+    /// Whether the function can use the entry here and now. One that it cannot goes, for other processes, too.
+    [[nodiscard]] Result<void> check_stored(const cachefmt::EntryKey& key, const cachefmt::EntryHeader& header,
+                                            const cachefmt::Graph& graph) const;
     /// Counts and logs those that a look-up refused for their signature.
     void note_untrusted(const std::vector<store::Variant>& variants) const;
     [[nodiscard]] Result<void> check_constants(const replay::Executable& executable, backends::Stream& stream) const;

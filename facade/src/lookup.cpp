@@ -51,8 +51,7 @@ bool knows_all(const NamedHandles& declared, const std::vector<std::string>& nam
 
 } // namespace
 
-std::optional<Prepared> Function::Impl::prepared(const cachefmt::EntryKey& key, const cachefmt::Entry& entry,
-                                                 Phases& phases) const
+std::optional<Prepared> Function::Impl::prepared(const cachefmt::EntryKey& key, Phases& phases) const
 {
     const auto& device = *m_device->device;
     if (!m_cache->prepared.has(key, device)) {
@@ -60,7 +59,20 @@ std::optional<Prepared> Function::Impl::prepared(const cachefmt::EntryKey& key, 
         return std::nullopt;
     }
     const auto timer = phases.measure("prepared");
-    return m_cache->prepared.take(key, entry, device);
+    return m_cache->prepared.take(key, device);
+}
+
+Result<void> Function::Impl::check_stored(const cachefmt::EntryKey& key, const cachefmt::EntryHeader& header,
+                                          const cachefmt::Graph& graph) const
+{
+    if (auto agrees = check_regions(m_interface, graph); !agrees) {
+        m_shelf->set_aside(header, agrees.error());
+        return agrees;
+    }
+    if (auto fits = check_constants_size(graph, m_spec.max_constant_bytes); !fits) return fits;
+    auto known = replay::check_exposed(*m_device->device, graph, m_cache->image_source(), m_spec.frozen_variables);
+    if (!known && known.error().code == ErrorCode::not_recordable) withdraw(key);
+    return known;
 }
 
 auto Function::Impl::restore(const cachefmt::EntryKey& key, store::Reading reading,
@@ -68,26 +80,26 @@ auto Function::Impl::restore(const cachefmt::EntryKey& key, store::Reading readi
                              Phases& phases, replay::Instantiation instantiation) const
     -> Result<std::optional<Restored>>
 try {
+    auto ready = reading == store::Reading::use ? prepared(key, phases) : std::nullopt;
+    const auto given = [&](Prepared& ahead) -> Result<std::optional<Restored>> {
+        if (auto usable = check_stored(key, ahead.header, ahead.executable->graph()); !usable)
+            return std::unexpected(usable.error());
+        return Restored{std::move(ahead.header), std::move(ahead.executable), std::move(ahead.placeholder)};
+    };
+    if (ready && m_cache->store->is_still(key, ready->stamp)) { // what was read and verified ahead
+        m_shelf->note_use(key);
+        return given(*ready);
+    }
     auto entry = [&] {
         const auto timer = phases.measure("load");
         return m_shelf->entry(key, reading);
     }();
     if (!entry) return std::unexpected(entry.error());
     if (!*entry) return std::nullopt;
-    const auto image_of = m_cache->image_source();
     cachefmt::Graph& graph = (**entry).graph;
-    if (auto agrees = check_regions(m_interface, graph); !agrees) {
-        m_shelf->set_aside((**entry).header, agrees.error());
-        return std::unexpected(agrees.error());
-    }
-    if (auto fits = check_constants_size(graph, m_spec.max_constant_bytes); !fits) return std::unexpected(fits.error());
-    if (auto known = replay::check_exposed(*m_device->device, graph, image_of, m_spec.frozen_variables); !known) {
-        if (known.error().code == ErrorCode::not_recordable) withdraw(key);
-        return std::unexpected(known.error());
-    }
-    if (reading == store::Reading::use)
-        if (auto ready = prepared(key, **entry, phases))
-            return Restored{std::move(ready->header), std::move(ready->executable), std::move(ready->placeholder)};
+    if (ready && ready->header == (**entry).header && ready->executable->graph() == graph) return given(*ready);
+    if (auto usable = check_stored(key, (**entry).header, graph); !usable) return std::unexpected(usable.error());
+    const auto image_of = m_cache->image_source();
     // Drivers die of some code. What that was is known afterwards by the mark that stayed.
     std::unique_ptr<store::LoadMark> mark;
     std::optional<Error> condemned;

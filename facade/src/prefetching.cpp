@@ -1,8 +1,13 @@
 #include "prefetching.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <functional>
 #include <stop_token>
 #include <system_error>
+#include <thread>
+#include <vector>
 
 #include <unistd.h>
 
@@ -22,6 +27,8 @@ namespace {
 constexpr std::size_t k_most_entries = 2;
 /// Of a table of functions. Engines have fewer than a hundred.
 constexpr std::size_t k_most_functions = 256;
+/// For all first calls of a table together.
+constexpr std::chrono::seconds k_table_patience{10};
 
 /// Of the images whose variables hold no addresses: those are other modules wherever what they point to lies.
 bool is_same_everywhere(const cachefmt::ImageRef& image)
@@ -59,20 +66,28 @@ Result<bool> load_images(Cache::Impl& cache, const cachefmt::EntryKey& key, cons
     return are_all_shared;
 }
 
-/// The code of an entry, and where that can be, its graph.
-Result<void> restore_ahead(Cache::Impl& cache, const cachefmt::EntryKey& key, bool whole, Device::Impl& device,
+/// What is restored of an entry, and how long is waited for room to do so.
+struct Wish {
+    bool graph = false; ///< where that can be, besides the code
+    std::chrono::steady_clock::time_point end{};
+    std::function<bool()> is_late{}; ///< whether calls came first by now
+};
+
+Result<void> restore_ahead(Cache::Impl& cache, const cachefmt::EntryKey& key, const Wish& wish, Device::Impl& device,
                            const std::stop_token& stop)
 {
-    auto entry = cache.store->entry(key, store::Reading::ahead);
+    store::Stamp stamp;
+    auto entry = cache.store->entry(key, store::Reading::ahead, &stamp);
     if (!entry) return std::unexpected(entry.error());
     if (!*entry) return {};
-    std::optional<PreparedGraphs::Turn> turn;
-    if (whole && cache.prepared.has_room_for((**entry).graph)) turn.emplace(cache.prepared, key, *device.device);
+    const auto turn = wish.graph ? cache.prepared.turn(key, (**entry).graph, *device.device, wish.end, stop) : nullptr;
+    if (wish.is_late && wish.is_late()) return {};
     const auto are_shared = load_images(cache, key, (**entry).graph, device, stop);
     if (!are_shared) return std::unexpected(are_shared.error());
     if (!turn || !*are_shared || stop.stop_requested()) return {};
-    auto graph = prepare(device.device, std::move(**entry), cache.modules, cache.image_source());
+    auto graph = prepare(device.device, std::move(**entry), cache.modules, cache.image_source(), cache.places);
     if (!graph) return std::unexpected(graph.error());
+    graph->stamp = stamp;
     turn->succeed(std::move(*graph));
     return {};
 }
@@ -100,9 +115,35 @@ void prefetch_function(Cache::Impl& cache, const cachefmt::FunctionKey& function
 {
     const auto variants = fitting_variants(cache, function, *device.device);
     for (std::size_t i = 0; i < std::min(variants.size(), k_most_entries) && !stop.stop_requested(); ++i)
-        if (auto done = restore_ahead(cache, {function, variants[i].guards_digest}, i == 0, device, stop); !done)
+        if (auto done = restore_ahead(cache, {function, variants[i].guards_digest}, {.graph = i == 0}, device, stop);
+            !done)
             log().debug("entry {} of '{}' is not loaded ahead: {}", short_hex(variants[i].guards_digest),
                         function.function, done.error().message);
+}
+
+/// `work(i)` for each i below `count`, in order, by several threads: the table's owner restores one graph after the other, and
+/// is not waited for. Fewer where the system gives no more.
+void for_each_of(std::size_t count, const std::stop_token& stop, const std::function<void(std::size_t)>& work)
+{
+    constexpr std::size_t k_most_threads = 3; ///< measured: a fourth gains nothing, the driver's locks take the rest
+    std::atomic<std::size_t> next = 0;
+    const auto go_on = [&]() noexcept {
+        for (std::size_t i = next++; i < count && !stop.stop_requested(); i = next++) {
+            try {
+                work(i);
+            } catch (const std::exception& thrown) { // memory: whoever needs it will hear of it
+                log().debug("one of {} functions is not loaded ahead: {}", count, thrown.what());
+            }
+        }
+    };
+    const std::size_t wanted = std::min<std::size_t>({k_most_threads, std::thread::hardware_concurrency() / 2, count});
+    std::vector<std::jthread> helpers; // joined before what they use goes
+    try {
+        while (helpers.size() + 1 < wanted) helpers.emplace_back(go_on);
+    } catch (const std::system_error& thrown) {
+        log().debug("functions are loaded ahead with {} threads: {}", helpers.size() + 1, thrown.what());
+    }
+    go_on();
 }
 
 /// A program that has a table of functions calls them in the order in which it called them last time.
@@ -111,26 +152,33 @@ void prefetch_all(Cache::Impl& cache, std::string_view beginning, Device::Impl& 
     const auto model = cache.key("all", *device.device);
     auto functions = cache.store->functions();
     if (!functions) return log().debug("'{}*' is not loaded ahead: {}", beginning, functions.error().message);
+    std::erase_if(*functions, [&](const cachefmt::FunctionKey& function) {
+        return function.model_info != model.model_info || function.rank != model.rank ||
+               !function.function.starts_with(beginning);
+    });
+    if (functions->size() > k_most_functions) functions->resize(k_most_functions);
     struct Found {
-        cachefmt::FunctionKey function;
-        store::Variant last;
+        const cachefmt::FunctionKey* function = nullptr; ///< null: none of its entries fits
+        Digest last;
+        std::chrono::system_clock::time_point used{};
     };
-    std::vector<Found> found;
-    for (auto& function : *functions) {
-        const bool is_meant = function.model_info == model.model_info && function.rank == model.rank &&
-                              function.function.starts_with(beginning);
-        if (!is_meant) continue;
-        if (found.size() == k_most_functions || stop.stop_requested()) break;
-        auto variants = fitting_variants(cache, function, *device.device);
-        if (!variants.empty()) found.push_back({std::move(function), std::move(variants.front())});
-    }
-    std::ranges::stable_sort(found, {}, [](const Found& one) { return one.last.last_used; });
-    for (const auto& [function, last] : found) {
-        if (stop.stop_requested()) return;
-        if (cache.has_function(function.function)) continue; // its calls came first
-        if (auto done = restore_ahead(cache, {function, last.guards_digest}, true, device, stop); !done)
+    std::vector<Found> found(functions->size());
+    for_each_of(found.size(), stop, [&](std::size_t i) {
+        const auto variants = fitting_variants(cache, (*functions)[i], *device.device);
+        if (!variants.empty())
+            found[i] = {&(*functions)[i], variants.front().guards_digest, variants.front().last_used};
+    });
+    std::erase_if(found, [](const Found& one) { return one.function == nullptr; });
+    std::ranges::stable_sort(found, {}, &Found::used);
+    // Its first calls take what is there, so that the rest finds room. Who calls a few of them only is not waited for long.
+    const auto end = std::chrono::steady_clock::now() + k_table_patience;
+    for_each_of(found.size(), stop, [&](std::size_t i) {
+        const cachefmt::FunctionKey& function = *found[i].function;
+        const auto is_late = [&] { return cache.has_function(function.function); };
+        if (is_late()) return;
+        if (auto done = restore_ahead(cache, {function, found[i].last}, {true, end, is_late}, device, stop); !done)
             log().debug("'{}' is not loaded ahead: {}", function.function, done.error().message);
-    }
+    });
 }
 
 /// A name that ends so stands for all that begin as it does: no function's name may have it.

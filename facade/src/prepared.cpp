@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "warmgraph/base/log.hpp"
 #include "warmgraph/base/phases.hpp"
 
 namespace warmgraph {
@@ -43,47 +44,92 @@ std::uint64_t own_bytes(const cachefmt::Graph& graph) noexcept
     return bytes;
 }
 
-Result<Prepared> prepare(const std::shared_ptr<backends::Device>& device, cachefmt::Entry entry,
-                         replay::ModuleCache& modules, const replay::ImageSource& images)
-{
-    const std::uint64_t registrations = device->registrations(), exposures = device->exposures();
-    std::uint64_t bytes = 0; // of all: nodes that copy from one into another must not overlap
-    for (const auto& region : entry.graph.regions)
-        if (is_callers(region)) bytes += rounded(region.size);
-    if (bytes > k_most_bytes && !device->limits().flat_addresses)
-        return fail(ErrorCode::out_of_memory, "its regions have {} bytes, placeholders at most {}", bytes,
-                    k_most_bytes);
-    auto placeholder = Placeholder::reserve(device, rounded(bytes));
-    if (!placeholder) return std::unexpected(placeholder.error());
+namespace {
+
+/// Where nothing lies (far_addresses.hpp), and nothing ever runs: what a kernel is given are bytes to the driver. Distinct, as
+/// nothing that overlaps may be copied into itself.
+constexpr std::uint64_t k_nowhere = 1ULL << 46U;
+
+/// Bindings for a graph whose calls are not known.
+struct Guess {
     replay::Bindings bindings;
-    std::uint64_t used = 0;
-    for (const auto& region : entry.graph.regions) {
-        if (!is_callers(region)) {
-            bindings.regions.emplace_back();
-            continue;
-        }
-        bindings.regions.push_back({(*placeholder)->memory().address + used, rounded(region.size)});
-        used += rounded(region.size);
-    }
-    bindings.scalars.resize(entry.graph.scalars.size());
-    Phases phases;
-    // Instantiated now, all of it would have to be given other addresses at its first launch, which takes longer than
-    // to enqueue it node by node and instantiate it behind that; and graphs that nobody calls would be instantiated, too.
-    replay::Loading loading;
-    loading.instantiation = replay::Instantiation::later;
-    auto executable = replay::Executable::restore(device, std::move(entry.graph), modules, images, bindings, phases,
-                                                  replay::RegisteredModules::bind, replay::k_nobody.function, &loading);
-    if (!executable) return std::unexpected(executable.error());
-    return Prepared{std::move(entry.header), std::move(*executable), std::move(*placeholder), registrations, exposures};
+    std::shared_ptr<const Placeholder> placeholder;
+    bool may_be_seen = true; ///< by the driver: there is memory wherever it looks
+};
+
+/// Where the region was in another function's call, if it may be there in this one's.
+std::optional<MemoryRef> guessed(const backends::Device& device, const cachefmt::Region& region, bool is_looked_at,
+                                 const KnownPlaces& places)
+{
+    if (region.kind == cachefmt::RegionKind::output) return std::nullopt; // each has its own
+    const auto place = places.find(device, region.name);
+    if (!place || place->is_null() || place->offset % region.alignment != 0) return std::nullopt;
+    const auto is_there = [&](std::uint64_t offset) { return device.space_of(*place + offset) == region.space; };
+    if (is_looked_at && !(is_there(0) && is_there(region.size == 0 ? 0 : region.size - 1))) return std::nullopt;
+    return MemoryRef{*place, region.size};
 }
 
-PreparedGraphs::Turn::Turn(PreparedGraphs& graphs, const cachefmt::EntryKey& key, const backends::Device& device)
-    : m_graphs(graphs), m_number([&] {
-          const std::scoped_lock lock{graphs.m_mutex};
-          graphs.m_slots.push_back({graphs.m_next, key, &device});
-          return graphs.m_next++;
-      }())
+Result<Guess> guess(const std::shared_ptr<backends::Device>& device, const cachefmt::Graph& graph,
+                    const KnownPlaces& places)
 {
+    const auto looked_at = replay::regions_looked_at(graph);
+    const bool is_flat = device->limits().flat_addresses;
+    Guess result;
+    result.bindings.regions.resize(graph.regions.size());
+    result.bindings.scalars.resize(graph.scalars.size());
+    std::vector<std::size_t> in_memory;
+    std::uint64_t bytes = 0, nowhere = 0;
+    for (std::size_t i = 0; i < graph.regions.size(); ++i) {
+        const cachefmt::Region& region = graph.regions[i];
+        if (!is_callers(region)) continue;
+        const auto place = is_flat ? guessed(*device, region, looked_at[i], places) : std::nullopt;
+        if (place) {
+            result.bindings.regions[i] = *place;
+        } else if (is_flat && !looked_at[i]) {
+            result.bindings.regions[i] = {Address::from_flat(k_nowhere + nowhere), rounded(region.size)};
+            nowhere += rounded(region.size);
+        } else {
+            in_memory.push_back(i);
+            bytes += rounded(region.size);
+        }
+    }
+    result.may_be_seen = bytes <= k_most_bytes;
+    if (!result.may_be_seen && !is_flat)
+        return fail(ErrorCode::out_of_memory, "its regions have {} bytes, placeholders at most {}", bytes,
+                    k_most_bytes);
+    Address next = Address::from_flat(k_nowhere + nowhere);
+    if (result.may_be_seen && bytes != 0) {
+        auto placeholder = Placeholder::reserve(device, bytes);
+        if (!placeholder) return std::unexpected(placeholder.error());
+        result.placeholder = std::move(*placeholder);
+        next = result.placeholder->memory().address;
+    }
+    for (const std::size_t i : in_memory) {
+        result.bindings.regions[i] = {next, rounded(graph.regions[i].size)};
+        next = next + rounded(graph.regions[i].size);
+    }
+    return result;
+}
+
+} // namespace
+
+Result<Prepared> prepare(const std::shared_ptr<backends::Device>& device, cachefmt::Entry entry,
+                         replay::ModuleCache& modules, const replay::ImageSource& images, const KnownPlaces& places)
+{
+    const std::uint64_t registrations = device->registrations();
+    auto guess_of = guess(device, entry.graph, places);
+    if (!guess_of) return std::unexpected(guess_of.error());
+    Phases phases;
+    replay::Loading loading;
+    if (!guess_of->may_be_seen) loading.instantiation = replay::Instantiation::at_launch;
+    auto executable =
+        replay::Executable::restore(device, std::move(entry.graph), modules, images, guess_of->bindings, phases,
+                                    replay::RegisteredModules::bind, replay::k_nobody.function, &loading);
+    if (!executable) return std::unexpected(executable.error());
+    if (guess_of->may_be_seen)
+        if (auto uploaded = (**executable).upload(); !uploaded)
+            log().debug("a graph is not uploaded ahead: {}", uploaded.error().message);
+    return Prepared{std::move(entry.header), std::move(*executable), std::move(guess_of->placeholder), registrations};
 }
 
 PreparedGraphs::Turn::~Turn()
@@ -100,14 +146,22 @@ void PreparedGraphs::Turn::succeed(Prepared graph) noexcept
     if (slot != m_graphs.m_slots.end()) slot->graph.emplace(std::move(graph));
 }
 
-bool PreparedGraphs::has_room_for(const cachefmt::Graph& graph)
+std::unique_ptr<PreparedGraphs::Turn> PreparedGraphs::turn(const cachefmt::EntryKey& key, const cachefmt::Graph& graph,
+                                                           const backends::Device& device,
+                                                           std::chrono::steady_clock::time_point end,
+                                                           const std::stop_token& stop)
 {
-    if (!is_preparable(graph)) return false;
-    std::uint64_t bytes = own_bytes(graph);
-    const std::scoped_lock lock{m_mutex};
-    for (const Slot& slot : m_slots)
-        if (slot.graph) bytes += own_bytes(slot.graph->executable->graph());
-    return bytes <= k_most_bytes;
+    const std::uint64_t bytes = own_bytes(graph);
+    if (!is_preparable(graph) || bytes > k_most_bytes) return nullptr;
+    const auto has_room = [&] {
+        std::uint64_t all = bytes;
+        for (const Slot& slot : m_slots) all += slot.bytes;
+        return all <= k_most_bytes;
+    };
+    std::unique_lock lock{m_mutex};
+    if (!m_changed.wait_until(lock, stop, end, has_room)) return nullptr;
+    m_slots.push_back({m_next, key, &device, bytes});
+    return std::unique_ptr<Turn>{new Turn{*this, m_next++}};
 }
 
 bool PreparedGraphs::has(const cachefmt::EntryKey& key, const backends::Device& device)
@@ -128,8 +182,7 @@ auto PreparedGraphs::extracted(const Fits& fits) -> std::list<Slot>
     return result;
 }
 
-std::optional<Prepared> PreparedGraphs::take(const cachefmt::EntryKey& key, const cachefmt::Entry& entry,
-                                             const backends::Device& device)
+std::optional<Prepared> PreparedGraphs::take(const cachefmt::EntryKey& key, const backends::Device& device)
 {
     const auto is_meant = [&](const Slot& slot) { return slot.is_meant(key, device); };
     const auto is_under_way = [&](const Slot& slot) { return is_meant(slot) && !slot.graph; };
@@ -137,20 +190,20 @@ std::optional<Prepared> PreparedGraphs::take(const cachefmt::EntryKey& key, cons
     m_changed.wait(lock, [&] { return std::ranges::none_of(m_slots, is_under_way); });
     auto found = extracted(is_meant);
     lock.unlock();
+    m_changed.notify_all(); // there is room
     for (Slot& slot : found) {
         Prepared& graph = *slot.graph;
-        const bool is_current = graph.registrations == device.registrations() && graph.exposures == device.exposures();
-        if (is_current && graph.header == entry.header && graph.executable->graph() == entry.graph)
-            return std::move(graph);
+        if (graph.registrations == device.registrations()) return std::move(graph);
     }
     return std::nullopt;
 }
 
 void PreparedGraphs::forget(const cachefmt::FunctionKey& function, const backends::Device& device)
 {
-    std::list<Slot> forgotten;
+    std::list<Slot> forgotten; // goes without the lock
     const std::scoped_lock lock{m_mutex};
     forgotten = extracted([&](const Slot& slot) { return slot.key.function == function && slot.device == &device; });
+    if (!forgotten.empty()) m_changed.notify_all();
 }
 
 } // namespace warmgraph

@@ -65,6 +65,18 @@ std::vector<std::uint8_t> regions_of_one_space(const cachefmt::Graph& graph, con
 
 } // namespace
 
+std::vector<bool> regions_looked_at(const cachefmt::Graph& graph)
+{
+    const PatchTable patches = make_patch_table(graph);
+    std::vector<bool> result;
+    for (const auto& sites : patches.by_region)
+        result.push_back(std::ranges::any_of(sites, [&](const Site& site) {
+            return site.place.kind == backends::PlaceKind::attribute ||
+                   !std::holds_alternative<cachefmt::KernelNode>(graph.nodes[site.node]);
+        }));
+    return result;
+}
+
 struct Executable::Impl {
     std::shared_ptr<backends::Device> device;
     cachefmt::Graph graph;
@@ -401,8 +413,9 @@ Result<std::unique_ptr<Executable>> Executable::restore(std::shared_ptr<backends
     impl->raw = std::move(*raw);
     impl->dirty.resize(impl->raw.nodes.size());
     impl->dirty_nodes.reserve(impl->raw.nodes.size());
-    const bool is_later = loading != nullptr && loading->instantiation == Instantiation::later &&
-                          backends::can_launch_one_by_one(impl->raw);
+    const auto when = loading != nullptr ? loading->instantiation : Instantiation::at_restore;
+    const bool is_later = when == Instantiation::at_launch ||
+                          (when == Instantiation::later && backends::can_launch_one_by_one(impl->raw));
     if (is_later) return std::unique_ptr<Executable>(new Executable(std::move(impl)));
     if (auto made = impl->instantiate(); !made) return std::unexpected(made.error());
     return std::unique_ptr<Executable>(new Executable(std::move(impl)));

@@ -297,9 +297,14 @@ Result<std::optional<EntryHeader>> LocalStore::header(const EntryKey& key) const
 {
     return m_impl->ask_all<EntryHeader>([&](Store& store) { return store.header(key); });
 }
-Result<std::optional<Entry>> LocalStore::entry(const EntryKey& key, Reading reading)
+Result<std::optional<Entry>> LocalStore::entry(const EntryKey& key, Reading reading, Stamp* stamp)
 {
-    return m_impl->ask_all<Entry>([&](Store& store) { return store.entry(key, reading); });
+    return m_impl->ask_all<Entry>(
+        [&](Store& store) { return store.entry(key, reading, &store == &m_impl->store ? stamp : nullptr); });
+}
+bool LocalStore::is_still(const EntryKey& key, const Stamp& stamp) noexcept
+{
+    return m_impl->store.is_still(key, stamp);
 }
 void LocalStore::note_use(const EntryKey& key) noexcept { m_impl->store.note_use(key); }
 

@@ -47,7 +47,7 @@ Result<std::optional<EntryHeader>> Store::header(const EntryKey& key) const
     return named(key, std::move(**found));
 }
 
-Result<std::optional<Entry>> Store::entry(const EntryKey& key, Reading reading)
+Result<std::optional<Entry>> Store::entry(const EntryKey& key, Reading reading, Stamp* stamp)
 {
     if (auto ok = check_key(key.function); !ok) return std::unexpected(ok.error());
     auto found = read_entry(m_tier, key, m_caps, Asked::by_key);
@@ -56,10 +56,21 @@ Result<std::optional<Entry>> Store::entry(const EntryKey& key, Reading reading)
     if (!(*found)->content) {
         refuse(m_tier, key, **found);
         if (m_refused) m_refused(key, (*found)->stamp, (*found)->content.error());
-    } else if (reading == Reading::use) {
-        note_use(key);
+    } else {
+        if (stamp != nullptr) *stamp = (*found)->stamp;
+        if (reading == Reading::use) note_use(key);
     }
     return named(key, std::move(**found));
+}
+
+bool Store::is_still(const EntryKey& key, const Stamp& stamp) noexcept
+try {
+    if (!check_key(key.function)) return false;
+    const auto found = m_tier.get(key, {0, false});
+    // A tier that cannot tell one state of an object from the next leaves out what it does not know.
+    return found && *found && stamp.version != 0 && (*found)->bytes && (*found)->stamp == stamp;
+} catch (const std::exception&) { // memory
+    return false;
 }
 
 void Store::note_use(const EntryKey& key) noexcept

@@ -596,9 +596,10 @@ WARMGRAPH_API wg_status wg_cache_find(wg_cache* cache, const wg_device* device, 
 WARMGRAPH_API wg_status wg_cache_entries(const wg_cache* cache, const wg_device* device, const char* function,
                                          char* text, uint64_t capacity, uint64_t* length);
 /// Begins, in the background, to load the device code of the function's last used entries that this device fits, to restore
-/// the graph of the last one with placeholder addresses, and what else a first restore would wait for: a call finds what
-/// was ready by then. A name that ends in '*' stands for all functions of the model that begin so. Decides nothing, launches
-/// nothing, and returns at once. What goes wrong there costs the gain alone. wg_cache_close waits for what is under way.
+/// the graph of the last one, and what else a first restore would wait for: a call finds what was ready by then. A name that
+/// ends in '*' stands for all functions of the model that begin so: ask behind the first call of one of them, whose memory
+/// the others are restored on. Decides nothing, launches nothing, and returns at once. What goes wrong there costs the
+/// gain alone. wg_cache_close waits for what is under way.
 WARMGRAPH_API wg_status wg_cache_prefetch(wg_cache* cache, const wg_device* device, const char* function);
 
 /// Ends to keep device code, for the whole process, until the next miss (or wg_prepare_recording) begins it anew. What

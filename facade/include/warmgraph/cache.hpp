@@ -191,11 +191,12 @@ public:
     /// Begins, in the background, to load the device code of the function's entries that this device fits, the last used
     /// two, and what else a first restore would wait for (Device::warm_up). A name that ends in '*' stands for all functions
     /// of the model that begin so, for a program that has a table of them: the last used entry of each, in the order of
-    /// that use. The graph of the last used one is restored,
-    /// too, its memory being placeholders, unless it takes more than 256 MiB, works with events, semaphores or host
-    /// functions, or has code that keeps state. Call it as early as the name is known: a
-    /// call finds what was ready by then, and waits for the graph that is under way. Decides nothing and launches nothing. Returns at once; what goes wrong
-    /// there costs the gain alone. Nothing under policies off and refresh. The cache's end waits for the image that is being loaded.
+    /// that use. The graph of the last used one is restored and instantiated, too, unless it takes more than 256 MiB of its
+    /// own (all of a table together; the rest follows as calls take them), works with events, semaphores or host
+    /// functions, or has code that keeps state. Call it as early as the name is known, for a table behind its first call: on
+    /// CUDA the others are then restored on the memory that this one has. A call finds what was ready by then, and waits
+    /// for the graph that is under way. Decides nothing and launches nothing. Returns at once; what goes wrong there
+    /// costs the gain alone. Nothing under policies off and refresh. The cache's end waits for the image that is being loaded.
     void prefetch(const std::string& name, const Device& device);
 
     /// A graph that somebody else captured becomes an entry, under the guards that a call with the capture's memory and

@@ -61,12 +61,13 @@ class Layer(torch.nn.Module):
             self.register_buffer(name, cache.normal_())
 
     def attention(self, x, cos, sin, position, mask):
-        s = self.shape
-        q, k, v = F.linear(x, self.qkv).view(s.batch, 3, s.heads, 1, s.head_dim).unbind(1)
-        self.keys.index_copy_(2, position, rotated(k, cos, sin))
-        self.values.index_copy_(2, position, v)
-        a = F.scaled_dot_product_attention(rotated(q, cos, sin), self.keys, self.values, attn_mask=mask)
-        return F.linear(a.transpose(1, 2).reshape(s.batch, s.dim), self.out)
+        s, batch = self.shape, x.shape[0]
+        keys, values = (self.keys, self.values) if batch == s.batch else (self.keys[:batch], self.values[:batch])
+        q, k, v = F.linear(x, self.qkv).view(batch, 3, s.heads, 1, s.head_dim).unbind(1)
+        keys.index_copy_(2, position, rotated(k, cos, sin))
+        values.index_copy_(2, position, v)
+        a = F.scaled_dot_product_attention(rotated(q, cos, sin), keys, values, attn_mask=mask)
+        return F.linear(a.transpose(1, 2).reshape(batch, s.dim), self.out)
 
     def forward(self, x, cos, sin, position, mask):
         x = x + self.attention(F.rms_norm(x, (self.shape.dim,), self.norm1), cos, sin, position, mask)
@@ -75,7 +76,8 @@ class Layer(torch.nn.Module):
 
 
 class Llama(torch.nn.Module):
-    """(token [batch], position [1]) to (logits [batch, vocabulary], the greedy next token [batch])."""
+    """(token [batch], position [1]) to (logits [batch, vocabulary], the greedy next token [batch]). A smaller batch than the shape's is of the
+    first sequences."""
 
     def __init__(self, shape):
         super().__init__()

@@ -44,12 +44,19 @@ enum class Blame : std::uint8_t {
     entry, ///< its images or constants are damaged, missing, or nothing that this device takes
 };
 
+/// By region: whether the driver looks at what lies there when the graph is instantiated. Of a copy, a fill or a launch
+/// attribute it does; what a kernel is given are bytes to it, which may be any address as long as nothing is launched.
+[[nodiscard]] std::vector<bool> regions_looked_at(const cachefmt::Graph& graph);
+
 /// When an executable's graph is instantiated, which for a thousand nodes takes longer than all else.
 enum class Instantiation : std::uint8_t {
     at_restore,
     /// By complete(), or by the second launch: the first enqueues the nodes one by one where that has not happened yet. A
     /// graph of which that may not be done (can_launch_one_by_one) is instantiated at once.
     later,
+    /// As `later`; what may not be enqueued one by one is instantiated by the first launch. For bindings that the driver
+    /// must not see: nothing lies there.
+    at_launch,
 };
 
 /// What whoever restores a stored graph has to do with the loading of its code.

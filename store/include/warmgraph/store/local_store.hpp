@@ -106,8 +106,13 @@ public:
     [[nodiscard]] Result<std::vector<Variant>> variants(const FunctionKey& function) const;
     /// A file of another format, newer or not, is damage here: the key has the format in its guards.
     [[nodiscard]] Result<std::optional<EntryHeader>> header(const EntryKey& key) const;
-    /// What cannot be used goes to quarantine; what is `untrusted` stays.
-    [[nodiscard]] Result<std::optional<Entry>> entry(const EntryKey& key, Reading reading = Reading::use);
+    /// What cannot be used goes to quarantine; what is `untrusted` stays. `stamp`: of what the folder gave, for is_still();
+    /// left as it is where a layer gave it.
+    [[nodiscard]] Result<std::optional<Entry>> entry(const EntryKey& key, Reading reading = Reading::use,
+                                                     Stamp* stamp = nullptr);
+    /// Whether the folder still has the very file that entry() read: by its inode, size and time of use. False in doubt,
+    /// and for a Stamp of nothing. Opens the file, and reads nothing.
+    [[nodiscard]] bool is_still(const EntryKey& key, const Stamp& stamp) noexcept;
     void note_use(const EntryKey& key) noexcept;
     /// Then evicts variants over the limit.
     [[nodiscard]] Result<void> publish(const Entry& entry);

@@ -62,8 +62,11 @@ public:
     [[nodiscard]] Result<std::optional<EntryHeader>> header(const EntryKey& key) const;
     /// One entry, fully verified and (Reading::use) counted as used now. nullopt: there is none. Corrupt and stale ones
     /// are refused to the tier, whatever format they claim, and the error is returned; untrusted ones stay, and are not
-    /// read beyond their header.
-    [[nodiscard]] Result<std::optional<Entry>> entry(const EntryKey& key, Reading reading = Reading::use);
+    /// read beyond their header. `stamp`: set where an entry is given, for is_still().
+    [[nodiscard]] Result<std::optional<Entry>> entry(const EntryKey& key, Reading reading = Reading::use,
+                                                     Stamp* stamp = nullptr);
+    /// Whether what the tier has under the key is what entry() read: then it need not be read again. False in doubt.
+    [[nodiscard]] bool is_still(const EntryKey& key, const Stamp& stamp) noexcept;
     /// Counts an entry as used now. Best effort.
     void note_use(const EntryKey& key) noexcept;
     /// Encodes, signs and puts. Replaces an entry of the same key.
