@@ -63,6 +63,35 @@ TEST(CubinState, TextsOfTheCompilersAreNoState)
     EXPECT_TRUE(code_traits(longer).keeps_state) << "bytes that no symbol covers";
 }
 
+TEST(CubinState, TextsOfTritonAreNoState)
+{
+    const Bytes cubin = cubin_file("triton_texts.cubin");
+    EXPECT_FALSE(keeps_state_of(cubin));
+    EXPECT_TRUE(keeps_state_of(renamed(cubin, "_$_str", "_$_sum"))) << "a variable of the program's";
+    EXPECT_TRUE(keeps_state_of(renamed(cubin, "_$_str", "_$_st9")));
+    EXPECT_TRUE(keeps_state_of(renamed(cubin, "assertFile_2", "assertFile_x")));
+    EXPECT_TRUE(keeps_state_of(renamed(cubin, "assertFile_2", "assertFile_7"))) << "two assertions, neither whole";
+    EXPECT_TRUE(keeps_state_of(renamed(cubin, "assertFile_2", "assertFilm_2")));
+    const auto file = elf::File::parse(cubin);
+    ASSERT_TRUE(succeeded(file));
+    const auto number = section_number(*file, ".nv.global.init");
+    ASSERT_TRUE(number.has_value());
+    const elf::Section& section = file->sections()[*number];
+    for (std::uint64_t i = 0; i < section.size; ++i) {
+        Bytes other = cubin;
+        other[static_cast<std::size_t>(section.offset + i)] = std::byte{1};
+        EXPECT_TRUE(keeps_state_of(other)) << "no text at " << i;
+    }
+    const auto symbols = static_cast<std::size_t>(file->sections()[file->symbol_section()].offset);
+    for (std::size_t i = 0; i < file->symbols().size(); ++i) {
+        const elf::Symbol& symbol = file->symbols()[i];
+        if (symbol.type() != elf::k_object || file->section_of(symbol) != *number) continue;
+        Bytes visible = cubin;
+        visible[symbols + i * sizeof(elf::Symbol) + 4] |= std::byte{0x10};
+        EXPECT_TRUE(keeps_state_of(visible)) << file->name(symbol) << ": others may write it by its name";
+    }
+}
+
 TEST(CubinState, EmptyObjectsOfTheHeadersAreNoState)
 {
     for (const char* name : {

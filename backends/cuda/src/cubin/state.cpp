@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,14 +21,43 @@ using elf::Section;
 using elf::Symbol;
 
 /// "$str", "$str$2", "__unnamed_1": what NVIDIA's compilers call string literals and names of functions, which have no name in the source.
-/// Every variable of a program has one (CUDA has no anonymous unions in device code).
+/// Every variable of a program has one (CUDA has no anonymous unions in device code). "_$_str", "_$_str_$_1": ".str", ".str.1" of LLVM's,
+/// whose backend for PTX writes "_$_" for what a name there may not have (NVPTXAssignValidGlobalNames): libdevice brings "__CUDA_FTZ" along.
 bool is_compilers_own(std::string_view name) noexcept
 {
-    for (const std::string_view prefix : {"$str", "__unnamed_"})
-        if (name.starts_with(prefix))
-            return name.find_first_not_of("$0123456789", prefix.size()) == std::string_view::npos;
+    for (const auto& [prefix, rest] : {std::pair<std::string_view, std::string_view>{"$str", "$0123456789"},
+                                       {"__unnamed_", "$0123456789"},
+                                       {"_$_str", "_$0123456789"}})
+        if (name.starts_with(prefix)) return name.find_first_not_of(rest, prefix.size()) == std::string_view::npos;
     return false;
 }
+
+/// Three texts that Triton gives each of its assertions: "assertMessage_0", "assertFile_0" and "assertFunc_0" (its
+/// TargetInfo::assertFail for NVIDIA's devices). A program may call a variable so; hardly three of one number.
+class Assertions {
+public:
+    /// Whether the name is one of such a text's.
+    bool take(std::string_view name)
+    {
+        for (std::size_t i = 0; i < k_names.size(); ++i) {
+            if (!name.starts_with(k_names[i])) continue;
+            const std::string_view number = name.substr(k_names[i].size());
+            if (number.empty() || number.find_first_not_of("0123456789") != std::string_view::npos) return false;
+            m_texts[number] |= 1U << i;
+            return true;
+        }
+        return false;
+    }
+    /// Each number has all three.
+    [[nodiscard]] bool are_whole() const
+    {
+        return std::ranges::all_of(m_texts, [](const auto& one) { return one.second == (1U << k_names.size()) - 1; });
+    }
+
+private:
+    static constexpr std::array<std::string_view, 3> k_names{"assertMessage_", "assertFile_", "assertFunc_"};
+    std::map<std::string_view, unsigned> m_texts; ///< by number
+};
 
 /// One zero, at the end, and nothing before it that no text has. A number is something else, but for one with four such bytes.
 bool is_text(ByteView bytes) noexcept
@@ -124,10 +154,10 @@ bool is_zero(ByteView bytes)
 }
 
 /// `initial` is empty where the section has no bytes in the file: zeros.
-bool is_no_state(std::string_view name, const Symbol& symbol, ByteView initial)
+bool is_no_state(std::string_view name, const Symbol& symbol, ByteView initial, Assertions& assertions)
 {
     if ((symbol.other & elf::k_managed) != 0) return false; // the host writes it as it likes
-    if (is_compilers_own(name)) return symbol.binding() == 0 && is_text(initial);
+    if (is_compilers_own(name) || assertions.take(name)) return symbol.binding() == 0 && is_text(initial);
     return (is_empty_object(name, symbol.size) && is_zero(initial)) || is_known_table(name, initial);
 }
 
@@ -139,15 +169,17 @@ bool holds_no_state(const File& file, std::uint32_t index)
     const ByteView contents = file.contents(section);
     if (section.type != elf::k_nobits && contents.size() != section.size) return false;
     std::vector<std::pair<std::uint64_t, std::uint64_t>> places; // (start, end)
+    Assertions assertions;
     for (const Symbol& symbol : file.symbols()) {
         if (symbol.type() != elf::k_object || symbol.size == 0 || file.section_of(symbol) != index) continue;
         if (symbol.value > section.size || symbol.size > section.size - symbol.value) return false;
         const ByteView initial = contents.empty() ? contents
                                                   : contents.subspan(static_cast<std::size_t>(symbol.value),
                                                                      static_cast<std::size_t>(symbol.size));
-        if (!is_no_state(file.name(symbol), symbol, initial)) return false;
+        if (!is_no_state(file.name(symbol), symbol, initial, assertions)) return false;
         places.emplace_back(symbol.value, symbol.value + symbol.size);
     }
+    if (!assertions.are_whole()) return false;
     std::ranges::sort(places);
     std::uint64_t covered = 0;
     for (const auto& [start, end] : places) {

@@ -18,7 +18,7 @@ namespace warmgraph::backends::cuda {
 [[nodiscard]] bool is_known_table(std::string_view symbol, ByteView initial);
 
 /// Whether there is a variable in global memory, written or not, that may be state. None are: the two kinds above, and
-/// the compiler's own texts.
+/// the compilers' own texts, Triton's among them.
 [[nodiscard]] bool keeps_state(const elf::File& file);
 
 } // namespace warmgraph::backends::cuda
