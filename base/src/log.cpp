@@ -1,5 +1,7 @@
 #include "warmgraph/base/log.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
@@ -83,6 +85,8 @@ private:
 
 thread_local bool RoutingSink::s_is_receiving = false;
 
+std::atomic<spdlog::level::level_enum> g_unlimited = spdlog::level::warn; ///< set with a receiver
+
 std::optional<spdlog::level::level_enum> level_of_environment()
 {
     const char* text = std::getenv("WARMGRAPH_LOG");
@@ -120,8 +124,11 @@ bool set_log_receiver(LogReceiver receiver)
 {
     const auto level = receiver ? spdlog::level::info : spdlog::level::warn;
     if (!RoutingSink::instance().route_to(std::move(receiver))) return false;
-    log().set_level(level_of_environment().value_or(level));
+    g_unlimited = level_of_environment().value_or(level);
+    log().set_level(g_unlimited);
     return true;
 }
+
+void limit_log(spdlog::level::level_enum least) { log().set_level(std::max(g_unlimited.load(), least)); }
 
 } // namespace warmgraph

@@ -144,6 +144,14 @@ wg_status wg_receive_log(void (*receive)(wg_log_level level, const char* line, v
     });
 }
 
+wg_status wg_limit_log(wg_log_level least)
+{
+    return guarded([&] {
+        if (least < wg_log_trace || least > wg_log_error) refuse("the log level is {}, expected a wg_log_level", least);
+        limit_log(static_cast<spdlog::level::level_enum>(least));
+    });
+}
+
 const char* wg_outcome_name(wg_outcome outcome)
 {
     if (outcome < wg_outcome_recorded || outcome > wg_outcome_refused) return "unknown";

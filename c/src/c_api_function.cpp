@@ -72,17 +72,22 @@ void set_layout(const wg_layout& from, const std::string& name, StateDecl& decl)
 
 void set_layouts(const wg_function_spec& from, Spec& spec)
 {
+    // Mostly they come in the order of the declarations: each is looked for behind the one before.
+    std::size_t after_input = 0, after_output = 0, after_state = 0;
     for (const wg_layout& layout : need_array(from.layouts, from.layout_count, "layouts")) {
         const std::string name = need_text(layout.name, "a name in layouts");
-        const auto set_in = [&](auto& decls) {
-            for (auto& decl : decls)
-                if (decl.name == name) {
-                    set_layout(layout, name, decl);
-                    return true;
-                }
+        const auto set_in = [&](auto& decls, std::size_t& after) {
+            for (std::size_t i = 0; i < decls.size(); ++i) {
+                auto& decl = decls[(after + i) % decls.size()];
+                if (decl.name != name) continue;
+                set_layout(layout, name, decl);
+                after = (after + i + 1) % decls.size();
+                return true;
+            }
             return false;
         };
-        if (!set_in(spec.inputs) && !set_in(spec.outputs) && !set_in(spec.states))
+        if (!set_in(spec.inputs, after_input) && !set_in(spec.outputs, after_output) &&
+            !set_in(spec.states, after_state))
             refuse("layouts names '{}', which is no input, output or state: name a declared one", name);
     }
 }

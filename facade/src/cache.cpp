@@ -226,16 +226,22 @@ std::string& interface_fact(std::vector<cachefmt::Fact>& facts)
 /// Its inputs and states look as declared.
 bool has_regions(const cachefmt::Guards& recorded, const Interface& wanted)
 {
+    auto after = recorded.tensors.begin(); // mostly they are in one order, but for outputs
     return std::ranges::all_of(wanted.regions, [&](const RegionDecl& region) {
-        const auto tensor = std::ranges::find(recorded.tensors, region.name, &cachefmt::TensorSpec::name);
-        return tensor != recorded.tensors.end() && tensor->dtype == region.dtype && tensor->sizes == region.sizes &&
+        auto tensor =
+            std::find_if(after, recorded.tensors.end(), [&](const auto& one) { return one.name == region.name; });
+        if (tensor == recorded.tensors.end())
+            tensor = std::ranges::find(recorded.tensors, region.name, &cachefmt::TensorSpec::name);
+        if (tensor == recorded.tensors.end()) return false;
+        after = tensor + 1;
+        return tensor->dtype == region.dtype && tensor->sizes == region.sizes &&
                (region.strides.empty() || tensor->strides == region.strides);
     });
 }
 
 } // namespace
 
-std::optional<std::string> Cache::find(const std::string& name, const Device& device, const Spec& spec) const
+std::optional<std::string> Cache::find(const std::string& name, const Device& device, Spec spec) const
 {
     value_or_raise(cachefmt::check_name("function name", name));
     require_version("looked for", name, spec);
@@ -250,7 +256,7 @@ std::optional<std::string> Cache::find(const std::string& name, const Device& de
         log().warn("'{}' cannot be looked for: {}", name, variants.error().message);
         return std::nullopt;
     }
-    cachefmt::Guards now{gather_facts(*m_impl, name, spec, backend, "", nullptr), {}, {}};
+    auto facts = gather_facts(*m_impl, name, spec, backend, "", nullptr);
     std::optional<std::string> found;
     std::chrono::system_clock::time_point last_used{};
     for (const auto& variant : *variants) {
@@ -259,14 +265,16 @@ std::optional<std::string> Cache::find(const std::string& name, const Device& de
         const cachefmt::Guards& recorded = variant.header->guards;
         const auto outputs = std::ranges::find(recorded.facts, k_interface_fact, &cachefmt::Fact::name);
         if (outputs == recorded.facts.end()) continue;
-        interface_fact(now.facts) = outputs->value; // it covers the outputs, which are not known yet
-        now.tensors = recorded.tensors;             // which are every call's own
-        now.values = recorded.values;
-        if (!has_regions(recorded, interface) || !guards::evaluate(recorded, now, m_impl->relaxation).empty()) continue;
+        interface_fact(facts) = outputs->value; // it covers the outputs, which are not known yet
+        // Tensors and values are every call's own.
+        if (!has_regions(recorded, interface) ||
+            !guards::evaluate_facts(recorded.facts, facts, m_impl->relaxation).empty())
+            continue;
         const auto metadata = std::ranges::find(recorded.facts, k_metadata_fact, &cachefmt::Fact::name);
         found = metadata != recorded.facts.end() ? metadata->value : "";
         last_used = variant.last_used;
     }
+    if (found) m_impl->found.keep(name, backend, std::move(spec), std::move(facts));
     return found;
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "found_facts.hpp"
 #include "kinds.hpp"
 #include "known_places.hpp"
 #include "pausing.hpp"
@@ -93,6 +94,7 @@ struct Cache::Impl {
     std::set<store::Name> touched_torch;         ///< what PyTorch compiled, that it put or got; the same
     PreparedGraphs prepared;
     KnownPlaces places;
+    FoundFacts found;
     std::unique_ptr<ProfileKeeper>
         profiles; ///< null: no profiles are kept. After the store and the counters, which it uses
     std::unique_ptr<Prefetching> prefetching = std::make_unique<Prefetching>(); ///< last: it uses the others
@@ -152,7 +154,6 @@ struct CacheAccess {
 inline constexpr const char* k_metadata_fact = "caller.metadata";
 
 /// The fact that says what Interface::text() does.
-inline constexpr const char* k_interface_fact = "interface";
 
 /// Facts by which the code of a function is known: Spec::recorded_code.
 [[nodiscard]] bool is_code_fact(std::string_view name) noexcept;

@@ -9,12 +9,19 @@
 
 namespace warmgraph {
 
+std::vector<cachefmt::Fact> Function::Impl::facts() const
+{
+    const auto& device = *m_device->device;
+    if (m_half) return gather_facts(*m_cache, m_half->pair, m_spec, device, m_half->interface, m_code);
+    if (m_code == nullptr)
+        if (auto found = m_cache->found.take(m_name, device, m_spec, m_interface.text())) return std::move(*found);
+    return gather_facts(*m_cache, m_name, m_spec, device, m_interface.text(), m_code);
+}
+
 /// The guards of the call in m_frame, here and now.
 void Function::Impl::describe_call(Journey& journey)
 {
-    if (m_facts.empty())
-        m_facts = gather_facts(*m_cache, m_half ? m_half->pair : m_name, m_spec, *m_device->device,
-                               m_half ? m_half->interface : m_interface.text(), m_code);
+    if (m_facts.empty()) m_facts = facts();
     journey.now.facts = m_facts;
     if (m_half) add_half_facts(journey.now.facts);
     journey.now.tensors =

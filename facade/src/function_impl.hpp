@@ -172,6 +172,8 @@ private:
                                     std::unique_ptr<Job>& job);
     [[nodiscard]] Situation situation(const cachefmt::Guards& now) const;
     [[nodiscard]] Headers headers(const Digest& digest) const;
+    /// Of the function, here and now.
+    [[nodiscard]] std::vector<cachefmt::Fact> facts() const;
     void describe_call(Journey& journey);
     void add_half_facts(std::vector<cachefmt::Fact>& facts) const;
     void instantiate_behind(LoadedVariant& variant, Phases& phases) const;

@@ -71,8 +71,7 @@ std::optional<OpenCandidate> Function::Impl::candidate(const store::Variant& var
     if (variant.header->kind != cachefmt::EntryKind::graph) return std::nullopt;
     result.recorded = variant.header->guards;
     // Tensors and values are every call's own: only the facts are judged now.
-    const cachefmt::Guards now{facts, result.recorded.tensors, result.recorded.values};
-    if (!guards::evaluate(result.recorded, now, m_cache->relaxation).empty()) return std::nullopt;
+    if (!guards::evaluate_facts(result.recorded.facts, facts, m_cache->relaxation).empty()) return std::nullopt;
     if (!fits(m_interface, result.recorded, m_device->device->id())) return std::nullopt;
     for (std::size_t i = 0; i < m_interface.regions.size(); ++i) {
         const auto& tensor = result.recorded.tensors[i];

@@ -173,12 +173,17 @@ std::string to_text(const ValueSpec& value)
     }
 }
 
+bool is_alone(const TensorSpec& tensor, const std::vector<TensorSpec>& all)
+{
+    return tensor.alias_group < all.size() && &all[tensor.alias_group] == &tensor;
+}
+
 /// By the leader's name: indices shift when a tensor is missing.
 std::string alias_of(const TensorSpec& tensor, const std::vector<TensorSpec>& all)
 {
     if (tensor.alias_group >= all.size()) return fmt::format("overlaps tensor {}", tensor.alias_group);
-    const TensorSpec& leader = all[tensor.alias_group];
-    return &leader == &tensor ? "alone or first of its group" : fmt::format("overlaps {}", leader.name);
+    return is_alone(tensor, all) ? "alone or first of its group"
+                                 : fmt::format("overlaps {}", all[tensor.alias_group].name);
 }
 
 void compare_tensor(Comparison& comparison, const TensorSpec& recorded, const TensorSpec& now,
@@ -191,11 +196,17 @@ void compare_tensor(Comparison& comparison, const TensorSpec& recorded, const Te
     comparison.property(recorded, "sizes", recorded.sizes, now.sizes, numbers);
     comparison.property(recorded, "strides", recorded.strides, now.strides, numbers);
     comparison.property(recorded, "device", recorded.device, now.device, text);
-    comparison.add(now.alignment >= recorded.alignment, fmt::format("input {}: alignment", recorded.name),
-                   fmt::format("{} bytes", recorded.alignment), fmt::format("{} bytes", now.alignment),
-                   fmt::format("align it to {} bytes, or record a variant (policy read_write)", recorded.alignment));
-    comparison.property(recorded, "aliasing", alias_of(recorded, recorded_all.tensors), alias_of(now, now_all.tensors),
-                        text);
+    ++comparison.count;
+    if (now.alignment < recorded.alignment)
+        comparison.mismatches.push_back(
+            {fmt::format("input {}: alignment", recorded.name), fmt::format("{} bytes", recorded.alignment),
+             fmt::format("{} bytes", now.alignment),
+             fmt::format("align it to {} bytes, or record a variant (policy read_write)", recorded.alignment)});
+    if (is_alone(recorded, recorded_all.tensors) && is_alone(now, now_all.tensors))
+        ++comparison.count; // most are
+    else
+        comparison.property(recorded, "aliasing", alias_of(recorded, recorded_all.tensors),
+                            alias_of(now, now_all.tensors), text);
     if (recorded.distance)
         comparison.property(recorded, "distance in its group", *recorded.distance, now.distance.value_or(0),
                             [](std::int64_t bytes) { return fmt::format("{} bytes", bytes); });
@@ -236,6 +247,14 @@ Comparison compare(const Guards& recorded, const Guards& now, const Relaxation& 
 std::vector<Mismatch> evaluate(const Guards& recorded, const Guards& now, const Relaxation& relaxation)
 {
     return compare(recorded, now, relaxation).mismatches;
+}
+
+std::vector<Mismatch> evaluate_facts(const std::vector<Fact>& recorded, const std::vector<Fact>& now,
+                                     const Relaxation& relaxation)
+{
+    Comparison comparison;
+    compare_facts(comparison, recorded, now, relaxation);
+    return std::move(comparison.mismatches);
 }
 
 std::size_t compared_count(const Guards& recorded, const Guards& now) { return compare(recorded, now, {}).count; }

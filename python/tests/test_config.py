@@ -66,3 +66,18 @@ def test_the_environment_asks_for_lines_without_any_configuration(process):
     assert "warmgraph: saved toy/" in process("scale(x, 2.0)", WARMGRAPH_LOG="info").err
     done = process("logging.basicConfig(level=0, stream=sys.stdout)\nscale(x, 2.0)", WARMGRAPH_LOG="info")
     assert "loaded toy/" in done.out and "loaded toy/" not in done.err
+
+
+def test_lines_that_the_logger_drops_are_not_made(process):
+    done = process("""
+        import types
+        inner, received = wg._log.logger, []
+        wg._log.logger = types.SimpleNamespace(log=lambda level, *rest: received.append(level), getEffectiveLevel=inner.getEffectiveLevel)
+        scale(x, 2.0)
+        print(len(received))
+        inner.setLevel(logging.INFO)
+        wg.Cache("toy")
+        scale(np.arange(128, dtype=np.float32), 2.0)
+        print(set(received) == {logging.INFO})
+    """)
+    assert done.lines() == ["0", "True"]

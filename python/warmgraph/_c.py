@@ -528,6 +528,7 @@ FUNCTIONS = {
     "wg_outcome_name": (ctypes.c_char_p, [ctypes.c_int32]),
     "wg_receive_log": (ctypes.c_int32, [ctypes.CFUNCTYPE(None, ctypes.c_int32, ctypes.c_char_p, ctypes.c_void_p),
         ctypes.c_void_p]),
+    "wg_limit_log": (ctypes.c_int32, [ctypes.c_int32]),
     "wg_device_open": (ctypes.c_int32, [ctypes.c_char_p, ctypes.POINTER(ctypes.c_void_p)]),
     "wg_device_close": (ctypes.c_int32, [ctypes.c_void_p]),
     "wg_device_synchronize": (ctypes.c_int32, [ctypes.c_void_p]),
@@ -671,7 +672,7 @@ FUNCTIONS = {
 }
 
 # Those whose result is a wg_status.
-STATUS = frozenset({'wg_receive_log', 'wg_device_open', 'wg_device_close', 'wg_device_synchronize',
+STATUS = frozenset({'wg_receive_log', 'wg_limit_log', 'wg_device_open', 'wg_device_close', 'wg_device_synchronize',
     'wg_prepare_recording', 'wg_prepare_recording_early', 'wg_device_warm_up', 'wg_register_module',
     'wg_register_host_function', 'wg_buffer_create', 'wg_buffer_create_host', 'wg_buffer_destroy', 'wg_buffer_upload',
     'wg_buffer_download', 'wg_program_create', 'wg_program_destroy', 'wg_stream_create', 'wg_stream_view',

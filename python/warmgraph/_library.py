@@ -55,6 +55,7 @@ class Library:
     def made(self, name: str, *arguments: Any) -> int:
         """A function whose last argument is where the handle goes."""
         handle = ctypes.c_void_p()
+        _log.limit.follow(self._cdll)
         getattr(self, name)(*arguments, ctypes.byref(handle))
         assert handle.value is not None
         return handle.value

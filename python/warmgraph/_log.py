@@ -36,6 +36,24 @@ class _WhereNothingIsConfigured(logging.StreamHandler):  # type: ignore[type-arg
             super().emit(record)
 
 
+class _Limit:
+    """What Python's logger drops, the library does not make: a first call of a table would read a header of each of its graphs for one line."""
+
+    def __init__(self) -> None:
+        self._last: int | None = None
+
+    def follow(self, cdll: ctypes.CDLL) -> None:
+        """The logger's level as it is now. Asked where the library is told to make something."""
+        level = logger.getEffectiveLevel()
+        if level != self._last:
+            self._last = level
+            cdll.wg_limit_log(next((ours for ours, least in _LEAST if level <= least), _c.wg_log_error))
+
+
+_LEAST = ((_c.wg_log_trace, logging.DEBUG), (_c.wg_log_info, logging.INFO), (_c.wg_log_warning, logging.WARNING))
+limit = _Limit()
+
+
 def _receive(level: int, line: bytes, _user: Any) -> None:
     logger.log(_LEVELS.get(level, logging.ERROR), "%s", line.decode("utf-8", "replace"))
 

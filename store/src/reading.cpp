@@ -7,6 +7,7 @@ namespace {
 
 /// Holds most headers, so that one read does. Measured headers are 2-8 KiB.
 constexpr std::uint64_t k_first_read = 32 * 1024;
+constexpr Extent k_stamp_alone{0, false};
 
 std::uint64_t entry_cap(const cachefmt::Limits& limits) noexcept
 {
@@ -49,6 +50,26 @@ Result<std::optional<Judged<EntryHeader>>> judge_header(Tier& tier, const EntryK
         **found, asked, [&](ByteView bytes) { return cachefmt::decode_header(bytes, key, caps.entry, caps.trust); });
 }
 
+Result<std::optional<Judged<EntryHeader>>> judge_and_keep(Tier& tier, const EntryKey& key, const Caps& caps,
+                                                          Asked asked, Found&& prefix, HeaderMemo& memo)
+{
+    auto header = judge_header(tier, key, caps, asked, std::move(prefix));
+    if (header && *header && (*header)->content) memo.keep((*header)->stamp, *(*header)->content);
+    return header;
+}
+
+/// `now`: what is there, read or not.
+Result<std::optional<Judged<EntryHeader>>> judge_unless_known(Tier& tier, const EntryKey& key, const Caps& caps,
+                                                              Asked asked, const Found& now, HeaderMemo& memo)
+{
+    if (now.bytes)
+        if (auto known = memo.find(key, now.stamp)) return Judged<EntryHeader>{now.stamp, std::move(*known)};
+    auto found = tier.get(key, {k_first_read, false});
+    if (!found) return std::unexpected(found.error());
+    if (!*found) return std::nullopt;
+    return judge_and_keep(tier, key, caps, asked, std::move(**found), memo);
+}
+
 } // namespace
 
 Result<std::optional<Judged<Entry>>> read_entry(Tier& tier, const EntryKey& key, const Caps& caps, Asked asked)
@@ -76,9 +97,11 @@ Result<std::optional<Judged<EntryHeader>>> read_header(Tier& tier, const EntryKe
     return judge_header(tier, key, caps, asked, std::move(**found));
 }
 
-Result<std::vector<FoundHeader>> read_headers(Tier& tier, const FunctionKey& function, const Caps& caps)
+Result<std::vector<FoundHeader>> read_headers(Tier& tier, const FunctionKey& function, const Caps& caps,
+                                              HeaderMemo& memo)
 {
-    auto entries = tier.get_entries(function, {k_first_read, false});
+    const bool may_be_known = memo.knows(function);
+    auto entries = tier.get_entries(function, may_be_known ? k_stamp_alone : Extent{k_first_read, false});
     if (!entries) return std::unexpected(entries.error());
     std::vector<FoundHeader> headers;
     for (auto& [key, found] : *entries) {
@@ -86,13 +109,25 @@ Result<std::vector<FoundHeader>> read_headers(Tier& tier, const FunctionKey& fun
             headers.push_back({key, std::unexpected(found.error())});
             continue;
         }
-        auto header = judge_header(tier, key, caps, Asked::by_name, std::move(*found));
+        auto header = may_be_known ? judge_unless_known(tier, key, caps, Asked::by_name, *found, memo)
+                                   : judge_and_keep(tier, key, caps, Asked::by_name, std::move(*found), memo);
         if (!header)
             headers.push_back({key, std::unexpected(header.error())});
         else if (*header) // else it was evicted meanwhile
             headers.push_back({key, std::move(**header)});
     }
     return headers;
+}
+
+Result<std::optional<Judged<EntryHeader>>> known_header(Tier& tier, const EntryKey& key, const Caps& caps,
+                                                        HeaderMemo& memo)
+{
+    const bool may_be_known = memo.knows(key.function);
+    auto found = tier.get(key, may_be_known ? k_stamp_alone : Extent{k_first_read, false});
+    if (!found) return std::unexpected(found.error());
+    if (!*found) return std::nullopt;
+    return may_be_known ? judge_unless_known(tier, key, caps, Asked::by_key, **found, memo)
+                        : judge_and_keep(tier, key, caps, Asked::by_key, std::move(**found), memo);
 }
 
 Result<std::optional<Judged<Bytes>>> read_image(Tier& tier, const Digest& digest, std::uint64_t cap)

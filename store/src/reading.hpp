@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "header_memo.hpp"
 #include "warmgraph/store/store.hpp"
 #include "warmgraph/store/tier.hpp"
 
@@ -29,8 +30,12 @@ struct FoundHeader {
     EntryKey key;
     Result<Judged<EntryHeader>> header; ///< an Error: the tier's failure
 };
-/// Of all a function's entries, sorted; asked by name.
-[[nodiscard]] Result<std::vector<FoundHeader>> read_headers(Tier& tier, const FunctionKey& function, const Caps& caps);
+/// Of all a function's entries, sorted; asked by name. What `memo` knows is not read again.
+[[nodiscard]] Result<std::vector<FoundHeader>> read_headers(Tier& tier, const FunctionKey& function, const Caps& caps,
+                                                            HeaderMemo& memo);
+/// As read_header, by key.
+[[nodiscard]] Result<std::optional<Judged<EntryHeader>>> known_header(Tier& tier, const EntryKey& key, const Caps& caps,
+                                                                      HeaderMemo& memo);
 [[nodiscard]] Result<std::optional<Judged<Bytes>>> read_image(Tier& tier, const Digest& digest, std::uint64_t cap);
 
 /// Tells the tier where the verdict says so.

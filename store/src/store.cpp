@@ -28,10 +28,15 @@ Variant variant_of(FoundHeader&& found)
 
 } // namespace
 
+Store::Store(Tier& tier, const Caps& caps, Refused refused)
+    : m_tier(tier), m_caps(caps), m_refused(std::move(refused)), m_memo(std::make_shared<HeaderMemo>())
+{
+}
+
 Result<std::vector<Variant>> Store::variants(const FunctionKey& function) const
 {
     if (auto ok = check_key(function); !ok) return std::unexpected(ok.error());
-    auto headers = read_headers(m_tier, function, m_caps);
+    auto headers = read_headers(m_tier, function, m_caps, *m_memo);
     if (!headers) return std::unexpected(headers.error());
     std::vector<Variant> variants;
     for (FoundHeader& found : *headers) variants.push_back(variant_of(std::move(found)));
@@ -41,7 +46,7 @@ Result<std::vector<Variant>> Store::variants(const FunctionKey& function) const
 Result<std::optional<EntryHeader>> Store::header(const EntryKey& key) const
 {
     if (auto ok = check_key(key.function); !ok) return std::unexpected(ok.error());
-    auto found = read_header(m_tier, key, m_caps, Asked::by_key);
+    auto found = known_header(m_tier, key, m_caps, *m_memo);
     if (!found) return std::unexpected(found.error());
     if (!*found) return std::nullopt;
     return named(key, std::move(**found));
@@ -58,6 +63,7 @@ Result<std::optional<Entry>> Store::entry(const EntryKey& key, Reading reading, 
         if (m_refused) m_refused(key, (*found)->stamp, (*found)->content.error());
     } else {
         if (stamp != nullptr) *stamp = (*found)->stamp;
+        m_memo->keep((*found)->stamp, (*found)->content->header);
         if (reading == Reading::use) note_use(key);
     }
     return named(key, std::move(**found));

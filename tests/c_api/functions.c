@@ -38,9 +38,11 @@ void log_lines_reach_the_host(void)
     wg_buffer *x = floats(0), *y = room();
     const wg_arg args[] = {memory_arg("x", x), memory_arg("y", y)};
     struct received lines = {0, 0, -1};
-    for (int round = 0; round < 2; ++round) {
-        OK(wg_receive_log(round == 0 ? receive : NULL, &lines));
-        wg_cache* cache = open_cache(round == 0 ? "log" : "no_log", wg_policy_read_write);
+    static const char* const k_caches[] = {"log", "little_log", "no_log"};
+    for (int round = 0; round < 3; ++round) {
+        OK(wg_receive_log(round < 2 ? receive : NULL, &lines));
+        if (round == 1) OK(wg_limit_log(wg_log_warning));
+        wg_cache* cache = open_cache(k_caches[round], wg_policy_read_write);
         wg_function* function = NULL;
         OK(wg_wrap(cache, g_device, &spec, add_one, NULL, &function));
         OK(wg_call(function, wg_device_stream(g_device), args, 2, NULL));
@@ -48,6 +50,7 @@ void log_lines_reach_the_host(void)
         OK(wg_function_destroy(function));
         OK(wg_cache_close(cache));
     }
+    CHECK(wg_limit_log(wg_log_error + 1) == wg_invalid_argument);
     CHECK(lines.saved == 1 && lines.level == wg_log_info && lines.nested == wg_invalid_argument);
     OK(wg_buffer_destroy(x));
     OK(wg_buffer_destroy(y));

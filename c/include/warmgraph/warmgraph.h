@@ -147,6 +147,10 @@ enum wg_log_level_values { wg_log_trace = 0, wg_log_debug = 1, wg_log_info = 2, 
 /// a receiver is dropped; this function in one is invalid_argument.
 WARMGRAPH_API wg_status wg_receive_log(void (*receive)(wg_log_level level, const char* line, void* user), void* user);
 
+/// Lines below `least` are not made any more, and what they would say is not found out: for a host program whose own log
+/// drops them. It takes none of them more than without it. Until it is called again, or wg_receive_log is.
+WARMGRAPH_API wg_status wg_limit_log(wg_log_level least);
+
 // --- devices and memory ---------------------------------------------------------------------------------------------
 
 /// Opens an accelerator: "opencl:0", "opencl", "opencl:<part of a name>", the same with "cuda". not_found lists the

@@ -178,8 +178,7 @@ public:
     /// For a process that knows a function's inputs and not what it gives: Spec::metadata of the entry under these
     /// facts whose inputs and states look as declared, the most recently used of several. Reads headers alone; judges
     /// neither outputs nor where memory lies, so a call may still miss. nullopt: none, or the policy is off or refresh.
-    [[nodiscard]] std::optional<std::string> find(const std::string& name, const Device& device,
-                                                  const Spec& spec) const;
+    [[nodiscard]] std::optional<std::string> find(const std::string& name, const Device& device, Spec spec) const;
 
     /// For a process that knows nothing of a function but its name: its entries on disk, most recently used first. Each
     /// can be loaded by its `spec` once the states have addresses. What only the recording process can tell (code,

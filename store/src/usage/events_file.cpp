@@ -11,8 +11,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t k_most_items = 512;
-constexpr std::array k_kinds{EventKind::hit,     EventKind::miss,    EventKind::recorded, EventKind::refused,
-                             EventKind::evicted, EventKind::damaged, EventKind::untrusted};
+constexpr std::array k_event_kinds{EventKind::hit,     EventKind::miss,    EventKind::recorded, EventKind::refused,
+                                   EventKind::evicted, EventKind::damaged, EventKind::untrusted};
 
 bool is_event(const Json& item)
 {
@@ -41,8 +41,8 @@ std::optional<Events> parse_events(const Json& json)
     Events events;
     for (const Json& item : json) {
         const auto& name = item["kind"].get_ref<const std::string&>();
-        const auto kind = std::ranges::find(k_kinds, name, [](EventKind each) { return to_string(each); });
-        if (kind == k_kinds.end()) continue;
+        const auto kind = std::ranges::find(k_event_kinds, name, [](EventKind each) { return to_string(each); });
+        if (kind == k_event_kinds.end()) continue;
         events.add(*kind, item["reason"].get_ref<const std::string&>(),
                    {item["count"].get<std::uint64_t>(), item["bytes"].get<std::uint64_t>()});
     }

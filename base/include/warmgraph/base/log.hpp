@@ -21,4 +21,8 @@ using LogReceiver = std::function<void(spdlog::level::level_enum, const std::str
 /// before. What the receiver itself logs is dropped. Not from within a receiver (false, and nothing is changed).
 [[nodiscard]] bool set_log_receiver(LogReceiver receiver);
 
+/// Lines below `least` are not made any more: the receiver would drop them, and some take long to find out. Never more
+/// than without it. Until it is called again, or another receiver is set. Thread-safe.
+void limit_log(spdlog::level::level_enum least);
+
 } // namespace warmgraph

@@ -35,6 +35,10 @@ struct Mismatch {
 [[nodiscard]] std::vector<Mismatch> evaluate(const Guards& recorded, const Guards& now,
                                              const Relaxation& relaxation = {});
 
+/// The same of facts alone.
+[[nodiscard]] std::vector<Mismatch> evaluate_facts(const std::vector<Fact>& recorded, const std::vector<Fact>& now,
+                                                   const Relaxation& relaxation = {});
+
 /// How many things evaluate() compares between these two (for "everything else (31 facts) agrees").
 [[nodiscard]] std::size_t compared_count(const Guards& recorded, const Guards& now);
 

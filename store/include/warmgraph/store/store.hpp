@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -42,18 +43,19 @@ struct Caps {
 /// What an object under an image's name is: both are read alike.
 enum class Blob : std::uint8_t { image, constant };
 
+class HeaderMemo; // src/header_memo.hpp
+
 class Store {
 public:
     /// Told of each entry that entry() does not give: what was read, and why. Called in entry()'s thread.
     using Refused = std::function<void(const EntryKey&, const Stamp&, const Error&)>;
 
     /// `tier` must outlive the store.
-    explicit Store(Tier& tier, const Caps& caps = {}, Refused refused = {})
-        : m_tier(tier), m_caps(caps), m_refused(std::move(refused))
-    {
-    }
+    explicit Store(Tier& tier, const Caps& caps = {}, Refused refused = {});
 
     // Every key is checked (check_key, invalid_argument) before a tier sees it.
+
+    // A header that was read is not read again while the tier has its object with the same stamp.
 
     /// All variants of a function, headers verified, sorted by digest. Damaged ones carry their error.
     [[nodiscard]] Result<std::vector<Variant>> variants(const FunctionKey& function) const;
@@ -86,6 +88,7 @@ private:
     Tier& m_tier;
     Caps m_caps;
     Refused m_refused;
+    std::shared_ptr<HeaderMemo> m_memo;
 };
 
 } // namespace warmgraph::store

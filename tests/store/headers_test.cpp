@@ -1,0 +1,177 @@
+// Headers that a process looks at again.
+#include "store_fixture.hpp"
+#include "warmgraph/store/store.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+/// A tier in memory that tells one state of an object from the next, and counts the bytes that it gives.
+class CountingTier final : public store::Tier {
+public:
+    Result<std::optional<store::Found>> get(const store::Name& name, store::Extent extent) override
+    {
+        const auto object = objects.find(to_text(name));
+        if (object == objects.end()) return std::nullopt;
+        const Bytes& bytes = object->second.bytes;
+        store::Stamp stamp = object->second.stamp;
+        stamp.size = bytes.size();
+        Bytes given(bytes.begin(),
+                    bytes.begin() + static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(bytes.size(), extent.bytes)));
+        read += given.size();
+        return store::Found{stamp, std::move(given)};
+    }
+    Result<void> put(const store::Name& name, ByteView bytes) override
+    {
+        objects[to_text(name)] = {Bytes(bytes.begin(), bytes.end()), {.version = tells ? ++m_version : 0}};
+        return {};
+    }
+    Result<void> remove(const store::Name& name) override
+    {
+        objects.erase(to_text(name));
+        return {};
+    }
+    Result<std::vector<store::Name>> list(const store::Scope& scope) override
+    {
+        const std::string prefix = prefix_of(scope);
+        std::vector<store::Name> names;
+        for (const auto& [text, object] : objects)
+            if (text.starts_with(prefix))
+                if (const auto name = store::name_from_text(text)) names.push_back(*name);
+        return names;
+    }
+    [[nodiscard]] std::uint64_t taken() { return std::exchange(read, 0); }
+
+    struct Object {
+        Bytes bytes;
+        store::Stamp stamp;
+    };
+    std::map<std::string, Object> objects;
+    std::uint64_t read = 0;
+    bool tells = true;
+
+private:
+    std::uint64_t m_version = 0;
+};
+
+struct StoreHeaders : testing::Test {
+    Entry publish(int variant = 0, const std::string& mark = "", const FunctionKey& function = k_decode)
+    {
+        const Entry entry = make_entry(function, variant, mark);
+        EXPECT_TRUE(m_store.publish(entry));
+        static_cast<void>(m_tier.taken());
+        return entry;
+    }
+    EntryHeader header(const EntryKey& key)
+    {
+        const auto found = m_store.header(key);
+        EXPECT_TRUE(found && *found);
+        return found && *found ? **found : EntryHeader{};
+    }
+    std::vector<EntryHeader> variants(const FunctionKey& function = k_decode)
+    {
+        const auto found = m_store.variants(function);
+        std::vector<EntryHeader> headers;
+        for (const auto& variant : found.value_or(std::vector<store::Variant>{}))
+            headers.push_back(variant.header.value_or(EntryHeader{}));
+        return headers;
+    }
+
+    CountingTier m_tier;
+    store::Store m_store{m_tier};
+};
+
+TEST_F(StoreHeaders, AreReadOnce)
+{
+    const Entry entry = publish();
+    EXPECT_EQ(header(entry.header.key), entry.header);
+    EXPECT_GT(m_tier.taken(), 0U);
+    EXPECT_EQ(header(entry.header.key), entry.header);
+    EXPECT_EQ(variants(), std::vector{entry.header});
+    EXPECT_EQ(m_tier.taken(), 0U);
+}
+
+TEST_F(StoreHeaders, OfAFunctionAreReadOnceAndNewOnesToo)
+{
+    const Entry first = publish(0);
+    EXPECT_EQ(variants().size(), 1U);
+    const Entry second = publish(1);
+    EXPECT_THAT(variants(), testing::UnorderedElementsAre(first.header, second.header));
+    EXPECT_GT(m_tier.taken(), 0U);
+    EXPECT_THAT(variants(), testing::UnorderedElementsAre(first.header, second.header));
+    EXPECT_EQ(header(second.header.key), second.header);
+    EXPECT_EQ(m_tier.taken(), 0U);
+}
+
+TEST_F(StoreHeaders, OfWholeEntriesAreKnown)
+{
+    const Entry entry = publish();
+    ASSERT_TRUE(m_store.entry(entry.header.key, store::Reading::ahead));
+    static_cast<void>(m_tier.taken());
+    EXPECT_EQ(header(entry.header.key), entry.header);
+    EXPECT_EQ(m_tier.taken(), 0U);
+}
+
+TEST_F(StoreHeaders, AreReadAnewWhereTheEntryWasReplaced)
+{
+    const Entry before = publish(0, "one");
+    EXPECT_EQ(header(before.header.key), before.header);
+    const Entry after = publish(0, "another"); // of one key
+    ASSERT_EQ(after.header.key, before.header.key);
+    EXPECT_EQ(header(after.header.key), after.header);
+    EXPECT_EQ(variants(), std::vector{after.header});
+}
+
+TEST_F(StoreHeaders, AreNotGivenWhereTheEntryIsGone)
+{
+    const Entry entry = publish();
+    EXPECT_EQ(header(entry.header.key), entry.header);
+    ASSERT_TRUE(m_store.remove(entry.header.key));
+    const auto found = m_store.header(entry.header.key);
+    EXPECT_TRUE(found && !*found);
+    EXPECT_TRUE(variants().empty());
+}
+
+TEST_F(StoreHeaders, AreNotGivenForOtherBytes)
+{
+    const Entry entry = publish();
+    EXPECT_EQ(header(entry.header.key), entry.header);
+    auto& object = m_tier.objects.begin()->second;
+    object.bytes[100] ^= std::byte{1};
+    ++object.stamp.version;
+    EXPECT_FALSE(m_store.header(entry.header.key));
+}
+
+TEST_F(StoreHeaders, KeepTheUseThatIsNotedMeanwhile)
+{
+    publish();
+    EXPECT_EQ(variants().size(), 1U);
+    const std::chrono::system_clock::time_point used{std::chrono::hours{1}};
+    m_tier.objects.begin()->second.stamp.used = used;
+    const auto found = m_store.variants(k_decode);
+    ASSERT_TRUE(found && found->size() == 1);
+    EXPECT_EQ(found->front().last_used, used);
+}
+
+TEST_F(StoreHeaders, OfATierThatCannotTellAreReadEachTime)
+{
+    m_tier.tells = false;
+    const Entry before = publish(0, "one");
+    EXPECT_EQ(header(before.header.key), before.header);
+    const Entry after = publish(0, "two"); // as many bytes
+    EXPECT_EQ(header(after.header.key), after.header);
+    EXPECT_GT(m_tier.taken(), 0U);
+}
+
+TEST_F(StoreHeaders, TakeABoundedAmountOfMemory)
+{
+    constexpr int k_entries = 40; // of half a MiB each: more than is kept
+    std::vector<Entry> entries;
+    for (int i = 0; i < k_entries; ++i) entries.push_back(publish(i, std::string(512 << 10, 'x')));
+    EXPECT_EQ(variants().size(), static_cast<std::size_t>(k_entries));
+    static_cast<void>(m_tier.taken());
+    for (const Entry& entry : entries) EXPECT_EQ(header(entry.header.key), entry.header);
+    EXPECT_GT(m_tier.taken(), 0U);
+}
+
+} // namespace
+} // namespace warmgraph::test
