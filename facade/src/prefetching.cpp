@@ -4,6 +4,8 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <mutex>
+#include <optional>
 #include <stop_token>
 #include <system_error>
 #include <thread>
@@ -36,39 +38,107 @@ bool is_same_everywhere(const cachefmt::ImageRef& image)
     return std::ranges::all_of(image.variables, [](const auto& variable) { return variable.slots.empty(); });
 }
 
-/// Under a mark, as a restore does: drivers die of some code, and the next process must know of which. Whether all of
-/// them are loaded now, and whoever restores the graph shares them.
-Result<bool> load_images(Cache::Impl& cache, const cachefmt::EntryKey& key, const cachefmt::Graph& graph,
-                         Device::Impl& device, const std::stop_token& stop)
+/// `work(i)` for each i below `count`, in order, by several threads: whoever needs the result does the next thing meanwhile,
+/// or waits. Fewer where the system gives no more.
+void for_each_of(std::size_t count, const std::stop_token& stop, const std::function<void(std::size_t)>& work)
 {
-    const auto images = cache.image_source();
-    std::unique_ptr<store::LoadMark> mark;
-    bool is_marked = false, are_all_shared = true;
-    for (const auto& image : graph.images) {
-        if (stop.stop_requested()) return false;
-        if (!is_same_everywhere(image)) {
-            are_all_shared = false;
-            continue;
-        }
-        const auto bytes = [&]() -> Result<Bytes> {
-            if (!std::exchange(is_marked, true)) {
-                auto begun = cache.store->begin_load(key, device.load_target());
-                if (!begun) return std::unexpected(begun.error());
-                mark.swap(*begun);
+    constexpr std::size_t k_most_threads = 3; ///< measured: a fourth gains nothing, the driver's locks take the rest
+    std::atomic<std::size_t> next = 0;
+    const auto go_on = [&]() noexcept {
+        for (std::size_t i = next++; i < count && !stop.stop_requested(); i = next++) {
+            try {
+                work(i);
+            } catch (const std::exception& thrown) { // memory: whoever needs it will hear of it
+                log().debug("{} of {} is not loaded ahead: {}", i, count, thrown.what());
             }
-            return images(image);
-        };
-        auto loaded = cache.modules.load(device.device, image, replay::k_nobody, bytes);
-        if (!loaded) return std::unexpected(loaded.error());
-        if ((**loaded).keeps_state()) are_all_shared = false;
+        }
+    };
+    const std::size_t wanted = std::min<std::size_t>({k_most_threads, std::thread::hardware_concurrency() / 2, count});
+    std::vector<std::jthread> helpers; // joined before what they use goes
+    try {
+        while (helpers.size() + 1 < wanted) helpers.emplace_back(go_on);
+    } catch (const std::system_error& thrown) {
+        log().debug("{} are loaded ahead with {} threads: {}", count, helpers.size() + 1, thrown.what());
     }
-    if (mark) mark->succeed();
-    return are_all_shared;
+    go_on();
+}
+
+/// The images of one entry. Under a mark, as a restore does: drivers die of some code, and the next process must know of
+/// which. Thread-safe.
+class Images {
+public:
+    Images(Cache::Impl& cache, const cachefmt::EntryKey& key, Device::Impl& device)
+        : m_cache(cache), m_key(key), m_device(device), m_source(cache.image_source())
+    {
+    }
+    void load(const cachefmt::ImageRef& image)
+    {
+        if (!is_same_everywhere(image)) return note(Loaded::nobodys);
+        const auto bytes = [&]() -> Result<Bytes> {
+            if (auto marked = mark(); !marked) return std::unexpected(marked.error());
+            return m_source(image);
+        };
+        auto loaded = m_cache.modules.load(m_device.device, image, replay::k_nobody, bytes);
+        if (!loaded) return note(Loaded::failed, loaded.error());
+        note((**loaded).keeps_state() ? Loaded::nobodys : Loaded::shared);
+    }
+    /// Of `count` images: whether all of them are loaded now, and whoever restores the graph shares them.
+    [[nodiscard]] Result<bool> are_shared(std::size_t count)
+    {
+        const std::scoped_lock lock{m_mutex};
+        if (m_failure) return std::unexpected(*m_failure);
+        if (m_mark && m_loaded == count) m_mark->succeed();
+        return m_shared == count;
+    }
+
+private:
+    enum class Loaded : std::uint8_t { shared, nobodys, failed };
+    void note(Loaded how, std::optional<Error> failure = {})
+    {
+        const std::scoped_lock lock{m_mutex};
+        m_loaded += how != Loaded::failed ? 1 : 0;
+        m_shared += how == Loaded::shared ? 1 : 0;
+        if (failure) m_failure = std::move(failure);
+    }
+    /// Before the first of them.
+    Result<void> mark()
+    {
+        const std::scoped_lock lock{m_mutex};
+        if (m_failure) return std::unexpected(*m_failure);
+        if (std::exchange(m_is_marked, true)) return {};
+        auto begun = m_cache.store->begin_load(m_key, m_device.load_target());
+        if (!begun) return std::unexpected(m_failure.emplace(begun.error()));
+        m_mark = std::move(*begun);
+        return {};
+    }
+
+    Cache::Impl& m_cache;
+    const cachefmt::EntryKey& m_key;
+    Device::Impl& m_device;
+    const replay::ImageSource m_source;
+    std::mutex m_mutex; // guards the rest
+    bool m_is_marked = false;
+    std::unique_ptr<store::LoadMark> m_mark; ///< null where the store keeps none
+    std::optional<Error> m_failure;
+    std::size_t m_loaded = 0, m_shared = 0;
+};
+
+Result<bool> load_images(Cache::Impl& cache, const cachefmt::EntryKey& key, const cachefmt::Graph& graph,
+                         Device::Impl& device, bool is_alone, const std::stop_token& stop)
+{
+    Images images{cache, key, device};
+    const auto load = [&](std::size_t i) { images.load(graph.images[i]); };
+    if (is_alone)
+        for_each_of(graph.images.size(), stop, load);
+    else
+        for (std::size_t i = 0; i < graph.images.size() && !stop.stop_requested(); ++i) load(i);
+    return images.are_shared(graph.images.size());
 }
 
 /// What is restored of an entry, and how long is waited for room to do so.
 struct Wish {
-    bool graph = false; ///< where that can be, besides the code
+    bool graph = false;    ///< where that can be, besides the code
+    bool is_alone = false; ///< nothing else is restored ahead meanwhile
     std::chrono::steady_clock::time_point end{};
     std::function<bool()> is_late{}; ///< whether calls came first by now
 };
@@ -82,7 +152,7 @@ Result<void> restore_ahead(Cache::Impl& cache, const cachefmt::EntryKey& key, co
     if (!*entry) return {};
     const auto turn = wish.graph ? cache.prepared.turn(key, (**entry).graph, *device.device, wish.end, stop) : nullptr;
     if (wish.is_late && wish.is_late()) return {};
-    const auto are_shared = load_images(cache, key, (**entry).graph, device, stop);
+    const auto are_shared = load_images(cache, key, (**entry).graph, device, wish.is_alone, stop);
     if (!are_shared) return std::unexpected(are_shared.error());
     if (!turn || !*are_shared || stop.stop_requested()) return {};
     auto graph = prepare(device.device, std::move(**entry), cache.modules, cache.image_source(), cache.places);
@@ -115,35 +185,11 @@ void prefetch_function(Cache::Impl& cache, const cachefmt::FunctionKey& function
 {
     const auto variants = fitting_variants(cache, function, *device.device);
     for (std::size_t i = 0; i < std::min(variants.size(), k_most_entries) && !stop.stop_requested(); ++i)
-        if (auto done = restore_ahead(cache, {function, variants[i].guards_digest}, {.graph = i == 0}, device, stop);
+        if (auto done = restore_ahead(cache, {function, variants[i].guards_digest}, {.graph = i == 0, .is_alone = true},
+                                      device, stop);
             !done)
             log().debug("entry {} of '{}' is not loaded ahead: {}", short_hex(variants[i].guards_digest),
                         function.function, done.error().message);
-}
-
-/// `work(i)` for each i below `count`, in order, by several threads: the table's owner restores one graph after the other, and
-/// is not waited for. Fewer where the system gives no more.
-void for_each_of(std::size_t count, const std::stop_token& stop, const std::function<void(std::size_t)>& work)
-{
-    constexpr std::size_t k_most_threads = 3; ///< measured: a fourth gains nothing, the driver's locks take the rest
-    std::atomic<std::size_t> next = 0;
-    const auto go_on = [&]() noexcept {
-        for (std::size_t i = next++; i < count && !stop.stop_requested(); i = next++) {
-            try {
-                work(i);
-            } catch (const std::exception& thrown) { // memory: whoever needs it will hear of it
-                log().debug("one of {} functions is not loaded ahead: {}", count, thrown.what());
-            }
-        }
-    };
-    const std::size_t wanted = std::min<std::size_t>({k_most_threads, std::thread::hardware_concurrency() / 2, count});
-    std::vector<std::jthread> helpers; // joined before what they use goes
-    try {
-        while (helpers.size() + 1 < wanted) helpers.emplace_back(go_on);
-    } catch (const std::system_error& thrown) {
-        log().debug("functions are loaded ahead with {} threads: {}", helpers.size() + 1, thrown.what());
-    }
-    go_on();
 }
 
 /// A program that has a table of functions calls them in the order in which it called them last time.
@@ -176,7 +222,8 @@ void prefetch_all(Cache::Impl& cache, std::string_view beginning, Device::Impl& 
         const cachefmt::FunctionKey& function = *found[i].function;
         const auto is_late = [&] { return cache.has_function(function.function); };
         if (is_late()) return;
-        if (auto done = restore_ahead(cache, {function, found[i].last}, {true, end, is_late}, device, stop); !done)
+        if (auto done = restore_ahead(cache, {function, found[i].last}, {true, false, end, is_late}, device, stop);
+            !done)
             log().debug("'{}' is not loaded ahead: {}", function.function, done.error().message);
     });
 }
