@@ -51,6 +51,21 @@ def test_what_is_wrapped_is_begun_once_a_device_is_in_use(begun: Any) -> None:
     del first, second, third
 
 
+def test_versions_of_the_installation_are_known_then(begun: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from warmgraph.torch import _code, _modes
+
+    _, device = begun
+    _modes._cudnn_version.cache_clear()
+    monkeypatch.setattr(_code, "_versions", {})
+    wrapped = warmgraph.cache_compile(doubled)
+    time.sleep(0.03)
+    assert _code._versions == {}, "wrapping reads nothing"
+    device.append(0)
+    _ended()
+    assert "triton" in _code._versions and _modes._cudnn_version.cache_info().currsize == 1
+    del wrapped
+
+
 def test_what_is_gone_is_a_methods_or_is_not_wanted_is_not_begun(begun: Any) -> None:
     names, device = begun
     config = warmgraph.Config(prefetch=False)

@@ -406,12 +406,11 @@ def test_rows_of_the_c_interface_are_packed_as_the_compiler_lays_them_out() -> N
     from warmgraph import _c
     from warmgraph.torch import _entry
 
-    for layout, kind in ((_entry._TENSOR, _c.wg_tensor_decl), (_entry._STATE, _c.wg_state_decl), (_entry._LAYOUT, _c.wg_layout),
-                         (_entry._KEY_VALUE, _c.wg_key_value)):
+    for layout, kind in ((_entry._TENSOR, _c.wg_tensor_decl), (_entry._STATE, _c.wg_state_decl), (_entry._LAYOUT, _c.wg_layout)):
         assert layout.size == ctypes.sizeof(kind)
     states = [_entry.Decl("weights", "f32", (2, 3), None, 4096, 24, False), _entry.Decl("cache", "u8", (), None, 8192, 1)]
     inputs = [_entry.Decl("x", "bf16", (4, 2), (1, 4), 512, 16), _entry.Decl("token", "i64", (8,), None, 1024, 64)]
-    given = _entry.Declaration("step", inputs, [_entry.Decl("result0", "f32", (7,), None, 0, 28)], states, {"a": "1", "b": ""}, ["HOME"], "2")
+    given = _entry.Declaration("step", inputs, [_entry.Decl("result0", "f32", (7,), None, 0, 28)], states, {"a": "1", "b": "", "\u00e9": "\u6f22"}, ["HOME"], "2")
     raw, kept = _entry._raw(given)
     assert [(one.name, one.dtype, one.sizes[:one.rank]) for one in raw.inputs[:raw.input_count]] == \
         [(b"x", dtypes.CODES["bf16"], [4, 2]), (b"token", dtypes.CODES["i64"], [8])]
@@ -420,6 +419,7 @@ def test_rows_of_the_c_interface_are_packed_as_the_compiler_lays_them_out() -> N
         [(b"weights", 4096, 24, _c.wg_access_read_only), (b"cache", 8192, 1, _c.wg_access_read_write)]
     layouts = [(one.name, one.sizes[:one.rank], one.strides[:one.rank] if one.strides else None) for one in raw.layouts[:raw.layout_count]]
     assert layouts == [(b"x", [4, 2], [1, 4]), (b"weights", [2, 3], None), (b"cache", [], None)]
-    assert [(one.key, one.value) for one in raw.config[:raw.config_count]] == [(b"a", b"1"), (b"b", b"")]
+    assert [(one.key, one.value) for one in raw.config[:raw.config_count]] == \
+        [(b"a", b"1"), (b"b", b""), ("\u00e9".encode(), "\u6f22".encode())]
     assert list(raw.environment[:raw.environment_count]) == [b"HOME"]
     del kept

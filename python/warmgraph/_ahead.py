@@ -57,8 +57,19 @@ def _wait() -> None:
         for wrapped in _taken():
             if index is not None:
                 begin(wrapped, index)
+        if index is not None:
+            _ask_versions()
         if _is_done():
             return
+
+
+def _ask_versions() -> None:
+    try:
+        from .torch import _modes
+
+        _modes.ask_ahead()
+    except Exception:  # who needs them asks again
+        _log.debug("versions are not asked ahead", exc_info=True)
 
 
 def _taken() -> list[Any]:

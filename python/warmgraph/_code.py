@@ -152,6 +152,11 @@ class Reached:
         return state.hexdigest()
 
     @property
+    def code(self) -> types.CodeType | None:
+        """Of the function itself."""
+        return self._root.__code__ if self._root is not None else None
+
+    @property
     def target(self) -> Any:
         """What was wrapped, as it was given."""
         return self._function

@@ -96,7 +96,9 @@ class Config:
                                          "set sign_with_file or accept_file (WARMGRAPH_SIGN_KEY_FILE, WARMGRAPH_ACCEPT_KEYS_FILE)")
 
     def copy(self) -> Config:
-        return Config(**{name: getattr(self, name) for name in self._DEFAULTS})
+        one = Config.__new__(Config)
+        one.__dict__.update(self.__dict__, model_config=dict(self.model_config))  # checked when they were set
+        return one
 
 
 def _checked(name: str, value: Any, default: Any) -> Any:

@@ -14,8 +14,9 @@ import torch
 from .. import _ahead, _code as _plain_code, _walk, errors
 from .._compiled import CachedFunction, Options, _difference
 from ..config import Config, unknown_option
-from . import _capture, _code, _collection, _function, _gate, _mega_cache, _pausing, _recording, _sharing, _walking
-from ._function import Bound, Call, TorchFunction, _policy, _Structural
+from . import _capture, _code, _collection, _function, _gate, _mega_cache, _pausing, _recording, _regions, _sharing, _walking
+from ._function import Bound, Call, Surroundings, TorchFunction, _policy, _Structural
+from ._regions import Region
 from ._walking import Walker
 
 _log = logging.getLogger("warmgraph")
@@ -102,7 +103,8 @@ class GraphCache:
         with self._lock, torch.cuda.stream(stream) if stream is not None else contextlib.nullcontext(), function.compiling:
             try:
                 with _gate.using, _collection.later:
-                    function.begin(wrapped)
+                    if not self._are_others_begun:  # which it is one of
+                        function.begin(wrapped)
                     outcome, bound = function.obtained(wrapped, named)
                     self._begin_others(wrapped)
             except errors.MissForbidden:
@@ -167,6 +169,16 @@ class _NotAsked(errors.NotRecordable):
     """The policy records nothing."""
 
 
+class _Surroundings(Surroundings):
+    """Of a graph, which is read at length each time that it is read."""
+
+    def _remember(self, walker: Walker, regions: Sequence[Region]) -> None:
+        pass
+
+    def is_same(self) -> bool:
+        return False
+
+
 class EngineFunction(TorchFunction):
     """forward_fn for one capture_one. Its tensors are moved in place for the second capture: an engine's objects cannot be copied."""
 
@@ -195,7 +207,7 @@ class EngineFunction(TorchFunction):
         variant = self._load(wrapped, call, given) if policy != "off" else None
         if variant is not None:
             try:
-                return "replayed", self._launched(Bound(call, variant), call)
+                return "replayed", self._launched(Bound(call, variant, [one.pointer for one in given.states]), call)
             except errors.MissForbidden as miss:  # another alignment, other overlaps
                 _log.info("'%s': %s", given.name, miss)
         if policy == "require_hit":
@@ -247,6 +259,11 @@ class EngineFunction(TorchFunction):
         if now.found.facts.keys() != call.walker.found.facts.keys():
             raise _Structural(f"'{name}' made or dropped something that it uses: {_difference(call.walker.found.facts, now.found.facts)}")
         super()._expect_unchanged(wrapped, call, name)
+
+    def _read_all(self, owner: Any, arguments: dict[str, Any]) -> Call:
+        walker, reached = self._walked_anew(owner, arguments)
+        regions = _regions.regions_of_walk(walker)
+        return self._call_of(owner, arguments, walker, _Surroundings(walker, reached, regions), regions)
 
     def facts(self, call: Call) -> dict[str, str]:
         return {**super().facts(call), "graph.key": self._key_text}

@@ -1,12 +1,14 @@
 """A function of the library for one variant of a call: found, loaded or adopted through the C interface, and launched."""
 from __future__ import annotations
 
+import array
 import ctypes
 import dataclasses
 import itertools
+import operator
 import struct
 import threading
-from typing import Any, Callable, Mapping, NamedTuple, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 from .. import _c, dtypes
 from .._device import Device, stream_view as stream_view
@@ -16,12 +18,14 @@ from .._native import OUTCOMES, Cache, Report, found_metadata, report_of
 FLAT = 256  # the base of CUDA's addresses
 # Structures of the C interface, as the compiler lays them out: texts and numbers by their addresses.
 _TENSOR, _STATE = struct.Struct("@PiIP"), struct.Struct("@PQQQi0P")
-_LAYOUT, _KEY_VALUE = struct.Struct("@PiIPP"), struct.Struct("@PP")
+_LAYOUT = struct.Struct("@PiIPP")
 _ADDRESS = _c.wg_arg.memory.offset + _c.wg_memory.address.offset + _c.wg_address.offset.offset
 
 
-class Decl(NamedTuple):
-    """An input, output or state. `strides`: None where it is contiguous."""
+@dataclasses.dataclass
+class Decl:
+    """An input, output or state. `strides`: None where it is contiguous. Nothing of it changes: its rows of the C interface are made once, and
+    live as long as it, since the graphs of a table have the states of one model."""
 
     name: str
     dtype: str
@@ -30,6 +34,41 @@ class Decl(NamedTuple):
     pointer: int
     nbytes: int
     is_written: bool = True
+    _other: Decl | None = dataclasses.field(default=None, init=False, compare=False, repr=False)
+    _rows: _Rows | None = dataclasses.field(default=None, init=False, compare=False, repr=False)
+
+    def with_access(self, is_written: bool) -> Decl:
+        if is_written == self.is_written:
+            return self
+        if self._other is None:
+            self._other = Decl(self.name, self.dtype, self.sizes, self.strides, self.pointer, self.nbytes, is_written)
+            self._other._rows = self.rows()
+        return self._other
+
+    def rows(self) -> _Rows:
+        rows = self._rows
+        if rows is None:
+            rows = self._rows = _Rows(self)
+        return rows
+
+    def state_row(self) -> bytes:
+        access = _c.wg_access_read_write if self.is_written else _c.wg_access_read_only
+        return _STATE.pack(self.rows().name, FLAT, self.pointer - FLAT, self.nbytes, access)
+
+
+class _Rows:
+    """Of a Decl: what wg_tensor_decl and wg_layout say of it, and the memory that they point to."""
+
+    __slots__ = ("kept", "name", "tensor", "layout")
+
+    def __init__(self, decl: Decl) -> None:
+        rank, strides, name = len(decl.sizes), decl.strides or (), decl.name.encode()
+        self.kept = array.array("q", decl.sizes + strides)
+        self.kept.frombytes(name + bytes(8 - len(name) % 8))  # at least one zero
+        sizes = self.kept.buffer_info()[0]
+        self.name = sizes + 8 * (rank + len(strides))
+        head = self.name, dtypes.CODES[decl.dtype], rank, sizes if rank else 0
+        self.tensor, self.layout = _TENSOR.pack(*head), _LAYOUT.pack(*head, sizes + 8 * rank if strides else 0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,23 +91,24 @@ def memory(pointer: int, nbytes: int) -> Any:
     return _c.wg_memory(_c.wg_address(FLAT, pointer - FLAT), nbytes)
 
 
-def _texts(values: Sequence[str]) -> tuple[Any, list[int]]:
+def _texts(values: Sequence[str]) -> tuple[Any, array.array[int]]:
     """(memory with all of them, the address of each)."""
-    encoded = [one.encode() for one in values]
-    memory_of_all = ctypes.create_string_buffer(b"\0".join(encoded))
-    starts = itertools.accumulate((len(one) + 1 for one in encoded[:-1]), initial=ctypes.addressof(memory_of_all))
-    return memory_of_all, list(starts)
+    text = "\0".join(values)
+    lengths = map(len, values) if text.isascii() else (len(one.encode()) for one in values)
+    memory_of_all = ctypes.create_string_buffer(text.encode())
+    ends = itertools.accumulate(lengths, initial=ctypes.addressof(memory_of_all))
+    return memory_of_all, array.array("Q", list(map(operator.add, ends, range(len(values)))))  # with a zero behind each
 
 
-def _rows(kind: Any, layout: struct.Struct, rows: Sequence[Sequence[int]]) -> Any:
+def _rows(kind: Any, rows: Sequence[bytes]) -> Any:
     """An array of a C structure: a model has hundreds of rows, and an object for each field of each would take as long as a look-up."""
-    return (kind * len(rows)).from_buffer_copy(b"".join(itertools.starmap(layout.pack, rows))) if rows else None
+    return (kind * len(rows)).from_buffer_copy(b"".join(rows)) if rows else None
 
 
 def _raw_facts(given: Declaration) -> Any:
     if not given.raw_facts:
-        kept, addresses = _texts([text for pair in given.facts.items() for text in pair])
-        given.raw_facts.extend((_rows(_c.wg_key_value, _KEY_VALUE, list(zip(addresses[::2], addresses[1::2]))), kept))
+        kept, addresses = _texts([text for pair in given.facts.items() for text in pair])  # a row is two addresses
+        given.raw_facts.extend(((_c.wg_key_value * len(given.facts)).from_buffer(addresses) if given.facts else None, kept))
     return given.raw_facts[0]
 
 
@@ -77,40 +117,20 @@ def _raw(given: Declaration) -> tuple[Any, list[Any]]:
     raw = _c.wg_function_spec(size=ctypes.sizeof(_c.wg_function_spec), name=given.name.encode(), version=given.version.encode(),
                               strict=int(given.strict), undeclared_constants=1,
                               metadata=given.metadata.encode() if given.metadata else None)
-    decls = (*given.inputs, *given.outputs, *given.states)
-    names, name_of = _texts([one.name for one in decls])
-    numbers = (ctypes.c_int64 * sum(len(one.sizes) + len(one.strides or ()) for one in decls))(
-        *itertools.chain.from_iterable((*one.sizes, *(one.strides or ())) for one in decls))
-    tensors, states, layouts, at = [], [], [], ctypes.addressof(numbers)
-    first_state = len(decls) - len(given.states)
-    for index, (decl, name) in enumerate(zip(decls, name_of)):
-        dtype, rank, strides = dtypes.CODES[decl.dtype], len(decl.sizes), 0
-        sizes = at if rank else 0
-        at += 8 * rank
-        if decl.strides is not None:
-            strides = at if decl.strides else 0
-            at += 8 * len(decl.strides)
-        if index < first_state:
-            tensors.append((name, dtype, rank, sizes))
-        else:
-            access = _c.wg_access_read_write if decl.is_written else _c.wg_access_read_only
-            states.append((name, FLAT, decl.pointer - FLAT, decl.nbytes, access))
-        if index >= first_state or decl.strides is not None:
-            layouts.append((name, dtype, rank, sizes, strides))
-    inputs = len(given.inputs)
+    layouts = [one.rows().layout for one in (*given.inputs, *given.outputs) if one.strides is not None] + [one.rows().layout for one in given.states]
     environment = (ctypes.c_char_p * len(given.environment))(*(name.encode() for name in given.environment))
     lists: list[tuple[str, str, Any, int]] = [
-        ("inputs", "input_count", _rows(_c.wg_tensor_decl, _TENSOR, tensors[:inputs]), inputs),
-        ("outputs", "output_count", _rows(_c.wg_tensor_decl, _TENSOR, tensors[inputs:]), len(given.outputs)),
-        ("states", "state_count", _rows(_c.wg_state_decl, _STATE, states), len(states)),
-        ("layouts", "layout_count", _rows(_c.wg_layout, _LAYOUT, layouts), len(layouts)),
+        ("inputs", "input_count", _rows(_c.wg_tensor_decl, [one.rows().tensor for one in given.inputs]), len(given.inputs)),
+        ("outputs", "output_count", _rows(_c.wg_tensor_decl, [one.rows().tensor for one in given.outputs]), len(given.outputs)),
+        ("states", "state_count", _rows(_c.wg_state_decl, [one.state_row() for one in given.states]), len(given.states)),
+        ("layouts", "layout_count", _rows(_c.wg_layout, layouts), len(layouts)),
         ("config", "config_count", _raw_facts(given), len(given.facts)),
         ("environment", "environment_count", environment if given.environment else None, len(given.environment)),
     ]
     for field, count, rows, number in lists:
         setattr(raw, field, rows)
         setattr(raw, count, number)
-    return raw, [names, numbers, given.raw_facts, *(rows for _, _, rows, _ in lists)]
+    return raw, [given, *(rows for _, _, rows, _ in lists)]
 
 
 def found(cache: Cache, device: Device, given: Declaration) -> str | None:

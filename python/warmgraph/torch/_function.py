@@ -8,7 +8,6 @@ import dataclasses
 import functools
 import itertools
 import logging
-import operator
 import os
 import threading
 import types
@@ -22,6 +21,7 @@ from .._device import Device
 from .._native import Cache
 from .._stored import WORDS
 from . import _code, _collection, _compiler, _entry, _folding, _gate, _launching, _loans, _mega_cache, _modes, _modules, _outputs, _pausing, _recording, _regions, _steady, _tensors, _walking
+from ._looks import Looks
 from ._regions import Region
 from ._steady import OTHERWISE
 from ._walking import Place, Walker
@@ -42,7 +42,6 @@ _MOST_STEADY = 8  # kinds of calls of one object that are known by heart
 _MOST_OBJECTS = 16  # whose surroundings are kept
 _MOST_REFUSED = 4096  # calls that are remembered
 _is_stream_capturing: Callable[[], bool] = getattr(torch._C, "_cuda_isCurrentStreamCapturing", torch.cuda.is_current_stream_capturing)
-_REQUIRES_GRAD = operator.attrgetter("requires_grad")
 
 
 def device_of(index: int) -> Device:
@@ -62,44 +61,39 @@ class Variant:
     loan: _loans.Loan | None = None  # its results, where they are borrowed
 
 
-class _Surroundings:
+class Surroundings:
     """What one object, the closures and the globals hold: read once, and looked at again before each use."""
 
     def __init__(self, walker: Walker, reached: _code.Reached, regions: Sequence[Region]) -> None:
         """`regions`: of all that was walked."""
         self.serial, self.reached = next(_serials), reached
-        self._held = _watch.Held(walker.watched, reached)
         self._kept: list[Any] = []  # storages, once the weights are frozen
         self.places = [place for place in walker.places if place.via != "argument"]
         self.objects = dict(itertools.islice(walker.objects.items(), walker.first_around, None))
+        self._remember(walker, regions)
+
+    def _remember(self, walker: Walker, regions: Sequence[Region]) -> None:
+        """For who looks again."""
         self.ids = {id(value) for value in self.objects.values()}
-        self._layouts = self._look()
-        self._tensors = [one.tensor for one in self.places]
-        self._with_grad = [one for one in self._tensors if one.requires_grad]
-        self._without_grad = [one for one in self._tensors if not one.requires_grad]
-        self._possibly_lazy = [one for one in self._tensors if _tensors.can_be_lazy(one)]
+        self._held = _watch.Held(walker.watched, self.reached)
+        self._looks = Looks(one.tensor for one in self.places)
         states = [one for one in regions if one.is_state]
         shared = any(place.via == "argument" for one in states for place in one.places)
         self.regions = _regions.regions_of(self.places) if shared else states
 
-    def stands_for(self, other: _Surroundings) -> bool:
+    def stands_for(self, other: Surroundings) -> bool:
         """The same, read again: what is known of calls stays so."""
         return self.reached is other.reached and self.is_same() and self.objects.keys() == other.objects.keys() and self.ids == other.ids \
             and [(one.path, id(one.tensor)) for one in self.places] == [(one.path, id(one.tensor)) for one in other.places]
 
-    def _look(self) -> list[Any]:
-        return [_tensors.layout_of(one.tensor) for one in self.places]
-
     def is_same(self) -> bool:
-        return self._kept != [] or self._held.is_same() and self._look() == self._layouts
+        return self._kept != [] or self._held.is_same() and self._looks.are_same()
 
     def is_steady(self, weights: _objects.Tensors) -> bool:
         """The same, and the tensors, which `weights` knows, are where they were."""
         if self._kept:
             return True
-        return self._held.is_same() and weights.are_there() and (not self._with_grad or all(map(_REQUIRES_GRAD, self._with_grad))) \
-            and not (self._without_grad and any(map(_REQUIRES_GRAD, self._without_grad))) \
-            and not (self._possibly_lazy and any(map(_tensors.is_lazy, self._possibly_lazy)))
+        return self._held.is_same() and self._looks.are_there(weights)
 
     def freeze(self) -> None:
         """From now on everything is taken to be as it is."""
@@ -121,7 +115,7 @@ class Call:
     arguments: dict[str, Any]
     owner: Any
     walker: Walker
-    around: _Surroundings
+    around: Surroundings
     regions: list[Region]
     device: torch.device
     modes: tuple[Any, ...]
@@ -149,7 +143,8 @@ class Call:
 class Bound:
     """A variant on the memory of one call, with outputs of its own or borrowed ones: launched once, or again and again."""
 
-    def __init__(self, call: Call, variant: Variant) -> None:
+    def __init__(self, call: Call, variant: Variant, states: list[int] | None = None) -> None:
+        """states: where those of the call are, of who just looked."""
         self._call, self.variant, self.device = call, variant, call.device
         self.loan = variant.loan
         if self.loan is not None and self.loan.overlaps((one.pointer, one.pointer + one.nbytes) for one in call.regions):
@@ -159,7 +154,7 @@ class Bound:
         self._staged: list[tuple[torch.Tensor, torch.Tensor]] = []  # (copy, what it is of)
         self.pointers = [self._pointer(region) for region in call.inputs]
         self.pointers += [one.data_ptr() for one in self.outputs if one.numel()]
-        self.states = [region.pointer for region in call.states] + _word_pointers(variant.words)
+        self.states = (states or [region.pointer for region in call.states]) + _word_pointers(variant.words)
 
     def _memory(self) -> list[torch.Tensor]:
         """Where it writes its outputs."""
@@ -211,7 +206,7 @@ class TorchFunction:
         self._compiled: Callable[..., Any] | None = None
         self._traces = _compiler.Traces()
         self.reached = _code.Reached(self._plain)
-        self._around: collections.OrderedDict[int, _Surroundings] = collections.OrderedDict()
+        self._around: collections.OrderedDict[int, Surroundings] = collections.OrderedDict()
         self._quick: dict[Any, Variant] = {}
         self._frozen = wrapped._shared.frozen
         self._tries: collections.Counter[Any] = collections.Counter()  # by key, to know it by heart
@@ -335,14 +330,13 @@ class TorchFunction:
 
     def _answered(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         try:
-            call, key = self._read(owner, arguments)
+            call, key, variant = self._read(owner, arguments)
         except Exception as error:
             return self._failed(wrapped, owner, arguments, error)
         given = [place for place in call.walker.places if place.via == "argument" and place.tensor.requires_grad]
         if given and torch.is_grad_enabled():
             return self._refuse(wrapped, owner, arguments,
                                 f"{given[0].path} requires grad: call it under torch.no_grad(), or detach it", keeps_grad=True)
-        variant = self._quick.get(key) if key is not None else None
         if variant is None:
             return self._first(wrapped, call)
         bound = Bound(call, variant)
@@ -379,17 +373,18 @@ class TorchFunction:
         self._steady.clear()
         self._refused.clear()
 
-    def _read(self, owner: Any, arguments: dict[str, Any]) -> tuple[Call, Any]:
-        """(call, key among the variants that were used). The key is None where everything had to be read."""
+    def _read(self, owner: Any, arguments: dict[str, Any]) -> tuple[Call, Any, Variant | None]:
+        """(call, key among the variants that were used, the variant). The last two are None where everything had to be read."""
         with _lock:
             around = self._around.get(id(owner))
             if around is not None and around.is_same():
                 call, key = self._read_quickly(owner, arguments, around)
-                if key in self._quick:
-                    return call, key
-            return self._read_all(owner, arguments), None
+                variant = self._quick.get(key)
+                if variant is not None:
+                    return call, key, variant
+            return self._read_all(owner, arguments), None, None
 
-    def _read_quickly(self, owner: Any, arguments: dict[str, Any], around: _Surroundings) -> tuple[Call, Any]:
+    def _read_quickly(self, owner: Any, arguments: dict[str, Any], around: Surroundings) -> tuple[Call, Any]:
         walker = _walking.read_arguments(around.reached, arguments)
         inputs, modes = _regions.regions_of(walker.places), _modes.modes()
         call = Call(arguments, owner, walker, around, inputs + around.regions, _device(walker.places + around.places), modes)
@@ -412,11 +407,9 @@ class TorchFunction:
         return (call.around.serial, shared, code, tuple(_regions.facts_of(_regions.regions_of(places)).items()), call.modes, call.device.index)
 
     def _read_all(self, owner: Any, arguments: dict[str, Any]) -> Call:
-        if not self.reached.is_current():
-            self.reached = _code.Reached(self._plain)
-        walker, reached = self._walked(owner, arguments)
+        walker, reached = self._walked_anew(owner, arguments)
         regions = _regions.regions_of_walk(walker)
-        around, before = _Surroundings(walker, reached, regions), self._around.get(id(owner))
+        around, before = Surroundings(walker, reached, regions), self._around.get(id(owner))
         if before is not None and before.stands_for(around):
             return self._call_of(owner, arguments, walker, before, regions)
         if id(owner) in self._frozen or owner is self.held and id(None) in self._frozen:
@@ -429,10 +422,15 @@ class TorchFunction:
         return self._call_of(owner, arguments, walker, around, regions)
 
     @staticmethod
-    def _call_of(owner: Any, arguments: dict[str, Any], walker: Walker, around: _Surroundings, regions: list[Region]) -> Call:
+    def _call_of(owner: Any, arguments: dict[str, Any], walker: Walker, around: Surroundings, regions: list[Region]) -> Call:
         device = _device(walker.places)
         _modes.settle(device.index or 0)
         return Call(arguments, owner, walker, around, regions, device, _modes.modes())
+
+    def _walked_anew(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _code.Reached]:
+        if not self.reached.is_current():
+            self.reached = _code.Reached(self._plain)
+        return self._walked(owner, arguments)
 
     def _walked(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _code.Reached]:
         return _walking.read(self.reached, arguments, owner)
@@ -659,7 +657,7 @@ def completed(given: _entry.Declaration, metadata: _outputs.Metadata, words: Seq
     declared = [one for one in metadata.outputs if _has_elements(one)]
     pointers = [one.data_ptr() for one in outputs if one.numel()] or [0] * len(declared)
     decls = [_output_decl(one, pointer) for one, pointer in zip(declared, pointers)]
-    states = [_entry.Decl(*one[:-1], one.name in metadata.written) for one in given.states]
+    states = [one.with_access(one.name in metadata.written) for one in given.states]
     states += [_entry.Decl(name, "i64", (1,), None, pointer, 8, False) for name, pointer in zip(WORDS, words)]
     return dataclasses.replace(given, outputs=decls, states=states, metadata=text)
 
@@ -702,7 +700,7 @@ def _output_decl(output: _outputs.Output, pointer: int) -> _entry.Decl:
 
 
 def _decls(regions: Sequence[Region]) -> list[_entry.Decl]:
-    return [_entry.Decl(one.name, one.dtype, one.sizes, one.strides, one.pointer, one.nbytes, one.is_written) for one in regions]
+    return [one.decl() for one in regions]
 
 
 def _made(pool: Any, name: str, make: Callable[[Cache, Callable[[], Any]], _entry.Entry]) -> _entry.Entry:

@@ -134,13 +134,24 @@ def _has_own_function_mode() -> bool:
                for i in range(torch._C._len_torch_function_stack()))
 
 
+@functools.cache
+def _cudnn_version() -> str:
+    return str(_ask(torch.backends.cudnn.version))
+
+
+def ask_ahead() -> None:
+    """What facts() says of the installation, which takes a millisecond to find out. In any thread."""
+    _cudnn_version()
+    _code.version_of("triton")
+
+
 def facts(now: tuple[Any, ...], packages: Any, how: str) -> dict[str, str]:
     """Guards. `now`: what modes() gave. `how` it is compiled, "" where it is not."""
     found = {f"torch.{name}": str(value) for name, value in zip((*_QUESTIONS, "precisions"), now)}
     found["torch.version"] = torch.__version__
     found["torch.git"] = str(torch.version.git_version)
     found["torch.cuda"] = str(torch.version.cuda)
-    found["torch.cudnn"] = str(_ask(torch.backends.cudnn.version))
+    found["torch.cudnn"] = _cudnn_version()
     found["torch.compiled"] = how or "False"
     found["python"] = _code.python_version()
     for name in _ENVIRONMENT:

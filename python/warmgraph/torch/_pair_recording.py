@@ -327,7 +327,7 @@ class PairRecording(Recording):
                              [*self._memory.results, *(self._memory.saved[i] for i in self._first.filled)])
         else:
             declared = backward_declaration(given, self._wrapped._name(), metadata["forward"])
-            inputs = [one._replace(pointer=self._first.where[one.name]) for one in declared.inputs]
+            inputs = [dataclasses.replace(one, pointer=self._first.where[one.name]) for one in declared.inputs]
             full = completed(dataclasses.replace(declared, inputs=inputs), metadata[half], [], texts[half], self._memory.gradients)
         device = device_of(self._call.device.index or 0)
         captures = (self._first.of(half, full), self._second.captures.of(half, full))
@@ -368,7 +368,7 @@ def backward_declaration(given: _entry.Declaration, name: str, forward: _outputs
     pair = _pair_metadata.description_of(forward)
     inputs = [_output_decl(one, 0) for one in (*pair.given(forward.outputs), *forward.outputs[pair.results:]) if _has_elements(one)]
     inputs += [one for one in given.inputs if one.name in pair.used]
-    states = [one._replace(is_written=False) for one in given.states if one.name in pair.used]
+    states = [one.with_access(False) for one in given.states if one.name in pair.used]
     return dataclasses.replace(given, name=half_of(name, "backward"), inputs=inputs, outputs=[], states=states, metadata="",
                                facts={**given.facts, _pair_metadata.BACKWARD_OF: _pair_metadata.digest(forward)}, raw_facts=[])
 

@@ -193,7 +193,7 @@ class PairFunction(TorchFunction):
         if not torch.is_grad_enabled():
             return super()._answered(wrapped, owner, arguments, args, kwargs)
         try:
-            call, key = self._read(owner, arguments)
+            call, _, variant = self._read(owner, arguments)
             needs_grad = bool(_pair_recording.differentiable_of(call))
             why = self._why_not(call)
         except Exception as error:
@@ -203,7 +203,6 @@ class PairFunction(TorchFunction):
                 return super()._answered(wrapped, owner, arguments, args, kwargs)
         if why:
             return self._refuse(wrapped, owner, arguments, why)
-        variant = self._quick.get(key) if key is not None else None
         if variant is None:
             return self._first(wrapped, call)
         try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Sequence
 
 import torch
 
-from . import _tensors
+from . import _entry, _tensors
 from ._walking import Place
 
 if TYPE_CHECKING:
@@ -23,7 +23,8 @@ _OURS = re.compile(r"result\d+|generator\.(seed|offset)|pair\.(saved|grad|gradie
 
 @dataclasses.dataclass
 class Region:
-    """A range as the library declares it. `sizes` and `strides` in elements; `start` in bytes from the start of the storage."""
+    """A range as the library declares it. `sizes` and `strides` in elements; `start` in bytes from the start of the storage. `made_at`: where
+    it was then."""
 
     name: str
     is_state: bool
@@ -34,7 +35,10 @@ class Region:
     sizes: tuple[int, ...]
     strides: tuple[int, ...] | None
     places: list[Place]
+    made_at: int
     is_written: bool = True
+    _decl: _entry.Decl | None = dataclasses.field(default=None, init=False, repr=False, compare=False)  # made once, as are its facts
+    _facts: dict[str, str] | None = dataclasses.field(default=None, init=False, repr=False, compare=False)
 
     @property
     def storage(self) -> Any:
@@ -44,6 +48,22 @@ class Region:
     @property
     def pointer(self) -> int:
         return int(self.storage.data_ptr()) + self.start
+
+    def decl(self) -> _entry.Decl:
+        """Where it was made: for who made it now."""
+        if self._decl is None:
+            self._decl = _entry.Decl(self.name, self.dtype, self.sizes, self.strides, self.made_at, self.nbytes, self.is_written)
+        return self._decl.with_access(self.is_written)
+
+    def facts(self) -> dict[str, str]:
+        """Where each tensor lies in it: who shares memory with whom, and how. Guards."""
+        if self._facts is None:
+            self._facts = self._made_facts()
+        return self._facts
+
+    def _made_facts(self) -> dict[str, str]:
+        start, text = self.start, f"{self.name} {'state' if self.is_state else 'input'} {self.nbytes} bytes + "
+        return {f"memory.{place.path}": f"{text}{_tensors.start_in_storage(place.tensor) - start}" for place in self.places}
 
 
 def storage_key(tensor: torch.Tensor) -> int:
@@ -108,27 +128,27 @@ def _inputs_first(found: list[Region]) -> list[Region]:
 
 def _region(names: set[str], group: list[Place]) -> Region:
     state = next((place for place in group if place.via != "argument"), None)
-    whole = group[0].tensor.untyped_storage().nbytes()
+    storage = group[0].tensor.untyped_storage()
+    whole, base = storage.nbytes(), int(storage.data_ptr())
     if state is not None:
-        return _of_storage(_name(names, state.path), group, state.tensor)
+        return _of_storage(_name(names, state.path), group, state.tensor, whole, base)
     if len(group) == 1 and _tensors.has_own_type(group[0].tensor.dtype) and group[0].tensor.dim() <= _tensors.MOST_DIMENSIONS:
         tensor = group[0].tensor
-        strides = None if tensor.is_contiguous() else tuple(tensor.stride())
-        return Region(_name(names, group[0].path), False, whole, _tensors.start_in_storage(tensor), _tensors.extent(tensor),
-                      _tensors.short_of(tensor.dtype), tuple(tensor.size()), strides, group)
+        strides, start = None if tensor.is_contiguous() else tuple(tensor.stride()), _tensors.start_in_storage(tensor)
+        return Region(_name(names, group[0].path), False, whole, start, _tensors.extent(tensor), _tensors.short_of(tensor.dtype),
+                      tuple(tensor.size()), strides, group, base + start)
     first = min(_tensors.start_in_storage(place.tensor) for place in group)
     last = max(_tensors.start_in_storage(place.tensor) + _tensors.extent(place.tensor) for place in group)
     dtype, count = _flat(group, last - first)
-    return Region(_name(names, group[0].path), False, whole, first, last - first, dtype, (count,), None, group)
+    return Region(_name(names, group[0].path), False, whole, first, last - first, dtype, (count,), None, group, base + first)
 
 
-def _of_storage(name: str, group: list[Place], tensor: torch.Tensor) -> Region:
-    nbytes = tensor.untyped_storage().nbytes()
+def _of_storage(name: str, group: list[Place], tensor: torch.Tensor, nbytes: int, base: int) -> Region:
     covers = tensor.is_contiguous() and tensor.storage_offset() == 0 and tensor.numel() * tensor.element_size() == nbytes
     if covers and len(group) == 1 and _tensors.has_own_type(tensor.dtype) and tensor.dim() <= _tensors.MOST_DIMENSIONS:
-        return Region(name, True, nbytes, 0, nbytes, _tensors.short_of(tensor.dtype), tuple(tensor.size()), None, group)
+        return Region(name, True, nbytes, 0, nbytes, _tensors.short_of(tensor.dtype), tuple(tensor.size()), None, group, base)
     dtype, count = _flat(group, nbytes)
-    return Region(name, True, nbytes, 0, nbytes, dtype, (count,), None, group)
+    return Region(name, True, nbytes, 0, nbytes, dtype, (count,), None, group, base)
 
 
 def _flat(group: list[Place], nbytes: int) -> tuple[str, int]:
@@ -152,10 +172,7 @@ def _name(names: set[str], path: str) -> str:
 
 
 def facts_of(regions: Sequence[Region]) -> dict[str, str]:
-    """Where each tensor lies in its region: who shares memory with whom, and how. Guards."""
-    found = {}
+    found: dict[str, str] = {}
     for region in regions:
-        for place in region.places:
-            offset = _tensors.start_in_storage(place.tensor) - region.start
-            found[f"memory.{place.path}"] = f"{region.name} {'state' if region.is_state else 'input'} {region.nbytes} bytes + {offset}"
+        found.update(region.facts())
     return found

@@ -2,13 +2,14 @@
 that follow, as long as everything that it met is as it was."""
 from __future__ import annotations
 
+import types
 import weakref
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from .. import _watch, errors
-from . import _tensors
+from ._looks import Looks
 
 if TYPE_CHECKING:
     from ._walking import Walker
@@ -25,15 +26,12 @@ class Part:
         self.ids = self.read.keys() | self.tensors.keys()
         self.is_whole = not (walker.found.programs or walker.found.devices)  # all that there is to it is here
         self._held = _watch.Held([*self.watched, *self.watched_classes.values()])
-        self._layouts = self._look()
+        self._looks = Looks(one.tensor for one in self.places)
         self.regions: tuple[Any, list[Any]] | None = None  # (where and how large their storages were, the regions), for _regions
 
     def is_same(self, opened: list[int]) -> bool:
         """opened: ids of the objects around it."""
-        return self._open == opened and self._held.is_same() and self._look() == self._layouts
-
-    def _look(self) -> list[Any]:
-        return [(_tensors.layout_of(one.tensor), one.tensor.device) for one in self.places]
+        return self._open == opened and self._held.is_same() and self._looks.are_same()
 
 
 class Known:
@@ -43,6 +41,15 @@ class Known:
         # By path, module, and the attributes that the code names, which say what is read.
         self._parts: weakref.WeakValueDictionary[tuple[str, int, frozenset[str]], Part] = weakref.WeakValueDictionary()
         self._entangled: set[tuple[str, int]] = set()  # modules that share objects with what lies around them, or that could not be read
+        self._classes: weakref.WeakKeyDictionary[types.CodeType, dict[type, bool]] = weakref.WeakKeyDictionary()
+
+    def classes(self, code: types.CodeType | None) -> dict[type, bool] | None:
+        """That a function with this code met when one was read last: a guess of what the next one meets."""
+        return self._classes.get(code) if code is not None else None
+
+    def note_classes(self, code: types.CodeType | None, classes: dict[type, bool]) -> None:
+        if code is not None:
+            self._classes[code] = classes
 
     def read(self, walker: Walker, path: str, module: torch.nn.Module) -> None:
         """As `walker` would read it."""

@@ -423,7 +423,10 @@ def read(reached: _code.Reached, arguments: dict[str, Any], owner: Any, named: M
     found."""
     now: Any = reached.latest()
     if now is reached:  # the first: what a module's code names need not be found by a walk of its own
-        now = reached.with_met(_guessed_classes([*arguments.values(), owner, *_values_around(reached)], reached.names), ())
+        guess = known.classes(reached.code) if known is not None else None
+        if guess is None:
+            guess = _guessed_classes([*arguments.values(), owner, *_values_around(reached)], reached.names)
+        now = reached.with_met(guess, ())
     parts: list[_sharing.Part] = []  # of all walks: the next call takes as many
     for _ in range(_walk._MOST_WALKS):
         walker = Walker(now, known=known)
@@ -434,6 +437,8 @@ def read(reached: _code.Reached, arguments: dict[str, Any], owner: Any, named: M
         met: Any = reached.with_met(walker.classes, walker.functions.values())
         met.packages.update(packages)  # a walk leaves slots' names in a class, which makes another of it
         if met is now or met.reads_as(now):
+            if known is not None:
+                known.note_classes(reached.code, walker.classes)
             return walker, met
         now = met
     raise errors.NotRecordable("what it uses changes while it is read: keep other threads from changing its arguments and objects")
