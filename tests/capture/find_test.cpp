@@ -62,6 +62,46 @@ TEST_F(FindTest, AsksForTheSameFactsAsACall)
     EXPECT_EQ(cache.find("f", device, other), std::nullopt);
 }
 
+/// Without programs, of which the facts are gathered once for both.
+TEST_F(FindTest, WhatIsLoadedNextIsHeldToItsOwnFacts)
+{
+    const auto copies = [](const std::string& mode, DType of_output = f32) {
+        Spec spec;
+        spec.inputs = {input("x", f32, {16})};
+        spec.outputs = {output("y", of_output, {16})};
+        spec.version = "1";
+        spec.config = {{"mode", mode}};
+        return spec;
+    };
+    const Buffer x = floats(5, 16), y = device.allocate(64);
+    const auto call = [&](Function& f) { return f({{"x", x}, {"y", y}}); };
+    const auto found = [&](const Cache& cache) {
+        Spec spec = copies("fast");
+        spec.outputs.clear();
+        return cache.find("f", device, spec).has_value();
+    };
+    {
+        Cache cache{options()};
+        Function f = cache.wrap("f", device, copies("fast"), [](Recorder& r) { r.stream().copy(r["y"], r["x"], 64); });
+        ASSERT_EQ(call(f), Outcome::recorded);
+    }
+    {
+        Cache cache{options()};
+        ASSERT_TRUE(found(cache));
+        Function f = cache.load("f", device, copies("fast"));
+        EXPECT_EQ(call(f), Outcome::replayed);
+    }
+    const std::tuple<const char*, std::string, Spec> k_others[] = {{"another configuration", "f", copies("slow")},
+                                                                   {"another function", "g", copies("fast")},
+                                                                   {"another output", "f", copies("fast", i32)}};
+    for (const auto& [what, name, spec] : k_others) {
+        Cache cache{options()};
+        ASSERT_TRUE(found(cache));
+        Function f = cache.load(name, device, spec);
+        EXPECT_THROW(call(f), Exception) << what;
+    }
+}
+
 TEST_F(FindTest, FindsNothingWhereNothingMayBeReplayed)
 {
     ASSERT_NO_FATAL_FAILURE(record(16, "one tensor"));
