@@ -1,6 +1,6 @@
 #include "header_memo.hpp"
 
-#include <algorithm>
+#include <utility>
 
 namespace warmgraph::store {
 namespace {
@@ -22,32 +22,33 @@ std::uint64_t bytes_of(const cachefmt::EntryHeader& header)
 std::optional<cachefmt::EntryHeader> HeaderMemo::find(const EntryKey& key, const Stamp& stamp) const
 {
     const std::scoped_lock lock{m_mutex};
-    const auto kept = std::ranges::find_if(m_kept, [&](const Kept& one) { return one.header.key == key; });
-    return kept != m_kept.end() && kept->stamp == stamp ? std::optional{kept->header} : std::nullopt;
+    const auto kept = m_kept.find(key);
+    return kept != m_kept.end() && kept->second.stamp == stamp ? std::optional{kept->second.header} : std::nullopt;
 }
 
 bool HeaderMemo::knows(const FunctionKey& function) const
 {
     const std::scoped_lock lock{m_mutex};
-    return std::ranges::any_of(m_kept, [&](const Kept& one) { return one.header.key.function == function; });
+    const auto first = m_kept.lower_bound({function, {}});
+    return first != m_kept.end() && first->first.function == function;
 }
 
 void HeaderMemo::keep(const Stamp& stamp, const cachefmt::EntryHeader& header)
 {
     if (stamp.version == 0) return;
-    const std::uint64_t bytes = bytes_of(header);
-    if (bytes > k_most_bytes) return;
-    std::list<Kept> one;
-    one.push_back({stamp, header, bytes}); // outside the lock: it is copied
+    Kept one{stamp, header, bytes_of(header)}; // outside the lock: it is copied
+    if (one.bytes > k_most_bytes) return;
     const std::scoped_lock lock{m_mutex};
-    const auto before = std::ranges::find_if(m_kept, [&](const Kept& kept) { return kept.header.key == header.key; });
-    if (before != m_kept.end()) {
-        m_bytes -= before->bytes;
+    if (const auto before = m_kept.find(header.key); before != m_kept.end()) {
+        m_bytes -= before->second.bytes;
         m_kept.erase(before);
     }
-    for (; m_bytes + bytes > k_most_bytes; m_kept.pop_front()) m_bytes -= m_kept.front().bytes;
-    m_bytes += bytes;
-    m_kept.splice(m_kept.end(), one);
+    if (m_bytes + one.bytes > k_most_bytes) {
+        m_kept.clear();
+        m_bytes = 0;
+    }
+    m_bytes += one.bytes;
+    m_kept.emplace(header.key, std::move(one));
 }
 
 } // namespace warmgraph::store

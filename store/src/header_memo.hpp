@@ -2,7 +2,7 @@
 // each of its headers to see what there is to load ahead, to find the one that fits, and at the first call.
 #pragma once
 
-#include <list>
+#include <map>
 #include <mutex>
 #include <optional>
 
@@ -17,7 +17,8 @@ public:
     [[nodiscard]] std::optional<cachefmt::EntryHeader> find(const EntryKey& key, const Stamp& stamp) const;
     /// Whether any entry of the function's is known: else the first look may read at once.
     [[nodiscard]] bool knows(const FunctionKey& function) const;
-    /// A verified one, as it was read with this stamp. Nothing of a tier that cannot tell one state from the next.
+    /// A verified one, as it was read with this stamp. Nothing of a tier that cannot tell one state from the next. Where it
+    /// would be too much, all that was kept goes before.
     void keep(const Stamp& stamp, const cachefmt::EntryHeader& header);
 
 private:
@@ -26,8 +27,8 @@ private:
         cachefmt::EntryHeader header;
         std::uint64_t bytes = 0;
     };
-    mutable std::mutex m_mutex;
-    std::list<Kept> m_kept; ///< the oldest first
+    mutable std::mutex m_mutex; // guards the rest
+    std::map<EntryKey, Kept> m_kept;
     std::uint64_t m_bytes = 0;
 };
 
