@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
-from warmgraph.torch import GraphCache, _code, _regions, _sharing, _walking  # noqa: E402
+from warmgraph.torch import GraphCache, _code, _looks, _regions, _sharing, _walking  # noqa: E402
 
 Made = tuple[Any, Callable[[Any], Any]]  # (what lives as long as the table, a graph's function of its input)
 
@@ -400,3 +400,24 @@ def test_regions_of_a_part_are_made_once_and_anew_where_its_storages_are_others(
     assert [one.whole for one in _regions.regions_of_walk(walker)] == [64, 20]
     part.places[1].tensor.data = torch.zeros(9)[:5]
     assert [one.whole for one in _regions.regions_of_walk(walker)] == [64, 36]
+
+
+def test_what_dlpack_does_not_say_of_a_tensor_is_looked_at() -> None:
+    numpy = pytest.importorskip("numpy")
+    memory = numpy.zeros(12, numpy.float32)
+    first, second = torch.from_numpy(memory[:8]), torch.from_numpy(memory[4:])  # storages of one size
+    weight = torch.zeros(4)
+
+    def is_same_after(change: Any) -> bool:
+        weight.data = first[4:]
+        looks = _looks.Looks([weight])
+        assert looks.are_same() and looks.are_same()  # natively from now on
+        address = weight.data_ptr()
+        change()
+        assert weight.data_ptr() == address
+        return looks.are_same()
+
+    assert is_same_after(lambda: None)
+    assert not is_same_after(lambda: setattr(weight, "data", second[:4])), "another storage at its address"
+    assert not is_same_after(lambda: setattr(weight, "data", torch._neg_view(weight.data)))
+    assert not is_same_after(lambda: weight.requires_grad_())
