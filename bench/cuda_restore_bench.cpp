@@ -22,7 +22,7 @@ constexpr int k_repetitions = 7;
 /// Its processes vary by up to half of what they take: cuBLASLt loads 100 MB of libraries.
 constexpr int k_miss_repetitions = 16;
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 /// The child `name` once cold and then again and again warm, with `state`'s number of nodes.
 void restore(benchmark::State& state, const std::string& name, const std::filesystem::path& cache)

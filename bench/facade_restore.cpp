@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "bare_memory.hpp"
+#include "checked.hpp"
 #include "timing.hpp"
 #include "warmgraph/cachefmt/key.hpp"
 #include "warmgraph/store/local_store.hpp"
@@ -29,13 +30,6 @@ using Json = nlohmann::json;
 constexpr std::string_view k_version = "code.version", k_build = "code.build_id", k_program = "program.",
                            k_model_config = "config.model.", k_config = "config.", k_environment = "env.";
 constexpr const char* k_unset = "(unset)"; // of an environment variable's fact
-
-template <class T>
-T checked(Result<T> result)
-{
-    if (!result) throw std::runtime_error(result.error().message);
-    if constexpr (!std::is_void_v<T>) return std::move(*result);
-}
 
 bool is_dynamic(const cachefmt::Entry& entry)
 {

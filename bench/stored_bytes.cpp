@@ -3,22 +3,15 @@
 #include <cstring>
 #include <map>
 #include <set>
-#include <stdexcept>
 #include <string_view>
 
 #include <elf.h>
 
+#include "checked.hpp"
 #include "warmgraph/store/local_store.hpp"
 
 namespace warmgraph::bench {
 namespace {
-
-template <class T>
-T checked(Result<T> result)
-{
-    if (!result) throw std::runtime_error(result.error().message);
-    return std::move(*result);
-}
 
 template <class T>
 T read_at(ByteView bytes, std::uint64_t offset)

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "checked.hpp"
 #include "warmgraph/cachefmt/key.hpp"
 #include "warmgraph/store/local_store.hpp"
 
@@ -20,13 +21,6 @@ namespace {
 using cachefmt::Graph;
 using cachefmt::Region;
 using cachefmt::RegionKind;
-
-template <class T>
-T checked(Result<T> result)
-{
-    if (!result) throw std::runtime_error(result.error().message);
-    return std::move(*result);
-}
 
 std::string full_name(const cachefmt::FunctionKey& key)
 {

@@ -40,13 +40,24 @@ if(WARMGRAPH_WERROR)
   endif()
 endif()
 
+if(WARMGRAPH_LLD)
+  find_program(WARMGRAPH_LD_LLD ld.lld)
+  mark_as_advanced(WARMGRAPH_LD_LLD)
+  if(WARMGRAPH_LD_LLD)
+    add_link_options(-fuse-ld=lld)
+  endif()
+endif()
+
 # A sanitizer must see every object of a process, so these flags are global.
 if(WARMGRAPH_SANITIZE STREQUAL "address")
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=address,undefined)
 elseif(WARMGRAPH_SANITIZE STREQUAL "thread")
-  # std::atomic_thread_fence is unknown to gcc's ThreadSanitizer; with -Werror its warning would stop the build.
-  add_compile_options(-fsanitize=thread -fno-omit-frame-pointer -Wno-error=tsan)
+  add_compile_options(-fsanitize=thread -fno-omit-frame-pointer)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # std::atomic_thread_fence is unknown to gcc's ThreadSanitizer; with -Werror its warning would stop the build.
+    add_compile_options(-Wno-error=tsan)
+  endif()
   add_link_options(-fsanitize=thread)
 elseif(WARMGRAPH_SANITIZE STREQUAL "fuzzer") # clang: coverage for libFuzzer, with the address sanitizer
   add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
@@ -55,9 +66,26 @@ elseif(WARMGRAPH_SANITIZE)
   message(FATAL_ERROR "WARMGRAPH_SANITIZE is '${WARMGRAPH_SANITIZE}', expected address, thread or fuzzer")
 endif()
 
+# Of shared libraries. clang links a sanitizer's functions into the program alone.
+set(WARMGRAPH_NO_UNDEFINED LINKER:--no-undefined)
+if(WARMGRAPH_SANITIZE AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  set(WARMGRAPH_NO_UNDEFINED "")
+endif()
+
+# gcc's own names of what a source is compiled for, by which a test knows what a sanitizer changes.
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  if(WARMGRAPH_SANITIZE STREQUAL "thread")
+    add_compile_definitions(__SANITIZE_THREAD__=1)
+  elseif(WARMGRAPH_SANITIZE)
+    add_compile_definitions(__SANITIZE_ADDRESS__=1)
+  endif()
+endif()
+
 if(WARMGRAPH_UNITY)
   # In a batch every source looks like a header, where an unnamed namespace would be wrong.
-  target_compile_options(warmgraph_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(warmgraph_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
+  endif()
 endif()
 
 set_property(GLOBAL PROPERTY WARMGRAPH_COMPONENTS "")
@@ -72,8 +100,7 @@ function(warmgraph_component name)
   target_include_directories(${target} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/include PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/src)
   list(TRANSFORM arg_LINKS PREPEND warmgraph_)
   target_link_libraries(${target} PUBLIC ${arg_LINKS} ${arg_LIBRARIES} PRIVATE warmgraph_options)
-  set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
-                        UNITY_BUILD ${WARMGRAPH_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+  set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   if(NOT arg_TEST_ONLY)
     set_property(GLOBAL APPEND PROPERTY WARMGRAPH_COMPONENTS ${target})
     set_property(GLOBAL APPEND PROPERTY WARMGRAPH_LIBRARIES ${arg_LIBRARIES})

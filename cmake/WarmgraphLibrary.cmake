@@ -64,7 +64,7 @@ endforeach()
 target_compile_definitions(warmgraph_static INTERFACE WARMGRAPH_STATIC)
 # Templates of fmt, spdlog and flatbuffers carry default visibility: the map keeps them inside.
 set(map ${CMAKE_CURRENT_LIST_DIR}/warmgraph.map)
-target_link_options(warmgraph_shared PRIVATE LINKER:--version-script=${map} LINKER:--no-undefined)
+target_link_options(warmgraph_shared PRIVATE LINKER:--version-script=${map} ${WARMGRAPH_NO_UNDEFINED})
 set_target_properties(warmgraph_shared PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0 LINK_DEPENDS ${map})
 
 set(WARMGRAPH_DEFAULT_KIND static)

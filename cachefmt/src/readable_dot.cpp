@@ -10,7 +10,7 @@ namespace warmgraph::cachefmt {
 namespace {
 
 /// Inside a double-quoted DOT string. printable() comes first, so that no line end is left.
-std::string quoted(std::string_view text)
+std::string dot_text(std::string_view text)
 {
     std::string out;
     for (const char c : printable(text)) {
@@ -23,7 +23,7 @@ std::string quoted(std::string_view text)
 std::string label(const Node& node, const Graph& graph)
 {
     std::vector<std::string> lines = to_text(node, graph).lines;
-    for (std::string& line : lines) line = quoted(line);
+    for (std::string& line : lines) line = dot_text(line);
     return fmt::format("{}", fmt::join(lines, "\\n"));
 }
 
@@ -35,7 +35,7 @@ std::string to_dot(const Entry& entry)
 {
     const Graph& graph = entry.graph;
     std::string out = fmt::format("digraph \"{}\" {{\n  node [shape=box, fontname=\"monospace\"];\n",
-                                  quoted(entry.header.key.function.function));
+                                  dot_text(entry.header.key.function.function));
     for (std::size_t i = 0; i < graph.nodes.size(); ++i)
         out += fmt::format("  n{} [label=\"{}: {}\"];\n", i, i, label(graph.nodes[i], graph));
     for (const Edge& edge : graph.edges)

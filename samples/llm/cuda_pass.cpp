@@ -30,7 +30,7 @@ private:
 
 const char* matvec_kernel(Onto onto) { return onto == Onto::result ? "matvec_add" : "matvec"; }
 
-wg::Launch matvec_launch(const Geometry& geometry, std::uint32_t out)
+wg::Launch cuda_matvec_launch(const Geometry& geometry, std::uint32_t out)
 {
     return {{out / geometry.rows, 1, 1}, {geometry.lanes, geometry.rows, 1}};
 }
@@ -84,7 +84,7 @@ private:
     {
         // Decode's alone: a prompt's last product is one row too, and stays with the others.
         if (m_rows.count == 1 && m_compiled.geometry.lanes != 0) {
-            launch(matvec_kernel(onto), matvec_launch(m_compiled.geometry, out), w, x, y,
+            launch(matvec_kernel(onto), cuda_matvec_launch(m_compiled.geometry, out), w, x, y,
                    static_cast<std::int32_t>(in));
             return;
         }
@@ -170,7 +170,7 @@ wg::TuningWork decode_products(const Config& config, const wg::Device& device,
         const auto at = [](const wg::Buffer& buffer) { return buffer.memory().address; };
         const auto multiply = [&](const wg::Buffer& y, std::uint32_t in, std::uint32_t out, Onto onto) {
             if (geometry.lanes != 0) {
-                stream.launch(program, matvec_kernel(onto), matvec_launch(geometry, out), memory.weights(),
+                stream.launch(program, matvec_kernel(onto), cuda_matvec_launch(geometry, out), memory.weights(),
                               memory.wide(), y, static_cast<std::int32_t>(in));
                 return;
             }

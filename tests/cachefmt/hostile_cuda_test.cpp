@@ -7,8 +7,8 @@ namespace {
 using warmgraph::test::succeeded;
 
 KernelNode& gemm(Graph& graph) { return std::get<KernelNode>(graph.nodes[6]); }
-CopyNode& copy(Graph& graph) { return std::get<CopyNode>(graph.nodes[8]); }
-FillNode& fill(Graph& graph) { return std::get<FillNode>(graph.nodes[9]); }
+CopyNode& copy_of(Graph& graph) { return std::get<CopyNode>(graph.nodes[8]); }
+FillNode& fill_of(Graph& graph) { return std::get<FillNode>(graph.nodes[9]); }
 std::vector<MemoryOperation>& batch(Graph& graph) { return std::get<MemoryOperationsNode>(graph.nodes[12]).operations; }
 HostNode& host(Graph& graph) { return std::get<HostNode>(graph.nodes[10]); }
 EdgeData& programmatic(Graph& graph) { return graph.edges[7].data; } // 6 -> 7, two kernels
@@ -72,47 +72,47 @@ const std::vector<Hostile>& hostile_launches()
 const std::vector<Hostile>& hostile_boxes()
 {
     static const std::vector<Hostile> k_graphs{
-        {"CopyOfNoRows", [](Graph& g) { copy(g).rows = 0; },
+        {"CopyOfNoRows", [](Graph& g) { copy_of(g).rows = 0; },
          "copy (node 8): source has 0 rows and 2 slices, expected 1 or more"},
-        {"CopyOfNoSlices", [](Graph& g) { copy(g).slices = 0; }, "source has 4 rows and 0 slices"},
-        {"CopyPitchBelowRow", [](Graph& g) { copy(g).destination_pitch.row = 63; },
+        {"CopyOfNoSlices", [](Graph& g) { copy_of(g).slices = 0; }, "source has 4 rows and 0 slices"},
+        {"CopyPitchBelowRow", [](Graph& g) { copy_of(g).destination_pitch.row = 63; },
          "destination: pitch of 63 bytes is less than a row's 64"},
-        {"CopyWithoutPitch", [](Graph& g) { copy(g).source_pitch = {}; },
+        {"CopyWithoutPitch", [](Graph& g) { copy_of(g).source_pitch = {}; },
          "source: pitch of 0 bytes is less than a row's 64"},
-        {"CopySlicePitchBelowRows", [](Graph& g) { copy(g).source_pitch.slice = 192; },
+        {"CopySlicePitchBelowRows", [](Graph& g) { copy_of(g).source_pitch.slice = 192; },
          "source: slice pitch of 192 bytes is no multiple of 64 that holds 4 rows"},
-        {"CopySlicePitchNoMultiple", [](Graph& g) { copy(g).source_pitch.slice = 257; },
+        {"CopySlicePitchNoMultiple", [](Graph& g) { copy_of(g).source_pitch.slice = 257; },
          "source: slice pitch of 257 bytes is no multiple of 64"},
-        {"CopyPitchHuge", [](Graph& g) { copy(g).source_pitch.row = 1ULL << 63; },
+        {"CopyPitchHuge", [](Graph& g) { copy_of(g).source_pitch.row = 1ULL << 63; },
          "source: pitches of 9223372036854775808 and 256 bytes, expected at most 281474976710656"},
-        {"CopyRowsPastRegion", [](Graph& g) { copy(g).source.addend = 3'585; },
+        {"CopyRowsPastRegion", [](Graph& g) { copy_of(g).source.addend = 3'585; },
          "source: 2 slices of 4 rows of 64 bytes at 3585 run past region 'staging' of 4096 bytes"},
         {"CopyRowsOverflow",
-         [](Graph& g) { copy(g).slices = 1, copy(g).rows = 1ULL << 60, copy(g).source_pitch = {64, 0}; },
+         [](Graph& g) { copy_of(g).slices = 1, copy_of(g).rows = 1ULL << 60, copy_of(g).source_pitch = {64, 0}; },
          "1152921504606846976 rows of 64 bytes at 0 run past region 'staging'"},
-        {"CopySlicesOverflow", [](Graph& g) { copy(g).slices = (1ULL << 56) + 1; },
+        {"CopySlicesOverflow", [](Graph& g) { copy_of(g).slices = (1ULL << 56) + 1; },
          "72057594037927937 slices of 4 rows of 64 bytes at 0 run past region 'staging'"},
-        {"CopySpace", [](Graph& g) { copy(g).destination_space = static_cast<MemorySpace>(2); },
+        {"CopySpace", [](Graph& g) { copy_of(g).destination_space = static_cast<MemorySpace>(2); },
          "destination: memory space 2 is unknown"},
-        {"CopyOfDeviceMemoryByTheHost", [](Graph& g) { copy(g).destination_space = MemorySpace::host; },
+        {"CopyOfDeviceMemoryByTheHost", [](Graph& g) { copy_of(g).destination_space = MemorySpace::host; },
          "destination is host memory, its region 'kv' is device memory"},
         {"CopyOfRowsOntoItself",
-         [](Graph& g) { copy(g) = {region_slot(4), region_slot(4, 32), 64, 4, 1, {128, 0}, {128, 0}}; },
+         [](Graph& g) { copy_of(g) = {region_slot(4), region_slot(4, 32), 64, 4, 1, {128, 0}, {128, 0}}; },
          "source and destination overlap: 4 rows of 64 bytes at 0 and at 32 of one region"},
         {"CopyOfRowsOntoItsNextRow",
-         [](Graph& g) { copy(g) = {region_slot(4, 0), region_slot(4, 96), 64, 4, 1, {128, 0}, {128, 0}}; },
+         [](Graph& g) { copy_of(g) = {region_slot(4, 0), region_slot(4, 96), 64, 4, 1, {128, 0}, {128, 0}}; },
          "source and destination overlap: 4 rows of 64 bytes at 0 and at 96 of one region"},
         {"CopyOfSlicesOntoItsNextSlice",
-         [](Graph& g) { copy(g) = {region_slot(4, 1000), region_slot(4, 0), 64, 2, 2, {128, 1024}, {128, 1024}}; },
+         [](Graph& g) { copy_of(g) = {region_slot(4, 1000), region_slot(4, 0), 64, 2, 2, {128, 1024}, {128, 1024}}; },
          "source and destination overlap: 2 slices of 2 rows of 64 bytes at 1000 and at 0"},
         {"CopyOfTwoPitchesThatMeet",
-         [](Graph& g) { copy(g) = {region_slot(4), region_slot(4, 64), 64, 4, 1, {128, 0}, {256, 0}}; },
+         [](Graph& g) { copy_of(g) = {region_slot(4), region_slot(4, 64), 64, 4, 1, {128, 0}, {256, 0}}; },
          "source and destination overlap"},
-        {"FillOfNoRows", [](Graph& g) { fill(g).rows = 0; }, "fill (node 9): destination has 0 rows"},
-        {"FillPitchBelowRow", [](Graph& g) { fill(g).pitch = 31; }, "pitch of 31 bytes is less than a row's 32"},
-        {"FillRowsPastRegion", [](Graph& g) { fill(g).rows = 129; },
+        {"FillOfNoRows", [](Graph& g) { fill_of(g).rows = 0; }, "fill (node 9): destination has 0 rows"},
+        {"FillPitchBelowRow", [](Graph& g) { fill_of(g).pitch = 31; }, "pitch of 31 bytes is less than a row's 32"},
+        {"FillRowsPastRegion", [](Graph& g) { fill_of(g).rows = 129; },
          "destination: 129 rows of 32 bytes at 0 run past region 'scratch' of 8192 bytes"},
-        {"FillRowsOverflow", [](Graph& g) { fill(g).rows = ~0ULL; }, "rows of 32 bytes at 0 run past region"},
+        {"FillRowsOverflow", [](Graph& g) { fill_of(g).rows = ~0ULL; }, "rows of 32 bytes at 0 run past region"},
     };
     return k_graphs;
 }
@@ -291,8 +291,8 @@ TEST(HarmlessCudaGraph, AtEveryLimitIsAccepted)
     gemm(graph).params[0].slots[0].addend = -(1LL << 47);
     gemm(graph).params[0].slots[1].addend = 1LL << 47;
     gemm(graph).attributes[0].value.resize(64);
-    copy(graph).source.addend = 3'584; // its last byte is the region's
-    fill(graph).rows = 128;
+    copy_of(graph).source.addend = 3'584; // its last byte is the region's
+    fill_of(graph).rows = 128;
     graph.edges[7].data = {2, 0, 1};
     host(graph).function.assign(255, 'f');
     EXPECT_TRUE(succeeded(validate(graph)));
@@ -301,13 +301,15 @@ TEST(HarmlessCudaGraph, AtEveryLimitIsAccepted)
 TEST(HarmlessCudaGraph, MayCopyBetweenRowsThatLieSideBySide)
 {
     Graph graph = sample_cuda_graph();
-    copy(graph) = {region_slot(4), region_slot(4, 64), 64, 4, 1, {128, 0}, {128, 0}}; // the left half to the right
+    copy_of(graph) = {region_slot(4), region_slot(4, 64), 64, 4, 1, {128, 0}, {128, 0}}; // the left half to the right
     EXPECT_TRUE(succeeded(validate(graph)));
-    copy(graph) = {region_slot(4, 64), region_slot(4), 64, 4, 1, {128, 0}, {128, 0}};
+    copy_of(graph) = {region_slot(4, 64), region_slot(4), 64, 4, 1, {128, 0}, {128, 0}};
     EXPECT_TRUE(succeeded(validate(graph)));
-    copy(graph) = {region_slot(4), region_slot(4, 512), 64, 4, 1, {128, 0}, {256, 0}}; // behind the source's last row
+    copy_of(graph) = {region_slot(4), region_slot(4, 512), 64, 4, 1, {128, 0},
+                      {256, 0}}; // behind the source's last row
     EXPECT_TRUE(succeeded(validate(graph)));
-    copy(graph) = {region_slot(4), region_slot(4, 256), 64, 2, 2, {128, 1024}, {128, 1024}}; // the slices' other rows
+    copy_of(graph) = {region_slot(4), region_slot(4, 256), 64, 2, 2,
+                      {128, 1024},    {128, 1024}}; // the slices' other rows
     EXPECT_TRUE(succeeded(validate(graph)));
 }
 
@@ -324,16 +326,16 @@ TEST(HarmlessCudaGraph, MayWaitForWordsThatItMustNotWrite)
 TEST(HarmlessCudaGraph, MayNameThePitchOfOneRow)
 {
     Graph graph = sample_cuda_graph();
-    fill(graph).rows = 1;
+    fill_of(graph).rows = 1;
     EXPECT_TRUE(succeeded(validate(graph)));
-    fill(graph).pitch = 0;
+    fill_of(graph).pitch = 0;
     EXPECT_TRUE(succeeded(validate(graph)));
 }
 
 TEST(HarmlessCudaGraph, MayTreatPinnedHostMemoryAsTheDeviceDoes)
 {
     Graph graph = sample_cuda_graph();
-    copy(graph).source_space = MemorySpace::device;
+    copy_of(graph).source_space = MemorySpace::device;
     EXPECT_TRUE(succeeded(validate(graph)));
 }
 

@@ -11,7 +11,7 @@
 namespace warmgraph::test {
 namespace {
 
-constexpr std::uint64_t k_shift = 0x11240;
+constexpr std::uint64_t k_stack_shift = 0x11240;
 
 [[gnu::noinline]] std::uint64_t run_and_see(HostStack& stack, StackDepth depth)
 {
@@ -38,7 +38,7 @@ TEST(HostStackTest, MovesTheFramesOfDeeperWorkByTheShift)
     const std::uint64_t first = run_and_see(stack, StackDepth::usual), again = run_and_see(stack, StackDepth::deeper);
     const StackMovement movement = stack.movement();
     EXPECT_EQ(first - again, movement.shift);
-    EXPECT_EQ(movement.shift, k_shift);
+    EXPECT_EQ(movement.shift, k_stack_shift);
     EXPECT_LT(first, movement.top);
     EXPECT_GT(again, movement.bottom);
 }
@@ -50,8 +50,8 @@ TEST(HostStackTest, MovesThemByMoreWholePagesWhereTheCallerIsDeeperToo)
     const std::uint64_t first = run_and_see(stack, StackDepth::usual);
     const std::uint64_t again = run_and_see_below<40'000>(stack, StackDepth::deeper);
     EXPECT_EQ(first - again, stack.movement().shift);
-    EXPECT_GT(first - again, k_shift);
-    EXPECT_EQ((first - again) % 4096, k_shift % 4096);
+    EXPECT_GT(first - again, k_stack_shift);
+    EXPECT_EQ((first - again) % 4096, k_stack_shift % 4096);
 }
 #endif
 
@@ -63,7 +63,7 @@ TEST(HostStackTest, PutsTheFramesOfCallersOfSeveralDepthsInOnePlace)
         const std::uint64_t first = run_and_see(stack, StackDepth::usual);
         EXPECT_EQ(run_and_see_below<992>(stack, StackDepth::usual), first);
         EXPECT_EQ(run_and_see_below<10'016>(stack, StackDepth::usual), first);
-        EXPECT_EQ(first - run_and_see_below<992>(stack, StackDepth::deeper), k_shift);
+        EXPECT_EQ(first - run_and_see_below<992>(stack, StackDepth::deeper), k_stack_shift);
     };
     in_one_place();
     for (int i = 0; i < 16; ++i) {

@@ -22,6 +22,18 @@ struct Compiled {
     std::string command;
 };
 
+/// Those of a batch (WARMGRAPH_UNITY), which includes them; else the file itself.
+std::vector<fs::path> sources_of(const fs::path& file)
+{
+    if (file.parent_path().filename() != "Unity") return {file};
+    std::vector<fs::path> sources;
+    const std::regex include(R"re(^#include "(.+)"$)re");
+    std::ifstream batch(file);
+    for (std::string line; std::getline(batch, line);)
+        if (std::smatch match; std::regex_match(line, match, include)) sources.emplace_back(match.str(1));
+    return sources;
+}
+
 // By source file, relative to the repository. Some are built into several targets.
 std::multimap<std::string, Compiled> compiled_files()
 {
@@ -33,8 +45,8 @@ std::multimap<std::string, Compiled> compiled_files()
         std::smatch match;
         const auto line = command.at("command").get<std::string>();
         if (!std::regex_search(line, match, target)) continue;
-        const fs::path source = command.at("file").get<std::string>();
-        compiled.emplace(source.lexically_relative(source_dir()).string(), Compiled{match.str(1), line});
+        for (const fs::path& source : sources_of(command.at("file").get<std::string>()))
+            compiled.emplace(source.lexically_relative(source_dir()).string(), Compiled{match.str(1), line});
     }
     return compiled;
 }

@@ -9,8 +9,6 @@
 namespace fake_cuda {
 namespace {
 
-using enum ArgumentKind;
-
 /// i32 elements; an access beyond the allocation is remembered.
 class Elements {
 public:
@@ -72,6 +70,7 @@ using Views = std::vector<Elements>;
 
 const std::vector<Kernel>& kernels()
 {
+    using enum ArgumentKind;
     static const std::vector<Kernel> list{
         {"iota", {memory, value}, each([](const Arguments&, Views&, std::uint64_t i) {
              return static_cast<std::int64_t>(i);

@@ -15,9 +15,8 @@ namespace warmgraph::tool {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
-constexpr std::size_t k_longest = 64UL << 10; ///< bytes of a text that is no source
+constexpr std::size_t k_longest_text = 64UL << 10; ///< bytes of a text that is no source
 const std::vector<std::string> k_backends{"cuda", "opencl"};
 
 std::string shown(std::string_view text) { return printable(text, 80); }
@@ -25,7 +24,7 @@ std::string shown(std::string_view text) { return printable(text, 80); }
 /// The members of an object, each read once; what is wrong first stays.
 class Members {
 public:
-    Members(const Json& json, std::string where) : m_json(json), m_where(std::move(where))
+    Members(const nlohmann::json& json, std::string where) : m_json(json), m_where(std::move(where))
     {
         if (!json.is_object()) wrong(fmt::format("it is {}, expected an object", json.type_name()));
     }
@@ -39,25 +38,25 @@ public:
                                          did_you_mean(name, known)));
     }
     [[nodiscard]] bool has(const char* name) const { return m_wrong.empty() && m_json.contains(name); }
-    void text(const char* name, std::string& text, std::size_t longest = k_longest)
+    void text(const char* name, std::string& text, std::size_t longest = k_longest_text)
     {
-        const Json* const member = find(name);
+        const nlohmann::json* const member = find(name);
         if (member != nullptr) take(*member, fmt::format("'{}'", name), text, longest);
     }
     void texts(const char* name, std::vector<std::string>& list, std::size_t most)
     {
-        const Json* const member = find(name);
+        const nlohmann::json* const member = find(name);
         if (member == nullptr) return;
         if (!member->is_array())
             return wrong(fmt::format("'{}' is {}, expected a list of texts", name, member->type_name()));
         if (member->size() > most)
             return wrong(fmt::format("'{}' has {} items, expected at most {}", name, member->size(), most));
-        for (const Json& item : *member)
-            take(item, fmt::format("an item of '{}'", name), list.emplace_back(), k_longest);
+        for (const nlohmann::json& item : *member)
+            take(item, fmt::format("an item of '{}'", name), list.emplace_back(), k_longest_text);
     }
-    [[nodiscard]] const Json* list(const char* name)
+    [[nodiscard]] const nlohmann::json* list(const char* name)
     {
-        const Json* const member = find(name);
+        const nlohmann::json* const member = find(name);
         if (m_wrong.empty() && member == nullptr) wrong(fmt::format("'{}' is missing, expected a list", name));
         if (member != nullptr && !member->is_array())
             wrong(fmt::format("'{}' is {}, expected a list", name, member->type_name()));
@@ -70,12 +69,12 @@ public:
     [[nodiscard]] const std::string& what_is_wrong() const noexcept { return m_wrong; }
 
 private:
-    [[nodiscard]] const Json* find(const char* name)
+    [[nodiscard]] const nlohmann::json* find(const char* name)
     {
         const auto member = m_wrong.empty() ? m_json.find(name) : m_json.end();
         return m_wrong.empty() && member != m_json.end() ? &*member : nullptr;
     }
-    void take(const Json& json, const std::string& what, std::string& text, std::size_t longest)
+    void take(const nlohmann::json& json, const std::string& what, std::string& text, std::size_t longest)
     {
         if (!json.is_string()) return wrong(fmt::format("{} is {}, expected a text", what, json.type_name()));
         const auto& given = json.get_ref<const std::string&>();
@@ -85,7 +84,7 @@ private:
         text = given;
     }
 
-    const Json& m_json;
+    const nlohmann::json& m_json;
     std::string m_where;
     std::string m_wrong;
 };
@@ -99,7 +98,7 @@ std::string check_architecture(const std::string& name)
     return is_real ? "" : fmt::format("'{}' is no architecture, expected one such as sm_80 or sm_90a", shown(name));
 }
 
-Result<ManifestProgram> parse_program(const Json& json, std::size_t number)
+Result<ManifestProgram> parse_program(const nlohmann::json& json, std::size_t number)
 {
     ManifestProgram program;
     Members members(json, fmt::format("program {}", number));
@@ -155,12 +154,12 @@ Result<Manifest> parse_manifest(std::string_view text)
 {
     if (text.size() > k_manifest_cap)
         return fail(ErrorCode::invalid_argument, "it has {} bytes, expected at most {}", text.size(), k_manifest_cap);
-    std::optional<Json> json;
+    std::optional<nlohmann::json> json;
     try {
-        json = Json::parse(text);
-    } catch (const Json::parse_error& error) {
+        json = nlohmann::json::parse(text);
+    } catch (const nlohmann::json::parse_error& error) {
         return fail(ErrorCode::invalid_argument, "it is no JSON: wrong at byte {}", error.byte);
-    } catch (const Json::exception&) {
+    } catch (const nlohmann::json::exception&) {
         return fail(ErrorCode::invalid_argument, "it is no JSON: a number in it is too large");
     }
     Manifest manifest;
@@ -169,12 +168,12 @@ Result<Manifest> parse_manifest(std::string_view text)
     members.texts("arch", manifest.architectures, k_most_targets);
     for (const std::string& name : manifest.architectures)
         if (const std::string wrong = check_architecture(name); !wrong.empty()) members.wrong(wrong);
-    const Json* const programs = members.list("programs");
+    const nlohmann::json* const programs = members.list("programs");
     if (programs != nullptr && (programs->empty() || programs->size() > k_most_programs))
         members.wrong(fmt::format("'programs' has {} items, expected 1 to {}", programs->size(), k_most_programs));
     if (!members.what_is_wrong().empty()) return fail(ErrorCode::invalid_argument, "{}", members.what_is_wrong());
     std::set<std::string> names;
-    for (const Json& item : *programs) {
+    for (const nlohmann::json& item : *programs) {
         auto program = parse_program(item, manifest.programs.size() + 1);
         if (!program) return std::unexpected(program.error());
         if (!names.insert(program->name).second)

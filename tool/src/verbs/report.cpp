@@ -21,7 +21,7 @@ Result<void> write(const std::string& page, const std::string& path)
                 path, errno != 0 ? std::generic_category().message(errno) : "the file did not take it");
 }
 
-std::string text_of(const Json& document, const std::string& page, const std::string& path)
+std::string report_text(const Json& document, const std::string& page, const std::string& path)
 {
     const Json& totals = document["totals"];
     return fmt::format("{}: {} of {} and {}; open it in a browser\n", path, size_text(page.size()),
@@ -41,7 +41,7 @@ Result<int> report(const Context& context, const std::optional<std::string>& fil
     if (file || !is_json) {
         const std::string page = page_of(*document), path = file.value_or(k_default_file);
         if (const auto written = write(page, path); !written) return std::unexpected(written.error());
-        if (!is_json) print(text_of(*document, page, path));
+        if (!is_json) print(report_text(*document, page, path));
     }
     if (is_json) print(*document);
     return k_ok;

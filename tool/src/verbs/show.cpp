@@ -33,7 +33,7 @@ Result<std::vector<std::pair<std::filesystem::path, cachefmt::EntryKey>>> files_
     return files;
 }
 
-std::string text_of(const Context& context, const cachefmt::Entry& entry, const ShowOptions& options)
+std::string entry_text(const Context& context, const cachefmt::Entry& entry, const ShowOptions& options)
 {
     if (options.form == ShowForm::dot) return cachefmt::to_dot(entry);
     return cachefmt::to_readable(entry, options.only,
@@ -78,7 +78,7 @@ Result<int> show(const Context& context, const std::string& target, const ShowOp
         } else if (context.output == Output::json) {
             entries.push_back(json_of(*entry, path, options));
         } else {
-            text += (text.empty() ? "" : "\n") + text_of(context, *entry, options);
+            text += (text.empty() ? "" : "\n") + entry_text(context, *entry, options);
         }
     }
     if (context.output == Output::json) {

@@ -64,7 +64,7 @@ private:
 }
 
 /// "2 graphs"; "1 artifact of PyTorch".
-[[nodiscard]] std::string count_text(bundle::Kind kind, std::uint64_t count);
+[[nodiscard]] std::string counted_kind(bundle::Kind kind, std::uint64_t count);
 
 /// A line on the terminal's standard error that is written over; nothing elsewhere.
 [[nodiscard]] bundle::Progress progress_line(const Context& context, std::string doing);

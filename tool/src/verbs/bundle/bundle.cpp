@@ -156,7 +156,7 @@ std::string member_text(const bundle::Member& member)
                        key->function.function, short_hex(key->guards_digest));
 }
 
-std::string count_text(bundle::Kind kind, std::uint64_t count)
+std::string counted_kind(bundle::Kind kind, std::uint64_t count)
 {
     if (kind == bundle::Kind::torch) return plural(count, "artifact") + " of PyTorch";
     return plural(count, noun_of(kind));
@@ -200,8 +200,8 @@ void report_transfer(const Context& context, std::string_view done, const std::s
     }
     std::string text;
     for (const auto& [kind, amount] : transfer.moved)
-        text +=
-            fmt::format("{}{} ({})", text.empty() ? "" : ", ", count_text(kind, amount.count), size_text(amount.bytes));
+        text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", counted_kind(kind, amount.count),
+                            size_text(amount.bytes));
     text = fmt::format("{}: {} {}\n", file, done, text.empty() ? "nothing" : text);
     if (!transfer.there.empty())
         text += fmt::format("{} there already, and stay as they are\n", plural(transfer.there.size(), "object"));

@@ -37,8 +37,8 @@ std::string amounts_text(const Bundle& opened)
 {
     std::string text;
     for (const auto& [kind, amount] : amounts_of(opened))
-        text +=
-            fmt::format("{}{} ({})", text.empty() ? "" : ", ", count_text(kind, amount.count), size_text(amount.bytes));
+        text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", counted_kind(kind, amount.count),
+                            size_text(amount.bytes));
     return text;
 }
 
