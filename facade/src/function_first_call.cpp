@@ -67,10 +67,7 @@ void Function::Impl::note_untrusted(const std::vector<store::Variant>& variants)
 
 Headers Function::Impl::headers(const Digest& digest) const
 {
-    return {[this, digest]() -> std::optional<cachefmt::EntryHeader> {
-                auto exact = m_shelf->header({m_key, digest});
-                return exact && *exact ? std::move(*exact) : std::nullopt;
-            },
+    return {[this, digest] { return m_shelf->header({m_key, digest}).value_or(nullptr); },
             [this]() -> Result<std::vector<store::Variant>> {
                 auto variants = m_shelf->variants(m_key);
                 if (!variants) cache_fault("look-up", variants.error());

@@ -53,8 +53,8 @@ struct Situation {
 
 /// The headers on disk; each is asked for when it is needed, and at most once.
 struct Headers {
-    /// The one under exactly these guards, where there is one.
-    std::function<std::optional<cachefmt::EntryHeader>()> exact;
+    /// The one under exactly these guards; null where there is none.
+    std::function<store::Header()> exact;
     /// All of the function.
     std::function<Result<std::vector<store::Variant>>()> all;
 };

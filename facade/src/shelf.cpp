@@ -11,7 +11,7 @@ using cachefmt::Half;
 
 // --- a file each
 
-Result<std::optional<EntryHeader>> Shelf::header(const EntryKey& key) { return store().header(key); }
+Result<store::Header> Shelf::header(const EntryKey& key) { return store().header(key); }
 
 Result<std::vector<store::Variant>> Shelf::variants(const cachefmt::FunctionKey& function)
 {
@@ -69,7 +69,7 @@ Result<std::vector<EntryHeader>> HalfShelf::files(const EntryKey& key)
     for (store::Variant& variant : *all) {
         if (!variant.header) continue;
         const auto half = cachefmt::half_header(*variant.header, m_half);
-        if (half && half->key.guards_digest == key.guards_digest) result.push_back(std::move(*variant.header));
+        if (half && half->key.guards_digest == key.guards_digest) result.push_back(*variant.header);
     }
     return result;
 }
@@ -80,11 +80,13 @@ std::optional<EntryKey> HalfShelf::file(const EntryKey& key)
     return found && !found->empty() ? std::optional{found->front().key} : std::nullopt;
 }
 
-Result<std::optional<EntryHeader>> HalfShelf::header(const EntryKey& key)
+Result<store::Header> HalfShelf::header(const EntryKey& key)
 {
     const auto found = files(key);
     if (!found) return std::unexpected(found.error());
-    return found->empty() ? std::nullopt : cachefmt::half_header(found->front(), m_half);
+    if (found->empty()) return nullptr;
+    auto half = cachefmt::half_header(found->front(), m_half);
+    return half ? std::make_shared<const EntryHeader>(std::move(*half)) : nullptr;
 }
 
 Result<std::vector<store::Variant>> HalfShelf::variants(const cachefmt::FunctionKey& function)

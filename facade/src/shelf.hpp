@@ -28,7 +28,7 @@ public:
     };
 
     // As LocalStore's.
-    [[nodiscard]] virtual Result<std::optional<cachefmt::EntryHeader>> header(const cachefmt::EntryKey& key);
+    [[nodiscard]] virtual Result<store::Header> header(const cachefmt::EntryKey& key);
     [[nodiscard]] virtual Result<std::vector<store::Variant>> variants(const cachefmt::FunctionKey& function);
     [[nodiscard]] virtual Result<std::optional<cachefmt::Entry>> entry(const cachefmt::EntryKey& key,
                                                                        store::Reading reading);
@@ -74,7 +74,7 @@ public:
     {
     }
 
-    [[nodiscard]] Result<std::optional<cachefmt::EntryHeader>> header(const cachefmt::EntryKey& key) override;
+    [[nodiscard]] Result<store::Header> header(const cachefmt::EntryKey& key) override;
     [[nodiscard]] Result<std::vector<store::Variant>> variants(const cachefmt::FunctionKey& function) override;
     [[nodiscard]] Result<std::optional<cachefmt::Entry>> entry(const cachefmt::EntryKey& key,
                                                                store::Reading reading) override;

@@ -8,7 +8,7 @@ namespace {
 constexpr std::uint64_t k_most_bytes = 16 << 20; ///< of host memory. A model of 16 layers has headers of 150 KB
 
 /// Of host memory, about.
-std::uint64_t bytes_of(const cachefmt::EntryHeader& header)
+std::uint64_t bytes_of(const EntryHeader& header)
 {
     std::uint64_t bytes = sizeof(header) + header.info.verification.size();
     for (const auto& fact : header.guards.facts) bytes += sizeof(fact) + fact.name.size() + fact.value.size();
@@ -19,11 +19,11 @@ std::uint64_t bytes_of(const cachefmt::EntryHeader& header)
 
 } // namespace
 
-std::optional<cachefmt::EntryHeader> HeaderMemo::find(const EntryKey& key, const Stamp& stamp) const
+Header HeaderMemo::find(const EntryKey& key, const Stamp& stamp) const
 {
     const std::scoped_lock lock{m_mutex};
     const auto kept = m_kept.find(key);
-    return kept != m_kept.end() && kept->second.stamp == stamp ? std::optional{kept->second.header} : std::nullopt;
+    return kept != m_kept.end() && kept->second.stamp == stamp ? kept->second.header : nullptr;
 }
 
 bool HeaderMemo::knows(const FunctionKey& function) const
@@ -33,13 +33,15 @@ bool HeaderMemo::knows(const FunctionKey& function) const
     return first != m_kept.end() && first->first.function == function;
 }
 
-void HeaderMemo::keep(const Stamp& stamp, const cachefmt::EntryHeader& header)
+void HeaderMemo::keep(const Stamp& stamp, Header header)
 {
     if (stamp.version == 0) return;
-    Kept one{stamp, header, bytes_of(header)}; // outside the lock: it is copied
+    const EntryKey key = header->key;
+    const std::uint64_t bytes = bytes_of(*header);
+    Kept one{stamp, std::move(header), bytes};
     if (one.bytes > k_most_bytes) return;
     const std::scoped_lock lock{m_mutex};
-    if (const auto before = m_kept.find(header.key); before != m_kept.end()) {
+    if (const auto before = m_kept.find(key); before != m_kept.end()) {
         m_bytes -= before->second.bytes;
         m_kept.erase(before);
     }
@@ -48,7 +50,7 @@ void HeaderMemo::keep(const Stamp& stamp, const cachefmt::EntryHeader& header)
         m_bytes = 0;
     }
     m_bytes += one.bytes;
-    m_kept.emplace(header.key, std::move(one));
+    m_kept.emplace(key, std::move(one));
 }
 
 } // namespace warmgraph::store

@@ -4,27 +4,26 @@
 
 #include <map>
 #include <mutex>
-#include <optional>
 
-#include "warmgraph/store/tier.hpp"
+#include "warmgraph/store/store.hpp"
 
 namespace warmgraph::store {
 
 /// Thread-safe.
 class HeaderMemo {
 public:
-    /// Of what has this stamp, which is asked of the tier first. nullopt: it must be read.
-    [[nodiscard]] std::optional<cachefmt::EntryHeader> find(const EntryKey& key, const Stamp& stamp) const;
+    /// Of what has this stamp, which is asked of the tier first. Null: it must be read.
+    [[nodiscard]] Header find(const EntryKey& key, const Stamp& stamp) const;
     /// Whether any entry of the function's is known: else the first look may read at once.
     [[nodiscard]] bool knows(const FunctionKey& function) const;
     /// A verified one, as it was read with this stamp. Nothing of a tier that cannot tell one state from the next. Where it
     /// would be too much, all that was kept goes before.
-    void keep(const Stamp& stamp, const cachefmt::EntryHeader& header);
+    void keep(const Stamp& stamp, Header header);
 
 private:
     struct Kept {
         Stamp stamp;
-        cachefmt::EntryHeader header;
+        Header header;
         std::uint64_t bytes = 0;
     };
     mutable std::mutex m_mutex; // guards the rest

@@ -150,13 +150,13 @@ struct LocalStore::Impl {
 
     /// What the folder has; else, and where that cannot be used, what the first layer has whose own can.
     template <class T, class Ask>
-    Result<std::optional<T>> ask_all(Ask ask)
+    Result<T> ask_all(Ask ask)
     {
-        Result<std::optional<T>> found = ask(store);
+        Result<T> found = ask(store);
         for (const auto& layer : layers) {
             if (found && *found) return found;
-            Result<std::optional<T>> below = ask(layer->store);
-            if (below ? below->has_value() : found.has_value()) found = std::move(below);
+            Result<T> below = ask(layer->store);
+            if (below ? static_cast<bool>(*below) : found.has_value()) found = std::move(below);
         }
         return found;
     }
@@ -293,13 +293,13 @@ Result<std::vector<Variant>> LocalStore::variants(const FunctionKey& function) c
     return variants;
 }
 
-Result<std::optional<EntryHeader>> LocalStore::header(const EntryKey& key) const
+Result<Header> LocalStore::header(const EntryKey& key) const
 {
-    return m_impl->ask_all<EntryHeader>([&](Store& store) { return store.header(key); });
+    return m_impl->ask_all<Header>([&](Store& store) { return store.header(key); });
 }
 Result<std::optional<Entry>> LocalStore::entry(const EntryKey& key, Reading reading, Stamp* stamp)
 {
-    return m_impl->ask_all<Entry>(
+    return m_impl->ask_all<std::optional<Entry>>(
         [&](Store& store) { return store.entry(key, reading, &store == &m_impl->store ? stamp : nullptr); });
 }
 bool LocalStore::is_still(const EntryKey& key, const Stamp& stamp) noexcept
@@ -327,7 +327,7 @@ Result<void> LocalStore::remove(const EntryKey& key)
 }
 Result<std::optional<Bytes>> LocalStore::image(const Digest& digest, std::uint64_t size)
 {
-    return m_impl->ask_all<Bytes>([&](Store& store) { return store.image(digest, size); });
+    return m_impl->ask_all<std::optional<Bytes>>([&](Store& store) { return store.image(digest, size); });
 }
 void LocalStore::set_aside(const EntryHeader& header, const Error& reason) noexcept
 {

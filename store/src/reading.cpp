@@ -28,7 +28,7 @@ Judged<T> judge(const Found& found, Asked asked, Decode decode)
     if (judged.content || !found.bytes) return judged;
     const bool is_anothers = asked == Asked::by_name && is_newer_format(*found.bytes);
     // Its bytes are whole, and somebody else may accept them.
-    if (is_anothers || judged.content.error().code == ErrorCode::untrusted) judged.fate = Judged<T>::Fate::leave;
+    if (is_anothers || judged.content.error().code == ErrorCode::untrusted) judged.fate = Fate::leave;
     return judged;
 }
 
@@ -50,20 +50,25 @@ Result<std::optional<Judged<EntryHeader>>> judge_header(Tier& tier, const EntryK
         **found, asked, [&](ByteView bytes) { return cachefmt::decode_header(bytes, key, caps.entry, caps.trust); });
 }
 
-Result<std::optional<Judged<EntryHeader>>> judge_and_keep(Tier& tier, const EntryKey& key, const Caps& caps,
-                                                          Asked asked, Found&& prefix, HeaderMemo& memo)
+Result<std::optional<Judged<Header>>> judge_and_keep(Tier& tier, const EntryKey& key, const Caps& caps, Asked asked,
+                                                     Found&& prefix, HeaderMemo& memo)
 {
     auto header = judge_header(tier, key, caps, asked, std::move(prefix));
-    if (header && *header && (*header)->content) memo.keep((*header)->stamp, *(*header)->content);
-    return header;
+    if (!header) return std::unexpected(header.error());
+    if (!*header) return std::nullopt;
+    auto& [stamp, content, fate] = **header;
+    if (!content) return Judged<Header>{stamp, std::unexpected(std::move(content.error())), fate};
+    const auto shared = std::make_shared<const EntryHeader>(std::move(*content));
+    memo.keep(stamp, shared);
+    return Judged<Header>{stamp, shared};
 }
 
 /// `now`: what is there, read or not.
-Result<std::optional<Judged<EntryHeader>>> judge_unless_known(Tier& tier, const EntryKey& key, const Caps& caps,
-                                                              Asked asked, const Found& now, HeaderMemo& memo)
+Result<std::optional<Judged<Header>>> judge_unless_known(Tier& tier, const EntryKey& key, const Caps& caps, Asked asked,
+                                                         const Found& now, HeaderMemo& memo)
 {
     if (now.bytes)
-        if (auto known = memo.find(key, now.stamp)) return Judged<EntryHeader>{now.stamp, std::move(*known)};
+        if (auto known = memo.find(key, now.stamp)) return Judged<Header>{now.stamp, std::move(known)};
     auto found = tier.get(key, {k_first_read, false});
     if (!found) return std::unexpected(found.error());
     if (!*found) return std::nullopt;
@@ -80,7 +85,7 @@ Result<std::optional<Judged<Entry>>> read_entry(Tier& tier, const EntryKey& key,
         if (!header) return std::unexpected(header.error());
         if (!*header) return std::nullopt;
         if (const auto& known = (*header)->content; !known && known.error().code == ErrorCode::untrusted)
-            return Judged<Entry>{(*header)->stamp, std::unexpected(known.error()), Judged<Entry>::Fate::leave};
+            return Judged<Entry>{(*header)->stamp, std::unexpected(known.error()), Fate::leave};
     }
     const auto found = tier.get(key, {entry_cap(caps.entry)});
     if (!found) return std::unexpected(found.error());
@@ -119,8 +124,7 @@ Result<std::vector<FoundHeader>> read_headers(Tier& tier, const FunctionKey& fun
     return headers;
 }
 
-Result<std::optional<Judged<EntryHeader>>> known_header(Tier& tier, const EntryKey& key, const Caps& caps,
-                                                        HeaderMemo& memo)
+Result<std::optional<Judged<Header>>> known_header(Tier& tier, const EntryKey& key, const Caps& caps, HeaderMemo& memo)
 {
     const bool may_be_known = memo.knows(key.function);
     auto found = tier.get(key, may_be_known ? k_stamp_alone : Extent{k_first_read, false});

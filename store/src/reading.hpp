@@ -9,12 +9,15 @@
 
 namespace warmgraph::store {
 
+/// What becomes of an object that must not be used.
+enum class Fate : std::uint8_t { refuse, leave };
+
 /// An object and the verdict on it. A tier's failure is no verdict: it is the error around this.
 template <class T>
 struct Judged {
     Stamp stamp;       ///< as it was read: refuse() means only this state
     Result<T> content; ///< `corrupt` or `stale` when it must not be used
-    enum class Fate : std::uint8_t { refuse, leave } fate = Fate::refuse; ///< of one that must not be used
+    Fate fate = Fate::refuse;
 };
 
 /// How somebody came to an entry. A key has the format in its guards, so that no other format is under its name; who
@@ -28,21 +31,21 @@ enum class Asked : std::uint8_t { by_key, by_name };
                                                                      Asked asked);
 struct FoundHeader {
     EntryKey key;
-    Result<Judged<EntryHeader>> header; ///< an Error: the tier's failure
+    Result<Judged<Header>> header; ///< an Error: the tier's failure
 };
 /// Of all a function's entries, sorted; asked by name. What `memo` knows is not read again.
 [[nodiscard]] Result<std::vector<FoundHeader>> read_headers(Tier& tier, const FunctionKey& function, const Caps& caps,
                                                             HeaderMemo& memo);
 /// As read_header, by key.
-[[nodiscard]] Result<std::optional<Judged<EntryHeader>>> known_header(Tier& tier, const EntryKey& key, const Caps& caps,
-                                                                      HeaderMemo& memo);
+[[nodiscard]] Result<std::optional<Judged<Header>>> known_header(Tier& tier, const EntryKey& key, const Caps& caps,
+                                                                 HeaderMemo& memo);
 [[nodiscard]] Result<std::optional<Judged<Bytes>>> read_image(Tier& tier, const Digest& digest, std::uint64_t cap);
 
 /// Tells the tier where the verdict says so.
 template <class T>
 void refuse(Tier& tier, const Name& name, const Judged<T>& judged) noexcept
 {
-    if (judged.fate == Judged<T>::Fate::refuse) tier.refuse(name, judged.stamp, judged.content.error());
+    if (judged.fate == Fate::refuse) tier.refuse(name, judged.stamp, judged.content.error());
 }
 
 } // namespace warmgraph::store

@@ -12,7 +12,7 @@ namespace {
 
 /// The verdict for a caller, who knows the key and not what was read.
 template <class T>
-Result<std::optional<T>> named(const EntryKey& key, Judged<T>&& judged)
+Result<T> named(const EntryKey& key, Judged<T>&& judged)
 {
     if (!judged.content) return within(to_text(key), judged.content.error());
     return std::move(*judged.content);
@@ -22,7 +22,7 @@ Variant variant_of(FoundHeader&& found)
 {
     const Digest& digest = found.key.guards_digest;
     if (!found.header) return {digest, 0, {}, std::unexpected(found.header.error())};
-    Judged<EntryHeader>& judged = *found.header;
+    Judged<Header>& judged = *found.header;
     return {digest, judged.stamp.size, judged.stamp.used, std::move(judged.content)};
 }
 
@@ -43,12 +43,12 @@ Result<std::vector<Variant>> Store::variants(const FunctionKey& function) const
     return variants;
 }
 
-Result<std::optional<EntryHeader>> Store::header(const EntryKey& key) const
+Result<Header> Store::header(const EntryKey& key) const
 {
     if (auto ok = check_key(key.function); !ok) return std::unexpected(ok.error());
     auto found = known_header(m_tier, key, m_caps, *m_memo);
     if (!found) return std::unexpected(found.error());
-    if (!*found) return std::nullopt;
+    if (!*found) return nullptr;
     return named(key, std::move(**found));
 }
 
@@ -63,7 +63,7 @@ Result<std::optional<Entry>> Store::entry(const EntryKey& key, Reading reading, 
         if (m_refused) m_refused(key, (*found)->stamp, (*found)->content.error());
     } else {
         if (stamp != nullptr) *stamp = (*found)->stamp;
-        m_memo->keep((*found)->stamp, (*found)->content->header);
+        m_memo->keep((*found)->stamp, std::make_shared<const EntryHeader>((*found)->content->header));
         if (reading == Reading::use) note_use(key);
     }
     return named(key, std::move(**found));

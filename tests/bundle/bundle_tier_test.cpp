@@ -24,7 +24,7 @@ TEST_F(BundleTierTest, GivesEntriesAndImagesToTheStore)
     auto tier = this->tier();
     store::Store store(tier);
     for (const Entry& entry : m_entries) {
-        EXPECT_EQ(store.header(entry.header.key).value(), entry.header);
+        EXPECT_EQ(*store.header(entry.header.key).value(), entry.header);
         EXPECT_EQ(store.entry(entry.header.key).value(), entry);
     }
     EXPECT_EQ(store.variants(k_decode).value().size(), 2U);
@@ -50,8 +50,8 @@ TEST_F(BundleTierTest, TakesAHeadThatIsLargerThanTheFirstRead)
     auto tier = this->tier();
     store::Store store(tier);
     ASSERT_GT(tier.bundle().members().front().head.size(), 32U << 10U);
-    EXPECT_EQ(store.header(large.header.key).value(), large.header);
-    EXPECT_EQ(store.variants(k_decode).value().front().header.value(), large.header);
+    EXPECT_EQ(*store.header(large.header.key).value(), large.header);
+    EXPECT_EQ(*store.variants(k_decode).value().front().header, large.header);
     EXPECT_EQ(store.entry(large.header.key).value(), large);
 }
 

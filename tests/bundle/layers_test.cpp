@@ -27,7 +27,7 @@ TEST_F(Layers, GiveWhatTheFolderDoesNotHaveAndUnpackNothing)
     const auto store = open();
     add_bundle(*store);
     for (const Entry& entry : m_entries) {
-        EXPECT_EQ(store->header(entry.header.key).value(), entry.header);
+        EXPECT_EQ(*store->header(entry.header.key).value(), entry.header);
         EXPECT_EQ(store->entry(entry.header.key).value(), entry);
     }
     EXPECT_EQ(store->image(sha256(m_own)).value(), m_own);

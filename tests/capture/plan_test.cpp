@@ -56,9 +56,9 @@ protected:
     [[nodiscard]] Plan plan(const Situation& of)
     {
         exact_reads = list_reads = 0;
-        return decide(of, {[this] {
+        return decide(of, {[this]() -> store::Header {
                                ++exact_reads;
-                               return exact;
+                               return exact ? std::make_shared<const EntryHeader>(*exact) : nullptr;
                            },
                            [this]() -> Result<std::vector<store::Variant>> {
                                ++list_reads;

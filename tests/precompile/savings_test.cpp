@@ -107,7 +107,7 @@ TEST_F(SavingsTest, AnEntryNamesThePrograms)
     ASSERT_EQ(functions.size(), 1U);
     const auto variants = folder->variants(functions[0]).value();
     ASSERT_EQ(variants.size(), 1U);
-    const auto& info = variants[0].header.value().info;
+    const auto& info = variants[0].header->info;
     ASSERT_EQ(info.compiled.size(), 1U);
     EXPECT_NEAR(info.compiled[0].ms, m_compile_ms, m_compile_ms / 100);
     EXPECT_LT(info.compiled[0].ms, info.answer_ms);

@@ -72,7 +72,7 @@ struct StoreHeaders : testing::Test {
         const auto found = m_store.variants(function);
         std::vector<EntryHeader> headers;
         for (const auto& variant : found.value_or(std::vector<store::Variant>{}))
-            headers.push_back(variant.header.value_or(EntryHeader{}));
+            headers.push_back(variant.header ? *variant.header : EntryHeader{});
         return headers;
     }
 

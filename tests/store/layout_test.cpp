@@ -73,7 +73,7 @@ TEST_F(Layout, BringsBackWhatWasPublished)
     EXPECT_FALSE(store->entry(entry.header.key).value());
     EXPECT_FALSE(store->header(entry.header.key).value());
     ASSERT_TRUE(succeeded(store->publish(entry)));
-    EXPECT_EQ(store->header(entry.header.key).value(), entry.header);
+    EXPECT_EQ(*store->header(entry.header.key).value(), entry.header);
     EXPECT_EQ(store->entry(entry.header.key).value(), entry);
     EXPECT_EQ(open()->entry(entry.header.key).value(), entry) << "a second store sees it too";
     ASSERT_TRUE(succeeded(store->remove(entry.header.key)));
@@ -111,7 +111,7 @@ TEST_F(Layout, AHeaderLongerThanTheFirstReadComesBackWhole)
     entry.header.key.guards_digest = cachefmt::guards_digest(entry.header.guards);
     ASSERT_TRUE(succeeded(store->publish(entry)));
     EXPECT_GT(fs::file_size(path_of(entry.header.key)), 65'536U);
-    EXPECT_EQ(store->header(entry.header.key).value(), entry.header);
+    EXPECT_EQ(*store->header(entry.header.key).value(), entry.header);
 }
 
 TEST_F(Layout, ListsFunctionsAndVariants)

@@ -148,7 +148,7 @@ TEST_P(TierConformance, CarriesTheTypedStore)
     EXPECT_TRUE(store.publish_image(code).value());
     EXPECT_FALSE(store.publish_image(code).value()) << "it is there";
     ASSERT_TRUE(succeeded(store.publish(one)));
-    EXPECT_EQ(store.header(one.header.key).value(), one.header);
+    EXPECT_EQ(*store.header(one.header.key).value(), one.header);
     EXPECT_EQ(store.entry(one.header.key).value(), one);
     EXPECT_EQ(store.image(sha256(code)).value(), code);
     EXPECT_EQ(store.variants(k_decode).value().size(), 1U);

@@ -1,4 +1,4 @@
-// Matchers for Result<T>: a failure prints the message.
+// Matchers for Result<T> and its like: a failure prints the message.
 #pragma once
 
 #include <ostream>
@@ -17,9 +17,9 @@ inline void PrintTo(const Error& error, std::ostream* out) { *out << to_string(e
 
 namespace warmgraph::test {
 
-/// EXPECT_TRUE(succeeded(store->publish(entry)))
+/// EXPECT_TRUE(succeeded(store->publish(entry))). Of what is true or has an error().
 template <class T>
-[[nodiscard]] testing::AssertionResult succeeded(const Result<T>& result)
+[[nodiscard]] testing::AssertionResult succeeded(const T& result)
 {
     if (result) return testing::AssertionSuccess();
     return testing::AssertionFailure() << to_string(result.error().code) << ": " << result.error().message;
@@ -27,8 +27,7 @@ template <class T>
 
 /// EXPECT_TRUE(failed_with(store->publish(entry), ErrorCode::no_space, "no space"))
 template <class T>
-[[nodiscard]] testing::AssertionResult failed_with(const Result<T>& result, ErrorCode code,
-                                                   const std::string& text = "")
+[[nodiscard]] testing::AssertionResult failed_with(const T& result, ErrorCode code, const std::string& text = "")
 {
     if (result) return testing::AssertionFailure() << "succeeded, expected " << to_string(code);
     const Error& error = result.error();

@@ -26,7 +26,7 @@ Result<std::optional<std::set<Digest>>> images_in_use(LocalTier& tier, const std
             if (!*entry) continue;
             if ((*entry)->content) {
                 for (const Digest& blob : cachefmt::blobs_of((*entry)->content->graph)) used.insert(blob);
-            } else if ((*entry)->fate == Judged<Entry>::Fate::leave) {
+            } else if ((*entry)->fate == Fate::leave) {
                 return std::nullopt;
             }
         }

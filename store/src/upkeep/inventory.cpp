@@ -115,7 +115,7 @@ Result<void> read_images(LocalTier& tier, Inventory& inventory, std::chrono::ste
         if (read && !*read) continue;
         if (read && (*read)->content)
             entry.images = distinct(cachefmt::blobs_of((*read)->content->graph));
-        else if (!read || (*read)->fate == Judged<Entry>::Fate::leave)
+        else if (!read || (*read)->fate == Fate::leave)
             inventory.knows_images = false;
     }
     return {};

@@ -167,7 +167,7 @@ void Scan::scan_entry(const EntryKey& key)
     if (!*entry) return; // evicted meanwhile
     if ((*entry)->content) {
         for (const Digest& blob : cachefmt::blobs_of((*entry)->content->graph)) m_named.emplace_back(key, blob);
-    } else if ((*entry)->fate == Judged<Entry>::Fate::refuse) {
+    } else if ((*entry)->fate == Fate::refuse) {
         add(path, (*entry)->content.error(), Finding::Cure::set_aside, (*entry)->stamp);
     }
 }

@@ -35,7 +35,7 @@ Result<std::vector<EntryHeader>> readable_headers(const store::LocalStore& store
     std::vector<EntryHeader> headers;
     for (store::Variant& variant : *variants) {
         if (variant.header)
-            headers.push_back(std::move(*variant.header));
+            headers.push_back(*variant.header);
         else
             explanation.unusable.emplace_back(variant.guards_digest, variant.header.error());
     }
@@ -80,7 +80,8 @@ std::vector<Elsewhere> find_elsewhere(const store::LocalStore& store, const cach
         const auto variants = is_kin ? store.variants(other) : std::vector<store::Variant>{};
         if (!variants || variants->empty()) continue;
         Elsewhere& item = found.emplace_back(Elsewhere{other, variants->size()});
-        const auto readable = std::ranges::find_if(*variants, [](const auto& each) { return each.header.has_value(); });
+        const auto readable =
+            std::ranges::find_if(*variants, [](const auto& each) { return static_cast<bool>(each.header); });
         if (here && readable != variants->end())
             item.differences = guards::evaluate(name_facts(readable->header->guards), name_facts(*here));
     }

@@ -105,7 +105,7 @@ public:
     [[nodiscard]] Result<std::vector<FunctionKey>> functions() const;
     [[nodiscard]] Result<std::vector<Variant>> variants(const FunctionKey& function) const;
     /// A file of another format, newer or not, is damage here: the key has the format in its guards.
-    [[nodiscard]] Result<std::optional<EntryHeader>> header(const EntryKey& key) const;
+    [[nodiscard]] Result<Header> header(const EntryKey& key) const;
     /// What cannot be used goes to quarantine; what is `untrusted` stays. `stamp`: of what the folder gave, for is_still();
     /// left as it is where a layer gave it.
     [[nodiscard]] Result<std::optional<Entry>> entry(const EntryKey& key, Reading reading = Reading::use,

@@ -22,12 +22,32 @@ using cachefmt::EntryHeader;
 /// Why an entry is read: it is used now, or ahead of its use, which note_use() then tells.
 enum class Reading : std::uint8_t { use, ahead };
 
-/// A variant as found: its header, or why it cannot be used.
+/// A header that was read and verified. Shared, as it is large: a model of hundreds of weights has hundreds of facts.
+using Header = std::shared_ptr<const EntryHeader>;
+
+/// A header, or why there is none: as Result<EntryHeader>, whose copies share it.
+class VariantHeader {
+public:
+    VariantHeader() : VariantHeader(EntryHeader{}) {}
+    VariantHeader(EntryHeader header) : m_header(std::make_shared<const EntryHeader>(std::move(header))) {}
+    VariantHeader(std::unexpected<Error> error) : m_header(std::move(error)) {}
+    VariantHeader(Result<Header> header) : m_header(std::move(header)) {} ///< REQUIRES: not null
+
+    explicit operator bool() const noexcept { return m_header.has_value(); }
+    const EntryHeader& operator*() const noexcept { return **m_header; }
+    const EntryHeader* operator->() const noexcept { return m_header->get(); }
+    [[nodiscard]] const Error& error() const noexcept { return m_header.error(); }
+
+private:
+    Result<Header> m_header;
+};
+
+/// A variant as found.
 struct Variant {
     Digest guards_digest;                            ///< from its name
     std::uint64_t size = 0;                          ///< bytes stored
     std::chrono::system_clock::time_point last_used; ///< or when it was put
-    Result<EntryHeader> header;                      ///< verified; the payload was not read
+    VariantHeader header;                            ///< the payload was not read
 };
 
 /// What is read or written: the largest of each, and whose entries.
@@ -59,9 +79,9 @@ public:
 
     /// All variants of a function, headers verified, sorted by digest. Damaged ones carry their error.
     [[nodiscard]] Result<std::vector<Variant>> variants(const FunctionKey& function) const;
-    /// One header by exact key; nullopt when there is no such entry. The key has the format in its guards: an object of
+    /// One header by exact key; null when there is no such entry. The key has the format in its guards: an object of
     /// another format, newer or not, is damage here.
-    [[nodiscard]] Result<std::optional<EntryHeader>> header(const EntryKey& key) const;
+    [[nodiscard]] Result<Header> header(const EntryKey& key) const;
     /// One entry, fully verified and (Reading::use) counted as used now. nullopt: there is none. Corrupt and stale ones
     /// are refused to the tier, whatever format they claim, and the error is returned; untrusted ones stay, and are not
     /// read beyond their header. `stamp`: set where an entry is given, for is_still().
