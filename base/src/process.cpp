@@ -227,6 +227,7 @@ std::optional<std::string> build_id_of(const void* code) noexcept
 
 std::string binary_of(const void* code)
 {
+    if (code == nullptr) return "(no binary)"; // who only loads asks each time: not by looking through all objects
     const Object object = object_of(code);
     if (!object.found) return "(no binary)";
     if (!object.path.empty()) return object.path;

@@ -231,11 +231,16 @@ def table_of_graphs(torch, table, settings):
     return capture, None
 
 
-def table_of_warmgraph(torch, table, settings):
+def table_cache(settings):
+    """As an engine has it, which knows its model's name before the weights are read."""
     import warmgraph
     from warmgraph.torch import GraphCache
 
-    cache, outcomes = GraphCache(cache_dir=settings["entries"], config=warmgraph.Config(model="table")), []
+    return GraphCache(cache_dir=settings["entries"], config=warmgraph.Config(model="table"))
+
+
+def table_of_warmgraph(torch, table, settings):
+    cache, outcomes = settings["table_cache"], []
     pool = torch.cuda.graph_pool_handle()
 
     def capture(size):
@@ -327,6 +332,8 @@ def answered(settings):
     imported = time.monotonic()
     if settings["start"] in ("recording", "restored"):
         settings["wrapped"] = wrapped(settings)
+    if settings["start"] == "table":
+        settings["table_cache"] = table_cache(settings)
     made = subjects.MAKERS[settings["subject"]](settings)
     torch.cuda.synchronize()
     ready = time.monotonic()

@@ -11,6 +11,7 @@
 #include "describe.hpp"
 #include "readable_table.hpp"
 #include "warmgraph/cachefmt/codec.hpp"
+#include "warmgraph/cachefmt/fact_lists.hpp"
 
 namespace warmgraph::cachefmt {
 namespace {
@@ -73,12 +74,13 @@ std::size_t room_for_values(const std::vector<Fact>& facts, std::size_t columns)
 
 std::string guards_section(const Guards& guards, const Paint& paint, std::size_t columns)
 {
-    std::string out = fmt::format("{} {}, {}, {}\n", paint.bold("guards:"), plural(guards.facts.size(), "fact"),
+    const auto facts = each_fact(guards.facts);
+    std::string out = fmt::format("{} {}, {}, {}\n", paint.bold("guards:"), plural(facts.size(), "fact"),
                                   plural(guards.tensors.size(), "tensor"), plural(guards.values.size(), "value"));
-    if (!guards.facts.empty()) {
+    if (!facts.empty()) {
         Table table{{"fact", "value", "role", "compared"}};
-        const std::size_t most = room_for_values(guards.facts, columns);
-        for (const Fact& fact : guards.facts) {
+        const std::size_t most = room_for_values(facts, columns);
+        for (const Fact& fact : facts) {
             const auto add = fact.role == Role::advisory ? &Table::add_faint : &Table::add;
             (table.*add)({printable(fact.name), cut_to(fact_text(fact.value), most), std::string{to_string(fact.role)},
                           std::string{compared_text(fact)}});

@@ -4,6 +4,7 @@
 #include "describe.hpp"
 #include "nodes/node_format.hpp"
 #include "warmgraph/cachefmt/codec.hpp"
+#include "warmgraph/cachefmt/fact_lists.hpp"
 #include "warmgraph/cachefmt/readable.hpp"
 
 namespace warmgraph::cachefmt {
@@ -151,7 +152,7 @@ Json to_json(const EntryInfo& info)
 
 Json to_json(const Guards& guards)
 {
-    return {{"facts", list(guards.facts, [](const Fact& fact) { return to_json(fact); })},
+    return {{"facts", list(each_fact(guards.facts), [](const Fact& fact) { return to_json(fact); })},
             {"tensors", list(guards.tensors, [](const TensorSpec& tensor) { return to_json(tensor); })},
             {"values", list(guards.values, [](const ValueSpec& value) { return to_json(value); })}};
 }

@@ -1,7 +1,7 @@
 #include "argument_reader.hpp"
 
 #include <algorithm>
-#include <set>
+#include <unordered_set>
 #include <utility>
 
 #include "warmgraph/cachefmt/key.hpp"
@@ -61,6 +61,9 @@ Result<Interface> interface_of(const Spec& spec)
 {
     using cachefmt::RegionKind;
     Interface result;
+    const std::size_t count = spec.inputs.size() + spec.outputs.size() + spec.states.size();
+    result.regions.reserve(count);
+    result.region_names.reserve(count);
     for (const auto& decl : spec.inputs)
         result.regions.push_back({decl.name, RegionKind::input, decl.dtype, decl.sizes, {}, false, decl.strides});
     for (const auto& decl : spec.outputs)
@@ -91,7 +94,7 @@ Result<Interface> interface_of(const Spec& spec)
         else
             constant->no_addresses = true;
     }
-    std::set<std::string_view> names;
+    std::unordered_set<std::string_view> names(2 * count);
     const auto check_binding_name = [&names](const std::string& name) -> Result<void> {
         if (auto checked = cachefmt::check_name("binding name", name); !checked) return checked;
         if (!names.insert(name).second)

@@ -11,8 +11,16 @@ namespace warmgraph {
 
 namespace {
 
-/// What may be taken of a device for a call that may never come.
+/// What placeholders may take of a device for a call that may never come.
 constexpr std::uint64_t k_most_bytes = 256ULL << 20U;
+
+/// What the graphs may, which keep it when they are called: a table of 32 decode steps has half a gigabyte, and what finds no
+/// room is restored beside the calls.
+std::uint64_t most_own_bytes(const backends::Device& device) noexcept
+{
+    constexpr std::uint64_t k_part = 100;
+    return std::max(k_most_bytes, device.limits().memory / k_part);
+}
 
 std::uint64_t rounded(std::uint64_t bytes) noexcept
 {
@@ -151,12 +159,12 @@ std::unique_ptr<PreparedGraphs::Turn> PreparedGraphs::turn(const cachefmt::Entry
                                                            std::chrono::steady_clock::time_point end,
                                                            const std::stop_token& stop)
 {
-    const std::uint64_t bytes = own_bytes(graph);
-    if (!is_preparable(graph) || bytes > k_most_bytes) return nullptr;
+    const std::uint64_t bytes = own_bytes(graph), most = most_own_bytes(device);
+    if (!is_preparable(graph) || bytes > most) return nullptr;
     const auto has_room = [&] {
         std::uint64_t all = bytes;
         for (const Slot& slot : m_slots) all += slot.bytes;
-        return all <= k_most_bytes;
+        return all <= most;
     };
     std::unique_lock lock{m_mutex};
     if (!m_changed.wait_until(lock, stop, end, has_room)) return nullptr;

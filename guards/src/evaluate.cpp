@@ -15,6 +15,7 @@
 
 #include "cure.hpp"
 #include "warmgraph/base/printable.hpp"
+#include "warmgraph/cachefmt/fact_lists.hpp"
 #include "warmgraph/cachefmt/fact_names.hpp"
 
 namespace warmgraph::guards {
@@ -28,6 +29,7 @@ constexpr const char* k_call_cure = "call it as recorded, or record a variant (p
 struct Comparison {
     std::vector<Mismatch> mismatches;
     std::size_t count = 0;
+    bool counts_lists = false; ///< each fact in them: who only wants mismatches need not look into lists that agree
 
     void add(bool agrees, std::string fact, std::string recorded, std::string now, std::string cure)
     {
@@ -65,7 +67,7 @@ void compare_fact(Comparison& comparison, const Fact* recorded, const Fact* now,
     // A fact that either side takes for a guard is one: an entry cannot make a fact of this process advisory.
     const auto advisory = [](const Fact* fact) { return fact == nullptr || fact->role == Role::advisory; };
     if (advisory(recorded) && advisory(now)) return;
-    ++comparison.count;
+    comparison.count += comparison.counts_lists ? cachefmt::facts_in(recorded != nullptr ? *recorded : *now) : 1;
     if (recorded != nullptr && now != nullptr && agree(*recorded, *now, relaxation)) return;
     const std::string& name = (recorded != nullptr ? recorded : now)->name;
     const auto value = [](const Fact* fact) { return fact == nullptr ? nullptr : &fact->value; };
@@ -94,14 +96,30 @@ void compare_sorted(Comparison& comparison, const std::vector<Fact>& recorded, c
     }
 }
 
-void compare_facts(Comparison& comparison, const std::vector<Fact>& recorded, const std::vector<Fact>& now,
-                   const Relaxation& relaxation)
+void compare_as_they_are(Comparison& comparison, const std::vector<Fact>& recorded, const std::vector<Fact>& now,
+                         const Relaxation& relaxation)
 {
     if (is_by_name(recorded) && is_by_name(now)) return compare_sorted(comparison, recorded, now, relaxation);
     std::map<std::string_view, std::pair<const Fact*, const Fact*>> by_name;
     for (const Fact& fact : recorded) by_name[fact.name].first = &fact;
     for (const Fact& fact : now) by_name[fact.name].second = &fact;
     for (const auto& [name, both] : by_name) compare_fact(comparison, both.first, both.second, relaxation);
+}
+
+/// Lists are one text each as long as they agree. Where they do not, what they hold is compared: a mismatch names it, and
+/// what is in a list on one side may be in another on the other.
+void compare_facts(Comparison& comparison, const std::vector<Fact>& recorded, const std::vector<Fact>& now,
+                   const Relaxation& relaxation)
+{
+    Comparison lists;
+    lists.counts_lists = comparison.counts_lists;
+    compare_as_they_are(lists, recorded, now, relaxation);
+    if (!lists.mismatches.empty() && (cachefmt::has_lists(recorded) || cachefmt::has_lists(now))) {
+        lists = {};
+        compare_as_they_are(lists, cachefmt::each_fact(recorded), cachefmt::each_fact(now), relaxation);
+    }
+    comparison.count += lists.count;
+    std::ranges::move(lists.mismatches, std::back_inserter(comparison.mismatches));
 }
 
 // --- tensors and values: by name, and in the same order
@@ -225,9 +243,10 @@ void compare_presence(Comparison& comparison, const char* kind, const Pairing<T>
                        "declare them in the recorded order, or record again");
 }
 
-Comparison compare(const Guards& recorded, const Guards& now, const Relaxation& relaxation)
+Comparison compare(const Guards& recorded, const Guards& now, const Relaxation& relaxation, bool counts_lists = false)
 {
     Comparison comparison;
+    comparison.counts_lists = counts_lists;
     compare_facts(comparison, recorded.facts, now.facts, relaxation);
 
     const Pairing<TensorSpec> tensors = pair_by_name(recorded.tensors, now.tensors);
@@ -257,7 +276,7 @@ std::vector<Mismatch> evaluate_facts(const std::vector<Fact>& recorded, const st
     return std::move(comparison.mismatches);
 }
 
-std::size_t compared_count(const Guards& recorded, const Guards& now) { return compare(recorded, now, {}).count; }
+std::size_t compared_count(const Guards& recorded, const Guards& now) { return compare(recorded, now, {}, true).count; }
 
 std::string summarize(const std::vector<Mismatch>& mismatches)
 {

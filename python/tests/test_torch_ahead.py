@@ -23,7 +23,7 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> Any:
     names: list[tuple[str, int]] = []
     device: list[int] = []
     _ahead._waiting.clear()  # of modules of other tests
-    monkeypatch.setattr(_ahead, "begin", lambda wrapped, index: names.append((wrapped._name(), index)))
+    monkeypatch.setattr(_ahead, "begin", lambda wrapped, index, name: names.append((name or wrapped._name(), index)))
     monkeypatch.setattr(_ahead, "_device_in_use", lambda: device[0] if device else None)
     yield names, device
     device.append(0)
@@ -87,6 +87,20 @@ def test_what_is_gone_is_a_methods_or_is_not_wanted_is_not_begun(begun: Any) -> 
     del kept, bound
 
 
+def test_who_calls_at_once_is_waited_for(begun: Any) -> None:
+    names, device = begun
+    device.append(0)
+    kept = warmgraph.cache_compile(doubled, config=warmgraph.Config(prefetch=False))
+    kept.options.config.prefetch = True
+    called = _ahead.expect(kept, "table-*", patience=5.0)
+    assert called is not None
+    _ahead.forget(kept)
+    left = _ahead.expect(kept, "table-*", patience=0.03)
+    assert left is not None and left.device is None
+    _ended()
+    assert names == [("table-*", 0)] and left.device == 0 and called.device is None
+
+
 def test_it_ends_where_nothing_is_ever_used(begun: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     names, _ = begun
     monkeypatch.setattr(_ahead, "_LONGEST", 0.02)
@@ -115,3 +129,38 @@ def test_without_cuda_nothing_is_in_use() -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a device")
     assert _ahead._device_in_use() is None
+
+
+def _package(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """An installed one, with a module class of PyTorch's."""
+    from warmgraph import _code as plain
+    from warmgraph.torch import _code
+
+    (tmp_path / "wg_ahead_package").mkdir()
+    (tmp_path / "wg_ahead_package" / "__init__.py").write_text("import torch\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(plain, "_INSTALLED", (*plain._INSTALLED, str(tmp_path)) if isinstance(plain._INSTALLED, tuple) else (plain._INSTALLED, str(tmp_path)))
+    import wg_ahead_package  # type: ignore[import-not-found]
+
+    return wg_ahead_package, _code
+
+
+def test_installed_classes_are_read_ahead_and_anew_where_they_changed(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    package, code = _package(tmp_path, monkeypatch)
+    read: list[type] = []
+    anew = code._digests_anew
+    monkeypatch.setattr(code, "_digests_anew", lambda kind, functions: (read.append(kind), anew(kind, functions))[1])
+    assert sum(1 for _ in code.read_ahead(torch.nn.Module)) >= 1 and package.Net in read and "wg_ahead_package" in code._versions
+    read.clear()
+    before = code._digests_of(package.Net)
+    assert read == [], "which was read"
+
+    package.Net.forward.__code__ = (lambda self, x: x + 1).__code__
+    assert code._digests_of(package.Net) != before and read == [package.Net]
+    changed = code._digests_of(package.Net)
+    package.Net.forward = lambda self, x: x + 2
+    assert code._digests_of(package.Net) not in (before, changed) and read == [package.Net] * 2
+    package.Net.more = lambda self: None
+    code._digests_of(package.Net)
+    assert read == [package.Net] * 3
+    assert torch.nn.Module not in read, "PyTorch's count by their version"

@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from warmgraph import dtypes, errors  # noqa: E402
+from warmgraph._stored import each_fact  # noqa: E402
 
 SCALE = torch.arange(4.0)
 
@@ -166,7 +167,7 @@ def test_arguments_in_one_storage_are_one_region():
     wrap(lambda a, b: a.add_(b))(whole[0], whole[2])
     given = host.entries[0].given
     assert [(one.name, one.sizes) for one in given.inputs] == [("a", (12,))]
-    assert given.facts["memory.b"].endswith("+ 32")
+    assert each_fact(given.facts)["memory.b"].endswith("+ 32")
 
 
 @dataclasses.dataclass
@@ -367,8 +368,8 @@ def test_a_hash_that_a_librarys_object_keeps_is_no_guard():
     net.odd._original_object_hash, net.odd.width = hash("of this process"), 3
     net.step(torch.randn(2, 4))
     (entry,) = host.entries
-    assert entry.given.facts["self.odd.width"] == "int 3"
-    assert not [path for path in entry.given.facts if path.endswith("hash")]
+    assert each_fact(entry.given.facts)["self.odd.width"] == "int 3"
+    assert not [path for path in each_fact(entry.given.facts) if path.endswith("hash")]
 
 
 def test_a_submodules_forward_is_code_that_counts():

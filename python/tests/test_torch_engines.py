@@ -322,6 +322,29 @@ def test_device_code_is_loaded_and_no_garbage_collected_while_the_model_is_read(
     assert seen == [False], "the others are begun once, and this one is of them"
 
 
+@pytest.mark.parametrize("device, own", [(0, []), (1, ["graphs-2"])])
+def test_a_table_that_is_expected_is_restored_before_its_first_graph_is_asked_for(monkeypatch, device, own):
+    begun: list[Any] = []
+    monkeypatch.setattr(_ahead, "begin", lambda wrapped, index, name="": begun.append((name or wrapped._name(), wrapped._where().model, index)))
+    monkeypatch.setattr(_ahead, "_device_in_use", lambda: device)
+    monkeypatch.setattr(_function, "_is_captured", lambda: False)
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    runner = Runner()
+    thread = _ahead._thread
+    assert thread is not None and begun == [], "who captures at once begins with the first graph"
+    thread.join(10)
+    assert begun == [("graphs-*", "engine", device)]
+    begun.clear()
+    runner.capture(2)
+    assert [name for name, _, _ in begun] == [*own, "graphs-*"], "which begins nothing that was begun"
+
+
+def test_a_cache_of_no_model_is_begun_by_its_first_graph():
+    GraphCache()
+    assert not [one for one in _ahead._waiting if one.name == "graphs-*" and one.wrapped() is not None and not one.wrapped().options.config.model]
+
+
 def test_the_first_process_captures_once_replays_that_and_leaves_it_for_others(tmp_path):
     runner, folder = Runner(captures=tmp_path), str(tmp_path)
     graph, output = runner.capture(2)

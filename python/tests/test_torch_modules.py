@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
+from warmgraph._stored import each_fact  # noqa: E402
 from warmgraph import errors  # noqa: E402
 
 
@@ -99,7 +100,7 @@ def test_its_folder_has_the_name_of_its_class(form, how):
 def test_arguments_have_the_names_of_forwards_and_its_defaults():
     cached = wrap(Net())
     cached(torch.zeros(2, 4), shift=1.0)
-    assert host.entries[0].given.facts["factor"] == "float 2.0" and host.entries[0].given.facts["shift"] == "float 1.0"
+    assert each_fact(host.entries[0].given.facts)["factor"] == "float 2.0" and each_fact(host.entries[0].given.facts)["shift"] == "float 1.0"
     with pytest.raises(TypeError):
         cached(torch.zeros(2, 4), scale=2)
 
@@ -118,7 +119,7 @@ def test_hooks_of_the_module_run_as_in_the_module(form, how):
     cached = wrap(form(net), how)
     expected = net.inner(net.linear(x * 2)) * 2.0 + 0.5 + 3
     assert torch.allclose(cached(x), expected) and not refusal(cached)
-    facts = host.entries[0].given.facts
+    facts = each_fact(host.entries[0].given.facts)
     assert facts["self._forward_hooks[0] is called"] == "with keywords" and "double" in facts["self._forward_pre_hooks[0]"]
 
 
@@ -208,7 +209,7 @@ def test_a_forward_that_is_put_into_the_object_is_called_and_counts():
     cached = wrap(net)
     cached(x)
     net.forward = lambda y, plus: y + plus
-    assert torch.equal(cached(x, 1.0), x + 1.0) and host.entries[1].given.facts["plus"] == "float 1.0"
+    assert torch.equal(cached(x, 1.0), x + 1.0) and each_fact(host.entries[1].given.facts)["plus"] == "float 1.0"
 
 
 def test_a_module_that_is_compiled_later_is_another_variant():

@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
+from warmgraph._stored import each_fact  # noqa: E402
 from warmgraph.torch import GraphCache, _code, _looks, _regions, _sharing, _walking  # noqa: E402
 
 Made = tuple[Any, Callable[[Any], Any]]  # (what lives as long as the table, a graph's function of its input)
@@ -146,7 +147,7 @@ def table(shares: bool, of: Callable[[Any], Any], inputs: list[Any]) -> list[Any
 
 def told() -> list[Any]:
     """What the library was told of each entry."""
-    return [(one.given.name, list(one.given.facts.items()), one.given.version, one.given.inputs, one.given.states) for one in host.entries]
+    return [(one.given.name, sorted(each_fact(one.given.facts).items()), one.given.version, one.given.inputs, one.given.states) for one in host.entries]
 
 
 @pytest.mark.parametrize("make", EVERY)

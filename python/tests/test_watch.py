@@ -94,6 +94,22 @@ def test_what_changes_of_a_dictionary_is_seen(way, kind, change):
     assert not watched.are_same()
 
 
+@pytest.mark.parametrize("of", [lambda one: _watch.Held(one), _watch.Watch], ids=["slowly", "natively"])
+@pytest.mark.parametrize("change", [
+    lambda one: set_value(one, 2), lambda one: one.full.update(a=2), lambda one: one.full.pop("a"), lambda one: one.full.update(b=2),
+    lambda one: one.empty.update(a=1), lambda one: set_item(one.ordered, 1), lambda one: one.long.move_to_end("a")])
+def test_what_changes_of_the_parts_of_an_object_is_seen(way, of, change):
+    one = Plain()
+    one.full, one.empty, one.ordered = {"a": 1}, {}, collections.OrderedDict()
+    one.long = collections.OrderedDict(a=1, b=2)  # whose order is looked at in Python
+    watched = of(_watch.of_parts(one, vars(one), (one.full, one.empty, one.ordered))
+                 + _watch.of_parts(one, vars(one), (one.full, one.long)))
+    are_same = watched.is_same if isinstance(watched, _watch.Held) else watched.are_same
+    assert are_same()
+    change(one)
+    assert not are_same()
+
+
 def test_what_changes_of_a_class_is_seen(way):
     kind = type("Kind", (Plain,), {"value": 1})
     watched = watch_of(kind)

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from warmgraph import errors
+from warmgraph._stored import each_fact
 from warmgraph.torch import _capture, _entry, _function, _launching, _pair_recording, _recording, _tensors
 
 entries: list[FakeEntry] = []
@@ -97,7 +98,7 @@ def _plain_graph(work: Any, pool: Any, stream: Any) -> Any:
 
 def _key(given: Any) -> str:
     inputs = [(one.name, one.dtype, one.sizes, one.strides) for one in (*given.inputs, *given.states) if "generator." not in one.name]
-    return repr((given.name, sorted(given.facts.items()), given.version, inputs))
+    return repr((given.name, sorted(each_fact(given.facts).items()), given.version, inputs))
 
 
 class FakeShadows:

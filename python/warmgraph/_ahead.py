@@ -5,6 +5,7 @@ that is to use another device would have two. What goes wrong costs the gain alo
 """
 from __future__ import annotations
 
+import dataclasses
 import logging
 import sys
 import threading
@@ -18,49 +19,67 @@ if TYPE_CHECKING:
     from ._compiled import CachedFunction
 
 _log = logging.getLogger("warmgraph")
+
+
+@dataclasses.dataclass(eq=False)
+class Expected:
+    """What will be called."""
+
+    wrapped: weakref.ref[Any]
+    name: str  # of other functions of its cache, as begin() has it
+    earliest: float  # time.monotonic() before which it is not begun
+    device: int | None = None  # on which it was begun
+
+
 _lock = threading.Lock()
-_waiting: list[weakref.ref[Any]] = []
+_waiting: list[Expected] = []
 _thread: threading.Thread | None = None
 _made_in = 0  # the process that has the thread
 _PERIOD = 0.005  # seconds between two looks: a context takes a hundred times as long
 _LONGEST = 300.0  # seconds without a context, after which the first calls are left to themselves
 
 
-def expect(wrapped: CachedFunction) -> None:
-    """It will be called, on whichever device the process uses. Nothing where PyTorch is not imported yet."""
+def expect(wrapped: CachedFunction, name: str = "", patience: float = 0.0) -> Expected | None:
+    """It will be called, on whichever device the process uses. None where PyTorch is not imported yet. patience: seconds in which its first
+    call may come, and ends this (forget())."""
     global _thread, _made_in
     if "torch" not in sys.modules or not wrapped.options.config.prefetch:
-        return
+        return None
     with _lock:
         if _made_in != _fork.generation():
             _waiting.clear()
             _thread, _made_in = None, _fork.generation()
-        _waiting.append(weakref.ref(wrapped))
+        expected = Expected(weakref.ref(wrapped), name, time.monotonic() + patience)
+        _waiting.append(expected)
         if _thread is None:
             _thread = threading.Thread(target=_wait, name="warmgraph prefetch", daemon=True)
             _thread.start()
+        return expected
 
 
 def forget(wrapped: CachedFunction) -> None:
-    """It is a class's: each object has its own."""
+    """It is not begun from now on: it is a class's, of which each object has its own, or it is called."""
     with _lock:
-        _waiting[:] = [one for one in _waiting if one() is not wrapped]
+        _waiting[:] = [one for one in _waiting if one.wrapped() is not wrapped]
 
 
 def _wait() -> None:
-    end = time.monotonic() + _LONGEST
+    end, are_asked = time.monotonic() + _LONGEST, False
     while True:
-        index = _device_in_use()
-        if index is None and time.monotonic() < end:
-            time.sleep(_PERIOD)
-            continue
-        for wrapped in _taken():
-            if index is not None:
-                begin(wrapped, index)
+        index, now = _device_in_use(), time.monotonic()
         if index is not None:
-            _ask_versions()
+            for one in _taken(now, index):
+                wrapped = one.wrapped()
+                if wrapped is not None:
+                    begin(wrapped, index, one.name)
+            if not are_asked:
+                are_asked = True
+                _ask_versions()
+        elif now >= end:
+            _taken(now, None)
         if _is_done():
             return
+        time.sleep(_PERIOD)
 
 
 def _ask_versions() -> None:
@@ -72,16 +91,20 @@ def _ask_versions() -> None:
         _log.debug("versions are not asked ahead", exc_info=True)
 
 
-def _taken() -> list[Any]:
+def _taken(now: float, index: int | None) -> list[Expected]:
+    """What is begun on a device now; without one, what is given up."""
     with _lock:
-        taken = [one() for one in _waiting]
-        _waiting.clear()
-    return [one for one in taken if one is not None]
+        taken = [one for one in _waiting if index is None or one.earliest <= now]
+        for one in taken:
+            _waiting.remove(one)
+            one.device = index
+    return taken
 
 
 def _is_done() -> bool:
     global _thread
     with _lock:
+        _waiting[:] = [one for one in _waiting if one.wrapped() is not None]
         if not _waiting:
             _thread = None
         return _thread is None

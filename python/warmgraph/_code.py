@@ -9,6 +9,7 @@ import hashlib
 import importlib
 import importlib.util
 import operator
+import marshal
 import platform
 import sys
 import sysconfig
@@ -407,23 +408,30 @@ def code_digest(code: types.CodeType) -> bytes:
 
 
 def _digest_of(code: types.CodeType) -> bytes:
-    state = hashlib.sha256()
-    for part in (code.co_code, getattr(code, "co_exceptiontable", b"")):
-        state.update(len(part).to_bytes(8, "little") + part)
-    for number in (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags):
-        state.update(number.to_bytes(8, "little"))
-    for names in (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars):
-        state.update(repr(names).encode())
-    for constant in code.co_consts:
-        state.update(_constant(constant))
-    return state.digest()
+    """A library's classes have hundreds of methods, and their texts tens of kilobytes: nothing of them is a text of its own here."""
+    of_itself = (code.co_code, getattr(code, "co_exceptiontable", b""), code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount,
+                 code.co_flags, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
+    return hashlib.sha256(_in_bytes(of_itself) + _constant(code.co_consts)).digest()
+
+
+_PLAIN = frozenset({str, int, float, complex, bool, bytes, type(None), type(Ellipsis)})
+
+
+def _in_bytes(value: Any) -> bytes:
+    """The same in all processes: this version of the format has neither references nor marks of what is interned."""
+    return marshal.dumps(value, 2)
 
 
 def _constant(value: Any) -> bytes:
     if isinstance(value, types.CodeType):
-        return _digest_of(value)
-    if isinstance(value, tuple):
-        return b"(" + b",".join(_constant(one) for one in value) + b")"
+        return b"code " + _digest_of(value)
+    if isinstance(value, tuple) and not _PLAIN.issuperset(map(type, value)):
+        return b"tuple " + b"".join(map(_in_sequence, value))
     if isinstance(value, frozenset):  # whose order differs from process to process
-        return b"{" + b",".join(sorted(_constant(one) for one in value)) + b"}"
-    return f"{type(value).__name__} {value!r};".encode()
+        return b"set " + b"".join(sorted(map(_in_sequence, value)))
+    return b"plain " + _in_bytes(value)
+
+
+def _in_sequence(value: Any) -> bytes:
+    text = _constant(value)
+    return len(text).to_bytes(8, "little") + text

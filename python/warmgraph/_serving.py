@@ -16,7 +16,7 @@ from ._leaves import expect_apart, leaf_of
 from ._library import library
 from ._native import Function, Report, Spec
 from ._states import States, expect_fits, lay_out, placed, room
-from ._stored import WORDS, Layout, State, StoredEntry, stored_entry
+from ._stored import WORDS, Layout, State, StoredEntry, each_fact, stored_entry
 from .config import Config
 
 _MOST_NAMED = 4  # facts of a message
@@ -330,7 +330,7 @@ def _expect_known(what: str, given: Iterable[str], known: Iterable[str]) -> None
 
 def _differences(entries: Sequence[StoredEntry]) -> str:
     """Names of what entries of the same inputs do not have in common."""
-    pairs = [{**entry.facts, **entry.recorded_code} for entry in entries]
+    pairs = [{**each_fact(entry.facts), **entry.recorded_code} for entry in entries]
     names = sorted({name for pair in pairs for name in pair if any(pair.get(name) != other.get(name) for other in pairs)})
     rest = [f"their {what}" for what in ("outputs", "states", "environment")
             if any(getattr(entry, what) != getattr(entries[0], what) for entry in entries)]

@@ -65,7 +65,7 @@ class State(Layout):
 
 @dataclasses.dataclass(frozen=True)
 class StoredEntry:
-    """One recording of a function. `facts`: what else it was recorded under. `read_only_inputs` are known not to be written; `draws`: by
+    """One recording of a function. `facts`: what else it was recorded under, lists as they are (each_fact). `read_only_inputs` are known not to be written; `draws`: by
     how much a call moves the generator's offset."""
 
     digest: str
@@ -93,6 +93,15 @@ def stored_entry(raw: Mapping[str, Any]) -> StoredEntry:
         raw["digest"], raw["recorded"], raw["misfit"], _layouts(raw["inputs"]), _layouts(raw["outputs"]),
         tuple(_state(one, metadata) for one in raw["states"]), scalars, raw["config"], raw["recorded_code"], tuple(raw["environment"]),
         metadata.read_only_inputs, metadata.draws)
+
+
+def each_fact(facts: Mapping[str, str]) -> dict[str, str]:
+    """With what lists hold in their place (cachefmt/fact_lists.hpp)."""
+    found: dict[str, str] = {}
+    for name, value in facts.items():
+        rows = [line.split("\t", 1) for line in value.split("\n")] if name.endswith(" *") else []
+        found.update({row[0]: row[1] for row in rows} if rows and all(len(row) == 2 for row in rows) else {name: value})
+    return found
 
 
 @dataclasses.dataclass(frozen=True)

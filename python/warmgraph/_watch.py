@@ -26,6 +26,7 @@ class Watched:
     that is all of it."""
 
     is_owned = False  # the dictionary is the object's own
+    more: Sequence[dict[Any, Any]] = ()  # further dictionaries that are all of it
 
     def __init__(self, look: Callable[[], tuple[Any, ...]], dict: Any = None, items: Sequence[Item] | None = None, object: Any = None) -> None:
         self._look, self._held = look, look()
@@ -49,6 +50,24 @@ class _WatchedDict(Watched):
         held = self._mapping
         return len(held) == len(self._keys) and all(map(operator.is_, held, self._keys)) and all(map(operator.is_, held.values(), self._values)) \
             and type(self.object) is self._kind and (not self.is_owned or _objects.are_attributes_in(held, self.object))
+
+
+class _WatchedParts(_WatchedDict):
+    """An object's attributes and dictionaries that it holds, most of them empty: a model has hundreds."""
+
+    def __init__(self, object: Any, held: Any, parts: Sequence[dict[Any, Any]]) -> None:
+        super().__init__(held, object)
+        self.more = parts
+        self._items = [(list(one), list(one.values())) if one else _NO_ITEMS for one in parts]
+
+    def is_same(self) -> bool:
+        for one, (keys, values) in zip(self.more, self._items):
+            if len(one) != len(keys) or keys and not (all(map(operator.is_, one, keys)) and all(map(operator.is_, one.values(), values))):
+                return False
+        return super().is_same()
+
+
+_NO_ITEMS: tuple[list[Any], list[Any]] = ([], [])
 
 
 class _WatchedList(Watched):
@@ -108,6 +127,13 @@ def of_object(value: Any, held: Any) -> Watched:
     return _WatchedDict(held, value)
 
 
+def of_parts(value: Any, held: Any, parts: Sequence[Any]) -> list[Watched]:
+    """of_object(), and of_dict() of each part."""
+    if any(_objects.dict_of(one) is not one for one in parts):
+        return [of_object(value, held), *map(of_dict, parts)]
+    return [_WatchedParts(value, held, parts)]
+
+
 def of_items(mapping: Mapping[Any, Any], keys: Sequence[Any]) -> Watched:
     return Watched(lambda: tuple(map(mapping.get, keys)), items=[Item(mapping, key) for key in keys])
 
@@ -117,6 +143,7 @@ class Watch:
 
     def __init__(self, watched: Sequence[Watched], items: Sequence[Item] = ()) -> None:
         wholes = {id(one.dict): one.dict for one in watched if one.dict is not None}
+        wholes.update((id(part), part) for one in watched for part in one.more)
         singles: dict[tuple[int, Any], tuple[dict[Any, Any], Any]] = {}
         lists = [one for one in watched if isinstance(one, _WatchedList)]
         self._lists = _objects.Lists([one.list for one in lists], [one.held for one in lists]) if lists else None

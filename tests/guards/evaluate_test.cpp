@@ -200,6 +200,36 @@ TEST(Evaluate, GivesTheCureThatHelps)
     EXPECT_EQ(evaluate(now, recorded).at(0).cure, "unset OMP_NUM_THREADS, or record again");
 }
 
+TEST(Evaluate, ListsAgreeAsOneTextAndAMismatchNamesWhatIsInThem)
+{
+    Guards recorded = sample_guards();
+    recorded.facts.insert(recorded.facts.begin() + 2, {"config.a *", "a.depth\t16\na.scale\t2.0\na.width\t4"});
+    Guards now = recorded;
+    EXPECT_TRUE(evaluate(recorded, now).empty());
+    EXPECT_EQ(compared_count(recorded, now), compared_count(sample_guards(), sample_guards()) + 3);
+
+    now.facts[2].value = "a.depth\t16\na.scale\t3.0\na.heads\t8";
+    EXPECT_THAT(names(evaluate(recorded, now)), ElementsAre("config.a.heads", "config.a.scale", "config.a.width"));
+    EXPECT_EQ(evaluate(recorded, now)[1].recorded, "2.0");
+    EXPECT_EQ(evaluate(recorded, now)[1].now, "3.0");
+    now.facts.erase(now.facts.begin() + 2);
+    EXPECT_EQ(evaluate(recorded, now).size(), 3U);
+    EXPECT_EQ(evaluate(now, recorded).size(), 3U);
+}
+
+TEST(Evaluate, FactsAreTheSameInOneListOrInAnotherOrInNone)
+{
+    Guards whole, parts;
+    whole.facts = {{"config.a *", "a\t1\nb\t2\nc\t3"}, {"driver", "5"}};
+    parts.facts = {{"config.a", "1"}, {"config.z *", "b\t2\nc\t3"}, {"driver", "5"}};
+    EXPECT_TRUE(evaluate(whole, parts).empty());
+    EXPECT_TRUE(evaluate(parts, whole).empty());
+    parts.facts[1].value = "b\t2\nc\t4";
+    EXPECT_THAT(names(evaluate(whole, parts)), ElementsAre("config.c"));
+    parts.facts[1].value = "b\t2\nc"; // no list: an ordinary fact of that name
+    EXPECT_THAT(names(evaluate(whole, parts)), ElementsAre("config.b", "config.c", "config.z *"));
+}
+
 TEST(ComparedCount, CountsWhatEvaluateCompares)
 {
     const Guards guards = sample_guards();

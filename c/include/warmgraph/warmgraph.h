@@ -601,8 +601,8 @@ WARMGRAPH_API wg_status wg_cache_entries(const wg_cache* cache, const wg_device*
                                          char* text, uint64_t capacity, uint64_t* length);
 /// Begins, in the background, to load the device code of the function's last used entries that this device fits, to restore
 /// the graph of the last one, and what else a first restore would wait for: a call finds what was ready by then. A name that
-/// ends in '*' stands for all functions of the model that begin so: ask behind the first call of one of them, whose memory
-/// the others are restored on. Decides nothing, launches nothing, and returns at once. What goes wrong there costs the
+/// ends in '*' stands for all functions of the model that begin so: ask as early as it is known, or, where the first of them
+/// is called at once, behind that call, on whose memory the others are then restored. Decides nothing, launches nothing, and returns at once. What goes wrong there costs the
 /// gain alone. wg_cache_close waits for what is under way.
 WARMGRAPH_API wg_status wg_cache_prefetch(wg_cache* cache, const wg_device* device, const char* function);
 

@@ -6,13 +6,16 @@ import contextlib
 import enum
 import hashlib
 import importlib.metadata
+import operator
 import platform
 import sys
 import types
+import weakref
 from typing import Any, Iterable, Iterator, Mapping
 
 from .. import _code, _watch
 
+_MOST_AHEAD = 500  # classes
 _ALWAYS_LIBRARY = {"torch", "warmgraph", "triton", "numpy"}
 
 
@@ -81,13 +84,31 @@ class Reached(_code.Reached):
         return found is not Library.none
 
 
-def _digests_of(kind: type) -> Iterable[bytes]:
-    """Of its methods, by name."""
+def _digests_of(kind: type) -> list[bytes]:
+    """Of its methods, by name. Known as long as it holds the same: an installed base class has hundreds."""
+    names, values = [*kind.__dict__], [*kind.__dict__.values()]
+    known = _known_digests.get(kind)
+    if known is None or not (known[0] == names and all(map(operator.is_, known[1], values)) and all(map(_has_code, known[2]))):
+        functions: list[tuple[types.FunctionType, types.CodeType]] = []
+        known = _known_digests[kind] = names, values, functions, list(_digests_anew(kind, functions))
+    return known[3]
+
+
+_known_digests: weakref.WeakKeyDictionary[type, tuple[list[str], list[Any], list[tuple[types.FunctionType, types.CodeType]], list[bytes]]] \
+    = weakref.WeakKeyDictionary()
+
+
+def _has_code(pair: tuple[types.FunctionType, types.CodeType]) -> bool:
+    return pair[0].__code__ is pair[1]
+
+
+def _digests_anew(kind: type, functions: list[tuple[types.FunctionType, types.CodeType]]) -> Iterator[bytes]:
     for name, member in sorted(kind.__dict__.items()):
         if isinstance(member, property):
             member = member.fget
         function = _code.function_of(getattr(member, "__func__", member))
         if isinstance(function, types.FunctionType):
+            functions.append((function, function.__code__))
             yield hashlib.sha256(f"{kind.__module__}.{kind.__qualname__}.{name} ".encode() + _code.code_digest(function.__code__)).digest()
 
 
@@ -107,3 +128,20 @@ _versions: dict[str, str] = {}
 
 def python_version() -> str:
     return f"{sys.implementation.name} {platform.python_version()}"
+
+
+def read_ahead(base: type) -> Iterator[None]:
+    """What installed classes below `base` will be asked for, in pieces: their code, their packages' versions. In any thread."""
+    waiting: list[type] = base.__subclasses__()
+    seen: set[type] = set()
+    while waiting and len(seen) < _MOST_AHEAD:
+        kind = waiting.pop()
+        for one in kind.__mro__ if kind not in seen else ():
+            if one not in seen:
+                seen.add(one)
+                package = one.__module__.split(".")[0]
+                if package not in (*_ALWAYS_LIBRARY, *sys.stdlib_module_names) and is_library(one.__module__, None):
+                    _digests_of(one)
+                    version_of(package)
+                    yield
+                waiting += one.__subclasses__() if issubclass(one, base) else ()

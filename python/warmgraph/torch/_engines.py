@@ -22,6 +22,7 @@ from ._walking import Walker
 _log = logging.getLogger("warmgraph")
 Key = Union[str, int, Tuple[Union[str, int], ...]]
 _OPTIONS = ("dynamic", "tp_rank", "pp_rank")
+_PATIENCE = 0.05  # seconds: who captures at once begins with the first graph, and restores the others when that runs
 
 
 class Graph:
@@ -81,6 +82,8 @@ class GraphCache:
         self._warned: set[str] = set()
         self._are_others_begun = False
         self._known = _sharing.Known()
+        self._table = self._function_of(f"{name}-table", _nothing)  # stands for all of them
+        self._expected = _ahead.expect(self._table, self._all(), _PATIENCE) if self._table.options.config.model else None
 
     def capture_one(self, key: Key, forward_fn: Callable[[], Any], *, pool: Any = None, stream: Any = None, inputs: Any = None,
                     states: Any = None) -> tuple[Graph, Any]:
@@ -103,7 +106,7 @@ class GraphCache:
         with self._lock, torch.cuda.stream(stream) if stream is not None else contextlib.nullcontext(), function.compiling:
             try:
                 with _gate.using, _collection.later:
-                    if not self._are_others_begun:  # which it is one of
+                    if not self._is_begun():
                         function.begin(wrapped)
                     outcome, bound = function.obtained(wrapped, named)
                     self._begin_others(wrapped)
@@ -115,22 +118,35 @@ class GraphCache:
                 return self._given(key, function, wrapped, written, pool, stream)
             except Exception as error:  # an engine needs a graph in any case
                 return self._captured(key, function, wrapped, error, pool, stream)
-        return Graph(key, outcome, bound.launch, functools.partial(_free, bound, function.kept), pool), bound.result()
+        result = bound.last_result()  # what was read for it are hundreds of objects, which would have Python collect garbage
+        return Graph(key, outcome, bound.launch, functools.partial(_free, bound, function.kept), pool), result
+
+    def _is_begun(self) -> bool:
+        """The graphs are restored ahead, those that are asked for first before the others."""
+        if self._are_others_begun:
+            return True
+        _ahead.forget(self._table)
+        return self._expected is not None and self._expected.device is not None and self._expected.device == torch.cuda.current_device()
 
     def _begin_others(self, wrapped: CachedFunction) -> None:
         """The other graphs of the table are restored from now on, and not beside the first."""
         if not self._are_others_begun and torch.cuda.is_initialized():
             self._are_others_begun = True
-            _ahead.begin(wrapped, torch.cuda.current_device(), f"{_walk.folder_name(self.name)}-*")
+            _ahead.begin(wrapped, torch.cuda.current_device(), self._all())
+
+    def _all(self) -> str:
+        return f"{_walk.folder_name(self.name)}-*"
 
     def _wrapped(self, key: Key, forward_fn: Callable[[], Any]) -> CachedFunction:
         if not callable(forward_fn):
             raise errors.InvalidArgument(f"forward_fn is {forward_fn!r}, expected a function without arguments")
         if not isinstance(forward_fn, (types.FunctionType, types.MethodType)):
             forward_fn = _around(forward_fn)
-        options = Options(**{**self._options, "config": self._options["config"].copy(),
-                             "name": _walk.folder_name(f"{self.name}-{_text_of(key)}")})
-        return CachedFunction(forward_fn, options)
+        return self._function_of(f"{self.name}-{_text_of(key)}", forward_fn)
+
+    def _function_of(self, name: str, function: Callable[[], Any]) -> CachedFunction:
+        options = {**self._options, "config": self._options["config"].copy(), "name": _walk.folder_name(name)}
+        return CachedFunction(function, Options(**options))
 
     def _given(self, key: Key, function: EngineFunction, wrapped: CachedFunction, written: _recording.Written, pool: Any,
                stream: Any) -> tuple[Graph, Any]:
@@ -155,6 +171,10 @@ class GraphCache:
                 _log.debug("graph %r of '%s': where it failed", key, self.name, exc_info=error)
         graph, output = function.plain(wrapped, pool, stream)
         return Graph(key, "captured", graph.replay, graph.reset, pool if pool is not None else graph.pool(), why), output
+
+
+def _nothing() -> None:
+    pass
 
 
 class _Own(Exception):
@@ -188,7 +208,7 @@ class EngineFunction(TorchFunction):
         self.captures, self._known = captures, known
         self._key_text, self._states = repr(key), states
         self._owner = getattr(wrapped._function, "__self__", self.held)
-        self.kept: list[Any] = []  # storages that replays use
+        self.kept: list[Any] = []  # storages that replays use, and what the table knows by them
         self.compiling = contextlib.ExitStack()  # entered by a miss
         self._has_run = self._is_all_read = False
         for name, default in _defaults(wrapped).items():
@@ -234,7 +254,7 @@ class EngineFunction(TorchFunction):
         return bound
 
     def _keep_memory(self, call: Call) -> None:
-        self.kept = [region.storage for region in call.regions]
+        self.kept = [*call.walker.parts, *(region.storage for region in call.regions)]
 
     def plain(self, wrapped: CachedFunction, pool: Any, stream: Any) -> tuple[Any, Any]:
         """(PyTorch's own graph, its result). It ran once before, for what libraries make at their first use."""

@@ -10,10 +10,14 @@ _DEEPEST = 12
 _STEP = re.compile(r"\.|(?=\[)")
 
 
+def is_too_much(facts: Mapping[str, str]) -> bool:
+    return _letters(facts) > _MOST
+
+
 def folded(facts: Mapping[str, str]) -> dict[str, str]:
     """The same facts where they are few. Else those below one path are one digest, for paths as long as there is room for: a mismatch
     names the layer then, and not the value."""
-    if _letters(facts) <= _MOST:
+    if not is_too_much(facts):
         return dict(facts)
     found: dict[str, str] = {}
     for depth in range(_DEEPEST, 0, -1):

@@ -20,11 +20,11 @@ from .._compiled import CachedFunction, _difference, _pool_of
 from .._device import Device
 from .._native import Cache
 from .._stored import WORDS
-from . import _code, _collection, _compiler, _entry, _folding, _gate, _launching, _loans, _mega_cache, _modes, _modules, _outputs, _pausing, _recording, _regions, _steady, _tensors, _walking
+from . import _code, _collection, _compiler, _entry, _gate, _launching, _listing, _loans, _mega_cache, _modes, _modules, _outputs, _pausing, _recording, _regions, _steady, _tensors, _walking
 from ._looks import Looks
 from ._regions import Region
 from ._steady import OTHERWISE
-from ._walking import Place, Walker
+from ._walking import Arguments, Place, Walker
 
 _log = logging.getLogger("warmgraph")
 _devices: dict[int, Device] = {}
@@ -119,6 +119,7 @@ class Call:
     regions: list[Region]
     device: torch.device
     modes: tuple[Any, ...]
+    of_arguments: Arguments | Walker  # what was found of the arguments alone
 
     @property
     def places(self) -> list[Place]:
@@ -145,7 +146,8 @@ class Bound:
 
     def __init__(self, call: Call, variant: Variant, states: list[int] | None = None) -> None:
         """states: where those of the call are, of who just looked."""
-        self._call, self.variant, self.device = call, variant, call.device
+        self._call: Call | None = call
+        self.variant, self.device = variant, call.device
         self.loan = variant.loan
         if self.loan is not None and self.loan.overlaps((one.pointer, one.pointer + one.nbytes) for one in call.regions):
             self.loan = None
@@ -173,7 +175,19 @@ class Bound:
                 self._results = self.loan.lend()
 
     def result(self) -> Any:
-        return _outputs.rebuilt(self.variant.metadata.tree, self._results, self._call.object)
+        return _outputs.rebuilt(self.variant.metadata.tree, self._results, self.call.object)
+
+    def last_result(self) -> Any:
+        """result(), after which the call is let go."""
+        try:
+            return self.result()
+        finally:
+            self._call = None
+
+    @property
+    def call(self) -> Call:
+        assert self._call is not None, "it was let go"
+        return self._call
 
     def _pointer(self, region: Region) -> int:
         """Of an input; of a copy, where it is only read and the kernels were chosen for a better alignment than it has (a row of a
@@ -355,7 +369,7 @@ class TorchFunction:
         self._tries[key] += 1
         steady = _steady.steady_of(bound, args, kwargs, wrapped._signature) if self._tries[key] <= _MOST_TRIES else None
         if steady is not None:
-            self._put_first(self._steady.setdefault(id(bound._call.owner), []), steady)
+            self._put_first(self._steady.setdefault(id(bound.call.owner), []), steady)
 
     def _inside(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any]) -> Any:
         """A part of what somebody else runs, captures or compiles."""
@@ -387,23 +401,23 @@ class TorchFunction:
     def _read_quickly(self, owner: Any, arguments: dict[str, Any], around: Surroundings) -> tuple[Call, Any]:
         walker = _walking.read_arguments(around.reached, arguments)
         inputs, modes = _regions.regions_of(walker.places), _modes.modes()
-        call = Call(arguments, owner, walker, around, inputs + around.regions, _device(walker.places + around.places), modes)
+        call = Call(arguments, owner, walker, around, inputs + around.regions, _device(walker.places + around.places), modes, walker)
         return call, self._key(call)
 
     def _key(self, call: Call) -> Any:
         """Of what a later call reads: arguments, what they share with all else, modes."""
-        walker, around, storages = call.walker, call.around, call.around.storages()
-        places = [place for place in walker.places if place.via == "argument"]
+        read, around, storages = call.of_arguments, call.around, call.around.storages()
+        places = [place for place in read.places if place.via == "argument"]
         own = set(storages)
         shares = any(place.tensor.numel() and _regions.storage_key(place.tensor) in own for place in places)
         if shares or len(own) != len(storages) or not around.are_storages_apart():
             return None
-        return tuple(walker.found.facts.items()), self._rest_of_key(call, places)
+        return tuple(read.found.facts.items()), self._rest_of_key(call, places)
 
     def _rest_of_key(self, call: Call, places: list[Place]) -> Any:
-        shared = tuple((path, id(value)) for path, value in call.walker.objects.items() if id(value) in call.around.ids)
+        shared = tuple((path, id(value)) for path, value in call.of_arguments.objects.items() if id(value) in call.around.ids)
         # Functions and classes by identity: what they close over is in the surroundings, which keep them alive.
-        code = (*map(id, call.walker.functions.values()), *map(id, call.walker.classes))
+        code = (*map(id, call.of_arguments.functions.values()), *map(id, call.of_arguments.classes))
         return (call.around.serial, shared, code, tuple(_regions.facts_of(_regions.regions_of(places)).items()), call.modes, call.device.index)
 
     def _read_all(self, owner: Any, arguments: dict[str, Any]) -> Call:
@@ -425,7 +439,7 @@ class TorchFunction:
     def _call_of(owner: Any, arguments: dict[str, Any], walker: Walker, around: Surroundings, regions: list[Region]) -> Call:
         device = _device(walker.places)
         _modes.settle(device.index or 0)
-        return Call(arguments, owner, walker, around, regions, device, _modes.modes())
+        return Call(arguments, owner, walker, around, regions, device, _modes.modes(), walker.of_arguments)
 
     def _walked_anew(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _code.Reached]:
         if not self.reached.is_current():
@@ -502,11 +516,10 @@ class TorchFunction:
 
     def _quick_key(self, call: Call) -> Any:
         """What the next call like this one will ask for."""
-        walker = _walking.read_arguments(call.around.reached, call.arguments)
-        return self._key(dataclasses.replace(call, walker=walker))
+        return self._key(call)
 
     def _declaration(self, wrapped: CachedFunction, call: Call, facts: dict[str, str]) -> _entry.Declaration:
-        return _entry.Declaration(wrapped._name(), _decls(call.inputs), [], _decls(call.states), _folding.folded(facts),
+        return _entry.Declaration(wrapped._name(), _decls(call.inputs), [], _decls(call.states), _listing.listed(facts, call.walker),
                                   wrapped.options.config.environment, self.version(wrapped, call), "", wrapped.options.config.strict)
 
     def _load(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration) -> Variant | None:

@@ -116,17 +116,17 @@ class BoundPair(Bound):
                 keep.append(self._given(output, gradients[i], taken))
             made = [None if one is None else one.made(self.device) for one in variant.pair.gradients]
             pointers = [one.data_ptr() for one in (*keep, *arena.memory()) if one.numel()]
-            pointers += [used[one.name][0] for one in self._call.inputs if one.name in used]
+            pointers += [used[one.name][0] for one in self.call.inputs if one.name in used]
             pointers += [one.data_ptr() for one in made if one is not None and one.numel()]
-            states = [used[one.name][0] for one in self._call.states if one.name in used]
+            states = [used[one.name][0] for one in self.call.states if one.name in used]
             _launching.launched(variant.backward, self.device, None, 0, lambda stream: variant.backward(stream, pointers, states))
         return made
 
     def _used(self) -> dict[str, tuple[int, int]]:
         """(pointer, bytes) of what backward reads of the call. Forward's copy of what lay badly is backward's."""
-        copies = dict(zip((one.name for one in self._call.inputs), self.pointers))
+        copies = dict(zip((one.name for one in self.call.inputs), self.pointers))
         found = {}
-        for region in self._call.regions:
+        for region in self.call.regions:
             if region.name not in self.variant.pair.used:
                 continue
             if region.storage.nbytes() != region.whole:

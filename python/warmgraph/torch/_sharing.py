@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class Part:
     """What a walk of its own found of one module. Whoever holds it holds the module, and nothing of the function that it was read for."""
 
-    def __init__(self, walker: Walker, module: torch.nn.Module, packages: dict[str, None]) -> None:
+    def __init__(self, walker: Walker, path: str, module: torch.nn.Module, packages: dict[str, None]) -> None:
+        self.path = path
         self.packages, self._module, self._open = packages, module, walker.opened()
         self.facts, self.objects, self.places, self.watched = walker.found.facts, walker.objects, walker.places, walker.watched
         self.classes, self.functions, self.compiled_via = walker.classes, walker.functions, walker.compiled_via
@@ -28,6 +29,7 @@ class Part:
         self._held = _watch.Held([*self.watched, *self.watched_classes.values()])
         self._looks = Looks(one.tensor for one in self.places)
         self.regions: tuple[Any, list[Any]] | None = None  # (where and how large their storages were, the regions), for _regions
+        self.listed: tuple[list[Any], dict[str, str], str] | None = None  # (those regions, all facts of both, as a list), for _listing
 
     def is_same(self, opened: list[int]) -> bool:
         """opened: ids of the objects around it."""
@@ -71,4 +73,4 @@ class Known:
 
 def _read_apart(walker: Walker, path: str, module: torch.nn.Module) -> Part:
     with walker.reached.noted() as packages:
-        return Part(walker.read_apart(path, module), module, packages)
+        return Part(walker.read_apart(path, module), path, module, packages)

@@ -28,7 +28,7 @@ class Steady:
     """Made of a call that was replayed. `call` replays one that is like it, or gives OTHERWISE. Thread-safe."""
 
     def __init__(self, bound: Bound, args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: inspect.Signature) -> None:
-        call, variant = bound._call, bound.variant
+        call, variant = bound.call, bound.variant
         exchange = _objects.exchange_of(torch.Tensor)
         is_on_lent = bound.loan is not variant.loan
         if exchange is None or bound._staged or is_on_lent or not _defaults_are_fixed(call, args, kwargs, signature):
@@ -114,7 +114,7 @@ class Steady:
         """(the tensors of the arguments, bytes of each, where the addresses go)."""
         aligned, entry, index = bound.variant.metadata.aligned, bound.variant.function, {id(one): i for i, one in enumerate(tensors)}
         places, alignments, extents, at = {}, {}, [], []
-        for number, region in enumerate(bound._call.inputs):
+        for number, region in enumerate(bound.call.inputs):
             i = index.pop(id(region.places[0].tensor), None)
             if i is None or len(region.places) != 1:
                 raise NotSteady

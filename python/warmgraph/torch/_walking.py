@@ -21,6 +21,7 @@ _MOST_FACTS = 100_000
 _LONGEST_MODULE = 2000  # letters of the plain values of one module
 _SMALL = 64 << 10  # bytes of a tensor on the host that becomes a guard
 _NO_CLASS_OF_ITS_OWN = frozenset({type(None), bool, int, float, complex, str, bytes, tuple, list, dict, set})
+_NONE = _walk.plain_text(None)
 _PLAIN_OF_TORCH = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size)
 
 
@@ -37,6 +38,17 @@ def _of_contents(read: Callable[[], tuple[Any, ...]]) -> Callable[[], tuple[Any,
     """For what is written in place."""
     held = read()
     return lambda: (read() == held,)
+
+
+@dataclasses.dataclass(frozen=True)
+class Arguments:
+    """What a walk found of a call's arguments alone, as read_arguments finds it."""
+
+    found: _walk.Found
+    places: list[Place]
+    objects: dict[str, Any]
+    functions: dict[int, types.FunctionType]
+    classes: dict[type, bool]
 
 
 class Walker(_walk.Walker):
@@ -56,11 +68,14 @@ class Walker(_walk.Walker):
         self._tensors: dict[int, str] = {}
         self._watched_classes: dict[type, _watch.Watched] = {}
         self._values_of_classes: dict[type, dict[str, Any]] = {}
+        self._classes_watched: set[type] = set()
 
     def surroundings(self, owner: Any, named: Mapping[str, Any] = types.MappingProxyType({})) -> None:
         """`named`: what the caller names of them."""
         self.watched.clear()  # arguments are read at every call
         self.first_around = len(self.objects)
+        found = dataclasses.replace(self.found, facts=dict(self.found.facts))
+        self.of_arguments = Arguments(found, list(self.places), dict(self.objects), dict(self.functions), dict(self.classes))
         self._into = self.found.states
         for name, value in named.items():
             self.value(self._root(name, value), value)
@@ -83,6 +98,9 @@ class Walker(_walk.Walker):
             raise errors.NotRecordable(f"{path}: more than {_MOST_FACTS} values are reached from the function: pass what it needs")
         if not isinstance(value, _walk._PLAIN):
             self.objects.setdefault(path, value)
+            read = self._read.get(id(value))
+            if read is not None:  # a configuration that each module has
+                return self._fact(path, f"is {read[0]}")
         if isinstance(value, torch.Tensor):
             self._tensor(path, value)
         elif isinstance(value, CachedFunction):
@@ -188,9 +206,8 @@ class Walker(_walk.Walker):
             self.compiled_via.add(self._via(path))
         self.classes.setdefault(kind, False)
         self._watch_class(kind)
-        self._watch_object(module, module.__dict__)
-        for held in (module._parameters, module._buffers, module._modules, module._forward_hooks, module._forward_pre_hooks):
-            self._watch_dict(held)
+        parts = (module._parameters, module._buffers, module._modules, module._forward_hooks, module._forward_pre_hooks)
+        self.watched += _watch.of_parts(module, module.__dict__, parts)
         if module._forward_hooks or module._forward_pre_hooks:
             for held in _modules.kinds_of_hooks(module):
                 self._watch_dict(held)
@@ -204,7 +221,9 @@ class Walker(_walk.Walker):
         self._fact(path, f"{kind.__module__}.{kind.__qualname__} {' '.join(plain)}{order}".strip(), _LONGEST_MODULE)
         for held in (module._parameters, module._buffers, module._modules):
             for name, value in list(held.items()):
-                if not self._is_tolerant and _tensors.is_plain(value):  # most of a model: by the shortest way
+                if value is None:
+                    self._fact(f"{path}.{name}", _NONE)
+                elif not self._is_tolerant and _tensors.is_plain(value):  # most of a model: by the shortest way
                     self.objects.setdefault(f"{path}.{name}", value)
                     self._tensor(f"{path}.{name}", value)
                 else:
@@ -302,6 +321,9 @@ class Walker(_walk.Walker):
         self.watched.append(_watch.of_object(value, held))
 
     def _watch_class(self, kind: type) -> None:
+        if kind in self._classes_watched:
+            return
+        self._classes_watched.add(kind)
         copyreg._slotnames(kind)  # type: ignore[attr-defined]  # which a first deep copy leaves in the class
         for one in kind.__mro__:
             if one not in self._watched_classes and one not in (torch.nn.Module, object):

@@ -6,6 +6,7 @@
 
 #include "verbs/bundle/actions.hpp"
 #include "warmgraph/base/printable.hpp"
+#include "warmgraph/cachefmt/fact_lists.hpp"
 #include "warmgraph/store/torch_artifacts.hpp"
 
 namespace warmgraph::tool {
@@ -72,7 +73,7 @@ Json bundle_json(const std::string& file, const Bundle& opened)
 Json facts_json(const cachefmt::Guards& guards)
 {
     Json facts = Json::object();
-    for (const auto& fact : guards.facts) facts[fact.name] = cachefmt::fact_text(fact.value);
+    for (const auto& fact : cachefmt::each_fact(guards.facts)) facts[fact.name] = cachefmt::fact_text(fact.value);
     return facts;
 }
 
@@ -80,7 +81,7 @@ std::string facts_lines(const cachefmt::EntryHeader& header)
 {
     std::string text = fmt::format("  recorded {}, {}, saves {}\n", header.info.created, header.info.created_by,
                                    time_text(header.info.answer_ms));
-    for (const auto& fact : header.guards.facts)
+    for (const auto& fact : cachefmt::each_fact(header.guards.facts))
         text += fmt::format("  {} = {}\n", fact.name, cachefmt::fact_text(fact.value));
     for (const auto& tensor : header.guards.tensors)
         text += fmt::format("  {} {} [{}] on {}\n", tensor.name, to_string(tensor.dtype), fmt::join(tensor.sizes, ", "),
