@@ -129,7 +129,7 @@ def of_object(value: Any, held: Any) -> Watched:
 
 def of_parts(value: Any, held: Any, parts: Sequence[Any]) -> list[Watched]:
     """of_object(), and of_dict() of each part."""
-    if any(_objects.dict_of(one) is not one for one in parts):
+    if not all(type(one) is dict or _objects.dict_of(one) is one for one in parts):
         return [of_object(value, held), *map(of_dict, parts)]
     return [_WatchedParts(value, held, parts)]
 

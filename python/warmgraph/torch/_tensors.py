@@ -1,6 +1,7 @@
 """What a tensor of PyTorch's is to the library: an element type that it has, a range of memory, or a refusal."""
 from __future__ import annotations
 
+import functools
 from typing import Any, TypeGuard
 
 import torch
@@ -56,6 +57,9 @@ def is_plain(tensor: Any) -> TypeGuard[torch.Tensor]:
 
 def why_unusable(tensor: torch.Tensor) -> str:
     """Why the memory of a tensor cannot be followed, or ""."""
+    if type(tensor) in _PLAIN_TYPES and tensor.layout is torch.strided and tensor.device.type == DEVICE_TYPE \
+            and not (tensor.is_nested or tensor.is_quantized or tensor.is_conj() or tensor.is_neg()):
+        return ""  # as most are
     if not is_plain(tensor):
         return f"is a {type(tensor).__module__}.{type(tensor).__qualname__}, a subclass of torch.Tensor: pass the tensors that it holds"
     if tensor.is_nested or tensor.layout != torch.strided:
@@ -116,8 +120,12 @@ def layout_of(tensor: torch.Tensor) -> tuple[Any, ...]:
 
 def described(tensor: torch.Tensor) -> str:
     """Type, sizes, strides and whether it requires grad: what a fact says besides where it lies."""
-    grad = ", requires grad" if tensor.requires_grad else ""
-    return f"{text_of(tensor.dtype)} {list(tensor.size())} strides {list(tensor.stride())}{grad}"
+    return _described(tensor.dtype, tensor.size(), tensor.stride(), tensor.requires_grad)
+
+
+@functools.lru_cache(maxsize=1024)
+def _described(dtype: torch.dtype, sizes: torch.Size, strides: tuple[int, ...], requires_grad: bool) -> str:
+    return f"{text_of(dtype)} {list(sizes)} strides {list(strides)}{', requires grad' if requires_grad else ''}"
 
 
 def view_of(storage: Any, dtype: torch.dtype, offset_bytes: int, sizes: Any, strides: Any, device: Any) -> torch.Tensor:

@@ -229,7 +229,7 @@ class Walker(_walk.Walker):
                 else:
                     self.value(f"{path}.{name}", value)
         self._members(path, others, lambda _: True)
-        for name in _modules.HOOKS:
+        for name in filter(module.__dict__.get, _modules.HOOKS):
             for at, (number, hook) in enumerate(list(getattr(module, name, {}).items())):
                 self.value(f"{path}.{name}[{at}]", hook)
                 kinds = _modules.kinds_of_hook(module, name, number)
@@ -393,8 +393,17 @@ def _bytes_of(tensor: torch.Tensor) -> bytes:
 
 def _of_module(module: torch.nn.Module, of_classes: dict[str, Any]) -> list[tuple[str, Any]]:
     """Its own attributes, and values of its classes, by name."""
-    own = {name: value for name, value in module.__dict__.items() if name not in _modules.OF_EVERY_MODULE}
-    return sorted({**of_classes, **own}.items(), key=operator.itemgetter(0))
+    held = module.__dict__
+    names = _names_of_module((*held, None, *of_classes))
+    return [(name, held[name] if is_own else of_classes[name]) for name, is_own in names]
+
+
+@functools.lru_cache(maxsize=1024)
+def _names_of_module(names: tuple[str | None, ...]) -> list[tuple[str, bool]]:
+    """Of what it holds and, behind None, of what its classes have, with whether it is its own. A model has many modules of one kind."""
+    at = names.index(None)
+    own = set(names[:at]) - _modules.OF_EVERY_MODULE
+    return [(name, name in own) for name in sorted(one for one in {*own, *names[at + 1:]} if one is not None)]
 
 
 def _values_around(reached: _code.Reached) -> Iterator[Any]:
