@@ -1,4 +1,5 @@
 // Cache::prefetch on CUDA: what is left to the first call, counted by a driver that runs on the host.
+#include <algorithm>
 #include <chrono>
 #include <numeric>
 #include <thread>
@@ -133,6 +134,13 @@ protected:
                            std::chrono::steady_clock::now() + patience, stop);
     }
 
+    /// MiB: a hundredth of the device's, and 256 on a small one.
+    [[nodiscard]] std::uint64_t room() const
+    {
+        constexpr std::uint64_t k_least = 256, k_part = 100;
+        return std::max(k_least, (DeviceAccess::impl(device)->device->limits().memory / k_part) >> 20U);
+    }
+
     static constexpr std::chrono::milliseconds k_none{0};
     static constexpr std::chrono::minutes k_long{5};
     PreparedGraphs graphs;
@@ -140,28 +148,30 @@ protected:
 
 TEST_F(PreparedRoom, IsForAllOfThemTogether)
 {
-    const auto first = turn(100, k_none), second = turn(100, k_none);
+    const std::uint64_t part = room() / 5 * 2, rest = room() - 2 * part;
+    const auto first = turn(part, k_none), second = turn(part, k_none);
     EXPECT_TRUE(first);
     EXPECT_TRUE(second);
-    EXPECT_FALSE(turn(100, k_none));
-    EXPECT_TRUE(turn(56, k_none)) << "which goes at once";
-    EXPECT_TRUE(turn(56, k_none));
-    EXPECT_FALSE(turn(257, k_long)) << "it never fits, so nobody waits";
+    EXPECT_FALSE(turn(part, k_none));
+    EXPECT_TRUE(turn(rest, k_none)) << "which goes at once";
+    EXPECT_TRUE(turn(rest, k_none));
+    EXPECT_FALSE(turn(rest + 1, k_none));
+    EXPECT_FALSE(turn(room() + 1, k_long)) << "it never fits, so nobody waits";
 }
 
 TEST_F(PreparedRoom, IsWaitedForUntilOneGoesOrNobodyWantsItAnyMore)
 {
-    auto first = turn(200, k_none);
+    auto first = turn(room(), k_none);
     ASSERT_TRUE(first);
     std::stop_source stop;
     std::unique_ptr<PreparedGraphs::Turn> stopped, later;
     {
-        const std::jthread one{[&] { stopped = turn(200, k_long, stop.get_token()); }};
+        const std::jthread one{[&] { stopped = turn(room(), k_long, stop.get_token()); }};
         stop.request_stop();
     }
     EXPECT_FALSE(stopped);
     {
-        const std::jthread one{[&] { later = turn(200, k_long); }};
+        const std::jthread one{[&] { later = turn(room(), k_long); }};
         std::this_thread::sleep_for(std::chrono::milliseconds{20}); // it waits by then, most times
         first.reset();
     }

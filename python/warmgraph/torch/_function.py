@@ -454,7 +454,7 @@ class TorchFunction:
 
     def facts(self, call: Call) -> dict[str, str]:
         """Everything that an entry depends on besides its inputs and states, which the library guards."""
-        return {**_modes.facts(call.modes, call.around.reached.packages, self._how_compiled()), **call.walker.found.facts, **_regions.facts_of(call.regions)}
+        return {**_modes.facts(call.modes, call.around.reached.packages, self._how_compiled()), **call.walker.found.facts, **_regions.facts_of(call.regions, call.walker.parts)}
 
     # --- the first call of a variant
 

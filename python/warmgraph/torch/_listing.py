@@ -2,10 +2,9 @@
 each. It reads a list as the facts that it holds (cachefmt/fact_lists.hpp)."""
 from __future__ import annotations
 
-import operator
 from typing import TYPE_CHECKING, Mapping
 
-from . import _folding
+from . import _folding, _regions
 
 if TYPE_CHECKING:
     from ._sharing import Part
@@ -22,9 +21,9 @@ def listed(facts: dict[str, str], walker: Walker) -> dict[str, str]:
     found: dict[str, str] = {}
     rest = facts
     for _, part in walker.taken:
-        held, text = _of_part(part)
+        held, texts, text = _of_part(part)
         name = part.path + _SUFFIX
-        if text and name not in facts and all(map(operator.eq, map(facts.get, held), held.values())):
+        if text and name not in facts and list(map(facts.get, held)) == texts:
             found[name] = text
             rest = {path: value for path, value in rest.items() if path not in held}
     walked = {path: value for path, value in rest.items() if path in walker.found.facts or path.startswith("memory.")}
@@ -34,15 +33,12 @@ def listed(facts: dict[str, str], walker: Walker) -> dict[str, str]:
     return {**{path: value for path, value in rest.items() if path not in walked}, **found, _REST: text}
 
 
-def _of_part(part: Part) -> tuple[dict[str, str], str]:
-    """(what the part and its regions say, as a list). Made once for a table."""
-    regions = part.regions[1] if part.regions is not None else []
-    if part.listed is None or part.listed[0] is not regions:
-        held = dict(part.facts)
-        for region in regions:
-            held.update(region.facts())
-        part.listed = regions, held, _text(held)
-    return part.listed[1], part.listed[2]
+def _of_part(part: Part) -> tuple[dict[str, str], list[str], str]:
+    """(what the part and its regions say, the texts of that, as a list). Made once for a table, while its memory stays where it is."""
+    if part.listed is None:
+        held = {**part.facts, **_regions.facts_of(part.regions[1] if part.regions is not None else ())}
+        part.listed = held, list(held.values()), _text(held)
+    return part.listed
 
 
 def _text(facts: Mapping[str, str]) -> str:

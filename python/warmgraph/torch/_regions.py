@@ -118,7 +118,8 @@ def _of_part(part: Part) -> tuple[list[Region], list[int]]:
     storages = [place.tensor.untyped_storage() for place in part.places if place.tensor.numel()]
     now = [(int(one.data_ptr()), one.nbytes()) for one in storages]
     if part.regions is None or part.regions[0] != now:
-        part.regions = now, regions_of(part.places)
+        regions = regions_of(part.places)
+        part.regions, part.memory, part.listed = (now, regions, {id(one): one for one in regions}), None, None
     return part.regions[1], list(dict.fromkeys(key for key, _ in now))
 
 
@@ -171,8 +172,19 @@ def _name(names: set[str], path: str) -> str:
     return name
 
 
-def facts_of(regions: Sequence[Region]) -> dict[str, str]:
+def facts_of(regions: Sequence[Region], parts: Sequence[Part] = ()) -> dict[str, str]:
+    """parts: whose regions, where they are among these, say what they said."""
     found: dict[str, str] = {}
+    ids: set[int] = set(map(id, regions)) if parts else set()
+    known: set[int] = set()
+    for part in parts:
+        if part.regions is None or known & part.regions[2].keys() or not ids >= part.regions[2].keys():
+            continue
+        if part.memory is None:
+            part.memory = {path: text for region in part.regions[1] for path, text in region.facts().items()}
+        known |= part.regions[2].keys()
+        found.update(part.memory)
     for region in regions:
-        found.update(region.facts())
+        if id(region) not in known:
+            found.update(region.facts())
     return found

@@ -28,8 +28,10 @@ class Part:
         self.is_whole = not (walker.found.programs or walker.found.devices)  # all that there is to it is here
         self._held = _watch.Held([*self.watched, *self.watched_classes.values()])
         self._looks = Looks(one.tensor for one in self.places)
-        self.regions: tuple[Any, list[Any]] | None = None  # (where and how large their storages were, the regions), for _regions
-        self.listed: tuple[list[Any], dict[str, str], str] | None = None  # (those regions, all facts of both, as a list), for _listing
+        # For _regions: (where and how large their storages were, the regions, those by id), and what these say.
+        self.regions: tuple[Any, list[Any], dict[int, Any]] | None = None
+        self.memory: dict[str, str] | None = None
+        self.listed: tuple[dict[str, str], list[str], str] | None = None  # for _listing: (all facts of both, their texts, as a list)
 
     def is_same(self, opened: list[int]) -> bool:
         """opened: ids of the objects around it."""
