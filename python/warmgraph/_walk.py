@@ -8,11 +8,11 @@ import enum
 import functools
 import hashlib
 import logging
+import operator
 import pathlib
 import re
 import sys
 import types
-import weakref
 from typing import Any, Callable, Generic, Iterable, Iterator, Protocol
 
 from . import _code, errors
@@ -436,19 +436,28 @@ def _of_classes(kind: type) -> Iterator[tuple[str, Any]]:
 
 
 def _stored_by(kind: type) -> list[tuple[str, Any]]:
-    """Of one class. A library's base has a hundred methods, and is below each class of a model."""
-    is_librarys = kind.__module__.split(".")[0] in _LIBRARIES
-    found = _stored_by_libraries.get(kind) if is_librarys else None
-    if found is None or found[0] != len(kind.__dict__):
-        found = len(kind.__dict__), [(name, member) for name, member in list(kind.__dict__.items())
-                                     if isinstance(member, (type, enum.Enum)) or not hasattr(type(member), "__get__") or _is_own_descriptor(member)]
-        if is_librarys:
-            _stored_by_libraries[kind] = found
-    return found[1]
+    """Of one class, known as long as it holds the same: a library's base has a hundred methods, and is below each class of a model."""
+    held, known = kind.__dict__, _known_stored.get(id(kind))  # a class may have no hash
+    if known is None or len(known.names) != len(held) or not (all(map(operator.is_, known.names, held)) and all(map(operator.is_, known.values, held.values()))):
+        known = _Stored(kind, [*held], [*held.values()], [
+            (name, member) for name, member in list(held.items())
+            if isinstance(member, (type, enum.Enum)) or not hasattr(type(member), "__get__") or _is_own_descriptor(member)])
+        if len(_known_stored) >= MOST_CLASSES:
+            _known_stored.clear()
+        _known_stored[id(kind)] = known
+    return known.found
 
 
-_LIBRARIES = {*sys.stdlib_module_names, "torch"}  # whose classes are taken to stay as they are
-_stored_by_libraries: weakref.WeakKeyDictionary[type, tuple[int, list[tuple[str, Any]]]] = weakref.WeakKeyDictionary()
+@dataclasses.dataclass
+class _Stored:
+    kind: type
+    names: list[str]
+    values: list[Any]
+    found: list[tuple[str, Any]]
+
+
+MOST_CLASSES = 1024  # that are known, and live as long: what they hold holds them
+_known_stored: dict[int, _Stored] = {}
 
 
 def _is_own_descriptor(member: Any) -> bool:

@@ -3,6 +3,7 @@ of a module by all its methods."""
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import enum
 import hashlib
 import importlib.metadata
@@ -10,10 +11,9 @@ import operator
 import platform
 import sys
 import types
-import weakref
 from typing import Any, Iterable, Iterator, Mapping
 
-from .. import _code, _watch
+from .. import _code, _walk, _watch
 
 _MOST_AHEAD = 500  # classes
 _ALWAYS_LIBRARY = {"torch", "warmgraph", "triton", "numpy"}
@@ -86,16 +86,30 @@ class Reached(_code.Reached):
 
 def _digests_of(kind: type) -> list[bytes]:
     """Of its methods, by name. Known as long as it holds the same: an installed base class has hundreds."""
-    names, values = [*kind.__dict__], [*kind.__dict__.values()]
-    known = _known_digests.get(kind)
-    if known is None or not (known[0] == names and all(map(operator.is_, known[1], values)) and all(map(_has_code, known[2]))):
+    held, known = kind.__dict__, _known_digests.get(id(kind))
+    if known is None or not known.is_of(held):
+        if len(_known_digests) >= _walk.MOST_CLASSES:
+            _known_digests.clear()
         functions: list[tuple[types.FunctionType, types.CodeType]] = []
-        known = _known_digests[kind] = names, values, functions, list(_digests_anew(kind, functions))
-    return known[3]
+        known = _known_digests[id(kind)] = _Digests(kind, [*held], [*held.values()], functions, list(_digests_anew(kind, functions)))
+    return known.found
 
 
-_known_digests: weakref.WeakKeyDictionary[type, tuple[list[str], list[Any], list[tuple[types.FunctionType, types.CodeType]], list[bytes]]] \
-    = weakref.WeakKeyDictionary()
+@dataclasses.dataclass
+class _Digests:
+    """Of the methods of a class that held this."""
+
+    kind: type
+    names: list[str]
+    values: list[Any]
+    functions: list[tuple[types.FunctionType, types.CodeType]]
+    found: list[bytes]
+
+    def is_of(self, held: Mapping[str, Any]) -> bool:
+        return self.names == [*held] and all(map(operator.is_, self.values, held.values())) and all(map(_has_code, self.functions))
+
+
+_known_digests: dict[int, _Digests] = {}
 
 
 def _has_code(pair: tuple[types.FunctionType, types.CodeType]) -> bool:
