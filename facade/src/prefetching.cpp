@@ -9,6 +9,7 @@
 #include <stop_token>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <unistd.h>
@@ -141,6 +142,7 @@ struct Wish {
     bool is_alone = false; ///< nothing else is restored ahead meanwhile
     std::chrono::steady_clock::time_point end{};
     std::function<bool()> is_late{}; ///< whether calls came first by now
+    std::function<void()> no_room{}; ///< told where only that stood against the graph
 };
 
 Result<void> restore_ahead(Cache::Impl& cache, const cachefmt::EntryKey& key, const Wish& wish, Device::Impl& device,
@@ -150,7 +152,9 @@ Result<void> restore_ahead(Cache::Impl& cache, const cachefmt::EntryKey& key, co
     auto entry = cache.store->entry(key, store::Reading::ahead, &stamp);
     if (!entry) return std::unexpected(entry.error());
     if (!*entry) return {};
-    const auto turn = wish.graph ? cache.prepared.turn(key, (**entry).graph, *device.device, wish.end, stop) : nullptr;
+    const cachefmt::Graph& wanted = (**entry).graph;
+    const auto turn = wish.graph ? cache.prepared.turn(key, wanted, *device.device, wish.end, stop) : nullptr;
+    if (!turn && wish.no_room && PreparedGraphs::may_hold(wanted, *device.device)) wish.no_room();
     if (wish.is_late && wish.is_late()) return {};
     const auto are_shared = load_images(cache, key, (**entry).graph, device, wish.is_alone, stop);
     if (!are_shared) return std::unexpected(are_shared.error());
@@ -192,12 +196,16 @@ void prefetch_function(Cache::Impl& cache, const cachefmt::FunctionKey& function
                         function.function, done.error().message);
 }
 
-/// A program that has a table of functions calls them in the order in which it called them last time.
-void prefetch_all(Cache::Impl& cache, std::string_view beginning, Device::Impl& device, const std::stop_token& stop)
+/// A program that has a table of functions calls them in the order in which it called them last time. False: some found no
+/// room.
+bool prefetch_all(Cache::Impl& cache, std::string_view beginning, Device::Impl& device, const std::stop_token& stop)
 {
     const auto model = cache.key("all", *device.device);
     auto functions = cache.store->functions();
-    if (!functions) return log().debug("'{}*' is not loaded ahead: {}", beginning, functions.error().message);
+    if (!functions) {
+        log().debug("'{}*' is not loaded ahead: {}", beginning, functions.error().message);
+        return true;
+    }
     std::erase_if(*functions, [&](const cachefmt::FunctionKey& function) {
         return function.model_info != model.model_info || function.rank != model.rank ||
                !function.function.starts_with(beginning);
@@ -216,16 +224,21 @@ void prefetch_all(Cache::Impl& cache, std::string_view beginning, Device::Impl& 
     });
     std::erase_if(found, [](const Found& one) { return one.function == nullptr; });
     std::ranges::stable_sort(found, {}, &Found::used);
-    // Its first calls take what is there, so that the rest finds room. Who calls a few of them only is not waited for long.
-    const auto end = std::chrono::steady_clock::now() + k_table_patience;
+    // Its first calls take what is there, so that the rest finds room. Who calls a few of them only is not waited for long, and
+    // who called none, whose program may read its weights for minutes, not at all.
+    auto end = std::chrono::steady_clock::now();
+    if (std::ranges::any_of(found, [&](const Found& one) { return cache.has_function(one.function->function); }))
+        end += k_table_patience;
+    std::atomic<bool> has_room = true;
     for_each_of(found.size(), stop, [&](std::size_t i) {
-        const cachefmt::FunctionKey& function = *found[i].function;
-        const auto is_late = [&] { return cache.has_function(function.function); };
-        if (is_late()) return;
-        if (auto done = restore_ahead(cache, {function, found[i].last}, {true, false, end, is_late}, device, stop);
-            !done)
-            log().debug("'{}' is not loaded ahead: {}", function.function, done.error().message);
+        const cachefmt::EntryKey key{*found[i].function, found[i].last};
+        const auto is_late = [&] { return cache.has_function(key.function.function); };
+        if (is_late() || cache.prepared.has(key, *device.device)) return;
+        const Wish wish{true, false, end, is_late, [&] { has_room = false; }};
+        if (auto done = restore_ahead(cache, key, wish, device, stop); !done)
+            log().debug("'{}' is not loaded ahead: {}", key.function.function, done.error().message);
     });
+    return has_room;
 }
 
 /// A name that ends so stands for all that begin as it does: no function's name may have it.
@@ -238,7 +251,11 @@ bool is_beginning(std::string_view name) noexcept { return name.ends_with(k_all)
 void Prefetching::begin(Cache::Impl& cache, const std::string& name, std::shared_ptr<Device::Impl> device)
 try {
     const std::scoped_lock lock{m_mutex};
-    if (!m_begun.emplace(name, device->device.get()).second) return;
+    const auto [begun, is_new] = m_begun.try_emplace({name, device->device.get()}, false);
+    if (!is_new) {
+        begun->second = true;
+        return;
+    }
     m_queue.insert(is_beginning(name) ? m_queue.end() : m_queue.begin(), {name, std::move(device)});
     if (m_is_working) return;
     m_process = ::getpid();
@@ -259,16 +276,29 @@ auto Prefetching::next(const std::stop_token& stop) -> std::optional<Wanted>
     return first;
 }
 
+/// Who asks again asks behind a call, which makes room.
+void Prefetching::had_no_room(Wanted wanted)
+{
+    const std::scoped_lock lock{m_mutex};
+    const auto begun = m_begun.find({wanted.name, wanted.device->device.get()});
+    if (begun == m_begun.end()) return;
+    if (std::exchange(begun->second, false))
+        m_queue.push_back(std::move(wanted));
+    else
+        m_begun.erase(begun);
+}
+
 void Prefetching::work(Cache::Impl& cache, const std::stop_token& stop) noexcept
 {
     while (const auto wanted = next(stop)) {
         const std::string_view name = wanted->name;
         try {
             wanted->device->device->begin_warm_up();
-            if (is_beginning(name))
-                prefetch_all(cache, name.substr(0, name.size() - 1), *wanted->device, stop);
-            else
+            if (is_beginning(name)) {
+                if (!prefetch_all(cache, name.substr(0, name.size() - 1), *wanted->device, stop)) had_no_room(*wanted);
+            } else {
                 prefetch_function(cache, cache.key(wanted->name, *wanted->device->device), *wanted->device, stop);
+            }
         } catch (const std::exception& thrown) { // memory: whoever needs it will hear of it
             log().debug("'{}' is not loaded ahead: {}", name, thrown.what());
         }

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -26,7 +26,8 @@ public:
     ~Prefetching() { end(); }
 
     /// Once for each name (or beginning of names, as in Cache::prefetch) and device: what is loaded stays loaded as long
-    /// as the cache. One after the other, single functions first. `cache` outlives this.
+    /// as the cache. Again where graphs found no room the last time. One after the other, single functions first. `cache`
+    /// outlives this.
     void begin(Cache::Impl& cache, const std::string& name, std::shared_ptr<Device::Impl> device);
 
 private:
@@ -37,9 +38,10 @@ private:
     void end();
     void work(Cache::Impl& cache, const std::stop_token& stop) noexcept;
     [[nodiscard]] std::optional<Wanted> next(const std::stop_token& stop);
+    void had_no_room(Wanted wanted);
 
-    std::mutex m_mutex; // guards the rest
-    std::set<std::pair<std::string, const void*>> m_begun;
+    std::mutex m_mutex;                                          // guards the rest
+    std::map<std::pair<std::string, const void*>, bool> m_begun; ///< whether it was asked for again meanwhile
     std::deque<Wanted> m_queue;
     bool m_is_working = false;
     std::jthread m_thread;

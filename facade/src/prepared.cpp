@@ -154,13 +154,18 @@ void PreparedGraphs::Turn::succeed(Prepared graph) noexcept
     if (slot != m_graphs.m_slots.end()) slot->graph.emplace(std::move(graph));
 }
 
+bool PreparedGraphs::may_hold(const cachefmt::Graph& graph, const backends::Device& device) noexcept
+{
+    return is_preparable(graph) && own_bytes(graph) <= most_own_bytes(device);
+}
+
 std::unique_ptr<PreparedGraphs::Turn> PreparedGraphs::turn(const cachefmt::EntryKey& key, const cachefmt::Graph& graph,
                                                            const backends::Device& device,
                                                            std::chrono::steady_clock::time_point end,
                                                            const std::stop_token& stop)
 {
     const std::uint64_t bytes = own_bytes(graph), most = most_own_bytes(device);
-    if (!is_preparable(graph) || bytes > most) return nullptr;
+    if (!may_hold(graph, device)) return nullptr;
     const auto has_room = [&] {
         std::uint64_t all = bytes;
         for (const Slot& slot : m_slots) all += slot.bytes;

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <thread>
 
+#include "cache_impl.hpp"
 #include "cuda_or_fake.hpp"
 #include "device_impl.hpp"
 #include "facade_fixture.hpp"
@@ -27,7 +28,7 @@ protected:
         options.global_rank = 0;
         return options;
     }
-    /// x + 1, of a table of functions that have one input and outputs of their own.
+    /// x + 1, of a table of functions that have one input, outputs and scratch of their own.
     [[nodiscard]] Function wrapped(Cache& cache, const std::string& name) const
     {
         Spec spec;
@@ -35,7 +36,9 @@ protected:
         spec.outputs = {output("y", i32, {k_count})};
         spec.code = {program};
         return cache.wrap(name, device, spec, [this](Recorder& r) {
-            r.stream().copy(r["y"], r["x"], k_count * 4);
+            const Address scratch = r.alloc("scratch", k_count * 4);
+            r.stream().copy(scratch, r["x"], k_count * 4);
+            r.stream().copy(r["y"], scratch, k_count * 4);
             r.stream().launch(program, "add_scalar", k_launch, r["y"], 1, k_count);
         });
     }
@@ -64,7 +67,11 @@ protected:
     }
     void wait_for_uploads(long count) const
     {
-        while (fake.calls_of("cuGraphUpload") < count) std::this_thread::yield();
+        const auto end = std::chrono::steady_clock::now() + std::chrono::minutes{1};
+        while (fake.calls_of("cuGraphUpload") < count) {
+            ASSERT_LT(std::chrono::steady_clock::now(), end) << "nobody uploads " << count << " graphs";
+            std::this_thread::yield();
+        }
     }
     [[nodiscard]] long made_execs() const
     {
@@ -96,7 +103,7 @@ TEST_F(CudaFakePrefetch, InstantiatesAndUploadsAheadAndTheCallMovesIt)
     EXPECT_EQ(call(f, counted_from(7), 7), Outcome::replayed);
     EXPECT_EQ(fake.calls_of("cuGraphLaunch"), 1);
     EXPECT_EQ(made_execs(), 1);
-    EXPECT_EQ(moved_nodes(), 2);
+    EXPECT_EQ(moved_nodes(), 3) << "input and output are this call's own";
 }
 
 TEST_F(CudaFakePrefetch, ATablesGraphsAreBoundToWhatItsFirstCallGave)
@@ -118,6 +125,35 @@ TEST_F(CudaFakePrefetch, ATablesGraphsAreBoundToWhatItsFirstCallGave)
     EXPECT_EQ(call(third, elsewhere, 20), Outcome::replayed) << "a guess that is wrong is no wrong answer";
     EXPECT_EQ(call(third, x, 7), Outcome::replayed);
     EXPECT_EQ(made_execs(), 2);
+    EXPECT_EQ(cache.statistics().cache_faults, 0U);
+}
+
+TEST_F(CudaFakePrefetch, WhatFoundNoRoomIsRestoredWhereItIsAskedForAgain)
+{
+    record({"t-1", "t-2", "t-3"});
+    Cache cache{options(Policy::require_hit)};
+    Cache::Impl& impl = *CacheAccess::impl(cache);
+    const auto& backend = *DeviceAccess::impl(device)->device;
+    cachefmt::Graph large;
+    large.regions.resize(1);
+    large.regions[0].kind = cachefmt::RegionKind::arena;
+    large.regions[0].size = std::max<std::uint64_t>(256ULL << 20U, backend.limits().memory / 100);
+    auto all_room = impl.prepared.turn({{"model", "rank", "f"}, {}}, large, backend, {}, {});
+    ASSERT_TRUE(all_room);
+    fake.reset();
+    cache.prefetch("t-*", device);
+    const Buffer x = counted_from(7);
+    Function first = wrapped(cache, "t-1");
+    ASSERT_EQ(call(first, x, 7), Outcome::replayed);
+    EXPECT_EQ(made_execs(), 1) << "the call's own: nobody waited for room before it";
+    const long uploads = fake.calls_of("cuGraphUpload");
+    all_room.reset();
+    cache.prefetch("t-*", device);
+    wait_for_uploads(uploads + 2);
+    EXPECT_EQ(made_execs(), 3);
+    Function second = wrapped(cache, "t-2");
+    EXPECT_EQ(call(second, x, 7), Outcome::replayed);
+    EXPECT_EQ(made_execs(), 3);
     EXPECT_EQ(cache.statistics().cache_faults, 0U);
 }
 
