@@ -215,8 +215,10 @@ void PreparedGraphs::forget(const cachefmt::FunctionKey& function, const backend
 {
     std::list<Slot> forgotten; // goes without the lock
     const std::scoped_lock lock{m_mutex};
-    forgotten = extracted([&](const Slot& slot) { return slot.key.function == function && slot.device == &device; });
-    if (!forgotten.empty()) m_changed.notify_all();
+    const auto is_of_it = [&](const Slot& slot) { return slot.key.function == function && slot.device == &device; };
+    forgotten = extracted(is_of_it);
+    std::erase_if(m_slots, is_of_it); // under way: there is no place for it when it is done
+    m_changed.notify_all();
 }
 
 } // namespace warmgraph

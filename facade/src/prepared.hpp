@@ -70,7 +70,7 @@ public:
     /// The graph of this entry, as the device's modules are; waits for one that is under way. Whether the entry is still the
     /// one on disk is the caller's to see.
     [[nodiscard]] std::optional<Prepared> take(const cachefmt::EntryKey& key, const backends::Device& device);
-    /// What was prepared of this function goes away.
+    /// What was prepared of this function goes away, and what is under way when it is done.
     void forget(const cachefmt::FunctionKey& function, const backends::Device& device);
 
 private:
