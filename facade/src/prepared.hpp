@@ -61,7 +61,8 @@ public:
     /// Whether who knows the entry alone can restore it, and there is room for it on an idle device.
     [[nodiscard]] static bool may_hold(const cachefmt::Graph& graph, const backends::Device& device) noexcept;
     /// Nobody may ever call what is prepared, so all of it together takes at most a hundredth of the device's memory, or 256
-    /// MiB. Waits until there is room, as calls take what is there, but not beyond `end`. Null: there was none, or nobody who knows the entry alone can restore it.
+    /// MiB. Waits until there is room, as calls take what is there, but not beyond `end`. Null: there was none, or nobody who
+    /// knows the entry alone can restore it.
     [[nodiscard]] std::unique_ptr<Turn> turn(const cachefmt::EntryKey& key, const cachefmt::Graph& graph,
                                              const backends::Device& device, std::chrono::steady_clock::time_point end,
                                              const std::stop_token& stop);

@@ -102,3 +102,17 @@ def test_globals_are_those_that_dis_tells():
     code = made["many"].__code__
     assert set(_code._names_of_globals(code)) == set(_code._slowly_named_globals(code))
     assert {"other0", "other699", "written699"} <= _code.globals_in(code)
+
+
+@pytest.mark.parametrize("change", [slice(1, 3), slice(1, 2, 1), 1, 1.0, True, "1", b"1", (1,), (slice(1, 2),), frozenset({1}), -0.0, 0.0, None, ...])
+def test_constants_of_all_kinds_are_told_apart(change):
+    """Python 3.14 has slices among them, which marshal does not write in the form that is used here."""
+    def function():
+        pass
+
+    plain = function.__code__.replace(co_consts=(slice(1, 2),))
+    changed = function.__code__.replace(co_consts=(change,))
+    assert _code._digest_of(changed) == _code._digest_of(changed.replace(co_name="other"))
+    assert _code._digest_of(changed) != _code._digest_of(plain)
+    others = [function.__code__.replace(co_consts=(one,)) for one in (1, 1.0, True, "1", b"1", (1,), frozenset({1}), -0.0, 0.0, None, ...)]
+    assert len({_code._digest_of(one) for one in others}) == len(others)

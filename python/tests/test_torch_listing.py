@@ -17,7 +17,7 @@ def walker_of(facts: dict[str, str], *parts: Any) -> Any:
 
 def part_of(path: str, facts: dict[str, str], **regions: dict[str, str]) -> Any:
     made = [types.SimpleNamespace(facts=lambda held=held: held) for held in regions.values()]
-    return types.SimpleNamespace(path=path, facts=facts, regions=((), made, {id(one): one for one in made}), memory=None, listed=None)
+    return types.SimpleNamespace(path=path, facts=facts, regions=((), made, frozenset(map(id, made))), memory=None, listed=None)
 
 
 def each(facts: dict[str, str]) -> dict[str, str]:
@@ -51,7 +51,7 @@ def test_each_part_has_a_list_which_is_made_once():
     assert found == {**MODES, "model *": "memory.model.w\tat 0\nmodel\tM\nmodel.a\t1", "values *": "x\t3"}
     again = _listing.listed(facts, walker_of(walked, part))
     assert again == found and again["model *"] is found["model *"]
-    part.regions, part.listed = ((), [types.SimpleNamespace(facts=lambda: {"memory.model.w": "at 8"})], {}), None
+    part.regions, part.listed = ((), [types.SimpleNamespace(facts=lambda: {"memory.model.w": "at 8"})], frozenset()), None
     facts["memory.model.w"] = "at 8"
     assert "memory.model.w\tat 8" in _listing.listed(facts, walker_of(walked, part))["model *"]
 

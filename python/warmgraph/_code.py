@@ -8,8 +8,8 @@ import functools
 import hashlib
 import importlib
 import importlib.util
-import operator
 import marshal
+import operator
 import platform
 import sys
 import sysconfig
@@ -408,7 +408,7 @@ def code_digest(code: types.CodeType) -> bytes:
 
 
 def _digest_of(code: types.CodeType) -> bytes:
-    """A library's classes have hundreds of methods, and their texts tens of kilobytes: nothing of them is a text of its own here."""
+    """By marshal, which is quicker than texts: a library's classes have hundreds of methods."""
     of_itself = (code.co_code, getattr(code, "co_exceptiontable", b""), code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount,
                  code.co_flags, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
     return hashlib.sha256(_in_bytes(of_itself) + _constant(code.co_consts)).digest()
@@ -429,7 +429,9 @@ def _constant(value: Any) -> bytes:
         return b"tuple " + b"".join(map(_in_sequence, value))
     if isinstance(value, frozenset):  # whose order differs from process to process
         return b"set " + b"".join(sorted(map(_in_sequence, value)))
-    return b"plain " + _in_bytes(value)
+    if isinstance(value, tuple) or type(value) in _PLAIN:
+        return b"plain " + _in_bytes(value)
+    return f"{type(value).__name__} {value!r}".encode("utf-8", "surrogatepass")  # slices, from Python 3.14 on
 
 
 def _in_sequence(value: Any) -> bytes:

@@ -65,8 +65,8 @@ class State(Layout):
 
 @dataclasses.dataclass(frozen=True)
 class StoredEntry:
-    """One recording of a function. `facts`: what else it was recorded under, lists as they are (each_fact). `read_only_inputs` are known not to be written; `draws`: by
-    how much a call moves the generator's offset."""
+    """One recording of a function. `facts`: what else it was recorded under, lists as they are (each_fact). `read_only_inputs` are known not
+    to be written; `draws`: by how much a call moves the generator's offset."""
 
     digest: str
     recorded: str

@@ -602,8 +602,8 @@ WARMGRAPH_API wg_status wg_cache_entries(const wg_cache* cache, const wg_device*
 /// Begins, in the background, to load the device code of the function's last used entries that this device fits, to restore
 /// the graph of the last one, and what else a first restore would wait for: a call finds what was ready by then. A name that
 /// ends in '*' stands for all functions of the model that begin so: ask as early as it is known, or, where the first of them
-/// is called at once, behind that call, on whose memory the others are then restored. Decides nothing, launches nothing, and returns at once. What goes wrong there costs the
-/// gain alone. wg_cache_close waits for what is under way.
+/// is called at once, behind that call, on whose memory the others are then restored. Decides nothing, launches nothing, and
+/// returns at once. What goes wrong there costs the gain alone. wg_cache_close waits for what is under way.
 WARMGRAPH_API wg_status wg_cache_prefetch(wg_cache* cache, const wg_device* device, const char* function);
 
 /// Ends to keep device code, for the whole process, until the next miss (or wg_prepare_recording) begins it anew. What

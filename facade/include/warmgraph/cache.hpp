@@ -192,10 +192,10 @@ public:
     /// of the model that begin so, for a program that has a table of them: the last used entry of each, in the order of
     /// that use. The graph of the last used one is restored and instantiated, too, unless it takes more of its own than a
     /// hundredth of the device's memory, or 256 MiB where that is more (all of a table together; behind a first call the
-    /// rest follows as calls take them, where this is asked for again), works with events, semaphores or host functions, or has code that keeps state. Call it as early as the
-    /// name is known. For a table that is called at once, call it behind the first call: on CUDA the others are then restored
-    /// on the memory that this one has, and not beside it. A call finds what was ready by then, and waits
-    /// for the graph that is under way. Decides nothing and launches nothing. Returns at once; what goes wrong there
+    /// rest follows as calls take them, where this is asked for again), works with events, semaphores or host functions, or
+    /// has code that keeps state. Call it as early as the name is known. For a table that is called at once, call it behind
+    /// the first call: on CUDA the others are then restored on the memory that this one has, and not beside it. A call finds
+    /// what was ready by then, and waits for the graph that is under way. Decides nothing and launches nothing. Returns at once; what goes wrong there
     /// costs the gain alone. Nothing under policies off and refresh. The cache's end waits for the image that is being loaded.
     void prefetch(const std::string& name, const Device& device);
 

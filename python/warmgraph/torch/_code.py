@@ -117,6 +117,7 @@ def _has_code(pair: tuple[types.FunctionType, types.CodeType]) -> bool:
 
 
 def _digests_anew(kind: type, functions: list[tuple[types.FunctionType, types.CodeType]]) -> Iterator[bytes]:
+    """functions: gets those that were read."""
     for name, member in sorted(kind.__dict__.items()):
         if isinstance(member, property):
             member = member.fget
@@ -146,16 +147,15 @@ def python_version() -> str:
 
 def read_ahead(base: type) -> Iterator[None]:
     """What installed classes below `base` will be asked for, in pieces: their code, their packages' versions. In any thread."""
-    waiting: list[type] = base.__subclasses__()
-    seen: set[type] = set()
+    waiting, seen = [base], {base}
     while waiting and len(seen) < _MOST_AHEAD:
         kind = waiting.pop()
-        for one in kind.__mro__ if kind not in seen else ():
+        if kind.__module__.split(".")[0] not in (*_ALWAYS_LIBRARY, *sys.stdlib_module_names) and is_library(kind.__module__, None):
+            _digests_of(kind)
+            version_of(kind.__module__.split(".")[0])
+            yield
+        below = kind.__subclasses__() if issubclass(kind, base) else []
+        for one in (one for child in below for one in reversed(child.__mro__)):
             if one not in seen:
                 seen.add(one)
-                package = one.__module__.split(".")[0]
-                if package not in (*_ALWAYS_LIBRARY, *sys.stdlib_module_names) and is_library(one.__module__, None):
-                    _digests_of(one)
-                    version_of(package)
-                    yield
-                waiting += one.__subclasses__() if issubclass(one, base) else ()
+                waiting.append(one)  # the last defined ones are the first: a program imports its models last

@@ -119,7 +119,7 @@ def _of_part(part: Part) -> tuple[list[Region], list[int]]:
     now = [(int(one.data_ptr()), one.nbytes()) for one in storages]
     if part.regions is None or part.regions[0] != now:
         regions = regions_of(part.places)
-        part.regions, part.memory, part.listed = (now, regions, {id(one): one for one in regions}), None, None
+        part.regions, part.memory, part.listed = (now, regions, frozenset(map(id, regions))), None, None
     return part.regions[1], list(dict.fromkeys(key for key, _ in now))
 
 
@@ -178,11 +178,11 @@ def facts_of(regions: Sequence[Region], parts: Sequence[Part] = ()) -> dict[str,
     ids: set[int] = set(map(id, regions)) if parts else set()
     known: set[int] = set()
     for part in parts:
-        if part.regions is None or known & part.regions[2].keys() or not ids >= part.regions[2].keys():
+        if part.regions is None or known & part.regions[2] or not ids >= part.regions[2]:
             continue
         if part.memory is None:
             part.memory = {path: text for region in part.regions[1] for path, text in region.facts().items()}
-        known |= part.regions[2].keys()
+        known |= part.regions[2]
         found.update(part.memory)
     for region in regions:
         if id(region) not in known:

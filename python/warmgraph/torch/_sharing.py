@@ -28,8 +28,8 @@ class Part:
         self.is_whole = not (walker.found.programs or walker.found.devices)  # all that there is to it is here
         self._held = _watch.Held([*self.watched, *self.watched_classes.values()])
         self._looks = Looks(one.tensor for one in self.places)
-        # For _regions: (where and how large their storages were, the regions, those by id), and what these say.
-        self.regions: tuple[Any, list[Any], dict[int, Any]] | None = None
+        # For _regions: (where and how large their storages were, the regions, their ids), and what these say.
+        self.regions: tuple[Any, list[Any], frozenset[int]] | None = None
         self.memory: dict[str, str] | None = None
         self.listed: tuple[dict[str, str], list[str], str] | None = None  # for _listing: (all facts of both, their texts, as a list)
 
