@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from warmgraph import _ahead, errors  # noqa: E402
-from warmgraph.torch import GraphCache, _engines, _function  # noqa: E402
+from warmgraph.torch import GraphCache, _engines, _function, _sharing, _walking  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -226,6 +226,18 @@ def test_the_memory_of_a_graph_lives_until_it_is_reset():
     graph.reset()
     __import__("gc").collect()
     assert kept() is None
+
+
+def test_a_restored_graph_keeps_nothing_of_its_reading_but_what_the_table_shares():
+    def living(kind: type) -> list[Any]:
+        gc.collect()
+        return [one for one in gc.get_objects() if type(one) is kind]
+
+    others, runner = [*living(_walking.Walker), *living(_sharing.Part)], Runner()  # of other tests
+    graphs = [runner.capture(2) for _ in range(3)]
+    assert [graph.outcome for graph, _ in graphs] == ["recorded", "replayed", "replayed"]
+    new = [one for one in (*living(_walking.Walker), *living(_sharing.Part)) if all(one is not other for other in others)]
+    assert [type(one) for one in new] == [_sharing.Part], "hundreds of objects for each graph bring a collection of all that there is"
 
 
 def test_what_the_first_answer_makes_is_recorded_at_once():

@@ -210,8 +210,8 @@ TEST(Evaluate, ListsAgreeAsOneTextAndAMismatchNamesWhatIsInThem)
 
     now.facts[2].value = "a.depth\t16\na.scale\t3.0\na.heads\t8";
     EXPECT_THAT(names(evaluate(recorded, now)), ElementsAre("config.a.heads", "config.a.scale", "config.a.width"));
-    EXPECT_EQ(evaluate(recorded, now)[1].recorded, "2.0");
-    EXPECT_EQ(evaluate(recorded, now)[1].now, "3.0");
+    EXPECT_EQ(evaluate(recorded, now).at(1).recorded, "2.0");
+    EXPECT_EQ(evaluate(recorded, now).at(1).now, "3.0");
     now.facts.erase(now.facts.begin() + 2);
     EXPECT_EQ(evaluate(recorded, now).size(), 3U);
     EXPECT_EQ(evaluate(now, recorded).size(), 3U);
