@@ -30,6 +30,7 @@ set(WARMGRAPH_PUBLIC_HEADERS
     facade/include/warmgraph/stream.hpp
     facade/include/warmgraph/tuning.hpp
     facade/include/warmgraph/warmgraph.hpp
+    c/include/warmgraph/python.h
     c/include/warmgraph/warmgraph.h)
 
 get_property(components GLOBAL PROPERTY WARMGRAPH_COMPONENTS)

@@ -1,8 +1,8 @@
-"""Writes warmgraph/_c.py, the ctypes declarations, from the C header.
+"""Writes warmgraph/_c.py, the ctypes declarations, from the C headers.
 
 usage: generate_c_interface.py [--check]
 
---check: exit status 1 where the file differs from what would be written. The header is regular on purpose, and what this does not
+--check: exit status 1 where the file differs from what would be written. The headers are regular on purpose, and what this does not
 understand is an error: nothing is left out silently.
 """
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-HEADER = HERE.parent / "c/include/warmgraph/warmgraph.h"
+HEADERS = [HERE.parent / "c/include/warmgraph" / name for name in ("warmgraph.h", "python.h")]
 OUTPUT = HERE / "warmgraph/_c.py"
 
 BASIC = {
@@ -143,7 +143,7 @@ def wrapped(line: str, indent: str) -> str:
 
 def written(header: Header) -> str:
     lines = [
-        '"""The C interface, for ctypes. Made by python/generate_c_interface.py from warmgraph.h: do not edit."""',
+        '"""The C interface, for ctypes. Made by python/generate_c_interface.py from warmgraph.h and python.h: do not edit."""',
         "# mypy: disable-error-code=\"valid-type, misc\"", "import ctypes", "",
     ]
     for name, values in header.enums.items():
@@ -167,12 +167,16 @@ def written(header: Header) -> str:
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
+def declarations() -> str:
+    return "\n".join(header.read_text() for header in HEADERS)
+
+
 def main() -> int:
-    text = written(parsed(HEADER.read_text()))
+    text = written(parsed(declarations()))
     if sys.argv[1:] == ["--check"]:
         if OUTPUT.read_text() == text:
             return 0
-        print(f"{OUTPUT} is not what warmgraph.h says: run {pathlib.Path(__file__).name}", file=sys.stderr)
+        print(f"{OUTPUT} is not what the headers say: run {pathlib.Path(__file__).name}", file=sys.stderr)
         return 1
     if sys.argv[1:]:
         print(__doc__, file=sys.stderr)

@@ -3,24 +3,22 @@
 #include <bit>
 #include <cstdint>
 
-#include "warmgraph/warmgraph.h"
+#include "c_api.hpp"
+#include "python/api.hpp"
+#include "python/dl_tensor.hpp"
+#include "python/held_modules.hpp"
+#include "python/module_reader.hpp"
+#include "warmgraph/python.h"
+
+struct wg_modules {
+    explicit wg_modules(const warmgraph::python::Api& its) : api(its), held(its) {}
+    const warmgraph::python::Api& api;
+    warmgraph::python::HeldModules held;
+};
 
 namespace {
 
-/// DLTensor of dlpack.h, version 1 (https://dmlc.github.io/dlpack/latest/c_api.html).
-struct DlTensor {
-    void* data;
-    std::int32_t device_type;
-    std::int32_t device_id;
-    std::int32_t rank;
-    std::uint8_t code;
-    std::uint8_t bits;
-    std::uint16_t lanes;
-    const std::int64_t* sizes;
-    const std::int64_t* strides; // NULL: contiguous, before DLPack 1.2
-    std::uint64_t byte_offset;
-};
-static_assert(sizeof(DlTensor) == 48);
+using warmgraph::python::DlTensor;
 
 bool looks_as_it_did(const DlTensor& tensor, const wg_tensor_look& look)
 {
@@ -96,4 +94,42 @@ std::uint64_t wg_compare_dict_items(wg_dict_item_reader read, const wg_dict_item
     std::uint64_t i = 0;
     while (i < count && read(looks[i].dict, looks[i].key) == looks[i].value) ++i;
     return i;
+}
+
+wg_status wg_modules_create(std::uint64_t walk_size, wg_modules** modules)
+{
+    return warmgraph::c_api::guarded([&] {
+        wg_modules*& handle = warmgraph::c_api::need_out(modules);
+        const auto* const api = warmgraph::python::Api::of_process();
+        const std::string_view why = api == nullptr                        ? "the process exports no Python"
+                                     : walk_size != sizeof(wg_module_walk) ? "the Python package is another version's"
+                                                                           : "";
+        if (!why.empty())
+            throw warmgraph::Exception(warmgraph::ErrorCode::unsupported,
+                                       fmt::format("modules are not read natively: {}", why));
+        handle = new wg_modules(*api);
+    });
+}
+
+void wg_modules_destroy(wg_modules* modules) { delete modules; }
+
+int wg_modules_read(wg_modules* modules, const wg_module_walk* walk, void* path, void* module)
+{
+    try {
+        warmgraph::python::ModuleReader(modules->api, *walk, modules->held).read(path, module);
+        return 0;
+    } catch (const warmgraph::python::Raised&) {
+    } catch (const std::bad_alloc&) {
+        static_cast<void>(modules->api.no_memory());
+    }
+    return -1;
+}
+
+int wg_modules_hold_the_same(const wg_modules* modules) { return modules->held.are_dicts_same() ? 1 : 0; }
+
+int wg_modules_are_the_same(const wg_modules* modules) { return modules->held.are_objects_same() ? 1 : 0; }
+
+int wg_modules_watch(const wg_modules* modules, wg_dict_watch watch, int32_t watcher)
+{
+    return modules->held.watch(watch, watcher);
 }

@@ -41,7 +41,7 @@ def test_sizes_and_offsets_are_the_compilers(tmp_path):
     enums = {name: value for table, values in vars(_c).items() if table.endswith("_values") for name, value in values.items()}
     rows += [f'printf("\\"{name}\\": %d,\\n", (int){name});' for name in enums]
     source = tmp_path / "layout.c"
-    source.write_text('#include <stddef.h>\n#include <stdio.h>\n#include "warmgraph/warmgraph.h"\nint main(void) { puts("{");\n'
+    source.write_text('#include <stddef.h>\n#include <stdio.h>\n#include "warmgraph/python.h"\nint main(void) { puts("{");\n'
                       + "\n".join(rows) + '\nputs("\\"end\\": 0}"); }\n')
     subprocess.run(["cc", "-std=c11", *INCLUDES, source, "-o", tmp_path / "layout"], check=True)
     compiled = json.loads(subprocess.run([tmp_path / "layout"], capture_output=True, text=True, check=True).stdout)
@@ -69,6 +69,6 @@ def test_each_code_has_its_exception():
 ])
 def test_what_the_generator_does_not_understand_is_an_error(line):
     module = generator()
-    text = module.HEADER.read_text()
+    text = module.declarations()
     with pytest.raises(module.NotUnderstood):
-        module.written(module.parsed(text.replace("#ifdef __cplusplus\n} //", line + "\n#ifdef __cplusplus\n} //")))
+        module.written(module.parsed(text.replace("#ifdef __cplusplus\n} //", line + "\n#ifdef __cplusplus\n} //", 1)))

@@ -1,6 +1,7 @@
 """Functions are prefetched when a context is there, and not before."""
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from typing import Any
@@ -25,6 +26,7 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> Any:
     _ahead._waiting.clear()  # of modules of other tests
     monkeypatch.setattr(_ahead, "begin", lambda wrapped, index, name: names.append((name or wrapped._name(), index)))
     monkeypatch.setattr(_ahead, "_device_in_use", lambda: device[0] if device else None)
+    monkeypatch.setattr(_ahead, "_is_cuda_initialized", lambda: bool(device))
     yield names, device
     device.append(0)
     _ended()
@@ -140,9 +142,112 @@ def _package(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     (tmp_path / "wg_ahead_package" / "__init__.py").write_text("import torch\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(plain, "_INSTALLED", (*plain._INSTALLED, str(tmp_path)) if isinstance(plain._INSTALLED, tuple) else (plain._INSTALLED, str(tmp_path)))
+    for name in [one for one in sys.modules if one.startswith("wg_ahead_")]:  # another test's
+        monkeypatch.delitem(sys.modules, name)
     import wg_ahead_package  # type: ignore[import-not-found]
 
     return wg_ahead_package, _code
+
+
+def test_while_a_context_is_made_classes_are_read_and_a_call_is_rehearsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    from warmgraph.torch import _entry
+
+    declared: list[Any] = []
+    spec = _entry.raw_spec
+    monkeypatch.setattr(_entry, "raw_spec", lambda given: declared.append(given) or spec(given))
+    monkeypatch.setattr(_ahead, "_device_in_use", lambda: None)
+    initialized: list[bool] = []
+    monkeypatch.setattr(_ahead, "_is_cuda_initialized", lambda: bool(initialized))
+    _ahead._waiting.clear()
+    kept = warmgraph.cache_compile(doubled)
+    time.sleep(0.03)
+    assert not declared, "PyTorch is not on its way to a device"
+    initialized.append(True)
+    end = time.monotonic() + 60
+    while time.monotonic() < end and len(declared) < 3:
+        time.sleep(0.01)
+    assert [one.name for one in declared] == ["rehearsal"] * 3
+    monkeypatch.setattr(_ahead, "_device_in_use", lambda: 0)
+    monkeypatch.setattr(_ahead, "begin", lambda *_: None)
+    _ended()
+    assert _ahead._thread is None
+    del kept
+
+
+def test_who_calls_does_not_wait_for_what_is_read_ahead(begun: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+
+    def pieces() -> Any:
+        while True:
+            read.append(1)
+            yield
+
+    monkeypatch.setattr(_ahead, "_pieces", pieces)
+    _, device = begun
+    kept = warmgraph.cache_compile(doubled)
+    device.append(0)
+    while not read:
+        time.sleep(0.001)
+    assert _ahead._thread is not None and _ahead._thread.is_alive()
+    _ahead.leave_reading()
+    _ended()
+    assert _ahead._thread is None
+    count = len(read)
+    again = warmgraph.cache_compile(doubled, name="again")
+    while len(read) == count:  # another one is expected
+        time.sleep(0.001)
+    _ahead.leave_reading()
+    _ended()
+    del kept, again
+
+
+def test_what_fails_there_is_left(begun: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def pieces() -> Any:
+        yield
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(_ahead, "_pieces", pieces)
+    names, device = begun
+    kept = warmgraph.cache_compile(doubled)
+    device.append(0)
+    _ended()
+    assert names == [("doubled", 0)] and _ahead._thread is None
+    del kept
+
+
+def test_a_rehearsal_leaves_nothing_behind() -> None:
+    from warmgraph.torch import _rehearsal
+
+    met: list[str] = []
+    register = torch.nn.modules.module
+    handles = [register.register_module_module_registration_hook(lambda *_: met.append("module")),
+               register.register_module_buffer_registration_hook(lambda *_: met.append("buffer")),
+               register.register_module_parameter_registration_hook(lambda *_: met.append("parameter"))]
+    try:
+        state, mode = torch.get_rng_state(), torch.is_grad_enabled()
+        assert sum(1 for _ in _rehearsal.rehearse()) == 12
+        assert torch.equal(torch.get_rng_state(), state) and torch.is_grad_enabled() == mode and met == []
+        assert not torch.cuda.is_initialized() or torch.cuda.is_available()
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def test_classes_that_models_name_are_read_ahead_as_well(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their configurations and caches, of the same package alone."""
+    package, code = _package(tmp_path, monkeypatch)
+    (tmp_path / "wg_ahead_package" / "config.py").write_text("class Base:\n    pass\n\nclass Config(Base):\n    kind = 'x'\n\n"
+                                                             "class Other:\n    pass\n")
+    (tmp_path / "wg_ahead_other.py").write_text("class Foreign:\n    pass\n")
+    import wg_ahead_other  # type: ignore[import-not-found]
+    import wg_ahead_package.config as config  # type: ignore[import-not-found]
+
+    package.Config, package.Foreign = config.Config, wg_ahead_other.Foreign
+    monkeypatch.setattr(code, "_known_digests", {})
+    for _ in code.read_ahead(package.Net):
+        pass
+    read = {one.kind for one in code._known_digests.values()}
+    assert {package.Net, config.Config, config.Base, config.Other} <= read and wg_ahead_other.Foreign not in read
 
 
 def test_installed_classes_are_read_ahead_and_anew_where_they_changed(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

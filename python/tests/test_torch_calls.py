@@ -412,7 +412,7 @@ def test_rows_of_the_c_interface_are_packed_as_the_compiler_lays_them_out() -> N
     states = [_entry.Decl("weights", "f32", (2, 3), None, 4096, 24, False), _entry.Decl("cache", "u8", (), None, 8192, 1)]
     inputs = [_entry.Decl("x", "bf16", (4, 2), (1, 4), 512, 16), _entry.Decl("token", "i64", (8,), None, 1024, 64)]
     given = _entry.Declaration("step", inputs, [_entry.Decl("result0", "f32", (7,), None, 0, 28)], states, {"a": "1", "b": "", "\u00e9": "\u6f22"}, ["HOME"], "2")
-    raw, kept = _entry._raw(given)
+    raw, kept = _entry.raw_spec(given)
     assert [(one.name, one.dtype, one.sizes[:one.rank]) for one in raw.inputs[:raw.input_count]] == \
         [(b"x", dtypes.CODES["bf16"], [4, 2]), (b"token", dtypes.CODES["i64"], [8])]
     assert [(one.name, one.sizes[:one.rank]) for one in raw.outputs[:raw.output_count]] == [(b"result0", [7])]

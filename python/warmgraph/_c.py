@@ -1,4 +1,4 @@
-"""The C interface, for ctypes. Made by python/generate_c_interface.py from warmgraph.h: do not edit."""
+"""The C interface, for ctypes. Made by python/generate_c_interface.py from warmgraph.h and python.h: do not edit."""
 # mypy: disable-error-code="valid-type, misc"
 import ctypes
 
@@ -112,6 +112,8 @@ wg_dict_item_reader = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.
 wg_attributes_reader = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 
 wg_object_releaser = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+wg_dict_watch = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p)
 
 
 class wg_address(ctypes.Structure):
@@ -487,6 +489,43 @@ class wg_dict_item_look(ctypes.Structure):
     ]
 
 
+class wg_module_walk(ctypes.Structure):
+    _fields_ = [
+        ("read_tensor", wg_dltensor_reader),
+        ("device_type", ctypes.c_int32),
+        ("reads_children", ctypes.c_int32),
+        ("watches_tensors", ctypes.c_int32),
+        ("most_facts", ctypes.c_uint64),
+        ("deepest", ctypes.c_uint64),
+        ("longest", ctypes.c_uint64),
+        ("longest_of_module", ctypes.c_uint64),
+        ("facts", ctypes.c_void_p),
+        ("objects", ctypes.c_void_p),
+        ("read", ctypes.c_void_p),
+        ("tensors", ctypes.c_void_p),
+        ("opened", ctypes.c_void_p),
+        ("places", ctypes.c_void_p),
+        ("kept", ctypes.c_void_p),
+        ("module_type", ctypes.c_void_p),
+        ("tensor", ctypes.c_void_p),
+        ("parameter", ctypes.c_void_p),
+        ("ordered_dict", ctypes.c_void_p),
+        ("via", ctypes.c_void_p),
+        ("is_negated", ctypes.c_void_p),
+        ("place", ctypes.c_void_p),
+        ("kind", ctypes.c_void_p),
+        ("names", ctypes.c_void_p),
+        ("text", ctypes.c_void_p),
+        ("fact", ctypes.c_void_p),
+        ("fact_of_module", ctypes.c_void_p),
+        ("value", ctypes.c_void_p),
+        ("module", ctypes.c_void_p),
+        ("tensor_reader", ctypes.c_void_p),
+        ("members", ctypes.c_void_p),
+        ("attributes", ctypes.c_void_p),
+    ]
+
+
 STRUCTS = [
     wg_address,
     wg_memory,
@@ -518,6 +557,7 @@ STRUCTS = [
     wg_dict_look,
     wg_attributes_look,
     wg_dict_item_look,
+    wg_module_walk,
 ]
 
 # By name: the result's type and the arguments'.
@@ -669,6 +709,13 @@ FUNCTIONS = {
         ctypes.POINTER(wg_attributes_look), ctypes.c_uint64]),
     "wg_note_dict_event": (ctypes.c_int, [ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]),
     "wg_dict_events": (ctypes.POINTER(ctypes.c_uint64), []),
+    "wg_modules_create": (ctypes.c_int32, [ctypes.c_uint64, ctypes.POINTER(ctypes.c_void_p)]),
+    "wg_modules_destroy": (None, [ctypes.c_void_p]),
+    "wg_modules_read": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(wg_module_walk), ctypes.c_void_p,
+        ctypes.c_void_p]),
+    "wg_modules_hold_the_same": (ctypes.c_int, [ctypes.c_void_p]),
+    "wg_modules_are_the_same": (ctypes.c_int, [ctypes.c_void_p]),
+    "wg_modules_watch": (ctypes.c_int, [ctypes.c_void_p, wg_dict_watch, ctypes.c_int32]),
 }
 
 # Those whose result is a wg_status.
@@ -687,4 +734,4 @@ STATUS = frozenset({'wg_receive_log', 'wg_limit_log', 'wg_device_open', 'wg_devi
     'wg_report_destroy', 'wg_wrap_pair', 'wg_pair_destroy', 'wg_pair_bind', 'wg_pair_forward', 'wg_pair_backward',
     'wg_pair_report', 'wg_cache_adopt', 'wg_capture_write', 'wg_open_all', 'wg_opening_wait', 'wg_opening_progress',
     'wg_opening_destroy', 'wg_recorder_fork', 'wg_recorder_join', 'wg_recorder_address', 'wg_recorder_alloc',
-    'wg_recorder_scalar', 'wg_recorder_sizes', 'wg_recorder_dtype', 'wg_recorder_fail'})
+    'wg_recorder_scalar', 'wg_recorder_sizes', 'wg_recorder_dtype', 'wg_recorder_fail', 'wg_modules_create'})

@@ -11,9 +11,9 @@ import sys
 import types
 from typing import Any, Callable, Mapping, Sequence
 
-from . import _c
+from . import _c, errors
 from ._foreign import DLTensor
-from ._library import library
+from ._library import Handle, library
 
 _ABSENT = object()
 _CAPSULE = b"dlpack_exchange_api"
@@ -40,7 +40,8 @@ def dict_of(mapping: Any) -> dict[Any, Any] | None:
 def _native() -> Any:
     """The library's functions, called with Python's lock held."""
     held = library().with_lock()
-    for name in ("wg_read_tensors", "wg_compare_dicts", "wg_compare_dict_items", "wg_compare_attributes"):
+    for name in ("wg_read_tensors", "wg_compare_dicts", "wg_compare_dict_items", "wg_compare_attributes", "wg_modules_read",
+                 "wg_modules_hold_the_same", "wg_modules_are_the_same", "wg_modules_watch"):
         getattr(held, name).restype = _c.FUNCTIONS[name][0]
     return held
 
@@ -69,11 +70,16 @@ class _Watcher:
         held = library().with_lock()
         held.wg_dict_events.restype = ctypes.c_void_p
         self.events = ctypes.c_uint64.from_address(held.wg_dict_events())
-        self._watch = functools.partial(watch, add(ctypes.cast(held.wg_note_dict_event, ctypes.c_void_p)))
+        self._number = int(add(ctypes.cast(held.wg_note_dict_event, ctypes.c_void_p)))
+        self._watch = functools.partial(watch, self._number)
 
     def watch(self, one: dict[Any, Any]) -> None:
         """For good: others may watch it too. A dictionary that goes takes it along."""
         self._watch(one)
+
+    def watch_modules(self, modules: Modules) -> None:
+        """The dictionaries that they hold."""
+        modules.watch(self._number)
 
 
 @functools.cache
@@ -96,13 +102,18 @@ class Dicts:
     """Dictionaries and single items of others, as they are now. `are_same` holds until one of them has another object. Where Python tells of
     changes, what is in the dictionaries is looked at after one alone."""
 
-    def __init__(self, wholes: Sequence[dict[Any, Any]], items: Sequence[tuple[dict[Any, Any], Any]]) -> None:
-        told = watcher() if wholes else None
+    def __init__(self, wholes: Sequence[dict[Any, Any]], items: Sequence[tuple[dict[Any, Any], Any]], modules: Sequence[Modules] = ()) -> None:
+        """modules: what they held when they were read."""
+        told = watcher() if wholes or modules else None
         self._events = told.events if told is not None else None
+        self._modules = modules
         if told is not None:
             for held in wholes:
                 told.watch(held)
-            self._seen = told.events.value  # before they are read: what changes from now on is looked at
+            for one in modules:
+                told.watch_modules(one)
+            # Before they are read: what changes from now on is looked at. Modules were read earlier.
+            self._seen: int | None = None if modules else told.events.value
         objects = [one for held in wholes for pair in held.items() for one in pair]
         pairs, looks, at = array.array("Q", map(id, objects)), array.array("Q"), 0
         first = pairs.buffer_info()[0]
@@ -122,13 +133,21 @@ class Dicts:
 
     def _are_wholes_same(self) -> bool:
         if self._events is None:
-            return self._count == 0 or self._same() == self._count
+            return self._look()
         now = self._events.value
         if now == self._seen:
             return True
-        if self._same() != self._count:
+        if not self._look():
             return False
         self._seen = now  # of before the look
+        return True
+
+    def _look(self) -> bool:
+        if self._count != 0 and self._same() != self._count:
+            return False
+        for one in self._modules:
+            if not one.hold_the_same():
+                return False
         return True
 
 
@@ -173,6 +192,48 @@ class Lists:
     def are_same(self) -> bool:
         # In this order: past the end of a list there is an exception.
         return list(map(len, self._lists)) == self._counts and (self._count == 0 or self._same() == self._count)
+
+
+@functools.cache
+def are_modules_readable() -> bool:
+    """Modules(): the library finds Python's functions in this process."""
+    try:
+        return is_possible() and not Modules().is_closed
+    except errors.Unsupported:
+        return False
+
+
+class Modules(Handle):
+    """Modules of PyTorch that are read natively, and what they held then. `kept` keeps that alive."""
+
+    _what = "reader of modules"
+
+    def __init__(self) -> None:
+        lib = library()
+        super().__init__(lib.made("wg_modules_create", ctypes.sizeof(_c.wg_module_walk)), lib.wg_modules_destroy)
+        self.kept: list[Any] = []
+        handle = ctypes.c_void_p(self.pointer)
+        self._read = functools.partial(_native().wg_modules_read, handle)
+        self._hold_the_same = _counted("wg_modules_hold_the_same", handle)
+        self._are_the_same = _counted("wg_modules_are_the_same", handle)
+
+    def read(self, walk: _c.wg_module_walk, path: str, module: Any) -> None:
+        """Once. Raises what the walk raises."""
+        self._read(ctypes.byref(walk), ctypes.py_object(path), ctypes.py_object(module))
+
+    def hold_the_same(self) -> bool:
+        """Their dictionaries, and those of their parts and tensors."""
+        return self._hold_the_same() == 1
+
+    def are_the_same(self) -> bool:
+        """They are of their classes, and their attributes in their dictionaries."""
+        return self._are_the_same() == 1
+
+    def is_same(self) -> bool:
+        return self.hold_the_same() and self.are_the_same()
+
+    def watch(self, watcher: int) -> None:
+        _native().wg_modules_watch(ctypes.c_void_p(self.pointer), _of_python("PyDict_Watch"), ctypes.c_int32(watcher))
 
 
 class Exchange:

@@ -429,13 +429,13 @@ def _of_classes(kind: type) -> Iterator[tuple[str, Any]]:
     """What a class stores that is no method and no descriptor of Python's own."""
     seen: set[str] = set()
     for one in kind.__mro__:
-        for name, member in _stored_by(one):
+        for name, member in stored_by(one):
             if name not in seen:
                 yield name, member
         seen.update(one.__dict__)
 
 
-def _stored_by(kind: type) -> list[tuple[str, Any]]:
+def stored_by(kind: type) -> list[tuple[str, Any]]:
     """Of one class, known as long as it holds the same: a library's base has a hundred methods, and is below each class of a model."""
     held, known = kind.__dict__, _known_stored.get(id(kind))  # a class may have no hash
     if known is None or len(known.names) != len(held) or not (all(map(operator.is_, known.names, held)) and all(map(operator.is_, known.values, held.values()))):

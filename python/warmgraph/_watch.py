@@ -79,6 +79,15 @@ class _WatchedList(Watched):
         return len(self.list) == len(self.held) and all(map(operator.is_, self.list, self.held))
 
 
+class _WatchedModules(Watched):
+    def __init__(self, modules: _objects.Modules) -> None:
+        self.modules = modules
+        self.dict = self.items = self.object = None
+
+    def is_same(self) -> bool:
+        return self.modules.is_same()
+
+
 class _WatchedFunction(Watched):
     """Its code, defaults and what it closes over."""
 
@@ -134,6 +143,11 @@ def of_parts(value: Any, held: Any, parts: Sequence[Any]) -> list[Watched]:
     return [_WatchedParts(value, held, parts)]
 
 
+def of_modules(modules: _objects.Modules) -> Watched:
+    """What was read natively."""
+    return _WatchedModules(modules)
+
+
 def of_items(mapping: Mapping[Any, Any], keys: Sequence[Any]) -> Watched:
     return Watched(lambda: tuple(map(mapping.get, keys)), items=[Item(mapping, key) for key in keys])
 
@@ -146,10 +160,11 @@ class Watch:
         wholes.update((id(part), part) for one in watched for part in one.more)
         singles: dict[tuple[int, Any], tuple[dict[Any, Any], Any]] = {}
         lists = [one for one in watched if isinstance(one, _WatchedList)]
+        self._modules = [one.modules for one in watched if isinstance(one, _WatchedModules)]
         self._lists = _objects.Lists([one.list for one in lists], [one.held for one in lists]) if lists else None
         self._rest = []
         for one in watched:
-            if isinstance(one, _WatchedList):
+            if isinstance(one, (_WatchedList, _WatchedModules)):
                 continue
             if one.dict is None and not (one.items is not None and self._has_all(singles, one.items)):
                 self._rest.append(one)
@@ -158,13 +173,17 @@ class Watch:
         self._attributes = _objects.Attributes([one.object for one in owners], [one.dict for one in owners])
         self._kinds = list(map(type, self._objects))
         self._rest += [Watched(lambda item=item: (item(),)) for item in items if not self._has_all(singles, [item])]  # type: ignore[misc]
-        self._dicts = _objects.Dicts(list(wholes.values()), [pair for key, pair in singles.items() if key[0] not in wholes])
+        self._dicts = _objects.Dicts(list(wholes.values()), [pair for key, pair in singles.items() if key[0] not in wholes],
+                                    self._modules)
 
     def are_same(self) -> bool:
         if not self._dicts.are_same() or self._lists is not None and not self._lists.are_same():
             return False
         if self._objects and (list(map(type, self._objects)) != self._kinds or not self._attributes.are_same()):
             return False
+        for modules in self._modules:
+            if not modules.are_the_same():
+                return False
         for one in self._rest:
             if not one.is_same():
                 return False

@@ -79,6 +79,7 @@ void items_are_compared_by_identity(void);
 void addresses_of_tensors_are_read(void);
 void tensors_that_look_otherwise_are_told(void);
 void alignment_of_tensors_is_asked_for(void);
+void modules_are_read_where_there_is_python(void);
 
 /* entries.c */
 void entries_tell_what_loading_them_needs(void);

@@ -1,5 +1,8 @@
 /* What bindings of Python look at: dictionaries and tensors of a make that is as simple as can be. */
+#include <string.h>
+
 #include "checks.h"
+#include "warmgraph/python.h"
 
 struct pair {
     void *key, *value;
@@ -168,4 +171,13 @@ void alignment_of_tensors_is_asked_for(void)
     CHECK(wg_read_tensors(copy_of, tensors, &look, 1, 0, NULL) == 1);
     look.alignment = 128;
     CHECK(wg_read_tensors(copy_of, tensors, &look, 1, 0, NULL) == 0);
+}
+
+void modules_are_read_where_there_is_python(void)
+{
+    wg_modules* modules = (wg_modules*)&a;
+    CHECK(wg_modules_create(sizeof(wg_module_walk), &modules) == wg_unsupported && modules == NULL);
+    CHECK(strstr(wg_last_error(), "exports no Python") != NULL);
+    CHECK(wg_modules_create(sizeof(wg_module_walk), NULL) == wg_invalid_argument);
+    wg_modules_destroy(NULL);
 }

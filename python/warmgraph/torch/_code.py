@@ -7,6 +7,7 @@ import dataclasses
 import enum
 import hashlib
 import importlib.metadata
+import itertools
 import operator
 import platform
 import sys
@@ -15,7 +16,7 @@ from typing import Any, Iterable, Iterator, Mapping
 
 from .. import _code, _walk, _watch
 
-_MOST_AHEAD = 500  # classes
+_MOST_AHEAD = 500  # classes, of each kind
 _ALWAYS_LIBRARY = {"torch", "warmgraph", "triton", "numpy"}
 
 
@@ -146,16 +147,43 @@ def python_version() -> str:
 
 
 def read_ahead(base: type) -> Iterator[None]:
-    """What installed classes below `base` will be asked for, in pieces: their code, their packages' versions. In any thread."""
-    waiting, seen = [base], {base}
-    while waiting and len(seen) < _MOST_AHEAD:
-        kind = waiting.pop()
+    """What a walk asks of installed classes, in pieces: their code, what they store, their packages' versions. Of those below `base`, then
+    of those that their modules name (configurations, caches). In any thread."""
+    found: dict[type, None] = {}
+    for kind in itertools.chain(_below(base, found), _named_beside(found)):
+        if len(found) > _MOST_AHEAD:
+            return
         if kind.__module__.split(".")[0] not in (*_ALWAYS_LIBRARY, *sys.stdlib_module_names) and is_library(kind.__module__, None):
+            found[kind] = None
+            _walk.stored_by(kind)
             _digests_of(kind)
             version_of(kind.__module__.split(".")[0])
             yield
+
+
+def _below(base: type, found: Mapping[type, None]) -> Iterator[type]:
+    """The last defined ones first: a program imports its models last."""
+    waiting, seen = [base], {base}
+    while waiting and len(seen) < _MOST_AHEAD:
+        kind = waiting.pop()
+        yield kind
         below = kind.__subclasses__() if issubclass(kind, base) else []
         for one in (one for child in below for one in reversed(child.__mro__)):
             if one not in seen:
                 seen.add(one)
-                waiting.append(one)  # the last defined ones are the first: a program imports its models last
+                waiting.append(one)
+
+
+def _named_beside(found: Mapping[type, None]) -> Iterator[type]:
+    """What the modules of these classes name of their packages, and what the modules of that name, with what is above it."""
+    seen, looked, packages = {id(kind) for kind in found}, set(), {kind.__module__.split(".")[0] for kind in found}
+    for _ in range(2):
+        for name in dict.fromkeys(kind.__module__ for kind in list(found)):
+            if name in looked:
+                continue
+            looked.add(name)
+            named = [one for one in list(vars(sys.modules.get(name, types)).values()) if isinstance(one, type)]
+            for one in (one for kind in named for one in kind.__mro__):
+                if id(one) not in seen and one.__module__.split(".")[0] in packages:
+                    seen.add(id(one))
+                    yield one

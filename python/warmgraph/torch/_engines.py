@@ -126,6 +126,7 @@ class GraphCache:
         if self._are_others_begun:
             return True
         _ahead.forget(self._table)
+        _ahead.leave_reading()
         return self._expected is not None and self._expected.device is not None and self._expected.device == torch.cuda.current_device()
 
     def _begin_others(self, wrapped: CachedFunction) -> None:

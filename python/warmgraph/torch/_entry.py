@@ -112,7 +112,7 @@ def _raw_facts(given: Declaration) -> Any:
     return given.raw_facts[0]
 
 
-def _raw(given: Declaration) -> tuple[Any, list[Any]]:
+def raw_spec(given: Declaration) -> tuple[Any, list[Any]]:
     """A wg_function_spec, and what must live until the call that takes it ends."""
     raw = _c.wg_function_spec(size=ctypes.sizeof(_c.wg_function_spec), name=given.name.encode(), version=given.version.encode(),
                               strict=int(given.strict), undeclared_constants=1,
@@ -135,7 +135,7 @@ def _raw(given: Declaration) -> tuple[Any, list[Any]]:
 
 def found(cache: Cache, device: Device, given: Declaration) -> str | None:
     """The metadata of the entry for these inputs, states and facts; None: there is none."""
-    raw, keep = _raw(given)
+    raw, keep = raw_spec(given)
     text = found_metadata(cache, device, raw)
     del keep
     return text
@@ -179,7 +179,7 @@ def _raw_adoption(first: Captured, second: Captured | str) -> tuple[Any, list[An
 
 def write_capture(cache: Cache, device: Device, given: Declaration, captured: Captured, folder: str) -> None:
     """For an adoption in another process. REQUIRES: the cache has no function of this name."""
-    (raw, keep), (adoption, kept) = _raw(given), _raw_adoption(captured, folder)
+    (raw, keep), (adoption, kept) = raw_spec(given), _raw_adoption(captured, folder)
     library().wg_capture_write(cache.pointer, device.pointer, ctypes.byref(raw), ctypes.byref(adoption))
     del keep, kept
 
@@ -193,7 +193,7 @@ class Entry(Handle):
                  destroyed: Callable[[], Any]) -> None:
         """captures: None: it is loaded. Else it is adopted; where the second one is a folder, another process wrote it there."""
         self.cache, self.device, self.name = cache, device, given.name
-        lib, (raw, keep) = library(), _raw(given)
+        lib, (raw, keep) = library(), raw_spec(given)
         if captures is None:
             pointer = lib.made("wg_cache_load", cache.pointer, device.pointer, ctypes.byref(raw))
         else:

@@ -339,6 +339,7 @@ class TorchFunction:
 
     def begin(self, wrapped: CachedFunction) -> None:
         """Device code is loaded while the model is read. Which entry it will be is not known yet: mostly the last one's."""
+        _ahead.leave_reading()
         if torch.cuda.is_initialized():
             _ahead.begin(wrapped, torch.cuda.current_device())
 

@@ -3,8 +3,7 @@ from __future__ import annotations
 
 import functools
 import os
-import time
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
 import torch
 
@@ -140,12 +139,11 @@ def _cudnn_version() -> str:
     return str(_ask(torch.backends.cudnn.version))
 
 
-def ask_ahead() -> None:
-    """What facts() says of the installation, which takes a millisecond to find out. In any thread."""
+def ask_ahead() -> Iterator[None]:
+    """What facts() says of the installation, which takes a millisecond to find out, in pieces. In any thread."""
     _cudnn_version()
+    yield
     _code.version_of("triton")
-    for _ in _code.read_ahead(torch.nn.Module):
-        time.sleep(0)  # the program goes on between two classes
 
 
 def facts(now: tuple[Any, ...], packages: Any, how: str) -> dict[str, str]:

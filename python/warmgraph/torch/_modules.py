@@ -38,9 +38,18 @@ def signed_by(module: torch.nn.Module) -> Callable[..., Any] | None:
 
 def compiled_from(module: Any) -> torch.nn.Module | None:
     """The module that torch.compile was given, where this is what it returned."""
-    frame = sys.modules.get("torch._dynamo.eval_frame")
-    kind = getattr(frame, "OptimizedModule", None)
+    kind = _kind_of_compiled()
     return module._orig_mod if kind is not None and isinstance(module, kind) else None
+
+
+def is_kind_of_compiled(kind: type) -> bool:
+    """What torch.compile returns of modules is of this class."""
+    compiled = _kind_of_compiled()
+    return compiled is not None and issubclass(kind, compiled)
+
+
+def _kind_of_compiled() -> Any:
+    return getattr(sys.modules.get("torch._dynamo.eval_frame"), "OptimizedModule", None)
 
 
 def _inner(module: torch.nn.Module) -> torch.nn.Module:

@@ -15,7 +15,7 @@ import torch
 
 from .. import _code as _plain_code, _walk, _watch, errors
 from .._compiled import CachedFunction
-from . import _code, _modules, _sharing, _tensors
+from . import _code, _modules, _native_modules, _sharing, _tensors
 
 _MOST_FACTS = 100_000
 _LONGEST_MODULE = 2000  # letters of the plain values of one module
@@ -192,6 +192,38 @@ class Walker(_walk.Walker):
             self._roll_back(before)
 
     def read_module(self, path: str, module: torch.nn.Module) -> None:
+        """Natively, where nothing is odd about it."""
+        if self._is_tolerant or not _native_modules.is_possible():
+            return self._read_one(path, module)
+        is_argument = self._into is self.found.arguments
+        _native_modules.read(
+            path, module, self.watched, reads_children=int(self._known is None or is_argument), watches_tensors=int(not is_argument),
+            most_facts=_MOST_FACTS, deepest=_walk._DEEPEST, longest=_walk._LONGEST, longest_of_module=_LONGEST_MODULE,
+            facts=self.found.facts, objects=self.objects, read=self._read, tensors=self._tensors, opened=self._open, places=self.places,
+            via=self._via(path), place=Place, kind=self._plan, names=_names_of_attributes, text=_native_modules.text_of, fact=self._fact,
+            fact_of_module=self._fact_of_module, value=self.value, module=self._read_one, tensor_reader=self._read_tensor,
+            members=self._all_members, attributes=self._members)
+
+    def _plan(self, kind: type) -> tuple[str, dict[str, Any]] | None:
+        """How modules of this class are read natively; None: they are not."""
+        if not _native_modules.is_common(kind):
+            return None
+        self.classes.setdefault(kind, False)
+        self._watch_class(kind)
+        return f"{kind.__module__}.{kind.__qualname__} ", self._values_of_class(kind)
+
+    def _fact_of_module(self, path: str, text: str) -> None:
+        self._fact(path, text.strip(), _LONGEST_MODULE)
+
+    def _all_members(self, path: str, members: dict[str, Any]) -> None:
+        self._members(path, members, lambda _: True)
+
+    def _read_tensor(self, path: str, tensor: torch.Tensor) -> None:
+        self.objects.setdefault(path, tensor)
+        self._tensor(path, tensor)
+
+    def _read_one(self, path: str, module: torch.nn.Module) -> None:
+        """One module, of any kind."""
         kind = type(module)
         if isinstance(module, torch.jit.ScriptModule):
             raise errors.NotRecordable(f"{path} is a torch.jit.ScriptModule, whose code is not read: use the module that it was made of")
@@ -218,17 +250,16 @@ class Walker(_walk.Walker):
             else:
                 others[name] = value
         order = f" of {' '.join((*module._parameters, *module._buffers, *module._modules))}"  # who goes through them sees it
-        self._fact(path, f"{kind.__module__}.{kind.__qualname__} {' '.join(plain)}{order}".strip(), _LONGEST_MODULE)
+        self._fact_of_module(path, f"{kind.__module__}.{kind.__qualname__} {' '.join(plain)}{order}")
         for held in (module._parameters, module._buffers, module._modules):
             for name, value in list(held.items()):
                 if value is None:
                     self._fact(f"{path}.{name}", _NONE)
                 elif not self._is_tolerant and _tensors.is_plain(value):  # most of a model: by the shortest way
-                    self.objects.setdefault(f"{path}.{name}", value)
-                    self._tensor(f"{path}.{name}", value)
+                    self._read_tensor(f"{path}.{name}", value)
                 else:
                     self.value(f"{path}.{name}", value)
-        self._members(path, others, lambda _: True)
+        self._all_members(path, others)
         for name in filter(module.__dict__.get, _modules.HOOKS):
             for at, (number, hook) in enumerate(list(getattr(module, name, {}).items())):
                 self.value(f"{path}.{name}[{at}]", hook)
@@ -288,6 +319,9 @@ class Walker(_walk.Walker):
         """What cannot be compared is left out where no code that was read names it."""
         for name, one in list(members.items()) if is_read else sorted(members.items()):
             if not (is_read(name) if is_read else name in self._reached.names and not name.startswith("__")):
+                continue
+            if type(one) in _walk._PLAIN and len(self.found.facts) < _MOST_FACTS:  # as most are: nothing of it is refused
+                self._fact(f"{path}.{name}", _walk.plain_text(one))
                 continue
             before = self._mark()
             try:
@@ -394,8 +428,11 @@ def _bytes_of(tensor: torch.Tensor) -> bytes:
 def _of_module(module: torch.nn.Module, of_classes: dict[str, Any]) -> list[tuple[str, Any]]:
     """Its own attributes, and values of its classes, by name."""
     held = module.__dict__
-    names = _names_of_module((*held, None, *of_classes))
-    return [(name, held[name] if is_own else of_classes[name]) for name, is_own in names]
+    return [(name, held[name] if is_own else of_classes[name]) for name, is_own in _names_of_attributes(held, of_classes)]
+
+
+def _names_of_attributes(held: Iterable[str], of_classes: Iterable[str]) -> list[tuple[str, bool]]:
+    return _names_of_module((*held, None, *of_classes))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -415,10 +452,11 @@ def _values_around(reached: _code.Reached) -> Iterator[Any]:
             yield function.__globals__.get(name)
 
 
-def _guessed_classes(values: Iterable[Any], names: set[str]) -> dict[type, bool]:
-    """Those that a walk mostly meets, in its order: of modules whole, and of modules in attributes that the code names. `read` compares the
-    guess with what is met."""
+def _guessed(values: Iterable[Any], names: set[str]) -> tuple[dict[type, bool], list[types.FunctionType]]:
+    """(classes, functions) that a walk mostly meets, in its order: of modules whole, of other objects in attributes that the code names.
+    `read` compares the guess with what is met."""
     found: dict[type, bool] = {}
+    functions: dict[int, types.FunctionType] = {}
     seen: set[int] = set()
 
     def note(value: Any) -> None:
@@ -426,15 +464,17 @@ def _guessed_classes(values: Iterable[Any], names: set[str]) -> dict[type, bool]
             if id(value) in seen:
                 return
             seen.add(id(value))
-            if _modules.compiled_from(value) is None:
+            is_compiled = _modules.compiled_from(value) is not None
+            if not is_compiled:
                 found.setdefault(type(value), False)
             for child in value._modules.values():
                 note(child)
-            if _modules.compiled_from(value) is not None:
-                return
             own = value.__dict__
-            for name in sorted(name for name in own.keys() - _modules.OF_EVERY_MODULE if type(own[name]) not in _NO_CLASS_OF_ITS_OWN):
-                note(own[name])
+            for name, _ in _names_of_attributes(own, {}) if not is_compiled else ():
+                if type(own[name]) not in _NO_CLASS_OF_ITS_OWN:
+                    note(own[name])
+        elif isinstance(value, types.FunctionType):
+            functions.setdefault(id(value), value)
         elif not isinstance(value, torch.Tensor) and type(value).__module__ != "builtins":
             found.setdefault(type(value), False)
             held = getattr(value, "__dict__", None)
@@ -442,10 +482,18 @@ def _guessed_classes(values: Iterable[Any], names: set[str]) -> dict[type, bool]
                 for name in sorted(held.keys() & names):
                     if isinstance(held[name], torch.nn.Module):
                         note(held[name])
+                    elif type(held[name]) is list:  # the layers of a cache
+                        note_kinds(held[name])
+
+    def note_kinds(values: list[Any]) -> None:
+        for kind in dict.fromkeys(map(type, values)):
+            if kind.__module__ != "builtins" and not issubclass(kind, (torch.nn.Module, torch.Tensor)):
+                found.setdefault(kind, False)
 
     for value in values:
-        note(value)
-    return found
+        if not isinstance(value, types.FunctionType):  # those that the code names are followed anyway
+            note(value)
+    return found, list(functions.values())
 
 
 def read(reached: _code.Reached, arguments: dict[str, Any], owner: Any, named: Mapping[str, Any] = types.MappingProxyType({}),
@@ -454,10 +502,9 @@ def read(reached: _code.Reached, arguments: dict[str, Any], owner: Any, named: M
     found."""
     now: Any = reached.latest()
     if now is reached:  # the first: what a module's code names need not be found by a walk of its own
-        guess = known.classes(reached.code) if known is not None else None
-        if guess is None:
-            guess = _guessed_classes([*arguments.values(), owner, *_values_around(reached)], reached.names)
-        now = reached.with_met(guess, ())
+        classes = known.classes(reached.code) if known is not None else None
+        now = reached.with_met(classes, ()) if classes is not None else reached.with_met(
+            *_guessed([*arguments.values(), owner, *_values_around(reached)], reached.names))
     parts: list[_sharing.Part] = []  # of all walks: the next call takes as many
     for _ in range(_walk._MOST_WALKS):
         walker = Walker(now, known=known)

@@ -1,0 +1,78 @@
+#include "api.hpp"
+
+#include <bit>
+#include <optional>
+
+#include <dlfcn.h>
+
+namespace warmgraph::python {
+
+namespace {
+
+/// Looks names up until one is not there.
+class Symbols {
+public:
+    template <class T>
+    Symbols& into(T& pointer, const char* name)
+    {
+        pointer = std::bit_cast<T>(::dlsym(RTLD_DEFAULT, name));
+        m_all = m_all && pointer != nullptr;
+        return *this;
+    }
+    [[nodiscard]] bool all() const { return m_all; }
+
+private:
+    bool m_all = true;
+};
+
+std::optional<Api> loaded()
+{
+    Api api;
+    const bool all = Symbols{}
+                         .into(api.dict_next, "PyDict_Next")
+                         .into(api.dict_size, "PyDict_Size")
+                         .into(api.dict_new, "PyDict_New")
+                         .into(api.dict_get, "PyDict_GetItemWithError")
+                         .into(api.dict_set, "PyDict_SetItem")
+                         .into(api.list_append, "PyList_Append")
+                         .into(api.list_size, "PyList_Size")
+                         .into(api.list_get, "PyList_GetItem")
+                         .into(api.list_set_slice, "PyList_SetSlice")
+                         .into(api.tuple_pack, "PyTuple_Pack")
+                         .into(api.tuple_get, "PyTuple_GetItem")
+                         .into(api.contains, "PySequence_Contains")
+                         .into(api.int_of_pointer, "PyLong_FromVoidPtr")
+                         .into(api.long_of, "PyLong_AsLongLongAndOverflow")
+                         .into(api.text_of, "PyUnicode_FromStringAndSize")
+                         .into(api.utf8_of, "PyUnicode_AsUTF8AndSize")
+                         .into(api.repr, "PyObject_Repr")
+                         .into(api.type, "PyObject_Type")
+                         .into(api.attributes, "PyObject_GenericGetDict")
+                         .into(api.attribute, "PyObject_GetAttr")
+                         .into(api.call, "PyObject_CallFunctionObjArgs")
+                         .into(api.is_true, "PyObject_IsTrue")
+                         .into(api.is_instance, "PyObject_IsInstance")
+                         .into(api.clear_error, "PyErr_Clear")
+                         .into(api.no_memory, "PyErr_NoMemory")
+                         .into(api.retain, "Py_IncRef")
+                         .into(api.release, "Py_DecRef")
+                         .into(api.none, "_Py_NoneStruct")
+                         .into(api.yes, "_Py_TrueStruct")
+                         .into(api.bool_type, "PyBool_Type")
+                         .into(api.int_type, "PyLong_Type")
+                         .into(api.float_type, "PyFloat_Type")
+                         .into(api.str_type, "PyUnicode_Type")
+                         .into(api.dict_type, "PyDict_Type")
+                         .all();
+    return all ? std::optional(api) : std::nullopt;
+}
+
+} // namespace
+
+const Api* Api::of_process() noexcept
+{
+    static const std::optional<Api> found = loaded();
+    return found ? &*found : nullptr;
+}
+
+} // namespace warmgraph::python

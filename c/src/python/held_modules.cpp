@@ -1,0 +1,47 @@
+#include "held_modules.hpp"
+
+#include <algorithm>
+
+namespace warmgraph::python {
+
+void HeldModules::add_dict(Object* dict, std::span<const Pair> pairs)
+{
+    m_dicts.push_back({dict, m_pairs.size(), pairs.size()});
+    m_pairs.insert(m_pairs.end(), pairs.begin(), pairs.end());
+}
+
+bool HeldModules::is_same(const Dict& one) const
+{
+    std::ptrdiff_t position = 0;
+    std::size_t at = 0;
+    for (Pair now{}; m_api.dict_next(one.dict, &position, &now.key, &now.value) != 0; ++at)
+        if (at == one.count || now != m_pairs[one.first + at]) return false;
+    return at == one.count;
+}
+
+bool HeldModules::are_dicts_same() const
+{
+    return std::ranges::all_of(m_dicts, [this](const Dict& one) { return is_same(one); });
+}
+
+bool HeldModules::are_objects_same() const
+{
+    return std::ranges::all_of(m_owners, [this](const Owner& one) {
+        if (m_api.kind_of(one.object) != one.kind) return false;
+        Object* const dict = m_api.attributes(one.object, nullptr);
+        if (dict == nullptr)
+            m_api.clear_error();
+        else
+            m_api.release(dict); // whoever looks holds the one that it was
+        return dict == one.dict;
+    });
+}
+
+int HeldModules::watch(int (*tell)(int, Object*), int watcher) const
+{
+    for (const Dict& one : m_dicts)
+        if (tell(watcher, one.dict) != 0) return -1;
+    return 0;
+}
+
+} // namespace warmgraph::python

@@ -1,0 +1,49 @@
+// What modules held when they were read, by identity.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "api.hpp"
+
+namespace warmgraph::python {
+
+struct Pair {
+    Object* key;
+    Object* value;
+    bool operator==(const Pair&) const = default;
+};
+
+/// Owns none of it: whoever reads keeps it alive. Not thread-safe; used with Python's lock held.
+class HeldModules {
+public:
+    explicit HeldModules(const Api& api) : m_api(api) {}
+
+    void add_object(Object* object, Object* dict, Object* kind) { m_owners.push_back({object, dict, kind}); }
+    void add_dict(Object* dict, std::span<const Pair> pairs);
+
+    /// Each dictionary holds the same objects in the same order.
+    [[nodiscard]] bool are_dicts_same() const;
+    /// Each object is of the same class, and its attributes are in the same dictionary.
+    [[nodiscard]] bool are_objects_same() const;
+    /// Has Python tell the watcher of changes of the dictionaries (PyDict_Watch): nonzero where it will not.
+    [[nodiscard]] int watch(int (*tell)(int, Object*), int watcher) const;
+
+private:
+    struct Dict {
+        Object* dict;
+        std::size_t first, count; ///< in m_pairs
+    };
+    struct Owner {
+        Object *object, *dict, *kind;
+    };
+    [[nodiscard]] bool is_same(const Dict& one) const;
+
+    const Api& m_api;
+    std::vector<Dict> m_dicts;
+    std::vector<Pair> m_pairs;
+    std::vector<Owner> m_owners;
+};
+
+} // namespace warmgraph::python

@@ -1,0 +1,100 @@
+// Reads modules of PyTorch as Walker._read_one (python/warmgraph/torch/_walking.py) does, where they are of the common
+// kind: what the attributes, the children and the tensors are. The rest it hands to the walker, in its turn.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api.hpp"
+#include "held_modules.hpp"
+#include "warmgraph/python.h"
+
+namespace warmgraph::python {
+
+/// An exception of Python's is set.
+struct Raised {};
+
+/// One read. Everything but `held` is the walker's; what `held` names goes into the walk's `kept`.
+class ModuleReader {
+public:
+    ModuleReader(const Api& api, const wg_module_walk& walk, HeldModules& held);
+
+    /// Throws Raised.
+    void read(Object* path, Object* module);
+
+private:
+    /// What a module is made of: by the names of its attributes, in their order.
+    struct Attributes {
+        Ref dict;
+        std::vector<Pair> pairs;
+        static constexpr std::size_t k_parts = 5; ///< parameters, buffers, modules, hooks after and before the call
+        std::array<std::vector<Pair>, k_parts> parts;
+    };
+    struct Named {
+        std::string name;
+        std::ptrdiff_t at; ///< among the module's own; -1: of its class
+        Object* value;     ///< of the class
+    };
+    struct Kind {
+        bool is_common = false;
+        std::string head; ///< what the fact of a module begins with
+        Ref of_classes;   ///< values of its classes by name
+        // Of the last module of this kind: most have the same names.
+        std::vector<Object*> names;
+        std::array<std::size_t, Attributes::k_parts> parts{};
+        std::ptrdiff_t compiled = -1;
+        std::vector<std::size_t> hooks;
+        std::vector<Named> order;
+    };
+
+    void module(Object* path, Object* object);
+    void child(std::string_view name, Object* value);
+    void child_module(Object* path, Object* value);
+    void tensor(Object* path, Object* value);
+    void fact(Object* path, std::string_view text, std::uint64_t longest);
+    [[nodiscard]] bool is_tensor(Object* kind) const { return kind == m_walk.tensor || kind == m_walk.parameter; }
+    [[nodiscard]] bool is_followed(Object* value, std::string& text) const;
+    [[nodiscard]] bool is_true(const Ref& object) const;
+
+    [[nodiscard]] Kind& kind_of(Object* kind);
+    [[nodiscard]] bool is_module(Object* value, Object* kind);
+    /// False where it is not of the common kind.
+    [[nodiscard]] bool attributes(Kind& kind, Object* object, Attributes& found);
+    [[nodiscard]] bool has_names_of(const Kind& kind, const std::vector<Pair>& pairs) const;
+    [[nodiscard]] bool learn(Kind& kind, const Attributes& found);
+    [[nodiscard]] bool finds_roles(Kind& kind, const std::vector<Pair>& pairs) const;
+    void learn_order(Kind& kind, const Attributes& found);
+    [[nodiscard]] bool read_parts(const Kind& kind, Attributes& found) const;
+    [[nodiscard]] bool are_hooks_empty(const Kind& kind, const Attributes& found) const;
+    [[nodiscard]] bool is_plain_dict(Object* value, std::ptrdiff_t most_of_ordered) const;
+    void keep(Object* object, Object* kind, const Attributes& found);
+    void keep(const std::vector<Pair>& pairs);
+    [[nodiscard]] std::string described(const Kind& kind, const Attributes& found, Ref& others) const;
+    [[nodiscard]] bool append_plain(std::string& text, Object* value) const;
+
+    [[nodiscard]] Ref text_of(std::string_view text) const;
+    [[nodiscard]] std::string_view utf8_of(Object* text) const;
+    [[nodiscard]] bool has_utf8(const std::vector<Pair>& pairs) const;
+    [[nodiscard]] std::vector<Pair> pairs_of(Object* dict) const;
+    [[nodiscard]] Ref checked(Object* owned) const;
+    void checked(int status) const;
+    template <class... Arguments>
+    [[nodiscard]] Ref called(Object* function, Arguments... arguments) const
+    {
+        return checked(m_api.call(function, arguments..., static_cast<Object*>(nullptr)));
+    }
+
+    const Api& m_api;
+    const wg_module_walk& m_walk;
+    HeldModules& m_held;
+    std::string m_path; ///< of the module that is read
+    std::map<Object*, Kind> m_kinds;
+    Ref m_requires_grad, m_none_text;
+    Object* m_none_type;
+};
+
+} // namespace warmgraph::python
