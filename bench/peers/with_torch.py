@@ -271,18 +271,20 @@ def table_once(torch, settings, ready, table):
     maker = table_of_graphs if settings["start"] == "table of graphs" else table_of_warmgraph
     with torch.no_grad():
         capture, after = maker(torch, table, settings)
-        graphs, first, done = {}, None, None
+        graphs, graph, first, done = {}, None, None, None
         for size in table.sizes:
             graphs[size] = capture(size)
             if first is None:
+                torch.cuda.synchronize()
+                graph = time.monotonic()  # it is there, as all of them are below
                 graphs[size][0]()
                 graphs[size][1][1].cpu()
                 first = time.monotonic()
-                print(f"first graph after {first - ready:.4f} s", flush=True)
+                print(f"first graph after {graph - ready:.4f} s, the result of a replay after {first - ready:.4f} s", flush=True)
         torch.cuda.synchronize()
         done = time.monotonic()
         print(f"all graphs after {done - ready:.4f} s", flush=True)
-        answer = {"first_s": first - ready, "all_s": done - ready, "done": first, "tokens": {}}
+        answer = {"graph_s": graph - ready, "first_s": first - ready, "all_s": done - ready, "done": first, "tokens": {}}
         for size, (replay, result) in graphs.items():
             replay()
             answer["tokens"][str(size)] = result[1].cpu().tolist()

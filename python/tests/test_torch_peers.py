@@ -217,7 +217,7 @@ def test_the_table_is_aligned_and_says_why_a_row_is_empty():
 
 
 def test_targets_are_met_missed_or_not_measured():
-    graphs = [row(ways.TABLE_RESTORED, first(0.0121, all_s=0.15, replay_ratio=1.01), stored=10_000_001)]
+    graphs = [row(ways.TABLE_RESTORED, first(0.0181, graph_s=0.0121, all_s=0.15, replay_ratio=1.01), stored=10_000_001)]
     found = {one.what: one.is_met for one in table.targets({"step": rows_of_step(), "table": graphs})}
     assert found["step, warmgraph: ready to result"] is True
     assert found["step, warmgraph: start to result (eager's)"] is True

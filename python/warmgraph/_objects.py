@@ -219,7 +219,8 @@ class Modules(Handle):
 
     def read(self, walk: _c.wg_module_walk, path: str, module: Any) -> None:
         """Once. Raises what the walk raises."""
-        self._read(ctypes.byref(walk), ctypes.py_object(path), ctypes.py_object(module))
+        if self._read(ctypes.byref(walk), ctypes.py_object(path), ctypes.py_object(module)) != 0:
+            raise errors.Error(f"{path} was not read, and nobody says why")
 
     def hold_the_same(self) -> bool:
         """Their dictionaries, and those of their parts and tensors."""

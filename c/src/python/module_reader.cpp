@@ -1,7 +1,7 @@
 #include "module_reader.hpp"
 
 #include <algorithm>
-#include <optional>
+#include <utility>
 
 #include "dl_tensor.hpp"
 
@@ -290,8 +290,7 @@ bool ModuleReader::has_names_of(const Kind& kind, const std::vector<Pair>& pairs
 bool ModuleReader::learn(Kind& kind, const Attributes& found)
 {
     kind.names.clear();
-    if (!has_utf8(found.pairs) || !finds_roles(kind, found.pairs)) return false;
-    learn_order(kind, found);
+    if (!has_utf8(found.pairs) || !finds_roles(kind, found.pairs) || !learn_order(kind, found)) return false;
     for (const Pair& one : found.pairs) kind.names.push_back(one.key);
     return true;
 }
@@ -315,7 +314,7 @@ bool ModuleReader::finds_roles(Kind& kind, const std::vector<Pair>& pairs) const
     return parts == k_part_names.size();
 }
 
-void ModuleReader::learn_order(Kind& kind, const Attributes& found)
+bool ModuleReader::learn_order(Kind& kind, const Attributes& found)
 {
     const Ref names = called(m_walk.names, found.dict.get(), kind.of_classes.get());
     kind.order.clear();
@@ -323,13 +322,18 @@ void ModuleReader::learn_order(Kind& kind, const Attributes& found)
         Object* const pair = m_api.list_get(names.get(), i);
         Object* const name = m_api.tuple_get(pair, 0);
         const std::string_view text = utf8_of(name);
-        if (m_api.tuple_get(pair, 1) != m_api.yes) {
-            kind.order.push_back({std::string(text), -1, m_api.dict_get(kind.of_classes.get(), name)});
-            continue;
+        Named one{std::string(text), -1, nullptr};
+        if (m_api.tuple_get(pair, 1) == m_api.yes) {
+            const auto own =
+                std::ranges::find_if(found.pairs, [&](const Pair& pair_of) { return utf8_of(pair_of.key) == text; });
+            if (own == found.pairs.end()) return false;
+            one.at = own - found.pairs.begin();
+        } else if (one.value = m_api.dict_get(kind.of_classes.get(), name); one.value == nullptr) {
+            return false;
         }
-        const auto at = std::ranges::find_if(found.pairs, [&](const Pair& one) { return utf8_of(one.key) == text; });
-        kind.order.push_back({std::string(text), at - found.pairs.begin(), nullptr});
+        kind.order.push_back(std::move(one));
     }
+    return true;
 }
 
 bool ModuleReader::read_parts(const Kind& kind, Attributes& found) const

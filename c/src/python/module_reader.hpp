@@ -67,7 +67,7 @@ private:
     [[nodiscard]] bool has_names_of(const Kind& kind, const std::vector<Pair>& pairs) const;
     [[nodiscard]] bool learn(Kind& kind, const Attributes& found);
     [[nodiscard]] bool finds_roles(Kind& kind, const std::vector<Pair>& pairs) const;
-    void learn_order(Kind& kind, const Attributes& found);
+    [[nodiscard]] bool learn_order(Kind& kind, const Attributes& found);
     [[nodiscard]] bool read_parts(const Kind& kind, Attributes& found) const;
     [[nodiscard]] bool are_hooks_empty(const Kind& kind, const Attributes& found) const;
     [[nodiscard]] bool is_plain_dict(Object* value, std::ptrdiff_t most_of_ordered) const;

@@ -3,6 +3,7 @@ of a module by all its methods."""
 from __future__ import annotations
 
 import contextlib
+import copyreg
 import dataclasses
 import enum
 import hashlib
@@ -32,6 +33,20 @@ class Library(enum.Enum):
 
 
 def is_library(module: str | None, file: str | None) -> Library:
+    """A walk asks it of each class, and of what is above it."""
+    known = _known_libraries.get(module) if file is None else None
+    if known is not None and known[0] is sys.modules.get(module or ""):
+        return known[1]
+    found = _is_library(module, file)
+    if file is None:
+        _known_libraries[module] = sys.modules.get(module or ""), found
+    return found
+
+
+_known_libraries: dict[str | None, tuple[Any, Library]] = {}  # (a module, whose it is), by its name
+
+
+def _is_library(module: str | None, file: str | None) -> Library:
     package = (module or "").split(".")[0]
     if package in sys.stdlib_module_names or package in _ALWAYS_LIBRARY:
         return Library.always
@@ -128,6 +143,11 @@ def _digests_anew(kind: type, functions: list[tuple[types.FunctionType, types.Co
             yield hashlib.sha256(f"{kind.__module__}.{kind.__qualname__}.{name} ".encode() + _code.code_digest(function.__code__)).digest()
 
 
+def leave_slot_names(kind: type) -> None:
+    """As a first deep copy does, which would make another class of it later."""
+    copyreg._slotnames(kind)  # type: ignore[attr-defined]
+
+
 def version_of(package: str) -> str:
     """Of an installed package; "unknown" where nobody says."""
     if package not in _versions:
@@ -155,6 +175,7 @@ def read_ahead(base: type) -> Iterator[None]:
             return
         if kind.__module__.split(".")[0] not in (*_ALWAYS_LIBRARY, *sys.stdlib_module_names) and is_library(kind.__module__, None):
             found[kind] = None
+            leave_slot_names(kind)
             _walk.stored_by(kind)
             _digests_of(kind)
             version_of(kind.__module__.split(".")[0])

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ._walking import Walker
 
 _LONGEST_NAME = 100
+_PLAIN_NAME = re.compile(rf"(?!result|generator|pair)(?=.{{1,{_LONGEST_NAME}}}$)[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")  # which _name leaves as they are
 _NOT_OF_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 # Names of outputs, of a generator's words, and of what the halves of a pair have between them.
 _OURS = re.compile(r"result\d+|generator\.(seed|offset)|pair\.(saved|grad|gradient)\d+")
@@ -72,17 +73,17 @@ def storage_key(tensor: torch.Tensor) -> int:
 
 def regions_of(places: Sequence[Place]) -> list[Region]:
     """Inputs first, then states, each in the order of the places. Tensors without elements have none."""
-    groups: dict[int, list[Place]] = {}
+    groups: _Groups = {}
     _group(groups, places)
     names: set[str] = set()
-    return _inputs_first([_region(names, group) for group in groups.values()])
+    return _inputs_first([_region(names, key, *group) for key, group in groups.items()])
 
 
 def regions_of_walk(walker: Walker) -> list[Region]:
     """regions_of(walker.places). Those of the parts that other walks found are made once: the graphs of a table have one model."""
     if not walker.taken:
         return regions_of(walker.places)
-    groups: dict[int, list[Place]] = {}
+    groups: _Groups = {}
     storages: list[int] = []  # of the parts
     in_order: list[list[Region] | list[int]] = []  # regions of a part, or storages of what lies around it
     at = 0
@@ -94,22 +95,29 @@ def regions_of_walk(walker: Walker) -> list[Region]:
         at = first + len(part.places)
     in_order.append(_group(groups, walker.places[at:]))
     names: set[str] = set()
-    found = [_region(names, groups[one]) if isinstance(one, int) else one for some in in_order for one in some]
+    found = [_region(names, one, *groups[one]) if isinstance(one, int) else one for some in in_order for one in some]
     if len({*storages, *groups}) < len(storages) + len(groups) or len({one.name for one in found}) < len(found):
         return regions_of(walker.places)  # they share memory, or a name
     return _inputs_first(found)
 
 
-def _group(groups: dict[int, list[Place]], places: Sequence[Place]) -> list[int]:
+_Groups = dict[int, tuple[Any, list[Place]]]  # (a storage, what lies in it), by where it is
+
+
+def _group(groups: _Groups, places: Sequence[Place]) -> list[int]:
     """Adds them by storage. Those that are new."""
     new = []
     for place in places:
-        if place.tensor.numel():
-            key = storage_key(place.tensor)
-            if key not in groups:
-                groups[key] = []
+        tensor = place.tensor
+        if tensor.numel():
+            storage = tensor.untyped_storage()
+            key = storage.data_ptr()
+            group = groups.get(key)
+            if group is None:
+                groups[key] = storage, [place]
                 new.append(key)
-            groups[key].append(place)
+            else:
+                group[1].append(place)
     return new
 
 
@@ -127,10 +135,9 @@ def _inputs_first(found: list[Region]) -> list[Region]:
     return [one for one in found if not one.is_state] + [one for one in found if one.is_state]
 
 
-def _region(names: set[str], group: list[Place]) -> Region:
-    state = next((place for place in group if place.via != "argument"), None)
-    storage = group[0].tensor.untyped_storage()
-    whole, base = storage.nbytes(), int(storage.data_ptr())
+def _region(names: set[str], base: int, storage: Any, group: list[Place]) -> Region:
+    state = group[0] if group[0].via != "argument" else next((place for place in group if place.via != "argument"), None)
+    whole = storage.nbytes()
     if state is not None:
         return _of_storage(_name(names, state.path), group, state.tensor, whole, base)
     if len(group) == 1 and _tensors.has_own_type(group[0].tensor.dtype) and group[0].tensor.dim() <= _tensors.MOST_DIMENSIONS:
@@ -145,11 +152,12 @@ def _region(names: set[str], group: list[Place]) -> Region:
 
 
 def _of_storage(name: str, group: list[Place], tensor: torch.Tensor, nbytes: int, base: int) -> Region:
-    covers = tensor.is_contiguous() and tensor.storage_offset() == 0 and tensor.numel() * tensor.element_size() == nbytes
-    if covers and len(group) == 1 and _tensors.has_own_type(tensor.dtype) and tensor.dim() <= _tensors.MOST_DIMENSIONS:
-        return Region(name, True, nbytes, 0, nbytes, _tensors.short_of(tensor.dtype), tuple(tensor.size()), None, group, base)
-    dtype, count = _flat(group, nbytes)
-    return Region(name, True, nbytes, 0, nbytes, dtype, (count,), None, group, base)
+    dtype = tensor.dtype
+    if len(group) == 1 and tensor.nbytes == nbytes and tensor.is_contiguous() and tensor.storage_offset() == 0 \
+            and _tensors.has_own_type(dtype) and tensor.dim() <= _tensors.MOST_DIMENSIONS:
+        return Region(name, True, nbytes, 0, nbytes, _tensors.short_of(dtype), tuple(tensor.size()), None, group, base)
+    short, count = _flat(group, nbytes)
+    return Region(name, True, nbytes, 0, nbytes, short, (count,), None, group, base)
 
 
 def _flat(group: list[Place], nbytes: int) -> tuple[str, int]:
@@ -159,6 +167,10 @@ def _flat(group: list[Place], nbytes: int) -> tuple[str, int]:
 
 def _name(names: set[str], path: str) -> str:
     """As a binding's name may be; a state's is what state_dict() calls it."""
+    text = path.removeprefix("self.")
+    if text not in names and _PLAIN_NAME.fullmatch(text):  # as most are
+        names.add(text)
+        return text
     text = _NOT_OF_A_NAME.sub("_", path.removeprefix("self.")).strip("._-") or "tensor"
     if len(text) > _LONGEST_NAME:
         text = text[-_LONGEST_NAME:].lstrip("._-")

@@ -1,7 +1,6 @@
 """Reads a call with PyTorch's tensors: each tensor by path, and every plain value of arguments, modules and configurations."""
 from __future__ import annotations
 
-import copyreg
 import dataclasses
 import enum
 import functools
@@ -96,11 +95,12 @@ class Walker(_walk.Walker):
     def _value(self, path: str, value: Any) -> None:
         if len(self.found.facts) > _MOST_FACTS:
             raise errors.NotRecordable(f"{path}: more than {_MOST_FACTS} values are reached from the function: pass what it needs")
+        read = self._read.get(id(value))
+        if read is not None:  # a configuration that each module has
+            self.objects.setdefault(path, value)
+            return self._fact(path, f"is {read[0]}")
         if not isinstance(value, _walk._PLAIN):
             self.objects.setdefault(path, value)
-            read = self._read.get(id(value))
-            if read is not None:  # a configuration that each module has
-                return self._fact(path, f"is {read[0]}")
         if isinstance(value, torch.Tensor):
             self._tensor(path, value)
         elif isinstance(value, CachedFunction):
@@ -358,7 +358,7 @@ class Walker(_walk.Walker):
         if kind in self._classes_watched:
             return
         self._classes_watched.add(kind)
-        copyreg._slotnames(kind)  # type: ignore[attr-defined]  # which a first deep copy leaves in the class
+        _code.leave_slot_names(kind)
         for one in kind.__mro__:
             if one not in self._watched_classes and one not in (torch.nn.Module, object):
                 self._watched_classes[one] = _watch.of_dict(one.__dict__)
@@ -493,6 +493,8 @@ def _guessed(values: Iterable[Any], names: set[str]) -> tuple[dict[type, bool], 
     for value in values:
         if not isinstance(value, types.FunctionType):  # those that the code names are followed anyway
             note(value)
+    for kind in found:
+        _code.leave_slot_names(kind)
     return found, list(functions.values())
 
 
