@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <utility>
 
 #include "c_api.hpp"
 #include "python/api.hpp"
@@ -39,6 +40,32 @@ bool holds_what_it_held(wg_dict_reader read, const wg_dict_look& look)
 }
 
 } // namespace
+
+std::int64_t wg_look_at_tensors(wg_dltensor_reader read, void* const* tensors, std::uint64_t count,
+                                wg_tensor_look* looks, std::uint64_t* own, std::int64_t* numbers, std::uint64_t room)
+{
+    std::uint64_t needed = 0;
+    for (std::uint64_t i = 0; i < count; ++i) {
+        DlTensor tensor{};
+        if (read(tensors[i], &tensor) != 0 || (tensor.rank != 0 && tensor.strides == nullptr)) return -1;
+        const auto rank = static_cast<std::uint64_t>(tensor.rank);
+        const std::uint64_t first = std::exchange(needed, needed + 2 * rank);
+        if (needed > room) continue;
+        std::copy_n(tensor.sizes, rank, numbers + first);
+        std::copy_n(tensor.strides, rank, numbers + first + rank);
+        looks[i] = {numbers + first,
+                    numbers + first + rank,
+                    tensor.rank,
+                    tensor.device_type,
+                    tensor.device_id,
+                    tensor.code,
+                    tensor.bits,
+                    tensor.lanes,
+                    0,
+                    own + i};
+    }
+    return static_cast<std::int64_t>(needed);
+}
 
 std::uint64_t wg_read_tensors(wg_dltensor_reader read, void* const* tensors, const wg_tensor_look* looks,
                               std::uint64_t count, std::uint64_t base, std::int32_t* moved)

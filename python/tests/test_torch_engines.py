@@ -337,6 +337,7 @@ def test_device_code_is_loaded_and_no_garbage_collected_while_the_model_is_read(
 @pytest.mark.parametrize("device, own", [(0, []), (1, ["graphs-2"])])
 def test_a_table_that_is_expected_is_restored_before_its_first_graph_is_asked_for(monkeypatch, device, own):
     begun: list[Any] = []
+    _ahead._waiting.clear()  # of modules of other tests
     monkeypatch.setattr(_ahead, "begin", lambda wrapped, index, name="": begun.append((name or wrapped._name(), wrapped._where().model, index)))
     monkeypatch.setattr(_ahead, "_device_in_use", lambda: device)
     monkeypatch.setattr(_function, "_is_captured", lambda: False)

@@ -564,7 +564,7 @@ def test_a_call_has_its_result_where_later_ones_cannot_be_known(monkeypatch):
     def fails(*_: Any) -> Any:
         raise RuntimeError("no such tensor")
 
-    monkeypatch.setattr(_objects.Exchange, "tensor", fails)
+    monkeypatch.setattr(_objects.Tensors, "_numbers", fails)
     given = Given()
     assert given.call()["cache"] is given.caches[0]
 

@@ -12,7 +12,6 @@ import types
 from typing import Any, Callable, Mapping, Sequence
 
 from . import _c, errors
-from ._foreign import DLTensor
 from ._library import Handle, library
 
 _ABSENT = object()
@@ -40,7 +39,7 @@ def dict_of(mapping: Any) -> dict[Any, Any] | None:
 def _native() -> Any:
     """The library's functions, called with Python's lock held."""
     held = library().with_lock()
-    for name in ("wg_read_tensors", "wg_compare_dicts", "wg_compare_dict_items", "wg_compare_attributes", "wg_modules_read",
+    for name in ("wg_read_tensors", "wg_compare_dicts", "wg_compare_dict_items", "wg_compare_attributes", "wg_look_at_tensors", "wg_modules_read",
                  "wg_modules_hold_the_same", "wg_modules_are_the_same", "wg_modules_watch"):
         getattr(held, name).restype = _c.FUNCTIONS[name][0]
     return held
@@ -237,21 +236,6 @@ class Modules(Handle):
         _native().wg_modules_watch(ctypes.c_void_p(self.pointer), _of_python("PyDict_Watch"), ctypes.c_int32(watcher))
 
 
-class Exchange:
-    """DLPack's exchange table of a class of tensors (`__dlpack_c_exchange_api__`, DLPack 1.2)."""
-
-    def __init__(self, read: int) -> None:
-        self.read = read
-        self._call = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(DLTensor))(read)
-
-    def tensor(self, value: Any) -> DLTensor:
-        """Its sizes and strides are the tensor's own. Raises what the framework raises where DLPack cannot say it."""
-        found = DLTensor()
-        if self._call(value, ctypes.byref(found)) != 0:
-            raise BufferError(f"{type(value).__qualname__} cannot be described by DLPack")
-        return found
-
-
 class _Header(ctypes.Structure):
     _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("previous", ctypes.c_void_p)]
 
@@ -262,8 +246,9 @@ class _Api(ctypes.Structure):
 
 
 @functools.cache
-def exchange_of(kind: type) -> Exchange | None:
-    """None where the class has no table of version 1."""
+def exchange_of(kind: type) -> int | None:
+    """Where the function is that says where a tensor of this class lies: of DLPack's exchange table (`__dlpack_c_exchange_api__`, DLPack 1.2).
+    None where the class has no table of version 1."""
     capsule = getattr(kind, "__dlpack_c_exchange_api__", None)
     if capsule is None or not is_possible():
         return None
@@ -275,7 +260,7 @@ def exchange_of(kind: type) -> Exchange | None:
         header = _Header.from_address(at)
         if header.major == 1:
             read = _Api.from_address(at).dltensor_from_object
-            return Exchange(read) if read else None
+            return int(read) if read else None
         at = header.previous
     return None
 
@@ -283,20 +268,22 @@ def exchange_of(kind: type) -> Exchange | None:
 class Tensors:
     """Where tensors of one framework are. They look as they did when this was made, or `read` says no. Whoever calls `read` holds them."""
 
-    def __init__(self, exchange: Exchange, tensors: Sequence[Any], places: Mapping[int, tuple[Any, int]], base: int,
+    def __init__(self, exchange: int, tensors: Sequence[Any], places: Mapping[int, tuple[Any, int]], base: int,
                  alignments: Mapping[int, int] = types.MappingProxyType({})) -> None:
         """`places`: by index, (structure, offset in it) of the u64 that gets a tensor's address, less `base`."""
         self._objects = (ctypes.c_void_p * len(tensors))(*map(id, tensors))
         self._own = (ctypes.c_uint64 * len(tensors))()
-        self._keep: list[Any] = [exchange, places]
-        rows = []
-        for i, tensor in enumerate(tensors):
-            structure, offset = places.get(i, (self._own, 8 * i))
-            rows.append(self._look(exchange.tensor(tensor), ctypes.addressof(structure) + offset, alignments.get(i, 0)))
-        self._looks = (_c.wg_tensor_look * len(rows))(*rows)
+        self._looks = (_c.wg_tensor_look * len(tensors))()
+        self._keep = places, self._numbers(exchange)
+        for i, (structure, offset) in places.items():
+            if i < len(tensors):
+                self._looks[i].address = ctypes.cast(ctypes.addressof(structure) + offset, ctypes.POINTER(ctypes.c_uint64))
+        for i, alignment in alignments.items():
+            if i < len(tensors):
+                self._looks[i].alignment = alignment
         self._moved, self._count = ctypes.c_int32(), len(tensors)
         self._ids = memoryview(self._objects).cast("B").cast("Q")  # quicker to write than the array itself
-        self._read = _counted("wg_read_tensors", ctypes.c_void_p(exchange.read), ctypes.byref(self._objects), ctypes.byref(self._looks),
+        self._read = _counted("wg_read_tensors", ctypes.c_void_p(exchange), ctypes.byref(self._objects), ctypes.byref(self._looks),
                               ctypes.c_uint64(len(tensors)), ctypes.c_uint64(base), ctypes.byref(self._moved))
         self.read()
         self._moved.value = 0
@@ -336,10 +323,15 @@ class Tensors:
         """Less `base`, where no place was given."""
         return list(self._own)
 
-    def _look(self, found: DLTensor, address: int, alignment: int) -> Any:
-        rank = found.ndim
-        sizes = (ctypes.c_int64 * rank)(*(found.shape[i] for i in range(rank)))
-        strides = (ctypes.c_int64 * rank)(*(found.strides[i] for i in range(rank)))
-        self._keep += [sizes, strides]
-        return _c.wg_tensor_look(sizes, strides, rank, found.device, found.ordinal, found.dtype.code, found.dtype.bits, found.dtype.lanes,
-                                 alignment, ctypes.cast(address, ctypes.POINTER(ctypes.c_uint64)))
+    def _numbers(self, exchange: int) -> Any:
+        """Sizes and strides of all, which their looks point to. Raises what the framework raises where DLPack cannot say it."""
+        room, count = 8 * len(self._objects), ctypes.c_uint64(len(self._objects))  # as most have up to four dimensions
+        while True:
+            numbers = (ctypes.c_int64 * room)()
+            needed = _native().wg_look_at_tensors(ctypes.c_void_p(exchange), ctypes.byref(self._objects), count, ctypes.byref(self._looks),
+                                                  ctypes.byref(self._own), ctypes.byref(numbers), ctypes.c_uint64(room))
+            if needed < 0:
+                raise BufferError("a tensor cannot be described by DLPack")
+            if needed <= room:
+                return numbers
+            room = needed

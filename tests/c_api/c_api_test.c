@@ -41,6 +41,7 @@ int main(void)
         TEST_OF(items_are_compared_by_identity),
         TEST_OF(addresses_of_tensors_are_read),
         TEST_OF(tensors_that_look_otherwise_are_told),
+        TEST_OF(tensors_are_looked_at),
         TEST_OF(alignment_of_tensors_is_asked_for),
         TEST_OF(modules_are_read_where_there_is_python),
         TEST_OF(entries_tell_what_loading_them_needs),

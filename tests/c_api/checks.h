@@ -78,6 +78,7 @@ void events_of_dictionaries_are_counted(void);
 void items_are_compared_by_identity(void);
 void addresses_of_tensors_are_read(void);
 void tensors_that_look_otherwise_are_told(void);
+void tensors_are_looked_at(void);
 void alignment_of_tensors_is_asked_for(void);
 void modules_are_read_where_there_is_python(void);
 

@@ -161,6 +161,35 @@ void tensors_that_look_otherwise_are_told(void)
     }
 }
 
+void tensors_are_looked_at(void)
+{
+    struct dl_tensor one = tensor_at(4096), scalar = tensor_at(8192), wide = tensor_at(0);
+    static const int64_t sizes[] = {5, 6, 7}, strides[] = {42, 7, 1};
+    scalar.rank = 0;
+    scalar.sizes = scalar.strides = NULL;
+    wide.rank = 3;
+    wide.sizes = sizes;
+    wide.strides = strides;
+    void* tensors[] = {&one, &scalar, &wide};
+    wg_tensor_look looks[3];
+    uint64_t own[3] = {0, 0, 0};
+    int64_t numbers[10];
+    CHECK(wg_look_at_tensors(copy_of, tensors, 3, looks, own, numbers, 0) == 10);
+    CHECK(wg_look_at_tensors(copy_of, tensors, 3, looks, own, numbers, 9) == 10);
+    CHECK(wg_look_at_tensors(copy_of, tensors, 3, looks, own, numbers, 10) == 10);
+    CHECK(looks[2].rank == 3 && looks[2].sizes[1] == 6 && looks[2].strides[0] == 42 && looks[2].address == &own[2]);
+    CHECK(looks[1].rank == 0 && looks[1].alignment == 0 && looks[0].device_type == one.device_type);
+    int32_t moved = 0;
+    CHECK(wg_read_tensors(copy_of, tensors, looks, 3, 256, &moved) == 3 && moved != 0);
+    CHECK(own[0] == 4096 - 256 && own[1] == 8192 - 256);
+    wide.sizes = strides; /* the looks have numbers of their own */
+    CHECK(wg_read_tensors(copy_of, tensors, looks, 3, 256, &moved) == 2);
+    one.strides = NULL;
+    CHECK(wg_look_at_tensors(copy_of, tensors, 3, looks, own, numbers, 10) < 0);
+    tensors[0] = NULL;
+    CHECK(wg_look_at_tensors(copy_of, tensors, 3, looks, own, numbers, 10) < 0);
+}
+
 void alignment_of_tensors_is_asked_for(void)
 {
     struct dl_tensor tensor = tensor_at(4096 + 64);

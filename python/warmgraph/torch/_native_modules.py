@@ -44,7 +44,7 @@ def read(path: str, module: torch.nn.Module, watched: list[Any], /, **walk: Any)
                             **{name: id(value) for name, value in objects.items() if name not in numbers})
     exchange = _objects.exchange_of(torch.Tensor)
     if exchange is not None:
-        raw.read_tensor = _c.wg_dltensor_reader(exchange.read)
+        raw.read_tensor = _c.wg_dltensor_reader(exchange)
     modules.read(raw, path, module)
 
 

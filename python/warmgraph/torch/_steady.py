@@ -109,7 +109,7 @@ class Steady:
                 return True
         return False
 
-    def _places(self, exchange: _objects.Exchange, bound: Bound,
+    def _places(self, exchange: int, bound: Bound,
                 tensors: Sequence[torch.Tensor]) -> tuple[_objects.Tensors, list[int], list[ctypes.c_uint64]]:
         """(the tensors of the arguments, bytes of each, where the addresses go)."""
         aligned, entry, index = bound.variant.metadata.aligned, bound.variant.function, {id(one): i for i, one in enumerate(tensors)}
