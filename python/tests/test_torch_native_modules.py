@@ -17,7 +17,7 @@ from hypothesis import given, settings, strategies as st  # noqa: E402
 
 import torch_on_the_host as host  # noqa: E402
 from warmgraph import _objects, _watch, errors  # noqa: E402
-from warmgraph.torch import _code, _native_modules, _walking  # noqa: E402
+from warmgraph.torch import _code, _native_modules, _tensors, _walking  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not _objects.is_possible(), reason="this Python's dictionaries are not looked at natively")
 
@@ -259,6 +259,7 @@ CHANGES: dict[str, Callable[[Any], Any]] = {
     "a child": lambda net: setattr(net.other, "linear", torch.nn.Linear(4, 4)),
     "a new child": lambda net: net.other.add_module("late", torch.nn.ReLU()),
     "order of children": lambda net: reorder(net._modules),
+    "the name of a child": lambda net: net._modules.__setitem__("renamed", net._modules.pop("more")),  # the last one
     "order of attributes": lambda net: reorder(net.__dict__),
     "a hook": lambda net: net.other.linear.register_forward_hook(lambda *_: None),
     "a hook before": lambda net: net.other.register_forward_pre_hook(lambda *_: None),
@@ -344,6 +345,42 @@ def test_a_model_that_was_read_can_be_collected() -> None:
     alive = made()
     gc.collect()
     assert alive() is None
+
+
+def test_tensors_on_the_host_count_by_their_contents(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = Net()
+    net.register_buffer("table", torch.arange(4.0))
+    monkeypatch.setattr(_tensors, "DEVICE_TYPE", "cuda")
+    facts = natively(net).found.facts
+    assert facts == in_python(net).found.facts and facts["self.table"].startswith("host tensor float32 [4]")
+    net.table[1] = 7.0
+    assert natively(net).found.facts["self.table"] != facts["self.table"]
+
+
+def test_an_order_of_its_own_is_looked_at() -> None:
+    net = ordered(3)
+    held = _watch.Held(natively(net).watched)
+    assert held.is_same() and held.is_same()
+    net._buffers.move_to_end("b0")  # which the items' own order does not show
+    assert not held.is_same()
+
+
+def test_what_was_held_lives_as_long() -> None:
+    net = Net(note="".join(random.Random(2).choices("abc", k=40)))
+    net.linear.weight.note = "".join(random.Random(3).choices("abc", k=40))
+    (watched,) = [one for one in natively(net).watched if isinstance(one, _watch._WatchedModules)]
+    kept = {id(one) for one in watched.modules.kept}
+    objects = [net, net.__dict__, net.linear, net.linear.__dict__, net.linear.weight, net.linear.weight.__dict__]
+    objects += [*net.__dict__, *net.__dict__.values(), *net.linear._parameters, *net.linear.__dict__.values(), net.linear.weight.note]
+    assert {id(one) for one in objects} <= kept
+
+
+def test_what_is_closed_is_not_the_same() -> None:
+    """Garbage that is collected closes it, and may still call."""
+    (watched,) = [one for one in natively(Net()).watched if isinstance(one, _watch._WatchedModules)]
+    assert watched.is_same()
+    watched.modules.close()
+    assert not watched.is_same() and not watched.modules.hold_the_same() and not watched.modules.are_the_same()
 
 
 def test_reading_keeps_no_reference_but_in_what_was_read() -> None:

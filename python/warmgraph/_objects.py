@@ -223,11 +223,11 @@ class Modules(Handle):
 
     def hold_the_same(self) -> bool:
         """Their dictionaries, and those of their parts and tensors."""
-        return self._hold_the_same() == 1
+        return self._pointer is not None and self._hold_the_same() == 1
 
     def are_the_same(self) -> bool:
         """They are of their classes, and their attributes in their dictionaries."""
-        return self._are_the_same() == 1
+        return self._pointer is not None and self._are_the_same() == 1
 
     def is_same(self) -> bool:
         return self.hold_the_same() and self.are_the_same()

@@ -368,6 +368,7 @@ void ModuleReader::keep(Object* object, Object* kind, const Attributes& found)
     m_held.add_dict(found.dict.get(), found.pairs);
     checked(m_api.list_append(m_walk.kept, found.dict.get()));
     for (std::size_t i = 0; i < found.parts.size(); ++i) {
+        m_held.add_dict(found.pairs[m_kinds.at(kind).parts[i]].value, found.parts[i]);
         keep(found.parts[i]);
     }
 }
