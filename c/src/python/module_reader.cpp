@@ -41,18 +41,6 @@ std::string_view name_of(const DlTensor& tensor)
     return found != types.end() ? found->name : std::string_view{};
 }
 
-/// Contiguous, with more than one element: no other tensor that looks like it holds them in another way
-/// (_tensors.can_be_lazy).
-bool is_dense(const DlTensor& tensor)
-{
-    std::int64_t expected = 1;
-    for (std::int32_t i = tensor.rank - 1; i >= 0; --i) {
-        if (tensor.sizes[i] != 1 && tensor.strides[i] != expected) return false;
-        expected *= tensor.sizes[i];
-    }
-    return expected > 1;
-}
-
 void append_list(std::string& text, const std::int64_t* numbers, std::int32_t count)
 {
     text += '[';
@@ -218,7 +206,7 @@ bool ModuleReader::is_followed(Object* value, std::string& text) const
         return false;
     }
     const std::string_view type = name_of(seen);
-    if (type.empty() || seen.device_type != m_walk.device_type || seen.strides == nullptr || !is_dense(seen))
+    if (type.empty() || seen.device_type != m_walk.device_type || (seen.rank != 0 && seen.strides == nullptr))
         return false;
     if (is_true(called(m_walk.is_negated, value))) return false;
     text = "tensor ";
