@@ -2,9 +2,10 @@
 module.compile()."""
 from __future__ import annotations
 
+import functools
 import sys
 import types
-from typing import Any, Callable
+from typing import Any, Callable, Iterable
 
 import torch
 
@@ -82,6 +83,24 @@ def kinds_of_hooks(module: Any) -> list[Any]:
     """The dictionaries that kinds_of_hook looks into."""
     named = (held for kinds in _KINDS_OF_HOOKS.values() for _, held in kinds)
     return [module.__dict__[name] for name in named if name in module.__dict__]
+
+
+def attributes_of(module: torch.nn.Module, of_classes: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Its own attributes, and values of its classes, by name."""
+    held = module.__dict__
+    return [(name, held[name] if is_own else of_classes[name]) for name, is_own in names_of_attributes(held, of_classes)]
+
+
+def names_of_attributes(held: Iterable[str], of_classes: Iterable[str]) -> list[tuple[str, bool]]:
+    return _names_of((*held, None, *of_classes))
+
+
+@functools.lru_cache(maxsize=1024)
+def _names_of(names: tuple[str | None, ...]) -> list[tuple[str, bool]]:
+    """Of what it holds and, behind None, of what its classes have, with whether it is its own. A model has many modules of one kind."""
+    at = names.index(None)
+    own = set(names[:at]) - OF_EVERY_MODULE
+    return [(name, name in own) for name in sorted(one for one in {*own, *names[at + 1:]} if one is not None)]
 
 
 def how_compiled(compiled: Any) -> str:

@@ -5,21 +5,19 @@ import dataclasses
 import enum
 import functools
 import hashlib
-import operator
 import sys
 import types
-from typing import Any, Callable, Iterable, Iterator, Mapping
+from typing import Any, Callable, Iterable, Mapping
 
 import torch
 
 from .. import _code as _plain_code, _walk, _watch, errors
 from .._compiled import CachedFunction
-from . import _code, _modules, _native_modules, _sharing, _tensors
+from . import _code, _guessing, _modules, _native_modules, _sharing, _tensors
 
 _MOST_FACTS = 100_000
 _LONGEST_MODULE = 2000  # letters of the plain values of one module
 _SMALL = 64 << 10  # bytes of a tensor on the host that becomes a guard
-_NO_CLASS_OF_ITS_OWN = frozenset({type(None), bool, int, float, complex, str, bytes, tuple, list, dict, set})
 _NONE = _walk.plain_text(None)
 _PLAIN_OF_TORCH = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size)
 
@@ -200,7 +198,7 @@ class Walker(_walk.Walker):
             path, module, self.watched, reads_children=int(self._known is None or is_argument), watches_tensors=int(not is_argument),
             most_facts=_MOST_FACTS, deepest=_walk._DEEPEST, longest=_walk._LONGEST, longest_of_module=_LONGEST_MODULE,
             facts=self.found.facts, objects=self.objects, read=self._read, tensors=self._tensors, opened=self._open, places=self.places,
-            via=self._via(path), place=Place, kind=self._plan, names=_names_of_attributes, text=_native_modules.text_of, fact=self._fact,
+            via=self._via(path), place=Place, kind=self._plan, names=_modules.names_of_attributes, text=_native_modules.text_of, fact=self._fact,
             fact_of_module=self._fact_of_module, value=self.value, module=self._read_one, tensor_reader=self._read_tensor,
             members=self._all_members, attributes=self._members)
 
@@ -244,7 +242,7 @@ class Walker(_walk.Walker):
             for held in _modules.kinds_of_hooks(module):
                 self._watch_dict(held)
         plain, others = [], {}
-        for name, value in _of_module(module, self._values_of_class(kind)):
+        for name, value in _modules.attributes_of(module, self._values_of_class(kind)):
             if type(value) in _walk._PLAIN:
                 plain.append(f"{name}={_walk.plain_text(value)}")
             else:
@@ -425,79 +423,6 @@ def _bytes_of(tensor: torch.Tensor) -> bytes:
     return bytes(flat.view(torch.uint8).numpy().tobytes()) if flat.numel() else b""
 
 
-def _of_module(module: torch.nn.Module, of_classes: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Its own attributes, and values of its classes, by name."""
-    held = module.__dict__
-    return [(name, held[name] if is_own else of_classes[name]) for name, is_own in _names_of_attributes(held, of_classes)]
-
-
-def _names_of_attributes(held: Iterable[str], of_classes: Iterable[str]) -> list[tuple[str, bool]]:
-    return _names_of_module((*held, None, *of_classes))
-
-
-@functools.lru_cache(maxsize=1024)
-def _names_of_module(names: tuple[str | None, ...]) -> list[tuple[str, bool]]:
-    """Of what it holds and, behind None, of what its classes have, with whether it is its own. A model has many modules of one kind."""
-    at = names.index(None)
-    own = set(names[:at]) - _modules.OF_EVERY_MODULE
-    return [(name, name in own) for name in sorted(one for one in {*own, *names[at + 1:]} if one is not None)]
-
-
-def _values_around(reached: _code.Reached) -> Iterator[Any]:
-    """What its functions close over, and the globals that they name."""
-    for function, names in zip(reached.functions, reached.globals):
-        for _, value in _plain_code.closed_over(function):
-            yield value
-        for name in names:
-            yield function.__globals__.get(name)
-
-
-def _guessed(values: Iterable[Any], names: set[str]) -> tuple[dict[type, bool], list[types.FunctionType]]:
-    """(classes, functions) that a walk mostly meets, in its order: of modules whole, of other objects in attributes that the code names.
-    `read` compares the guess with what is met."""
-    found: dict[type, bool] = {}
-    functions: dict[int, types.FunctionType] = {}
-    seen: set[int] = set()
-
-    def note(value: Any) -> None:
-        if isinstance(value, torch.nn.Module):
-            if id(value) in seen:
-                return
-            seen.add(id(value))
-            is_compiled = _modules.compiled_from(value) is not None
-            if not is_compiled:
-                found.setdefault(type(value), False)
-            for child in value._modules.values():
-                note(child)
-            own = value.__dict__
-            for name, _ in _names_of_attributes(own, {}) if not is_compiled else ():
-                if type(own[name]) not in _NO_CLASS_OF_ITS_OWN:
-                    note(own[name])
-        elif isinstance(value, types.FunctionType):
-            functions.setdefault(id(value), value)
-        elif not isinstance(value, torch.Tensor) and type(value).__module__ != "builtins":
-            found.setdefault(type(value), False)
-            held = getattr(value, "__dict__", None)
-            if isinstance(held, dict):
-                for name in sorted(held.keys() & names):
-                    if isinstance(held[name], torch.nn.Module):
-                        note(held[name])
-                    elif type(held[name]) is list:  # the layers of a cache
-                        note_kinds(held[name])
-
-    def note_kinds(values: list[Any]) -> None:
-        for kind in dict.fromkeys(map(type, values)):
-            if kind.__module__ != "builtins" and not issubclass(kind, (torch.nn.Module, torch.Tensor)):
-                found.setdefault(kind, False)
-
-    for value in values:
-        if not isinstance(value, types.FunctionType):  # those that the code names are followed anyway
-            note(value)
-    for kind in found:
-        _code.leave_slot_names(kind)
-    return found, list(functions.values())
-
-
 def read(reached: _code.Reached, arguments: dict[str, Any], owner: Any, named: Mapping[str, Any] = types.MappingProxyType({}),
          known: _sharing.Known | None = None) -> tuple[Walker, _code.Reached]:
     """A call, as often as it takes until nothing new was met on the way; with the code that it may run. known: what calls of other functions
@@ -505,8 +430,7 @@ def read(reached: _code.Reached, arguments: dict[str, Any], owner: Any, named: M
     now: Any = reached.latest()
     if now is reached:  # the first: what a module's code names need not be found by a walk of its own
         classes = known.classes(reached.code) if known is not None else None
-        now = reached.with_met(classes, ()) if classes is not None else reached.with_met(
-            *_guessed([*arguments.values(), owner, *_values_around(reached)], reached.names))
+        now = reached.with_met(classes, ()) if classes is not None else reached.with_met(*_guessing.guessed(reached, [*arguments.values(), owner]))
     parts: list[_sharing.Part] = []  # of all walks: the next call takes as many
     for _ in range(_walk._MOST_WALKS):
         walker = Walker(now, known=known)
