@@ -237,7 +237,9 @@ def test_classes_that_models_name_are_read_ahead_as_well(tmp_path: Any, monkeypa
     """Their configurations and caches, of the same package alone."""
     package, code = _package(tmp_path, monkeypatch)
     (tmp_path / "wg_ahead_package" / "config.py").write_text("class Base:\n    pass\n\nclass Config(Base):\n    kind = 'x'\n\n"
-                                                             "class Other:\n    pass\n")
+                                                             "class Other:\n    pass\n\n"
+                                                             "class Unhashable(type):\n    def __eq__(self, other):\n        return self is other\n\n"
+                                                             "class Odd(metaclass=Unhashable):\n    pass\n")
     (tmp_path / "wg_ahead_other.py").write_text("class Foreign:\n    pass\n")
     import wg_ahead_other  # type: ignore[import-not-found]
     import wg_ahead_package.config as config  # type: ignore[import-not-found]
@@ -246,8 +248,9 @@ def test_classes_that_models_name_are_read_ahead_as_well(tmp_path: Any, monkeypa
     monkeypatch.setattr(code, "_known_digests", {})
     for _ in code.read_ahead(package.Net):
         pass
-    read = {one.kind for one in code._known_digests.values()}
+    read = {one.kind for one in code._known_digests.values() if one.kind is not config.Odd}
     assert {package.Net, config.Config, config.Base, config.Other} <= read and wg_ahead_other.Foreign not in read
+    assert id(config.Odd) in code._known_digests, "which has no hash"
 
 
 def test_installed_classes_are_read_ahead_and_anew_where_they_changed(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -169,12 +169,12 @@ def python_version() -> str:
 def read_ahead(base: type) -> Iterator[None]:
     """What a walk asks of installed classes, in pieces: their code, what they store, their packages' versions. Of those below `base`, then
     of those that their modules name (configurations, caches). In any thread."""
-    found: dict[type, None] = {}
-    for kind in itertools.chain(_below(base, found), _named_beside(found)):
+    found: dict[int, type] = {}  # by id: a class may have no hash
+    for kind in itertools.chain(_below(base), _named_beside(found)):
         if len(found) > _MOST_AHEAD:
             return
         if kind.__module__.split(".")[0] not in (*_ALWAYS_LIBRARY, *sys.stdlib_module_names) and is_library(kind.__module__, None):
-            found[kind] = None
+            found[id(kind)] = kind
             leave_slot_names(kind)
             _walk.stored_by(kind)
             _digests_of(kind)
@@ -182,7 +182,7 @@ def read_ahead(base: type) -> Iterator[None]:
             yield
 
 
-def _below(base: type, found: Mapping[type, None]) -> Iterator[type]:
+def _below(base: type) -> Iterator[type]:
     """The last defined ones first: a program imports its models last."""
     waiting, seen = [base], {base}
     while waiting and len(seen) < _MOST_AHEAD:
@@ -195,15 +195,16 @@ def _below(base: type, found: Mapping[type, None]) -> Iterator[type]:
                 waiting.append(one)
 
 
-def _named_beside(found: Mapping[type, None]) -> Iterator[type]:
+def _named_beside(found: Mapping[int, type]) -> Iterator[type]:
     """What the modules of these classes name of their packages, and what the modules of that name, with what is above it."""
-    seen, looked, packages = {id(kind) for kind in found}, set(), {kind.__module__.split(".")[0] for kind in found}
+    seen, looked, packages = set(found), set(), {kind.__module__.split(".")[0] for kind in found.values()}
     for _ in range(2):
-        for name in dict.fromkeys(kind.__module__ for kind in list(found)):
+        for name in dict.fromkeys(kind.__module__ for kind in list(found.values())):
             if name in looked:
                 continue
             looked.add(name)
-            named = [one for one in list(vars(sys.modules.get(name, types)).values()) if isinstance(one, type)]
+            held = getattr(sys.modules.get(name), "__dict__", {})
+            named = [one for one in list(held.values()) if issubclass(type(one), type)]  # a proxy would be asked by isinstance
             for one in (one for kind in named for one in kind.__mro__):
                 if id(one) not in seen and one.__module__.split(".")[0] in packages:
                     seen.add(id(one))
