@@ -30,15 +30,6 @@ bool looks_as_it_did(const DlTensor& tensor, const wg_tensor_look& look)
              std::equal(tensor.strides, tensor.strides + tensor.rank, look.strides)));
 }
 
-bool holds_what_it_held(wg_dict_reader read, const wg_dict_look& look)
-{
-    std::int64_t position = 0;
-    std::uint64_t at = 0;
-    for (void *key = nullptr, *value = nullptr; read(look.dict, &position, &key, &value) != 0; ++at)
-        if (at == look.count || key != look.pairs[2 * at] || value != look.pairs[2 * at + 1]) return false;
-    return at == look.count;
-}
-
 } // namespace
 
 std::int64_t wg_look_at_tensors(wg_dltensor_reader read, void* const* tensors, std::uint64_t count,
@@ -87,7 +78,7 @@ std::uint64_t wg_read_tensors(wg_dltensor_reader read, void* const* tensors, con
 std::uint64_t wg_compare_dicts(wg_dict_reader read, const wg_dict_look* looks, std::uint64_t count)
 {
     std::uint64_t i = 0;
-    while (i < count && holds_what_it_held(read, looks[i])) ++i;
+    while (i < count && warmgraph::python::holds_the_same(read, looks[i].dict, looks[i].pairs, looks[i].count)) ++i;
     return i;
 }
 

@@ -276,11 +276,9 @@ class Tensors:
         self._looks = (_c.wg_tensor_look * len(tensors))()
         self._keep = places, self._numbers(exchange)
         for i, (structure, offset) in places.items():
-            if i < len(tensors):
-                self._looks[i].address = ctypes.cast(ctypes.addressof(structure) + offset, ctypes.POINTER(ctypes.c_uint64))
+            self._looks[i].address = ctypes.cast(ctypes.addressof(structure) + offset, ctypes.POINTER(ctypes.c_uint64))
         for i, alignment in alignments.items():
-            if i < len(tensors):
-                self._looks[i].alignment = alignment
+            self._looks[i].alignment = alignment
         self._moved, self._count = ctypes.c_int32(), len(tensors)
         self._ids = memoryview(self._objects).cast("B").cast("Q")  # quicker to write than the array itself
         self._read = _counted("wg_read_tensors", ctypes.c_void_p(exchange), ctypes.byref(self._objects), ctypes.byref(self._looks),

@@ -64,7 +64,7 @@ typedef struct wg_dict_item_look {
 
 /// What tensors look like now, each with `own` + its index as where its address goes, and any alignment. How many
 /// `numbers` their sizes and strides are in all: where there is room for fewer, it is called again with as many. Less than
-/// 0: one of them cannot be described, and the framework's exception is set.
+/// 0: one of them cannot be described, and the framework's exception is set where it has one.
 WARMGRAPH_API int64_t wg_look_at_tensors(wg_dltensor_reader read, void* const* tensors, uint64_t count,
                                          wg_tensor_look* looks, uint64_t* own, int64_t* numbers, uint64_t room);
 /// Reads the addresses of tensors. The first that looks otherwise than it did, or `count`. `moved` is set to nonzero

@@ -6,22 +6,15 @@ namespace warmgraph::python {
 
 void HeldModules::add_dict(Object* dict, std::span<const Pair> pairs)
 {
-    m_dicts.push_back({dict, m_pairs.size(), pairs.size()});
-    m_pairs.insert(m_pairs.end(), pairs.begin(), pairs.end());
-}
-
-bool HeldModules::is_same(const Dict& one) const
-{
-    std::ptrdiff_t position = 0;
-    std::size_t at = 0;
-    for (Pair now{}; m_api.dict_next(one.dict, &position, &now.key, &now.value) != 0; ++at)
-        if (at == one.count || now != m_pairs[one.first + at]) return false;
-    return at == one.count;
+    m_dicts.push_back({dict, m_objects.size(), pairs.size()});
+    for (const Pair& one : pairs) m_objects.insert(m_objects.end(), {one.key, one.value});
 }
 
 bool HeldModules::are_dicts_same() const
 {
-    return std::ranges::all_of(m_dicts, [this](const Dict& one) { return is_same(one); });
+    return std::ranges::all_of(m_dicts, [this](const Dict& one) {
+        return holds_the_same(m_api.dict_next, one.dict, m_objects.data() + one.first, one.count);
+    });
 }
 
 bool HeldModules::are_objects_same() const

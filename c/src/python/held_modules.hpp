@@ -12,8 +12,18 @@ namespace warmgraph::python {
 struct Pair {
     Object* key;
     Object* value;
-    bool operator==(const Pair&) const = default;
 };
+
+/// A dictionary holds these objects in this order: `count` pairs of a key and a value. `next` is PyDict_Next.
+template <class Next>
+[[nodiscard]] bool holds_the_same(Next next, Object* dict, Object* const* pairs, std::size_t count)
+{
+    std::ptrdiff_t position = 0;
+    std::size_t at = 0;
+    for (Object *key = nullptr, *value = nullptr; next(dict, &position, &key, &value) != 0; ++at)
+        if (at == count || key != pairs[2 * at] || value != pairs[2 * at + 1]) return false;
+    return at == count;
+}
 
 /// Owns none of it: whoever reads keeps it alive. Not thread-safe; used with Python's lock held.
 class HeldModules {
@@ -33,16 +43,15 @@ public:
 private:
     struct Dict {
         Object* dict;
-        std::size_t first, count; ///< in m_pairs
+        std::size_t first, count; ///< where its pairs begin in m_objects, and how many they are
     };
     struct Owner {
         Object *object, *dict, *kind;
     };
-    [[nodiscard]] bool is_same(const Dict& one) const;
 
     const Api& m_api;
     std::vector<Dict> m_dicts;
-    std::vector<Pair> m_pairs;
+    std::vector<Object*> m_objects; ///< key, value, key, ...
     std::vector<Owner> m_owners;
 };
 

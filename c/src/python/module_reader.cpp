@@ -113,7 +113,7 @@ void ModuleReader::module(Object* path, Object* object)
         static_cast<void>(called(m_walk.module, path, object));
         return;
     }
-    keep(object, type, own);
+    keep(object, type, kind, own);
     Ref others;
     const std::string text = described(kind, own, others);
     fact(path, is_ascii(text) ? stripped(text) : text, m_walk.longest_of_module);
@@ -350,13 +350,13 @@ bool ModuleReader::is_plain_dict(Object* value, std::ptrdiff_t most_of_ordered) 
     return kind == m_api.dict_type || (kind == m_walk.ordered_dict && m_api.dict_size(value) <= most_of_ordered);
 }
 
-void ModuleReader::keep(Object* object, Object* kind, const Attributes& found)
+void ModuleReader::keep(Object* object, Object* type, const Kind& kind, const Attributes& found)
 {
-    m_held.add_object(object, found.dict.get(), kind);
+    m_held.add_object(object, found.dict.get(), type);
     m_held.add_dict(found.dict.get(), found.pairs);
     checked(m_api.list_append(m_walk.kept, found.dict.get()));
     for (std::size_t i = 0; i < found.parts.size(); ++i) {
-        m_held.add_dict(found.pairs[m_kinds.at(kind).parts[i]].value, found.parts[i]);
+        m_held.add_dict(found.pairs[kind.parts[i]].value, found.parts[i]);
         keep(found.parts[i]);
     }
 }

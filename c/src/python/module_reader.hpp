@@ -71,7 +71,7 @@ private:
     [[nodiscard]] bool read_parts(const Kind& kind, Attributes& found) const;
     [[nodiscard]] bool are_hooks_empty(const Kind& kind, const Attributes& found) const;
     [[nodiscard]] bool is_plain_dict(Object* value, std::ptrdiff_t most_of_ordered) const;
-    void keep(Object* object, Object* kind, const Attributes& found);
+    void keep(Object* object, Object* type, const Kind& kind, const Attributes& found);
     void keep(const std::vector<Pair>& pairs);
     [[nodiscard]] std::string described(const Kind& kind, const Attributes& found, Ref& others) const;
     [[nodiscard]] bool append_plain(std::string& text, Object* value) const;
