@@ -469,6 +469,12 @@ try {
 
 bool Executable::is_complete() const noexcept { return m_impl->exec != nullptr; }
 
+void Executable::instantiate_at_next_launch() noexcept
+{
+    m_impl->exec = nullptr;
+    m_impl->has_launched = true; // else it would be enqueued node by node first
+}
+
 const cachefmt::Graph& Executable::graph() const noexcept { return m_impl->graph; }
 MemoryRef Executable::constant(std::size_t region) const noexcept { return m_impl->bound.regions[region]; }
 MemoryRef Executable::arena() const noexcept { return m_impl->arena; }

@@ -261,6 +261,33 @@ TEST_F(ExecutableTest, ADeviceStaysOpenAsLongAsItsModulesAreCached)
     EXPECT_EQ(fake->live().modules, before);
 }
 
+TEST_F(ExecutableTest, InstantiatesForTheNextLaunchsAddressesWhereThatIsAskedFor)
+{
+    const auto exec = restore(bindings(1));
+    ASSERT_TRUE(exec);
+    ASSERT_TRUE((*exec)->launch(*stream, bindings(1)));
+    ASSERT_TRUE(stream->synchronize());
+    (*exec)->instantiate_at_next_launch();
+    EXPECT_FALSE((*exec)->is_complete());
+    x = buffer(100);
+    y = buffer(0);
+    break_once("exec.update"); // it has nothing to update
+    ASSERT_TRUE((*exec)->launch(*stream, bindings(2)));
+    EXPECT_TRUE((*exec)->is_complete());
+    EXPECT_EQ(read(y)[0], 103);
+}
+
+TEST_F(ExecutableTest, AnInstantiationThatFailsThenIsTriedAgain)
+{
+    const auto exec = restore(bindings(1));
+    ASSERT_TRUE(exec);
+    (*exec)->instantiate_at_next_launch();
+    break_once("instantiate");
+    EXPECT_FALSE((*exec)->launch(*stream, bindings(10)));
+    ASSERT_TRUE((*exec)->launch(*stream, bindings(10)));
+    EXPECT_EQ(read(y)[0], 16);
+}
+
 TEST_F(ExecutableTest, AnEventThatTheGraphOnlyWaitsForIsTheCallersToGive)
 {
     graph.events = {"ready"};

@@ -99,6 +99,7 @@ Result<Recording> attempt(const RestorationRequest& request, const ImageSet& ima
         if (verify.is_abandoned()) static_cast<void>(recording.executable.release());
         return std::unexpected(verified.error());
     }
+    recording.executable->instantiate_at_next_launch(); // which is the caller's, elsewhere than the trials
     // What is stored is right. Later calls here run the modules that the function itself uses: with copies, what the
     // host writes into their variables would be lost.
     const auto binds = replay::binds_registered_modules(*request.device, graph);

@@ -97,6 +97,9 @@ public:
     /// Instantiates where that was left for later. A failure leaves everything as it was.
     [[nodiscard]] Result<void> complete() noexcept;
     [[nodiscard]] bool is_complete() const noexcept;
+    /// The next launch instantiates, for its own addresses. For whoever launched at others, and waited: a graph of which
+    /// most nodes were updated since can be slower for good (0.3 us a kernel on an H200, docs/measurements.md).
+    void instantiate_at_next_launch() noexcept;
 
     [[nodiscard]] const cachefmt::Graph& graph() const noexcept;
     /// Where it has the contents of a region that is a constant; others may have them there as well.
