@@ -27,17 +27,20 @@ class Loan:
         self.lock = threading.Lock()
         self._name, self._declared, self._device = name, outputs, device
         self._memory: list[torch.Tensor] | None = None
+        self._making = threading.Lock()
         self._places: list[tuple[int, int] | None] = []  # (pointer, bytes); None without elements
         self._calls = 0
         self._lent: list[Any] = []  # storages of the last call
         self._streams: set[int] = set()
 
     def memory(self) -> list[torch.Tensor]:
-        """Where a launch writes."""
-        if self._memory is None:
-            self._memory = [one.made(self._device) for one in self._declared]
-            self._places = [(one.data_ptr(), one.untyped_storage().nbytes()) if one.numel() else None for one in self._memory]
-        return self._memory
+        """Where a launch writes: the same for all threads."""
+        with self._making:
+            if self._memory is None:
+                made = [one.made(self._device) for one in self._declared]
+                self._places = [(one.data_ptr(), one.untyped_storage().nbytes()) if one.numel() else None for one in made]
+                self._memory = made
+            return self._memory
 
     def ranges(self) -> list[tuple[int, int]]:
         """(start, end) of each."""
