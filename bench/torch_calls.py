@@ -1,16 +1,20 @@
 """What a later call of a function of PyTorch's costs the host, on a GPU: the time to enqueue it, in microseconds.
 
-usage: torch_calls.py LIBWARMGRAPH [--json FILE]
+usage: torch_calls.py LIBWARMGRAPH [--json FILE] [--recording]
 
 For functions of 8 tensors, of many small layers, and for a decode step of a Hugging Face Llama with a static cache: PyTorch eager, a replay of
-PyTorch's own graph, a call through the cache, and one with frozen weights. The device is idle before each batch of calls, and the batch is small,
-so that nothing waits for it.
+PyTorch's own graph, a call through the cache, and one with frozen weights. `added` is what the call takes above PyTorch's own graph. The device is
+idle before each batch of calls, and the batch is small, so that nothing waits for it.
+
+Another process records; --recording measures in the one that records, where what keeps device code (CUPTI) makes each launch dearer, also of
+PyTorch's own graphs.
 """
 import argparse
 import json
 import os
 import pathlib
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -97,6 +101,18 @@ def llama(torch):
 SUBJECTS = [eight, layers, llama]
 
 
+def recorded(library, folder):
+    """By a process of its own."""
+    subprocess.run([sys.executable, __file__, library, "--record", folder], check=True, stdout=subprocess.DEVNULL)
+
+
+def record(torch, warmgraph, subject, folder):
+    function, arguments, _ = subject(torch)
+    cached = warmgraph.cache_compile(function, compile=False, cache_dir=folder, config=warmgraph.Config(model=subject.__name__))
+    cached(*arguments)
+    torch.cuda.synchronize()
+
+
 def measured(torch, warmgraph, subject, folder):
     function, arguments, weights = subject(torch)
     cached = warmgraph.cache_compile(function, compile=False, cache_dir=folder, config=warmgraph.Config(model=subject.__name__))
@@ -117,24 +133,40 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("library")
     parser.add_argument("--json")
+    parser.add_argument("--recording", action="store_true")
+    parser.add_argument("--record", metavar="FOLDER", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     os.environ["WARMGRAPH_LIBRARY"] = str(pathlib.Path(arguments.library).resolve())
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "python"))
-    import warmgraph
-    import torch
+    with tempfile.TemporaryDirectory() as folder:
+        if not arguments.recording and not arguments.record:
+            recorded(arguments.library, folder)
+            os.environ["WARMGRAPH_POLICY"] = "read_only"
+        import warmgraph
+        import torch
 
-    torch.manual_seed(7)
-    rows = []
-    with tempfile.TemporaryDirectory() as folder, torch.no_grad():
-        print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}; microseconds to enqueue one call\n")
-        print(f"{'function':<10} {'weights':>8} {'eager':>9} {'graph':>9} {'cached':>9} {'frozen':>9}")
-        for subject in SUBJECTS:
-            rows.append(row := measured(torch, warmgraph, subject, folder))
-            print(f"{row['name']:<10} {row['weights']:>8} {row['eager']:>9.1f} {row['graph']:>9.1f} {row['cached']:>9.1f} {row['frozen']:>9.1f}"
-                  f"{'' if row['equal'] else '  WRONG'}  {row['outcome']}")
+        torch.manual_seed(7)
+        with torch.no_grad():
+            if arguments.record:
+                for subject in SUBJECTS:
+                    record(torch, warmgraph, subject, arguments.record)
+                return 0
+            rows = all_measured(torch, warmgraph, folder, "recorded" if arguments.recording else "replayed")
     if arguments.json:
         pathlib.Path(arguments.json).write_text(json.dumps(rows, indent=1))
     return 0 if all(row["equal"] for row in rows) else 1
+
+
+def all_measured(torch, warmgraph, folder, outcome):
+    rows = []
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}; microseconds to enqueue one call, {outcome}\n")
+    print(f"{'function':<10} {'weights':>8} {'eager':>9} {'graph':>9} {'cached':>9} {'added':>9} {'frozen':>9}")
+    for subject in SUBJECTS:
+        rows.append(row := measured(torch, warmgraph, subject, folder))
+        row["equal"] = row["equal"] and row["outcome"] == outcome
+        print(f"{row['name']:<10} {row['weights']:>8} {row['eager']:>9.1f} {row['graph']:>9.1f} {row['cached']:>9.1f} "
+              f"{row['cached'] - row['graph']:>9.1f} {row['frozen']:>9.1f}{'' if row['equal'] else '  WRONG'}  {row['outcome']}")
+    return rows
 
 
 if __name__ == "__main__":

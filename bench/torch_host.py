@@ -7,6 +7,7 @@ Milliseconds of `GraphCache.capture_one` for each graph of a table that is resto
 and of a module of 150 weights.
 """
 import argparse
+import ctypes
 import json
 import os
 import pathlib
@@ -106,6 +107,17 @@ class _Patched:
         setattr(of, name, value)
 
 
+def launched_by_nothing(entry):
+    """A later call's launch is a function of C's that does nothing: isalpha, which is 0 of the handle 1."""
+    init = entry.__init__
+
+    def made(self, *given):
+        init(self, *given)
+        self.enqueue = ctypes.CDLL(None).isalpha
+
+    entry.__init__ = made
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("library", help="libwarmgraph.so of a build")
@@ -120,6 +132,7 @@ def main():
         import warmgraph
 
         torch_on_the_host.use(_Patched())
+        launched_by_nothing(torch_on_the_host.FakeEntry)
         first, rest = table(torch, warmgraph)
         later = later_calls(torch, warmgraph)
     print(f"Python {sys.version.split()[0]}, PyTorch {torch.__version__}")

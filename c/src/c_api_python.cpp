@@ -9,28 +9,11 @@
 #include "python/dl_tensor.hpp"
 #include "python/held_modules.hpp"
 #include "python/module_reader.hpp"
+#include "python/snapshot.hpp"
+#include "python/steady_call.hpp"
 #include "warmgraph/python.h"
 
-struct wg_modules {
-    explicit wg_modules(const warmgraph::python::Api& its) : api(its), held(its) {}
-    const warmgraph::python::Api& api;
-    warmgraph::python::HeldModules held;
-};
-
-namespace {
-
 using warmgraph::python::DlTensor;
-
-bool looks_as_it_did(const DlTensor& tensor, const wg_tensor_look& look)
-{
-    return tensor.device_type == look.device_type && tensor.device_id == look.device_id && tensor.rank == look.rank &&
-           tensor.code == look.code && tensor.bits == look.bits && tensor.lanes == look.lanes &&
-           (tensor.rank == 0 ||
-            (tensor.strides != nullptr && std::equal(tensor.sizes, tensor.sizes + tensor.rank, look.sizes) &&
-             std::equal(tensor.strides, tensor.strides + tensor.rank, look.strides)));
-}
-
-} // namespace
 
 std::int64_t wg_look_at_tensors(wg_dltensor_reader read, void* const* tensors, std::uint64_t count,
                                 wg_tensor_look* looks, std::uint64_t* own, std::int64_t* numbers, std::uint64_t room)
@@ -65,8 +48,8 @@ std::uint64_t wg_read_tensors(wg_dltensor_reader read, void* const* tensors, con
     std::uint64_t i = 0;
     for (; i < count; ++i) {
         DlTensor tensor{};
-        if (read(tensors[i], &tensor) != 0 || !looks_as_it_did(tensor, looks[i])) break;
-        const std::uint64_t address = std::bit_cast<std::uint64_t>(tensor.data) + tensor.byte_offset;
+        if (read(tensors[i], &tensor) != 0 || !warmgraph::python::looks_as_it_did(tensor, looks[i])) break;
+        const std::uint64_t address = warmgraph::python::address_of(tensor);
         if (looks[i].alignment != 0 && address % looks[i].alignment != 0) break;
         has_moved |= static_cast<std::int32_t>(*looks[i].address != address - base);
         *looks[i].address = address - base;
@@ -75,57 +58,40 @@ std::uint64_t wg_read_tensors(wg_dltensor_reader read, void* const* tensors, con
     return i;
 }
 
-std::uint64_t wg_compare_dicts(wg_dict_reader read, const wg_dict_look* looks, std::uint64_t count)
+int wg_snapshot_is_same(wg_snapshot* snapshot)
 {
-    std::uint64_t i = 0;
-    while (i < count && warmgraph::python::holds_the_same(read, looks[i].dict, looks[i].pairs, looks[i].count)) ++i;
-    return i;
+    const auto* const api = warmgraph::python::Api::of_process();
+    return api == nullptr ? -1 : static_cast<int>(warmgraph::python::is_as_it_was(*api, *snapshot));
 }
-
-namespace {
-
-std::uint64_t dict_events = 0; // under Python's lock
-
-} // namespace
 
 int wg_note_dict_event(int /*event*/, void* /*dict*/, void* /*key*/, void* /*new_value*/)
 {
-    ++dict_events;
+    ++warmgraph::python::dict_events();
     return 0;
 }
 
-const std::uint64_t* wg_dict_events(void) { return &dict_events; }
+const std::uint64_t* wg_dict_events(void) { return &warmgraph::python::dict_events(); }
 
-std::uint64_t wg_compare_attributes(wg_attributes_reader read, wg_object_releaser release,
-                                    const wg_attributes_look* looks, std::uint64_t count)
+namespace {
+
+/// A struct of the package's is the library's own.
+const warmgraph::python::Api& needed_api(bool is_this_version, std::string_view what)
 {
-    for (std::uint64_t i = 0; i < count; ++i) {
-        void* const dict = read(looks[i].object, nullptr);
-        if (dict != nullptr) release(dict); // whoever looks holds the one that it was
-        if (dict != looks[i].dict) return i;
-    }
-    return count;
+    const auto* const api = warmgraph::python::Api::of_process();
+    const std::string_view why = api == nullptr     ? "the process exports no Python"
+                                 : !is_this_version ? "the Python package is another version's"
+                                                    : "";
+    if (!why.empty()) throw warmgraph::Exception(warmgraph::ErrorCode::unsupported, fmt::format("{}: {}", what, why));
+    return *api;
 }
 
-std::uint64_t wg_compare_dict_items(wg_dict_item_reader read, const wg_dict_item_look* looks, std::uint64_t count)
-{
-    std::uint64_t i = 0;
-    while (i < count && read(looks[i].dict, looks[i].key) == looks[i].value) ++i;
-    return i;
-}
+} // namespace
 
 wg_status wg_modules_create(std::uint64_t walk_size, wg_modules** modules)
 {
     return warmgraph::c_api::guarded([&] {
         wg_modules*& handle = warmgraph::c_api::need_out(modules);
-        const auto* const api = warmgraph::python::Api::of_process();
-        const std::string_view why = api == nullptr                        ? "the process exports no Python"
-                                     : walk_size != sizeof(wg_module_walk) ? "the Python package is another version's"
-                                                                           : "";
-        if (!why.empty())
-            throw warmgraph::Exception(warmgraph::ErrorCode::unsupported,
-                                       fmt::format("modules are not read natively: {}", why));
-        handle = new wg_modules(*api);
+        handle = new wg_modules(needed_api(walk_size == sizeof(wg_module_walk), "modules are not read natively"));
     });
 }
 
@@ -150,4 +116,17 @@ int wg_modules_are_the_same(const wg_modules* modules) { return modules->held.ar
 int wg_modules_watch(const wg_modules* modules, wg_dict_watch watch, int32_t watcher)
 {
     return modules->held.watch(watch, watcher);
+}
+
+wg_status wg_steady_call_create(std::uint64_t call_size, const wg_steady_call* call, void** callable)
+{
+    return warmgraph::c_api::guarded([&] {
+        const auto& api = needed_api(call_size == sizeof(wg_steady_call), "later calls are not looked at natively");
+        try {
+            *callable = warmgraph::python::callable_of(api, *call).leave();
+        } catch (const warmgraph::python::Raised&) {
+            api.clear_error();
+            throw warmgraph::Exception(warmgraph::ErrorCode::internal, "Python made no callable");
+        }
+    });
 }

@@ -38,14 +38,20 @@ given = _entry.Declaration("copies", [decl("x", x)], [decl("y", result)], [], {}
 entry = _entry.Entry(wg.Cache("toy"), device, given, None, lambda: None)
 print(entry(device.stream, [pointer(y), pointer(result)], []), result.numpy()[:2].tolist())
 
+def place(args, index, pointer):
+    ctypes.c_uint64.from_address(_entry.address_place(args, index)).value = pointer - _entry.FLAT
+
+own = entry.own_args()
 for index, array in enumerate((x, result)):
-    ctypes.c_uint64.from_buffer(*entry.place_of(index)).value = pointer(array) - _entry.FLAT
+    place(own, index, pointer(array))
 entry.launch(device.stream)
 print(result.numpy()[:2].tolist())
+entry.launch(device.stream, own)
+print(result.numpy()[:2].tolist())
 
-ctypes.c_uint64.from_buffer(*entry.place_of(1)).value = pointer(x) + 4 - _entry.FLAT
+place(own, 1, pointer(x) + 4)
 try:
-    entry.launch(device.stream)
+    entry.launch(device.stream, own)
 except wg.Error as error:
     print(type(error).__name__, "copies" in str(error))
 entry.close()
@@ -61,4 +67,4 @@ def test_it_is_launched_with_the_addresses_that_were_placed(process):
     driver = {"WARMGRAPH_CUDA_DRIVER": FAKE, "WARMGRAPH_NVRTC": FAKE, "WARMGRAPH_CUPTI": FAKE}
     for outcome in ("recorded", "replayed"):
         assert process(SCRIPT, bare=True, **driver).lines() == [
-            outcome, "replayed [100.0, 101.0]", "[0.0, 1.0]", "MissForbidden True", "this function is closed: make a new one"]
+            outcome, "replayed [100.0, 101.0]", "[100.0, 101.0]", "[0.0, 1.0]", "MissForbidden True", "this function is closed: make a new one"]

@@ -1331,11 +1331,35 @@ def test_a_replay_that_was_half_launched_is_an_error(monkeypatch):
         cached(X)
 
 
-def test_a_call_inside_somebodys_capture_is_the_functions_own(monkeypatch):
+@pytest.mark.parametrize("is_known_by_heart", [False, True])
+def test_a_call_inside_somebodys_capture_is_the_functions_own(monkeypatch, is_known_by_heart):
+    """A later call is launched by the library, which refuses that in a stream that captures."""
+    def launched(*_: Any) -> Any:
+        raise errors.Unsupported("it has no callable that could run in a capture")
+
     cached = wrap(lambda x: x + 1)
-    cached(X), cached(X)
-    monkeypatch.setattr(_function, "_is_captured", lambda: True)
-    assert torch.equal(cached(X), X + 1) and replays() == 1
+    for _ in range(4):
+        cached(X)
+    if not is_known_by_heart:
+        cached._shared.torchs._steady.clear()
+    before = replays()
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+    monkeypatch.setattr(_function, "_is_stream_capturing", lambda: True)
+    monkeypatch.setattr(host.FakeEntry, "launch", launched)
+    assert torch.equal(cached(X), X + 1) and replays() == before
+
+
+def test_what_the_library_does_not_support_is_an_error_of_a_later_call(monkeypatch):
+    def launched(*_: Any) -> Any:
+        raise errors.Unsupported("this process was forked")
+
+    cached = wrap(lambda x: x + 1)
+    for _ in range(4):
+        cached(X)
+    monkeypatch.setattr(host.FakeEntry, "launch", launched)
+    with pytest.raises(errors.Unsupported, match="forked"):
+        cached(X)
 
 
 def test_a_reset_forgets_and_the_next_call_is_right():

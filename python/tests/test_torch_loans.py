@@ -1,6 +1,7 @@
 """Results that are borrowed: the entry's memory at the same addresses, and tensors of earlier calls that say that they are stale."""
 from __future__ import annotations
 
+import contextlib
 import gc
 import pickle
 import threading
@@ -13,7 +14,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from warmgraph import errors  # noqa: E402
-from warmgraph.torch import _loans, _steady  # noqa: E402
+from warmgraph.torch import _loans, _outputs, _steady  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not _loans.is_possible(), reason="an older PyTorch")
 STALE = "borrowed result of an earlier call of 'work'"
@@ -25,8 +26,8 @@ def on_the_host(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     host.use(monkeypatch)
     launch = host.FakeEntry.launch
 
-    def launched(self: Any, stream: int) -> str:
-        found = launch(self, stream)
+    def launched(self: Any, stream: int, args: Any = None) -> str:
+        found = launch(self, stream, args)
         outputs = self.given.outputs
         for one, at in zip(outputs, self.calls[-1][0][-len(outputs):] if outputs else ()):
             storage = host._storage_at(at, one.nbytes)
@@ -243,13 +244,34 @@ def test_threads_have_each_the_result_of_the_last_launch_or_a_stale_one():
     assert not wrong and len(host.entries[0].calls) == 800
 
 
+def test_threads_that_come_first_at_once_write_to_one_memory(monkeypatch):
+    """Else a result would lie where another thread's launch wrote nothing."""
+    cached, made, together = recorded(), _outputs.Output.made, threading.Barrier(2)
+
+    def made_slowly(self: Any, device: Any) -> Any:
+        with contextlib.suppress(threading.BrokenBarrierError):
+            together.wait(0.5)  # both are here at once, where one does not keep the other out
+        return made(self, device)
+
+    monkeypatch.setattr(_outputs.Output, "made", made_slowly)
+    results: list[Any] = []
+    threads = [threading.Thread(target=lambda: results.append(cached(_aligned(4)))) for _ in range(2)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert len({at[-1] for at, _ in host.entries[0].calls[-2:]}) == 1 and len(results) == 2
+
+
 def test_later_calls_are_known_by_heart_and_lend(monkeypatch):
     cached = recorded(work, _aligned(4))
     for _ in range(5):
         y = cached(_aligned(4))
     seen = []
-    call = _steady.Steady.call
-    monkeypatch.setattr(_steady.Steady, "call", lambda self, *args: (seen.append(1), call(self, *args))[1])
+    call = _steady.Steady._called
+    monkeypatch.setattr(_steady.Steady, "_called", lambda self, *args: (seen.append(1), call(self, *args))[1])
+    cached._shared.torchs._steady.clear()
+    cached(_aligned(4))  # known by heart again
     other = cached(_aligned(4))
     assert seen and other.data_ptr() == host.entries[0].calls[-1][0][1]
     with pytest.raises(RuntimeError, match=STALE):

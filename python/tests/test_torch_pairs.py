@@ -20,8 +20,8 @@ WEIGHT = torch.nn.Parameter(torch.ones(4))
 class Computing(host.FakeEntry):
     """An entry of Net's that does what was recorded, on the memory that it is called with."""
 
-    def launch(self, stream: int) -> str:
-        outcome = super().launch(stream)
+    def launch(self, stream: int, args: Any = None) -> str:
+        outcome = super().launch(stream, args)
         pointers, states = self.calls[-1]
         declared = [*zip((*self.given.inputs, *self.given.outputs), pointers), *zip(self.given.states, states)]
         memory = {decl.name: _at(decl, pointer) for decl, pointer in declared}

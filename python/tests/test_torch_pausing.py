@@ -1,6 +1,7 @@
 """When device code is not kept any more, and when it is again. The library is not asked: what it does is tests/capture/cuda_pausing_test.cpp's."""
 from __future__ import annotations
 
+import ctypes
 import types
 from typing import Any, Iterator
 
@@ -20,7 +21,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     monkeypatch.setattr("warmgraph._native.paused_recording", lambda caches: calls.append("pause") or why[""])
     monkeypatch.setattr("warmgraph._library.library",
                         lambda: types.SimpleNamespace(wg_prepare_recording_early=lambda: calls.append("prepare")))
-    for name, value in (("_replays", 0), ("_misses", 0), ("_is_paused", False), ("_not_before", 0.0)):
+    for name, value in (("replays", ctypes.c_uint64()), ("_misses", 0), ("_is_paused", False), ("_not_before", 0.0)):
         monkeypatch.setattr(_pausing, name, value)
     monkeypatch.setattr(_pausing, "why", why, raising=False)
     yield calls

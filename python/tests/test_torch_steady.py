@@ -13,8 +13,8 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
-from warmgraph import _objects  # noqa: E402
-from warmgraph.torch import _function, _modes  # noqa: E402
+from warmgraph import _objects, errors  # noqa: E402
+from warmgraph.torch import _function, _launching, _modes  # noqa: E402
 
 if _objects.exchange_of(torch.Tensor) is None:
     pytest.skip("this PyTorch or Python has no table of DLPack's", allow_module_level=True)
@@ -271,6 +271,20 @@ SETTINGS: dict[str, tuple[Callable[[Any], Any], Callable[[], Any], Any]] = {
     "linalg": _backend("linalg", torch._C._LinalgBackend.Magma),
     "attention order": (torch._C._set_sdp_priority_order, _order, [*reversed(_order())]),
     "flash attention": (torch.backends.cuda.enable_flash_sdp, torch.backends.cuda.flash_sdp_enabled, False),
+    "math attention reduction": (torch._C._set_math_sdp_allow_fp16_bf16_reduction, torch._C._get_math_sdp_allow_fp16_bf16_reduction, True),
+    "cudnn": (torch._C._set_cudnn_enabled, torch._C._get_cudnn_enabled, False),
+    "cudnn benchmark": (torch._C._set_cudnn_benchmark, torch._C._get_cudnn_benchmark, True),
+    "cudnn deterministic": (torch._C._set_cudnn_deterministic, torch._C._get_cudnn_deterministic, True),
+    "deterministic warns": (lambda on: torch.use_deterministic_algorithms(False, warn_only=on), lambda: False, True),
+    "deterministic fill": (torch._C._set_deterministic_fill_uninitialized_memory, torch._C._get_deterministic_fill_uninitialized_memory, False),
+    "flash attention 3": (torch._C._set_sdp_use_fa3, torch._C._get_fa3_sdp_enabled, not torch._C._get_fa3_sdp_enabled()),
+    "efficient attention": (torch._C._set_sdp_use_mem_efficient, torch._C._get_mem_efficient_sdp_enabled, False),
+    "math attention": (torch._C._set_sdp_use_math, torch._C._get_math_sdp_enabled, False),
+    "cudnn attention": (torch._C._set_sdp_use_cudnn, torch._C._get_cudnn_sdp_enabled, False),
+    "overrideable attention": (torch._C._set_sdp_use_overrideable, torch._C._get_overrideable_sdp_enabled, False),
+    "fp16 accumulation": (torch._C._set_cublas_allow_fp16_accumulation, torch._C._get_cublas_allow_fp16_accumulation, True),
+    "sm carveout": (torch._C._set_sm_carveout_experimental, torch._C._get_sm_carveout_experimental, 4),
+    "fast path": (torch.backends.mha.set_fastpath_enabled, torch.backends.mha.get_fastpath_enabled, False),
     "precision": (torch.set_float32_matmul_precision, torch.get_float32_matmul_precision, "high"),
     "deterministic": (torch.use_deterministic_algorithms, torch.are_deterministic_algorithms_enabled, True),
     "fp16 reduction": (torch._C._set_cublas_allow_fp16_reduced_precision_reduction, lambda: True, False),
@@ -293,19 +307,42 @@ def test_each_mode_is_looked_at(name, reads):
     assert reads.of(given.call) == 0
 
 
+def test_modes_whose_answers_are_objects_are_asked_of_pytorchs_own_code(reads, monkeypatch):
+    """Which a PyTorch may not have, or may answer otherwise: it is asked as a program asks it then."""
+    assert all(_modes._code_behind(name) is not None for name in _modes._CODE), torch.__version__
+    _modes._code_behind.cache_clear()
+    monkeypatch.setattr(_modes, "_CODE", {"preferred blas": "linalgPreferredBackend", "preferred linalg": "noSuchFunction"})
+    try:
+        assert [_modes._code_behind(name) for name in _modes._CODE] == [None, None]
+        given = Given()
+        assert reads.of(given.call) == 0
+        torch._C._set_linalg_preferred_backend(torch._C._LinalgBackend.Magma)
+        assert reads.of(given.call) == 1
+    finally:
+        torch._C._set_linalg_preferred_backend(torch._C._LinalgBackend.Default)
+        _modes._code_behind.cache_clear()
+
+
 def test_inference_mode_is_looked_at(reads):
     given = Given()
     with torch.inference_mode():
         assert reads.of(given.call) == 1
 
 
-def test_modes_that_cannot_be_asked_are_compared_at_length(monkeypatch):
-    """Questions fail where old and new settings of precision are mixed: both ways give the same answer then."""
-    before = _modes.modes()
-    same, failing = _modes.same_as(before), _modes.same_as((*before[:-1], "precisions"))
-    assert same() and not failing()
-    monkeypatch.setattr(_modes, "_CALLS", (_raises, *_modes._CALLS[1:]))
-    assert not _modes.same_as(before)() and _modes.same_as(_modes.modes())()
+def test_modes_that_cannot_be_asked_make_another_call(reads, monkeypatch):
+    """Questions fail where old and new settings of precision are mixed."""
+    fails: list[bool] = []
+
+    def first() -> bool:
+        return _raises() if fails else False
+
+    monkeypatch.setattr(_modes, "_CALLS", (first, *_modes._CALLS[1:]))
+    given = Given()
+    assert reads.of(given.call) == 0
+    fails.append(True)
+    assert reads.of(given.call) == 1 and _modes.modes()[0] == "unknown"
+    fails.clear()
+    assert reads.of(given.call) == 0
 
 
 def _raises() -> Any:
@@ -549,15 +586,58 @@ def test_what_enumerators_hold_is_read(reads, monkeypatch):
     assert reads.of(lambda: cached(x, Rich.ONE)) == 1
 
 
-@pytest.mark.parametrize("fault", [RuntimeError("no such tensor"), KeyError("x")])
-def test_what_fails_before_the_launch_is_read_at_length(reads, monkeypatch, fault):
-    def fails(*_: Any) -> Any:
-        raise fault
+class Failing:
+    """Stands for the stream, and fails once."""
 
+    fault: BaseException | None = None
+
+    def __call__(self, index: int) -> int:
+        fault, self.fault = self.fault, None
+        if fault is not None:
+            raise fault
+        return 0
+
+
+@pytest.mark.parametrize("fault", [RuntimeError("no such stream"), KeyError("x"), MemoryError()])
+def test_what_fails_before_the_launch_is_read_at_length(reads, monkeypatch, fault):
+    monkeypatch.setattr(_launching, "native_stream", failing := Failing())
     given = Given()
-    monkeypatch.setattr(_objects.Tensors, "read_these", fails)
+    failing.fault = fault
     assert reads.of(given.call) == 1
     assert len(host.entries[0].calls) == 3  # the first call was the recording
+    assert reads.of(given.call) == 0
+
+
+def test_what_interrupts_a_later_call_is_raised_and_leaves_no_lock_behind(reads, monkeypatch):
+    monkeypatch.setattr(_launching, "native_stream", failing := Failing())
+    given = Given()
+    failing.fault = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        given.call()
+    assert not host.entries[0].lock.locked() and reads.of(given.call) == 0
+
+
+@pytest.mark.parametrize("error, raised", [(errors.Stale, None), (errors.PartlyLaunched, errors.PartlyLaunched)])
+def test_a_launch_that_fails_is_another_call_or_an_error(reads, monkeypatch, error, raised):
+    """Nothing was enqueued after the first kind, and the function can run."""
+    def fails(self: Any, stream: Any, args: Any, count: int) -> int:
+        return int(error.code)
+
+    given = Given()
+    monkeypatch.setattr(host.FakeEntry, "_enqueued", fails)
+    if raised is None:
+        assert reads.of(given.call) == 1
+        return
+    with pytest.raises(raised):
+        given.call()
+    assert not host.entries[0].lock.locked()
+
+
+@pytest.mark.parametrize("given", [(), ((), {}, 1), ([], {}), ((), ())])
+def test_a_later_call_takes_a_tuple_and_a_dictionary_alone(given):
+    call = next(iter(_torchs(Given())._steady.values()))[0].call
+    with pytest.raises(TypeError, match="expected a tuple and a dict"):
+        call(*given)
 
 
 def test_a_call_has_its_result_where_later_ones_cannot_be_known(monkeypatch):

@@ -168,37 +168,79 @@ def test_what_is_as_it_was_again_is_the_same(way):
     assert watched.are_same()
 
 
-def test_a_change_before_the_look_is_not_taken_for_the_last_one(way, monkeypatch):
-    """Another thread may write while dictionaries are compared: what it writes counts at the next look."""
+def test_a_change_before_the_look_counts_at_the_next_one_alone(way):
     one = {"value": 1}
-    watched = _objects.Dicts([one], [])
-    same = watched._same
-
-    def written_meanwhile() -> int:
-        found = same()
-        one["value"] = 2
-        return found
-
+    snapshot = _objects.Snapshot([one])
     one["value"] = 2
     one["value"] = 1
-    monkeypatch.setattr(watched, "_same", written_meanwhile)
-    assert watched.are_same()
-    monkeypatch.setattr(watched, "_same", same)
-    assert not watched.are_same()
+    assert snapshot.is_same() and snapshot.is_same()
+    one["value"] = 2
+    assert not snapshot.is_same() and not snapshot.is_same()
 
 
-def test_nothing_is_looked_at_while_python_tells_of_nothing(monkeypatch):
+def test_nothing_is_looked_at_while_python_tells_of_nothing():
     if _objects.watcher() is None:
         pytest.skip("this Python tells of no changes")
     one, other = {"value": 1}, {"value": 1}
-    watched, looks = _objects.Dicts([one], []), []
-    _objects.Dicts([other], [])
-    same = watched._same
-    monkeypatch.setattr(watched, "_same", lambda: (looks.append(1), same())[1])
-    assert watched.are_same() and not looks
+    snapshot = _objects.Snapshot([one])
+    _objects.Snapshot([other])
+    raw = snapshot.raw
+    raw.dicts[0].count = 7  # whoever looks sees that it is another one
+    assert snapshot.is_same()
     other["value"] = 2  # which is told of, too
-    assert watched.are_same() and len(looks) == 1
-    assert watched.are_same() and len(looks) == 1
+    assert not snapshot.is_same()
+    raw.dicts[0].count = 1
+    assert snapshot.is_same()
+    raw.dicts[0].count = 7
+    assert snapshot.is_same()
+
+
+ATTRIBUTES: dict[str, tuple[str, Callable[[Any], None]]] = {
+    "another value": ("value", lambda one: set_value(one, 2)),
+    "none": ("value", lambda one: delattr(one, "value")),
+    "one that was not there": ("more", lambda one: setattr(one, "more", 1)),
+}
+
+
+@pytest.mark.parametrize("change", ATTRIBUTES)
+def test_what_an_attribute_is_counts(change):
+    one, (name, changed) = Plain(), ATTRIBUTES[change]
+    snapshot = _objects.Snapshot(attributes=[(one, name, getattr(one, name, _objects.ABSENT))])
+    assert snapshot.is_same()
+    changed(one)
+    assert not snapshot.is_same()
+
+
+@pytest.mark.parametrize("change", [lambda held: held.append(1), lambda held: held.pop(), lambda held: held.__setitem__(1, "c"), lambda held: held.clear()])
+def test_what_a_list_holds_counts(change):
+    held, other = ["a", "b"], ["d"]
+    snapshot = _objects.Snapshot(lists=[(held, list(held)), (other, list(other))])
+    assert snapshot.is_same()
+    change(held)
+    assert not snapshot.is_same()
+
+
+def test_a_look_keeps_nothing():
+    one, value = Plain(), object()
+    one.value = value
+    held, listed = {"a": value}, [value]
+    snapshot = _objects.Snapshot([held], [(held, "a")], [(listed, [value])], [(one, vars(one), Plain)], [(one, "value", value), (one, "none", _objects.ABSENT)])
+    before = [sys.getrefcount(thing) for thing in (one, value, held, listed, vars(one), Plain)]
+    for _ in range(100):
+        assert snapshot.is_same()
+    assert [sys.getrefcount(thing) for thing in (one, value, held, listed, vars(one), Plain)] == before
+
+
+def test_the_first_item_of_a_dictionary_counts_and_one_that_is_not_there():
+    one: dict[str, int] = {"a": 1}
+    snapshot = _objects.Snapshot(items=[(one, "a"), (one, "b")])
+    assert snapshot.is_same()
+    one["b"] = 1
+    assert not snapshot.is_same()
+    del one["b"]
+    assert snapshot.is_same()
+    one["a"] = 2
+    assert not snapshot.is_same()
 
 
 def test_python_is_asked_where_it_tells_of_everything():

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from warmgraph import errors
+from warmgraph import _c, errors
 from warmgraph._stored import each_fact
 from warmgraph.torch import _capture, _entry, _function, _launching, _pair_recording, _recording, _tensors
 
@@ -22,16 +22,21 @@ written: list[tuple[Any, str]] = []  # (what was captured, the folder) for other
 others: dict[str, Exception | None] = {}  # by folder: how a pairing ends; without one there is nothing to pair with
 
 
+_ENQUEUE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(_c.wg_arg), ctypes.c_uint64, ctypes.c_void_p)
+
+
 class FakeEntry:
     def __init__(self, cache: Any, device: Any, given: Any, captures: Any, destroyed: Any) -> None:
         self.device, self.given, self.captures, self.calls, self.is_closed = device, given, captures, [], False
         self.bound_states, self.lock = [one.pointer for one in given.states], threading.Lock()
-        self._placed = (ctypes.c_uint64 * (len(given.inputs) + len(given.outputs)))()
+        self._pointer = 1
+        self._error: errors.Error | None = None
+        self._args = (_c.wg_arg * (len(given.inputs) + len(given.outputs)))()
+        self.handle, self.enqueue = ctypes.c_void_p(1), _ENQUEUE(lambda function, stream, args, count, outcome: self._enqueued(stream, args, count))
         if captures is not None and isinstance(captures[1], str):
             end = others.get(captures[1], errors.NotFound("no other process's capture of this call is there"))
             if end is not None:
                 raise end
-        self.placed_by: Any = None
         entries.append(self)
         if captures is not None:
             kept[_key(given)] = given.metadata
@@ -39,16 +44,32 @@ class FakeEntry:
     def __call__(self, stream: int, pointers: Any, states: Any) -> str:
         if states != self.bound_states:
             self.bound_states = list(states)
-        self.placed_by = None
-        self._placed[:] = [pointer - _entry.FLAT for pointer in pointers]
+        for arg, pointer in zip(self._args, pointers):
+            arg.memory.address.offset = pointer - _entry.FLAT
         return self.launch(stream)
 
-    def place_of(self, index: int) -> Any:
-        return self._placed, 8 * index
+    def own_args(self) -> Any:
+        return type(self._args).from_buffer_copy(self._args)
 
-    def launch(self, stream: int) -> str:
-        self.calls.append(([one + _entry.FLAT for one in self._placed], self.bound_states))
+    def launch(self, stream: int, args: Any = None) -> str:
+        given = self._args if args is None else args
+        self._noted([one.memory.address.offset + _entry.FLAT for one in given])
         return "replayed"
+
+    def _enqueued(self, stream: Any, args: Any, count: int) -> int:
+        try:
+            self.launch(stream or 0, args[:count])
+            return int(_c.wg_ok)
+        except errors.Error as error:
+            self._error = error
+            return error.code
+
+    def expect_ok(self, status: int) -> None:
+        if status != _c.wg_ok:
+            raise self._error or errors.of_status(status, "")
+
+    def _noted(self, pointers: list[int]) -> None:
+        self.calls.append((pointers, self.bound_states))
 
     def close(self) -> None:
         self.is_closed = True
@@ -137,7 +158,8 @@ def use(monkeypatch: Any) -> None:
     monkeypatch.setattr(_entry, "Entry", FakeEntry)
     monkeypatch.setattr(_entry, "write_capture", _write_capture)
     monkeypatch.setattr(_entry, "found", lambda cache, device, given: kept.get(_key(given)))
-    monkeypatch.setattr(_launching, "stream_of", lambda device, index: 0)
+    monkeypatch.setattr(_launching, "native_stream", lambda index: 0)
+    monkeypatch.setattr(_launching, "view_of", lambda device, native: 0)
     monkeypatch.setattr(_recording, "Shadows", FakeShadows)
     monkeypatch.setattr(_pair_recording, "Shadows", FakeShadows)
     monkeypatch.setattr(_capture, "captured", _captured)

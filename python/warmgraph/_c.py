@@ -99,19 +99,34 @@ wg_open_wait_first = 0
 wg_open_wait_all = 1
 wg_open_wait_values = {'wg_open_wait_first': wg_open_wait_first, 'wg_open_wait_all': wg_open_wait_all}
 
+wg_test_items = 0
+wg_test_named = 1
+wg_test_attributes = 2
+wg_test_call = 3
+wg_test_type = 4
+wg_test_is = 5
+wg_test_equals = 6
+wg_test_number = 7
+wg_test_bits = 8
+wg_test_empty = 9
+wg_test_apart = 10
+wg_test_tensor = 11
+wg_test_code = 12
+wg_test_kind_values = {'wg_test_items': wg_test_items, 'wg_test_named': wg_test_named, 'wg_test_attributes':
+    wg_test_attributes, 'wg_test_call': wg_test_call, 'wg_test_type': wg_test_type, 'wg_test_is': wg_test_is,
+    'wg_test_equals': wg_test_equals, 'wg_test_number': wg_test_number, 'wg_test_bits': wg_test_bits, 'wg_test_empty':
+    wg_test_empty, 'wg_test_apart': wg_test_apart, 'wg_test_tensor': wg_test_tensor, 'wg_test_code': wg_test_code}
+
+wg_tensor_test_not_lazy = 1
+wg_tensor_test_no_attributes = 2
+wg_tensor_test_values = {'wg_tensor_test_not_lazy': wg_tensor_test_not_lazy, 'wg_tensor_test_no_attributes':
+    wg_tensor_test_no_attributes}
+
 wg_callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 
 wg_make_arguments = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 
 wg_dltensor_reader = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
-
-wg_dict_reader = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int64), ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_void_p))
-
-wg_dict_item_reader = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-
-wg_attributes_reader = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-
-wg_object_releaser = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 wg_dict_watch = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p)
 
@@ -474,18 +489,139 @@ class wg_dict_look(ctypes.Structure):
     ]
 
 
-class wg_attributes_look(ctypes.Structure):
-    _fields_ = [
-        ("object", ctypes.c_void_p),
-        ("dict", ctypes.c_void_p),
-    ]
-
-
 class wg_dict_item_look(ctypes.Structure):
     _fields_ = [
         ("dict", ctypes.c_void_p),
         ("key", ctypes.c_void_p),
         ("value", ctypes.c_void_p),
+    ]
+
+
+class wg_list_look(ctypes.Structure):
+    _fields_ = [
+        ("list", ctypes.c_void_p),
+        ("items", ctypes.POINTER(ctypes.c_void_p)),
+        ("count", ctypes.c_uint64),
+    ]
+
+
+class wg_object_look(ctypes.Structure):
+    _fields_ = [
+        ("object", ctypes.c_void_p),
+        ("dict", ctypes.c_void_p),
+        ("kind", ctypes.c_void_p),
+    ]
+
+
+class wg_attribute_look(ctypes.Structure):
+    _fields_ = [
+        ("object", ctypes.c_void_p),
+        ("name", ctypes.c_void_p),
+        ("value", ctypes.c_void_p),
+    ]
+
+
+class wg_snapshot(ctypes.Structure):
+    _fields_ = [
+        ("dicts", ctypes.POINTER(wg_dict_look)),
+        ("dict_count", ctypes.c_uint64),
+        ("modules", ctypes.POINTER(ctypes.c_void_p)),
+        ("module_count", ctypes.c_uint64),
+        ("items", ctypes.POINTER(wg_dict_item_look)),
+        ("item_count", ctypes.c_uint64),
+        ("lists", ctypes.POINTER(wg_list_look)),
+        ("list_count", ctypes.c_uint64),
+        ("objects", ctypes.POINTER(wg_object_look)),
+        ("object_count", ctypes.c_uint64),
+        ("attributes", ctypes.POINTER(wg_attribute_look)),
+        ("attribute_count", ctypes.c_uint64),
+        ("is_told", ctypes.c_int32),
+        ("has_seen", ctypes.c_int32),
+        ("seen", ctypes.c_uint64),
+    ]
+
+
+class wg_test(ctypes.Structure):
+    _fields_ = [
+        ("kind", ctypes.c_int32),
+        ("from", ctypes.c_uint32),
+        ("to", ctypes.c_uint32),
+        ("number", ctypes.c_uint64),
+        ("object", ctypes.c_void_p),
+        ("other", ctypes.c_void_p),
+    ]
+
+
+class wg_weight(ctypes.Structure):
+    _fields_ = [
+        ("tensor", ctypes.c_void_p),
+        ("look", wg_tensor_look),
+        ("requires_grad", ctypes.c_int32),
+        ("can_be_lazy", ctypes.c_int32),
+    ]
+
+
+class wg_result_maker(ctypes.Structure):
+    _fields_ = [
+        ("make", ctypes.c_void_p),
+        ("arguments", ctypes.c_void_p),
+        ("address", ctypes.POINTER(ctypes.c_uint64)),
+    ]
+
+
+class wg_memory_range(ctypes.Structure):
+    _fields_ = [
+        ("first", ctypes.c_uint64),
+        ("end", ctypes.c_uint64),
+    ]
+
+
+class wg_steady_call(ctypes.Structure):
+    _fields_ = [
+        ("kept", ctypes.c_void_p),
+        ("tests", ctypes.POINTER(wg_test)),
+        ("test_count", ctypes.c_uint64),
+        ("register_count", ctypes.c_uint64),
+        ("around", ctypes.POINTER(ctypes.c_uint64)),
+        ("around_count", ctypes.c_uint64),
+        ("is_frozen", ctypes.POINTER(ctypes.c_int32)),
+        ("surroundings", ctypes.POINTER(wg_snapshot)),
+        ("rest", ctypes.POINTER(ctypes.c_void_p)),
+        ("rest_count", ctypes.c_uint64),
+        ("weights", ctypes.POINTER(wg_weight)),
+        ("weight_count", ctypes.c_uint64),
+        ("always", ctypes.POINTER(wg_snapshot)),
+        ("read_tensor", wg_dltensor_reader),
+        ("base", ctypes.c_uint64),
+        ("inputs", ctypes.POINTER(ctypes.c_uint32)),
+        ("input_looks", ctypes.POINTER(wg_tensor_look)),
+        ("input_count", ctypes.c_uint64),
+        ("extents", ctypes.POINTER(ctypes.c_uint64)),
+        ("states", ctypes.POINTER(wg_memory_range)),
+        ("state_count", ctypes.c_uint64),
+        ("requires_grad", ctypes.c_void_p),
+        ("is_negated", ctypes.c_void_p),
+        ("is_conjugated", ctypes.c_void_p),
+        ("values", ctypes.POINTER(ctypes.c_uint32)),
+        ("value_count", ctypes.c_uint64),
+        ("outputs", ctypes.POINTER(wg_result_maker)),
+        ("output_count", ctypes.c_uint64),
+        ("acquire", ctypes.c_void_p),
+        ("release", ctypes.c_void_p),
+        ("native_stream", ctypes.c_void_p),
+        ("device_index", ctypes.c_void_p),
+        ("stream", ctypes.c_void_p),
+        ("replays", ctypes.POINTER(ctypes.c_uint64)),
+        ("often", ctypes.c_uint64),
+        ("replayed", ctypes.c_void_p),
+        ("enqueue", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(wg_arg), ctypes.c_uint64, ctypes.POINTER(ctypes.c_int32))),
+        ("function", ctypes.c_void_p),
+        ("args", ctypes.POINTER(wg_arg)),
+        ("arg_count", ctypes.c_uint64),
+        ("failed", ctypes.c_void_p),
+        ("result", ctypes.c_void_p),
+        ("output", ctypes.c_uint64),
+        ("otherwise", ctypes.c_void_p),
     ]
 
 
@@ -555,8 +691,16 @@ STRUCTS = [
     wg_open_options,
     wg_tensor_look,
     wg_dict_look,
-    wg_attributes_look,
     wg_dict_item_look,
+    wg_list_look,
+    wg_object_look,
+    wg_attribute_look,
+    wg_snapshot,
+    wg_test,
+    wg_weight,
+    wg_result_maker,
+    wg_memory_range,
+    wg_steady_call,
     wg_module_walk,
 ]
 
@@ -705,13 +849,11 @@ FUNCTIONS = {
         ctypes.c_uint64]),
     "wg_read_tensors": (ctypes.c_uint64, [wg_dltensor_reader, ctypes.POINTER(ctypes.c_void_p),
         ctypes.POINTER(wg_tensor_look), ctypes.c_uint64, ctypes.c_uint64, ctypes.POINTER(ctypes.c_int32)]),
-    "wg_compare_dicts": (ctypes.c_uint64, [wg_dict_reader, ctypes.POINTER(wg_dict_look), ctypes.c_uint64]),
-    "wg_compare_dict_items": (ctypes.c_uint64, [wg_dict_item_reader, ctypes.POINTER(wg_dict_item_look),
-        ctypes.c_uint64]),
-    "wg_compare_attributes": (ctypes.c_uint64, [wg_attributes_reader, wg_object_releaser,
-        ctypes.POINTER(wg_attributes_look), ctypes.c_uint64]),
+    "wg_snapshot_is_same": (ctypes.c_int, [ctypes.POINTER(wg_snapshot)]),
     "wg_note_dict_event": (ctypes.c_int, [ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]),
     "wg_dict_events": (ctypes.POINTER(ctypes.c_uint64), []),
+    "wg_steady_call_create": (ctypes.c_int32, [ctypes.c_uint64, ctypes.POINTER(wg_steady_call),
+        ctypes.POINTER(ctypes.c_void_p)]),
     "wg_modules_create": (ctypes.c_int32, [ctypes.c_uint64, ctypes.POINTER(ctypes.c_void_p)]),
     "wg_modules_destroy": (None, [ctypes.c_void_p]),
     "wg_modules_read": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(wg_module_walk), ctypes.c_void_p,
@@ -737,4 +879,5 @@ STATUS = frozenset({'wg_receive_log', 'wg_limit_log', 'wg_device_open', 'wg_devi
     'wg_report_destroy', 'wg_wrap_pair', 'wg_pair_destroy', 'wg_pair_bind', 'wg_pair_forward', 'wg_pair_backward',
     'wg_pair_report', 'wg_cache_adopt', 'wg_capture_write', 'wg_open_all', 'wg_opening_wait', 'wg_opening_progress',
     'wg_opening_destroy', 'wg_recorder_fork', 'wg_recorder_join', 'wg_recorder_address', 'wg_recorder_alloc',
-    'wg_recorder_scalar', 'wg_recorder_sizes', 'wg_recorder_dtype', 'wg_recorder_fail', 'wg_modules_create'})
+    'wg_recorder_scalar', 'wg_recorder_sizes', 'wg_recorder_dtype', 'wg_recorder_fail', 'wg_steady_call_create',
+    'wg_modules_create'})

@@ -1,5 +1,5 @@
 """Looks at Python's objects natively before a call: what dictionaries hold, by identity, and where tensors lie, through DLPack's exchange
-table. Tied to no version of Python or of a framework: their functions are handed to the library (wg_compare_dicts and its neighbours)."""
+table. Tied to no version of Python or of a framework (wg_snapshot and its neighbours)."""
 from __future__ import annotations
 
 import array
@@ -7,20 +7,26 @@ import collections
 import ctypes
 import functools
 import gc
+import itertools
 import sys
 import types
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 from . import _c, errors
 from ._library import Handle, library
 
-_ABSENT = object()
+ABSENT = object()
 _CAPSULE = b"dlpack_exchange_api"
 
 
 def is_possible() -> bool:
-    """In CPython with its lock, which keeps dictionaries still while they are read."""
-    return sys.implementation.name == "cpython" and getattr(sys, "_is_gil_enabled", lambda: True)()
+    """In CPython with its lock, which keeps dictionaries still while they are read, where the library finds Python's functions."""
+    return sys.implementation.name == "cpython" and getattr(sys, "_is_gil_enabled", lambda: True)() and _is_python_found()
+
+
+@functools.cache
+def _is_python_found() -> bool:
+    return bool(_native().wg_snapshot_is_same(ctypes.byref(_c.wg_snapshot())) == 1)
 
 
 def dict_of(mapping: Any) -> dict[Any, Any] | None:
@@ -39,8 +45,8 @@ def dict_of(mapping: Any) -> dict[Any, Any] | None:
 def _native() -> Any:
     """The library's functions, called with Python's lock held."""
     held = library().with_lock()
-    for name in ("wg_read_tensors", "wg_compare_dicts", "wg_compare_dict_items", "wg_compare_attributes", "wg_look_at_tensors", "wg_modules_read",
-                 "wg_modules_hold_the_same", "wg_modules_are_the_same", "wg_modules_watch"):
+    for name in ("wg_read_tensors", "wg_look_at_tensors", "wg_snapshot_is_same", "wg_modules_read",
+                 "wg_modules_hold_the_same", "wg_steady_call_create", "wg_modules_are_the_same", "wg_modules_watch"):
         getattr(held, name).restype = _c.FUNCTIONS[name][0]
     return held
 
@@ -97,57 +103,60 @@ def watcher() -> _Watcher | None:
         return None
 
 
-class Dicts:
-    """Dictionaries and single items of others, as they are now. `are_same` holds until one of them has another object. Where Python tells of
-    changes, what is in the dictionaries is looked at after one alone."""
+class Snapshot:
+    """Objects that are there now: what dictionaries and lists hold, classes, attributes. `is_same` holds until one is another. Where Python tells
+    of changes, what is in the dictionaries is looked at after one alone."""
 
-    def __init__(self, wholes: Sequence[dict[Any, Any]], items: Sequence[tuple[dict[Any, Any], Any]], modules: Sequence[Modules] = ()) -> None:
-        """modules: what they held when they were read."""
+    def __init__(self, wholes: Sequence[dict[Any, Any]] = (), items: Sequence[tuple[dict[Any, Any], Any]] = (),
+                 lists: Sequence[tuple[list[Any], list[Any]]] = (), objects: Sequence[tuple[Any, dict[Any, Any] | None, type]] = (),
+                 attributes: Sequence[tuple[Any, str, Any]] = (), modules: Sequence[Modules] = ()) -> None:
+        """lists: with what they held. objects: with the dictionary of their attributes (are_attributes_in), None: any, and their class.
+        attributes: as getattr gave them by a name, or ABSENT. modules: what they held when they were read."""
         told = watcher() if wholes or modules else None
-        self._events = told.events if told is not None else None
-        self._modules = modules
+        self.raw = raw = _c.wg_snapshot(is_told=int(told is not None))
         if told is not None:
             for held in wholes:
                 told.watch(held)
             for one in modules:
                 told.watch_modules(one)
             # Before they are read: what changes from now on is looked at. Modules were read earlier.
-            self._seen: int | None = None if modules else told.events.value
-        objects = [one for held in wholes for pair in held.items() for one in pair]
-        pairs, looks, at = array.array("Q", map(id, objects)), array.array("Q"), 0
-        first = pairs.buffer_info()[0]
-        for held in wholes:
-            looks.extend((id(held), first + 16 * at, len(held)))
-            at += len(held)
-        single, values = array.array("Q"), [held.get(key, _ABSENT) for held, key in items]
-        for (held, key), value in zip(items, values):
-            single.extend((id(held), id(key), 0 if value is _ABSENT else id(value)))
-        self._keep = (list(wholes), list(items), objects, values, pairs, looks, single)
-        self._count, self._item_count = len(wholes), len(items)
-        self._same = _counted("wg_compare_dicts", _of_python("PyDict_Next"), _address(looks), ctypes.c_uint64(self._count))
-        self._same_items = _counted("wg_compare_dict_items", _of_python("PyDict_GetItem"), _address(single), ctypes.c_uint64(self._item_count))
+            raw.has_seen, raw.seen = int(not modules), told.events.value
+        found = [one for held in wholes for pair in held.items() for one in pair]
+        values = [held.get(key, ABSENT) for held, key in items]
+        self._modules, self._keep = modules, [list(wholes), list(items), list(lists), list(objects), list(attributes), found, values]
+        pairs, listed = array.array("Q", map(id, found)), array.array("Q", [id(one) for _, own in lists for one in own])
+        handles = array.array("Q", [one.pointer for one in modules])
+        self._keep += [pairs, listed, handles]
+        self._rows("dict", _c.wg_dict_look, zip(map(id, wholes), *_slices(pairs, [2 * len(held) for held in wholes]), map(len, wholes)))
+        self._rows("item", _c.wg_dict_item_look, ((id(held), id(key), _id_of(value)) for (held, key), value in zip(items, values)))
+        self._rows("list", _c.wg_list_look, zip([id(one) for one, _ in lists], *_slices(listed, [len(own) for _, own in lists]),
+                                               [len(own) for _, own in lists]))
+        self._rows("object", _c.wg_object_look, ((id(one), 0 if held is None else id(held), id(kind)) for one, held, kind in objects))
+        self._rows("attribute", _c.wg_attribute_look, ((id(one), id(name), _id_of(value)) for one, name, value in attributes))
+        raw.modules, raw.module_count = ctypes.cast(handles.buffer_info()[0], ctypes.POINTER(ctypes.c_void_p)), len(modules)
+        self._is_same = _counted("wg_snapshot_is_same", ctypes.byref(raw))
 
-    def are_same(self) -> bool:
-        return self._are_wholes_same() and (self._item_count == 0 or self._same_items() == self._item_count)
-
-    def _are_wholes_same(self) -> bool:
-        if self._events is None:
-            return self._look()
-        now = self._events.value
-        if now == self._seen:
-            return True
-        if not self._look():
-            return False
-        self._seen = now  # of before the look
-        return True
-
-    def _look(self) -> bool:
-        if self._count != 0 and self._same() != self._count:
-            return False
+    def is_same(self) -> bool:
         for one in self._modules:
-            if not one.hold_the_same():
+            if one.is_closed:
                 return False
-        return True
+        return self._is_same() == 1
+
+    def _rows(self, name: str, kind: Any, rows: Iterable[tuple[int, ...]]) -> None:
+        numbers = array.array("Q", [number for row in rows for number in row])
+        self._keep.append(numbers)
+        setattr(self.raw, f"{name}s", ctypes.cast(numbers.buffer_info()[0], ctypes.POINTER(kind)))
+        setattr(self.raw, f"{name}_count", 8 * len(numbers) // ctypes.sizeof(kind))
+
+
+def _id_of(value: Any) -> int:
+    return 0 if value is ABSENT else id(value)
+
+
+def _slices(numbers: array.array[int], counts: Sequence[int]) -> tuple[Iterator[int]]:
+    """(where each part of them begins)."""
+    first = numbers.buffer_info()[0]
+    return (first + 8 * at for at in itertools.accumulate([0, *counts][:-1] if counts else [])),
 
 
 @functools.cache
@@ -163,34 +172,6 @@ def are_attributes_in(held: Any, value: Any) -> bool:
         return _own_attributes()(value, None) is held
     except (AttributeError, TypeError):
         return False
-
-
-class Attributes:
-    """Objects and the dictionaries of their attributes (are_attributes_in). `are_same` holds until one of them has another dictionary."""
-
-    def __init__(self, objects: Sequence[Any], dicts: Sequence[dict[Any, Any]]) -> None:
-        looks = array.array("Q", [number for pair in zip(map(id, objects), map(id, dicts)) for number in pair])
-        self._keep, self._count = (list(objects), list(dicts), looks), len(objects)
-        self._same = _counted("wg_compare_attributes", _of_python("PyObject_GenericGetDict"), _of_python("Py_DecRef"), _address(looks),
-                              ctypes.c_uint64(self._count))
-
-    def are_same(self) -> bool:
-        return self._count == 0 or self._same() == self._count
-
-
-class Lists:
-    """Lists and the items that they held. `are_same` holds while they hold these."""
-
-    def __init__(self, lists: Sequence[list[Any]], items: Sequence[list[Any]]) -> None:
-        looks = array.array("Q", [number for held, own in zip(lists, items) for i, one in enumerate(own) for number in (id(held), i, id(one))])
-        self._lists, self._counts, self._count = list(lists), list(map(len, items)), len(looks) // 3
-        self._keep = ([list(one) for one in items], looks)
-        # A position is a number where a key is a pointer, which a call passes alike; the item is borrowed, as a dictionary's.
-        self._same = _counted("wg_compare_dict_items", _of_python("PyList_GetItem"), _address(looks), ctypes.c_uint64(self._count))
-
-    def are_same(self) -> bool:
-        # In this order: past the end of a list there is an exception.
-        return list(map(len, self._lists)) == self._counts and (self._count == 0 or self._same() == self._count)
 
 
 @functools.cache
@@ -280,7 +261,6 @@ class Tensors:
         for i, alignment in alignments.items():
             self._looks[i].alignment = alignment
         self._moved, self._count = ctypes.c_int32(), len(tensors)
-        self._ids = memoryview(self._objects).cast("B").cast("Q")  # quicker to write than the array itself
         self._read = _counted("wg_read_tensors", ctypes.c_void_p(exchange), ctypes.byref(self._objects), ctypes.byref(self._looks),
                               ctypes.c_uint64(len(tensors)), ctypes.c_uint64(base), ctypes.byref(self._moved))
         self.read()
@@ -290,16 +270,6 @@ class Tensors:
     def read(self) -> bool:
         """Each looks as it did; their addresses are where they belong."""
         return self._count == 0 or self._read() == self._count
-
-    def read_these(self, tensors: Sequence[Any]) -> bool:
-        """The same of others, which are held meanwhile and not later."""
-        if len(tensors) != self._count:
-            return False
-        ids, i = self._ids, 0
-        for one in tensors:
-            ids[i] = id(one)
-            i += 1
-        return self._read() == self._count
 
     def are_there(self) -> bool:
         """Each looks as it did, and lies where it lay when this was made. Once one has moved, none is taken to be there again: a read
@@ -312,9 +282,9 @@ class Tensors:
         return not self._have_left
 
     @property
-    def have_moved(self) -> bool:
-        """In the last read: an address was another one than before."""
-        return self._moved.value != 0
+    def looks(self) -> Any:
+        """An array of wg_tensor_look."""
+        return self._looks
 
     @property
     def addresses(self) -> Sequence[int]:
@@ -333,3 +303,12 @@ class Tensors:
             if needed <= room:
                 return numbers
             room = needed
+
+
+def steady_call(raw: _c.wg_steady_call) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
+    """wg_steady_call_create()."""
+    made = ctypes.c_void_p()
+    library().expect_ok(_native().wg_steady_call_create(ctypes.c_uint64(ctypes.sizeof(raw)), ctypes.byref(raw), ctypes.byref(made)))
+    found = ctypes.cast(made, ctypes.py_object).value
+    ctypes.pythonapi.Py_DecRef(ctypes.py_object(found))  # whose first reference was ours
+    return found  # type: ignore[no-any-return]

@@ -27,6 +27,7 @@ class Watched:
 
     is_owned = False  # the dictionary is the object's own
     more: Sequence[dict[Any, Any]] = ()  # further dictionaries that are all of it
+    attributes: Sequence[tuple[Any, str, Any]] = ()  # what getattr gives by a name, where that is all of it
 
     def __init__(self, look: Callable[[], tuple[Any, ...]], dict: Any = None, items: Sequence[Item] | None = None, object: Any = None) -> None:
         self._look, self._held = look, look()
@@ -92,30 +93,24 @@ class _WatchedFunction(Watched):
     """Its code, defaults and what it closes over."""
 
     def __init__(self, function: types.FunctionType) -> None:
-        self._function, self._code = function, function.__code__
-        self._defaults, self._named = function.__defaults__, function.__kwdefaults__
-        self._cells = [(cell, _contents(cell)) for cell in function.__closure__ or ()]
+        names: list[tuple[Any, str]] = [(function, name) for name in ("__code__", "__defaults__", "__kwdefaults__")]
+        names += [(cell, "cell_contents") for cell in function.__closure__ or ()]
+        self.attributes = [(one, name, _attribute(one, name)) for one, name in names]
         self.dict = self.items = self.object = None
 
     def is_same(self) -> bool:
-        function = self._function
-        if function.__code__ is not self._code or function.__defaults__ is not self._defaults or function.__kwdefaults__ is not self._named:
-            return False
-        for cell, value in self._cells:
-            if _contents(cell) is not value:
+        for one, name, value in self.attributes:
+            if _attribute(one, name) is not value:
                 return False
         return True
 
 
-def _contents(cell: types.CellType) -> Any:
-    """What a cell holds, or _EMPTY."""
+def _attribute(one: Any, name: str) -> Any:
+    """ABSENT where there is none: a cell may be empty."""
     try:
-        return cell.cell_contents
-    except ValueError:
-        return _EMPTY
-
-
-_EMPTY = object()
+        return getattr(one, name)
+    except (AttributeError, ValueError):
+        return _objects.ABSENT
 
 
 def of_list(held: list[Any]) -> Watched:
@@ -156,36 +151,25 @@ class Watch:
     """Much that is watched, dictionaries natively. Make it when all of it is the same: it holds from then on."""
 
     def __init__(self, watched: Sequence[Watched], items: Sequence[Item] = ()) -> None:
+        """`snapshot` and `rest`: what it looks at, natively and otherwise."""
         wholes = {id(one.dict): one.dict for one in watched if one.dict is not None}
         wholes.update((id(part), part) for one in watched for part in one.more)
         singles: dict[tuple[int, Any], tuple[dict[Any, Any], Any]] = {}
-        lists = [one for one in watched if isinstance(one, _WatchedList)]
-        self._modules = [one.modules for one in watched if isinstance(one, _WatchedModules)]
-        self._lists = _objects.Lists([one.list for one in lists], [one.held for one in lists]) if lists else None
-        self._rest = []
-        for one in watched:
-            if isinstance(one, (_WatchedList, _WatchedModules)):
-                continue
-            if one.dict is None and not (one.items is not None and self._has_all(singles, one.items)):
-                self._rest.append(one)
-        self._objects = [one.object for one in watched if one.object is not None and one.dict is not None]
-        owners = [one for one in watched if one.dict is not None and one.is_owned]
-        self._attributes = _objects.Attributes([one.object for one in owners], [one.dict for one in owners])
-        self._kinds = list(map(type, self._objects))
-        self._rest += [Watched(lambda item=item: (item(),)) for item in items if not self._has_all(singles, [item])]  # type: ignore[misc]
-        self._dicts = _objects.Dicts(list(wholes.values()), [pair for key, pair in singles.items() if key[0] not in wholes],
-                                    self._modules)
+        rest = [one for one in watched if one.dict is None and not isinstance(one, (_WatchedList, _WatchedModules, _WatchedFunction))
+                and not (one.items is not None and self._has_all(singles, one.items))]
+        rest += [Watched(lambda item=item: (item(),)) for item in items if not self._has_all(singles, [item])]  # type: ignore[misc]
+        self.rest = [one.is_same for one in rest]
+        self.snapshot = _objects.Snapshot(
+            list(wholes.values()), [pair for key, pair in singles.items() if key[0] not in wholes],
+            [(one.list, one.held) for one in watched if isinstance(one, _WatchedList)],
+            [(one.object, one.dict if one.is_owned else None, type(one.object)) for one in watched if one.object is not None and one.dict is not None],
+            [look for one in watched for look in one.attributes], [one.modules for one in watched if isinstance(one, _WatchedModules)])
 
     def are_same(self) -> bool:
-        if not self._dicts.are_same() or self._lists is not None and not self._lists.are_same():
+        if not self.snapshot.is_same():
             return False
-        if self._objects and (list(map(type, self._objects)) != self._kinds or not self._attributes.are_same()):
-            return False
-        for modules in self._modules:
-            if not modules.are_the_same():
-                return False
-        for one in self._rest:
-            if not one.is_same():
+        for is_same in self.rest:
+            if not is_same():
                 return False
         return True
 
@@ -217,3 +201,10 @@ class Held:
         if same and _objects.is_possible():
             self._watch = Watch(self._watched, reached.items() if reached is not None else ())
         return same
+
+    def looks(self) -> tuple[_objects.Snapshot, list[Callable[[], bool]]] | None:
+        """What says whether it is the same: all of these. None where something is another one already."""
+        if not self.is_same() or self._watch is None:
+            return None
+        reached = [] if self._reached is None else [self._reached.is_rest_current]
+        return self._watch.snapshot, [*self._watch.rest, *reached]

@@ -72,14 +72,12 @@ void constants_come_with_the_entry(void);
 void strict_refuses_words_that_nobody_wrote(void);
 
 /* objects.c */
-void dictionaries_are_compared_by_identity(void);
-void attributes_are_compared_by_identity(void);
 void events_of_dictionaries_are_counted(void);
-void items_are_compared_by_identity(void);
 void addresses_of_tensors_are_read(void);
 void tensors_that_look_otherwise_are_told(void);
 void tensors_are_looked_at(void);
 void alignment_of_tensors_is_asked_for(void);
+void objects_are_looked_at_where_there_is_python(void);
 void modules_are_read_where_there_is_python(void);
 
 /* entries.c */

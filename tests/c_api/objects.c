@@ -1,30 +1,8 @@
-/* What bindings of Python look at: dictionaries and tensors of a make that is as simple as can be. */
+/* What bindings of Python look at: tensors of a make that is as simple as can be, and nothing where there is no Python. */
 #include <string.h>
 
 #include "checks.h"
 #include "warmgraph/python.h"
-
-struct pair {
-    void *key, *value;
-};
-
-/* The first pair without a key is its end. */
-static int next_pair(void* dict, int64_t* position, void** key, void** value)
-{
-    const struct pair* at = (const struct pair*)dict + *position;
-    if (at->key == NULL) return 0;
-    *key = at->key;
-    *value = at->value;
-    ++*position;
-    return 1;
-}
-
-static void* item_of(void* dict, void* key)
-{
-    for (const struct pair* at = dict; at->key != NULL; ++at)
-        if (at->key == key) return at->value;
-    return NULL;
-}
 
 /* DLTensor of dlpack.h, version 1. */
 struct dl_tensor {
@@ -45,71 +23,12 @@ static int copy_of(void* object, void* dltensor)
 
 static char a, b, c; /* objects */
 
-void dictionaries_are_compared_by_identity(void)
-{
-    struct pair one[] = {{&a, &b}, {&b, &c}, {NULL, NULL}};
-    struct pair none[] = {{NULL, NULL}};
-    void* const pairs[] = {&a, &b, &b, &c};
-    const wg_dict_look looks[] = {{none, NULL, 0}, {one, pairs, 2}};
-    CHECK(wg_compare_dicts(next_pair, looks, 2) == 2);
-    one[1].value = &a;
-    CHECK(wg_compare_dicts(next_pair, looks, 2) == 1);
-    one[1] = (struct pair){&c, &c};
-    CHECK(wg_compare_dicts(next_pair, looks, 2) == 1);
-    one[1] = (struct pair){NULL, NULL}; /* shorter */
-    CHECK(wg_compare_dicts(next_pair, looks, 2) == 1);
-    none[0] = (struct pair){NULL, &a};
-    CHECK(wg_compare_dicts(next_pair, looks, 1) == 1);
-    const wg_dict_look longer = {one, pairs, 0}; /* it held nothing */
-    CHECK(wg_compare_dicts(next_pair, &longer, 1) == 0);
-}
-
-static int held; /* references that were given and not released */
-
-static void* attributes_of(void* object, void* context)
-{
-    CHECK(context == NULL);
-    void* const dict = *(void**)object;
-    held += dict != NULL;
-    return dict;
-}
-
-static void release(void* object)
-{
-    CHECK(object != NULL);
-    --held;
-}
-
-void attributes_are_compared_by_identity(void)
-{
-    void *one = &a, *other = &b;
-    const wg_attributes_look looks[] = {{&one, &a}, {&other, &b}};
-    CHECK(wg_compare_attributes(attributes_of, release, looks, 2) == 2);
-    other = &c;
-    CHECK(wg_compare_attributes(attributes_of, release, looks, 2) == 1);
-    one = NULL; /* it failed */
-    CHECK(wg_compare_attributes(attributes_of, release, looks, 2) == 0);
-    CHECK(held == 0);
-}
-
 void events_of_dictionaries_are_counted(void)
 {
     const uint64_t before = *wg_dict_events();
     CHECK(wg_note_dict_event(0, &a, &b, &c) == 0);
     CHECK(wg_note_dict_event(5, &a, NULL, NULL) == 0);
     CHECK(*wg_dict_events() == before + 2);
-}
-
-void items_are_compared_by_identity(void)
-{
-    struct pair one[] = {{&a, &b}, {NULL, NULL}};
-    const wg_dict_item_look looks[] = {{one, &a, &b}, {one, &c, NULL}};
-    CHECK(wg_compare_dict_items(item_of, looks, 2) == 2);
-    one[0].value = &c;
-    CHECK(wg_compare_dict_items(item_of, looks, 2) == 0);
-    one[0] = (struct pair){&c, &b};
-    const wg_dict_item_look absent = {one, &c, NULL};
-    CHECK(wg_compare_dict_items(item_of, &absent, 1) == 0);
 }
 
 static const int64_t k_sizes[] = {2, 3}, k_strides[] = {3, 1};
@@ -200,6 +119,18 @@ void alignment_of_tensors_is_asked_for(void)
     CHECK(wg_read_tensors(copy_of, tensors, &look, 1, 0, NULL) == 1);
     look.alignment = 128;
     CHECK(wg_read_tensors(copy_of, tensors, &look, 1, 0, NULL) == 0);
+}
+
+void objects_are_looked_at_where_there_is_python(void)
+{
+    wg_snapshot nothing;
+    memset(&nothing, 0, sizeof nothing);
+    CHECK(wg_snapshot_is_same(&nothing) == -1);
+    wg_steady_call call;
+    memset(&call, 0, sizeof call);
+    void* callable = &a;
+    CHECK(wg_steady_call_create(sizeof call, &call, &callable) == wg_unsupported);
+    CHECK(strstr(wg_last_error(), "exports no Python") != NULL);
 }
 
 void modules_are_read_where_there_is_python(void)

@@ -12,16 +12,12 @@
 extern "C" {
 #endif
 
-// --- before each call -----------------------------------------------------------------------------------------------
+// --- what is as it was ----------------------------------------------------------------------------------------------
 
-// Python's functions are handed in. These own nothing, allocate nothing and never fail; objects must live meanwhile.
+// These own nothing, and objects must live meanwhile.
 
 /// DLPack's dltensor_from_py_object_no_sync (dlpack.h, DLPackExchangeAPI): fills the DLTensor, and is 0 then.
 typedef int (*wg_dltensor_reader)(void* object, void* dltensor);
-/// PyDict_Next.
-typedef int (*wg_dict_reader)(void* dict, int64_t* position, void** key, void** value);
-/// PyDict_GetItem.
-typedef void* (*wg_dict_item_reader)(void* dict, void* key);
 
 /// What a tensor looked like, and where its address goes.
 typedef struct wg_tensor_look {
@@ -37,31 +33,6 @@ typedef struct wg_tensor_look {
     uint64_t* address;  ///< set to its device pointer less `base`
 } wg_tensor_look;
 
-/// A dictionary and what it held: `count` pairs of a key and a value, in its order.
-typedef struct wg_dict_look {
-    void* dict;
-    void* const* pairs;
-    uint64_t count;
-} wg_dict_look;
-
-/// PyObject_GenericGetDict: the caller owns what it gives.
-typedef void* (*wg_attributes_reader)(void* object, void* context);
-/// Py_DecRef.
-typedef void (*wg_object_releaser)(void* object);
-
-/// An object and the dictionary of its attributes.
-typedef struct wg_attributes_look {
-    void* object;
-    void* dict;
-} wg_attributes_look;
-
-/// One item of a dictionary; `value` is NULL where there was none.
-typedef struct wg_dict_item_look {
-    void* dict;
-    void* key;
-    void* value;
-} wg_dict_item_look;
-
 /// What tensors look like now, each with `own` + its index as where its address goes, and any alignment. How many
 /// `numbers` their sizes and strides are in all: where there is room for fewer, it is called again with as many. Less than
 /// 0: one of them cannot be described, and the framework's exception is set where it has one.
@@ -71,22 +42,184 @@ WARMGRAPH_API int64_t wg_look_at_tensors(wg_dltensor_reader read, void* const* t
 /// where an address is another one than `address` held; it may be NULL.
 WARMGRAPH_API uint64_t wg_read_tensors(wg_dltensor_reader read, void* const* tensors, const wg_tensor_look* looks,
                                        uint64_t count, uint64_t base, int32_t* moved);
-/// The first dictionary that holds other objects than it did, or `count`.
-WARMGRAPH_API uint64_t wg_compare_dicts(wg_dict_reader read, const wg_dict_look* looks, uint64_t count);
-/// The first item that is another object than it was, or `count`.
-WARMGRAPH_API uint64_t wg_compare_dict_items(wg_dict_item_reader read, const wg_dict_item_look* looks, uint64_t count);
-/// The first object whose attributes are in another dictionary than they were, or `count`.
-WARMGRAPH_API uint64_t wg_compare_attributes(wg_attributes_reader read, wg_object_releaser release,
-                                             const wg_attributes_look* looks, uint64_t count);
+
+/// A dictionary and what it held: `count` pairs of a key and a value, in its order.
+typedef struct wg_dict_look {
+    void* dict;
+    void* const* pairs;
+    uint64_t count;
+} wg_dict_look;
+
+/// One item of a dictionary; `value` is NULL where there was none.
+typedef struct wg_dict_item_look {
+    void* dict;
+    void* key;
+    void* value;
+} wg_dict_item_look;
+
+/// A list and its items.
+typedef struct wg_list_look {
+    void* list;
+    void* const* items;
+    uint64_t count;
+} wg_list_look;
+
+/// An object, the dictionary of its attributes (NULL: any) and its class.
+typedef struct wg_object_look {
+    void* object;
+    void* dict;
+    void* kind;
+} wg_object_look;
+
+/// What getattr gives of an object by a name that is a text; `value` is NULL where there was nothing.
+typedef struct wg_attribute_look {
+    void* object;
+    void* name;
+    void* value;
+} wg_attribute_look;
+
+/// What modules of PyTorch held when they were read. It owns none of it: `kept` of the walk does.
+typedef struct wg_modules wg_modules;
+
+/// What was there, by identity.
+typedef struct wg_snapshot {
+    const wg_dict_look* dicts;
+    uint64_t dict_count;
+    wg_modules* const* modules;
+    uint64_t module_count;
+    const wg_dict_item_look* items;
+    uint64_t item_count;
+    const wg_list_look* lists;
+    uint64_t list_count;
+    const wg_object_look* objects;
+    uint64_t object_count;
+    const wg_attribute_look* attributes;
+    uint64_t attribute_count;
+    int32_t is_told; ///< nonzero: Python tells of each change of the dictionaries and the modules' (wg_note_dict_event)
+    int32_t has_seen; ///< nonzero: they held the same after `seen` events
+    uint64_t seen;    ///< set by wg_snapshot_is_same
+} wg_snapshot;
+
+/// 1: it is all there. 0: something is another object. -1: this process exports no Python. No exception stays set.
+WARMGRAPH_API int wg_snapshot_is_same(wg_snapshot* snapshot);
 /// For PyDict_AddWatcher (Python 3.12): counts the events of all dictionaries that are watched by it. Is 0.
 WARMGRAPH_API int wg_note_dict_event(int event, void* dict, void* key, void* new_value);
 /// Where the count is, for as long as the library is loaded. Another number: some of them may have changed.
 WARMGRAPH_API const uint64_t* wg_dict_events(void);
 
+// --- calls that are like one before ---------------------------------------------------------------------------------
+
+/// What a test looks at lies in a register. Register 0 is the tuple of arguments, 1 the dict of those by name; each of
+/// the others is set by one test, before it is looked at.
+typedef int32_t wg_test_kind;
+enum wg_test_kind_values {
+    wg_test_items = 0,      ///< `from`, a tuple or list, has `number` items: they go into `to` and those behind it
+    wg_test_named = 1,      ///< `from`, a dict, has the keys of the tuple `object`, in its order: its values do so
+    wg_test_attributes = 2, ///< the dict of its own attributes goes into `to`
+    wg_test_call = 3,       ///< what `object` returns goes into `to`; `other`, where it is not NULL, is its argument
+    wg_test_type = 4,       ///< `from` is of the class `object`, and of none below it
+    wg_test_is = 5,         ///< `from` is `object`
+    wg_test_equals = 6,     ///< `from` == `object`
+    wg_test_number = 7,     ///< int(`from`) == `number`, of a signed number
+    wg_test_bits = 8,       ///< `from`, a float, has the bits `number`
+    wg_test_empty = 9,      ///< len(`object`) == 0
+    wg_test_apart = 10,     ///< `from` is no other register's that is tested so, and is none of `around`
+    wg_test_tensor = 11,    ///< `from`, a tensor, requires no grad; and what wg_tensor_test_values in `number` say
+    wg_test_code = 12       ///< the C function `object` gives the byte `number` of the pointer `other`
+};
+
+typedef int32_t wg_tensor_test;
+enum wg_tensor_test_values {
+    wg_tensor_test_not_lazy = 1,     ///< it is not lazily negated or conjugated
+    wg_tensor_test_no_attributes = 2 ///< it has no attributes of its own
+};
+
+typedef struct wg_test {
+    wg_test_kind kind;
+    uint32_t from;
+    uint32_t to;
+    uint64_t number;
+    void* object;
+    void* other;
+} wg_test;
+
+/// A tensor that stays where it was: one of a call's states.
+typedef struct wg_weight {
+    void* tensor;
+    wg_tensor_look look; ///< with its address, less nothing
+    int32_t requires_grad;
+    int32_t can_be_lazy; ///< nonzero: whether it is has to be asked
+} wg_weight;
+
+/// Memory that a call gets for a result.
+typedef struct wg_result_maker {
+    void* make;        ///< a callable
+    void* arguments;   ///< a tuple
+    uint64_t* address; ///< set to where it lies, less `base`; NULL: it has no elements
+} wg_result_maker;
+
+typedef struct wg_memory_range {
+    uint64_t first;
+    uint64_t end;
+} wg_memory_range;
+
+/// A call like one that was replayed. Objects are Python's, borrowed: `kept` keeps them alive.
+typedef struct wg_steady_call {
+    void* kept;
+    const wg_test* tests;
+    uint64_t test_count;
+    uint64_t register_count;
+    const uint64_t* around; ///< ids of objects that no argument is, ascending
+    uint64_t around_count;
+    const int32_t*
+        is_frozen; ///< where it is nonzero, `surroundings`, `rest` and `weights` are taken to be as they were
+    wg_snapshot* surroundings;
+    void* const* rest; ///< callables that say whether what they look at is the same
+    uint64_t rest_count;
+    const wg_weight* weights;
+    uint64_t weight_count;
+    wg_snapshot* always; ///< looked at whatever is frozen
+    wg_dltensor_reader read_tensor;
+    uint64_t base;
+    const uint32_t* inputs; ///< registers of tensors
+    const wg_tensor_look* input_looks;
+    uint64_t input_count;
+    const uint64_t* extents;       ///< bytes of each input, 0 for those that lie nowhere
+    const wg_memory_range* states; ///< where no input may lie, ascending and apart
+    uint64_t state_count;
+    void* requires_grad;    ///< torch.Tensor.requires_grad, the descriptor
+    void* is_negated;       ///< torch.Tensor.is_neg
+    void* is_conjugated;    ///< torch.Tensor.is_conj
+    const uint32_t* values; ///< registers that are given to `result`
+    uint64_t value_count;
+    const wg_result_maker* outputs;
+    uint64_t output_count;
+    void* acquire; ///< of the lock that is held from the first test to the launch, callables without arguments
+    void* release;
+    void* native_stream; ///< a callable that gives the framework's current stream, as a number, of `device_index`
+    void* device_index;
+    void* stream;      ///< a callable that gives the library's handle for such a number
+    uint64_t* replays; ///< counts launches
+    uint64_t often;
+    void* replayed; ///< called before each launch that makes `replays` a multiple of `often`
+    wg_status (*enqueue)(wg_function*, wg_stream*, const wg_arg*, uint64_t, wg_outcome*); ///< wg_call
+    wg_function* function;
+    const wg_arg* args;
+    uint64_t arg_count;
+    void* failed; ///< (status): the result, or an exception, where `enqueue` fails
+    void* result; ///< (outputs, values), two tuples: the result. NULL: it is the output `output`
+    uint64_t output;
+    void* otherwise; ///< the result of a call that is another one
+} wg_steady_call;
+
+/// A callable of Python's that takes (args, kwargs) and replays a call that is like it, or gives `otherwise`. Without
+/// `enqueue` it launches nothing and gives the tuples that `result` takes, under a lock of the caller's. It copies the
+/// struct and keeps `kept`. call_size: sizeof(wg_steady_call); wg_unsupported where that is another version's, or where the
+/// process exports no Python.
+WARMGRAPH_API wg_status wg_steady_call_create(uint64_t call_size, const wg_steady_call* call, void** callable);
+
 // --- modules of PyTorch ---------------------------------------------------------------------------------------------
 
-/// What modules of PyTorch held when they were read. It owns none of it: `kept` of the walk does.
-typedef struct wg_modules wg_modules;
 /// PyDict_Watch.
 typedef int (*wg_dict_watch)(int watcher, void* dict);
 

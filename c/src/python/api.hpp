@@ -9,6 +9,11 @@ namespace warmgraph::python {
 
 using Object = void;
 
+/// An exception of Python's is set.
+struct Raised {};
+
+class Ref;
+
 /// Call them with Python's lock held. https://docs.python.org/3/c-api/stable.html says what each of them does.
 struct Api {
     /// None where the process exports no Python. Thread-safe.
@@ -24,9 +29,18 @@ struct Api {
     Object* (*list_get)(Object*, std::ptrdiff_t) = nullptr; ///< borrowed
     int (*list_set_slice)(Object*, std::ptrdiff_t, std::ptrdiff_t, Object*) = nullptr;
     Object* (*tuple_pack)(std::ptrdiff_t, ...) = nullptr;
+    Object* (*tuple_new)(std::ptrdiff_t) = nullptr;
+    int (*tuple_set)(Object*, std::ptrdiff_t, Object*) = nullptr; ///< takes the reference
+    std::ptrdiff_t (*tuple_size)(Object*) = nullptr;
     Object* (*tuple_get)(Object*, std::ptrdiff_t) = nullptr; ///< borrowed
     int (*contains)(Object*, Object*) = nullptr;
+    std::ptrdiff_t (*size)(Object*) = nullptr;
+    int (*compare)(Object*, Object*, int) = nullptr; ///< as Py_EQ and its neighbours: 1, 0, or -1 with an exception
+    double (*double_of)(Object*) = nullptr;
+    Object* (*int_of)(Object*) = nullptr;
     Object* (*int_of_pointer)(void*) = nullptr;
+    Object* (*int_of_number)(long long) = nullptr;
+    unsigned long long (*number_of)(Object*) = nullptr; ///< all ones with an exception where it is none
     long long (*long_of)(Object*, int*) = nullptr;
     Object* (*text_of)(const char*, std::ptrdiff_t) = nullptr;
     const char* (*utf8_of)(Object*, std::ptrdiff_t*) = nullptr;
@@ -35,15 +49,30 @@ struct Api {
     Object* (*attributes)(Object*, void*) = nullptr;
     Object* (*attribute)(Object*, Object*) = nullptr;
     Object* (*call)(Object*, ...) = nullptr; ///< arguments up to a null pointer
+    Object* (*call_alone)(Object*) = nullptr;
+    Object* (*call_with)(Object*, Object*, Object*) = nullptr; ///< a tuple, and a dict or a null pointer
+    void* (*type_slot)(Object*, int) = nullptr;
     int (*is_true)(Object*) = nullptr;
     int (*is_instance)(Object*, Object*) = nullptr;
     void (*clear_error)() = nullptr;
+    int (*is_error)(Object*) = nullptr; ///< the exception that is set is of this class
+    void (*take_error)(Object**, Object**, Object**) = nullptr;
+    void (*set_error)(Object*, Object*, Object*) = nullptr; ///< takes the references
+    void (*set_error_text)(Object*, const char*) = nullptr;
     Object* (*no_memory)() = nullptr;
     void (*retain)(Object*) = nullptr;
     void (*release)(Object*) = nullptr;
+    void* (*leave_lock)() = nullptr;
+    void (*enter_lock)(void*) = nullptr;
+    Object* (*new_callable)(void*, Object*,
+                            Object*) = nullptr; ///< of a PyMethodDef, an object and one more that it keeps
+    Object* (*new_capsule)(void*, const char*, void (*)(Object*)) = nullptr;
+    void* (*in_capsule)(Object*, const char*) = nullptr;
     Object* none = nullptr;
     Object* yes = nullptr;
     Object *bool_type = nullptr, *int_type = nullptr, *float_type = nullptr, *str_type = nullptr, *dict_type = nullptr;
+    Object *list_type = nullptr, *tuple_type = nullptr;
+    Object **exception = nullptr, **type_error = nullptr; ///< classes
 
     /// Borrowed: its object holds it.
     [[nodiscard]] Object* kind_of(Object* object) const noexcept
@@ -51,6 +80,25 @@ struct Api {
         Object* const found = type(object);
         release(found);
         return found;
+    }
+
+    /// Borrowed, as kind_of(). A null pointer where it has none of its own.
+    [[nodiscard]] Object* attributes_of(Object* object) const noexcept
+    {
+        Object* const found = attributes(object, nullptr);
+        if (found == nullptr)
+            clear_error();
+        else
+            release(found);
+        return found;
+    }
+
+    /// What Python gave. Throws Raised where that is nothing.
+    [[nodiscard]] static Ref checked(Object* owned);
+    /// What Python says of what it did: less than 0 for nothing.
+    static void checked(int status)
+    {
+        if (status < 0) throw Raised{};
     }
 };
 
@@ -72,9 +120,23 @@ public:
         if (m_object != nullptr) Api::of_process()->release(m_object);
     }
     [[nodiscard]] Object* get() const noexcept { return m_object; }
+    /// Another reference to the same.
+    [[nodiscard]] Ref again() const
+    {
+        Api::of_process()->retain(m_object);
+        return Ref(m_object);
+    }
+    /// It is the caller's from now on.
+    [[nodiscard]] Object* leave() noexcept { return std::exchange(m_object, nullptr); }
 
 private:
     Object* m_object = nullptr;
 };
+
+inline Ref Api::checked(Object* owned)
+{
+    if (owned == nullptr) throw Raised{};
+    return Ref(owned);
+}
 
 } // namespace warmgraph::python

@@ -1,6 +1,10 @@
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
+
+#include "warmgraph/python.h"
 
 namespace warmgraph::python {
 
@@ -18,5 +22,21 @@ struct DlTensor {
     std::uint64_t byte_offset;
 };
 static_assert(sizeof(DlTensor) == 48);
+
+/// But for where it lies.
+[[nodiscard]] inline bool looks_as_it_did(const DlTensor& tensor, const wg_tensor_look& look)
+{
+    return tensor.device_type == look.device_type && tensor.device_id == look.device_id && tensor.rank == look.rank &&
+           tensor.code == look.code && tensor.bits == look.bits && tensor.lanes == look.lanes &&
+           (tensor.rank == 0 ||
+            (tensor.strides != nullptr && std::equal(tensor.sizes, tensor.sizes + tensor.rank, look.sizes) &&
+             std::equal(tensor.strides, tensor.strides + tensor.rank, look.strides)));
+}
+
+/// Where its first element lies.
+[[nodiscard]] inline std::uint64_t address_of(const DlTensor& tensor)
+{
+    return std::bit_cast<std::uint64_t>(tensor.data) + tensor.byte_offset;
+}
 
 } // namespace warmgraph::python

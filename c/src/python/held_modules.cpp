@@ -20,13 +20,7 @@ bool HeldModules::are_dicts_same() const
 bool HeldModules::are_objects_same() const
 {
     return std::ranges::all_of(m_owners, [this](const Owner& one) {
-        if (m_api.kind_of(one.object) != one.kind) return false;
-        Object* const dict = m_api.attributes(one.object, nullptr);
-        if (dict == nullptr)
-            m_api.clear_error();
-        else
-            m_api.release(dict); // whoever looks holds the one that it was
-        return dict == one.dict;
+        return m_api.kind_of(one.object) == one.kind && m_api.attributes_of(one.object) == one.dict;
     });
 }
 

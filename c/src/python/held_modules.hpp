@@ -56,3 +56,9 @@ private:
 };
 
 } // namespace warmgraph::python
+
+struct wg_modules {
+    explicit wg_modules(const warmgraph::python::Api& its) : api(its), held(its) {}
+    const warmgraph::python::Api& api;
+    warmgraph::python::HeldModules held;
+};

@@ -100,7 +100,7 @@ ModuleReader::ModuleReader(const Api& api, const wg_module_walk& walk, HeldModul
 void ModuleReader::read(Object* path, Object* object)
 {
     m_path = utf8_of(path);
-    checked(m_api.list_append(m_walk.kept, object));
+    Api::checked(m_api.list_append(m_walk.kept, object));
     module(path, object);
 }
 
@@ -133,7 +133,7 @@ void ModuleReader::child(std::string_view name, Object* value)
     const Ref path = text_of(m_path);
     Object* const kind = m_api.kind_of(value);
     if (value == m_api.none)
-        checked(m_api.dict_set(m_walk.facts, path.get(), m_none_text.get()));
+        Api::checked(m_api.dict_set(m_walk.facts, path.get(), m_none_text.get()));
     else if (is_tensor(kind))
         tensor(path.get(), value);
     else if (m_walk.reads_children != 0 && is_module(value, kind))
@@ -145,16 +145,16 @@ void ModuleReader::child(std::string_view name, Object* value)
 /// As Walker.value does.
 void ModuleReader::child_module(Object* path, Object* value)
 {
-    const Ref id = checked(m_api.int_of_pointer(value));
+    const Ref id = Api::checked(m_api.int_of_pointer(value));
     const int is_open = m_api.contains(m_walk.opened, id.get());
-    checked(is_open);
+    Api::checked(is_open);
     if (is_open != 0 || !kind_of(m_api.kind_of(value)).is_common ||
         m_api.dict_size(m_walk.facts) > static_cast<std::ptrdiff_t>(m_walk.most_facts) ||
         m_api.list_size(m_walk.opened) > static_cast<std::ptrdiff_t>(m_walk.deepest)) {
         static_cast<void>(called(m_walk.value, path, value));
         return;
     }
-    if (m_api.dict_get(m_walk.objects, path) == nullptr) checked(m_api.dict_set(m_walk.objects, path, value));
+    if (m_api.dict_get(m_walk.objects, path) == nullptr) Api::checked(m_api.dict_set(m_walk.objects, path, value));
     if (Object* const before = m_api.dict_get(m_walk.read, id.get()); before != nullptr) {
         fact(path, "is " + std::string(utf8_of(m_api.tuple_get(before, 0))), m_walk.longest);
         return;
@@ -163,8 +163,8 @@ void ModuleReader::child_module(Object* path, Object* value)
         const Opened open(m_api, m_walk.opened, id.get());
         module(path, value);
     }
-    const Ref read = checked(m_api.tuple_pack(2, path, value));
-    checked(m_api.dict_set(m_walk.read, id.get(), read.get()));
+    const Ref read = Api::checked(m_api.tuple_pack(2, path, value));
+    Api::checked(m_api.dict_set(m_walk.read, id.get(), read.get()));
 }
 
 /// As Walker._tensor does.
@@ -177,20 +177,20 @@ void ModuleReader::tensor(Object* path, Object* value)
         static_cast<void>(called(m_walk.tensor_reader, path, value));
         return;
     }
-    if (m_api.dict_get(m_walk.objects, path) == nullptr) checked(m_api.dict_set(m_walk.objects, path, value));
-    const Ref id = checked(m_api.int_of_pointer(value));
+    if (m_api.dict_get(m_walk.objects, path) == nullptr) Api::checked(m_api.dict_set(m_walk.objects, path, value));
+    const Ref id = Api::checked(m_api.int_of_pointer(value));
     if (Object* const first = m_api.dict_get(m_walk.tensors, id.get()); first != nullptr) {
         fact(path, "is " + std::string(utf8_of(first)), m_walk.longest);
         return;
     }
     fact(path, text, m_walk.longest);
     const Ref place = called(m_walk.place, path, value, m_walk.via);
-    checked(m_api.list_append(m_walk.places, place.get()));
-    checked(m_api.dict_set(m_walk.tensors, id.get(), path));
+    Api::checked(m_api.list_append(m_walk.places, place.get()));
+    Api::checked(m_api.dict_set(m_walk.tensors, id.get(), path));
     if (m_walk.watches_tensors != 0) {
         const std::vector<Pair> pairs = pairs_of(dict.get());
         m_held.add_dict(dict.get(), pairs);
-        checked(m_api.list_append(m_walk.kept, dict.get()));
+        Api::checked(m_api.list_append(m_walk.kept, dict.get()));
         keep(pairs);
     }
     if (m_api.dict_size(dict.get()) > 0) static_cast<void>(called(m_walk.attributes, path, dict.get()));
@@ -215,14 +215,14 @@ bool ModuleReader::is_followed(Object* value, std::string& text) const
     append_list(text, seen.sizes, seen.rank);
     text += " strides ";
     append_list(text, seen.strides, seen.rank);
-    if (is_true(checked(m_api.attribute(value, m_requires_grad.get())))) text += ", requires grad";
+    if (is_true(Api::checked(m_api.attribute(value, m_requires_grad.get())))) text += ", requires grad";
     return true;
 }
 
 bool ModuleReader::is_true(const Ref& object) const
 {
     const int found = m_api.is_true(object.get());
-    checked(found);
+    Api::checked(found);
     return found != 0;
 }
 
@@ -230,7 +230,7 @@ void ModuleReader::fact(Object* path, std::string_view text, std::uint64_t longe
 {
     const Ref value = text_of(text);
     if (is_ascii(text) && text.size() <= longest) {
-        checked(m_api.dict_set(m_walk.facts, path, value.get()));
+        Api::checked(m_api.dict_set(m_walk.facts, path, value.get()));
         return;
     }
     static_cast<void>(called(longest == m_walk.longest ? m_walk.fact : m_walk.fact_of_module, path, value.get()));
@@ -254,7 +254,7 @@ bool ModuleReader::is_module(Object* value, Object* kind)
 {
     if (m_kinds.contains(kind)) return true;
     const int found = m_api.is_instance(value, m_walk.module_type);
-    checked(found);
+    Api::checked(found);
     return found != 0;
 }
 
@@ -354,7 +354,7 @@ void ModuleReader::keep(Object* object, Object* type, const Kind& kind, const At
 {
     m_held.add_object(object, found.dict.get(), type);
     m_held.add_dict(found.dict.get(), found.pairs);
-    checked(m_api.list_append(m_walk.kept, found.dict.get()));
+    Api::checked(m_api.list_append(m_walk.kept, found.dict.get()));
     for (std::size_t i = 0; i < found.parts.size(); ++i) {
         m_held.add_dict(found.pairs[kind.parts[i]].value, found.parts[i]);
         keep(found.parts[i]);
@@ -364,8 +364,8 @@ void ModuleReader::keep(Object* object, Object* type, const Kind& kind, const At
 void ModuleReader::keep(const std::vector<Pair>& pairs)
 {
     for (const Pair& one : pairs) {
-        checked(m_api.list_append(m_walk.kept, one.key));
-        checked(m_api.list_append(m_walk.kept, one.value));
+        Api::checked(m_api.list_append(m_walk.kept, one.key));
+        Api::checked(m_api.list_append(m_walk.kept, one.value));
     }
 }
 
@@ -386,8 +386,8 @@ std::string ModuleReader::described(const Kind& kind, const Attributes& found, R
             continue;
         }
         text.resize(before);
-        if (others.get() == nullptr) others = checked(m_api.dict_new());
-        checked(m_api.dict_set(others.get(), text_of(one.name).get(), value));
+        if (others.get() == nullptr) others = Api::checked(m_api.dict_new());
+        Api::checked(m_api.dict_set(others.get(), text_of(one.name).get(), value));
     }
     text += " of ";
     const std::size_t start = text.size();
@@ -409,7 +409,7 @@ bool ModuleReader::append_plain(std::string& text, Object* value) const
         text += "NoneType None";
     } else if (kind == m_api.float_type || kind == m_api.str_type) {
         text += kind == m_api.str_type ? "str " : "float ";
-        text += utf8_of(checked(m_api.repr(value)).get());
+        text += utf8_of(Api::checked(m_api.repr(value)).get());
     } else {
         int overflow = 0;
         if (kind == m_api.int_type)
@@ -427,7 +427,7 @@ bool ModuleReader::append_plain(std::string& text, Object* value) const
 
 Ref ModuleReader::text_of(std::string_view text) const
 {
-    return checked(m_api.text_of(text.data(), static_cast<std::ptrdiff_t>(text.size())));
+    return Api::checked(m_api.text_of(text.data(), static_cast<std::ptrdiff_t>(text.size())));
 }
 
 std::string_view ModuleReader::utf8_of(Object* text) const
@@ -458,17 +458,6 @@ std::vector<Pair> ModuleReader::pairs_of(Object* dict) const
     std::ptrdiff_t position = 0;
     for (Pair one{}; m_api.dict_next(dict, &position, &one.key, &one.value) != 0;) found.push_back(one);
     return found;
-}
-
-Ref ModuleReader::checked(Object* owned) const
-{
-    if (owned == nullptr) throw Raised{};
-    return Ref(owned);
-}
-
-void ModuleReader::checked(int status) const
-{
-    if (status < 0) throw Raised{};
 }
 
 } // namespace warmgraph::python

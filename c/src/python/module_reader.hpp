@@ -15,9 +15,6 @@
 
 namespace warmgraph::python {
 
-/// An exception of Python's is set.
-struct Raised {};
-
 /// One read. Everything but `held` is the walker's; what `held` names goes into the walk's `kept`.
 class ModuleReader {
 public:
@@ -80,12 +77,10 @@ private:
     [[nodiscard]] std::string_view utf8_of(Object* text) const;
     [[nodiscard]] bool has_utf8(const std::vector<Pair>& pairs) const;
     [[nodiscard]] std::vector<Pair> pairs_of(Object* dict) const;
-    [[nodiscard]] Ref checked(Object* owned) const;
-    void checked(int status) const;
     template <class... Arguments>
     [[nodiscard]] Ref called(Object* function, Arguments... arguments) const
     {
-        return checked(m_api.call(function, arguments..., static_cast<Object*>(nullptr)));
+        return Api::checked(m_api.call(function, arguments..., static_cast<Object*>(nullptr)));
     }
 
     const Api& m_api;

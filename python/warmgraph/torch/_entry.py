@@ -184,6 +184,11 @@ def write_capture(cache: Cache, device: Device, given: Declaration, captured: Ca
     del keep, kept
 
 
+def address_place(args: Any, index: int) -> int:
+    """Where the address of an argument goes, less FLAT."""
+    return ctypes.addressof(args) + index * ctypes.sizeof(_c.wg_arg) + _ADDRESS
+
+
 class Entry(Handle):
     """A function that replays. It is destroyed when the device is next idle."""
 
@@ -208,18 +213,17 @@ class Entry(Handle):
 
         super().__init__(pointer, device.later(destroy))
         self._names = [decl.name for decl in (*given.inputs, *given.outputs)]
-        self._args = (_c.wg_arg * max(len(self._names), 1))()
+        self._args = (_c.wg_arg * len(self._names))()
         for arg, decl in zip(self._args, (*given.inputs, *given.outputs)):
             arg.name, arg.kind, arg.memory = decl.name.encode(), _c.wg_arg_memory, memory(decl.pointer or FLAT, decl.nbytes)
         self._state_names = [decl.name.encode() for decl in given.states]
         self._state_sizes = [decl.nbytes for decl in given.states]
         self.bound_states = [decl.pointer for decl in given.states]  # another list, once they were bound elsewhere
-        self.placed_by: Any = None  # who placed the arguments' addresses of the last call and judged them; None: they are judged anew
         self.lock = threading.Lock()  # of arguments and states until they are launched
         self._outcome = ctypes.c_int32()
-        self._enqueue, self._expect_ok = lib.unchecked("wg_call"), lib.expect_ok
-        self._handle, self._count = ctypes.c_void_p(pointer), ctypes.c_uint64(len(self._names))
-        self._raw_args, self._raw_outcome = ctypes.byref(self._args), ctypes.byref(self._outcome)
+        self.enqueue, self.expect_ok = lib.unchecked("wg_call"), lib.expect_ok
+        self.handle, self._count = ctypes.c_void_p(pointer), ctypes.c_uint64(len(self._args))
+        self._raw_outcome = ctypes.byref(self._outcome)
 
     def __call__(self, stream: int, pointers: Sequence[int], states: Sequence[int]) -> str:
         """Enqueues it behind what is in the stream: inputs, then outputs, and the states where they are now."""
@@ -230,20 +234,20 @@ class Entry(Handle):
                     if pointer != before:
                         lib.wg_bind(self.pointer, name, memory(pointer, size))
                 self.bound_states = list(states)
-            self.placed_by = None
             for arg, pointer in zip(self._args, pointers):
                 arg.memory.address.offset = pointer - FLAT
             self.launch(stream)
             return OUTCOMES.get(self._outcome.value, "unknown")
 
-    def place_of(self, index: int) -> tuple[Any, int]:
-        """(structure, offset in it) of an argument's address, less FLAT, for `launch`."""
-        return self._args, index * ctypes.sizeof(_c.wg_arg) + _ADDRESS
+    def own_args(self) -> Any:
+        """Arguments for `launch` that another call does not write. Where they lie goes to address_place()."""
+        return type(self._args).from_buffer_copy(self._args)
 
-    def launch(self, stream: int) -> None:
-        """With the addresses that were placed, under the lock."""
+    def launch(self, stream: int, args: Any = None) -> None:
+        """With these arguments, or those that were placed last, under the lock."""
         self.expect_open()
-        self._expect_ok(self._enqueue(self._handle, ctypes.c_void_p(stream), self._raw_args, self._count, self._raw_outcome))
+        given = self._args if args is None else args
+        self.expect_ok(self.enqueue(self.handle, ctypes.c_void_p(stream), ctypes.byref(given), self._count, self._raw_outcome))
 
     def report(self) -> Report:
         return report_of(self.pointer)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import ctypes
 import dataclasses
 import functools
 import itertools
 import logging
+import operator
 import os
 import threading
 import types
@@ -15,10 +17,11 @@ from typing import Any, Callable, Mapping, Sequence
 
 import torch
 
-from .. import _ahead, _fork, _objects, _walk, _watch, errors
+from .. import _ahead, _fork, _objects, _steady_calls, _walk, _watch, errors
 from .._compiled import CachedFunction, _difference, _pool_of
 from .._device import Device
 from .._native import Cache
+from .._steady_calls import Tests
 from .._stored import WORDS
 from . import _code, _collection, _compiler, _entry, _gate, _launching, _listing, _loans, _mega_cache, _modes, _modules, _outputs, _pausing, _recording, _regions, _steady, _tensors, _walking
 from ._looks import Looks
@@ -68,6 +71,7 @@ class Surroundings:
         """`regions`: of all that was walked."""
         self.serial, self.reached = next(_serials), reached
         self._kept: list[Any] = []  # storages, once the weights are frozen
+        self._is_frozen = ctypes.c_int32()
         self.places = [place for place in walker.places if place.via != "argument"]
         self.objects = dict(itertools.islice(walker.objects.items(), walker.first_around, None))
         self._remember(walker, regions)
@@ -89,15 +93,19 @@ class Surroundings:
     def is_same(self) -> bool:
         return self._kept != [] or self._held.is_same() and self._looks.are_same()
 
-    def is_steady(self, weights: _objects.Tensors) -> bool:
-        """The same, and the tensors, which `weights` knows, are where they were."""
+    def looks(self, always: _objects.Snapshot) -> _steady_calls.Looks:
+        """For a later call: the same, and where tensors are. `always`: what is looked at also when it is frozen."""
         if self._kept:
-            return True
-        return self._held.is_same() and self._looks.are_there(weights)
+            return _steady_calls.Looks(always, self._is_frozen, _objects.Snapshot(), [], [])
+        found = self._held.looks()
+        if found is None:
+            raise _steady.NotSteady
+        return _steady_calls.Looks(always, self._is_frozen, *found, [_steady_calls.Weight(one.tensor, _tensors.can_be_lazy(one.tensor)) for one in self.places])
 
     def freeze(self) -> None:
         """From now on everything is taken to be as it is."""
         self._kept = [self, *(one.storage for one in self.regions)]
+        self._is_frozen.value = 1
 
     def storages(self) -> list[int]:
         return [one.places[0].tensor.untyped_storage().data_ptr() for one in self.regions]
@@ -304,27 +312,27 @@ class TorchFunction:
     def again(self, owner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of a call like one before, or OTHERWISE."""
         known = self._steady.get(id(owner if owner is not None else self.held))
-        if not known or _is_inside():
+        if not known:
             return OTHERWISE
         me = threading.get_ident()
         _gate.enter(me)
         try:
-            for one in tuple(known):
+            first = known[0]
+            result = first.call(args, kwargs)
+            if result is not OTHERWISE:
+                return result
+            for one in known[1:]:
                 result = one.call(args, kwargs)
                 if result is not OTHERWISE:
-                    if one is not known[0]:
-                        self._put_first(known, one)
+                    self._put_first(known, one)
                     return result
         finally:
             _gate.leave(me)
         return OTHERWISE
 
     def _put_first(self, known: list[_steady.Steady], one: _steady.Steady) -> None:
-        with _lock:
-            if one in known:
-                known.remove(one)
-            known.insert(0, one)
-            del known[_MOST_STEADY:]
+        with _lock:  # in one step: another thread looks at the first of them meanwhile
+            known[:] = [one, *(other for other in known if other is not one)][:_MOST_STEADY]
 
     def __call__(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], args: tuple[Any, ...] = (),
                  kwargs: Mapping[str, Any] = types.MappingProxyType({})) -> Any:
@@ -368,7 +376,7 @@ class TorchFunction:
     def _expect_more(self, wrapped: CachedFunction, key: Any, bound: Bound, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Further calls like this one. Where they are not like it after all, it is given up."""
         self._tries[key] += 1
-        steady = _steady.steady_of(bound, args, kwargs, wrapped._signature) if self._tries[key] <= _MOST_TRIES else None
+        steady = _steady.steady_of(bound, args, kwargs, wrapped._signature, _expect_outside) if self._tries[key] <= _MOST_TRIES else None
         if steady is not None:
             self._put_first(self._steady.setdefault(id(bound.call.owner), []), steady)
 
@@ -742,6 +750,20 @@ def _device(places: Sequence[Place]) -> torch.device:
 def _is_inside() -> bool:
     """A part of what somebody else runs, captures, compiles or watches."""
     return _running.depth > 0 or torch.compiler.is_compiling() or _is_captured() or _modes.is_inside()
+
+
+def _expect_outside(tests: Tests, is_plain: bool) -> list[tuple[Any, str]]:
+    """not _is_inside(), but for the modes. Gives (object, name) of attributes that must stay. is_plain: nothing is enqueued but the graph,
+    which the library does not launch in a stream that captures."""
+    tests.number(tests.answer(operator.attrgetter("depth"), _running), 0)
+    if not torch.cuda.is_initialized():
+        tests.same(tests.answer(_is_captured), False)
+    elif not is_plain:
+        tests.same(tests.answer(_is_stream_capturing), False)
+    if vars(torch.compiler).get("_is_compiling_flag") is False:
+        return [(torch.compiler, "_is_compiling_flag")]
+    tests.same(tests.answer(torch.compiler.is_compiling), False)
+    return []
 
 
 def _is_captured() -> bool:

@@ -15,9 +15,17 @@ NOT_LAUNCHED = (errors.InvalidArgument, errors.NotRecordable, errors.CompileFail
                 errors.Untrusted)
 
 
+native_stream: Callable[[int], int] = getattr(torch._C, "_cuda_getCurrentRawStream", lambda index: 0)  # PyTorch's current one
+
+
+def view_of(device: Device, native: int) -> int:
+    """The library's handle for a stream of PyTorch's."""
+    return _entry.stream_view(device, native)
+
+
 def stream_of(device: Device, index: int) -> int:
     """The library's handle for PyTorch's current stream on a CUDA device."""
-    return _entry.stream_view(device, torch._C._cuda_getCurrentRawStream(index))
+    return view_of(device, native_stream(index))
 
 
 def launched(entry: Any, device: torch.device, words: torch.Tensor | None, draws: int, launch: Callable[[int], Any]) -> None:

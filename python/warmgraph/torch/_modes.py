@@ -1,12 +1,14 @@
 """What of PyTorch's own state decides which kernels a function launches."""
 from __future__ import annotations
 
+import ctypes
 import functools
 import os
 from typing import Any, Callable, Iterator
 
 import torch
 
+from .._steady_calls import Tests
 from . import _code
 
 
@@ -46,6 +48,10 @@ _QUESTIONS: dict[str, Callable[[], Any]] = {
     "preferred linalg": _c("_get_linalg_preferred_backend"),
     "matmul fp16 accumulation": _c("_get_cublas_allow_fp16_accumulation"),
     "deterministic warns": _c("_get_deterministic_algorithms_warn_only"),
+    "flash attention 3": _c("_get_fa3_sdp_enabled"),
+    "overrideable attention": _c("_get_overrideable_sdp_enabled"),
+    "math attention reduction": _c("_get_math_sdp_allow_fp16_bf16_reduction"),
+    "sm carveout": _c("_get_sm_carveout_experimental"),
     "transformer fast path": torch.backends.mha.get_fastpath_enabled,
     "default device": lambda: torch._C._len_torch_function_stack() and torch.get_default_device(),
 }
@@ -54,10 +60,10 @@ _ENVIRONMENT = ("CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_
 
 
 _CALLS = tuple(_QUESTIONS.values())
-# By (name, answer): what gives that answer where the question does, and only there, and is asked sooner.
-_QUICKER: dict[tuple[str, Any], Callable[[], Any]] = {
-    ("autocast", False): functools.partial(torch.is_autocast_enabled, "cuda"),
-    ("default device", 0): torch._C._len_torch_function_stack,
+# By (name, answer): what gives that answer where the question does, and only there, and is asked sooner, with its argument.
+_QUICKER: dict[tuple[str, Any], tuple[Any, ...]] = {
+    ("autocast", False): (torch.is_autocast_enabled, "cuda"),
+    ("default device", 0): (torch._C._len_torch_function_stack,),
 }
 
 
@@ -88,29 +94,61 @@ def modes() -> tuple[Any, ...]:
     return (*found, _ask(_precisions))
 
 
-def same_as(before: tuple[Any, ...]) -> Callable[[], bool]:
-    """Whether modes() gives `before` now: one expression for all questions, since each later call asks them."""
+def expect(tests: Tests, before: tuple[Any, ...]) -> list[tuple[Any, str]]:
+    """modes() gives `before`: each later call asks. Gives (object, name) of attributes that must stay."""
     if len(before) != len(_CALLS) + 1 or before[-1] is not None:
-        return lambda: modes() == before
-    names: dict[str, Any] = {"modes": modes, "before": before}
-    tests = []
-    for i, (name, question, answer) in enumerate(zip(_QUESTIONS, _CALLS, before)):
-        names[f"q{i}"] = _QUICKER.get((name, answer), question)
-        names[f"a{i}"], test = _test_of(answer)
-        tests.append(test.format(f"q{i}()", f"a{i}"))
-    lines = ["def same():", "    try:", f"        return {' and '.join(tests)}", "    except (AttributeError, RuntimeError):",
-             "        return modes() == before"]
-    exec(compile("\n".join(lines), "<modes of a call>", "exec"), names)
-    return names["same"]  # type: ignore[no-any-return]
+        tests.same(tests.answer(lambda: modes() == before), True)
+        return []
+    attributes = []
+    for name, question, answer in zip(_QUESTIONS, _CALLS, before):
+        is_own = question is _QUESTIONS[name]
+        code = _code_behind(name) if name in _CODE and is_own else None
+        if code is not None:
+            tests.code(*code, int(answer))
+        elif name == "transformer fast path" and is_own and getattr(torch.backends.mha, "_is_fastpath_enabled", None) is answer:
+            attributes.append((torch.backends.mha, "_is_fastpath_enabled"))
+        elif name == "attention order" and is_own:
+            tests.equal(tests.answer(_attention_order), list(answer))
+        else:
+            _expect(tests, tests.answer(*_QUICKER.get((name, answer), (question,))), answer)
+    return attributes
 
 
-def _test_of(answer: Any) -> tuple[Any, str]:
-    """(what is compared, how). Enumerators of PyTorch's C++ are new objects each time, and quicker as numbers."""
+# PyTorch's own functions behind questions (at::Context's, torch 2.11), which answer in a hundredth of the time that Python takes to ask, or in a
+# thousandth where the answer is an enumerator. None of them throws.
+_CODE = {
+    "cudnn": "userEnabledCuDNN", "cudnn benchmark": "benchmarkCuDNN", "cudnn deterministic": "deterministicCuDNN", "deterministic": "deterministicAlgorithms",
+    "deterministic warns": "deterministicAlgorithmsWarnOnly", "deterministic fill": "deterministicFillUninitializedMemory",
+    "flash attention": "userEnabledFlashSDP", "flash attention 3": "userEnabledFA3SDP", "efficient attention": "userEnabledMemEfficientSDP",
+    "math attention": "userEnabledMathSDP", "cudnn attention": "userEnabledCuDNNSDP", "overrideable attention": "userEnabledOverrideableSDP",
+    "math attention reduction": "allowFP16BF16ReductionMathSDP", "matmul fp16 accumulation": "allowFP16AccumulationCuBLAS",
+    "preferred blas": "blasPreferredBackend", "preferred linalg": "linalgPreferredBackend",
+}
+
+
+@functools.cache
+def _code_behind(name: str) -> tuple[int, int] | None:
+    """(a function of a pointer, the pointer) that gives the number of the answer, as a byte. None where this PyTorch has none that answers as it
+    is answered in Python."""
+    try:
+        library = ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so"))
+        context, method = library["_ZN2at13globalContextEv"], f"2at7Context{len(_CODE[name])}{_CODE[name]}Ev"
+        function = next(library[symbol] for symbol in (f"_ZNK{method}", f"_ZN{method}") if hasattr(library, symbol))
+        context.restype, function.restype, function.argtypes = ctypes.c_void_p, ctypes.c_uint8, [ctypes.c_void_p]
+        at = context()
+        is_it = function(at) == int(_QUESTIONS[name]())
+        return (ctypes.cast(function, ctypes.c_void_p).value or 0, at) if is_it else None
+    except (AttributeError, KeyError, OSError, StopIteration, TypeError, ValueError):
+        return None
+
+
+def _expect(tests: Tests, register: int, answer: Any) -> None:
     if answer is None or isinstance(answer, (bool, torch.dtype)):
-        return answer, "{0} is {1}"
-    if type(answer).__module__ == "torch._C" and hasattr(type(answer), "__members__"):
-        return int(answer), "int({0}) == {1}"
-    return answer, "{0} == {1}"
+        tests.same(register, answer)
+    elif type(answer).__module__ == "torch._C" and hasattr(type(answer), "__members__"):
+        tests.number(register, int(answer))  # enumerators of PyTorch's C++ are new objects each time, and quicker as numbers
+    else:
+        tests.equal(register, answer)
 
 
 def _precisions() -> str:
@@ -127,6 +165,18 @@ def is_inside() -> bool:
     return bool(_dispatch_modes() or _hooks._global_forward_hooks or _hooks._global_forward_pre_hooks or _is_tracing()
                 or _interpreters() is not None  # vmap, grad
                 or (_function_modes() and _has_own_function_mode()))
+
+
+def expect_outside(tests: Tests) -> list[tuple[Any, str]]:
+    """not is_inside(). Gives (object, name) of attributes that must stay."""
+    tests.number(tests.answer(_dispatch_modes), 0)
+    tests.empty(_hooks._global_forward_hooks)
+    tests.empty(_hooks._global_forward_pre_hooks)
+    tests.same(tests.answer(_is_tracing), False)
+    tests.same(tests.answer(_interpreters), None)
+    if _function_modes():  # whose number is a mode
+        tests.same(tests.answer(_has_own_function_mode), False)
+    return [(_hooks, "_global_forward_hooks"), (_hooks, "_global_forward_pre_hooks")]
 
 
 def _has_own_function_mode() -> bool:

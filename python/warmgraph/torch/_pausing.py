@@ -5,6 +5,7 @@ After many replays in a row it is ended, and the next miss begins it anew (docs/
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import logging
 import threading
 import time
@@ -15,19 +16,24 @@ import torch
 from .. import errors
 
 _log = logging.getLogger("warmgraph")
-_OFTEN = 256  # replays; some seconds of a service's decode steps
+OFTEN = 256  # replays; some seconds of a service's decode steps
 _lock = threading.Lock()
 _AFTER_A_MISS_S = 60  # more may be recorded until then
 _not_before = 0.0
-_replays = 0  # since the last miss; a lost increment of another thread costs nothing
+replays = ctypes.c_uint64()  # since the last miss; a lost increment of another thread costs nothing
 _misses = 0  # that are being answered and recorded
 _is_paused = False
 
 
 def replayed() -> None:
-    global _replays
-    _replays += 1
-    if _replays % _OFTEN == 0 and not _is_paused and time.monotonic() >= _not_before:
+    replays.value += 1
+    if replays.value % OFTEN == 0:
+        replayed_often()
+
+
+def replayed_often() -> None:
+    """Each OFTEN `replays`."""
+    if not _is_paused and time.monotonic() >= _not_before:
         try:
             why = pause()
         except Exception as error:  # the call goes on
@@ -39,10 +45,10 @@ def replayed() -> None:
 @contextlib.contextmanager
 def recording() -> Iterator[None]:
     """From before a miss is answered to the end of its recording: what is loaded meanwhile is kept."""
-    global _replays, _misses, _is_paused, _not_before
+    global _misses, _is_paused, _not_before
     with _lock:
         _misses += 1
-        _replays = 0
+        replays.value = 0
         if _is_paused:
             _is_paused = False
             from .._library import library

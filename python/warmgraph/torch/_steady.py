@@ -1,17 +1,19 @@
 """A call that is like one that was replayed: looked at natively, and launched."""
 from __future__ import annotations
 
-import bisect
+import contextlib
 import ctypes
 import functools
 import inspect
+import itertools
 import logging
 from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
 
 import torch
 
-from .. import _objects, errors
-from . import _entry, _launching, _modes, _outputs, _structure, _tensors
+from .. import _fork, _objects, _steady_calls, errors
+from .._steady_calls import Tests
+from . import _entry, _launching, _modes, _outputs, _pausing, _structure, _tensors
 
 if TYPE_CHECKING:
     from ._function import Bound, Call
@@ -27,123 +29,107 @@ class NotSteady(Exception):
 class Steady:
     """Made of a call that was replayed. `call` replays one that is like it, or gives OTHERWISE. Thread-safe."""
 
-    def __init__(self, bound: Bound, args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: inspect.Signature) -> None:
+    def __init__(self, bound: Bound, args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: inspect.Signature, outside: Outside) -> None:
         call, variant = bound.call, bound.variant
-        exchange = _objects.exchange_of(torch.Tensor)
-        is_on_lent = bound.loan is not variant.loan
-        if exchange is None or bound._staged or is_on_lent or not _defaults_are_fixed(call, args, kwargs, signature):
+        if _objects.exchange_of(torch.Tensor) is None or bound._staged or bound.loan is not variant.loan \
+                or not _defaults_are_fixed(call, args, kwargs, signature):
             raise NotSteady
-        self._around, self._device, self._entry = call.around, call.device, variant.function
-        self._itself = object()  # for the entry, which must not keep it
-        self._has_same_modes = _modes.same_as(call.modes)
-        self._words, self._draws, self._bound_states = variant.words, variant.metadata.draws, variant.function.bound_states
-        if self._bound_states != bound.states:  # another thread bound the entry to another object's memory since
+        self._device, self._entry = call.device, variant.function
+        self._words, self._draws, self._loan = variant.words, variant.metadata.draws, bound.loan
+        bound_states = self._entry.bound_states
+        if bound_states != bound.states:  # another thread bound the entry to another object's memory since
             raise NotSteady
-        self._arguments = _structure.arguments_of(args, kwargs, call.around.reached, frozenset(call.around.ids))
-        self._classes = _objects.Dicts(self._arguments.classes, []) if self._arguments.classes else None
-        values, self._arguments.values = self._arguments.values, []
-        where = [i for i, one in enumerate(values) if isinstance(one, torch.Tensor)]
-        tensors = [values[i] for i in where]
-        self._where = where if len(where) < len(values) else None  # of the tensors; None: all are
-        self._inputs, self._extents, self._at = self._places(exchange, bound, tensors)
-        self._weights = _objects.Tensors(exchange, [place.tensor for place in call.around.places], {}, 0)
-        self._loan = bound.loan
-        self._memory = self._loan.memory if self._loan is not None else _maker(variant.metadata.outputs, call.device)
-        self._output_places = _output_places(bound, len(call.inputs))
-        self._result = _result_of(variant.metadata.tree, call, values)
+        self._args = self._entry.own_args()
+        tests, is_plain = Tests(), self._words is None and self._loan is None
+        attributes = [*outside(tests, is_plain), *_modes.expect_outside(tests), *_modes.expect(tests, call.modes), (_fork, "_generation"),
+                      (self._entry, "_pointer"), (self._entry, "bound_states")]
+        makers = self._makers(bound, tests)
+        given = _structure.expect(tests, args, kwargs, call.around.reached)
+        values = [value for _, value in given.values]
+        always = _objects.Snapshot(given.classes, attributes=[(one, name, getattr(one, name)) for one, name in attributes])
+        self._result, self._output = _result_of(variant.metadata.tree, call, values)
+        result = _steady_calls.Result(self._result, self._output, [register for register, _ in given.values], OTHERWISE)
         lent = self._loan.ranges() if self._loan is not None else []
-        self._ranges = sorted([*((region.pointer, region.pointer + region.nbytes) for region in call.states), *lent])
+        states = [*((region.pointer, region.pointer + region.nbytes) for region in call.states), *lent]
+        self._look = _steady_calls.made(tests, call.around.ids, call.around.looks(always), self._inputs(bound, given), states, makers, self._args,
+                                        _entry.FLAT, torch.Tensor, self._launch() if is_plain else None, result)
+        self.call = self._look if is_plain else self._called
 
-    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if self._loan is None:
-            with self._entry.lock:
-                done = self._launched(args, kwargs)
-        else:
-            with self._loan.lock, self._entry.lock:
-                done = self._launched(args, kwargs)
-        return OTHERWISE if done is None else self._result(*done)
+    def _launch(self) -> _steady_calls.Launch:
+        entry, index = self._entry, self._device.index or 0
+        return _steady_calls.Launch(entry.lock, _launching.native_stream, index, functools.partial(_launching.view_of, entry.device), _pausing.replays,
+                                    _pausing.OFTEN, _pausing.replayed_often, entry.enqueue, entry.handle, functools.partial(_failed, entry.expect_ok))
 
-    def _launched(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sequence[torch.Tensor], tuple[Any, ...]] | None:
-        """(outputs, what was read of the arguments); None where nothing was launched."""
-        try:
-            found = self._arguments.read(args, kwargs)
-            if found is None or not self._is_like_it(found):
-                return None
-            outputs = self._memory()
-            for i, place in self._output_places:
-                place.value = outputs[i].data_ptr() - _entry.FLAT
-        except Exception:  # whoever reads the call at length says what is wrong
-            return None
-        try:
-            _launching.launched(self._entry, self._device, self._words, self._draws, self._entry.launch)
-        except (errors.MissForbidden, *_launching.NOT_LAUNCHED):
-            return None
-        return outputs if self._loan is None else self._loan.lend(), found
+    def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Draws random numbers, or lends its results."""
+        with self._loan.lock if self._loan is not None else contextlib.nullcontext(), self._entry.lock:
+            found = self._look(args, kwargs)
+            if found is OTHERWISE:
+                return OTHERWISE
+            outputs, values = found
+            try:
+                _launching.launched(self._entry, self._device, self._words, self._draws, functools.partial(self._entry.launch, args=self._args))
+            except (errors.MissForbidden, *_launching.NOT_LAUNCHED):
+                return OTHERWISE
+            if self._loan is not None:
+                outputs = self._loan.lend()
+        return outputs[self._output] if self._result is None else self._result(outputs, values)
 
-    def _is_like_it(self, found: tuple[Any, ...]) -> bool:
-        tensors = found if self._where is None else [found[i] for i in self._where]
-        return self._has_same_modes() and (self._classes is None or self._classes.are_same()) \
-            and self._around.is_steady(self._weights) and self._entry.bound_states is self._bound_states \
-            and self._are_inputs_placed(tensors)
-
-    def _are_inputs_placed(self, tensors: Sequence[torch.Tensor]) -> bool:
-        """They look as they did, and none lies in memory of a state. That is asked of addresses that another call did not pass with: the last
-        ones may be of one that did not, or that was read at length and has a result of its own."""
-        entry = self._entry
-        if not self._inputs.read_these(tensors):
-            entry.placed_by = None
-            return False
-        if self._ranges and (entry.placed_by is not self._itself or self._inputs.have_moved):
-            entry.placed_by = None
-            if self._is_on_states():
-                return False
-            entry.placed_by = self._itself
-        return True
-
-    def _is_on_states(self) -> bool:
-        """An argument lies in memory of a state, or of what is lent."""
-        for at, extent in zip(self._at, self._extents):
-            start = at.value + _entry.FLAT
-            i = bisect.bisect_left(self._ranges, (start + extent, 0))
-            if i > 0 and self._ranges[i - 1][1] > start:
-                return True
-        return False
-
-    def _places(self, exchange: int, bound: Bound,
-                tensors: Sequence[torch.Tensor]) -> tuple[_objects.Tensors, list[int], list[ctypes.c_uint64]]:
-        """(the tensors of the arguments, bytes of each, where the addresses go)."""
-        aligned, entry, index = bound.variant.metadata.aligned, bound.variant.function, {id(one): i for i, one in enumerate(tensors)}
-        places, alignments, extents, at = {}, {}, [], []
+    def _inputs(self, bound: Bound, given: _structure.Arguments) -> list[_steady_calls.Input]:
+        """The tensors of the arguments. NotSteady where one is not by itself what the graph reads."""
+        aligned = bound.variant.metadata.aligned
+        tensors = {id(value): (register, value) for register, value in given.values if isinstance(value, torch.Tensor)}
+        found = []
         for number, region in enumerate(bound.call.inputs):
-            i = index.pop(id(region.places[0].tensor), None)
-            if i is None or len(region.places) != 1:
+            register, tensor = tensors.pop(id(region.places[0].tensor), (0, None))
+            if tensor is None or len(region.places) != 1:
                 raise NotSteady
-            places[i], alignments[i] = entry.place_of(number), aligned.get(region.name, 0)
-            extents.append(region.nbytes)
-            at.append(ctypes.c_uint64.from_buffer(*places[i]))
-        if any(tensors[i].numel() for i in index.values()):
+            found.append(_steady_calls.Input(register, tensor, region.nbytes, aligned.get(region.name, 0), _entry.address_place(self._args, number)))
+        if any(tensor.numel() for _, tensor in tensors.values()):
             raise NotSteady
-        return _objects.Tensors(exchange, tensors, places, _entry.FLAT, alignments), extents, at
+        return found + [_steady_calls.Input(register, tensor, 0, 0, None) for register, tensor in tensors.values()]
+
+    def _makers(self, bound: Bound, tests: Tests) -> list[_steady_calls.Maker]:
+        """Of the outputs: those that have elements have an address."""
+        places = itertools.count(len(bound.call.inputs))
+        at = [_entry.address_place(self._args, next(places)) if one.numel() else None for one in bound.outputs]
+        if self._loan is None:
+            makers = _makers_of(bound.variant.metadata.outputs, self._device, tests)
+            return [_steady_calls.Maker(make, arguments, place) for (make, arguments), place in zip(makers, at)]
+        for one, place in zip(self._loan.memory(), at):
+            if place is not None:
+                ctypes.c_uint64.from_address(place).value = one.data_ptr() - _entry.FLAT
+        return []
 
 
-def _output_places(bound: Bound, first: int) -> list[tuple[int, ctypes.c_uint64]]:
-    """(number of an output, where its address goes), of those that have elements."""
-    found = [i for i, one in enumerate(bound.outputs) if one.numel()]
-    return [(i, ctypes.c_uint64.from_buffer(*bound.variant.function.place_of(first + at))) for at, i in enumerate(found)]
+Outside = Callable[[Tests, bool], "list[tuple[Any, str]]"]  # that a call is no part of what somebody else runs: attributes that must stay
 
 
-def _maker(outputs: Sequence[_outputs.Output], device: torch.device) -> Callable[[], list[torch.Tensor]]:
-    """Gives memory for the outputs of a call: by what Inductor's code calls, where that serves the device, in a third of the time."""
-    rows = [(one.sizes, one.strides, _tensors.dtype_of(one.dtype)) for one in outputs]
-    usual = [functools.partial(torch.empty_strided, sizes, strides, dtype=dtype, device=device) for sizes, strides, dtype in rows]
+def _failed(expect_ok: Callable[[int], Any], status: int) -> Any:
+    """Where nothing was launched it is another call."""
+    try:
+        expect_ok(status)
+    except (errors.MissForbidden, *_launching.NOT_LAUNCHED):
+        return OTHERWISE
+    except errors.Unsupported:
+        if torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():  # somebody captures the call
+            return OTHERWISE
+        raise
+
+
+def _makers_of(outputs: Sequence[_outputs.Output], device: torch.device, tests: Tests) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
+    """(what gives memory for an output, its arguments): what Inductor's code calls, where that serves the device, in a third of the time."""
+    rows = [(tuple(one.sizes), tuple(one.strides), _tensors.dtype_of(one.dtype)) for one in outputs]
     quick = getattr(getattr(getattr(torch._C, "_dynamo", None), "guards", None), f"_empty_strided_{device.type}", None)
-    if quick is None:
-        return lambda: [make() for make in usual]
-    made = [functools.partial(quick, *row) for row in rows]
-    if device.type == "cpu":
-        return lambda: [make() for make in made]
-    current, index = torch._C._cuda_getDevice, device.index or 0
-    return lambda: [make() for make in (made if current() == index else usual)]  # the quick ones make it on the current device
+    if quick is not None and device.type != "cpu":  # it makes it on the current device
+        current, index = torch._C._cuda_getDevice, device.index or 0
+        if current() == index:
+            tests.number(tests.answer(current), index)
+        else:
+            quick = None
+    if quick is not None:
+        return [(quick, row) for row in rows]
+    return [(functools.partial(torch.empty_strided, dtype=dtype, device=device), (sizes, strides)) for sizes, strides, dtype in rows]
 
 
 def _defaults_are_fixed(call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: inspect.Signature) -> bool:
@@ -153,10 +139,10 @@ def _defaults_are_fixed(call: Call, args: tuple[Any, ...], kwargs: Mapping[str, 
                if name not in given and one.default is not one.empty)
 
 
-def _result_of(tree: Any, call: Call, values: Sequence[Any]) -> Callable[[Sequence[Any], tuple[Any, ...]], Any]:
-    """Gives a result of outputs and of what was read of the arguments."""
+def _result_of(tree: Any, call: Call, values: Sequence[Any]) -> tuple[Callable[[Sequence[Any], tuple[Any, ...]], Any] | None, int]:
+    """(what gives a result of outputs and of what was read of the arguments, 0), or (None, the number of the output that it is)."""
     if tree.keys() == {"output"}:
-        return lambda outputs, found, i=tree["output"]: outputs[i]  # type: ignore[misc]
+        return None, tree["output"]
     index = {id(one): i for i, one in enumerate(values)}
     of_arguments, others = {}, {}
     for path in _outputs.paths_in(tree):
@@ -171,14 +157,14 @@ def _result_of(tree: Any, call: Call, values: Sequence[Any]) -> Callable[[Sequen
     def rebuilt(outputs: Sequence[Any], found: tuple[Any, ...]) -> Any:
         return _outputs.rebuilt(tree, outputs, lambda path: found[of_arguments[path]] if path in of_arguments else others[path])
 
-    return rebuilt
+    return rebuilt, 0
 
 
-def steady_of(bound: Bound, args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: inspect.Signature) -> Steady | None:
+def steady_of(bound: Bound, args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: inspect.Signature, outside: Outside) -> Steady | None:
     """None where each such call must be read."""
     try:
-        return Steady(bound, args, kwargs, signature)
-    except (NotSteady, _structure.NoCode):
+        return Steady(bound, args, kwargs, signature, outside)
+    except (NotSteady, _structure.NoTests):
         return None
     except Exception:  # the call that it was made of has its result
         _log.debug("later calls are read at length", exc_info=True)

@@ -1,0 +1,57 @@
+// Whether the arguments of a call, and what Python's functions say, are what they were at another call.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "api.hpp"
+#include "warmgraph/python.h"
+
+namespace warmgraph::python {
+
+/// What the tests of one call look at, and hold meanwhile.
+using Registers = std::vector<Ref>;
+
+/// How PyTorch is asked about a tensor.
+class TensorQuestions {
+public:
+    TensorQuestions(const Api& api, const wg_steady_call& call);
+    /// Throws Raised.
+    [[nodiscard]] bool requires_grad(Object* tensor) const;
+    [[nodiscard]] bool is_lazy(Object* tensor) const;
+
+private:
+    [[nodiscard]] bool is_true(Object* owned) const;
+
+    const Api& m_api;
+    Object *m_requires_grad, *m_is_negated, *m_is_conjugated;
+    Object* (*m_get)(Object*, Object*, Object*); ///< tp_descr_get of m_requires_grad, past the search for the name
+};
+
+class CallTests {
+public:
+    CallTests(const Api& api, const wg_steady_call& call);
+
+    /// All of them, in their order: what they find goes into the registers. Throws Raised.
+    [[nodiscard]] bool hold(Registers& registers) const;
+    [[nodiscard]] const TensorQuestions& questions() const { return m_questions; }
+
+private:
+    [[nodiscard]] bool holds(const wg_test& test, Registers& registers, std::vector<Object*>& apart) const;
+    [[nodiscard]] bool items(const wg_test& test, Registers& registers) const;
+    [[nodiscard]] bool values(const wg_test& test, Registers& registers) const;
+    [[nodiscard]] bool is_number(const wg_test& test, Object* object) const;
+    [[nodiscard]] bool is_apart(Object* object, std::vector<Object*>& apart) const;
+    [[nodiscard]] bool tensor(const wg_test& test, Object* object) const;
+    [[nodiscard]] bool has_no_attributes(Object* object) const;
+    [[nodiscard]] bool equals(Object* one, Object* other) const;
+    [[nodiscard]] Ref borrowed(Object* object) const;
+
+    const Api& m_api;
+    std::span<const wg_test> m_tests;
+    std::span<const std::uint64_t> m_around;
+    TensorQuestions m_questions;
+};
+
+} // namespace warmgraph::python

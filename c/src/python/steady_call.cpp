@@ -1,0 +1,246 @@
+#include "steady_call.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "dl_tensor.hpp"
+#include "snapshot.hpp"
+
+namespace warmgraph::python {
+
+namespace {
+
+constexpr const char* k_capsule = "warmgraph.steady_call";
+
+/// Holds a lock of Python's, where there is one.
+class Lock {
+public:
+    Lock(const Api& api, const wg_steady_call& call) : m_api(api), m_release(call.release)
+    {
+        if (call.acquire != nullptr) static_cast<void>(Api::checked(api.call_alone(call.acquire)));
+    }
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+    ~Lock()
+    {
+        if (m_release == nullptr) return;
+        Object *kind = nullptr, *value = nullptr, *traceback = nullptr;
+        m_api.take_error(&kind, &value, &traceback);
+        if (Object* const done = m_api.call_alone(m_release); done != nullptr) m_api.release(done);
+        m_api.set_error(kind, value, traceback);
+    }
+
+private:
+    const Api& m_api;
+    Object* m_release;
+};
+
+} // namespace
+
+SteadyCall::SteadyCall(const Api& api, const wg_steady_call& call) : m_api(api), m_call(call), m_tests(api, m_call) {}
+
+Object* SteadyCall::operator()(Object* args, Object* named)
+{
+    Registers registers(m_call.register_count);
+    m_api.retain(args);
+    registers[0] = Ref(args);
+    m_api.retain(named);
+    registers[1] = Ref(named);
+    try {
+        const Lock lock(m_api, m_call);
+        return answered(registers).leave();
+    } catch (const Raised&) {
+    }
+    return nullptr;
+}
+
+Ref SteadyCall::answered(Registers& registers)
+{
+    std::vector<Ref> outputs;
+    try {
+        if (!is_like_it(registers)) return otherwise();
+        outputs = made_outputs();
+        if (m_call.enqueue == nullptr)
+            return Api::checked(m_api.tuple_pack(2, all_of(outputs).get(), values(registers).get()));
+        m_stream = stream();
+        if (++*m_call.replays % m_call.often == 0) static_cast<void>(Api::checked(m_api.call_alone(m_call.replayed)));
+    } catch (const Raised&) { // whoever reads the call at length says what is wrong
+        if (m_api.is_error(*m_api.exception) == 0) throw;
+        m_api.clear_error();
+        return otherwise();
+    }
+    if (const wg_status status = launched(); status != wg_ok)
+        return Api::checked(m_api.call(m_call.failed, Api::checked(m_api.int_of_number(status)).get(), nullptr));
+    return result(outputs, registers);
+}
+
+bool SteadyCall::is_like_it(Registers& registers)
+{
+    return is_as_it_was(m_api, *m_call.always) && m_tests.hold(registers) && are_surroundings_same() &&
+           are_inputs_placed(registers);
+}
+
+bool SteadyCall::are_surroundings_same()
+{
+    if (*m_call.is_frozen != 0) return true;
+    return is_as_it_was(m_api, *m_call.surroundings) &&
+           std::all_of(m_call.rest, m_call.rest + m_call.rest_count,
+                       [this](Object* one) { return Api::checked(m_api.call_alone(one)).get() == m_api.yes; }) &&
+           std::all_of(m_call.weights, m_call.weights + m_call.weight_count,
+                       [this](const wg_weight& one) { return is_there(one); });
+}
+
+/// Which storage an address belongs to is not asked: the launch has the addresses of the call before.
+bool SteadyCall::is_there(const wg_weight& weight) const
+{
+    DlTensor tensor{};
+    if (m_call.read_tensor(weight.tensor, &tensor) != 0) throw Raised{};
+    return looks_as_it_did(tensor, weight.look) && address_of(tensor) == *weight.look.address &&
+           m_tests.questions().requires_grad(weight.tensor) == (weight.requires_grad != 0) &&
+           (weight.can_be_lazy == 0 || !m_tests.questions().is_lazy(weight.tensor));
+}
+
+/// They look as they did, and none lies in memory of a state, which is asked where one has moved.
+bool SteadyCall::are_inputs_placed(const Registers& registers)
+{
+    const bool were_judged = std::exchange(m_are_places_judged, false);
+    const bool have_moved = place(registers);
+    if (!m_are_places_judged) return false;
+    m_are_places_judged = (were_judged && !have_moved) || !is_on_states();
+    return m_are_places_judged;
+}
+
+/// Whether one is elsewhere than before. The places are to be judged where all look as they did.
+bool SteadyCall::place(const Registers& registers)
+{
+    bool have_moved = false;
+    for (std::uint64_t i = 0; i < m_call.input_count; ++i) {
+        DlTensor tensor{};
+        const wg_tensor_look& look = m_call.input_looks[i];
+        if (m_call.read_tensor(registers[m_call.inputs[i]].get(), &tensor) != 0) throw Raised{};
+        const std::uint64_t address = address_of(tensor);
+        if (!looks_as_it_did(tensor, look) || (look.alignment != 0 && address % look.alignment != 0)) return false;
+        have_moved |= std::exchange(*look.address, address - m_call.base) != address - m_call.base;
+    }
+    m_are_places_judged = true;
+    return have_moved;
+}
+
+bool SteadyCall::is_on_states() const
+{
+    const std::span states(m_call.states, m_call.state_count);
+    for (std::uint64_t i = 0; i < m_call.input_count; ++i) {
+        const std::uint64_t first = *m_call.input_looks[i].address + m_call.base;
+        const std::uint64_t end = first + m_call.extents[i];
+        const auto behind = std::ranges::upper_bound(states, first, {}, &wg_memory_range::end);
+        if (first < end && behind != states.end() && behind->first < end) return true;
+    }
+    return false;
+}
+
+std::vector<Ref> SteadyCall::made_outputs() const
+{
+    std::vector<Ref> made;
+    for (const wg_result_maker& one : std::span(m_call.outputs, m_call.output_count)) {
+        made.push_back(Api::checked(m_api.call_with(one.make, one.arguments, nullptr)));
+        if (one.address == nullptr) continue;
+        DlTensor tensor{};
+        if (m_call.read_tensor(made.back().get(), &tensor) != 0) throw Raised{};
+        *one.address = address_of(tensor) - m_call.base;
+    }
+    return made;
+}
+
+wg_stream* SteadyCall::stream()
+{
+    const Ref native = Api::checked(m_api.call(m_call.native_stream, m_call.device_index, nullptr));
+    const unsigned long long number = m_api.number_of(native.get());
+    if (m_stream != nullptr && number == m_native_stream) return m_stream;
+    const Ref handle = Api::checked(m_api.call(m_call.stream, native.get(), nullptr));
+    m_native_stream = number;
+    return std::bit_cast<wg_stream*>(static_cast<std::uintptr_t>(m_api.number_of(handle.get())));
+}
+
+wg_status SteadyCall::launched()
+{
+    void* const thread = m_api.leave_lock(); // the device may have too much to do
+    const wg_status status = m_call.enqueue(m_call.function, m_stream, m_call.args, m_call.arg_count, nullptr);
+    m_api.enter_lock(thread);
+    return status;
+}
+
+Ref SteadyCall::result(const std::vector<Ref>& outputs, const Registers& registers) const
+{
+    if (m_call.result == nullptr) return outputs[m_call.output].again();
+    return Api::checked(m_api.call(m_call.result, all_of(outputs).get(), values(registers).get(), nullptr));
+}
+
+Ref SteadyCall::all_of(const std::vector<Ref>& outputs) const
+{
+    Ref all = Api::checked(m_api.tuple_new(static_cast<std::ptrdiff_t>(outputs.size())));
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+        Api::checked(m_api.tuple_set(all.get(), static_cast<std::ptrdiff_t>(i), outputs[i].again().leave()));
+    return all;
+}
+
+Ref SteadyCall::values(const Registers& registers) const
+{
+    Ref found = Api::checked(m_api.tuple_new(static_cast<std::ptrdiff_t>(m_call.value_count)));
+    for (std::uint64_t i = 0; i < m_call.value_count; ++i)
+        Api::checked(
+            m_api.tuple_set(found.get(), static_cast<std::ptrdiff_t>(i), registers[m_call.values[i]].again().leave()));
+    return found;
+}
+
+Ref SteadyCall::otherwise() const
+{
+    m_api.retain(m_call.otherwise);
+    return Ref(m_call.otherwise);
+}
+
+namespace {
+
+/// PyMethodDef of methodobject.h.
+struct Method {
+    const char* name;
+    Object* (*call)(Object*, Object* const*, std::ptrdiff_t);
+    int flags;
+    const char* doc;
+};
+
+Object* call_steadily(Object* capsule, Object* const* given, std::ptrdiff_t count)
+{
+    const Api& api = *Api::of_process();
+    auto* const call = static_cast<SteadyCall*>(api.in_capsule(capsule, k_capsule));
+    if (call == nullptr) return nullptr;
+    if (count != 2 || api.kind_of(given[0]) != api.tuple_type || api.kind_of(given[1]) != api.dict_type) {
+        api.set_error_text(*api.type_error, "expected a tuple and a dict");
+        return nullptr;
+    }
+    try {
+        return (*call)(given[0], given[1]);
+    } catch (const std::bad_alloc&) {
+        return api.no_memory();
+    }
+}
+
+void destroy(Object* capsule) { delete static_cast<SteadyCall*>(Api::of_process()->in_capsule(capsule, k_capsule)); }
+
+} // namespace
+
+Ref callable_of(const Api& api, const wg_steady_call& call)
+{
+    constexpr int k_fast_call = 0x80; // METH_FASTCALL
+    static const Method method = {"steady_call", call_steadily, k_fast_call, nullptr};
+    auto made = std::make_unique<SteadyCall>(api, call);
+    const Ref capsule = Api::checked(api.new_capsule(made.get(), k_capsule, destroy));
+    static_cast<void>(made.release());
+    // What the call needs is kept as its module is, which the collector of garbage sees.
+    return Api::checked(api.new_callable(const_cast<Method*>(&method), capsule.get(), call.kept));
+}
+
+} // namespace warmgraph::python

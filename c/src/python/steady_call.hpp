@@ -1,0 +1,49 @@
+// A call that is like one that was replayed: looked at, and replayed.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "api.hpp"
+#include "call_tests.hpp"
+#include "warmgraph/python.h"
+
+namespace warmgraph::python {
+
+/// Used with Python's lock held, and from the tests to the launch with the call's own one.
+class SteadyCall {
+public:
+    SteadyCall(const Api& api, const wg_steady_call& call);
+
+    /// A new reference, or a null pointer with an exception. `args`: a tuple, `named`: a dict.
+    [[nodiscard]] Object* operator()(Object* args, Object* named);
+
+private:
+    [[nodiscard]] Ref answered(Registers& registers);
+    [[nodiscard]] bool is_like_it(Registers& registers);
+    [[nodiscard]] bool are_surroundings_same();
+    [[nodiscard]] bool is_there(const wg_weight& weight) const;
+    [[nodiscard]] bool are_inputs_placed(const Registers& registers);
+    [[nodiscard]] bool place(const Registers& registers);
+    [[nodiscard]] bool is_on_states() const;
+    [[nodiscard]] std::vector<Ref> made_outputs() const;
+    [[nodiscard]] wg_stream* stream();
+    [[nodiscard]] wg_status launched();
+    [[nodiscard]] Ref result(const std::vector<Ref>& outputs, const Registers& registers) const;
+    [[nodiscard]] Ref all_of(const std::vector<Ref>& outputs) const;
+    [[nodiscard]] Ref values(const Registers& registers) const;
+    [[nodiscard]] Ref otherwise() const;
+
+    const Api& m_api;
+    wg_steady_call m_call;
+    CallTests m_tests;
+    bool m_are_places_judged = false; ///< none of the inputs, where they were last, lies on a state
+    unsigned long long m_native_stream = 0;
+    wg_stream* m_stream = nullptr; ///< of m_native_stream
+};
+
+/// A callable of Python's that owns a SteadyCall. Throws Raised.
+[[nodiscard]] Ref callable_of(const Api& api, const wg_steady_call& call);
+
+} // namespace warmgraph::python
