@@ -374,14 +374,15 @@ def test_it_lives_as_long_as_the_callable_and_keeps_no_argument():
     assert alive() is None
 
 
-def test_the_collector_finds_a_callable_that_is_in_a_circle():
-    known = Known()
-    circle: list[Any] = []
-    known.rest = [lambda: circle is not None]
+def _in_a_circle() -> weakref.ref[Function]:
+    known, circle = Known(), []  # type: ignore[var-annotated]
+    known.rest = [lambda: bool(circle)]
     circle.append(known.made())
-    alive = weakref.ref(known.function)
-    known.function.failed = None  # type: ignore[method-assign, assignment]
-    del known, circle
+    return weakref.ref(known.function)
+
+
+def test_the_collector_finds_a_callable_that_is_in_a_circle():
+    alive = _in_a_circle()
     gc.collect()
     assert alive() is None
 

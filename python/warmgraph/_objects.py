@@ -62,10 +62,6 @@ def _of_python(name: str) -> ctypes.c_void_p:
     return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p)
 
 
-def _address(numbers: array.array[int]) -> ctypes.c_void_p:
-    return ctypes.c_void_p(numbers.buffer_info()[0])
-
-
 class _Watcher:
     """Python tells of each change of a dictionary that is watched. `events` counts them, over all of them."""
 

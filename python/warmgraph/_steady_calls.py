@@ -1,7 +1,6 @@
 """Calls that are like one before, looked at and launched natively (wg_steady_call)."""
 from __future__ import annotations
 
-import array
 import ctypes
 import struct
 from typing import Any, Callable, Iterable, NamedTuple, Sequence

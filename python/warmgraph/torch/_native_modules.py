@@ -4,7 +4,7 @@ from __future__ import annotations
 import collections
 import functools
 import types
-from typing import Any, Callable
+from typing import Any
 
 import torch
 
