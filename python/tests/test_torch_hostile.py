@@ -27,7 +27,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from warmgraph import errors  # noqa: E402
-from warmgraph.torch import GraphCache, _code, _copies, _function, _modes, _modules, _recording, _tensors, _walking  # noqa: E402
+from warmgraph.torch import GraphCache, _code, _copies, _function, _launching, _modes, _modules, _recording, _tensors, _walking  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -1331,12 +1331,17 @@ def test_a_replay_that_was_half_launched_is_an_error(monkeypatch):
         cached(X)
 
 
-@pytest.mark.parametrize("is_known_by_heart", [False, True])
-def test_a_call_inside_somebodys_capture_is_the_functions_own(monkeypatch, is_known_by_heart):
-    """A later call is launched by the library, which refuses that in a stream that captures."""
+@pytest.mark.parametrize("is_known_by_heart, is_known_stream", [(False, True), (True, True), (True, False)])
+def test_a_call_inside_somebodys_capture_is_the_functions_own(monkeypatch, is_known_by_heart, is_known_stream):
+    """A later call is launched by the library, which refuses that in a stream that captures. One that it does not know it does not meet there."""
+    launches = []
+
     def launched(*_: Any) -> Any:
+        launches.append(1)
         raise errors.Unsupported("it has no callable that could run in a capture")
 
+    if is_known_stream:
+        monkeypatch.setattr(_launching, "view_of", lambda device, native: 16)
     cached = wrap(lambda x: x + 1)
     for _ in range(4):
         cached(X)
@@ -1348,6 +1353,7 @@ def test_a_call_inside_somebodys_capture_is_the_functions_own(monkeypatch, is_kn
     monkeypatch.setattr(_function, "_is_stream_capturing", lambda: True)
     monkeypatch.setattr(host.FakeEntry, "launch", launched)
     assert torch.equal(cached(X), X + 1) and replays() == before
+    assert len(launches) == (is_known_by_heart and is_known_stream)
 
 
 def test_what_the_library_does_not_support_is_an_error_of_a_later_call(monkeypatch):

@@ -57,7 +57,7 @@ class Steady:
 
     def _launch(self) -> _steady_calls.Launch:
         entry, index = self._entry, self._device.index or 0
-        return _steady_calls.Launch(entry.lock, _launching.native_stream, index, functools.partial(_launching.view_of, entry.device), _pausing.replays,
+        return _steady_calls.Launch(entry.lock, _launching.native_stream, index, functools.partial(_launching.view_outside_captures, entry.device), _pausing.replays,
                                     _pausing.OFTEN, _pausing.replayed_often, entry.enqueue, entry.handle, functools.partial(_failed, entry.expect_ok))
 
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
