@@ -24,6 +24,7 @@ std::int64_t wg_look_at_tensors(wg_dltensor_reader read, void* const* tensors, s
         if (read(tensors[i], &tensor) != 0 || (tensor.rank != 0 && tensor.strides == nullptr)) return -1;
         const auto rank = static_cast<std::uint64_t>(tensor.rank);
         const std::uint64_t first = std::exchange(needed, needed + 2 * rank);
+        own[i] = warmgraph::python::address_of(tensor);
         if (needed > room) continue;
         std::copy_n(tensor.sizes, rank, numbers + first);
         std::copy_n(tensor.strides, rank, numbers + first + rank);
@@ -41,21 +42,14 @@ std::int64_t wg_look_at_tensors(wg_dltensor_reader read, void* const* tensors, s
     return static_cast<std::int64_t>(needed);
 }
 
-std::uint64_t wg_read_tensors(wg_dltensor_reader read, void* const* tensors, const wg_tensor_look* looks,
-                              std::uint64_t count, std::uint64_t base, std::int32_t* moved)
+int wg_tensors_are_there(wg_dltensor_reader read, void* const* tensors, const wg_tensor_look* looks,
+                         std::uint64_t count)
 {
-    std::int32_t has_moved = 0;
-    std::uint64_t i = 0;
-    for (; i < count; ++i) {
+    for (std::uint64_t i = 0; i < count; ++i) {
         DlTensor tensor{};
-        if (read(tensors[i], &tensor) != 0 || !warmgraph::python::looks_as_it_did(tensor, looks[i])) break;
-        const std::uint64_t address = warmgraph::python::address_of(tensor);
-        if (looks[i].alignment != 0 && address % looks[i].alignment != 0) break;
-        has_moved |= static_cast<std::int32_t>(*looks[i].address != address - base);
-        *looks[i].address = address - base;
+        if (read(tensors[i], &tensor) != 0 || !warmgraph::python::is_there(tensor, looks[i])) return 0;
     }
-    if (moved != nullptr) *moved = has_moved;
-    return i;
+    return 1;
 }
 
 int wg_snapshot_is_same(wg_snapshot* snapshot)

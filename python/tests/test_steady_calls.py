@@ -359,6 +359,14 @@ def test_what_raises_before_the_launch_makes_it_another_call_but_for_interrupts(
     assert known.function.calls == [] and not known.lock.locked()
 
 
+@pytest.mark.parametrize("handle", [-1, (1 << 64) - 1, "a stream"])
+def test_what_is_no_stream_is_not_launched_in(handle):
+    known = Known()
+    known.handle_of = lambda native: handle  # type: ignore[method-assign, assignment, return-value]
+    call = known.made()
+    assert call((), {}) is OTHERWISE and known.function.calls == []
+
+
 def test_it_lives_as_long_as_the_callable_and_keeps_no_argument():
     known, weight = Known(Tensor(4096)), Tensor(8192)
     known.weights = [Weight(weight, False)]

@@ -45,7 +45,7 @@ def dict_of(mapping: Any) -> dict[Any, Any] | None:
 def _native() -> Any:
     """The library's functions, called with Python's lock held."""
     held = library().with_lock()
-    for name in ("wg_read_tensors", "wg_look_at_tensors", "wg_snapshot_is_same", "wg_modules_read",
+    for name in ("wg_tensors_are_there", "wg_look_at_tensors", "wg_snapshot_is_same", "wg_modules_read",
                  "wg_modules_hold_the_same", "wg_steady_call_create", "wg_modules_are_the_same", "wg_modules_watch"):
         getattr(held, name).restype = _c.FUNCTIONS[name][0]
     return held
@@ -123,10 +123,9 @@ class Snapshot:
         pairs, listed = array.array("Q", map(id, found)), array.array("Q", [id(one) for _, own in lists for one in own])
         handles = array.array("Q", [one.pointer for one in modules])
         self._keep += [pairs, listed, handles]
-        self._rows("dict", _c.wg_dict_look, zip(map(id, wholes), *_slices(pairs, [2 * len(held) for held in wholes]), map(len, wholes)))
+        self._rows("dict", _c.wg_dict_look, zip(map(id, wholes), _parts(pairs, [2 * len(held) for held in wholes]), map(len, wholes)))
         self._rows("item", _c.wg_dict_item_look, ((id(held), id(key), _id_of(value)) for (held, key), value in zip(items, values)))
-        self._rows("list", _c.wg_list_look, zip([id(one) for one, _ in lists], *_slices(listed, [len(own) for _, own in lists]),
-                                               [len(own) for _, own in lists]))
+        self._rows("list", _c.wg_list_look, zip([id(one) for one, _ in lists], _parts(listed, counts := [len(own) for _, own in lists]), counts))
         self._rows("object", _c.wg_object_look, ((id(one), 0 if held is None else id(held), id(kind)) for one, held, kind in objects))
         self._rows("attribute", _c.wg_attribute_look, ((id(one), id(name), _id_of(value)) for one, name, value in attributes))
         raw.modules, raw.module_count = ctypes.cast(handles.buffer_info()[0], ctypes.POINTER(ctypes.c_void_p)), len(modules)
@@ -149,10 +148,10 @@ def _id_of(value: Any) -> int:
     return 0 if value is ABSENT else id(value)
 
 
-def _slices(numbers: array.array[int], counts: Sequence[int]) -> tuple[Iterator[int]]:
-    """(where each part of them begins)."""
+def _parts(numbers: array.array[int], counts: Sequence[int]) -> Iterator[int]:
+    """Where each part of so many of them lies."""
     first = numbers.buffer_info()[0]
-    return (first + 8 * at for at in itertools.accumulate([0, *counts][:-1] if counts else [])),
+    return (first + 8 * at for at in itertools.accumulate(counts, initial=0))
 
 
 @functools.cache
@@ -243,56 +242,27 @@ def exchange_of(kind: type) -> int | None:
 
 
 class Tensors:
-    """Where tensors of one framework are. They look as they did when this was made, or `read` says no. Whoever calls `read` holds them."""
+    """Tensors of one framework as they are now. Whoever asks holds them."""
 
-    def __init__(self, exchange: int, tensors: Sequence[Any], places: Mapping[int, tuple[Any, int]], base: int,
-                 alignments: Mapping[int, int] = types.MappingProxyType({})) -> None:
-        """`places`: by index, (structure, offset in it) of the u64 that gets a tensor's address, less `base`."""
-        self._objects = (ctypes.c_void_p * len(tensors))(*map(id, tensors))
+    def __init__(self, exchange: int, tensors: Sequence[Any]) -> None:
+        """`looks`: an array of wg_tensor_look, with their addresses."""
+        self._objects, self._count = (ctypes.c_void_p * len(tensors))(*map(id, tensors)), len(tensors)
         self._own = (ctypes.c_uint64 * len(tensors))()
-        self._looks = (_c.wg_tensor_look * len(tensors))()
-        self._keep = places, self._numbers(exchange)
-        for i, (structure, offset) in places.items():
-            self._looks[i].address = ctypes.cast(ctypes.addressof(structure) + offset, ctypes.POINTER(ctypes.c_uint64))
-        for i, alignment in alignments.items():
-            self._looks[i].alignment = alignment
-        self._moved, self._count = ctypes.c_int32(), len(tensors)
-        self._read = _counted("wg_read_tensors", ctypes.c_void_p(exchange), ctypes.byref(self._objects), ctypes.byref(self._looks),
-                              ctypes.c_uint64(len(tensors)), ctypes.c_uint64(base), ctypes.byref(self._moved))
-        self.read()
-        self._moved.value = 0
-        self._have_left = False
-
-    def read(self) -> bool:
-        """Each looks as it did; their addresses are where they belong."""
-        return self._count == 0 or self._read() == self._count
+        self.looks = (_c.wg_tensor_look * len(tensors))()
+        self._keep = self._numbers(exchange)
+        self._are_there = _counted("wg_tensors_are_there", ctypes.c_void_p(exchange), ctypes.byref(self._objects), ctypes.byref(self.looks),
+                                   ctypes.c_uint64(len(tensors)))
 
     def are_there(self) -> bool:
-        """Each looks as it did, and lies where it lay when this was made. Once one has moved, none is taken to be there again: a read
-        remembers new addresses, and who asks next would not see that."""
-        if self._count == 0:
-            return True
-        if self._read() != self._count or self._moved.value != 0:
-            self._have_left = self._have_left or self._moved.value != 0
-            return False
-        return not self._have_left
-
-    @property
-    def looks(self) -> Any:
-        """An array of wg_tensor_look."""
-        return self._looks
-
-    @property
-    def addresses(self) -> Sequence[int]:
-        """Less `base`, where no place was given."""
-        return list(self._own)
+        """Each looks as it did, and lies where it lay."""
+        return self._count == 0 or self._are_there() == 1
 
     def _numbers(self, exchange: int) -> Any:
         """Sizes and strides of all, which their looks point to. Raises what the framework raises where DLPack cannot say it."""
-        room, count = 8 * len(self._objects), ctypes.c_uint64(len(self._objects))  # as most have up to four dimensions
+        room, count = 8 * self._count, ctypes.c_uint64(self._count)  # as most have up to four dimensions
         while True:
             numbers = (ctypes.c_int64 * room)()
-            needed = _native().wg_look_at_tensors(ctypes.c_void_p(exchange), ctypes.byref(self._objects), count, ctypes.byref(self._looks),
+            needed = _native().wg_look_at_tensors(ctypes.c_void_p(exchange), ctypes.byref(self._objects), count, ctypes.byref(self.looks),
                                                   ctypes.byref(self._own), ctypes.byref(numbers), ctypes.c_uint64(room))
             if needed < 0:
                 raise BufferError("a tensor cannot be described by DLPack")

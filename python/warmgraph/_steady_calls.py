@@ -43,14 +43,14 @@ class Tests:
         self._test(_c.wg_test_is, register, object=value)
 
     def equal(self, register: int, value: Any) -> None:
-        """What is there has no say in it: its class is tested before, or is a library's."""
+        """`==` runs no code of the caller's: the class was tested, or a library made both."""
         self._test(_c.wg_test_equals, register, object=value)
 
     def number(self, register: int, value: int) -> None:
         self._test(_c.wg_test_number, register, value % (1 << 64))
 
     def bits(self, register: int, value: float) -> None:
-        """Of a float, which zeros and what is no number are told apart by."""
+        """A float with the same bits: 0.0 is not -0.0, and NaN is NaN."""
         self._test(_c.wg_test_bits, register, int.from_bytes(struct.pack("<d", value), "little"))
 
     def empty(self, held: Any) -> None:
@@ -64,7 +64,7 @@ class Tests:
         self._test(_c.wg_test_tensor, register, sum(tests))
 
     def code(self, function: int, argument: int, byte: int) -> None:
-        """What a C function that stays gives of a pointer."""
+        """A C function gives this byte of a pointer. Both must stay where they are."""
         self._rows.append((_c.wg_test_code, 0, 0, byte, function, argument))
 
     def rows(self) -> Any:
@@ -149,9 +149,10 @@ def made(tests: Tests, around: Iterable[int], looks: Looks, inputs: Sequence[Inp
     raw = _c.wg_steady_call(base=base, register_count=tests.count, read_tensor=_c.wg_dltensor_reader(exchange), is_frozen=ctypes.pointer(looks.is_frozen),
                             surroundings=ctypes.pointer(looks.surroundings.raw), always=ctypes.pointer(looks.always.raw),
                             otherwise=id(result.otherwise), output=result.output)
-    weights = _objects.Tensors(exchange, [one.tensor for one in looks.weights], {}, 0)
-    given = _objects.Tensors(exchange, [one.tensor for one in inputs], {}, 0, {i: one.alignment for i, one in enumerate(inputs)})
+    weights = _objects.Tensors(exchange, [one.tensor for one in looks.weights])
+    given = _objects.Tensors(exchange, [one.tensor for one in inputs])
     for look, one in zip(given.looks, inputs):
+        look.alignment = one.alignment
         if one.place is not None:
             look.address = ctypes.cast(one.place, ctypes.POINTER(ctypes.c_uint64))
     questions = framework.requires_grad, framework.is_neg, framework.is_conj

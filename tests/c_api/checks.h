@@ -73,10 +73,9 @@ void strict_refuses_words_that_nobody_wrote(void);
 
 /* objects.c */
 void events_of_dictionaries_are_counted(void);
-void addresses_of_tensors_are_read(void);
+void tensors_are_there_until_one_moves(void);
 void tensors_that_look_otherwise_are_told(void);
 void tensors_are_looked_at(void);
-void alignment_of_tensors_is_asked_for(void);
 void objects_are_looked_at_where_there_is_python(void);
 void modules_are_read_where_there_is_python(void);
 

@@ -19,7 +19,7 @@ extern "C" {
 /// DLPack's dltensor_from_py_object_no_sync (dlpack.h, DLPackExchangeAPI): fills the DLTensor, and is 0 then.
 typedef int (*wg_dltensor_reader)(void* object, void* dltensor);
 
-/// What a tensor looked like, and where its address goes.
+/// What a tensor looked like, and where its address is kept.
 typedef struct wg_tensor_look {
     const int64_t* sizes;   ///< `rank` of them, in elements
     const int64_t* strides; ///< `rank` of them, in elements
@@ -30,18 +30,17 @@ typedef struct wg_tensor_look {
     uint8_t bits;
     uint16_t lanes;
     uint64_t alignment; ///< bytes, which its address must be a multiple of; 0: any
-    uint64_t* address;  ///< set to its device pointer less `base`
+    uint64_t* address;
 } wg_tensor_look;
 
-/// What tensors look like now, each with `own` + its index as where its address goes, and any alignment. How many
+/// What tensors look like now, each with any alignment and its address in `own` at its index. How many
 /// `numbers` their sizes and strides are in all: where there is room for fewer, it is called again with as many. Less than
 /// 0: one of them cannot be described, and the framework's exception is set where it has one.
 WARMGRAPH_API int64_t wg_look_at_tensors(wg_dltensor_reader read, void* const* tensors, uint64_t count,
                                          wg_tensor_look* looks, uint64_t* own, int64_t* numbers, uint64_t room);
-/// Reads the addresses of tensors. The first that looks otherwise than it did, or `count`. `moved` is set to nonzero
-/// where an address is another one than `address` held; it may be NULL.
-WARMGRAPH_API uint64_t wg_read_tensors(wg_dltensor_reader read, void* const* tensors, const wg_tensor_look* looks,
-                                       uint64_t count, uint64_t base, int32_t* moved);
+/// 1: each tensor looks as it did, and lies at its address. 0: one does not, or cannot be described.
+WARMGRAPH_API int wg_tensors_are_there(wg_dltensor_reader read, void* const* tensors, const wg_tensor_look* looks,
+                                       uint64_t count);
 
 /// A dictionary and what it held: `count` pairs of a key and a value, in its order.
 typedef struct wg_dict_look {
@@ -146,7 +145,7 @@ typedef struct wg_test {
 /// A tensor that stays where it was: one of a call's states.
 typedef struct wg_weight {
     void* tensor;
-    wg_tensor_look look; ///< with its address, less nothing
+    wg_tensor_look look;
     int32_t requires_grad;
     int32_t can_be_lazy; ///< nonzero: whether it is has to be asked
 } wg_weight;
@@ -171,8 +170,7 @@ typedef struct wg_steady_call {
     uint64_t register_count;
     const uint64_t* around; ///< ids of objects that no argument is, ascending
     uint64_t around_count;
-    const int32_t*
-        is_frozen; ///< where it is nonzero, `surroundings`, `rest` and `weights` are taken to be as they were
+    const int32_t* is_frozen; ///< where it is nonzero, `surroundings`, `rest` and `weights` are not looked at
     wg_snapshot* surroundings;
     void* const* rest; ///< callables that say whether what they look at is the same
     uint64_t rest_count;
@@ -181,8 +179,8 @@ typedef struct wg_steady_call {
     wg_snapshot* always; ///< looked at whatever is frozen
     wg_dltensor_reader read_tensor;
     uint64_t base;
-    const uint32_t* inputs; ///< registers of tensors
-    const wg_tensor_look* input_looks;
+    const uint32_t* inputs;            ///< registers of tensors
+    const wg_tensor_look* input_looks; ///< `address` is set to the device pointer less `base`
     uint64_t input_count;
     const uint64_t* extents;       ///< bytes of each input, 0 for those that lie nowhere
     const wg_memory_range* states; ///< where no input may lie, ascending and apart

@@ -19,6 +19,7 @@ TensorQuestions::TensorQuestions(const Api& api, const wg_steady_call& call)
       m_get(std::bit_cast<Object* (*)(Object*, Object*, Object*)>(
           api.type_slot(api.kind_of(call.requires_grad), k_py_tp_descr_get)))
 {
+    if (m_get == nullptr) throw Raised{}; // no descriptor
 }
 
 bool TensorQuestions::requires_grad(Object* tensor) const

@@ -39,4 +39,10 @@ static_assert(sizeof(DlTensor) == 48);
     return std::bit_cast<std::uint64_t>(tensor.data) + tensor.byte_offset;
 }
 
+/// It looks as it did, and lies where it lay.
+[[nodiscard]] inline bool is_there(const DlTensor& tensor, const wg_tensor_look& look)
+{
+    return looks_as_it_did(tensor, look) && address_of(tensor) == *look.address;
+}
+
 } // namespace warmgraph::python

@@ -1,7 +1,6 @@
 #include "steady_call.hpp"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <memory>
 #include <new>
@@ -99,7 +98,7 @@ bool SteadyCall::is_there(const wg_weight& weight) const
 {
     DlTensor tensor{};
     if (m_call.read_tensor(weight.tensor, &tensor) != 0) throw Raised{};
-    return looks_as_it_did(tensor, weight.look) && address_of(tensor) == *weight.look.address &&
+    return python::is_there(tensor, weight.look) &&
            m_tests.questions().requires_grad(weight.tensor) == (weight.requires_grad != 0) &&
            (weight.can_be_lazy == 0 || !m_tests.questions().is_lazy(weight.tensor));
 }
@@ -158,11 +157,20 @@ std::vector<Ref> SteadyCall::made_outputs() const
 wg_stream* SteadyCall::stream()
 {
     const Ref native = Api::checked(m_api.call(m_call.native_stream, m_call.device_index, nullptr));
-    const unsigned long long number = m_api.number_of(native.get());
+    const unsigned long long number = number_of(native);
     if (m_stream != nullptr && number == m_native_stream) return m_stream;
     const Ref handle = Api::checked(m_api.call(m_call.stream, native.get(), nullptr));
+    auto* const found = std::bit_cast<wg_stream*>(static_cast<std::uintptr_t>(number_of(handle)));
     m_native_stream = number;
-    return std::bit_cast<wg_stream*>(static_cast<std::uintptr_t>(m_api.number_of(handle.get())));
+    return found;
+}
+
+unsigned long long SteadyCall::number_of(const Ref& handle) const
+{
+    const unsigned long long found = m_api.number_of(handle.get());
+    if (found != ~0ULL) return found;
+    m_api.set_error_text(*m_api.type_error, "a stream is no number"); // instead of what Python may have set
+    throw Raised{};
 }
 
 wg_status SteadyCall::launched()

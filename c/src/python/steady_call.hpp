@@ -29,6 +29,7 @@ private:
     [[nodiscard]] bool is_on_states() const;
     [[nodiscard]] std::vector<Ref> made_outputs() const;
     [[nodiscard]] wg_stream* stream();
+    [[nodiscard]] unsigned long long number_of(const Ref& handle) const;
     [[nodiscard]] wg_status launched();
     [[nodiscard]] Ref result(const std::vector<Ref>& outputs, const Registers& registers) const;
     [[nodiscard]] Ref all_of(const std::vector<Ref>& outputs) const;

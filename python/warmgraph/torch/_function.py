@@ -752,14 +752,10 @@ def _is_inside() -> bool:
     return _running.depth > 0 or torch.compiler.is_compiling() or _is_captured() or _modes.is_inside()
 
 
-def _expect_outside(tests: Tests, is_plain: bool) -> list[tuple[Any, str]]:
-    """not _is_inside(), but for the modes. Gives (object, name) of attributes that must stay. is_plain: nothing is enqueued but the graph,
-    which the library does not launch in a stream that captures."""
+def _expect_outside(tests: Tests) -> list[tuple[Any, str]]:
+    """not _is_inside(), but for the modes. Gives (object, name) of attributes that must stay."""
     tests.number(tests.answer(operator.attrgetter("depth"), _running), 0)
-    if not torch.cuda.is_initialized():
-        tests.same(tests.answer(_is_captured), False)
-    elif not is_plain:
-        tests.same(tests.answer(_is_stream_capturing), False)
+    tests.same(tests.answer(_is_stream_capturing if torch.cuda.is_initialized() else _is_captured), False)
     if vars(torch.compiler).get("_is_compiling_flag") is False:
         return [(torch.compiler, "_is_compiling_flag")]
     tests.same(tests.answer(torch.compiler.is_compiling), False)

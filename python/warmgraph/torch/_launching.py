@@ -23,14 +23,6 @@ def view_of(device: Device, native: int) -> int:
     return _entry.stream_view(device, native)
 
 
-def view_outside_captures(device: Device, native: int) -> int:
-    """view_of() for a stream that a call meets for the first time. Unsupported where somebody captures it: a view of it may need what a capture
-    forbids."""
-    if torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():
-        raise errors.Unsupported("the current stream captures")
-    return view_of(device, native)
-
-
 def stream_of(device: Device, index: int) -> int:
     """The library's handle for PyTorch's current stream on a CUDA device."""
     return view_of(device, native_stream(index))

@@ -8,6 +8,7 @@ import torch
 from .. import _objects
 from . import _tensors
 
+
 class Looks:
     """Of tensors as they are now. One thread at a time."""
 
@@ -39,6 +40,6 @@ def _natively(tensors: list[torch.Tensor]) -> _objects.Tensors | None:
     if exchange is None:
         return None
     try:
-        return _objects.Tensors(exchange, tensors, {}, 0)
+        return _objects.Tensors(exchange, tensors)
     except Exception:  # PyTorch's own, of a tensor that DLPack has no type for
         return None

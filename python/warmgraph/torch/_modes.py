@@ -127,15 +127,23 @@ _CODE = {
 
 
 @functools.cache
+def _context() -> tuple[ctypes.CDLL, int]:
+    """(the library of PyTorch's settings, where they are: at::globalContext())."""
+    library = ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so"))
+    get = library["_ZN2at13globalContextEv"]
+    get.restype = ctypes.c_void_p
+    return library, get()
+
+
+@functools.cache
 def _code_behind(name: str) -> tuple[int, int] | None:
     """(a function of a pointer, the pointer) that gives the number of the answer, as a byte. None where this PyTorch has none that answers as it
     is answered in Python."""
     try:
-        library = ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so"))
-        context, method = library["_ZN2at13globalContextEv"], f"2at7Context{len(_CODE[name])}{_CODE[name]}Ev"
+        library, at = _context()
+        method = f"2at7Context{len(_CODE[name])}{_CODE[name]}Ev"
         function = next(library[symbol] for symbol in (f"_ZNK{method}", f"_ZN{method}") if hasattr(library, symbol))
-        context.restype, function.restype, function.argtypes = ctypes.c_void_p, ctypes.c_uint8, [ctypes.c_void_p]
-        at = context()
+        function.restype, function.argtypes = ctypes.c_uint8, [ctypes.c_void_p]
         is_it = function(at) == int(_QUESTIONS[name]())
         return (ctypes.cast(function, ctypes.c_void_p).value or 0, at) if is_it else None
     except (AttributeError, KeyError, OSError, StopIteration, TypeError, ValueError):

@@ -41,7 +41,7 @@ class Steady:
             raise NotSteady
         self._args = self._entry.own_args()
         tests, is_plain = Tests(), self._words is None and self._loan is None
-        attributes = [*outside(tests, is_plain), *_modes.expect_outside(tests), *_modes.expect(tests, call.modes), (_fork, "_generation"),
+        attributes = [*outside(tests), *_modes.expect_outside(tests), *_modes.expect(tests, call.modes), (_fork, "_generation"),
                       (self._entry, "_pointer"), (self._entry, "bound_states")]
         makers = self._makers(bound, tests)
         given = _structure.expect(tests, args, kwargs, call.around.reached)
@@ -57,7 +57,7 @@ class Steady:
 
     def _launch(self) -> _steady_calls.Launch:
         entry, index = self._entry, self._device.index or 0
-        return _steady_calls.Launch(entry.lock, _launching.native_stream, index, functools.partial(_launching.view_outside_captures, entry.device), _pausing.replays,
+        return _steady_calls.Launch(entry.lock, _launching.native_stream, index, functools.partial(_launching.view_of, entry.device), _pausing.replays,
                                     _pausing.OFTEN, _pausing.replayed_often, entry.enqueue, entry.handle, functools.partial(_failed, entry.expect_ok))
 
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -102,7 +102,7 @@ class Steady:
         return []
 
 
-Outside = Callable[[Tests, bool], "list[tuple[Any, str]]"]  # that a call is no part of what somebody else runs: attributes that must stay
+Outside = Callable[[Tests], "list[tuple[Any, str]]"]  # that a call is no part of what somebody else runs: attributes that must stay
 
 
 def _failed(expect_ok: Callable[[int], Any], status: int) -> Any:
@@ -111,10 +111,6 @@ def _failed(expect_ok: Callable[[int], Any], status: int) -> Any:
         expect_ok(status)
     except (errors.MissForbidden, *_launching.NOT_LAUNCHED):
         return OTHERWISE
-    except errors.Unsupported:
-        if torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():  # somebody captures the call
-            return OTHERWISE
-        raise
 
 
 def _makers_of(outputs: Sequence[_outputs.Output], device: torch.device, tests: Tests) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
