@@ -10,7 +10,7 @@ import gc
 import itertools
 import sys
 import types
-from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Callable, Iterable, Iterator, Sequence
 
 from . import _c, errors
 from ._library import Handle, library
