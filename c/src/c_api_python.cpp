@@ -91,16 +91,31 @@ wg_status wg_modules_create(std::uint64_t walk_size, wg_modules** modules)
 
 void wg_modules_destroy(wg_modules* modules) { delete modules; }
 
-int wg_modules_read(wg_modules* modules, const wg_module_walk* walk, void* path, void* module)
+namespace {
+
+template <class Reader>
+int read_by(wg_modules& modules, const wg_module_walk& walk, void* path, void* value)
 {
     try {
-        warmgraph::python::ModuleReader(modules->api, *walk, modules->held).read(path, module);
+        Reader(modules.api, walk, modules.held).read(path, value);
         return 0;
     } catch (const warmgraph::python::Raised&) {
     } catch (const std::bad_alloc&) {
-        static_cast<void>(modules->api.no_memory());
+        static_cast<void>(modules.api.no_memory());
     }
     return -1;
+}
+
+} // namespace
+
+int wg_modules_read(wg_modules* modules, const wg_module_walk* walk, void* path, void* module)
+{
+    return read_by<warmgraph::python::ModuleReader>(*modules, *walk, path, module);
+}
+
+int wg_modules_read_value(wg_modules* modules, const wg_module_walk* walk, void* path, void* value)
+{
+    return read_by<warmgraph::python::ValueReader>(*modules, *walk, path, value);
 }
 
 int wg_modules_hold_the_same(const wg_modules* modules) { return modules->held.are_dicts_same() ? 1 : 0; }

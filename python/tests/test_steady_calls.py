@@ -5,6 +5,7 @@ import ctypes
 import gc
 import sys
 import threading
+import types
 import weakref
 from typing import Any, Callable
 
@@ -97,7 +98,7 @@ class Known:
         self.surroundings, self.always, self.rest = _objects.Snapshot(), _objects.Snapshot(), []  # type: ignore[var-annotated]
         self.around: list[int] = []
         self.states: list[tuple[int, int]] = []
-        self.frozen, self.replays = ctypes.c_int32(), ctypes.c_uint64()
+        self.frozen, self.replays, self.moves = ctypes.c_int32(), ctypes.c_uint64(), ctypes.c_uint64()
         self.result, self.launches = Result(None, 0, [], OTHERWISE), True
         self.make: Callable[[int], Any] = Tensor
 
@@ -113,7 +114,8 @@ class Known:
                         ctypes.c_void_p(9), self.function.failed)
         looks = Looks(self.always, self.frozen, self.surroundings, self.rest, self.weights)
         makers = [Maker(self.make, (1 << 20,), self.place(len(self.inputs)))] * self.outputs
-        return _steady_calls.made(self.tests, self.around, looks, self.inputs, self.states, makers, self.args, BASE, Tensor, launch if self.launches else None, self.result)
+        return _steady_calls.made(self.tests, self.around, looks, self.inputs, self.states, makers, self.args, BASE, Tensor, launch if self.launches else None, self.result,
+                                  self.moves)
 
 
 def test_a_call_is_launched_with_its_addresses_and_gives_its_output():
@@ -275,6 +277,39 @@ WEIGHTS: dict[str, Callable[[Tensor, Any], None]] = {
     "no grad": lambda weight, patch: patch.setattr(Tensor, "wants_grad", set()),
     "negated": lambda weight, patch: patch.setitem(Tensor.lazy, "neg", {id(weight)}),
 }
+
+
+def test_while_tensors_are_elsewhere_it_is_another_call():
+    known = Known(ONE)
+    call = known.made()
+    for moves, is_launched in ((1, False), (2, True), (3, False), (4, True), ((1 << 64) - 1, False)):
+        known.moves.value, before = moves, len(known.function.calls)
+        assert (call((ONE,), {}) is not OTHERWISE) == is_launched == (len(known.function.calls) > before)
+
+
+@pytest.mark.parametrize("moved", ["there and back", "there"])
+@pytest.mark.parametrize("where", ["a test", "what is around", "the memory of a result", "the stream", "what is done often"])
+def test_what_moved_while_python_was_called_is_another_call(where, moved):
+    known = Known(ONE)
+
+    def move(answer: Any) -> Any:
+        known.moves.value += 2 if moved == "there and back" else 1
+        return answer
+
+    if where == "a test":
+        known.tests.same(known.tests.answer(lambda: move(None)), None)
+    elif where == "what is around":
+        known.rest.append(lambda: move(True))
+    elif where == "the memory of a result":
+        known.make = lambda at: move(Tensor(at))
+    call = known.made()
+    if where == "the stream":
+        known.handle_of = move  # type: ignore[method-assign]
+        call = known.made()
+    elif where == "what is done often":
+        known.replays.value = 2
+        known.often = types.SimpleNamespace(append=move)  # type: ignore[assignment]
+    assert call((ONE,), {}) is OTHERWISE and not known.function.calls and not known.lock.locked()
 
 
 @pytest.mark.parametrize("is_frozen", [False, True])

@@ -1342,7 +1342,7 @@ def test_a_call_inside_somebodys_capture_is_the_functions_own(monkeypatch, is_kn
     for _ in range(4):
         cached(X)
     if not is_known_by_heart:
-        cached._shared.torchs._steady.clear()
+        cached._shared.torchs.steady.clear()
     before, captures[0] = replays(), True
 
     def met(*_: Any) -> Any:

@@ -270,7 +270,7 @@ def test_later_calls_are_known_by_heart_and_lend(monkeypatch):
     seen = []
     call = _steady.Steady._called
     monkeypatch.setattr(_steady.Steady, "_called", lambda self, *args: (seen.append(1), call(self, *args))[1])
-    cached._shared.torchs._steady.clear()
+    cached._shared.torchs.steady.clear()
     cached(_aligned(4))  # known by heart again
     other = cached(_aligned(4))
     assert seen and other.data_ptr() == host.entries[0].calls[-1][0][1]

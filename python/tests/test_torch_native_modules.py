@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import gc
 import random
 import sys
 import types
 import weakref
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterator, NamedTuple
 
 import pytest
 
@@ -17,7 +18,7 @@ from hypothesis import given, settings, strategies as st  # noqa: E402
 
 import torch_on_the_host as host  # noqa: E402
 from warmgraph import _objects, _watch, errors  # noqa: E402
-from warmgraph.torch import _code, _native_modules, _tensors, _walking  # noqa: E402
+from warmgraph.torch import _code, _native_walk, _tensors, _walking  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not _objects.is_possible(), reason="this Python's dictionaries are not looked at natively")
 
@@ -66,6 +67,77 @@ class Mixed(types.SimpleNamespace, Net):  # type: ignore[misc]
         Net.__init__(self)
 
 
+class Config:
+    kind = "of the class"
+    note: Any = None
+    unread_of_class = iter([1])
+
+    def __init__(self, **attributes: Any) -> None:
+        self.__dict__.update(attributes)
+
+
+class OfConfig(Config):
+    note = [1]
+
+
+class ConfigOfItsOwn(Config):
+    def __getattribute__(self, name: str) -> Any:
+        return {"linear": 1} if name == "__dict__" else super().__getattribute__(name)
+
+
+class Called(Config):
+    def __call__(self) -> int:
+        return 1
+
+
+class SlottedConfig:
+    __slots__ = ("note", "__dict__")
+
+    def __init__(self) -> None:
+        self.note, self.beside = 1, 2
+
+
+class Dictionary(dict):  # type: ignore[type-arg]
+    pass
+
+
+class Metaclass(type):
+    pass
+
+
+class OfMetaclass(Config, metaclass=Metaclass):
+    pass
+
+
+class Installed(Config):
+    """As of a library, whose methods are not read."""
+
+
+Installed.__module__ = "transformers.settings"
+
+
+NAMED_BY_NOBODY = ["strange"]
+
+
+@dataclasses.dataclass
+class Fields:
+    later: Any = 1
+    beside: Any = None
+    default: Any = dataclasses.field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.note = "not a field"
+        vars(self).update(dict.fromkeys(NAMED_BY_NOBODY, iter([1])))
+
+
+@dataclasses.dataclass
+class FieldsOfClass(Fields):
+    linear: Any = 5
+
+    def __post_init__(self) -> None:
+        del self.linear
+
+
 class Slotted(Net):
     __slots__ = ("beside",)
 
@@ -81,7 +153,7 @@ def natively(module: Any, arguments: dict[str, Any] | None = None) -> _walking.W
 
 def in_python(module: Any, arguments: dict[str, Any] | None = None) -> _walking.Walker:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(_native_modules, "is_possible", lambda: False)
+        patched.setattr(_native_walk, "is_possible", lambda: False)
         return natively(module, arguments)
 
 
@@ -151,7 +223,56 @@ def with_tensors() -> Any:
     return net
 
 
+def shared_objects() -> Any:
+    one, held = Config(note=1), [1, {"a": 2}]
+    net = Net(config=[one, one, held], beside={"held": held, "one": one}, other=Config(note=one, beside=held, linear=()))
+    net.linear.config = one
+    return net
+
+
+def circular() -> Any:
+    one = Config(note=1)
+    one.beside, one.linear = [one], {"back": one}
+    held: list[Any] = [1]
+    held.append(held)
+    return Config(note=one, beside=held)
+
+
+OBJECTS: dict[str, Callable[[], Any]] = {
+    "plain": lambda: Config(note=1, beside="x", unread=3, linear=1.5, __note=4),
+    "in order": lambda: Config(other=1, linear=2, beside=3, config=4, note=5),
+    "not ascii": lambda: Config(note="é", **{"é": 2}),
+    "derived": lambda: OfConfig(beside=1), "of its own": lambda: ConfigOfItsOwn(note=2), "called": lambda: Called(note=3),
+    "slotted": SlottedConfig, "of a metaclass": lambda: OfMetaclass(note=1), "dictionary": lambda: Dictionary(a=1),
+    "installed": lambda: Installed(note=1, unread=[2], __own=3, kept_hash=1 << 40, big_hash=1 << 80, small_hash=5, _HASH=-(1 << 32), true_hash=True, a="é"),
+    "installed and strange": lambda: Installed(note=1, unread=[1, iter([2])], more=Config(note=2)),
+    "fields": Fields, "fields of a class": FieldsOfClass, "fields changed": lambda: Fields([1, Config()], {"k": torch.zeros(2)}),
+    "unread and strange": lambda: Config(unread=iter([1]), note=[torch.zeros(2)], far=Config(note=iter([1]))),
+    "in lists": lambda: [Config(note=i, beside=torch.zeros(2)) for i in range(3)], "in a tuple": lambda: (Config(), (1, (2,)), ()),
+    "in a dictionary": lambda: {"a": Config(), 1: [], 1.5: (), None: {}}, "keys": lambda: {"é": 1, (1, 2): 2, b"x": 3, 1 << 80: 4},
+    "strange key": lambda: {"a": {"b": [1]}, "c": {1.5: {"d'": "e"}}}, "many": lambda: {f"key {i}": i for i in range(50)},
+    "circular": circular, "module": lambda: [torch.nn.Linear(2, 2), Config(note=torch.nn.ReLU())], "types": lambda: [int, Net, len, 1j, ...],
+    "of torch": lambda: [torch.float32, torch.device("cpu"), torch.Size([2])], "set": lambda: {1, 2}, "named tuple": lambda: Pair(1, [2]),
+    "long": lambda: ["x" * 3000, {"k" * 3000: 1}], "numbers": lambda: [1 << 70, -(1 << 63), float("nan"), -0.0, 1 << 20000],
+    "tensors": lambda: [torch.zeros(2), (torch.zeros(3), torch.nn.Parameter(torch.zeros(1)))], "same tensor": lambda: [torch.zeros(2)] * 3,
+    "deep lists": lambda: nested(30),
+}
+
+
+def nested(levels: int) -> Any:
+    held: Any = []
+    for _ in range(levels):
+        held = [held, {"a": held}, Config(note=held)]
+    return held
+
+
+class Pair(NamedTuple):
+    note: Any
+    beside: Any
+
+
 MODULES: dict[str, Callable[[], Any]] = {
+    "shared": shared_objects,
     "linear": lambda: torch.nn.Linear(4, 4, bias=False),
     "sequence": lambda: torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Dropout(0.1), torch.nn.LayerNorm(4)),
     "list": lambda: torch.nn.ModuleList([Net(), Net(note="x")]),
@@ -168,6 +289,7 @@ MODULES: dict[str, Callable[[], Any]] = {
     "attributes of parameters": with_parameter_attributes, "tensors": with_tensors,
     "one in order": lambda: ordered(1), "several in order": lambda: ordered(3), "deep": lambda: deep(20),
     "of its own": lambda: Net(other=OfItsOwn()), "other parts": lambda: Net(other=OtherParts()), "mixed": Mixed, "slotted": Slotted,
+    **{f"object {name}": lambda made=made: Net(config=made()) for name, made in OBJECTS.items()},
     "no tensors": lambda: torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Identity()),
     "own list of hooks": lambda: Net(my_hooks=[1]),
 }
@@ -185,6 +307,13 @@ def test_the_same_is_read_of_an_argument(name: str) -> None:
     assert said(natively(None, {"module": module})) == said(in_python(None, {"module": module}))
 
 
+@pytest.mark.parametrize("name", OBJECTS)
+def test_the_same_is_read_of_a_value(name: str) -> None:
+    value = OBJECTS[name]()
+    arguments = {"x": value, "y": 1, "again": [value]}
+    assert said(natively(None, arguments)) == said(in_python(None, arguments))
+
+
 REFUSED: dict[str, Callable[[], Any]] = {
     "script": lambda: Net(other=torch.jit.script(torch.nn.Linear(2, 2))),
     "sparse": lambda: with_buffer(torch.zeros(3, 3).to_sparse()),
@@ -196,6 +325,11 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "meta": lambda: with_buffer(torch.zeros(3, device="meta")),
     "subclass": lambda: with_buffer(torch.zeros(3).as_subclass(type("Other", (torch.Tensor,), {}))),
     "named object": lambda: Net(note=iter([1])),
+    "named object in a list": lambda: Net(beside=1, note=[1, Config(note=2), iter([1])]),
+    "named object in an object": lambda: Net(note=Config(beside=[torch.zeros(2)], other=Config(note=iter([1])))),
+    "sparse in an object": lambda: Net(note=Config(beside=torch.zeros(3, 3).to_sparse())),
+    "key": lambda: Net(note=Config(beside={Config(): 1})),
+    "too deep a list": lambda: Net(note=nested(70)),
     "too deep": lambda: deep(70),
 }
 
@@ -217,7 +351,21 @@ def test_what_is_refused_is_refused_in_the_same_words(name: str) -> None:
 
 
 VALUES = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8), st.binary(max_size=4),
-                   st.lists(st.integers(), max_size=2), st.sampled_from([torch.float16, len, Net, (1, 2), {"a": 1}]))
+                   st.sampled_from([torch.float16, len, Net, 1 << 40, iter([1])]))
+KEYS = st.one_of(st.text(max_size=3), st.integers(), st.floats(), st.none(), st.booleans(), st.binary(max_size=2))
+CONFIGS = st.sampled_from([Config, OfConfig, Installed, SlottedConfig, Called, ConfigOfItsOwn])
+
+
+def with_attributes(kind: Any, attributes: dict[str, Any]) -> Any:
+    made = kind()
+    made.__dict__.update(attributes)
+    return made
+
+
+VALUES = st.recursive(VALUES, lambda inner: st.one_of(
+    st.lists(inner, max_size=3), st.lists(inner, max_size=2).map(tuple), st.dictionaries(KEYS, inner, max_size=3),
+    st.builds(with_attributes, CONFIGS, st.dictionaries(st.one_of(st.sampled_from(["note", "beside", "a_hash", "__b", "c"]), st.text(max_size=2)),
+                                                        inner, max_size=4))), max_leaves=12)
 NAMES = st.text("abcé_", min_size=1, max_size=3).map(lambda text: f"n{text}")
 
 
@@ -236,7 +384,22 @@ def modules(draw: Any, depth: int = 3) -> Any:
 @settings(max_examples=60, deadline=None)
 @given(modules())
 def test_the_same_is_read_of_any_module(module: Any) -> None:
-    assert said(natively(module)) == said(in_python(module))
+    assert told(natively, module) == told(in_python, module)
+
+
+@settings(max_examples=200, deadline=None)
+@given(VALUES)
+def test_the_same_is_read_of_any_value(value: Any) -> None:
+    arguments = {"x": value, "y": [value]}
+    assert told(natively, None, arguments) == told(in_python, None, arguments)
+
+
+def told(read: Callable[..., _walking.Walker], *given: Any) -> Any:
+    """What was read, or why it cannot be."""
+    try:
+        return said(read(*given))
+    except errors.NotRecordable as refusal:
+        return str(refusal)
 
 
 def reorder(held: dict[str, Any]) -> None:
@@ -246,6 +409,10 @@ def reorder(held: dict[str, Any]) -> None:
 
 def of_class(module: Any) -> None:
     module.linear.__class__ = type("Linear", (torch.nn.Linear,), {})
+
+
+def of_configuration(net: Any) -> None:
+    type(net.config).kind = "another"
 
 
 CHANGES: dict[str, Callable[[Any], Any]] = {
@@ -267,12 +434,22 @@ CHANGES: dict[str, Callable[[Any], Any]] = {
     "the dictionary": lambda net: setattr(net.other, "__dict__", dict(net.other.__dict__)),
     "training": lambda net: net.other.train(not net.other.training),
     "an attribute of a parameter": lambda net: setattr(net.other.linear.weight, "note", 1),
+    "an item of a list": lambda net: net.config.beside.__setitem__(0, 7),
+    "an item more": lambda net: net.config.beside.append(7),
+    "an item of a dictionary": lambda net: net.config.linear.__setitem__("a", 7),
+    "an attribute of an object": lambda net: setattr(net.config, "note", 7),
+    "a new attribute of an object": lambda net: setattr(net.config, "unread", 7),
+    "an attribute in a list": lambda net: setattr(net.config.beside[1], "note", 7),
+    "the class of an object": lambda net: setattr(net.config, "__class__", OfConfig),
+    "the dictionary of an object": lambda net: setattr(net.config, "__dict__", dict(net.config.__dict__)),
+    "the class's own": of_configuration,
     "compiled in place": lambda net: net.other.__dict__.__setitem__("_compiled_call_impl", len),
 }
 
 
 def changed() -> Any:
-    return Net(note=2.5, other=Net(), more=torch.nn.ReLU())
+    kind = type("Config", (Config,), {"kind": "one"})
+    return Net(note=2.5, other=Net(), more=torch.nn.ReLU(), config=kind(note=1, beside=[1, Config(note=2)], linear={"a": (1,)}))
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -327,11 +504,11 @@ def test_an_error_of_the_walk_comes_through(monkeypatch: pytest.MonkeyPatch) -> 
     def fail(*_: Any) -> Any:
         raise ZeroDivisionError("of the walk")
 
-    for name in ("_plan", "_all_members"):
+    for name in ("_plan", "_plan_of_object"):
         walker = _walking.Walker(_code.Reached(run))
         monkeypatch.setattr(walker, name, fail)
         with pytest.raises(ZeroDivisionError, match="of the walk"):
-            walker.value("self", Net(config=[1]))
+            walker.value("self", Net(config=Config()))
         assert walker.opened() == []
 
 
@@ -400,7 +577,7 @@ def test_a_process_of_free_threads_reads_in_python(monkeypatch: pytest.MonkeyPat
     _objects.are_modules_readable.cache_clear()
     monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
     try:
-        assert not _native_modules.is_possible()
+        assert not _native_walk.is_possible()
         assert all(not isinstance(one, _watch._WatchedModules) for one in natively(Net()).watched)
     finally:
         _objects.are_modules_readable.cache_clear()

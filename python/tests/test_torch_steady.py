@@ -566,7 +566,7 @@ def test_what_never_repeats_is_given_up(reads):
     for i in range(20):
         given.meta.number = i
         assert reads.of(given.call) == 1
-    (known,) = _torchs(given)._steady.values()
+    (known,) = _torchs(given).steady.values()
     assert len(known) <= _function._MOST_TRIES
 
 
@@ -635,7 +635,7 @@ def test_a_launch_that_fails_is_another_call_or_an_error(reads, monkeypatch, err
 
 @pytest.mark.parametrize("given", [(), ((), {}, 1), ([], {}), ((), ())])
 def test_a_later_call_takes_a_tuple_and_a_dictionary_alone(given):
-    call = next(iter(_torchs(Given())._steady.values()))[0].call
+    call = next(iter(_torchs(Given()).steady.values()))[0].call
     with pytest.raises(TypeError, match="expected a tuple and a dict"):
         call(*given)
 
@@ -722,6 +722,77 @@ def test_threads_call_at_once():
     for one in threads:
         one.join()
     assert not wrong
+
+
+def test_a_later_call_waits_while_another_thread_has_its_weights_elsewhere(reads):
+    """It would be launched with the weight's address of that moment."""
+    import threading
+
+    from warmgraph.torch import _gate
+
+    given = Given()
+    weight, calls = given.net.linear.weight, len(host.entries[0].calls)
+    at, found, moved, may_end = weight.data_ptr(), [], threading.Event(), threading.Event()
+
+    def move() -> None:
+        kept = weight.data
+        with _gate.moving():
+            weight.data = torch.zeros(4, 4)
+            moved.set()
+            may_end.wait(5)
+            found.append(len(host.entries[0].calls))
+            weight.data = kept
+
+    thread = threading.Thread(target=move)
+    thread.start()
+    moved.wait(5)
+    threading.Timer(0.1, may_end.set).start()
+    given.call()
+    thread.join()
+    assert found == [calls] and len(host.entries[0].calls) == calls + 1 and at in host.entries[0].calls[-1][1]
+    assert reads.of(given.call) == 0
+
+
+def test_a_later_call_that_was_begun_before_its_weights_moved_is_begun_anew(monkeypatch, reads):
+    import threading
+
+    from warmgraph.torch import _gate
+
+    given, calls = Given(), len(host.entries[0].calls)
+    weight, threads = given.net.linear.weight, []
+    at = weight.data_ptr()
+
+    def move() -> None:
+        kept = weight.data
+        with _gate.moving():
+            weight.data = torch.zeros(4, 4)
+            given.moved.set()
+            given.may_end.wait(5)
+            weight.data = kept
+
+    def is_same() -> bool:  # Python code among what a later call looks at, in which another thread gets its turn
+        if not threads:
+            threads.append(threading.Thread(target=move))
+            threads[0].start()
+            given.moved.wait(5)
+            threading.Timer(0.1, given.may_end.set).start()
+        return True
+
+    given.moved, given.may_end = threading.Event(), threading.Event()
+    _torchs(given).steady.clear()
+    monkeypatch.setattr(_function.Surroundings, "looks", _with(_function.Surroundings.looks, is_same))
+    given.call()
+    assert reads.of(given.call) == 1 and threads
+    threads[0].join()
+    assert len(host.entries[0].calls) == calls + 2 and all(at in states for _, states in host.entries[0].calls[-2:])
+
+
+def _with(looks: Any, is_same: Callable[[], bool]) -> Any:
+    def more(*given: Any) -> Any:
+        found = looks(*given)
+        return found._replace(rest=[*found.rest, is_same])
+
+    return more
 
 
 def _torchs(given: Given) -> Any:

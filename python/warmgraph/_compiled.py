@@ -22,6 +22,7 @@ from ._device import Device, Program
 from ._leaves import OfTorch, expect_apart, leaf_of
 from ._native import Cache, Function, Scalar, Spec, Statistics
 from ._run import Run
+from ._steady_calls import OTHERWISE
 from .config import Config, unknown_option
 
 _log = logging.getLogger("warmgraph")
@@ -286,6 +287,7 @@ class _Shared:
         self.signature: inspect.Signature | None = None  # of a method, without its object
         self.frozen: dict[int, Any] = {}  # objects whose weights stay as they are, by id
         self.torchs: Any = None  # a torch.TorchFunction, once it was called with tensors of PyTorch's
+        self.steady: dict[int, list[Any]] = {}  # its calls that are like one before: by id of the wrapper's object, the last used first
 
 
 def _defaults_of(func: Any) -> tuple[Any, Any, list[Any]]:
@@ -315,6 +317,7 @@ class CachedFunction:
         self._function = func
         self._description = description or _described(func)
         self._shared = _Shared()
+        self._object = id(getattr(func, "__self__", None))  # whose later calls are known; no wrapper without a function shares any
         if func is not None:
             functools.update_wrapper(self, func, updated=())
             self._sign()
@@ -334,7 +337,8 @@ class CachedFunction:
         if self._shared.signature is None:
             self._shared.signature = inspect.signature(types.MethodType(self._function, instance))
         bound = object.__new__(CachedFunction)
-        bound.__dict__.update(self.__dict__, _function=types.MethodType(self._function, instance), _signature=self._shared.signature)
+        bound.__dict__.update(self.__dict__, _function=types.MethodType(self._function, instance), _signature=self._shared.signature,
+                              _object=id(instance))
         return bound
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CachedFunction:
@@ -350,15 +354,19 @@ class CachedFunction:
     # --- calls
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        known = self._shared.steady.get(self._object)
+        if known:
+            result = known[0].quick(args, kwargs)
+            if result is not OTHERWISE:
+                return result
         if self._function is None:
             raise errors.InvalidArgument(f"this wrapper of {self._description} was copied or unpickled, and is bound to no object: wrap the "
                                          "new one's method (warmgraph.cache_compile)")
         if _run.current() is not None:  # a part of the function that runs
             return self._function(*args, **kwargs)
-        torchs = self._shared.torchs
-        if torchs is not None:
-            result = torchs.again(getattr(self._function, "__self__", None), args, kwargs)
-            if result is not torchs.OTHERWISE:
+        if known and len(known) > 1:
+            result = self._shared.torchs.again(self._object, args, kwargs)
+            if result is not OTHERWISE:
                 return result
         bound = self._bound(args, kwargs)
         torchs = self._of_torch(bound)

@@ -46,7 +46,7 @@ def _native() -> Any:
     """The library's functions, called with Python's lock held."""
     held = library().with_lock()
     for name in ("wg_tensors_are_there", "wg_look_at_tensors", "wg_snapshot_is_same", "wg_modules_read",
-                 "wg_modules_hold_the_same", "wg_steady_call_create", "wg_modules_are_the_same", "wg_modules_watch"):
+                 "wg_modules_read_value", "wg_modules_hold_the_same", "wg_steady_call_create", "wg_modules_are_the_same", "wg_modules_watch"):
         getattr(held, name).restype = _c.FUNCTIONS[name][0]
     return held
 
@@ -179,7 +179,7 @@ def are_modules_readable() -> bool:
 
 
 class Modules(Handle):
-    """Modules of PyTorch that are read natively, and what they held then. `kept` keeps that alive."""
+    """Modules of PyTorch, and values beside them, that are read natively, and what they held then. `kept` keeps that alive."""
 
     _what = "reader of modules"
 
@@ -188,13 +188,21 @@ class Modules(Handle):
         super().__init__(lib.made("wg_modules_create", ctypes.sizeof(_c.wg_module_walk)), lib.wg_modules_destroy)
         self.kept: list[Any] = []
         handle = ctypes.c_void_p(self.pointer)
-        self._read = functools.partial(_native().wg_modules_read, handle)
+        self._read, self._read_value = (functools.partial(one, handle) for one in (_native().wg_modules_read, _native().wg_modules_read_value))
         self._hold_the_same = _counted("wg_modules_hold_the_same", handle)
         self._are_the_same = _counted("wg_modules_are_the_same", handle)
 
     def read(self, walk: _c.wg_module_walk, path: str, module: Any) -> None:
-        """Once. Raises what the walk raises."""
-        if self._read(ctypes.byref(walk), ctypes.py_object(path), ctypes.py_object(module)) != 0:
+        """Raises what the walk raises."""
+        self._expect_read(path, self._read(ctypes.byref(walk), ctypes.py_object(path), ctypes.py_object(module)))
+
+    def read_value(self, walk: _c.wg_module_walk, path: str, value: Any) -> None:
+        """Of what may be no module. Raises what the walk raises."""
+        self._expect_read(path, self._read_value(ctypes.byref(walk), ctypes.py_object(path), ctypes.py_object(value)))
+
+    @staticmethod
+    def _expect_read(path: str, status: int) -> None:
+        if status != 0:
             raise errors.Error(f"{path} was not read, and nobody says why")
 
     def hold_the_same(self) -> bool:
@@ -202,7 +210,7 @@ class Modules(Handle):
         return self._pointer is not None and self._hold_the_same() == 1
 
     def are_the_same(self) -> bool:
-        """They are of their classes, and their attributes in their dictionaries."""
+        """They are of their classes, their attributes in their dictionaries, and lists hold what they held."""
         return self._pointer is not None and self._are_the_same() == 1
 
     def is_same(self) -> bool:

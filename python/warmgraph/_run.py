@@ -19,12 +19,12 @@ class _State(threading.local):
         self.runs: list[Run] = []
 
 
-_state = _State()
+state = _State()
 
 
 def current() -> Run | None:
     """The run of this thread, the innermost."""
-    runs = _state.runs
+    runs = state.runs
     return runs[-1] if runs else None
 
 
@@ -42,11 +42,11 @@ class Run:
         self.is_capture = recorder is not None and (self._is_elsewhere() if regions else not is_first)
 
     def __enter__(self) -> Run:
-        _state.runs.append(self)
+        state.runs.append(self)
         return self
 
     def __exit__(self, *_: Any) -> None:
-        _state.runs.pop()
+        state.runs.pop()
 
     def _is_elsewhere(self) -> bool:
         return any((at.base, at.offset) != array._address for at, array in ((self.address(name), one) for name, one in self._regions))

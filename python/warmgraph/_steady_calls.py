@@ -8,6 +8,7 @@ from typing import Any, Callable, Iterable, NamedTuple, Sequence
 from . import _c, _objects
 
 _MISSING = object()
+OTHERWISE = object()  # the result of a call that is another one
 
 
 class Tests:
@@ -139,14 +140,15 @@ class Result(NamedTuple):
 
 
 def made(tests: Tests, around: Iterable[int], looks: Looks, inputs: Sequence[Input], states: Sequence[tuple[int, int]], makers: Sequence[Maker],
-         args: Any, base: int, framework: Any, launch: Launch | None, result: Result) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
+         args: Any, base: int, framework: Any, launch: Launch | None, result: Result, moves: ctypes.c_uint64) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     """Takes (args, kwargs): the result of a call that is like it, else `otherwise`. Without `launch` nothing is enqueued, and it gives (outputs,
     what is in the registers); call it under a lock then, and launch with `args`. framework: a class of tensors with an exchange table of
-    DLPack's. states: (start, end) of memory that no input lies in. The addresses of the call, less `base`, go into `args`, which are the call's own."""
-    keep: list[Any] = [tests, looks, makers, args, launch, result]
+    DLPack's. states: (start, end) of memory that no input lies in. moves: odd while tensors are elsewhere, and counted at each change. The addresses of
+    the call, less `base`, go into `args`, which are the call's own."""
+    keep: list[Any] = [tests, looks, makers, args, launch, result, moves]
     exchange = _objects.exchange_of(framework)
     assert exchange is not None
-    raw = _c.wg_steady_call(base=base, register_count=tests.count, read_tensor=_c.wg_dltensor_reader(exchange), is_frozen=ctypes.pointer(looks.is_frozen),
+    raw = _c.wg_steady_call(base=base, register_count=tests.count, read_tensor=_c.wg_dltensor_reader(exchange), moves=ctypes.pointer(moves), is_frozen=ctypes.pointer(looks.is_frozen),
                             surroundings=ctypes.pointer(looks.surroundings.raw), always=ctypes.pointer(looks.always.raw),
                             otherwise=id(result.otherwise), output=result.output)
     weights = _objects.Tensors(exchange, [one.tensor for one in looks.weights])

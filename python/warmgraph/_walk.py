@@ -13,9 +13,9 @@ import pathlib
 import re
 import sys
 import types
-from typing import Any, Callable, Generic, Iterable, Iterator, Protocol
+from typing import Any, Callable, Generic, Iterable, Iterator, Mapping, Protocol
 
-from . import _code, errors
+from . import _code, _watch, errors
 from ._device import Device, Program
 from ._leaves import Leaf, leaf_of
 from ._native import Cache, Function
@@ -292,8 +292,11 @@ class Walker:
 
     def _stored_in(self, kind: type) -> list[tuple[str, Any]]:
         if kind not in self._stored:
-            self._stored[kind] = list(_of_classes(kind))
+            self._stored[kind] = list(_of_classes(kind, self._stored_by))
         return self._stored[kind]
+
+    def _stored_by(self, kind: type) -> Stored:
+        return stored_by(kind)
 
     def _is_of_process(self, kind: type, name: str, value: Any) -> bool:
         """Says nothing in another process."""
@@ -425,39 +428,55 @@ def _of_itself(value: Any) -> dict[str, Any]:
     return found
 
 
-def _of_classes(kind: type) -> Iterator[tuple[str, Any]]:
+def _of_classes(kind: type, stored_by: Callable[[type], Stored]) -> Iterator[tuple[str, Any]]:
     """What a class stores that is no method and no descriptor of Python's own."""
     seen: set[str] = set()
     for one in kind.__mro__:
-        for name, member in stored_by(one):
+        stored = stored_by(one)
+        for name, member in stored.found:
             if name not in seen:
                 yield name, member
-        seen.update(one.__dict__)
+        seen.update(stored.names)
 
 
-def stored_by(kind: type) -> list[tuple[str, Any]]:
+def stored_by(kind: type) -> Stored:
     """Of one class, known as long as it holds the same: a library's base has a hundred methods, and is below each class of a model."""
     held, known = kind.__dict__, _known_stored.get(id(kind))  # a class may have no hash
-    if known is None or len(known.names) != len(held) or not (all(map(operator.is_, known.names, held)) and all(map(operator.is_, known.values, held.values()))):
-        known = _Stored(kind, [*held], [*held.values()], [
+    if known is None or not known.is_of(held):
+        known = Stored(kind, [*held], [*held.values()], [
             (name, member) for name, member in list(held.items())
             if isinstance(member, (type, enum.Enum)) or not hasattr(type(member), "__get__") or _is_own_descriptor(member)])
         if len(_known_stored) >= MOST_CLASSES:
             _known_stored.clear()
         _known_stored[id(kind)] = known
-    return known.found
+    return known
 
 
 @dataclasses.dataclass
-class _Stored:
+class Stored:
+    """What a class held. `found`: what is no method and no descriptor of Python's own."""
+
     kind: type
     names: list[str]
     values: list[Any]
     found: list[tuple[str, Any]]
 
+    def is_of(self, held: Mapping[str, Any]) -> bool:
+        return len(self.names) == len(held) and all(map(operator.is_, self.names, held)) and all(map(operator.is_, self.values, held.values()))
+
+    @functools.cached_property
+    def plain(self) -> list[tuple[str, Any]]:
+        """Of `found` values and containers."""
+        return [(name, value) for name, value in self.found if isinstance(value, (*_PLAIN, list, tuple, dict)) and not name.startswith("__")]
+
+    @functools.cached_property
+    def watched(self) -> _watch.Watched:
+        """All that it held, to look at again."""
+        return _watch.of_dict(self.kind.__dict__, self.names, self.values)
+
 
 MOST_CLASSES = 1024  # that are known, and live as long: what they hold holds them
-_known_stored: dict[int, _Stored] = {}
+_known_stored: dict[int, Stored] = {}
 
 
 def _is_own_descriptor(member: Any) -> bool:

@@ -41,8 +41,9 @@ class Watched:
 class _WatchedDict(Watched):
     """A call that reads a model makes a thousand of them."""
 
-    def __init__(self, held: Any, object: Any = None) -> None:
-        self._mapping, self._keys, self._values = held, list(held), list(held.values())
+    def __init__(self, held: Any, object: Any = None, keys: list[Any] | None = None, values: list[Any] | None = None) -> None:
+        """keys, values: what it held, of who looked."""
+        self._mapping, self._keys, self._values = held, list(held) if keys is None else keys, list(held.values()) if values is None else values
         self._kind = type(object)
         self.dict, self.items, self.object = _objects.dict_of(held), None, object
         self.is_owned = object is not None and _objects.are_attributes_in(held, object)
@@ -121,9 +122,9 @@ def of_function(function: types.FunctionType) -> Watched:
     return _WatchedFunction(function)
 
 
-def of_dict(held: Any) -> Watched:
-    """A dictionary, or the namespace of a class."""
-    return _WatchedDict(held)
+def of_dict(held: Any, keys: list[Any] | None = None, values: list[Any] | None = None) -> Watched:
+    """A dictionary, or the namespace of a class. keys, values: what it held, of who looked."""
+    return _WatchedDict(held, None, keys, values)
 
 
 def of_object(value: Any, held: Any) -> Watched:

@@ -10,6 +10,12 @@ void HeldModules::add_dict(Object* dict, std::span<const Pair> pairs)
     for (const Pair& one : pairs) m_objects.insert(m_objects.end(), {one.key, one.value});
 }
 
+void HeldModules::add_list(Object* list, std::span<Object* const> items)
+{
+    m_lists.push_back({list, m_objects.size(), items.size()});
+    m_objects.insert(m_objects.end(), items.begin(), items.end());
+}
+
 bool HeldModules::are_dicts_same() const
 {
     return std::ranges::all_of(m_dicts, [this](const Dict& one) {
@@ -19,9 +25,20 @@ bool HeldModules::are_dicts_same() const
 
 bool HeldModules::are_objects_same() const
 {
-    return std::ranges::all_of(m_owners, [this](const Owner& one) {
-        return m_api.kind_of(one.object) == one.kind && m_api.attributes_of(one.object) == one.dict;
-    });
+    return std::ranges::all_of(m_owners,
+                               [this](const Owner& one) {
+                                   return m_api.kind_of(one.object) == one.kind &&
+                                          m_api.attributes_of(one.object) == one.dict;
+                               }) &&
+           std::ranges::all_of(m_lists, [this](const List& one) { return is_same(one); });
+}
+
+bool HeldModules::is_same(const List& list) const
+{
+    if (m_api.list_size(list.list) != static_cast<std::ptrdiff_t>(list.count)) return false;
+    for (std::size_t i = 0; i < list.count; ++i)
+        if (m_api.list_get(list.list, static_cast<std::ptrdiff_t>(i)) != m_objects[list.first + i]) return false;
+    return true;
 }
 
 int HeldModules::watch(int (*tell)(int, Object*), int watcher) const

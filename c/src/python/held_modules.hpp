@@ -1,4 +1,4 @@
-// What modules held when they were read, by identity.
+// What modules, and values beside them, held when they were read, by identity.
 #pragma once
 
 #include <cstddef>
@@ -32,10 +32,11 @@ public:
 
     void add_object(Object* object, Object* dict, Object* kind) { m_owners.push_back({object, dict, kind}); }
     void add_dict(Object* dict, std::span<const Pair> pairs);
+    void add_list(Object* list, std::span<Object* const> items);
 
     /// Each dictionary holds the same objects in the same order.
     [[nodiscard]] bool are_dicts_same() const;
-    /// Each object is of the same class, and its attributes are in the same dictionary.
+    /// Each object is of the same class, its attributes are in the same dictionary, and each list holds the same.
     [[nodiscard]] bool are_objects_same() const;
     /// Has Python tell the watcher of changes of the dictionaries (PyDict_Watch): nonzero where it will not.
     [[nodiscard]] int watch(int (*tell)(int, Object*), int watcher) const;
@@ -45,13 +46,20 @@ private:
         Object* dict;
         std::size_t first, count; ///< where its pairs begin in m_objects, and how many they are
     };
+    struct List {
+        Object* list;
+        std::size_t first, count; ///< of its items
+    };
     struct Owner {
         Object *object, *dict, *kind;
     };
 
+    [[nodiscard]] bool is_same(const List& list) const;
+
     const Api& m_api;
     std::vector<Dict> m_dicts;
-    std::vector<Object*> m_objects; ///< key, value, key, ...
+    std::vector<List> m_lists;
+    std::vector<Object*> m_objects; ///< key, value, key, ... or items
     std::vector<Owner> m_owners;
 };
 

@@ -9,16 +9,13 @@
 #include <string_view>
 #include <vector>
 
-#include "api.hpp"
-#include "held_modules.hpp"
-#include "warmgraph/python.h"
+#include "value_reader.hpp"
 
 namespace warmgraph::python {
 
-/// One read. Everything but `held` is the walker's; what `held` names goes into the walk's `kept`.
-class ModuleReader {
+class ModuleReader : ValueReader {
 public:
-    ModuleReader(const Api& api, const wg_module_walk& walk, HeldModules& held);
+    using ValueReader::ValueReader;
 
     /// Throws Raised.
     void read(Object* path, Object* module);
@@ -47,15 +44,14 @@ private:
         std::vector<std::size_t> hooks;
         std::vector<Named> order;
     };
+    struct Other {
+        std::string name;
+        Ref value;
+    };
 
     void module(Object* path, Object* object);
     void child(std::string_view name, Object* value);
     void child_module(Object* path, Object* value);
-    void tensor(Object* path, Object* value);
-    void fact(Object* path, std::string_view text, std::uint64_t longest);
-    [[nodiscard]] bool is_tensor(Object* kind) const { return kind == m_walk.tensor || kind == m_walk.parameter; }
-    [[nodiscard]] bool is_followed(Object* value, std::string& text) const;
-    [[nodiscard]] bool is_true(const Ref& object) const;
 
     [[nodiscard]] Kind& kind_of(Object* kind);
     [[nodiscard]] bool is_module(Object* value, Object* kind);
@@ -68,28 +64,10 @@ private:
     [[nodiscard]] bool read_parts(const Kind& kind, Attributes& found) const;
     [[nodiscard]] bool are_hooks_empty(const Kind& kind, const Attributes& found) const;
     [[nodiscard]] bool is_plain_dict(Object* value, std::ptrdiff_t most_of_ordered) const;
-    void keep(Object* object, Object* type, const Kind& kind, const Attributes& found);
-    void keep(const std::vector<Pair>& pairs);
-    [[nodiscard]] std::string described(const Kind& kind, const Attributes& found, Ref& others) const;
-    [[nodiscard]] bool append_plain(std::string& text, Object* value) const;
+    void keep_module(Object* object, Object* type, const Kind& kind, const Attributes& found);
+    [[nodiscard]] std::string described(const Kind& kind, const Attributes& found, std::vector<Other>& others) const;
 
-    [[nodiscard]] Ref text_of(std::string_view text) const;
-    [[nodiscard]] std::string_view utf8_of(Object* text) const;
-    [[nodiscard]] bool has_utf8(const std::vector<Pair>& pairs) const;
-    [[nodiscard]] std::vector<Pair> pairs_of(Object* dict) const;
-    template <class... Arguments>
-    [[nodiscard]] Ref called(Object* function, Arguments... arguments) const
-    {
-        return Api::checked(m_api.call(function, arguments..., static_cast<Object*>(nullptr)));
-    }
-
-    const Api& m_api;
-    const wg_module_walk& m_walk;
-    HeldModules& m_held;
-    std::string m_path; ///< of the module that is read
     std::map<Object*, Kind> m_kinds;
-    Ref m_requires_grad, m_none_text;
-    Object* m_none_type;
 };
 
 } // namespace warmgraph::python

@@ -61,12 +61,15 @@ Ref SteadyCall::answered(Registers& registers)
 {
     std::vector<Ref> outputs;
     try {
-        if (!is_like_it(registers)) return otherwise();
+        const std::uint64_t moves = *m_call.moves;
+        if (moves % 2 != 0 || !is_like_it(registers)) return otherwise();
         outputs = made_outputs();
         if (m_call.enqueue == nullptr)
             return Api::checked(m_api.tuple_pack(2, all_of(outputs).get(), values(registers).get()));
         m_stream = stream();
         if (++*m_call.replays % m_call.often == 0) static_cast<void>(Api::checked(m_api.call_alone(m_call.replayed)));
+        // Another thread ran where Python was called: what was read may be where it is for its capture alone.
+        if (*m_call.moves != moves) return otherwise();
     } catch (const Raised&) { // whoever reads the call at length says what is wrong
         if (m_api.is_error(*m_api.exception) == 0) throw;
         m_api.clear_error();

@@ -17,16 +17,15 @@ from typing import Any, Callable, Mapping, Sequence
 
 import torch
 
-from .. import _ahead, _fork, _objects, _steady_calls, _walk, _watch, errors
+from .. import _ahead, _fork, _objects, _run, _steady_calls, _walk, _watch, errors
 from .._compiled import CachedFunction, _difference, _pool_of
 from .._device import Device
 from .._native import Cache
-from .._steady_calls import Tests
+from .._steady_calls import OTHERWISE, Tests
 from .._stored import WORDS
 from . import _code, _collection, _compiler, _entry, _gate, _launching, _listing, _loans, _mega_cache, _modes, _modules, _outputs, _pausing, _recording, _regions, _steady, _tensors, _walking
 from ._looks import Looks
 from ._regions import Region
-from ._steady import OTHERWISE
 from ._walking import Arguments, Place, Walker
 
 _log = logging.getLogger("warmgraph")
@@ -213,7 +212,6 @@ class Bound:
 class TorchFunction:
     """What a wrapper has once it met tensors of PyTorch's. Shared by the objects of one class."""
 
-    OTHERWISE = OTHERWISE
     captures: str | None = None  # a folder of other processes' captures
 
     def __init__(self, wrapped: CachedFunction) -> None:
@@ -232,7 +230,7 @@ class TorchFunction:
         self._quick: dict[Any, Variant] = {}
         self._frozen = wrapped._shared.frozen
         self._tries: collections.Counter[Any] = collections.Counter()  # by key, to know it by heart
-        self._steady: dict[int, list[_steady.Steady]] = {}  # by object, the last used first
+        self.steady: dict[int, list[_steady.Steady]] = wrapped._shared.steady
         self._refused: dict[Any, str] = {}
         self._made_in = _fork.generation()
         self._is_begun = False
@@ -309,26 +307,20 @@ class TorchFunction:
 
     # --- a call
 
-    def again(self, owner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The result of a call like one before, or OTHERWISE."""
-        known = self._steady.get(id(owner if owner is not None else self.held))
-        if not known:
-            return OTHERWISE
-        me = threading.get_ident()
-        _gate.enter(me)
-        try:
-            first = known[0]
-            result = first.call(args, kwargs)
-            if result is not OTHERWISE:
-                return result
-            for one in known[1:]:
+    def again(self, owner: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of a call like one before, or OTHERWISE. owner: id of the wrapper's object."""
+        known = self.steady.get(owner, [])
+        with _gate.using:
+            for one in list(known):
                 result = one.call(args, kwargs)
                 if result is not OTHERWISE:
                     self._put_first(known, one)
                     return result
-        finally:
-            _gate.leave(me)
         return OTHERWISE
+
+    def _place_of(self, owner: int) -> int:
+        """Where `steady` has the calls of an object, by its id. One that the compiled function has is none of the wrapper's."""
+        return id(None) if self.held is not None and owner == id(self.held) else owner
 
     def _put_first(self, known: list[_steady.Steady], one: _steady.Steady) -> None:
         with _lock:  # in one step: another thread looks at the first of them meanwhile
@@ -376,9 +368,12 @@ class TorchFunction:
     def _expect_more(self, wrapped: CachedFunction, key: Any, bound: Bound, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Further calls like this one. Where they are not like it after all, it is given up."""
         self._tries[key] += 1
-        steady = _steady.steady_of(bound, args, kwargs, wrapped._signature, _expect_outside) if self._tries[key] <= _MOST_TRIES else None
+        steady = _steady.steady_of(bound, args, kwargs, wrapped._signature, self._expect_outside) if self._tries[key] <= _MOST_TRIES else None
         if steady is not None:
-            self._put_first(self._steady.setdefault(id(bound.call.owner), []), steady)
+            self._put_first(self.steady.setdefault(self._place_of(id(bound.call.owner)), []), steady)
+
+    def _expect_outside(self, tests: Tests) -> list[tuple[Any, str]]:
+        return _expect_outside(tests)
 
     def _inside(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any]) -> Any:
         """A part of what somebody else runs, captures or compiles."""
@@ -393,7 +388,7 @@ class TorchFunction:
         self._quick.clear()
         self._tries.clear()
         self._around.clear()
-        self._steady.clear()
+        self.steady.clear()
         self._refused.clear()
 
     def _read(self, owner: Any, arguments: dict[str, Any]) -> tuple[Call, Any, Variant | None]:
@@ -438,10 +433,10 @@ class TorchFunction:
         if id(owner) in self._frozen or owner is self.held and id(None) in self._frozen:
             around.freeze()
         self._around[id(owner)] = around  # which keeps the object alive
-        self._steady.pop(id(owner), None)
+        self.steady.pop(self._place_of(id(owner)), None)
         self._around.move_to_end(id(owner))
         while len(self._around) > _MOST_OBJECTS:
-            self._steady.pop(self._around.popitem(last=False)[0], None)
+            self.steady.pop(self._place_of(self._around.popitem(last=False)[0]), None)
         return self._call_of(owner, arguments, walker, around, regions)
 
     @staticmethod
@@ -515,7 +510,7 @@ class TorchFunction:
             while len(shared.variants) > max(1, wrapped.options.config.max_variants):
                 shared.variants.popitem(last=False)
                 self._quick.clear()
-                self._steady.clear()
+                self.steady.clear()
         if len(self._quick) > 4096:
             self._quick.clear()
             self._tries.clear()
@@ -755,6 +750,7 @@ def _is_inside() -> bool:
 def _expect_outside(tests: Tests) -> list[tuple[Any, str]]:
     """not _is_inside(), but for the modes. Gives (object, name) of attributes that must stay."""
     tests.number(tests.answer(operator.attrgetter("depth"), _running), 0)
+    tests.items(tests.answer(operator.attrgetter("runs"), _run.state), 0)
     tests.same(tests.answer(_is_stream_capturing if torch.cuda.is_initialized() else _is_captured), False)
     if vars(torch.compiler).get("_is_compiling_flag") is False:
         return [(torch.compiler, "_is_compiling_flag")]

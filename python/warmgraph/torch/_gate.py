@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import threading
 from typing import Iterator
 
@@ -51,6 +52,12 @@ def _wait(me: int) -> None:
 
 
 _moved: list[int] = []  # the thread whose tensors are elsewhere now
+moves = ctypes.c_uint64()  # odd meanwhile: who finds it even and the same behind all that he read is not inside of using()
+
+
+def _set_moved(*threads: int) -> None:
+    _moved[:] = threads
+    moves.value += 1
 
 
 using = _Using()
@@ -87,15 +94,15 @@ def moving() -> Iterator[None]:
         yield
     finally:
         with _condition:
-            _moved.clear()
+            _set_moved()
             _movers.remove(me)
             _condition.notify_all()
 
 
 def _claim(me: int) -> bool:
     """Says first that tensors move, and looks then who runs."""
-    _moved.append(me)
+    _set_moved(me)
     if all(one == me for one in list(_readers)):
         return True
-    _moved.clear()
+    _set_moved()
     return False

@@ -11,6 +11,7 @@ import torch
 
 from .. import errors
 from .._compiled import CachedFunction, half_of, _pool_of
+from .._steady_calls import Tests
 from . import _entry, _function, _gate, _launching, _outputs, _pair_metadata, _pair_recording, _recording, _tensors
 from ._function import Bound, Call, TorchFunction, Variant, _made, completed
 from ._outputs import Output
@@ -179,8 +180,9 @@ class PairFunction(TorchFunction):
         super().__init__(wrapped)
         self._hooks: dict[int, list[Any]] = {}  # backward's, of the modules around, by the surroundings' number
 
-    def again(self, owner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return self.OTHERWISE if torch.is_grad_enabled() else super().again(owner, args, kwargs)
+    def _expect_outside(self, tests: Tests) -> list[tuple[Any, str]]:
+        tests.same(tests.answer(torch.is_grad_enabled), False)
+        return super()._expect_outside(tests)
 
     def as_it_is(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], keeps_grad: bool = False) -> Any:
         return super().as_it_is(wrapped, owner, arguments, keeps_grad or torch.is_grad_enabled())

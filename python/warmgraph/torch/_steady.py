@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
 import torch
 
 from .. import _fork, _objects, _steady_calls, errors
-from .._steady_calls import Tests
-from . import _entry, _launching, _modes, _outputs, _pausing, _structure, _tensors
+from .._steady_calls import OTHERWISE, Tests
+from . import _entry, _gate, _launching, _modes, _outputs, _pausing, _structure, _tensors
 
 if TYPE_CHECKING:
     from ._function import Bound, Call
 
 _log = logging.getLogger("warmgraph")
-OTHERWISE = object()  # this call is another one
 
 
 class NotSteady(Exception):
@@ -27,7 +26,8 @@ class NotSteady(Exception):
 
 
 class Steady:
-    """Made of a call that was replayed. `call` replays one that is like it, or gives OTHERWISE. Thread-safe."""
+    """Made of a call that was replayed. `call` replays one that is like it, or gives OTHERWISE; `quick` does so inside of _gate's using(), or
+    needs none. Thread-safe."""
 
     def __init__(self, bound: Bound, args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: inspect.Signature, outside: Outside) -> None:
         call, variant = bound.call, bound.variant
@@ -52,8 +52,9 @@ class Steady:
         lent = self._loan.ranges() if self._loan is not None else []
         states = [*((region.pointer, region.pointer + region.nbytes) for region in call.states), *lent]
         self._look = _steady_calls.made(tests, call.around.ids, call.around.looks(always), self._inputs(bound, given), states, makers, self._args,
-                                        _entry.FLAT, torch.Tensor, self._launch() if is_plain else None, result)
+                                        _entry.FLAT, torch.Tensor, self._launch() if is_plain else None, result, _gate.moves)
         self.call = self._look if is_plain else self._called
+        self.quick = self._look if is_plain else self._gated
 
     def _launch(self) -> _steady_calls.Launch:
         entry, index = self._entry, self._device.index or 0
@@ -74,6 +75,10 @@ class Steady:
             if self._loan is not None:
                 outputs = self._loan.lend()
         return outputs[self._output] if self._result is None else self._result(outputs, values)
+
+    def _gated(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        with _gate.using:
+            return self._called(args, kwargs)
 
     def _inputs(self, bound: Bound, given: _structure.Arguments) -> list[_steady_calls.Input]:
         """The tensors of the arguments. NotSteady where one is not by itself what the graph reads."""

@@ -121,7 +121,7 @@ class _Writer:
 
     def _class(self, kind: type) -> None:
         """It stays as it is, and so does what it stores."""
-        for name, member in _walk._of_classes(kind):
+        for name, member in _walk._of_classes(kind, _walk.stored_by):
             if name in self._reached.names and not name.startswith("__") and not (is_fixed(member) or isinstance(member, type)):
                 raise NoTests
         for one in kind.__mro__:

@@ -13,7 +13,7 @@ import torch
 
 from .. import _code as _plain_code, _walk, _watch, errors
 from .._compiled import CachedFunction
-from . import _code, _guessing, _modules, _native_modules, _sharing, _tensors
+from . import _code, _guessing, _modules, _native_walk, _sharing, _tensors
 
 _MOST_FACTS = 100_000
 _LONGEST_MODULE = 2000  # letters of the plain values of one module
@@ -66,6 +66,7 @@ class Walker(_walk.Walker):
         self._watched_classes: dict[type, _watch.Watched] = {}
         self._values_of_classes: dict[type, dict[str, Any]] = {}
         self._classes_watched: set[type] = set()
+        self._known_classes: dict[int, _walk.Stored] = {}  # by id, as this walk met them first
 
     def surroundings(self, owner: Any, named: Mapping[str, Any] = types.MappingProxyType({})) -> None:
         """`named`: what the caller names of them."""
@@ -191,24 +192,51 @@ class Walker(_walk.Walker):
 
     def read_module(self, path: str, module: torch.nn.Module) -> None:
         """Natively, where nothing is odd about it."""
-        if self._is_tolerant or not _native_modules.is_possible():
+        if self._is_tolerant or not _native_walk.is_possible():
             return self._read_one(path, module)
+        self._reader(path).module(path, module)
+
+    def _reader(self, path: str) -> _native_walk.Reader:
         is_argument = self._into is self.found.arguments
-        _native_modules.read(
-            path, module, self.watched, reads_children=int(self._known is None or is_argument), watches_tensors=int(not is_argument),
+        return _native_walk.Reader(
+            self.watched, reads_children=int(self._known is None or is_argument), watches=int(not is_argument),
             most_facts=_MOST_FACTS, deepest=_walk._DEEPEST, longest=_walk._LONGEST, longest_of_module=_LONGEST_MODULE,
             facts=self.found.facts, objects=self.objects, read=self._read, tensors=self._tensors, opened=self._open, places=self.places,
-            via=self._via(path), place=Place, kind=self._plan, names=_modules.names_of_attributes, text=_native_modules.text_of, fact=self._fact,
-            fact_of_module=self._fact_of_module, value=self.value, module=self._read_one, tensor_reader=self._read_tensor,
-            members=self._all_members, attributes=self._members)
+            named=self.reached.names, via=self._via(path), place=Place, kind=self._plan, object_kind=self._plan_of_object,
+            names=_modules.names_of_attributes, text=_native_walk.text_of, fact=self._fact, fact_of_module=self._fact_of_module, value=self.value,
+            module=self._read_one, tensor_reader=self._read_tensor, attributes=self._members, undone=self._undone)
+
+    def arguments(self, values: dict[str, Any], skipped: Iterable[str] = ()) -> None:
+        if self._is_tolerant or not _native_walk.is_possible():
+            return super().arguments(values, skipped)
+        self._into = self.found.arguments
+        self._roots = dict.fromkeys(values, 0)
+        reader = self._reader("argument")
+        for name, value in values.items():
+            if name not in skipped:
+                reader.value(name, value)
 
     def _plan(self, kind: type) -> tuple[str, dict[str, Any]] | None:
         """How modules of this class are read natively; None: they are not."""
-        if not _native_modules.is_common(kind):
+        if not _native_walk.is_common(kind):
             return None
         self.classes.setdefault(kind, False)
         self._watch_class(kind)
         return f"{kind.__module__}.{kind.__qualname__} ", self._values_of_class(kind)
+
+    def _plan_of_object(self, kind: type) -> tuple[Any, ...] | None:
+        """How objects of this class are read natively; None: they are not."""
+        if not _native_walk.is_common_object(kind):
+            return None
+        self._watch_class(kind)
+        self.classes.setdefault(kind, False)
+        named = {name: value for name, value in self._stored_in(kind) if name in self._reached.names and not name.startswith("__")}
+        return _native_walk.plan_of_object(kind, self._is_library_class(kind), named)
+
+    def _undone(self, name: str, mark: tuple[int, ...]) -> bool:
+        """After an attribute was refused that was read natively."""
+        self._roll_back(mark)
+        return name not in self._reached.names
 
     def _fact_of_module(self, path: str, text: str) -> None:
         self._fact(path, text.strip(), _LONGEST_MODULE)
@@ -274,7 +302,8 @@ class Walker(_walk.Walker):
     def read_apart(self, path: str, module: torch.nn.Module) -> Walker:
         """A walk of the module alone, at this place, that has met nothing before."""
         one = Walker(self.reached)
-        one._into, one._open, one._stored, one._values_of_classes = one.found.states, self.opened(), self._stored, self._values_of_classes
+        one._into, one._open = one.found.states, self.opened()
+        one._stored, one._values_of_classes, one._known_classes = self._stored, self._values_of_classes, self._known_classes
         one.read_module(path, module)
         return one
 
@@ -334,9 +363,8 @@ class Walker(_walk.Walker):
         if kind not in self._values_of_classes:
             found: dict[str, Any] = {}
             for one in kind.__mro__:
-                for name, value in one.__dict__.items() if one not in (torch.nn.Module, object) else ():
-                    if isinstance(value, (*_walk._PLAIN, list, tuple, dict)) and not name.startswith("__"):
-                        found.setdefault(name, value)
+                for name, value in self._stored_by(one).plain if one not in (torch.nn.Module, object) else ():
+                    found.setdefault(name, value)
             for name, value in self._stored_in(kind):
                 if name in self._reached.names and not name.startswith("__"):
                     found.setdefault(name, value)
@@ -359,7 +387,14 @@ class Walker(_walk.Walker):
         _code.leave_slot_names(kind)
         for one in kind.__mro__:
             if one not in self._watched_classes and one not in (torch.nn.Module, object):
-                self._watched_classes[one] = _watch.of_dict(one.__dict__)
+                self._watched_classes[one] = self._stored_by(one).watched
+
+    def _stored_by(self, kind: type) -> _walk.Stored:
+        """A change since then is seen by who looks at what is watched."""
+        known = self._known_classes.get(id(kind))
+        if known is None:
+            known = self._known_classes[id(kind)] = _walk.stored_by(kind)
+        return known
 
     def _watch_module(self, module: types.ModuleType) -> None:
         """What code names of it."""
