@@ -88,6 +88,8 @@ class Walk:
             self.asked.append((what, path))
             if isinstance(value, type(len)):
                 raise LookupError(path)
+            if isinstance(value, set):
+                raise ZeroDivisionError(path)
 
         return note
 
@@ -174,7 +176,7 @@ def test_what_is_left_to_python_is_asked_for() -> None:
     held.append(held)
     odd = Settings(used=1)
     odd.__dict__[1] = 2
-    walk = of_value([1 << 80, 2j, {1 << 80: 1}, {"\xe9": 1}, held, odd, Fields(used=1), set(), object(), Tensor()])
+    walk = of_value([1 << 80, 2j, {1 << 80: 1}, {"\xe9": 1}, held, odd, Fields(used=1), frozenset(), object(), Tensor()])
     assert walk.asked == [*(("value", f"self[{i}]") for i in range(4)), ("value", "self[4][0]"), *(("value", f"self[{i}]") for i in range(5, 9)),
                           ("tensor_reader", "self[9]")]
     assert walk.containers["opened"] == []
@@ -184,13 +186,19 @@ def test_what_is_left_to_python_is_asked_for() -> None:
 
 
 def test_a_refusal_is_undone_where_no_code_names_it() -> None:
-    walk = of_value([Installed(a=1, b=[2, len], c=3)])
-    assert walk.undoings == [("b", (3, 2, 0, 0, 0, 0))] and walk.asked == [("value", "self[0].b[1]")]
+    walk = Walk()
+    walk.containers["watched"].append("by the walk")
+    walk.read([Installed(a=1, b=[2, len], c=3)], "read_value")
+    assert walk.undoings == [("b", (3, 2, 0, 0, 0, 1))] and walk.asked == [("value", "self[0].b[1]")]
     assert [*walk.facts] == ["self", "self[0]", "self[0].a", "self[0].c", "self[0].kind", "self[0].used"]
     walk = Walk()
     with pytest.raises(LookupError, match=r"self\[0\].used"):
         walk.read([Settings(used=len, kind=1)], "read_value")
     assert [name for name, _ in walk.undoings] == ["used"] and walk.containers["opened"] == []
+    walk = Walk()
+    with pytest.raises(ZeroDivisionError, match=r"self.b"):  # no refusal
+        walk.read(Installed(b=set()), "read_value")
+    assert walk.undoings == []
     walk = Walk()
     walk.undone = lambda *_: 1 / 0  # type: ignore[assignment, method-assign]
     with pytest.raises(ZeroDivisionError):

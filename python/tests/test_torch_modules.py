@@ -227,8 +227,8 @@ def test_how_the_caller_compiled_is_a_guard():
         wrap(torch.compile(Net(), backend=backend), None)(torch.ones(2, 4))
         wrap(torch.compile(Net().forward, backend=backend), None)(torch.ones(2, 4))
     assert len(host.entries) == 4 and all(one.captures for one in host.entries)
-    assert {one.given.facts["torch.compiled"] for one in host.entries if "aot" not in one.given.facts["torch.compiled"]} \
-        == {"True {'backend': str 'eager', 'dynamic': NoneType None, 'kwargs': {}}"}
+    (how,) = {one.given.facts["torch.compiled"] for one in host.entries if "aot" not in one.given.facts["torch.compiled"]}
+    assert how.startswith("True {'backend': str 'eager', 'dynamic': NoneType None, 'kwargs': {}")  # and options of later versions
 
 
 @pytest.mark.parametrize("how", [False, EAGER], ids=["eager", "compiled by us"])

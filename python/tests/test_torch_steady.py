@@ -292,6 +292,38 @@ SETTINGS: dict[str, tuple[Callable[[Any], Any], Callable[[], Any], Any]] = {
     "autocast cache": (torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled, False),
     "device": (torch.set_default_device, lambda: None, "cpu"),
 }
+OF_LATER_VERSIONS = {  # PyTorch 2.15
+    "flash attention 4": ("_set_sdp_use_fa4", "_get_fa4_sdp_enabled", True),
+    "matmul grouped": ("_set_cublaslt_prefer_grouped_gemm", "_get_cublaslt_prefer_grouped_gemm", True),
+    "cudnn depthwise": ("_set_cudnn_depthwise_kernel", "_get_cudnn_depthwise_kernel", "native"),
+    "native operators": ("_set_native_aot_enabled", "_get_native_aot_enabled", False),
+    "native operators masked": ("_set_native_aot_unconditional_masked", "_get_native_aot_unconditional_masked", True),
+    "layout of gradients": ("_set_grad_layout_enforcement_enabled", "_is_grad_layout_enforcement_enabled", False),
+}
+SETTINGS.update({name: (getattr(torch._C, change), getattr(torch._C, ask), value) for name, (change, ask, value) in OF_LATER_VERSIONS.items()
+                 if hasattr(torch._C, change)})
+# What decides no kernel of a CUDA device's, or is seen otherwise (dispatch and function modes, tracing, gradients).
+NO_SETTINGS = set("""
+    autograd_fallback_mode backcompat_broadcast_warn backcompat_keepdim_warn cached_tensors_enabled check_sparse_tensor_invariants conj
+    cpu_allow_fp16_reduced_precision_reduction default_mobile_cpu_allocator default_tensor_type dispatch_mode dtensor_allow_implicit_replication
+    fake_constant fwd_grad_enabled generator_metaclass grad_enabled graph_exec_group graph_executor_optimize meta_in_tls_dispatch_include miopen_immediate
+    mkldnn_deterministic mkldnn_enabled multithreading_enabled neg nnpack_enabled onednn_allow_tf32 only_lift_cpu_tensors override_stale_capture_stream
+    print_stack_traces_on_fatal_signal qengine rocm_fa_preferred_backend should_use_format_with_string_table skip_next_torch_function
+    storage_access_error_msg storage_data_ptr_access_error_msg symbolize_mode tensor_metadata thread_name throw_on_mutable_data_ptr torch_function_state
+    tracing_state value_trace view_replay_enabled warnAlways warn_deprecated_on_mutable_data_ptr warn_on_accumulate_grad_stream_mismatch worker_pids
+    worker_signal_handlers""".split())
+GUARDS = set("""
+    blas_preferred_backend cublas_allow_bf16_reduced_precision_reduction cublas_allow_fp16_accumulation cublas_allow_fp16_reduced_precision_reduction
+    cublas_allow_tf32 cublaslt_prefer_grouped_gemm cudnn_allow_tf32 cudnn_benchmark cudnn_depthwise_kernel cudnn_deterministic cudnn_enabled default_dtype
+    deterministic_algorithms deterministic_fill_uninitialized_memory float32_matmul_precision fp32_precision_setter grad_layout_enforcement_enabled
+    linalg_preferred_backend math_sdp_allow_fp16_bf16_reduction native_aot_enabled native_aot_unconditional_masked sdp_priority_order sdp_use_cudnn
+    sdp_use_fa3 sdp_use_fa4 sdp_use_flash sdp_use_math sdp_use_mem_efficient sdp_use_overrideable sm_carveout_experimental""".split())
+
+
+def test_this_pytorch_has_no_setting_that_we_do_not_know():
+    """One that decides which kernels run has to be asked in _modes.py, and is named in GUARDS then; any other in NO_SETTINGS."""
+    settings = {name.removeprefix("_set_") for name in dir(torch._C) if name.startswith("_set_")}
+    assert settings - NO_SETTINGS - GUARDS == set(), torch.__version__
 
 
 @pytest.mark.parametrize("name", SETTINGS)

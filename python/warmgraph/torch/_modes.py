@@ -55,6 +55,16 @@ _QUESTIONS: dict[str, Callable[[], Any]] = {
     "transformer fast path": torch.backends.mha.get_fastpath_enabled,
     "default device": lambda: torch._C._len_torch_function_stack() and torch.get_default_device(),
 }
+# Of PyTorch 2.12 to 2.15: facts of versions that have none stay as they are.
+_LATER = {
+    "flash attention 4": "_get_fa4_sdp_enabled",
+    "matmul grouped": "_get_cublaslt_prefer_grouped_gemm",
+    "cudnn depthwise": "_get_cudnn_depthwise_kernel",
+    "native operators": "_get_native_aot_enabled",
+    "native operators masked": "_get_native_aot_unconditional_masked",
+    "layout of gradients": "_is_grad_layout_enforcement_enabled",
+}
+_QUESTIONS.update({name: getattr(torch._C, function) for name, function in _LATER.items() if hasattr(torch._C, function)})
 _PRECISIONS = (("generic", "all"), ("cuda", "all"), ("cuda", "matmul"), ("cuda", "conv"), ("cuda", "rnn"))
 _ENVIRONMENT = ("CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")
 
