@@ -27,7 +27,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from warmgraph import errors  # noqa: E402
-from warmgraph.torch import GraphCache, _code, _copies, _function, _launching, _modes, _modules, _recording, _tensors, _walking  # noqa: E402
+from warmgraph.torch import GraphCache, _call, _code, _copies, _function, _launching, _modes, _modules, _recording, _tensors, _walking  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -1001,7 +1001,7 @@ def test_what_cannot_be_followed_is_refused_and_the_result_is_the_functions(make
 def test_tensors_of_two_devices_are_refused_by_name():
     on = [_walking.Place(path, types.SimpleNamespace(device=torch.device("cuda", i)), "argument") for i, path in enumerate("ab")]
     with pytest.raises(errors.NotRecordable, match="b lies on cuda:1, a on cuda:0"):
-        _function._device(on)
+        _call.the_device(on)
 
 
 class Hostile:

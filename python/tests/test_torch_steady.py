@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from warmgraph import _objects, errors  # noqa: E402
-from warmgraph.torch import _function, _launching, _modes  # noqa: E402
+from warmgraph.torch import _bound, _call, _function, _launching, _modes  # noqa: E402
 
 if _objects.exchange_of(torch.Tensor) is None:
     pytest.skip("this PyTorch or Python has no table of DLPack's", allow_module_level=True)
@@ -535,13 +535,13 @@ def test_what_another_thread_bound_meanwhile_is_not_known_by_heart(monkeypatch):
     """Between the launch of a call and the look at it, a call of another object's went to the same entry."""
     other, given = Given(), Given.__new__(Given)
     _, states_of_other = host.entries[0].calls[-1]
-    launched = _function.Bound.launch
+    launched = _bound.Bound.launch
 
     def launch(self: Any) -> None:
         launched(self)
         self.variant.function.bound_states = list(states_of_other)
 
-    monkeypatch.setattr(_function.Bound, "launch", launch)
+    monkeypatch.setattr(_bound.Bound, "launch", launch)
     given.__init__()  # type: ignore[misc]
     given.call()
     _, states = host.entries[0].calls[-1]
@@ -812,7 +812,7 @@ def test_a_later_call_that_was_begun_before_its_weights_moved_is_begun_anew(monk
 
     given.moved, given.may_end = threading.Event(), threading.Event()
     _torchs(given).steady.clear()
-    monkeypatch.setattr(_function.Surroundings, "looks", _with(_function.Surroundings.looks, is_same))
+    monkeypatch.setattr(_call.Surroundings, "looks", _with(_call.Surroundings.looks, is_same))
     given.call()
     assert reads.of(given.call) == 1 and threads
     threads[0].join()

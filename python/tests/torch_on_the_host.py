@@ -12,7 +12,7 @@ import torch
 
 from warmgraph import _c, errors
 from warmgraph._stored import each_fact
-from warmgraph.torch import _capture, _entry, _function, _launching, _pair_recording, _recording, _tensors
+from warmgraph.torch import _capture, _entry, _launching, _pair_recording, _recording, _tensors
 
 entries: list[FakeEntry] = []
 kept: dict[str, str] = {}  # metadata by facts
@@ -154,7 +154,7 @@ def use(monkeypatch: Any) -> None:
     written.clear()
     others.clear()
     monkeypatch.setattr(_tensors, "DEVICE_TYPE", "cpu")
-    monkeypatch.setattr(_function, "device_of", lambda index: types.SimpleNamespace(stream=0, _collect=lambda: None))
+    monkeypatch.setattr(_launching, "device_of", lambda index: types.SimpleNamespace(stream=0, _collect=lambda: None))
     monkeypatch.setattr(_entry, "Entry", FakeEntry)
     monkeypatch.setattr(_entry, "write_capture", _write_capture)
     monkeypatch.setattr(_entry, "found", lambda cache, device, given: kept.get(_key(given)))

@@ -14,8 +14,10 @@ import torch
 from .. import _ahead, _code as _plain_code, _walk, errors
 from .._compiled import CachedFunction, Options, _difference
 from ..config import Config, unknown_option
-from . import _capture, _code, _collection, _function, _gate, _mega_cache, _pausing, _recording, _regions, _sharing, _walking
-from ._function import Bound, Call, Surroundings, TorchFunction, _policy, _Structural
+from . import _capture, _code, _collection, _gate, _mega_cache, _outside, _pausing, _recording, _regions, _sharing, _walking
+from ._bound import Bound
+from ._call import Call, Surroundings
+from ._function import TorchFunction, _policy, _Structural
 from ._regions import Region
 from ._walking import Walker
 
@@ -94,7 +96,7 @@ class GraphCache:
         in closures and globals. A hit captures nothing and does not call forward_fn; its work runs once, as it does in a miss. What
         cannot be recorded is captured by PyTorch alone, into `pool`, and a warning says why; under require_hit it is MissForbidden.
         """
-        if _function._is_captured():
+        if _outside.is_captured():
             raise errors.InvalidArgument(f"capture_one({key!r}) is called while the current stream is captured: end that capture before")
         wrapped = self._wrapped(_checked_key(key), forward_fn)
         named, around = _named("input", inputs), _named("state", states)
@@ -296,7 +298,7 @@ class EngineFunction(TorchFunction):
 
 def _free(bound: Bound, kept: list[Any]) -> None:
     entry = bound.variant.function
-    if not _function._is_captured():
+    if not _outside.is_captured():
         torch.cuda.synchronize(bound.device)
     entry.close()
     entry.device._collect()
@@ -304,7 +306,7 @@ def _free(bound: Bound, kept: list[Any]) -> None:
 
 
 def _close(captured: _capture.Capture, kept: list[Any]) -> None:
-    if not _function._is_captured():
+    if not _outside.is_captured():
         torch.cuda.synchronize()
     captured.close()
     kept.clear()

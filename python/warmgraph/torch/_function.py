@@ -4,211 +4,33 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import ctypes
-import dataclasses
 import functools
-import itertools
 import logging
-import operator
 import os
 import threading
 import types
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable, Mapping
 
 import torch
 
-from .. import _ahead, _fork, _objects, _run, _steady_calls, _walk, _watch, errors
+from .. import _ahead, _fork, _walk, errors
 from .._compiled import CachedFunction, _difference, _pool_of
-from .._device import Device
-from .._native import Cache
 from .._steady_calls import OTHERWISE, Tests
-from .._stored import WORDS
-from . import _code, _collection, _compiler, _entry, _gate, _launching, _listing, _loans, _mega_cache, _modes, _modules, _outputs, _pausing, _recording, _regions, _steady, _tensors, _walking
-from ._looks import Looks
+from . import _bound, _code, _collection, _compiler, _declarations, _entry, _gate, _launching, _listing, _loans, _mega_cache, _modes, _modules, _outputs, _outside, \
+    _pausing, _recording, _regions, _steady, _walking
+from ._bound import Bound, Variant
+from ._call import Call, Surroundings, the_device
 from ._regions import Region
-from ._walking import Arguments, Place, Walker
+from ._walking import Place, Walker
 
 _log = logging.getLogger("warmgraph")
-_devices: dict[int, Device] = {}
 _lock = threading.RLock()
 
 
-class _Running(threading.local):
-    depth = 0  # of functions that run in this thread
-
-
-_running = _Running()
-_serials = itertools.count()
 _MOST_TRIES = 4
 _MOST_STEADY = 8  # kinds of calls of one object that are known by heart
 _MOST_OBJECTS = 16  # whose surroundings are kept
 _MOST_REFUSED = 4096  # calls that are remembered
-_is_stream_capturing: Callable[[], bool] = getattr(torch._C, "_cuda_isCurrentStreamCapturing", torch.cuda.is_current_stream_capturing)
-
-
-def device_of(index: int) -> Device:
-    with _lock:
-        if index not in _devices:
-            _devices[index] = Device(f"cuda:{index}")
-        return _devices[index]
-
-
-@dataclasses.dataclass
-class Variant:
-    """An entry that is loaded, and what its result looks like. `function` is what explain() and report() ask."""
-
-    function: _entry.Entry
-    metadata: _outputs.Metadata
-    words: torch.Tensor | None  # the generator's seed and offset, where it draws
-    loan: _loans.Loan | None = None  # its results, where they are borrowed
-
-
-class Surroundings:
-    """What one object, the closures and the globals hold: read once, and looked at again before each use."""
-
-    def __init__(self, walker: Walker, reached: _code.Reached, regions: Sequence[Region]) -> None:
-        """`regions`: of all that was walked."""
-        self.serial, self.reached = next(_serials), reached
-        self._kept: list[Any] = []  # storages, once the weights are frozen
-        self._is_frozen = ctypes.c_int32()
-        self.places = [place for place in walker.places if place.via != "argument"]
-        self.objects = dict(itertools.islice(walker.objects.items(), walker.first_around, None))
-        self._remember(walker, regions)
-
-    def _remember(self, walker: Walker, regions: Sequence[Region]) -> None:
-        """For who looks again."""
-        self.ids = {id(value) for value in self.objects.values()}
-        self._held = _watch.Held(walker.watched, self.reached)
-        self._looks = Looks(one.tensor for one in self.places)
-        states = [one for one in regions if one.is_state]
-        shared = any(place.via == "argument" for one in states for place in one.places)
-        self.regions = _regions.regions_of(self.places) if shared else states
-
-    def stands_for(self, other: Surroundings) -> bool:
-        """The same, read again: what is known of calls stays so."""
-        return self.reached is other.reached and self.is_same() and self.objects.keys() == other.objects.keys() and self.ids == other.ids \
-            and [(one.path, id(one.tensor)) for one in self.places] == [(one.path, id(one.tensor)) for one in other.places]
-
-    def is_same(self) -> bool:
-        return self._kept != [] or self._held.is_same() and self._looks.are_same()
-
-    def looks(self, always: _objects.Snapshot) -> _steady_calls.Looks:
-        """For a later call: the same, and where tensors are. `always`: what is looked at also when it is frozen."""
-        if self._kept:
-            return _steady_calls.Looks(always, self._is_frozen, _objects.Snapshot(), [], [])
-        found = self._held.looks()
-        if found is None:
-            raise _steady.NotSteady
-        return _steady_calls.Looks(always, self._is_frozen, *found, [_steady_calls.Weight(one.tensor, _tensors.can_be_lazy(one.tensor)) for one in self.places])
-
-    def freeze(self) -> None:
-        """From now on everything is taken to be as it is."""
-        self._kept = [self, *(one.storage for one in self.regions)]
-        self._is_frozen.value = 1
-
-    def storages(self) -> list[int]:
-        return [one.places[0].tensor.untyped_storage().data_ptr() for one in self.regions]
-
-    def are_storages_apart(self) -> bool:
-        """Each region is still the only one in its storage, and the storage as large."""
-        return all(len(one.places) == 1 or len({_regions.storage_key(place.tensor) for place in one.places}) == 1 for one in self.regions) \
-            and all(one.storage.nbytes() == one.whole for one in self.regions)
-
-
-@dataclasses.dataclass
-class Call:
-    """One call, as it was read. `walker` read all of it, or the arguments alone where nothing else changed since."""
-
-    arguments: dict[str, Any]
-    owner: Any
-    walker: Walker
-    around: Surroundings
-    regions: list[Region]
-    device: torch.device
-    modes: tuple[Any, ...]
-    of_arguments: Arguments | Walker  # what was found of the arguments alone
-
-    @property
-    def places(self) -> list[Place]:
-        return [place for place in self.walker.places if place.via == "argument"] + self.around.places
-
-    @property
-    def inputs(self) -> list[Region]:
-        return [one for one in self.regions if not one.is_state]
-
-    @property
-    def states(self) -> list[Region]:
-        return [one for one in self.regions if one.is_state]
-
-    def objects(self) -> dict[str, Any]:
-        return {**self.around.objects, **self.walker.objects}
-
-    def object(self, path: str) -> Any:
-        found = self.walker.objects.get(path, self)
-        return found if found is not self else self.around.objects[path]
-
-
-class Bound:
-    """A variant on the memory of one call, with outputs of its own or borrowed ones: launched once, or again and again."""
-
-    def __init__(self, call: Call, variant: Variant, states: list[int] | None = None) -> None:
-        """states: where those of the call are, of who just looked."""
-        self._call: Call | None = call
-        self.variant, self.device = variant, call.device
-        self.loan = variant.loan
-        if self.loan is not None and self.loan.overlaps((one.pointer, one.pointer + one.nbytes) for one in call.regions):
-            self.loan = None
-        self.outputs = self._memory()
-        self._results = self.outputs
-        self._staged: list[tuple[torch.Tensor, torch.Tensor]] = []  # (copy, what it is of)
-        self.pointers = [self._pointer(region) for region in call.inputs]
-        self.pointers += [one.data_ptr() for one in self.outputs if one.numel()]
-        self.states = (states or [region.pointer for region in call.states]) + _word_pointers(variant.words)
-
-    def _memory(self) -> list[torch.Tensor]:
-        """Where it writes its outputs."""
-        return self.loan.memory() if self.loan is not None else [one.made(self.device) for one in self.variant.metadata.outputs]
-
-    def launch(self) -> None:
-        """In the current stream."""
-        device, variant = self.device, self.variant
-        for copy, of in self._staged:
-            with torch.no_grad():
-                copy.copy_(of)
-        with self.loan.lock if self.loan is not None else contextlib.nullcontext():
-            _launching.launched(variant.function, device, variant.words, variant.metadata.draws,
-                                lambda stream: variant.function(stream, self.pointers, self.states))
-            if self.loan is not None:
-                self._results = self.loan.lend()
-
-    def result(self) -> Any:
-        return _outputs.rebuilt(self.variant.metadata.tree, self._results, self.call.object)
-
-    def last_result(self) -> Any:
-        """result(), after which the call is let go."""
-        try:
-            return self.result()
-        finally:
-            self._call = None
-
-    @property
-    def call(self) -> Call:
-        assert self._call is not None, "it was let go"
-        return self._call
-
-    def _pointer(self, region: Region) -> int:
-        """Of an input; of a copy, where it is only read and the kernels were chosen for a better alignment than it has (a row of a
-        batch)."""
-        pointer = region.pointer
-        if pointer % self.variant.metadata.aligned.get(region.name, 1) == 0:
-            return pointer
-        tensor = region.places[0].tensor
-        with torch.no_grad():
-            of = _tensors.view_of(region.storage, torch.uint8, region.start, (region.nbytes,), (1,), tensor.device)
-            self._staged.append((torch.empty_like(of), of))
-        return self._staged[-1][0].data_ptr()
-
-
 class TorchFunction:
     """What a wrapper has once it met tensors of PyTorch's. Shared by the objects of one class."""
 
@@ -257,13 +79,13 @@ class TorchFunction:
         """The function itself, compiled where that is wanted, on this object and these arguments."""
         function = self._callable()
         target = function if owner is None or self.held is not None else functools.partial(function, owner)
-        before = _running.depth
-        _running.depth = before + 1
+        before = _outside.running.depth
+        _outside.running.depth = before + 1
         try:
             with _collection.later.not_now, self._traced(function):
                 return self._invoked(wrapped, target, arguments)
         finally:
-            _running.depth = before
+            _outside.running.depth = before
 
     def _traced(self, function: Callable[..., Any]) -> contextlib.AbstractContextManager[None]:
         """What PyTorch compiles for is noticed, also where this call is not recorded: a later one may run what was compiled now."""
@@ -328,7 +150,7 @@ class TorchFunction:
 
     def __call__(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], args: tuple[Any, ...] = (),
                  kwargs: Mapping[str, Any] = types.MappingProxyType({})) -> Any:
-        if _is_inside():
+        if _outside.is_inside():
             return self._inside(wrapped, owner, arguments)
         _fork.expect_same(self._made_in, f"'{wrapped._name()}'")
         if not self._is_begun:
@@ -373,7 +195,7 @@ class TorchFunction:
             self._put_first(self.steady.setdefault(self._place_of(id(bound.call.owner)), []), steady)
 
     def _expect_outside(self, tests: Tests) -> list[tuple[Any, str]]:
-        return _expect_outside(tests)
+        return _outside.expect_outside(tests)
 
     def _inside(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any]) -> Any:
         """A part of what somebody else runs, captures or compiles."""
@@ -405,7 +227,7 @@ class TorchFunction:
     def _read_quickly(self, owner: Any, arguments: dict[str, Any], around: Surroundings) -> tuple[Call, Any]:
         walker = _walking.read_arguments(around.reached, arguments)
         inputs, modes = _regions.regions_of(walker.places), _modes.modes()
-        call = Call(arguments, owner, walker, around, inputs + around.regions, _device(walker.places + around.places), modes, walker)
+        call = Call(arguments, owner, walker, around, inputs + around.regions, the_device(walker.places + around.places), modes, walker)
         return call, self._key(call)
 
     def _key(self, call: Call) -> Any:
@@ -441,7 +263,7 @@ class TorchFunction:
 
     @staticmethod
     def _call_of(owner: Any, arguments: dict[str, Any], walker: Walker, around: Surroundings, regions: list[Region]) -> Call:
-        device = _device(walker.places)
+        device = the_device(walker.places)
         _modes.settle(device.index or 0)
         return Call(arguments, owner, walker, around, regions, device, _modes.modes(), walker.of_arguments)
 
@@ -523,11 +345,11 @@ class TorchFunction:
         return self._key(call)
 
     def _declaration(self, wrapped: CachedFunction, call: Call, facts: dict[str, str]) -> _entry.Declaration:
-        return _entry.Declaration(wrapped._name(), _decls(call.inputs), [], _decls(call.states), _listing.listed(facts, call.walker),
+        return _entry.Declaration(wrapped._name(), _declarations.decls(call.inputs), [], _declarations.decls(call.states), _listing.listed(facts, call.walker),
                                   wrapped.options.config.environment, self.version(wrapped, call), "", wrapped.options.config.strict)
 
     def _load(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration) -> Variant | None:
-        device = device_of(call.device.index or 0)
+        device = _launching.device_of(call.device.index or 0)
         try:
             pool = _pool_of(wrapped._where())
         except errors.InvalidArgument as error:
@@ -545,20 +367,20 @@ class TorchFunction:
         if missing:
             _log.warning("'%s' is not replayed: %s", given.name, missing)
             return None
-        words = words_of_generator(call.device) if metadata.draws else None
+        words = _bound.words_of_generator(call.device) if metadata.draws else None
         why = _outputs.why_not_rebuilt(metadata, call.object)
         if why:
             _log.warning("'%s' is recorded anew: %s", given.name, why)
             return None
-        full = completed(given, metadata, _word_pointers(words))
-        entry = _made(pool, given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, None, destroyed))
+        full = _declarations.completed(given, metadata, _bound.word_pointers(words))
+        entry = _declarations.made(pool, given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, None, destroyed))
         return Variant(entry, metadata, words, _loan(wrapped, metadata, call.device))
 
     def _why_missing(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration) -> str:
         """What the library says of a call that nothing was found for. It does not know the outputs, which then differ as well."""
-        device = device_of(call.device.index or 0)
+        device = _launching.device_of(call.device.index or 0)
         try:
-            entry = _made(_pool_of(wrapped._where()), given.name,
+            entry = _declarations.made(_pool_of(wrapped._where()), given.name,
                           lambda cache, destroyed: _entry.Entry(cache, device, given, None, destroyed))
             entry(device.stream, [one.pointer for one in call.inputs], [one.pointer for one in call.states])
         except errors.Error as error:
@@ -668,28 +490,6 @@ class _Structural(Exception):
     """The answer made something that is there at the next call."""
 
 
-def completed(given: _entry.Declaration, metadata: _outputs.Metadata, words: Sequence[int], text: str = "",
-              outputs: Sequence[torch.Tensor] = ()) -> _entry.Declaration:
-    """The declaration with what only the metadata tells. `outputs`: where they are, for an adoption."""
-    declared = [one for one in metadata.outputs if _has_elements(one)]
-    pointers = [one.data_ptr() for one in outputs if one.numel()] or [0] * len(declared)
-    decls = [_output_decl(one, pointer) for one, pointer in zip(declared, pointers)]
-    states = [one.with_access(one.name in metadata.written) for one in given.states]
-    states += [_entry.Decl(name, "i64", (1,), None, pointer, 8, False) for name, pointer in zip(WORDS, words)]
-    return dataclasses.replace(given, outputs=decls, states=states, metadata=text)
-
-
-def _word_pointers(words: torch.Tensor | None) -> list[int]:
-    return [] if words is None else [words[i].data_ptr() for i in (0, 1)]
-
-
-def words_of_generator(device: torch.device) -> torch.Tensor:
-    """Two states of their own, each aligned as the recording's were, which a replay asks for."""
-    return torch.zeros((2, _outputs.ALIGNMENT // 8), dtype=torch.int64, device=device)
-
-
-
-
 def _loan(wrapped: CachedFunction, metadata: _outputs.Metadata, device: torch.device) -> _loans.Loan | None:
     if not wrapped.options.borrow or not metadata.outputs:
         return None
@@ -699,67 +499,6 @@ def _loan(wrapped: CachedFunction, metadata: _outputs.Metadata, device: torch.de
             _log.warning("results of '%s' are not borrowed: PyTorch %s cannot say of a result that it is stale", wrapped._name(), torch.__version__)
         return None
     return _loans.Loan(wrapped._name(), metadata.outputs, device)
-
-
-def _has_elements(output: _outputs.Output) -> bool:
-    return all(output.sizes)
-
-
-def _output_decl(output: _outputs.Output, pointer: int) -> _entry.Decl:
-    dtype = _tensors.dtype_of(output.dtype)
-    like = torch.empty_strided(output.sizes, output.strides, dtype=dtype, device="meta")
-    nbytes = _tensors.extent(like)
-    if _tensors.has_own_type(dtype) and like.dim() <= _tensors.MOST_DIMENSIONS:
-        strides = None if like.is_contiguous() else output.strides
-        return _entry.Decl(output.name, _tensors.short_of(dtype), output.sizes, strides, pointer, nbytes)
-    short, count = _tensors.flat_type(dtype, nbytes)
-    return _entry.Decl(output.name, short, (count,), None, pointer, nbytes)
-
-
-def _decls(regions: Sequence[Region]) -> list[_entry.Decl]:
-    return [one.decl() for one in regions]
-
-
-def _made(pool: Any, name: str, make: Callable[[Cache, Callable[[], Any]], _entry.Entry]) -> _entry.Entry:
-    """In a cache of the pool's that has no function of this name."""
-    cache = pool.take(name)
-    try:
-        return make(cache, functools.partial(pool.give_back, cache, name))
-    except BaseException:
-        pool.give_back(cache, name)
-        raise
-
-
-def _device(places: Sequence[Place]) -> torch.device:
-    found: torch.device | None = None
-    for place in places:
-        if found is None:
-            found = place.tensor.device
-        elif place.tensor.device != found:
-            raise errors.NotRecordable(f"{place.path} lies on {place.tensor.device}, {places[0].path} on {found}: one graph has one device")
-    if found is None:
-        raise errors.NotRecordable("no tensor on a CUDA device is among its arguments, in its object, or in what it closes over")
-    return found
-
-
-def _is_inside() -> bool:
-    """A part of what somebody else runs, captures, compiles or watches."""
-    return _running.depth > 0 or torch.compiler.is_compiling() or _is_captured() or _modes.is_inside()
-
-
-def _expect_outside(tests: Tests) -> list[tuple[Any, str]]:
-    """not _is_inside(), but for the modes. Gives (object, name) of attributes that must stay."""
-    tests.number(tests.answer(operator.attrgetter("depth"), _running), 0)
-    tests.items(tests.answer(operator.attrgetter("runs"), _run.state), 0)
-    tests.same(tests.answer(_is_stream_capturing if torch.cuda.is_initialized() else _is_captured), False)
-    if vars(torch.compiler).get("_is_compiling_flag") is False:
-        return [(torch.compiler, "_is_compiling_flag")]
-    tests.same(tests.answer(torch.compiler.is_compiling), False)
-    return []
-
-
-def _is_captured() -> bool:
-    return torch.cuda.is_initialized() and _is_stream_capturing()
 
 
 def _policy(wrapped: CachedFunction) -> str:

@@ -1,6 +1,7 @@
 """What PyTorch's current stream and generator give a replay."""
 from __future__ import annotations
 
+import threading
 from typing import Any, Callable
 
 import torch
@@ -13,6 +14,17 @@ from . import _entry, _pausing
 NOT_LAUNCHED = (errors.InvalidArgument, errors.NotRecordable, errors.CompileFailed, errors.Corrupt, errors.Stale, errors.NotFound,
                 errors.IoFailed, errors.NoSpace, errors.PermissionDenied, errors.DriverFailed, errors.OutOfMemory, errors.Internal,
                 errors.Untrusted)
+
+
+_devices: dict[int, Device] = {}
+_lock = threading.RLock()
+
+
+def device_of(index: int) -> Device:
+    with _lock:
+        if index not in _devices:
+            _devices[index] = Device(f"cuda:{index}")
+        return _devices[index]
 
 
 native_stream: Callable[[int], int] = getattr(torch._C, "_cuda_getCurrentRawStream", lambda index: 0)  # PyTorch's current one

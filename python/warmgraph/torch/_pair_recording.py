@@ -9,14 +9,15 @@ import torch
 
 from .. import errors
 from .._compiled import HALVES, half_of, _pool_of
-from . import _capture, _copies, _entry, _outputs, _pair_metadata, _tensors
+from . import _bound, _capture, _copies, _declarations, _entry, _launching, _outputs, _pair_metadata, _tensors
+from ._call import Call
 from ._outputs import Output
 from ._recording import _MOST_TRIES, Recording
 from ._saving import Saver
 from ._shadows import Shadows
 
 if TYPE_CHECKING:
-    from ._function import Call, TorchFunction
+    from ._function import TorchFunction
 
 # How far captured gradients may be from the function's own, of the largest one: two runs of a kernel with atomics differ as well.
 _TOLERANCES = {torch.float64: 1e-6, torch.float32: 1e-3, torch.complex64: 1e-3, torch.complex128: 1e-6}
@@ -142,7 +143,6 @@ class PairRecording(Recording):
             region.is_written = region.is_written or (region.is_state and needing is None)
 
     def adopted(self, given: _entry.Declaration) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:
-        from ._function import words_of_generator
 
         call = self._call
         self._notice()
@@ -155,7 +155,7 @@ class PairRecording(Recording):
         with _uncached_autocast():
             self._rehearse()
             entry, metadata = self._captured_and_adopted(given)
-        return entry, metadata, words_of_generator(call.device) if metadata.draws else None
+        return entry, metadata, _bound.words_of_generator(call.device) if metadata.draws else None
 
     # --- what cannot be a pair
 
@@ -319,21 +319,20 @@ class PairRecording(Recording):
         raise AssertionError("unreachable")
 
     def _adopt_half(self, half: str, given: _entry.Declaration, texts: dict[str, str]) -> _entry.Entry:
-        from ._function import _made, completed, device_of
 
         metadata = {one: _outputs.from_text(texts[one]) for one in HALVES}
         if half == "forward":
-            full = completed(given, metadata[half], self._first.half(half).words, texts[half],
+            full = _declarations.completed(given, metadata[half], self._first.half(half).words, texts[half],
                              [*self._memory.results, *(self._memory.saved[i] for i in self._first.filled)])
         else:
             declared = backward_declaration(given, self._wrapped._name(), metadata["forward"])
             inputs = [dataclasses.replace(one, pointer=self._first.where[one.name]) for one in declared.inputs]
-            full = completed(dataclasses.replace(declared, inputs=inputs), metadata[half], [], texts[half], self._memory.gradients)
-        device = device_of(self._call.device.index or 0)
+            full = _declarations.completed(dataclasses.replace(declared, inputs=inputs), metadata[half], [], texts[half], self._memory.gradients)
+        device = _launching.device_of(self._call.device.index or 0)
         captures = (self._first.of(half, full), self._second.captures.of(half, full))
         torch.cuda.synchronize(self._call.device)
         pool = _pool_of(self._wrapped._where())
-        return _made(pool, full.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed))
+        return _declarations.made(pool, full.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed))
 
 
 class _Elsewhere:
@@ -363,10 +362,8 @@ class _Elsewhere:
 
 def backward_declaration(given: _entry.Declaration, name: str, forward: _outputs.Metadata) -> _entry.Declaration:
     """Of the backward half that belongs to a forward half. `given`: forward's, as a look-up has it."""
-    from ._function import _has_elements, _output_decl
-
     pair = _pair_metadata.description_of(forward)
-    inputs = [_output_decl(one, 0) for one in (*pair.given(forward.outputs), *forward.outputs[pair.results:]) if _has_elements(one)]
+    inputs = [_declarations.output_decl(one, 0) for one in (*pair.given(forward.outputs), *forward.outputs[pair.results:]) if _declarations.has_elements(one)]
     inputs += [one for one in given.inputs if one.name in pair.used]
     states = [one.with_access(False) for one in given.states if one.name in pair.used]
     return dataclasses.replace(given, name=half_of(name, "backward"), inputs=inputs, outputs=[], states=states, metadata="",

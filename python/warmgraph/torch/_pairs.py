@@ -12,8 +12,10 @@ import torch
 from .. import errors
 from .._compiled import CachedFunction, half_of, _pool_of
 from .._steady_calls import Tests
-from . import _entry, _function, _gate, _launching, _outputs, _pair_metadata, _pair_recording, _recording, _tensors
-from ._function import Bound, Call, TorchFunction, Variant, _made, completed
+from . import _declarations, _entry, _gate, _launching, _outputs, _pair_metadata, _pair_recording, _recording, _tensors
+from ._bound import Bound, Variant
+from ._call import Call
+from ._function import TorchFunction
 from ._outputs import Output
 
 _log = logging.getLogger("warmgraph")
@@ -262,13 +264,13 @@ class PairFunction(TorchFunction):
 
     def _with_backward(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration, forward: Variant) -> PairVariant | None:
         declared = _pair_recording.backward_declaration(given, wrapped._name(), forward.metadata)
-        device, pool = _function.device_of(call.device.index or 0), _pool_of(wrapped._where())
+        device, pool = _launching.device_of(call.device.index or 0), _pool_of(wrapped._where())
         text = _entry.found(pool.caches[0], device, declared)
         if text is None:
             _log.info("'%s' is recorded anew: '%s' is not there", given.name, declared.name)
             return None
-        full = completed(declared, _outputs.from_text(text), [])
-        backward = _made(pool, full.name, lambda cache, destroyed: _entry.Entry(cache, device, full, None, destroyed))
+        full = _declarations.completed(declared, _outputs.from_text(text), [])
+        backward = _declarations.made(pool, full.name, lambda cache, destroyed: _entry.Entry(cache, device, full, None, destroyed))
         variant = PairVariant.of(wrapped._name(), forward, backward, call.device)
         if len(variant.pair.gradients) != len(_pair_recording.differentiable_of(call)):
             raise errors.Corrupt(f"it has {len(variant.pair.gradients)} gradients, and the call {len(_pair_recording.differentiable_of(call))}")

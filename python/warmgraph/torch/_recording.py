@@ -10,12 +10,13 @@ import torch
 
 from .. import errors
 from .._compiled import CachedFunction, _pool_of
-from . import _capture, _copies, _entry, _outputs, _tensors
+from . import _bound, _capture, _copies, _declarations, _entry, _launching, _outputs, _tensors
+from ._call import Call
 from ._regions import Region, storage_key
 from ._shadows import Shadows
 
 if TYPE_CHECKING:
-    from ._function import Call, TorchFunction
+    from ._function import TorchFunction
 
 _log = logging.getLogger("warmgraph")
 _MOST_TRIES = 3
@@ -125,30 +126,26 @@ class Recording:
         raise Written(folder, first.capture, _outputs.rebuilt(metadata.tree, first.outputs, self._call.object))
 
     def _write(self, folder: str, given: _entry.Declaration, metadata: _outputs.Metadata, text: str, first: _First) -> None:
-        from ._function import completed, device_of
-
-        full = completed(given, metadata, first.capture.words, text, first.outputs)
+        full = _declarations.completed(given, metadata, first.capture.words, text, first.outputs)
         pool = _pool_of(self._wrapped._where())
         cache = pool.take(given.name)
         try:
-            _entry.write_capture(cache, device_of(self._call.device.index or 0), full, _described_capture(first, *_names_and_sizes(full)), folder)
+            _entry.write_capture(cache, _launching.device_of(self._call.device.index or 0), full, _described_capture(first, *_names_and_sizes(full)), folder)
         finally:
             pool.give_back(cache, given.name)
 
     def _adopt(self, given: _entry.Declaration, metadata: _outputs.Metadata, text: str, first: _First,
                second: _Second | str) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:
         """`second`: a folder of other processes' captures, or this process's."""
-        from ._function import _made, completed, device_of, words_of_generator
-
-        full = completed(given, metadata, first.capture.words, text, first.outputs)
+        full = _declarations.completed(given, metadata, first.capture.words, text, first.outputs)
         names, sizes = _names_and_sizes(full)
         captures = (_described_capture(first, names, sizes),
                     second if isinstance(second, str) else _described_capture(second, names, sizes))
-        device = device_of(self._call.device.index or 0)
+        device = _launching.device_of(self._call.device.index or 0)
         torch.cuda.synchronize(self._call.device)
         pool = _pool_of(self._wrapped._where())
-        entry = _made(pool, given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed))
-        return entry, metadata, words_of_generator(self._call.device) if metadata.draws else None
+        entry = _declarations.made(pool, given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed))
+        return entry, metadata, _bound.words_of_generator(self._call.device) if metadata.draws else None
 
     # --- what is captured
 

@@ -7,7 +7,7 @@ from typing import Any, Iterator
 
 import torch
 
-from . import _code, _entry, _function, _listing, _regions, _walking
+from . import _call, _code, _entry, _listing, _regions, _walking
 
 _TIMES = 3  # CPython 3.11 and later specialise what ran twice
 
@@ -22,7 +22,7 @@ def rehearse() -> Iterator[None]:
         regions = _regions.regions_of(places)
         walker.places += places
         yield
-        _function.Surroundings(walker, reached, regions).is_same()
+        _call.Surroundings(walker, reached, regions).is_same()
         yield
         facts = {**walker.found.facts, **_regions.facts_of(regions)}
         decls = [one.decl() for one in regions]

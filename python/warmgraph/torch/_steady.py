@@ -7,22 +7,17 @@ import functools
 import inspect
 import itertools
 import logging
-from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 import torch
 
 from .. import _fork, _objects, _steady_calls, errors
 from .._steady_calls import OTHERWISE, Tests
 from . import _entry, _gate, _launching, _modes, _outputs, _pausing, _structure, _tensors
-
-if TYPE_CHECKING:
-    from ._function import Bound, Call
+from ._bound import Bound
+from ._call import Call, NotSteady
 
 _log = logging.getLogger("warmgraph")
-
-
-class NotSteady(Exception):
-    """Such calls are read each time."""
 
 
 class Steady:

@@ -1,0 +1,40 @@
+"""Whether a call is a part of what somebody else runs, captures, compiles or watches."""
+from __future__ import annotations
+
+import operator
+import threading
+from typing import Any, Callable
+
+import torch
+
+from .. import _run
+from .._steady_calls import Tests
+from . import _modes
+
+
+class _Running(threading.local):
+    depth = 0  # of functions that run in this thread
+
+
+running = _Running()
+_is_stream_capturing: Callable[[], bool] = getattr(torch._C, "_cuda_isCurrentStreamCapturing", torch.cuda.is_current_stream_capturing)
+
+
+def is_inside() -> bool:
+    """A part of what somebody else runs, captures, compiles or watches."""
+    return running.depth > 0 or torch.compiler.is_compiling() or is_captured() or _modes.is_inside()
+
+
+def expect_outside(tests: Tests) -> list[tuple[Any, str]]:
+    """not is_inside(), but for the modes. Gives (object, name) of attributes that must stay."""
+    tests.number(tests.answer(operator.attrgetter("depth"), running), 0)
+    tests.items(tests.answer(operator.attrgetter("runs"), _run.state), 0)
+    tests.same(tests.answer(_is_stream_capturing if torch.cuda.is_initialized() else is_captured), False)
+    if vars(torch.compiler).get("_is_compiling_flag") is False:
+        return [(torch.compiler, "_is_compiling_flag")]
+    tests.same(tests.answer(torch.compiler.is_compiling), False)
+    return []
+
+
+def is_captured() -> bool:
+    return torch.cuda.is_initialized() and _is_stream_capturing()
