@@ -17,6 +17,7 @@ import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from warmgraph._stored import each_fact  # noqa: E402
 from warmgraph import errors  # noqa: E402
+from warmgraph.torch import _modules  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -229,6 +230,18 @@ def test_how_the_caller_compiled_is_a_guard():
     assert len(host.entries) == 4 and all(one.captures for one in host.entries)
     (how,) = {one.given.facts["torch.compiled"] for one in host.entries if "aot" not in one.given.facts["torch.compiled"]}
     assert how.startswith("True {'backend': str 'eager', 'dynamic': NoneType None, 'kwargs': {}")  # and options of later versions
+
+
+def test_a_function_is_refused_where_pytorch_does_not_say_how_it_was_compiled(monkeypatch):
+    class Backend:
+        __slots__ = ()  # which has no options to see
+
+    compiled = torch.compile(lambda x: x + 1, backend="eager")
+    monkeypatch.setattr(_modules, "_innermost", lambda callback: Backend())
+    cached = wrap(compiled, None)
+    assert torch.equal(cached(torch.ones(3)), torch.full((3,), 2.0)) and "does not say with which backend" in refusal(cached)
+    cached = wrap(torch.compiler.disable(lambda x: x + 2), None)  # nobody compiles it
+    assert torch.equal(cached(torch.ones(3)), torch.full((3,), 3.0)) and not refusal(cached)
 
 
 @pytest.mark.parametrize("how", [False, EAGER], ids=["eager", "compiled by us"])

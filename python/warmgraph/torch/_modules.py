@@ -9,7 +9,7 @@ from typing import Any, Callable, Iterable
 
 import torch
 
-from .. import _walk
+from .. import _walk, errors
 
 HOOKS = tuple(sorted(name for name in torch.nn.Module().__dict__ if name.endswith("hooks")))
 OF_EVERY_MODULE = frozenset({*torch.nn.Module().__dict__, "_compiled_call_impl"} - {"training"})
@@ -104,14 +104,26 @@ def _names_of(names: tuple[str | None, ...]) -> list[tuple[str, bool]]:
 
 
 def how_compiled(compiled: Any) -> str:
-    """Backend and options of a function or module that torch.compile returned, the same in each process; "" where PyTorch does not say."""
+    """Backend and options of a function or module that torch.compile returned, the same in each process; "" where none compiles it (it was
+    disabled). NotRecordable where PyTorch does not say."""
+    callback = getattr(context_of(compiled), "callback", None)
+    if callback is None or isinstance(callback, bool):
+        return ""
     try:
-        backend = sys.modules["torch._dynamo.eval_frame"].innermost_backend(context_of(compiled).callback)
+        backend = _innermost(callback)
         given = {name: value for name, value in vars(backend).items() if name not in ("compiler_fn", "compiler_name")}
         name = getattr(backend, "compiler_name", None) or getattr(type(backend), "compiler_name", type(backend).__qualname__)
         return text_of_options({"backend": name, **given})
-    except Exception:  # another version's
-        return ""
+    except Exception as error:  # another version's
+        raise errors.NotRecordable(f"PyTorch {torch.__version__} does not say with which backend and options it compiles this function, which another process "
+                                   "has to compare: let cache_compile compile it (compile=...)") from error
+
+
+def _innermost(backend: Any) -> Any:
+    """What the wrappers of Dynamo's are around. Not every version has a function for that."""
+    while hasattr(backend, "_torchdynamo_orig_backend"):
+        backend = backend._torchdynamo_orig_backend
+    return backend
 
 
 def context_of(compiled: Any) -> Any:
