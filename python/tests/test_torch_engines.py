@@ -5,7 +5,6 @@ import functools
 import gc
 import logging
 import sys
-import types
 from typing import Any, Iterator
 
 import pytest
@@ -15,7 +14,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from warmgraph import _ahead, errors  # noqa: E402
-from warmgraph.torch import GraphCache, _engines, _function, _sharing, _walking  # noqa: E402
+from warmgraph.torch import GraphCache, _engines, _outside, _sharing, _walking  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -322,7 +321,7 @@ def test_device_code_is_loaded_and_no_garbage_collected_while_the_model_is_read(
 
     monkeypatch.setattr(_engines.EngineFunction, "_read_all", watched)
     monkeypatch.setattr(_ahead, "begin", lambda wrapped, index, name="": seen.append(name or wrapped._name()))
-    monkeypatch.setattr(_function, "_is_captured", lambda: False)
+    monkeypatch.setattr(_outside, "is_captured", lambda: False)
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     runner = Runner()
@@ -340,7 +339,7 @@ def test_a_table_that_is_expected_is_restored_before_its_first_graph_is_asked_fo
     _ahead._waiting.clear()  # of modules of other tests
     monkeypatch.setattr(_ahead, "begin", lambda wrapped, index, name="": begun.append((name or wrapped._name(), wrapped._where().model, index)))
     monkeypatch.setattr(_ahead, "_device_in_use", lambda: device)
-    monkeypatch.setattr(_function, "_is_captured", lambda: False)
+    monkeypatch.setattr(_outside, "is_captured", lambda: False)
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     runner = Runner()

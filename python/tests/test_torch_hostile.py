@@ -27,7 +27,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from warmgraph import errors  # noqa: E402
-from warmgraph.torch import GraphCache, _call, _code, _copies, _function, _launching, _modes, _modules, _recording, _tensors, _walking  # noqa: E402
+from warmgraph.torch import GraphCache, _call, _code, _copies, _launching, _modes, _modules, _outside, _recording, _tensors, _walking  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -1337,7 +1337,7 @@ def test_a_call_inside_somebodys_capture_is_the_functions_own(monkeypatch, is_kn
     captures = [False]
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
-    monkeypatch.setattr(_function, "_is_stream_capturing", lambda: captures[0])
+    monkeypatch.setattr(_outside, "_is_stream_capturing", lambda: captures[0])
     cached = wrap(lambda x: x + 1)
     for _ in range(4):
         cached(X)
