@@ -22,12 +22,13 @@ namespace warmgraph::test {
 
 /// What a device's kernels read by handle.
 struct FlatTextures {
-    std::map<std::uint64_t, std::int32_t> live; ///< contents by handle
-    bool was_misused = false;                   ///< a kernel ran with a handle that is none
+    std::map<std::uint64_t, std::int32_t> live;  ///< contents by handle
+    bool was_misused = false;                    ///< a kernel ran with a handle that is none
+    std::function<float(bool is_restored)> draw; ///< what "draw" gives
 };
 
 /// Kernels: "add" (y, x, n): y[i] = x[i] + bias, with the variable `bias`, which is 1 in the image. "sum" (y, w, n): y[0] = sum
-/// of w. "follow" (y, p, n): y[i] = what is where p[0] points to. "count" (y): y[0] = bias++. "spoil" (w): w[0] = 0 where it was restored, nothing where it was compiled. "fetch" (y,
+/// of w. "draw" (y): y[0], an f32, is what the test says. "follow" (y, p, n): y[i] = what is where p[0] points to. "count" (y): y[0] = bias++. "spoil" (w): w[0] = 0 where it was restored, nothing where it was compiled. "fetch" (y,
 /// texture, n): y[i] = what the texture holds. "add_inside" (y, x, n, struct): y[i] = x[i] + the struct's third number. "add_two" (y, a,
 /// n, b): y[i] = a[i] + b[i]. "add_up" (y, a, n, end): y[i] = sum of what lies from a up to end. i32 all.
 class FlatModule final : public backends::Module {
@@ -79,6 +80,8 @@ public:
         const auto pointer = [&](std::size_t i) { return load<std::int32_t*>(kernel.params[i].value); };
         if (kernel.kernel == "spoil" && origin_of_code != Origin::compiled) *pointer(0) = 0;
         if (kernel.kernel == "count") *pointer(0) = bias++;
+        if (kernel.kernel == "draw")
+            *load<float*>(kernel.params[0].value) = m_textures->draw(origin_of_code != Origin::compiled);
         if (kernel.params.size() < 3) return;
         const auto n = load<std::int32_t>(kernel.params[2].value);
         if (kernel.kernel == "add")

@@ -83,6 +83,35 @@ TEST_F(SpreadTest, AReplayMayLeaveTheRunsNoOftenerAndNoFartherThanOneOfThemLeave
     EXPECT_FALSE(spread.accept(left(std::vector{1.0F, NAN, 3.0F})));
 }
 
+TEST_F(SpreadTest, WhatLeavesTheRunsByNoMoreThanTwiceAnOwnOneIsNear)
+{
+    const auto steps = [](float from, int count) {
+        for (int i = 0; i < count; ++i) from = std::nextafter(from, 9.0F);
+        return from;
+    };
+    Spread spread = of(DType::f32);
+    add(spread, std::vector{1.0F, 2.0F, 3.0F});
+    add(spread, std::vector{1.0F, steps(2.0F, 4), 3.0F});
+    ASSERT_TRUE(spread.measure());
+    EXPECT_TRUE(spread.is_near(left(std::vector{1.0F, steps(2.0F, 2), 3.0F}))) << "within";
+    EXPECT_TRUE(spread.is_near(left(std::vector{1.0F, steps(2.0F, 12), 3.0F}))) << "twice as far";
+    EXPECT_FALSE(spread.is_near(left(std::vector{1.0F, steps(2.0F, 13), 3.0F})));
+    EXPECT_TRUE(spread.is_near(left(std::vector{steps(1.0F, 3), steps(2.0F, 8), 3.0F}))) << "twice as often";
+    EXPECT_FALSE(spread.is_near(left(std::vector{steps(1.0F, 3), steps(2.0F, 8), steps(3.0F, 3)})));
+    EXPECT_FALSE(spread.is_near(left(std::vector{1.0F, NAN, 3.0F})));
+}
+
+TEST_F(SpreadTest, NothingElseIsNearRunsThatAreEqual)
+{
+    for (const DType type : {DType::f32, DType::i32}) {
+        Spread spread = of(type);
+        add(spread, std::vector{1.0F, 2.0F});
+        ASSERT_TRUE(spread.measure());
+        EXPECT_TRUE(spread.is_near(left(std::vector{1.0F, 2.0F})));
+        EXPECT_FALSE(spread.is_near(left(std::vector{1.0F, 2.00001F})));
+    }
+}
+
 TEST_F(SpreadTest, TheAnswerIsHeldToTheRunsAndCountsAsOne)
 {
     Spread spread = of(DType::f32);

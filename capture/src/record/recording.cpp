@@ -275,8 +275,7 @@ Result<void> RecordingSession::Impl::verify(replay::Executable& executable)
 Result<void> RecordingSession::Impl::verify_at(replay::Executable& executable, std::size_t placement, const Spread& own,
                                                Outputs outputs)
 {
-    if (auto replayed = trials->replay(executable, placement, frame.scalars, outputs); !replayed) return replayed;
-    return own.accept(memory->regions());
+    return trials->accept_at(placement, executable, frame.scalars, own, outputs);
 }
 
 /// Of each declared range another number; nullopt where there is none. An undeclared range promises nothing about what

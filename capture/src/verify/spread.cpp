@@ -123,7 +123,8 @@ Result<void> Spread::measure()
     return {};
 }
 
-Result<void> Spread::accept_region(std::size_t region, const MemoryRef& results, std::string_view whose) const
+Result<void> Spread::accept_region(std::size_t region, const MemoryRef& results, std::string_view whose,
+                                   unsigned times) const
 {
     const Region& own = m_regions[region];
     const auto& name = m_interface.regions[region].name;
@@ -140,7 +141,7 @@ Result<void> Spread::accept_region(std::size_t region, const MemoryRef& results,
                     whose, name, differing);
     auto outside = departure(region, results.address, k_none);
     if (!outside) return std::unexpected(outside.error());
-    if (outside->count <= own.tolerance.count && outside->farthest <= own.tolerance.farthest) return {};
+    if (outside->count <= times * own.tolerance.count && outside->farthest <= times * own.tolerance.farthest) return {};
     return fail(
         ErrorCode::verification_failed,
         "{} leaves {} elements of '{}' outside of what the function's own runs leave there, the first at {}, by "
@@ -155,6 +156,13 @@ Result<void> Spread::accept(const std::vector<MemoryRef>& replay) const
         if (m_compared[r] != 0)
             if (auto accepted = accept_region(r, replay[r], "the restored graph"); !accepted) return accepted;
     return {};
+}
+
+bool Spread::is_near(const std::vector<MemoryRef>& replay) const
+{
+    for (std::size_t r = 0; r < m_regions.size(); ++r)
+        if (m_compared[r] != 0 && !accept_region(r, replay[r], "the restored graph", 2)) return false;
+    return true;
 }
 
 Result<void> Spread::accept_answer(const std::vector<MemoryRef>& answer)

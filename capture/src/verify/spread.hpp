@@ -3,7 +3,8 @@
 // Results stay on the device: of each region every distinct outcome is kept once. Integers, booleans and untyped states
 // have no tolerance. A floating-point result may leave the envelope of the function's own runs no oftener and no
 // farther than one of those runs leaves the envelope of the others; one rounding of its type beyond the envelope is no
-// departure.
+// departure. Of nine runs that are alike each is the farthest as often, so that a replay is by chance, and then not by
+// much (Trials::accept_at).
 #pragma once
 
 #include <memory>
@@ -39,6 +40,8 @@ public:
     [[nodiscard]] Result<void> measure();
     /// Are the results at `replay` within the spread? verification_failed names region, element and how far it is.
     [[nodiscard]] Result<void> accept(const std::vector<MemoryRef>& replay) const;
+    /// They are outside of it no oftener and no farther than twice an own run: one run in nine is, by chance.
+    [[nodiscard]] bool is_near(const std::vector<MemoryRef>& replay) const;
     /// The same of what the function itself left when it was called. From then on it counts as a run in text().
     [[nodiscard]] Result<void> accept_answer(const std::vector<MemoryRef>& answer);
     [[nodiscard]] std::string text()
@@ -54,8 +57,9 @@ private:
     [[nodiscard]] Result<backends::Departure> departure(std::size_t region, const Address& candidate,
                                                         std::size_t left_out) const;
     [[nodiscard]] std::uint64_t elements(std::size_t region) const noexcept;
-    [[nodiscard]] Result<void> accept_region(std::size_t region, const MemoryRef& results,
-                                             std::string_view whose) const;
+    /// `times`: how much more than an own run it may depart.
+    [[nodiscard]] Result<void> accept_region(std::size_t region, const MemoryRef& results, std::string_view whose,
+                                             unsigned times = 1) const;
 
     std::shared_ptr<backends::Device> m_device;
     const Interface& m_interface;

@@ -135,11 +135,20 @@ Result<void> Trials::replay(replay::Executable& executable, std::size_t placemen
 Result<void> Trials::accept_all(replay::Executable& executable, const std::vector<std::uint64_t>& scalars,
                                 const Spread& spread, Outputs outputs)
 {
-    for (std::size_t placement = 0; placement < k_placements; ++placement) {
-        if (auto replayed = replay(executable, placement, scalars, outputs); !replayed) return replayed;
-        if (auto accepted = spread.accept(m_memory->regions()); !accepted) return accepted;
-    }
+    for (std::size_t placement = 0; placement < k_placements; ++placement)
+        if (auto accepted = accept_at(placement, executable, scalars, spread, outputs); !accepted) return accepted;
     return {};
+}
+
+Result<void> Trials::accept_at(std::size_t placement, replay::Executable& executable,
+                               const std::vector<std::uint64_t>& scalars, const Spread& spread, Outputs outputs)
+{
+    constexpr int k_most_tries = 3;
+    for (int tries = 1;; ++tries) {
+        if (auto replayed = replay(executable, placement, scalars, outputs); !replayed) return replayed;
+        auto accepted = spread.accept(m_memory->regions());
+        if (accepted || tries == k_most_tries || !spread.is_near(m_memory->regions())) return accepted;
+    }
 }
 
 Result<void> Trials::check_caller_memory() const

@@ -70,6 +70,11 @@ public:
     /// At every placement; each outcome must be within the spread, whose runs started with the same outputs.
     [[nodiscard]] Result<void> accept_all(replay::Executable& executable, const std::vector<std::uint64_t>& scalars,
                                           const Spread& spread, Outputs outputs);
+    /// At one of them. What is wrong is so each time; what leaves the spread of few own runs by chance, and by a
+    /// little, is tried again.
+    [[nodiscard]] Result<void> accept_at(std::size_t placement, replay::Executable& executable,
+                                         const std::vector<std::uint64_t>& scalars, const Spread& spread,
+                                         Outputs outputs);
     /// After all trials, whatever came of them. partly_launched: a read-only state of the caller's has other contents,
     /// and nothing can put back what was there.
     [[nodiscard]] Result<void> check_caller_memory() const;

@@ -1,0 +1,69 @@
+// A restored graph whose results vary as those of the function do, and leave what few own runs left by chance.
+#include <cmath>
+#include <vector>
+
+#include "recording_fixture.hpp"
+
+namespace warmgraph::test {
+namespace {
+
+using cachefmt::RegionKind;
+using testing::HasSubstr;
+
+class SpreadByChance : public FlatFunction {
+protected:
+    /// Own runs are up to 16 roundings apart; the restored graph gives these, and the last one again and again.
+    Result<Recording> recorded_with(std::vector<int> of_restored)
+    {
+        declare("y", RegionKind::output, 1, 0);
+        interface.regions.back().dtype = frame.tensors.back().dtype = DType::f32;
+        device->textures->draw = [this, of_restored](bool is_restored) {
+            if (is_restored) return steps(of_restored[std::min(tries++, of_restored.size() - 1)]);
+            return steps(16 * (runs++ % 2));
+        };
+        return recorded([this](Recorder& r) { launch(r, kernel("draw", {r["y"]})); });
+    }
+    static float steps(int count)
+    {
+        float from = 1.0F;
+        for (int i = 0; i < count; ++i) from = std::nextafter(from, 2.0F);
+        return from;
+    }
+    int runs = 0;
+    std::size_t tries = 0;
+};
+
+TEST_F(SpreadByChance, WithinItOneTryIsEnough)
+{
+    const auto recording = recorded_with({8});
+    ASSERT_TRUE(recording) << recording.error().message;
+    EXPECT_EQ(tries, 2U) << "one at each of two places";
+}
+
+TEST_F(SpreadByChance, WhatLeavesItByALittleIsTriedAgain)
+{
+    const auto recording = recorded_with({40, 8});
+    ASSERT_TRUE(recording) << recording.error().message;
+    EXPECT_EQ(tries, 3U);
+    EXPECT_THAT(recording->entry.header.info.verification, HasSubstr("within spread"));
+}
+
+TEST_F(SpreadByChance, WhatLeavesItEachTimeIsRefused)
+{
+    const auto recording = recorded_with({40});
+    ASSERT_FALSE(recording);
+    EXPECT_EQ(recording.error().code, ErrorCode::verification_failed);
+    EXPECT_THAT(recording.error().message, HasSubstr("by up to 24 roundings"));
+    EXPECT_EQ(tries, 6U) << "three of each image of its module, a part and the whole";
+}
+
+TEST_F(SpreadByChance, WhatIsFarFromItIsRefusedAtOnce)
+{
+    const auto recording = recorded_with({100});
+    ASSERT_FALSE(recording);
+    EXPECT_THAT(recording.error().message, HasSubstr("by up to 84 roundings"));
+    EXPECT_EQ(tries, 2U) << "one of each image";
+}
+
+} // namespace
+} // namespace warmgraph::test
