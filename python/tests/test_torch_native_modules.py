@@ -90,6 +90,10 @@ class Called(Config):
         return 1
 
 
+class Posing(Config):
+    __class__ = property(lambda self: slice)  # type: ignore[assignment]
+
+
 class SlottedConfig:
     __slots__ = ("note", "__dict__")
 
@@ -243,7 +247,7 @@ OBJECTS: dict[str, Callable[[], Any]] = {
     "in order": lambda: Config(other=1, linear=2, beside=3, config=4, note=5),
     "not ascii": lambda: Config(note="é", **{"é": 2}),
     "derived": lambda: OfConfig(beside=1), "of its own": lambda: ConfigOfItsOwn(note=2), "called": lambda: Called(note=3),
-    "slotted": SlottedConfig, "of a metaclass": lambda: OfMetaclass(note=1), "dictionary": lambda: Dictionary(a=1),
+    "posing": lambda: Posing(note=1, start=2, stop=3, step=None), "slotted": SlottedConfig, "of a metaclass": lambda: OfMetaclass(note=1), "dictionary": lambda: Dictionary(a=1),
     "installed": lambda: Installed(note=1, unread=[2], __own=3, kept_hash=1 << 40, big_hash=1 << 80, small_hash=5, _HASH=-(1 << 32), true_hash=True, a="é"),
     "installed and strange": lambda: Installed(note=1, unread=[1, iter([2])], more=Config(note=2)),
     "fields": Fields, "fields of a class": FieldsOfClass, "fields changed": lambda: Fields([1, Config()], {"k": torch.zeros(2)}),

@@ -148,9 +148,9 @@ def made(tests: Tests, around: Iterable[int], looks: Looks, inputs: Sequence[Inp
     keep: list[Any] = [tests, looks, makers, args, launch, result, moves]
     exchange = _objects.exchange_of(framework)
     assert exchange is not None
-    raw = _c.wg_steady_call(base=base, register_count=tests.count, read_tensor=_c.wg_dltensor_reader(exchange), moves=ctypes.pointer(moves), is_frozen=ctypes.pointer(looks.is_frozen),
-                            surroundings=ctypes.pointer(looks.surroundings.raw), always=ctypes.pointer(looks.always.raw),
-                            otherwise=id(result.otherwise), output=result.output)
+    raw = _c.wg_steady_call(base=base, register_count=tests.count, read_tensor=_c.wg_dltensor_reader(exchange), moves=ctypes.pointer(moves),
+                            is_frozen=ctypes.pointer(looks.is_frozen), surroundings=ctypes.pointer(looks.surroundings.raw),
+                            always=ctypes.pointer(looks.always.raw), otherwise=id(result.otherwise), output=result.output)
     weights = _objects.Tensors(exchange, [one.tensor for one in looks.weights])
     given = _objects.Tensors(exchange, [one.tensor for one in inputs])
     for look, one in zip(given.looks, inputs):

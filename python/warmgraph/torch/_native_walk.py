@@ -18,7 +18,7 @@ from . import _modules, _tensors
 _DEVICE_TYPES = {"cpu": 1, "cuda": 2}  # DLDeviceType
 _PARTS = frozenset({"_parameters", "_buffers", "_modules", "_forward_hooks", "_forward_pre_hooks"})
 _OF_ARRAYS = ("__dlpack__", "__cuda_array_interface__")
-_NOT_COMMON = frozenset({"__call__", *_OF_ARRAYS})
+_NOT_COMMON = frozenset({"__call__", "__class__", *_OF_ARRAYS})
 _BASES = (object, abc.ABC, Generic, Protocol)
 _READ_IN_PYTHON = {*sys.stdlib_module_names, "torch", "triton", "numpy", "warmgraph"}
 _IS_MADE_BY_CODE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
