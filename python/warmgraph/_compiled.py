@@ -356,7 +356,7 @@ class CachedFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         known = self._shared.steady.get(self._object)
         if known:
-            result = known[0].quick(args, kwargs)
+            result = known[0].call(args, kwargs)
             if result is not OTHERWISE:
                 return result
         if self._function is None:

@@ -1,6 +1,9 @@
 // A function on a FlatDevice: its interface, a call's frame, and memory with contents.
 #pragma once
 
+#include <cmath>
+#include <limits>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +15,13 @@
 #include "warmgraph/guards/call_guard.hpp"
 
 namespace warmgraph::test {
+
+/// The number that so many roundings lead to.
+inline float roundings_above(float from, int count)
+{
+    for (int i = 0; i < count; ++i) from = std::nextafter(from, std::numeric_limits<float>::max());
+    return from;
+}
 
 class FlatFunction : public testing::Test {
 protected:

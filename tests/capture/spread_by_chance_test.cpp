@@ -1,5 +1,5 @@
 // A restored graph whose results vary as those of the function do, and leave what few own runs left by chance.
-#include <cmath>
+#include <algorithm>
 #include <vector>
 
 #include "recording_fixture.hpp"
@@ -18,16 +18,10 @@ protected:
         declare("y", RegionKind::output, 1, 0);
         interface.regions.back().dtype = frame.tensors.back().dtype = DType::f32;
         device->textures->draw = [this, of_restored](bool is_restored) {
-            if (is_restored) return steps(of_restored[std::min(tries++, of_restored.size() - 1)]);
-            return steps(16 * (runs++ % 2));
+            if (is_restored) return roundings_above(1, of_restored[std::min(tries++, of_restored.size() - 1)]);
+            return roundings_above(1, 16 * (runs++ % 2));
         };
         return recorded([this](Recorder& r) { launch(r, kernel("draw", {r["y"]})); });
-    }
-    static float steps(int count)
-    {
-        float from = 1.0F;
-        for (int i = 0; i < count; ++i) from = std::nextafter(from, 2.0F);
-        return from;
     }
     int runs = 0;
     std::size_t tries = 0;

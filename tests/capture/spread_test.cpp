@@ -66,38 +66,34 @@ TEST_F(SpreadTest, OneRoundingIsNoDeparture)
 
 TEST_F(SpreadTest, AReplayMayLeaveTheRunsNoOftenerAndNoFartherThanOneOfThemLeavesTheOthers)
 {
-    const auto steps = [](float from, int count) {
-        for (int i = 0; i < count; ++i) from = std::nextafter(from, 9.0F);
-        return from;
-    };
     Spread spread = of(DType::f32);
     add(spread, std::vector{1.0F, 2.0F, 3.0F});
-    add(spread, std::vector{1.0F, steps(2.0F, 4), 3.0F});
+    add(spread, std::vector{1.0F, roundings_above(2.0F, 4), 3.0F});
     ASSERT_TRUE(spread.measure());
     EXPECT_FALSE(spread.is_bitwise());
     EXPECT_EQ(spread.text(), "within spread (2 runs, 1 elements by 4 roundings)");
-    EXPECT_TRUE(spread.accept(left(std::vector{1.0F, steps(2.0F, 2), 3.0F})));
-    EXPECT_TRUE(spread.accept(left(std::vector{1.0F, steps(2.0F, 8), 3.0F}))) << "as far from them as they are apart";
-    EXPECT_FALSE(spread.accept(left(std::vector{1.0F, steps(2.0F, 9), 3.0F}))) << "farther";
-    EXPECT_FALSE(spread.accept(left(std::vector{steps(1.0F, 3), steps(2.0F, 8), 3.0F}))) << "oftener";
+    EXPECT_TRUE(spread.accept(left(std::vector{1.0F, roundings_above(2.0F, 2), 3.0F})));
+    EXPECT_TRUE(spread.accept(left(std::vector{1.0F, roundings_above(2.0F, 8), 3.0F})))
+        << "as far from them as they are apart";
+    EXPECT_FALSE(spread.accept(left(std::vector{1.0F, roundings_above(2.0F, 9), 3.0F}))) << "farther";
+    EXPECT_FALSE(spread.accept(left(std::vector{roundings_above(1.0F, 3), roundings_above(2.0F, 8), 3.0F})))
+        << "oftener";
     EXPECT_FALSE(spread.accept(left(std::vector{1.0F, NAN, 3.0F})));
 }
 
 TEST_F(SpreadTest, WhatLeavesTheRunsByNoMoreThanTwiceAnOwnOneIsNear)
 {
-    const auto steps = [](float from, int count) {
-        for (int i = 0; i < count; ++i) from = std::nextafter(from, 9.0F);
-        return from;
-    };
     Spread spread = of(DType::f32);
     add(spread, std::vector{1.0F, 2.0F, 3.0F});
-    add(spread, std::vector{1.0F, steps(2.0F, 4), 3.0F});
+    add(spread, std::vector{1.0F, roundings_above(2.0F, 4), 3.0F});
     ASSERT_TRUE(spread.measure());
-    EXPECT_TRUE(spread.is_near(left(std::vector{1.0F, steps(2.0F, 2), 3.0F}))) << "within";
-    EXPECT_TRUE(spread.is_near(left(std::vector{1.0F, steps(2.0F, 12), 3.0F}))) << "twice as far";
-    EXPECT_FALSE(spread.is_near(left(std::vector{1.0F, steps(2.0F, 13), 3.0F})));
-    EXPECT_TRUE(spread.is_near(left(std::vector{steps(1.0F, 3), steps(2.0F, 8), 3.0F}))) << "twice as often";
-    EXPECT_FALSE(spread.is_near(left(std::vector{steps(1.0F, 3), steps(2.0F, 8), steps(3.0F, 3)})));
+    EXPECT_TRUE(spread.is_near(left(std::vector{1.0F, roundings_above(2.0F, 2), 3.0F}))) << "within";
+    EXPECT_TRUE(spread.is_near(left(std::vector{1.0F, roundings_above(2.0F, 12), 3.0F}))) << "twice as far";
+    EXPECT_FALSE(spread.is_near(left(std::vector{1.0F, roundings_above(2.0F, 13), 3.0F})));
+    EXPECT_TRUE(spread.is_near(left(std::vector{roundings_above(1.0F, 3), roundings_above(2.0F, 8), 3.0F})))
+        << "twice as often";
+    EXPECT_FALSE(spread.is_near(
+        left(std::vector{roundings_above(1.0F, 3), roundings_above(2.0F, 8), roundings_above(3.0F, 3)})));
     EXPECT_FALSE(spread.is_near(left(std::vector{1.0F, NAN, 3.0F})));
 }
 

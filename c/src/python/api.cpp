@@ -31,7 +31,6 @@ std::optional<Api> loaded()
     const bool all = Symbols{}
                          .into(api.dict_next, "PyDict_Next")
                          .into(api.dict_size, "PyDict_Size")
-                         .into(api.dict_new, "PyDict_New")
                          .into(api.dict_get, "PyDict_GetItemWithError")
                          .into(api.dict_set, "PyDict_SetItem")
                          .into(api.list_append, "PyList_Append")

@@ -21,7 +21,6 @@ struct Api {
 
     int (*dict_next)(Object*, std::ptrdiff_t*, Object**, Object**) = nullptr;
     std::ptrdiff_t (*dict_size)(Object*) = nullptr;
-    Object* (*dict_new)() = nullptr;
     Object* (*dict_get)(Object*, Object*) = nullptr; ///< borrowed
     int (*dict_set)(Object*, Object*, Object*) = nullptr;
     int (*list_append)(Object*, Object*) = nullptr;

@@ -106,7 +106,7 @@ class Call:
         return found if found is not self else self.around.objects[path]
 
 
-def the_device(places: Sequence[Place]) -> torch.device:
+def common_device(places: Sequence[Place]) -> torch.device:
     found: torch.device | None = None
     for place in places:
         if found is None:

@@ -19,7 +19,7 @@ from .._steady_calls import OTHERWISE, Tests
 from . import _bound, _code, _collection, _compiler, _declarations, _entry, _gate, _launching, _listing, _loans, _mega_cache, _modes, _modules, _outputs, _outside, \
     _pausing, _recording, _regions, _steady, _walking
 from ._bound import Bound, Variant
-from ._call import Call, Surroundings, the_device
+from ._call import Call, Surroundings, common_device
 from ._regions import Region
 from ._walking import Place, Walker
 
@@ -31,6 +31,8 @@ _MOST_TRIES = 4
 _MOST_STEADY = 8  # kinds of calls of one object that are known by heart
 _MOST_OBJECTS = 16  # whose surroundings are kept
 _MOST_REFUSED = 4096  # calls that are remembered
+
+
 class TorchFunction:
     """What a wrapper has once it met tensors of PyTorch's. Shared by the objects of one class."""
 
@@ -132,7 +134,7 @@ class TorchFunction:
     def again(self, owner: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of a call like one before, or OTHERWISE. owner: id of the wrapper's object."""
         known = self.steady.get(owner, [])
-        with _gate.using:
+        with _gate.using:  # while tensors are elsewhere, all of them are other calls
             for one in list(known):
                 result = one.call(args, kwargs)
                 if result is not OTHERWISE:
@@ -227,7 +229,7 @@ class TorchFunction:
     def _read_quickly(self, owner: Any, arguments: dict[str, Any], around: Surroundings) -> tuple[Call, Any]:
         walker = _walking.read_arguments(around.reached, arguments)
         inputs, modes = _regions.regions_of(walker.places), _modes.modes()
-        call = Call(arguments, owner, walker, around, inputs + around.regions, the_device(walker.places + around.places), modes, walker)
+        call = Call(arguments, owner, walker, around, inputs + around.regions, common_device(walker.places + around.places), modes, walker)
         return call, self._key(call)
 
     def _key(self, call: Call) -> Any:
@@ -263,7 +265,7 @@ class TorchFunction:
 
     @staticmethod
     def _call_of(owner: Any, arguments: dict[str, Any], walker: Walker, around: Surroundings, regions: list[Region]) -> Call:
-        device = the_device(walker.places)
+        device = common_device(walker.places)
         _modes.settle(device.index or 0)
         return Call(arguments, owner, walker, around, regions, device, _modes.modes(), walker.of_arguments)
 

@@ -21,8 +21,7 @@ _log = logging.getLogger("warmgraph")
 
 
 class Steady:
-    """Made of a call that was replayed. `call` replays one that is like it, or gives OTHERWISE; `quick` does so inside of _gate's using(), or
-    needs none. Thread-safe."""
+    """Made of a call that was replayed. `call` replays one that is like it, or gives OTHERWISE. Thread-safe."""
 
     def __init__(self, bound: Bound, args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: inspect.Signature, outside: Outside) -> None:
         call, variant = bound.call, bound.variant
@@ -49,7 +48,6 @@ class Steady:
         self._look = _steady_calls.made(tests, call.around.ids, call.around.looks(always), self._inputs(bound, given), states, makers, self._args,
                                         _entry.FLAT, torch.Tensor, self._launch() if is_plain else None, result, _gate.moves)
         self.call = self._look if is_plain else self._called
-        self.quick = self._look if is_plain else self._gated
 
     def _launch(self) -> _steady_calls.Launch:
         entry, index = self._entry, self._device.index or 0
@@ -58,7 +56,7 @@ class Steady:
 
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Draws random numbers, or lends its results."""
-        with self._loan.lock if self._loan is not None else contextlib.nullcontext(), self._entry.lock:
+        with _gate.using, self._loan.lock if self._loan is not None else contextlib.nullcontext(), self._entry.lock:
             found = self._look(args, kwargs)
             if found is OTHERWISE:
                 return OTHERWISE
@@ -70,10 +68,6 @@ class Steady:
             if self._loan is not None:
                 outputs = self._loan.lend()
         return outputs[self._output] if self._result is None else self._result(outputs, values)
-
-    def _gated(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        with _gate.using:
-            return self._called(args, kwargs)
 
     def _inputs(self, bound: Bound, given: _structure.Arguments) -> list[_steady_calls.Input]:
         """The tensors of the arguments. NotSteady where one is not by itself what the graph reads."""

@@ -206,15 +206,8 @@ class Walker(_walk.Walker):
             names=_modules.names_of_attributes, text=_native_walk.text_of, fact=self._fact, fact_of_module=self._fact_of_module, value=self.value,
             module=self._read_one, tensor_reader=self._read_tensor, attributes=self._members, undone=self._undone)
 
-    def arguments(self, values: dict[str, Any], skipped: Iterable[str] = ()) -> None:
-        if self._is_tolerant or not _native_walk.is_possible():
-            return super().arguments(values, skipped)
-        self._into = self.found.arguments
-        self._roots = dict.fromkeys(values, 0)
-        reader = self._reader("argument")
-        for name, value in values.items():
-            if name not in skipped:
-                reader.value(name, value)
+    def _reader_of_arguments(self) -> Callable[[str, Any], None]:
+        return super()._reader_of_arguments() if self._is_tolerant or not _native_walk.is_possible() else self._reader("argument").value
 
     def _plan(self, kind: type) -> tuple[str, dict[str, Any]] | None:
         """How modules of this class are read natively; None: they are not."""
@@ -230,8 +223,11 @@ class Walker(_walk.Walker):
             return None
         self._watch_class(kind)
         self.classes.setdefault(kind, False)
-        named = {name: value for name, value in self._stored_in(kind) if name in self._reached.names and not name.startswith("__")}
-        return _native_walk.plan_of_object(kind, self._is_library_class(kind), named)
+        return _native_walk.plan_of_object(kind, self._is_library_class(kind), self._named_in(kind))
+
+    def _named_in(self, kind: type) -> dict[str, Any]:
+        """What its classes store and code names."""
+        return {name: value for name, value in self._stored_in(kind) if name in self._reached.names and not name.startswith("__")}
 
     def _undone(self, name: str, mark: tuple[int, ...]) -> bool:
         """After an attribute was refused that was read natively."""
@@ -365,9 +361,8 @@ class Walker(_walk.Walker):
             for one in kind.__mro__:
                 for name, value in self._stored_by(one).plain if one not in (torch.nn.Module, object) else ():
                     found.setdefault(name, value)
-            for name, value in self._stored_in(kind):
-                if name in self._reached.names and not name.startswith("__"):
-                    found.setdefault(name, value)
+            for name, value in self._named_in(kind).items():
+                found.setdefault(name, value)
             self._values_of_classes[kind] = found
         return self._values_of_classes[kind]
 
