@@ -5,6 +5,7 @@ import contextlib
 import gc
 import pickle
 import threading
+import time
 from typing import Any, Iterator
 
 import pytest
@@ -14,7 +15,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from warmgraph import _objects, errors  # noqa: E402
-from warmgraph.torch import _loans, _outputs, _steady  # noqa: E402
+from warmgraph.torch import _call, _gate, _loans, _outputs, _steady  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not _loans.is_possible(), reason="an older PyTorch")
 STALE = "borrowed result of an earlier call of 'work'"
@@ -261,6 +262,37 @@ def test_threads_that_come_first_at_once_write_to_one_memory(monkeypatch):
     for one in threads:
         one.join()
     assert len({at[-1] for at, _ in host.entries[0].calls[-2:]}) == 1 and len(results) == 2
+
+
+@pytest.mark.skipif(_objects.exchange_of(torch.Tensor) is None, reason="this PyTorch or Python has no table of DLPack's")
+def test_arguments_stay_where_they_are_while_a_later_call_looks_at_them(monkeypatch):
+    """Another thread's capture has them elsewhere in between."""
+    cached, x, threads, looks = recorded(work, _aligned(4)), _aligned(4), [], _call.Surroundings.looks
+    at, moved = x.data_ptr(), threading.Event()
+
+    def move() -> None:
+        kept = x.data
+        with _gate.moving():
+            x.data = _aligned(4)
+            moved.set()
+            time.sleep(0.2)
+            x.data = kept
+
+    def is_same() -> bool:  # Python code that a later call runs before it looks at its arguments
+        if not threads and is_armed:
+            threads.append(threading.Thread(target=move))
+            threads[0].start()
+            moved.wait(0.2)
+        return True
+
+    is_armed: list[bool] = []
+    monkeypatch.setattr(_call.Surroundings, "looks", lambda self, always: (found := looks(self, always))._replace(rest=[*found.rest, is_same]))
+    for _ in range(4):
+        cached(x)
+    is_armed.append(True)
+    cached(x)
+    threads[0].join()
+    assert moved.is_set() and host.entries[0].calls[-1][0][0] == at
 
 
 @pytest.mark.skipif(_objects.exchange_of(torch.Tensor) is None, reason="this PyTorch or Python has no table of DLPack's")
