@@ -11,6 +11,7 @@
 #include "python/module_reader.hpp"
 #include "python/snapshot.hpp"
 #include "python/steady_call.hpp"
+#include "python/torch_tensor.hpp"
 #include "warmgraph/python.h"
 
 using warmgraph::python::DlTensor;
@@ -50,6 +51,17 @@ int wg_tensors_are_there(wg_dltensor_reader read, void* const* tensors, const wg
         if (read(tensors[i], &tensor) != 0 || !warmgraph::python::is_there(tensor, looks[i])) return 0;
     }
     return 1;
+}
+
+int wg_use_torch_tensors(const wg_torch_tensors* tensors)
+{
+    warmgraph::python::TorchTensors::of_process().use(*tensors);
+    return 0;
+}
+
+int wg_read_torch_tensor(void* object, void* dltensor)
+{
+    return warmgraph::python::TorchTensors::of_process().read(object, *static_cast<DlTensor*>(dltensor));
 }
 
 int wg_snapshot_is_same(wg_snapshot* snapshot)

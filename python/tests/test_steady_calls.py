@@ -81,6 +81,9 @@ class Function:
         return OTHERWISE
 
 
+FRAMEWORK = _steady_calls.Framework(Tensor, _objects.exchange_of(Tensor) or 0, False)
+
+
 class Known:
     """A call that was seen once. Its parts may be changed before `made`."""
 
@@ -114,7 +117,7 @@ class Known:
                         ctypes.c_void_p(9), self.function.failed)
         looks = Looks(self.always, self.frozen, self.surroundings, self.rest, self.weights)
         makers = [Maker(self.make, (1 << 20,), self.place(len(self.inputs)))] * self.outputs
-        return _steady_calls.made(self.tests, self.around, looks, self.inputs, self.states, makers, self.args, BASE, Tensor, launch if self.launches else None, self.result,
+        return _steady_calls.made(self.tests, self.around, looks, self.inputs, self.states, makers, self.args, BASE, FRAMEWORK, launch if self.launches else None, self.result,
                                   self.moves)
 
 

@@ -1256,8 +1256,8 @@ PARTS = {
     "generator": ("warmgraph.torch._capture.generator_of", 0), "capture": ("warmgraph.torch._capture.captured", 0),
     "shadows": ("warmgraph.torch._recording.Shadows", 0), "copy": ("warmgraph.torch._copies.copied", 0),
     "adoption": ("warmgraph.torch._entry.Entry", 0), "results": ("warmgraph.torch._outputs.described", 0),
-    "quick key": ("warmgraph.torch._function.TorchFunction._quick_key", 0), "versions": ("warmgraph.torch._recording._version", 0),
-    "versions after the answer": ("warmgraph.torch._recording._version", 3),
+    "quick key": ("warmgraph.torch._function.TorchFunction._quick_key", 0), "versions": ("warmgraph.torch._recording.version_of", 0),
+    "versions after the answer": ("warmgraph.torch._recording.version_of", 3),
 }
 
 

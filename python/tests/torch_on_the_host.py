@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import io
 import threading
 import types
 from typing import Any
@@ -164,7 +165,7 @@ def use(monkeypatch: Any) -> None:
     monkeypatch.setattr(_pair_recording, "Shadows", FakeShadows)
     monkeypatch.setattr(_capture, "captured", _captured)
     monkeypatch.setattr(_capture, "plain_graph", _plain_graph)
-    monkeypatch.setattr(_capture, "displaced", lambda device: contextlib.nullcontext())
+    monkeypatch.setattr(_capture, "Addresses", lambda index: io.StringIO())
     monkeypatch.setattr(_capture, "generator_of", lambda device: FakeGenerator())
     monkeypatch.setattr(_capture, "own_generator", lambda device: contextlib.nullcontext())
     monkeypatch.setattr(_capture, "run", lambda capture, device: None)  # it ran when it was captured

@@ -481,6 +481,34 @@ class wg_tensor_look(ctypes.Structure):
     ]
 
 
+class wg_torch_type(ctypes.Structure):
+    _fields_ = [
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+    ]
+
+
+class wg_torch_tensors(ctypes.Structure):
+    _fields_ = [
+        ("at", ctypes.c_uint64),
+        ("kinds", ctypes.c_void_p * 2),
+        ("otherwise", wg_dltensor_reader),
+        ("get_data_ptr", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p))),
+        ("get_dim", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int64))),
+        ("get_sizes", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(ctypes.POINTER(ctypes.c_int64)))),
+        ("get_strides", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(ctypes.POINTER(ctypes.c_int64)))),
+        ("get_dtype", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int32))),
+        ("get_device_type", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int32))),
+        ("get_device_index", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int32))),
+        ("get_layout", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int32))),
+        ("requires_grad", ctypes.CFUNCTYPE(ctypes.c_uint8, ctypes.c_void_p)),
+        ("strided", ctypes.c_int32),
+        ("cpu", ctypes.c_int32),
+        ("cuda", ctypes.c_int32),
+        ("types", wg_torch_type * 64),
+    ]
+
+
 class wg_dict_look(ctypes.Structure):
     _fields_ = [
         ("dict", ctypes.c_void_p),
@@ -558,6 +586,7 @@ class wg_weight(ctypes.Structure):
         ("look", wg_tensor_look),
         ("requires_grad", ctypes.c_int32),
         ("can_be_lazy", ctypes.c_int32),
+        ("near", ctypes.c_void_p * 2),
     ]
 
 
@@ -695,6 +724,8 @@ STRUCTS = [
     wg_open_progress,
     wg_open_options,
     wg_tensor_look,
+    wg_torch_type,
+    wg_torch_tensors,
     wg_dict_look,
     wg_dict_item_look,
     wg_list_look,
@@ -854,6 +885,8 @@ FUNCTIONS = {
         ctypes.c_uint64]),
     "wg_tensors_are_there": (ctypes.c_int, [wg_dltensor_reader, ctypes.POINTER(ctypes.c_void_p),
         ctypes.POINTER(wg_tensor_look), ctypes.c_uint64]),
+    "wg_use_torch_tensors": (ctypes.c_int, [ctypes.POINTER(wg_torch_tensors)]),
+    "wg_read_torch_tensor": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p]),
     "wg_snapshot_is_same": (ctypes.c_int, [ctypes.POINTER(wg_snapshot)]),
     "wg_note_dict_event": (ctypes.c_int, [ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]),
     "wg_dict_events": (ctypes.POINTER(ctypes.c_uint64), []),

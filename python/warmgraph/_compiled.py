@@ -334,11 +334,8 @@ class CachedFunction:
     def __get__(self, instance: Any, owner: type | None = None) -> CachedFunction:
         if instance is None or self._function is None or self.module is not None:
             return self
-        if self._shared.signature is None:
-            self._shared.signature = inspect.signature(types.MethodType(self._function, instance))
-        bound = object.__new__(CachedFunction)
-        bound.__dict__.update(self.__dict__, _function=types.MethodType(self._function, instance), _signature=self._shared.signature,
-                              _object=id(instance))
+        bound = _BoundFunction.__new__(_BoundFunction)
+        bound._unbound, bound._instance, bound.__module__ = self, instance, self.__module__
         return bound
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CachedFunction:
@@ -359,6 +356,10 @@ class CachedFunction:
             result = known[0].call(args, kwargs)
             if result is not OTHERWISE:
                 return result
+        return self._called_otherwise(known, args, kwargs)
+
+    def _called_otherwise(self, known: list[Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call that is not like the last one. known: what is known of the object's calls."""
         if self._function is None:
             raise errors.InvalidArgument(f"this wrapper of {self._description} was copied or unpickled, and is bound to no object: wrap the "
                                          "new one's method (warmgraph.cache_compile)")
@@ -677,6 +678,32 @@ class CachedFunction:
                 self._shared.torchs.reset()
         for device in devices.values():
             device._collect()
+
+
+class _BoundFunction(CachedFunction):
+    # What an object's attribute gives, for one call mostly. What a call that is like the last one does not need is made where it is asked for.
+
+    __doc__ = property(lambda self: self._unbound.__doc__)
+    __slots__ = ("_unbound", "_instance")
+    _unbound: CachedFunction
+    _instance: Any
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        known = self._unbound._shared.steady.get(id(self._instance))
+        if known:
+            result = known[0].call(args, kwargs)
+            if result is not OTHERWISE:
+                return result
+        return self._called_otherwise(known, args, kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if "_function" in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        shared, function = self._unbound._shared, types.MethodType(self._unbound._function, self._instance)  # type: ignore[arg-type]
+        if shared.signature is None:
+            shared.signature = inspect.signature(function)
+        self.__dict__.update(self._unbound.__dict__, _signature=shared.signature, _object=id(self._instance), _function=function)
+        return getattr(self, name)
 
 
 @dataclasses.dataclass

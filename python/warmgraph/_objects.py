@@ -265,6 +265,11 @@ class Tensors:
         """Each looks as it did, and lies where it lay."""
         return self._count == 0 or self._are_there() == 1
 
+    def described(self) -> list[tuple[Any, ...]]:
+        """What they looked like, and where they lay."""
+        names = [field[0] for field in _c.wg_tensor_look._fields_ if field[0] not in ("sizes", "strides", "address")]
+        return [(*(getattr(one, name) for name in names), one.sizes[:one.rank], one.strides[:one.rank], own) for one, own in zip(self.looks, self._own)]
+
     def _numbers(self, exchange: int) -> Any:
         """Sizes and strides of all, which their looks point to. Raises what the framework raises where DLPack cannot say it."""
         room, count = 8 * self._count, ctypes.c_uint64(self._count)  # as most have up to four dimensions

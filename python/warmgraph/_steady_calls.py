@@ -82,11 +82,20 @@ class Tests:
         self._rows.append((kind, register, to, number, *(None if one is _MISSING else id(one) for one in (object, other))))
 
 
+class Framework(NamedTuple):
+    """How its tensors are read."""
+
+    kind: Any  # their class
+    read: int  # a wg_dltensor_reader
+    knows_grad: bool  # wg_use_torch_tensors said how to ask whether one requires grad
+
+
 class Weight(NamedTuple):
     """A tensor that stays where it is."""
 
     tensor: Any
     can_be_lazy: bool
+    near: tuple[int, int] = (0, 0)  # where the framework keeps what it says of it
 
 
 class Input(NamedTuple):
@@ -140,31 +149,31 @@ class Result(NamedTuple):
 
 
 def made(tests: Tests, around: Iterable[int], looks: Looks, inputs: Sequence[Input], states: Sequence[tuple[int, int]], makers: Sequence[Maker],
-         args: Any, base: int, framework: Any, launch: Launch | None, result: Result, moves: ctypes.c_uint64) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
+         args: Any, base: int, framework: Framework, launch: Launch | None, result: Result, moves: ctypes.c_uint64) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     """Takes (args, kwargs): the result of a call that is like it, else `otherwise`. Without `launch` nothing is enqueued, and it gives (outputs,
-    what is in the registers); call it under a lock then, and launch with `args`. framework: a class of tensors with an exchange table of
-    DLPack's. states: (start, end) of memory that no input lies in. moves: odd while tensors are elsewhere, and counted at each change. The addresses of
+    what is in the registers); call it under a lock then, and launch with `args`. states: (start, end) of memory that no input lies in. moves: odd while tensors are elsewhere, and counted at each change. The addresses of
     the call, less `base`, go into `args`, which are the call's own."""
     keep: list[Any] = [tests, looks, makers, args, launch, result, moves]
-    exchange = _objects.exchange_of(framework)
-    assert exchange is not None
-    raw = _c.wg_steady_call(base=base, register_count=tests.count, read_tensor=_c.wg_dltensor_reader(exchange), moves=ctypes.pointer(moves),
+    raw = _c.wg_steady_call(base=base, register_count=tests.count, read_tensor=_c.wg_dltensor_reader(framework.read), moves=ctypes.pointer(moves),
                             is_frozen=ctypes.pointer(looks.is_frozen), surroundings=ctypes.pointer(looks.surroundings.raw),
                             always=ctypes.pointer(looks.always.raw), otherwise=id(result.otherwise), output=result.output)
-    weights = _objects.Tensors(exchange, [one.tensor for one in looks.weights])
-    given = _objects.Tensors(exchange, [one.tensor for one in inputs])
+    weights = _objects.Tensors(framework.read, [one.tensor for one in looks.weights])
+    given = _objects.Tensors(framework.read, [one.tensor for one in inputs])
     for look, one in zip(given.looks, inputs):
         look.alignment = one.alignment
         if one.place is not None:
             look.address = ctypes.cast(one.place, ctypes.POINTER(ctypes.c_uint64))
-    questions = framework.requires_grad, framework.is_neg, framework.is_conj
+    kind = framework.kind
+    questions = kind.requires_grad, kind.is_neg, kind.is_conj
     raw.requires_grad, raw.is_negated, raw.is_conjugated = map(id, questions)
+    if framework.knows_grad:
+        raw.requires_grad = None
     keep += [weights, given, questions]
     fields: list[tuple[str, str, Any, list[Any]]] = [
         ("around", "around_count", ctypes.c_uint64, sorted(around)), ("rest", "rest_count", ctypes.c_void_p, list(map(id, looks.rest))),
         ("inputs", "input_count", ctypes.c_uint32, [one.register for one in inputs]), ("extents", "", ctypes.c_uint64, [one.extent for one in inputs]),
         ("states", "state_count", _c.wg_memory_range, _apart(states)), ("values", "value_count", ctypes.c_uint32, list(result.registers)),
-        ("weights", "weight_count", _c.wg_weight, [(id(one.tensor), look, int(one.tensor.requires_grad), int(one.can_be_lazy))
+        ("weights", "weight_count", _c.wg_weight, [(id(one.tensor), look, int(one.tensor.requires_grad), int(one.can_be_lazy), one.near)
                                                    for one, look in zip(looks.weights, weights.looks)]),
         ("outputs", "output_count", _c.wg_result_maker, [(id(one.make), id(one.arguments), _pointer(one.place)) for one in makers]),
     ]

@@ -180,29 +180,30 @@ TEST_F(Pairing, DeviceFunctionsAndTexturesOfAProcessAreNoUnusedWords)
 class SideBySide : public Pairing {
 protected:
     static constexpr std::int32_t k_large = 256; // 1024 bytes
-    SideBySide()
+    explicit SideBySide(std::int32_t bias = k_large) : count(bias)
     {
         interface = {};
         frame = {};
         // Built before another order of members could give them other places.
-        const MemoryRef here = make(2 * k_large, 0), there = make(2 * k_large, 0);
+        const MemoryRef here = make(k_large + count, 0), there = make(k_large + count, 0);
         std::fill_n(here.address.pointer<std::int32_t>(), k_large, 3);
-        std::fill_n(here.address.pointer<std::int32_t>() + k_large, k_large, 4);
-        declare_at("weight", RegionKind::weights, half(here, 0));
-        declare_at("bias", RegionKind::weights, half(here, 1));
-        declare("y", RegionKind::output, k_large, 0);
-        other = {half(there, 0), half(there, 1), make(k_large, 0)};
+        std::fill_n(here.address.pointer<std::int32_t>() + k_large, count, 4);
+        declare_at("weight", RegionKind::weights, weight_of(here));
+        declare_at("bias", RegionKind::weights, bias_of(here));
+        declare("y", RegionKind::output, count, 0);
+        other = {weight_of(there), bias_of(there), make(count, 0)};
     }
-    static MemoryRef half(const MemoryRef& both, std::uint64_t which)
+    static MemoryRef weight_of(const MemoryRef& both) { return {both.address, k_large * 4ULL}; }
+    static MemoryRef bias_of(const MemoryRef& both)
     {
-        return {both.address + which * k_large * 4, k_large * 4ULL};
+        return {both.address + k_large * 4ULL, both.size - k_large * 4ULL};
     }
     /// A kernel that takes the start of the one and the word between the two.
     void capture(const std::string& name)
     {
         const auto make_one = [&](const std::vector<MemoryRef>& at) {
             auto result = std::make_unique<Captured>();
-            backends::RawKernel work = kernel(name, {at[2].address, at[0].address}, k_large);
+            backends::RawKernel work = kernel(name, {at[2].address, at[0].address}, count);
             append(work.params.emplace_back().value, at[1].address.flat());
             result->graph.nodes.push_back({work, {}});
             result->capture = {&result->graph, at, {}, {}};
@@ -211,8 +212,37 @@ protected:
         first = make_one(frame.memory);
         second = make_one(other);
     }
+    std::int32_t count; ///< of the bias
     std::vector<MemoryRef> other;
 };
+
+/// As most are: no multiple of what the trials' places differ by.
+class SideBySideWithAShortBias : public SideBySide {
+protected:
+    SideBySideWithAShortBias() : SideBySide(64) {}
+};
+
+TEST_F(SideBySideWithAShortBias, TheWordBetweenThemIsItsStart)
+{
+    capture("add_two");
+    const auto stored = written(second->capture);
+    ASSERT_TRUE(stored) << stored.error().message;
+    auto recording = paired(*stored);
+    ASSERT_TRUE(recording) << recording.error().message;
+    const MemoryRef weight = make(k_large, 10), bias = make(count, 5), y = make(count, 0);
+    ASSERT_TRUE(replay(*recording, {weight, bias, y}));
+    EXPECT_EQ(read(y), std::vector<std::int32_t>(static_cast<std::size_t>(count), 15));
+}
+
+TEST_F(SideBySideWithAShortBias, TheEndOfTheFirstIsFoundOutAndRefused)
+{
+    capture("add_up");
+    const auto stored = written(second->capture);
+    ASSERT_TRUE(stored) << stored.error().message;
+    const auto refused = paired(*stored);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::verification_failed) << refused.error().message;
+}
 
 TEST_F(SideBySide, TheWordBetweenThemIsTheSecondOnesStartWhereTheResultsSaySo)
 {

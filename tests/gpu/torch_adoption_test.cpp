@@ -160,6 +160,14 @@ TEST(TorchFunctions, AreReplayedInTheNextProcessWithoutACompiler)
     EXPECT_EQ(run_with_package("cases.py"), 0);
 }
 
+/// Programs that capture graphs by themselves are recorded in two processes and served by a third; its table is in the log.
+TEST(TorchPrograms, AreRecordedWithoutAChangeAndServed)
+{
+    if (std::system("python3 -c 'import torch, torchvision, transformers'") != 0)
+        WARMGRAPH_SKIP_LACKING("PyTorch, torchvision and transformers");
+    EXPECT_EQ(run_with_package("record_all.py"), 0);
+}
+
 #ifdef SERVE_BINARY
 /// samples/serve: a language model that PyTorch recorded generates the same tokens in Python without PyTorch and in C++.
 TEST(TorchServing, NeedsNoPyTorch)

@@ -54,7 +54,6 @@ std::optional<Api> loaded()
                          .into(api.text_of, "PyUnicode_FromStringAndSize")
                          .into(api.utf8_of, "PyUnicode_AsUTF8AndSize")
                          .into(api.repr, "PyObject_Repr")
-                         .into(api.type, "PyObject_Type")
                          .into(api.attributes, "PyObject_GenericGetDict")
                          .into(api.attribute, "PyObject_GetAttr")
                          .into(api.call, "PyObject_CallFunctionObjArgs")
@@ -88,7 +87,8 @@ std::optional<Api> loaded()
                          .into(api.exception, "PyExc_Exception")
                          .into(api.type_error, "PyExc_TypeError")
                          .all();
-    return all ? std::optional(api) : std::nullopt;
+    // A build of Python's that traces references has the class elsewhere.
+    return all && Api::kind_of(api.yes) == api.bool_type ? std::optional(api) : std::nullopt;
 }
 
 } // namespace

@@ -44,7 +44,6 @@ struct Api {
     Object* (*text_of)(const char*, std::ptrdiff_t) = nullptr;
     const char* (*utf8_of)(Object*, std::ptrdiff_t*) = nullptr;
     Object* (*repr)(Object*) = nullptr;
-    Object* (*type)(Object*) = nullptr;
     Object* (*attributes)(Object*, void*) = nullptr;
     Object* (*attribute)(Object*, Object*) = nullptr;
     Object* (*call)(Object*, ...) = nullptr; ///< arguments up to a null pointer
@@ -73,13 +72,8 @@ struct Api {
     Object *list_type = nullptr, *tuple_type = nullptr;
     Object **exception = nullptr, **type_error = nullptr; ///< classes
 
-    /// Borrowed: its object holds it.
-    [[nodiscard]] Object* kind_of(Object* object) const noexcept
-    {
-        Object* const found = type(object);
-        release(found);
-        return found;
-    }
+    /// Borrowed: its object holds it. Py_TYPE, which extension modules of the stable ABI have compiled into them.
+    [[nodiscard]] static Object* kind_of(Object* object) noexcept { return static_cast<Object**>(object)[1]; }
 
     /// Borrowed, as kind_of(). A null pointer where it has none of its own.
     [[nodiscard]] Object* attributes_of(Object* object) const noexcept

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "torch_tensor.hpp"
+
 namespace warmgraph::python {
 
 namespace {
@@ -16,14 +18,16 @@ TensorQuestions::TensorQuestions(const Api& api, const wg_steady_call& call)
       m_requires_grad(call.requires_grad),
       m_is_negated(call.is_negated),
       m_is_conjugated(call.is_conjugated),
-      m_get(std::bit_cast<Object* (*)(Object*, Object*, Object*)>(
-          api.type_slot(api.kind_of(call.requires_grad), k_py_tp_descr_get)))
+      m_get(m_requires_grad == nullptr ? nullptr
+                                       : std::bit_cast<Object* (*)(Object*, Object*, Object*)>(
+                                             api.type_slot(api.kind_of(m_requires_grad), k_py_tp_descr_get)))
 {
-    if (m_get == nullptr) throw Raised{}; // no descriptor
+    if (m_requires_grad != nullptr && m_get == nullptr) throw Raised{}; // no descriptor
 }
 
 bool TensorQuestions::requires_grad(Object* tensor) const
 {
+    if (m_requires_grad == nullptr) return TorchTensors::of_process().requires_grad(tensor);
     return is_true(m_get(m_requires_grad, tensor, m_api.kind_of(tensor)));
 }
 

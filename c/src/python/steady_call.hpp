@@ -23,6 +23,7 @@ private:
     [[nodiscard]] Ref answered(Registers& registers);
     [[nodiscard]] bool is_like_it(Registers& registers);
     [[nodiscard]] bool are_surroundings_same();
+    [[nodiscard]] bool are_weights_there() const;
     [[nodiscard]] bool is_there(const wg_weight& weight) const;
     [[nodiscard]] bool are_inputs_placed(const Registers& registers);
     [[nodiscard]] bool place(const Registers& registers);

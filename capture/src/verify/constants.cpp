@@ -114,6 +114,8 @@ Result<void> Constants::keep(std::span<const MemoryRef> allocations, std::span<c
             log().info("an allocation of {} bytes that nobody declared is kept as a constant", allocation.size);
             m_all.emplace_back(fmt::format("constant {}", m_all.size()), allocation);
         } else {
+            log().info("the allocation of {} bytes at {:#x} is not kept as a constant: it {}", allocation.size,
+                       allocation.address.flat(), why);
             m_why_not += fmt::format("; the allocation of {} bytes at {:#x} is not kept as a constant: it {}",
                                      allocation.size, allocation.address.flat(), why);
         }

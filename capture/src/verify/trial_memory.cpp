@@ -184,13 +184,14 @@ Result<void> TrialMemory::put_chain_apart(const std::vector<std::size_t>& chain,
         };
         const auto group = std::ranges::find_if(m_groups, is_its);
         const std::uint64_t size = group->original.size;
+        const std::uint64_t unit = region == chain.back() ? 2 * k_step : size; // behind the last one lies none
         if (group->members.size() != 1 || group->is_in_block || group->kind == Kind::in_place || group->on_host ||
-            size % (2 * k_step) != 0 || size == 0)
+            unit % (2 * k_step) != 0 || size == 0)
             return fail(ErrorCode::not_recordable, "{}", why);
         groups.push_back(&*group);
         starts.push_back(at);
         const std::uint64_t needed = 2 * k_fence + k_slack + size;
-        at += (needed + size - 1) / size * size;
+        at += (needed + unit - 1) / unit * unit;
     }
     if (at > left) return fail(ErrorCode::not_recordable, "{}", why);
     left -= at;

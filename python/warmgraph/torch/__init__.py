@@ -1,6 +1,8 @@
 """PyTorch's half of the package: imported with `import warmgraph` where PyTorch was imported before it, else when a wrapped function first
-meets a tensor of PyTorch's, or by a serving engine for its GraphCache. It never brings PyTorch in."""
+meets a tensor of PyTorch's, or by a serving engine for its GraphCache (record_all for a program that captures by itself). It never brings PyTorch in."""
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from ._engines import Graph, GraphCache
 from ._function import TorchFunction
@@ -8,4 +10,18 @@ from ._modules import method_of, signed_by
 from ._pairs import PairFunction
 from ._walking import is_torch_call
 
-__all__ = ["Graph", "GraphCache", "PairFunction", "TorchFunction", "is_torch_call", "method_of", "signed_by"]
+__all__ = ["Graph", "GraphCache", "PairFunction", "Recorder", "SeenGraph", "TorchFunction", "is_torch_call", "method_of", "record_all", "signed_by"]
+
+if TYPE_CHECKING:
+    from ._record_all import Recorder, SeenGraph, record_all
+
+_OF_RECORD_ALL = ("Recorder", "SeenGraph", "record_all")
+
+
+def __getattr__(name: str) -> Any:
+    """A process that starts warm records nothing, and need not wait for what does."""
+    if name not in _OF_RECORD_ALL:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import _record_all
+
+    return getattr(_record_all, name)

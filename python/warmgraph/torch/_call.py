@@ -57,7 +57,7 @@ class Surroundings:
         found = self._held.looks()
         if found is None:
             raise NotSteady
-        return _steady_calls.Looks(always, self._is_frozen, *found, [_steady_calls.Weight(one.tensor, _tensors.can_be_lazy(one.tensor)) for one in self.places])
+        return _steady_calls.Looks(always, self._is_frozen, *found, [_weight(one.tensor) for one in self.places])
 
     def freeze(self) -> None:
         """From now on everything is taken to be as it is."""
@@ -71,6 +71,11 @@ class Surroundings:
         """Each region is still the only one in its storage, and the storage as large."""
         return all(len(one.places) == 1 or len({_regions.storage_key(place.tensor) for place in one.places}) == 1 for one in self.regions) \
             and all(one.storage.nbytes() == one.whole for one in self.regions)
+
+
+def _weight(tensor: torch.Tensor) -> _steady_calls.Weight:
+    near = tensor._cdata, tensor.untyped_storage()._cdata
+    return _steady_calls.Weight(tensor, _tensors.can_be_lazy(tensor), near)
 
 
 @dataclasses.dataclass

@@ -44,19 +44,32 @@ class Capture:
         self.pool = None
 
 
-@contextlib.contextmanager
-def displaced(device: torch.device) -> Iterator[None]:
-    """Takes a few MiB of addresses meanwhile, another number each time: a pool that begins where another process's did proves nothing."""
-    taken = ctypes.c_uint64()
-    with torch.cuda.device(device):
-        driver = ctypes.CDLL("libcuda.so.1")
-        status = driver.cuMemAlloc_v2(ctypes.byref(taken), ctypes.c_size_t(secrets.randbelow(_MOST_DISPLACED) + 1 << 21))
-    try:
-        yield
-    finally:
-        if status == 0:
-            with torch.cuda.device(device):
-                driver.cuMemFree_v2(taken)
+class Addresses:
+    """Takes a few MiB of a device's addresses, another number each time: a pool that begins where another process's did proves nothing."""
+
+    def __init__(self, index: int) -> None:
+        self._pointer, self._context, self._driver = ctypes.c_uint64(), ctypes.c_void_p(), ctypes.CDLL("libcuda.so.1")
+        device = ctypes.c_int()
+        if self._driver.cuDeviceGet(ctypes.byref(device), ctypes.c_int(index)) or self._driver.cuDevicePrimaryCtxRetain(ctypes.byref(self._context), device):
+            return
+        self._device = device
+        nbytes = ctypes.c_size_t(secrets.randbelow(_MOST_DISPLACED) + 1 << 21)
+        self._within(lambda: self._driver.cuMemAlloc_v2(ctypes.byref(self._pointer), nbytes))
+
+    def close(self) -> None:
+        """Doing it again does nothing."""
+        pointer, self._pointer = self._pointer, ctypes.c_uint64()
+        if pointer:
+            self._within(lambda: self._driver.cuMemFree_v2(pointer))
+        context, self._context = self._context, ctypes.c_void_p()
+        if context:
+            self._driver.cuDevicePrimaryCtxRelease_v2(self._device)
+
+    def _within(self, work: Callable[[], Any]) -> None:
+        """With the device's context current, which a thread that has not used the device has not yet."""
+        if self._driver.cuCtxPushCurrent_v2(self._context) == 0:
+            work()
+            self._driver.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
 
 
 def captured(device: torch.device, work: Callable[[], Any], draws: bool) -> Capture:
@@ -67,17 +80,26 @@ def captured(device: torch.device, work: Callable[[], Any], draws: bool) -> Capt
     pool, graph = torch.cuda.MemPool(), torch.cuda.CUDAGraph(keep_graph=True)
     with own_generator(device) as generator:
         words = _words(graph, generator) if draws else []
-        before = _free(_snapshot())
+        before = free_now()
         _capture_into(graph, pool.id, device, work)
-    snapshot = _snapshot()
-    segments = [one for one in snapshot if tuple(one["segment_pool_id"]) == tuple(pool.id)]
-    # The same work allocates the same sizes in the same order; addresses say nothing of it.
-    segments.sort(key=lambda one: (-one["total_size"], one["address"]))
-    scratch = [(f"pool{i}", one["address"], one["total_size"]) for i, one in enumerate(segments)]
-    free = _free_throughout(before, _free(snapshot))
+    scratch, free = memory_of(pool.id, before)
     torch._C._cuda_clearCublasWorkspaces()
     torch.cuda.synchronize(device)
     return Capture(graph, pool, graph.raw_cuda_graph(), scratch, free, _in_order(words))
+
+
+def free_now() -> dict[int, int]:
+    """{pointer: end} of what the allocator has free."""
+    return _free(_snapshot())
+
+
+def memory_of(pool: Any, before: dict[int, int]) -> tuple[list[tuple[str, int, int]], list[tuple[int, int]]]:
+    """(scratch, free blocks), as Capture has them, of what was captured into the pool with this id. before: free_now() before it."""
+    snapshot = _snapshot()
+    segments = [one for one in snapshot if tuple(one["segment_pool_id"]) == tuple(pool)]
+    # The same work allocates the same sizes in the same order; addresses say nothing of it.
+    segments.sort(key=lambda one: (-one["total_size"], one["address"]))
+    return ([(f"pool{i}", one["address"], one["total_size"]) for i, one in enumerate(segments)], _free_throughout(before, _free(snapshot)))
 
 
 def run(capture: Capture, device: torch.device) -> None:

@@ -68,18 +68,9 @@ class GraphCache:
 
     def __init__(self, *, cache_dir: Any = None, config: Config | None = None, name: str = "graphs", version: str | None = None,
                  global_rank: int | None = None, captures: Any = None, **options: Any) -> None:
-        for one in options:
-            if one not in _OPTIONS:
-                raise unknown_option("GraphCache", one, ("cache_dir", "config", "name", "version", "global_rank", "captures", *_OPTIONS))
-        if config is not None and not isinstance(config, Config):
-            raise errors.InvalidArgument(f"config is {config!r}, expected a warmgraph.Config")
-        if not isinstance(name, str) or not name:
-            raise errors.InvalidArgument(f"name is {name!r}, expected a text")
-        if config is not None:
-            config.expect_key()
-        self.name, self._captures = name, _folder(captures)
-        self._options: dict[str, Any] = {"cache_dir": cache_dir, "config": config or Config(), "version": version, "global_rank": global_rank,
-                         "compile": False, **options}
+        self._options = checked_options("GraphCache", ("captures",), name, cache_dir=cache_dir, config=config, version=version, global_rank=global_rank,
+                                        **options)
+        self.name, self._captures = name, folder_of(captures)
         self._lock = threading.RLock()
         self._warned: set[str] = set()
         self._are_others_begun = False
@@ -98,7 +89,7 @@ class GraphCache:
         """
         if _outside.is_captured():
             raise errors.InvalidArgument(f"capture_one({key!r}) is called while the current stream is captured: end that capture before")
-        wrapped = self._wrapped(_checked_key(key), forward_fn)
+        wrapped = self._wrapped(checked_key(key), forward_fn)
         named, around = _named("input", inputs), _named("state", states)
         both = sorted(named.keys() & around.keys())
         if both:
@@ -145,11 +136,10 @@ class GraphCache:
             raise errors.InvalidArgument(f"forward_fn is {forward_fn!r}, expected a function without arguments")
         if not isinstance(forward_fn, (types.FunctionType, types.MethodType)):
             forward_fn = _around(forward_fn)
-        return self._function_of(f"{self.name}-{_text_of(key)}", forward_fn)
+        return self._function_of(f"{self.name}-{text_of(key)}", forward_fn)
 
     def _function_of(self, name: str, function: Callable[[], Any]) -> CachedFunction:
-        options = {**self._options, "config": self._options["config"].copy(), "name": _walk.folder_name(name)}
-        return CachedFunction(function, Options(**options))
+        return wrapped_by(self._options, name, function)
 
     def _given(self, key: Key, function: EngineFunction, wrapped: CachedFunction, written: _recording.Written, pool: Any,
                stream: Any) -> tuple[Graph, Any]:
@@ -192,7 +182,7 @@ class _NotAsked(errors.NotRecordable):
     """The policy records nothing."""
 
 
-class _Surroundings(Surroundings):
+class ReadSurroundings(Surroundings):
     """Of a graph, which is read at length each time that it is read."""
 
     def _remember(self, walker: Walker, regions: Sequence[Region]) -> None:
@@ -286,7 +276,7 @@ class EngineFunction(TorchFunction):
     def _read_all(self, owner: Any, arguments: dict[str, Any]) -> Call:
         walker, reached = self._walked_anew(owner, arguments)
         regions = _regions.regions_of_walk(walker)
-        return self._call_of(owner, arguments, walker, _Surroundings(walker, reached, regions), regions)
+        return self._call_of(owner, arguments, walker, ReadSurroundings(walker, reached, regions), regions)
 
     def facts(self, call: Call) -> dict[str, str]:
         return {**super().facts(call), "graph.key": self._key_text}
@@ -312,7 +302,27 @@ def _close(captured: _capture.Capture, kept: list[Any]) -> None:
     kept.clear()
 
 
-def _folder(captures: Any) -> str | None:
+def checked_options(who: str, more: Sequence[str], name: str, *, cache_dir: Any, config: Config | None, version: str | None, global_rank: int | None,
+                    **options: Any) -> dict[str, Any]:
+    """For wrapped_by(). `more`: what `who` takes besides."""
+    for one in options:
+        if one not in _OPTIONS:
+            raise unknown_option(who, one, ("cache_dir", "config", "name", "version", "global_rank", *more, *_OPTIONS))
+    if config is not None and not isinstance(config, Config):
+        raise errors.InvalidArgument(f"config is {config!r}, expected a warmgraph.Config")
+    if not isinstance(name, str) or not name:
+        raise errors.InvalidArgument(f"name is {name!r}, expected a text")
+    if config is not None:
+        config.expect_key()
+    return {"cache_dir": cache_dir, "config": config or Config(), "version": version, "global_rank": global_rank, "compile": False, **options}
+
+
+def wrapped_by(options: Mapping[str, Any], name: str, function: Callable[..., Any]) -> CachedFunction:
+    """A function of the cache, with a folder of this name."""
+    return CachedFunction(function, Options(**{**options, "config": options["config"].copy(), "name": _walk.folder_name(name)}))
+
+
+def folder_of(captures: Any) -> str | None:
     if captures is None:
         return None
     try:
@@ -356,12 +366,12 @@ def _named(kind: str, tensors: Any) -> dict[str, Any]:
     raise errors.InvalidArgument(f"{kind}s is a {type(tensors).__qualname__}, expected {{name: tensor}} or a list of tensors")
 
 
-def _checked_key(key: Any) -> Key:
+def checked_key(key: Any) -> Key:
     parts = key if isinstance(key, tuple) else (key,)
     if not parts or not all(type(one) in (str, int) for one in parts):
         raise errors.InvalidArgument(f"the key is {key!r}, expected a text, a whole number, or a tuple of them")
     return key  # type: ignore[no-any-return]
 
 
-def _text_of(key: Key) -> str:
+def text_of(key: Key) -> str:
     return "-".join(map(str, key)) if isinstance(key, tuple) else str(key)

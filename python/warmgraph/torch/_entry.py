@@ -84,6 +84,7 @@ class Declaration:
     version: str
     metadata: str = ""
     strict: bool = False
+    keeps_undeclared: bool = True  # of libraries: as constants (docs/adoption.md)
     raw_facts: list[Any] = dataclasses.field(default_factory=list, compare=False, repr=False)  # made once: a model has hundreds
 
 
@@ -115,7 +116,7 @@ def _raw_facts(given: Declaration) -> Any:
 def raw_spec(given: Declaration) -> tuple[Any, list[Any]]:
     """A wg_function_spec, and what must live until the call that takes it ends."""
     raw = _c.wg_function_spec(size=ctypes.sizeof(_c.wg_function_spec), name=given.name.encode(), version=given.version.encode(),
-                              strict=int(given.strict), undeclared_constants=1,
+                              strict=int(given.strict), undeclared_constants=int(given.keeps_undeclared),
                               metadata=given.metadata.encode() if given.metadata else None)
     layouts = [one.rows().layout for one in (*given.inputs, *given.outputs) if one.strides is not None] + [one.rows().layout for one in given.states]
     environment = (ctypes.c_char_p * len(given.environment))(*(name.encode() for name in given.environment))

@@ -72,7 +72,7 @@ _ENVIRONMENT = ("CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_
 _CALLS = tuple(_QUESTIONS.values())
 # By (name, answer): what gives that answer where the question does, and only there, and is asked sooner, with its argument.
 _QUICKER: dict[tuple[str, Any], tuple[Any, ...]] = {
-    ("autocast", False): (torch.is_autocast_enabled, "cuda"),
+    ("autocast", False): (torch.is_autocast_enabled,),  # of "cuda", where no other is named
     ("default device", 0): (torch._C._len_torch_function_stack,),
 }
 

@@ -40,7 +40,7 @@ class Recording:
         self._result: Any = None
         self._draws = 0
         self._generator = _capture.generator_of(call.device)
-        self._before = [(_version(place.tensor), storage_key(place.tensor)) for place in call.places]
+        self._before = [(version_of(place.tensor), storage_key(place.tensor)) for place in call.places]
         self._offset = self._generator.get_offset()
 
     def answer(self) -> Any:
@@ -58,7 +58,7 @@ class Recording:
                 raise errors.NotRecordable(f"{place.path} lies in other memory after the call: a replay writes where it lay. Write into it "
                                            "(copy_)")
         written = {id(place.tensor) for place, (before, _) in zip(call.places, self._before)
-                   if before is None or before != _version(place.tensor)}
+                   if before is None or before != version_of(place.tensor)}
         for region in call.regions:
             region.is_written = any(id(place.tensor) in written for place in region.places)
 
@@ -168,7 +168,7 @@ class Recording:
     def captured(self, work: Callable[[], None], draws: bool) -> _capture.Capture:
         """NotRecordable where the host did more for it than to enqueue."""
         compiled_before = _capture.compiled_graphs()
-        elsewhere = _capture.displaced(self._call.device) if self._function.captures is not None else contextlib.nullcontext()
+        elsewhere = contextlib.closing(_capture.Addresses(self._call.device.index or 0)) if self._function.captures is not None else contextlib.nullcontext()
         with elsewhere, _capture.host_random() as drawn:
             captured = _capture.captured(self._call.device, work, draws)
         if drawn:
@@ -254,6 +254,6 @@ def _extent(output: _outputs.Output) -> int:
     return _tensors.extent(like)
 
 
-def _version(tensor: torch.Tensor) -> int | None:
+def version_of(tensor: torch.Tensor) -> int | None:
     """How often it was written; None where nobody counts."""
     return None if tensor.is_inference() else tensor._version

@@ -13,7 +13,7 @@ import torch
 
 from .. import _fork, _objects, _steady_calls, errors
 from .._steady_calls import OTHERWISE, Tests
-from . import _entry, _gate, _launching, _modes, _outputs, _pausing, _structure, _tensors
+from . import _entry, _gate, _launching, _modes, _outputs, _pausing, _structure, _tensor_reader, _tensors
 from ._bound import Bound
 from ._call import Call, NotSteady
 
@@ -25,7 +25,8 @@ class Steady:
 
     def __init__(self, bound: Bound, args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: inspect.Signature, outside: Outside) -> None:
         call, variant = bound.call, bound.variant
-        if _objects.exchange_of(torch.Tensor) is None or bound._staged or bound.loan is not variant.loan \
+        framework = _tensor_reader.framework()
+        if framework is None or bound._staged or bound.loan is not variant.loan \
                 or not _defaults_are_fixed(call, args, kwargs, signature):
             raise NotSteady
         self._device, self._entry = call.device, variant.function
@@ -40,13 +41,13 @@ class Steady:
         makers = self._makers(bound, tests)
         given = _structure.expect(tests, args, kwargs, call.around.reached)
         values = [value for _, value in given.values]
-        always = _objects.Snapshot(given.classes, attributes=[(one, name, getattr(one, name)) for one, name in attributes])
+        always = _objects.Snapshot(given.classes, [(vars(one), name) for one, name in attributes])
         self._result, self._output = _result_of(variant.metadata.tree, call, values)
         result = _steady_calls.Result(self._result, self._output, [register for register, _ in given.values], OTHERWISE)
         lent = self._loan.ranges() if self._loan is not None else []
         states = [*((region.pointer, region.pointer + region.nbytes) for region in call.states), *lent]
         self._look = _steady_calls.made(tests, call.around.ids, call.around.looks(always), self._inputs(bound, given), states, makers, self._args,
-                                        _entry.FLAT, torch.Tensor, self._launch() if is_plain else None, result, _gate.moves)
+                                        _entry.FLAT, framework, self._launch() if is_plain else None, result, _gate.moves)
         self.call = self._look if is_plain else self._called
 
     def _launch(self) -> _steady_calls.Launch:

@@ -17,7 +17,7 @@ _SHORT = {
 _PARTS = {torch.complex32: "f16", torch.complex64: "f32", torch.complex128: "f64"}
 DEVICE_TYPE = "cuda"  # where the memory of graphs is
 MOST_DIMENSIONS = 8  # of a tensor that the library guards by itself
-_PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
+PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
 
 
 def text_of(dtype: torch.dtype) -> str:
@@ -52,12 +52,12 @@ def short_of(dtype: torch.dtype) -> str:
 
 
 def is_plain(tensor: Any) -> TypeGuard[torch.Tensor]:
-    return type(tensor) in _PLAIN_TYPES
+    return type(tensor) in PLAIN_TYPES
 
 
 def why_unusable(tensor: torch.Tensor) -> str:
     """Why the memory of a tensor cannot be followed, or ""."""
-    if type(tensor) in _PLAIN_TYPES and tensor.layout is torch.strided and tensor.device.type == DEVICE_TYPE \
+    if type(tensor) in PLAIN_TYPES and tensor.layout is torch.strided and tensor.device.type == DEVICE_TYPE \
             and not (tensor.is_nested or tensor.is_quantized or tensor.is_conj() or tensor.is_neg()):
         return ""  # as most are
     if not is_plain(tensor):

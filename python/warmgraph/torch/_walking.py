@@ -454,16 +454,16 @@ def _bytes_of(tensor: torch.Tensor) -> bytes:
 
 
 def read(reached: _code.Reached, arguments: dict[str, Any], owner: Any, named: Mapping[str, Any] = types.MappingProxyType({}),
-         known: _sharing.Known | None = None) -> tuple[Walker, _code.Reached]:
+         known: _sharing.Known | None = None, is_tolerant: bool = False) -> tuple[Walker, _code.Reached]:
     """A call, as often as it takes until nothing new was met on the way; with the code that it may run. known: what calls of other functions
-    found."""
+    found. is_tolerant: what cannot be compared is left out."""
     now: Any = reached.latest()
     if now is reached:  # the first: what a module's code names need not be found by a walk of its own
         classes = known.classes(reached.code) if known is not None else None
         now = reached.with_met(classes, ()) if classes is not None else reached.with_met(*_guessing.guessed(reached, [*arguments.values(), owner]))
     parts: list[_sharing.Part] = []  # of all walks: the next call takes as many
     for _ in range(_walk._MOST_WALKS):
-        walker = Walker(now, known=known)
+        walker = Walker(now, is_tolerant, known)
         walker.parts = parts
         with now.noted() as packages:
             walker.arguments(arguments)

@@ -1,0 +1,74 @@
+#include "torch_tensor.hpp"
+
+#include <iterator>
+
+namespace warmgraph::python {
+
+TorchTensors& TorchTensors::of_process()
+{
+    static TorchTensors tensors;
+    return tensors;
+}
+
+int TorchTensors::read(Object* tensor, DlTensor& found) const
+{
+    return is_read(tensor, found) ? 0 : m_torch.otherwise(tensor, &found);
+}
+
+bool TorchTensors::requires_grad(Object* tensor) const
+{
+    return m_torch.requires_grad(*static_cast<void**>(handle_of(tensor))) != 0;
+}
+
+/// What the functions are not sure to answer they are not asked: they print what they throw.
+bool TorchTensors::is_read(Object* tensor, DlTensor& found) const
+{
+    if (!is_of_known_kind(tensor)) return false;
+    void* const handle = handle_of(tensor);
+    if (*static_cast<void**>(handle) == nullptr || !is_device_read(handle, found) || !is_type_read(handle, found))
+        return false;
+    std::int64_t rank = 0;
+    std::int64_t *sizes = nullptr, *strides = nullptr;
+    if (m_torch.get_dim(handle, &rank) != 0 || m_torch.get_sizes(handle, &sizes) != 0 ||
+        m_torch.get_strides(handle, &strides) != 0 || m_torch.get_data_ptr(handle, &found.data) != 0)
+        return false;
+    found.rank = static_cast<std::int32_t>(rank);
+    found.sizes = sizes;
+    found.strides = strides;
+    found.byte_offset = 0;
+    return true;
+}
+
+/// Not those of a class below: they may be something else behind it.
+bool TorchTensors::is_of_known_kind(Object* object) const
+{
+    const Object* const kind = Api::kind_of(object);
+    return kind == m_torch.kinds[0] || kind == m_torch.kinds[1];
+}
+
+bool TorchTensors::is_device_read(void* handle, DlTensor& found) const
+{
+    constexpr std::int32_t k_dl_cpu = 1, k_dl_cuda = 2; // DLDeviceType
+    std::int32_t type = 0, index = 0, layout = 0;
+    if (m_torch.get_device_type(handle, &type) != 0 || m_torch.get_device_index(handle, &index) != 0 ||
+        m_torch.get_layout(handle, &layout) != 0 || layout != m_torch.strided)
+        return false;
+    const bool is_on_host = type == m_torch.cpu;
+    found.device_type = is_on_host ? k_dl_cpu : k_dl_cuda;
+    found.device_id = is_on_host ? 0 : index;
+    return is_on_host || type == m_torch.cuda;
+}
+
+bool TorchTensors::is_type_read(void* handle, DlTensor& found) const
+{
+    std::int32_t number = 0;
+    if (m_torch.get_dtype(handle, &number) != 0 || number < 0 ||
+        static_cast<std::size_t>(number) >= std::size(m_torch.types))
+        return false;
+    found.code = m_torch.types[number].code;
+    found.bits = m_torch.types[number].bits;
+    found.lanes = 1;
+    return found.bits != 0;
+}
+
+} // namespace warmgraph::python

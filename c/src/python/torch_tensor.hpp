@@ -1,0 +1,34 @@
+// PyTorch's tensors, read by PyTorch's own C functions.
+#pragma once
+
+#include <cstddef>
+
+#include "api.hpp"
+#include "dl_tensor.hpp"
+#include "warmgraph/python.h"
+
+namespace warmgraph::python {
+
+/// The process's PyTorch. Used with Python's lock held.
+class TorchTensors {
+public:
+    [[nodiscard]] static TorchTensors& of_process();
+
+    void use(const wg_torch_tensors& torch) { m_torch = torch; }
+    /// As wg_dltensor_reader, and sooner than DLPack's exchange.
+    [[nodiscard]] int read(Object* tensor, DlTensor& found) const;
+    /// Of a tensor. REQUIRES: use() was called.
+    [[nodiscard]] bool requires_grad(Object* tensor) const;
+
+private:
+    [[nodiscard]] bool is_read(Object* tensor, DlTensor& found) const;
+    [[nodiscard]] bool is_of_known_kind(Object* object) const;
+    [[nodiscard]] bool is_device_read(void* handle, DlTensor& found) const;
+    [[nodiscard]] bool is_type_read(void* handle, DlTensor& found) const;
+    /// An at::Tensor*, which AtenTensorHandle is too.
+    [[nodiscard]] void* handle_of(Object* tensor) const { return static_cast<std::byte*>(tensor) + m_torch.at; }
+
+    wg_torch_tensors m_torch{};
+};
+
+} // namespace warmgraph::python

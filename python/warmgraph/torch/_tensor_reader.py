@@ -1,0 +1,85 @@
+"""Where tensors are and what they look like, as the library reads it natively: by PyTorch's own C functions, or through DLPack's exchange table."""
+from __future__ import annotations
+
+import ctypes
+import functools
+import logging
+import os
+
+import torch
+
+from .. import _c, _objects
+from .._library import library
+from .._steady_calls import Framework
+
+_log = logging.getLogger("warmgraph")
+# DLDataTypeCode and bits of what PyTorch has a number for.
+_TYPES = {
+    "int8": (0, 8), "int16": (0, 16), "int32": (0, 32), "int64": (0, 64), "uint8": (1, 8), "uint16": (1, 16), "uint32": (1, 32), "uint64": (1, 64),
+    "float16": (2, 16), "float32": (2, 32), "float64": (2, 64), "bfloat16": (4, 16), "complex64": (5, 64), "complex128": (5, 128), "bool": (6, 8),
+}
+_FUNCTIONS = ("get_data_ptr", "get_dim", "get_sizes", "get_strides", "get_dtype", "get_device_type", "get_device_index", "get_layout")
+_REQUIRES_GRAD = "_ZNK3c1010TensorImpl13requires_gradEv"
+
+
+def framework() -> Framework | None:
+    """None where tensors cannot be read natively."""
+    exchange = _objects.exchange_of(torch.Tensor)
+    return None if exchange is None else _own(exchange) or Framework(torch.Tensor, exchange, False)
+
+
+@functools.cache
+def _own(exchange: int) -> Framework | None:
+    """By PyTorch's C functions, which answer in a fifth of the time. None where this PyTorch's do not say what DLPack does."""
+    if torch.version.hip is not None:  # whose devices are "cuda" as well
+        return None
+    try:
+        raw = _functions(exchange)
+        library().with_lock().wg_use_torch_tensors(ctypes.byref(raw))
+        _expect_alike(exchange, raw)
+    except (AttributeError, BufferError, OSError, ValueError) as error:
+        _log.debug("PyTorch %s is asked through DLPack where its tensors are: %s", torch.__version__, error)
+        return None
+    return Framework(torch.Tensor, _read_of_library(), True)
+
+
+def _functions(exchange: int) -> _c.wg_torch_tensors:
+    folder = os.path.join(os.path.dirname(torch.__file__), "lib")
+    shim, core = (ctypes.CDLL(os.path.join(folder, name)) for name in ("libtorch_cpu.so", "libc10.so"))
+    kinds = torch.Tensor, torch.nn.Parameter
+    raw = _c.wg_torch_tensors(at=_place_in_object(), otherwise=_c.wg_dltensor_reader(exchange), kinds=(ctypes.c_void_p * 2)(*map(id, kinds)),
+                              strided=shim.aoti_torch_layout_strided(), cpu=shim.aoti_torch_device_type_cpu(), cuda=shim.aoti_torch_device_type_cuda())
+    for name in _FUNCTIONS:
+        setattr(raw, name, ctypes.cast(shim[f"aoti_torch_{name}"], type(getattr(raw, name))))
+    raw.requires_grad = ctypes.cast(core[_REQUIRES_GRAD], type(raw.requires_grad))
+    for name, (code, bits) in _TYPES.items():
+        number = getattr(shim, f"aoti_torch_dtype_{name}", None)
+        if number is not None:
+            raw.types[number()] = _c.wg_torch_type(code, bits)
+    return raw
+
+
+def _place_in_object() -> int:
+    """Bytes from a tensor of Python's to PyTorch's own, which is one pointer. ValueError: it has it elsewhere."""
+    tried = [torch.empty(1), torch.empty(0), torch.nn.Parameter(torch.empty(2))]
+    places = range(object.__basicsize__, torch.Tensor.__basicsize__, ctypes.sizeof(ctypes.c_void_p))
+    found = [at for at in places if all(ctypes.c_void_p.from_address(id(one) + at).value == one._cdata for one in tried)]
+    if len(found) != 1:
+        raise ValueError(f"a tensor's own pointer is in {len(found)} places of its object, expected one")
+    return found[0]
+
+
+def _expect_alike(exchange: int, raw: _c.wg_torch_tensors) -> None:
+    """Both say the same of tensors of all kinds, and PyTorch the same of what requires grad. ValueError: they do not."""
+    base, weight = torch.zeros(4, 6), torch.nn.Parameter(torch.zeros(1, 6))
+    with torch.enable_grad():
+        tried = [base[1:, ::2].t(), base[2, 3], base[:, :0], weight, weight.expand(3, 6), weight.detach(), torch.empty(1, 2, 1, 3, 1, 2, 1),
+                 *(torch.zeros(3, dtype=getattr(torch, name)) for name in _TYPES if hasattr(torch, name))]
+    for one in tried:
+        said, own = (_objects.Tensors(read, [one]).described() for read in (exchange, _read_of_library()))
+        if said != own or bool(raw.requires_grad(one._cdata)) != one.requires_grad:
+            raise ValueError(f"DLPack says {said} of a tensor that requires grad ({one.requires_grad}), and they say {own}")
+
+
+def _read_of_library() -> int:
+    return ctypes.cast(library().with_lock().wg_read_torch_tensor, ctypes.c_void_p).value or 0
