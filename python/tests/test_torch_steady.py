@@ -4,6 +4,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import gc
+import threading
 import weakref
 from typing import Any, Callable, Iterator
 
@@ -14,7 +15,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from warmgraph import _objects, errors  # noqa: E402
-from warmgraph.torch import _bound, _call, _function, _launching, _modes  # noqa: E402
+from warmgraph.torch import _bound, _call, _function, _launching, _modes, _outside  # noqa: E402
 
 if _objects.exchange_of(torch.Tensor) is None:
     pytest.skip("this PyTorch or Python has no table of DLPack's", allow_module_level=True)
@@ -576,6 +577,38 @@ def test_two_objects_share_a_graph_and_not_their_weights(reads):
     for given in (first, second, first, second):
         given.call()
         assert given.net.linear.weight.data_ptr() in host.entries[0].calls[-1][1]
+
+
+def test_a_function_that_another_thread_runs_makes_no_call_of_this_one_a_part_of_it(reads):
+    given, other, inside, done = Given(), Given(), threading.Event(), threading.Event()
+    parts: list[int] = []
+
+    def nested() -> None:
+        with _outside.running, torch.no_grad():  # as TorchFunction.run does
+            inside.set()
+            assert done.wait(30)
+            calls = len(host.entries[0].calls)
+            other.call()
+            parts.append(len(host.entries[0].calls) - calls)
+
+    thread = threading.Thread(target=nested)
+    thread.start()
+    assert inside.wait(30)
+    try:
+        counts = [reads.of(given.call) for _ in range(3)]
+        entries = len(host.entries)
+    finally:
+        done.set()
+        thread.join()
+    assert counts[1:] == [0, 0] and parts == [0] and reads.of(given.call) == 0 and len(host.entries) == entries
+
+
+def test_a_call_inside_of_a_function_that_runs_is_a_part_of_it(reads):
+    given = Given()
+    before = [len(one.calls) for one in host.entries]
+    with _outside.running:
+        given.call()
+    assert [len(one.calls) for one in host.entries] == before and reads.of(given.call) == 0
 
 
 def test_several_kinds_of_calls_are_known_at_once(reads):

@@ -20,6 +20,7 @@ class _State(threading.local):
 
 
 state = _State()
+threads: list[int] = []  # that run a function now, each as often as it is in one: where there are none, a call need not ask about its own
 
 
 def current() -> Run | None:
@@ -43,10 +44,12 @@ class Run:
 
     def __enter__(self) -> Run:
         state.runs.append(self)
+        threads.append(threading.get_ident())
         return self
 
     def __exit__(self, *_: Any) -> None:
         state.runs.pop()
+        threads.remove(threading.get_ident())
 
     def _is_elsewhere(self) -> bool:
         return any((at.base, at.offset) != array._address for at, array in ((self.address(name), one) for name, one in self._regions))

@@ -1,6 +1,6 @@
 """Programs that capture graphs by themselves, seen by record_all() in two processes, and served without PyTorch by a third.
 
-usage: record_all.py [--only PATTERN,PATTERN...]        prints a table; status 1: one went wrong
+usage: record_all.py [--only PATTERN,PATTERN...] [--workers 4]     prints a table; status 1: one went wrong
        record_all.py --run PROGRAM --folder DIR --as plain|first|second|served    one process
 
 The first process writes each graph, the second one's captures prove them, and the third replays them on the second one's inputs and weights. What the
@@ -9,6 +9,7 @@ programs themselves replayed is what it must give. A process before them ("plain
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import contextlib
 import fnmatch
 import json
@@ -279,6 +280,7 @@ def chain(name, folder):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", default="*")
+    parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--run")
     parser.add_argument("--folder", type=pathlib.Path)
     parser.add_argument("--as", dest="how")
@@ -289,15 +291,14 @@ def main():
         else:
             record(arguments.run, arguments.folder, arguments.how)
         return 0
+    names = [name for name in PROGRAMS if any(fnmatch.fnmatch(name, pattern) for pattern in arguments.only.split(","))]
     status = 0
-    with tempfile.TemporaryDirectory() as folder:
-        for name in PROGRAMS:
-            if any(fnmatch.fnmatch(name, pattern) for pattern in arguments.only.split(",")):
-                wrong, texts = chain(name, pathlib.Path(folder) / name)
-                if wrong:
-                    status = 1
-                    print("\n".join(texts))
-                print(f"{name:<16} {'WRONG ' + wrong if wrong else 'ok'}  {texts[-1] if not wrong else ''}", flush=True)
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(arguments.workers) as pool:
+        for name, (wrong, texts) in zip(names, pool.map(lambda name: chain(name, pathlib.Path(folder) / name), names)):
+            if wrong:
+                status = 1
+                print("\n".join(texts))
+            print(f"{name:<18} {f'WRONG {wrong}' if wrong else f'ok  {texts[-1]}'}", flush=True)
     return status
 
 

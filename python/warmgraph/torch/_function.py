@@ -81,13 +81,8 @@ class TorchFunction:
         """The function itself, compiled where that is wanted, on this object and these arguments."""
         function = self._callable()
         target = function if owner is None or self.held is not None else functools.partial(function, owner)
-        before = _outside.running.depth
-        _outside.running.depth = before + 1
-        try:
-            with _collection.later.not_now, self._traced(function):
-                return self._invoked(wrapped, target, arguments)
-        finally:
-            _outside.running.depth = before
+        with _outside.running, _collection.later.not_now, self._traced(function):
+            return self._invoked(wrapped, target, arguments)
 
     def _traced(self, function: Callable[..., Any]) -> contextlib.AbstractContextManager[None]:
         """What PyTorch compiles for is noticed, also where this call is not recorded: a later one may run what was compiled now."""

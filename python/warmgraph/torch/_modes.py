@@ -115,6 +115,8 @@ def expect(tests: Tests, before: tuple[Any, ...]) -> list[tuple[Any, str]]:
         code = _code_behind(name) if name in _CODE and is_own else None
         if code is not None:
             tests.code(*code, int(answer))
+        elif is_own and _expect_code(tests, name, answer):
+            pass
         elif name == "transformer fast path" and is_own and getattr(torch.backends.mha, "_is_fastpath_enabled", None) is answer:
             attributes.append((torch.backends.mha, "_is_fastpath_enabled"))
         elif name == "attention order" and is_own:
@@ -124,8 +126,8 @@ def expect(tests: Tests, before: tuple[Any, ...]) -> list[tuple[Any, str]]:
     return attributes
 
 
-# PyTorch's own functions behind questions (at::Context's, torch 2.11), which answer in a hundredth of the time that Python takes to ask, or in a
-# thousandth where the answer is an enumerator. None of them throws.
+# PyTorch's own functions behind questions (of torch 2.11), which answer in a hundredth of the time that Python takes to ask, or in a thousandth where
+# the answer is an enumerator. None of them throws. Methods of at::Context say what Python says, as a number.
 _CODE = {
     "cudnn": "userEnabledCuDNN", "cudnn benchmark": "benchmarkCuDNN", "cudnn deterministic": "deterministicCuDNN", "deterministic": "deterministicAlgorithms",
     "deterministic warns": "deterministicAlgorithmsWarnOnly", "deterministic fill": "deterministicFillUninitializedMemory",
@@ -134,12 +136,26 @@ _CODE = {
     "math attention reduction": "allowFP16BF16ReductionMathSDP", "matmul fp16 accumulation": "allowFP16AccumulationCuBLAS",
     "preferred blas": "blasPreferredBackend", "preferred linalg": "linalgPreferredBackend",
 }
+# Functions: (library, symbol, argument). What they say now is expected later, where it tells as much as Python's answer or more.
+_CUDA = 1  # c10::DeviceType
+_FUNCTIONS = {
+    "inference mode": ("libc10.so", "_ZN3c1013InferenceMode10is_enabledEv", 0),
+    "default dtype": ("libc10.so", "_ZN3c1031get_default_dtype_as_scalartypeEv", 0),
+    "autocast": ("libtorch_cpu.so", "_ZN2at8autocast19is_autocast_enabledEN3c1010DeviceTypeE", _CUDA),
+    "autocast cache": ("libtorch_cpu.so", "_ZN2at8autocast25is_autocast_cache_enabledEv", 0),
+    "dispatch modes": ("libc10.so", "_ZN3c104impl20TorchDispatchModeTLS13any_modes_setEb", 0),  # PyTorch's own among them
+}
+
+
+@functools.cache
+def _library(name: str) -> ctypes.CDLL:
+    return ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", name))
 
 
 @functools.cache
 def _context() -> tuple[ctypes.CDLL, int]:
     """(the library of PyTorch's settings, where they are: at::globalContext())."""
-    library = ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so"))
+    library = _library("libtorch_cpu.so")
     get = library["_ZN2at13globalContextEv"]
     get.restype = ctypes.c_void_p
     return library, get()
@@ -158,6 +174,23 @@ def _code_behind(name: str) -> tuple[int, int] | None:
         return (ctypes.cast(function, ctypes.c_void_p).value or 0, at) if is_it else None
     except (AttributeError, KeyError, OSError, StopIteration, TypeError, ValueError):
         return None
+
+
+def _expect_code(tests: Tests, name: str, answer: Any) -> bool:
+    """That PyTorch's function behind the question says what it says now. False where there is none, or where it says less than Python's answer."""
+    if name not in _FUNCTIONS or not isinstance(answer, (bool, torch.dtype)) or name == "autocast" and answer:
+        return False
+    library, symbol, argument = _FUNCTIONS[name]
+    try:
+        function = _library(library)[symbol]
+    except (AttributeError, OSError):
+        return False
+    function.restype, function.argtypes = ctypes.c_uint8, [ctypes.c_void_p]
+    now = function(argument)
+    if isinstance(answer, bool) and now != answer:
+        return False
+    tests.code(ctypes.cast(function, ctypes.c_void_p).value or 0, argument, now)
+    return True
 
 
 def _expect(tests: Tests, register: int, answer: Any) -> None:
@@ -187,7 +220,8 @@ def is_inside() -> bool:
 
 def expect_outside(tests: Tests) -> list[tuple[Any, str]]:
     """not is_inside(). Gives (object, name) of attributes that must stay."""
-    tests.number(tests.answer(_dispatch_modes), 0)
+    if not _expect_code(tests, "dispatch modes", False):
+        tests.number(tests.answer(_dispatch_modes), 0)
     tests.empty(_hooks._global_forward_hooks)
     tests.empty(_hooks._global_forward_pre_hooks)
     tests.same(tests.answer(_is_tracing), False)
