@@ -289,6 +289,10 @@ SETTINGS: dict[str, tuple[Callable[[Any], Any], Callable[[], Any], Any]] = {
     "precision": (torch.set_float32_matmul_precision, torch.get_float32_matmul_precision, "high"),
     "deterministic": (torch.use_deterministic_algorithms, torch.are_deterministic_algorithms_enabled, True),
     "fp16 reduction": (torch._C._set_cublas_allow_fp16_reduced_precision_reduction, lambda: True, False),
+    "bf16 reduction": (torch._C._set_cublas_allow_bf16_reduced_precision_reduction, lambda: True, False),
+    "matmul tf32": (torch._C._set_cublas_allow_tf32, torch._C._get_cublas_allow_tf32, True),
+    "cudnn tf32": (torch._C._set_cudnn_allow_tf32, torch._C._get_cudnn_allow_tf32, False),
+    "default dtype": (torch.set_default_dtype, torch.get_default_dtype, torch.float64),
     "autocast": (lambda on: torch.set_autocast_enabled("cuda", on), lambda: torch.is_autocast_enabled("cuda"), True),
     "autocast cache": (torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled, False),
     "device": (torch.set_default_device, lambda: None, "cpu"),
@@ -354,6 +358,88 @@ def test_modes_whose_answers_are_objects_are_asked_of_pytorchs_own_code(reads, m
     finally:
         torch._C._set_linalg_preferred_backend(torch._C._LinalgBackend.Default)
         _modes._code_behind.cache_clear()
+
+
+def _with_mode(mode: Any) -> Callable[[Given], Any]:
+    def called(given: Given) -> None:
+        with mode():
+            given.call()
+
+    return called
+
+
+def _traced(given: Given) -> None:
+    given.net.requires_grad_(False)  # a tracer takes no constants that require it
+    given.call(), given.call()
+    calls = len(host.entries[-1].calls)
+    torch.jit.trace(lambda x: x + bool(given.call()), torch.zeros(1), check_trace=False)
+    assert len(host.entries[-1].calls) == calls
+    given.net.requires_grad_(True)
+
+
+class Watching(torch.utils._python_dispatch.TorchDispatchMode):
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+class Looking(torch.overrides.TorchFunctionMode):
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+WATCHED = {
+    "dispatch mode": _with_mode(Watching), "function mode": _with_mode(Looking), "tracing": _traced,
+    "vmap": lambda given: torch.func.vmap(lambda x: (given.call(), x)[1])(torch.zeros(2)),
+}
+
+
+@pytest.mark.parametrize("what", WATCHED)
+def test_who_watches_operators_sees_them_in_a_later_call(what, reads):
+    given = Given()
+    assert reads.of(given.call) == 0
+    calls = len(host.entries[0].calls)
+    WATCHED[what](given)
+    if what != "tracing":  # which has looked at it itself, and changed weights for it
+        assert len(host.entries[0].calls) == calls and reads.of(given.call) == 0 and len(host.entries[0].calls) == calls + 1
+
+
+def test_precisions_of_which_pytorch_does_not_say_how_they_mix_are_another_call(reads):
+    """Its own code throws then, and is asked past Python."""
+    given, before = Given(), torch.backends.cuda.matmul.fp32_precision
+    assert reads.of(given.call) == 0
+    try:
+        torch.backends.cuda.matmul.fp32_precision = "tf32"
+        with pytest.raises(RuntimeError):
+            torch._C._get_float32_matmul_precision()
+        assert reads.of(given.call) == 1
+    finally:
+        torch.backends.cuda.matmul.fp32_precision = before
+    assert reads.of(given.call) == 0
+
+
+def test_pytorchs_own_code_is_asked_where_this_pytorch_has_it(reads, monkeypatch):
+    """Else Python is, and both see what changes."""
+    functions = {name: one for name, one in _modes._FUNCTIONS.items() if name != "device"}  # which is CUDA's
+    missing = [name for name, one in functions.items() if _modes._function(one.library, one.symbol) is None]
+    assert not missing and _modes._address(_modes._TRACING) and _modes._address(_modes._INTERPRETERS), (torch.__version__, missing)
+    monkeypatch.setattr(_modes, "_FUNCTIONS", {name: one._replace(symbol="no_such_function") for name, one in functions.items()})
+    monkeypatch.setattr(_modes, "_TRACING", ("libtorch_cpu.so", "no_such_function"))
+    monkeypatch.setattr(_modes, "_INTERPRETERS", ("no_such_library.so", "no_such_function"))
+    given = Given()
+    assert reads.of(given.call) == 0
+    for name in ("fp16 reduction", "bf16 reduction", "precision", "matmul tf32", "cudnn tf32", "default dtype", "autocast", "autocast cache", "sm carveout"):
+        change, ask, value = SETTINGS[name]
+        before = ask()
+        try:
+            change(value)
+            assert reads.of(given.call) == 1, name
+        finally:
+            change(before)
+    for what in WATCHED.keys() - {"tracing"}:
+        calls = len(host.entries[0].calls)
+        WATCHED[what](given)
+        assert len(host.entries[0].calls) == calls, what
+    _traced(given)
 
 
 def test_inference_mode_is_looked_at(reads):

@@ -112,10 +112,13 @@ wg_test_empty = 9
 wg_test_apart = 10
 wg_test_tensor = 11
 wg_test_code = 12
+wg_test_code_null = 13
+wg_test_code_empty = 14
 wg_test_kind_values = {'wg_test_items': wg_test_items, 'wg_test_named': wg_test_named, 'wg_test_attributes':
     wg_test_attributes, 'wg_test_call': wg_test_call, 'wg_test_type': wg_test_type, 'wg_test_is': wg_test_is,
     'wg_test_equals': wg_test_equals, 'wg_test_number': wg_test_number, 'wg_test_bits': wg_test_bits, 'wg_test_empty':
-    wg_test_empty, 'wg_test_apart': wg_test_apart, 'wg_test_tensor': wg_test_tensor, 'wg_test_code': wg_test_code}
+    wg_test_empty, 'wg_test_apart': wg_test_apart, 'wg_test_tensor': wg_test_tensor, 'wg_test_code': wg_test_code,
+    'wg_test_code_null': wg_test_code_null, 'wg_test_code_empty': wg_test_code_empty}
 
 wg_tensor_test_not_lazy = 1
 wg_tensor_test_no_attributes = 2

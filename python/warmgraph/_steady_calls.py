@@ -64,9 +64,17 @@ class Tests:
     def tensor(self, register: int, *tests: int) -> None:
         self._test(_c.wg_test_tensor, register, sum(tests))
 
-    def code(self, function: int, argument: int, byte: int) -> None:
-        """A C function gives this byte of a pointer. Both must stay where they are."""
-        self._rows.append((_c.wg_test_code, 0, 0, byte, function, argument))
+    def code(self, function: int, argument: int, byte: int, at: int = 0) -> None:
+        """What a C function gives of a pointer has this byte there. Both must stay where they are."""
+        self._rows.append((_c.wg_test_code, at, 0, byte, function, argument))
+
+    def code_is_null(self, function: int) -> None:
+        """A C function gives a pointer to an empty std::shared_ptr."""
+        self._rows.append((_c.wg_test_code_null, 0, 0, 0, function, 0))
+
+    def code_is_empty(self, function: int) -> None:
+        """A C function gives a pointer to an empty std::vector."""
+        self._rows.append((_c.wg_test_code_empty, 0, 0, 0, function, 0))
 
     def rows(self) -> Any:
         return (_c.wg_test * len(self._rows))(*self._rows)

@@ -156,7 +156,9 @@ enum wg_test_kind_values {
     wg_test_empty = 9,      ///< len(`object`) == 0
     wg_test_apart = 10,     ///< `from` is no other register's that is tested so, and is none of `around`
     wg_test_tensor = 11,    ///< `from`, a tensor, requires no grad; and what wg_tensor_test_values in `number` say
-    wg_test_code = 12       ///< the C function `object` gives the byte `number` of the pointer `other`
+    wg_test_code = 12, ///< what the C function `object` gives of the pointer `other` has the byte `number` at `from`
+    wg_test_code_null = 13, ///< it gives a pointer to a null pointer (an empty std::shared_ptr)
+    wg_test_code_empty = 14 ///< it gives a pointer to two equal pointers (an empty std::vector)
 };
 
 typedef int32_t wg_tensor_test;

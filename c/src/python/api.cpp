@@ -87,6 +87,7 @@ std::optional<Api> loaded()
                          .into(api.exception, "PyExc_Exception")
                          .into(api.type_error, "PyExc_TypeError")
                          .all();
+    static_cast<void>(Symbols{}.into(api.attributes_place, "_PyObject_GetDictPtr"));
     // A build of Python's that traces references has the class elsewhere.
     return all && Api::kind_of(api.yes) == api.bool_type ? std::optional(api) : std::nullopt;
 }

@@ -46,6 +46,8 @@ struct Api {
     Object* (*repr)(Object*) = nullptr;
     Object* (*attributes)(Object*, void*) = nullptr;
     Object* (*attribute)(Object*, Object*) = nullptr;
+    /// Where an object has the dictionary of its attributes; of no ABI: NULL where Python has no such function, or it none.
+    Object** (*attributes_place)(Object*) = nullptr;
     Object* (*call)(Object*, ...) = nullptr; ///< arguments up to a null pointer
     Object* (*call_alone)(Object*) = nullptr;
     Object* (*call_with)(Object*, Object*, Object*) = nullptr; ///< a tuple, and a dict or a null pointer

@@ -4,6 +4,13 @@
 
 namespace warmgraph::python {
 
+void HeldModules::add_object(Object* object, Object* dict, Object* kind)
+{
+    Object** place = m_api.attributes_place == nullptr ? nullptr : m_api.attributes_place(object);
+    if (place != nullptr && *place != dict) place = nullptr;
+    m_owners.push_back({object, dict, kind, place});
+}
+
 void HeldModules::add_dict(Object* dict, std::span<const Pair> pairs)
 {
     m_dicts.push_back({dict, m_objects.size(), pairs.size()});
@@ -25,12 +32,14 @@ bool HeldModules::are_dicts_same() const
 
 bool HeldModules::are_objects_same() const
 {
-    return std::ranges::all_of(m_owners,
-                               [this](const Owner& one) {
-                                   return m_api.kind_of(one.object) == one.kind &&
-                                          m_api.attributes_of(one.object) == one.dict;
-                               }) &&
+    return std::ranges::all_of(m_owners, [this](const Owner& one) { return is_same(one); }) &&
            std::ranges::all_of(m_lists, [this](const List& one) { return is_same(one); });
+}
+
+bool HeldModules::is_same(const Owner& owner) const
+{
+    if (Api::kind_of(owner.object) != owner.kind) return false;
+    return owner.place != nullptr ? *owner.place == owner.dict : m_api.attributes_of(owner.object) == owner.dict;
 }
 
 bool HeldModules::is_same(const List& list) const

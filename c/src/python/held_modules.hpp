@@ -30,7 +30,7 @@ class HeldModules {
 public:
     explicit HeldModules(const Api& api) : m_api(api) {}
 
-    void add_object(Object* object, Object* dict, Object* kind) { m_owners.push_back({object, dict, kind}); }
+    void add_object(Object* object, Object* dict, Object* kind);
     void add_dict(Object* dict, std::span<const Pair> pairs);
     void add_list(Object* list, std::span<Object* const> items);
 
@@ -52,9 +52,11 @@ private:
     };
     struct Owner {
         Object *object, *dict, *kind;
+        Object** place; ///< where it has `dict`; NULL: Python is asked
     };
 
     [[nodiscard]] bool is_same(const List& list) const;
+    [[nodiscard]] bool is_same(const Owner& owner) const;
 
     const Api& m_api;
     std::vector<Dict> m_dicts;

@@ -4,7 +4,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterator, NamedTuple
 
 import torch
 
@@ -115,7 +115,9 @@ def expect(tests: Tests, before: tuple[Any, ...]) -> list[tuple[Any, str]]:
         code = _code_behind(name) if name in _CODE and is_own else None
         if code is not None:
             tests.code(*code, int(answer))
-        elif is_own and _expect_code(tests, name, answer):
+        elif is_own and name == "default device" and answer == 0 and _expect_no_function_modes(tests):
+            pass
+        elif is_own and expect_code(tests, name, answer):
             pass
         elif name == "transformer fast path" and is_own and getattr(torch.backends.mha, "_is_fastpath_enabled", None) is answer:
             attributes.append((torch.backends.mha, "_is_fastpath_enabled"))
@@ -136,15 +138,38 @@ _CODE = {
     "math attention reduction": "allowFP16BF16ReductionMathSDP", "matmul fp16 accumulation": "allowFP16AccumulationCuBLAS",
     "preferred blas": "blasPreferredBackend", "preferred linalg": "linalgPreferredBackend",
 }
-# Functions: (library, symbol, argument). What they say now is expected later, where it tells as much as Python's answer or more.
+
+
+class _Function(NamedTuple):
+    """Of PyTorch's, whose answer now is expected later. `says`: "same": what Python says, as a number; "more": an enumerator that tells as much as
+    Python's answer or more. at: which byte of it."""
+
+    library: str
+    symbol: str
+    argument: int | None = 0  # None: at::globalContext()
+    says: str = "same"
+    at: int = 0
+
+
 _CUDA = 1  # c10::DeviceType
 _FUNCTIONS = {
-    "inference mode": ("libc10.so", "_ZN3c1013InferenceMode10is_enabledEv", 0),
-    "default dtype": ("libc10.so", "_ZN3c1031get_default_dtype_as_scalartypeEv", 0),
-    "autocast": ("libtorch_cpu.so", "_ZN2at8autocast19is_autocast_enabledEN3c1010DeviceTypeE", _CUDA),
-    "autocast cache": ("libtorch_cpu.so", "_ZN2at8autocast25is_autocast_cache_enabledEv", 0),
-    "dispatch modes": ("libc10.so", "_ZN3c104impl20TorchDispatchModeTLS13any_modes_setEb", 0),  # PyTorch's own among them
+    "inference mode": _Function("libc10.so", "_ZN3c1013InferenceMode10is_enabledEv"),
+    "default dtype": _Function("libc10.so", "_ZN3c1031get_default_dtype_as_scalartypeEv", says="more"),
+    "autocast": _Function("libtorch_cpu.so", "_ZN2at8autocast19is_autocast_enabledEN3c1010DeviceTypeE", _CUDA),
+    "autocast cache": _Function("libtorch_cpu.so", "_ZN2at8autocast25is_autocast_cache_enabledEv"),
+    "matmul precision": _Function("libtorch_cpu.so", "_ZNK2at7Context22float32MatmulPrecisionEv", None, "more"),
+    "matmul tf32": _Function("libtorch_cpu.so", "_ZNK2at7Context15allowTF32CuBLASEv", None),
+    "matmul fp16 reduction": _Function("libtorch_cpu.so", "_ZNK2at7Context24allowFP16ReductionCuBLASEv", None, "more"),
+    "matmul bf16 reduction": _Function("libtorch_cpu.so", "_ZNK2at7Context24allowBF16ReductionCuBLASEv", None, "more"),
+    "cudnn tf32": _Function("libtorch_cpu.so", "_ZNK2at7Context14allowTF32CuDNNESt8optionalINS_9Float32OpEE", None),  # of no operator
+    "dispatch modes": _Function("libc10.so", "_ZN3c104impl20TorchDispatchModeTLS13any_modes_setEb"),  # PyTorch's own among them
+    "function modes": _Function("libtorch_cpu.so", "_ZN2at4impl22PythonTorchFunctionTLS9stack_lenEv"),
+    "many function modes": _Function("libtorch_cpu.so", "_ZN2at4impl22PythonTorchFunctionTLS9stack_lenEv", at=1),
+    "sm carveout": _Function("libtorch_cpu.so", "_ZNK2at7Context24_SMCarveout_EXPERIMENTALEv", None, at=4),  # std::optional<int>: whether there is one
+    "device": _Function("libc10_cuda.so", "_ZN3c104cuda14current_deviceEv"),
 }
+_TRACING = "libtorch_cpu.so", "_ZN5torch3jit6tracer15getTracingStateEv"  # a std::shared_ptr
+_INTERPRETERS = "libtorch_cpu.so", "_ZN2at9functorch20getDynamicLayerStackEv"  # a std::vector
 
 
 @functools.cache
@@ -176,21 +201,38 @@ def _code_behind(name: str) -> tuple[int, int] | None:
         return None
 
 
-def _expect_code(tests: Tests, name: str, answer: Any) -> bool:
+def expect_code(tests: Tests, name: str, answer: Any) -> bool:
     """That PyTorch's function behind the question says what it says now. False where there is none, or where it says less than Python's answer."""
-    if name not in _FUNCTIONS or not isinstance(answer, (bool, torch.dtype)) or name == "autocast" and answer:
+    one = _FUNCTIONS.get(name)
+    function = _function(one.library, one.symbol) if one is not None else None
+    if one is None or function is None or name == "autocast" and answer or name == "sm carveout" and answer is not None:
         return False
-    library, symbol, argument = _FUNCTIONS[name]
     try:
-        function = _library(library)[symbol]
-    except (AttributeError, OSError):
+        argument = _context()[1] if one.argument is None else one.argument
+    except (AttributeError, KeyError, OSError):
         return False
-    function.restype, function.argtypes = ctypes.c_uint8, [ctypes.c_void_p]
-    now = function(argument)
-    if isinstance(answer, bool) and now != answer:
+    now = function(argument, None) >> 8 * one.at & 0xFF
+    if one.says == "same" and now != int(answer or 0):
         return False
-    tests.code(ctypes.cast(function, ctypes.c_void_p).value or 0, argument, now)
+    tests.code(ctypes.cast(function, ctypes.c_void_p).value or 0, argument, now, one.at)
     return True
+
+
+@functools.cache
+def _function(library: str, symbol: str) -> Any:
+    """None where this PyTorch has none of this name."""
+    try:
+        found = _library(library)[symbol]
+    except (AttributeError, OSError):
+        return None
+    found.restype, found.argtypes = ctypes.c_uint64, [ctypes.c_void_p, ctypes.c_void_p]
+    return found
+
+
+def _address(where: tuple[str, str]) -> int:
+    """0 where this PyTorch has none."""
+    function = _function(*where)
+    return (ctypes.cast(function, ctypes.c_void_p).value or 0) if function is not None else 0
 
 
 def _expect(tests: Tests, register: int, answer: Any) -> None:
@@ -220,15 +262,27 @@ def is_inside() -> bool:
 
 def expect_outside(tests: Tests) -> list[tuple[Any, str]]:
     """not is_inside(). Gives (object, name) of attributes that must stay."""
-    if not _expect_code(tests, "dispatch modes", False):
+    if not expect_code(tests, "dispatch modes", False):
         tests.number(tests.answer(_dispatch_modes), 0)
     tests.empty(_hooks._global_forward_hooks)
     tests.empty(_hooks._global_forward_pre_hooks)
-    tests.same(tests.answer(_is_tracing), False)
-    tests.same(tests.answer(_interpreters), None)
+    tracing, interpreters = _address(_TRACING), _address(_INTERPRETERS)
+    if tracing:
+        tests.code_is_null(tracing)
+    else:
+        tests.same(tests.answer(_is_tracing), False)
+    if interpreters:
+        tests.code_is_empty(interpreters)
+    else:
+        tests.same(tests.answer(_interpreters), None)
     if _function_modes():  # whose number is a mode
         tests.same(tests.answer(_has_own_function_mode), False)
     return [(_hooks, "_global_forward_hooks"), (_hooks, "_global_forward_pre_hooks")]
+
+
+def _expect_no_function_modes(tests: Tests) -> bool:
+    """There are fewer than 65,536 of them in any case."""
+    return expect_code(tests, "function modes", 0) and expect_code(tests, "many function modes", 0)
 
 
 def _has_own_function_mode() -> bool:
