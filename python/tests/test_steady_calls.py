@@ -275,6 +275,31 @@ def test_bytes_of_c_functions_are_asked():
     assert call((), {}) is OTHERWISE
 
 
+def test_another_byte_of_what_a_c_function_gives_is_asked_too():
+    known, library = Known(), ctypes.CDLL(None)
+    text = ctypes.create_string_buffer(b"x" * 0x204)
+    for at, byte in ((0, 4), (1, 2)):
+        known.tests.code(ctypes.cast(library.strlen, ctypes.c_void_p).value or 0, ctypes.addressof(text), byte, at)
+    call = known.made()
+    assert call((), {}) is not OTHERWISE
+    text.value = b"x" * 4
+    assert call((), {}) is OTHERWISE
+
+
+def test_an_empty_pointer_or_list_of_c_functions_is_asked():
+    words = (ctypes.c_uint64 * 2)()
+    held = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(lambda _: ctypes.addressof(words))
+    address = ctypes.cast(held, ctypes.c_void_p).value or 0
+    for test, same, other in (("code_is_null", (0, 0), (8, 0)), ("code_is_empty", (16, 16), (16, 24))):
+        known = Known()
+        getattr(known.tests, test)(address)
+        call = known.made()
+        words[0], words[1] = same
+        assert call((), {}) is not OTHERWISE
+        words[0], words[1] = other
+        assert call((), {}) is OTHERWISE
+
+
 WEIGHTS: dict[str, Callable[[Tensor, Any], None]] = {
     "elsewhere": lambda weight, patch: setattr(weight, "address", 8192), "a size": lambda weight, patch: setattr(weight, "sizes", ctypes.c_int64(5)),
     "no grad": lambda weight, patch: patch.setattr(Tensor, "wants_grad", set()),

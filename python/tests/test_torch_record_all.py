@@ -29,7 +29,8 @@ class NativeGraph:
         self.keep_graph, self.count, self.is_broken = keep_graph, 0, False
 
     def capture_begin(self, pool: Any = None, capture_error_mode: str = "global") -> None:
-        assert not self.is_broken
+        if self.is_broken:
+            raise RuntimeError("no capture is begun")
 
     def capture_end(self) -> None:
         if self.is_broken:
@@ -236,6 +237,47 @@ def test_the_code_is_the_one_that_names_what_is_captured():
 
 
 @dataclasses.dataclass
+class Engine:
+    net: Any
+    x: Any
+
+
+def test_an_objects_module_makes_its_tensors_states():
+    engine = Engine(Net(), torch.zeros(2, 4))
+    with recorder() as seen, torch.no_grad():
+        g = torch.cuda.CUDAGraph()
+        with graph(g):
+            y = in_pool(2, 4)
+            y.copy_(engine.net.linear(engine.x))
+    assert y is not None and not seen.graphs[0].inputs and seen.graphs[0].states == ("engine.net.linear.weight", "engine.net.linear.bias", "engine.x")
+
+
+def test_a_script_has_its_variables_in_its_module():
+    script = """
+x = torch.zeros(2, 4)
+g = torch.cuda.CUDAGraph()
+with graph(g):
+    y = in_pool(2, 4)
+    y.copy_(net.linear(x))
+"""
+    with recorder() as seen, torch.no_grad():
+        exec(compile(script, "script.py", "exec"), {"__name__": "script", "torch": torch, "graph": graph, "in_pool": in_pool, "net": Net()})
+    (one,) = seen.graphs
+    assert (one.name, one.outcome, one.inputs, one.outputs) == ("graphs-module-0", "written", ("x",), {"result0": "y"})
+    assert one.states == ("net.linear.weight", "net.linear.bias")
+
+
+def test_results_that_are_views_of_one_another_are_one():
+    with recorder() as seen, torch.no_grad():
+        g, x = torch.cuda.CUDAGraph(), torch.zeros(2, 4)
+        with graph(g):
+            hidden = in_pool(2, 4)
+            hidden.copy_(x)
+            last = hidden[-1]
+    assert last is not None and seen.graphs[0].outputs == {"result0": "hidden"}
+
+
+@dataclasses.dataclass
 class Meta:
     tokens: Any
     steps: int = 3
@@ -265,6 +307,35 @@ def test_a_capture_that_fails_or_raises_is_left_alone():
         except KeyError:  # a program may capture while it handles another error
             program(Net())
     assert [one.outcome for one in seen.graphs] == ["written"]
+
+
+def test_a_capture_that_never_begins_or_ends_leaves_nothing_behind():
+    with recorder() as seen, torch.no_grad():
+        g = torch.cuda.CUDAGraph()
+        g.is_broken = True
+        with pytest.raises(RuntimeError, match="no capture is begun"):
+            g.capture_begin()
+        assert torch._C._len_torch_dispatch_stack() == 0
+        program(Net())
+        torch.cuda.CUDAGraph().capture_begin()
+        assert torch._C._len_torch_dispatch_stack() == 1
+    assert [one.outcome for one in seen.graphs] == ["written"] and torch._C._len_torch_dispatch_stack() == 0
+
+
+def test_addresses_that_cannot_be_taken_leave_the_program_alone(monkeypatch):
+    def none(index: int) -> Any:
+        raise OSError("libcuda.so.1: cannot open shared object file")
+
+    monkeypatch.setattr(_capture, "Addresses", none)
+    with recorder() as seen, torch.no_grad():
+        program(Net())
+    assert seen.graphs[0].outcome == "written"
+
+
+def test_a_pytorch_that_keeps_no_graph_is_unsupported(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", type("CUDAGraph", (), {}))
+    with pytest.raises(errors.Unsupported, match="raw_cuda_graph"):
+        recorder()
 
 
 def test_what_cannot_be_recorded_says_why_and_costs_the_program_nothing(caplog):

@@ -134,8 +134,9 @@ def test_objects_of_other_classes_are_never_read_as_tensors():
     held = library().with_lock()
     held.wg_use_torch_tensors(ctypes.byref(raw))
     try:
-        value = object()
-        assert held.wg_read_torch_tensor(ctypes.c_void_p(id(value)), ctypes.byref(found)) == 7 and asked == [id(value)]
+        for value in (object(), torch.zeros(2).as_subclass(Sub)):
+            assert held.wg_read_torch_tensor(ctypes.c_void_p(id(value)), ctypes.byref(found)) == 7 and asked.pop() == id(value)
+        assert held.wg_read_torch_tensor(ctypes.c_void_p(id(value := torch.zeros(2))), ctypes.byref(found)) == 0 and not asked
     finally:
         _tensor_reader._own.cache_clear()
         own()

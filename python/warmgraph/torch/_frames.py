@@ -86,5 +86,6 @@ def _holds_tensors(value: Any, depth: int) -> bool:
     if isinstance(value, (list, tuple)):
         return any(_holds_tensors(one, depth - 1) for one in value)
     if dataclasses.is_dataclass(value) and not isinstance(value, (type, torch.nn.Module)):
-        return any(_holds_tensors(getattr(value, field.name, None), depth - 1) for field in dataclasses.fields(value))
+        held = [getattr(value, field.name, None) for field in dataclasses.fields(value)]
+        return not any(isinstance(one, torch.nn.Module) for one in held) and any(_holds_tensors(one, depth - 1) for one in held)
     return False

@@ -46,6 +46,7 @@ def record_all(captures: Any, *, cache_dir: Any = None, config: Any = None, name
     """Sees every graph that this process captures from now on with torch.cuda.graph, or CUDAGraph.capture_begin and capture_end. Call it before
     the weights are made. The program goes on as without: its graphs, tensors and random numbers are its own.
 
+    The code that begins a capture ends it, and one thread captures at a time. Unsupported: this PyTorch does not keep what it captured.
     captures: the folder where a process leaves them for another. The rest as GraphCache has it. key: gives a graph's key of the variables of the
     code that captures it; else a graph is called by that function and counted. To be closed, or used in a `with`.
     """
@@ -54,6 +55,8 @@ def record_all(captures: Any, *, cache_dir: Any = None, config: Any = None, name
         raise errors.InvalidArgument("captures is None, expected the path of a folder: a process alone proves nothing")
     if key is not None and not callable(key):
         raise errors.InvalidArgument(f"key is {key!r}, expected a function of the variables of the code that captures a graph")
+    if not hasattr(torch.cuda.CUDAGraph, "raw_cuda_graph"):
+        raise errors.Unsupported(f"PyTorch {torch.__version__} cannot say what it captured (torch.cuda.CUDAGraph.raw_cuda_graph), expected 2.9 or later")
     recorder = Recorder(folder, _engines.checked_options("record_all", ("captures", "key"), name, cache_dir=cache_dir, config=config, version=version,
                                                          global_rank=global_rank, **options), name, key)
     with _lock:
@@ -74,6 +77,7 @@ class Recorder:
         self._captures: dict[int, _Begun] = {}  # that are going on, by id of the graph
         self._hooks: _Hooks | None = None
         self._taken: _capture.Addresses | None = None
+        self._keeping = contextlib.ExitStack()  # device code
 
     def __enter__(self) -> Recorder:
         return self
@@ -103,15 +107,23 @@ class Recorder:
             taken, self._taken = self._taken, None
             if taken is not None:
                 taken.close()
+            self._keeping.close()
+        for begun in list(self._captures.values()):  # which nobody tells us the end of any more
+            begun.leave()
+        self._captures.clear()
 
     def _begin(self) -> None:
+        self._keeping.enter_context(_pausing.recording())
         self._hooks = _Hooks(self)
         torch.cuda._lazy_call(self._move_what_comes)  # at once where CUDA runs
 
     def _move_what_comes(self) -> None:
         """Takes some MiB of addresses, another number in each process: what lies where another process had it proves nothing."""
-        if self._hooks is not None and self._taken is None:
-            self._taken = _capture.Addresses(torch._C._cuda_getDevice())
+        try:
+            if self._hooks is not None and self._taken is None:
+                self._taken = _capture.Addresses(torch._C._cuda_getDevice())
+        except Exception:  # PyTorch starts CUDA for the program
+            _log.debug("no addresses are taken", exc_info=True)
 
     # --- as the hooks call it
 
@@ -122,14 +134,19 @@ class Recorder:
                 torch.cuda.synchronize()
                 torch._C._cuda_clearCublasWorkspaces()  # so that they come from this graph's pool
             self._captures[id(graph)] = _Begun(is_alone, sys.exc_info()[1], _frames.calling(), _live_tensors(), _capture.free_now())
-            self._captures[id(graph)].over.enter_context(_capture.over_cleared_stack())
+            self._captures[id(graph)].enter()
         except Exception:
             _log.debug("a graph is not recorded", exc_info=True)
 
     def ending(self, graph: Any) -> None:
         begun = self._captures.get(id(graph))
         if begun is not None:
-            begun.over.close()
+            begun.leave()
+
+    def failed(self, graph: Any) -> None:
+        """PyTorch began no capture."""
+        self.ending(graph)
+        self._captures.pop(id(graph), None)
 
     def ended(self, graph: Any, is_whole: bool) -> None:
         """is_whole: PyTorch ended its capture."""
@@ -155,7 +172,7 @@ class Recorder:
         frame, variables = _frames.variables_between(begun.spots, ended)
         name = self._name_of(frame, variables)
         wrapped = _engines.wrapped_by(self._options, name, _frames.function_of(frame))
-        if _policy(wrapped) != "read_write":
+        if _policy(wrapped) in ("read_only", "require_hit", "off"):
             return SeenGraph(name, "refused", f"the policy is {_policy(wrapped)}")
         with _gate.paused(), _recording.lock, _pausing.recording():
             try:
@@ -186,7 +203,17 @@ class _Begun:
     spots: _frames.Spots
     live: dict[int, tuple[weakref.ref[torch.Tensor], int | None]]
     free: dict[int, int]
-    over: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)  # until it ends
+    _thread: int = dataclasses.field(default_factory=threading.get_ident)
+    _over: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
+
+    def enter(self) -> None:
+        """What operators pass as parameters is no longer what earlier ones left on the stack."""
+        self._over.enter_context(_capture.over_cleared_stack())
+
+    def leave(self) -> None:
+        """In the thread that captures: modes of PyTorch's are a thread's own."""
+        if threading.get_ident() == self._thread:
+            self._over.close()
 
     def had(self, tensor: torch.Tensor) -> bool:
         held = self.live.get(id(tensor))
@@ -322,10 +349,14 @@ class _Hooks:
             graph._warmgraph_is_kept = keep_graph
 
         @functools.wraps(begin)
-        def capture_begin(graph: Any, *args: Any, **kwargs: Any) -> Any:
+        def capture_begin(graph: Any, *args: Any, **kwargs: Any) -> None:
             if hasattr(graph, "_warmgraph_is_kept") and not _frames.is_ours(sys._getframe(1)):
                 recorder.begun(graph)
-            return begin(graph, *args, **kwargs)
+            try:
+                begin(graph, *args, **kwargs)
+            except BaseException:
+                recorder.failed(graph)
+                raise
 
         @functools.wraps(end)
         def capture_end(graph: Any) -> None:
