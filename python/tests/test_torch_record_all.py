@@ -357,6 +357,7 @@ def test_a_proof_that_fails_is_a_refusal_and_its_capture_is_kept_for_the_next():
     with recorder() as seen, torch.no_grad():
         program(Net())
     assert seen.graphs[0].outcome == "refused" and "word 8" in seen.graphs[0].why and len(host.written) == 1
+    assert "Random numbers" in seen.graphs[0].why and "name the tensor" in seen.graphs[0].why
 
 
 def test_captures_in_two_threads_are_not_recorded_together():

@@ -166,7 +166,7 @@ def reduce_overhead(torch):
 
 
 PROGRAMS = {one.__name__: one for one in (mlp, table, helper, begin_and_end, convolutions, llama, dropout, graphed_callables, reduce_overhead)}
-REFUSED = {"dropout": "no declared region", "graphed_callables": "is not found", "reduce_overhead": "is not found"}  # a part of the reason
+REFUSED = {"dropout": "Random numbers", "graphed_callables": "is not found", "reduce_overhead": "is not found"}  # a part of the reason
 NOT_SERVED = ("llama",)  # its weights are not given here by the names that the graph has
 
 

@@ -26,6 +26,7 @@ from ._walking import Place
 _log = logging.getLogger("warmgraph")
 _lock = threading.RLock()
 _open: list[Recorder] = []  # one at a time
+_NOWHERE = "; here: name the tensor in the function that captures the graph. Random numbers are drawn from such memory: use cache_compile or capture_one for them"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -328,7 +329,7 @@ class _Proof(_recording.Recording):
         except (errors.NotRecordable, errors.VerificationFailed) as error:
             with contextlib.suppress(errors.Error):  # the next process may have it elsewhere
                 self._write(folder, given, metadata, text, first)
-            return "refused", str(error)
+            return "refused", str(error) + (_NOWHERE if "lies in no declared region" in str(error) else "")
         entry.close()
         entry.device._collect()
         return "recorded", ""
