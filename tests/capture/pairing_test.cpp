@@ -212,6 +212,27 @@ protected:
         first = make_one(frame.memory);
         second = make_one(other);
     }
+    void expect_start()
+    {
+        capture("add_two");
+        const auto stored = written(second->capture);
+        ASSERT_TRUE(stored) << stored.error().message;
+        auto recording = paired(*stored);
+        ASSERT_TRUE(recording) << recording.error().message;
+        const MemoryRef weight = make(k_large, 10), bias = make(count, 5), y = make(count, 0);
+        ASSERT_TRUE(replay(*recording, {weight, bias, y}));
+        EXPECT_EQ(read(y), std::vector<std::int32_t>(static_cast<std::size_t>(count), 15));
+    }
+    /// It would sum whatever lies between the two: canaries, in the trial.
+    void expect_end_refused()
+    {
+        capture("add_up");
+        const auto stored = written(second->capture);
+        ASSERT_TRUE(stored) << stored.error().message;
+        const auto refused = paired(*stored);
+        ASSERT_FALSE(refused);
+        EXPECT_EQ(refused.error().code, ErrorCode::verification_failed) << refused.error().message;
+    }
     std::int32_t count; ///< of the bias
     std::vector<MemoryRef> other;
 };
@@ -222,50 +243,13 @@ protected:
     SideBySideWithAShortBias() : SideBySide(64) {}
 };
 
-TEST_F(SideBySideWithAShortBias, TheWordBetweenThemIsItsStart)
-{
-    capture("add_two");
-    const auto stored = written(second->capture);
-    ASSERT_TRUE(stored) << stored.error().message;
-    auto recording = paired(*stored);
-    ASSERT_TRUE(recording) << recording.error().message;
-    const MemoryRef weight = make(k_large, 10), bias = make(count, 5), y = make(count, 0);
-    ASSERT_TRUE(replay(*recording, {weight, bias, y}));
-    EXPECT_EQ(read(y), std::vector<std::int32_t>(static_cast<std::size_t>(count), 15));
-}
+TEST_F(SideBySide, TheWordBetweenThemIsTheSecondOnesStartWhereTheResultsSaySo) { expect_start(); }
 
-TEST_F(SideBySideWithAShortBias, TheEndOfTheFirstIsFoundOutAndRefused)
-{
-    capture("add_up");
-    const auto stored = written(second->capture);
-    ASSERT_TRUE(stored) << stored.error().message;
-    const auto refused = paired(*stored);
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().code, ErrorCode::verification_failed) << refused.error().message;
-}
+TEST_F(SideBySideWithAShortBias, TheWordBetweenThemIsTheSecondOnesStartWhereTheResultsSaySo) { expect_start(); }
 
-TEST_F(SideBySide, TheWordBetweenThemIsTheSecondOnesStartWhereTheResultsSaySo)
-{
-    capture("add_two");
-    const auto stored = written(second->capture);
-    ASSERT_TRUE(stored) << stored.error().message;
-    auto recording = paired(*stored);
-    ASSERT_TRUE(recording) << recording.error().message;
-    const MemoryRef weight = make(k_large, 10), bias = make(k_large, 5), y = make(k_large, 0);
-    ASSERT_TRUE(replay(*recording, {weight, bias, y}));
-    EXPECT_EQ(read(y), std::vector<std::int32_t>(k_large, 15));
-}
+TEST_F(SideBySide, TheEndOfTheFirstIsFoundOutAndRefused) { expect_end_refused(); }
 
-/// It would sum whatever lies between the two: canaries, in the trial.
-TEST_F(SideBySide, TheEndOfTheFirstIsFoundOutAndRefused)
-{
-    capture("add_up");
-    const auto stored = written(second->capture);
-    ASSERT_TRUE(stored) << stored.error().message;
-    const auto refused = paired(*stored);
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().code, ErrorCode::verification_failed) << refused.error().message;
-}
+TEST_F(SideBySideWithAShortBias, TheEndOfTheFirstIsFoundOutAndRefused) { expect_end_refused(); }
 
 TEST_F(SideBySide, WhatCannotBePutApartIsRefused)
 {
