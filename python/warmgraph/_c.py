@@ -589,7 +589,7 @@ class wg_weight(ctypes.Structure):
         ("look", wg_tensor_look),
         ("requires_grad", ctypes.c_int32),
         ("can_be_lazy", ctypes.c_int32),
-        ("near", ctypes.c_void_p * 2),
+        ("near", ctypes.c_void_p * 3),
     ]
 
 

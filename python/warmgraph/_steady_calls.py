@@ -103,7 +103,7 @@ class Weight(NamedTuple):
 
     tensor: Any
     can_be_lazy: bool
-    near: tuple[int, int] = (0, 0)  # where the framework keeps what it says of it
+    near: tuple[int, int, int] = (0, 0, 0)  # where the framework keeps what it says of it
 
 
 class Input(NamedTuple):

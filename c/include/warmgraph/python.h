@@ -182,7 +182,7 @@ typedef struct wg_weight {
     wg_tensor_look look;
     int32_t requires_grad;
     int32_t can_be_lazy; ///< nonzero: whether it is has to be asked
-    const void* near[2]; ///< where the framework keeps what it says of the tensor: fetched ahead, and never read
+    const void* near[3]; ///< where the framework keeps what it says of the tensor: fetched ahead, and never read
 } wg_weight;
 
 /// Memory that a call gets for a result.

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <bit>
 #include <cstdint>
 
@@ -23,14 +22,21 @@ struct DlTensor {
 };
 static_assert(sizeof(DlTensor) == 48);
 
+/// Of few numbers, where a call of memcmp takes as long as they do.
+[[nodiscard]] inline bool are_same(const std::int64_t* one, const std::int64_t* other, std::int32_t count)
+{
+    for (std::int32_t i = 0; i < count; ++i)
+        if (one[i] != other[i]) return false;
+    return true;
+}
+
 /// But for where it lies.
 [[nodiscard]] inline bool looks_as_it_did(const DlTensor& tensor, const wg_tensor_look& look)
 {
     return tensor.device_type == look.device_type && tensor.device_id == look.device_id && tensor.rank == look.rank &&
            tensor.code == look.code && tensor.bits == look.bits && tensor.lanes == look.lanes &&
-           (tensor.rank == 0 ||
-            (tensor.strides != nullptr && std::equal(tensor.sizes, tensor.sizes + tensor.rank, look.sizes) &&
-             std::equal(tensor.strides, tensor.strides + tensor.rank, look.strides)));
+           (tensor.rank == 0 || (tensor.strides != nullptr && are_same(tensor.sizes, look.sizes, tensor.rank) &&
+                                 are_same(tensor.strides, look.strides, tensor.rank)));
 }
 
 /// Where its first element lies.

@@ -32,8 +32,15 @@ bool HeldModules::are_dicts_same() const
 
 bool HeldModules::are_objects_same() const
 {
-    return std::ranges::all_of(m_owners, [this](const Owner& one) { return is_same(one); }) &&
-           std::ranges::all_of(m_lists, [this](const List& one) { return is_same(one); });
+    constexpr std::size_t k_ahead = 8;
+    for (std::size_t i = 0; i < m_owners.size(); ++i) {
+        if (i + k_ahead < m_owners.size()) {
+            __builtin_prefetch(m_owners[i + k_ahead].object);
+            __builtin_prefetch(m_owners[i + k_ahead].place);
+        }
+        if (!is_same(m_owners[i])) return false;
+    }
+    return std::ranges::all_of(m_lists, [this](const List& one) { return is_same(one); });
 }
 
 bool HeldModules::is_same(const Owner& owner) const

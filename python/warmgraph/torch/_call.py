@@ -9,7 +9,7 @@ from typing import Any, Sequence
 import torch
 
 from .. import _objects, _steady_calls, _watch, errors
-from . import _code, _regions, _tensors
+from . import _code, _regions, _tensor_reader, _tensors
 from ._looks import Looks
 from ._regions import Region
 from ._walking import Arguments, Place, Walker
@@ -57,7 +57,8 @@ class Surroundings:
         found = self._held.looks()
         if found is None:
             raise NotSteady
-        return _steady_calls.Looks(always, self._is_frozen, *found, [_weight(one.tensor) for one in self.places])
+        return _steady_calls.Looks(always, self._is_frozen, *found, [_steady_calls.Weight(one.tensor, _tensors.can_be_lazy(one.tensor), _tensor_reader.near(one.tensor))
+                                                                                 for one in self.places])
 
     def freeze(self) -> None:
         """From now on everything is taken to be as it is."""
@@ -71,11 +72,6 @@ class Surroundings:
         """Each region is still the only one in its storage, and the storage as large."""
         return all(len(one.places) == 1 or len({_regions.storage_key(place.tensor) for place in one.places}) == 1 for one in self.regions) \
             and all(one.storage.nbytes() == one.whole for one in self.regions)
-
-
-def _weight(tensor: torch.Tensor) -> _steady_calls.Weight:
-    near = tensor._cdata, tensor.untyped_storage()._cdata
-    return _steady_calls.Weight(tensor, _tensors.can_be_lazy(tensor), near)
 
 
 @dataclasses.dataclass

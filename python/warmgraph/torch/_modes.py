@@ -9,7 +9,7 @@ from typing import Any, Callable, Iterator, NamedTuple
 import torch
 
 from .._steady_calls import Tests
-from . import _code
+from . import _code, _symbols
 
 
 def _ask(question: Callable[[], Any]) -> Any:
@@ -173,14 +173,9 @@ _INTERPRETERS = "libtorch_cpu.so", "_ZN2at9functorch20getDynamicLayerStackEv"  #
 
 
 @functools.cache
-def _library(name: str) -> ctypes.CDLL:
-    return ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", name))
-
-
-@functools.cache
 def _context() -> tuple[ctypes.CDLL, int]:
     """(the library of PyTorch's settings, where they are: at::globalContext())."""
-    library = _library("libtorch_cpu.so")
+    library = _symbols.library("libtorch_cpu.so")
     get = library["_ZN2at13globalContextEv"]
     get.restype = ctypes.c_void_p
     return library, get()
@@ -222,7 +217,7 @@ def expect_code(tests: Tests, name: str, answer: Any) -> bool:
 def _function(library: str, symbol: str) -> Any:
     """None where this PyTorch has none of this name."""
     try:
-        found = _library(library)[symbol]
+        found = _symbols.library(library)[symbol]
     except (AttributeError, OSError):
         return None
     found.restype, found.argtypes = ctypes.c_uint64, [ctypes.c_void_p, ctypes.c_void_p]

@@ -4,13 +4,14 @@ from __future__ import annotations
 import ctypes
 import functools
 import logging
-import os
+from typing import Any
 
 import torch
 
 from .. import _c, _objects
 from .._library import library
 from .._steady_calls import Framework
+from . import _symbols
 
 _log = logging.getLogger("warmgraph")
 # DLDataTypeCode and bits of what PyTorch has a number for.
@@ -20,6 +21,7 @@ _TYPES = {
 }
 _FUNCTIONS = ("get_data_ptr", "get_dim", "get_sizes", "get_strides", "get_dtype", "get_device_type", "get_device_index", "get_layout")
 _REQUIRES_GRAD = "_ZNK3c1010TensorImpl13requires_gradEv"
+_AUTOGRAD_META = "_ZNK3c1010TensorImpl13autograd_metaEv"
 
 
 def framework() -> Framework | None:
@@ -44,8 +46,7 @@ def _own(exchange: int) -> Framework | None:
 
 
 def _functions(exchange: int) -> _c.wg_torch_tensors:
-    folder = os.path.join(os.path.dirname(torch.__file__), "lib")
-    shim, core = (ctypes.CDLL(os.path.join(folder, name)) for name in ("libtorch_cpu.so", "libc10.so"))
+    shim, core = _symbols.library("libtorch_cpu.so"), _symbols.library("libc10.so")
     kinds = torch.Tensor, torch.nn.Parameter
     raw = _c.wg_torch_tensors(at=_place_in_object(), otherwise=_c.wg_dltensor_reader(exchange), kinds=(ctypes.c_void_p * 2)(*map(id, kinds)),
                               strided=shim.aoti_torch_layout_strided(), cpu=shim.aoti_torch_device_type_cpu(), cuda=shim.aoti_torch_device_type_cuda())
@@ -57,6 +58,22 @@ def _functions(exchange: int) -> _c.wg_torch_tensors:
         if number is not None:
             raw.types[number()] = _c.wg_torch_type(code, bits)
     return raw
+
+
+def near(tensor: torch.Tensor) -> tuple[int, int, int]:
+    """Where PyTorch keeps what it says of a tensor: itself, its storage, and what gradients need; 0 for what is not there."""
+    autograd_meta = _autograd_meta()
+    return tensor._cdata, tensor.untyped_storage()._cdata, (autograd_meta(tensor._cdata) or 0) if autograd_meta is not None else 0
+
+
+@functools.cache
+def _autograd_meta() -> Any:
+    try:
+        found = _symbols.library("libc10.so")[_AUTOGRAD_META]
+    except (AttributeError, OSError):
+        return None
+    found.restype, found.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+    return found
 
 
 def _place_in_object() -> int:
