@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from warmgraph import _objects, errors  # noqa: E402
-from warmgraph.torch import _bound, _call, _function, _launching, _modes, _outside  # noqa: E402
+from warmgraph.torch import _bound, _call, _function, _launching, _modes, _outside, _tensor_reader  # noqa: E402
 
 if _objects.exchange_of(torch.Tensor) is None:
     pytest.skip("this PyTorch or Python has no table of DLPack's", allow_module_level=True)
@@ -466,6 +466,42 @@ def test_modes_that_cannot_be_asked_make_another_call(reads, monkeypatch):
 
 def _raises() -> Any:
     raise RuntimeError("mixed")
+
+
+WEIGHTS: dict[str, Callable[[Any], Any]] = {
+    "transposed": lambda weight: weight.t_(), "seen as its transposed": lambda weight: setattr(weight, "data", weight.data.t()),
+    "swapped for its transposed": lambda weight: torch.utils.swap_tensors(weight, torch.nn.Parameter(weight.detach().t())),
+    "swapped for another": lambda weight: torch.utils.swap_tensors(weight, torch.nn.Parameter(torch.randn(4, 4))),
+    "elsewhere": lambda weight: setattr(weight, "data", weight.data.clone()), "set": lambda weight: weight.set_(torch.randn(4, 4)),
+    "a row further": lambda weight: setattr(weight, "data", torch.cat([weight.data, weight.data])[1:5]),
+}
+
+
+@pytest.mark.parametrize("by", ["PyTorch", "DLPack"])
+@pytest.mark.parametrize("change", WEIGHTS)
+def test_a_weight_that_was_changed_in_place_is_noticed(change, by, reads, monkeypatch):
+    if by == "DLPack":
+        monkeypatch.setattr(_tensor_reader, "_own", lambda exchange: None)
+    given = Given()
+    assert reads.of(given.call) == 0
+    WEIGHTS[change](given.net.linear.weight)
+    assert reads.of(given.call) == 1
+
+
+@pytest.mark.parametrize("by", ["PyTorch", "DLPack"])
+def test_a_weight_of_another_type_or_shape_is_noticed(by, monkeypatch):
+    """The function itself says what is wrong with it."""
+    if by == "DLPack":
+        monkeypatch.setattr(_tensor_reader, "_own", lambda exchange: None)
+    for change in (lambda weight: weight.data.view(torch.int32), lambda weight: weight.data.view(2, 8), lambda weight: weight.data[..., None], lambda weight: weight.data[:2]):
+        given = Given()
+        given.net.linear.weight.requires_grad_(False)
+        given.call(), given.call(), given.call()
+        calls = len(host.entries[-1].calls)
+        given.net.linear.weight.data = change(given.net.linear.weight)
+        with pytest.raises(RuntimeError):
+            given.call()
+        assert len(host.entries[-1].calls) == calls
 
 
 def test_a_weight_that_requires_grad_from_now_on_is_noticed(reads):

@@ -125,11 +125,18 @@ bool SteadyCall::are_weights_there() const
 /// Which storage an address belongs to is not asked: the launch has the addresses of the call before.
 bool SteadyCall::is_there(const wg_weight& weight) const
 {
-    DlTensor tensor{};
-    if (m_call.read_tensor(weight.tensor, &tensor) != 0) throw Raised{};
-    return python::is_there(tensor, weight.look) &&
+    const bool is_read_at_once = m_call.requires_grad == nullptr; // as wg_use_torch_tensors said
+    return ((is_read_at_once && m_torch.is_there(weight.tensor, weight.look)) ||
+            is_there(weight.tensor, weight.look)) &&
            m_tests.questions().requires_grad(weight.tensor) == (weight.requires_grad != 0) &&
            (weight.can_be_lazy == 0 || !m_tests.questions().is_lazy(weight.tensor));
+}
+
+bool SteadyCall::is_there(Object* weight, const wg_tensor_look& look) const
+{
+    DlTensor tensor{};
+    if (m_call.read_tensor(weight, &tensor) != 0) throw Raised{};
+    return python::is_there(tensor, look);
 }
 
 /// They look as they did, and none lies in memory of a state, which is asked where one has moved.

@@ -7,6 +7,7 @@
 
 #include "api.hpp"
 #include "call_tests.hpp"
+#include "torch_tensor.hpp"
 #include "warmgraph/python.h"
 
 namespace warmgraph::python {
@@ -25,6 +26,7 @@ private:
     [[nodiscard]] bool are_surroundings_same();
     [[nodiscard]] bool are_weights_there() const;
     [[nodiscard]] bool is_there(const wg_weight& weight) const;
+    [[nodiscard]] bool is_there(Object* weight, const wg_tensor_look& look) const;
     [[nodiscard]] bool are_inputs_placed(const Registers& registers);
     [[nodiscard]] bool place(const Registers& registers);
     [[nodiscard]] bool is_on_states() const;
@@ -40,6 +42,7 @@ private:
     const Api& m_api;
     wg_steady_call m_call;
     CallTests m_tests;
+    const TorchTensors& m_torch = TorchTensors::of_process();
     bool m_are_places_judged = false; ///< none of the inputs, where they were last, lies on a state
     unsigned long long m_native_stream = 0;
     wg_stream* m_stream = nullptr; ///< of m_native_stream

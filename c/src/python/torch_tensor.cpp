@@ -1,5 +1,6 @@
 #include "torch_tensor.hpp"
 
+#include <bit>
 #include <iterator>
 
 namespace warmgraph::python {
@@ -13,6 +14,33 @@ TorchTensors& TorchTensors::of_process()
 int TorchTensors::read(Object* tensor, DlTensor& found) const
 {
     return is_read(tensor, found) ? 0 : m_torch.otherwise(tensor, &found);
+}
+
+bool TorchTensors::is_there(Object* tensor, const wg_tensor_look& look) const
+{
+    if (!is_of_known_kind(tensor)) return false;
+    void* const handle = handle_of(tensor);
+    std::int32_t type = 0, index = 0, layout = 0, number = 0;
+    std::int64_t rank = 0;
+    std::int64_t *sizes = nullptr, *strides = nullptr;
+    void* data = nullptr;
+    const bool is_on_host = look.device_type == k_dl_cpu;
+    // In an order in which none of them throws, which they would print.
+    return *static_cast<void**>(handle) != nullptr && (is_on_host || look.device_type == k_dl_cuda) &&
+           m_torch.get_device_type(handle, &type) == 0 && type == (is_on_host ? m_torch.cpu : m_torch.cuda) &&
+           m_torch.get_device_index(handle, &index) == 0 && (is_on_host || index == look.device_id) &&
+           m_torch.get_layout(handle, &layout) == 0 && layout == m_torch.strided &&
+           m_torch.get_dtype(handle, &number) == 0 && is_of_type(number, look) && m_torch.get_dim(handle, &rank) == 0 &&
+           rank == look.rank && m_torch.get_sizes(handle, &sizes) == 0 && are_same(sizes, look.sizes, look.rank) &&
+           m_torch.get_strides(handle, &strides) == 0 && are_same(strides, look.strides, look.rank) &&
+           m_torch.get_data_ptr(handle, &data) == 0 && std::bit_cast<std::uint64_t>(data) == *look.address;
+}
+
+/// Of what PyTorch calls by a number.
+bool TorchTensors::is_of_type(std::int32_t number, const wg_tensor_look& look) const
+{
+    return number >= 0 && static_cast<std::size_t>(number) < std::size(m_torch.types) && look.lanes == 1 &&
+           look.bits != 0 && m_torch.types[number].code == look.code && m_torch.types[number].bits == look.bits;
 }
 
 bool TorchTensors::requires_grad(Object* tensor) const
@@ -48,7 +76,6 @@ bool TorchTensors::is_of_known_kind(Object* object) const
 
 bool TorchTensors::is_device_read(void* handle, DlTensor& found) const
 {
-    constexpr std::int32_t k_dl_cpu = 1, k_dl_cuda = 2; // DLDeviceType
     std::int32_t type = 0, index = 0, layout = 0;
     if (m_torch.get_device_type(handle, &type) != 0 || m_torch.get_device_index(handle, &index) != 0 ||
         m_torch.get_layout(handle, &layout) != 0 || layout != m_torch.strided)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "api.hpp"
 #include "dl_tensor.hpp"
@@ -17,12 +18,15 @@ public:
     void use(const wg_torch_tensors& torch) { m_torch = torch; }
     /// As wg_dltensor_reader, and sooner than DLPack's exchange.
     [[nodiscard]] int read(Object* tensor, DlTensor& found) const;
+    /// It looks as it did, and lies where it lay. False also where read() has to be asked. REQUIRES: use() was called.
+    [[nodiscard]] bool is_there(Object* tensor, const wg_tensor_look& look) const;
     /// Of a tensor. REQUIRES: use() was called.
     [[nodiscard]] bool requires_grad(Object* tensor) const;
 
 private:
     [[nodiscard]] bool is_read(Object* tensor, DlTensor& found) const;
     [[nodiscard]] bool is_of_known_kind(Object* object) const;
+    [[nodiscard]] bool is_of_type(std::int32_t number, const wg_tensor_look& look) const;
     [[nodiscard]] bool is_device_read(void* handle, DlTensor& found) const;
     [[nodiscard]] bool is_type_read(void* handle, DlTensor& found) const;
     /// An at::Tensor*, which AtenTensorHandle is too.
@@ -30,5 +34,7 @@ private:
 
     wg_torch_tensors m_torch{};
 };
+
+constexpr std::int32_t k_dl_cpu = 1, k_dl_cuda = 2; // DLDeviceType
 
 } // namespace warmgraph::python
