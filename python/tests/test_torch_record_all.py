@@ -77,6 +77,7 @@ def on_the_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Iterator[None
     monkeypatch.setattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: None, raising=False)
     monkeypatch.setattr(torch._C, "_cuda_getDevice", lambda: 0, raising=False)
     monkeypatch.setattr(_capture, "_snapshot", snapshot)
+    monkeypatch.setattr(_capture, "compiled_graphs", lambda: 0)  # of other tests
     monkeypatch.setattr(_copied_graph, "CopiedGraph", FakeCopied)
     monkeypatch.chdir(tmp_path)
     yield
