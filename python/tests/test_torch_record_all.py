@@ -15,7 +15,7 @@ import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from warmgraph import errors  # noqa: E402
 from warmgraph._stored import each_fact  # noqa: E402
-from warmgraph.torch import Recorder, _capture, _copied_graph, _frames, _record_all, record_all  # noqa: E402
+from warmgraph.torch import Recorder, _capture, _copied_graph, _frames, _pausing, _record_all, record_all  # noqa: E402
 
 FOLDER = "captures"
 pools: list[torch.Tensor] = []  # memory of the graphs' pools
@@ -191,6 +191,95 @@ def test_a_key_names_the_graphs_of_a_table():
     with recorder(key=lambda variables: variables["batch"]) as seen, torch.no_grad():
         program(Net())
     assert seen.graphs[0].outcome == "refused" and "KeyError: 'batch'" in seen.graphs[0].why
+
+
+def test_what_the_graph_writes_is_known_of_each_state():
+    host.others[str(pathlib.Path(FOLDER).resolve())] = None
+
+    class Cache:
+        def __init__(self) -> None:
+            self.kv, self.table = torch.zeros(2, 4), torch.ones(2, 4)
+
+    cache = Cache()
+    with recorder() as seen, torch.no_grad():
+        g = torch.cuda.CUDAGraph()
+        with graph(g):
+            cache.kv.add_(cache.table)
+    (entry,) = host.entries
+    assert seen.graphs[0].outcome == "recorded" and not seen.graphs[0].outputs
+    assert {one.name: one.is_written for one in entry.given.states} == {"cache.kv": True, "cache.table": False}
+
+
+def test_a_weight_that_is_a_variable_is_a_state_and_a_tensor_outside_of_the_pool_no_result():
+    weight, x = torch.nn.Parameter(torch.ones(2, 4)), torch.zeros(2, 4)
+    with recorder() as seen, torch.no_grad():
+        g = torch.cuda.CUDAGraph()
+        with graph(g):
+            y, elsewhere = in_pool(2, 4), torch.zeros(2, 4)
+            y.copy_(x * weight + elsewhere)
+    (one,) = seen.graphs
+    assert set(one.inputs) == {"x", "elsewhere"} and one.states == ("weight",) and one.outputs == {"result0": "y"}
+
+
+def test_what_cannot_be_compared_is_no_guard_and_refuses_nothing():
+    class Holder:
+        def __init__(self) -> None:
+            self.lock, self.net = threading.Lock(), Net()
+
+    holder, x = Holder(), torch.zeros(2, 4)
+    with recorder() as seen, torch.no_grad():
+        g = torch.cuda.CUDAGraph()
+        with graph(g), holder.lock:
+            y = in_pool(2, 4)
+            y.copy_(holder.net.linear(x))
+    assert seen.graphs[0].outcome == "written", seen.graphs[0].why
+    assert seen.graphs[0].states == ("holder.net.linear.weight", "holder.net.linear.bias")
+
+
+def test_captures_that_overlap_in_one_thread_are_not_recorded():
+    with recorder() as seen, torch.no_grad():
+        x, first, second = torch.zeros(2, 4), torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
+        first.capture_begin()
+        y = in_pool(2, 4)
+        y.copy_(x)
+        second.capture_begin()
+        first.capture_end()
+        z = in_pool(2, 4)
+        z.copy_(y)
+        second.capture_end()
+    assert [one.outcome for one in seen.graphs] == ["refused", "refused"]
+    assert all("another capture" in one.why for one in seen.graphs), seen
+
+
+def test_device_code_is_kept_as_long_as_it_records():
+    before = _pausing._misses
+    with recorder() as seen:
+        assert _pausing._misses == before + 1
+    assert _pausing._misses == before and not seen.graphs
+
+
+def test_a_graph_that_the_program_keeps_is_instantiated_by_it():
+    with recorder() as seen, torch.no_grad():
+        g, x = torch.cuda.CUDAGraph(keep_graph=True), torch.zeros(2, 4)
+        with graph(g):
+            y = in_pool(2, 4)
+            y.copy_(x)
+    assert seen.graphs[0].outcome == "written" and g.count == 0 and g.keep_graph
+
+
+def test_a_capture_that_cannot_be_kept_leaves_the_reason_of_the_proof(monkeypatch):
+    def full(*_: Any) -> None:
+        raise errors.NoSpace("the disk is full")
+
+    host.others[str(pathlib.Path(FOLDER).resolve())] = errors.VerificationFailed("it left other bytes")
+    monkeypatch.setattr(host._entry, "write_capture", full)
+    with recorder() as seen, torch.no_grad():
+        program(Net())
+    assert (seen.graphs[0].outcome, seen.graphs[0].why) == ("refused", "it left other bytes")
+    host.others.clear()
+    with recorder() as seen, torch.no_grad():
+        program(Net())
+    assert seen.graphs[0].outcome == "refused" and "the disk is full" in seen.graphs[0].why
 
 
 class Runner:

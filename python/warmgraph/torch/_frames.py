@@ -11,7 +11,7 @@ import torch
 
 from .. import errors
 
-_NOT_CALLERS = ("torch", "contextlib", "warmgraph")  # packages: what they call is not what the program's author wrote
+_NOT_CALLERS = ("torch", "warmgraph")  # packages: what they call is not what the program's author wrote
 _OF_VARIABLES = ("FAST", "NAME", "GLOBAL", "DEREF", "CLOSURE")  # in names of instructions (https://docs.python.org/3/library/dis.html)
 _DEEPEST = 3  # containers, in which tensors are the caller's inputs
 
