@@ -20,7 +20,7 @@ TensorQuestions::TensorQuestions(const Api& api, const wg_steady_call& call)
       m_is_conjugated(call.is_conjugated),
       m_get(m_requires_grad == nullptr ? nullptr
                                        : std::bit_cast<Object* (*)(Object*, Object*, Object*)>(
-                                             api.type_slot(api.kind_of(m_requires_grad), k_py_tp_descr_get)))
+                                             api.type_slot(Api::kind_of(m_requires_grad), k_py_tp_descr_get)))
 {
     if (m_requires_grad != nullptr && m_get == nullptr) throw Raised{}; // no descriptor
 }
@@ -28,7 +28,7 @@ TensorQuestions::TensorQuestions(const Api& api, const wg_steady_call& call)
 bool TensorQuestions::requires_grad(Object* tensor) const
 {
     if (m_requires_grad == nullptr) return TorchTensors::of_process().requires_grad(tensor);
-    return is_true(m_get(m_requires_grad, tensor, m_api.kind_of(tensor)));
+    return is_true(m_get(m_requires_grad, tensor, Api::kind_of(tensor)));
 }
 
 bool TensorQuestions::is_lazy(Object* tensor) const
@@ -61,7 +61,7 @@ bool CallTests::holds(const wg_test& test, Registers& registers, std::vector<Obj
         registers[test.to] = Api::checked(test.other == nullptr ? m_api.call_alone(test.object)
                                                                 : m_api.call(test.object, test.other, nullptr));
         return true;
-    case wg_test_type: return m_api.kind_of(object) == test.object;
+    case wg_test_type: return Api::kind_of(object) == test.object;
     case wg_test_is: return object == test.object;
     case wg_test_equals: return equals(object, test.object);
     case wg_test_number: return is_number(test, object);
@@ -90,7 +90,7 @@ try {
 bool CallTests::items(const wg_test& test, Registers& registers) const
 {
     Object* const object = registers[test.from].get();
-    const bool is_list = m_api.kind_of(object) == m_api.list_type;
+    const bool is_list = Api::kind_of(object) == m_api.list_type;
     const std::ptrdiff_t count = is_list ? m_api.list_size(object) : m_api.tuple_size(object);
     if (count != static_cast<std::ptrdiff_t>(test.number)) return false;
     for (std::ptrdiff_t i = 0; i < count; ++i)
@@ -114,7 +114,7 @@ bool CallTests::values(const wg_test& test, Registers& registers) const
     // Texts alone, which run no code of the caller's: the dictionary keeps its keys.
     return std::ranges::all_of(keys, [&, i = std::ptrdiff_t{0}](Object* key) mutable {
         Object* const expected = m_api.tuple_get(test.object, i++);
-        return key == expected || (m_api.kind_of(key) == m_api.str_type && equals(key, expected));
+        return key == expected || (Api::kind_of(key) == m_api.str_type && equals(key, expected));
     });
 }
 

@@ -36,7 +36,7 @@ bool HeldModules::are_objects_same() const
     for (std::size_t i = 0; i < m_owners.size(); ++i) {
         if (i + k_ahead < m_owners.size()) {
             __builtin_prefetch(m_owners[i + k_ahead].object);
-            __builtin_prefetch(m_owners[i + k_ahead].place);
+            __builtin_prefetch(static_cast<const void*>(m_owners[i + k_ahead].place));
         }
         if (!is_same(m_owners[i])) return false;
     }

@@ -30,7 +30,7 @@ void ModuleReader::read(Object* path, Object* object)
 
 void ModuleReader::module(Object* path, Object* object)
 {
-    Object* const type = m_api.kind_of(object);
+    Object* const type = Api::kind_of(object);
     Kind& kind = kind_of(type);
     Attributes own;
     if (!kind.is_common || !attributes(kind, object, own)) {
@@ -49,7 +49,7 @@ void ModuleReader::module(Object* path, Object* object)
 void ModuleReader::child(std::string_view name, Object* value)
 {
     const Below at(m_path, {".", name});
-    Object* const kind = m_api.kind_of(value);
+    Object* const kind = Api::kind_of(value);
     if (value == m_api.none)
         fact(here().get(), "NoneType None", m_walk.longest);
     else if (is_tensor(kind))
@@ -64,7 +64,7 @@ void ModuleReader::child(std::string_view name, Object* value)
 void ModuleReader::child_module(Object* path, Object* value)
 {
     const Ref id = id_of(value);
-    if (is_open(id) || !kind_of(m_api.kind_of(value)).is_common || !has_room()) {
+    if (is_open(id) || !kind_of(Api::kind_of(value)).is_common || !has_room()) {
         static_cast<void>(called(m_walk.value, path, value));
         return;
     }
@@ -99,7 +99,7 @@ bool ModuleReader::attributes(Kind& kind, Object* object, Attributes& found)
 {
     found.dict = Ref(m_api.attributes(object, nullptr));
     if (found.dict.get() == nullptr) m_api.clear_error();
-    if (found.dict.get() == nullptr || m_api.kind_of(found.dict.get()) != m_api.dict_type) return false;
+    if (found.dict.get() == nullptr || Api::kind_of(found.dict.get()) != m_api.dict_type) return false;
     found.pairs = pairs_of(found.dict.get());
     keep(found.pairs); // what runs from here on may take them out
     if (!has_names_of(kind, found.pairs) && !learn(kind, found)) return false;
@@ -183,7 +183,7 @@ bool ModuleReader::are_hooks_empty(const Kind& kind, const Attributes& found) co
 /// An ordered one has an order beside its items, once it has several.
 bool ModuleReader::is_plain_dict(Object* value, std::ptrdiff_t most_of_ordered) const
 {
-    Object* const kind = m_api.kind_of(value);
+    Object* const kind = Api::kind_of(value);
     return kind == m_api.dict_type || (kind == m_walk.ordered_dict && m_api.dict_size(value) <= most_of_ordered);
 }
 

@@ -48,7 +48,7 @@ bool is_same(const Api& api, const wg_list_look& one)
 
 bool is_same(const Api& api, const wg_object_look& one)
 {
-    return api.kind_of(one.object) == one.kind && (one.dict == nullptr || api.attributes_of(one.object) == one.dict);
+    return Api::kind_of(one.object) == one.kind && (one.dict == nullptr || api.attributes_of(one.object) == one.dict);
 }
 
 bool is_same(const Api& api, const wg_attribute_look& one)

@@ -261,7 +261,7 @@ Object* call_steadily(Object* capsule, Object* const* given, std::ptrdiff_t coun
     const Api& api = *Api::of_process();
     auto* const call = static_cast<SteadyCall*>(api.in_capsule(capsule, k_capsule));
     if (call == nullptr) return nullptr;
-    if (count != 2 || api.kind_of(given[0]) != api.tuple_type || api.kind_of(given[1]) != api.dict_type) {
+    if (count != 2 || Api::kind_of(given[0]) != api.tuple_type || Api::kind_of(given[1]) != api.dict_type) {
         api.set_error_text(*api.type_error, "expected a tuple and a dict");
         return nullptr;
     }

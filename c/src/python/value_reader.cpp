@@ -70,7 +70,7 @@ ValueReader::ValueReader(const Api& api, const wg_module_walk& walk, HeldModules
       m_held(held),
       m_requires_grad(text_of("requires_grad")),
       m_dict_name(text_of("__dict__")),
-      m_none_type(api.kind_of(api.none))
+      m_none_type(Api::kind_of(api.none))
 {
 }
 
@@ -89,7 +89,7 @@ void ValueReader::begin(Object* path, Object* value)
 void ValueReader::value(Object* value)
 {
     const Ref path = here();
-    Object* const kind = m_api.kind_of(value);
+    Object* const kind = Api::kind_of(value);
     std::string text;
     if (!has_room()) return handed(path.get(), value);
     if (append_simple(text, value, kind)) return fact(path.get(), text, m_walk.longest);
@@ -208,7 +208,7 @@ void ValueReader::object(Object* path, Object* value, Object* kind, const Ref& i
 Ref ValueReader::own_attributes(Object* value) const
 {
     Ref found(m_api.attributes(value, nullptr));
-    if (found.get() != nullptr && m_api.kind_of(found.get()) == m_api.dict_type) {
+    if (found.get() != nullptr && Api::kind_of(found.get()) == m_api.dict_type) {
         const Ref seen(m_api.attribute(value, m_dict_name.get()));
         if (seen.get() == found.get()) return found;
     }
@@ -297,7 +297,7 @@ bool ValueReader::is_named(std::string_view name) const
 /// As _walk._is_kept_hash.
 bool ValueReader::is_kept_hash(const Named& one) const
 {
-    if (m_api.kind_of(one.value) != m_api.int_type || !ends_with_hash(one.name)) return false;
+    if (Api::kind_of(one.value) != m_api.int_type || !ends_with_hash(one.name)) return false;
     int overflow = 0;
     const long long value = m_api.long_of(one.value, &overflow);
     constexpr long long k_smallest = 1LL << 32;
@@ -344,7 +344,7 @@ void ValueReader::tensor(Object* path, Object* value)
     std::string text;
     const Ref dict(m_api.attributes(value, nullptr));
     if (dict.get() == nullptr) m_api.clear_error();
-    if (dict.get() == nullptr || m_api.kind_of(dict.get()) != m_api.dict_type || !is_followed(value, text)) {
+    if (dict.get() == nullptr || Api::kind_of(dict.get()) != m_api.dict_type || !is_followed(value, text)) {
         static_cast<void>(called(m_walk.tensor_reader, path, value));
         return;
     }
@@ -410,7 +410,7 @@ void ValueReader::fact(Object* path, std::string_view text, std::uint64_t longes
 /// As _walk.plain_text says it; false where it is no plain value.
 bool ValueReader::append_plain(std::string& text, Object* value) const
 {
-    if (append_simple(text, value, m_api.kind_of(value))) return true;
+    if (append_simple(text, value, Api::kind_of(value))) return true;
     const Ref said = called(m_walk.text, value);
     if (said.get() == m_api.none) return false;
     text += utf8_of(said.get());
@@ -442,7 +442,7 @@ bool ValueReader::append_simple(std::string& text, Object* value, Object* kind) 
 bool ValueReader::append_key(std::string& text, Object* key) const
 {
     std::string said;
-    if (!append_simple(said, key, m_api.kind_of(key)) || !is_ascii(said)) return false;
+    if (!append_simple(said, key, Api::kind_of(key)) || !is_ascii(said)) return false;
     text += std::string_view(said).substr(said.find(' ') + 1);
     return true;
 }
@@ -476,7 +476,7 @@ std::string_view ValueReader::utf8_of(Object* text) const
 bool ValueReader::has_utf8(const std::vector<Pair>& pairs) const
 {
     return std::ranges::all_of(pairs, [this](const Pair& one) {
-        if (m_api.kind_of(one.key) != m_api.str_type) return false;
+        if (Api::kind_of(one.key) != m_api.str_type) return false;
         std::ptrdiff_t size = 0;
         if (m_api.utf8_of(one.key, &size) != nullptr) return true;
         m_api.clear_error();
