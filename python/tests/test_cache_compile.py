@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import inspect
 import os
 import pathlib
 import pickle
@@ -646,6 +647,27 @@ def test_wrapping_reads_and_opens_nothing(tmp_path, monkeypatch):
     Late()
     assert os.listdir(tmp_path) == []
     assert wrapped_plain.__name__ == "plain" and wrapped_plain.__wrapped__ is plain
+
+
+def test_a_bound_wrapper_is_described_as_its_method_is():
+    class Step:
+        def run(self, x: int, y: str = "b") -> None:
+            """What it does."""
+
+        cached = cache_compile(run, device="opencl")
+
+    step = Step()
+    for bound in (step.cached, copy.copy(step).cached):  # each before anything was asked of it
+        assert inspect.signature(bound) == inspect.signature(step.run)
+        assert bound._object == id(bound._function.__self__)  # its later calls are its object's
+    assert (step.cached.__doc__, step.cached.__module__, step.cached.__name__) == ("What it does.", __name__, "run")
+    assert step.cached.__wrapped__ is Step.run and step.cached.options is Step.cached.options and "run" in repr(step.cached)
+    assert isinstance(step.cached, warmgraph.CachedFunction) and step.cached._object == id(step) != Step.cached._object
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        step.cached.nothing
+    for unbound in (copy.deepcopy(step.cached), pickle.loads(pickle.dumps(step.cached))):
+        with pytest.raises(InvalidArgument, match="bound to no object"):
+            unbound(1)
 
 
 # --- what can be asked

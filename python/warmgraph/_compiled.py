@@ -335,7 +335,8 @@ class CachedFunction:
         if instance is None or self._function is None or self.module is not None:
             return self
         bound = _BoundFunction.__new__(_BoundFunction)
-        bound._unbound, bound._instance, bound.__module__ = self, instance, self.__module__
+        bound._unbound, bound._instance = self, instance
+        bound._shared, bound._object, bound.__module__ = self._shared, id(instance), self.__module__
         return bound
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CachedFunction:
@@ -356,10 +357,6 @@ class CachedFunction:
             result = known[0].call(args, kwargs)
             if result is not OTHERWISE:
                 return result
-        return self._called_otherwise(known, args, kwargs)
-
-    def _called_otherwise(self, known: list[Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call that is not like the last one. known: what is known of the object's calls."""
         if self._function is None:
             raise errors.InvalidArgument(f"this wrapper of {self._description} was copied or unpickled, and is bound to no object: wrap the "
                                          "new one's method (warmgraph.cache_compile)")
@@ -688,21 +685,14 @@ class _BoundFunction(CachedFunction):
     _unbound: CachedFunction
     _instance: Any
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        known = self._unbound._shared.steady.get(id(self._instance))
-        if known:
-            result = known[0].call(args, kwargs)
-            if result is not OTHERWISE:
-                return result
-        return self._called_otherwise(known, args, kwargs)
-
     def __getattr__(self, name: str) -> Any:
         if "_function" in self.__dict__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         shared, function = self._unbound._shared, types.MethodType(self._unbound._function, self._instance)  # type: ignore[arg-type]
         if shared.signature is None:
             shared.signature = inspect.signature(function)
-        self.__dict__.update(self._unbound.__dict__, _signature=shared.signature, _object=id(self._instance), _function=function)
+        self.__dict__.update(self._unbound.__dict__, _signature=shared.signature, __signature__=shared.signature, _object=id(self._instance),
+                             _function=function)
         return getattr(self, name)
 
 

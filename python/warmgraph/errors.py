@@ -120,6 +120,11 @@ class Untrusted(Error):
 _BY_CODE: dict[int, type[Error]] = {one.code: one for one in Error.__subclasses__()}
 
 
+def text_of(error: Exception) -> str:
+    """For a message: those that are not the library's with their class."""
+    return str(error) if isinstance(error, Error) else f"{type(error).__name__}: {error}"
+
+
 def of_status(status: int, text: str) -> Error:
     """The exception for a `wg_status` that is not wg_ok."""
     error = _BY_CODE.get(status, Error)(text)

@@ -69,9 +69,9 @@ typedef struct wg_torch_tensors {
     wg_torch_type types[64]; ///< by PyTorch's number
 } wg_torch_tensors;
 
-/// What wg_read_torch_tensor goes by from now on, in this process. It is copied.
+/// What wg_read_torch_tensor goes by from now on, in this process. It is copied. Is 0.
 WARMGRAPH_API int wg_use_torch_tensors(const wg_torch_tensors* tensors);
-/// A wg_dltensor_reader for PyTorch's tensors, which takes a fifth of the time of DLPack's exchange.
+/// A wg_dltensor_reader for PyTorch's tensors, past DLPack's exchange where it can.
 WARMGRAPH_API int wg_read_torch_tensor(void* object, void* dltensor);
 
 /// A dictionary and what it held: `count` pairs of a key and a value, in its order.

@@ -104,6 +104,7 @@ void fetch(const wg_weight& weight)
     constexpr std::size_t k_line = 64; // bytes
     __builtin_prefetch(weight.tensor);
     for (const void* const place : weight.near) __builtin_prefetch(place);
+    if (weight.near[0] == nullptr) return;
     // The first of them is the largest (c10::TensorImpl).
     for (std::size_t at = k_line; at < 4 * k_line; at += k_line)
         __builtin_prefetch(static_cast<const std::byte*>(weight.near[0]) + at);

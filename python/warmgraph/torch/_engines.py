@@ -153,7 +153,7 @@ class GraphCache:
 
     def _captured(self, key: Key, function: EngineFunction, wrapped: CachedFunction, error: Exception, pool: Any,
                   stream: Any) -> tuple[Graph, Any]:
-        why = str(error) if isinstance(error, errors.Error) else f"{type(error).__name__}: {error}"
+        why = errors.text_of(error)
         if _policy(wrapped) == "require_hit":
             raise errors.MissForbidden(f"'{wrapped._name()}' cannot be replayed, and the policy is require_hit: {why}") from error
         if why not in self._warned:

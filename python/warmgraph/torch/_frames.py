@@ -1,6 +1,7 @@
 """What running code names between two of its instructions: variables of a program that captures a graph and tells nobody what it uses."""
 from __future__ import annotations
 
+import collections
 import dataclasses
 import dis
 import sys
@@ -46,8 +47,8 @@ def variables_between(began: Spots, ended: Spots) -> tuple[types.FrameType, dict
     first = {id(frame): at for frame, at in began.frames}
     for frame, last in ended.frames:
         names = _names(frame.f_code, first.get(id(frame), sys.maxsize), last)
-        scopes = [frame.f_locals, frame.f_globals]
-        found = {name: scope[name] for name in names for scope in scopes[:1 if name in scopes[0] else 2] if name in scope}
+        visible = collections.ChainMap(frame.f_locals, frame.f_globals)
+        found = {name: visible[name] for name in names if name in visible}
         if found:
             return frame, found
     raise errors.NotRecordable("the code that captures it is not found: begin and end the capture in one function, as `with torch.cuda.graph(g):` does")

@@ -157,8 +157,7 @@ class Recorder:
         try:
             seen = self._seen(graph, begun, ended)
         except Exception as error:
-            why = str(error) if isinstance(error, errors.Error) else f"{type(error).__name__}: {error}"
-            seen = SeenGraph(self._numbered(self._name), "refused", why)
+            seen = SeenGraph(self._numbered(self._name), "refused", errors.text_of(error))
             if not isinstance(error, errors.Error):
                 _log.debug("'%s': where it failed", seen.name, exc_info=error)
         if seen.outcome == "refused":

@@ -32,7 +32,7 @@ def framework() -> Framework | None:
 
 @functools.cache
 def _own(exchange: int) -> Framework | None:
-    """By PyTorch's C functions, which answer in a fifth of the time. None where this PyTorch's do not say what DLPack does."""
+    """By PyTorch's C functions, which answer sooner. None where this PyTorch's do not say what DLPack does."""
     if torch.version.hip is not None:  # whose devices are "cuda" as well
         return None
     try:
