@@ -7,6 +7,7 @@
 #include "c_api.hpp"
 #include "python/api.hpp"
 #include "python/dl_tensor.hpp"
+#include "python/fact_list.hpp"
 #include "python/held_modules.hpp"
 #include "python/module_reader.hpp"
 #include "python/snapshot.hpp"
@@ -137,6 +138,18 @@ int wg_modules_are_the_same(const wg_modules* modules) { return modules->held.ar
 int wg_modules_watch(const wg_modules* modules, wg_dict_watch watch, int32_t watcher)
 {
     return modules->held.watch(watch, watcher);
+}
+
+void* wg_list_facts(void* facts, void* known, const char* beginning, void* apart)
+{
+    const auto& python = *warmgraph::python::Api::of_process();
+    try {
+        return warmgraph::python::fact_list(python, facts, known, beginning, apart).leave();
+    } catch (const warmgraph::python::Raised&) {
+    } catch (const std::bad_alloc&) {
+        static_cast<void>(python.no_memory());
+    }
+    return nullptr;
 }
 
 wg_status wg_steady_call_create(std::uint64_t call_size, const wg_steady_call* call, void** callable)

@@ -326,4 +326,16 @@ void Cache::prefetch(const std::string& name, const Device& device)
     m_impl->prefetching->begin(*m_impl, name, DeviceAccess::impl(device));
 }
 
+std::optional<std::string> Cache::latest_metadata(const std::string& name, const Device& device) const
+{
+    value_or_raise(cachefmt::check_name("function name", name));
+    if (!m_impl->looks_for_graphs(m_impl->policy)) return std::nullopt;
+    const auto& backend = *DeviceAccess::impl(device)->device;
+    const auto variants = fitting_variants(*m_impl, m_impl->key(name, backend), backend);
+    if (variants.empty()) return std::nullopt;
+    const auto& facts = variants.front().header->guards.facts;
+    const auto metadata = std::ranges::find(facts, k_metadata_fact, &cachefmt::Fact::name);
+    return metadata != facts.end() ? metadata->value : "";
+}
+
 } // namespace warmgraph

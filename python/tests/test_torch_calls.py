@@ -5,6 +5,7 @@ import copy
 import ctypes
 import dataclasses
 import pickle
+import struct
 import threading
 from typing import Any, Iterator
 
@@ -408,8 +409,8 @@ def test_rows_of_the_c_interface_are_packed_as_the_compiler_lays_them_out() -> N
     from warmgraph import _c
     from warmgraph.torch import _entry
 
-    for layout, kind in ((_entry._TENSOR, _c.wg_tensor_decl), (_entry._STATE, _c.wg_state_decl), (_entry._LAYOUT, _c.wg_layout)):
-        assert layout.size == ctypes.sizeof(kind)
+    for members, kind in ((_entry._TENSOR, _c.wg_tensor_decl), (_entry._STATE, _c.wg_state_decl), (_entry._LAYOUT, _c.wg_layout), (_entry._KEY_VALUE, _c.wg_key_value)):
+        assert [struct.calcsize(f"@{members * count}0P") for count in (1, 3)] == [ctypes.sizeof(kind), 3 * ctypes.sizeof(kind)]
     states = [_entry.Decl("weights", "f32", (2, 3), None, 4096, 24, False), _entry.Decl("cache", "u8", (), None, 8192, 1)]
     inputs = [_entry.Decl("x", "bf16", (4, 2), (1, 4), 512, 16), _entry.Decl("token", "i64", (8,), None, 1024, 64)]
     given = _entry.Declaration("step", inputs, [_entry.Decl("result0", "f32", (7,), None, 0, 28)], states, {"a": "1", "b": "", "\u00e9": "\u6f22"}, ["HOME"], "2")

@@ -8,6 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
+from warmgraph import _objects  # noqa: E402
 from warmgraph.torch import _folding, _listing  # noqa: E402
 
 
@@ -72,3 +73,21 @@ def test_too_many_are_folded(monkeypatch):
     monkeypatch.setattr(_folding, "_MOST", 64)
     facts = {f"model.layers[{i}].a": "x" * 20 for i in range(10)}
     assert _listing.listed(facts, walker_of(facts)) == _folding.folded(facts) != facts
+
+
+@pytest.mark.parametrize(("facts", "known"), [
+    ({"b": "1", "a": "2", "memory.x": "3", "torch.y": "0"}, {"a", "b"}), ({}, set()), ({"torch.y": "1"}, set()), ({"a": ""}, {"a"}),
+    ({"a": "x\ny"}, {"a"}), ({"a\tb": "x"}, {"a\tb"}), ({"a\nb": "x"}, {"a\nb"}), ({"a": "\t"}, {"a"}),
+    ({"\U0001f600": "1", "é": "ü", "z": "2", "\uffff": "3"}, {"\U0001f600", "é", "z", "\uffff"}),
+])
+def test_the_library_lists_as_python_does(facts: dict[str, str], known: set[str]) -> None:
+    if not _objects.is_possible():
+        pytest.skip("this library finds no functions of Python's")
+    held = dict.fromkeys(known)
+    assert _objects.listed_facts(facts, held, "memory.") == _listing._listed(facts, held, "memory.")
+
+
+def test_what_is_no_text_of_utf8_is_an_error_of_pythons() -> None:
+    for facts in ({"a": "\ud800"}, {"\ud800": "a"}):
+        with pytest.raises(UnicodeEncodeError):
+            _objects.listed_facts(facts, dict.fromkeys(facts), "memory.")

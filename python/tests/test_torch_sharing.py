@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import gc
 import types
 import weakref
@@ -363,7 +364,8 @@ def places(**tensors: Any) -> list[Any]:
 
 
 def regions(walker: Any) -> list[Any]:
-    return [{**vars(one), "places": [place.path for place in one.places]} for one in _regions.regions_of_walk(walker)]
+    return [{**{field.name: getattr(one, field.name) for field in dataclasses.fields(one) if field.compare}, "places": [place.path for place in one.places],
+             "facts": one.facts()} for one in _regions.regions_of_walk(walker)]
 
 
 SHARED = torch.zeros(8)

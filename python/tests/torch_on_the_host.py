@@ -17,6 +17,7 @@ from warmgraph.torch import _capture, _entry, _launching, _pair_recording, _reco
 
 entries: list[FakeEntry] = []
 kept: dict[str, str] = {}  # metadata by facts
+latest: dict[str, str] = {}  # the last entry's, by function
 captures: list[_capture.Capture] = []
 plain: list[FakeGraph] = []  # graphs that PyTorch alone has
 written: list[tuple[Any, str]] = []  # (what was captured, the folder) for other processes
@@ -40,7 +41,7 @@ class FakeEntry:
                 raise end
         entries.append(self)
         if captures is not None:
-            kept[_key(given)] = given.metadata
+            kept[_key(given)] = latest[given.name] = given.metadata
 
     def __call__(self, stream: int, pointers: Any, states: Any) -> str:
         if states != self.bound_states:
@@ -150,6 +151,7 @@ def _captured(device: Any, work: Any, draws: bool) -> Any:
 def use(monkeypatch: Any) -> None:
     entries.clear()
     kept.clear()
+    latest.clear()
     captures.clear()
     plain.clear()
     written.clear()
@@ -159,6 +161,7 @@ def use(monkeypatch: Any) -> None:
     monkeypatch.setattr(_entry, "Entry", FakeEntry)
     monkeypatch.setattr(_entry, "write_capture", _write_capture)
     monkeypatch.setattr(_entry, "found", lambda cache, device, given: kept.get(_key(given)))
+    monkeypatch.setattr(_entry, "latest", lambda cache, device, name: latest.get(name))
     monkeypatch.setattr(_launching, "native_stream", lambda index: 0)
     monkeypatch.setattr(_launching, "view_of", lambda device, native: 0)
     monkeypatch.setattr(_recording, "Shadows", FakeShadows)
@@ -177,4 +180,4 @@ class FakeGenerator:
         return 0
 
 
-__all__ = ["captures", "entries", "errors", "kept", "others", "plain", "use", "written"]
+__all__ = ["captures", "entries", "errors", "kept", "latest", "others", "plain", "use", "written"]

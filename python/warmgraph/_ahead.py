@@ -6,6 +6,7 @@ that is to use another device would have two. What goes wrong costs the gain alo
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import logging
 import sys
 import threading
@@ -74,6 +75,7 @@ def _wait() -> None:
                 wrapped = one.wrapped()
                 if wrapped is not None:
                     begin(wrapped, index, one.name)
+                    reading.go_on_with(one, index)
         elif now >= end:
             _taken(now, None)
         reading.go_on(now + _PERIOD)
@@ -89,6 +91,11 @@ class _Reading:
     def __init__(self) -> None:
         self._pieces = _pieces()
         self.is_under_way = False
+
+    def go_on_with(self, expected: Expected, index: int) -> None:
+        """And what the first call of this one needs. Functions of a table tell each other (torch/_sharing.py)."""
+        if not expected.name:
+            self._pieces = itertools.chain(self._pieces, _pieces_of(expected, index))
 
     def go_on(self, end: float) -> None:
         """Until then, of time.monotonic(). It begins with CUDA."""
@@ -120,6 +127,17 @@ def _pieces() -> Iterator[None]:
     yield from _modes.ask_ahead()
     yield from _rehearsal.rehearse()
     yield from _code.read_ahead(torch.nn.Module)
+
+
+def _pieces_of(expected: Expected, index: int) -> Iterator[None]:
+    from .torch import _expecting
+
+    wrapped = expected.wrapped()
+    try:
+        if wrapped is not None:
+            yield from _expecting.prepared(wrapped, index)
+    except Exception:  # the first call reads it
+        _log.debug("the code of '%s' is not read ahead", wrapped._name() if wrapped is not None else "", exc_info=True)
 
 
 def leave_reading() -> None:
@@ -176,5 +194,12 @@ def begin(wrapped: CachedFunction, index: int, name: str = "") -> None:
             cache = _pool_of(wrapped._where()).caches[0]
             for one in [name] if name else wrapped._names():
                 cache.prefetch(one, device_of(index))
+        if not name:
+            wrapped._shared.begun_on = index
     except Exception:  # who needs it hears of it
         _log.debug("nothing of '%s' is loaded ahead", name or wrapped._name(), exc_info=True)
+
+
+def was_begun(wrapped: CachedFunction, index: int) -> bool:
+    """By itself, on this device."""
+    return wrapped._shared.begun_on == index

@@ -828,6 +828,8 @@ FUNCTIONS = {
     "wg_cache_entries": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p,
         ctypes.c_uint64, ctypes.POINTER(ctypes.c_uint64)]),
     "wg_cache_prefetch": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p]),
+    "wg_cache_latest_metadata": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p,
+        ctypes.c_uint64, ctypes.POINTER(ctypes.c_uint64)]),
     "wg_pause_recording": (ctypes.c_int32, [ctypes.POINTER(ctypes.c_void_p), ctypes.c_uint64]),
     "wg_function_destroy": (ctypes.c_int32, [ctypes.c_void_p]),
     "wg_bind": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_char_p, wg_memory]),
@@ -904,6 +906,7 @@ FUNCTIONS = {
     "wg_modules_hold_the_same": (ctypes.c_int, [ctypes.c_void_p]),
     "wg_modules_are_the_same": (ctypes.c_int, [ctypes.c_void_p]),
     "wg_modules_watch": (ctypes.c_int, [ctypes.c_void_p, wg_dict_watch, ctypes.c_int32]),
+    "wg_list_facts": (ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]),
 }
 
 # Those whose result is a wg_status.
@@ -917,10 +920,10 @@ STATUS = frozenset({'wg_receive_log', 'wg_limit_log', 'wg_device_open', 'wg_devi
     'wg_cache_clear_kind', 'wg_save_cache_artifacts', 'wg_save_cache_artifacts_with', 'wg_load_cache_artifacts',
     'wg_artifacts_destroy', 'wg_cache_put_torch_artifacts', 'wg_cache_get_torch_artifacts', 'wg_cache_check_bundle',
     'wg_cache_statistics', 'wg_wrap', 'wg_cache_load', 'wg_cache_find', 'wg_cache_entries', 'wg_cache_prefetch',
-    'wg_pause_recording', 'wg_function_destroy', 'wg_bind', 'wg_call', 'wg_profiled_call_sizes',
-    'wg_profiled_call_args', 'wg_record_profile', 'wg_function_shapes', 'wg_function_misses', 'wg_function_report',
-    'wg_report_destroy', 'wg_wrap_pair', 'wg_pair_destroy', 'wg_pair_bind', 'wg_pair_forward', 'wg_pair_backward',
-    'wg_pair_report', 'wg_cache_adopt', 'wg_capture_write', 'wg_open_all', 'wg_opening_wait', 'wg_opening_progress',
-    'wg_opening_destroy', 'wg_recorder_fork', 'wg_recorder_join', 'wg_recorder_address', 'wg_recorder_alloc',
-    'wg_recorder_scalar', 'wg_recorder_sizes', 'wg_recorder_dtype', 'wg_recorder_fail', 'wg_steady_call_create',
-    'wg_modules_create'})
+    'wg_cache_latest_metadata', 'wg_pause_recording', 'wg_function_destroy', 'wg_bind', 'wg_call',
+    'wg_profiled_call_sizes', 'wg_profiled_call_args', 'wg_record_profile', 'wg_function_shapes', 'wg_function_misses',
+    'wg_function_report', 'wg_report_destroy', 'wg_wrap_pair', 'wg_pair_destroy', 'wg_pair_bind', 'wg_pair_forward',
+    'wg_pair_backward', 'wg_pair_report', 'wg_cache_adopt', 'wg_capture_write', 'wg_open_all', 'wg_opening_wait',
+    'wg_opening_progress', 'wg_opening_destroy', 'wg_recorder_fork', 'wg_recorder_join', 'wg_recorder_address',
+    'wg_recorder_alloc', 'wg_recorder_scalar', 'wg_recorder_sizes', 'wg_recorder_dtype', 'wg_recorder_fail',
+    'wg_steady_call_create', 'wg_modules_create'})

@@ -218,6 +218,13 @@ class Cache(Handle):
         """Begins, in the background, to load the device code of the function's last used entries. What goes wrong there costs the gain alone."""
         library().wg_cache_prefetch(self.pointer, device.pointer, function.encode())
 
+    def latest_metadata(self, function: str, device: Device) -> str | None:
+        """What the last used entry carries, of those that the device fits: the one that a first call most likely finds. None: there is none."""
+        try:
+            return library().text("wg_cache_latest_metadata", self.pointer, device.pointer, function.encode())
+        except errors.NotFound:
+            return None
+
     def clear(self, function: str | None = None) -> int:
         """Removes this rank's entries of one function, or of all; how many."""
         removed = ctypes.c_uint64()

@@ -10,7 +10,7 @@ import gc
 import itertools
 import sys
 import types
-from typing import Any, Callable, Iterable, Iterator, Sequence
+from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 from . import _c, errors
 from ._library import Handle, library
@@ -48,6 +48,7 @@ def _native() -> Any:
     for name in ("wg_tensors_are_there", "wg_look_at_tensors", "wg_snapshot_is_same", "wg_modules_read",
                  "wg_modules_read_value", "wg_modules_hold_the_same", "wg_steady_call_create", "wg_modules_are_the_same", "wg_modules_watch"):
         getattr(held, name).restype = _c.FUNCTIONS[name][0]
+    held.wg_list_facts.restype = ctypes.py_object
     return held
 
 
@@ -282,6 +283,13 @@ class Tensors:
             if needed <= room:
                 return numbers
             room = needed
+
+
+def listed_facts(facts: dict[str, str], known: Mapping[str, Any], beginning: str) -> tuple[str, dict[str, str]]:
+    """(those of `known` and those that begin so, as wg_list_facts lists them; the others). REQUIRES: is_possible()."""
+    apart: dict[str, str] = {}
+    found: str = _native().wg_list_facts(ctypes.c_void_p(id(facts)), ctypes.c_void_p(id(known)), beginning.encode(), ctypes.c_void_p(id(apart)))
+    return found, apart
 
 
 def steady_call(raw: _c.wg_steady_call) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:

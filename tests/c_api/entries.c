@@ -45,6 +45,12 @@ void entries_tell_what_loading_them_needs(void)
     CHECK(contains(json, "\"inputs\":[{\"dtype\":\"f32\",\"name\":\"x\",\"sizes\":[64],\"strides\":[1]}]"));
     CHECK(contains(json, "\"metadata\":\"mine\"") && contains(json, "\"misfit\":\"\""));
 
+    OK(wg_cache_latest_metadata(cache, g_device, "add_one", json, sizeof json, &length));
+    CHECK(length == 4 && strcmp(json, "mine") == 0);
+    FAILS(wg_cache_latest_metadata(cache, g_device, "other", json, sizeof json, &length), wg_not_found,
+          "no entry of 'other' fits this device");
+    OK(wg_cache_entries(cache, g_device, "add_one", json, sizeof json, &length));
+
     const wg_key_value code[] = {{"code.build_id", text_of(json, "code.build_id", build_id, sizeof build_id)},
                                  {"program.small", text_of(json, "program.small", program, sizeof program)}};
     spec.code = NULL, spec.code_count = 0;
@@ -63,6 +69,12 @@ void entries_tell_what_loading_them_needs(void)
     FAILS(wg_cache_entries(cache, NULL, "add_one", json, sizeof json, &length), wg_invalid_argument, "device is null");
     FAILS(wg_cache_entries(cache, g_device, NULL, json, sizeof json, &length), wg_invalid_argument,
           "function name is null");
+    FAILS(wg_cache_latest_metadata(NULL, g_device, "add_one", json, sizeof json, &length), wg_invalid_argument,
+          "cache is null");
+    FAILS(wg_cache_latest_metadata(cache, NULL, "add_one", json, sizeof json, &length), wg_invalid_argument,
+          "device is null");
+    FAILS(wg_cache_latest_metadata(cache, g_device, NULL, json, sizeof json, &length), wg_invalid_argument,
+          "function is null");
     OK(wg_cache_close(cache));
     OK(wg_buffer_destroy(x));
     OK(wg_buffer_destroy(y));

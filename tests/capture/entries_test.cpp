@@ -1,4 +1,6 @@
 // Cache::entries: what a process learns of a function that it knows by name alone, and that it can load it.
+#include <chrono>
+#include <filesystem>
 #include <functional>
 
 #include "facade_fixture.hpp"
@@ -28,7 +30,7 @@ protected:
         spec.code = {program};
         spec.config = {{"mode", "fast"}, {"model.size", "1"}};
         spec.environment = {"WARMGRAPH_TEST_MODE"};
-        spec.metadata = "a text";
+        spec.metadata = metadata;
         return spec;
     }
     void record(std::int64_t count = k_count)
@@ -49,6 +51,7 @@ protected:
     }
 
     Buffer sum = floats(0), kept = floats(100);
+    std::string metadata = "a text";
 };
 
 TEST_F(EntriesTest, TellWhatTheFunctionDeclared)
@@ -161,6 +164,31 @@ TEST_F(EntriesTest, AreThereForEachShapeAndForNoOtherNameModelOrPolicy)
     EXPECT_TRUE((Cache{options(Policy::off)}.entries("f", device).empty()));
     EXPECT_TRUE((Cache{options(Policy::refresh)}.entries("f", device).empty()));
     expect_thrown(ErrorCode::invalid_argument, "../f", [&] { static_cast<void>(cache.entries("../f", device)); });
+}
+
+TEST_F(EntriesTest, TheLastUsedOneSaysWhatItCarries)
+{
+    const Cache cache{options()};
+    EXPECT_EQ(cache.latest_metadata("f", device), std::nullopt);
+    metadata = "";
+    ASSERT_NO_FATAL_FAILURE(record(48));
+    EXPECT_EQ(cache.latest_metadata("f", device), "") << "it carries none";
+    metadata = "a text";
+    ASSERT_NO_FATAL_FAILURE(record());
+    metadata = "another";
+    ASSERT_NO_FATAL_FAILURE(record(32));
+    EXPECT_EQ(cache.latest_metadata("f", device), "another");
+    const std::string first = cache.entries("f", device)[1].digest;
+    for (const auto& file : entries())
+        if (file.stem() == first)
+            std::filesystem::last_write_time(file,
+                                             std::filesystem::file_time_type::clock::now() + std::chrono::hours{1});
+    EXPECT_EQ(cache.latest_metadata("f", device), "a text") << "it was used since";
+    EXPECT_EQ(cache.latest_metadata("g", device), std::nullopt);
+    for (const Policy policy : {Policy::off, Policy::refresh})
+        EXPECT_EQ(Cache{options(policy)}.latest_metadata("f", device), std::nullopt);
+    expect_thrown(ErrorCode::invalid_argument, "../f",
+                  [&] { static_cast<void>(cache.latest_metadata("../f", device)); });
 }
 
 /// Who can write the folder can say anything of the interface; what no declaration says is not listed.

@@ -320,6 +320,14 @@ WARMGRAPH_API int wg_modules_are_the_same(const wg_modules* modules);
 /// Has Python tell a watcher (wg_note_dict_event) of changes of the dictionaries. Is 0.
 WARMGRAPH_API int wg_modules_watch(const wg_modules* modules, wg_dict_watch watch, int32_t watcher);
 
+// --- facts ------------------------------------------------------------------------------------------------------------
+
+/// Of `facts`, a dict of texts, those whose name is in `known` or begins with `beginning`: a new text with a line of each, its
+/// name, a tab and its value, in the order of their names' bytes. The others go into the dict `apart`. An empty text where it
+/// would not be read as these facts: a value has a line's end, a name that or a tab, or there are none. NULL with an
+/// exception of Python's set. REQUIRES: this process exports Python (wg_snapshot_is_same).
+WARMGRAPH_API void* wg_list_facts(void* facts, void* known, const char* beginning, void* apart);
+
 #ifdef __cplusplus
 } // extern "C"
 #endif

@@ -605,6 +605,11 @@ WARMGRAPH_API wg_status wg_cache_entries(const wg_cache* cache, const wg_device*
 /// is called at once, behind that call, on whose memory the others are then restored. Decides nothing, launches nothing, and
 /// returns at once. What goes wrong there costs the gain alone. wg_cache_close waits for what is under way.
 WARMGRAPH_API wg_status wg_cache_prefetch(wg_cache* cache, const wg_device* device, const char* function);
+/// The metadata of the entry that a first call of the function most likely finds: the last used one that this device fits,
+/// for who prepares for that call. It decides nothing. Written like wg_cache_summary; reads headers alone. not_found: there
+/// is none, or the policy is off or refresh.
+WARMGRAPH_API wg_status wg_cache_latest_metadata(const wg_cache* cache, const wg_device* device, const char* function,
+                                                 char* text, uint64_t capacity, uint64_t* length);
 
 /// Ends to keep device code, for the whole process, until the next miss (or wg_prepare_recording) begins it anew. What
 /// keeps it (CUPTI on CUDA) costs each launch of a graph 0.25 to 0.4 us a node, also of others' graphs. Code that is loaded

@@ -199,6 +199,11 @@ public:
     /// costs the gain alone. Nothing under policies off and refresh. The cache's end waits for the image that is being loaded.
     void prefetch(const std::string& name, const Device& device);
 
+    /// Spec::metadata of the entry that a first call most likely finds: the last used one that this device fits. For who
+    /// prepares for that call, as prefetch does; it decides nothing. "" where it has none. nullopt: there is no such entry,
+    /// its folder cannot be read, or the policy is off or refresh. Reads headers alone.
+    [[nodiscard]] std::optional<std::string> latest_metadata(const std::string& name, const Device& device) const;
+
     /// A graph that somebody else captured becomes an entry, under the guards that a call with the capture's memory and
     /// the declared shapes has; the function that is returned replays it, as one of load() with this Spec does in the
     /// next process. For another variant (a batch size) destroy the function and adopt under the same name again.

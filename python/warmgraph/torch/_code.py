@@ -61,10 +61,10 @@ class Reached(_code.Reached):
     meets all methods count."""
 
     def __init__(self, function: Any, classes: Mapping[type, bool] = types.MappingProxyType({}),
-                 functions: Iterable[types.FunctionType] = ()) -> None:
+                 functions: Iterable[types.FunctionType] = (), imports: bool = True) -> None:
         self.packages: dict[str, None] = {}  # installed ones that code or classes come from
         self._hashed: dict[type, None] = {}
-        super().__init__(function, classes, functions)
+        super().__init__(function, classes, functions, imports)
 
     def add_class(self, kind: type, is_constructed: bool = False) -> None:
         for one in kind.__mro__:

@@ -8,7 +8,7 @@ import itertools
 import operator
 import struct
 import threading
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence, Tuple
 
 from .. import _c, dtypes
 from .._device import Device, stream_view as stream_view
@@ -16,16 +16,15 @@ from .._library import Handle, array_of, library
 from .._native import OUTCOMES, Cache, Report, found_metadata, report_of
 
 FLAT = 256  # the base of CUDA's addresses
-# Structures of the C interface, as the compiler lays them out: texts and numbers by their addresses.
-_TENSOR, _STATE = struct.Struct("@PiIP"), struct.Struct("@PQQQi0P")
-_LAYOUT = struct.Struct("@PiIPP")
+# Structures of the C interface, as struct.pack has their members: texts and numbers by their addresses.
+_TENSOR, _LAYOUT, _STATE, _KEY_VALUE = "PiIP", "PiIPP", "PQQQi", "PP"
 _ADDRESS = _c.wg_arg.memory.offset + _c.wg_memory.address.offset + _c.wg_address.offset.offset
 
 
 @dataclasses.dataclass
 class Decl:
-    """An input, output or state. `strides`: None where it is contiguous. Nothing of it changes: its rows of the C interface are made once, and
-    live as long as it, since the graphs of a table have the states of one model."""
+    """An input, output or state. `strides`: None where it is contiguous. Nothing of it changes: what the C interface is told of it is made once,
+    and lives as long as it, since the graphs of a table have the states of one model."""
 
     name: str
     dtype: str
@@ -35,40 +34,15 @@ class Decl:
     nbytes: int
     is_written: bool = True
     _other: Decl | None = dataclasses.field(default=None, init=False, compare=False, repr=False)
-    _rows: _Rows | None = dataclasses.field(default=None, init=False, compare=False, repr=False)
+    _layout: _Layout | None = dataclasses.field(default=None, init=False, compare=False, repr=False)
 
     def with_access(self, is_written: bool) -> Decl:
         if is_written == self.is_written:
             return self
         if self._other is None:
             self._other = Decl(self.name, self.dtype, self.sizes, self.strides, self.pointer, self.nbytes, is_written)
-            self._other._rows = self.rows()
+            self._other._layout = self._layout
         return self._other
-
-    def rows(self) -> _Rows:
-        rows = self._rows
-        if rows is None:
-            rows = self._rows = _Rows(self)
-        return rows
-
-    def state_row(self) -> bytes:
-        access = _c.wg_access_read_write if self.is_written else _c.wg_access_read_only
-        return _STATE.pack(self.rows().name, FLAT, self.pointer - FLAT, self.nbytes, access)
-
-
-class _Rows:
-    """Of a Decl: what wg_tensor_decl and wg_layout say of it, and the memory that they point to."""
-
-    __slots__ = ("kept", "name", "tensor", "layout")
-
-    def __init__(self, decl: Decl) -> None:
-        rank, strides, name = len(decl.sizes), decl.strides or (), decl.name.encode()
-        self.kept = array.array("q", decl.sizes + strides)
-        self.kept.frombytes(name + bytes(8 - len(name) % 8))  # at least one zero
-        sizes = self.kept.buffer_info()[0]
-        self.name = sizes + 8 * (rank + len(strides))
-        head = self.name, dtypes.CODES[decl.dtype], rank, sizes if rank else 0
-        self.tensor, self.layout = _TENSOR.pack(*head), _LAYOUT.pack(*head, sizes + 8 * rank if strides else 0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,24 +66,47 @@ def memory(pointer: int, nbytes: int) -> Any:
     return _c.wg_memory(_c.wg_address(FLAT, pointer - FLAT), nbytes)
 
 
-def _texts(values: Sequence[str]) -> tuple[Any, array.array[int]]:
+def _address_of(data: bytes) -> int:
+    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
+
+
+def _texts(values: Sequence[str]) -> tuple[bytes, list[int]]:
     """(memory with all of them, the address of each)."""
     text = "\0".join(values)
+    memory_of_all = text.encode()  # which has a zero behind it
     lengths = map(len, values) if text.isascii() else (len(one.encode()) for one in values)
-    memory_of_all = ctypes.create_string_buffer(text.encode())
-    ends = itertools.accumulate(lengths, initial=ctypes.addressof(memory_of_all))
-    return memory_of_all, array.array("Q", list(map(operator.add, ends, range(len(values)))))  # with a zero behind each
+    ends = itertools.accumulate(lengths, initial=_address_of(memory_of_all))
+    return memory_of_all, list(map(operator.add, ends, range(len(values))))  # with a zero behind each
 
 
-def _rows(kind: Any, rows: Sequence[bytes]) -> Any:
-    """An array of a C structure: a model has hundreds of rows, and an object for each field of each would take as long as a look-up."""
-    return (kind * len(rows)).from_buffer_copy(b"".join(rows)) if rows else None
+def _rows(kind: Any, members: str, rows: Sequence[Sequence[int]]) -> tuple[Any, bytes]:
+    """(an array of a C structure, what it lies in). A model has hundreds of rows: an object for each field of each would take as long as a
+    look-up, and a type for each length a fifth of that."""
+    data = struct.pack(f"@{members * len(rows)}0P", *itertools.chain.from_iterable(rows))
+    return ctypes.cast(ctypes.c_char_p(data), ctypes.POINTER(kind)) if rows else None, data
+
+
+# (the members of a wg_layout, the memory that they point to)
+_Layout = Tuple[Tuple[int, int, int, int, int], Any]
+
+
+def _layouts(decls: Sequence[Decl]) -> list[_Layout]:
+    new = [one for one in decls if one._layout is None]
+    names_kept, names = _texts([one.name for one in new])
+    numbers = array.array("q", itertools.chain.from_iterable([one.sizes if one.strides is None else one.sizes + one.strides for one in new]))
+    kept, at = (names_kept, numbers), numbers.buffer_info()[0]
+    for one, name in zip(new, names):
+        rank = len(one.sizes)
+        after = at + 8 * rank
+        one._layout = (name, dtypes.CODES[one.dtype], rank, at if rank else 0, after if one.strides else 0), kept
+        at = after + 8 * len(one.strides or ())
+    return [one._layout for one in decls if one._layout is not None]
 
 
 def _raw_facts(given: Declaration) -> Any:
     if not given.raw_facts:
-        kept, addresses = _texts([text for pair in given.facts.items() for text in pair])  # a row is two addresses
-        given.raw_facts.extend(((_c.wg_key_value * len(given.facts)).from_buffer(addresses) if given.facts else None, kept))
+        kept, addresses = _texts([text for pair in given.facts.items() for text in pair])
+        given.raw_facts.extend((*_rows(_c.wg_key_value, _KEY_VALUE, list(zip(addresses[::2], addresses[1::2]))), kept))
     return given.raw_facts[0]
 
 
@@ -118,20 +115,26 @@ def raw_spec(given: Declaration) -> tuple[Any, list[Any]]:
     raw = _c.wg_function_spec(size=ctypes.sizeof(_c.wg_function_spec), name=given.name.encode(), version=given.version.encode(),
                               strict=int(given.strict), undeclared_constants=int(given.keeps_undeclared),
                               metadata=given.metadata.encode() if given.metadata else None)
-    layouts = [one.rows().layout for one in (*given.inputs, *given.outputs) if one.strides is not None] + [one.rows().layout for one in given.states]
+    layouts = _layouts((*given.inputs, *given.outputs, *given.states))
+    rows = [row for row, _ in layouts]
+    inputs, outputs, states = len(given.inputs), len(given.outputs), len(given.states)
+    tensors = [row[:4] for row in rows[:inputs + outputs]]
+    laid_out = [row for row in rows[:inputs + outputs] if row[4]] + rows[inputs + outputs:]
+    held = [(row[0], FLAT, one.pointer - FLAT, one.nbytes, _c.wg_access_read_write if one.is_written else _c.wg_access_read_only)
+            for row, one in zip(rows[inputs + outputs:], given.states)]
     environment = (ctypes.c_char_p * len(given.environment))(*(name.encode() for name in given.environment))
-    lists: list[tuple[str, str, Any, int]] = [
-        ("inputs", "input_count", _rows(_c.wg_tensor_decl, [one.rows().tensor for one in given.inputs]), len(given.inputs)),
-        ("outputs", "output_count", _rows(_c.wg_tensor_decl, [one.rows().tensor for one in given.outputs]), len(given.outputs)),
-        ("states", "state_count", _rows(_c.wg_state_decl, [one.state_row() for one in given.states]), len(given.states)),
-        ("layouts", "layout_count", _rows(_c.wg_layout, layouts), len(layouts)),
-        ("config", "config_count", _raw_facts(given), len(given.facts)),
-        ("environment", "environment_count", environment if given.environment else None, len(given.environment)),
+    lists: list[tuple[str, str, tuple[Any, ...], int]] = [
+        ("inputs", "input_count", _rows(_c.wg_tensor_decl, _TENSOR, tensors[:inputs]), inputs),
+        ("outputs", "output_count", _rows(_c.wg_tensor_decl, _TENSOR, tensors[inputs:]), outputs),
+        ("states", "state_count", _rows(_c.wg_state_decl, _STATE, held), states),
+        ("layouts", "layout_count", _rows(_c.wg_layout, _LAYOUT, laid_out), len(laid_out)),
+        ("config", "config_count", (_raw_facts(given),), len(given.facts)),
+        ("environment", "environment_count", (environment if given.environment else None,), len(given.environment)),
     ]
-    for field, count, rows, number in lists:
-        setattr(raw, field, rows)
+    for field, count, made, number in lists:
+        setattr(raw, field, made[0])
         setattr(raw, count, number)
-    return raw, [given, *(rows for _, _, rows, _ in lists)]
+    return raw, [given, layouts, *(made for _, _, made, _ in lists)]
 
 
 def found(cache: Cache, device: Device, given: Declaration) -> str | None:
@@ -140,6 +143,11 @@ def found(cache: Cache, device: Device, given: Declaration) -> str | None:
     text = found_metadata(cache, device, raw)
     del keep
     return text
+
+
+def latest(cache: Cache, device: Device, name: str) -> str | None:
+    """The metadata of the entry that a first call most likely finds; None: there is none."""
+    return cache.latest_metadata(name, device)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,7 +16,7 @@ import torch
 from .. import _ahead, _fork, _walk, errors
 from .._compiled import CachedFunction, _difference, _pool_of
 from .._steady_calls import OTHERWISE, Tests
-from . import _bound, _code, _collection, _compiler, _declarations, _entry, _gate, _launching, _listing, _loans, _mega_cache, _modes, _modules, _outputs, _outside, \
+from . import _bound, _code, _collection, _compiler, _declarations, _entry, _expecting, _gate, _launching, _listing, _loans, _mega_cache, _modes, _modules, _outputs, _outside, \
     _pausing, _recording, _regions, _steady, _walking
 from ._bound import Bound, Variant
 from ._call import Call, Surroundings, common_device
@@ -44,12 +44,12 @@ class TorchFunction:
         self._is_compiled_function = hasattr(function, "_torchdynamo_orig_callable")
         self._module = wrapped.module
         self.how = wrapped.options.compile
-        self._plain = function.__func__ if isinstance(function, types.MethodType) else function
+        self._plain = _expecting.plain_of(function)
         # The object of a method that the caller compiled: its code has it, and takes no other.
         self.held = None if self._plain is not function else getattr(getattr(function, "_torchdynamo_orig_callable", None), "__self__", None)
         self._compiled: Callable[..., Any] | None = None
         self._traces = _compiler.Traces()
-        self.reached = _code.Reached(self._plain)
+        self.reached = _expecting.taken(wrapped)
         self._around: collections.OrderedDict[int, Surroundings] = collections.OrderedDict()
         self._quick: dict[Any, Variant] = {}
         self._frozen = wrapped._shared.frozen
@@ -159,8 +159,8 @@ class TorchFunction:
     def begin(self, wrapped: CachedFunction) -> None:
         """Device code is loaded while the model is read. Which entry it will be is not known yet: mostly the last one's."""
         _ahead.leave_reading()
-        if torch.cuda.is_initialized():
-            _ahead.begin(wrapped, torch.cuda.current_device())
+        if torch.cuda.is_initialized() and not _ahead.was_begun(wrapped, index := torch.cuda.current_device()):
+            _ahead.begin(wrapped, index)
 
     def _answered(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         try:
@@ -285,8 +285,7 @@ class TorchFunction:
         shared, policy = wrapped._shared, _policy(wrapped)
         try:
             facts = self.facts(call)
-            steady = tuple(pair for pair in facts.items() if pair[0] not in shared.changing)
-            why = self._refused.get(steady)
+            why = self._refused.get(_steady_facts(wrapped, facts)) if self._refused else None
             given = self._declaration(wrapped, call, facts)
             key = (call.device.index, given.version, tuple(facts.items()))
             with shared.lock:
@@ -312,7 +311,7 @@ class TorchFunction:
         with _mega_cache.around(wrapped, call.device, policy) if self.is_compiled else contextlib.nullcontext():
             if policy in ("read_only", "off"):
                 return self.as_it_is(wrapped, call.owner, call.arguments)
-            return self._record(wrapped, call, given, key, steady)
+            return self._record(wrapped, call, given, key, facts)
 
     def _keep_if_possible(self, wrapped: CachedFunction, call: Call, key: Any, variant: Variant) -> None:
         try:
@@ -393,11 +392,11 @@ class TorchFunction:
 
     # --- a miss
 
-    def _record(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration, key: Any, steady: Any) -> Any:
+    def _record(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration, key: Any, facts: dict[str, str]) -> Any:
         with _pausing.recording():
-            return self._answer_and_record(wrapped, call, given, key, steady)
+            return self._answer_and_record(wrapped, call, given, key, facts)
 
-    def _answer_and_record(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration, key: Any, steady: Any) -> Any:
+    def _answer_and_record(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration, key: Any, facts: dict[str, str]) -> Any:
         try:
             recording = self._new_recording(wrapped, call)
         except Exception as error:
@@ -410,10 +409,9 @@ class TorchFunction:
             wrapped._shared.last_refusal = str(change)
         except Exception as error:  # the caller has his result
             why = _reason(error)
-            steady = tuple(pair for pair in steady if pair[0] not in wrapped._shared.changing)
             if len(self._refused) >= _MOST_REFUSED:
                 self._refused.clear()
-            self._refused[steady] = why
+            self._refused[_steady_facts(wrapped, facts)] = why
             self._note(wrapped, why, error)
         else:
             self._keep_if_possible(wrapped, call, key, variant)
@@ -473,6 +471,11 @@ class TorchFunction:
             _log.warning("cannot record '%s': %s", wrapped._name(), why)
             if error is not None and not isinstance(error, errors.Error):
                 _log.debug("'%s': where it failed", wrapped._name(), exc_info=error)
+
+
+def _steady_facts(wrapped: CachedFunction, facts: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    """Those that the function itself does not change."""
+    return tuple(pair for pair in facts.items() if pair[0] not in wrapped._shared.changing)
 
 
 def _reason(error: Exception) -> str:

@@ -2,8 +2,9 @@
 each. It reads a list as the facts that it holds (cachefmt/fact_lists.hpp)."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Mapping
+from typing import TYPE_CHECKING, Collection, Mapping
 
+from .. import _objects
 from . import _folding, _regions
 
 if TYPE_CHECKING:
@@ -26,11 +27,9 @@ def listed(facts: dict[str, str], walker: Walker) -> dict[str, str]:
         if text and name not in facts and list(map(facts.get, held)) == texts:
             found[name] = text
             rest = {path: value for path, value in rest.items() if path not in held}
-    walked = {path: value for path, value in rest.items() if path in walker.found.facts or path.startswith("memory.")}
-    text = _text(walked)
-    if not text or _REST in facts:
-        return {**rest, **found}
-    return {**{path: value for path, value in rest.items() if path not in walked}, **found, _REST: text}
+    listed = _objects.listed_facts if _objects.is_possible() else _listed
+    text, apart = listed(rest, walker.found.facts, "memory.")
+    return {**apart, **found, _REST: text} if text and _REST not in facts else {**rest, **found}
 
 
 def _of_part(part: Part) -> tuple[dict[str, str], list[str], str]:
@@ -41,13 +40,15 @@ def _of_part(part: Part) -> tuple[dict[str, str], list[str], str]:
     return part.listed
 
 
+def _listed(facts: Mapping[str, str], known: Collection[str], beginning: str) -> tuple[str, dict[str, str]]:
+    """As the library lists them (wg_list_facts in python.h)."""
+    apart = {path: value for path, value in facts.items() if path not in known and not path.startswith(beginning)}
+    return _text({path: facts[path] for path in facts.keys() - apart.keys()}), apart
+
+
 def _text(facts: Mapping[str, str]) -> str:
-    """"" where it would not be read as these facts."""
+    """"" where it would not be read as these facts: a value has a line's end, or a name that or a tab."""
     text = "\n".join([f"{path}\t{facts[path]}" for path in sorted(facts)])
-    return text if facts and _is_read_so(text, facts) else ""
-
-
-def _is_read_so(text: str, facts: Mapping[str, str]) -> bool:
-    """No value has a line's end, no name that or a tab."""
     paths = "".join(facts)
-    return "\t" not in paths and "\n" not in paths and text.count("\n") == len(facts) - 1
+    is_so = "\t" not in paths and "\n" not in paths and text.count("\n") == len(facts) - 1
+    return text if facts and is_so else ""

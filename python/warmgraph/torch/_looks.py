@@ -14,8 +14,9 @@ class Looks:
 
     def __init__(self, tensors: Iterable[torch.Tensor]) -> None:
         self._tensors = list(tensors)
-        self._held, self._besides = self._look(), self._look_beside_dlpack()
+        self._held = self._look()
         self._there: _objects.Tensors | None = None  # of when they last looked so
+        self._besides: list[Any] = []  # what DLPack does not say of them then
 
     def are_same(self) -> bool:
         """They look so. Natively where they also are where they were."""
@@ -23,7 +24,7 @@ class Looks:
             return True
         if self._look() != self._held:
             return False
-        self._there = _natively(self._tensors)
+        self._there, self._besides = _natively(self._tensors), self._look_beside_dlpack()
         return True
 
     def _look(self) -> list[Any]:

@@ -80,9 +80,10 @@ _QUICKER: dict[tuple[str, Any], tuple[Any, ...]] = {
 @functools.cache
 def settle(index: int) -> None:
     """PyTorch orders its attention kernels for the device when the first of them is chosen: the order would be another one in a process that
-    calls a function before, and in one that calls it after. Nothing is launched. Before the first modes() of a process."""
+    calls a function before, and in one that calls it after. Nothing is launched, and no memory is taken. Before the first modes() of a process, in any
+    thread."""
     try:
-        one = torch.empty(1, 1, 1, 64, dtype=torch.float16, device=f"cuda:{index}")
+        one = torch.empty(1, 1, 0, 64, dtype=torch.float16, device=f"cuda:{index}")
         torch._fused_sdp_choice(one, one, one)
     except Exception:  # another version's
         pass

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 import sys
+import types
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
 import torch
@@ -134,15 +135,16 @@ def tensors_in(value: Any) -> list[torch.Tensor]:
 # --- metadata
 
 
-def to_text(described: Described, regions: Sequence[Region], draws: int, objects: Mapping[str, Any]) -> str:
-    """What an entry carries. `objects`: what the paths name that surround the call. The last two are for processes without PyTorch
-    (_stored.py), and older entries have neither."""
+def to_text(described: Described, regions: Sequence[Region], draws: int, objects: Mapping[str, Any],
+            met: Mapping[str, Any] = types.MappingProxyType({})) -> str:
+    """What an entry carries. `objects`: what the paths name that surround the call. `met`: for who prepares for a call like it (_expecting.py).
+    Aliases and contents are for processes without PyTorch (_stored.py). Older entries have none of these."""
     return json.dumps({
         "warmgraph.torch": VERSION, "result": described.tree, "draws": draws,
         "outputs": [[one.name, one.dtype, list(one.sizes), list(one.strides)] for one in described.outputs],
         "written": [region.name for region in regions if region.is_state and region.is_written],
         "aligned": {region.name: alignment_of(region.pointer) for region in regions if not region.is_state and not region.is_written},
-        "aliases": _carried.aliases(regions, objects), "contents": _carried.contents(regions, objects),
+        "aliases": _carried.aliases(regions, objects), "contents": _carried.contents(regions, objects), "met": dict(met),
     }, separators=(",", ":"))
 
 

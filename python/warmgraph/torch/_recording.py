@@ -10,7 +10,7 @@ import torch
 
 from .. import errors
 from .._compiled import CachedFunction, _pool_of
-from . import _bound, _capture, _copies, _declarations, _entry, _launching, _outputs, _tensors
+from . import _bound, _capture, _copies, _declarations, _entry, _expecting, _launching, _outputs, _tensors
 from ._call import Call
 from ._regions import Region, storage_key
 from ._shadows import Shadows
@@ -70,7 +70,7 @@ class Recording:
         described = _outputs.described(self._result, call.objects(), call.regions)
         if self._draws < 0:
             raise errors.NotRecordable("it seeds the device's generator, or sets its offset: do it outside")
-        text = _outputs.to_text(described, call.regions, self._draws, call.around.objects)
+        text = _outputs.to_text(described, call.regions, self._draws, call.around.objects, _expecting.names_of(call.walker))
         metadata = _outputs.from_text(text)
         why = _outputs.why_not_rebuilt(metadata, call.object)
         if why:

@@ -22,7 +22,7 @@ _NOT_OF_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 _OURS = re.compile(r"result\d+|generator\.(seed|offset)|pair\.(saved|grad|gradient)\d+")
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(slots=True)
 class Region:
     """A range as the library declares it. `sizes` and `strides` in elements; `start` in bytes from the start of the storage. `made_at`: where
     it was then."""
@@ -153,9 +153,11 @@ def _region(names: set[str], base: int, storage: Any, group: list[Place]) -> Reg
 
 def _of_storage(name: str, group: list[Place], tensor: torch.Tensor, nbytes: int, base: int) -> Region:
     dtype = tensor.dtype
-    if len(group) == 1 and tensor.nbytes == nbytes and tensor.is_contiguous() and tensor.storage_offset() == 0 \
-            and _tensors.has_own_type(dtype) and tensor.dim() <= _tensors.MOST_DIMENSIONS:
-        return Region(name, True, nbytes, 0, nbytes, _tensors.short_of(dtype), tuple(tensor.size()), None, group, base)
+    if len(group) == 1 and tensor.nbytes == nbytes and tensor.is_contiguous() and _tensors.has_own_type(dtype) \
+            and tensor.dim() <= _tensors.MOST_DIMENSIONS:  # it is the storage, as most are
+        region = Region(name, True, nbytes, 0, nbytes, _tensors.short_of(dtype), tuple(tensor.size()), None, group, base)
+        region._facts = {f"memory.{group[0].path}": f"{name} state {nbytes} bytes + 0"}
+        return region
     short, count = _flat(group, nbytes)
     return Region(name, True, nbytes, 0, nbytes, short, (count,), None, group, base)
 

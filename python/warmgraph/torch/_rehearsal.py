@@ -7,7 +7,7 @@ from typing import Any, Iterator
 
 import torch
 
-from . import _call, _code, _entry, _listing, _regions, _walking
+from . import _call, _code, _entry, _listing, _modes, _regions, _walking
 
 _TIMES = 3  # CPython 3.11 and later specialise what ran twice
 
@@ -24,7 +24,7 @@ def rehearse() -> Iterator[None]:
         yield
         _call.Surroundings(walker, reached, regions).is_same()
         yield
-        facts = {**walker.found.facts, **_regions.facts_of(regions)}
+        facts = {**_modes.facts(_modes.modes(), {}, ""), **walker.found.facts, **_regions.facts_of(regions)}
         decls = [one.decl() for one in regions]
         _entry.raw_spec(_entry.Declaration("rehearsal", [], [], decls, _listing.listed(facts, walker), (), reached.digest()))
         yield

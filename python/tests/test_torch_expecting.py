@@ -1,0 +1,227 @@
+"""What a first call will meet is read before it, as the last entry says it. A wrong guess costs time alone."""
+from __future__ import annotations
+
+import json
+import sys
+import types
+from typing import Any, Iterator
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
+
+import torch_on_the_host as host  # noqa: E402
+
+import warmgraph  # noqa: E402
+from warmgraph import _ahead  # noqa: E402
+from warmgraph.torch import _code, _expecting, _guessing, _modes  # noqa: E402
+
+
+def doubled(x: Any) -> Any:
+    return x * 2
+
+
+class Scale(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(4))
+        self.act = doubled
+
+    def forward(self, x: Any) -> Any:
+        return self.act(x) * self.weight
+
+
+class Net(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = Scale()
+
+    def step(self, x: Any) -> Any:
+        return self.scale(x) + 1
+
+
+CONFIG = warmgraph.Config(model="expecting")
+
+
+@pytest.fixture(autouse=True)
+def on_the_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Iterator[None]:
+    host.use(monkeypatch)
+    monkeypatch.setattr(_modes, "settle", lambda index: None)
+    monkeypatch.setenv("WARMGRAPH_CACHE_DIR", str(tmp_path))
+    with torch.no_grad():
+        yield
+
+
+def wrapped(function: Any = Net.step, **more: Any) -> Any:
+    return warmgraph.cache_compile(function, compile=False, config=CONFIG, **more)
+
+
+def recorded(function: Any = Net.step, *args: Any) -> dict[str, Any]:
+    """What its entry says that it met."""
+    args = args or (Net(), torch.ones(4))
+    one = wrapped(function)
+    one(*args) if isinstance(args[0], torch.Tensor) else one.__get__(args[0])(*args[1:])
+    assert host.entries[-1].captures is not None, one._shared.last_refusal
+    return json.loads(host.latest[function.__name__])["met"]
+
+
+def prepared(one: Any) -> Any:
+    for _ in _expecting.prepared(one, 0):
+        pass
+    return one._shared.reached_ahead
+
+
+@pytest.fixture
+def guesses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """One for each time that a call looks itself for what it will meet."""
+    found: list[int] = []
+    guessed = _guessing.guessed
+    monkeypatch.setattr(_guessing, "guessed", lambda *args: found.append(1) or guessed(*args))
+    return found
+
+
+def test_an_entry_says_which_classes_and_functions_its_call_met() -> None:
+    here = __name__
+    assert recorded() == {"classes": [[here, "Net", False], [here, "Scale", False]], "functions": [[here, "doubled"]]}
+
+
+def test_the_first_call_takes_what_was_read_before(guesses: list[int]) -> None:
+    recorded()
+    del guesses[:]
+    one = wrapped()
+    assert prepared(one) is not None
+    result = one.__get__(Net())(torch.ones(4))
+    assert host.entries[-1].captures is None, "it was found"
+    assert guesses == [] and one._shared.reached_ahead is None
+    assert result.shape == (4,)
+    other = wrapped()
+    other.__get__(Net())(torch.ones(4))
+    assert guesses == [1] and host.entries[-1].captures is None, "the same without it"
+
+
+def test_what_was_read_before_says_what_the_call_would_read() -> None:
+    recorded()
+    one, other = wrapped(), wrapped()
+    reached = prepared(one).latest()
+    other.__get__(Net())(torch.ones(4))
+    read = other._shared.torchs.reached.latest()
+    assert reached is not read and reached.reads_as(read)
+    assert reached.digest() == read.digest() and reached.packages == read.packages
+
+
+def test_code_that_is_another_one_by_then_is_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded()
+    one = wrapped()
+    assert prepared(one) is not None
+    monkeypatch.setattr(Scale, "forward", lambda self, x: x - self.weight)
+    one.__get__(Net())(torch.ones(4))
+    assert host.entries[-1].captures is not None, "another function"
+
+
+def test_the_function_itself_may_be_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded()
+    one = wrapped()
+    reached = prepared(one)
+
+    def step(self: Any, x: Any) -> Any:
+        return self.scale(x) - 1
+
+    monkeypatch.setattr(Net.step, "__code__", step.__code__)
+    assert _expecting.taken(one) is not reached
+
+
+def test_another_model_than_the_last_ones_is_read_as_it_is(guesses: list[int]) -> None:
+    recorded()
+    count = len(host.entries)
+
+    class Other(Net):
+        def __init__(self) -> None:
+            super().__init__()
+            self.more = torch.nn.Linear(4, 4)
+
+        def step(self, x: Any) -> Any:
+            return self.more(self.scale(x))
+
+    one = wrapped(Other.step)
+    assert prepared(one) is not None, "the last entry of this name"
+    model = Other()
+    result = one.__get__(model)(torch.ones(4))
+    assert len(host.entries) == count + 1 and host.entries[-1].captures is not None
+    assert torch.equal(result, model.more(model.scale(torch.ones(4))))
+    again = wrapped(Other.step)
+    again.__get__(Other())(torch.ones(4))
+    assert host.entries[-1].captures is None
+
+
+def test_a_class_that_no_other_process_would_find_is_not_named() -> None:
+    class Local(Net):
+        pass
+
+    assert recorded(Net.step, Local(), torch.ones(4)) == {}
+    assert prepared(wrapped()) is None
+
+
+@pytest.mark.parametrize("text", [
+    "", "{", "[]", "{}", '{"met": []}', '{"met": {"classes": 1, "functions": []}}', '{"met": {"classes": [], "functions": []}}',
+    '{"met": {"classes": [["torch", "no_such_class", false]], "functions": []}}', '{"met": {"classes": [["no.such.module", "A", false]], "functions": []}}',
+    '{"met": {"classes": [["torch", "float32", false]], "functions": []}}', '{"met": {"classes": [[1, 2, 3]], "functions": []}}',
+    '{"met": {"classes": [["torch.nn", "Module", false]], "functions": [["torch.nn", "Module"]]}}',
+])
+def test_what_a_file_says_is_not_believed(text: str) -> None:
+    host.latest["step"] = text
+    one = wrapped()
+    assert prepared(one) is None
+    assert one.__get__(Net())(torch.ones(4)).shape == (4,)
+
+
+def test_nothing_is_asked_that_answers_by_code_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    lazy: Any = types.ModuleType("wg_lazy")
+    lazy.__getattr__ = lambda name: asked.append(name)
+    monkeypatch.setitem(sys.modules, "wg_lazy", lazy)
+    host.latest["step"] = json.dumps({"met": {"classes": [["wg_lazy", "Model", False]], "functions": []}})
+    assert prepared(wrapped()) is None and asked == []
+
+
+def imports(x: Any) -> Any:
+    import wg_imported_by_a_call  # type: ignore[import-not-found]
+
+    return wg_imported_by_a_call.doubled(x)
+
+
+def test_what_the_function_imports_is_left_to_its_call(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    (tmp_path / "wg_imported_by_a_call.py").write_text("def doubled(x):\n    return x * 2\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    host.latest["imports"] = json.dumps({"met": {"classes": [[__name__, "Net", False]], "functions": []}})
+    one = wrapped(imports)
+    assert prepared(one) is None and "wg_imported_by_a_call" not in sys.modules
+    assert torch.equal(one(torch.ones(2)), torch.full((2,), 2.0))
+    monkeypatch.delitem(sys.modules, "wg_imported_by_a_call")
+
+
+def _ended() -> None:
+    thread = _ahead._thread
+    if thread is not None:
+        thread.join(30)
+
+
+def test_it_is_done_in_the_background_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded()
+    fetched: list[str] = []
+    monkeypatch.setattr(warmgraph.Cache, "prefetch", lambda self, name, device: fetched.append(name))
+    monkeypatch.setattr(_ahead, "_device_in_use", lambda: 0)
+    monkeypatch.setattr(_ahead, "_is_cuda_initialized", lambda: True)
+    monkeypatch.setattr(_ahead, "_pieces", lambda: iter(()))
+    _ahead._waiting.clear()
+    _ended()  # the recording wrapper's
+    one = wrapped()
+    _ended()
+    assert fetched == ["step"] and isinstance(one._shared.reached_ahead, _code.Reached)
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    torchs = warmgraph.torch.TorchFunction(one)
+    torchs.begin(one)
+    assert fetched == ["step"] and _ahead.was_begun(one, 0)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
+    torchs.begin(one)
+    assert fetched == ["step", "step"], "on another device"
