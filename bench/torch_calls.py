@@ -7,7 +7,8 @@ eager, a replay of PyTorch's own graph, a call through the cache, and one with f
 graph. The device is idle before each batch of calls, and the batch is small, so that nothing waits for it.
 
 All of them are measured by turns, each round beside a loop that always does the same. Cores that others share work at half their speed, for seconds
-at a time: the table has the medians of the rounds in which the core was quick (their share is said), and beneath them those of all rounds.
+at a time: the table has the medians of the rounds in which the core was quick (their share is said, and what the loop took in the quickest), and beneath
+them those of all rounds.
 
 Another process records; --recording measures in the one that records, where what keeps device code (CUPTI) makes each launch dearer, also of
 PyTorch's own graphs.
@@ -45,7 +46,7 @@ def batch(torch, call):
 
 
 def by_turns(torch, calls, rounds):
-    """(microseconds of each in quick rounds, in all of them, the share of quick rounds)."""
+    """(microseconds of each in quick rounds, in all of them, the share of quick rounds, microseconds of the loop in the quickest)."""
     found = []
     for _ in range(rounds):
         before = core()
@@ -56,7 +57,7 @@ def by_turns(torch, calls, rounds):
     quick = [times for one, times in found if one <= SLOWER * least]
     if len(quick) < LEAST_ROUNDS:
         quick = [times for _, times in sorted(found, key=lambda pair: pair[0])[:LEAST_ROUNDS]]
-    return medians(quick), medians([times for _, times in found]), len(quick) / rounds
+    return medians(quick), medians([times for _, times in found]), len(quick) / rounds, least
 
 
 def medians(rounds):
@@ -163,10 +164,10 @@ def measured(torch, warmgraph, subject, folder):
     assert frozen.report() is not None, frozen
     row = {"name": subject.__name__, "weights": weights, "outcome": cached.report().outcome if cached.report() else "refused",
            "equal": all(torch.equal(expected, one) if subject is not llama else one.shape == expected.shape for one in results)}
-    _, eager, _ = by_turns(torch, {"eager": lambda: function(*arguments)}, EAGER_ROUNDS)
+    _, eager, _, _ = by_turns(torch, {"eager": lambda: function(*arguments)}, EAGER_ROUNDS)
     calls = {"graph": native_graph(torch, lambda: function(*arguments)), "cached": lambda: cached(*arguments), "frozen": lambda: frozen(*arguments)}
-    quick, every, share = by_turns(torch, calls, ROUNDS)
-    return {**row, **eager, **quick, "quick rounds": share, "all rounds": every}
+    quick, every, share, loop = by_turns(torch, calls, ROUNDS)
+    return {**row, **eager, **quick, "quick rounds": share, "loop": loop, "all rounds": every}
 
 
 def main():
@@ -209,7 +210,8 @@ def all_measured(torch, warmgraph, folder, subjects, outcome):
         rows.append(row := measured(torch, warmgraph, subject, folder))
         row["equal"] = row["equal"] and row["outcome"] == outcome
         print(f"{row['name']:<10} {row['weights']:>8}" + "".join(f" {row[name]:>12.1f}" for name in COLUMNS) + f"{'' if row['equal'] else '  WRONG'}  {row['outcome']}")
-        print(f"{'':<5}{row['quick rounds']:.0%} quick; all {'':>13}" + "".join(f" {row['all rounds'][name]:>12.1f}" for name in COLUMNS[1:]), flush=True)
+        print(f"  {row['quick rounds']:>4.0%} quick, all:               " + "".join(f" {row['all rounds'][name]:>12.1f}" for name in COLUMNS[1:])
+              + f"  loop {row['loop']:.0f}", flush=True)
     return rows
 
 

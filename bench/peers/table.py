@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import statistics
 import textwrap
 from typing import Any, Mapping, Sequence
@@ -9,6 +10,7 @@ from typing import Any, Mapping, Sequence
 from .ways import ROLES, Subject, Way
 
 WIDTH = 110
+SLOWER = 1.25  # than the quickest process's core: others used it
 READY_WITH_S, READY_WITHOUT_S, START_WITHOUT_S = 0.012, 0.007, 0.7
 FIRST_GRAPH_S, ALL_GRAPHS_S, REPLAY, STORED_BYTES = 0.012, 0.150, 1.01, 10e6
 
@@ -37,6 +39,11 @@ class Row:
         """The median over its processes."""
         values = [answer[name] for answer in self.answers if isinstance(answer.get(name), (int, float)) and not isinstance(answer.get(name), bool)]
         return statistics.median(values) if values else None
+
+    def on_quick_cores(self, name: str, least_s: float) -> tuple[float | None, int]:
+        """(the median over those processes whose core was quick, how many they are). least_s: of the quickest process of all rows."""
+        quick = [answer[name] for answer in self.answers if name in answer and answer.get("core_s", math.inf) <= SLOWER * least_s]
+        return (statistics.median(quick) if quick else None), len(quick)
 
     @property
     def tokens(self) -> Any:
@@ -131,6 +138,26 @@ def lines_of(subject: Subject, title: str, rows: Sequence[Row]) -> list[str]:
         lines.append(f"{name:<{name_width}}" + "".join(f"{text:>{width}}" for text, width in zip(cells, widths)))
     for number, note in enumerate(notes, 1):
         lines += textwrap.wrap(" ".join(note.split()), WIDTH, initial_indent=f"[{number}] ", subsequent_indent="    ")
+    return lines
+
+
+def least_core_s(rows: Mapping[str, Sequence[Row]]) -> float | None:
+    """Of all processes, the quickest one's."""
+    found = [answer["core_s"] for some in rows.values() for row in some for answer in row.answers if "core_s" in answer]
+    return min(found) if found else None
+
+
+def core_lines(rows: Mapping[str, Sequence[Row]]) -> list[str]:
+    """What our hits take on cores that nobody else uses."""
+    least, lines = least_core_s(rows), []
+    for subject, some in rows.items():
+        for row in (one for one in some if one.way.needs and one.way.entries and len(one.answers) and least is not None):
+            name = "all_s" if row.way.start == "table" else "first_s"
+            found, count = row.on_quick_cores(name, least or 0.0)
+            every = ", ".join(f"{duration(answer[name])} ({factor(answer['core_s'] / least)})" for answer in row.answers if "core_s" in answer and name in answer)
+            what = "all graphs" if name == "all_s" else "result"
+            lines += textwrap.wrap(f"{subject}, {row.way.name}: ready to {what} {duration(found)} in {count} of {len(row.answers)} processes; each: {every}",
+                                   WIDTH, initial_indent="  ", subsequent_indent="    ")
     return lines
 
 

@@ -1,6 +1,7 @@
 """What a first call will meet is read before it, as the last entry says it. A wrong guess costs time alone."""
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 import types
@@ -97,6 +98,21 @@ def test_the_first_call_takes_what_was_read_before(guesses: list[int]) -> None:
     other = wrapped()
     other.__get__(Net())(torch.ones(4))
     assert guesses == [1] and host.entries[-1].captures is None, "the same without it"
+
+
+def test_a_methods_signature_is_that_of_the_bound_one() -> None:
+    recorded()
+    one = wrapped()
+    prepared(one)
+    bound = one.__get__(Net())
+    assert one._shared.signature == inspect.signature(types.MethodType(Net.step, Net())) == inspect.signature(bound)
+    assert bound(x=torch.ones(4)).shape == (4,)
+
+
+def test_a_function_that_takes_nothing_has_no_methods() -> None:
+    one = wrapped(lambda: Net().step(torch.ones(4)))
+    one.sign_ahead()
+    assert one._shared.signature is None
 
 
 def test_what_was_read_before_says_what_the_call_would_read() -> None:

@@ -233,6 +233,15 @@ def test_targets_are_met_missed_or_not_measured():
     assert len(columns) == 1, "\n".join(one.line() for one in every)
 
 
+def test_hits_are_told_apart_by_how_quick_their_cores_were() -> None:
+    hit = row(ways.RESTORED, first(0.010, core_s=50e-6), first(0.011, core_s=60e-6), first(0.019, core_s=100e-6), first(0.5))
+    rows = {"huggingface": [row(ways.EAGER, first(1.0, core_s=52e-6)), hit, row(ways.EAGER_RESTORED)]}
+    assert table.least_core_s(rows) == 50e-6 and hit.on_quick_cores("first_s", 50e-6) == (pytest.approx(0.0105), 2)
+    assert table.core_lines(rows) == ["  huggingface, warmgraph: ready to result 10.5 ms in 2 of 4 processes; each: 10.0 ms (1.000x), 11.0 ms",
+                                      "    (1.200x), 19.0 ms (2.00x)"]
+    assert table.core_lines({"huggingface": [row(ways.EAGER, first(1.0))]}) == []
+
+
 def test_ratios_are_of_the_others_over_ours():
     text = "\n".join(table.ratios(SUBJECTS["step"], rows_of_step()))
     ready = text.split("ready to result:")[1].split("start to")[0]

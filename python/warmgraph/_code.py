@@ -82,6 +82,7 @@ class Reached:
         self._classes: dict[type, bool] = {}
         self._held: dict[type, tuple[list[str], list[Any]]] = {}  # what classes had when they were read
         self._digests: set[bytes] = set()
+        self._digest = (-1, "")  # of how many of them
         self._references: list[tuple[Callable[[], Any], Any]] = []  # what was followed, and how to look again
         self._rest: list[tuple[Callable[[], Any], Any]] = []  # those of them that lie in no dictionary
         self._sorted = 0  # how many of them were looked through for that
@@ -148,11 +149,13 @@ class Reached:
         return all(_is_held(kind, names, values) for kind, (names, values) in self._held.items())
 
     def digest(self) -> str:
-        """The same in every process that runs the same code with the same Python."""
-        state = hashlib.sha256(f"{sys.implementation.name} {platform.python_version_tuple()[:2]}".encode())
-        for one in sorted(self._digests):
-            state.update(one)
-        return state.hexdigest()
+        """The same in every process that runs the same code with the same Python. Made once: digests are added, and none goes."""
+        if self._digest[0] != len(self._digests):
+            state = hashlib.sha256(f"{sys.implementation.name} {platform.python_version_tuple()[:2]}".encode())
+            for one in sorted(self._digests):
+                state.update(one)
+            self._digest = len(self._digests), state.hexdigest()
+        return self._digest[1]
 
     @property
     def code(self) -> types.CodeType | None:

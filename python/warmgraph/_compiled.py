@@ -409,6 +409,12 @@ class CachedFunction:
             assert self._function is not None
             self._signature, self._defaults = inspect.signature(self._function), _defaults_of(self._function)
 
+    def sign_ahead(self) -> None:
+        """What objects' methods have as their signature is read before the first of them is called."""
+        if self._shared.signature is None and isinstance(self._function, types.FunctionType) and self.module is None:
+            with contextlib.suppress(ValueError):  # no first argument: it is called as it is
+                self._shared.signature = inspect.signature(types.MethodType(self._function, self))
+
     def _signed(self) -> Callable[..., Any]:
         """What has the signature."""
         assert self._function is not None

@@ -1,12 +1,14 @@
 """What a first call will meet, as the last used entry says it: its code is read before the call, in the background."""
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import types
 from typing import TYPE_CHECKING, Any, Callable, Iterator
 
-from . import _code, _entry, _launching, _modes
+from .. import errors
+from . import _code, _entry, _launching, _modes, _outputs
 
 if TYPE_CHECKING:
     from .._compiled import CachedFunction
@@ -51,12 +53,17 @@ def prepared(wrapped: CachedFunction, index: int) -> Iterator[None]:
     met = _met_in(text)
     if met is None:
         return
+    with contextlib.suppress(errors.Error):
+        _outputs.from_text(text)
+    wrapped.sign_ahead()
+    yield
     classes, functions = met
     for kind in classes:
         _code.leave_slot_names(kind)
     reached = _code.Reached(plain_of(function), imports=False)
     yield
     larger = reached.with_met(classes, functions)
+    larger.digest()
     if reached.is_whole and larger.is_whole:
         reached.imports = larger.imports = True  # what it meets besides is read when it is called
         wrapped._shared.reached_ahead = reached

@@ -3,6 +3,7 @@ call, and plain values."""
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import math
 import sys
@@ -162,8 +163,9 @@ class Metadata:
     pair: Any = None  # of a forward half: what _pair_metadata reads
 
 
+@functools.lru_cache(maxsize=64)  # of what a first call most likely finds, which is read before it
 def from_text(text: str) -> Metadata:
-    """Corrupt for anything that to_text does not write."""
+    """Corrupt for anything that to_text does not write. Nobody writes into what it gives."""
     try:
         found = json.loads(text)
         if found["warmgraph.torch"] != VERSION:
