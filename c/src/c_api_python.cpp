@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <functional>
 #include <utility>
 
 #include "c_api.hpp"
 #include "python/api.hpp"
 #include "python/dl_tensor.hpp"
+#include "python/fact_folding.hpp"
 #include "python/fact_list.hpp"
 #include "python/held_modules.hpp"
 #include "python/module_reader.hpp"
@@ -140,16 +142,37 @@ int wg_modules_watch(const wg_modules* modules, wg_dict_watch watch, int32_t wat
     return modules->held.watch(watch, watcher);
 }
 
-void* wg_list_facts(void* facts, void* known, const char* beginning, void* apart)
+namespace {
+
+/// What `work` gives; `failed` where an exception of Python's is set.
+template <class T>
+T with_python(T failed, const std::function<T(const warmgraph::python::Api&)>& work)
 {
     const auto& python = *warmgraph::python::Api::of_process();
     try {
-        return warmgraph::python::fact_list(python, facts, known, beginning, apart).leave();
+        return work(python);
     } catch (const warmgraph::python::Raised&) {
     } catch (const std::bad_alloc&) {
         static_cast<void>(python.no_memory());
     }
-    return nullptr;
+    return failed;
+}
+
+} // namespace
+
+void* wg_list_facts(void* facts, void* known, const char* beginning, void* apart)
+{
+    return with_python<void*>(nullptr, [&](const auto& python) {
+        return warmgraph::python::fact_list(python, facts, known, beginning, apart).leave();
+    });
+}
+
+int wg_fold_facts(void* facts, std::uint64_t most, std::uint64_t deepest, void* into)
+{
+    return with_python<int>(-1, [&](const auto& python) {
+        warmgraph::python::fold_facts(python, facts, most, deepest, into);
+        return 0;
+    });
 }
 
 wg_status wg_steady_call_create(std::uint64_t call_size, const wg_steady_call* call, void** callable)

@@ -7,6 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
+from warmgraph import _objects  # noqa: E402
 from warmgraph.torch import _folding  # noqa: E402
 
 
@@ -54,6 +55,23 @@ def test_no_change_is_lost(change):
     elif change == "moved":  # the parts of two facts, cut otherwise
         after[path + "t"] = text[1:]
     assert _folding.folded(before) != _folding.folded(after)
+
+
+@pytest.mark.parametrize("most", [1, 64, 400, 4096, 32 << 10, 1 << 20])
+@pytest.mark.parametrize("deepest", [1, 3, 12])
+def test_the_library_folds_as_python_does(monkeypatch: pytest.MonkeyPatch, most: int, deepest: int) -> None:
+    monkeypatch.setattr(_folding, "_MOST", most)
+    monkeypatch.setattr(_folding, "_DEEPEST", deepest)
+    odd = {"": "nothing", "a": "1", "a.": "2", ".a": "3", "[0]": "4", "a[0].b": "5", "a[0][1]": "6", "a-b": "7", "aB.c": "8", "ä.ö[ü].😀": "ß" * 9,
+           "ä.ö[ü].￿": "x", "a..b": "9", "a.[b": "10"}
+    for facts in (odd, facts_of(3), {**odd, **facts_of(40)}):
+        expected, found = _folding._folded(facts), _objects.folded_facts(facts, most, deepest)
+        assert found == expected and list(found) == list(expected)
+
+
+def test_what_is_no_text_of_utf8_is_not_folded() -> None:
+    with pytest.raises(UnicodeEncodeError):
+        _objects.folded_facts({"\ud800": "1"}, 1, 1)
 
 
 def test_the_order_of_facts_does_not_matter():

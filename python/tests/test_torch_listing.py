@@ -72,7 +72,8 @@ def test_what_would_be_read_otherwise_stays_as_it_is(facts):
 def test_too_many_are_folded(monkeypatch):
     monkeypatch.setattr(_folding, "_MOST", 64)
     facts = {f"model.layers[{i}].a": "x" * 20 for i in range(10)}
-    assert _listing.listed(facts, walker_of(facts)) == _folding.folded(facts) != facts
+    assert each(_listing.listed({**MODES, **facts}, walker_of(facts))) == _folding.folded({**MODES, **facts}) != facts
+    assert set(_listing.listed({**MODES, **facts}, walker_of(facts))) == {"python", "values *"}
 
 
 @pytest.mark.parametrize(("facts", "known"), [
@@ -83,8 +84,8 @@ def test_too_many_are_folded(monkeypatch):
 def test_the_library_lists_as_python_does(facts: dict[str, str], known: set[str]) -> None:
     if not _objects.is_possible():
         pytest.skip("this library finds no functions of Python's")
-    held = dict.fromkeys(known)
-    assert _objects.listed_facts(facts, held, "memory.") == _listing._listed(facts, held, "memory.")
+    for held in (known, dict.fromkeys(known), dict.fromkeys(known).keys()):
+        assert _objects.listed_facts(facts, held, "memory.") == _listing._listed(facts, held, "memory.")
 
 
 def test_what_is_no_text_of_utf8_is_an_error_of_pythons() -> None:

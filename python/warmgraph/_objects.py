@@ -10,7 +10,7 @@ import gc
 import itertools
 import sys
 import types
-from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Callable, Collection, Iterable, Iterator, Sequence
 
 from . import _c, errors
 from ._library import Handle, library
@@ -285,11 +285,18 @@ class Tensors:
             room = needed
 
 
-def listed_facts(facts: dict[str, str], known: Mapping[str, Any], beginning: str) -> tuple[str, dict[str, str]]:
+def listed_facts(facts: dict[str, str], known: Collection[str], beginning: str) -> tuple[str, dict[str, str]]:
     """(those of `known` and those that begin so, as wg_list_facts lists them; the others). REQUIRES: is_possible()."""
     apart: dict[str, str] = {}
     found: str = _native().wg_list_facts(ctypes.c_void_p(id(facts)), ctypes.c_void_p(id(known)), beginning.encode(), ctypes.c_void_p(id(apart)))
     return found, apart
+
+
+def folded_facts(facts: dict[str, str], most: int, deepest: int) -> dict[str, str]:
+    """As wg_fold_facts folds them. REQUIRES: is_possible()."""
+    found: dict[str, str] = {}
+    _native().wg_fold_facts(ctypes.c_void_p(id(facts)), ctypes.c_uint64(most), ctypes.c_uint64(deepest), ctypes.c_void_p(id(found)))
+    return found
 
 
 def steady_call(raw: _c.wg_steady_call) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:

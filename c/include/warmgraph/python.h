@@ -327,6 +327,10 @@ WARMGRAPH_API int wg_modules_watch(const wg_modules* modules, wg_dict_watch watc
 /// would not be read as these facts: a value has a line's end, a name that or a tab, or there are none. NULL with an
 /// exception of Python's set. REQUIRES: this process exports Python (wg_snapshot_is_same).
 WARMGRAPH_API void* wg_list_facts(void* facts, void* known, const char* beginning, void* apart);
+/// Facts that are too many for an entry go into the dict `into`, so that names and values have at most `most` letters: those
+/// below one path as one fact, with how many they are and a digest, for paths of at most `deepest` steps that are as long as
+/// there is room for. Is 0, or -1 with an exception of Python's set. REQUIRES: as for wg_list_facts.
+WARMGRAPH_API int wg_fold_facts(void* facts, uint64_t most, uint64_t deepest, void* into);
 
 #ifdef __cplusplus
 } // extern "C"

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "texts.hpp"
+
 namespace warmgraph::python {
 
 namespace {
@@ -12,15 +14,6 @@ namespace {
 struct Line {
     std::string_view name, value;
 };
-
-/// Which lives as long as the object.
-std::string_view view_of(const Api& python, Object* text)
-{
-    std::ptrdiff_t size = 0;
-    const char* const start = python.utf8_of(text, &size);
-    if (start == nullptr) throw Raised{};
-    return {start, static_cast<std::size_t>(size)};
-}
 
 bool is_read_so(const Line& line)
 {

@@ -5,6 +5,8 @@ import hashlib
 import re
 from typing import Mapping
 
+from .. import _objects
+
 _MOST = 192 << 10  # letters
 _DEEPEST = 12
 _STEP = re.compile(r"\.|(?=\[)")
@@ -19,6 +21,11 @@ def folded(facts: Mapping[str, str]) -> dict[str, str]:
     names the layer then, and not the value."""
     if not is_too_much(facts):
         return dict(facts)
+    return _objects.folded_facts(dict(facts), _MOST, _DEEPEST) if _objects.is_possible() else _folded(facts)
+
+
+def _folded(facts: Mapping[str, str]) -> dict[str, str]:
+    """As the library folds them (wg_fold_facts in python.h)."""
     found: dict[str, str] = {}
     for depth in range(_DEEPEST, 0, -1):
         found = _at(facts, depth)

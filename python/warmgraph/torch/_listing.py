@@ -13,12 +13,16 @@ if TYPE_CHECKING:
 
 _SUFFIX = " *"
 _REST = f"values{_SUFFIX}"
+_MEMORY = "memory."  # how the names of facts begin that regions make
 
 
 def listed(facts: dict[str, str], walker: Walker) -> dict[str, str]:
-    """The same facts: those of each part that other walks found in a list, the others that were walked in one more. Too many are folded."""
+    """The same facts: those of each part that other walks found in a list, the others that were walked in one more. Too many are folded, in one
+    list."""
     if _folding.is_too_much(facts):
-        return _folding.folded(facts)
+        apart = {path for path in facts if path not in walker.found.facts and not path.startswith(_MEMORY)}
+        folded = _folding.folded(facts)
+        return _with_list(folded, folded.keys() - apart)
     found: dict[str, str] = {}
     rest = facts
     for _, part in walker.taken:
@@ -27,9 +31,13 @@ def listed(facts: dict[str, str], walker: Walker) -> dict[str, str]:
         if text and name not in facts and list(map(facts.get, held)) == texts:
             found[name] = text
             rest = {path: value for path, value in rest.items() if path not in held}
-    listed = _objects.listed_facts if _objects.is_possible() else _listed
-    text, apart = listed(rest, walker.found.facts, "memory.")
-    return {**apart, **found, _REST: text} if text and _REST not in facts else {**rest, **found}
+    return {**found, **_with_list(rest, walker.found.facts)}
+
+
+def _with_list(facts: dict[str, str], known: Collection[str]) -> dict[str, str]:
+    """With those that are known, and what is said of memory, in a list."""
+    text, apart = (_objects.listed_facts if _objects.is_possible() else _listed)(facts, known, _MEMORY)
+    return {**apart, _REST: text} if text and _REST not in facts else facts
 
 
 def _of_part(part: Part) -> tuple[dict[str, str], list[str], str]:

@@ -1,0 +1,20 @@
+// Texts of Python's as views.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include "api.hpp"
+
+namespace warmgraph::python {
+
+/// In UTF-8. It lives as long as the object. Throws Raised where it has none.
+[[nodiscard]] inline std::string_view view_of(const Api& python, Object* text)
+{
+    std::ptrdiff_t size = 0;
+    const char* const start = python.utf8_of(text, &size);
+    if (start == nullptr) throw Raised{};
+    return {start, static_cast<std::size_t>(size)};
+}
+
+} // namespace warmgraph::python
