@@ -196,20 +196,29 @@ void prefetch_function(Cache::Impl& cache, const cachefmt::FunctionKey& function
                         function.function, done.error().message);
 }
 
-/// A program that has a table of functions calls them in the order in which it called them last time. False: some found no
-/// room.
-bool prefetch_all(Cache::Impl& cache, std::string_view beginning, Device::Impl& device, const std::stop_token& stop)
+/// Those of this model and rank whose names begin so.
+Result<std::vector<cachefmt::FunctionKey>> functions_from(const Cache::Impl& cache, std::string_view beginning,
+                                                          const backends::Device& device)
 {
-    const auto model = cache.key("all", *device.device);
+    const auto model = cache.key("all", device);
     auto functions = cache.store->functions();
-    if (!functions) {
-        log().debug("'{}*' is not loaded ahead: {}", beginning, functions.error().message);
-        return true;
-    }
+    if (!functions) return std::unexpected(functions.error());
     std::erase_if(*functions, [&](const cachefmt::FunctionKey& function) {
         return function.model_info != model.model_info || function.rank != model.rank ||
                !function.function.starts_with(beginning);
     });
+    return functions;
+}
+
+/// A program that has a table of functions calls them in the order in which it called them last time. False: some found no
+/// room.
+bool prefetch_all(Cache::Impl& cache, std::string_view beginning, Device::Impl& device, const std::stop_token& stop)
+{
+    auto functions = functions_from(cache, beginning, *device.device);
+    if (!functions) {
+        log().debug("'{}*' is not loaded ahead: {}", beginning, functions.error().message);
+        return true;
+    }
     if (functions->size() > k_most_functions) functions->resize(k_most_functions);
     struct Found {
         const cachefmt::FunctionKey* function = nullptr; ///< null: none of its entries fits
@@ -245,6 +254,14 @@ bool prefetch_all(Cache::Impl& cache, std::string_view beginning, Device::Impl& 
 constexpr char k_all = '*';
 
 bool is_beginning(std::string_view name) noexcept { return name.ends_with(k_all); }
+
+/// Without that. Throws invalid_argument where it is no name.
+std::string plain_name(const std::string& name)
+{
+    std::string plain = is_beginning(name) ? name.substr(0, name.size() - 1) : name;
+    value_or_raise(cachefmt::check_name("function name", plain));
+    return plain;
+}
 
 } // namespace
 
@@ -320,22 +337,26 @@ void Prefetching::end()
 
 void Cache::prefetch(const std::string& name, const Device& device)
 {
-    const auto plain = is_beginning(name) ? name.substr(0, name.size() - 1) : name;
-    value_or_raise(cachefmt::check_name("function name", plain));
+    static_cast<void>(plain_name(name));
     if (!m_impl->looks_for_graphs(m_impl->policy)) return;
     m_impl->prefetching->begin(*m_impl, name, DeviceAccess::impl(device));
 }
 
 std::optional<std::string> Cache::latest_metadata(const std::string& name, const Device& device) const
 {
-    value_or_raise(cachefmt::check_name("function name", name));
+    const auto plain = plain_name(name);
     if (!m_impl->looks_for_graphs(m_impl->policy)) return std::nullopt;
     const auto& backend = *DeviceAccess::impl(device)->device;
-    const auto variants = fitting_variants(*m_impl, m_impl->key(name, backend), backend);
-    if (variants.empty()) return std::nullopt;
-    const auto& facts = variants.front().header->guards.facts;
-    const auto metadata = std::ranges::find(facts, k_metadata_fact, &cachefmt::Fact::name);
-    return metadata != facts.end() ? metadata->value : "";
+    std::vector<cachefmt::FunctionKey> functions{m_impl->key(plain, backend)};
+    if (is_beginning(name)) functions = functions_from(*m_impl, plain, backend).value_or(std::vector<cachefmt::FunctionKey>{});
+    for (const auto& function : functions) {
+        const auto variants = fitting_variants(*m_impl, function, backend);
+        if (variants.empty()) continue;
+        const auto& facts = variants.front().header->guards.facts;
+        const auto metadata = std::ranges::find(facts, k_metadata_fact, &cachefmt::Fact::name);
+        return metadata != facts.end() ? metadata->value : "";
+    }
+    return std::nullopt;
 }
 
 } // namespace warmgraph

@@ -215,6 +215,28 @@ def test_what_the_function_imports_is_left_to_its_call(monkeypatch: pytest.Monke
     monkeypatch.delitem(sys.modules, "wg_imported_by_a_call")
 
 
+def test_the_first_graph_of_a_table_takes_what_another_one_met(guesses: list[int]) -> None:
+    def table() -> Any:
+        return warmgraph.torch.GraphCache(config=CONFIG)
+
+    def forward_of(model: Any, x: Any) -> Any:
+        return lambda: model.step(x)
+
+    first = table()
+    graph, _ = first.capture_one(1, forward_of(Net(), torch.ones(4)))
+    assert graph.outcome == "recorded" and json.loads(host.latest["graphs-1"])["met"]["classes"] == [[__name__, "Net", False], [__name__, "Scale", False]]
+    del guesses[:]
+    again = table()
+    for _ in _expecting.prepared(again._table, 0, again._all()):
+        pass
+    graph, output = again.capture_one(1, forward_of(Net(), torch.ones(4)))
+    assert graph.outcome == "replayed" and guesses == []
+    graph, _ = again.capture_one(2, forward_of(Net(), torch.ones(2, 4)))
+    assert graph.outcome == "recorded" and guesses == []
+    other = table()
+    assert other.capture_one(1, forward_of(Net(), torch.ones(4)))[0].outcome == "replayed" and guesses == [1], "the same without it"
+
+
 def _ended() -> None:
     thread = _ahead._thread
     if thread is not None:

@@ -124,6 +124,11 @@ def _key(given: Any) -> str:
     return repr((given.name, sorted(each_fact(given.facts).items()), given.version, inputs))
 
 
+def _of_those(name: str) -> str | None:
+    """Of functions that begin so."""
+    return next((text for one, text in latest.items() if name.endswith("*") and one.startswith(name[:-1])), None)
+
+
 class FakeShadows:
     """Memory with the contents of the originals, because captures run here."""
 
@@ -161,7 +166,7 @@ def use(monkeypatch: Any) -> None:
     monkeypatch.setattr(_entry, "Entry", FakeEntry)
     monkeypatch.setattr(_entry, "write_capture", _write_capture)
     monkeypatch.setattr(_entry, "found", lambda cache, device, given: kept.get(_key(given)))
-    monkeypatch.setattr(_entry, "latest", lambda cache, device, name: latest.get(name))
+    monkeypatch.setattr(_entry, "latest", lambda cache, device, name: latest.get(name) or _of_those(name))
     monkeypatch.setattr(_launching, "native_stream", lambda index: 0)
     monkeypatch.setattr(_launching, "view_of", lambda device, native: 0)
     monkeypatch.setattr(_recording, "Shadows", FakeShadows)

@@ -93,9 +93,8 @@ class _Reading:
         self.is_under_way = False
 
     def go_on_with(self, expected: Expected, index: int) -> None:
-        """And what the first call of this one needs. Functions of a table tell each other (torch/_sharing.py)."""
-        if not expected.name:
-            self._pieces = itertools.chain(self._pieces, _pieces_of(expected, index))
+        """And what the first call of this one needs."""
+        self._pieces = itertools.chain(self._pieces, _pieces_of(expected, index))
 
     def go_on(self, end: float) -> None:
         """Until then, of time.monotonic(). It begins with CUDA."""
@@ -135,7 +134,7 @@ def _pieces_of(expected: Expected, index: int) -> Iterator[None]:
     wrapped = expected.wrapped()
     try:
         if wrapped is not None:
-            yield from _expecting.prepared(wrapped, index)
+            yield from _expecting.prepared(wrapped, index, expected.name)
     except Exception:  # the first call reads it
         _log.debug("the code of '%s' is not read ahead", wrapped._name() if wrapped is not None else "", exc_info=True)
 

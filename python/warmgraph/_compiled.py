@@ -281,6 +281,7 @@ class _Shared:
         self.reached: _code.Reached | None = None
         self.begun_on: int | None = None  # the device that its entries were prefetched for (_ahead.py)
         self.reached_ahead: Any = None  # a torch._code.Reached, from before the first call (torch/_expecting.py)
+        self.met_ahead: Any = None  # of a table: what its functions met, by the same
         self.refused: set[str] = set()  # reasons that were logged
         self.changing: set[str] = set()  # facts that the function itself changes
         self.refused_facts: dict[tuple[tuple[str, str], ...], str] = {}  # what was refused for that, by the other facts

@@ -185,6 +185,8 @@ TEST_F(EntriesTest, TheLastUsedOneSaysWhatItCarries)
                                              std::filesystem::file_time_type::clock::now() + std::chrono::hours{1});
     EXPECT_EQ(cache.latest_metadata("f", device), "a text") << "it was used since";
     EXPECT_EQ(cache.latest_metadata("g", device), std::nullopt);
+    EXPECT_EQ(cache.latest_metadata("f*", device), "a text") << "one that begins so";
+    EXPECT_EQ(cache.latest_metadata("g*", device), std::nullopt);
     for (const Policy policy : {Policy::off, Policy::refresh})
         EXPECT_EQ(Cache{options(policy)}.latest_metadata("f", device), std::nullopt);
     expect_thrown(ErrorCode::invalid_argument, "../f",

@@ -200,7 +200,8 @@ public:
     void prefetch(const std::string& name, const Device& device);
 
     /// Spec::metadata of the entry that a first call most likely finds: the last used one that this device fits. For who
-    /// prepares for that call, as prefetch does; it decides nothing. "" where it has none. nullopt: there is no such entry,
+    /// prepares for that call, as prefetch does; it decides nothing. A name that ends in '*' stands for all functions of
+    /// the model that begin so: it is one of theirs. "" where it has none. nullopt: there is no such entry,
     /// its folder cannot be read, or the policy is off or refresh. Reads headers alone.
     [[nodiscard]] std::optional<std::string> latest_metadata(const std::string& name, const Device& device) const;
 

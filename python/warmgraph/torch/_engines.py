@@ -120,6 +120,8 @@ class GraphCache:
             return True
         _ahead.forget(self._table)
         _ahead.leave_reading()
+        if self._table._shared.met_ahead is not None:
+            self._known.expected = self._table._shared.met_ahead
         return self._expected is not None and self._expected.device is not None and self._expected.device == torch.cuda.current_device()
 
     def _begin_others(self, wrapped: CachedFunction) -> None:

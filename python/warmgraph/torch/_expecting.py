@@ -37,9 +37,9 @@ def _is_found(value: Any) -> bool:
         return False
 
 
-def prepared(wrapped: CachedFunction, index: int) -> Iterator[None]:
-    """Leaves what the function's code reaches for its first call, in pieces. index: of the device. Nothing is imported, and no code of the
-    program's runs."""
+def prepared(wrapped: CachedFunction, index: int, name: str = "") -> Iterator[None]:
+    """Leaves what the function's code reaches for its first call, in pieces. index: of the device. name: of a table's functions, "graphs-*",
+    which `wrapped` stands for: what they met is left. Nothing is imported, and no code of the program's runs."""
     from .._compiled import _pool_of
 
     function = wrapped._function
@@ -48,7 +48,7 @@ def prepared(wrapped: CachedFunction, index: int) -> Iterator[None]:
     _modes.settle(index)
     yield
     cache, device = _pool_of(wrapped._where()).caches[0], _launching.device_of(index)
-    text = next(filter(None, (_entry.latest(cache, device, name) for name in wrapped._names())), "")
+    text = next(filter(None, (_entry.latest(cache, device, one) for one in ([name] if name else wrapped._names()))), "")
     yield
     met = _met_in(text)
     if met is None:
@@ -57,14 +57,15 @@ def prepared(wrapped: CachedFunction, index: int) -> Iterator[None]:
         _outputs.from_text(text)
     wrapped.sign_ahead()
     yield
-    classes, functions = met
-    for kind in classes:
+    for kind in met[0]:
         _code.leave_slot_names(kind)
     reached = _code.Reached(plain_of(function), imports=False)
     yield
-    larger = reached.with_met(classes, functions)
+    larger = reached.with_met(*met)  # a table's have this code in common, which is read once
     larger.digest()
-    if reached.is_whole and larger.is_whole:
+    if name:
+        wrapped._shared.met_ahead = met
+    elif reached.is_whole and larger.is_whole:
         reached.imports = larger.imports = True  # what it meets besides is read when it is called
         wrapped._shared.reached_ahead = reached
 

@@ -45,6 +45,7 @@ class Known:
         # By path, module, and the attributes that the code names, which say what is read.
         self._parts: weakref.WeakValueDictionary[tuple[str, int, frozenset[str]], Part] = weakref.WeakValueDictionary()
         self._entangled: set[tuple[str, int]] = set()  # modules that share objects with what lies around them, or that could not be read
+        self.expected: tuple[dict[type, bool], list[types.FunctionType]] | None = None  # what the first of them will meet (_expecting.py)
         self._classes: weakref.WeakKeyDictionary[types.CodeType, dict[type, bool]] = weakref.WeakKeyDictionary()
 
     def classes(self, code: types.CodeType | None) -> dict[type, bool] | None:

@@ -460,7 +460,8 @@ def read(reached: _code.Reached, arguments: dict[str, Any], owner: Any, named: M
     now: Any = reached.latest()
     if now is reached:  # the first: what a module's code names need not be found by a walk of its own
         classes = known.classes(reached.code) if known is not None else None
-        now = reached.with_met(classes, ()) if classes is not None else reached.with_met(*_guessing.guessed(reached, [*arguments.values(), owner]))
+        expected = known.expected if known is not None else None
+        now = reached.with_met(classes, ()) if classes is not None else reached.with_met(*(expected or _guessing.guessed(reached, [*arguments.values(), owner])))
     parts: list[_sharing.Part] = []  # of all walks: the next call takes as many
     for _ in range(_walk._MOST_WALKS):
         walker = Walker(now, is_tolerant, known)
