@@ -116,3 +116,15 @@ def test_constants_of_all_kinds_are_told_apart(change):
     assert _code._digest_of(changed) != _code._digest_of(plain)
     others = [function.__code__.replace(co_consts=(one,)) for one in (1, 1.0, True, "1", b"1", (1,), frozenset({1}), -0.0, 0.0, None, ...)]
     assert len({_code._digest_of(one) for one in others}) == len(others)
+
+
+def test_a_digest_that_was_asked_for_is_another_one_once_more_is_reached():
+    class Kind:
+        def __call__(self):
+            return 1
+
+    reached = _code.Reached(lambda: 1)
+    first = reached.digest()
+    assert reached.digest() == first
+    reached.add_class(Kind)
+    assert reached.digest() != first

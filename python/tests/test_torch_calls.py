@@ -426,3 +426,16 @@ def test_rows_of_the_c_interface_are_packed_as_the_compiler_lays_them_out() -> N
         [(b"a", b"1"), (b"b", b""), ("\u00e9".encode(), "\u6f22".encode())]
     assert list(raw.environment[:raw.environment_count]) == [b"HOME"]
     del kept
+
+
+def test_a_weight_that_is_not_its_storage_is_declared_as_bytes_of_it() -> None:
+    from warmgraph.torch import _regions, _walking
+
+    memory = torch.zeros(6, 4)
+    whole, part, turned = torch.zeros(2, 3), memory[2:4], torch.zeros(4, 5).t()
+    places = [_walking.Place(f"self.{name}", one, "self") for name, one in (("whole", whole), ("part", part), ("turned", turned))]
+    found = _regions.regions_of(places)
+    assert [(one.name, one.sizes, one.nbytes, one.pointer) for one in found] == [
+        ("whole", (2, 3), 24, whole.data_ptr()), ("part", (24,), 96, memory.data_ptr()), ("turned", (20,), 80, turned.data_ptr())]
+    assert _regions.facts_of(found) == {"memory.self.whole": "whole state 24 bytes + 0", "memory.self.part": "part state 96 bytes + 32",
+                                        "memory.self.turned": "turned state 80 bytes + 0"}

@@ -86,6 +86,35 @@ def test_an_entry_says_which_classes_and_functions_its_call_met() -> None:
     assert recorded() == {"classes": [[here, "Net", False], [here, "Scale", False]], "functions": [[here, "doubled"]]}
 
 
+class Made:
+    level = 2
+
+    @staticmethod
+    def halved(x: Any) -> Any:
+        return x / 2
+
+
+class Making(Net):
+    def __init__(self) -> None:
+        super().__init__()
+        self.kind = Made
+        self.half = Made.halved
+
+    def step(self, x: Any) -> Any:
+        return self.half(self.scale(x)) * self.kind().level
+
+
+def test_classes_that_code_makes_objects_of_and_static_methods_are_found_again(guesses: list[int]) -> None:
+    assert recorded(Making.step, Making(), torch.ones(4)) == {
+        "classes": [[__name__, "Making", False], [__name__, "Scale", False], [__name__, "Made", True]], "functions": [[__name__, "doubled"], [__name__, "Made.halved"]]}
+    del guesses[:]
+    one = wrapped(Making.step)
+    assert prepared(one) is not None
+    one.__get__(Making())(torch.ones(4))
+    assert host.entries[-1].captures is None and guesses == []
+    assert one._shared.torchs.reached.latest()._classes[Made] is True
+
+
 def test_the_first_call_takes_what_was_read_before(guesses: list[int]) -> None:
     recorded()
     del guesses[:]
@@ -122,6 +151,7 @@ def test_what_was_read_before_says_what_the_call_would_read() -> None:
     other.__get__(Net())(torch.ones(4))
     read = other._shared.torchs.reached.latest()
     assert reached is not read and reached.reads_as(read)
+    assert reached._digest[0] > 0, "it is there by then"
     assert reached.digest() == read.digest() and reached.packages == read.packages
 
 
@@ -199,6 +229,11 @@ def test_nothing_is_asked_that_answers_by_code_of_its_own(monkeypatch: pytest.Mo
     assert prepared(wrapped()) is None and asked == []
 
 
+def doubled_of_an_entry() -> Any:
+    host.latest["doubled"] = host.latest["imports"]
+    return doubled
+
+
 def imports(x: Any) -> Any:
     import wg_imported_by_a_call  # type: ignore[import-not-found]
 
@@ -211,6 +246,8 @@ def test_what_the_function_imports_is_left_to_its_call(monkeypatch: pytest.Monke
     host.latest["imports"] = json.dumps({"met": {"classes": [[__name__, "Net", False]], "functions": []}})
     one = wrapped(imports)
     assert prepared(one) is None and "wg_imported_by_a_call" not in sys.modules
+    reached = prepared(wrapped(doubled_of_an_entry()))
+    assert reached.imports and reached.latest().imports, "what a call meets besides is imported as always"
     assert torch.equal(one(torch.ones(2)), torch.full((2,), 2.0))
     monkeypatch.delitem(sys.modules, "wg_imported_by_a_call")
 
@@ -244,7 +281,10 @@ def _ended() -> None:
 
 
 def test_it_is_done_in_the_background_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    settled: list[int] = []
+    monkeypatch.setattr(_modes, "settle", settled.append)
     recorded()
+    del settled[:]
     fetched: list[str] = []
     monkeypatch.setattr(warmgraph.Cache, "prefetch", lambda self, name, device: fetched.append(name))
     monkeypatch.setattr(_ahead, "_device_in_use", lambda: 0)
@@ -254,7 +294,7 @@ def test_it_is_done_in_the_background_and_once(monkeypatch: pytest.MonkeyPatch) 
     _ended()  # the recording wrapper's
     one = wrapped()
     _ended()
-    assert fetched == ["step"] and isinstance(one._shared.reached_ahead, _code.Reached)
+    assert fetched == ["step"] and settled == [0] and isinstance(one._shared.reached_ahead, _code.Reached)
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     torchs = warmgraph.torch.TorchFunction(one)
