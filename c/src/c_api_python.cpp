@@ -14,6 +14,7 @@
 #include "python/module_reader.hpp"
 #include "python/snapshot.hpp"
 #include "python/steady_call.hpp"
+#include "python/texts.hpp"
 #include "python/torch_tensor.hpp"
 #include "warmgraph/python.h"
 
@@ -171,6 +172,16 @@ int wg_fold_facts(void* facts, std::uint64_t most, std::uint64_t deepest, void* 
 {
     return with_python<int>(-1, [&](const auto& python) {
         warmgraph::python::fold_facts(python, facts, most, deepest, into);
+        return 0;
+    });
+}
+
+int wg_text_addresses(void* texts, std::uint64_t* addresses)
+{
+    return with_python<int>(-1, [&](const auto& python) {
+        for (std::ptrdiff_t i = 0; i < python.list_size(texts); ++i)
+            addresses[i] =
+                std::bit_cast<std::uint64_t>(warmgraph::python::view_of(python, python.list_get(texts, i)).data());
         return 0;
     });
 }

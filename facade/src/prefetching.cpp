@@ -348,7 +348,8 @@ std::optional<std::string> Cache::latest_metadata(const std::string& name, const
     if (!m_impl->looks_for_graphs(m_impl->policy)) return std::nullopt;
     const auto& backend = *DeviceAccess::impl(device)->device;
     std::vector<cachefmt::FunctionKey> functions{m_impl->key(plain, backend)};
-    if (is_beginning(name)) functions = functions_from(*m_impl, plain, backend).value_or(std::vector<cachefmt::FunctionKey>{});
+    if (is_beginning(name))
+        functions = functions_from(*m_impl, plain, backend).value_or(std::vector<cachefmt::FunctionKey>{});
     for (const auto& function : functions) {
         const auto variants = fitting_variants(*m_impl, function, backend);
         if (variants.empty()) continue;

@@ -405,9 +405,13 @@ def test_a_tensor_that_the_function_closes_over_may_be_its_result():
     assert found is total and part.data_ptr() == total.data_ptr() + 4
 
 
-def test_rows_of_the_c_interface_are_packed_as_the_compiler_lays_them_out() -> None:
-    from warmgraph import _c
+@pytest.mark.parametrize("natively", [True, False])
+def test_rows_of_the_c_interface_are_packed_as_the_compiler_lays_them_out(natively: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    from warmgraph import _c, _objects
     from warmgraph.torch import _entry
+
+    if not natively:
+        monkeypatch.setattr(_objects, "is_possible", lambda: False)
 
     for members, kind in ((_entry._TENSOR, _c.wg_tensor_decl), (_entry._STATE, _c.wg_state_decl), (_entry._LAYOUT, _c.wg_layout), (_entry._KEY_VALUE, _c.wg_key_value)):
         assert [struct.calcsize(f"@{members * count}0P") for count in (1, 3)] == [ctypes.sizeof(kind), 3 * ctypes.sizeof(kind)]

@@ -908,6 +908,7 @@ FUNCTIONS = {
     "wg_modules_watch": (ctypes.c_int, [ctypes.c_void_p, wg_dict_watch, ctypes.c_int32]),
     "wg_list_facts": (ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]),
     "wg_fold_facts": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p]),
+    "wg_text_addresses": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64)]),
 }
 
 # Those whose result is a wg_status.

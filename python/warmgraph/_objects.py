@@ -292,6 +292,13 @@ def listed_facts(facts: dict[str, str], known: Collection[str], beginning: str) 
     return found, apart
 
 
+def text_addresses(texts: list[str]) -> list[int]:
+    """Where each is, as wg_text_addresses says it. REQUIRES: is_possible()."""
+    found = array.array("Q", bytes(8 * len(texts)))
+    _native().wg_text_addresses(ctypes.c_void_p(id(texts)), ctypes.c_void_p(found.buffer_info()[0]))
+    return found.tolist()
+
+
 def folded_facts(facts: dict[str, str], most: int, deepest: int) -> dict[str, str]:
     """As wg_fold_facts folds them. REQUIRES: is_possible()."""
     found: dict[str, str] = {}

@@ -332,6 +332,12 @@ WARMGRAPH_API void* wg_list_facts(void* facts, void* known, const char* beginnin
 /// there is room for. Is 0, or -1 with an exception of Python's set. REQUIRES: as for wg_list_facts.
 WARMGRAPH_API int wg_fold_facts(void* facts, uint64_t most, uint64_t deepest, void* into);
 
+// --- texts ------------------------------------------------------------------------------------------------------------
+
+/// Where each text of a list is, in UTF-8 with a zero behind it, for as long as the text lives: Python copies none. Is 0, or
+/// -1 with an exception of Python's set. REQUIRES: as for wg_list_facts; `addresses` has room for all of them.
+WARMGRAPH_API int wg_text_addresses(void* texts, uint64_t* addresses);
+
 #ifdef __cplusplus
 } // extern "C"
 #endif

@@ -10,7 +10,7 @@ import struct
 import threading
 from typing import Any, Callable, Mapping, Sequence, Tuple
 
-from .. import _c, dtypes
+from .. import _c, _objects, dtypes
 from .._device import Device, stream_view as stream_view
 from .._library import Handle, array_of, library
 from .._native import OUTCOMES, Cache, Report, found_metadata, report_of
@@ -70,8 +70,10 @@ def _address_of(data: bytes) -> int:
     return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
 
 
-def _texts(values: Sequence[str]) -> tuple[bytes, list[int]]:
-    """(memory with all of them, the address of each)."""
+def _texts(values: list[str]) -> tuple[Any, list[int]]:
+    """(what holds their memory, the address of each)."""
+    if _objects.is_possible():
+        return values, _objects.text_addresses(values)
     text = "\0".join(values)
     memory_of_all = text.encode()  # which has a zero behind it
     lengths = map(len, values) if text.isascii() else (len(one.encode()) for one in values)
