@@ -430,6 +430,8 @@ def test_rows_of_the_c_interface_are_packed_as_the_compiler_lays_them_out(native
         [(b"a", b"1"), (b"b", b""), ("\u00e9".encode(), "\u6f22".encode())]
     assert list(raw.environment[:raw.environment_count]) == [b"HOME"]
     del kept
+    with pytest.raises(UnicodeEncodeError):
+        _entry._texts(["a", "\ud800"])
 
 
 def test_a_weight_that_is_not_its_storage_is_declared_as_bytes_of_it() -> None:

@@ -607,8 +607,8 @@ WARMGRAPH_API wg_status wg_cache_entries(const wg_cache* cache, const wg_device*
 WARMGRAPH_API wg_status wg_cache_prefetch(wg_cache* cache, const wg_device* device, const char* function);
 /// The metadata of the entry that a first call of the function most likely finds: the last used one that this device fits,
 /// for who prepares for that call. It decides nothing. A name that ends in '*' stands for all functions of the model that
-/// begin so: it is one of theirs. Written like wg_cache_summary; reads headers alone. not_found: there
-/// is none, or the policy is off or refresh.
+/// begin so: it is one of theirs. Written like wg_cache_summary; reads headers alone. not_found: there is none, or the
+/// policy is off or refresh.
 WARMGRAPH_API wg_status wg_cache_latest_metadata(const wg_cache* cache, const wg_device* device, const char* function,
                                                  char* text, uint64_t capacity, uint64_t* length);
 

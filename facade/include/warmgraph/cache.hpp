@@ -201,8 +201,8 @@ public:
 
     /// Spec::metadata of the entry that a first call most likely finds: the last used one that this device fits. For who
     /// prepares for that call, as prefetch does; it decides nothing. A name that ends in '*' stands for all functions of
-    /// the model that begin so: it is one of theirs. "" where it has none. nullopt: there is no such entry,
-    /// its folder cannot be read, or the policy is off or refresh. Reads headers alone.
+    /// the model that begin so: it is one of theirs. "" where it has none. nullopt: there is no such entry, its folder
+    /// cannot be read, or the policy is off or refresh. Reads headers alone.
     [[nodiscard]] std::optional<std::string> latest_metadata(const std::string& name, const Device& device) const;
 
     /// A graph that somebody else captured becomes an entry, under the guards that a call with the capture's memory and
