@@ -322,6 +322,15 @@ def test_what_does_not_fit_into_the_limit_is_left_out(stand_in, tmp_path):
     assert eager["reason"].startswith("left out: ")
 
 
+def test_what_takes_longer_than_what_is_left_is_left_out(stand_in, tmp_path, monkeypatch):
+    monkeypatch.setattr(torch_peers, "LEAST_S", 0.1)
+    script = tmp_path / "bench" / "peers" / "with_torch.py"
+    script.write_text(STAND_IN + "time.sleep(0 if settings['start'] == 'machine' else 2)")
+    stand_in("--subject", "step", "--only", "eager", "--only", "torch.compile, empty caches", "--runs", "1", "--limit", "3.9")
+    eager, cold = json.loads((tmp_path / "out.json").read_text())["subjects"]["step"]
+    assert len(eager["runs"]) == 1 and cold["reason"].startswith("left out: "), "it would take two seconds as well"
+
+
 def test_without_a_device_there_is_nothing_to_compare(stand_in, tmp_path, capsys):
     (tmp_path / "bench" / "peers" / "with_torch.py").write_text("import sys; sys.exit('PyTorch finds no CUDA device')")
     assert stand_in() == 3
