@@ -1,0 +1,61 @@
+"""What tests of hostile calls share: how a function is wrapped, and whether it was replayed."""
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Callable
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
+
+import torch_on_the_host as host  # noqa: E402
+import warmgraph  # noqa: E402
+
+X = torch.ones(4)
+
+
+@dataclasses.dataclass
+class Settings:
+    width: int = 1
+    nested: Any = dataclasses.field(default_factory=lambda: {"a": [1, {"b": 2}]})
+
+
+def wrap(function: Any, **options: Any) -> Any:
+    return warmgraph.cache_compile(function, **{"compile": False, "config": warmgraph.Config(model="hostile"), **options})
+
+
+def replays() -> int:
+    return sum(len(one.calls) for one in host.entries)
+
+
+def refusal(cached: Any) -> str:
+    return str(cached._shared.last_refusal)
+
+
+def expect_noticed(call: Callable[[], Any], change: Callable[[], Any]) -> None:
+    """The call replays until `change`, and does not after it."""
+    call(), call(), call()
+    before = replays()
+    assert before >= 1
+    change()
+    call()
+    assert replays() == before
+
+
+def expect_apart(*functions: Any) -> None:
+    """Each as in a process of its own: no entry of one is another's."""
+    for function in functions:
+        wrap(function)(X)
+        assert replays() == 0
+    assert len(host.entries) == len(functions)
+
+
+class Net(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+        self.eps = 0.5
+        self.step = wrap(self.work)
+
+    def work(self, x: Any) -> Any:
+        return self.b(self.a(x)) + self.eps
