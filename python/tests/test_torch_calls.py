@@ -445,3 +445,15 @@ def test_a_weight_that_is_not_its_storage_is_declared_as_bytes_of_it() -> None:
         ("whole", (2, 3), 24, whole.data_ptr()), ("part", (24,), 96, memory.data_ptr()), ("turned", (20,), 80, turned.data_ptr())]
     assert _regions.facts_of(found) == {"memory.self.whole": "whole state 24 bytes + 0", "memory.self.part": "part state 96 bytes + 32",
                                         "memory.self.turned": "turned state 80 bytes + 0"}
+
+
+def test_names_of_states_are_those_of_their_paths() -> None:
+    from warmgraph.torch import _regions
+
+    paths = ["self.model.layers[0].mlp[1][2].weight", "cache.layers[3].keys", "x[0]", "x['a b']", "d[[0]]", "d[]", "[0]", "self.result0", "result1[0]", "self._x_",
+             "p" * 120 + "[0]", "self.a[0].b", "self.a_0_.b", "ä[1]", "-", "generator.seed", "pair.saved0", "y]]", "y[1]]["]
+    names: set[str] = set()
+    assert [_regions._name(names, path) for path in paths] == [
+        "model.layers_0_.mlp_1_2_.weight", "cache.layers_3_.keys", "x_0", "x_a_b", "d_0", "d", "0", "result0_", "result1_0", "x", ("p" * 120 + "_0")[-100:],
+        "a_0_.b", "a_0_.b-2", "1", "tensor", "generator.seed_", "pair.saved0_", "y", "y_1"]
+    assert len(names) == len(paths)

@@ -71,11 +71,11 @@ def prepared(wrapped: CachedFunction, index: int, name: str = "") -> Iterator[No
 
 
 def taken(wrapped: CachedFunction) -> _code.Reached:
-    """What the function's code reaches: what was left of it, where that is so still."""
+    """What the function's code reaches: what was left of it. Each call that is read looks whether that is so still."""
     assert wrapped._function is not None
     target, found = plain_of(wrapped._function), wrapped._shared.reached_ahead
     wrapped._shared.reached_ahead = None
-    return found if found is not None and found.target is target and found.is_current() else _code.Reached(target)
+    return found if found is not None and found.target is target else _code.Reached(target)
 
 
 def plain_of(function: Callable[..., Any]) -> Callable[..., Any]:

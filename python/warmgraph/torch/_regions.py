@@ -152,10 +152,9 @@ def _region(names: set[str], base: int, storage: Any, group: list[Place]) -> Reg
 
 
 def _of_storage(name: str, group: list[Place], tensor: torch.Tensor, nbytes: int, base: int) -> Region:
-    dtype = tensor.dtype
-    if len(group) == 1 and tensor.nbytes == nbytes and tensor.is_contiguous() and _tensors.has_own_type(dtype) \
-            and tensor.dim() <= _tensors.MOST_DIMENSIONS:  # it is the storage, as most are
-        region = Region(name, True, nbytes, 0, nbytes, _tensors.short_of(dtype), tuple(tensor.size()), None, group, base)
+    own = _tensors.own_type(tensor.dtype)
+    if len(group) == 1 and own and tensor.nbytes == nbytes and tensor.is_contiguous() and tensor.dim() <= _tensors.MOST_DIMENSIONS:
+        region = Region(name, True, nbytes, 0, nbytes, own, tuple(tensor.size()), None, group, base)  # it is the storage, as most are
         region._facts = {f"memory.{group[0].path}": f"{name} state {nbytes} bytes + 0"}
         return region
     short, count = _flat(group, nbytes)
@@ -170,6 +169,8 @@ def _flat(group: list[Place], nbytes: int) -> tuple[str, int]:
 def _name(names: set[str], path: str) -> str:
     """As a binding's name may be; a state's is what state_dict() calls it."""
     text = path.removeprefix("self.")
+    if "[" in text and not ("[[" in text or "]]" in text or "[]" in text):  # what _NOT_OF_A_NAME would do, in a third of the time
+        text = text.replace("][", "_").replace("[", "_").replace("]", "_").strip("._-")
     if text not in names and _PLAIN_NAME.fullmatch(text):  # as most are
         names.add(text)
         return text

@@ -47,6 +47,11 @@ def flat_type(dtype: torch.dtype, nbytes: int) -> tuple[str, int]:
     return (short, nbytes // size) if nbytes % size == 0 else ("u8", nbytes)
 
 
+def own_type(dtype: torch.dtype) -> str:
+    """short_of(), or "" where the library has no type for it."""
+    return _SHORT.get(dtype, "")
+
+
 def short_of(dtype: torch.dtype) -> str:
     return _SHORT[dtype]
 
