@@ -23,17 +23,9 @@ import sys
 import tempfile
 import time
 
+from peers.cores import SLOWER, loop_seconds
+
 CALLS, ROUNDS, LEAST_ROUNDS, EAGER_ROUNDS = 20, 100, 5, 10
-SLOWER = 1.2  # than the quickest round's loop: others use the core
-
-
-def core():
-    """Microseconds of a loop that always does the same."""
-    started = time.perf_counter()
-    total = 0
-    for i in range(2000):
-        total += i & 7
-    return (time.perf_counter() - started) * 1e6
 
 
 def batch(torch, call):
@@ -49,15 +41,15 @@ def by_turns(torch, calls, rounds):
     """(microseconds of each in quick rounds, in all of them, the share of quick rounds, microseconds of the loop in the quickest)."""
     found = []
     for _ in range(rounds):
-        before = core()
+        before = loop_seconds()
         times = {name: batch(torch, call) for name, call in calls.items()}
-        found.append((max(before, core()), times))
+        found.append((max(before, loop_seconds()), times))
     torch.cuda.synchronize()
     least = min(one for one, _ in found)
     quick = [times for one, times in found if one <= SLOWER * least]
     if len(quick) < LEAST_ROUNDS:
         quick = [times for _, times in sorted(found, key=lambda pair: pair[0])[:LEAST_ROUNDS]]
-    return medians(quick), medians([times for _, times in found]), len(quick) / rounds, least
+    return medians(quick), medians([times for _, times in found]), len(quick) / rounds, least * 1e6
 
 
 def medians(rounds):

@@ -7,10 +7,10 @@ import statistics
 import textwrap
 from typing import Any, Mapping, Sequence
 
+from .cores import SLOWER
 from .ways import ROLES, Subject, Way
 
 WIDTH = 110
-SLOWER = 1.25  # than the quickest process's core: others used it
 READY_WITH_S, READY_WITHOUT_S, START_WITHOUT_S = 0.012, 0.007, 0.7
 FIRST_GRAPH_S, ALL_GRAPHS_S, REPLAY, STORED_BYTES = 0.012, 0.150, 1.01, 10e6
 
@@ -149,13 +149,15 @@ def least_core_s(rows: Mapping[str, Sequence[Row]]) -> float | None:
 
 def core_lines(rows: Mapping[str, Sequence[Row]]) -> list[str]:
     """What our hits take on cores that nobody else uses."""
-    least, lines = least_core_s(rows), []
+    least = least_core_s(rows)
+    if least is None:
+        return []
+    lines = []
     for subject, some in rows.items():
-        for row in (one for one in some if one.way.needs and one.way.entries and len(one.answers) and least is not None):
-            name = "all_s" if row.way.start == "table" else "first_s"
-            found, count = row.on_quick_cores(name, least or 0.0)
-            every = ", ".join(f"{duration(answer[name])} ({factor(answer['core_s'] / least)})" for answer in row.answers if "core_s" in answer and name in answer)
-            what = "all graphs" if name == "all_s" else "result"
+        for row in (one for one in some if one.way.needs and one.way.entries and one.answers):
+            name, what = ("all_s", "all graphs") if row.way.start == "table" else ("first_s", "result")
+            found, count = row.on_quick_cores(name, least)
+            every = ", ".join(f"{duration(answer[name])} ({factor(answer['core_s'] / least)})" for answer in row.answers if {name, "core_s"} <= answer.keys())
             lines += textwrap.wrap(f"{subject}, {row.way.name}: ready to {what} {duration(found)} in {count} of {len(row.answers)} processes; each: {every}",
                                    WIDTH, initial_indent="  ", subsequent_indent="    ")
     return lines

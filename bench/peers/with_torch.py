@@ -19,22 +19,12 @@ FOLDER = pathlib.Path(__file__).resolve().parent
 REPOSITORY = FOLDER.parents[1]
 sys.path[1:1] = [str(REPOSITORY / "python"), str(REPOSITORY / "tests" / "gpu" / "torch")]
 
+import cores  # noqa: E402  beside this file
+
 STEPS, ROUNDS, SINGLE = 200, 5, 50  # replays in a row, how often, and replays that find an idle device
 LEAST_STEPS, ROUND_S = 20, 0.5  # fewer in a row where they would take longer
 MEASURED_SIZES = (1, 8, 32)
-CORE_TIMES, CORE_STEPS = 5, 2000
-
-
-def core_seconds():
-    """What a loop takes that always does the same: where others use the core, it takes up to twice as long, for seconds at a time."""
-    times = []
-    for _ in range(CORE_TIMES):
-        started = time.monotonic()
-        total = 0
-        for i in range(CORE_STEPS):
-            total += i & 7
-        times.append(time.monotonic() - started)
-    return min(times)
+CORE_TIMES = 5  # loops that say how quick the core is
 
 
 # --- replays in a steady state
@@ -215,9 +205,9 @@ def started_once(torch, settings, ready, made):
         call, after = WAYS[settings["start"]](torch, made, settings)
         tokens = call()[1].cpu().tolist()
         done = time.monotonic()
-        core_s = core_seconds()
+        core_s = cores.loop_seconds(CORE_TIMES)
         print(f"first result after {done - ready:.4f} s", flush=True)
-        answer = {"first_s": done - ready, "done": done, "after_s": core_s, "tokens": tokens, **steady(torch, call)}
+        answer = {"first_s": done - ready, "done": done, "core_after_s": core_s, "tokens": tokens, **steady(torch, call)}
         if call()[1].cpu().tolist() != tokens:
             answer["wrong"] = "later tokens are not the first ones"
         return answer | further(after, call)
@@ -297,9 +287,9 @@ def table_once(torch, settings, ready, table):
                 print(f"first graph after {graph - ready:.4f} s, the result of a replay after {first - ready:.4f} s", flush=True)
         torch.cuda.synchronize()
         done = time.monotonic()
-        core_s = core_seconds()
+        core_s = cores.loop_seconds(CORE_TIMES)
         print(f"all graphs after {done - ready:.4f} s", flush=True)
-        answer = {"graph_s": graph - ready, "first_s": first - ready, "all_s": done - ready, "done": first, "after_s": core_s, "tokens": {}}
+        answer = {"graph_s": graph - ready, "first_s": first - ready, "all_s": done - ready, "done": first, "core_after_s": core_s, "tokens": {}}
         for size, (replay, result) in graphs.items():
             replay()
             answer["tokens"][str(size)] = result[1].cpu().tolist()
@@ -353,13 +343,13 @@ def answered(settings):
         settings["table_cache"] = table_cache(settings)
     made = subjects.MAKERS[settings["subject"]](settings)
     torch.cuda.synchronize()
-    core_s = core_seconds()
+    core_s = cores.loop_seconds(CORE_TIMES)
     ready = time.monotonic()
     print(f"ready after {ready - started:.3f} s", flush=True)
     run = table_once if settings["subject"] == "table" else started_once
     answer = run(torch, settings, ready, made)
     return {"start_s": answer.pop("done") - started, "imported_s": imported - started, "model_s": ready - imported,
-            "interpreter_s": IMPORTING - started, "core_s": max(core_s, answer.pop("after_s")), **answer}
+            "interpreter_s": IMPORTING - started, "core_s": max(core_s, answer.pop("core_after_s")), **answer}
 
 
 def main():

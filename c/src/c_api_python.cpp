@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <functional>
 #include <utility>
 
 #include "c_api.hpp"
@@ -109,17 +108,27 @@ void wg_modules_destroy(wg_modules* modules) { delete modules; }
 
 namespace {
 
+/// What `work` gives; `failed` where an exception of Python's is set. REQUIRES: the process exports Python.
+template <class T, class Work>
+T with_python(T failed, const Work& work)
+{
+    const auto& python = *warmgraph::python::Api::of_process();
+    try {
+        return work(python);
+    } catch (const warmgraph::python::Raised&) {
+    } catch (const std::bad_alloc&) {
+        static_cast<void>(python.no_memory());
+    }
+    return failed;
+}
+
 template <class Reader>
 int read_by(wg_modules& modules, const wg_module_walk& walk, void* path, void* value)
 {
-    try {
-        Reader(modules.api, walk, modules.held).read(path, value);
+    return with_python(-1, [&](const auto& python) {
+        Reader(python, walk, modules.held).read(path, value);
         return 0;
-    } catch (const warmgraph::python::Raised&) {
-    } catch (const std::bad_alloc&) {
-        static_cast<void>(modules.api.no_memory());
-    }
-    return -1;
+    });
 }
 
 } // namespace
@@ -143,34 +152,16 @@ int wg_modules_watch(const wg_modules* modules, wg_dict_watch watch, int32_t wat
     return modules->held.watch(watch, watcher);
 }
 
-namespace {
-
-/// What `work` gives; `failed` where an exception of Python's is set.
-template <class T>
-T with_python(T failed, const std::function<T(const warmgraph::python::Api&)>& work)
-{
-    const auto& python = *warmgraph::python::Api::of_process();
-    try {
-        return work(python);
-    } catch (const warmgraph::python::Raised&) {
-    } catch (const std::bad_alloc&) {
-        static_cast<void>(python.no_memory());
-    }
-    return failed;
-}
-
-} // namespace
-
 void* wg_list_facts(void* facts, void* known, const char* beginning, void* apart)
 {
-    return with_python<void*>(nullptr, [&](const auto& python) {
+    return with_python(static_cast<void*>(nullptr), [&](const auto& python) {
         return warmgraph::python::fact_list(python, facts, known, beginning, apart).leave();
     });
 }
 
 int wg_fold_facts(void* facts, std::uint64_t most, std::uint64_t deepest, void* into)
 {
-    return with_python<int>(-1, [&](const auto& python) {
+    return with_python(-1, [&](const auto& python) {
         warmgraph::python::fold_facts(python, facts, most, deepest, into);
         return 0;
     });
@@ -178,7 +169,7 @@ int wg_fold_facts(void* facts, std::uint64_t most, std::uint64_t deepest, void* 
 
 int wg_text_addresses(void* texts, std::uint64_t* addresses)
 {
-    return with_python<int>(-1, [&](const auto& python) {
+    return with_python(-1, [&](const auto& python) {
         for (std::ptrdiff_t i = 0; i < python.list_size(texts); ++i)
             addresses[i] =
                 std::bit_cast<std::uint64_t>(warmgraph::python::view_of(python, python.list_get(texts, i)).data());

@@ -331,6 +331,14 @@ def test_what_takes_longer_than_what_is_left_is_left_out(stand_in, tmp_path, mon
     assert len(eager["runs"]) == 1 and cold["reason"].startswith("left out: "), "it would take two seconds as well"
 
 
+def test_how_long_a_slow_way_took_says_nothing_of_a_quick_one(tmp_path):
+    comparison = torch_peers.Comparison(torch_peers.parsed(["--list"]), tmp_path)
+    comparison.rows["step"] = [row(ways.COLD, first(80.0, process_s=90.0))]
+    assert comparison.quickest_s("step") == comparison.quickest_s("table") == 0
+    comparison.rows["step"].append(row(ways.EAGER, first(1.0, process_s=13.0), first(1.0, process_s=12.0)))
+    assert comparison.quickest_s("step") == 12.0
+
+
 def test_without_a_device_there_is_nothing_to_compare(stand_in, tmp_path, capsys):
     (tmp_path / "bench" / "peers" / "with_torch.py").write_text("import sys; sys.exit('PyTorch finds no CUDA device')")
     assert stand_in() == 3

@@ -36,7 +36,7 @@ protected:
     void record(std::int64_t count = k_count)
     {
         Cache cache{options()};
-        Function f = cache.wrap("f", device, spec_of(count), [this](Recorder& r) {
+        Function f = cache.wrap(name, device, spec_of(count), [this](Recorder& r) {
             const Launch launch{.grid = {static_cast<std::uint32_t>(r.sizes("x")[0] / 16), 1, 1}, .block = {16, 1, 1}};
             const auto shifted = r.alloc("shifted", static_cast<std::uint64_t>(r.sizes("x")[0]) * 4);
             r.stream().launch(program, "add_int", launch, r["x"], shifted, r.scalar<std::int32_t>("n"));
@@ -51,7 +51,7 @@ protected:
     }
 
     Buffer sum = floats(0), kept = floats(100);
-    std::string metadata = "a text";
+    std::string name = "f", metadata = "a text";
 };
 
 TEST_F(EntriesTest, TellWhatTheFunctionDeclared)
@@ -185,8 +185,11 @@ TEST_F(EntriesTest, TheLastUsedOneSaysWhatItCarries)
                                              std::filesystem::file_time_type::clock::now() + std::chrono::hours{1});
     EXPECT_EQ(cache.latest_metadata("f", device), "a text") << "it was used since";
     EXPECT_EQ(cache.latest_metadata("g", device), std::nullopt);
-    EXPECT_EQ(cache.latest_metadata("f*", device), "a text") << "one that begins so";
-    EXPECT_EQ(cache.latest_metadata("g*", device), std::nullopt);
+    EXPECT_EQ(cache.latest_metadata("graphs-*", device), std::nullopt);
+    name = "graphs-1";
+    metadata = "of a table";
+    ASSERT_NO_FATAL_FAILURE(record());
+    EXPECT_EQ(cache.latest_metadata("graphs-*", device), "of a table");
     for (const Policy policy : {Policy::off, Policy::refresh})
         EXPECT_EQ(Cache{options(policy)}.latest_metadata("f", device), std::nullopt);
     expect_thrown(ErrorCode::invalid_argument, "../f",

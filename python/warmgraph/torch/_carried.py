@@ -53,8 +53,8 @@ def _in_state_dicts(objects: Iterable[Any]) -> Iterable[torch.Tensor]:
 def _layout(tensor: torch.Tensor) -> list[Any] | None:
     """Type, sizes and strides; of complex numbers as their parts, of what the library has no type for as bytes; None where it cannot say."""
     sizes, strides = list(tensor.size()), list(tensor.stride())
-    if _tensors.has_own_type(tensor.dtype):
-        return [_tensors.short_of(tensor.dtype), sizes, strides]
+    if _tensors.own_type(tensor.dtype):
+        return [_tensors.own_type(tensor.dtype), sizes, strides]
     if tensor.is_complex():
         return [_tensors.flat_type(tensor.dtype, tensor.element_size())[0], [*sizes, 2], [*(2 * stride for stride in strides), 1]]
     return ["u8", sizes, strides] if tensor.element_size() == 1 else None

@@ -32,9 +32,9 @@ def output_decl(output: _outputs.Output, pointer: int) -> _entry.Decl:
     dtype = _tensors.dtype_of(output.dtype)
     like = torch.empty_strided(output.sizes, output.strides, dtype=dtype, device="meta")
     nbytes = _tensors.extent(like)
-    if _tensors.has_own_type(dtype) and like.dim() <= _tensors.MOST_DIMENSIONS:
+    if _tensors.own_type(dtype) and like.dim() <= _tensors.MOST_DIMENSIONS:
         strides = None if like.is_contiguous() else output.strides
-        return _entry.Decl(output.name, _tensors.short_of(dtype), output.sizes, strides, pointer, nbytes)
+        return _entry.Decl(output.name, _tensors.own_type(dtype), output.sizes, strides, pointer, nbytes)
     short, count = _tensors.flat_type(dtype, nbytes)
     return _entry.Decl(output.name, short, (count,), None, pointer, nbytes)
 

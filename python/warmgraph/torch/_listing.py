@@ -13,14 +13,13 @@ if TYPE_CHECKING:
 
 _SUFFIX = " *"
 _REST = f"values{_SUFFIX}"
-_MEMORY = "memory."  # how the names of facts begin that regions make
 
 
 def listed(facts: dict[str, str], walker: Walker) -> dict[str, str]:
     """The same facts: those of each part that other walks found in a list, the others that were walked in one more. Too many are folded, in one
     list."""
     if _folding.is_too_much(facts):
-        apart = {path for path in facts if path not in walker.found.facts and not path.startswith(_MEMORY)}
+        apart = {path for path in facts if path not in walker.found.facts and not path.startswith(_regions.MEMORY)}
         folded = _folding.folded(facts)
         return _with_list(folded, folded.keys() - apart)
     found: dict[str, str] = {}
@@ -36,7 +35,7 @@ def listed(facts: dict[str, str], walker: Walker) -> dict[str, str]:
 
 def _with_list(facts: dict[str, str], known: Collection[str]) -> dict[str, str]:
     """With those that are known, and what is said of memory, in a list."""
-    text, apart = (_objects.listed_facts if _objects.is_possible() else _listed)(facts, known, _MEMORY)
+    text, apart = (_objects.listed_facts if _objects.is_possible() else _listed)(facts, known, _regions.MEMORY)
     return {**apart, _REST: text} if text and _REST not in facts else facts
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ._sharing import Part
     from ._walking import Walker
 
+MEMORY = "memory."  # how the names of facts begin that regions make
 _LONGEST_NAME = 100
 _PLAIN_NAME = re.compile(rf"(?!result|generator|pair)(?=.{{1,{_LONGEST_NAME}}}$)[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")  # which _name leaves as they are
 _NOT_OF_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
@@ -38,6 +39,7 @@ class Region:
     places: list[Place]
     made_at: int
     is_written: bool = True
+    is_storage: bool = False  # it has one tensor, and is all of its storage
     _decl: _entry.Decl | None = dataclasses.field(default=None, init=False, repr=False, compare=False)  # made once, as are its facts
     _facts: dict[str, str] | None = dataclasses.field(default=None, init=False, repr=False, compare=False)
 
@@ -64,7 +66,9 @@ class Region:
 
     def _made_facts(self) -> dict[str, str]:
         start, text = self.start, f"{self.name} {'state' if self.is_state else 'input'} {self.nbytes} bytes + "
-        return {f"memory.{place.path}": f"{text}{_tensors.start_in_storage(place.tensor) - start}" for place in self.places}
+        if self.is_storage:
+            return {f"{MEMORY}{self.places[0].path}": f"{text}0"}
+        return {f"{MEMORY}{place.path}": f"{text}{_tensors.start_in_storage(place.tensor) - start}" for place in self.places}
 
 
 def storage_key(tensor: torch.Tensor) -> int:
@@ -140,10 +144,10 @@ def _region(names: set[str], base: int, storage: Any, group: list[Place]) -> Reg
     whole = storage.nbytes()
     if state is not None:
         return _of_storage(_name(names, state.path), group, state.tensor, whole, base)
-    if len(group) == 1 and _tensors.has_own_type(group[0].tensor.dtype) and group[0].tensor.dim() <= _tensors.MOST_DIMENSIONS:
+    if len(group) == 1 and _tensors.own_type(group[0].tensor.dtype) and group[0].tensor.dim() <= _tensors.MOST_DIMENSIONS:
         tensor = group[0].tensor
         strides, start = None if tensor.is_contiguous() else tuple(tensor.stride()), _tensors.start_in_storage(tensor)
-        return Region(_name(names, group[0].path), False, whole, start, _tensors.extent(tensor), _tensors.short_of(tensor.dtype),
+        return Region(_name(names, group[0].path), False, whole, start, _tensors.extent(tensor), _tensors.own_type(tensor.dtype),
                       tuple(tensor.size()), strides, group, base + start)
     first = min(_tensors.start_in_storage(place.tensor) for place in group)
     last = max(_tensors.start_in_storage(place.tensor) + _tensors.extent(place.tensor) for place in group)
@@ -154,9 +158,7 @@ def _region(names: set[str], base: int, storage: Any, group: list[Place]) -> Reg
 def _of_storage(name: str, group: list[Place], tensor: torch.Tensor, nbytes: int, base: int) -> Region:
     own = _tensors.own_type(tensor.dtype)
     if len(group) == 1 and own and tensor.nbytes == nbytes and tensor.is_contiguous() and tensor.dim() <= _tensors.MOST_DIMENSIONS:
-        region = Region(name, True, nbytes, 0, nbytes, own, tuple(tensor.size()), None, group, base)  # it is the storage, as most are
-        region._facts = {f"memory.{group[0].path}": f"{name} state {nbytes} bytes + 0"}
-        return region
+        return Region(name, True, nbytes, 0, nbytes, own, tuple(tensor.size()), None, group, base, is_storage=True)  # as most are
     short, count = _flat(group, nbytes)
     return Region(name, True, nbytes, 0, nbytes, short, (count,), None, group, base)
 

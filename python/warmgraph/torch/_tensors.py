@@ -33,14 +33,10 @@ def dtype_of(text: str) -> torch.dtype:
     return found
 
 
-def has_own_type(dtype: torch.dtype) -> bool:
-    return dtype in _SHORT
-
-
 def flat_type(dtype: torch.dtype, nbytes: int) -> tuple[str, int]:
     """(type, count) of `nbytes` bytes of memory that hold such elements: floats are compared as floats, what the library has no type
     for as bytes."""
-    short = _SHORT.get(dtype) or _PARTS.get(dtype) or "u8"
+    short = own_type(dtype) or _PARTS.get(dtype) or "u8"
     from .. import dtypes
 
     size = dtypes.itemsize(short)
@@ -48,12 +44,8 @@ def flat_type(dtype: torch.dtype, nbytes: int) -> tuple[str, int]:
 
 
 def own_type(dtype: torch.dtype) -> str:
-    """short_of(), or "" where the library has no type for it."""
+    """What the library calls it; "" where it has no such type."""
     return _SHORT.get(dtype, "")
-
-
-def short_of(dtype: torch.dtype) -> str:
-    return _SHORT[dtype]
 
 
 def is_plain(tensor: Any) -> TypeGuard[torch.Tensor]:
