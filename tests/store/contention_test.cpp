@@ -128,7 +128,8 @@ TEST_F(Contention, EveryHitVerifiesWhileOthersPublishEvictAndPrune)
             std::mt19937_64 random(seed + static_cast<std::uint64_t>(p));
             auto store = open({.max_variants = 16});
             for (int i = 0; i < k_operations; ++i) {
-                if (random() % 16 == 0) store.reset(), store = open({.max_variants = 16}); // gives its leases back
+                // Gives its leases back. Often: sixteen processes that keep what they met leave nothing that may be pruned.
+                if (random() % 4 == 0) store.reset(), store = open({.max_variants = 16});
                 const std::string wrong = use(*store, random, *m_counts);
                 if (wrong.empty()) continue;
                 std::fprintf(stderr, "process %d, operation %d: %s\n", p, i, wrong.c_str());
