@@ -307,6 +307,8 @@ void Prefetching::had_no_room(Wanted wanted)
 
 void Prefetching::work(Cache::Impl& cache, const std::stop_token& stop) noexcept
 {
+    if (cache.store) cache.store->expect_usage(); // else a first call begins their threads
+    if (cache.profiles) cache.profiles->expect();
     while (const auto wanted = next(stop)) {
         const std::string_view name = wanted->name;
         try {

@@ -174,16 +174,32 @@ std::vector<profile::Profile> ProfileKeeper::counted()
     return profiles;
 }
 
+/// From the process that began the thread.
+bool ProfileKeeper::is_forked() const noexcept { return m_process != 0 && m_process != ::getpid(); }
+
+void ProfileKeeper::start_writer()
+{
+    if (m_is_ending || m_writer.joinable()) return;
+    m_process = ::getpid();
+    m_writer = std::jthread([this](const std::stop_token& stop) { run(stop); });
+    m_at_exit.emplace([this] { end(); });
+}
+
+void ProfileKeeper::expect() noexcept
+try {
+    if (!writes() || is_forked()) return;
+    const std::scoped_lock lock{m_mutex};
+    start_writer();
+} catch (const std::exception& error) { // note() tries again
+    log().debug("no writer of shapes yet: {}", error.what());
+}
+
 void ProfileKeeper::note(const std::shared_ptr<FunctionProfile>& function) noexcept
 try {
-    if (!writes() || (m_process != 0 && m_process != ::getpid())) return;
+    if (!writes() || is_forked()) return;
     const std::scoped_lock lock{m_mutex};
     m_noted.insert(function);
-    if (!m_is_ending && !m_writer.joinable()) {
-        m_process = ::getpid();
-        m_writer = std::jthread([this](const std::stop_token& stop) { run(stop); });
-        m_at_exit.emplace([this] { end(); });
-    }
+    start_writer();
     m_wake.notify_one();
 } catch (const std::exception& error) {
     log().debug("shapes of a function are not kept: {}", error.what());
@@ -248,7 +264,7 @@ void ProfileKeeper::run(const std::stop_token& stop) noexcept
 void ProfileKeeper::end() noexcept
 {
     const std::scoped_lock one_at_a_time{m_end_mutex};
-    if (m_process != 0 && m_process != ::getpid()) { // what is counted is the parent's to write
+    if (is_forked()) { // what is counted is the parent's to write
         if (m_writer.joinable()) m_writer.detach();
         return;
     }

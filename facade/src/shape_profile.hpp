@@ -93,6 +93,8 @@ public:
     [[nodiscard]] profile::Profile joined(const FunctionProfile& function);
     /// The same of all functions that were counted and are worth a file.
     [[nodiscard]] std::vector<profile::Profile> counted();
+    /// Begins the writer's thread (a tenth of a millisecond), which otherwise the first note does.
+    void expect() noexcept;
     /// It has news.
     void note(const std::shared_ptr<FunctionProfile>& function) noexcept;
     [[nodiscard]] std::uint64_t hits() const noexcept { return m_hits; }     ///< profiles that were read
@@ -100,8 +102,11 @@ public:
     [[nodiscard]] bool writes() const noexcept { return m_writing == Writing::yes; }
 
 private:
+    /// Once. REQUIRES: m_mutex is held.
+    void start_writer();
     void run(const std::stop_token& stop) noexcept;
     [[nodiscard]] bool is_ending();
+    [[nodiscard]] bool is_forked() const noexcept;
     /// False: somebody else writes just now.
     bool write(FunctionProfile& function) noexcept;
     /// How many are left.

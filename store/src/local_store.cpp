@@ -354,6 +354,7 @@ void LocalStore::add_usage_soon(const FunctionKey& function, const FunctionUsage
 {
     if (check_key(function)) m_impl->usage.add_soon(m_impl->tier.disk().layout.function(function), more);
 }
+void LocalStore::expect_usage() noexcept { m_impl->usage.expect(); }
 FunctionUsage LocalStore::usage(const FunctionKey& function) const
 {
     return check_key(function) ? m_impl->usage.of(m_impl->tier.disk().layout.function(function)) : FunctionUsage{};

@@ -1,7 +1,10 @@
 // Cache::prefetch on CUDA: what is left to the first call, counted by a driver that runs on the host.
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <numeric>
+#include <set>
+#include <string>
 #include <thread>
 
 #include "cache_impl.hpp"
@@ -104,6 +107,27 @@ TEST_F(CudaFakePrefetch, InstantiatesAndUploadsAheadAndTheCallMovesIt)
     EXPECT_EQ(fake.calls_of("cuGraphLaunch"), 1);
     EXPECT_EQ(made_execs(), 1);
     EXPECT_EQ(moved_nodes(), 3) << "input and output are this call's own";
+}
+
+std::set<std::string> threads()
+{
+    std::set<std::string> ids;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) ids.insert(task.path().filename());
+    return ids;
+}
+
+TEST_F(CudaFakePrefetch, BeginsTheThreadsThatItsCallWouldBegin)
+{
+    record({"f"});
+    Cache cache{options()}; // one that writes
+    fake.reset();
+    cache.prefetch("f", device);
+    wait_for_uploads(1);
+    Function f = wrapped(cache, "f");
+    const Buffer x = counted_from(7);
+    const std::set<std::string> before = threads();
+    EXPECT_EQ(call(f, x, 7), Outcome::replayed);
+    for (const std::string& thread : threads()) EXPECT_TRUE(before.contains(thread)) << "another one";
 }
 
 TEST_F(CudaFakePrefetch, ATablesGraphsAreBoundToWhatItsFirstCallGave)

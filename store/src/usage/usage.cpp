@@ -102,15 +102,25 @@ void Usage::add_soon(const Path& folder, const FunctionUsage& more) noexcept
         const std::scoped_lock guard(m_mutex);
         note(folder, more);
         m_write_soon = true;
-        if (!m_is_exiting && !m_writer.joinable()) start_writer();
+        start_writer();
         m_noted.notify_one();
     } catch (const std::exception& error) {
         log().debug("usage not noted: {}", error.what());
     }
 }
 
+void Usage::expect() noexcept
+try {
+    if (!m_disk.writable()) return;
+    const std::scoped_lock guard(m_mutex);
+    start_writer();
+} catch (const std::exception& error) { // add_soon tries again
+    log().debug("no writer of usage yet: {}", error.what());
+}
+
 void Usage::start_writer()
 {
+    if (m_is_exiting || m_writer.joinable()) return;
     m_writer = std::jthread([this](const std::stop_token& stop) { run_writer(stop); });
     m_end_writer.emplace([this] {
         {

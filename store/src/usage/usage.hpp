@@ -26,6 +26,8 @@ public:
     /// `folder`: in which the counters lie, relative to the root: a function's, or a kind's.
     void add(const Path& folder, const FunctionUsage& more) noexcept;
     void add_soon(const Path& folder, const FunctionUsage& more) noexcept;
+    /// Begins the writer's thread.
+    void expect() noexcept;
     [[nodiscard]] FunctionUsage of(const Path& folder);
 
 private:
@@ -33,7 +35,7 @@ private:
     void note(const Path& folder, const FunctionUsage& more);
     /// Returns for how many folders another writer was in the way. REQUIRES: neither mutex is held.
     std::size_t write_pending();
-    /// REQUIRES: m_mutex is held.
+    /// Once. REQUIRES: m_mutex is held.
     void start_writer();
     /// Ends the writer thread and writes what it left. Waits for other writers as long as m_patience lasts.
     void end() noexcept;
@@ -52,7 +54,7 @@ private:
     /// What end() may still wait, at the exit and in the destructor together. Others hold the lock for well under a
     /// millisecond; who sleeps with it, or whose disk is slow, costs no more than this.
     std::chrono::milliseconds m_patience{100};
-    std::jthread m_writer;                ///< made by the first add_soon; ends before what it uses
+    std::jthread m_writer;                ///< made by expect(), or the first add_soon; ends before what it uses
     std::optional<ExitHook> m_end_writer; ///< made with it
 };
 

@@ -137,6 +137,8 @@ public:
     /// The same on a thread of the store's, so that a first call does not wait for the disk; tries again by itself
     /// while another process writes.
     void add_usage_soon(const FunctionKey& function, const FunctionUsage& more) noexcept;
+    /// Begins that thread (a tenth of a millisecond), which otherwise the first add_usage_soon does.
+    void expect_usage() noexcept;
     [[nodiscard]] FunctionUsage usage(const FunctionKey& function) const;
     /// The same of a kind of artifacts, of all models together. REQUIRES: it is not Kind::graphs, whose functions count.
     void add_usage_soon(Kind kind, const FunctionUsage& more) noexcept;
