@@ -1,6 +1,7 @@
 #include "held_modules.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace warmgraph::python {
 
@@ -11,23 +12,41 @@ void HeldModules::add_object(Object* object, Object* dict, Object* kind)
     m_owners.push_back({object, dict, kind, place});
 }
 
+Object** HeldModules::Objects::take(std::size_t count)
+{
+    constexpr std::size_t k_most = 2048; // 16 KB: of the heap, which has touched some of it before
+    if (count > m_left) {
+        const std::size_t size = std::max(count, std::min(m_size, k_most)); // one module has few, a model many
+        m_blocks.push_back(std::make_unique_for_overwrite<Object*[]>(size));
+        m_free = m_blocks.back().get();
+        m_left = size;
+        m_size += size;
+    }
+    m_left -= count;
+    return std::exchange(m_free, m_free + count);
+}
+
 void HeldModules::add_dict(Object* dict, std::span<const Pair> pairs)
 {
-    m_dicts.push_back({dict, m_objects.size(), pairs.size()});
-    for (const Pair& one : pairs) m_objects.insert(m_objects.end(), {one.key, one.value});
+    Object** const held = m_objects.take(2 * pairs.size());
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+        held[2 * i] = pairs[i].key;
+        held[2 * i + 1] = pairs[i].value;
+    }
+    m_dicts.push_back({dict, held, pairs.size()});
 }
 
 void HeldModules::add_list(Object* list, std::span<Object* const> items)
 {
-    m_lists.push_back({list, m_objects.size(), items.size()});
-    m_objects.insert(m_objects.end(), items.begin(), items.end());
+    Object** const held = m_objects.take(items.size());
+    std::ranges::copy(items, held);
+    m_lists.push_back({list, held, items.size()});
 }
 
 bool HeldModules::are_dicts_same() const
 {
-    return std::ranges::all_of(m_dicts, [this](const Dict& one) {
-        return holds_the_same(m_api.dict_next, one.dict, m_objects.data() + one.first, one.count);
-    });
+    return std::ranges::all_of(
+        m_dicts, [this](const Dict& one) { return holds_the_same(m_api.dict_next, one.dict, one.pairs, one.count); });
 }
 
 bool HeldModules::are_objects_same() const
@@ -53,7 +72,7 @@ bool HeldModules::is_same(const List& list) const
 {
     if (m_api.list_size(list.list) != static_cast<std::ptrdiff_t>(list.count)) return false;
     for (std::size_t i = 0; i < list.count; ++i)
-        if (m_api.list_get(list.list, static_cast<std::ptrdiff_t>(i)) != m_objects[list.first + i]) return false;
+        if (m_api.list_get(list.list, static_cast<std::ptrdiff_t>(i)) != list.items[i]) return false;
     return true;
 }
 

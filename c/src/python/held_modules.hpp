@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -42,13 +43,27 @@ public:
     [[nodiscard]] int watch(int (*tell)(int, Object*), int watcher) const;
 
 private:
+    /// In blocks that stay where they are: one that grows touches new pages each time, and each of these costs some
+    /// microseconds.
+    class Objects {
+    public:
+        /// Room for `count` in a row, which lives as long as this.
+        [[nodiscard]] Object** take(std::size_t count);
+
+    private:
+        std::vector<std::unique_ptr<Object*[]>> m_blocks;
+        Object** m_free = nullptr;          ///< in the last block, where m_left are
+        std::size_t m_left = 0, m_size = 0; ///< m_size: of all blocks
+    };
     struct Dict {
         Object* dict;
-        std::size_t first, count; ///< where its pairs begin in m_objects, and how many they are
+        Object* const* pairs; ///< key, value, key, ...
+        std::size_t count;    ///< of pairs
     };
     struct List {
         Object* list;
-        std::size_t first, count; ///< of its items
+        Object* const* items;
+        std::size_t count;
     };
     struct Owner {
         Object *object, *dict, *kind;
@@ -61,7 +76,7 @@ private:
     const Api& m_api;
     std::vector<Dict> m_dicts;
     std::vector<List> m_lists;
-    std::vector<Object*> m_objects; ///< key, value, key, ... or items
+    Objects m_objects; ///< of both
     std::vector<Owner> m_owners;
 };
 

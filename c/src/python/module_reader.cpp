@@ -101,8 +101,13 @@ bool ModuleReader::attributes(Kind& kind, Object* object, Attributes& found)
     if (found.dict.get() == nullptr) m_api.clear_error();
     if (found.dict.get() == nullptr || Api::kind_of(found.dict.get()) != m_api.dict_type) return false;
     found.pairs = pairs_of(found.dict.get());
-    keep(found.pairs); // what runs from here on may take them out
-    if (!has_names_of(kind, found.pairs) && !learn(kind, found)) return false;
+    const bool has_known_names = has_names_of(kind, found.pairs);
+    // What runs from here on may take them out. Names that are known were kept when they were learnt.
+    for (const Pair& one : found.pairs) {
+        if (!has_known_names) keep(one.key);
+        if (one.value != m_api.none && one.value != m_api.yes) keep(one.value);
+    }
+    if (!has_known_names && !learn(kind, found)) return false;
     if (kind.compiled >= 0 && found.pairs[static_cast<std::size_t>(kind.compiled)].value != m_api.none) return false;
     return read_parts(kind, found) && are_hooks_empty(kind, found);
 }
