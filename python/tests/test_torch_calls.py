@@ -413,7 +413,7 @@ def test_rows_of_the_c_interface_are_packed_as_the_compiler_lays_them_out(native
     if not natively:
         monkeypatch.setattr(_objects, "is_possible", lambda: False)
 
-    for members, kind in ((_entry._TENSOR, _c.wg_tensor_decl), (_entry._STATE, _c.wg_state_decl), (_entry._LAYOUT, _c.wg_layout), (_entry._KEY_VALUE, _c.wg_key_value)):
+    for members, kind in ((_entry._TENSOR, _c.wg_tensor_decl), (_entry._STATE, _c.wg_state_decl), (_entry._LAYOUT, _c.wg_layout), (_entry._ARG, _c.wg_arg), ("PP", _c.wg_key_value)):
         assert [struct.calcsize(f"@{members * count}0P") for count in (1, 3)] == [ctypes.sizeof(kind), 3 * ctypes.sizeof(kind)]
     states = [_entry.Decl("weights", "f32", (2, 3), None, 4096, 24, False), _entry.Decl("cache", "u8", (), None, 8192, 1)]
     inputs = [_entry.Decl("x", "bf16", (4, 2), (1, 4), 512, 16), _entry.Decl("token", "i64", (8,), None, 1024, 64)]
@@ -430,6 +430,16 @@ def test_rows_of_the_c_interface_are_packed_as_the_compiler_lays_them_out(native
         [(b"a", b"1"), (b"b", b""), ("\u00e9".encode(), "\u6f22".encode())]
     assert list(raw.environment[:raw.environment_count]) == [b"HOME"]
     del kept
+    for decls in ([*inputs, *given.outputs], [_entry.Decl(f"x{i}", "f32", (), None, 256 + i, 4) for i in range(37)], []):
+        args, numbers = _entry._filled_args(decls)
+        assert len(args) >= max(16, len(decls))
+        assert [(one.name, one.kind, one.memory.address.base + one.memory.address.offset, one.memory.size) for one in args[:len(decls)]] == \
+            [(one.name.encode(), _c.wg_arg_memory, one.pointer or _entry.FLAT, one.nbytes) for one in decls]
+        assert all(not one.name and not one.memory.size for one in args[len(decls):])
+        at = (_entry.address_place(args, 3) - ctypes.addressof(args)) // 8
+        numbers[at] = _entry._less_flat(1 << 40)
+        assert args[3].memory.address.offset == (1 << 40) - _entry.FLAT
+        assert _entry._less_flat(0) == (1 << 64) - _entry.FLAT
     with pytest.raises(UnicodeEncodeError):
         _entry._texts(["a", "\ud800"])
 

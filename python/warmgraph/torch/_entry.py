@@ -4,6 +4,7 @@ from __future__ import annotations
 import array
 import ctypes
 import dataclasses
+import functools
 import itertools
 import operator
 import struct
@@ -17,8 +18,9 @@ from .._native import OUTCOMES, Cache, Report, found_metadata, report_of
 
 FLAT = 256  # the base of CUDA's addresses
 # Structures of the C interface, as struct.pack has their members: texts and numbers by their addresses.
-_TENSOR, _LAYOUT, _STATE, _KEY_VALUE = "PiIP", "PiIPP", "PQQQi", "PP"
+_TENSOR, _LAYOUT, _STATE, _ARG = "PiIP", "PiIPP", "PQQQi", "PiiQQQPPQQ"
 _ADDRESS = _c.wg_arg.memory.offset + _c.wg_memory.address.offset + _c.wg_address.offset.offset
+_WORD = 8  # bytes of an address
 
 
 @dataclasses.dataclass
@@ -107,8 +109,9 @@ def _layouts(decls: Sequence[Decl]) -> list[_Layout]:
 
 def _raw_facts(given: Declaration) -> Any:
     if not given.raw_facts:
-        kept, addresses = _texts([text for pair in given.facts.items() for text in pair])
-        given.raw_facts.extend((*_rows(_c.wg_key_value, _KEY_VALUE, list(zip(addresses[::2], addresses[1::2]))), kept))
+        kept, addresses = _texts(list(itertools.chain.from_iterable(given.facts.items())))
+        rows = array.array("Q", addresses)  # as a row has two texts and nothing else
+        given.raw_facts.extend((ctypes.cast(rows.buffer_info()[0], ctypes.POINTER(_c.wg_key_value)), rows, kept))
     return given.raw_facts[0]
 
 
@@ -200,6 +203,33 @@ def address_place(args: Any, index: int) -> int:
     return ctypes.addressof(args) + index * ctypes.sizeof(_c.wg_arg) + _ADDRESS
 
 
+@functools.lru_cache(maxsize=None)
+def _room_for_args(count: int) -> Any:
+    return _c.wg_arg * count
+
+
+def get_ready() -> None:
+    """What the first entry of a process needs is made: a type takes as long as five calls."""
+    for size in range(4, 10):
+        _room_for_args(1 << size)
+    library().unchecked("wg_call")
+
+
+def _filled_args(decls: Sequence[Decl]) -> tuple[Any, memoryview]:
+    """(arguments for the memory that was declared, and more of them, so that there are few types; the numbers in them). Their names live as
+    long as `decls`."""
+    kind = _room_for_args(max(16, 1 << (len(decls) - 1).bit_length()))
+    rows = [(layout[0], _c.wg_arg_memory, 0, FLAT, _less_flat(one.pointer or FLAT), one.nbytes, 0, 0, 0, 0)
+            for (layout, _), one in zip(_layouts(decls), decls)]
+    held = bytearray(ctypes.sizeof(kind))
+    struct.pack_into(f"@{_ARG * len(rows)}", held, 0, *itertools.chain.from_iterable(rows))
+    return kind.from_buffer(held), memoryview(held).cast("Q")
+
+
+def _less_flat(pointer: int) -> int:
+    return (pointer - FLAT) % (1 << 8 * _WORD)  # as C counts: a tensor without memory has none
+
+
 class Entry(Handle):
     """A function that replays. It is destroyed when the device is next idle."""
 
@@ -223,17 +253,14 @@ class Entry(Handle):
             destroyed()
 
         super().__init__(pointer, device.later(destroy))
-        self._names = [decl.name for decl in (*given.inputs, *given.outputs)]
-        self._args = (_c.wg_arg * len(self._names))()
-        for arg, decl in zip(self._args, (*given.inputs, *given.outputs)):
-            arg.name, arg.kind, arg.memory = decl.name.encode(), _c.wg_arg_memory, memory(decl.pointer or FLAT, decl.nbytes)
-        self._state_names = [decl.name.encode() for decl in given.states]
-        self._state_sizes = [decl.nbytes for decl in given.states]
+        self._decls, self._states = (*given.inputs, *given.outputs), given.states
+        self._args, self._numbers = _filled_args(self._decls)
+        self._places = range(_ADDRESS // _WORD, len(self._numbers), ctypes.sizeof(_c.wg_arg) // _WORD)
         self.bound_states = [decl.pointer for decl in given.states]  # another list, once they were bound elsewhere
         self.lock = threading.Lock()  # of arguments and states until they are launched
         self._outcome = ctypes.c_int32()
         self.enqueue, self.expect_ok = lib.unchecked("wg_call"), lib.expect_ok
-        self.handle, self._count = ctypes.c_void_p(pointer), ctypes.c_uint64(len(self._args))
+        self.handle, self._count = ctypes.c_void_p(pointer), ctypes.c_uint64(len(self._decls))
         self._raw_outcome = ctypes.byref(self._outcome)
 
     def __call__(self, stream: int, pointers: Sequence[int], states: Sequence[int]) -> str:
@@ -241,12 +268,12 @@ class Entry(Handle):
         lib = library()
         with self.lock:
             if states != self.bound_states:
-                for name, size, pointer, before in zip(self._state_names, self._state_sizes, states, self.bound_states):
+                for state, pointer, before in zip(self._states, states, self.bound_states):
                     if pointer != before:
-                        lib.wg_bind(self.pointer, name, memory(pointer, size))
+                        lib.wg_bind(self.pointer, state.name.encode(), memory(pointer, state.nbytes))
                 self.bound_states = list(states)
-            for arg, pointer in zip(self._args, pointers):
-                arg.memory.address.offset = pointer - FLAT
+            for place, pointer in zip(self._places, pointers):
+                self._numbers[place] = _less_flat(pointer)
             self.launch(stream)
             return OUTCOMES.get(self._outcome.value, "unknown")
 

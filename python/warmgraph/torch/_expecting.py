@@ -8,7 +8,7 @@ import types
 from typing import TYPE_CHECKING, Any, Callable, Iterator
 
 from .. import errors
-from . import _code, _entry, _launching, _modes, _outputs
+from . import _code, _declarations, _entry, _launching, _modes, _outputs
 
 if TYPE_CHECKING:
     from .._compiled import CachedFunction
@@ -54,7 +54,7 @@ def prepared(wrapped: CachedFunction, index: int, name: str = "") -> Iterator[No
     if met is None:
         return
     with contextlib.suppress(errors.Error):
-        _outputs.from_text(text)
+        _declarations.expect(_outputs.from_text(text))
     wrapped.sign_ahead()
     yield
     for kind in met[0]:
