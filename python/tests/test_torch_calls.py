@@ -444,6 +444,14 @@ def test_rows_of_the_c_interface_are_packed_as_the_compiler_lays_them_out(native
         _entry._texts(["a", "\ud800"])
 
 
+def test_outputs_are_declared_as_they_lie() -> None:
+    from warmgraph.torch import _declarations, _entry, _outputs
+
+    for dtype, sizes, strides, declared in (("float32", (2, 3), (3, 1), ("f32", (2, 3), None, 24)), ("float32", (2, 3), (1, 2), ("f32", (2, 3), (1, 2), 24)),
+                                            ("int64", (), (), ("i64", (), None, 8))):
+        assert _declarations.output_decl(_outputs.Output("y", dtype, sizes, strides), 512) == _entry.Decl("y", *declared[:3], 512, declared[3])
+
+
 def test_a_weight_that_is_not_its_storage_is_declared_as_bytes_of_it() -> None:
     from warmgraph.torch import _regions, _walking
 

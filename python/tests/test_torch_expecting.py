@@ -15,7 +15,7 @@ import torch_on_the_host as host  # noqa: E402
 
 import warmgraph  # noqa: E402
 from warmgraph import _ahead  # noqa: E402
-from warmgraph.torch import _code, _expecting, _guessing, _modes  # noqa: E402
+from warmgraph.torch import _code, _declarations, _expecting, _guessing, _modes  # noqa: E402
 
 
 def doubled(x: Any) -> Any:
@@ -118,10 +118,13 @@ def test_classes_that_code_makes_objects_of_and_static_methods_are_found_again(g
 def test_the_first_call_takes_what_was_read_before(guesses: list[int]) -> None:
     recorded()
     del guesses[:]
+    _declarations._declared.cache_clear()
     one = wrapped()
     assert prepared(one) is not None
+    assert _declarations._declared.cache_info().misses == 1, "its output"
     result = one.__get__(Net())(torch.ones(4))
     assert host.entries[-1].captures is None, "it was found"
+    assert _declarations._declared.cache_info()[:2] == (1, 1)
     assert guesses == [] and one._shared.reached_ahead is None
     assert result.shape == (4,)
     other = wrapped()

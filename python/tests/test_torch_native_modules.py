@@ -555,7 +555,29 @@ def test_what_was_held_lives_as_long() -> None:
     objects += [*net.__dict__, *net.__dict__.values(), *net.linear._parameters, *net.linear.__dict__.values()]
     if _objects.exchange_of(torch.Tensor) is not None:  # else tensors are read in Python
         objects += [net.linear.weight.__dict__, net.linear.weight.note]
-    assert {id(one) for one in objects} <= kept
+    assert {id(one) for one in objects if one is not None and one is not True} <= kept  # which live anyway
+
+
+def test_each_modules_own_names_live_as_long() -> None:
+    """Names that the first of them has are kept once, and others that read alike are other objects."""
+    nets, names = [Net() for _ in range(3)], ["".join(random.Random(4).choices("abc", k=40)) for _ in range(3)]
+    for net, name in zip(nets, names):
+        net.__dict__[name] = 1
+    assert len(set(map(id, names))) == 3
+    (watched,) = [one for one in natively(torch.nn.ModuleList(nets)).watched if isinstance(one, _watch._WatchedModules)]
+    assert set(map(id, names)) <= {id(one) for one in watched.modules.kept}
+
+
+@pytest.mark.parametrize("at", [0, 61, 119])
+def test_of_many_modules_each_is_looked_at(at: int) -> None:
+    net = torch.nn.ModuleList([torch.nn.Linear(2, 2) for _ in range(120)])
+    net[at].much = list(range(3000))
+    net[at].more = {i: i for i in range(3000)}
+    for change in (lambda: setattr(net[at], "in_features", 9), lambda: net[at].much.__setitem__(2999, -1), lambda: net[at].more.__setitem__(2999, -1)):
+        held = _watch.Held(natively(net).watched)
+        assert held.is_same()
+        change()
+        assert not held.is_same()
 
 
 def test_what_is_closed_is_not_the_same() -> None:
