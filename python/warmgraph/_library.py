@@ -20,7 +20,6 @@ class Library:
     """The C functions as attributes: `library().wg_device_open(...)`."""
 
     def __init__(self, path: pathlib.Path) -> None:
-        self._unchecked: dict[str, Any] = {}
         # With the wheel's own folder of shared libraries; libcuda and libOpenCL are opened when a device is.
         self._cdll = ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_LOCAL)
         for name, (result, arguments) in _c.FUNCTIONS.items():
@@ -41,11 +40,8 @@ class Library:
 
     def unchecked(self, name: str) -> Any:
         """A function that gives its status, for `expect_ok`. It takes objects of ctypes' as they are, which is quicker than to convert."""
-        function = self._unchecked.get(name)
-        if function is None:
-            function = self._cdll[name]
-            function.restype = _c.FUNCTIONS[name][0]
-            self._unchecked[name] = function
+        function = self._cdll[name]
+        function.restype = _c.FUNCTIONS[name][0]
         return function
 
     def expect_ok(self, status: int) -> None:

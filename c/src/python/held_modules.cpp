@@ -1,7 +1,6 @@
 #include "held_modules.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace warmgraph::python {
 
@@ -12,23 +11,14 @@ void HeldModules::add_object(Object* object, Object* dict, Object* kind)
     m_owners.push_back({object, dict, kind, place});
 }
 
-Object** HeldModules::Objects::take(std::size_t count)
+Object** HeldModules::room_for(std::size_t count)
 {
-    constexpr std::size_t k_most = 2048; // 16 KB: of the heap, which has touched some of it before
-    if (count > m_left) {
-        const std::size_t size = std::max(count, std::min(m_size, k_most)); // one module has few, a model many
-        m_blocks.push_back(std::make_unique_for_overwrite<Object*[]>(size));
-        m_free = m_blocks.back().get();
-        m_left = size;
-        m_size += size;
-    }
-    m_left -= count;
-    return std::exchange(m_free, m_free + count);
+    return static_cast<Object**>(m_memory.allocate(count * sizeof(Object*), alignof(Object*)));
 }
 
 void HeldModules::add_dict(Object* dict, std::span<const Pair> pairs)
 {
-    Object** const held = m_objects.take(2 * pairs.size());
+    Object** const held = room_for(2 * pairs.size());
     for (std::size_t i = 0; i < pairs.size(); ++i) {
         held[2 * i] = pairs[i].key;
         held[2 * i + 1] = pairs[i].value;
@@ -38,7 +28,7 @@ void HeldModules::add_dict(Object* dict, std::span<const Pair> pairs)
 
 void HeldModules::add_list(Object* list, std::span<Object* const> items)
 {
-    Object** const held = m_objects.take(items.size());
+    Object** const held = room_for(items.size());
     std::ranges::copy(items, held);
     m_lists.push_back({list, held, items.size()});
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
+#include <memory_resource>
 #include <span>
 #include <vector>
 
@@ -43,18 +43,6 @@ public:
     [[nodiscard]] int watch(int (*tell)(int, Object*), int watcher) const;
 
 private:
-    /// In blocks that stay where they are: one that grows touches new pages each time, and each of these costs some
-    /// microseconds.
-    class Objects {
-    public:
-        /// Room for `count` in a row, which lives as long as this.
-        [[nodiscard]] Object** take(std::size_t count);
-
-    private:
-        std::vector<std::unique_ptr<Object*[]>> m_blocks;
-        Object** m_free = nullptr;          ///< in the last block, where m_left are
-        std::size_t m_left = 0, m_size = 0; ///< m_size: of all blocks
-    };
     struct Dict {
         Object* dict;
         Object* const* pairs; ///< key, value, key, ...
@@ -70,13 +58,16 @@ private:
         Object** place; ///< where it has `dict`; NULL: Python is asked
     };
 
+    /// For `count` objects of a dictionary or a list. It stays where it is: a vector that grows touches new pages each time,
+    /// and each of these costs some microseconds.
+    [[nodiscard]] Object** room_for(std::size_t count);
     [[nodiscard]] bool is_same(const List& list) const;
     [[nodiscard]] bool is_same(const Owner& owner) const;
 
     const Api& m_api;
+    std::pmr::monotonic_buffer_resource m_memory; ///< of what the next two point to
     std::vector<Dict> m_dicts;
     std::vector<List> m_lists;
-    Objects m_objects; ///< of both
     std::vector<Owner> m_owners;
 };
 

@@ -105,7 +105,7 @@ bool ModuleReader::attributes(Kind& kind, Object* object, Attributes& found)
     // What runs from here on may take them out. Names that are known were kept when they were learnt.
     for (const Pair& one : found.pairs) {
         if (!has_known_names) keep(one.key);
-        if (one.value != m_api.none && one.value != m_api.yes) keep(one.value);
+        keep(one.value);
     }
     if (!has_known_names && !learn(kind, found)) return false;
     if (kind.compiled >= 0 && found.pairs[static_cast<std::size_t>(kind.compiled)].value != m_api.none) return false;

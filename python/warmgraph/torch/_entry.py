@@ -4,7 +4,6 @@ from __future__ import annotations
 import array
 import ctypes
 import dataclasses
-import functools
 import itertools
 import operator
 import struct
@@ -203,27 +202,12 @@ def address_place(args: Any, index: int) -> int:
     return ctypes.addressof(args) + index * ctypes.sizeof(_c.wg_arg) + _ADDRESS
 
 
-@functools.lru_cache(maxsize=None)
-def _room_for_args(count: int) -> Any:
-    return _c.wg_arg * count
-
-
-def get_ready() -> None:
-    """What the first entry of a process needs is made: a type takes as long as five calls."""
-    for size in range(4, 10):
-        _room_for_args(1 << size)
-    library().unchecked("wg_call")
-
-
 def _filled_args(decls: Sequence[Decl]) -> tuple[Any, memoryview]:
-    """(arguments for the memory that was declared, and more of them, so that there are few types; the numbers in them). Their names live as
-    long as `decls`."""
-    kind = _room_for_args(max(16, 1 << (len(decls) - 1).bit_length()))
+    """(arguments for the memory that was declared, the numbers in them). Their names live as long as `decls`."""
     rows = [(layout[0], _c.wg_arg_memory, 0, FLAT, _less_flat(one.pointer or FLAT), one.nbytes, 0, 0, 0, 0)
             for (layout, _), one in zip(_layouts(decls), decls)]
-    held = bytearray(ctypes.sizeof(kind))
-    struct.pack_into(f"@{_ARG * len(rows)}", held, 0, *itertools.chain.from_iterable(rows))
-    return kind.from_buffer(held), memoryview(held).cast("Q")
+    held = bytearray(struct.pack(f"@{_ARG * len(rows)}", *itertools.chain.from_iterable(rows)))
+    return (_c.wg_arg * len(rows)).from_buffer(held), memoryview(held).cast("Q")
 
 
 def _less_flat(pointer: int) -> int:
@@ -260,7 +244,7 @@ class Entry(Handle):
         self.lock = threading.Lock()  # of arguments and states until they are launched
         self._outcome = ctypes.c_int32()
         self.enqueue, self.expect_ok = lib.unchecked("wg_call"), lib.expect_ok
-        self.handle, self._count = ctypes.c_void_p(pointer), ctypes.c_uint64(len(self._decls))
+        self.handle, self._count = ctypes.c_void_p(pointer), ctypes.c_uint64(len(self._args))
         self._raw_outcome = ctypes.byref(self._outcome)
 
     def __call__(self, stream: int, pointers: Sequence[int], states: Sequence[int]) -> str:

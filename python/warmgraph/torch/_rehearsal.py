@@ -14,8 +14,6 @@ _TIMES = 3  # CPython 3.11 and later specialise what ran twice
 
 def rehearse() -> Iterator[None]:
     """In pieces, and in any thread."""
-    _entry.get_ready()
-    yield
     for _ in range(_TIMES):
         model, weights = _model(), [torch.empty(2, device="cpu"), torch.empty((2, 3), device="cpu")]
         walker, reached = _walking.read(_code.Reached(_forward), {"x": 1, "y": [1.5, "text", None], "z": {"a": (True,)}}, model)
