@@ -76,6 +76,8 @@ try:
     entry.launch(device.stream, own)
 except wg.Error as error:
     print(type(error).__name__, "copies" in str(error))
+elsewhere = device.zeros(64, "f32")
+print(entry(device.stream, [pointer(x), pointer(elsewhere)], []), elsewhere.numpy()[:2].tolist())
 entry.close()
 try:
     entry.launch(device.stream)
@@ -90,4 +92,4 @@ def test_it_is_launched_with_the_addresses_that_were_placed(process):
     for outcome in ("recorded", "replayed"):
         assert process(SCRIPT, bare=True, **driver).lines() == [
             outcome, "replayed [100.0, 101.0]", "[100.0, 101.0]", "[0.0, 1.0]", "[100.0, 101.0] True", "MissForbidden True",
-            "this function is closed: make a new one"]
+            "replayed [0.0, 1.0]", "this function is closed: make a new one"]
