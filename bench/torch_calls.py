@@ -6,9 +6,9 @@ For functions of 8 tensors (eight), of many small layers (layers), and for a dec
 eager, a replay of PyTorch's own graph, a call through the cache, and one with frozen weights. `added` is what the call takes above PyTorch's own
 graph. The device is idle before each batch of calls, and the batch is small, so that nothing waits for it.
 
-All of them are measured by turns, each round beside a loop that always does the same. Cores that others share work at half their speed, for seconds
-at a time: the table has the medians of the rounds in which the core was quick (their share is said, and what the loop took in the quickest), and beneath
-them those of all rounds.
+All of them are measured by turns, each round on the quickest core of the moment, beside a loop that always does the same. Cores that others share work
+at half their speed, for seconds at a time: the table has the medians of the rounds in which the core was quick (their share is said, and what the loop
+took on the quickest), and beneath them those of all rounds.
 
 Another process records; --recording measures in the one that records, where what keeps device code (CUPTI) makes each launch dearer, also of
 PyTorch's own graphs.
@@ -23,7 +23,7 @@ import sys
 import tempfile
 import time
 
-from peers.cores import SLOWER, loop_seconds
+from peers import cores
 
 CALLS, ROUNDS, LEAST_ROUNDS, EAGER_ROUNDS = 20, 100, 5, 10
 
@@ -41,12 +41,13 @@ def by_turns(torch, calls, rounds):
     """(microseconds of each in quick rounds, in all of them, the share of quick rounds, microseconds of the loop in the quickest)."""
     found = []
     for _ in range(rounds):
-        before = loop_seconds()
+        cores.settle()
+        before = cores.loop_seconds()
         times = {name: batch(torch, call) for name, call in calls.items()}
-        found.append((max(before, loop_seconds()), times))
+        found.append((max(before, cores.loop_seconds()), times))
     torch.cuda.synchronize()
-    least = min(one for one, _ in found)
-    quick = [times for one, times in found if one <= SLOWER * least]
+    least = cores.least_seconds()
+    quick = [times for one, times in found if one <= cores.SLOWER * least]
     if len(quick) < LEAST_ROUNDS:
         quick = [times for _, times in sorted(found, key=lambda pair: pair[0])[:LEAST_ROUNDS]]
     return medians(quick), medians([times for _, times in found]), len(quick) / rounds, least * 1e6

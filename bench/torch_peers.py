@@ -6,7 +6,9 @@ usage: torch_peers.py LIBWARMGRAPH [--subject step,table,huggingface] [--only PA
 LIBWARMGRAPH is a libwarmgraph.so with the CUDA backend; PyTorch is this Python's. Each way starts in processes of its own, one after the
 other, with caches of its own. "start": since the process was started; "ready": since CUDA runs and the model is on the device; "graph": a
 table's first one is there, and its work done; "result": the next tokens on the host. "step" is one of up to 200 in a row, "enqueuing" the
-host's part of one that finds the device idle. Quick ways run --runs times, by turns, where --limit (seconds, of all) has room: then the table has medians. A way that fails has its reason beneath.
+host's part of one that finds the device idle. Before it is ready, a process takes itself to the quickest core of the moment: others may
+use the machine. Quick ways run --runs times, by turns, where --limit (seconds, of all) has room: then the table has medians. A way that
+fails has its reason beneath.
 --only takes a shell pattern of ways' names (--list has them), and adds what they need; it may be given again. --folder is kept.
 Sizes: --layers, --dim, --heads, --hidden, --vocabulary, --batch, --context of the step; --table-layers, --sizes of the table; --hf-layers.
 Exit status: 0; 1 a way of warmgraph's failed, or tokens are wrong; 2 usage; 3 there is no PyTorch with CUDA.

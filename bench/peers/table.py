@@ -155,11 +155,11 @@ def core_lines(rows: Mapping[str, Sequence[Row]]) -> list[str]:
     lines = []
     for subject, some in rows.items():
         for row in (one for one in some if one.way.needs and one.way.entries and one.answers):
-            name, what = ("all_s", "all graphs") if row.way.start == "table" else ("first_s", "result")
-            found, count = row.on_quick_cores(name, least)
-            every = ", ".join(f"{duration(answer[name])} ({factor(answer['core_s'] / least)})" for answer in row.answers if {name, "core_s"} <= answer.keys())
-            lines += textwrap.wrap(f"{subject}, {row.way.name}: ready to {what} {duration(found)} in {count} of {len(row.answers)} processes; each: {every}",
-                                   WIDTH, initial_indent="  ", subsequent_indent="    ")
+            for name, what in [("graph_s", "the first graph"), ("all_s", "all graphs")] if row.way.start == "table" else [("first_s", "result")]:
+                found, count = row.on_quick_cores(name, least)
+                every = ", ".join(f"{duration(answer[name])} ({factor(answer['core_s'] / least)})" for answer in row.answers if {name, "core_s"} <= answer.keys())
+                lines += textwrap.wrap(f"{subject}, {row.way.name}: ready to {what} {duration(found)} in {count} of {len(row.answers)} processes; "
+                                       f"each: {every}", WIDTH, initial_indent="  ", subsequent_indent="    ")
     return lines
 
 

@@ -341,8 +341,10 @@ def answered(settings):
         settings["wrapped"] = wrapped(settings)
     if settings["start"] == "table":
         settings["table_cache"] = table_cache(settings)
+    cores.settle()  # so that few of the processor's caches change beneath it at the end
     made = subjects.MAKERS[settings["subject"]](settings)
     torch.cuda.synchronize()
+    cores.settle()
     core_s = cores.loop_seconds(CORE_TIMES)
     ready = time.monotonic()
     print(f"ready after {ready - started:.3f} s", flush=True)

@@ -17,7 +17,10 @@ import time
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 sys.path[1:1] = [str(REPOSITORY / "tests" / "gpu" / "torch")]
 
+import cores  # noqa: E402  beside this file
+
 STEPS, ROUNDS = 200, 5
+CORE_TIMES = 5  # loops that say how quick the core is
 
 
 def steady(library, device, function, args):
@@ -46,6 +49,7 @@ def served(settings, started):
     folder, seconds = pathlib.Path(settings["folder"]) / "adopted", llama_step.Seconds("without torch")
     regions = json.loads((folder / "manifest.json").read_text())["regions"]
     contents, library = llama_step.Contents(folder / "contents.bin"), wg.Library(settings["library"])
+    cores.settle()
     device = library.made("wg_device_open", b"cuda:0")
     library.call("wg_device_warm_up", device)
     imported = time.monotonic()
@@ -54,10 +58,12 @@ def served(settings, started):
     spec = llama_step.function_spec(regions, pointers)
     args = wg.array(wg.Arg, [wg.memory_arg(r["name"], pointers[r["name"]], r["bytes"]) for r in regions if r["role"] in ("input", "output")])
     tokens = {r["name"]: (buffers[r["name"]], r["bytes"]) for r in regions if r["name"] == "next"}
+    cores.settle()
+    core_s = cores.loop_seconds(CORE_TIMES)
     ready = time.monotonic()
     function, results, milliseconds = llama_step.first_result(library, device, folder, spec, args, tokens)
     done = time.monotonic()
-    answer = {"start_s": done - started, "imported_s": imported - started, "model_s": ready - imported, "first_s": done - ready,
+    answer = {"start_s": done - started, "imported_s": imported - started, "model_s": ready - imported, "first_s": done - ready, "core_s": core_s,
               "tokens": array.array("q", bytes(results["next"])).tolist(), "phases": library.report(function)["phases"]}
     if milliseconds["outcome"] != "replayed":
         answer["wrong"] = f"the call was {milliseconds['outcome']}: {library.report(function)['reason']}"

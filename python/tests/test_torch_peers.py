@@ -15,7 +15,7 @@ from conftest import REPOSITORY
 sys.path.insert(0, str(REPOSITORY / "bench"))
 
 import torch_peers  # noqa: E402
-from peers import processes, table, ways  # noqa: E402
+from peers import cores, processes, table, ways  # noqa: E402
 from peers.table import Row  # noqa: E402
 
 SUBJECTS = {one.name: one for one in ways.SUBJECTS}
@@ -107,6 +107,58 @@ calls(9)
 def test_a_program_that_is_not_there_is_a_reason(tmp_path):
     found = processes.run([str(tmp_path / "none")], {}, 10, tmp_path / "log", None)
     assert "does not start" in found["reason"]
+
+
+# --- cores
+
+
+@pytest.fixture
+def speeds(monkeypatch):
+    """The loop's seconds by core, which a test may change; `speeds.on` is the core that the thread is on."""
+    class Speeds(dict):
+        on, allowed, moves = 0, {0, 1, 2}, 0
+
+    found = Speeds({0: 2e-4, 1: 1e-4, 2: 3e-4})
+
+    def move(_, wanted):
+        found.moves += 1
+        if not wanted & found.allowed:
+            raise OSError("not allowed")
+        if found.on not in wanted:
+            found.on = min(wanted)
+
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(found.allowed))
+    monkeypatch.setattr(os, "sched_setaffinity", move)
+    monkeypatch.setattr(cores, "_once", lambda: found[found.on])
+    monkeypatch.setattr(cores, "_least_s", float("inf"))
+    monkeypatch.setattr(cores, "_has_looked", False)
+    return found
+
+
+def test_a_thread_settles_on_the_quickest_core_and_stays_while_that_is_quick(speeds):
+    cores.settle()
+    assert speeds.on == 1 and cores.least_seconds() == 1e-4
+    moves = speeds.moves
+    speeds[1] = 1.2e-4
+    cores.settle()
+    assert speeds.on == 1 and speeds.moves == moves
+    speeds[1], speeds[2] = 1.3e-4, 1.1e-4
+    cores.settle()
+    assert speeds.on == 2 and cores.least_seconds() == 1e-4
+
+
+def test_a_core_that_is_taken_away_while_it_is_looked_at_does_no_harm(speeds, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 7})
+    cores.settle()
+    assert speeds.on in (0, 1)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="threads cannot be moved here")
+def test_a_thread_that_settled_may_go_anywhere_again(monkeypatch):
+    monkeypatch.setattr(cores, "_has_looked", False)
+    before = os.sched_getaffinity(0)
+    cores.settle()
+    assert os.sched_getaffinity(0) == before and 0 < cores.least_seconds() < 1
 
 
 # --- folders
@@ -240,6 +292,9 @@ def test_hits_are_told_apart_by_how_quick_their_cores_were() -> None:
     assert table.core_lines(rows) == ["  huggingface, warmgraph: ready to result 10.5 ms in 2 of 4 processes; each: 10.0 ms (1.000x), 11.0 ms",
                                       "    (1.200x), 19.0 ms (2.00x)"]
     assert table.core_lines({"huggingface": [row(ways.EAGER, first(1.0))]}) == []
+    graphs = {"table": [row(ways.TABLE_RESTORED, first(0.02, graph_s=0.01, all_s=0.1, core_s=50e-6), first(0.04, graph_s=0.02, all_s=0.2, core_s=99e-6))]}
+    assert table.core_lines(graphs) == ["  table, warmgraph: ready to the first graph 10.0 ms in 1 of 2 processes; each: 10.0 ms (1.000x), 20.0 ms",
+                                        "    (1.980x)", "  table, warmgraph: ready to all graphs 100 ms in 1 of 2 processes; each: 100 ms (1.000x), 200 ms (1.980x)"]
 
 
 def test_ratios_are_of_the_others_over_ours():
