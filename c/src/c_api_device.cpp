@@ -215,6 +215,11 @@ wg_status wg_stream_destroy(wg_stream* stream)
     });
 }
 
+int wg_stream_is_capturing(const wg_stream* stream)
+{
+    return stream != nullptr && stream->stream.is_capturing() ? 1 : 0;
+}
+
 wg_status wg_stream_synchronize(wg_stream* stream)
 {
     return guarded([&] { need_stream(stream).stream.synchronize(); });

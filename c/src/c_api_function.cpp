@@ -257,6 +257,17 @@ wg_status wg_call(wg_function* function, wg_stream* stream, const wg_arg* args, 
     });
 }
 
+wg_status wg_call_uncaptured(wg_function* function, wg_stream* stream, const wg_arg* args, uint64_t count,
+                             wg_outcome* outcome)
+{
+    return guarded([&] {
+        need_function(function);
+        auto& target = need_stream(stream).stream;
+        const Outcome happened = function->function.call_uncaptured(target, to_args(args, count));
+        if (outcome != nullptr) *outcome = static_cast<wg_outcome>(happened);
+    });
+}
+
 // --- misses and reports
 
 wg_status wg_function_misses(const wg_function* function, char* text, uint64_t capacity, uint64_t* length)

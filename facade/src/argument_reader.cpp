@@ -163,6 +163,7 @@ ArgumentReader::ArgumentReader(const Interface& interface, std::uint16_t device,
     m_defaults.scalars.resize(interface.scalars.size());
     m_defaults.values.resize(interface.values.size());
     m_seen.resize(m_bindings.size());
+    list_needed();
 }
 
 std::size_t ArgumentReader::find(std::string_view name, std::size_t hint) const noexcept
@@ -236,12 +237,22 @@ Result<void> ArgumentReader::read_one(const Binding& binding, const Arg& arg, Fr
     return {};
 }
 
-void ArgumentReader::bind_state(std::size_t region, const MemoryRef& memory) noexcept
+void ArgumentReader::bind_state(std::size_t region, const MemoryRef& memory)
 {
+    const bool is_as_needed = memory.address.is_null() == m_defaults.memory[region].address.is_null();
     m_defaults.memory[region] = memory;
     m_defaults.tensors[region].base = memory.address.base;
     m_defaults.tensors[region].offset = memory.address.offset;
     ++m_filled; // no frame holds these
+    ++m_defaults_number;
+    if (!is_as_needed) list_needed();
+}
+
+void ArgumentReader::list_needed()
+{
+    m_needed.clear();
+    for (std::size_t i = 0; i < m_bindings.size(); ++i)
+        if (!has_default(m_bindings[i])) m_needed.push_back(i);
 }
 
 bool ArgumentReader::has_default(const Binding& binding) const noexcept
@@ -293,8 +304,8 @@ Result<void> ArgumentReader::read_all(std::span<const Arg> args, Frame& frame)
 
 Result<void> ArgumentReader::check_given() const
 {
-    for (std::size_t i = 0; i < m_bindings.size(); ++i)
-        if (m_seen[i] == 0 && !has_default(m_bindings[i]))
+    for (const std::size_t i : m_needed)
+        if (m_seen[i] == 0)
             return fail(ErrorCode::invalid_argument,
                         "'{}' is missing: the call must give every input, output and scalar", m_bindings[i].name);
     return {};

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "warmgraph/capture/interface.hpp"
+#include "warmgraph/guards/call_guard.hpp"
 #include "warmgraph/warmgraph.hpp"
 
 namespace warmgraph {
@@ -28,7 +29,10 @@ public:
     [[nodiscard]] Result<void> read(std::span<const Arg> args, Frame& frame);
     /// Where each region is unless a call says otherwise: null but for states.
     [[nodiscard]] const std::vector<MemoryRef>& default_memory() const noexcept { return m_defaults.memory; }
-    void bind_state(std::size_t region, const MemoryRef& memory) noexcept;
+    void bind_state(std::size_t region, const MemoryRef& memory);
+    /// Of the last read that succeeded, as long as nobody changed its frame: only what it gave may be other than in the
+    /// frame of another read with the same number and the same regions.
+    [[nodiscard]] guards::Others others() const noexcept { return {m_defaults_number, m_given}; }
 
 private:
     enum class What : std::uint8_t { region, scalar, value };
@@ -41,6 +45,7 @@ private:
     [[nodiscard]] Result<void> read_one(const Binding& binding, const Arg& arg, Frame& frame);
     [[nodiscard]] Result<void> read_region(std::size_t index, const Arg& arg, Frame& frame);
     [[nodiscard]] bool has_default(const Binding& binding) const noexcept;
+    void list_needed();
     enum class Reset : std::uint8_t { all, given };
     [[nodiscard]] Reset reset(Frame& frame);
     [[nodiscard]] Result<void> read_all(std::span<const Arg> args, Frame& frame);
@@ -49,8 +54,10 @@ private:
 
     const Interface& m_interface;
     Addressing m_addressing;
-    std::vector<Binding> m_bindings; ///< in declaration order
-    Frame m_defaults;                ///< declared shapes and state addresses
+    std::vector<Binding> m_bindings;     ///< in declaration order
+    Frame m_defaults;                    ///< declared shapes and state addresses
+    std::vector<std::size_t> m_needed;   ///< bindings without a default
+    std::uint64_t m_defaults_number = 1; ///< counts their changes
     std::vector<std::uint8_t> m_seen;
     std::vector<std::size_t> m_given; ///< regions, by the last read
     std::uint64_t m_filled = 0;       ///< the last read that succeeded, unless defaults changed since

@@ -193,27 +193,29 @@ Outcome Function::Impl::run_instead(Variants::iterator failed, const Error& fail
     return Outcome::eager;
 }
 
-Result<void> Function::Impl::launch(LoadedVariant& variant, const std::shared_ptr<backends::Stream>& stream)
+Result<void> Function::Impl::launch(LoadedVariant& variant, const std::shared_ptr<backends::Stream>& stream,
+                                    replay::AskedCapture asked)
 {
     order_after_last(stream);
     const std::size_t regions = variant.executable->graph().regions.size();
     m_bindings.regions.resize(regions);
     std::ranges::copy(m_frame.memory, m_bindings.regions.begin());
     m_bindings.scalars.assign(m_frame.scalars.begin(), m_frame.scalars.end());
-    auto launched = variant.executable->launch(*stream, m_bindings);
+    auto launched = variant.executable->launch(*stream, m_bindings, asked);
     // The function cannot be run instead: the part that was enqueued would happen twice.
     if (!launched && launched.error().code == ErrorCode::partly_launched)
         raise(within(label(), launched.error()).error());
     return launched;
 }
 
-Outcome Function::Impl::call(const std::shared_ptr<backends::Stream>& stream, std::span<const Arg> args)
+Outcome Function::Impl::call(const std::shared_ptr<backends::Stream>& stream, std::span<const Arg> args,
+                             replay::AskedCapture asked)
 {
-    return call(stream, args, Counted::yes);
+    return call(stream, args, Counted::yes, asked);
 }
 
 Outcome Function::Impl::call(const std::shared_ptr<backends::Stream>& stream, std::span<const Arg> args,
-                             Counted counted)
+                             Counted counted, replay::AskedCapture asked)
 {
     if (RunContext* running = current_run()) refuse_nested_call(*running);
     std::unique_ptr<Job> job;
@@ -222,18 +224,18 @@ Outcome Function::Impl::call(const std::shared_ptr<backends::Stream>& stream, st
         std::unique_lock<std::mutex> everybodys;
         if (stream == m_device->default_stream) everybodys = std::unique_lock{m_device->default_stream_mutex};
         const std::scoped_lock lock{m_mutex};
-        outcome = call_locked(stream, args, counted, job);
+        outcome = call_locked(stream, args, counted, asked, job);
     }
     // The caller has his answer on its way; other threads may call meanwhile.
     return job ? complete(*job) : outcome;
 }
 
 Outcome Function::Impl::call_locked(const std::shared_ptr<backends::Stream>& stream, std::span<const Arg> args,
-                                    Counted counted, std::unique_ptr<Job>& job)
+                                    Counted counted, replay::AskedCapture asked, std::unique_ptr<Job>& job)
 {
     value_or_raise(m_reader.read(args, m_frame));
     if (m_half) value_or_raise(m_half->check(m_frame));
-    if (stream->is_capturing()) {
+    if (asked == replay::AskedCapture::no && stream->is_capturing()) {
         if (m_padding) refuse_unpadded();
         return run_into_capture(stream);
     }
@@ -247,9 +249,10 @@ Outcome Function::Impl::call_locked(const std::shared_ptr<backends::Stream>& str
 Outcome Function::Impl::call_read(const std::shared_ptr<backends::Stream>& stream, std::unique_ptr<Job>& job)
 {
     notice_changes();
+    const guards::Others others = m_padding ? guards::Others{} : m_reader.others(); // padding changes what was read
     for (auto variant = m_variants.begin(); variant != m_variants.end(); ++variant) {
         if (m_half && variant->forward != m_half->forward) continue;
-        if (!variant->guard.matches(m_frame.tensors, m_frame.values)) continue;
+        if (!variant->guard.matches(m_frame.tensors, m_frame.values, others)) continue;
         if (variant->use != LoadedVariant::Use::replayed) return run_unused(*variant, stream);
         if (variant->unused) return first_use(variant, stream, job);
         ++variant->calls;
@@ -261,7 +264,7 @@ Outcome Function::Impl::call_read(const std::shared_ptr<backends::Stream>& strea
             m_variants.erase(variant);
             return answer_and_verify(std::move(verified), journey, stream, job);
         }
-        auto launched = launch(*variant, stream);
+        auto launched = launch(*variant, stream, replay::AskedCapture::yes);
         // A variant for memory elsewhere (host or device), which is asked for only where it matters.
         if (!launched && launched.error().code == ErrorCode::stale) continue;
         if (!launched) return run_instead(variant, launched.error(), stream);
@@ -384,6 +387,10 @@ Outcome Function::call(std::span<const Arg> args) { return m_impl->call(m_impl->
 Outcome Function::call(Stream& stream, std::span<const Arg> args)
 {
     return m_impl->call(StreamAccess::impl(stream).stream, args);
+}
+Outcome Function::call_uncaptured(Stream& stream, std::span<const Arg> args)
+{
+    return m_impl->call(StreamAccess::impl(stream).stream, args, replay::AskedCapture::yes);
 }
 void Function::bind(std::string_view state, const MemoryRef& memory) { m_impl->bind(state, memory); }
 Report Function::report() const { return m_impl->report(); }

@@ -63,7 +63,8 @@ struct Function::Impl {
     Impl& operator=(const Impl&) = delete;
     ~Impl();
 
-    [[nodiscard]] Outcome call(const std::shared_ptr<backends::Stream>& stream, std::span<const Arg> args);
+    [[nodiscard]] Outcome call(const std::shared_ptr<backends::Stream>& stream, std::span<const Arg> args,
+                               replay::AskedCapture asked = replay::AskedCapture::no);
     void bind(std::string_view state, const MemoryRef& memory);
     [[nodiscard]] Report report() const;
     [[nodiscard]] std::vector<Miss> misses() const;
@@ -157,9 +158,9 @@ private:
 
     // A call (function.cpp). `job`: what is left to do when the locks are free again.
     [[nodiscard]] Outcome call(const std::shared_ptr<backends::Stream>& stream, std::span<const Arg> args,
-                               Counted counted);
+                               Counted counted, replay::AskedCapture asked);
     [[nodiscard]] Outcome call_locked(const std::shared_ptr<backends::Stream>& stream, std::span<const Arg> args,
-                                      Counted counted, std::unique_ptr<Job>& job);
+                                      Counted counted, replay::AskedCapture asked, std::unique_ptr<Job>& job);
     [[nodiscard]] Outcome call_read(const std::shared_ptr<backends::Stream>& stream, std::unique_ptr<Job>& job);
     [[nodiscard]] Outcome run_into_capture(const std::shared_ptr<backends::Stream>& stream);
     [[nodiscard]] Outcome run_unused(const std::shared_ptr<backends::Stream>& stream, std::string why);
@@ -195,7 +196,8 @@ private:
     void keep(LoadedVariant variant);
     [[nodiscard]] LoadedVariant variant_of(const cachefmt::Guards& guards, const Digest& digest,
                                            std::unique_ptr<replay::Executable> executable) const;
-    [[nodiscard]] Result<void> launch(LoadedVariant& variant, const std::shared_ptr<backends::Stream>& stream);
+    [[nodiscard]] Result<void> launch(LoadedVariant& variant, const std::shared_ptr<backends::Stream>& stream,
+                                      replay::AskedCapture asked = replay::AskedCapture::no);
     [[nodiscard]] bool is_to_verify(const LoadedVariant& variant) const noexcept;
 
     // Shapes: counted, padded, recorded ahead (function_shapes.cpp)
@@ -324,6 +326,7 @@ private:
     Report m_report;
     std::vector<store::Miss> m_misses;                  // of this process, newest first
     bool m_is_counted = false;                          // its calls' shapes are
+    std::vector<std::size_t> m_counted;                 // inputs and outputs
     mutable std::shared_ptr<FunctionProfile> m_profile; // profile(), once it was asked for
     mutable ShapeCounter m_counter;                     // what it has not told yet
     ShapeCounter::Key m_shape, m_declared_shape;        // of this call; of the declaration

@@ -35,13 +35,12 @@ struct Wanted {
 void Function::Impl::begin_counting()
 {
     if (!m_cache->profiles || m_half) return; // a pair records nothing before demand
-    std::size_t arguments = 0;
-    for (const RegionDecl& region : m_interface.regions) {
-        if (!is_counted(region)) continue;
-        ++arguments;
-        append(m_declared_shape, region.sizes);
+    for (std::size_t r = 0; r < m_interface.regions.size(); ++r) {
+        if (!is_counted(m_interface.regions[r])) continue;
+        m_counted.push_back(r);
+        append(m_declared_shape, m_interface.regions[r].sizes);
     }
-    m_is_counted = arguments > 0 && arguments <= profile::k_most_arguments;
+    m_is_counted = !m_counted.empty() && m_counted.size() <= profile::k_most_arguments;
 }
 
 /// Made at its first use: its key is a digest, which would be more than half of what wrapping takes.
@@ -51,8 +50,8 @@ const std::shared_ptr<FunctionProfile>& Function::Impl::profile() const
     profile::Profile empty;
     empty.model_info = m_key.model_info;
     empty.function = m_name;
-    for (const RegionDecl& region : m_interface.regions)
-        if (is_counted(region)) empty.arguments[region.name] = to_string(region.dtype);
+    for (const std::size_t r : m_counted)
+        empty.arguments[m_interface.regions[r].name] = to_string(m_interface.regions[r].dtype);
     empty.key = profile::key_of(empty);
     return m_profile = m_cache->profiles->of(std::move(empty));
 }
@@ -60,8 +59,7 @@ const std::shared_ptr<FunctionProfile>& Function::Impl::profile() const
 profile::Shape Function::Impl::shape_of_call(const PaddedSizes* padded) const
 {
     profile::Shape shape;
-    for (std::size_t r = 0; r < m_interface.regions.size(); ++r)
-        if (is_counted(m_interface.regions[r])) shape.sizes[m_interface.regions[r].name] = sizes_of(m_frame.tensors[r]);
+    for (const std::size_t r : m_counted) shape.sizes[m_interface.regions[r].name] = sizes_of(m_frame.tensors[r]);
     for (std::size_t v = 0; v < m_interface.values.size(); ++v)
         shape.values[m_interface.values[v].name] = number_text(m_interface.values[v].dtype, m_frame.values[v]);
     if (padded != nullptr) shape.ran = m_padding->applied(*padded, shape.sizes);
@@ -74,8 +72,7 @@ void Function::Impl::count_call(const PaddedSizes* padded)
 {
     if (!m_is_counted) return;
     m_shape.clear();
-    for (std::size_t r = 0; r < m_interface.regions.size(); ++r) {
-        if (!is_counted(m_interface.regions[r])) continue;
+    for (const std::size_t r : m_counted) {
         const auto& tensor = m_frame.tensors[r];
         const auto sizes = std::span{tensor.sizes}.first(tensor.rank);
         if (tensor.dtype != m_interface.regions[r].dtype ||
@@ -253,7 +250,7 @@ void Function::Impl::record_shape(const ProfiledShape& shape, const MakeArgument
 {
     const std::vector<Arg> args = make(shape);
     require_sizes(args, shape, m_interface);
-    Outcome outcome = call(default_stream(), args, Counted::no);
+    Outcome outcome = call(default_stream(), args, Counted::no, replay::AskedCapture::no);
     {
         const std::scoped_lock lock{m_device->default_stream_mutex};
         value_or_raise(

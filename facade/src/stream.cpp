@@ -128,6 +128,7 @@ void Stream::wait(const Event& event)
         run != nullptr && std::ranges::find(run->events, event.get()) != run->events.end())
         run->streams.push_back(m_impl->stream.get());
 }
+bool Stream::is_capturing() const noexcept { return m_impl && m_impl->stream->is_capturing(); }
 void Stream::synchronize()
 {
     value_or_raise(refuse_while_capturing("Stream::synchronize", "synchronise after the call instead"));

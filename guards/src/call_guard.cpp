@@ -59,6 +59,22 @@ Pair difference(const TensorArg& expected, const TensorArg& now) noexcept
     return bits;
 }
 
+/// What differs of the tensors that were compared.
+struct Difference {
+    std::uint32_t heads = 0;
+    std::uint64_t places = 0;
+    Pair dimensions{};
+
+    void add(const TensorArg& expected, const TensorArg& now) noexcept
+    {
+        heads |= head_of(expected) ^ head_of(now);
+        places |= (expected.base ^ now.base) | (expected.offset ^ now.offset);
+        dimensions |= difference<0>(expected, now);
+        if (expected.rank > k_short_rank) dimensions |= difference<k_short_rank>(expected, now);
+    }
+    [[nodiscard]] bool is_only_of_places() const noexcept { return heads == 0 && (dimensions[0] | dimensions[1]) == 0; }
+};
+
 std::uint16_t ordinal_of(const std::string& device, std::uint16_t otherwise)
 {
     const std::size_t colon = device.rfind(':');
@@ -91,29 +107,39 @@ CallGuard::CallGuard(std::span<const TensorSpec> recorded, std::span<const Value
             m_distances.emplace_back(static_cast<std::uint32_t>(m_alias_groups.size()), *spec.distance);
         m_alias_groups.push_back(spec.alias_group);
     }
+    m_given.reserve(recorded.size());
     for (const ValueSpec& value : values) m_values.push_back(value.bits);
 }
 
-bool CallGuard::matches(std::span<const TensorArg> tensors, std::span<const std::uint64_t> values) noexcept
+bool CallGuard::matches(std::span<const TensorArg> tensors, std::span<const std::uint64_t> values,
+                        const Others& others) noexcept
 {
     if (!m_satisfiable || tensors.size() != m_expected.size() || !std::ranges::equal(values, m_values)) return false;
-    std::uint32_t heads = 0;
-    std::uint64_t places = 0;
-    Pair dimensions{};
-    for (std::size_t i = 0; i < tensors.size(); ++i) {
-        const TensorArg& expected = m_expected[i];
-        const TensorArg& now = tensors[i];
-        heads |= head_of(expected) ^ head_of(now);
-        places |= (expected.base ^ now.base) | (expected.offset ^ now.offset);
-        dimensions |= difference<0>(expected, now);
-        if (expected.rank > k_short_rank) dimensions |= difference<k_short_rank>(expected, now);
-    }
-    if (heads != 0 || (dimensions[0] | dimensions[1]) != 0) return false;
-    const bool moved = !m_has_last || places != 0;
+    Difference found;
+    if (accepted_all_but(others)) // a model's hundreds of weights stay where they are
+        for (const std::size_t i : others.given) found.add(m_expected[i], tensors[i]);
+    else
+        for (std::size_t i = 0; i < tensors.size(); ++i) found.add(m_expected[i], tensors[i]);
+    if (!found.is_only_of_places()) return false;
+    const bool moved = !m_has_last || found.places != 0;
     // Sizes and strides are the recorded ones, so equal addresses have the alignment and overlap accepted before.
     if (moved && !accepts_places(tensors)) return false;
     m_moved = moved;
+    note_accepted(others);
     return true;
+}
+
+bool CallGuard::accepted_all_but(const Others& others) const noexcept
+{
+    return m_has_last && others.number != 0 && others.number == m_number && std::ranges::equal(others.given, m_given);
+}
+
+void CallGuard::note_accepted(const Others& others) noexcept
+{
+    // Where they are as many as before, they are the same ones mostly; there is room for all tensors.
+    m_number = others.given.size() <= m_given.capacity() ? others.number : 0;
+    if (m_number != 0 && !std::ranges::equal(others.given, m_given))
+        m_given.assign(others.given.begin(), others.given.end());
 }
 
 bool CallGuard::accepts_places(std::span<const TensorArg> tensors) noexcept

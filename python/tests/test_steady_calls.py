@@ -104,6 +104,7 @@ class Known:
         self.frozen, self.replays, self.moves = ctypes.c_int32(), ctypes.c_uint64(), ctypes.c_uint64()
         self.result, self.launches = Result(None, 0, [], OTHERWISE), True
         self.make: Callable[[int], Any] = Tensor
+        self.is_capturing: Any = None
 
     def place(self, index: int) -> int:
         return ctypes.addressof(self.args) + index * ctypes.sizeof(_c.wg_arg) + _c.wg_arg.memory.offset + _c.wg_memory.address.offset + _c.wg_address.offset.offset
@@ -114,7 +115,7 @@ class Known:
 
     def made(self) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
         launch = Launch(self.lock, lambda index: self.native + index, 1, self.handle_of, self.replays, 3, lambda: self.often.append(1), self.function.enqueue,
-                        ctypes.c_void_p(9), self.function.failed)
+                        ctypes.c_void_p(9), self.function.failed, self.is_capturing)
         looks = Looks(self.always, self.frozen, self.surroundings, self.rest, self.weights)
         makers = [Maker(self.make, (1 << 20,), self.place(len(self.inputs)))] * self.outputs
         return _steady_calls.made(self.tests, self.around, looks, self.inputs, self.states, makers, self.args, BASE, FRAMEWORK, launch if self.launches else None, self.result,
@@ -132,6 +133,27 @@ def test_a_call_is_launched_with_its_addresses_and_gives_its_output():
     call((Tensor(4096), Tensor(8192)), {})
     assert known.function.calls[-1][1] == 101 * 16 and known.handles == [78, 101]
     assert known.replays.value == 3 and known.often == [1] and not known.lock.locked()
+
+
+def test_a_call_in_a_stream_that_captures_is_another_one_and_gets_no_memory():
+    known, asked, captures, made = Known(Tensor(4096)), [], [0], []
+
+    def is_capturing(stream: int) -> int:
+        asked.append(stream)
+        return captures[0]
+
+    def make(address: int) -> Any:
+        made.append(address)
+        return Tensor(address)
+
+    known.is_capturing, known.make = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(is_capturing), make
+    call = known.made()
+    assert call((Tensor(4096),), {}) is not OTHERWISE and asked == [78 * 16] and made == [1 << 20]
+    captures[0] = 1
+    assert call((Tensor(4096),), {}) is OTHERWISE
+    assert asked == [78 * 16] * 2 and len(made) == len(known.function.calls) == known.replays.value == 1 and not known.lock.locked()
+    captures[0] = 0
+    assert call((Tensor(4096),), {}) is not OTHERWISE and len(known.function.calls) == 2
 
 
 ONE = Tensor(4096)
@@ -298,6 +320,24 @@ def test_an_empty_pointer_or_list_of_c_functions_is_asked():
         assert call((), {}) is not OTHERWISE
         words[0], words[1] = other
         assert call((), {}) is OTHERWISE
+
+
+@pytest.mark.parametrize("before, now", [((1, 2, 0, 255), (1, 2, 0, 254)), ((1, 2), (257, 2)), ((3,), (1 << 16,)), ((1,) * 8, (1,) * 7 + (2,))])
+def test_numbers_that_a_c_function_fills_in_are_asked(before, now):
+    numbers = (ctypes.c_uint32 * 8)(*before)
+
+    @ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+    def fills(to: int, argument: int) -> None:
+        ctypes.memmove(to, argument, ctypes.sizeof(numbers))
+
+    known = Known()
+    known.tests.code_numbers(ctypes.cast(fills, ctypes.c_void_p).value or 0, ctypes.addressof(numbers), before)
+    call = known.made()
+    assert call((), {}) is not OTHERWISE
+    numbers[: len(now)] = now
+    assert call((), {}) is OTHERWISE
+    numbers[:] = (*before, *(7,) * (8 - len(before)))  # what lies behind them does not matter
+    assert call((), {}) is not OTHERWISE
 
 
 WEIGHTS: dict[str, Callable[[Tensor, Any], None]] = {

@@ -312,26 +312,30 @@ def test_a_replay_that_was_half_launched_is_an_error(monkeypatch):
         cached(X)
 
 
+@pytest.mark.parametrize("borrows", [False, True])
 @pytest.mark.parametrize("is_known_by_heart", [False, True])
-def test_a_call_inside_somebodys_capture_is_the_functions_own(monkeypatch, is_known_by_heart):
-    """Nothing of it reaches the library: no stream that it may not know, and no launch."""
+def test_a_call_inside_somebodys_capture_is_the_functions_own(monkeypatch, is_known_by_heart, borrows):
+    """The library launches nothing, and no memory is taken for a result."""
     captures = [False]
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     monkeypatch.setattr(_outside, "_is_stream_capturing", lambda: captures[0])
-    cached = wrap(lambda x: x + 1)
+    cached = wrap(lambda x: x + 1, borrow=borrows)
     for _ in range(4):
         cached(X)
     if not is_known_by_heart:
         cached._shared.torchs.steady.clear()
     before, captures[0] = replays(), True
+    monkeypatch.setattr(host, "captured_streams", {0})
 
     def met(*_: Any) -> Any:
         raise AssertionError("it reached the library")
 
     monkeypatch.setattr(host.FakeEntry, "launch", met)
-    monkeypatch.setattr(_launching, "view_of", met)
+    if not is_known_by_heart or borrows:  # else the launch asks the stream
+        monkeypatch.setattr(_launching, "view_of", met)
     assert torch.equal(cached(X), X + 1) and replays() == before
+    assert is_known_by_heart == bool(cached._shared.torchs.steady)
 
 
 def test_what_the_library_does_not_support_is_an_error_of_a_later_call(monkeypatch):

@@ -27,6 +27,10 @@ others: dict[str, Exception | None] = {}  # by folder: how a pairing ends; witho
 _ENQUEUE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(_c.wg_arg), ctypes.c_uint64, ctypes.c_void_p)
 
 
+_IS_CAPTURING = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+captured_streams: set[int] = set()  # the library's handles
+
+
 class FakeEntry:
     def __init__(self, cache: Any, device: Any, given: Any, captures: Any, destroyed: Any) -> None:
         self.device, self.given, self.captures, self.calls, self.is_closed = device, given, captures, [], False
@@ -35,6 +39,7 @@ class FakeEntry:
         self._error: errors.Error | None = None
         self._args = (_c.wg_arg * (len(given.inputs) + len(given.outputs)))()
         self.handle, self.enqueue = ctypes.c_void_p(1), _ENQUEUE(lambda function, stream, args, count, outcome: self._enqueued(stream, args, count))
+        self.enqueue_uncaptured, self.is_capturing = self.enqueue, _IS_CAPTURING(lambda stream: int((stream or 0) in captured_streams))
         if captures is not None and isinstance(captures[1], str):
             end = others.get(captures[1], errors.NotFound("no other process's capture of this call is there"))
             if end is not None:

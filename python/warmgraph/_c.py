@@ -114,11 +114,13 @@ wg_test_tensor = 11
 wg_test_code = 12
 wg_test_code_null = 13
 wg_test_code_empty = 14
+wg_test_code_numbers = 15
 wg_test_kind_values = {'wg_test_items': wg_test_items, 'wg_test_named': wg_test_named, 'wg_test_attributes':
     wg_test_attributes, 'wg_test_call': wg_test_call, 'wg_test_type': wg_test_type, 'wg_test_is': wg_test_is,
     'wg_test_equals': wg_test_equals, 'wg_test_number': wg_test_number, 'wg_test_bits': wg_test_bits, 'wg_test_empty':
     wg_test_empty, 'wg_test_apart': wg_test_apart, 'wg_test_tensor': wg_test_tensor, 'wg_test_code': wg_test_code,
-    'wg_test_code_null': wg_test_code_null, 'wg_test_code_empty': wg_test_code_empty}
+    'wg_test_code_null': wg_test_code_null, 'wg_test_code_empty': wg_test_code_empty, 'wg_test_code_numbers':
+    wg_test_code_numbers}
 
 wg_tensor_test_not_lazy = 1
 wg_tensor_test_no_attributes = 2
@@ -647,6 +649,7 @@ class wg_steady_call(ctypes.Structure):
         ("replays", ctypes.POINTER(ctypes.c_uint64)),
         ("often", ctypes.c_uint64),
         ("replayed", ctypes.c_void_p),
+        ("is_capturing", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)),
         ("enqueue", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(wg_arg), ctypes.c_uint64, ctypes.POINTER(ctypes.c_int32))),
         ("function", ctypes.c_void_p),
         ("args", ctypes.POINTER(wg_arg)),
@@ -778,6 +781,7 @@ FUNCTIONS = {
     "wg_stream_create": (ctypes.c_int32, [ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]),
     "wg_stream_view": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]),
     "wg_stream_destroy": (ctypes.c_int32, [ctypes.c_void_p]),
+    "wg_stream_is_capturing": (ctypes.c_int, [ctypes.c_void_p]),
     "wg_stream_synchronize": (ctypes.c_int32, [ctypes.c_void_p]),
     "wg_stream_native": (ctypes.c_void_p, [ctypes.c_void_p]),
     "wg_stream_record": (ctypes.c_int32, [ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]),
@@ -834,6 +838,8 @@ FUNCTIONS = {
     "wg_function_destroy": (ctypes.c_int32, [ctypes.c_void_p]),
     "wg_bind": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_char_p, wg_memory]),
     "wg_call": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(wg_arg), ctypes.c_uint64,
+        ctypes.POINTER(ctypes.c_int32)]),
+    "wg_call_uncaptured": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(wg_arg), ctypes.c_uint64,
         ctypes.POINTER(ctypes.c_int32)]),
     "wg_profiled_call_sizes": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_char_p,
         ctypes.POINTER(ctypes.POINTER(ctypes.c_int64)), ctypes.POINTER(ctypes.c_uint64)]),
@@ -922,7 +928,7 @@ STATUS = frozenset({'wg_receive_log', 'wg_limit_log', 'wg_device_open', 'wg_devi
     'wg_cache_clear_kind', 'wg_save_cache_artifacts', 'wg_save_cache_artifacts_with', 'wg_load_cache_artifacts',
     'wg_artifacts_destroy', 'wg_cache_put_torch_artifacts', 'wg_cache_get_torch_artifacts', 'wg_cache_check_bundle',
     'wg_cache_statistics', 'wg_wrap', 'wg_cache_load', 'wg_cache_find', 'wg_cache_entries', 'wg_cache_prefetch',
-    'wg_cache_latest_metadata', 'wg_pause_recording', 'wg_function_destroy', 'wg_bind', 'wg_call',
+    'wg_cache_latest_metadata', 'wg_pause_recording', 'wg_function_destroy', 'wg_bind', 'wg_call', 'wg_call_uncaptured',
     'wg_profiled_call_sizes', 'wg_profiled_call_args', 'wg_record_profile', 'wg_function_shapes', 'wg_function_misses',
     'wg_function_report', 'wg_report_destroy', 'wg_wrap_pair', 'wg_pair_destroy', 'wg_pair_bind', 'wg_pair_forward',
     'wg_pair_backward', 'wg_pair_report', 'wg_cache_adopt', 'wg_capture_write', 'wg_open_all', 'wg_opening_wait',

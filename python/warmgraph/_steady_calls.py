@@ -68,6 +68,10 @@ class Tests:
         """What a C function gives of a pointer has this byte there. Both must stay where they are."""
         self._rows.append((_c.wg_test_code, at, 0, byte, function, argument))
 
+    def code_numbers(self, function: int, argument: int, numbers: Sequence[int]) -> None:
+        """A C function fills a buffer with these numbers of 32 bits, at most eight below 256, and a pointer is its second argument."""
+        self._rows.append((_c.wg_test_code_numbers, len(numbers), 0, int.from_bytes(bytes(numbers), "little"), function, argument))
+
     def code_is_null(self, function: int) -> None:
         """A C function gives a pointer to an empty std::shared_ptr."""
         self._rows.append((_c.wg_test_code_null, 0, 0, 0, function, 0))
@@ -137,6 +141,7 @@ class Launch(NamedTuple):
     enqueue: Any
     function: Any
     failed: Callable[[int], Any]
+    is_capturing: Any = None  # asks the stream, and `enqueue` does not; None: a test has asked
 
 
 class Looks(NamedTuple):
@@ -206,6 +211,8 @@ def made(tests: Tests, around: Iterable[int], looks: Looks, inputs: Sequence[Inp
         raw.replays, raw.often = ctypes.pointer(launch.replays), launch.often
         raw.device_index, raw.function = id(launch.device_index), launch.function
         raw.enqueue = ctypes.cast(launch.enqueue, type(raw.enqueue))
+        if launch.is_capturing is not None:
+            raw.is_capturing = ctypes.cast(launch.is_capturing, type(raw.is_capturing))
     kept = tuple(keep)
     raw.kept = id(kept)
     return _objects.steady_call(raw)

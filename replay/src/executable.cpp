@@ -86,6 +86,7 @@ struct Executable::Impl {
     std::vector<std::shared_ptr<const ConstantMemory>> constants; // of regions, in their order; null for others
     PatchTable patches;
     std::vector<std::uint8_t> asks_space;      // by region: regions_of_one_space
+    std::vector<std::size_t> given;            // regions that are not its own
     backends::RawGraph raw;                    // what the exec holds now
     Bindings bound;                            // what `raw` was made from
     std::unique_ptr<backends::GraphExec> exec; // null: later
@@ -115,7 +116,7 @@ struct Executable::Impl {
     Result<void> bind_events(const Bindings& bindings);
     Result<void> bind_semaphores(const Bindings& bindings);
     Result<void> instantiate();
-    Result<void> enqueue(backends::Stream& stream);
+    Result<void> enqueue(backends::Stream& stream, AskedCapture asked);
     Result<void> make_rehearsal(const Bindings& bindings);
     Result<void> check(const Bindings& bindings) const;
     void mark(std::span<const Site> sites) noexcept;
@@ -244,7 +245,7 @@ Result<void> Executable::Impl::instantiate()
 }
 
 /// What cannot be enqueued one by one after all is instantiated, unless some of it was enqueued.
-Result<void> Executable::Impl::enqueue(backends::Stream& stream)
+Result<void> Executable::Impl::enqueue(backends::Stream& stream, AskedCapture asked)
 {
     if (!exec && !std::exchange(has_launched, true)) {
         const auto current = device->enter(); // once, not by each node
@@ -253,15 +254,14 @@ Result<void> Executable::Impl::enqueue(backends::Stream& stream)
     }
     if (!exec)
         if (auto made = instantiate(); !made) return made;
-    return exec->launch(stream);
+    return asked == AskedCapture::yes ? exec->launch_uncaptured(stream) : exec->launch(stream);
 }
 
 /// Built anew for each rehearsal: what is left out would not be found where the patch table says.
 Result<void> Executable::Impl::make_rehearsal(const Bindings& bindings)
 {
     Bindings here = bound; // the arena's regions, events and semaphores are this one's
-    for (std::size_t i = 0; i < graph.regions.size(); ++i)
-        if (!is_own(graph.regions[i].kind)) here.regions[i] = bindings.regions[i];
+    for (const std::size_t i : given) here.regions[i] = bindings.regions[i];
     here.scalars = bindings.scalars;
     std::vector<backends::Module*> raw_modules;
     for (const auto& module : modules) raw_modules.push_back(module.get());
@@ -278,8 +278,7 @@ Result<void> Executable::Impl::check(const Bindings& bindings) const
     if (bindings.regions.size() != graph.regions.size() || bindings.scalars.size() != graph.scalars.size())
         return fail(ErrorCode::invalid_argument, "{} regions and {} scalars are bound, expected {} and {}",
                     bindings.regions.size(), bindings.scalars.size(), graph.regions.size(), graph.scalars.size());
-    for (std::size_t i = 0; i < graph.regions.size(); ++i) {
-        if (is_own(graph.regions[i].kind)) continue;
+    for (const std::size_t i : given) {
         if (auto checked = check_binding(*device, graph.regions[i], bindings.regions[i], asks_space[i] != 0); !checked)
             return checked;
     }
@@ -297,8 +296,7 @@ void Executable::Impl::mark(std::span<const Site> sites) noexcept
 
 Result<void> Executable::Impl::rebind(const Bindings& bindings)
 {
-    for (std::size_t i = 0; i < graph.regions.size(); ++i) {
-        if (is_own(graph.regions[i].kind)) continue;
+    for (const std::size_t i : given) {
         const bool moved = bound.regions[i].address != bindings.regions[i].address;
         if (!moved && bound.regions[i].size == bindings.regions[i].size) continue;
         if (auto checked = check_binding(*device, graph.regions[i], bindings.regions[i], asks_space[i] != 0); !checked)
@@ -385,6 +383,8 @@ Result<std::unique_ptr<Executable>> Executable::restore(std::shared_ptr<backends
     impl->graph = std::move(graph);
     impl->patches = make_patch_table(impl->graph);
     impl->asks_space = regions_of_one_space(impl->graph, impl->patches);
+    for (std::size_t i = 0; i < impl->graph.regions.size(); ++i)
+        if (!is_own(impl->graph.regions[i].kind)) impl->given.push_back(i);
     if (auto checked = impl->check(bindings); !checked) return std::unexpected(checked.error());
     {
         const auto timer = phases.measure("load");
@@ -400,8 +400,7 @@ Result<std::unique_ptr<Executable>> Executable::restore(std::shared_ptr<backends
         impl->modules = std::move(*loaded);
     }
     const auto timer = phases.measure("build");
-    for (std::size_t i = 0; i < impl->graph.regions.size(); ++i)
-        if (!is_own(impl->graph.regions[i].kind)) impl->bound.regions[i] = bindings.regions[i];
+    for (const std::size_t i : impl->given) impl->bound.regions[i] = bindings.regions[i];
     impl->bound.scalars = bindings.scalars;
     if (auto made = impl->bind_events(bindings); !made) return std::unexpected(made.error());
     if (auto made = impl->bind_semaphores(bindings); !made) return std::unexpected(made.error());
@@ -421,7 +420,7 @@ Result<std::unique_ptr<Executable>> Executable::restore(std::shared_ptr<backends
     return std::unique_ptr<Executable>(new Executable(std::move(impl)));
 }
 
-Result<void> Executable::launch(backends::Stream& stream, const Bindings& bindings) noexcept
+Result<void> Executable::launch(backends::Stream& stream, const Bindings& bindings, AskedCapture asked) noexcept
 try {
     Impl& impl = *m_impl;
     if (bindings.regions.size() != impl.graph.regions.size() || bindings.scalars.size() != impl.graph.scalars.size())
@@ -436,7 +435,7 @@ try {
     // Whatever was patched in `raw` must reach the exec even when a later binding was refused: else the two differ.
     if (auto updated = impl.update_dirty_nodes(stream); !updated) return updated;
     if (!rebound) return rebound;
-    return impl.enqueue(stream);
+    return impl.enqueue(stream, asked);
 } catch (
     const std::bad_alloc&) { // only where an error's text is made: nothing was enqueued, and nodes may be half patched
     m_impl->rewrite_all = true;

@@ -161,11 +161,20 @@ void a_function_outlives_its_cache_and_device_handles(void)
     OK(wg_call(function, stream, args, 2, &outcome));
     CHECK(outcome == wg_outcome_replayed);
     OK(wg_stream_synchronize(stream));
+    CHECK(wg_stream_is_capturing(stream) == 0 && wg_stream_is_capturing(NULL) == 0);
+    outcome = -1;
+    OK(wg_call_uncaptured(function, stream, args, 2, &outcome));
+    CHECK(outcome == wg_outcome_replayed);
+    OK(wg_stream_synchronize(stream));
+    FAILS(wg_call_uncaptured(function, stream, args, 1, NULL), wg_invalid_argument, "'y' is missing");
+    FAILS(wg_call_uncaptured(NULL, stream, args, 2, NULL), wg_invalid_argument, "function");
     OK(wg_function_destroy(function));
     OK(wg_stream_destroy(stream));
     OK(wg_buffer_destroy(x));
     OK(wg_buffer_destroy(y));
 }
+
+static int g_captured_runs;
 
 /* y = (x + n) * f */
 static int shift_and_scale(wg_recorder* recorder, void* user)
@@ -180,6 +189,7 @@ static int shift_and_scale(wg_recorder* recorder, void* user)
         wg_recorder_scalar(recorder, "f", wg_f32, &f) != wg_ok)
         return 1;
     wg_stream* stream = wg_recorder_stream(recorder);
+    g_captured_runs += wg_stream_is_capturing(stream);
     const wg_kernel_arg shift[] = {at(x), at(between), {.kind = wg_kernel_arg_value, .value = &n, .bytes = sizeof n}};
     const wg_kernel_arg scale[] = {at(between), at(y), {.kind = wg_kernel_arg_value, .value = &f, .bytes = sizeof f}};
     return launch(stream, "add_int", shift, 3) != wg_ok || launch(stream, "scale", scale, 3) != wg_ok;
@@ -219,6 +229,7 @@ void scalars_are_patched_at_every_call(void)
             CHECK(outcome == (round == 0 && i == 0 ? wg_outcome_recorded : wg_outcome_replayed));
             CHECK(holds(y, 0.5F * (float)shifts[i], 0.5F));
         }
+        CHECK(g_captured_runs > 0);
         OK(wg_function_destroy(function));
         OK(wg_cache_close(cache));
     }

@@ -37,6 +37,15 @@ protected:
         options.probing_ms = 0; // the probes that are always made are calls enough
         return options;
     }
+    /// y = x.
+    static Function copying(Cache& cache, const Device& device)
+    {
+        Spec spec;
+        spec.inputs = {input("x", i32, {k_count})};
+        spec.outputs = {output("y", i32, {k_count})};
+        spec.version = "1";
+        return cache.wrap("f", device, spec, [](Recorder& r) { r.stream().copy(r["y"], r["x"], 128); });
+    }
     /// Device, cache and function of their own over `dir`, as in a new process: a call, then one with other memory, which
     /// rebinds. `arm` sets the fault; it is there from the first call's start to the second one's end.
     template <class Arm>
@@ -201,11 +210,7 @@ TEST_F(CudaFakeFacade, HoweverOftenThatHappensTheHostWaitsForNothing)
     const Buffer x = device.upload<std::int32_t>(std::vector<std::int32_t>(k_count, 5));
     const std::array ys{device.allocate(128), device.allocate(128)};
     Cache cache{options()};
-    Spec spec;
-    spec.inputs = {input("x", i32, {k_count})};
-    spec.outputs = {output("y", i32, {k_count})};
-    spec.version = "1";
-    Function f = cache.wrap("f", device, spec, [](Recorder& r) { r.stream().copy(r["y"], r["x"], 128); });
+    Function f = copying(cache, device);
     ASSERT_EQ(f({{"x", x}, {"y", ys[0]}}), Outcome::recorded);
     fake.reset();
     fake.fail("cuGraphExecMemcpyNodeSetParams", 1, 0, CUDA_ERROR_INVALID_VALUE);
@@ -215,6 +220,29 @@ TEST_F(CudaFakeFacade, HoweverOftenThatHappensTheHostWaitsForNothing)
     fake.reset();
     device.synchronize();
     EXPECT_EQ(ys[0].read<std::int32_t>(), std::vector<std::int32_t>(k_count, 5));
+}
+
+TEST_F(CudaFakeFacade, ALaterCallAsksOnceWhetherItsStreamCaptures)
+{
+    const Device device{"cuda:0"};
+    const Buffer x = device.upload<std::int32_t>(std::vector<std::int32_t>(k_count, 5));
+    const Buffer y = device.allocate(128);
+    Cache cache{options()};
+    Function f = copying(cache, device);
+    const std::vector<Arg> args{{"x", x}, {"y", y}};
+    ASSERT_EQ(f.call(args), Outcome::recorded);
+    ASSERT_EQ(f.call(args), Outcome::replayed);
+    Stream stream = device.stream();
+    ASSERT_EQ(f.call(stream, args), Outcome::replayed); // after the default one's work
+    for (const bool is_asked : {true, false}) {
+        fake.reset();
+        EXPECT_EQ(is_asked ? f.call(stream, args) : f.call_uncaptured(stream, args), Outcome::replayed);
+        EXPECT_EQ(fake.calls_of("cuStreamIsCapturing"), is_asked ? 1 : 0);
+        EXPECT_EQ(fake.calls_of("cuGraphLaunch"), 1);
+    }
+    EXPECT_FALSE(stream.is_capturing());
+    stream.synchronize();
+    EXPECT_EQ(y.read<std::int32_t>(), std::vector<std::int32_t>(k_count, 5));
 }
 
 TEST_F(CudaFakeFacade, RecordsAndRestoresInANewProcess)

@@ -68,6 +68,34 @@ TEST_F(ArgumentsTest, AStateThatIsBoundElsewhereReachesTheNextCall)
     EXPECT_THAT(refusal(reader.read(plain, frame)), testing::HasSubstr("'v' needs 64 bytes"));
 }
 
+TEST_F(ArgumentsTest, ACallSaysWhatMayDifferFromAnother)
+{
+    ASSERT_EQ(refusal(reader.read(plain, frame)), "");
+    const std::uint64_t number = reader.others().number;
+    EXPECT_NE(number, 0U);
+    EXPECT_THAT(reader.others().given, testing::ElementsAre(0));
+    ASSERT_EQ(
+        refusal(reader.read(std::vector<Arg>{{"x", at(0x8000)}, {"w", at(0x7000, 64)}, {"n", std::int32_t{1}}}, frame)),
+        "");
+    EXPECT_THAT(reader.others().given, testing::ElementsAre(0, 2));
+    EXPECT_EQ(reader.others().number, number);
+    reader.bind_state(1, at(0x5000, 64));
+    ASSERT_EQ(refusal(reader.read(plain, frame)), "");
+    EXPECT_NE(reader.others().number, number);
+    EXPECT_THAT(reader.others().given, testing::ElementsAre(0));
+}
+
+TEST_F(ArgumentsTest, AStateWithoutMemoryMustBeGiven)
+{
+    reader.bind_state(1, {});
+    EXPECT_THAT(refusal(reader.read(plain, frame)), testing::HasSubstr("'v' is missing"));
+    ASSERT_EQ(
+        refusal(reader.read(std::vector<Arg>{{"x", at(0x8000)}, {"v", at(0x6000, 64)}, {"n", std::int32_t{1}}}, frame)),
+        "");
+    reader.bind_state(1, at(0x5000, 64));
+    EXPECT_EQ(refusal(reader.read(plain, frame)), "");
+}
+
 TEST_F(ArgumentsTest, AnotherFrameIsFilledFromTheStart)
 {
     ASSERT_EQ(refusal(reader.read(plain, frame)), "");

@@ -211,6 +211,75 @@ private:
     std::mt19937_64 m_engine;
 };
 
+TEST(CallGuard, TensorsThatAreAsInTheLastAcceptedCallAreNotLookedAt)
+{
+    Recorded r;
+    const std::vector<std::size_t> given{0, 2};
+    ASSERT_TRUE(r.guard.matches(r.tensors, r.bits, {5, given}));
+    std::vector<TensorArg> others = r.tensors; // against what the number says, to see what is looked at
+    ++others[1].sizes[0];
+    EXPECT_TRUE(r.guard.matches(others, r.bits, {5, given}));
+    EXPECT_FALSE(r.guard.moved());
+    for (const std::size_t i : given) {
+        std::vector<TensorArg> call = r.tensors;
+        call[i].dtype = DType::u8;
+        EXPECT_FALSE(r.guard.matches(call, r.bits, {5, given})) << i;
+        EXPECT_TRUE(r.guard.matches(r.tensors, r.bits, {5, given})) << i;
+    }
+    const std::vector<std::uint64_t> other_values{12, 8};
+    EXPECT_FALSE(r.guard.matches(r.tensors, other_values, {5, given}));
+}
+
+TEST(CallGuard, AnotherNumberOrOtherGivenTensorsAreALookAtAllOfThem)
+{
+    const std::vector<std::size_t> given{0, 2}, others{0, 1}, fewer{0}, swapped{2, 0};
+    for (const Others& now :
+         std::vector<Others>{{6, given}, {5, others}, {5, fewer}, {5, swapped}, {5, {}}, {0, given}, {}}) {
+        Recorded r;
+        ASSERT_TRUE(r.guard.matches(r.tensors, r.bits, {5, given}));
+        std::vector<TensorArg> call = r.tensors;
+        ++call[3].sizes[0];
+        EXPECT_FALSE(r.guard.matches(call, r.bits, now)) << now.number << ' ' << now.given.size();
+        EXPECT_TRUE(r.guard.matches(r.tensors, r.bits, now));
+        EXPECT_EQ(r.guard.matches(call, r.bits, now), now.number != 0) << "known from now on";
+    }
+}
+
+TEST(CallGuard, ACallThatIsAcceptedWithoutANumberEndsWhatWasKnown)
+{
+    Recorded r;
+    const std::vector<std::size_t> given{0};
+    ASSERT_TRUE(r.guard.matches(r.tensors, r.bits, {5, given}));
+    std::vector<TensorArg> moved = r.tensors;
+    moved[3].base = 9;
+    ASSERT_TRUE(r.guard.matches(moved, r.bits));
+    EXPECT_TRUE(r.guard.matches(r.tensors, r.bits, {5, given}));
+    EXPECT_TRUE(r.guard.moved()) << "all of them were looked at";
+}
+
+TEST(CallGuard, AnOverlapOfAGivenTensorWithAnotherIsFound)
+{
+    Recorded r;
+    const std::vector<std::size_t> given{3};
+    ASSERT_TRUE(r.guard.matches(r.tensors, r.bits, {5, given}));
+    std::vector<TensorArg> call = r.tensors;
+    call[3].base = 2;
+    call[3].offset = 256; // where the third one lies, which nobody gave
+    EXPECT_FALSE(r.guard.matches(call, r.bits, {5, given}));
+    call[3].offset = 4096;
+    EXPECT_TRUE(r.guard.matches(call, r.bits, {5, given}));
+}
+
+TEST(CallGuard, MoreGivenTensorsThanThereAreAreNotRemembered)
+{
+    Recorded r;
+    const std::vector<std::size_t> given(100, 0);
+    EXPECT_TRUE(r.guard.matches(r.tensors, r.bits, {5, given}));
+    std::vector<TensorArg> call = r.tensors;
+    ++call[3].sizes[0];
+    EXPECT_FALSE(r.guard.matches(call, r.bits, {5, given}));
+}
+
 std::uint64_t seed()
 {
     const char* text = std::getenv("WARMGRAPH_TEST_SEED");

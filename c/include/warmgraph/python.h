@@ -157,8 +157,10 @@ enum wg_test_kind_values {
     wg_test_apart = 10,     ///< `from` is no other register's that is tested so, and is none of `around`
     wg_test_tensor = 11,    ///< `from`, a tensor, requires no grad; and what wg_tensor_test_values in `number` say
     wg_test_code = 12, ///< what the C function `object` gives of the pointer `other` has the byte `number` at `from`
-    wg_test_code_null = 13, ///< it gives a pointer to a null pointer (an empty std::shared_ptr)
-    wg_test_code_empty = 14 ///< it gives a pointer to two equal pointers (an empty std::vector)
+    wg_test_code_null = 13,   ///< it gives a pointer to a null pointer (an empty std::shared_ptr)
+    wg_test_code_empty = 14,  ///< it gives a pointer to two equal pointers (an empty std::vector)
+    wg_test_code_numbers = 15 ///< it fills its first argument, up to 64 bytes, with 32-bit numbers: the first `from` of
+                              ///< them (at most 8) have the bytes of `number`, the lowest first
 };
 
 typedef int32_t wg_tensor_test;
@@ -235,8 +237,9 @@ typedef struct wg_steady_call {
     void* stream;      ///< a callable that gives the library's handle for such a number
     uint64_t* replays; ///< counts launches
     uint64_t often;
-    void* replayed; ///< called before each launch that makes `replays` a multiple of `often`
-    wg_status (*enqueue)(wg_function*, wg_stream*, const wg_arg*, uint64_t, wg_outcome*); ///< wg_call
+    void* replayed;                        ///< called before each launch that makes `replays` a multiple of `often`
+    int (*is_capturing)(const wg_stream*); ///< wg_stream_is_capturing: whether it is another call. NULL: a test asked
+    wg_status (*enqueue)(wg_function*, wg_stream*, const wg_arg*, uint64_t, wg_outcome*); ///< wg_call_uncaptured
     wg_function* function;
     const wg_arg* args;
     uint64_t arg_count;

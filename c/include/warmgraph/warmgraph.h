@@ -224,6 +224,8 @@ WARMGRAPH_API wg_status wg_stream_create(wg_device* device, wg_stream** out);
 WARMGRAPH_API wg_status wg_stream_view(wg_device* device, void* native, wg_stream** out);
 /// invalid_argument for a stream that belongs to a device or to a recorder.
 WARMGRAPH_API wg_status wg_stream_destroy(wg_stream* stream);
+/// 1: somebody captures what is enqueued in it; else 0, also for NULL.
+WARMGRAPH_API int wg_stream_is_capturing(const wg_stream* stream);
 /// Blocks until its work is done. not_recordable inside a function that is being captured.
 WARMGRAPH_API wg_status wg_stream_synchronize(wg_stream* stream);
 /// The driver's handle (CUstream), for libraries that enqueue by themselves; NULL on OpenCL. (CUDA's default stream is
@@ -648,6 +650,10 @@ typedef struct wg_arg {
 /// callback comes back with its own code.
 WARMGRAPH_API wg_status wg_call(wg_function* function, wg_stream* stream, const wg_arg* args, uint64_t count,
                                 wg_outcome* outcome);
+/// wg_call where the caller has just asked wg_stream_is_capturing, which said no. The driver takes 0.1 us to say it, and
+/// is not asked again. In a stream that captures after all, the driver's error ends the capture (driver_failed).
+WARMGRAPH_API wg_status wg_call_uncaptured(wg_function* function, wg_stream* stream, const wg_arg* args, uint64_t count,
+                                           wg_outcome* outcome);
 
 /// A call that wg_record_profile is about to make.
 typedef struct wg_profiled_call wg_profiled_call;

@@ -40,6 +40,7 @@ public:
 private:
     [[nodiscard]] bool holds(const wg_test& test, Registers& registers, std::vector<Object*>& apart) const;
     [[nodiscard]] static bool is_code_as_it_was(const wg_test& test);
+    [[nodiscard]] static bool are_numbers_as_they_were(const wg_test& test);
     [[nodiscard]] bool items(const wg_test& test, Registers& registers) const;
     [[nodiscard]] bool values(const wg_test& test, Registers& registers) const;
     [[nodiscard]] bool is_number(const wg_test& test, Object* object) const;

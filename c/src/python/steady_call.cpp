@@ -64,10 +64,13 @@ Ref SteadyCall::answered(Registers& registers)
     try {
         const std::uint64_t moves = *m_call.moves;
         if (moves % 2 != 0 || !is_like_it(registers)) return otherwise();
-        outputs = made_outputs();
-        if (m_call.enqueue == nullptr)
+        if (m_call.enqueue == nullptr) {
+            outputs = made_outputs();
             return Api::checked(m_api.tuple_pack(2, all_of(outputs).get(), values(registers).get()));
+        }
         m_stream = stream();
+        if (m_call.is_capturing != nullptr && m_call.is_capturing(m_stream) != 0) return otherwise();
+        outputs = made_outputs();
         if (++*m_call.replays % m_call.often == 0) static_cast<void>(Api::checked(m_api.call_alone(m_call.replayed)));
         // Another thread ran where Python was called: what was read may be where it is for its capture alone.
         if (*m_call.moves != moves) return otherwise();

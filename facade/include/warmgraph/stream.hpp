@@ -97,7 +97,9 @@ public:
 
     [[nodiscard]] Event record();  ///< an event after all work so far
     void wait(const Event& event); ///< later work of this stream comes after the event
-    void synchronize();            ///< blocks; not_recordable inside a function that is being captured
+    /// Whether somebody captures what is enqueued in it.
+    [[nodiscard]] bool is_capturing() const noexcept;
+    void synchronize(); ///< blocks; not_recordable inside a function that is being captured
     /// The driver's handle (CUstream), for libraries that enqueue by themselves; null on OpenCL.
     [[nodiscard]] void* native() const noexcept;
 

@@ -244,6 +244,7 @@ class Entry(Handle):
         self.lock = threading.Lock()  # of arguments and states until they are launched
         self._outcome = ctypes.c_int32()
         self.enqueue, self.expect_ok = lib.unchecked("wg_call"), lib.expect_ok
+        self.is_capturing, self.enqueue_uncaptured = lib.unchecked("wg_stream_is_capturing"), lib.unchecked("wg_call_uncaptured")
         self.handle, self._count = ctypes.c_void_p(pointer), ctypes.c_uint64(len(self._args))
         self._raw_outcome = ctypes.byref(self._outcome)
 

@@ -191,8 +191,8 @@ class TorchFunction:
         if steady is not None:
             self._put_first(self.steady.setdefault(self._place_of(id(bound.call.owner)), []), steady)
 
-    def _expect_outside(self, tests: Tests) -> list[tuple[Any, str]]:
-        return _outside.expect_outside(tests)
+    def _expect_outside(self, tests: Tests, asks_stream: bool) -> list[tuple[Any, str]]:
+        return _outside.expect_outside(tests, asks_stream)
 
     def _inside(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any]) -> Any:
         """A part of what somebody else runs, captures or compiles."""

@@ -182,9 +182,9 @@ class PairFunction(TorchFunction):
         super().__init__(wrapped)
         self._hooks: dict[int, list[Any]] = {}  # backward's, of the modules around, by the surroundings' number
 
-    def _expect_outside(self, tests: Tests) -> list[tuple[Any, str]]:
+    def _expect_outside(self, tests: Tests, asks_stream: bool) -> list[tuple[Any, str]]:
         tests.same(tests.answer(torch.is_grad_enabled), False)
-        return super()._expect_outside(tests)
+        return super()._expect_outside(tests, asks_stream)
 
     def as_it_is(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], keeps_grad: bool = False) -> Any:
         return super().as_it_is(wrapped, owner, arguments, keeps_grad or torch.is_grad_enabled())

@@ -36,7 +36,8 @@ class Steady:
             raise NotSteady
         self._args = self._entry.own_args()
         tests, is_plain = Tests(), self._words is None and self._loan is None
-        attributes = [*outside(tests), *_modes.expect_outside(tests), *_modes.expect(tests, call.modes), (_fork, "_generation"),
+        self._asks_stream = is_plain and torch.cuda.is_initialized()
+        attributes = [*outside(tests, self._asks_stream), *_modes.expect_outside(tests), *_modes.expect(tests, call.modes), (_fork, "_generation"),
                       (self._entry, "_pointer"), (self._entry, "bound_states")]
         makers = self._makers(bound, tests)
         given = _structure.expect(tests, args, kwargs, call.around.reached)
@@ -52,8 +53,9 @@ class Steady:
 
     def _launch(self) -> _steady_calls.Launch:
         entry, index = self._entry, self._device.index or 0
+        enqueue, is_capturing = (entry.enqueue_uncaptured, entry.is_capturing) if self._asks_stream else (entry.enqueue, None)
         return _steady_calls.Launch(entry.lock, _launching.native_stream, index, functools.partial(_launching.view_of, entry.device), _pausing.replays,
-                                    _pausing.OFTEN, _pausing.replayed_often, entry.enqueue, entry.handle, functools.partial(_failed, entry.expect_ok))
+                                    _pausing.OFTEN, _pausing.replayed_often, enqueue, entry.handle, functools.partial(_failed, entry.expect_ok), is_capturing)
 
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Draws random numbers, or lends its results."""
@@ -97,7 +99,8 @@ class Steady:
         return []
 
 
-Outside = Callable[[Tests], "list[tuple[Any, str]]"]  # that a call is no part of what somebody else runs: attributes that must stay
+# That a call is no part of what somebody else runs, but for a capture of the stream where that is asked: attributes that must stay.
+Outside = Callable[[Tests, bool], "list[tuple[Any, str]]"]
 
 
 def _failed(expect_ok: Callable[[int], Any], status: int) -> Any:

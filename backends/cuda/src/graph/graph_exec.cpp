@@ -79,9 +79,17 @@ Result<std::unique_ptr<CudaGraphExec>> CudaGraphExec::instantiate_foreign(Core& 
 
 Result<void> CudaGraphExec::launch(Stream& stream) noexcept
 try {
+    if (stream.native() != nullptr && stream.is_capturing())
+        return fail(ErrorCode::not_recordable, "launch of a graph in a stream that captures");
+    return launch_uncaptured(stream);
+} catch (...) {
+    return out_of_memory();
+}
+
+Result<void> CudaGraphExec::launch_uncaptured(Stream& stream) noexcept
+try {
     auto* const native = static_cast<CUstream>(stream.native());
     if (native == nullptr) return fail(ErrorCode::invalid_argument, "launch of a graph in a stream of another device");
-    if (stream.is_capturing()) return fail(ErrorCode::not_recordable, "launch of a graph in a stream that captures");
     return m_core.driver->call("cuGraphLaunch", m_core.driver->cuGraphLaunch, m_exec.get(), native);
 } catch (...) {
     return out_of_memory();

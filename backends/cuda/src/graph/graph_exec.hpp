@@ -34,6 +34,7 @@ public:
 
     /// A failed launch has enqueued nothing.
     [[nodiscard]] Result<void> launch(Stream& stream) noexcept override;
+    [[nodiscard]] Result<void> launch_uncaptured(Stream& stream) noexcept override;
     /// The driver keeps the old parameters for launches in flight (cuGraphExecKernelNodeSetParams). unsupported where only
     /// another exec can hold the change: copies and fills of several rows, launch attributes. Allocates nothing, copies
     /// nothing but parameters; an unchanged node succeeds always.

@@ -42,6 +42,13 @@ void guard_distances(std::span<TensorSpec> specs, std::span<const TensorArg> ten
 /// Without them: any distance at which the same tensors overlap will do.
 void forget_distances(std::span<TensorSpec> specs) noexcept;
 
+/// What is known of a call's tensors beside another call's: all but those in `given` (indices, in the order in which
+/// the call has them) are as in every call with the same number and the same `given`. Number 0: nothing is known.
+struct Others {
+    std::uint64_t number = 0;
+    std::span<const std::size_t> given;
+};
+
 /// Checks a call against recorded specs. Built once per loaded entry; `matches` then allocates nothing.
 /// The alias and alignment verdict of the last accepted addresses is remembered, so that a call with unchanged
 /// addresses costs one comparison (target: 64 tensors in 200 ns). A call's alignment may be stronger than the
@@ -51,14 +58,17 @@ public:
     /// `device`: ordinal that tensors must be on where a recorded spec's device ("opencl:0") names none.
     CallGuard(std::span<const TensorSpec> recorded, std::span<const ValueSpec> values, std::uint16_t device);
 
-    /// `values`: bits in declaration order.
-    [[nodiscard]] bool matches(std::span<const TensorArg> tensors, std::span<const std::uint64_t> values) noexcept;
+    /// `values`: bits in declaration order. Tensors that are by `others` as in the last accepted call are not looked at.
+    [[nodiscard]] bool matches(std::span<const TensorArg> tensors, std::span<const std::uint64_t> values,
+                               const Others& others = {}) noexcept;
 
     /// Did the last accepted call have other addresses than the one before it? (Set by matches.)
     [[nodiscard]] bool moved() const noexcept { return m_moved; }
 
 private:
     [[nodiscard]] bool accepts_places(std::span<const TensorArg> tensors) noexcept;
+    [[nodiscard]] bool accepted_all_but(const Others& others) const noexcept;
+    void note_accepted(const Others& others) noexcept;
 
     std::vector<TensorArg> m_expected; ///< as recorded, zero beyond the rank, at the place of the last accepted call
     std::vector<std::uint32_t> m_alignment;
@@ -66,7 +76,9 @@ private:
     std::vector<std::pair<std::uint32_t, std::int64_t>> m_distances; ///< of a tensor from the first of its group
     std::vector<std::uint64_t> m_values;
     std::vector<std::uint32_t> m_order, m_groups; ///< scratch
-    bool m_satisfiable = true;                    ///< false: no TensorArg can look like the recorded specs
+    std::uint64_t m_number = 0;                   ///< Others of the last accepted call
+    std::vector<std::size_t> m_given;
+    bool m_satisfiable = true; ///< false: no TensorArg can look like the recorded specs
     bool m_has_last = false;
     bool m_moved = true;
 };

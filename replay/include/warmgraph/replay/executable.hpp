@@ -68,6 +68,8 @@ struct Loading {
     Instantiation instantiation = Instantiation::at_restore;
 };
 
+enum class AskedCapture : std::uint8_t { no, yes };
+
 class Executable {
 public:
     /// Loads images (through `modules`, once per process and digest; `function` as in ModuleUser), allocates the arena,
@@ -82,8 +84,9 @@ public:
         RegisteredModules registered = RegisteredModules::bind, std::uint64_t function = 0, Loading* loading = nullptr);
 
     /// Rebinds what differs from the last call, then enqueues. On an error nothing was enqueued and the next bind
-    /// rewrites everything.
-    [[nodiscard]] Result<void> launch(backends::Stream& stream, const Bindings& bindings) noexcept;
+    /// rewrites everything. `asked`: whether the caller has just found that `stream` captures nothing.
+    [[nodiscard]] Result<void> launch(backends::Stream& stream, const Bindings& bindings,
+                                      AskedCapture asked = AskedCapture::no) noexcept;
 
     /// launch() for copies of the caller's memory: what works together with the outside (semaphores, events, host
     /// functions, waits for memory) is left out. Runs in the same arena. The one before must be done. What is looked at so

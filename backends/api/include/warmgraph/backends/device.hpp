@@ -147,6 +147,8 @@ public:
     /// Enqueues the whole graph in `stream` (not capturing). partly_launched when a failure came after some nodes
     /// were enqueued: running the function instead would do their work twice.
     [[nodiscard]] virtual Result<void> launch(Stream& stream) noexcept = 0;
+    /// launch() for whoever has just asked whether `stream` captures: a driver is not asked again.
+    [[nodiscard]] virtual Result<void> launch_uncaptured(Stream& stream) noexcept { return launch(stream); }
     /// Gives one node new parameters, addresses or sizes. Same kind, kernel and dimensions as instantiated, else
     /// invalid_argument. Launches already enqueued keep the old ones.
     [[nodiscard]] virtual Result<void> update(std::uint32_t node, const RawWork& work) noexcept = 0;
