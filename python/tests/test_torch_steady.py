@@ -474,25 +474,50 @@ WEIGHTS: dict[str, Callable[[Any], Any]] = {
     "swapped for another": lambda weight: torch.utils.swap_tensors(weight, torch.nn.Parameter(torch.randn(4, 4))),
     "elsewhere": lambda weight: setattr(weight, "data", weight.data.clone()), "set": lambda weight: weight.set_(torch.randn(4, 4)),
     "a row further": lambda weight: setattr(weight, "data", torch.cat([weight.data, weight.data])[1:5]),
+    "its storage elsewhere": lambda weight: weight.untyped_storage().resize_(1 << 20),
 }
+_READERS = {"its bytes": lambda patch: None, "PyTorch": lambda patch: patch.setattr(_tensor_reader, "telling_bytes", lambda: 0),
+            "DLPack": lambda patch: patch.setattr(_tensor_reader, "_own", lambda exchange: None)}
 
 
-@pytest.mark.parametrize("by", ["PyTorch", "DLPack"])
+@pytest.fixture(params=_READERS)
+def read_by(request, monkeypatch):
+    """How weights are looked at."""
+    _READERS[request.param](monkeypatch)
+
+
+@pytest.mark.usefixtures("read_by")
 @pytest.mark.parametrize("change", WEIGHTS)
-def test_a_weight_that_was_changed_in_place_is_noticed(change, by, reads, monkeypatch):
-    if by == "DLPack":
-        monkeypatch.setattr(_tensor_reader, "_own", lambda exchange: None)
+def test_a_weight_that_was_changed_in_place_is_noticed(change, reads):
     given = Given()
     assert reads.of(given.call) == 0
     WEIGHTS[change](given.net.linear.weight)
     assert reads.of(given.call) == 1
 
 
-@pytest.mark.parametrize("by", ["PyTorch", "DLPack"])
-def test_a_weight_of_another_type_or_shape_is_noticed(by, monkeypatch):
+@pytest.mark.usefixtures("read_by")
+def test_sizes_that_lie_outside_of_a_weight_are_noticed(reads):
+    """Of six dimensions: nothing of the tensor itself is another one."""
+    weight = torch.zeros(2, 1, 1, 1, 1, 3)
+    step, x = wrap(lambda x: x + weight.sum()), aligned(4)
+    for _ in range(4):
+        step(x)
+    assert reads.of(lambda: step(x)) == 0
+    weight.as_strided_((3, 1, 1, 1, 1, 2), (2, 2, 2, 2, 2, 1))
+    assert reads.of(lambda: step(x)) == 1
+
+
+@pytest.mark.usefixtures("read_by")
+def test_a_weight_of_another_class_is_noticed(reads):
+    given = Given()
+    assert reads.of(given.call) == 0
+    given.net.linear.weight.__class__ = type("Sub", (torch.nn.Parameter,), {})
+    assert reads.of(given.call) == 1
+
+
+@pytest.mark.usefixtures("read_by")
+def test_a_weight_of_another_type_or_shape_is_noticed():
     """The function itself says what is wrong with it."""
-    if by == "DLPack":
-        monkeypatch.setattr(_tensor_reader, "_own", lambda exchange: None)
     for change in (lambda weight: weight.data.view(torch.int32), lambda weight: weight.data.view(2, 8), lambda weight: weight.data[..., None], lambda weight: weight.data[:2]):
         given = Given()
         given.net.linear.weight.requires_grad_(False)

@@ -44,6 +44,21 @@ def test_both_say_the_same(sizes, random, name):
         assert described(own(), made)[0][-1] == made.data_ptr()
 
 
+def test_the_bytes_of_a_tensor_say_what_it_looks_like():
+    assert _tensor_reader.telling_bytes() in _tensor_reader._BODIES
+    for tensor, change in _tensor_reader._changes():
+        before = ctypes.string_at(tensor._cdata, _tensor_reader.telling_bytes())
+        change()
+        assert ctypes.string_at(tensor._cdata, _tensor_reader.telling_bytes()) != before, change
+
+
+@pytest.mark.parametrize("change", [lambda: None, lambda: int("none"), lambda: torch.zeros(2) @ torch.zeros(3)])
+def test_bytes_that_show_no_change_are_not_gone_by(monkeypatch, change):
+    changes = _tensor_reader._changes
+    monkeypatch.setattr(_tensor_reader, "_changes", lambda: [*changes(), (torch.zeros(2), change)])
+    assert _tensor_reader.telling_bytes.__wrapped__() == 0
+
+
 class Sub(torch.Tensor):
     pass
 

@@ -624,6 +624,7 @@ class wg_steady_call(ctypes.Structure):
         ("rest_count", ctypes.c_uint64),
         ("weights", ctypes.POINTER(wg_weight)),
         ("weight_count", ctypes.c_uint64),
+        ("weight_bytes", ctypes.c_uint64),
         ("always", ctypes.POINTER(wg_snapshot)),
         ("read_tensor", wg_dltensor_reader),
         ("base", ctypes.c_uint64),

@@ -162,14 +162,16 @@ class Result(NamedTuple):
 
 
 def made(tests: Tests, around: Iterable[int], looks: Looks, inputs: Sequence[Input], states: Sequence[tuple[int, int]], makers: Sequence[Maker],
-         args: Any, base: int, framework: Framework, launch: Launch | None, result: Result, moves: ctypes.c_uint64) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
+         args: Any, base: int, framework: Framework, launch: Launch | None, result: Result, moves: ctypes.c_uint64,
+         weight_bytes: int = 0) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     """Takes (args, kwargs): the result of a call that is like it, else `otherwise`. Without `launch` nothing is enqueued, and it gives (outputs,
     what is in the registers); call it under a lock then, and launch with `args`. states: (start, end) of memory that no input lies in. moves: odd while tensors are elsewhere, and counted at each change. The addresses of
-    the call, less `base`, go into `args`, which are the call's own."""
+    the call, less `base`, go into `args`, which are the call's own. weight_bytes: of a weight's own, which say what it looks like; 0 where nobody
+    knows."""
     keep: list[Any] = [tests, looks, makers, args, launch, result, moves]
     raw = _c.wg_steady_call(base=base, register_count=tests.count, read_tensor=_c.wg_dltensor_reader(framework.read), moves=ctypes.pointer(moves),
                             is_frozen=ctypes.pointer(looks.is_frozen), surroundings=ctypes.pointer(looks.surroundings.raw),
-                            always=ctypes.pointer(looks.always.raw), otherwise=id(result.otherwise), output=result.output)
+                            always=ctypes.pointer(looks.always.raw), weight_bytes=weight_bytes, otherwise=id(result.otherwise), output=result.output)
     weights = _objects.Tensors(framework.read, [one.tensor for one in looks.weights])
     given = _objects.Tensors(framework.read, [one.tensor for one in inputs])
     for look, one in zip(given.looks, inputs):

@@ -213,6 +213,9 @@ typedef struct wg_steady_call {
     uint64_t rest_count;
     const wg_weight* weights;
     uint64_t weight_count;
+    /// Bytes of what a weight's at::Tensor points to (c10::TensorImpl): as long as these are the same, so is all that the
+    /// functions of wg_use_torch_tensors say of it but its address, which is asked. 0: they are asked at each call.
+    uint64_t weight_bytes;
     wg_snapshot* always; ///< looked at whatever is frozen
     wg_dltensor_reader read_tensor;
     uint64_t base;

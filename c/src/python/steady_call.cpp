@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <utility>
@@ -41,7 +42,33 @@ private:
 
 } // namespace
 
-SteadyCall::SteadyCall(const Api& api, const wg_steady_call& call) : m_api(api), m_call(call), m_tests(api, m_call) {}
+WeightBodies::WeightBodies(std::uint64_t weights, std::uint64_t bytes)
+    : m_bytes(bytes), m_bodies(bytes == 0 ? 0 : weights), m_contents(weights * bytes)
+{
+}
+
+bool WeightBodies::is_same(std::size_t weight, const std::byte* body) const noexcept
+{
+    return m_bytes != 0 && body != nullptr && body == m_bodies[weight] &&
+           std::memcmp(body, m_contents.data() + weight * m_bytes, m_bytes) == 0;
+}
+
+void WeightBodies::note(std::size_t weight, const std::byte* body) noexcept
+{
+    m_bodies[weight] = body;
+    std::memcpy(m_contents.data() + weight * m_bytes, body, m_bytes);
+}
+
+SteadyCall::SteadyCall(const Api& api, const wg_steady_call& call)
+    : m_api(api),
+      m_call(call),
+      m_tests(api, m_call),
+      // Without PyTorch's functions there is nothing that they would save.
+      m_bodies(call.weight_count, call.requires_grad == nullptr ? call.weight_bytes : 0)
+{
+    for (const wg_weight& one : std::span(m_call.weights, m_call.weight_count))
+        m_kinds.push_back(Api::kind_of(one.tensor));
+}
 
 Object* SteadyCall::operator()(Object* args, Object* named)
 {
@@ -115,25 +142,37 @@ void fetch(const wg_weight& weight)
 
 } // namespace
 
-bool SteadyCall::are_weights_there() const
+bool SteadyCall::are_weights_there()
 {
     constexpr std::size_t k_ahead = 8;
     const std::span weights(m_call.weights, m_call.weight_count);
     for (std::size_t i = 0; i < weights.size(); ++i) {
         if (i + k_ahead < weights.size()) fetch(weights[i + k_ahead]);
-        if (!is_there(weights[i])) return false;
+        if (!is_there(i)) return false;
     }
     return true;
 }
 
 /// Which storage an address belongs to is not asked: the launch has the addresses of the call before.
-bool SteadyCall::is_there(const wg_weight& weight) const
+bool SteadyCall::is_there(std::size_t number)
 {
-    const bool is_read_at_once = m_call.requires_grad == nullptr; // as wg_use_torch_tensors said
-    return ((is_read_at_once && m_torch.is_there(weight.tensor, weight.look)) ||
-            is_there(weight.tensor, weight.look)) &&
+    const wg_weight& weight = m_call.weights[number];
+    return Api::kind_of(weight.tensor) == m_kinds[number] && // one below it may have operators of its own
+           (is_there_by_pytorch(number) || is_there(weight.tensor, weight.look)) &&
            m_tests.questions().requires_grad(weight.tensor) == (weight.requires_grad != 0) &&
            (weight.can_be_lazy == 0 || !m_tests.questions().is_lazy(weight.tensor));
+}
+
+/// And lies where it lay. By PyTorch's own functions, where these can be asked.
+bool SteadyCall::is_there_by_pytorch(std::size_t number)
+{
+    if (m_call.requires_grad != nullptr) return false; // wg_use_torch_tensors did not say how
+    const wg_weight& weight = m_call.weights[number];
+    const std::byte* const body = m_bodies.bytes() != 0 ? m_torch.body_of(weight.tensor) : nullptr;
+    if (m_bodies.is_same(number, body)) return m_torch.is_at(weight.tensor, *weight.look.address);
+    if (!m_torch.is_there(weight.tensor, weight.look)) return false;
+    if (body != nullptr && m_torch.is_within(weight.tensor, m_bodies.bytes())) m_bodies.note(number, body);
+    return true;
 }
 
 bool SteadyCall::is_there(Object* weight, const wg_tensor_look& look) const

@@ -1,6 +1,7 @@
 // A call that is like one that was replayed: looked at, and replayed.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -11,6 +12,22 @@
 #include "warmgraph/python.h"
 
 namespace warmgraph::python {
+
+/// Bytes of weights that looked as they are to. PyTorch's functions take three times as long to say it again.
+class WeightBodies {
+public:
+    WeightBodies(std::uint64_t weights, std::uint64_t bytes);
+
+    /// It is the one that was noted, and nothing of it has changed.
+    [[nodiscard]] bool is_same(std::size_t weight, const std::byte* body) const noexcept;
+    void note(std::size_t weight, const std::byte* body) noexcept;
+    [[nodiscard]] std::uint64_t bytes() const noexcept { return m_bytes; } ///< of each; 0: none is noted
+
+private:
+    std::uint64_t m_bytes;
+    std::vector<const std::byte*> m_bodies; ///< null: nothing was noted
+    std::vector<std::byte> m_contents;
+};
 
 /// Used with Python's lock held, and from the tests to the launch with the call's own one.
 class SteadyCall {
@@ -24,8 +41,9 @@ private:
     [[nodiscard]] Ref answered(Registers& registers);
     [[nodiscard]] bool is_like_it(Registers& registers);
     [[nodiscard]] bool are_surroundings_same();
-    [[nodiscard]] bool are_weights_there() const;
-    [[nodiscard]] bool is_there(const wg_weight& weight) const;
+    [[nodiscard]] bool are_weights_there();
+    [[nodiscard]] bool is_there(std::size_t weight);
+    [[nodiscard]] bool is_there_by_pytorch(std::size_t weight);
     [[nodiscard]] bool is_there(Object* weight, const wg_tensor_look& look) const;
     [[nodiscard]] bool are_inputs_placed(const Registers& registers);
     [[nodiscard]] bool place(const Registers& registers);
@@ -45,7 +63,9 @@ private:
     const TorchTensors& m_torch = TorchTensors::of_process();
     bool m_are_places_judged = false; ///< none of the inputs, where they were last, lies on a state
     unsigned long long m_native_stream = 0;
-    wg_stream* m_stream = nullptr; ///< of m_native_stream
+    wg_stream* m_stream = nullptr;      ///< of m_native_stream
+    std::vector<const Object*> m_kinds; ///< classes of the weights
+    WeightBodies m_bodies;
 };
 
 /// A callable of Python's that owns a SteadyCall. Throws Raised.

@@ -1,5 +1,7 @@
 #include "torch_tensor.hpp"
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <iterator>
 
@@ -46,6 +48,30 @@ bool TorchTensors::is_of_type(std::int32_t number, const wg_tensor_look& look) c
 bool TorchTensors::requires_grad(Object* tensor) const
 {
     return m_torch.requires_grad(*static_cast<void**>(handle_of(tensor))) != 0;
+}
+
+const std::byte* TorchTensors::body_of(Object* tensor) const
+{
+    return is_of_known_kind(tensor) ? *static_cast<const std::byte**>(handle_of(tensor)) : nullptr;
+}
+
+bool TorchTensors::is_within(Object* tensor, std::uint64_t bytes) const
+{
+    void* const handle = handle_of(tensor);
+    const std::byte* const body = *static_cast<const std::byte**>(handle);
+    std::int64_t *sizes = nullptr, *strides = nullptr;
+    if (m_torch.get_sizes(handle, &sizes) != 0 || m_torch.get_strides(handle, &strides) != 0) return false;
+    return std::ranges::all_of(std::array{sizes, strides}, [&](const std::int64_t* one) {
+        const auto at =
+            std::bit_cast<std::uint64_t>(one) - std::bit_cast<std::uint64_t>(body); // huge where it lies before
+        return at < bytes;
+    });
+}
+
+bool TorchTensors::is_at(Object* tensor, std::uint64_t address) const
+{
+    void* data = nullptr;
+    return m_torch.get_data_ptr(handle_of(tensor), &data) == 0 && std::bit_cast<std::uint64_t>(data) == address;
 }
 
 /// What the functions are not sure to answer they are not asked: they print what they throw.

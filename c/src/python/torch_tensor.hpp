@@ -22,6 +22,12 @@ public:
     [[nodiscard]] bool is_there(Object* tensor, const wg_tensor_look& look) const;
     /// Of a tensor. REQUIRES: use() was called.
     [[nodiscard]] bool requires_grad(Object* tensor) const;
+    /// What it points to (c10::TensorImpl), of a tensor whose class is PyTorch's own; else null. REQUIRES: use() was called.
+    [[nodiscard]] const std::byte* body_of(Object* tensor) const;
+    /// Its sizes and strides are among the first `bytes` of its body. REQUIRES: is_there().
+    [[nodiscard]] bool is_within(Object* tensor, std::uint64_t bytes) const;
+    /// The address alone is asked. REQUIRES: a body.
+    [[nodiscard]] bool is_at(Object* tensor, std::uint64_t address) const;
 
 private:
     [[nodiscard]] bool is_read(Object* tensor, DlTensor& found) const;

@@ -4,7 +4,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import logging
-from typing import Any
+from typing import Any, Callable, Iterator
 
 import torch
 
@@ -74,6 +74,59 @@ def _autograd_meta() -> Any:
         return None
     found.restype, found.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
     return found
+
+
+_WORD, _MOST_DIMENSIONS = 8, 5  # bytes; what a c10::TensorImpl holds itself
+_BODIES = (176, 184)  # bytes of a c10::TensorImpl: of PyTorch 2.13 to 2.15, and of 2.9 to 2.11
+
+
+@functools.cache
+def telling_bytes() -> int:
+    """How many bytes of what a tensor points to (c10::TensorImpl) say what it looks like: as long as they are the same, so are its type, sizes, strides,
+    storage, offset and lazy bits. 0 where a change of one of these is not seen in them."""
+    try:
+        with torch.inference_mode(False), torch.no_grad():
+            for size in _BODIES:
+                ends = [_last_change(tensor, change, size) for tensor, change in _changes()]
+                if all(ends):
+                    return max(ends)
+            _log.debug("PyTorch %s is asked what tensors look like: changes are seen up to %s", torch.__version__, ends)
+    except (AttributeError, RuntimeError, TypeError, ValueError) as error:
+        _log.debug("PyTorch %s is asked what tensors look like: %s", torch.__version__, error)
+    return 0
+
+
+def _last_change(tensor: torch.Tensor, change: Callable[[], Any], size: int) -> int:
+    """Where the last word ends that is another one after it; 0 where none is."""
+    before = ctypes.string_at(tensor._cdata, size)
+    change()
+    after = ctypes.string_at(tensor._cdata, size)
+    return max((at + _WORD for at in range(0, size, _WORD) if before[at:at + _WORD] != after[at:at + _WORD]), default=0)
+
+
+def _changes() -> Iterator[tuple[torch.Tensor, Callable[[], Any]]]:
+    """Tensors, and what changes one thing of each."""
+    ones = (1,) * _MOST_DIMENSIONS
+    for i in range(_MOST_DIMENSIONS):
+        for sizes, strides in (((*ones[:i], 2, *ones[i + 1:]), ones), (ones, (*ones[:i], 2, *ones[i + 1:]))):
+            one = _zeros().as_strided(ones, ones)
+            yield one, functools.partial(one.as_strided_, sizes, strides)
+    one = _zeros()
+    yield one, functools.partial(one.as_strided_, (8, 1), (1, 1))
+    one = _zeros().as_strided((4,), (1,))
+    yield one, functools.partial(one.as_strided_, (4,), (1,), 1)
+    one = _zeros()
+    yield one, functools.partial(one.set_, _zeros().untyped_storage(), 0, (8,), (1,))
+    one = _zeros()
+    yield one, functools.partial(setattr, one, "data", one.view(torch.int32))
+    one = _zeros()
+    yield one, functools.partial(setattr, one, "data", torch._neg_view(one))
+    one = torch.zeros(8, dtype=torch.complex64, device="cpu")
+    yield one, functools.partial(setattr, one, "data", one.conj())
+
+
+def _zeros() -> torch.Tensor:
+    return torch.zeros(8, dtype=torch.float32, device="cpu")
 
 
 def _place_in_object() -> int:
