@@ -1,120 +1,21 @@
 """Later calls that are like one before: what they look at, and what makes them another call."""
 from __future__ import annotations
 
-import dataclasses
 import enum
 import gc
 import threading
 import weakref
-from typing import Any, Callable, Iterator
+from typing import Any, Callable
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
+import later_calls  # noqa: E402
 import torch_on_the_host as host  # noqa: E402
-import warmgraph  # noqa: E402
+from later_calls import Given, Kind, Meta, Net, aligned, forgotten, on_the_host, reads, weight_replaced, weights_elsewhere, wrap  # noqa: E402, F401  fixtures
 from warmgraph import _objects, errors  # noqa: E402
-from warmgraph.torch import _bound, _call, _function, _launching, _modes, _outside, _tensor_reader  # noqa: E402
-
-if _objects.exchange_of(torch.Tensor) is None:
-    pytest.skip("this PyTorch or Python has no table of DLPack's", allow_module_level=True)
-
-FACTOR = 2.0
-
-
-def wrap(function: Any) -> Any:
-    return warmgraph.cache_compile(function, compile=False, config=warmgraph.Config(model="net"))
-
-
-@pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
-    """Objects of one class share what was recorded: each test starts anew."""
-    yield
-    Net.step.reset()
-
-
-class Kind(enum.Enum):
-    ADD = 1
-    MULTIPLY = 2
-
-
-@dataclasses.dataclass
-class Meta:
-    tokens: Any
-    is_prompt: bool
-    sizes: list[int]
-    scale: float = 0.0
-    bias = 1
-
-
-class Net(torch.nn.Module):
-    heads = 2
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.linear = torch.nn.Linear(4, 4)
-        self.norm = torch.nn.Sequential(torch.nn.LayerNorm(4), torch.nn.Dropout(0.0))
-
-    @wrap
-    def step(self, meta: Any, caches: Any, kind: Kind = Kind.ADD, *, dtype: Any = torch.float32) -> Any:
-        y = self.norm(self.linear(meta.tokens)) * FACTOR + self.heads + meta.bias + meta.scale
-        caches[0].add_(y)
-        return {"y": y.to(dtype), "cache": caches[0], "row": caches[1][0], "kind": kind.name}
-
-
-@pytest.fixture(autouse=True)
-def on_the_host(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    host.use(monkeypatch)
-    with torch.no_grad():
-        yield
-
-
-def aligned(*sizes: int) -> Any:
-    """As a GPU's allocator gives memory."""
-    count = torch.Size(sizes).numel()
-    memory = torch.randn(count + 128)
-    start = -memory.data_ptr() % 256 // 4
-    return memory[start:start + count].view(sizes)
-
-
-class Reads:
-    """How often a call was read at length."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.count, read = 0, _function.TorchFunction._read
-
-        def counted(function: Any, *given: Any) -> Any:
-            self.count += 1
-            return read(function, *given)
-
-        monkeypatch.setattr(_function.TorchFunction, "_read", counted)
-
-    def of(self, call: Callable[[], Any]) -> int:
-        before = self.count
-        call()
-        return self.count - before
-
-
-@pytest.fixture
-def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
-    return Reads(monkeypatch)
-
-
-class Given:
-    """A call that is known by heart; a test changes something of it."""
-
-    def __init__(self) -> None:
-        self.net = Net()
-        self.meta = Meta(aligned(2, 4), True, [2, 4])
-        self.caches: Any = [aligned(2, 4), aligned(2, 4)]
-        self.caches[0].mark = "a"  # as mark_static_address leaves one
-        self.options: dict[str, Any] = {"dtype": torch.float32}
-        for _ in range(3):
-            self.call()
-
-    def call(self) -> Any:
-        return self.net.step(self.meta, self.caches, **self.options)
+from warmgraph.torch import _bound, _call, _function, _launching, _outside  # noqa: E402
 
 
 def test_the_third_call_is_looked_at_natively(reads):
@@ -143,14 +44,6 @@ def _part(given: Given, name: str, value: Any) -> None:
 
 def _hooked(given: Given) -> None:
     given.net.norm[0].register_forward_hook(lambda module, inputs, output: output + 1)
-
-
-def _weights_elsewhere(given: Given) -> None:
-    given.net.linear.weight.data = given.net.linear.weight.data.clone()
-
-
-def _weight_replaced(given: Given) -> None:
-    given.net.linear.weight = torch.nn.Parameter(torch.zeros(4, 4), requires_grad=False)
 
 
 def _transposed_weight(given: Given) -> None:
@@ -207,8 +100,8 @@ CHANGES = {
     "an option less": lambda given: given.options.clear(),
     "one list twice": _one_list_twice,
     "an argument on a weight": _argument_on_a_weight,
-    "weights elsewhere": _weights_elsewhere,
-    "a weight replaced": _weight_replaced,
+    "weights elsewhere": weights_elsewhere,
+    "a weight replaced": weight_replaced,
     "a transposed weight": _transposed_weight,
     "a weight that requires no grad any more": _frozen_weight,
     "a weight of another type": lambda given: setattr(given.net.linear.weight, "data", given.net.linear.weight.data.double()),
@@ -238,7 +131,7 @@ def _tried(given: Given) -> None:
 def test_classes_and_globals_are_looked_at(reads, monkeypatch, holder, name, value):
     given = Given()
     if holder == "globals":
-        monkeypatch.setitem(globals(), name, value)
+        monkeypatch.setattr(later_calls, name, value)
     else:
         monkeypatch.setattr(globals()[holder], name, value)
     assert reads.of(given.call) == 1
@@ -248,318 +141,6 @@ def test_code_is_looked_at(reads, monkeypatch):
     given = Given()
     monkeypatch.setattr(Net.step._function, "__code__", (lambda self, meta, caches, kind=None, *, dtype=None: {"y": caches[0]}).__code__)
     assert reads.of(given.call) == 1
-
-
-def test_modes_are_looked_at(reads):
-    given = Given()
-    try:
-        torch.set_default_dtype(torch.float64)
-        assert reads.of(given.call) == 1
-    finally:
-        torch.set_default_dtype(torch.float32)
-
-
-def _backend(kind: str, value: Any) -> tuple[Callable[[Any], None], Callable[[], Any], Any]:
-    return getattr(torch._C, f"_set_{kind}_preferred_backend"), getattr(torch._C, f"_get_{kind}_preferred_backend"), value
-
-
-def _order() -> Any:
-    return torch._C._get_sdp_priority_order()
-
-
-SETTINGS: dict[str, tuple[Callable[[Any], Any], Callable[[], Any], Any]] = {
-    "blas": _backend("blas", torch._C._BlasBackend.Cublaslt),
-    "linalg": _backend("linalg", torch._C._LinalgBackend.Magma),
-    "attention order": (torch._C._set_sdp_priority_order, _order, [*reversed(_order())]),
-    "flash attention": (torch.backends.cuda.enable_flash_sdp, torch.backends.cuda.flash_sdp_enabled, False),
-    "math attention reduction": (torch._C._set_math_sdp_allow_fp16_bf16_reduction, torch._C._get_math_sdp_allow_fp16_bf16_reduction, True),
-    "cudnn": (torch._C._set_cudnn_enabled, torch._C._get_cudnn_enabled, False),
-    "cudnn benchmark": (torch._C._set_cudnn_benchmark, torch._C._get_cudnn_benchmark, True),
-    "cudnn deterministic": (torch._C._set_cudnn_deterministic, torch._C._get_cudnn_deterministic, True),
-    "deterministic warns": (lambda on: torch.use_deterministic_algorithms(False, warn_only=on), lambda: False, True),
-    "deterministic fill": (torch._C._set_deterministic_fill_uninitialized_memory, torch._C._get_deterministic_fill_uninitialized_memory, False),
-    "flash attention 3": (torch._C._set_sdp_use_fa3, torch._C._get_fa3_sdp_enabled, not torch._C._get_fa3_sdp_enabled()),
-    "efficient attention": (torch._C._set_sdp_use_mem_efficient, torch._C._get_mem_efficient_sdp_enabled, False),
-    "math attention": (torch._C._set_sdp_use_math, torch._C._get_math_sdp_enabled, False),
-    "cudnn attention": (torch._C._set_sdp_use_cudnn, torch._C._get_cudnn_sdp_enabled, False),
-    "overrideable attention": (torch._C._set_sdp_use_overrideable, torch._C._get_overrideable_sdp_enabled, False),
-    "fp16 accumulation": (torch._C._set_cublas_allow_fp16_accumulation, torch._C._get_cublas_allow_fp16_accumulation, True),
-    "sm carveout": (torch._C._set_sm_carveout_experimental, torch._C._get_sm_carveout_experimental, 4),
-    "fast path": (torch.backends.mha.set_fastpath_enabled, torch.backends.mha.get_fastpath_enabled, False),
-    "precision": (torch.set_float32_matmul_precision, torch.get_float32_matmul_precision, "high"),
-    "deterministic": (torch.use_deterministic_algorithms, torch.are_deterministic_algorithms_enabled, True),
-    "fp16 reduction": (torch._C._set_cublas_allow_fp16_reduced_precision_reduction, lambda: True, False),
-    "bf16 reduction": (torch._C._set_cublas_allow_bf16_reduced_precision_reduction, lambda: True, False),
-    "matmul tf32": (torch._C._set_cublas_allow_tf32, torch._C._get_cublas_allow_tf32, True),
-    "cudnn tf32": (torch._C._set_cudnn_allow_tf32, torch._C._get_cudnn_allow_tf32, False),
-    "default dtype": (torch.set_default_dtype, torch.get_default_dtype, torch.float64),
-    "autocast": (lambda on: torch.set_autocast_enabled("cuda", on), lambda: torch.is_autocast_enabled("cuda"), True),
-    "autocast cache": (torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled, False),
-    "device": (torch.set_default_device, lambda: None, "cpu"),
-}
-OF_LATER_VERSIONS = {  # PyTorch 2.15
-    "flash attention 4": ("_set_sdp_use_fa4", "_get_fa4_sdp_enabled", True),
-    "matmul grouped": ("_set_cublaslt_prefer_grouped_gemm", "_get_cublaslt_prefer_grouped_gemm", True),
-    "cudnn depthwise": ("_set_cudnn_depthwise_kernel", "_get_cudnn_depthwise_kernel", "native"),
-    "native operators": ("_set_native_aot_enabled", "_get_native_aot_enabled", False),
-    "native operators masked": ("_set_native_aot_unconditional_masked", "_get_native_aot_unconditional_masked", True),
-    "layout of gradients": ("_set_grad_layout_enforcement_enabled", "_is_grad_layout_enforcement_enabled", False),
-}
-SETTINGS.update({name: (getattr(torch._C, change), getattr(torch._C, ask), value) for name, (change, ask, value) in OF_LATER_VERSIONS.items()
-                 if hasattr(torch._C, change)})
-# What decides no kernel of a CUDA device's, or is seen otherwise (dispatch and function modes, tracing, gradients).
-NO_SETTINGS = set("""
-    autograd_fallback_mode backcompat_broadcast_warn backcompat_keepdim_warn cached_tensors_enabled check_sparse_tensor_invariants conj
-    cpu_allow_fp16_reduced_precision_reduction default_mobile_cpu_allocator default_tensor_type dispatch_mode dtensor_allow_implicit_replication
-    fake_constant fwd_grad_enabled generator_metaclass grad_enabled graph_exec_group graph_executor_optimize meta_in_tls_dispatch_include miopen_immediate
-    mkldnn_deterministic mkldnn_enabled multithreading_enabled neg nnpack_enabled onednn_allow_tf32 only_lift_cpu_tensors override_stale_capture_stream
-    print_stack_traces_on_fatal_signal qengine rocm_fa_preferred_backend should_use_format_with_string_table skip_next_torch_function
-    storage_access_error_msg storage_data_ptr_access_error_msg symbolize_mode tensor_metadata thread_name throw_on_mutable_data_ptr torch_function_state
-    tracing_state value_trace view_replay_enabled warnAlways warn_deprecated_on_mutable_data_ptr warn_on_accumulate_grad_stream_mismatch worker_pids
-    worker_signal_handlers""".split())
-GUARDS = set("""
-    blas_preferred_backend cublas_allow_bf16_reduced_precision_reduction cublas_allow_fp16_accumulation cublas_allow_fp16_reduced_precision_reduction
-    cublas_allow_tf32 cublaslt_prefer_grouped_gemm cudnn_allow_tf32 cudnn_benchmark cudnn_depthwise_kernel cudnn_deterministic cudnn_enabled default_dtype
-    deterministic_algorithms deterministic_fill_uninitialized_memory float32_matmul_precision fp32_precision_setter grad_layout_enforcement_enabled
-    linalg_preferred_backend math_sdp_allow_fp16_bf16_reduction native_aot_enabled native_aot_unconditional_masked sdp_priority_order sdp_use_cudnn
-    sdp_use_fa3 sdp_use_fa4 sdp_use_flash sdp_use_math sdp_use_mem_efficient sdp_use_overrideable sm_carveout_experimental""".split())
-
-
-def test_this_pytorch_has_no_setting_that_we_do_not_know():
-    """One that decides which kernels run has to be asked in _modes.py, and is named in GUARDS then; any other in NO_SETTINGS."""
-    settings = {name.removeprefix("_set_") for name in dir(torch._C) if name.startswith("_set_")}
-    assert settings - NO_SETTINGS - GUARDS == set(), torch.__version__
-
-
-@pytest.mark.parametrize("name", SETTINGS)
-def test_each_mode_is_looked_at(name, reads):
-    given, (change, ask, value) = Given(), SETTINGS[name]
-    assert reads.of(given.call) == 0
-    before = ask()
-    try:
-        change(value)
-        assert reads.of(given.call) == 1
-    finally:
-        change(before)
-    assert reads.of(given.call) == 0
-
-
-def test_modes_whose_answers_are_objects_are_asked_of_pytorchs_own_code(reads, monkeypatch):
-    """Which a PyTorch may not have, or may answer otherwise: it is asked as a program asks it then."""
-    assert all(_modes._code_behind(name) is not None for name in _modes._CODE), torch.__version__
-    _modes._code_behind.cache_clear()
-    monkeypatch.setattr(_modes, "_CODE", {"preferred blas": "linalgPreferredBackend", "preferred linalg": "noSuchFunction"})
-    try:
-        assert [_modes._code_behind(name) for name in _modes._CODE] == [None, None]
-        given = Given()
-        assert reads.of(given.call) == 0
-        torch._C._set_linalg_preferred_backend(torch._C._LinalgBackend.Magma)
-        assert reads.of(given.call) == 1
-    finally:
-        torch._C._set_linalg_preferred_backend(torch._C._LinalgBackend.Default)
-        _modes._code_behind.cache_clear()
-
-
-def _with_mode(mode: Any) -> Callable[[Given], Any]:
-    def called(given: Given) -> None:
-        with mode():
-            given.call()
-
-    return called
-
-
-def _traced(given: Given) -> None:
-    given.net.requires_grad_(False)  # a tracer takes no constants that require it
-    given.call(), given.call()
-    calls = len(host.entries[-1].calls)
-    torch.jit.trace(lambda x: x + bool(given.call()), torch.zeros(1), check_trace=False)
-    assert len(host.entries[-1].calls) == calls
-    given.net.requires_grad_(True)
-
-
-class Watching(torch.utils._python_dispatch.TorchDispatchMode):
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return func(*args, **(kwargs or {}))
-
-
-class Looking(torch.overrides.TorchFunctionMode):
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return func(*args, **(kwargs or {}))
-
-
-WATCHED = {
-    "dispatch mode": _with_mode(Watching), "function mode": _with_mode(Looking), "tracing": _traced,
-    "vmap": lambda given: torch.func.vmap(lambda x: (given.call(), x)[1])(torch.zeros(2)),
-}
-
-
-@pytest.mark.parametrize("what", WATCHED)
-def test_who_watches_operators_sees_them_in_a_later_call(what, reads):
-    given = Given()
-    assert reads.of(given.call) == 0
-    calls = len(host.entries[0].calls)
-    WATCHED[what](given)
-    if what != "tracing":  # which has looked at it itself, and changed weights for it
-        assert len(host.entries[0].calls) == calls and reads.of(given.call) == 0 and len(host.entries[0].calls) == calls + 1
-
-
-def test_precisions_of_which_pytorch_does_not_say_how_they_mix_are_another_call(reads):
-    """Its own code throws then, and is asked past Python."""
-    given, before = Given(), torch.backends.cuda.matmul.fp32_precision
-    assert reads.of(given.call) == 0
-    try:
-        torch.backends.cuda.matmul.fp32_precision = "tf32"
-        with pytest.raises(RuntimeError):
-            torch._C._get_float32_matmul_precision()
-        assert reads.of(given.call) == 1
-    finally:
-        torch.backends.cuda.matmul.fp32_precision = before
-    assert reads.of(given.call) == 0
-
-
-def test_pytorchs_own_code_is_asked_where_this_pytorch_has_it(reads, monkeypatch):
-    """Else Python is, and both see what changes."""
-    functions = {name: one for name, one in _modes._FUNCTIONS.items() if name != "device"}  # which is CUDA's
-    missing = [name for name, one in functions.items() if _modes._function(one.library, one.symbol) is None]
-    assert not missing and _modes._address(_modes._TRACING) and _modes._address(_modes._INTERPRETERS), (torch.__version__, missing)
-    monkeypatch.setattr(_modes, "_FUNCTIONS", {name: one._replace(symbol="no_such_function") for name, one in functions.items()})
-    monkeypatch.setattr(_modes, "_TRACING", ("libtorch_cpu.so", "no_such_function"))
-    monkeypatch.setattr(_modes, "_INTERPRETERS", ("no_such_library.so", "no_such_function"))
-    given = Given()
-    assert reads.of(given.call) == 0
-    for name in ("fp16 reduction", "bf16 reduction", "precision", "matmul tf32", "cudnn tf32", "default dtype", "autocast", "autocast cache", "sm carveout"):
-        change, ask, value = SETTINGS[name]
-        before = ask()
-        try:
-            change(value)
-            assert reads.of(given.call) == 1, name
-        finally:
-            change(before)
-    for what in WATCHED.keys() - {"tracing"}:
-        calls = len(host.entries[0].calls)
-        WATCHED[what](given)
-        assert len(host.entries[0].calls) == calls, what
-    _traced(given)
-
-
-def test_inference_mode_is_looked_at(reads):
-    given = Given()
-    with torch.inference_mode():
-        assert reads.of(given.call) == 1
-
-
-def test_modes_that_cannot_be_asked_make_another_call(reads, monkeypatch):
-    """Questions fail where old and new settings of precision are mixed."""
-    fails: list[bool] = []
-
-    def first() -> bool:
-        return _raises() if fails else False
-
-    monkeypatch.setattr(_modes, "_CALLS", (first, *_modes._CALLS[1:]))
-    given = Given()
-    assert reads.of(given.call) == 0
-    fails.append(True)
-    assert reads.of(given.call) == 1 and _modes.modes()[0] == "unknown"
-    fails.clear()
-    assert reads.of(given.call) == 0
-
-
-def _raises() -> Any:
-    raise RuntimeError("mixed")
-
-
-WEIGHTS: dict[str, Callable[[Any], Any]] = {
-    "transposed": lambda weight: weight.t_(), "seen as its transposed": lambda weight: setattr(weight, "data", weight.data.t()),
-    "swapped for its transposed": lambda weight: torch.utils.swap_tensors(weight, torch.nn.Parameter(weight.detach().t())),
-    "swapped for another": lambda weight: torch.utils.swap_tensors(weight, torch.nn.Parameter(torch.randn(4, 4))),
-    "elsewhere": lambda weight: setattr(weight, "data", weight.data.clone()), "set": lambda weight: weight.set_(torch.randn(4, 4)),
-    "a row further": lambda weight: setattr(weight, "data", torch.cat([weight.data, weight.data])[1:5]),
-    "its storage elsewhere": lambda weight: weight.untyped_storage().resize_(1 << 20),
-}
-_READERS = {"its bytes": lambda patch: None, "PyTorch": lambda patch: patch.setattr(_tensor_reader, "telling_bytes", lambda: 0),
-            "DLPack": lambda patch: patch.setattr(_tensor_reader, "_own", lambda exchange: None)}
-
-
-@pytest.fixture(params=_READERS)
-def read_by(request, monkeypatch):
-    """How weights are looked at."""
-    _READERS[request.param](monkeypatch)
-
-
-@pytest.mark.usefixtures("read_by")
-@pytest.mark.parametrize("change", WEIGHTS)
-def test_a_weight_that_was_changed_in_place_is_noticed(change, reads):
-    given = Given()
-    assert reads.of(given.call) == 0
-    WEIGHTS[change](given.net.linear.weight)
-    assert reads.of(given.call) == 1
-
-
-@pytest.mark.usefixtures("read_by")
-def test_sizes_that_lie_outside_of_a_weight_are_noticed(reads):
-    """Of six dimensions: nothing of the tensor itself is another one."""
-    weight = torch.zeros(2, 1, 1, 1, 1, 3)
-    step, x = wrap(lambda x: x + weight.sum()), aligned(4)
-    for _ in range(4):
-        step(x)
-    assert reads.of(lambda: step(x)) == 0
-    weight.as_strided_((3, 1, 1, 1, 1, 2), (2, 2, 2, 2, 2, 1))
-    assert reads.of(lambda: step(x)) == 1
-
-
-@pytest.mark.usefixtures("read_by")
-def test_a_weight_of_another_class_is_noticed(reads):
-    given = Given()
-    assert reads.of(given.call) == 0
-    given.net.linear.weight.__class__ = type("Sub", (torch.nn.Parameter,), {})
-    assert reads.of(given.call) == 1
-
-
-@pytest.mark.usefixtures("read_by")
-def test_a_weight_of_another_type_or_shape_is_noticed():
-    """The function itself says what is wrong with it."""
-    for change in (lambda weight: weight.data.view(torch.int32), lambda weight: weight.data.view(2, 8), lambda weight: weight.data[..., None], lambda weight: weight.data[:2]):
-        given = Given()
-        given.net.linear.weight.requires_grad_(False)
-        given.call(), given.call(), given.call()
-        calls = len(host.entries[-1].calls)
-        given.net.linear.weight.data = change(given.net.linear.weight)
-        with pytest.raises(RuntimeError):
-            given.call()
-        assert len(host.entries[-1].calls) == calls
-
-
-def test_a_weight_that_requires_grad_from_now_on_is_noticed(reads):
-    net = Net()
-    net.requires_grad_(False)
-    meta, caches = Meta(aligned(2, 4), True, [2, 4]), [aligned(2, 4), aligned(2, 4)]
-    for _ in range(3):
-        net.step(meta, caches)
-    assert reads.of(lambda: net.step(meta, caches)) == 0
-    net.linear.bias.requires_grad_(True)
-    assert reads.of(lambda: net.step(meta, caches)) == 1
-
-
-LAZY = {
-    "a conjugate": lambda: torch.randn(4, dtype=torch.complex64),
-    "a negative": lambda: torch.randn(4, dtype=torch.complex64).imag,
-    "a negative number": lambda: torch.randn((), dtype=torch.complex64).imag,
-}
-
-
-@pytest.mark.parametrize("name", LAZY)
-def test_a_weight_that_is_a_lazy_view_of_its_memory_from_now_on_is_noticed(name, reads):
-    """`weight.data = weight.data.conj()` moves nothing, and DLPack shows no change."""
-    weight = LAZY[name]()
-    whole = weight if weight.is_complex() else weight._base
-    step, x = wrap(lambda x: x * weight), aligned(4)
-    for _ in range(3):
-        step(x)
-    assert reads.of(lambda: step(x)) == 0
-    before = weight.data_ptr(), weight.stride()
-    weight.data = whole.conj() if weight.is_complex() else whole.conj().imag
-    assert (weight.data_ptr(), weight.stride()) == before and (weight.is_conj() or weight.is_neg())
-    assert reads.of(lambda: step(x)) == 1
 
 
 def _of_closure() -> tuple[Any, Any, Callable[[Any], None]]:
@@ -651,34 +232,6 @@ def test_results_never_share_memory(reads):
     assert pointers[0] == x.data_ptr() and len(pointers) == 3
 
 
-def test_weights_that_moved_are_bound_where_they_are():
-    given = Given()
-    _weights_elsewhere(given)
-    given.call()
-    _, states = host.entries[0].calls[-1]
-    assert given.net.linear.weight.data_ptr() in states
-
-
-def test_weights_that_moved_are_bound_in_each_graph_that_has_them():
-    """A call of another shape, which reads the weights before it sees that it is another one, does not hide it from the first."""
-    net, calls = Net(), {}
-    for rows in (2, 3):
-        calls[rows] = (Meta(aligned(rows, 4), True, [2, 4]), [aligned(rows, 4), aligned(rows, 4)])
-    for _ in range(4):
-        for rows in calls:
-            net.step(*calls[rows])
-    assert len(host.entries) == 2
-    before = net.linear.weight.data
-    net.linear.weight.data = before.clone()
-    assert net.linear.weight.data_ptr() != before.data_ptr()
-    for rows in (3, 3, 2):
-        net.step(*calls[rows])
-    assert len(host.entries) == 2
-    for entry in host.entries:
-        _, states = entry.calls[-1]
-        assert net.linear.weight.data_ptr() in states
-
-
 def test_what_another_thread_bound_meanwhile_is_not_known_by_heart(monkeypatch):
     """Between the launch of a call and the look at it, a call of another object's went to the same entry."""
     other, given = Given(), Given.__new__(Given)
@@ -695,35 +248,6 @@ def test_what_another_thread_bound_meanwhile_is_not_known_by_heart(monkeypatch):
     _, states = host.entries[0].calls[-1]
     assert given.net.linear.weight.data_ptr() in states
     assert other.net.linear.weight.data_ptr() not in states
-
-
-def _at_aligned(tensor: Any) -> None:
-    tensor.data = aligned(*tensor.shape).copy_(tensor.data)
-
-
-def test_an_argument_on_a_weight_is_never_taken_for_one_beside_it():
-    """Not at the second call either, when it lies where it lay at the first."""
-    net = Net()
-    _at_aligned(net.linear.weight)
-    apart, on_weight = [aligned(2, 4), aligned(2, 4)], [net.linear.weight.data[:2], aligned(2, 4)]
-    meta = Meta(aligned(2, 4), True, [2, 4])
-    for _ in range(4):
-        net.step(meta, apart)
-    first = len(host.entries[0].calls)
-    for _ in range(4):
-        net.step(meta, on_weight)
-    assert len(host.entries[0].calls) == first
-    net.step(meta, apart)
-    assert len(host.entries[0].calls) == first + 1
-
-
-def test_two_objects_share_a_graph_and_not_their_weights(reads):
-    """Both are known by heart, and each binds its own weights."""
-    first, second = Given(), Given()
-    assert len(host.entries) == 1
-    for given in (first, second, first, second):
-        given.call()
-        assert given.net.linear.weight.data_ptr() in host.entries[0].calls[-1][1]
 
 
 def test_a_function_that_another_thread_runs_makes_no_call_of_this_one_a_part_of_it(reads):
@@ -876,43 +400,6 @@ def test_reset_forgets(reads):
     assert reads.of(given.call) == 1
 
 
-class TestFrozen:
-    def test_weights_are_not_looked_at_and_their_memory_is_kept(self, reads):
-        given = Given()
-        given.net.step.freeze_weights()
-        weight = given.net.linear.weight
-        at, memory = weight.data_ptr(), weakref.ref(weight)
-        _weight_replaced(given)
-        del weight
-        gc.collect()
-        assert reads.of(given.call) == 0
-        assert at in host.entries[0].calls[-1][1] and memory() is not None
-
-    def test_arguments_are(self, reads):
-        given = Given()
-        given.net.step.freeze_weights()
-        given.meta.is_prompt = False
-        assert reads.of(given.call) == 1
-
-    def test_it_may_come_before_the_first_call(self, reads):
-        net = Net()
-        net.step.freeze_weights()
-        meta, caches = Meta(aligned(2, 4), True, [2, 4]), [aligned(2, 4), aligned(2, 4)]
-        for _ in range(3):
-            net.step(meta, caches)
-        net.heads = 7
-        assert reads.of(lambda: net.step(meta, caches)) == 0
-
-    def test_reset_ends_it(self, reads):
-        given = Given()
-        given.net.step.freeze_weights()
-        given.net.step.reset()
-        for _ in range(3):
-            given.call()
-        given.net.heads = 7
-        assert reads.of(given.call) == 1
-
-
 def test_threads_call_at_once():
     """Each result lies in memory of its own, and holds what its call was given."""
     import threading
@@ -936,7 +423,7 @@ def test_threads_call_at_once():
     assert not wrong
 
 
-def test_a_later_call_waits_while_another_thread_has_its_weights_elsewhere(reads):
+def test_a_later_call_waits_while_another_thread_has_itsweights_elsewhere(reads):
     """It would be launched with the weight's address of that moment."""
     import threading
 

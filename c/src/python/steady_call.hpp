@@ -13,7 +13,8 @@
 
 namespace warmgraph::python {
 
-/// Bytes of weights that looked as they are to. PyTorch's functions take three times as long to say it again.
+/// Bytes of weights that looked as they are to: what PyTorch's functions said is so as long as these are the same, and ten
+/// calls for each weight take longer than a look at them.
 class WeightBodies {
 public:
     WeightBodies(std::uint64_t weights, std::uint64_t bytes);

@@ -217,7 +217,7 @@ def expect_code(tests: Tests, name: str, answer: Any) -> bool:
 
 _NO_NUMBER = 0xDEADBEEF  # is none of an enumerator
 _ORDER = "_ZN2at7Context16sDPPriorityOrderEv"  # a std::array of enumerators
-_MOST_NUMBERS = 8  # that a test compares
+_MOST_NUMBERS, _ROOM = 8, 1024  # that a test compares; for a function that takes what it fills for PyTorch's settings, in a PyTorch of another kind
 
 
 def _expect_order(tests: Tests, order: Sequence[int]) -> bool:
@@ -229,9 +229,9 @@ def _expect_order(tests: Tests, order: Sequence[int]) -> bool:
         at = _context()[1]
     except (AttributeError, KeyError, OSError):
         return False
-    found = (ctypes.c_uint32 * (2 * _MOST_NUMBERS))(*[_NO_NUMBER] * (2 * _MOST_NUMBERS))
+    found = (ctypes.c_uint32 * _ROOM)(*[_NO_NUMBER] * _ROOM)
     function(ctypes.addressof(found), at)
-    if list(found) != [*order, *[_NO_NUMBER] * (2 * _MOST_NUMBERS - len(order))]:
+    if list(found) != [*order, *[_NO_NUMBER] * (_ROOM - len(order))]:
         return False
     tests.code_numbers(ctypes.cast(function, ctypes.c_void_p).value or 0, at, order)
     return True

@@ -1,0 +1,122 @@
+"""What tests of later calls share: a call that is known by heart, and how often it was read at length."""
+from __future__ import annotations
+
+import dataclasses
+import enum
+from typing import Any, Callable, Iterator
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
+
+import torch_on_the_host as host  # noqa: E402
+import warmgraph  # noqa: E402
+from warmgraph import _objects  # noqa: E402
+from warmgraph.torch import _function  # noqa: E402
+
+if _objects.exchange_of(torch.Tensor) is None:
+    pytest.skip("this PyTorch or Python has no table of DLPack's", allow_module_level=True)
+
+FACTOR = 2.0
+
+
+def wrap(function: Any) -> Any:
+    return warmgraph.cache_compile(function, compile=False, config=warmgraph.Config(model="net"))
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    """Objects of one class share what was recorded: each test starts anew."""
+    yield
+    Net.step.reset()
+
+
+class Kind(enum.Enum):
+    ADD = 1
+    MULTIPLY = 2
+
+
+@dataclasses.dataclass
+class Meta:
+    tokens: Any
+    is_prompt: bool
+    sizes: list[int]
+    scale: float = 0.0
+    bias = 1
+
+
+class Net(torch.nn.Module):
+    heads = 2
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+        self.norm = torch.nn.Sequential(torch.nn.LayerNorm(4), torch.nn.Dropout(0.0))
+
+    @wrap
+    def step(self, meta: Any, caches: Any, kind: Kind = Kind.ADD, *, dtype: Any = torch.float32) -> Any:
+        y = self.norm(self.linear(meta.tokens)) * FACTOR + self.heads + meta.bias + meta.scale
+        caches[0].add_(y)
+        return {"y": y.to(dtype), "cache": caches[0], "row": caches[1][0], "kind": kind.name}
+
+
+@pytest.fixture(autouse=True)
+def on_the_host(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    host.use(monkeypatch)
+    with torch.no_grad():
+        yield
+
+
+def aligned(*sizes: int) -> Any:
+    """As a GPU's allocator gives memory."""
+    count = torch.Size(sizes).numel()
+    memory = torch.randn(count + 128)
+    start = -memory.data_ptr() % 256 // 4
+    return memory[start:start + count].view(sizes)
+
+
+class Reads:
+    """How often a call was read at length."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count, read = 0, _function.TorchFunction._read
+
+        def counted(function: Any, *given: Any) -> Any:
+            self.count += 1
+            return read(function, *given)
+
+        monkeypatch.setattr(_function.TorchFunction, "_read", counted)
+
+    def of(self, call: Callable[[], Any]) -> int:
+        before = self.count
+        call()
+        return self.count - before
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
+    return Reads(monkeypatch)
+
+
+class Given:
+    """A call that is known by heart; a test changes something of it."""
+
+    def __init__(self) -> None:
+        self.net = Net()
+        self.meta = Meta(aligned(2, 4), True, [2, 4])
+        self.caches: Any = [aligned(2, 4), aligned(2, 4)]
+        self.caches[0].mark = "a"  # as mark_static_address leaves one
+        self.options: dict[str, Any] = {"dtype": torch.float32}
+        for _ in range(3):
+            self.call()
+
+    def call(self) -> Any:
+        return self.net.step(self.meta, self.caches, **self.options)
+
+
+def weights_elsewhere(given: Given) -> None:
+    given.net.linear.weight.data = given.net.linear.weight.data.clone()
+
+
+def weight_replaced(given: Given) -> None:
+    given.net.linear.weight = torch.nn.Parameter(torch.zeros(4, 4), requires_grad=False)
