@@ -6,8 +6,6 @@
 #include <span>
 #include <utility>
 
-#include "torch_tensor.hpp"
-
 namespace warmgraph::python {
 
 namespace {
@@ -30,7 +28,7 @@ TensorQuestions::TensorQuestions(const Api& api, const wg_steady_call& call)
 
 bool TensorQuestions::requires_grad(Object* tensor) const
 {
-    if (m_requires_grad == nullptr) return TorchTensors::of_process().requires_grad(tensor);
+    if (m_requires_grad == nullptr) return m_torch.requires_grad(tensor);
     return is_true(m_get(m_requires_grad, tensor, Api::kind_of(tensor)));
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api.hpp"
+#include "torch_tensor.hpp"
 #include "warmgraph/python.h"
 
 namespace warmgraph::python {
@@ -25,6 +26,7 @@ private:
     [[nodiscard]] bool is_true(Object* owned) const;
 
     const Api& m_api;
+    const TorchTensors& m_torch = TorchTensors::of_process();
     Object *m_requires_grad, *m_is_negated, *m_is_conjugated;
     Object* (*m_get)(Object*, Object*, Object*); ///< tp_descr_get of m_requires_grad, past the search for the name
 };

@@ -1,6 +1,7 @@
 #include "steady_call.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstring>
@@ -42,32 +43,22 @@ private:
 
 } // namespace
 
-WeightBodies::WeightBodies(std::uint64_t weights, std::uint64_t bytes)
-    : m_bytes(bytes), m_bodies(bytes == 0 ? 0 : weights), m_contents(weights * bytes)
-{
-}
-
-bool WeightBodies::is_same(std::size_t weight, const std::byte* body) const noexcept
-{
-    return m_bytes != 0 && body != nullptr && body == m_bodies[weight] &&
-           std::memcmp(body, m_contents.data() + weight * m_bytes, m_bytes) == 0;
-}
-
-void WeightBodies::note(std::size_t weight, const std::byte* body) noexcept
-{
-    m_bodies[weight] = body;
-    std::memcpy(m_contents.data() + weight * m_bytes, body, m_bytes);
-}
-
 SteadyCall::SteadyCall(const Api& api, const wg_steady_call& call)
     : m_api(api),
       m_call(call),
       m_tests(api, m_call),
       // Without PyTorch's functions there is nothing that they would save.
-      m_bodies(call.weight_count, call.requires_grad == nullptr ? call.weight_bytes : 0)
+      m_body_bytes(call.requires_grad == nullptr ? call.weight_bytes : 0),
+      m_bodies(call.weight_count * m_body_bytes)
 {
+    m_weights.reserve(m_call.weight_count);
     for (const wg_weight& one : std::span(m_call.weights, m_call.weight_count))
-        m_kinds.push_back(Api::kind_of(one.tensor));
+        m_weights.push_back({.tensor = one.tensor,
+                             .kind = Api::kind_of(one.tensor),
+                             .address = *one.look.address,
+                             .near = std::to_array(one.near),
+                             .requires_grad = one.requires_grad != 0,
+                             .can_be_lazy = one.can_be_lazy != 0});
 }
 
 Object* SteadyCall::operator()(Object* args, Object* named)
@@ -128,16 +119,24 @@ bool SteadyCall::are_surroundings_same()
 
 namespace {
 
-/// Whoever launched the work before it had other things in the processor's caches: a weight is in seven lines of them.
-void fetch(const wg_weight& weight)
+/// What PyTorch's functions read of a tensor's body, its storage and what gradients need, in bytes from where each begins:
+/// of PyTorch 2.11, and elsewhere no more than slower. They begin anywhere in a line of the processor's caches.
+constexpr std::array<std::size_t, 4> k_of_body{0, 64, 128, 176};
+constexpr std::array<std::size_t, 2> k_of_storage{16, 59}, k_of_gradients{0, 144};
+
+void fetch(const void* place, std::span<const std::size_t> offsets)
 {
-    constexpr std::size_t k_line = 64; // bytes
+    if (place == nullptr) return;
+    for (const std::size_t at : offsets) __builtin_prefetch(static_cast<const std::byte*>(place) + at);
+}
+
+/// Whoever launched the work before it had other things in the processor's caches: a weight is in nine lines of them.
+void fetch(const WeightLook& weight)
+{
     __builtin_prefetch(weight.tensor);
-    for (const void* const place : weight.near) __builtin_prefetch(place);
-    if (weight.near[0] == nullptr) return;
-    // The first of them is the largest (c10::TensorImpl).
-    for (std::size_t at = k_line; at < 4 * k_line; at += k_line)
-        __builtin_prefetch(static_cast<const std::byte*>(weight.near[0]) + at);
+    fetch(weight.near[0], k_of_body);
+    fetch(weight.near[1], k_of_storage);
+    fetch(weight.near[2], k_of_gradients);
 }
 
 } // namespace
@@ -145,9 +144,8 @@ void fetch(const wg_weight& weight)
 bool SteadyCall::are_weights_there()
 {
     constexpr std::size_t k_ahead = 8;
-    const std::span weights(m_call.weights, m_call.weight_count);
-    for (std::size_t i = 0; i < weights.size(); ++i) {
-        if (i + k_ahead < weights.size()) fetch(weights[i + k_ahead]);
+    for (std::size_t i = 0; i < m_weights.size(); ++i) {
+        if (i + k_ahead < m_weights.size()) fetch(m_weights[i + k_ahead]);
         if (!is_there(i)) return false;
     }
     return true;
@@ -156,23 +154,37 @@ bool SteadyCall::are_weights_there()
 /// Which storage an address belongs to is not asked: the launch has the addresses of the call before.
 bool SteadyCall::is_there(std::size_t number)
 {
-    const wg_weight& weight = m_call.weights[number];
-    return Api::kind_of(weight.tensor) == m_kinds[number] && // one below it may have operators of its own
-           (is_there_by_pytorch(number) || is_there(weight.tensor, weight.look)) &&
-           m_tests.questions().requires_grad(weight.tensor) == (weight.requires_grad != 0) &&
-           (weight.can_be_lazy == 0 || !m_tests.questions().is_lazy(weight.tensor));
+    const WeightLook& weight = m_weights[number];
+    return Api::kind_of(weight.tensor) == weight.kind && // one below it may have operators of its own
+           (is_there_by_pytorch(number) || is_there(weight.tensor, m_call.weights[number].look)) &&
+           m_tests.questions().requires_grad(weight.tensor) == weight.requires_grad &&
+           (!weight.can_be_lazy || !m_tests.questions().is_lazy(weight.tensor));
 }
 
 /// And lies where it lay. By PyTorch's own functions, where these can be asked.
 bool SteadyCall::is_there_by_pytorch(std::size_t number)
 {
     if (m_call.requires_grad != nullptr) return false; // wg_use_torch_tensors did not say how
-    const wg_weight& weight = m_call.weights[number];
-    const std::byte* const body = m_bodies.bytes() != 0 ? m_torch.body_of(weight.tensor) : nullptr;
-    if (m_bodies.is_same(number, body)) return m_torch.is_at(weight.tensor, *weight.look.address);
-    if (!m_torch.is_there(weight.tensor, weight.look)) return false;
-    if (body != nullptr && m_torch.is_within(weight.tensor, m_bodies.bytes())) m_bodies.note(number, body);
+    Object* const tensor = m_weights[number].tensor;
+    if (is_as_noted(number)) return m_torch.is_at(tensor, m_weights[number].address);
+    if (!m_torch.is_there(tensor, m_call.weights[number].look)) return false;
+    if (m_body_bytes != 0 && m_torch.is_within(tensor, m_body_bytes)) note(number);
     return true;
+}
+
+/// Ten functions of PyTorch's for each weight take longer than a look at its bytes.
+bool SteadyCall::is_as_noted(std::size_t number) const
+{
+    const WeightLook& weight = m_weights[number];
+    return weight.body != nullptr && weight.body == m_torch.body_of(weight.tensor) &&
+           std::memcmp(weight.body, m_bodies.data() + number * m_body_bytes, m_body_bytes) == 0;
+}
+
+void SteadyCall::note(std::size_t number)
+{
+    WeightLook& weight = m_weights[number];
+    weight.body = m_torch.body_of(weight.tensor);
+    std::memcpy(m_bodies.data() + number * m_body_bytes, weight.body, m_body_bytes);
 }
 
 bool SteadyCall::is_there(Object* weight, const wg_tensor_look& look) const

@@ -1,6 +1,7 @@
 // A call that is like one that was replayed: looked at, and replayed.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -13,21 +14,15 @@
 
 namespace warmgraph::python {
 
-/// Bytes of weights that looked as they are to: what PyTorch's functions said is so as long as these are the same, and ten
-/// calls for each weight take longer than a look at them.
-class WeightBodies {
-public:
-    WeightBodies(std::uint64_t weights, std::uint64_t bytes);
-
-    /// It is the one that was noted, and nothing of it has changed.
-    [[nodiscard]] bool is_same(std::size_t weight, const std::byte* body) const noexcept;
-    void note(std::size_t weight, const std::byte* body) noexcept;
-    [[nodiscard]] std::uint64_t bytes() const noexcept { return m_bytes; } ///< of each; 0: none is noted
-
-private:
-    std::uint64_t m_bytes;
-    std::vector<const std::byte*> m_bodies; ///< null: nothing was noted
-    std::vector<std::byte> m_contents;
+/// A weight, as each call looks at it: in one line of the processor's caches.
+struct alignas(64) WeightLook {
+    Object* tensor;
+    const Object* kind; ///< its class
+    const std::byte* body =
+        nullptr; ///< of which the bytes were noted: what PyTorch's functions said is so while they stay
+    std::uint64_t address;
+    std::array<const void*, 3> near; ///< as wg_weight has it
+    bool requires_grad, can_be_lazy;
 };
 
 /// Used with Python's lock held, and from the tests to the launch with the call's own one.
@@ -45,6 +40,8 @@ private:
     [[nodiscard]] bool are_weights_there();
     [[nodiscard]] bool is_there(std::size_t weight);
     [[nodiscard]] bool is_there_by_pytorch(std::size_t weight);
+    [[nodiscard]] bool is_as_noted(std::size_t weight) const;
+    void note(std::size_t weight);
     [[nodiscard]] bool is_there(Object* weight, const wg_tensor_look& look) const;
     [[nodiscard]] bool are_inputs_placed(const Registers& registers);
     [[nodiscard]] bool place(const Registers& registers);
@@ -64,9 +61,10 @@ private:
     const TorchTensors& m_torch = TorchTensors::of_process();
     bool m_are_places_judged = false; ///< none of the inputs, where they were last, lies on a state
     unsigned long long m_native_stream = 0;
-    wg_stream* m_stream = nullptr;      ///< of m_native_stream
-    std::vector<const Object*> m_kinds; ///< classes of the weights
-    WeightBodies m_bodies;
+    wg_stream* m_stream = nullptr; ///< of m_native_stream
+    std::vector<WeightLook> m_weights;
+    std::uint64_t m_body_bytes; ///< 0: none are noted
+    std::vector<std::byte> m_bodies;
 };
 
 /// A callable of Python's that owns a SteadyCall. Throws Raised.

@@ -50,11 +50,6 @@ bool TorchTensors::requires_grad(Object* tensor) const
     return m_torch.requires_grad(*static_cast<void**>(handle_of(tensor))) != 0;
 }
 
-const std::byte* TorchTensors::body_of(Object* tensor) const
-{
-    return is_of_known_kind(tensor) ? *static_cast<const std::byte**>(handle_of(tensor)) : nullptr;
-}
-
 bool TorchTensors::is_within(Object* tensor, std::uint64_t bytes) const
 {
     void* const handle = handle_of(tensor);

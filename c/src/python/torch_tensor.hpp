@@ -22,8 +22,11 @@ public:
     [[nodiscard]] bool is_there(Object* tensor, const wg_tensor_look& look) const;
     /// Of a tensor. REQUIRES: use() was called.
     [[nodiscard]] bool requires_grad(Object* tensor) const;
-    /// What it points to (c10::TensorImpl), of a tensor whose class is PyTorch's own; else null. REQUIRES: use() was called.
-    [[nodiscard]] const std::byte* body_of(Object* tensor) const;
+    /// What it points to (c10::TensorImpl). REQUIRES: use() was called, and is_there() once, of an object of its class.
+    [[nodiscard]] const std::byte* body_of(Object* tensor) const
+    {
+        return *static_cast<const std::byte**>(handle_of(tensor));
+    }
     /// Its sizes and strides are among the first `bytes` of its body. REQUIRES: is_there().
     [[nodiscard]] bool is_within(Object* tensor, std::uint64_t bytes) const;
     /// The address alone is asked. REQUIRES: a body.
