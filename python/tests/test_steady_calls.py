@@ -322,6 +322,14 @@ def test_an_empty_pointer_or_list_of_c_functions_is_asked():
         assert call((), {}) is OTHERWISE
 
 
+def test_more_numbers_than_a_test_holds_are_another_call():
+    fills = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(lambda to, argument: None)
+    for count, is_same in ((8, True), (9, False), (1 << 20, False)):
+        known = Known()
+        known.tests._rows.append((_c.wg_test_code_numbers, count, 0, 0, ctypes.cast(fills, ctypes.c_void_p).value or 0, 0))
+        assert (known.made()((), {}) is not OTHERWISE) == is_same
+
+
 @pytest.mark.parametrize("before, now", [((1, 2, 0, 255), (1, 2, 0, 254)), ((1, 2), (257, 2)), ((3,), (1 << 16,)), ((1,) * 8, (1,) * 7 + (2,))])
 def test_numbers_that_a_c_function_fills_in_are_asked(before, now):
     numbers = (ctypes.c_uint32 * 8)(*before)
