@@ -171,6 +171,29 @@ TEST_F(Check, LeavesALivingWritersTemporaryInPeace)
     EXPECT_EQ(names_in(folder(k_prompt)).size(), 2U);
 }
 
+/// A temporary is gone as soon as somebody has asked about it.
+class FinishedFiles final : public ForwardingFileSystem {
+    Result<std::optional<FileInfo>> info_in(FileSystem& inner, const Path& path) override
+    {
+        auto found = inner.info(path);
+        if (path.filename().string().starts_with(".tmp-")) {
+            EXPECT_TRUE(succeeded(inner.remove(path)));
+        }
+        return found;
+    }
+};
+
+TEST_F(Check, AWriterThatIsDoneAndEndsMeanwhileHasLeftNothing)
+{
+    const fs::path temporary = folder() / name_of_dead_writers_temporary(m_root);
+    EXPECT_EQ(found(), (Found{{relative(temporary), ErrorCode::io_failed}}));
+    FinishedFiles files;
+    const auto damages = open({.access = store::StoreMode::read_only}, files)->check();
+    ASSERT_TRUE(succeeded(damages));
+    EXPECT_TRUE(damages->empty());
+    EXPECT_FALSE(fs::exists(temporary));
+}
+
 TEST_F(Check, PublishSweepsUpBehindADeadWriter)
 {
     const std::string name = name_of_dead_writers_temporary(m_root);

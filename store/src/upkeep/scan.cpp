@@ -221,9 +221,10 @@ void Scan::scan_other(const Path& folder, const DirectoryItem& item)
     }
     const auto info = m_disk.files.info(path);
     if (!info) return add(path, info.error(), Finding::Cure::leave);
-    if (*info && is_abandoned(item.name, (*info)->modified, m_disk.clock.wall())) {
-        add(path, {ErrorCode::io_failed, "left over by a writer that died: repair removes it"}, Finding::Cure::remove);
-    }
+    if (!*info || !is_abandoned(item.name, (*info)->modified, m_disk.clock.wall())) return;
+    // A writer that was done with it, and ended between the two looks, has left nothing.
+    if (const auto still = m_disk.files.info(path); still && !*still) return;
+    add(path, {ErrorCode::io_failed, "left over by a writer that died: repair removes it"}, Finding::Cure::remove);
 }
 
 void Scan::add(const Path& path, Error error, Finding::Cure cure, const Stamp& stamp)
