@@ -24,7 +24,6 @@ import cores  # noqa: E402  beside this file
 STEPS, ROUNDS, SINGLE = 200, 5, 50  # replays in a row, how often, and replays that find an idle device
 LEAST_STEPS, ROUND_S = 20, 0.5  # fewer in a row where they would take longer
 MEASURED_SIZES = (1, 8, 32)
-CORE_TIMES = 5  # loops that say how quick the core is
 
 
 # --- replays in a steady state
@@ -205,7 +204,7 @@ def started_once(torch, settings, ready, made):
         call, after = WAYS[settings["start"]](torch, made, settings)
         tokens = call()[1].cpu().tolist()
         done = time.monotonic()
-        core_s = cores.loop_seconds(CORE_TIMES)
+        core_s = cores.loop_seconds(cores.TIMES)
         print(f"first result after {done - ready:.4f} s", flush=True)
         answer = {"first_s": done - ready, "done": done, "core_after_s": core_s, "tokens": tokens, **steady(torch, call)}
         if call()[1].cpu().tolist() != tokens:
@@ -287,7 +286,7 @@ def table_once(torch, settings, ready, table):
                 print(f"first graph after {graph - ready:.4f} s, the result of a replay after {first - ready:.4f} s", flush=True)
         torch.cuda.synchronize()
         done = time.monotonic()
-        core_s = cores.loop_seconds(CORE_TIMES)
+        core_s = cores.loop_seconds(cores.TIMES)
         print(f"all graphs after {done - ready:.4f} s", flush=True)
         answer = {"graph_s": graph - ready, "first_s": first - ready, "all_s": done - ready, "done": first, "core_after_s": core_s, "tokens": {}}
         for size, (replay, result) in graphs.items():
@@ -345,7 +344,7 @@ def answered(settings):
     made = subjects.MAKERS[settings["subject"]](settings)
     torch.cuda.synchronize()
     cores.settle()
-    core_s = cores.loop_seconds(CORE_TIMES)
+    core_s = cores.loop_seconds(cores.TIMES)
     ready = time.monotonic()
     print(f"ready after {ready - started:.3f} s", flush=True)
     run = table_once if settings["subject"] == "table" else started_once

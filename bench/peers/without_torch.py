@@ -20,7 +20,6 @@ sys.path[1:1] = [str(REPOSITORY / "tests" / "gpu" / "torch")]
 import cores  # noqa: E402  beside this file
 
 STEPS, ROUNDS = 200, 5
-CORE_TIMES = 5  # loops that say how quick the core is
 
 
 def steady(library, device, function, args):
@@ -59,7 +58,7 @@ def served(settings, started):
     args = wg.array(wg.Arg, [wg.memory_arg(r["name"], pointers[r["name"]], r["bytes"]) for r in regions if r["role"] in ("input", "output")])
     tokens = {r["name"]: (buffers[r["name"]], r["bytes"]) for r in regions if r["name"] == "next"}
     cores.settle()
-    core_s = cores.loop_seconds(CORE_TIMES)
+    core_s = cores.loop_seconds(cores.TIMES)
     ready = time.monotonic()
     function, results, milliseconds = llama_step.first_result(library, device, folder, spec, args, tokens)
     done = time.monotonic()

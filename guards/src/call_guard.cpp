@@ -136,10 +136,9 @@ bool CallGuard::accepted_all_but(const Others& others) const noexcept
 
 void CallGuard::note_accepted(const Others& others) noexcept
 {
-    // Where they are as many as before, they are the same ones mostly; there is room for all tensors.
+    // m_given has room for each tensor once: more would allocate, and are not remembered.
     m_number = others.given.size() <= m_given.capacity() ? others.number : 0;
-    if (m_number != 0 && !std::ranges::equal(others.given, m_given))
-        m_given.assign(others.given.begin(), others.given.end());
+    if (m_number != 0) m_given.assign(others.given.begin(), others.given.end());
 }
 
 bool CallGuard::accepts_places(std::span<const TensorArg> tensors) noexcept

@@ -49,7 +49,7 @@ class Steady:
         states = [*((region.pointer, region.pointer + region.nbytes) for region in call.states), *lent]
         self._look = _steady_calls.made(tests, call.around.ids, call.around.looks(always), self._inputs(bound, given), states, makers, self._args,
                                         _entry.FLAT, framework, self._launch() if is_plain else None, result, _gate.moves,
-                                         _tensor_reader.telling_bytes())
+                                        _tensor_reader.telling_bytes())
         self.call = self._look if is_plain else self._called
 
     def _launch(self) -> _steady_calls.Launch:
