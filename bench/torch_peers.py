@@ -6,9 +6,9 @@ usage: torch_peers.py LIBWARMGRAPH [--subject step,table,huggingface] [--only PA
 LIBWARMGRAPH is a libwarmgraph.so with the CUDA backend; PyTorch is this Python's. Each way starts in processes of its own, one after the
 other, with caches of its own. "start": since the process was started; "ready": since CUDA runs and the model is on the device; "graph": a
 table's first one is there, and its work done; "result": the next tokens on the host. "step" is one of up to 200 in a row, "enqueuing" the
-host's part of one that finds the device idle. Before it is ready, a process takes itself to the quickest core of the moment: others may
-use the machine. Quick ways run --runs times, by turns, where --limit (seconds, of all) has room: then the table has medians. A way that
-fails has its reason beneath.
+host's part of one that finds the device idle. A process takes itself to the quickest core of the moment, when it starts and before it is
+ready: others may use the machine. warmgraph's package is compiled to bytecode first, as pip does with what it installs. Quick ways run
+--runs times, by turns, where --limit (seconds, of all) has room: then the table has medians. A way that fails has its reason beneath.
 --only takes a shell pattern of ways' names (--list has them), and adds what they need; it may be given again. --folder is kept.
 Sizes: --layers, --dim, --heads, --hidden, --vocabulary, --batch, --context of the step; --table-layers, --sizes of the table; --hf-layers.
 Exit status: 0; 1 a way of warmgraph's failed, or tokens are wrong; 2 usage; 3 there is no PyTorch with CUDA.
@@ -16,6 +16,7 @@ Exit status: 0; 1 a way of warmgraph's failed, or tokens are wrong; 2 usage; 3 t
 from __future__ import annotations
 
 import argparse
+import compileall
 import contextlib
 import fnmatch
 import json
@@ -34,6 +35,7 @@ from peers.table import Row
 from peers.ways import SUBJECTS, Subject, Way, needed
 
 FOLDER = pathlib.Path(__file__).resolve().parent
+PACKAGE = FOLDER.parent / "python" / "warmgraph"
 LLAMA_STEP = FOLDER.parent / "tests" / "gpu" / "torch" / "llama_step.py"
 SIZES = {"layers": 16, "dim": 2048, "heads": 16, "hidden": 5632, "vocabulary": 32000, "batch": 8, "context": 1024, "hf_layers": 8,
          "table_layers": 16, "sizes": 32}
@@ -119,6 +121,8 @@ class Comparison:
         if "reason" in self.machine:
             return str(self.machine["reason"])
         say(f"{self.machine['gpu']}, torch {self.machine['torch']}: imported once, so files are in memory")
+        if not compileall.compile_dir(PACKAGE, quiet=2):
+            say(f"no bytecode was written beside {PACKAGE}: each process compiles the package, which an installed one does not")
         for subject, ways in self.chosen:
             self.rows[subject.name] = [Row(way) for way in ways]
             for row in self.rows[subject.name]:

@@ -323,6 +323,7 @@ def machine(torch, settings):
 def answered(settings):
     started = float(os.environ["PEERS_STARTED"])
     is_recording = bool(settings["leaves"])
+    cores.settle()
     if settings["start"] in ("recording", "table") and is_recording:
         import warmgraph  # noqa: F401  before the first kernel of the process
     import torch

@@ -1,6 +1,7 @@
 """bench/torch_peers.py without a GPU and without PyTorch: its children, what it makes of their answers, and the table."""
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import pathlib
@@ -339,6 +340,10 @@ def stand_in(tmp_path, monkeypatch):
     (folder / "peers" / "with_torch.py").write_text(STAND_IN)
     library = tmp_path / "libwarmgraph.so"
     library.touch()
+    package = tmp_path / "warmgraph"
+    package.mkdir()
+    (package / "module.py").write_text("x = 1\n")
+    monkeypatch.setattr(torch_peers, "PACKAGE", package)
     monkeypatch.setattr(torch_peers, "FOLDER", folder)
     monkeypatch.setattr(torch_peers, "STARTED", time.monotonic())
     return lambda *more: torch_peers.main([str(library), "--folder", str(tmp_path / "work"), "--json", str(tmp_path / "out.json"), *more])
@@ -353,6 +358,20 @@ def test_a_run_goes_on_where_a_way_fails(stand_in, tmp_path, capsys):
     said = capsys.readouterr()
     assert "a stand-in, driver" in said.out and "eager + CUDA graph: ended with status 1" in said.out and "met" in said.out
     assert "step, warmgraph: 10.0 ms" in said.err
+
+
+def test_no_process_compiles_the_package_to_bytecode(stand_in, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    module = tmp_path / "warmgraph" / "module.py"
+    assert stand_in("--subject", "step", "--only", "eager", "--runs", "1") == 0
+    assert pathlib.Path(importlib.util.cache_from_source(str(module))).is_file()
+    assert "bytecode" not in capsys.readouterr().err
+
+
+def test_a_package_that_has_no_bytecode_is_told(stand_in, tmp_path, capsys):
+    (tmp_path / "warmgraph" / "__pycache__").write_text("no folder")
+    assert stand_in("--subject", "step", "--only", "eager", "--runs", "1") == 0
+    assert f"no bytecode was written beside {tmp_path / 'warmgraph'}" in capsys.readouterr().err
 
 
 def test_a_way_of_ours_that_fails_is_the_status(stand_in, tmp_path):
