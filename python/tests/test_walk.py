@@ -21,7 +21,7 @@ import numpy
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from warmgraph import NotRecordable, Tensor, Unsupported, _code, _walk, cache_compile
+from warmgraph import NotRecordable, Tensor, Unsupported, _code, _facts, _walk, cache_compile
 
 
 def f(x): return x
@@ -68,6 +68,16 @@ def test_another_value_is_seen_at_its_path(tree, one, other):
     before, after = read(x=[tree, one]).facts, read(x=[tree, other]).facts
     changed = [path for path in before if before[path] != after.get(path)]
     assert changed == ([] if same else ["x[1]"])
+
+
+@pytest.mark.parametrize("before, after, said", [
+    ({"a": "int 1"}, {"a": "int 1"}, "None"),
+    ({"a": "int 1", "b": "int 2"}, {"a": "int 1", "b": "int 3"}, "b was 'int 2' before the call and is 'int 3' after it"),
+    ({"a": "int 1"}, {}, "a was 'int 1' before the call and is not there after it"),
+    ({}, {"a": "int 1"}, "a was not there before the call and is 'int 1' after it"),
+])
+def test_what_a_call_changed_is_said_by_its_path(before, after, said):
+    assert str(_facts.difference(before, after)) == said
 
 
 @given(trees)

@@ -185,12 +185,12 @@ def _device_in_use() -> int | None:
 def begin(wrapped: CachedFunction, index: int, name: str = "") -> None:
     """Now, in the background, on this device of CUDA's. name: of other functions of its cache; "graphs-*" for all that begin so."""
     try:
-        from ._compiled import _pool_of
+        from ._pools import pool_of
         from .torch._function import _policy
         from .torch._launching import device_of
 
         if wrapped.options.config.prefetch and _policy(wrapped) not in ("off", "refresh"):
-            cache = _pool_of(wrapped._where()).caches[0]
+            cache = pool_of(wrapped._where()).caches[0]
             for one in [name] if name else wrapped._names():
                 cache.prefetch(one, device_of(index))
         if not name:

@@ -13,241 +13,22 @@ import os
 import sys
 import threading
 import types
-import weakref
-from typing import Any, Callable, Dict, Iterable, Mapping
+from typing import Any, Callable, Dict, Mapping
 
 from . import _ahead, _code, _fork, _run, _walk, errors
 from ._array import Array, Tensor, like
 from ._device import Device, Program
-from ._leaves import OfTorch, expect_apart, leaf_of
-from ._native import Cache, Function, Scalar, Spec, Statistics
+from ._facts import Changed
+from ._leaves import OfTorch, expect_apart
+from ._native import Scalar, Spec
+from ._pools import Where, pool_of
 from ._run import Run
 from ._steady_calls import OTHERWISE
+from ._variant import RESULT, Call, Taken, Variant, flat
 from .config import Config, unknown_option
 
 _log = logging.getLogger("warmgraph")
-_lock = threading.RLock()
 HALVES = ("forward", "backward")
-_RESULT = "return"  # outputs' path: a word that is no argument's name
-
-
-@dataclasses.dataclass(frozen=True)
-class _Where:
-    """Which cache: what makes two wrappers share one."""
-
-    model: str
-    cache_dir: str  # absolute
-    dynamic: bool
-    ranks: tuple[int | None, int | None, int | None]
-    config: Config
-
-    def key(self) -> tuple[Any, ...]:
-        return (_fork.generation(), self.model, self.cache_dir, self.dynamic, self.ranks, repr(self.config))
-
-    def open(self) -> Cache:
-        rank, tp_rank, pp_rank = self.ranks
-        return Cache(self.model, config=self.config, cache_dir=self.cache_dir, dynamic=self.dynamic, global_rank=rank, tp_rank=tp_rank,
-                     pp_rank=pp_rank)
-
-
-class _Pool:
-    """Caches of one model. A cache has one function of a name; one with other facts (a text, a structure) lives in the next."""
-
-    def __init__(self, where: _Where) -> None:
-        self.where = where
-        self.caches: list[Cache] = [where.open()]
-        self._names: list[set[str]] = [set()]
-
-    def take(self, name: str) -> Cache:
-        with _lock:
-            for cache, names in zip(self.caches, self._names):
-                if name not in names:
-                    names.add(name)
-                    return cache
-            self.caches.append(self.where.open())
-            self._names.append({name})
-            return self.caches[-1]
-
-    def give_back(self, cache: Cache, name: str) -> None:
-        """When the function is destroyed, and not before."""
-        with _lock:
-            self._names[self.caches.index(cache)].discard(name)
-
-    def statistics(self) -> Statistics:
-        total = self.caches[0].statistics()
-        for cache in self.caches[1:]:
-            total += cache.statistics()
-        return total
-
-
-_pools: dict[tuple[Any, ...], _Pool] = {}
-
-
-def every_cache() -> list[Cache]:
-    with _lock:
-        return [cache for pool in _pools.values() for cache in pool.caches]
-
-
-def _pool_of(where: _Where) -> _Pool:
-    with _lock:
-        key = where.key()
-        if key not in _pools:
-            _pools[key] = _Pool(where)
-        return _pools[key]
-
-
-class _Variant:
-    """A function of the library for one structure of call: its names, facts and code. Shapes are the library's guards. It is destroyed
-    when nobody holds it any more, and nothing runs."""
-
-    def __init__(self, pool: _Pool, name: str, device: Device, spec: Spec) -> None:
-        cache, itself = pool.take(name), weakref.ref(self)
-
-        def enqueue(run: Run) -> None:
-            variant = itself()
-            assert variant is not None  # it is being called
-            variant._enqueue(run)
-
-        try:
-            self.function = Function(cache, name, device, spec, enqueue, functools.partial(pool.give_back, cache, name))
-        except BaseException:
-            pool.give_back(cache, name)
-            raise
-        self.refusal: Exception | None = None  # of the call that was to record it
-        self._call = threading.local()
-        self._free: collections.deque[dict[Any, list[Array]]] = collections.deque()
-
-    def __call__(self, call: _Call) -> str:
-        self._call.now = call
-        try:
-            return self.function(call.values, call.regions)
-        finally:
-            self._call.now = None
-
-    def staging(self) -> dict[Any, list[Array]]:
-        try:
-            return self._free.popleft()
-        except IndexError:
-            return {}
-
-    def done_with(self, staging: dict[Any, list[Array]]) -> None:
-        self._free.append(staging)
-
-    def _enqueue(self, run: Run) -> None:
-        call: _Call = self._call.now
-        try:
-            if self.function.runs == 2:
-                call.expect_unchanged()
-            call.expect_shapes(run)
-            call.enqueue(run, {name: run.number(call.names[name], scalar.dtype) for name, scalar in call.wrapped.options.scalars.items()})
-        except Exception as error:
-            self.refusal = error
-            raise
-
-
-@dataclasses.dataclass
-class _Call:
-    """One call on its way through."""
-
-    wrapped: CachedFunction
-    bound: dict[str, Any]
-    found: _walk.Found
-    device: Device
-    names: dict[str, str] = dataclasses.field(default_factory=dict)  # the library's, of arrays and scalars by path
-    values: dict[str, Any] = dataclasses.field(default_factory=dict)  # arrays and numbers by the library's names
-    regions: list[tuple[str, Array]] = dataclasses.field(default_factory=list)
-    given: dict[int, Array] = dataclasses.field(default_factory=dict)  # device arrays by the id of what was passed
-    outputs: list[Array] = dataclasses.field(default_factory=list)
-    result: Any = None  # the declared outputs: Tensors, or arrays that were passed
-
-    def expect_unchanged(self) -> None:
-        """Before the first capture, after the answer."""
-        changed = _difference(self.found.facts, self.wrapped._read(self.bound, is_tolerant=True).facts)
-        if changed is not None:
-            raise _Changed(changed)
-
-    def expect_shapes(self, run: Run) -> None:
-        for path, _ in self.found.arguments:
-            if run.tensor(self.names[path]).shape != self.values[self.names[path]].shape:
-                raise errors.NotRecordable(f"'{run.name}' is recorded with {path} of another shape than this call's")
-
-    def enqueue(self, run: Run, numbers: Mapping[str, Any]) -> None:
-        """Runs the function, and copies what it returned to where the outputs are."""
-        arguments = copy.copy(self.bound)
-        arguments.update({name: numbers[name] if name in numbers else _walk.rebuilt(value, self._given) for name, value in self.bound.items()})
-        copies = {name: value for name, value in arguments.items() if value is not self.bound[name] and name not in numbers}
-        before = self._facts_of(copies)
-        returned = self.wrapped._call_function(arguments)
-        change = _difference(before, self._facts_of(copies))
-        if change is not None:
-            raise errors.InvalidArgument(f"'{run.name}' changes {change.path}, from {change.was!r} to {change.now!r}, in a copy that it was given: "
-                                         "pass device arrays in what it changes (device.array), or change it outside")
-        wanted, got = list(_flat(_RESULT, self.result)), list(_flat(_RESULT, returned))
-        if self.wrapped.options.outputs is None:
-            if got:
-                raise errors.InvalidArgument(f"'{run.name}' returns {got[0][1]!r} as {got[0][0]}, and declares no outputs: give cache_compile "
-                                             "outputs=, a Tensor or a function of the arguments that gives them")
-            return
-        if [path for path, _ in wanted] != [path for path, _ in got]:
-            raise errors.InvalidArgument(f"'{run.name}' returns arrays as {[path for path, _ in got]}, declared are "
-                                         f"{[path for path, _ in wanted]}")
-        outputs = iter(self.outputs)
-        for (path, tensor), (_, array) in zip(wanted, got):
-            if isinstance(tensor, Tensor):
-                self._copy_out(run, path, tensor, array, next(outputs))
-
-    def _facts_of(self, copies: dict[str, Any]) -> dict[str, str]:
-        """Lists and dicts in which host arrays were replaced are copies, whose changes nobody else would see."""
-        walker = _walk.Walker(self.found.reached, is_tolerant=True)  # the answer is the caller's, whatever it left here
-        walker.arguments(copies)
-        return walker.found.facts
-
-    def _copy_out(self, run: Run, path: str, tensor: Tensor, array: Any, output: Array) -> None:
-        if not isinstance(array, Array) or (array.shape, array.dtype) != (tensor.shape, tensor.dtype):
-            raise errors.InvalidArgument(f"'{run.name}' returns {array!r} as {path}, declared is {tensor}")
-        _run.copy(output, array)
-
-    def _given(self, value: Any) -> Any:
-        return self.given.get(id(value), value)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Difference:
-    path: str
-    was: str | None  # None: not there
-    now: str | None
-
-
-def _difference(before: dict[str, str], after: dict[str, str]) -> _Difference | None:
-    for path in [*before, *after]:
-        if before.get(path) != after.get(path):
-            return _Difference(path, before.get(path), after.get(path))
-    return None
-
-
-class _Changed(errors.NotRecordable):
-    """The answer changed a Python value that a replay would leave as it is."""
-
-    def __init__(self, change: _Difference) -> None:
-        was, now = (repr(one) if one is not None else "not there" for one in (change.was, change.now))
-        super().__init__(f"{change.path} was {was} before the call and is {now} after it: a replay would not change it. Keep it in device "
-                         "memory, pass it as a scalar, or change it outside")
-        self.change = change
-
-
-def _flat(path: str, value: Any) -> Iterable[tuple[str, Any]]:
-    """The arrays and Tensors of a structure, by path."""
-    if isinstance(value, (list, tuple)):
-        for i, one in enumerate(value):
-            yield from _flat(f"{path}[{i}]", one)
-    elif isinstance(value, dict):
-        for key, one in value.items():
-            yield from _flat(f"{path}[{key!r}]", one)
-    elif dataclasses.is_dataclass(value) and not isinstance(value, (type, Tensor)):
-        for field in dataclasses.fields(value):
-            yield from _flat(f"{path}.{field.name}", getattr(value, field.name))
-    elif isinstance(value, Tensor) or leaf_of(value) is not None:
-        yield path, value
 
 
 @dataclasses.dataclass
@@ -277,7 +58,7 @@ class _Shared:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.variants: collections.OrderedDict[tuple[Any, ...], _Variant] = collections.OrderedDict()
+        self.variants: collections.OrderedDict[tuple[Any, ...], Variant] = collections.OrderedDict()
         self.reached: _code.Reached | None = None
         self.begun_on: int | None = None  # the device that its entries were prefetched for (_ahead.py)
         self.reached_ahead: Any = None  # a torch._code.Reached, from before the first call (torch/_expecting.py)
@@ -285,7 +66,7 @@ class _Shared:
         self.refused: set[str] = set()  # reasons that were logged
         self.changing: set[str] = set()  # facts that the function itself changes
         self.refused_facts: dict[tuple[tuple[str, str], ...], str] = {}  # what was refused for that, by the other facts
-        self.last: _Variant | None = None
+        self.last: Variant | None = None
         self.last_refusal = ""
         self.signature: inspect.Signature | None = None  # of a method, without its object
         self.frozen: dict[int, Any] = {}  # objects whose weights stay as they are, by id
@@ -481,10 +262,10 @@ class CachedFunction:
         return function(*positional, **named)
 
     def _answered(self, bound: dict[str, Any], found: _walk.Found) -> Any:
-        call = _Call(self, bound, found, self._device(found))
+        call = Call(self, bound, found, self._device(found))
         staging: dict[Any, list[Array]] = {}
         spare: dict[Any, list[Array]] = {}
-        variant: _Variant | None = None
+        variant: Variant | None = None
         call.result = self._declared_outputs(bound)
         key = self._key(call)
         with self._shared.lock:
@@ -492,7 +273,7 @@ class CachedFunction:
             if variant is not None:
                 self._shared.variants.move_to_end(key)
                 spare = variant.staging()
-        taken = _Taken(call.device, spare, staging)
+        taken = Taken(call.device, spare, staging)
         self._place(call, taken)
         if variant is None:
             variant = self._new_variant(key, call)
@@ -504,11 +285,11 @@ class CachedFunction:
             variant.done_with(staging)
         return result
 
-    def _remember_refusal(self, call: _Call, why: Exception | str) -> None:
+    def _remember_refusal(self, call: Call, why: Exception | str) -> None:
         self._shared.last_refusal = str(why)
         self._shared.refused.add(str(why))  # the library said so
         # A counter has another value at each call: without this, each would be tried, and refused.
-        if isinstance(why, _Changed) and why.change.was is not None and why.change.now is not None:
+        if isinstance(why, Changed) and why.change.was is not None and why.change.now is not None:
             with self._shared.lock:
                 self._shared.changing.add(why.change.path)
                 self._shared.refused_facts[self._steady_facts(call.found)] = str(why)
@@ -516,16 +297,16 @@ class CachedFunction:
     def _steady_facts(self, found: _walk.Found) -> tuple[tuple[str, str], ...]:
         return tuple(pair for pair in found.facts.items() if pair[0] not in self._shared.changing)
 
-    def _place(self, call: _Call, taken: _Taken) -> None:
+    def _place(self, call: Call, taken: Taken) -> None:
         """Device memory of everything that the call touches."""
         expect_apart([(name, leaf.value) for name, leaf in call.found.arguments if leaf.is_host])
-        declared = [path for path, one in _flat(_RESULT, call.result) if isinstance(one, Tensor)]
+        declared = [path for path, one in flat(RESULT, call.result) if isinstance(one, Tensor)]
         call.names = _walk.binding_names([*(path for path, _ in call.found.leaves()), *declared, *self.options.scalars])
         for path, leaf in call.found.leaves():
             array = leaf.on(call.device, taken.array)
             call.values[call.names[path]] = call.given[id(leaf.value)] = array
             call.regions.append((call.names[path], array))
-        for path, tensor in _flat(_RESULT, call.result):
+        for path, tensor in flat(RESULT, call.result):
             if isinstance(tensor, Tensor):
                 array = taken.array(tensor.shape, tensor.dtype) if self._is_hosted(call) else call.device.empty(tensor.shape, tensor.dtype)
                 call.outputs.append(array)
@@ -534,10 +315,10 @@ class CachedFunction:
         for name in self.options.scalars:
             call.values[call.names[name]] = call.bound[name]
 
-    def _is_hosted(self, call: _Call) -> bool:
+    def _is_hosted(self, call: Call) -> bool:
         return any(leaf.is_host for _, leaf in call.found.arguments)
 
-    def _result(self, call: _Call) -> Any:
+    def _result(self, call: Call) -> Any:
         """The declared structure with this call's arrays: NumPy's where an argument was."""
         outputs, hosted = iter(call.outputs), self._is_hosted(call)
         for path, leaf in call.found.arguments:
@@ -561,9 +342,9 @@ class CachedFunction:
             _log.warning("cannot record '%s': %s", self._name(), why)
         self._shared.last_refusal = why
         found = self._read(bound, is_tolerant=True)
-        call = _Call(self, bound, found, self._device(found))
+        call = Call(self, bound, found, self._device(found))
         call.result = self._declared_outputs(bound)
-        self._place(call, _Taken(call.device, {}, {}))
+        self._place(call, Taken(call.device, {}, {}))
         with Run(self._name(), call.device, None, ()) as run:
             call.enqueue(run, {name: self._number(name, bound[name]) for name in self.options.scalars})
         return self._result(call)
@@ -604,10 +385,10 @@ class CachedFunction:
     def _name_of_itself(self) -> str:
         return _walk.folder_name(getattr(self._function, "__name__", self._description))
 
-    def _where(self) -> _Where:
+    def _where(self) -> Where:
         options = self.options
         folder = options.cache_dir or os.environ.get("WARMGRAPH_CACHE_DIR") or ".warmgraph_cache"
-        return _Where(options.config.model or self._model(), os.path.abspath(folder), options.dynamic,
+        return Where(options.config.model or self._model(), os.path.abspath(folder), options.dynamic,
                       (options.global_rank, options.tp_rank, options.pp_rank), options.config.copy())
 
     def _model(self) -> str:
@@ -624,14 +405,14 @@ class CachedFunction:
     def _version(self, found: _walk.Found) -> str:
         return self.options.version or f"python {found.reached.digest()}"
 
-    def _key(self, call: _Call) -> tuple[Any, ...]:
-        outputs = tuple((path, one.dtype if isinstance(one, Tensor) else id(type(one))) for path, one in _flat(_RESULT, call.result))
+    def _key(self, call: Call) -> tuple[Any, ...]:
+        outputs = tuple((path, one.dtype if isinstance(one, Tensor) else id(type(one))) for path, one in flat(RESULT, call.result))
         return (_fork.generation(), self._where().key(), self._version(call.found), call.device.id, tuple(call.found.facts.items()), outputs)
 
-    def _new_variant(self, key: tuple[Any, ...], call: _Call) -> _Variant:
+    def _new_variant(self, key: tuple[Any, ...], call: Call) -> Variant:
         programs = list(self.options.code) + [one for one in call.found.programs if all(one is not other for other in self.options.code)]
         inputs = {call.names[path]: like(call.values[call.names[path]]) for path, _ in call.found.arguments}
-        outputs = {call.names[path]: one for path, one in _flat(_RESULT, call.result) if isinstance(one, Tensor)}
+        outputs = {call.names[path]: one for path, one in flat(RESULT, call.result) if isinstance(one, Tensor)}
         states = {call.names[path]: call.values[call.names[path]] for path, _ in call.found.states}
         scalars = {call.names[name]: scalar for name, scalar in self.options.scalars.items()}
         spec = Spec(inputs, outputs, states, frozenset(call.names[path] for path in self._read_only(call.found)), scalars,
@@ -641,7 +422,7 @@ class CachedFunction:
             if key not in variants:
                 while len(variants) >= max(1, self.options.config.max_variants):
                     variants.popitem(last=False)
-                variants[key] = _Variant(_pool_of(self._where()), self._name(), call.device, spec)
+                variants[key] = Variant(pool_of(self._where()), self._name(), call.device, spec)
             return variants[key]
 
     def _read_only(self, found: _walk.Found) -> list[str]:
@@ -656,7 +437,7 @@ class CachedFunction:
     @property
     def cache_dir(self) -> str:
         """The folder of its cache."""
-        return _pool_of(self._where()).caches[0].directory
+        return pool_of(self._where()).caches[0].directory
 
     def report(self) -> Any:
         """Of its latest variant; None before the first call."""
@@ -703,22 +484,6 @@ class _BoundFunction(CachedFunction):
         self.__dict__.update(self._unbound.__dict__, _signature=shared.signature, __signature__=shared.signature, _object=id(self._instance),
                              _function=function)
         return getattr(self, name)
-
-
-@dataclasses.dataclass
-class _Taken:
-    """Staging memory: from the call before, where it fits, so that addresses stay."""
-
-    device: Device
-    spare: dict[Any, list[Array]]
-    staging: dict[Any, list[Array]]
-
-    def array(self, shape: Any, dtype: Any) -> Array:
-        wanted = Tensor(shape, dtype)
-        kept = self.spare.get(wanted)
-        array = kept.pop(0) if kept else self.device.empty(wanted.shape, wanted.dtype)
-        self.staging.setdefault(wanted, []).append(array)
-        return array
 
 
 _PICKLED = ("dynamic", "global_rank", "tp_rank", "pp_rank", "name", "version", "read_only", "borrow", "pair")

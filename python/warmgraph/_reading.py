@@ -9,9 +9,10 @@ import sys
 from typing import Any
 
 from . import _command, errors
-from ._compiled import CachedFunction, _lock, _pool_of, _pools, every_cache
+from ._compiled import CachedFunction
 from ._device import Device
 from ._native import Cache, CacheInfo, Statistics, paused_recording, saved_artifacts
+from ._pools import every_cache, every_pool, pool_of
 from .config import Config
 
 
@@ -26,17 +27,15 @@ class Cleared:
 def stats(function: CachedFunction | None = None) -> list[Statistics]:
     """Counters of this process: of the cache of one function, or of each cache that is open. Each says its folder."""
     if function is not None:
-        return [_pool_of(function._where()).statistics()]
-    with _lock:
-        pools = list(_pools.values())
-    return [pool.statistics() for pool in pools]
+        return [pool_of(function._where()).statistics()]
+    return [pool.statistics() for pool in every_pool()]
 
 
 def explain(function: CachedFunction) -> str:
     """What became of a function's first calls in this process, and why: the folder, the last report, and each miss with the facts that
     differed from the nearest variant."""
     lines = [f"{function!r} in {function.cache_dir}"]
-    disabled = _pool_of(function._where()).caches[0].disabled_reason
+    disabled = pool_of(function._where()).caches[0].disabled_reason
     if disabled:
         lines.append(f"caching is off: {disabled}")
     report = function.report()
@@ -65,19 +64,15 @@ def clear(function: CachedFunction | None = None, *, kind: str = "graphs") -> li
         raise errors.InvalidArgument(f"kind is {kind!r}, expected 'graphs' with a function: what is of another kind belongs to no function")
     if function is not None:
         function.reset()
-        cache = _pool_of(function._where()).caches[0]
+        cache = pool_of(function._where()).caches[0]
         return [Cleared(cache.directory, sum(cache.clear(name) for name in function._names()))]
-    with _lock:
-        pools = list(_pools.values())
-    return [Cleared(pool.caches[0].directory, pool.caches[0].clear_kind(kind)) for pool in pools]
+    return [Cleared(pool.caches[0].directory, pool.caches[0].clear_kind(kind)) for pool in every_pool()]
 
 
 def save_cache_artifacts(*, include_torch: bool = False) -> tuple[bytes, CacheInfo] | None:
     """What this process made or hit, through every cache that is open, as the bytes of a bundle (docs/bundles.md); None: nothing.
     include_torch: what PyTorch compiled as well (Config.mega_cache); InvalidArgument where no cache has a key to sign the bundle with."""
-    with _lock:
-        pools = list(_pools.values())
-    return saved_artifacts([cache for pool in pools for cache in pool.caches], include_torch)
+    return saved_artifacts(every_cache(), include_torch)
 
 
 def pause_recording() -> str:

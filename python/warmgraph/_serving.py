@@ -10,11 +10,11 @@ from typing import Any, Iterable, Mapping, Sequence
 
 from . import _c, errors
 from ._array import Array, Tensor
-from ._compiled import _Pool, _pool_of, _Where
 from ._device import Device, stream_view
 from ._leaves import expect_apart, leaf_of
 from ._library import library
 from ._native import Function, Report, Spec
+from ._pools import Pool, Where, pool_of
 from ._states import States, expect_fits, lay_out, placed, room
 from ._stored import WORDS, Layout, State, StoredEntry, each_fact, stored_entry
 from .config import Config
@@ -42,7 +42,7 @@ class Server:
         folder = cache_dir or os.environ.get("WARMGRAPH_CACHE_DIR") or ".warmgraph_cache"
         self.device = device if isinstance(device, Device) else Device(device)
         self.seed, self.offset = seed, 0  # as torch.cuda.manual_seed leaves them
-        self._pool: _Pool = _pool_of(_Where(options.model, os.path.abspath(folder), dynamic, (global_rank, tp_rank, pp_rank), options))
+        self._pool: Pool = pool_of(Where(options.model, os.path.abspath(folder), dynamic, (global_rank, tp_rank, pp_rank), options))
         self._states = States(self.device, dict(weights or {}))
         self._functions: dict[tuple[str, str], ServedFunction] = {}
         self._lock = threading.RLock()

@@ -208,11 +208,11 @@ class _Reader:
     def _how_root(self, source: Any, value: Any) -> _How | None:
         if type(source).__name__ == "LocalSource":
             return _How.read  # arguments, the object, what is closed over
+        if isinstance(value, types.ModuleType):  # a global, or imported by Dynamo itself
+            return _How.library if self._is_library(value.__name__, getattr(value, "__file__", None)) else _How.read
         name = getattr(source, "global_name", None)
         if name is None:
             return None
-        if isinstance(value, types.ModuleType):
-            return _How.library if self._is_library(value.__name__, getattr(value, "__file__", None)) else _How.read
         if name.startswith("__builtins_dict__"):
             return _How.library
         return self._how_global(self._frame.globals, name, value)

@@ -12,7 +12,8 @@ from typing import Any, Callable, Mapping, Sequence, Tuple, Union
 import torch
 
 from .. import _ahead, _code as _plain_code, _walk, errors
-from .._compiled import CachedFunction, Options, _difference
+from .._compiled import CachedFunction, Options
+from .._facts import difference
 from ..config import Config, unknown_option
 from . import _capture, _code, _collection, _gate, _mega_cache, _outside, _pausing, _recording, _regions, _sharing, _walking
 from ._bound import Bound
@@ -272,7 +273,7 @@ class EngineFunction(TorchFunction):
     def _expect_unchanged(self, wrapped: CachedFunction, call: Call, name: str) -> None:
         now, _ = self._walked(call.owner, call.arguments)
         if now.found.facts.keys() != call.walker.found.facts.keys():
-            raise _Structural(f"'{name}' made or dropped something that it uses: {_difference(call.walker.found.facts, now.found.facts)}")
+            raise _Structural(f"'{name}' made or dropped something that it uses: {difference(call.walker.found.facts, now.found.facts)}")
         super()._expect_unchanged(wrapped, call, name)
 
     def _read_all(self, owner: Any, arguments: dict[str, Any]) -> Call:

@@ -40,14 +40,14 @@ def _is_found(value: Any) -> bool:
 def prepared(wrapped: CachedFunction, index: int, name: str = "") -> Iterator[None]:
     """Leaves what the function's code reaches for its first call, in pieces. index: of the device. name: of a table's functions, "graphs-*",
     which `wrapped` stands for: what they met is left. Nothing is imported, and no code of the program's runs."""
-    from .._compiled import _pool_of
+    from .._pools import pool_of
 
     function = wrapped._function
     if function is None:
         return
     _modes.settle(index)
     yield
-    cache, device = _pool_of(wrapped._where()).caches[0], _launching.device_of(index)
+    cache, device = pool_of(wrapped._where()).caches[0], _launching.device_of(index)
     text = next(filter(None, (_entry.latest(cache, device, one) for one in ([name] if name else wrapped._names()))), "")
     yield
     met = _met_in(text)

@@ -14,7 +14,9 @@ from typing import Any, Callable, Mapping
 import torch
 
 from .. import _ahead, _fork, _walk, errors
-from .._compiled import CachedFunction, _difference, _pool_of
+from .._compiled import CachedFunction
+from .._facts import difference
+from .._pools import pool_of
 from .._steady_calls import OTHERWISE, Tests
 from . import _bound, _code, _collection, _compiler, _declarations, _entry, _expecting, _gate, _launching, _listing, _loans, _mega_cache, _modes, _modules, _outputs, _outside, \
     _pausing, _recording, _regions, _steady, _walking
@@ -347,7 +349,7 @@ class TorchFunction:
     def _load(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration) -> Variant | None:
         device = _launching.device_of(call.device.index or 0)
         try:
-            pool = _pool_of(wrapped._where())
+            pool = pool_of(wrapped._where())
         except errors.InvalidArgument as error:
             raise _WrongOptions from error
         # What the look-up cannot know are the outputs, the generator's words and which states are written: the metadata says it.
@@ -376,7 +378,7 @@ class TorchFunction:
         """What the library says of a call that nothing was found for. It does not know the outputs, which then differ as well."""
         device = _launching.device_of(call.device.index or 0)
         try:
-            entry = _declarations.made(_pool_of(wrapped._where()), given.name,
+            entry = _declarations.made(pool_of(wrapped._where()), given.name,
                           lambda cache, destroyed: _entry.Entry(cache, device, given, None, destroyed))
             entry(device.stream, [one.pointer for one in call.inputs], [one.pointer for one in call.states])
         except errors.Error as error:
@@ -430,7 +432,7 @@ class TorchFunction:
     def _expect_unchanged(self, wrapped: CachedFunction, call: Call, name: str) -> None:
         """The answer left every plain value as it was; a replay would not change it."""
         now, _ = self._walked(call.owner, call.arguments)
-        change = _difference(call.walker.found.facts, now.found.facts)
+        change = difference(call.walker.found.facts, now.found.facts)
         if change is None and self.is_compiled:
             of = id(call.owner), self.version(wrapped, call)
             self._traces.expect_compared(now, self._frames(wrapped, call), of, wrapped.options.config.environment)
@@ -443,12 +445,10 @@ class TorchFunction:
             if setting:
                 raise _Structural(f"it changed a setting of PyTorch's ({setting}), which a replay would not: do it outside")
             return
-        was, text = change.was or "not there", change.now or "not there"
-        message = f"{change.path} was {was!r} before the call and is {text!r} after it"
         if change.was is None or change.now is None or change.was.startswith("tensor") or change.now.startswith("tensor"):
-            raise _Structural(message)
+            raise _Structural(str(change))
         wrapped._shared.changing.add(change.path)
-        raise errors.NotRecordable(f"{message}: a replay would not change it. Keep it in device memory, or change it outside")
+        raise errors.NotRecordable(f"{change}: a replay would not change it. Keep it in device memory, or change it outside")
 
     def _failed(self, wrapped: CachedFunction, owner: Any, arguments: dict[str, Any], error: Exception) -> Any:
         """Something of ours: the caller has the function's own result all the same. What he alone can mend is his."""

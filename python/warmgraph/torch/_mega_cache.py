@@ -130,14 +130,14 @@ def around(wrapped: CachedFunction, device: torch.device, policy: str) -> Iterat
 
 
 def _carrier_of(wrapped: CachedFunction, device: torch.device) -> Carrier:
-    from .._compiled import _pool_of
+    from .._pools import pool_of
 
     where = wrapped._where()
     facts = facts_of(where.model, device)
     key = (where.key(), tuple(facts.items()))
     with _lock:
         if key not in _carriers:
-            _carriers[key] = Carrier(_pool_of(where).caches[0], facts)
+            _carriers[key] = Carrier(pool_of(where).caches[0], facts)
         return _carriers[key]
 
 

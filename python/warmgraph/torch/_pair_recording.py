@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
 import torch
 
 from .. import errors
-from .._compiled import HALVES, half_of, _pool_of
+from .._compiled import HALVES, half_of
+from .._pools import pool_of
 from . import _bound, _capture, _copies, _declarations, _entry, _expecting, _launching, _outputs, _pair_metadata, _tensors
 from ._call import Call
 from ._outputs import Output
@@ -331,7 +332,7 @@ class PairRecording(Recording):
         device = _launching.device_of(self._call.device.index or 0)
         captures = (self._first.of(half, full), self._second.captures.of(half, full))
         torch.cuda.synchronize(self._call.device)
-        pool = _pool_of(self._wrapped._where())
+        pool = pool_of(self._wrapped._where())
         return _declarations.made(pool, full.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed))
 
 

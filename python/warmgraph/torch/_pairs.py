@@ -10,7 +10,8 @@ from typing import Any, Mapping, Sequence
 import torch
 
 from .. import errors
-from .._compiled import CachedFunction, half_of, _pool_of
+from .._compiled import CachedFunction, half_of
+from .._pools import pool_of
 from .._steady_calls import Tests
 from . import _declarations, _entry, _gate, _launching, _outputs, _pair_metadata, _pair_recording, _recording, _tensors
 from ._bound import Bound, Variant
@@ -264,7 +265,7 @@ class PairFunction(TorchFunction):
 
     def _with_backward(self, wrapped: CachedFunction, call: Call, given: _entry.Declaration, forward: Variant) -> PairVariant | None:
         declared = _pair_recording.backward_declaration(given, wrapped._name(), forward.metadata)
-        device, pool = _launching.device_of(call.device.index or 0), _pool_of(wrapped._where())
+        device, pool = _launching.device_of(call.device.index or 0), pool_of(wrapped._where())
         text = _entry.found(pool.caches[0], device, declared)
         if text is None:
             _log.info("'%s' is recorded anew: '%s' is not there", given.name, declared.name)

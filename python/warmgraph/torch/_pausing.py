@@ -68,7 +68,7 @@ def recording() -> Iterator[None]:
 def pause() -> str:
     """Why not, or nothing."""
     global _is_paused
-    from .._compiled import every_cache
+    from .._pools import every_cache
     from .._native import paused_recording
 
     with _lock:

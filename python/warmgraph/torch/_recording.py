@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Callable, Sequence
 import torch
 
 from .. import errors
-from .._compiled import CachedFunction, _pool_of
+from .._compiled import CachedFunction
+from .._pools import pool_of
 from . import _bound, _capture, _copies, _declarations, _entry, _expecting, _launching, _outputs, _tensors
 from ._call import Call
 from ._regions import Region, storage_key
@@ -127,7 +128,7 @@ class Recording:
 
     def _write(self, folder: str, given: _entry.Declaration, metadata: _outputs.Metadata, text: str, first: _First) -> None:
         full = _declarations.completed(given, metadata, first.capture.words, text, first.outputs)
-        pool = _pool_of(self._wrapped._where())
+        pool = pool_of(self._wrapped._where())
         cache = pool.take(given.name)
         try:
             _entry.write_capture(cache, _launching.device_of(self._call.device.index or 0), full, _described_capture(first, *_names_and_sizes(full)), folder)
@@ -143,7 +144,7 @@ class Recording:
                     second if isinstance(second, str) else _described_capture(second, names, sizes))
         device = _launching.device_of(self._call.device.index or 0)
         torch.cuda.synchronize(self._call.device)
-        pool = _pool_of(self._wrapped._where())
+        pool = pool_of(self._wrapped._where())
         entry = _declarations.made(pool, given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed))
         return entry, metadata, _bound.words_of_generator(self._call.device) if metadata.draws else None
 
