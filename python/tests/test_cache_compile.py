@@ -406,11 +406,32 @@ def test_what_the_answer_changes_is_refused_by_its_path(program, device, caplog)
         model.counts(floats())
         numpy.testing.assert_array_equal(model.total.numpy(), round_ * 2 * floats())
     assert model.counts.report().outcome == "refused"
-    assert "self.steps was 'int 0' before the call and is 'int 1' after it" in warmgraph.explain(model.counts)
-    assert len(Model.counts._shared.variants) == 1 and model.steps == 3  # refused for good, not anew at each value
+    assert "self.steps was 'int 1' before the call and is 'int 2' after it" in warmgraph.explain(model.counts)
+    assert len(Model.counts._shared.variants) == 2 and model.steps == 3  # refused for good, not anew at each value
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert len(warnings) == 1 and "cannot record 'counts': self.steps was" in warnings[0]
+    assert len(warnings) == 2 and all("cannot record 'counts': self.steps was" in one for one in warnings)
     Model.counts.reset()
+
+
+def test_what_the_first_call_makes_is_there_at_the_next_which_is_recorded(program, device, folder):
+    class Lazy:
+        def __init__(self):
+            self.total, self.most = device.array(floats()), 0
+
+        @cache_compile(config=Config(model="toy"))
+        def adds(self, x):
+            self.most = max(self.most, len(x))
+            program.launch("add", GRID, BLOCK, self.total, x)
+
+    for _ in range(2):
+        lazy, outcomes = Lazy(), []
+        for _ in range(3):
+            lazy.adds(floats())
+            outcomes.append(lazy.adds.report().outcome)
+        assert outcomes == ["refused", "recorded", "recorded"]  # what became of a variant's first call
+        numpy.testing.assert_array_equal(lazy.total.numpy(), floats() + 3 * floats())
+    assert len(entries(folder)) == 1
+    Lazy.adds.reset()
 
 
 def test_lists_that_the_function_changes_are_seen(program, device):

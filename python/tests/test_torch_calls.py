@@ -193,7 +193,7 @@ def refusal(cached: Any) -> str:
     return str(cached._shared.last_refusal)
 
 
-def test_a_counter_is_refused_by_its_path_and_the_call_has_its_result():
+def test_a_counter_is_refused_by_its_path_and_the_call_has_its_result(caplog):
     class Counter(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -207,8 +207,69 @@ def test_a_counter_is_refused_by_its_path_and_the_call_has_its_result():
     counter = Counter()
     assert torch.equal(counter.step(torch.zeros(2)), torch.full((2,), 3.0))
     assert not host.entries and "self" in refusal(counter.step) and "steps=int 2" in refusal(counter.step)
-    assert torch.equal(counter.step(torch.zeros(2)), torch.full((2,), 4.0))
+    for expected in (4.0, 5.0, 6.0):
+        assert torch.equal(counter.step(torch.zeros(2)), torch.full((2,), expected))
     assert not host.captures
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len(warnings) == 1 and "steps=int 3" in warnings[0] and "a replay would not change it" in warnings[0]  # not anew at each value
+
+
+@pytest.mark.parametrize("before, after", [(None, 3), (False, True), (0, 16), ("", "sdpa"), ((), (1, 2))])
+def test_a_plain_value_that_the_first_use_made_is_there_at_the_next_call_which_is_recorded(before, after):
+    class Grown:
+        def __init__(self) -> None:
+            self.most = before
+
+        def step(self, x: Any) -> Any:
+            if self.most != after:
+                self.most = after
+            return x + 1
+
+    Grown.cached = wrap(Grown.step)
+    objects = [Grown() for _ in range(12)]
+    for one in objects:
+        assert torch.equal(one.cached(torch.zeros(2)), torch.ones(2)) and one.most == after
+        replays = len(host.entries[0].calls) if host.entries else 0
+        one.cached(torch.zeros(2))
+        one.cached(torch.zeros(2))
+        assert len(host.entries) == 1 and len(host.entries[0].calls) >= replays + 1
+    assert "self.most was" in refusal(objects[0].cached) and "a call that changes nothing is recorded" in refusal(objects[0].cached)
+
+
+def test_a_value_that_is_set_back_each_time_is_refused_for_good(caplog):
+    class Request:
+        def __init__(self) -> None:
+            self.started = False
+
+    def step(x: Any, request: Any) -> Any:
+        request.started = True
+        return x + 1
+
+    cached = wrap(step)
+    for _ in range(12):
+        assert torch.equal(cached(torch.zeros(2), Request()), torch.ones(2))
+    assert not host.captures and "request.started was 'bool False'" in refusal(cached)
+    assert len([record for record in caplog.records if record.levelname == "WARNING"]) == 1
+
+
+def test_calls_that_change_nothing_are_replayed_beside_one_that_is_refused_for_good():
+    class Request:
+        def __init__(self) -> None:
+            self.started = False
+
+    def step(x: Any, request: Any) -> Any:
+        request.started = True
+        return x + 1
+
+    cached, known = wrap(step), Request()
+    cached(torch.zeros(2), known)
+    cached(torch.zeros(2), known)
+    assert len(host.entries) == 1
+    for _ in range(12):
+        cached(torch.zeros(2), Request())
+    replays = len(host.entries[0].calls)
+    cached(torch.zeros(2), known)
+    assert len(host.entries) == 1 and len(host.entries[0].calls) == replays + 1
 
 
 def test_what_the_answer_made_is_there_at_the_next_call_which_is_recorded():

@@ -246,6 +246,17 @@ def test_what_functions_use_is_not_refused(judged):
     assert not refusal(cached) and len(host.entries) == 1 and judged
 
 
+@pytest.mark.parametrize("work", [
+    lambda x: torch.utils._pytree.tree_map(lambda one: one + 1, {"a": x, "b": [x]})["a"],
+    lambda x: torch.utils._pytree.tree_map(lambda one: one + 1, Pair(x, x)).left,
+    lambda x: x + (torch.get_device_module("cpu") is torch.cpu),
+], ids=["tree of a dict", "tree of a named tuple", "module of a device"])
+def test_modules_that_pytorch_imports_itself_are_not_refused(work, judged):
+    cached = wrap(work)
+    cached(X)
+    assert not refusal(cached) and len(host.entries) == 1 and judged
+
+
 def test_functions_with_graph_breaks_are_not_refused():
     def work(x: Any) -> Any:
         y = x + WIDTH

@@ -18,7 +18,7 @@ from typing import Any, Callable, Dict, Mapping
 from . import _ahead, _code, _fork, _run, _walk, errors
 from ._array import Array, Tensor, like
 from ._device import Device, Program
-from ._facts import Changed
+from ._facts import Changed, Changes
 from ._leaves import OfTorch, expect_apart
 from ._native import Scalar, Spec
 from ._pools import Where, pool_of
@@ -64,7 +64,8 @@ class _Shared:
         self.reached_ahead: Any = None  # a torch._code.Reached, from before the first call (torch/_expecting.py)
         self.met_ahead: Any = None  # of a table: what its functions met, by the same
         self.refused: set[str] = set()  # reasons that were logged
-        self.changing: set[str] = set()  # facts that the function itself changes
+        self.changes = Changes()
+        self.changing: set[str] = set()  # facts that the function itself changes each time
         self.refused_facts: dict[tuple[tuple[str, str], ...], str] = {}  # what was refused for that, by the other facts
         self.last: Variant | None = None
         self.last_refusal = ""
@@ -289,8 +290,10 @@ class CachedFunction:
         self._shared.last_refusal = str(why)
         self._shared.refused.add(str(why))  # the library said so
         # A counter has another value at each call: without this, each would be tried, and refused.
-        if isinstance(why, Changed) and why.change.was is not None and why.change.now is not None:
-            with self._shared.lock:
+        if not isinstance(why, Changed) or why.change.was is None or why.change.now is None:
+            return
+        with self._shared.lock:
+            if self._shared.changes.is_again(getattr(self._function, "__self__", None), why.change):
                 self._shared.changing.add(why.change.path)
                 self._shared.refused_facts[self._steady_facts(call.found)] = str(why)
 

@@ -2,8 +2,11 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from . import errors
+
+_MOST_PATHS, _MOST_TIMES = 1000, 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,6 +25,23 @@ def difference(before: dict[str, str], after: dict[str, str]) -> Difference | No
         if before.get(path) != after.get(path):
             return Difference(path, before.get(path), after.get(path))
     return None
+
+
+class Changes:
+    """Of one function's calls. What a call changed may be what an object makes at its first use (a flag, a size that grew), and its next call
+    may change nothing. What is changed from another value the next time is a counter."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[int, str], tuple[str | None, int]] = {}  # by object and path: what it was at first, and how often it was changed
+
+    def is_again(self, owner: Any, change: Difference) -> bool:
+        """A counter, or one that somebody sets back each time. An object that took the place of another in memory may be taken for that."""
+        if len(self._seen) > _MOST_PATHS:
+            self._seen.clear()
+        key = id(owner), change.path
+        was, times = self._seen.get(key, (change.was, 0))
+        self._seen[key] = was, times + 1
+        return was != change.was or times >= _MOST_TIMES
 
 
 class Changed(errors.NotRecordable):

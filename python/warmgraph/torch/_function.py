@@ -296,7 +296,7 @@ class TorchFunction:
                 variant = self._load(wrapped, call, given)
         except Exception as error:
             return self._failed(wrapped, call.owner, call.arguments, error)
-        if why is not None:
+        if variant is None and why is not None:
             return self._refuse(wrapped, call.owner, call.arguments, why)
         if variant is not None:
             try:
@@ -445,8 +445,9 @@ class TorchFunction:
             if setting:
                 raise _Structural(f"it changed a setting of PyTorch's ({setting}), which a replay would not: do it outside")
             return
-        if change.was is None or change.now is None or change.was.startswith("tensor") or change.now.startswith("tensor"):
-            raise _Structural(str(change))
+        is_structure = change.was is None or change.now is None or change.was.startswith("tensor") or change.now.startswith("tensor")
+        if is_structure or not wrapped._shared.changes.is_again(call.owner, change):
+            raise _Structural(f"{change}: a call that changes nothing is recorded")
         wrapped._shared.changing.add(change.path)
         raise errors.NotRecordable(f"{change}: a replay would not change it. Keep it in device memory, or change it outside")
 
