@@ -1,6 +1,7 @@
 """A function's version follows what it does, and nothing else."""
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 import types
@@ -74,6 +75,63 @@ def test_modules_that_are_imported_inside_count(tmp_path, monkeypatch):
         importlib.invalidate_caches()
         digests.append(_walk.read(_code.Reached(made(source)), {}, None).reached.digest())
     assert digests[0] != digests[1] == digests[2]
+
+
+def singly_dispatched(of_numbers, later=None):
+    @functools.singledispatch
+    def double(x):
+        return x
+
+    double.register(int)(of_numbers)
+    if later is not None:
+        double.register(float)(later)
+    return lambda x: double(x)
+
+
+def test_what_single_dispatch_chooses_from_counts():
+    found = {_code.Reached(function).digest() for function in (
+        singly_dispatched(lambda x: x * 2), singly_dispatched(lambda x: x * 3), singly_dispatched(lambda x: x * 2, lambda x: x * 4))}
+    assert len(found) == 3
+    assert _code.Reached(singly_dispatched(lambda x: x * 2)).digest() == _code.Reached(singly_dispatched(lambda x: x * 2)).digest()
+
+
+def test_an_implementation_that_is_registered_later_is_other_code():
+    function = singly_dispatched(lambda x: x * 2)
+    reached = _code.Reached(function)
+    assert reached.is_current() and reached.is_rest_current()
+    function.__closure__[0].cell_contents.register(float)(lambda x: x * 4)
+    assert not reached.is_current() and not reached.is_rest_current()
+
+
+def test_methods_that_single_dispatch_chooses_from_count():
+    def kind(of_numbers):
+        class Doubled:
+            @functools.singledispatchmethod
+            def double(self, x):
+                return x
+
+            double.register(int)(of_numbers)
+
+            def step(self, x):
+                return self.double(x)
+
+        return Doubled
+
+    digests = {_code.Reached(kind(function)().step, {}).with_met({one: False}, []).digest()
+               for function in (lambda self, x: x * 2, lambda self, x: x * 3) for one in [kind(function)]}
+    assert len(digests) == 2
+
+
+def test_users_implementations_of_a_librarys_function_count(monkeypatch):
+    monkeypatch.setattr(_code.Reached, "_is_of_library", lambda self, function: "of_numbers" not in function.__qualname__)
+
+    def of_numbers(x):
+        return x * 2
+
+    def of_numbers_otherwise(x):
+        return x * 3
+
+    assert _code.Reached(singly_dispatched(of_numbers)).digest() != _code.Reached(singly_dispatched(of_numbers_otherwise)).digest()
 
 
 def test_libraries_are_not_followed():

@@ -1,6 +1,7 @@
 """Later calls that are like one before: what they look at, and what makes them another call."""
 from __future__ import annotations
 
+import dataclasses
 import enum
 import gc
 import threading
@@ -230,6 +231,24 @@ def test_results_never_share_memory(reads):
         assert (kept.dtype, kept.shape, kept.stride(), kept.requires_grad) == (other.dtype, other.shape, other.stride(), False)
     pointers, _ = host.entries[0].calls[-1]
     assert pointers[0] == x.data_ptr() and len(pointers) == 3
+
+
+@dataclasses.dataclass
+class Options:
+    scale: float = 2.0
+
+
+@pytest.mark.parametrize("held, other, work", [
+    (aligned(2, 4), aligned(2, 4), lambda x, held, given: x * held + given), ([2.0], [2.0], lambda x, held, given: x * held[0] + given[0]),
+    (Options(), Options(), lambda x, held, given: x * held.scale + given.scale),
+], ids=["tensor", "list", "object"])
+def test_a_call_that_is_given_what_is_also_held_says_nothing_of_one_that_is_given_another(held, other, work, reads):
+    x, step = aligned(2, 4), wrap(lambda x, given: work(x, held, given))
+    for _ in range(5):
+        step(x, held)
+    before = reads.count
+    step(x, other)
+    assert reads.count > before  # "given is held" is no fact of it
 
 
 def test_what_another_thread_bound_meanwhile_is_not_known_by_heart(monkeypatch):

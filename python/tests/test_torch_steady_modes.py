@@ -151,6 +151,7 @@ class Looking(torch.overrides.TorchFunctionMode):
 
 WATCHED = {
     "dispatch mode": _with_mode(Watching), "function mode": _with_mode(Looking), "tracing": _traced,
+    "forward-mode gradients": _with_mode(torch.autograd.forward_ad.dual_level),
     "vmap": lambda given: torch.func.vmap(lambda x: (given.call(), x)[1])(torch.zeros(2)),
 }
 
@@ -163,6 +164,17 @@ def test_who_watches_operators_sees_them_in_a_later_call(what, reads):
     WATCHED[what](given)
     if what != "tracing":  # which has looked at it itself, and changed weights for it
         assert len(host.entries[0].calls) == calls and reads.of(given.call) == 0 and len(host.entries[0].calls) == calls + 1
+
+
+@pytest.mark.skipif(_modes._FLASH not in _modes._QUESTIONS, reason="this PyTorch has no other implementations of attention")
+def test_another_implementation_of_attention_is_another_call(reads, monkeypatch):
+    """Kernels that are registered for PyTorch's operators: no setting of torch._C says it."""
+    given = Given()
+    assert reads.of(given.call) == 0
+    monkeypatch.setattr(torch.nn.attention._registry, "_FLASH_ATTENTION_ACTIVE", ("FA4", None))
+    assert torch.nn.attention.current_flash_attention_impl() == "FA4" == _modes._QUESTIONS[_modes._FLASH]()
+    entries = len(host.entries)
+    assert reads.of(given.call) == 1 and len(host.entries) == entries + 1
 
 
 def test_precisions_of_which_pytorch_does_not_say_how_they_mix_are_another_call(reads):

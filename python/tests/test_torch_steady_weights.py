@@ -11,7 +11,8 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 from later_calls import Given, Meta, Net, aligned, forgotten, on_the_host, reads, weight_replaced, weights_elsewhere, wrap  # noqa: E402, F401  fixtures
-from warmgraph.torch import _tensor_reader  # noqa: E402
+from warmgraph import _steady_calls  # noqa: E402
+from warmgraph.torch import _bound, _tensor_reader  # noqa: E402
 
 WEIGHTS: dict[str, Callable[[Any], Any]] = {
     "transposed": lambda weight: weight.t_(), "seen as its transposed": lambda weight: setattr(weight, "data", weight.data.t()),
@@ -137,6 +138,31 @@ def test_weights_that_moved_are_bound_in_each_graph_that_has_them():
 
 def _at_aligned(tensor: Any) -> None:
     tensor.data = aligned(*tensor.shape).copy_(tensor.data)
+
+
+@pytest.mark.parametrize("when", ["launched", "looked at"])
+def test_a_weight_that_another_thread_moves_meanwhile_is_bound_where_it_is(when, monkeypatch):
+    weight, x = aligned(2, 4), aligned(2, 4)
+    step, elsewhere = wrap(lambda x: x * weight), [torch.randn(2, 4) for _ in range(3)]
+    step(x)
+
+    def moved() -> None:
+        weight.data = elsewhere.pop()
+
+    with monkeypatch.context() as patch:
+        if when == "launched":  # where Python's lock is released
+            launch = _bound.Bound.launch
+            patch.setattr(_bound.Bound, "launch", lambda bound: (launch(bound), elsewhere and moved()))
+        else:  # and is back when it is looked at once more
+            made, lay = _steady_calls.made, weight.data
+            patch.setattr(_steady_calls, "made", lambda *given: (setattr(weight, "data", elsewhere[0]), made(*given), setattr(weight, "data", lay))[1])
+        for _ in range(6):
+            step(x)
+    if when == "looked at":
+        weight.data = elsewhere[0]
+    step(x)
+    _, states = host.entries[-1].calls[-1]
+    assert states == [weight.untyped_storage().data_ptr()]
 
 
 def test_an_argument_on_a_weight_is_never_taken_for_one_beside_it():

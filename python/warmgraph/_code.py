@@ -30,6 +30,7 @@ _GLOBALS = {"LOAD_GLOBAL", "STORE_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBA
 # LOAD_GLOBAL's lowest bit says whether NULL is pushed.
 _IS_KNOWN_PYTHON = sys.implementation.name == "cpython" and (3, 10) <= sys.version_info[:2] <= (3, 13)
 _SHIFTS = {dis.opmap[name]: int(name == "LOAD_GLOBAL" and sys.version_info >= (3, 11)) for name in _GLOBALS if name in dis.opmap}
+_SINGLE_DISPATCH = functools.singledispatch
 _MOST_CODE = 4096  # code objects whose reading is kept
 
 
@@ -57,6 +58,8 @@ def below(callable_: Any) -> Any:
         return callable_.func
     if isinstance(callable_, (functools.cached_property, functools.partialmethod)):
         return callable_.func
+    if isinstance(callable_, functools.singledispatchmethod):
+        return callable_.dispatcher
     if isinstance(callable_, (staticmethod, classmethod)) or type(callable_).__module__.split(".")[0] in ("functools", __package__):
         return getattr(callable_, "__wrapped__", None)
     return None
@@ -197,6 +200,7 @@ class Reached:
                     continue
                 self.wrappers.add(id(function))
                 waiting.append(function.__dict__.get("__wrapped__"))
+            waiting += self._implementations(function)
             self.functions.append(function)
             self.globals.append([] if is_wrapper else read_code(function.__code__).globals)
             self._references.append((functools.partial(getattr, function, "__code__"), function.__code__))
@@ -212,6 +216,8 @@ class Reached:
         return self.is_library(function.__module__, function.__code__.co_filename)
 
     def _wraps_users(self, function: types.FunctionType) -> bool:
+        if any(not self._is_of_library(one) for one in map(function_of, _registry_of(function).values()) if one is not None):
+            return True
         inner: types.FunctionType | None = function
         for _ in range(100):
             inner = function_of(inner.__dict__.get("__wrapped__"))
@@ -220,6 +226,16 @@ class Reached:
             if not self._is_of_library(inner):
                 return True
         return False
+
+    def _implementations(self, function: types.FunctionType) -> list[Any]:
+        """That functools.singledispatch chooses from by the class of an argument. Whoever registers another one has other code."""
+        registry = _registry_of(function)
+        known = tuple(registry.items())
+        for kind, implementation in known:
+            self._note("singledispatch", f"{getattr(kind, '__module__', '')}.{getattr(kind, '__qualname__', kind)}", implementation)
+        if known:
+            self._references.append((functools.partial(_unless_registered, function, known), function.__code__))
+        return [implementation for _, implementation in known]
 
     def _note(self, owner: str, name: str, value: Any) -> None:
         """That a name means this code: two functions that are exchanged are as many as before."""
@@ -256,6 +272,19 @@ class Reached:
                 self._note(kind.__qualname__, name, member)
             self._references.append((_watch.Item(kind.__dict__, name), _followed(member)))
         return found
+
+
+def _registry_of(function: types.FunctionType) -> Mapping[Any, Any]:
+    """Implementations by class, of a function that functools.singledispatch made."""
+    found = function.__dict__.get("registry")
+    is_one = isinstance(found, types.MappingProxyType) and function.__code__.co_filename == _SINGLE_DISPATCH.__code__.co_filename
+    return found if is_one and found is not None else {}
+
+
+def _unless_registered(function: types.FunctionType, known: tuple[tuple[Any, Any], ...]) -> Any:
+    now = _registry_of(function)
+    is_same = len(now) == len(known) and all(now.get(kind) is implementation for kind, implementation in known)
+    return function.__code__ if is_same else None
 
 
 def file_of(module: str | None) -> str | None:

@@ -266,6 +266,10 @@ class Tensors:
         """Each looks as it did, and lies where it lay."""
         return self._count == 0 or self._are_there() == 1
 
+    def addresses(self) -> list[int]:
+        """Where they lay."""
+        return self._own[:]
+
     def described(self) -> list[tuple[Any, ...]]:
         """What they looked like, and where they lay."""
         names = [field[0] for field in _c.wg_tensor_look._fields_ if field[0] not in ("sizes", "strides", "address")]

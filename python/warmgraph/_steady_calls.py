@@ -102,12 +102,17 @@ class Framework(NamedTuple):
     knows_grad: bool  # wg_use_torch_tensors said how to ask whether one requires grad
 
 
+class Moved(Exception):
+    """A weight lies elsewhere than the call had it."""
+
+
 class Weight(NamedTuple):
     """A tensor that stays where it is."""
 
     tensor: Any
     can_be_lazy: bool
     near: tuple[int, int, int] = (0, 0, 0)  # where the framework keeps what it says of it
+    address: int | None = None  # where it has to be
 
 
 class Input(NamedTuple):
@@ -167,12 +172,14 @@ def made(tests: Tests, around: Iterable[int], looks: Looks, inputs: Sequence[Inp
     """Takes (args, kwargs): the result of a call that is like it, else `otherwise`. Without `launch` nothing is enqueued, and it gives (outputs,
     what is in the registers); call it under a lock then, and launch with `args`. states: (start, end) of memory that no input lies in. moves: odd while tensors are elsewhere, and counted at each change. The addresses of
     the call, less `base`, go into `args`, which are the call's own. weight_bytes: of a weight's own, which say what it looks like; 0 where nobody
-    knows."""
+    knows. Moved where a weight is not at its address."""
     keep: list[Any] = [tests, looks, makers, args, launch, result, moves]
     raw = _c.wg_steady_call(base=base, register_count=tests.count, read_tensor=_c.wg_dltensor_reader(framework.read), moves=ctypes.pointer(moves),
                             is_frozen=ctypes.pointer(looks.is_frozen), surroundings=ctypes.pointer(looks.surroundings.raw),
                             always=ctypes.pointer(looks.always.raw), weight_bytes=weight_bytes, otherwise=id(result.otherwise), output=result.output)
     weights = _objects.Tensors(framework.read, [one.tensor for one in looks.weights])
+    if any(one.address not in (None, found) for one, found in zip(looks.weights, weights.addresses())):
+        raise Moved
     given = _objects.Tensors(framework.read, [one.tensor for one in inputs])
     for look, one in zip(given.looks, inputs):
         look.alignment = one.alignment

@@ -168,7 +168,11 @@ bool SteadyCall::is_there_by_pytorch(std::size_t number)
     Object* const tensor = m_weights[number].tensor;
     if (is_as_noted(number)) return m_torch.is_at(tensor, m_weights[number].address);
     if (!m_torch.is_there(tensor, m_call.weights[number].look)) return false;
-    if (m_body_bytes != 0 && m_torch.is_within(tensor, m_body_bytes)) note(number);
+    if (m_body_bytes == 0 || !m_torch.is_within(tensor, m_body_bytes)) return true;
+    const std::byte* const noted = note(number);
+    // Asked once more: another thread's t_() needs no lock of Python's, and what is noted is good for all later calls.
+    if (!m_torch.is_there(tensor, m_call.weights[number].look)) return false;
+    m_weights[number].body = noted;
     return true;
 }
 
@@ -180,11 +184,12 @@ bool SteadyCall::is_as_noted(std::size_t number) const
            std::memcmp(weight.body, m_bodies.data() + number * m_body_bytes, m_body_bytes) == 0;
 }
 
-void SteadyCall::note(std::size_t number)
+const std::byte* SteadyCall::note(std::size_t number)
 {
-    WeightLook& weight = m_weights[number];
-    weight.body = m_torch.body_of(weight.tensor);
-    std::memcpy(m_bodies.data() + number * m_body_bytes, weight.body, m_body_bytes);
+    m_weights[number].body = nullptr;
+    const std::byte* const body = m_torch.body_of(m_weights[number].tensor);
+    std::memcpy(m_bodies.data() + number * m_body_bytes, body, m_body_bytes);
+    return body;
 }
 
 bool SteadyCall::is_there(Object* weight, const wg_tensor_look& look) const

@@ -41,7 +41,7 @@ private:
     [[nodiscard]] bool is_there(std::size_t weight);
     [[nodiscard]] bool is_there_by_pytorch(std::size_t weight);
     [[nodiscard]] bool is_as_noted(std::size_t weight) const;
-    void note(std::size_t weight);
+    [[nodiscard]] const std::byte* note(std::size_t weight);
     [[nodiscard]] bool is_there(Object* weight, const wg_tensor_look& look) const;
     [[nodiscard]] bool are_inputs_placed(const Registers& registers);
     [[nodiscard]] bool place(const Registers& registers);

@@ -4,7 +4,7 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import itertools
-from typing import Any, Sequence
+from typing import Any, Mapping, Sequence
 
 import torch
 
@@ -50,15 +50,17 @@ class Surroundings:
     def is_same(self) -> bool:
         return self._kept != [] or self._held.is_same() and self._looks.are_same()
 
-    def looks(self, always: _objects.Snapshot) -> _steady_calls.Looks:
-        """For a later call: the same, and where tensors are. `always`: what is looked at also when it is frozen."""
+    def looks(self, always: _objects.Snapshot, addresses: Mapping[int, int]) -> _steady_calls.Looks:
+        """For a later call: the same, and where tensors are. `always`: what is looked at also when it is frozen. `addresses`: where the call had
+        them, by id."""
         if self._kept:
             return _steady_calls.Looks(always, self._is_frozen, _objects.Snapshot(), [], [])
         found = self._held.looks()
         if found is None:
             raise NotSteady
-        return _steady_calls.Looks(always, self._is_frozen, *found, [_steady_calls.Weight(one.tensor, _tensors.can_be_lazy(one.tensor), _tensor_reader.near(one.tensor))
-                                                                                 for one in self.places])
+        weights = [_steady_calls.Weight(one.tensor, _tensors.can_be_lazy(one.tensor), _tensor_reader.near(one.tensor), addresses.get(id(one.tensor)))
+                   for one in self.places]
+        return _steady_calls.Looks(always, self._is_frozen, *found, weights)
 
     def freeze(self) -> None:
         """From now on everything is taken to be as it is."""

@@ -190,8 +190,19 @@ class TorchFunction:
         """Further calls like this one. Where they are not like it after all, it is given up."""
         self._tries[key] += 1
         steady = _steady.steady_of(bound, args, kwargs, wrapped._signature, self._expect_outside) if self._tries[key] <= _MOST_TRIES else None
-        if steady is not None:
+        if steady is not None and self._is_as_read(key, bound):
             self._put_first(self.steady.setdefault(self._place_of(id(bound.call.owner)), []), steady)
+
+    def _is_as_read(self, key: Any, bound: Bound) -> bool:
+        """Another thread may have moved weights or changed arguments during the launch: later calls would be taken for like what is there now,
+        and were launched for what was read."""
+        with _lock:
+            call = bound.call
+            if not call.around.is_same():
+                return False
+            now, key_now = self._read_quickly(call.owner, call.arguments, call.around)
+            pointers = [region.pointer for region in now.states]
+            return bool(key_now == key and pointers == bound.states[:len(pointers)])
 
     def _expect_outside(self, tests: Tests, asks_stream: bool) -> list[tuple[Any, str]]:
         return _outside.expect_outside(tests, asks_stream)

@@ -4,6 +4,8 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import platform
+import sys
 from typing import Any, Callable, Iterator, NamedTuple, Sequence
 
 import torch
@@ -65,6 +67,10 @@ _LATER = {
     "layout of gradients": "_is_grad_layout_enforcement_enabled",
 }
 _QUESTIONS.update({name: getattr(torch._C, function) for name, function in _LATER.items() if hasattr(torch._C, function)})
+_FLASH = "flash attention's implementation"
+_registry = sys.modules.get("torch.nn.attention._registry")  # since 2.11
+if hasattr(_registry, "_FLASH_ATTENTION_ACTIVE"):  # kernels that are registered for PyTorch's operators
+    _QUESTIONS[_FLASH] = lambda: getattr(_registry, "_FLASH_ATTENTION_ACTIVE") and getattr(_registry, "_FLASH_ATTENTION_ACTIVE")[0]
 _PRECISIONS = (("generic", "all"), ("cuda", "all"), ("cuda", "matmul"), ("cuda", "conv"), ("cuda", "rnn"))
 _ENVIRONMENT = ("CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")
 
@@ -122,6 +128,8 @@ def expect(tests: Tests, before: tuple[Any, ...]) -> list[tuple[Any, str]]:
             pass
         elif name == "transformer fast path" and is_own and getattr(torch.backends.mha, "_is_fastpath_enabled", None) is answer:
             attributes.append((torch.backends.mha, "_is_fastpath_enabled"))
+        elif name == _FLASH and is_own and question() == answer:
+            attributes.append((sys.modules["torch.nn.attention._registry"], "_FLASH_ATTENTION_ACTIVE"))
         elif name == "attention order" and is_own:
             if not _expect_order(tests, answer):
                 tests.equal(tests.answer(_attention_order), list(answer))
@@ -223,6 +231,8 @@ _MOST_NUMBERS, _ROOM = 8, 1024  # that a test compares; for a function that take
 def _expect_order(tests: Tests, order: Sequence[int]) -> bool:
     """That PyTorch's function behind `_attention_order` gives these numbers. False where it does not now, in this PyTorch."""
     function = _function("libtorch_cpu.so", _ORDER)
+    if platform.machine() != "x86_64":  # elsewhere the place of a large result is no argument
+        return False
     if function is None or len(order) > _MOST_NUMBERS or not all(0 <= one < 256 for one in order):
         return False
     try:
@@ -267,7 +277,7 @@ def _precisions() -> str:
     return " ".join(torch._C._get_fp32_precision_getter(*one) for one in _PRECISIONS)
 
 
-_hooks = torch.nn.modules.module
+_hooks, _forward_ad = torch.nn.modules.module, torch.autograd.forward_ad
 _dispatch_modes, _function_modes = torch._C._len_torch_dispatch_stack, torch._C._len_torch_function_stack
 _is_tracing, _interpreters = torch._C._is_tracing, torch._C._functorch.peek_interpreter_stack
 
@@ -276,6 +286,7 @@ def is_inside() -> bool:
     """The caller's own modes, tracers and global hooks see each operator: a replay would have none."""
     return bool(_dispatch_modes() or _hooks._global_forward_hooks or _hooks._global_forward_pre_hooks or _is_tracing()
                 or _interpreters() is not None  # vmap, grad
+                or _forward_ad._current_level >= 0  # tensors may have tangents
                 or (_function_modes() and _has_own_function_mode()))
 
 
@@ -296,7 +307,7 @@ def expect_outside(tests: Tests) -> list[tuple[Any, str]]:
         tests.same(tests.answer(_interpreters), None)
     if _function_modes():  # whose number is a mode
         tests.same(tests.answer(_has_own_function_mode), False)
-    return [(_hooks, "_global_forward_hooks"), (_hooks, "_global_forward_pre_hooks")]
+    return [(_hooks, "_global_forward_hooks"), (_hooks, "_global_forward_pre_hooks"), (_forward_ad, "_current_level")]
 
 
 def _expect_no_function_modes(tests: Tests) -> bool:

@@ -42,12 +42,14 @@ class Steady:
         makers = self._makers(bound, tests)
         given = _structure.expect(tests, args, kwargs, call.around.reached)
         values = [value for _, value in given.values]
+        if any(id(value) in call.around.ids and not (type(value) is tuple and not value) for value in values):  # there is one empty tuple
+            raise NotSteady  # given and held: of a call that is given another one, nothing is known
         always = _objects.Snapshot(given.classes, [(vars(one), name) for one, name in attributes])
         self._result, self._output = _result_of(variant.metadata.tree, call, values)
         result = _steady_calls.Result(self._result, self._output, [register for register, _ in given.values], OTHERWISE)
         lent = self._loan.ranges() if self._loan is not None else []
         states = [*((region.pointer, region.pointer + region.nbytes) for region in call.states), *lent]
-        self._look = _steady_calls.made(tests, call.around.ids, call.around.looks(always), self._inputs(bound, given), states, makers, self._args,
+        self._look = _steady_calls.made(tests, call.around.ids, call.around.looks(always, _addresses(call, bound.states)), self._inputs(bound, given), states, makers, self._args,
                                         _entry.FLAT, framework, self._launch() if is_plain else None, result, _gate.moves,
                                         _tensor_reader.telling_bytes())
         self.call = self._look if is_plain else self._called
@@ -102,6 +104,12 @@ class Steady:
 
 # That a call is no part of what somebody else runs, but for a capture of the stream where that is asked: attributes that must stay.
 Outside = Callable[[Tests, bool], "list[tuple[Any, str]]"]
+
+
+def _addresses(call: Call, pointers: Sequence[int]) -> dict[int, int]:
+    """Where the tensors of the states lay at the launch, by id. Another thread may have moved them since."""
+    return {id(place.tensor): pointer + _tensors.start_in_storage(place.tensor) - region.start
+            for region, pointer in zip(call.states, pointers) for place in region.places}
 
 
 def _failed(expect_ok: Callable[[int], Any], status: int) -> Any:
@@ -159,7 +167,7 @@ def steady_of(bound: Bound, args: tuple[Any, ...], kwargs: Mapping[str, Any], si
     """None where each such call must be read."""
     try:
         return Steady(bound, args, kwargs, signature, outside)
-    except (NotSteady, _structure.NoTests):
+    except (NotSteady, _steady_calls.Moved, _structure.NoTests):
         return None
     except Exception:  # the call that it was made of has its result
         _log.debug("later calls are read at length", exc_info=True)
