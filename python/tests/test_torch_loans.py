@@ -286,7 +286,7 @@ def test_arguments_stay_where_they_are_while_a_later_call_looks_at_them(monkeypa
         return True
 
     is_armed: list[bool] = []
-    monkeypatch.setattr(_call.Surroundings, "looks", lambda self, always: (found := looks(self, always))._replace(rest=[*found.rest, is_same]))
+    monkeypatch.setattr(_call.Surroundings, "looks", lambda self, *given: (found := looks(self, *given))._replace(rest=[*found.rest, is_same]))
     for _ in range(4):
         cached(x)
     is_armed.append(True)
