@@ -76,7 +76,8 @@ def function_with_global(torch, options):
     offset = torch.rand(128, device="cuda")
 
     def scaled(x, factor=2.0):
-        return {"y": x * SCALE * factor + offset, "x": x, "half": x[:, ::2], "n": 3}
+        y = x * SCALE * factor + offset
+        return {"y": y, "row": y[1], "x": x, "half": x[:, ::2], "n": 3}
 
     return wrapped(scaled, options, {"compile": False}), [(torch.randn(4, 128, device="cuda"),) for _ in range(STEPS)]
 

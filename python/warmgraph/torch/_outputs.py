@@ -44,7 +44,8 @@ class Described:
 
 
 class _Describer:
-    def __init__(self, objects: dict[str, Any], regions: Sequence[Region]) -> None:
+    def __init__(self, objects: dict[str, Any], regions: Sequence[Region], takes_parts: bool) -> None:
+        self._takes_parts = takes_parts
         self._paths = {id(value): path for path, value in reversed(objects.items()) if not isinstance(value, (*_PLAIN, type, tuple))}
         self._regions = {int(region.storage.data_ptr()): region for region in regions}
         self.outputs: list[Output] = []
@@ -83,9 +84,19 @@ class _Describer:
     def _expect_apart(self, path: str, tensor: torch.Tensor) -> None:
         for other_path, other in self._places:
             if storage_key(tensor) == storage_key(other) and _tensors.overlap(tensor, other):
-                raise errors.NotRecordable(f"{path} shares memory with {other_path}, and a replay gives each its own: return one of them, or a "
-                                           "clone()")
+                raise errors.NotRecordable(f"{path} shares memory with {other_path}, and a replay gives each its own: return the whole before its "
+                                           "parts, one of them, or a clone()")
         self._places.append((path, tensor))
+
+    def _whole_of(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """A result before it that holds all of it, and lies in a replay's memory as it lies here."""
+        for _, other in self._places:
+            if storage_key(tensor) == storage_key(other):
+                start = _tensors.start_in_storage(tensor) - _tensors.start_in_storage(other)
+                is_within = 0 <= start <= _tensors.extent(other) - _tensors.extent(tensor) and start % tensor.element_size() == 0
+                if is_within and _is_dense(other):
+                    return other
+        return None
 
     def _key(self, path: str, key: Any) -> Any:
         if type(key) not in (str, int, bool):
@@ -101,14 +112,32 @@ class _Describer:
         region = self._regions.get(storage_key(tensor)) if tensor.numel() else None
         if region is not None:  # a view of what it was given
             first = region.places[0]
-            return {"view": first.path, "start": _tensors.start_in_storage(tensor) - _tensors.start_in_storage(first.tensor), "dtype": _tensors.text_of(tensor.dtype),
-                    "sizes": list(tensor.size()), "strides": list(tensor.stride())}
+            return {"view": first.path, **_seen_from(first.tensor, tensor)}
+        whole = self._whole_of(tensor) if self._takes_parts and tensor.numel() else None
+        if whole is not None:
+            return {"part": self._seen[id(whole)], **_seen_from(whole, tensor)}
         self._expect_apart(path, tensor)
         like = torch.empty_like(tensor, device="meta")  # dense, in the same order of dimensions
         self._seen[id(tensor)] = len(self.outputs)
         self.outputs.append(Output(f"result{len(self.outputs)}", _tensors.text_of(tensor.dtype), tuple(tensor.size()), tuple(like.stride())))
         self.fresh.append(tensor)
         return {"output": self._seen[id(tensor)]}
+
+
+def _seen_from(base: torch.Tensor, tensor: torch.Tensor) -> dict[str, Any]:
+    return {"start": _tensors.start_in_storage(tensor) - _tensors.start_in_storage(base), "dtype": _tensors.text_of(tensor.dtype), "sizes": list(tensor.size()),
+            "strides": list(tensor.stride())}
+
+
+def _seen(tree: Any, base: torch.Tensor) -> torch.Tensor:
+    start = _tensors.start_in_storage(base) + tree["start"]
+    return _tensors.view_of(base.untyped_storage(), _tensors.dtype_of(tree["dtype"]), start, tree["sizes"], tree["strides"], base.device)
+
+
+def _is_dense(tensor: torch.Tensor) -> bool:
+    """A tensor that is made like it has the same strides, and no byte between its elements."""
+    like = torch.empty_like(tensor, device="meta")
+    return like.stride() == tensor.stride() and _tensors.extent(tensor) == tensor.numel() * tensor.element_size()
 
 
 def _class_name(path: str, value: Any) -> str:
@@ -119,18 +148,11 @@ def _class_name(path: str, value: Any) -> str:
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
-def described(value: Any, objects: dict[str, Any], regions: Sequence[Region]) -> Described:
-    """NotRecordable names what a replay cannot give."""
-    describer = _Describer(objects, regions)
+def described(value: Any, objects: dict[str, Any], regions: Sequence[Region], takes_parts: bool = False) -> Described:
+    """NotRecordable names what a replay cannot give. takes_parts: a result may be a view of one before it, which has no output of its own."""
+    describer = _Describer(objects, regions, takes_parts)
     tree = describer.tree("result", value)
     return Described(tree, describer.outputs, describer.fresh)
-
-
-def tensors_in(value: Any) -> list[torch.Tensor]:
-    """The tensors of a result in the order in which `described` meets them."""
-    describer = _Describer({}, [])
-    describer.tree("result", value)
-    return describer.fresh
 
 
 # --- metadata
@@ -190,9 +212,9 @@ def rebuilt(tree: Any, outputs: Sequence[torch.Tensor], objects: Callable[[str],
     if "output" in tree:
         return outputs[tree["output"]]
     if "view" in tree:
-        base = objects(tree["view"])
-        start = _tensors.start_in_storage(base) + tree["start"]
-        return _tensors.view_of(base.untyped_storage(), _tensors.dtype_of(tree["dtype"]), start, tree["sizes"], tree["strides"], base.device)
+        return _seen(tree, objects(tree["view"]))
+    if "part" in tree:
+        return _seen(tree, outputs[tree["part"]])
     if "sequence" in tree:
         kind, items = _class(tree["sequence"]), [rebuilt(one, outputs, objects) for one in tree["of"]]
         return kind(*items) if tree["named"] else kind(items)

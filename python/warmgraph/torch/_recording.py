@@ -68,7 +68,7 @@ class Recording:
         the lock: no tensor is elsewhere for another recording."""
         call = self._call
         self._notice()
-        described = _outputs.described(self._result, call.objects(), call.regions)
+        described = _outputs.described(self._result, call.objects(), call.regions, takes_parts=True)
         if self._draws < 0:
             raise errors.NotRecordable("it seeds the device's generator, or sets its offset: do it outside")
         text = _outputs.to_text(described, call.regions, self._draws, call.around.objects, _expecting.names_of(call.walker))
@@ -157,7 +157,7 @@ class Recording:
 
         def work() -> None:
             with torch.no_grad(), over:
-                now = _outputs.described(self._function.run(self._wrapped, owner, arguments), objects, regions)
+                now = _outputs.described(self._function.run(self._wrapped, owner, arguments), objects, regions, takes_parts=True)
                 if now.tree != described.tree or now.outputs != described.outputs:
                     raise errors.NotRecordable(f"it returns something else at its second call: {now.tree} after {described.tree}")
                 for output, fresh in zip(outputs, now.fresh):
