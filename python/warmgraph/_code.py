@@ -20,7 +20,8 @@ from . import _watch
 
 _MOST = 10_000  # functions that one names
 _KEPT = 32  # larger ones of a function's, by what calls brought along
-_NOT_OF_A_CALL = {"__init__", "__new__", "__del__", "__repr__", "__str__", "__reduce__", "__getstate__", "__setstate__", "__deepcopy__"}
+_NOT_OF_A_CALL = {"__init__", "__new__", "__del__", "__reduce__", "__getstate__", "__setstate__", "__deepcopy__"}
+_OF_ENUMERATIONS = {"_missing_"}
 _OF_AN_INSTANCE = {"__init__", "__new__"}
 _INSTALLED = tuple(folder + "/" for folder in {sysconfig.get_paths()[name] for name in ("purelib", "platlib", "stdlib")})
 _FOLLOWED = (types.FunctionType, types.BuiltinFunctionType, types.CodeType, type, staticmethod, classmethod, property,
@@ -97,7 +98,9 @@ class Reached:
 
     def add_class(self, kind: type, is_constructed: bool = False) -> None:
         """Its methods that are named, and those that Python calls by itself. `is_constructed`: code makes objects of it."""
-        for one in kind.__mro__:
+        order = " ".join(f"{one.__module__}.{one.__qualname__}" for one in kind.__mro__)  # decides whose method it is
+        self._digests.add(hashlib.sha256(f"order {order}".encode("utf-8", "surrogatepass")).digest())
+        for one in (*kind.__mro__, *type.mro(type(kind))):
             if self.is_library(one.__module__, None) or (one in self._classes and self._classes[one] >= is_constructed):
                 continue
             self._classes[one] = is_constructed
@@ -260,16 +263,19 @@ class Reached:
 
     def _methods(self, kind: type) -> list[Any]:
         found: list[Any] = []
+        owner = f"{kind.__module__}.{kind.__qualname__}"
         for name, member in sorted(kind.__dict__.items()):
-            is_called = name.startswith("__") and (name not in _NOT_OF_A_CALL or (name in _OF_AN_INSTANCE and self._classes[kind]))
-            if not (name in self.names or is_called) or isinstance(member, type):
+            is_called = name in _OF_ENUMERATIONS or name.startswith("__") and (name not in _NOT_OF_A_CALL or (name in _OF_AN_INSTANCE and self._classes[kind]))
+            if name == "__mro__" or not (name in self.names or is_called) or isinstance(member, type):
                 continue
             if isinstance(member, property):
-                found += [one for one in (member.fget, member.fset) if one is not None]
-                self._note(kind.__qualname__, name, member.fget)
+                for what in ("fget", "fset", "fdel"):
+                    if getattr(member, what) is not None:
+                        found.append(getattr(member, what))
+                        self._note(owner, f"{name} {what}", found[-1])
             else:
                 found.append(member)
-                self._note(kind.__qualname__, name, member)
+                self._note(owner, name, member)
             self._references.append((_watch.Item(kind.__dict__, name), _followed(member)))
         return found
 

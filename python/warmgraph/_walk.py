@@ -83,7 +83,9 @@ class Walker:
             inside = self._root(function.__name__, function)
             named = self._named_by_wrapper if id(function) in self._reached.wrappers else self._named
             for name, value in sorted(_code.closed_over(function), key=lambda pair: pair[0]):
-                if not _code.is_code(value) and value is not owner:
+                if _code.is_code(value):
+                    self._fact(f"{inside}.{name}", self._text_of_function(value))
+                elif value is not owner:
                     named(f"{inside}.{name}", value)
             self._members(inside, vars(function))
             if i > 0:  # the call's arguments have those of the first
@@ -92,7 +94,9 @@ class Walker:
             around = self._root((function.__module__ or "").rpartition(".")[2], function.__globals__)
             for name in names:
                 value = function.__globals__.get(name, _ABSENT)
-                if value is not _ABSENT and not _code.is_code(value):
+                if _code.is_code(value):
+                    self._fact(f"{around}.{name}", self._text_of_function(value))
+                elif value is not _ABSENT:
                     named(f"{around}.{name}", value)
         for module in self._reached.modules:
             self.value(self._root(module.__name__.rpartition(".")[2], module), module)
@@ -170,7 +174,8 @@ class Walker:
         if array.dtype.hasobject:
             raise errors.NotRecordable(f"{path} is an array of Python objects, which cannot be compared in another process: use a list")
         digest = hashlib.sha256(array.tobytes()).hexdigest()
-        self._fact(path, f"host array {array.dtype.str} {array.shape} {digest}")
+        kind = "" if type(array).__name__ == "ndarray" else f"{type(array).__qualname__} "
+        self._fact(path, f"host array {kind}{array.dtype.str} {array.shape} {digest}")
 
     def _composite(self, path: str, value: Any) -> None:
         kind = type(value)
@@ -248,6 +253,10 @@ class Walker:
         if isinstance(value, types.FunctionType):
             self.functions[id(value)] = value
             self._fact(path, f"function {value.__qualname__} {_code.code_digest(value.__code__).hex()}")
+            # Functions of one code differ in what they close over.
+            named = self._named_by_wrapper if self._reached.is_library(value.__module__, value.__code__.co_filename) else self._named
+            for name, one in sorted(_code.closed_over(value), key=lambda pair: pair[0]):
+                named(f"{path}.{name}", one)
             return
         self._fact(path, type(value).__qualname__)
         self.value(f"{path}.__wrapped__", _code.below(value))
@@ -257,11 +266,19 @@ class Walker:
             self.value(f"{path}.args", value.args)
             self.value(f"{path}.keywords", value.keywords)
 
+    def _text_of_function(self, value: types.FunctionType) -> str:
+        """Which function a name means: what it closes over is read where it is met itself."""
+        return f"function {self._root(value.__name__, value)} {_code.code_digest(value.__code__).hex()}"
+
     def _class(self, path: str, kind: type) -> None:
         self._fact(path, f"class {kind.__module__}.{kind.__qualname__}")
         if not self._reached.is_library(kind.__module__, None):
             self.classes[kind] = True
-            self._members(path, dict(kind.__members__) if issubclass(kind, enum.Enum) else dict(self._stored_in(kind)))
+            if issubclass(kind, enum.Enum):
+                self._fact(f"{path} members", " ".join(kind.__members__))
+                self._members(path, dict(kind.__members__), lambda _: True)
+            else:
+                self._members(path, dict(self._stored_in(kind)))
 
     def _object(self, path: str, value: Any) -> None:
         kind = type(value)
@@ -314,13 +331,20 @@ class Walker:
 
     def _key(self, path: str, key: Any) -> str:
         if isinstance(key, _PLAIN) and not isinstance(key, enum.Enum):
+            if type(key) not in _PLAIN:  # its methods count
+                self.classes.setdefault(type(key), False)
             return ascii(key) if type(key) in _PLAIN else plain_text(key)
         if isinstance(key, enum.Enum):
+            self.value(f"{path}.keys.{type(key).__qualname__}.{key.name}", key)
             return _enumerator(key)
         if isinstance(key, type):
+            self.value(f"{path}.keys.{key.__qualname__}", key)
             return f"{key.__module__}.{key.__qualname__}"
         if isinstance(key, tuple):
-            return f"({', '.join(self._key(path, one) for one in key)})"
+            if type(key) is not tuple:
+                self.classes.setdefault(type(key), False)
+            kind = "" if type(key) is tuple else f"{type(key).__qualname__}{getattr(key, '_fields', '')}"
+            return f"{kind}({', '.join(self._key(path, one) for one in key)})"
         raise errors.NotRecordable(f"{path} has a key of type {type(key).__qualname__}, which cannot be compared in another "
                                    "process: use numbers, texts or tuples of them")
 
@@ -382,7 +406,8 @@ def _text_of(value: Any) -> str | None:
         return repr(value)
     if numpy is not None and isinstance(value, numpy.ufunc):
         return f"ufunc {value.__name__}"
-    if callable(value) and _is_found_by_name(value):
+    # An object with a __call__ in Python may have the name of a function that it wraps (functools.update_wrapper).
+    if callable(value) and not isinstance(getattr(type(value), "__call__", None), types.FunctionType) and _is_found_by_name(value):
         return f"{value.__module__}.{value.__qualname__}"
     if isinstance(value, pathlib.PurePath):
         return f"{type(value).__name__} {str(value)!r}"
@@ -449,7 +474,7 @@ def stored_by(kind: type) -> Stored:
     if known is None or not known.is_of(held):
         known = Stored(kind, [*held], [*held.values()], [
             (name, member) for name, member in list(held.items())
-            if isinstance(member, (type, enum.Enum)) or not hasattr(type(member), "__get__") or _is_own_descriptor(member)])
+            if isinstance(member, (type, enum.Enum)) or not hasattr(type(member), "__get__") or _is_own_descriptor(member) or _holds_value(member)])
         if len(_known_stored) >= MOST_CLASSES:
             _known_stored.clear()
         _known_stored[id(kind)] = known
@@ -481,6 +506,12 @@ class Stored:
 
 MOST_CLASSES = 1024  # that are known, and live as long: what they hold holds them
 _known_stored: dict[int, Stored] = {}
+
+
+def _holds_value(member: Any) -> bool:
+    """A function of C's or a partial, which no code object stands for."""
+    return isinstance(member, (staticmethod, classmethod)) and not isinstance(member.__func__, types.FunctionType) \
+        or isinstance(member, types.MethodDescriptorType)
 
 
 def _is_own_descriptor(member: Any) -> bool:

@@ -78,10 +78,13 @@ class Reached(_code.Reached):
 
     def _methods(self, kind: type) -> list[Any]:
         """`forward` is called by PyTorch where no code of the user's names it."""
-        found, forward = super()._methods(kind), kind.__dict__.get("forward")
-        if forward is not None and "forward" not in self.names:
-            found.append(forward)
-            self._references.append((_watch.Item(kind.__dict__, "forward"), _code._followed(forward)))
+        found = super()._methods(kind)
+        for name in ("forward", "backward", "vjp", "setup_context"):
+            member = kind.__dict__.get(name)
+            if member is not None and name not in self.names:
+                found.append(member)
+                self._note(f"{kind.__module__}.{kind.__qualname__}", name, member)
+                self._references.append((_watch.Item(kind.__dict__, name), _code._followed(member)))
         return found
 
     @contextlib.contextmanager
