@@ -213,7 +213,7 @@ class _Reader:
         name = getattr(source, "global_name", None)
         if name is None:
             return None
-        if name.startswith("__builtins_dict__"):
+        if name.startswith("__builtins_dict__") or name.startswith("___unnamed_scope") and _is_of_named_tuple(value):
             return _How.library
         return self._how_global(self._frame.globals, name, value)
 
@@ -292,6 +292,11 @@ class _Reader:
     @staticmethod
     def _is_library(module: str | None, file: str | None) -> bool:
         return bool(_code.is_library(module, file))
+
+
+def _is_of_named_tuple(scope: Any) -> bool:
+    """What collections.namedtuple executes a class's __new__ in."""
+    return isinstance(scope, dict) and str(scope.get("__name__")).startswith("namedtuple_") and scope.get("_tuple_new") is tuple.__new__
 
 
 def value_of(name: str, scope: dict[str, Any]) -> Any:
