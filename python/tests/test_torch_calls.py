@@ -236,16 +236,18 @@ def test_a_plain_value_that_the_first_use_made_is_there_at_the_next_call_which_i
     assert "self.most was" in refusal(objects[0].cached) and "a call that changes nothing is recorded" in refusal(objects[0].cached)
 
 
+class Request:
+    def __init__(self) -> None:
+        self.started = False
+
+
+def started(x: Any, request: Any) -> Any:
+    request.started = True
+    return x + 1
+
+
 def test_a_value_that_is_set_back_each_time_is_refused_for_good(caplog):
-    class Request:
-        def __init__(self) -> None:
-            self.started = False
-
-    def step(x: Any, request: Any) -> Any:
-        request.started = True
-        return x + 1
-
-    cached = wrap(step)
+    cached = wrap(started)
     for _ in range(12):
         assert torch.equal(cached(torch.zeros(2), Request()), torch.ones(2))
     assert not host.captures and "request.started was 'bool False'" in refusal(cached)
@@ -253,23 +255,19 @@ def test_a_value_that_is_set_back_each_time_is_refused_for_good(caplog):
 
 
 def test_calls_that_change_nothing_are_replayed_beside_one_that_is_refused_for_good():
-    class Request:
-        def __init__(self) -> None:
-            self.started = False
-
-    def step(x: Any, request: Any) -> Any:
-        request.started = True
-        return x + 1
-
-    cached, known = wrap(step), Request()
+    cached, known = wrap(started), Request()
     cached(torch.zeros(2), known)
     cached(torch.zeros(2), known)
     assert len(host.entries) == 1
     for _ in range(12):
         cached(torch.zeros(2), Request())
-    replays = len(host.entries[0].calls)
-    cached(torch.zeros(2), known)
-    assert len(host.entries) == 1 and len(host.entries[0].calls) == replays + 1
+    for is_read_anew in (False, True):
+        if is_read_anew:
+            cached._shared.torchs.steady.clear()
+            cached._shared.torchs._around.clear()
+        replays = len(host.entries[0].calls)
+        cached(torch.zeros(2), known)
+        assert len(host.entries) == 1 and len(host.entries[0].calls) == replays + 1
 
 
 def test_what_the_answer_made_is_there_at_the_next_call_which_is_recorded():
