@@ -773,8 +773,8 @@ typedef struct wg_native_capture {
     const wg_named_number* scalars;
     uint64_t scalar_count;
     /// Ranges of live allocations that nobody owned while it was captured: what a framework's allocator had free in its
-    /// caches both before and after (of the graph's own pool: nothing). No address there is one that the graph follows;
-    /// without them a stale pointer in padding that nobody initialised is refused.
+    /// caches both before and after (of the graph's own pool: nothing), and what it has allocated since. No address there
+    /// is one that the graph follows; without them a stale pointer in padding that nobody initialised is refused.
     const wg_memory* free_blocks;
     uint64_t free_block_count;
 } wg_native_capture;

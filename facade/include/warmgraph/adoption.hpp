@@ -29,9 +29,9 @@ struct NativeCapture {
     /// scalar differs between the two captures by a distance of its own: it proves which values follow which.
     std::vector<std::pair<std::string, Number>> scalars{};
     /// Ranges of live allocations that nobody owned while the graph was captured: what a framework's allocator had free
-    /// in its caches both before and after (of the graph's own pool: nothing). No address there is one that the graph
-    /// follows. Without them a stale pointer in padding that nobody initialised is taken for a pointer to undeclared
-    /// memory, and refused.
+    /// in its caches both before and after (of the graph's own pool: nothing), and what it has allocated since. No
+    /// address there is one that the graph follows. Without them a stale pointer in padding that nobody initialised is
+    /// taken for a pointer to undeclared memory, and refused.
     std::vector<MemoryRef> free_blocks{};
 };
 

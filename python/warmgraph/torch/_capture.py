@@ -23,16 +23,24 @@ _abandoned: list[Any] = []  # what a broken capture left behind: taking it apart
 
 @dataclasses.dataclass
 class Capture:
-    """`scratch`: (name, pointer, bytes); `free_blocks`: (pointer, bytes); `words`: pointers of the generator's seed and offset, where
-    random numbers are drawn."""
+    """`scratch`: (name, pointer, bytes); `free`: (pointer, bytes) of what the allocator had free throughout; `words`: pointers of the
+    generator's seed and offset, where random numbers are drawn; `segments`: {pointer: end} of the allocator's memory at its end, None
+    where nobody looked."""
 
     graph: Any
     pool: Any
     native: int
     scratch: list[tuple[str, int, int]]
-    free_blocks: list[tuple[int, int]]
+    free: list[tuple[int, int]]
     words: list[int]
+    segments: dict[int, int] | None = None
     keep: Any = None
+
+    def free_blocks(self) -> list[tuple[int, int]]:
+        """(pointer, bytes) of memory that was nobody's while it was captured: free throughout, or made since, as other captures' pools are."""
+        if self.segments is None:
+            return self.free
+        return [*self.free, *_outside(_segments(_snapshot()), self.segments)]
 
     def close(self) -> None:
         """The pool's memory goes back to the driver, what others hold in the allocator's caches stays."""
@@ -83,9 +91,10 @@ def captured(device: torch.device, work: Callable[[], Any], draws: bool) -> Capt
         before = free_now()
         _capture_into(graph, pool.id, device, work)
     scratch, free = memory_of(pool.id, before)
+    segments = _segments(_snapshot())
     torch._C._cuda_clearCublasWorkspaces()
     torch.cuda.synchronize(device)
-    return Capture(graph, pool, graph.raw_cuda_graph(), scratch, free, _in_order(words))
+    return Capture(graph, pool, graph.raw_cuda_graph(), scratch, free, _in_order(words), segments)
 
 
 def free_now() -> dict[int, int]:
@@ -94,7 +103,7 @@ def free_now() -> dict[int, int]:
 
 
 def memory_of(pool: Any, before: dict[int, int]) -> tuple[list[tuple[str, int, int]], list[tuple[int, int]]]:
-    """(scratch, free blocks), as Capture has them, of what was captured into the pool with this id. before: free_now() before it."""
+    """(scratch, free), as Capture has them, of what was captured into the pool with this id. before: free_now() before it."""
     snapshot = _snapshot()
     segments = [one for one in snapshot if tuple(one["segment_pool_id"]) == tuple(pool)]
     # The same work allocates the same sizes in the same order; addresses say nothing of it.
@@ -269,6 +278,26 @@ def _free(snapshot: list[dict[str, Any]]) -> dict[int, int]:
     """{pointer: end} of what the allocator has free."""
     return {block["address"]: block["address"] + block["size"] for segment in snapshot for block in segment["blocks"]
             if block["state"] == "inactive"}
+
+
+def _segments(snapshot: list[dict[str, Any]]) -> dict[int, int]:
+    """{pointer: end} of what the allocator has."""
+    return {one["address"]: one["address"] + one["total_size"] for one in snapshot}
+
+
+def _outside(ranges: dict[int, int], others: dict[int, int]) -> list[tuple[int, int]]:
+    """(pointer, bytes) of what lies in `ranges` and in none of the others."""
+    found, taken = [], sorted(others.items())
+    for start, end in sorted(ranges.items()):
+        for a, b in taken:
+            if b <= start or a >= end:
+                continue
+            if a > start:
+                found.append((start, a - start))
+            start = max(start, b)
+        if start < end:
+            found.append((start, end - start))
+    return found
 
 
 def _free_throughout(before: dict[int, int], after: dict[int, int]) -> list[tuple[int, int]]:

@@ -110,7 +110,7 @@ class _Captures:
     def of(self, half: str, full: _entry.Declaration) -> _entry.Captured:
         one = self._halves[half]
         declared = (*full.inputs, *full.outputs, *full.states)
-        return _entry.Captured(one.native, [(decl.name, self.where[decl.name], decl.nbytes) for decl in declared], one.scratch, one.free_blocks)
+        return _entry.Captured(one.native, [(decl.name, self.where[decl.name], decl.nbytes) for decl in declared], one.scratch, one.free_blocks())
 
     def close(self) -> None:
         for one in reversed(list(self._halves.values())):  # backward frees what forward's pool has

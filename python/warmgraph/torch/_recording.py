@@ -247,7 +247,7 @@ def _names_and_sizes(full: _entry.Declaration) -> tuple[list[str], list[int]]:
 
 
 def _described_capture(one: Any, names: list[str], sizes: list[int]) -> _entry.Captured:
-    return _entry.Captured(one.capture.native, list(zip(names, one.pointers, sizes)), one.capture.scratch, one.capture.free_blocks)
+    return _entry.Captured(one.capture.native, list(zip(names, one.pointers, sizes)), one.capture.scratch, one.capture.free_blocks())
 
 
 def _extent(output: _outputs.Output) -> int:

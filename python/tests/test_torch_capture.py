@@ -1,0 +1,56 @@
+"""What a capture tells of PyTorch's allocator, as far as no GPU is needed."""
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="PyTorch is not installed here")
+
+from warmgraph.torch import _capture  # noqa: E402
+
+MIB = 1 << 20
+
+
+def segment(at: int, size: int, pool: tuple[int, int] = (0, 0), **blocks: Any) -> dict[str, Any]:
+    """Of the allocator's memory; at and size in MiB, blocks as {state: (at, size)}."""
+    return {"address": at * MIB, "total_size": size * MIB, "segment_pool_id": pool,
+            "blocks": [{"state": state, "address": a * MIB, "size": s * MIB} for state, (a, s) in blocks.items()]}
+
+
+def in_mib(ranges: Any) -> list[tuple[int, int]]:
+    return [(pointer / MIB, nbytes / MIB) for pointer, nbytes in ranges]
+
+
+@pytest.mark.parametrize("now, then, found", [
+    ([(10, 20)], [], [(10, 10)]),
+    ([(10, 20)], [(10, 20)], []),
+    ([(10, 20), (40, 50)], [(10, 20)], [(40, 10)]),
+    ([(10, 20)], [(0, 10), (20, 30)], [(10, 10)]),
+    ([(10, 20)], [(0, 12)], [(12, 8)]),
+    ([(10, 20)], [(18, 30)], [(10, 8)]),
+    ([(10, 20)], [(12, 14), (16, 17)], [(10, 2), (14, 2), (17, 3)]),
+    ([(10, 20), (30, 40)], [(15, 35)], [(10, 5), (35, 5)]),
+    ([(10, 20)], [(0, 30)], []),
+])
+def test_what_lies_outside_of_other_ranges(now: Any, then: Any, found: Any) -> None:
+    assert _capture._outside(dict(now), dict(then)) == found
+
+
+def test_memory_that_was_made_since_a_capture_was_nobodys_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = [segment(0, 20, active_allocated=(0, 8), inactive=(8, 12)), segment(64, 32, (0, 7), active_allocated=(64, 32))]
+    monkeypatch.setattr(_capture, "_snapshot", lambda: snapshot)
+    before = {8 * MIB: 20 * MIB}
+    scratch, free = _capture.memory_of((0, 7), before)
+    capture = _capture.Capture(None, None, 1, scratch, free, [], _capture._segments(snapshot))
+    assert scratch == [("pool0", 64 * MIB, 32 * MIB)]
+    assert in_mib(capture.free_blocks()) == [(8, 12)], "of its own pool nothing"
+
+    snapshot.append(segment(128, 32, (0, 8), active_allocated=(128, 32)))  # the pool of the capture elsewhere: cuBLAS's workspace
+    snapshot[0] = segment(0, 24, active_allocated=(0, 24))                 # taken since, and grown
+    assert in_mib(capture.free_blocks()) == [(8, 12), (20, 4), (128, 32)]
+
+
+def test_where_nobody_looked_nothing_counts_as_made_since(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_capture, "_snapshot", lambda: [segment(128, 32, active_allocated=(128, 32))])
+    assert _capture.Capture(None, None, 1, [], [(4, 5)], []).free_blocks() == [(4, 5)]
