@@ -170,7 +170,7 @@ class Comparison:
         recorded = [line for subject, _ in self.chosen for line in table.recording_lines(subject, self.rows.get(subject.name, []))]
         lines += ["", "recording added", *recorded] if recorded else []
         quick = table.core_lines(self.rows)
-        lines += ["", "on quick cores (how many times longer a fixed loop took than in the quickest process: others use the cores)", *quick] if quick else []
+        lines += ["", table.core_title(self.rows), *quick] if quick else []
         lines += ["", f"{'target':<72}{'':>11}{'found':>10}", *(target.line() for target in table.targets(self.rows))]
         for subject, _ in self.chosen:
             found = table.ratios(subject, self.rows.get(subject.name, []))

@@ -147,6 +147,11 @@ def least_core_s(rows: Mapping[str, Sequence[Row]]) -> float | None:
     return min(found) if found else None
 
 
+def core_title(rows: Mapping[str, Sequence[Row]]) -> str:
+    return (f"on quick cores (a fixed loop took {duration(least_core_s(rows))} in the quickest process, and so many times longer in others: "
+            "neighbours use the cores)")
+
+
 def core_lines(rows: Mapping[str, Sequence[Row]]) -> list[str]:
     """What our hits take on cores that nobody else uses."""
     least = least_core_s(rows)

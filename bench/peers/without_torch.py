@@ -52,6 +52,9 @@ def served(settings, started):
     device = library.made("wg_device_open", b"cuda:0")
     library.call("wg_device_warm_up", device)
     imported = time.monotonic()
+    # As the ways with PyTorch, which know the function before the weights are read.
+    cache = library.opened_cache(llama_step.MODEL, folder / "cache")
+    library.call("wg_cache_prefetch", cache, device, llama_step.FUNCTION.encode())
     buffers = llama_step.made_buffers(seconds, library, device, regions, contents)
     pointers = {name: library.raw.wg_buffer_pointer(buffer) for name, buffer in buffers.items()}
     spec = llama_step.function_spec(regions, pointers)
@@ -60,7 +63,7 @@ def served(settings, started):
     cores.settle()
     core_s = cores.loop_seconds(cores.TIMES)
     ready = time.monotonic()
-    function, results, milliseconds = llama_step.first_result(library, device, folder, spec, args, tokens)
+    function, results, milliseconds = llama_step.first_result(library, device, folder, spec, args, tokens, cache)
     done = time.monotonic()
     answer = {"start_s": done - started, "imported_s": imported - started, "model_s": ready - imported, "first_s": done - ready, "core_s": core_s,
               "tokens": array.array("q", bytes(results["next"])).tolist(), "phases": library.report(function)["phases"]}

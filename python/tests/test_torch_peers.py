@@ -292,6 +292,7 @@ def test_hits_are_told_apart_by_how_quick_their_cores_were() -> None:
     assert table.least_core_s(rows) == 50e-6 and hit.on_quick_cores("first_s", 50e-6) == (pytest.approx(0.0105), 2)
     assert table.core_lines(rows) == ["  huggingface, warmgraph: ready to result 10.5 ms in 2 of 4 processes; each: 10.0 ms (1.000x), 11.0 ms",
                                       "    (1.200x), 19.0 ms (2.00x)"]
+    assert table.core_title(rows).startswith("on quick cores (a fixed loop took 50.0 us in the quickest process")
     assert table.core_lines({"huggingface": [row(ways.EAGER, first(1.0))]}) == []
     graphs = {"table": [row(ways.TABLE_RESTORED, first(0.02, graph_s=0.01, all_s=0.1, core_s=50e-6), first(0.04, graph_s=0.02, all_s=0.2, core_s=99e-6))]}
     assert table.core_lines(graphs) == ["  table, warmgraph: ready to the first graph 10.0 ms in 1 of 2 processes; each: 10.0 ms (1.000x), 20.0 ms",

@@ -84,6 +84,8 @@ class Reached:
         self._seen: dict[int, Any] = {}
         self.wrappers: set[int] = set()  # of libraries all the same: around the user's own (@torch.no_grad()), or what was wrapped
         self._classes: dict[type, bool] = {}
+        self._added: dict[type, bool] = {}  # whether they are constructed; libraries' as well
+        self._members: dict[type, set[str]] = {}  # those of the user's classes that were followed
         self._held: dict[type, tuple[list[str], list[Any]]] = {}  # what classes had when they were read
         self._digests: set[bytes] = set()
         self._digest = (-1, "")  # of how many of them
@@ -98,6 +100,9 @@ class Reached:
 
     def add_class(self, kind: type, is_constructed: bool = False) -> None:
         """Its methods that are named, and those that Python calls by itself. `is_constructed`: code makes objects of it."""
+        if self._added.get(kind, -1) >= is_constructed:
+            return
+        self._added[kind] = is_constructed
         order = " ".join(f"{one.__module__}.{one.__qualname__}" for one in kind.__mro__)  # decides whose method it is
         self._digests.add(hashlib.sha256(f"order {order}".encode("utf-8", "surrogatepass")).digest())
         for one in (*kind.__mro__, *type.mro(type(kind))):
@@ -209,11 +214,11 @@ class Reached:
             self._references.append((functools.partial(getattr, function, "__code__"), function.__code__))
             self._references.append((_watch.Item(function.__dict__, "__wrapped__"), _followed(function.__dict__.get("__wrapped__"))))
             waiting += self._named(function, self.globals[-1])
-            before = len(self.names)
-            self.names |= read_code(function.__code__).names
-            if len(self.names) > before:
+            new = read_code(function.__code__).names - self.names
+            if new:
+                self.names |= new
                 for kind in list(self._classes):
-                    waiting += self._methods(kind)
+                    waiting += self._methods(kind, new)
 
     def _is_of_library(self, function: types.FunctionType) -> bool:
         return self.is_library(function.__module__, function.__code__.co_filename)
@@ -232,8 +237,7 @@ class Reached:
 
     def _implementations(self, function: types.FunctionType) -> list[Any]:
         """That functools.singledispatch chooses from by the class of an argument. Whoever registers another one has other code."""
-        registry = _registry_of(function)
-        known = tuple(registry.items())
+        known = tuple(_registry_of(function).items())
         for kind, implementation in known:
             self._note("singledispatch", f"{getattr(kind, '__module__', '')}.{getattr(kind, '__qualname__', kind)}", implementation)
         if known:
@@ -261,13 +265,20 @@ class Reached:
         self.modules += [one for one in _imported_in(function, self) if one not in self.modules]
         return found
 
-    def _methods(self, kind: type) -> list[Any]:
+    def _methods(self, kind: type, among: set[str] | None = None) -> list[Any]:
+        """What of the class is called, and was not followed yet. among: names that code has named since; None: all."""
         found: list[Any] = []
+        held, followed = kind.__dict__, self._members.setdefault(kind, set())
+        names = held.keys() if among is None else among & held.keys()
+        if not names:
+            return found
         owner = f"{kind.__module__}.{kind.__qualname__}"
-        for name, member in sorted(kind.__dict__.items()):
+        for name in sorted(names - followed):
+            member = held[name]
             is_called = name in _OF_ENUMERATIONS or name.startswith("__") and (name not in _NOT_OF_A_CALL or (name in _OF_AN_INSTANCE and self._classes[kind]))
             if name == "__mro__" or not (name in self.names or is_called) or isinstance(member, type):
                 continue
+            followed.add(name)
             if isinstance(member, property):
                 for what in ("fget", "fset", "fdel"):
                     if getattr(member, what) is not None:

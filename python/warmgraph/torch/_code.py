@@ -19,6 +19,7 @@ from .. import _code, _walk, _watch
 
 _MOST_AHEAD = 500  # classes, of each kind
 _ALWAYS_LIBRARY = {"torch", "warmgraph", "triton", "numpy"}
+_SITES = {"site-packages", "dist-packages"}  # of another environment's, below the standard library
 
 
 class Library(enum.Enum):
@@ -47,13 +48,26 @@ _known_libraries: dict[str | None, tuple[Any, Library]] = {}  # (a module, whose
 
 
 def _is_library(module: str | None, file: str | None) -> Library:
-    package = (module or "").split(".")[0]
-    if package in sys.stdlib_module_names or package in _ALWAYS_LIBRARY:
+    if _is_always_library(package_of(module)):
         return Library.always
     file = file or _code.file_of(module)
-    if file is not None and file.startswith(_code._INSTALLED) and package:
-        return Library.installed
+    if file is not None and file.startswith(_code._INSTALLED):
+        return Library.always if _is_always_library(package_of(module, file)) else Library.installed
     return Library.always if file is None and module != "__main__" else Library.none
+
+
+def _is_always_library(package: str) -> bool:
+    return package in sys.stdlib_module_names or package in _ALWAYS_LIBRARY
+
+
+def package_of(module: str | None, file: str | None = None) -> str:
+    """Of the module. Of the code that this file has, where it is installed: a decorator's function says that it is of the module whose
+    function it wraps."""
+    folder = max((one for one in _code._INSTALLED if file is not None and file.startswith(one)), key=len, default=None)
+    if file is None or folder is None:
+        return (module or "").split(".")[0]
+    parts = file[len(folder):].split("/")
+    return parts[parts[0] in _SITES and len(parts) > 1].split(".")[0]
 
 
 class Reached(_code.Reached):
@@ -76,12 +90,13 @@ class Reached(_code.Reached):
                 self._hold(one)
         super().add_class(kind, is_constructed)
 
-    def _methods(self, kind: type) -> list[Any]:
+    def _methods(self, kind: type, among: set[str] | None = None) -> list[Any]:
         """`forward` is called by PyTorch where no code of the user's names it."""
-        found = super()._methods(kind)
-        for name in ("forward", "backward", "vjp", "setup_context"):
+        found, followed = super()._methods(kind, among), self._members[kind]
+        for name in ("forward", "backward", "vjp", "setup_context") if among is None else ():
             member = kind.__dict__.get(name)
-            if member is not None and name not in self.names:
+            if member is not None and name not in followed:
+                followed.add(name)
                 found.append(member)
                 self._note(f"{kind.__module__}.{kind.__qualname__}", name, member)
                 self._references.append((_watch.Item(kind.__dict__, name), _code._followed(member)))
@@ -99,7 +114,7 @@ class Reached(_code.Reached):
     def is_library(self, module: str | None, file: str | None) -> bool:
         found = is_library(module, file)
         if found is Library.installed:
-            self.packages[(module or "").split(".")[0]] = None
+            self.packages[package_of(module, file)] = None
         return found is not Library.none
 
 

@@ -343,8 +343,9 @@ def downloaded(library, buffer, size):
     return data
 
 
-def first_result(library, device, folder, spec, args, outputs):
-    """(function, {"name": bytes}, milliseconds by step): from wg_cache_open to the result on the host."""
+def first_result(library, device, folder, spec, args, outputs, cache=None):
+    """(function, {"name": bytes}, milliseconds by step): from wg_cache_open to the result on the host. cache: opened before, and its entries
+    on their way (wg_cache_prefetch)."""
     stream = c.c_void_p(library.raw.wg_device_stream(device))
     outcome, milliseconds, results = c.c_int32(-1), {}, {}
     started = last = time.perf_counter()
@@ -354,7 +355,8 @@ def first_result(library, device, folder, spec, args, outputs):
         now = time.perf_counter()
         milliseconds[name], last = (now - last) * 1000, now
 
-    cache = library.opened_cache(MODEL, folder / "cache")
+    if cache is None:
+        cache = library.opened_cache(MODEL, folder / "cache")
     lap("open")
     function = library.made("wg_cache_load", cache, device, c.byref(spec))
     lap("load")

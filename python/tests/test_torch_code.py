@@ -1,0 +1,68 @@
+"""Whose code a module's, a class's or a decorator's is."""
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib.metadata
+import json
+import pathlib
+import sysconfig
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
+
+from warmgraph.torch import _code  # noqa: E402
+
+SITE, STDLIB = (sysconfig.get_paths()[name] for name in ("purelib", "stdlib"))
+
+
+@pytest.mark.parametrize("module, file, found", [
+    ("pytest", None, "pytest"),
+    ("program.layers", None, "program"),
+    (None, None, ""),
+    ("program", "/home/somebody/program.py", "program"),
+    ("program", f"{SITE}/einops/layers/torch.py", "einops"),  # a decorator of einops'
+    ("program", f"{SITE}/six.py", "six"),
+    ("program", f"{STDLIB}/dataclasses.py", "dataclasses"),
+    ("program", f"{STDLIB}/site-packages/einops/parsing.py", "einops"),
+    ("program", f"{SITE}/torch/utils/_contextlib.py", "torch"),
+])
+def test_code_is_of_the_package_that_has_its_file(module: str | None, file: str | None, found: str) -> None:
+    assert _code.package_of(module, file) == found
+
+
+@dataclasses.dataclass
+class Shape:  # its __repr__ is a function of dataclasses.py that says it is of this module
+    width: int = 4
+
+
+@torch.no_grad()
+def scaled(x: torch.Tensor) -> torch.Tensor:
+    return x * Shape().width
+
+
+@functools.lru_cache(maxsize=None)
+def number() -> int:
+    return json.loads("3") + len(pathlib.PurePath("a").parts)
+
+
+def step(x: torch.Tensor) -> torch.Tensor:
+    return scaled(x) + number()
+
+
+def test_a_functions_own_module_is_no_installed_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked(name: str) -> str:
+        raise AssertionError(f"the version of '{name}' is looked for among all packages, which takes milliseconds")
+
+    monkeypatch.setattr(importlib.metadata, "version", asked)
+    reached = _code.Reached(step, {Shape: True})
+    assert Shape in reached._classes and reached.packages == {}
+
+
+def test_code_that_is_met_again_is_followed_once() -> None:
+    reached = _code.Reached(step, {Shape: True})
+    before = len(reached._references), reached.digest()
+    reached.add_class(Shape, is_constructed=True)
+    assert (len(reached._references), reached.digest()) == before
+    assert [one.key for one in reached.items() if one.key == "__repr__"] == ["__repr__"], "though more functions named more since"
