@@ -4,6 +4,7 @@ from __future__ import annotations
 import inspect
 import json
 import sys
+import sysconfig
 import types
 from typing import Any, Iterator
 
@@ -156,6 +157,27 @@ def test_what_was_read_before_says_what_the_call_would_read() -> None:
     assert reached is not read and reached.reads_as(read)
     assert reached._digest[0] > 0, "it is there by then"
     assert reached.digest() == read.digest() and reached.packages == read.packages
+
+
+_installed: dict[str, Any] = {"__name__": "far_away.at"}
+exec(compile("def same(x): return x", f"{sysconfig.get_paths()['purelib']}/far_away/at.py", "exec"), _installed)
+same = _installed["same"]
+
+
+def of_a_package(x: torch.Tensor) -> torch.Tensor:
+    return same(x) + doubled(x) + Scale()(x)
+
+
+def test_versions_of_the_packages_that_its_code_names_are_known_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Net()
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        return model.step(of_a_package(x))
+
+    recorded(step, torch.ones(4))
+    monkeypatch.setattr(_code, "_versions", {})
+    assert prepared(wrapped(step)) is not None
+    assert _code._versions["far_away"] == "unknown"
 
 
 def test_code_that_is_another_one_by_then_is_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:

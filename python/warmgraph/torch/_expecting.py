@@ -63,6 +63,9 @@ def prepared(wrapped: CachedFunction, index: int, name: str = "") -> Iterator[No
     yield
     larger = reached.with_met(*met)  # a table's have this code in common, which is read once
     larger.digest()
+    for package in larger.packages:
+        yield
+        _code.version_of(package)
     if name:
         wrapped._shared.met_ahead = met
     elif reached.is_whole and larger.is_whole:
