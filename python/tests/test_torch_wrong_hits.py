@@ -786,6 +786,39 @@ PROGRAMS: dict[str, tuple[str, str, str]] = {  # (what both have, one's, the oth
     "what sets a property": (
         "class K:\n    @property\n    def a(self): return self._a\n    @a.setter\n    def a(self, v): self._a = v {}\n    @property\n    def b(self): return self._b\n"
         "    @b.setter\n    def b(self, v): self._b = v {}\ndef work(x):\n    k = K()\n    k.a = 2\n    k.b = 3\n    return x * k.a - k.b", "+ 1|* 2", "* 2|+ 1"),
+    "what a class above holds": (
+        "class A:\n    width = {}\nclass B(A):\n    width = 5\n    def act(self, x): return x * super().width\nb = B()\ndef work(x): return b.act(x)", "1", "2"),
+    "what a module's class above holds": (
+        "class A(Module):\n    width = {}\nclass B(A):\n    width = 5\n    def forward(self, x): return x * super().width\nb = B()\ndef work(x): return b(x)",
+        "1", "2"),
+    "what a class beside it holds": (
+        "class A:\n    width = 4\nclass B(A):\n    def act(self, x): return x * super().width\nclass C(A):\n    width = {}\nclass D(B, C):\n    width = 9\n"
+        "d = D()\ndef work(x): return d.act(x)", "1", "2"),
+    "what a class holds below an attribute": (
+        "class A:\n    width = {}\n    def __init__(self): self.width = 5\n    def act(self, x): return x * type(self).width\na = A()\ndef work(x): return a.act(x)", "1", "2"),
+    "what a module's class holds below an attribute": (
+        "class A(Module):\n    width = {}\n    def __init__(self):\n        super().__init__()\n        self.width = 5\n    def forward(self, x): return x * self.__class__.width\n"
+        "a = A()\ndef work(x): return a(x)", "1", "2"),
+    "a name with underscores": ("class K:\n    __version__ = {}\ndef work(x): return x * K.__version__", "1", "2"),
+    "a module's class with such a name": (
+        "class Net(Module):\n    __scale__ = {}\n    def forward(self, x): return x * self.__scale__\nnet = Net()\ndef work(x): return net(x)", "1", "2"),
+    "an attribute with such a name": ("class K:\n    pass\nk = K()\nk.__w = {}\ndef work(x): return x * k.__w", "1", "2"),
+    "what a pattern names by place": (
+        "class K:\n    __match_args__ = ('{}', '{}')\n    def __init__(self): self.a, self.b = 1, 2\nk = K()\ndef work(x):\n    match k:\n        case K(u, v): return x * u - v",
+        "a|b", "b|a"),
+    "a property of C's": ("class K:\n    w = property(operator.attrgetter('{}'))\n    a, b = 1, 2\nk = K()\ndef work(x): return x * k.w + 0 * (k.a + k.b)", "a", "b"),
+    "local classes of one name": (
+        "def made(first):\n    if first:\n        class K:\n            def act(self, x): return x + 1\n    else:\n        class K:\n            def act(self, x): return x * 2\n"
+        "    return K\nA, B = made({}), made({})\ndef work(x): return A().act(B().act(x))", "1|0", "0|1"),
+    "objects of local classes of one name": (
+        "def made(first):\n    if first:\n        class K:\n            def act(self, x): return x + 1\n    else:\n        class K:\n            def act(self, x): return x * 2\n"
+        "    return K()\nacts = [made({}), made({})]\ndef work(x): return acts[0].act(acts[1].act(x))", "1|0", "0|1"),
+    "modules of local classes of one name": (
+        "def made(first):\n    if first:\n        class K(Module):\n            def forward(self, x): return x + 1\n    else:\n        class K(Module):\n"
+        "            def forward(self, x): return x * 2\n    return K()\nacts = torch.nn.Sequential(made({}), made({}))\ndef work(x): return acts(x)", "1|0", "0|1"),
+    "implementations under one decorator": (
+        _WRAP + "@functools.singledispatch\ndef by(v, x): return x\n@by.register({})\n@around\ndef _(v): return 2.0\n@by.register({})\n@around\ndef _(v): return 3.0\n"
+        "def work(x): return x * by(1) - by('a')", "int|str", "str|int"),
     "a matrix": ("m = numpy.{}\ndef work(x): return x * float((m * m)[0, 1])", "array([[1., 2.], [3., 4.]])", "matrix([[1., 2.], [3., 4.]])"),
 }
 
@@ -810,6 +843,23 @@ def test_one_program_has_one_entry():
         for _ in range(2):
             wrap(users(_PRELUDE + source.format(*one.split("|"))))(X)
         assert replays() == before + 1, source
+
+
+@pytest.mark.parametrize("name, change", [
+    ("what a class above holds", "A.width = 7"), ("what a module's class above holds", "A.width = 7"), ("what a class beside it holds", "C.width = 7"),
+    ("what a class holds below an attribute", "A.width = 7"), ("what a module's class holds below an attribute", "A.width = 7"),
+    ("a name with underscores", "K.__version__ = 7"), ("a module's class with such a name", "Net.__scale__ = 7"), ("an attribute with such a name", "k.__w = 7"),
+    ("what a pattern names by place", "K.__match_args__ = ('b', 'a')"), ("a property of C's", "K.w = property(operator.attrgetter('b'))")])
+@pytest.mark.parametrize("calls", [1, 3])
+def test_what_is_hidden_and_changes_between_two_calls_is_noticed(name, change, calls):
+    source, one, _ = PROGRAMS[name]
+    work = users(_PRELUDE + source.format(*one.split("|")))
+    cached = wrap(work)
+    for _ in range(calls):
+        cached(X)
+    exec(change, work.__globals__)
+    before = replays()
+    assert torch.equal(cached(X), work(X)) and replays() == before
 
 
 @pytest.mark.parametrize("name", ["forward", "backward", "vjp", "setup_context"])

@@ -22,6 +22,8 @@ _MOST = 10_000  # functions that one names
 _KEPT = 32  # larger ones of a function's, by what calls brought along
 _NOT_OF_A_CALL = {"__init__", "__new__", "__del__", "__reduce__", "__getstate__", "__setstate__", "__deepcopy__"}
 _OF_ENUMERATIONS = {"_missing_"}
+_OF_PYTHON = {*dir(object), *dir(type), "__weakref__", "__slots__", "__orig_bases__", "__parameters__", "__wrapped__", "__post_init__",
+              "__dataclass_fields__", "__dataclass_params__", "__builtins__", "__loader__", "__spec__", "__cached__"}
 _OF_AN_INSTANCE = {"__init__", "__new__"}
 _INSTALLED = tuple(folder + "/" for folder in {sysconfig.get_paths()[name] for name in ("purelib", "platlib", "stdlib")})
 _FOLLOWED = (types.FunctionType, types.BuiltinFunctionType, types.CodeType, type, staticmethod, classmethod, property,
@@ -31,6 +33,7 @@ _GLOBALS = {"LOAD_GLOBAL", "STORE_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBA
 # LOAD_GLOBAL's lowest bit says whether NULL is pushed.
 _IS_KNOWN_PYTHON = sys.implementation.name == "cpython" and (3, 10) <= sys.version_info[:2] <= (3, 13)
 _SHIFTS = {dis.opmap[name]: int(name == "LOAD_GLOBAL" and sys.version_info >= (3, 11)) for name in _GLOBALS if name in dis.opmap}
+_MATCH_CLASS = dis.opmap.get("MATCH_CLASS", -1)
 _SINGLE_DISPATCH = functools.singledispatch
 _MOST_CODE = 4096  # code objects whose reading is kept
 
@@ -169,6 +172,11 @@ class Reached:
         return self._digest[1]
 
     @property
+    def attributes(self) -> set[str]:
+        """Names of attributes that code names, but for Python's own."""
+        return self.names - _OF_PYTHON
+
+    @property
     def code(self) -> types.CodeType | None:
         """Of the function itself."""
         return self._root.__code__ if self._root is not None else None
@@ -238,8 +246,8 @@ class Reached:
     def _implementations(self, function: types.FunctionType) -> list[Any]:
         """That functools.singledispatch chooses from by the class of an argument. Whoever registers another one has other code."""
         known = tuple(_registry_of(function).items())
-        for kind, implementation in known:
-            self._note("singledispatch", f"{getattr(kind, '__module__', '')}.{getattr(kind, '__qualname__', kind)}", implementation)
+        for kind, implementation in implementations_of(function):
+            self._note("singledispatch", kind, implementation)
         if known:
             self._references.append((functools.partial(_unless_registered, function, known), function.__code__))
         return [implementation for _, implementation in known]
@@ -289,6 +297,25 @@ class Reached:
                 self._note(owner, name, member)
             self._references.append((_watch.Item(kind.__dict__, name), _followed(member)))
         return found
+
+
+def name_of_class(kind: type) -> str:
+    """Of one that a function makes, what its methods do is part of it: others may be called like it."""
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    if "<locals>" not in kind.__qualname__:
+        return name
+    state = hashlib.sha256()
+    for member_name, member in sorted(kind.__dict__.items()):
+        parts = (member.fget, member.fset, member.fdel) if isinstance(member, property) else (member,)
+        for function in filter(None, map(function_of, parts)):
+            state.update(member_name.encode("utf-8", "surrogatepass") + code_digest(function.__code__))
+    return f"{name} {state.hexdigest()[:16]}"
+
+
+def implementations_of(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    """(class, function) of those that functools.singledispatch chooses from."""
+    for kind, implementation in _registry_of(function).items():
+        yield f"{getattr(kind, '__module__', '')}.{getattr(kind, '__qualname__', kind)}", implementation
 
 
 def _registry_of(function: types.FunctionType) -> Mapping[Any, Any]:
@@ -445,6 +472,8 @@ _read_codes: dict[int, _Read] = {}
 def names_in(code: types.CodeType) -> set[str]:
     """Attributes that it may read: those that it names, and texts that could be names (getattr)."""
     found = set(code.co_names)
+    if _MATCH_CLASS in code.co_code[::2]:
+        found.add("__match_args__")
     waiting: list[Any] = list(code.co_consts)
     while waiting:
         constant = waiting.pop()

@@ -52,7 +52,7 @@ class Walker:
         self.classes: dict[type, bool] = {}  # true: code may make objects of it
         self.functions: dict[int, types.FunctionType] = {}
         self._is_tolerant = is_tolerant
-        self._reached = reached
+        self._reached, self._names = reached, reached.attributes
         self._arrays: dict[int, str] = {}
         self._open: list[int] = []  # objects that are being read, outermost first
         self._read: dict[int, tuple[str, Any]] = {}  # objects that were read, by the path of the first time
@@ -88,6 +88,9 @@ class Walker:
                 elif value is not owner:
                     named(f"{inside}.{name}", value)
             self._members(inside, vars(function))
+            for kind, implementation in _code.implementations_of(function):
+                if _code.is_code(implementation):
+                    self._fact(f"{inside}.registry[{kind}]", self._text_of_function(implementation))
             if i > 0:  # the call's arguments have those of the first
                 for name, value in _code.defaults_of(function):
                     self._named(f"{inside}.{name}", value)
@@ -100,6 +103,17 @@ class Walker:
                     named(f"{around}.{name}", value)
         for module in self._reached.modules:
             self.value(self._root(module.__name__.rpartition(".")[2], module), module)
+        self._values_of_classes_met()
+
+    def _values_of_classes_met(self) -> None:
+        """Those that an object or a class below may hide from it, where code goes past them: super(), type(x). And names with underscores."""
+        goes_past = not _PAST.isdisjoint(self._reached.names) or any(not _PAST_BY_CALL.isdisjoint(one) for one in self._reached.globals)
+        named = {name for name in self._names if goes_past or name.startswith("__")}
+        bases = {one for kind in self.classes for one in kind.__mro__} if named else set()
+        for name, kind in sorted((_code.name_of_class(one), one) for one in bases if not self._reached.is_library(one.__module__, None)):
+            for member, value in self._stored_by(kind).found:
+                if member in named:
+                    self._named_by_wrapper(f"{self._root(name, kind)}.{member}", value)
 
     def value(self, path: str, value: Any) -> None:
         try:
@@ -183,9 +197,9 @@ class Walker:
             self._enumerator(path, value)
         elif isinstance(value, _BUILTIN):
             self._built_in(path, value)
-        elif isinstance(value, slice):
-            self._fact(path, "slice")
-            for name in ("start", "stop", "step"):
+        elif isinstance(value, (slice, property)):
+            self._fact(path, kind.__qualname__)
+            for name in ("start", "stop", "step") if isinstance(value, slice) else ("fget", "fset", "fdel"):
                 self.value(f"{path}.{name}", getattr(value, name))
         elif isinstance(value, Program):
             if all(one is not value for one in self.found.programs):
@@ -271,7 +285,7 @@ class Walker:
         return f"function {self._root(value.__name__, value)} {_code.code_digest(value.__code__).hex()}"
 
     def _class(self, path: str, kind: type) -> None:
-        self._fact(path, f"class {kind.__module__}.{kind.__qualname__}")
+        self._fact(path, f"class {_code.name_of_class(kind)}")
         if not self._reached.is_library(kind.__module__, None):
             self.classes[kind] = True
             if issubclass(kind, enum.Enum):
@@ -282,7 +296,7 @@ class Walker:
 
     def _object(self, path: str, value: Any) -> None:
         kind = type(value)
-        self._fact(path, f"{kind.__module__}.{kind.__qualname__}")
+        self._fact(path, _code.name_of_class(kind))
         if self._is_library_class(kind) and _has_hidden_state(kind):
             raise errors.NotRecordable(f"{path} is a {kind.__module__}.{kind.__qualname__}, which cannot be compared in another process: "
                                        "keep what the function needs of it in plain values")
@@ -308,7 +322,7 @@ class Walker:
     def _members(self, path: str, members: dict[str, Any], is_read: Callable[[str], bool] | None = None) -> None:
         """In the order of their names, but for fields; those that code names."""
         for name, one in list(members.items()) if is_read else sorted(members.items()):
-            if is_read(name) if is_read else name in self._reached.names and not name.startswith("__"):
+            if is_read(name) if is_read else name in self._names:
                 self.value(f"{path}.{name}", one)
 
     def _stored_in(self, kind: type) -> list[tuple[str, Any]]:
@@ -339,7 +353,7 @@ class Walker:
             return _enumerator(key)
         if isinstance(key, type):
             self.value(f"{path}.keys.{key.__qualname__}", key)
-            return f"{key.__module__}.{key.__qualname__}"
+            return _code.name_of_class(key)
         if isinstance(key, tuple):
             if type(key) is not tuple:
                 self.classes.setdefault(type(key), False)
@@ -373,6 +387,8 @@ def plain_text(value: Any) -> str:
 
 _BUILTIN = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType)
 _ABSENT = object()
+_PAST = {"__class__", "__mro__", "__bases__", "__base__", "mro"}
+_PAST_BY_CALL = {"super", "type"}
 _LONGEST_INT = 10_000  # bits; Python refuses to write longer ones as decimals
 _OF_ENUMERATORS = {"_value_", "_name_", "_sort_order_", "__objclass__"}
 _PLAIN_BASES = (object, abc.ABC, Generic, Protocol, tuple, list, dict, set, frozenset, int, float, str, bytes)
@@ -411,6 +427,8 @@ def _text_of(value: Any) -> str | None:
         return f"{value.__module__}.{value.__qualname__}"
     if isinstance(value, pathlib.PurePath):
         return f"{type(value).__name__} {str(value)!r}"
+    if isinstance(value, (operator.attrgetter, operator.itemgetter)):
+        return repr(value)
     if isinstance(value, re.Pattern):
         return f"pattern {value.pattern!r} {value.flags}"
     if isinstance(value, (logging.Logger, logging.LoggerAdapter)):
@@ -510,6 +528,8 @@ _known_stored: dict[int, Stored] = {}
 
 def _holds_value(member: Any) -> bool:
     """A function of C's or a partial, which no code object stands for."""
+    if isinstance(member, property):
+        return any(one is not None and not isinstance(one, types.FunctionType) for one in (member.fget, member.fset))
     return isinstance(member, (staticmethod, classmethod)) and not isinstance(member.__func__, types.FunctionType) \
         or isinstance(member, types.MethodDescriptorType)
 

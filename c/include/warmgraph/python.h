@@ -283,7 +283,7 @@ typedef struct wg_module_walk {
     void* places;         ///< list: gets a `place` of each tensor
     void* watched;        ///< list: of the walk's own
     void* kept;           ///< list: gets what is held
-    void* named;          ///< set: names of attributes that code uses
+    void* named;          ///< set: names of attributes that code uses, and that count
     void* module_type;    ///< torch.nn.Module
     void* tensor;         ///< torch.Tensor
     void* parameter;      ///< torch.nn.Parameter

@@ -288,7 +288,6 @@ const ValueReader::Plan& ValueReader::plan_of(Object* kind)
 
 bool ValueReader::is_named(std::string_view name) const
 {
-    if (name.starts_with("__")) return false;
     const int found = m_api.contains(m_walk.named, text_of(name).get());
     Api::checked(found);
     return found != 0;

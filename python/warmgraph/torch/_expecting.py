@@ -61,7 +61,7 @@ def prepared(wrapped: CachedFunction, index: int, name: str = "") -> Iterator[No
         _code.leave_slot_names(kind)
     reached = _code.Reached(plain_of(function), imports=False)
     yield
-    larger = reached.with_met(*met)  # a table's have this code in common, which is read once
+    larger: Any = reached.with_met(*met)  # a table's have this code in common, which is read once
     larger.digest()
     for package in larger.packages:
         yield

@@ -12,7 +12,7 @@ from typing import Any, Generic, Mapping, Protocol
 
 import torch
 
-from .. import _c, _objects, _walk, _watch, errors
+from .. import _c, _code, _objects, _walk, _watch, errors
 from . import _modules, _tensors
 
 _DEVICE_TYPES = {"cpu": 1, "cuda": 2}  # DLDeviceType
@@ -59,7 +59,7 @@ def plan_of_object(kind: type, is_library: bool, of_classes: Mapping[str, Any]) 
     """How objects of a class are read natively, as python.h says it. of_classes: what its classes store and code names."""
     fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) and not is_library else ()
     names = tuple(sorted(of_classes))
-    return (f"{kind.__module__}.{kind.__qualname__}", is_library, tuple(one.name for one in fields), names, tuple(map(of_classes.__getitem__, names)))
+    return (_code.name_of_class(kind), is_library, tuple(one.name for one in fields), names, tuple(map(of_classes.__getitem__, names)))
 
 
 class Reader:

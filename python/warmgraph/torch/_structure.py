@@ -34,7 +34,7 @@ class Arguments:
 
 class _Writer:
     def __init__(self, tests: Tests, reached: _code.Reached) -> None:
-        self._tests, self._reached = tests, reached
+        self._tests, self._reached, self._names = tests, reached, reached.attributes
         self._seen: set[int] = set()
         self._apart: list[int] = []  # registers of what must not be one object
         self.found = Arguments([], [])
@@ -122,7 +122,7 @@ class _Writer:
     def _class(self, kind: type) -> None:
         """It stays as it is, and so does what it stores."""
         for name, member in _walk._of_classes(kind, _walk.stored_by):
-            if name in self._reached.names and not name.startswith("__") and not (is_fixed(member) or isinstance(member, type)):
+            if name in self._names and not (is_fixed(member) or isinstance(member, type)):
                 raise NoTests
         for one in kind.__mro__:
             held = _objects.dict_of(one.__dict__)

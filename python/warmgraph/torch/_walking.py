@@ -202,7 +202,7 @@ class Walker(_walk.Walker):
             self.watched, reads_children=int(self._known is None or is_argument), watches=int(not is_argument),
             most_facts=_MOST_FACTS, deepest=_walk._DEEPEST, longest=_walk._LONGEST, longest_of_module=_LONGEST_MODULE,
             facts=self.found.facts, objects=self.objects, read=self._read, tensors=self._tensors, opened=self._open, places=self.places,
-            named=self.reached.names, via=self._via(path), place=Place, kind=self._plan, object_kind=self._plan_of_object,
+            named=self._names, via=self._via(path), place=Place, kind=self._plan, object_kind=self._plan_of_object,
             names=_modules.names_of_attributes, text=_native_walk.text_of, fact=self._fact, fact_of_module=self._fact_of_module, value=self.value,
             module=self._read_one, tensor_reader=self._read_tensor, attributes=self._members, undone=self._undone)
 
@@ -215,7 +215,7 @@ class Walker(_walk.Walker):
             return None
         self.classes.setdefault(kind, False)
         self._watch_class(kind)
-        return f"{kind.__module__}.{kind.__qualname__} ", self._values_of_class(kind)
+        return f"{_plain_code.name_of_class(kind)} ", self._values_of_class(kind)
 
     def _plan_of_object(self, kind: type) -> tuple[Any, ...] | None:
         """How objects of this class are read natively; None: they are not."""
@@ -227,7 +227,7 @@ class Walker(_walk.Walker):
 
     def _named_in(self, kind: type) -> dict[str, Any]:
         """What its classes store and code names."""
-        return {name: value for name, value in self._stored_in(kind) if name in self._reached.names and not name.startswith("__")}
+        return {name: value for name, value in self._stored_in(kind) if name in self._names}
 
     def _undone(self, name: str, mark: tuple[int, ...]) -> bool:
         """After an attribute was refused that was read natively."""
@@ -272,7 +272,7 @@ class Walker(_walk.Walker):
             else:
                 others[name] = value
         order = f" of {' '.join((*module._parameters, *module._buffers, *module._modules))}"  # who goes through them sees it
-        self._fact_of_module(path, f"{kind.__module__}.{kind.__qualname__} {' '.join(plain)}{order}")
+        self._fact_of_module(path, f"{_plain_code.name_of_class(kind)} {' '.join(plain)}{order}")
         for held in (module._parameters, module._buffers, module._modules):
             for name, value in list(held.items()):
                 if value is None:
@@ -341,7 +341,7 @@ class Walker(_walk.Walker):
     def _members(self, path: str, members: dict[str, Any], is_read: Callable[[str], bool] | None = None) -> None:
         """What cannot be compared is left out where no code that was read names it."""
         for name, one in list(members.items()) if is_read else sorted(members.items()):
-            if not (is_read(name) if is_read else name in self._reached.names and not name.startswith("__")):
+            if not (is_read(name) if is_read else name in self._names):
                 continue
             if type(one) in _walk._PLAIN and len(self.found.facts) < _MOST_FACTS:  # as most are: nothing of it is refused
                 self._fact(f"{path}.{name}", _walk.plain_text(one))
