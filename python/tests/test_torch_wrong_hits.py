@@ -816,6 +816,9 @@ PROGRAMS: dict[str, tuple[str, str, str]] = {  # (what both have, one's, the oth
     "modules of local classes of one name": (
         "def made(first):\n    if first:\n        class K(Module):\n            def forward(self, x): return x + 1\n    else:\n        class K(Module):\n"
         "            def forward(self, x): return x * 2\n    return K()\nacts = torch.nn.Sequential(made({}), made({}))\ndef work(x): return acts(x)", "1|0", "0|1"),
+    "classes of one name": (
+        "class Base:\n    by = 2\nclass K(Base):\n    by = 1\n    def act(self, x): return x * super().by {}\nA = K()\nclass K(Base):\n    by = 3\n"
+        "    def act(self, x): return x - super().by {}\nB = K()\ndef work(x): return A.act(B.act(x))", "+ 1|* 2", "* 2|+ 1"),
     "implementations under one decorator": (
         _WRAP + "@functools.singledispatch\ndef by(v, x): return x\n@by.register({})\n@around\ndef _(v): return 2.0\n@by.register({})\n@around\ndef _(v): return 3.0\n"
         "def work(x): return x * by(1) - by('a')", "int|str", "str|int"),

@@ -300,9 +300,12 @@ class Reached:
 
 
 def name_of_class(kind: type) -> str:
-    """Of one that a function makes, what its methods do is part of it: others may be called like it."""
+    """Of one that is not found by it (a function made it), what its methods do is part of it: others may be called like it."""
     name = f"{kind.__module__}.{kind.__qualname__}"
-    if "<locals>" not in kind.__qualname__:
+    found: Any = sys.modules.get(kind.__module__)
+    for part in kind.__qualname__.split("."):
+        found = getattr(found, "__dict__", {}).get(part)
+    if found is kind:
         return name
     state = hashlib.sha256()
     for member_name, member in sorted(kind.__dict__.items()):

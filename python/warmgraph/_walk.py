@@ -109,8 +109,10 @@ class Walker:
         """Those that an object or a class below may hide from it, where code goes past them: super(), type(x). And names with underscores."""
         goes_past = not _PAST.isdisjoint(self._reached.names) or any(not _PAST_BY_CALL.isdisjoint(one) for one in self._reached.globals)
         named = {name for name in self._names if goes_past or name.startswith("__")}
-        bases = {one for kind in self.classes for one in kind.__mro__} if named else set()
-        for name, kind in sorted((_code.name_of_class(one), one) for one in bases if not self._reached.is_library(one.__module__, None)):
+        if not named:
+            return
+        bases = dict.fromkeys(one for kind in self.classes for one in kind.__mro__ if not self._reached.is_library(one.__module__, None))
+        for name, kind in sorted(((_code.name_of_class(one), one) for one in bases), key=lambda pair: pair[0]):
             for member, value in self._stored_by(kind).found:
                 if member in named:
                     self._named_by_wrapper(f"{self._root(name, kind)}.{member}", value)
