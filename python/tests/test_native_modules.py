@@ -163,7 +163,7 @@ def test_what_values_hold_is_said() -> None:
 def test_what_objects_hold_is_said() -> None:
     walk = of_value([Settings(used=1, unused=2, other=3, __used=4), Settings(unused=5), Installed(b=1, a=[2], __c=3, my_Hash=1 << 32, big_hash=-(1 << 80), hash=7)])
     assert walk.facts == {
-        "self": "list of 3", "self[0]": "Settings", "self[0].kind": "str 'of the class'", "self[0].used": "int 1",
+        "self": "list of 3", "self[0]": "Settings", "self[0].__used": "int 4", "self[0].kind": "str 'of the class'", "self[0].used": "int 1",
         "self[1]": "Settings", "self[1].kind": "str 'of the class'", "self[1].used": "str 'by the class'",
         "self[2]": "Settings", "self[2].a": "list of 1", "self[2].a[0]": "int 2", "self[2].b": "int 1", "self[2].hash": "int 7",
         "self[2].kind": "str 'of the class'", "self[2].used": "str 'by the class'"}
