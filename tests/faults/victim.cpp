@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <grp.h>
@@ -90,6 +91,18 @@ const char* word(Outcome outcome)
     }
 }
 
+/// As "rm -rf": files that the cache writes in the background may go while they are looked at, which ends remove_all.
+void remove_folder(const std::string& folder)
+{
+    constexpr int k_tries = 100;
+    std::error_code error;
+    for (int i = 0; i < k_tries; ++i) {
+        std::filesystem::remove_all(folder, error);
+        if (!error) return;
+    }
+    throw std::runtime_error("cannot remove " + folder + ": " + error.message());
+}
+
 void run(const std::string& folder, const std::string& action)
 {
     backends::register_backend(backends::make_fake_backend());
@@ -98,7 +111,7 @@ void run(const std::string& folder, const std::string& action)
     Caller caller(cache, device, action == "evict" ? 16 : 32);
     const Outcome first = caller.call();
     if (action == "clear") cache.clear();
-    if (action == "removed") std::filesystem::remove_all(folder);
+    if (action == "removed") remove_folder(folder);
     const Outcome second = caller.call();
     std::printf("%s %s | %s\n", word(first), word(second), cache.disabled_reason().c_str());
 }
