@@ -1,11 +1,13 @@
 """What a capture tells of PyTorch's allocator, as far as no GPU is needed."""
 from __future__ import annotations
 
+import contextlib
+import types
 from typing import Any
 
 import pytest
 
-pytest.importorskip("torch", reason="PyTorch is not installed here")
+torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 from warmgraph.torch import _capture  # noqa: E402
 
@@ -54,3 +56,24 @@ def test_memory_that_was_made_since_a_capture_was_nobodys_meanwhile(monkeypatch:
 def test_where_nobody_looked_nothing_counts_as_made_since(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_capture, "_snapshot", lambda: [segment(128, 32, active_allocated=(128, 32))])
     assert _capture.Capture(None, None, 1, [], [(4, 5)], []).free_blocks() == [(4, 5)]
+
+
+def test_a_capture_says_what_the_allocator_had_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = [segment(0, 20, active_allocated=(0, 20))]
+
+    def captured_into(graph: Any, pool: Any, device: Any, work: Any) -> None:
+        work()
+        snapshot.append(segment(64, 32, (0, 7), active_allocated=(64, 32)))
+
+    graph = types.SimpleNamespace(raw_cuda_graph=lambda: 1)
+    monkeypatch.setattr(_capture, "_snapshot", lambda: snapshot)
+    monkeypatch.setattr(_capture, "_capture_into", captured_into)
+    monkeypatch.setattr(_capture, "own_generator", lambda device: contextlib.nullcontext())
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device=None: None)
+    monkeypatch.setattr(torch.cuda, "MemPool", lambda: types.SimpleNamespace(id=(0, 7)), raising=False)
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", lambda keep_graph: graph)
+    monkeypatch.setattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: None, raising=False)
+    capture = _capture.captured(torch.device("cuda", 0), lambda: None, False)
+    assert capture.scratch == [("pool0", 64 * MIB, 32 * MIB)] and capture.free_blocks() == []
+    snapshot.append(segment(128, 32, (0, 8), active_allocated=(128, 32)))
+    assert in_mib(capture.free_blocks()) == [(128, 32)]

@@ -85,7 +85,7 @@ class Reached(_code.Reached):
             if one in self._hashed:
                 continue
             self._hashed[one] = None
-            if self.is_library(one.__module__, None) and one.__module__.split(".")[0] not in (*_ALWAYS_LIBRARY, *sys.stdlib_module_names):
+            if self.is_library(one.__module__, None) and not _is_always_library(package_of(one.__module__)):
                 self._digests.update(_digests_of(one))
                 self._hold(one)
         super().add_class(kind, is_constructed)
@@ -191,12 +191,13 @@ def read_ahead(base: type) -> Iterator[None]:
     for kind in itertools.chain(_below(base), _named_beside(found)):
         if len(found) > _MOST_AHEAD:
             return
-        if kind.__module__.split(".")[0] not in (*_ALWAYS_LIBRARY, *sys.stdlib_module_names) and is_library(kind.__module__, None):
+        package = package_of(kind.__module__)
+        if not _is_always_library(package) and is_library(kind.__module__, None):
             found[id(kind)] = kind
             leave_slot_names(kind)
             _walk.stored_by(kind)
             _digests_of(kind)
-            version_of(kind.__module__.split(".")[0])
+            version_of(package)
             yield
 
 
@@ -215,7 +216,7 @@ def _below(base: type) -> Iterator[type]:
 
 def _named_beside(found: Mapping[int, type]) -> Iterator[type]:
     """What the modules of these classes name of their packages, and what the modules of that name, with what is above it."""
-    seen, looked, packages = set(found), set(), {kind.__module__.split(".")[0] for kind in found.values()}
+    seen, looked, packages = set(found), set(), {package_of(kind.__module__) for kind in found.values()}
     for _ in range(2):
         for name in dict.fromkeys(kind.__module__ for kind in list(found.values())):
             if name in looked:
@@ -224,6 +225,6 @@ def _named_beside(found: Mapping[int, type]) -> Iterator[type]:
             held = getattr(sys.modules.get(name), "__dict__", {})
             named = [one for one in list(held.values()) if issubclass(type(one), type)]  # a proxy would be asked by isinstance
             for one in (one for kind in named for one in kind.__mro__):
-                if id(one) not in seen and one.__module__.split(".")[0] in packages:
+                if id(one) not in seen and package_of(one.__module__) in packages:
                     seen.add(id(one))
                     yield one
