@@ -2,6 +2,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import sys
+import types
 from typing import Any, Callable
 
 import pytest
@@ -59,3 +62,13 @@ class Net(torch.nn.Module):
 
     def work(self, x: Any) -> Any:
         return self.b(self.a(x)) + self.eps
+
+
+def users(source: str, **around: Any) -> Any:
+    """`work` of a module whose source this is."""
+    module = sys.modules["users_source"] = types.ModuleType("users_source")
+    module.__file__ = "/users/source.py"
+    held = vars(module)
+    held.update({"torch": torch, "functools": functools, **around})
+    exec(compile(source, "/users/source.py", "exec"), held)  # noqa: S102
+    return held["work"]
