@@ -91,7 +91,7 @@ Result<void> PosixFolder::make_root_again(std::uint32_t mode)
 Result<void> PosixFolder::make_directories(const Path& path, std::uint32_t mode)
 {
     if (auto ok = require_names(path); !ok) return ok;
-    if (auto ok = make_root_again(mode); !ok) return ok;
+    if (path.empty()) return make_root_again(mode);
     SharedDescriptor folder = root();
     Path shown = m_path;
     for (const Path& part : path) {

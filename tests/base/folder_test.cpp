@@ -146,6 +146,14 @@ TEST_F(OpenedFolder, IsMadeAgainWhereItWasRemoved)
     EXPECT_TRUE(fs::exists(m_root / "file"));
 }
 
+TEST_F(OpenedFolder, IsNotMadeAgainForWhatLiesBelow)
+{
+    const auto files = open();
+    fs::remove_all(m_root);
+    EXPECT_TRUE(failed_with(files->make_directories("a/b", 0700), ErrorCode::not_found, "a"));
+    EXPECT_FALSE(fs::exists(m_root));
+}
+
 /// Between mkdir() and the setting of the mode somebody swaps the folder for a link to one of ours.
 TEST_F(OpenedFolder, ALinkThatIsSwappedInAfterMkdirIsNotTouched)
 {

@@ -153,6 +153,54 @@ TEST_F(Commit, IsGivenUpWhereItsFolderIsGoneAgainAndAgain)
     EXPECT_TRUE(failed_with(store->publish(m_entry), ErrorCode::not_found, "publish decode"));
 }
 
+/// Removes the whole cache right before a folder is made in it, as `rm -rf` may: as often as it is told.
+class DeletedFiles final : public ForwardingFileSystem {
+public:
+    explicit DeletedFiles(Path root) : m_root(std::move(root)) {}
+    int times = 0;
+
+private:
+    Result<void> make_directories_in(FileSystem& inner, const Path& path, std::uint32_t mode) override
+    {
+        if (!path.empty() && path.is_relative() && times > 0 && --times >= 0) fs::remove_all(m_root);
+        return inner.make_directories(path, mode);
+    }
+
+    Path m_root;
+};
+
+TEST_F(Commit, BeginsAgainWhereTheCacheIsDeletedMeanwhile)
+{
+    DeletedFiles files(m_root);
+    const auto store = open({}, files);
+    for (int times = 1; times <= 2; ++times) {
+        files.times = times;
+        EXPECT_TRUE(succeeded(store->publish(m_entry))) << times;
+        EXPECT_TRUE(fs::exists(m_root / "CACHEDIR.TAG")) << times;
+        EXPECT_EQ(store->entry(m_entry.header.key).value(), m_entry) << times;
+    }
+    files.times = 2;
+    EXPECT_NE(store->try_record_lock(m_entry.header.key).value(), nullptr);
+    EXPECT_TRUE(fs::exists(m_root / "CACHEDIR.TAG"));
+}
+
+/// Else a folder without the mark would be there, which nobody may use.
+TEST_F(Commit, OfCountersAndMissesDoesNotMakeACacheThatIsDeletedMeanwhile)
+{
+    DeletedFiles files(m_root);
+    const auto store = open({}, files);
+    const FunctionKey function = m_entry.header.key.function;
+    files.times = 1;
+    store->add_usage(function, {.hits = 1});
+    EXPECT_EQ(files.times, 0);
+    EXPECT_FALSE(fs::exists(m_root));
+    ASSERT_TRUE(succeeded(store->publish(m_entry)));
+    files.times = 1;
+    store->note_miss(function, {}, "call");
+    EXPECT_EQ(files.times, 0);
+    EXPECT_FALSE(fs::exists(m_root));
+}
+
 TEST_F(Commit, OfAnImageSweepsUpBehindADeadWriter)
 {
     const Bytes image = image_of("code");

@@ -88,7 +88,8 @@ public:
                                               Durability durability = Durability::synced) = 0;
     /// Removes a file or an empty folder. A missing one is no failure.
     [[nodiscard]] virtual Result<void> remove(const Path& path) = 0;
-    /// Makes the folder and its parents. "" in an opened folder: makes and opens that one again where it was removed.
+    /// Makes the folder and its parents. "" in an opened folder: makes and opens that one again where it was removed; any other
+    /// path is not_found then, since whoever removed it may not want what lies below.
     [[nodiscard]] virtual Result<void> make_directories(const Path& path, std::uint32_t mode) = 0;
     /// Sorted by name; a missing folder lists as empty.
     [[nodiscard]] virtual Result<std::vector<DirectoryItem>> list(const Path& path) = 0;

@@ -39,6 +39,18 @@ private:
 
 } // namespace
 
+/// The root is made again where it was deleted, also when that is between looking at it and `work`.
+template <class Work>
+auto LocalTier::made_in_root(std::string_view doing, const Work& work) -> decltype(work())
+{
+    constexpr int k_tries = 3;
+    for (int i = 1;; ++i) {
+        if (auto ok = m_disk.may_make(doing); !ok) return std::unexpected(ok.error());
+        auto done = work();
+        if (done || done.error().code != ErrorCode::not_found || i == k_tries) return done;
+    }
+}
+
 Result<std::optional<Found>> LocalTier::get(const Name& name, Extent extent)
 {
     return m_disk.read(m_disk.layout.path(name), extent, &name);
@@ -46,12 +58,15 @@ Result<std::optional<Found>> LocalTier::get(const Name& name, Extent extent)
 
 Result<void> LocalTier::put(const Name& name, ByteView bytes)
 {
-    if (auto ok = m_disk.may_make("write"); !ok) return ok;
     const Path path = m_disk.layout.path(name);
     const auto* const key = std::get_if<EntryKey>(&name);
-    if (key != nullptr) m_leases.take(*key);
-    const auto previous = key != nullptr ? m_disk.files.info(path) : Result<std::optional<FileInfo>>{};
-    if (auto done = commit(m_disk.files, path, bytes, m_disk.modes); !done) return done;
+    Result<std::optional<FileInfo>> previous;
+    const auto done = made_in_root("write", [&] {
+        if (key != nullptr) m_leases.take(*key);
+        if (key != nullptr) previous = m_disk.files.info(path);
+        return commit(m_disk.files, path, bytes, m_disk.modes);
+    });
+    if (!done) return done;
     ++m_files_written;
     m_bytes_written += bytes.size();
     m_bytes_of_kinds[static_cast<std::size_t>(kind_of(name))] += bytes.size();
@@ -108,8 +123,7 @@ try {
 
 Result<std::unique_ptr<FileLock>> LocalTier::try_record_lock(const EntryKey& key)
 {
-    if (auto ok = m_disk.may_make("record"); !ok) return std::unexpected(ok.error());
-    return try_lock(m_disk.layout.record_lock(key));
+    return made_in_root("record", [&] { return try_lock(m_disk.layout.record_lock(key)); });
 }
 
 Result<std::unique_ptr<FileLock>> LocalTier::try_artifact_lock(const ArtifactName& name)

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <string_view>
 
 #include "tiers/local/disk.hpp"
 #include "tiers/local/leases.hpp"
@@ -47,6 +48,8 @@ public:
     [[nodiscard]] std::uint64_t replaced() const noexcept { return m_replaced; }
 
 private:
+    template <class Work>
+    [[nodiscard]] auto made_in_root(std::string_view doing, const Work& work) -> decltype(work());
     [[nodiscard]] Result<std::unique_ptr<FileLock>> try_lock(Path path);
 
     Disk m_disk;
