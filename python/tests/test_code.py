@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import functools
+import gc
 import importlib
 import sys
 import types
+import weakref
 
 import pytest
 
@@ -186,3 +188,82 @@ def test_a_digest_that_was_asked_for_is_another_one_once_more_is_reached():
     assert reached.digest() == first
     reached.add_class(Kind)
     assert reached.digest() != first
+
+
+TWINS = """
+def helper(x): return x + {by}
+class Base:
+    def step(self): return {by}
+def factory(held):
+    def f(x): return helper(x) + held.step()
+    return f
+"""
+
+
+def twins(by: int = 1) -> types.SimpleNamespace:
+    space: dict = {"__name__": "user_module"}
+    exec(compile(TWINS.format(by=by), "<a>", "exec"), space)
+    return types.SimpleNamespace(**space, globals=space)
+
+
+def taken(module, function):
+    """(what it reaches beside what another of its code reached, whether that was taken over)."""
+    classes = {module.Base: False}
+    around = _code.Reached(module.factory(module.Base())).with_met(classes, ()).around()
+    assert around is not None
+    reached = _code.Reached(function)
+    return reached, classes, around
+
+
+def test_another_function_of_its_code_reaches_the_same():
+    module = twins()
+    function = module.factory(module.Base())
+    reached, classes, around = taken(module, function)
+    assert reached.take_over(around, classes)
+    found, anew = reached.with_met(classes, ()), _code.Reached(function, classes)
+    assert found is reached.latest() and found.target is function
+    assert found.reads_as(anew) and found.functions[0] is function and found.code is anew.code
+    assert found.digest() == anew.digest()
+    assert [(type(look), value) for look, value in found._references] == [(type(look), value) for look, value in anew._references]
+    assert found.is_current()
+    module.globals["helper"] = len
+    assert not found.is_current()
+
+
+def test_what_changes_meanwhile_is_not_taken_over():
+    def new_helper(module): module.globals["helper"] = twins(2).helper
+    def new_code(module): module.helper.__code__ = twins(2).helper.__code__
+    def new_method(module): module.Base.step = twins(2).Base.step
+    for change in (new_helper, new_code, new_method):
+        module = twins()
+        function = module.factory(module.Base())
+        reached, classes, around = taken(module, function)
+        change(module)
+        reached = _code.Reached(function)
+        assert not reached.take_over(around, classes), change.__name__
+        assert reached.with_met(classes, ()).digest() == _code.Reached(function, classes).digest()
+
+
+def test_functions_that_bring_code_along_or_lie_elsewhere_are_read_themselves():
+    module = twins()
+    wrapped = module.factory(module.Base())
+    wrapped.__wrapped__ = module.helper
+    changed = module.factory(module.Base())
+    changed.__code__ = changed.__code__.replace(co_name="other")
+    others = {"a function in its closure": module.factory(module.helper), "a method": module.factory(module.Base().step), "a class": module.factory(module.Base),
+              "an attribute": wrapped, "other globals": twins().factory(module.Base()), "another code": changed}
+    for what, function in others.items():
+        reached, classes, around = taken(module, function)
+        assert not reached.take_over(around, classes), what
+        if what != "other globals":
+            assert what == "another code" or reached.with_met(classes, ()).around() is None, what
+
+
+def test_what_a_function_reached_keeps_nothing_that_it_closes_over():
+    module = twins()
+    held = module.Base()
+    function = module.factory(held)
+    alive, around = [weakref.ref(held), weakref.ref(function)], _code.Reached(function).around()
+    del held, function
+    gc.collect()
+    assert around is not None and [one() for one in alive] == [None, None]

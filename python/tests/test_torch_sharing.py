@@ -134,7 +134,24 @@ def of_a_package() -> Made:
     return model, lambda x: lambda: model(x)
 
 
-EVERY = [closed_over, in_an_object, of_a_method, tied, met_before, met_after, two_models, around_itself, beside_a_weight, with_hooks,
+def with_a_helper() -> Made:
+    model = Model()
+    return model, lambda x: lambda: scaled(model(x))
+
+
+def scaled(x: Any) -> Any:
+    return x * 2
+
+
+def other_scaled(x: Any) -> Any:
+    return x * 3
+
+
+def other_forward(self: Any, x: Any) -> Any:
+    return x + 1
+
+
+EVERY = [with_a_helper, closed_over, in_an_object, of_a_method, tied, met_before, met_after, two_models, around_itself, beside_a_weight, with_hooks,
          of_a_package]
 
 
@@ -287,6 +304,26 @@ def test_what_changes_between_two_graphs_is_seen(change: Callable[[Any], None]) 
     GraphCache(config=warmgraph.Config(model="shared", policy="refresh")).capture_one(2, of(x))
     assert after == told()[-1]
     assert (after == before) == (change is no_change)
+
+
+@pytest.mark.parametrize("change", [lambda patch: None, lambda patch: patch.setitem(globals(), "scaled", other_scaled), lambda patch: patch.setattr(Model, "forward", other_forward),
+                                    lambda patch: patch.setattr(scaled, "__code__", other_scaled.__code__)])
+def test_code_that_changes_between_two_graphs_is_seen(change: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    model, of = with_a_helper()
+    cache, x, read = GraphCache(config=warmgraph.Config(model="shared", policy="refresh")), torch.ones(2, 4), []
+    cache.capture_one(1, of(x))
+    init = _code.Reached.__init__
+    monkeypatch.setattr(_code.Reached, "__init__", lambda self, function, classes={}, *more: (read.append(len(classes)), init(self, function, classes, *more))[-1])
+    cache.capture_one(2, of(x))
+    before, is_taken_over = told()[-1], read == [0]
+    change(monkeypatch)
+    read.clear()
+    cache.capture_one(2, of(x))
+    after, is_again = told()[-1], read == [0]
+    host.entries.clear()
+    GraphCache(config=warmgraph.Config(model="shared", policy="refresh")).capture_one(2, of(x))
+    assert is_taken_over, "what another graph reached is not read again"
+    assert after == told()[-1] and (after == before) == is_again
 
 
 def test_a_weight_of_a_class_that_cannot_be_followed_is_refused_as_by_a_table_of_its_own() -> None:

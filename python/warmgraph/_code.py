@@ -3,6 +3,7 @@ paths."""
 from __future__ import annotations
 
 import collections
+import copy
 import dis
 import functools
 import hashlib
@@ -95,6 +96,7 @@ class Reached:
         self._references: list[tuple[Callable[[], Any], Any]] = []  # what was followed, and how to look again
         self._rest: list[tuple[Callable[[], Any], Any]] = []  # those of them that lie in no dictionary
         self._sorted = 0  # how many of them were looked through for that
+        self._of_root = 0  # how many of them, the first, are the function's own
         self._larger: collections.OrderedDict[Any, Reached] = collections.OrderedDict()
         self._visit([function])  # it is the first of the functions
         self._visit(functions)
@@ -125,6 +127,33 @@ class Reached:
         if len(self._larger) > _KEPT:
             self._larger.popitem(last=False)
         return found
+
+    def around(self) -> Around | None:
+        """What another function of the same code reaches as well. None: this one brings some of it along, in what it closes over or in
+        attributes."""
+        root = self._root
+        if root is None or not self._of_root or self._brings_code(root) or id(root) in self.wrappers:
+            return None
+        return Around(self, root)
+
+    def take_over(self, around: Around, classes: Mapping[type, bool]) -> bool:
+        """with_met(classes, ()) finds what is around another function, if that is what it would read. `around`: of one that met these classes."""
+        root = self._root
+        if root is None or not around.is_of(root) or self._brings_code(root) or not around.is_current():
+            return False
+        self._larger[tuple(classes.items()), ()] = around.made(self, root)
+        return True
+
+    def _copy(self) -> Reached:
+        """Of one that reads nothing more."""
+        other = copy.copy(self)
+        other._rest, other._sorted, other._larger = [], 0, collections.OrderedDict()
+        return other
+
+    @staticmethod
+    def _brings_code(function: types.FunctionType) -> bool:
+        held = [_contents(cell) for cell in function.__closure__ or ()]
+        return bool(function.__dict__) or any(isinstance(one, type) or function_of(one) is not None for one in held)
 
     def reads_as(self, other: Reached) -> bool:
         """A walk reads the same with either."""
@@ -219,9 +248,10 @@ class Reached:
             waiting += self._implementations(function)
             self.functions.append(function)
             self.globals.append([] if is_wrapper else read_code(function.__code__).globals)
-            self._references.append((functools.partial(getattr, function, "__code__"), function.__code__))
-            self._references.append((_watch.Item(function.__dict__, "__wrapped__"), _followed(function.__dict__.get("__wrapped__"))))
+            self._references += _of_function(function)
             waiting += self._named(function, self.globals[-1])
+            if function is self._root:
+                self._of_root = len(self._references)
             new = read_code(function.__code__).names - self.names
             if new:
                 self.names |= new
@@ -269,7 +299,7 @@ class Reached:
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
             found.append(_contents(cell))
             self._note(code, name, found[-1])
-            self._references.append((functools.partial(_contents, cell), _followed(found[-1])))
+        self._references += _of_closure(function)
         self.modules += [one for one in _imported_in(function, self) if one not in self.modules]
         return found
 
@@ -297,6 +327,47 @@ class Reached:
                 self._note(owner, name, member)
             self._references.append((_watch.Item(kind.__dict__, name), _followed(member)))
         return found
+
+
+class Around:
+    """What a function reaches through globals and classes, without the function: others of its code, as the graphs of a table have them, reach the
+    same. It keeps nothing that the function closes over."""
+
+    def __init__(self, reached: Reached, root: types.FunctionType) -> None:
+        self.code, self._globals, self._module = root.__code__, root.__globals__, root.__module__
+        names = len(reached.globals[0])
+        kept = self._kept = reached._copy()
+        kept._function = kept._root = None  # type: ignore[assignment]
+        kept._seen = {key: value for key, value in reached._seen.items() if key != id(root)}
+        kept.functions = [one for one in reached.functions if one is not root]
+        kept._references = reached._references[2:2 + names] + reached._references[reached._of_root:]  # less the code and the closure
+        self._names = names
+
+    def is_of(self, root: types.FunctionType) -> bool:
+        return root.__code__ is self.code and root.__globals__ is self._globals and root.__module__ == self._module
+
+    def is_current(self) -> bool:
+        return self._kept.is_current() and self._kept._has_same_classes()
+
+    def made(self, reached: Reached, root: types.FunctionType) -> Reached:
+        """As if `root` had been read, which `reached` is of."""
+        found = self._kept._copy()
+        found._function, found._root = reached._function, root
+        found._seen = {**found._seen, id(root): root}
+        found.functions = [root, *found.functions]
+        own = _of_function(root)
+        found._references = [*own, *found._references[:self._names], *_of_closure(root), *found._references[self._names:]]
+        return found
+
+
+def _of_function(function: types.FunctionType) -> list[tuple[Callable[[], Any], Any]]:
+    """What is looked at again of any function: (how, what it was)."""
+    return [(functools.partial(getattr, function, "__code__"), function.__code__),
+            (_watch.Item(function.__dict__, "__wrapped__"), _followed(function.__dict__.get("__wrapped__")))]
+
+
+def _of_closure(function: types.FunctionType) -> list[tuple[Callable[[], Any], Any]]:
+    return [(functools.partial(_contents, cell), _followed(_contents(cell))) for cell in function.__closure__ or ()]
 
 
 def name_of_class(kind: type) -> str:

@@ -102,6 +102,11 @@ class Reached(_code.Reached):
                 self._references.append((_watch.Item(kind.__dict__, name), _code._followed(member)))
         return found
 
+    def _copy(self) -> Reached:
+        other: Any = super()._copy()
+        other.packages = dict(self.packages)
+        return other  # type: ignore[no-any-return]
+
     @contextlib.contextmanager
     def noted(self) -> Iterator[dict[str, None]]:
         """The installed packages that are met within it."""

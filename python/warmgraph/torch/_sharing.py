@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from .. import _watch, errors
+from .. import _code as _plain_code, _watch, errors
 from ._looks import Looks
 
 if TYPE_CHECKING:
+    from . import _code
     from ._walking import Walker
 
 
@@ -46,15 +47,27 @@ class Known:
         self._parts: weakref.WeakValueDictionary[tuple[str, int, frozenset[str]], Part] = weakref.WeakValueDictionary()
         self._entangled: set[tuple[str, int]] = set()  # modules that share objects with what lies around them, or that could not be read
         self.expected: tuple[dict[type, bool], list[types.FunctionType]] | None = None  # what the first of them will meet (_expecting.py)
-        self._classes: weakref.WeakKeyDictionary[types.CodeType, dict[type, bool]] = weakref.WeakKeyDictionary()
+        # By a function's code: the classes that it met, and what it reached.
+        self._met: weakref.WeakKeyDictionary[types.CodeType, tuple[dict[type, bool], _plain_code.Around | None]] = weakref.WeakKeyDictionary()
 
-    def classes(self, code: types.CodeType | None) -> dict[type, bool] | None:
-        """That a function with this code met when one was read last: a guess of what the next one meets."""
-        return self._classes.get(code) if code is not None else None
+    def met(self, reached: _code.Reached) -> dict[type, bool] | None:
+        """The classes that a function with this code met when one was read last: a guess of what the next one meets. What it reached is taken over."""
+        found = self._met.get(reached.code) if reached.code is not None else None
+        if found is None:
+            return None
+        classes, around = found
+        if around is not None and not reached.take_over(around, classes):
+            self._met[around.code] = classes, None  # the next one is read anew
+        return classes
 
-    def note_classes(self, code: types.CodeType | None, classes: dict[type, bool]) -> None:
-        if code is not None:
-            self._classes[code] = classes
+    def note(self, reached: _code.Reached, walker: Walker) -> None:
+        """reached: with what the walk met."""
+        code = reached.code
+        if code is None:
+            return
+        classes, around = self._met.get(code, ({}, None))
+        if around is None or list(classes.items()) != list(walker.classes.items()):
+            self._met[code] = walker.classes, None if walker.functions else reached.around()
 
     def read(self, walker: Walker, path: str, module: torch.nn.Module) -> None:
         """As `walker` would read it."""

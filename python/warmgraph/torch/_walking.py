@@ -459,7 +459,7 @@ def read(reached: _code.Reached, arguments: dict[str, Any], owner: Any, named: M
     found. is_tolerant: what cannot be compared is left out."""
     now: Any = reached.latest()
     if now is reached:  # the first: what a module's code names need not be found by a walk of its own
-        classes = known.classes(reached.code) if known is not None else None
+        classes = known.met(reached) if known is not None else None
         expected = known.expected if known is not None else None
         now = reached.with_met(classes, ()) if classes is not None else reached.with_met(*(expected or _guessing.guessed(reached, [*arguments.values(), owner])))
     parts: list[_sharing.Part] = []  # of all walks: the next call takes as many
@@ -473,7 +473,7 @@ def read(reached: _code.Reached, arguments: dict[str, Any], owner: Any, named: M
         met.packages.update(packages)  # a walk leaves slots' names in a class, which makes another of it
         if met is now or met.reads_as(now):
             if known is not None:
-                known.note_classes(reached.code, walker.classes)
+                known.note(met, walker)
             return walker, met
         now = met
     raise errors.NotRecordable("what it uses changes while it is read: keep other threads from changing its arguments and objects")
