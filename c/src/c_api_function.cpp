@@ -234,6 +234,11 @@ wg_status wg_cache_prefetch(wg_cache* cache, const wg_device* device, const char
     });
 }
 
+wg_status wg_cache_pause_prefetch(wg_cache* cache)
+{
+    return guarded([&] { need(cache, "cache", "one from wg_cache_open").cache.pause_prefetch(); });
+}
+
 wg_status wg_function_destroy(wg_function* function)
 {
     return guarded([&] { delete function; });

@@ -32,6 +32,8 @@ constexpr std::size_t k_most_entries = 2;
 constexpr std::size_t k_most_functions = 256;
 /// For all first calls of a table together.
 constexpr std::chrono::seconds k_table_patience{10};
+/// Between two looks whether a pause is over.
+constexpr std::chrono::microseconds k_look{500};
 
 /// Of the images whose variables hold no addresses: those are other modules wherever what they point to lies.
 bool is_same_everywhere(const cachefmt::ImageRef& image)
@@ -138,8 +140,9 @@ Result<bool> load_images(Cache::Impl& cache, const cachefmt::EntryKey& key, cons
 
 /// What is restored of an entry, and how long is waited for room to do so.
 struct Wish {
-    bool graph = false;    ///< where that can be, besides the code
-    bool is_alone = false; ///< nothing else is restored ahead meanwhile
+    bool graph = false;                 ///< where that can be, besides the code
+    bool is_alone = false;              ///< nothing else is restored ahead meanwhile
+    std::function<void()> rest = [] {}; ///< called between two steps
     std::chrono::steady_clock::time_point end{};
     std::function<bool()> is_late{}; ///< whether calls came first by now
     std::function<void()> no_room{}; ///< told where only that stood against the graph
@@ -155,11 +158,14 @@ Result<void> restore_ahead(Cache::Impl& cache, const cachefmt::EntryKey& key, co
     const cachefmt::Graph& wanted = (**entry).graph;
     const auto turn = wish.graph ? cache.prepared.turn(key, wanted, *device.device, wish.end, stop) : nullptr;
     if (!turn && wish.no_room && PreparedGraphs::may_hold(wanted, *device.device)) wish.no_room();
+    wish.rest();
     if (wish.is_late && wish.is_late()) return {};
     const auto are_shared = load_images(cache, key, (**entry).graph, device, wish.is_alone, stop);
     if (!are_shared) return std::unexpected(are_shared.error());
+    wish.rest();
     if (!turn || !*are_shared || stop.stop_requested()) return {};
-    auto graph = prepare(device.device, std::move(**entry), cache.modules, cache.image_source(), cache.places);
+    auto graph =
+        prepare(device.device, std::move(**entry), cache.modules, cache.image_source(), cache.places, wish.rest);
     if (!graph) return std::unexpected(graph.error());
     graph->stamp = stamp;
     turn->succeed(std::move(*graph));
@@ -242,8 +248,15 @@ bool prefetch_all(Cache::Impl& cache, std::string_view beginning, Device::Impl& 
     for_each_of(found.size(), stop, [&](std::size_t i) {
         const cachefmt::EntryKey key{*found[i].function, found[i].last};
         const auto is_late = [&] { return cache.has_function(key.function.function); };
+        // A call of this very function would wait for who waits here. The first of them is what the call most likely needs.
+        const auto rest = [&] {
+            while (i > 0 && cache.prefetching->is_paused() && !is_late() && !stop.stop_requested())
+                std::this_thread::sleep_for(k_look);
+        };
+        rest();
         if (is_late() || cache.prepared.has(key, *device.device)) return;
-        const Wish wish{true, false, end, is_late, [&] { has_room = false; }};
+        const Wish wish{
+            .graph = true, .rest = rest, .end = end, .is_late = is_late, .no_room = [&] { has_room = false; }};
         if (auto done = restore_ahead(cache, key, wish, device, stop); !done)
             log().debug("'{}' is not loaded ahead: {}", key.function.function, done.error().message);
     });
@@ -265,8 +278,13 @@ std::string plain_name(const std::string& name)
 
 } // namespace
 
+void Prefetching::pause() noexcept { m_pause_end = (Clock::now() + k_longest_pause).time_since_epoch().count(); }
+
+bool Prefetching::is_paused() const noexcept { return Clock::now().time_since_epoch().count() < m_pause_end; }
+
 void Prefetching::begin(Cache::Impl& cache, const std::string& name, std::shared_ptr<Device::Impl> device)
 try {
+    m_pause_end = 0;
     const std::scoped_lock lock{m_mutex};
     const auto [begun, is_new] = m_begun.try_emplace({name, device->device.get()}, false);
     if (!is_new) {
@@ -343,6 +361,8 @@ void Cache::prefetch(const std::string& name, const Device& device)
     if (!m_impl->looks_for_graphs(m_impl->policy)) return;
     m_impl->prefetching->begin(*m_impl, name, DeviceAccess::impl(device));
 }
+
+void Cache::pause_prefetch() noexcept { m_impl->prefetching->pause(); }
 
 std::optional<std::string> Cache::latest_metadata(const std::string& name, const Device& device) const
 {

@@ -1,6 +1,8 @@
 // Cache::prefetch: device code that is loaded before anybody asks for it.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <deque>
 #include <map>
 #include <memory>
@@ -29,8 +31,12 @@ public:
     /// as the cache. Again where graphs found no room the last time. One after the other, single functions first. `cache`
     /// outlives this.
     void begin(Cache::Impl& cache, const std::string& name, std::shared_ptr<Device::Impl> device);
+    /// Until somebody begins anything, or for k_longest_pause: see Cache::pause_prefetch.
+    void pause() noexcept;
+    [[nodiscard]] bool is_paused() const noexcept;
 
 private:
+    static constexpr std::chrono::milliseconds k_longest_pause{100}; ///< who pauses may fail before he begins again
     struct Wanted {
         std::string name;
         std::shared_ptr<Device::Impl> device;
@@ -39,6 +45,9 @@ private:
     void work(Cache::Impl& cache, const std::stop_token& stop) noexcept;
     [[nodiscard]] std::optional<Wanted> next(const std::stop_token& stop);
     void had_no_room(Wanted wanted);
+
+    using Clock = std::chrono::steady_clock;
+    std::atomic<Clock::rep> m_pause_end = 0; ///< of its epoch
 
     std::mutex m_mutex;                                          // guards the rest
     std::map<std::pair<std::string, const void*>, bool> m_begun; ///< whether it was asked for again meanwhile

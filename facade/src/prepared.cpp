@@ -122,7 +122,8 @@ Result<Guess> guess(const std::shared_ptr<backends::Device>& device, const cache
 } // namespace
 
 Result<Prepared> prepare(const std::shared_ptr<backends::Device>& device, cachefmt::Entry entry,
-                         replay::ModuleCache& modules, const replay::ImageSource& images, const KnownPlaces& places)
+                         replay::ModuleCache& modules, const replay::ImageSource& images, const KnownPlaces& places,
+                         const std::function<void()>& rest)
 {
     const std::uint64_t registrations = device->registrations();
     auto guess_of = guess(device, entry.graph, places);
@@ -134,6 +135,7 @@ Result<Prepared> prepare(const std::shared_ptr<backends::Device>& device, cachef
         replay::Executable::restore(device, std::move(entry.graph), modules, images, guess_of->bindings, phases,
                                     replay::RegisteredModules::bind, replay::k_nobody.function, &loading);
     if (!executable) return std::unexpected(executable.error());
+    rest();
     if (guess_of->may_be_seen)
         if (auto uploaded = (**executable).upload(); !uploaded)
             log().debug("a graph is not uploaded ahead: {}", uploaded.error().message);

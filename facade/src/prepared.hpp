@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -35,10 +36,10 @@ struct Prepared {
 [[nodiscard]] std::uint64_t own_bytes(const cachefmt::Graph& graph) noexcept;
 
 /// Restores it, and takes from its first launch what can be done ahead of that. `modules` holds its images already, and none of
-/// them keeps state. `places`: where its regions may be.
+/// them keeps state. `places`: where its regions may be. `rest` is called before the last step.
 [[nodiscard]] Result<Prepared> prepare(const std::shared_ptr<backends::Device>& device, cachefmt::Entry entry,
                                        replay::ModuleCache& modules, const replay::ImageSource& images,
-                                       const KnownPlaces& places);
+                                       const KnownPlaces& places, const std::function<void()>& rest);
 
 /// The prepared graphs of one cache; each goes to the first call that needs it. Thread-safe.
 class PreparedGraphs {

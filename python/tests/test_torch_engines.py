@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
 
 import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
-from warmgraph import _ahead, errors  # noqa: E402
+from warmgraph import _ahead, _native, errors  # noqa: E402
 from warmgraph.torch import GraphCache, _engines, _outside, _sharing, _walking  # noqa: E402
 
 
@@ -348,8 +348,12 @@ def test_a_table_that_is_expected_is_restored_before_its_first_graph_is_asked_fo
     thread.join(10)
     assert begun == [("graphs-*", "engine", device)]
     begun.clear()
+    monkeypatch.setattr(_native.Cache, "pause_prefetch", lambda self: begun.append(("pause", "", 0)))
     runner.capture(2)
-    assert [name for name, _, _ in begun] == [*own, "graphs-*"], "which begins nothing that was begun"
+    assert [name for name, _, _ in begun] == ["pause", *own, "graphs-*"], "which begins nothing that was begun, and needs it alone"
+    begun.clear()
+    runner.capture(4)
+    assert not begun
 
 
 def test_a_cache_of_no_model_is_begun_by_its_first_graph():

@@ -199,6 +199,16 @@ def begin(wrapped: CachedFunction, index: int, name: str = "") -> None:
         _log.debug("nothing of '%s' is loaded ahead", name or wrapped._name(), exc_info=True)
 
 
+def pause(wrapped: CachedFunction) -> None:
+    """What begin() has restored of a table waits until it is called again: a first call is on its way. REQUIRES: it was begun."""
+    try:
+        from ._pools import pool_of
+
+        pool_of(wrapped._where()).caches[0].pause_prefetch()
+    except Exception:
+        _log.debug("nothing is paused", exc_info=True)
+
+
 def was_begun(wrapped: CachedFunction, index: int) -> bool:
     """By itself, on this device."""
     return wrapped._shared.begun_on == index

@@ -218,6 +218,10 @@ class Cache(Handle):
         """Begins, in the background, to load the device code of the function's last used entries. What goes wrong there costs the gain alone."""
         library().wg_cache_prefetch(self.pointer, device.pointer, function.encode())
 
+    def pause_prefetch(self) -> None:
+        """A first call is on its way, and is quicker alone. prefetch() ends it."""
+        library().wg_cache_pause_prefetch(self.pointer)
+
     def latest_metadata(self, function: str, device: Device) -> str | None:
         """What the last used entry carries, of those that the device fits: the one that a first call most likely finds. None: there is none."""
         try:

@@ -36,6 +36,7 @@ void entries_tell_what_loading_them_needs(void)
     cache = open_cache("entries", wg_policy_require_hit);
     OK(wg_cache_prefetch(cache, g_device, "add_one"));
     OK(wg_cache_prefetch(cache, g_device, "other"));
+    OK(wg_cache_pause_prefetch(cache));
     char json[4096] = "", build_id[256], program[256];
     uint64_t length = 0;
     OK(wg_cache_entries(cache, g_device, "other", json, sizeof json, &length));
@@ -62,6 +63,7 @@ void entries_tell_what_loading_them_needs(void)
     OK(wg_function_destroy(function));
 
     FAILS(wg_cache_prefetch(NULL, g_device, "add_one"), wg_invalid_argument, "cache is null");
+    FAILS(wg_cache_pause_prefetch(NULL), wg_invalid_argument, "cache is null");
     FAILS(wg_cache_prefetch(cache, NULL, "add_one"), wg_invalid_argument, "device is null");
     FAILS(wg_cache_prefetch(cache, g_device, NULL), wg_invalid_argument, "function is null");
     FAILS(wg_cache_entries(NULL, g_device, "add_one", json, sizeof json, &length), wg_invalid_argument,

@@ -125,6 +125,44 @@ TEST_F(Prefetch, ABeginningOfNamesStandsForAllThatHaveIt)
     EXPECT_THROW(cache.prefetch("gr*phs-1", device), Exception);
 }
 
+TEST_F(Prefetch, OfATableWaitsWhileItIsPaused)
+{
+    const std::vector<std::string> names{"graphs-1", "graphs-2", "graphs-3", "graphs-4", "graphs-5"};
+    {
+        Cache cache{options()};
+        for (const auto& name : names) {
+            Function f = wrapped(cache, name);
+            ASSERT_EQ(call(f, 16), Outcome::recorded);
+        }
+    }
+    // How many of the last three are found restored. A thread may be late for once: what counts is that it can be so.
+    const auto restored = [&](bool pauses, bool ends) {
+        Cache cache{options(Policy::require_hit)};
+        cache.prefetch("graphs-*", device);
+        for (int i = 0; i < 20; ++i) { // a pause ends by itself
+            if (pauses) cache.pause_prefetch();
+            if (ends) cache.prefetch("graphs-*", device);
+            std::this_thread::sleep_for(std::chrono::milliseconds{1});
+        }
+        std::ptrdiff_t count = 0;
+        for (auto name = names.rbegin(); name != names.rbegin() + 3; ++name) {
+            if (pauses && !ends) cache.pause_prefetch();
+            Function f = wrapped(cache, *name);
+            EXPECT_EQ(call(f, 16), Outcome::replayed) << "nobody waits for what waits";
+            count += has_phase(f, "prepared") ? 1 : 0;
+        }
+        return count;
+    };
+    const auto can_be = [&](std::ptrdiff_t count, bool pauses, bool ends) {
+        for (int tries = 0; tries < 50; ++tries)
+            if (restored(pauses, ends) == count) return true;
+        return false;
+    };
+    EXPECT_TRUE(can_be(0, true, false));
+    EXPECT_TRUE(can_be(3, true, true)) << "who asks for it again ends the pause";
+    EXPECT_TRUE(can_be(3, false, false));
+}
+
 TEST_F(Prefetch, AnEntryThatWasRecordedAgainMeanwhileIsReadAgain)
 {
     record({16});

@@ -607,6 +607,9 @@ WARMGRAPH_API wg_status wg_cache_entries(const wg_cache* cache, const wg_device*
 /// is called at once, behind that call, on whose memory the others are then restored. Decides nothing, launches nothing, and
 /// returns at once. What goes wrong there costs the gain alone. wg_cache_close waits for what is under way.
 WARMGRAPH_API wg_status wg_cache_prefetch(wg_cache* cache, const wg_device* device, const char* function);
+/// What wg_cache_prefetch restores of a table waits: a first call is on its way, and is quicker alone. Until
+/// wg_cache_prefetch is called again, a call needs it, or 0.1 s have passed.
+WARMGRAPH_API wg_status wg_cache_pause_prefetch(wg_cache* cache);
 /// The metadata of the entry that a first call of the function most likely finds: the last used one that this device fits,
 /// for who prepares for that call. It decides nothing. A name that ends in '*' stands for all functions of the model that
 /// begin so: it is one of theirs. Written like wg_cache_summary; reads headers alone. not_found: there is none, or the

@@ -198,6 +198,10 @@ public:
     /// what was ready by then, and waits for the graph that is under way. Decides nothing and launches nothing. Returns at once; what goes wrong there
     /// costs the gain alone. Nothing under policies off and refresh. The cache's end waits for the image that is being loaded.
     void prefetch(const std::string& name, const Device& device);
+    /// What prefetch() restores of a table waits: a first call is on its way, and is quicker alone. All but what the table
+    /// called first the last time, until prefetch() is called again, a call needs it, or 0.1 s have passed. What is under
+    /// way goes on to the end of its step. Thread-safe.
+    void pause_prefetch() noexcept;
 
     /// Spec::metadata of the entry that a first call most likely finds: the last used one that this device fits. For who
     /// prepares for that call, as prefetch does; it decides nothing. A name that ends in '*' stands for all functions of

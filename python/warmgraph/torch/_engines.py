@@ -123,7 +123,10 @@ class GraphCache:
         _ahead.leave_reading()
         if self._table._shared.met_ahead is not None:
             self._known.expected = self._table._shared.met_ahead
-        return self._expected is not None and self._expected.device is not None and self._expected.device == torch.cuda.current_device()
+        if self._expected is None or self._expected.device is None:
+            return False
+        _ahead.pause(self._table)
+        return self._expected.device == torch.cuda.current_device()
 
     def _begin_others(self, wrapped: CachedFunction) -> None:
         """The other graphs of the table are restored from now on, and not beside the first."""
