@@ -10,7 +10,7 @@ import weakref
 
 import pytest
 
-from warmgraph import _code, _walk
+from warmgraph import _code, _code_objects, _walk
 
 
 def made(source: str, path: str = "<a>", lines: int = 0, **more) -> types.FunctionType:
@@ -153,15 +153,15 @@ def test_globals_are_those_that_dis_tells():
             code = getattr(one, "__code__", None)
             if isinstance(code, types.CodeType):
                 seen += 1
-                for nested in _code._nested(code):
-                    assert set(_code._names_of_globals(nested)) == set(_code._slowly_named_globals(nested)), code.co_qualname if hasattr(code, "co_qualname") else code
+                for nested in _code_objects.nested(code):
+                    assert set(_code_objects._names_of_globals(nested)) == set(_code_objects._slowly_named_globals(nested)), code.co_qualname if hasattr(code, "co_qualname") else code
     assert seen > 300
     many = "def many():\n" + "".join(f"    name{i} = other{i}\n    global written{i}\n    written{i} = other{i}.value\n" for i in range(700))
     made: dict = {}
     exec(many, made)
     code = made["many"].__code__
-    assert set(_code._names_of_globals(code)) == set(_code._slowly_named_globals(code))
-    assert {"other0", "other699", "written699"} <= _code.globals_in(code)
+    assert set(_code_objects._names_of_globals(code)) == set(_code_objects._slowly_named_globals(code))
+    assert {"other0", "other699", "written699"} <= _code_objects.globals_in(code)
 
 
 @pytest.mark.parametrize("change", [slice(1, 3), slice(1, 2, 1), 1, 1.0, True, "1", b"1", (1,), (slice(1, 2),), frozenset({1}), -0.0, 0.0, None, ...])
@@ -172,10 +172,10 @@ def test_constants_of_all_kinds_are_told_apart(change):
 
     plain = function.__code__.replace(co_consts=(slice(1, 2),))
     changed = function.__code__.replace(co_consts=(change,))
-    assert _code._digest_of(changed) == _code._digest_of(changed.replace(co_name="other"))
-    assert _code._digest_of(changed) != _code._digest_of(plain)
+    assert _code_objects._digest_of(changed) == _code_objects._digest_of(changed.replace(co_name="other"))
+    assert _code_objects._digest_of(changed) != _code_objects._digest_of(plain)
     others = [function.__code__.replace(co_consts=(one,)) for one in (1, 1.0, True, "1", b"1", (1,), frozenset({1}), -0.0, 0.0, None, ...)]
-    assert len({_code._digest_of(one) for one in others}) == len(others)
+    assert len({_code_objects._digest_of(one) for one in others}) == len(others)
 
 
 def test_a_digest_that_was_asked_for_is_another_one_once_more_is_reached():

@@ -1,5 +1,4 @@
-"""What a function's code is: code objects, never source. Nested ones, constants, and the functions that it names, without line numbers and
-paths."""
+"""What a function's code is: its code object, and the functions that it names, through globals, closures and classes. Never source."""
 from __future__ import annotations
 
 import collections
@@ -9,7 +8,6 @@ import functools
 import hashlib
 import importlib
 import importlib.util
-import marshal
 import operator
 import platform
 import sys
@@ -18,6 +16,7 @@ import types
 from typing import Any, Callable, Iterable, Iterator, Mapping
 
 from . import _watch
+from ._code_objects import code_digest, nested, read_code
 
 _MOST = 10_000  # functions that one names
 _KEPT = 32  # larger ones of a function's, by what calls brought along
@@ -29,14 +28,7 @@ _OF_AN_INSTANCE = {"__init__", "__new__"}
 _INSTALLED = tuple(folder + "/" for folder in {sysconfig.get_paths()[name] for name in ("purelib", "platlib", "stdlib")})
 _FOLLOWED = (types.FunctionType, types.BuiltinFunctionType, types.CodeType, type, staticmethod, classmethod, property,
              functools.cached_property)
-_GLOBALS = {"LOAD_GLOBAL", "STORE_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
-# Of Python 3.10 to 3.13, as dis.py of each reads them: an instruction is two bytes, and its argument is an index into co_names. From 3.11 on
-# LOAD_GLOBAL's lowest bit says whether NULL is pushed.
-_IS_KNOWN_PYTHON = sys.implementation.name == "cpython" and (3, 10) <= sys.version_info[:2] <= (3, 13)
-_SHIFTS = {dis.opmap[name]: int(name == "LOAD_GLOBAL" and sys.version_info >= (3, 11)) for name in _GLOBALS if name in dis.opmap}
-_MATCH_CLASS = dis.opmap.get("MATCH_CLASS", -1)
 _SINGLE_DISPATCH = functools.singledispatch
-_MOST_CODE = 4096  # code objects whose reading is kept
 
 
 def function_of(callable_: Any) -> types.FunctionType | None:
@@ -448,38 +440,10 @@ def defaults_of(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     yield from (function.__kwdefaults__ or {}).items()
 
 
-def _nested(code: types.CodeType) -> Iterator[types.CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _nested(constant)
-
-
-def globals_in(code: types.CodeType) -> set[str]:
-    return {name for each in _nested(code) for name in (_names_of_globals(each) if _IS_KNOWN_PYTHON else _slowly_named_globals(each))}
-
-
-def _names_of_globals(code: types.CodeType) -> Iterator[str]:
-    """What _slowly_named_globals gives; dis makes an object of each instruction, which took most of the time of a model's first reading."""
-    names, raw, more = code.co_names, code.co_code, 0
-    for operation, argument in zip(raw[::2], raw[1::2]):
-        if operation == dis.EXTENDED_ARG:
-            more = (more | argument) << 8
-            continue
-        shift = _SHIFTS.get(operation)
-        if shift is not None:
-            yield names[(more | argument) >> shift]
-        more = 0
-
-
-def _slowly_named_globals(code: types.CodeType) -> Iterator[str]:
-    return (str(one.argval) for one in dis.get_instructions(code) if one.opname in _GLOBALS)
-
-
 def _imported_in(function: types.FunctionType, reached: Reached) -> Iterator[types.ModuleType]:
     """Modules that its code imports when it runs. They are imported now: their code counts before the function is called."""
     package = function.__globals__.get("__package__") or ""
-    for code in _nested(function.__code__):
+    for code in nested(function.__code__):
         if dis.opmap["IMPORT_NAME"] not in code.co_code[::2]:
             continue
         instructions = list(dis.get_instructions(code))
@@ -509,88 +473,3 @@ def _module_named(name: str, reached: Reached) -> types.ModuleType | None:
     if spec is None or reached.is_library(name, spec.origin):
         return None
     return importlib.import_module(name)
-
-
-class _Read:
-    """What a code object says, whoever asks."""
-
-    def __init__(self, code: types.CodeType) -> None:
-        self.code = code  # kept: its identity is the key
-
-    @functools.cached_property
-    def digest(self) -> bytes:
-        return _digest_of(self.code)
-
-    @functools.cached_property
-    def globals(self) -> list[str]:
-        return sorted(globals_in(self.code))
-
-    @functools.cached_property
-    def names(self) -> set[str]:
-        return names_in(self.code)
-
-
-def read_code(code: types.CodeType) -> _Read:
-    """Code objects never change. Comparing two of them takes as long as reading one."""
-    found = _read_codes.get(id(code))
-    if found is None:
-        if len(_read_codes) >= _MOST_CODE:
-            _read_codes.clear()
-        found = _read_codes[id(code)] = _Read(code)
-    return found
-
-
-_read_codes: dict[int, _Read] = {}
-
-
-def names_in(code: types.CodeType) -> set[str]:
-    """Attributes that it may read: those that it names, and texts that could be names (getattr)."""
-    found = set(code.co_names)
-    if _MATCH_CLASS in code.co_code[::2]:
-        found.add("__match_args__")
-    waiting: list[Any] = list(code.co_consts)
-    while waiting:
-        constant = waiting.pop()
-        if isinstance(constant, types.CodeType):
-            found |= names_in(constant)
-        elif isinstance(constant, (tuple, frozenset)):
-            waiting += constant
-        elif isinstance(constant, str) and len(constant) <= 200:
-            found |= {name for name in constant.split(".") if name.isidentifier()}
-    return found
-
-
-def code_digest(code: types.CodeType) -> bytes:
-    return read_code(code).digest
-
-
-def _digest_of(code: types.CodeType) -> bytes:
-    """By marshal, which is quicker than texts: a library's classes have hundreds of methods."""
-    of_itself = (code.co_code, getattr(code, "co_exceptiontable", b""), code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount,
-                 code.co_flags, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
-    return hashlib.sha256(_in_bytes(of_itself) + _constant(code.co_consts)).digest()
-
-
-_PLAIN = frozenset({str, int, float, complex, bool, bytes, type(None), type(Ellipsis)})
-
-
-def _in_bytes(value: Any) -> bytes:
-    """The same in all processes: this version of the format has neither references nor marks of what is interned."""
-    return marshal.dumps(value, 2)
-
-
-def _constant(value: Any) -> bytes:
-    if isinstance(value, types.CodeType):
-        return b"code " + _digest_of(value)
-    if isinstance(value, tuple) and not _PLAIN.issuperset(map(type, value)):
-        return b"tuple " + b"".join(map(_in_sequence, value))
-    if isinstance(value, frozenset):  # whose order differs from process to process
-        return b"set " + b"".join(sorted(map(_in_sequence, value)))
-    if isinstance(value, tuple) or type(value) in _PLAIN:
-        return b"plain " + _in_bytes(value)
-    return f"{type(value).__name__} {value!r}".encode("utf-8", "surrogatepass")  # slices, from Python 3.14 on
-
-
-def _in_sequence(value: Any) -> bytes:
-    text = _constant(value)
-    return len(text).to_bytes(8, "little") + text

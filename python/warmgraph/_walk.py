@@ -15,7 +15,7 @@ import sys
 import types
 from typing import Any, Callable, Generic, Iterable, Iterator, Mapping, Protocol
 
-from . import _code, _watch, errors
+from . import _code, _code_objects, _watch, errors
 from ._device import Device, Program
 from ._leaves import Leaf, leaf_of
 from ._native import Cache, Function
@@ -268,7 +268,7 @@ class Walker:
     def _function(self, path: str, value: Any) -> None:
         if isinstance(value, types.FunctionType):
             self.functions[id(value)] = value
-            self._fact(path, f"function {value.__qualname__} {_code.code_digest(value.__code__).hex()}")
+            self._fact(path, f"function {value.__qualname__} {_code_objects.code_digest(value.__code__).hex()}")
             # Functions of one code differ in what they close over.
             named = self._named_by_wrapper if self._reached.is_library(value.__module__, value.__code__.co_filename) else self._named
             for name, one in sorted(_code.closed_over(value), key=lambda pair: pair[0]):
@@ -284,7 +284,7 @@ class Walker:
 
     def _text_of_function(self, value: types.FunctionType) -> str:
         """Which function a name means: what it closes over is read where it is met itself."""
-        return f"function {self._root(value.__name__, value)} {_code.code_digest(value.__code__).hex()}"
+        return f"function {self._root(value.__name__, value)} {_code_objects.code_digest(value.__code__).hex()}"
 
     def _class(self, path: str, kind: type) -> None:
         self._fact(path, f"class {_code.name_of_class(kind)}")

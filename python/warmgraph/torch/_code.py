@@ -15,7 +15,7 @@ import sys
 import types
 from typing import Any, Iterable, Iterator, Mapping
 
-from .. import _code, _walk, _watch
+from .. import _code, _code_objects, _walk, _watch
 
 _MOST_AHEAD = 500  # classes, of each kind
 _ALWAYS_LIBRARY = {"torch", "warmgraph", "triton", "numpy"}
@@ -163,7 +163,7 @@ def _digests_anew(kind: type, functions: list[tuple[types.FunctionType, types.Co
         function = _code.function_of(getattr(member, "__func__", member))
         if isinstance(function, types.FunctionType):
             functions.append((function, function.__code__))
-            yield hashlib.sha256(f"{kind.__module__}.{kind.__qualname__}.{name} ".encode() + _code.code_digest(function.__code__)).digest()
+            yield hashlib.sha256(f"{kind.__module__}.{kind.__qualname__}.{name} ".encode() + _code_objects.code_digest(function.__code__)).digest()
 
 
 def leave_slot_names(kind: type) -> None:

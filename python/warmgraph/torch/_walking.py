@@ -11,7 +11,7 @@ from typing import Any, Callable, Iterable, Mapping
 
 import torch
 
-from .. import _code as _plain_code, _walk, _watch, errors
+from .. import _code as _plain_code, _code_objects, _walk, _watch, errors
 from .._compiled import CachedFunction
 from . import _code, _guessing, _modules, _native_walk, _sharing, _tensors
 
@@ -130,7 +130,7 @@ class Walker(_walk.Walker):
         elif type(value).__module__.startswith("triton.") and isinstance(getattr(value, "fn", None), types.FunctionType):
             self.functions[id(value.fn)] = value.fn  # whose globals are its helpers
             self.watched.append(_watch.of_function(value.fn))
-            self._fact(path, f"Triton kernel {_plain_code.code_digest(value.fn.__code__).hex()}")
+            self._fact(path, f"Triton kernel {_code_objects.code_digest(value.fn.__code__).hex()}")
         else:
             if isinstance(value, dict):
                 self._watch_dict(value)
