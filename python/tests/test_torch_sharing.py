@@ -311,19 +311,25 @@ def test_what_changes_between_two_graphs_is_seen(change: Callable[[Any], None]) 
 def test_code_that_changes_between_two_graphs_is_seen(change: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch) -> None:
     model, of = with_a_helper()
     cache, x, read = GraphCache(config=warmgraph.Config(model="shared", policy="refresh")), torch.ones(2, 4), []
-    cache.capture_one(1, of(x))
+    kept = [cache.capture_one(1, of(x))]
     init = _code.Reached.__init__
     monkeypatch.setattr(_code.Reached, "__init__", lambda self, function, classes={}, *more: (read.append(len(classes)), init(self, function, classes, *more))[-1])
-    cache.capture_one(2, of(x))
+    kept.append(cache.capture_one(2, of(x)))
     before, is_taken_over = told()[-1], read == [0]
     change(monkeypatch)
     read.clear()
-    cache.capture_one(2, of(x))
+    kept.append(cache.capture_one(2, of(x)))
     after, is_again = told()[-1], read == [0]
     host.entries.clear()
     GraphCache(config=warmgraph.Config(model="shared", policy="refresh")).capture_one(2, of(x))
     assert is_taken_over, "what another graph reached is not read again"
     assert after == told()[-1] and (after == before) == is_again
+    for graph, _ in kept:
+        graph.reset()
+    gc.collect()
+    read.clear()
+    cache.capture_one(2, of(x))
+    assert read != [0], "it is known as long as a graph is"
 
 
 def test_a_weight_of_a_class_that_cannot_be_followed_is_refused_as_by_a_table_of_its_own() -> None:

@@ -253,7 +253,7 @@ class EngineFunction(TorchFunction):
         return bound
 
     def _keep_memory(self, call: Call) -> None:
-        self.kept = [*call.walker.parts, *(region.storage for region in call.regions)]
+        self.kept = [*call.walker.parts, call.walker.around, *(region.storage for region in call.regions)]
 
     def plain(self, wrapped: CachedFunction, pool: Any, stream: Any) -> tuple[Any, Any]:
         """(PyTorch's own graph, its result). It ran once before, for what libraries make at their first use."""

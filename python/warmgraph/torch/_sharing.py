@@ -47,15 +47,15 @@ class Known:
         self._parts: weakref.WeakValueDictionary[tuple[str, int, frozenset[str]], Part] = weakref.WeakValueDictionary()
         self._entangled: set[tuple[str, int]] = set()  # modules that share objects with what lies around them, or that could not be read
         self.expected: tuple[dict[type, bool], list[types.FunctionType]] | None = None  # what the first of them will meet (_expecting.py)
-        # By a function's code: the classes that it met, and what it reached.
-        self._met: weakref.WeakKeyDictionary[types.CodeType, tuple[dict[type, bool], _plain_code.Around | None]] = weakref.WeakKeyDictionary()
+        # By a function's code: the classes that it met, and what it reached, where that can be of another one.
+        self._met: weakref.WeakKeyDictionary[types.CodeType, tuple[dict[type, bool], weakref.ref[_plain_code.Around] | None]] = weakref.WeakKeyDictionary()
 
     def met(self, reached: _code.Reached) -> dict[type, bool] | None:
         """The classes that a function with this code met when one was read last: a guess of what the next one meets. What it reached is taken over."""
         found = self._met.get(reached.code) if reached.code is not None else None
         if found is None:
             return None
-        classes, around = found
+        classes, around = found[0], found[1]() if found[1] is not None else None
         if around is not None and not reached.take_over(around, classes):
             self._met[around.code] = classes, None  # the next one is read anew
         return classes
@@ -65,9 +65,11 @@ class Known:
         code = reached.code
         if code is None:
             return
-        classes, around = self._met.get(code, ({}, None))
-        if around is None or list(classes.items()) != list(walker.classes.items()):
-            self._met[code] = walker.classes, None if walker.functions else reached.around()
+        classes, held = self._met.get(code, ({}, None))
+        walker.around = held() if held is not None else None
+        if walker.around is None or list(classes.items()) != list(walker.classes.items()):
+            walker.around = None if walker.functions else reached.around()
+            self._met[code] = walker.classes, weakref.ref(walker.around) if walker.around is not None else None
 
     def read(self, walker: Walker, path: str, module: torch.nn.Module) -> None:
         """As `walker` would read it."""

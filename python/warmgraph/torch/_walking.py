@@ -57,6 +57,7 @@ class Walker(_walk.Walker):
         super().__init__(reached, is_tolerant)
         self.reached, self._known = reached, known
         self.parts: list[_sharing.Part] = []  # of `known`, which live as long as this walk
+        self.around: _plain_code.Around | None = None  # as are these: what others of its code reach as well
         self.taken: list[tuple[int, _sharing.Part]] = []  # (where its places begin, the part)
         self.places: list[Place] = []
         self.objects: dict[str, Any] = {}
