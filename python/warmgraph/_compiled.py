@@ -15,7 +15,7 @@ import threading
 import types
 from typing import Any, Callable, Dict, Mapping
 
-from . import _ahead, _code, _fork, _run, _walk, errors
+from . import _ahead, _code, _fork, _plain, _run, _walk, errors
 from ._array import Array, Tensor, like
 from ._device import Device, Program
 from ._facts import Changed, Changes
@@ -250,7 +250,7 @@ class CachedFunction:
         for at, (name, parameter) in enumerate(self._signature.parameters.items()):
             is_passed = how is None or at < how.positional or name in how.names
             if how is not None and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY) and at >= how.positional:
-                if is_passed or type(arguments[name]) not in _walk._PLAIN:
+                if is_passed or type(arguments[name]) not in _plain.KINDS:
                     named[name] = arguments[name]
             elif parameter.kind is parameter.VAR_POSITIONAL:
                 positional += list(arguments.get(name, ()))

@@ -13,9 +13,9 @@ import pathlib
 import re
 import sys
 import types
-from typing import Any, Callable, Generic, Iterable, Iterator, Mapping, Protocol
+from typing import Any, Callable, Generic, Iterable, Protocol
 
-from . import _code, _code_objects, _watch, errors
+from . import _attributes, _code, _code_objects, _plain, errors
 from ._device import Device, Program
 from ._leaves import Leaf, leaf_of
 from ._native import Cache, Function
@@ -24,7 +24,6 @@ _DEEPEST = 64
 _MOST_WALKS = 20
 _LONGEST = 200  # letters of a fact; longer ones are told apart by digest
 _SMALL_ARRAY = 64 << 10  # bytes of a host array that is no argument and becomes a guard
-_PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
 
 
 @dataclasses.dataclass
@@ -147,9 +146,9 @@ class Walker:
     def _value(self, path: str, value: Any) -> None:
         if len(self._open) > _DEEPEST:
             raise errors.NotRecordable(f"{path} is nested more than {_DEEPEST} deep")
-        if isinstance(value, _PLAIN) and not isinstance(value, enum.Enum):
-            self._fact(path, plain_text(value))
-            if type(value) not in _PLAIN:
+        if isinstance(value, _plain.KINDS) and not isinstance(value, enum.Enum):
+            self._fact(path, _plain.text_of(value))
+            if type(value) not in _plain.KINDS:
                 self._rest(path, value)
             return
         leaf = leaf_of(value)
@@ -261,7 +260,7 @@ class Walker:
         kind = type(value)
         if not self._reached.is_library(kind.__module__, None):
             self.classes.setdefault(kind, False)
-            if not isinstance(value.value, _PLAIN):
+            if not isinstance(value.value, _plain.KINDS):
                 self.value(f"{path}.value", value.value)
             self._members(path, {name: one for name, one in vars(value).items() if name not in _OF_ENUMERATORS})
 
@@ -299,7 +298,7 @@ class Walker:
     def _object(self, path: str, value: Any) -> None:
         kind = type(value)
         self._fact(path, _code.name_of_class(kind))
-        if self._is_library_class(kind) and _has_hidden_state(kind):
+        if self._is_library_class(kind) and _attributes.has_hidden_state(kind):
             raise errors.NotRecordable(f"{path} is a {kind.__module__}.{kind.__qualname__}, which cannot be compared in another process: "
                                        "keep what the function needs of it in plain values")
         self._rest(path, value)
@@ -310,7 +309,7 @@ class Walker:
         if kind.__module__ == "builtins":
             return
         self.classes.setdefault(kind, False)
-        own = _of_itself(value)
+        own = _attributes.of_itself(value)
         if self._is_library_class(kind):
             self._members(path, {name: one for name, one in sorted(own.items()) if not self._is_of_process(kind, name, one)},
                           lambda name: not name.startswith("__"))
@@ -329,11 +328,11 @@ class Walker:
 
     def _stored_in(self, kind: type) -> list[tuple[str, Any]]:
         if kind not in self._stored:
-            self._stored[kind] = list(_of_classes(kind, self._stored_by))
+            self._stored[kind] = list(_attributes.of_classes(kind, self._stored_by))
         return self._stored[kind]
 
-    def _stored_by(self, kind: type) -> Stored:
-        return stored_by(kind)
+    def _stored_by(self, kind: type) -> _attributes.Stored:
+        return _attributes.stored_by(kind)
 
     def _is_of_process(self, kind: type, name: str, value: Any) -> bool:
         """Says nothing in another process."""
@@ -346,10 +345,10 @@ class Walker:
         return self._reached.is_library(module.__name__, getattr(module, "__file__", None))
 
     def _key(self, path: str, key: Any) -> str:
-        if isinstance(key, _PLAIN) and not isinstance(key, enum.Enum):
-            if type(key) not in _PLAIN:  # its methods count
+        if isinstance(key, _plain.KINDS) and not isinstance(key, enum.Enum):
+            if type(key) not in _plain.KINDS:  # its methods count
                 self.classes.setdefault(type(key), False)
-            return ascii(key) if type(key) in _PLAIN else plain_text(key)
+            return ascii(key) if type(key) in _plain.KINDS else _plain.text_of(key)
         if isinstance(key, enum.Enum):
             self.value(f"{path}.keys.{type(key).__qualname__}.{key.name}", key)
             return _enumerator(key)
@@ -365,33 +364,13 @@ class Walker:
                                    "process: use numbers, texts or tuples of them")
 
     def _fact(self, path: str, text: str) -> None:
-        self.found.facts[path] = shortened(text, _LONGEST)
-
-
-def shortened(text: str, longest: int) -> str:
-    """In ASCII; a text of more letters is told apart by its digest."""
-    if not text.isascii():
-        text = text.encode("ascii", "backslashreplace").decode()
-    if len(text) > longest:
-        text = f"{text[:longest - 80]}... sha256 {hashlib.sha256(text.encode()).hexdigest()}"
-    return text
-
-
-def plain_text(value: Any) -> str:
-    """As the base says it: a subclass may say less."""
-    kind: type = type(value)
-    base: Any = kind if kind in _PLAIN else next(one for one in _PLAIN if isinstance(value, one))
-    name = kind.__name__ if kind is base else f"{kind.__module__}.{kind.__qualname__}"
-    if base is int and int.bit_length(value) > _LONGEST_INT:
-        return f"{name} {int.__format__(value, 'x')}"
-    return f"{name} {base.__repr__(value)}"
+        self.found.facts[path] = _plain.shortened(text, _LONGEST)
 
 
 _BUILTIN = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType)
 _ABSENT = object()
 _PAST = {"__class__", "__mro__", "__bases__", "__base__", "mro"}
 _PAST_BY_CALL = {"super", "type"}
-_LONGEST_INT = 10_000  # bits; Python refuses to write longer ones as decimals
 _OF_ENUMERATORS = {"_value_", "_name_", "_sort_order_", "__objclass__"}
 _PLAIN_BASES = (object, abc.ABC, Generic, Protocol, tuple, list, dict, set, frozenset, int, float, str, bytes)
 
@@ -411,8 +390,8 @@ def read(reached: _code.Reached, arguments: dict[str, Any], owner: Any, skipped:
 
 
 def _enumerator(value: enum.Enum) -> str:
-    plain = isinstance(value.value, _PLAIN)
-    return f"{type(value).__qualname__}.{value.name}{f' {plain_text(value.value)}' if plain else ''}"
+    plain = isinstance(value.value, _plain.KINDS)
+    return f"{type(value).__qualname__}.{value.name}{f' {_plain.text_of(value.value)}' if plain else ''}"
 
 
 def _text_of(value: Any) -> str | None:
@@ -450,99 +429,6 @@ def _is_found_by_name(value: Any) -> bool:
     for name in str(getattr(value, "__qualname__", None)).split("."):
         found = getattr(found, name, None)
     return found is value
-
-
-def _slots(kind: type) -> list[str]:
-    """Names of attributes without a dict, private ones as they are stored."""
-    found: list[str] = []
-    for one in kind.__mro__:
-        slots = one.__dict__.get("__slots__", ())
-        for name in [slots] if isinstance(slots, str) else list(slots):
-            is_private = name.startswith("__") and not name.endswith("__")
-            found.append(f"_{one.__name__.lstrip('_')}{name}" if is_private else name)
-    return found
-
-
-def _has_hidden_state(kind: type) -> bool:
-    """It stores more than its attributes, where Python code does not see it."""
-    words = len(_slots(kind)) + (kind.__dictoffset__ != 0) + (kind.__weakrefoffset__ != 0)
-    return kind.__itemsize__ != 0 or kind.__basicsize__ > object.__basicsize__ + 8 * words
-
-
-def _of_itself(value: Any) -> dict[str, Any]:
-    found = dict(getattr(value, "__dict__", {}))
-    for name in _slots(type(value)):
-        if name not in ("__dict__", "__weakref__") and hasattr(value, name):
-            found[name] = getattr(value, name)
-    return found
-
-
-def _of_classes(kind: type, stored_by: Callable[[type], Stored]) -> Iterator[tuple[str, Any]]:
-    """What a class stores that is no method and no descriptor of Python's own."""
-    seen: set[str] = set()
-    for one in kind.__mro__:
-        stored = stored_by(one)
-        for name, member in stored.found:
-            if name not in seen:
-                yield name, member
-        seen.update(stored.names)
-
-
-def stored_by(kind: type) -> Stored:
-    """Of one class, known as long as it holds the same: a library's base has a hundred methods, and is below each class of a model."""
-    held, known = kind.__dict__, _known_stored.get(id(kind))  # a class may have no hash
-    if known is None or not known.is_of(held):
-        known = Stored(kind, [*held], [*held.values()], [
-            (name, member) for name, member in list(held.items())
-            if isinstance(member, (type, enum.Enum)) or not hasattr(type(member), "__get__") or _is_own_descriptor(member) or _holds_value(member)])
-        if len(_known_stored) >= MOST_CLASSES:
-            _known_stored.clear()
-        _known_stored[id(kind)] = known
-    return known
-
-
-@dataclasses.dataclass
-class Stored:
-    """What a class held. `found`: what is no method and no descriptor of Python's own."""
-
-    kind: type
-    names: list[str]
-    values: list[Any]
-    found: list[tuple[str, Any]]
-
-    def is_of(self, held: Mapping[str, Any]) -> bool:
-        return len(self.names) == len(held) and all(map(operator.is_, self.names, held)) and all(map(operator.is_, self.values, held.values()))
-
-    @functools.cached_property
-    def plain(self) -> list[tuple[str, Any]]:
-        """Of `found` values and containers."""
-        return [(name, value) for name, value in self.found if isinstance(value, (*_PLAIN, list, tuple, dict)) and not name.startswith("__")]
-
-    @functools.cached_property
-    def watched(self) -> _watch.Watched:
-        """All that it held, to look at again."""
-        return _watch.of_dict(self.kind.__dict__, self.names, self.values)
-
-
-MOST_CLASSES = 1024  # that are known, and live as long: what they hold holds them
-_known_stored: dict[int, Stored] = {}
-
-
-def _holds_value(member: Any) -> bool:
-    """A function of C's or a partial, which no code object stands for."""
-    if isinstance(member, property):
-        return any(one is not None and not isinstance(one, types.FunctionType) for one in (member.fget, member.fset))
-    return isinstance(member, (staticmethod, classmethod)) and not isinstance(member.__func__, types.FunctionType) \
-        or isinstance(member, types.MethodDescriptorType)
-
-
-def _is_own_descriptor(member: Any) -> bool:
-    """Of a class of the user's, which may keep values."""
-    kind = type(member)
-    return kind is functools.partialmethod or isinstance(getattr(kind, "__get__", None), types.FunctionType) and kind.__module__.split(".")[0] not in _NOT_USERS
-
-
-_NOT_USERS = {*sys.stdlib_module_names, __package__}
 
 
 def rebuilt(value: Any, replace: Callable[[Any], Any]) -> Any:

@@ -15,7 +15,7 @@ import sys
 import types
 from typing import Any, Iterable, Iterator, Mapping
 
-from .. import _code, _code_objects, _walk, _watch
+from .. import _attributes, _code, _code_objects, _watch
 
 _MOST_AHEAD = 500  # classes, of each kind
 _ALWAYS_LIBRARY = {"torch", "warmgraph", "triton", "numpy"}
@@ -127,7 +127,7 @@ def _digests_of(kind: type) -> list[bytes]:
     """Of its methods, by name. Known as long as it holds the same: an installed base class has hundreds."""
     held, known = kind.__dict__, _known_digests.get(id(kind))
     if known is None or not known.is_of(held):
-        if len(_known_digests) >= _walk.MOST_CLASSES:
+        if len(_known_digests) >= _attributes.MOST_CLASSES:
             _known_digests.clear()
         functions: list[tuple[types.FunctionType, types.CodeType]] = []
         known = _known_digests[id(kind)] = _Digests(kind, [*held], [*held.values()], functions, list(_digests_anew(kind, functions)))
@@ -200,7 +200,7 @@ def read_ahead(base: type) -> Iterator[None]:
         if not _is_always_library(package) and is_library(kind.__module__, None):
             found[id(kind)] = kind
             leave_slot_names(kind)
-            _walk.stored_by(kind)
+            _attributes.stored_by(kind)
             _digests_of(kind)
             version_of(package)
             yield

@@ -17,7 +17,7 @@ from typing import Any, Callable, Iterator, Mapping, Sequence
 
 import torch
 
-from .. import _code as _plain_code, _walk, errors
+from .. import _code as _plain_code, _plain, errors
 from . import _code, _modules
 from ._walking import Walker
 
@@ -42,7 +42,7 @@ _WORDS = {"TYPE_MATCH": "the type of", "SEQUENCE_LENGTH": "the length of", "DICT
 _CODE = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType, types.WrapperDescriptorType,
          types.MethodDescriptorType, type)
 _CONTAINERS = (dict, list, tuple, set, frozenset, types.MappingProxyType, types.CellType, range, slice)
-_PLAIN = (*_walk._PLAIN, torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, torch.Tensor, types.CodeType)
+_PLAIN = (*_plain.KINDS, torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, torch.Tensor, types.CodeType)
 _ABSENT = object()
 _MOST_TRACES = 64
 
@@ -258,7 +258,7 @@ class _Reader:
             held = (around._parameters, around._buffers, around._modules)
             if name in _modules.OF_EVERY_MODULE or name == "training" or any(name in one for one in held):
                 return _How.read
-            if isinstance(around.__dict__.get(name), _walk._PLAIN):
+            if isinstance(around.__dict__.get(name), _plain.KINDS):
                 return _How.read
         if value is _ABSENT or name not in getattr(around, "__dict__", {}):
             return self._how_in_class(type(around), name, value)
@@ -271,7 +271,7 @@ class _Reader:
         owner: type = next((one for one in kind.__mro__ if name in one.__dict__), kind)
         if self._is_library(owner.__module__, None):
             return self._how_in_library(value)
-        is_plain_of_module = issubclass(kind, torch.nn.Module) and isinstance(value, (*_walk._PLAIN, list, tuple, dict))
+        is_plain_of_module = issubclass(kind, torch.nn.Module) and isinstance(value, (*_plain.KINDS, list, tuple, dict))
         return _How.read if is_plain_of_module or name in self._reached.names else None
 
     def _is_fact(self, around: Any, name: str) -> bool:
@@ -345,4 +345,4 @@ def words_of(source: Any) -> str:
         return name[len("__import_"):].replace("_dot_", ".") if name.startswith("__import_") else name
 
     text = _HELD_BY_MODULES.sub(r".\1", _ROOT.sub(root, _name(source)))
-    return _walk.shortened(_IN_CLASS.sub(r"\1.\2", _ATTRIBUTE.sub(r"\1.\2", text)), 300)
+    return _plain.shortened(_IN_CLASS.sub(r"\1.\2", _ATTRIBUTE.sub(r"\1.\2", text)), 300)

@@ -13,7 +13,7 @@ from typing import Any, Callable, Mapping
 
 import torch
 
-from .. import _ahead, _fork, _walk, errors
+from .. import _ahead, _fork, _plain, errors
 from .._compiled import CachedFunction
 from .._facts import difference
 from .._pools import pool_of
@@ -74,8 +74,8 @@ class TorchFunction:
         if not self.is_compiled:
             return ""
         if self.is_compiled_already:
-            return f"True {_walk.shortened(_modules.how_compiled(self._plain if self._module is None else self._module), 1000)}".strip()
-        return f"True {_walk.shortened(_modules.text_of_options(self.how), 1000)}" if isinstance(self.how, dict) else "True"
+            return f"True {_plain.shortened(_modules.how_compiled(self._plain if self._module is None else self._module), 1000)}".strip()
+        return f"True {_plain.shortened(_modules.text_of_options(self.how), 1000)}" if isinstance(self.how, dict) else "True"
 
     # --- running
 

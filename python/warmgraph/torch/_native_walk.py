@@ -12,7 +12,7 @@ from typing import Any, Generic, Mapping, Protocol
 
 import torch
 
-from .. import _c, _code, _objects, _walk, _watch, errors
+from .. import _attributes, _c, _code, _objects, _plain, _watch, errors
 from . import _modules, _tensors
 
 _DEVICE_TYPES = {"cpu": 1, "cuda": 2}  # DLDeviceType
@@ -30,7 +30,7 @@ def is_possible() -> bool:
 
 def is_common(kind: type) -> bool:
     """Whether all that a walk reads of such modules lies in the dictionaries of each."""
-    if issubclass(kind, (torch.jit.ScriptModule, torch.Tensor, *_walk._PLAIN)) or _modules.is_kind_of_compiled(kind):
+    if issubclass(kind, (torch.jit.ScriptModule, torch.Tensor, *_plain.KINDS)) or _modules.is_kind_of_compiled(kind):
         return False
     if kind.__getattribute__ is not object.__getattribute__ or getattr(kind, "_compiled_call_impl", None) is not None:
         return False
@@ -46,7 +46,7 @@ def is_common_object(kind: type) -> bool:
     """Whether all that a walk reads of such objects is their class and what lies in a dictionary of each: none of a framework's or of Python's
     own, which the walk knows by name, none that is called, and no array."""
     return type(kind) in (type, abc.ABCMeta) and kind not in _BASES and not issubclass(kind, torch.nn.Module) and all(map(_is_common_base_of_object, kind.__mro__)) \
-        and not _walk._has_hidden_state(kind)
+        and not _attributes.has_hidden_state(kind)
 
 
 def _is_common_base_of_object(kind: type) -> bool:
@@ -93,4 +93,4 @@ def _of_torch() -> dict[str, Any]:
 
 def text_of(value: Any) -> str | None:
     """Of a plain value."""
-    return _walk.plain_text(value) if type(value) in _walk._PLAIN else None
+    return _plain.text_of(value) if type(value) in _plain.KINDS else None

@@ -8,7 +8,7 @@ from typing import Any, Iterable, Mapping, Sequence
 
 import torch
 
-from .. import _c, _leaves, _objects, _walk
+from .. import _attributes, _c, _leaves, _objects, _plain, _walk
 from .._compiled import CachedFunction
 from .._steady_calls import Tests
 from . import _code, _tensors
@@ -16,7 +16,7 @@ from . import _code, _tensors
 _MOST = 1024  # tests
 _BY_VALUE = (int, str, bytes, torch.device, torch.Size)
 _BY_IDENTITY = (torch.dtype, torch.layout, torch.memory_format)
-_OTHERS = (torch.nn.Module, CachedFunction, types.ModuleType, tuple, list, dict, set, frozenset, *_walk._PLAIN)
+_OTHERS = (torch.nn.Module, CachedFunction, types.ModuleType, tuple, list, dict, set, frozenset, *_plain.KINDS)
 _NOT_LAZY, _NO_ATTRIBUTES = _c.wg_tensor_test_not_lazy, _c.wg_tensor_test_no_attributes
 
 
@@ -79,7 +79,7 @@ class _Writer:
     def _is_fixed(self, value: enum.Enum) -> bool:
         """It holds nothing that can be written."""
         return self._reached.is_library(type(value).__module__, None) \
-            or isinstance(value.value, _walk._PLAIN) and not vars(value).keys() - _walk._OF_ENUMERATORS
+            or isinstance(value.value, _plain.KINDS) and not vars(value).keys() - _walk._OF_ENUMERATORS
 
     def _met(self, register: int, value: Any) -> None:
         if id(value) in self._seen:  # the walk says where it was met first
@@ -112,7 +112,7 @@ class _Writer:
     def _attributes(self, register: int, value: Any) -> None:
         """Of a plain object: all of them, which are more than the walk may read."""
         kind = type(value)
-        if callable(value) or isinstance(value, _OTHERS) or _leaves.leaf_of(value) is not None or _walk._text_of(value) is not None or _walk._slots(kind) \
+        if callable(value) or isinstance(value, _OTHERS) or _leaves.leaf_of(value) is not None or _walk._text_of(value) is not None or _attributes.slots(kind) \
                 or "__getattribute__" in {name for one in kind.__mro__[:-1] for name in one.__dict__} or type(getattr(value, "__dict__", None)) is not dict:
             raise NoTests
         self._class(kind)
@@ -121,7 +121,7 @@ class _Writer:
 
     def _class(self, kind: type) -> None:
         """It stays as it is, and so does what it stores."""
-        for name, member in _walk._of_classes(kind, _walk.stored_by):
+        for name, member in _attributes.of_classes(kind, _attributes.stored_by):
             if name in self._names and not (is_fixed(member) or isinstance(member, type)):
                 raise NoTests
         for one in kind.__mro__:
@@ -141,4 +141,4 @@ def expect(tests: Tests, args: Sequence[Any], kwargs: Mapping[str, Any], reached
 
 def is_fixed(value: Any) -> bool:
     """A default of a parameter that cannot change."""
-    return isinstance(value, (*_walk._PLAIN, enum.Enum, *_BY_IDENTITY, torch.device)) or type(value) is tuple and all(map(is_fixed, value))
+    return isinstance(value, (*_plain.KINDS, enum.Enum, *_BY_IDENTITY, torch.device)) or type(value) is tuple and all(map(is_fixed, value))

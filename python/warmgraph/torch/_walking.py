@@ -11,14 +11,14 @@ from typing import Any, Callable, Iterable, Mapping
 
 import torch
 
-from .. import _code as _plain_code, _code_objects, _walk, _watch, errors
+from .. import _attributes, _code as _plain_code, _code_objects, _plain, _walk, _watch, errors
 from .._compiled import CachedFunction
 from . import _code, _guessing, _modules, _native_walk, _sharing, _tensors
 
 _MOST_FACTS = 100_000
 _LONGEST_MODULE = 2000  # letters of the plain values of one module
 _SMALL = 64 << 10  # bytes of a tensor on the host that becomes a guard
-_NONE = _walk.plain_text(None)
+_NONE = _plain.text_of(None)
 _PLAIN_OF_TORCH = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size)
 
 
@@ -67,7 +67,7 @@ class Walker(_walk.Walker):
         self._watched_classes: dict[type, _watch.Watched] = {}
         self._values_of_classes: dict[type, dict[str, Any]] = {}
         self._classes_watched: set[type] = set()
-        self._known_classes: dict[int, _walk.Stored] = {}  # by id, as this walk met them first
+        self._known_classes: dict[int, _attributes.Stored] = {}  # by id, as this walk met them first
 
     def surroundings(self, owner: Any, named: Mapping[str, Any] = types.MappingProxyType({})) -> None:
         """`named`: what the caller names of them."""
@@ -99,7 +99,7 @@ class Walker(_walk.Walker):
         if read is not None:  # a configuration that each module has
             self.objects.setdefault(path, value)
             return self._fact(path, f"is {read[0]}")
-        if not isinstance(value, _walk._PLAIN):
+        if not isinstance(value, _plain.KINDS):
             self.objects.setdefault(path, value)
         if isinstance(value, torch.Tensor):
             self._tensor(path, value)
@@ -175,7 +175,7 @@ class Walker(_walk.Walker):
             held = getattr(value, "__dict__", None)
             if isinstance(held, dict):
                 self._watch_object(value, held)
-            slots = _walk._slots(kind)
+            slots = _attributes.slots(kind)
             if slots:
                 self._watch(lambda: tuple(getattr(value, name, None) for name in slots))
         super()._rest(path, value)
@@ -268,8 +268,8 @@ class Walker(_walk.Walker):
                 self._watch_dict(held)
         plain, others = [], {}
         for name, value in _modules.attributes_of(module, self._values_of_class(kind)):
-            if type(value) in _walk._PLAIN:
-                plain.append(f"{name}={_walk.plain_text(value)}")
+            if type(value) in _plain.KINDS:
+                plain.append(f"{name}={_plain.text_of(value)}")
             else:
                 others[name] = value
         order = f" of {' '.join((*module._parameters, *module._buffers, *module._modules))}"  # who goes through them sees it
@@ -344,8 +344,8 @@ class Walker(_walk.Walker):
         for name, one in list(members.items()) if is_read else sorted(members.items()):
             if not (is_read(name) if is_read else name in self._names):
                 continue
-            if type(one) in _walk._PLAIN and len(self.found.facts) < _MOST_FACTS:  # as most are: nothing of it is refused
-                self._fact(f"{path}.{name}", _walk.plain_text(one))
+            if type(one) in _plain.KINDS and len(self.found.facts) < _MOST_FACTS:  # as most are: nothing of it is refused
+                self._fact(f"{path}.{name}", _plain.text_of(one))
                 continue
             before = self._mark()
             try:
@@ -385,11 +385,11 @@ class Walker(_walk.Walker):
             if one not in self._watched_classes and one not in (torch.nn.Module, object):
                 self._watched_classes[one] = self._stored_by(one).watched
 
-    def _stored_by(self, kind: type) -> _walk.Stored:
+    def _stored_by(self, kind: type) -> _attributes.Stored:
         """A change since then is seen by who looks at what is watched."""
         known = self._known_classes.get(id(kind))
         if known is None:
-            known = self._known_classes[id(kind)] = _walk.stored_by(kind)
+            known = self._known_classes[id(kind)] = _attributes.stored_by(kind)
         return known
 
     def _watch_module(self, module: types.ModuleType) -> None:
@@ -446,7 +446,7 @@ class Walker(_walk.Walker):
         self._fact(path, f"host tensor {_tensors.described(tensor)} {hashlib.sha256(_bytes_of(tensor)).hexdigest()}")
 
     def _fact(self, path: str, text: str, longest: int = _walk._LONGEST) -> None:
-        self.found.facts[path] = _walk.shortened(text, longest)
+        self.found.facts[path] = _plain.shortened(text, longest)
 
 
 def _bytes_of(tensor: torch.Tensor) -> bytes:
@@ -494,7 +494,7 @@ def is_torch_call(owner: Any, values: Iterable[Any]) -> bool:
 def _has_tensor(value: Any, depth: int) -> bool:
     if isinstance(value, torch.Tensor):
         return True
-    if depth == 0 or isinstance(value, (*_walk._PLAIN, type)):
+    if depth == 0 or isinstance(value, (*_plain.KINDS, type)):
         return False
     if isinstance(value, dict):
         return any(_has_tensor(one, depth - 1) for one in value.values())
