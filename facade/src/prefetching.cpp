@@ -248,7 +248,7 @@ bool prefetch_all(Cache::Impl& cache, std::string_view beginning, Device::Impl& 
     for_each_of(found.size(), stop, [&](std::size_t i) {
         const cachefmt::EntryKey key{*found[i].function, found[i].last};
         const auto is_late = [&] { return cache.has_function(key.function.function); };
-        // A call of this very function would wait for who waits here. The first of them is what the call most likely needs.
+        // The first one never waits: it is what the call most likely needs. Nor does one whose call waits for it.
         const auto rest = [&] {
             while (i > 0 && cache.prefetching->is_paused() && !is_late() && !stop.stop_requested())
                 std::this_thread::sleep_for(k_look);

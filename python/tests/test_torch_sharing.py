@@ -389,6 +389,22 @@ def test_a_graph_that_was_reset_holds_nothing_of_its_own_while_others_share_its_
     assert gone() is None and last.outcome == "recorded"
 
 
+def test_a_graph_that_was_reset_holds_no_function_of_its_own_while_others_of_its_code_are_there() -> None:
+    model, x = Model(), torch.ones(2, 4)
+
+    def of(steps: list[Any]) -> Callable[[], Any]:
+        return lambda: steps[0](model(x))
+
+    steps, cache = [plain()], GraphCache()
+    gone = weakref.ref(steps[0])
+    first, last = cache.capture_one(1, of(steps))[0], cache.capture_one(2, of([plain()]))[0]
+    first.reset()
+    del steps
+    host.entries.clear(), host.captures.clear()
+    gc.collect()
+    assert gone() is None and last.outcome == "recorded"
+
+
 def test_what_an_answer_changes_is_seen() -> None:
     model = Model()
     model.seen = set()

@@ -10,12 +10,15 @@ import sys
 import types
 from typing import Any, Iterator
 
+from . import _plain
+
 _GLOBALS = {"LOAD_GLOBAL", "STORE_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
 # Of Python 3.10 to 3.13, as dis.py of each reads them: an instruction is two bytes, and its argument is an index into co_names. From 3.11 on
 # LOAD_GLOBAL's lowest bit says whether NULL is pushed.
 _IS_KNOWN_PYTHON = sys.implementation.name == "cpython" and (3, 10) <= sys.version_info[:2] <= (3, 13)
 _SHIFTS = {dis.opmap[name]: int(name == "LOAD_GLOBAL" and sys.version_info >= (3, 11)) for name in _GLOBALS if name in dis.opmap}
 _MATCH_CLASS = dis.opmap.get("MATCH_CLASS", -1)
+_KINDS = frozenset(_plain.KINDS)
 _MOST_CODE = 4096  # code objects whose reading is kept
 
 
@@ -107,9 +110,6 @@ def _digest_of(code: types.CodeType) -> bytes:
     return hashlib.sha256(_in_bytes(of_itself) + _constant(code.co_consts)).digest()
 
 
-_PLAIN = frozenset({str, int, float, complex, bool, bytes, type(None), type(Ellipsis)})
-
-
 def _in_bytes(value: Any) -> bytes:
     """The same in all processes: this version of the format has neither references nor marks of what is interned."""
     return marshal.dumps(value, 2)
@@ -118,11 +118,11 @@ def _in_bytes(value: Any) -> bytes:
 def _constant(value: Any) -> bytes:
     if isinstance(value, types.CodeType):
         return b"code " + _digest_of(value)
-    if isinstance(value, tuple) and not _PLAIN.issuperset(map(type, value)):
+    if isinstance(value, tuple) and not _KINDS.issuperset(map(type, value)):
         return b"tuple " + b"".join(map(_in_sequence, value))
     if isinstance(value, frozenset):  # whose order differs from process to process
         return b"set " + b"".join(sorted(map(_in_sequence, value)))
-    if isinstance(value, tuple) or type(value) in _PLAIN:
+    if isinstance(value, tuple) or type(value) in _KINDS:
         return b"plain " + _in_bytes(value)
     return f"{type(value).__name__} {value!r}".encode("utf-8", "surrogatepass")  # slices, from Python 3.14 on
 

@@ -161,6 +161,13 @@ TEST_F(Prefetch, OfATableWaitsWhileItIsPaused)
     EXPECT_TRUE(can_be(0, true, false));
     EXPECT_TRUE(can_be(3, true, true)) << "who asks for it again ends the pause";
     EXPECT_TRUE(can_be(3, false, false));
+    Cache left{options(Policy::require_hit)};
+    left.prefetch("graphs-*", device);
+    left.pause_prefetch();
+    std::this_thread::sleep_for(std::chrono::seconds{1});
+    Function last = wrapped(left, names.back());
+    EXPECT_EQ(call(last, 16), Outcome::replayed);
+    EXPECT_TRUE(has_phase(last, "prepared")) << "a pause that nobody ends ends by itself";
 }
 
 TEST_F(Prefetch, AnEntryThatWasRecordedAgainMeanwhileIsReadAgain)
