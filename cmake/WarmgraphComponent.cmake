@@ -59,11 +59,14 @@ elseif(WARMGRAPH_SANITIZE STREQUAL "thread")
     add_compile_options(-Wno-error=tsan)
   endif()
   add_link_options(-fsanitize=thread)
-elseif(WARMGRAPH_SANITIZE STREQUAL "fuzzer") # clang: coverage for libFuzzer, with the address sanitizer
-  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
-  add_link_options(-fsanitize=address,undefined)
 elseif(WARMGRAPH_SANITIZE)
-  message(FATAL_ERROR "WARMGRAPH_SANITIZE is '${WARMGRAPH_SANITIZE}', expected address, thread or fuzzer")
+  message(FATAL_ERROR "WARMGRAPH_SANITIZE is '${WARMGRAPH_SANITIZE}', expected address or thread")
+endif()
+if(WARMGRAPH_FUZZ)
+  if(NOT WARMGRAPH_SANITIZE STREQUAL "address" OR NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "WARMGRAPH_FUZZ wants WARMGRAPH_SANITIZE=address and clang, whose libFuzzer it uses")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link) # libFuzzer sees which branches an input takes
 endif()
 
 # Of shared libraries. clang links a sanitizer's functions into the program alone.

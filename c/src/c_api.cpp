@@ -123,6 +123,8 @@ using namespace warmgraph::c_api; // NOLINT
 
 const char* wg_version() { return version().data(); }
 
+const char* wg_backends() { return built_backends().data(); }
+
 const char* wg_last_error() { return c_api::last_failure().text.c_str(); }
 
 const char* wg_status_name(wg_status status)

@@ -5,6 +5,7 @@
 #include "function_impl.hpp"
 #include "throwing.hpp"
 #include "tuner_impl.hpp"
+#include "warmgraph/backends/built.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/printable.hpp"
 #include "warmgraph/base/process.hpp"
@@ -412,5 +413,7 @@ std::uint64_t Cache::clear_kind(std::string_view kind)
 }
 
 std::string_view version() noexcept { return WARMGRAPH_VERSION; }
+
+std::string_view built_backends() noexcept { return backends::built_backend_names(); }
 
 } // namespace warmgraph

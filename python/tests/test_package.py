@@ -18,7 +18,7 @@ def test_imports_and_answers_where_neither_driver_exists(process):
         assert not {"numpy", "torch"} & set(sys.modules), "imported at once"
         def maps(): return open("/proc/self/maps").read()
         assert "libwarmgraph" not in maps(), "loaded at once"
-        assert warmgraph.version() == "0.1.0"
+        assert warmgraph.version() == "0.1.0 (opencl, cuda)"
         assert "libwarmgraph" in maps()
         assert "libOpenCL" not in maps() and "libcuda" not in maps()
         for kind, cure in (("opencl", "pocl-opencl-icd"), ("cuda", "NVIDIA driver")):

@@ -30,10 +30,10 @@ __all__ = [
 
 
 def version() -> str:
-    """The library's, "0.1.0"."""
+    """The library's version, and the backends that its build has: "0.1.0 (opencl, cuda)"."""
     from ._library import library
 
-    return str(library().wg_version().decode())
+    return f"{library().wg_version().decode()} ({library().wg_backends().decode()})"
 
 
 def _import_torchs_half() -> None:

@@ -750,6 +750,7 @@ STRUCTS = [
 # By name: the result's type and the arguments'.
 FUNCTIONS = {
     "wg_version": (ctypes.c_char_p, []),
+    "wg_backends": (ctypes.c_char_p, []),
     "wg_last_error": (ctypes.c_char_p, []),
     "wg_status_name": (ctypes.c_char_p, [ctypes.c_int32]),
     "wg_outcome_name": (ctypes.c_char_p, [ctypes.c_int32]),

@@ -5,7 +5,7 @@
 #include "expect_error.hpp"
 #include "sample_best_config.hpp"
 
-namespace warmgraph::autotune {
+namespace warmgraph::autotune::best_config_test {
 namespace {
 
 using test::sample_best_config;
@@ -152,4 +152,4 @@ TEST(ModuleConfigsFile, TakesTheNewerOfTwo)
 }
 
 } // namespace
-} // namespace warmgraph::autotune
+} // namespace warmgraph::autotune::best_config_test

@@ -4,7 +4,7 @@
 
 #include "warmgraph/autotune/code_text.hpp"
 
-namespace warmgraph::autotune {
+namespace warmgraph::autotune::code_text_test {
 namespace {
 
 TEST(CodeText, LosesItsComments)
@@ -47,4 +47,4 @@ TEST(CodeText, OfOtherCodeIsAnotherText)
 }
 
 } // namespace
-} // namespace warmgraph::autotune
+} // namespace warmgraph::autotune::code_text_test

@@ -2,7 +2,7 @@
 #include "expect_error.hpp"
 #include "warmgraph/autotune/configuration.hpp"
 
-namespace warmgraph::autotune {
+namespace warmgraph::autotune::configuration_test {
 namespace {
 
 using test::failed_with;
@@ -81,4 +81,4 @@ TEST(TuningSpace, StepsToTheNextValuesOfARange)
 }
 
 } // namespace
-} // namespace warmgraph::autotune
+} // namespace warmgraph::autotune::configuration_test

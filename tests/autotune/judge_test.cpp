@@ -6,7 +6,7 @@
 #include "warmgraph/autotune/judge.hpp"
 #include "warmgraph/cachefmt/guard_data.hpp"
 
-namespace warmgraph::autotune {
+namespace warmgraph::autotune::judge_test {
 namespace {
 
 using Use = Judgement::Use;
@@ -116,4 +116,4 @@ TEST_F(JudgedDescent, ItsWinnerIsHeldToTheDeclaredRanges)
 }
 
 } // namespace
-} // namespace warmgraph::autotune
+} // namespace warmgraph::autotune::judge_test

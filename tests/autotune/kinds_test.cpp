@@ -5,7 +5,7 @@
 #include "kinds.hpp"
 #include "tuning_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::kinds_test {
 namespace {
 
 using testing::ElementsAre;
@@ -155,4 +155,4 @@ TEST(ParseKinds, RefusesWhatItDoesNotKnow)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::kinds_test

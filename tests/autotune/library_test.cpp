@@ -9,7 +9,7 @@
 #include "warmgraph/autotune/library.hpp"
 #include "warmgraph/store/local_store.hpp"
 
-namespace warmgraph::autotune {
+namespace warmgraph::autotune::library_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -145,4 +145,4 @@ TEST(TunedTier, AnyTierWillDo)
 }
 
 } // namespace
-} // namespace warmgraph::autotune
+} // namespace warmgraph::autotune::library_test

@@ -1,7 +1,7 @@
 // The tuned kernels of a module: one file, loaded ahead, and carried on.
 #include "tuning_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::module_test {
 namespace {
 
 using testing::HasSubstr;
@@ -156,4 +156,4 @@ TEST_F(TuningModuleTest, IsStoredWhenItGoesAndEndsOnce)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::module_test

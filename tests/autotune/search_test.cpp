@@ -8,7 +8,7 @@
 #include "expect_error.hpp"
 #include "warmgraph/autotune/search.hpp"
 
-namespace warmgraph::autotune {
+namespace warmgraph::autotune::search_test {
 namespace {
 
 using warmgraph::test::failed_with;
@@ -208,4 +208,4 @@ TEST_F(Searched, AStartThatDoesNotRunHereGivesWayToTheDefault)
 }
 
 } // namespace
-} // namespace warmgraph::autotune
+} // namespace warmgraph::autotune::search_test

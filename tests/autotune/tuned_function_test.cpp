@@ -1,7 +1,7 @@
 // Functions whose programs were built with a tuned configuration.
 #include "tuning_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::tuned_function_test {
 namespace {
 
 using testing::HasSubstr;
@@ -114,4 +114,4 @@ TEST_F(TunedFunctionTest, ValidationWithinAWrappedFunctionIsRefused)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::tuned_function_test

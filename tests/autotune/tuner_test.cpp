@@ -3,7 +3,7 @@
 
 #include "tuning_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::tuner_test {
 namespace {
 
 using testing::ElementsAre;
@@ -338,4 +338,4 @@ TEST_F(TuningTest, DeclarationsThatMakeNoSenseAreRefused)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::tuner_test

@@ -6,7 +6,7 @@
 #include "conformance.hpp"
 #include "random_graph.hpp"
 
-namespace warmgraph::backends::test {
+namespace warmgraph::backends::test::conformance_bulk_test {
 namespace {
 
 constexpr std::uint64_t k_piece = 64; // bytes: of the host's way, so that small memory has borders
@@ -369,4 +369,4 @@ TEST_P(ConformanceBulk, ServesSeveralThreadsAtOnce)
 }
 
 } // namespace
-} // namespace warmgraph::backends::test
+} // namespace warmgraph::backends::test::conformance_bulk_test

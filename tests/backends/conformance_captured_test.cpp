@@ -2,7 +2,7 @@
 #include "conformance.hpp"
 #include "warmgraph/backends/recording.hpp"
 
-namespace warmgraph::backends::test {
+namespace warmgraph::backends::test::conformance_captured_test {
 namespace {
 
 class ConformanceCaptured : public Conformance {};
@@ -40,4 +40,4 @@ TEST_P(ConformanceCaptured, IsInstantiatedAsItIs)
 }
 
 } // namespace
-} // namespace warmgraph::backends::test
+} // namespace warmgraph::backends::test::conformance_captured_test

@@ -6,7 +6,7 @@
 #include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/recording.hpp"
 
-namespace warmgraph::backends::test {
+namespace warmgraph::backends::test::conformance_device_test {
 namespace {
 
 class ConformanceDevice : public Conformance {};
@@ -180,4 +180,4 @@ TEST_P(ConformanceDevice, TellsSourcesAndOptionsApartByTheirOrigin)
 }
 
 } // namespace
-} // namespace warmgraph::backends::test
+} // namespace warmgraph::backends::test::conformance_device_test

@@ -2,7 +2,7 @@
 #include "conformance.hpp"
 #include "warmgraph/backends/one_by_one.hpp"
 
-namespace warmgraph::backends::test {
+namespace warmgraph::backends::test::conformance_graph_test {
 namespace {
 
 using Dependencies = std::vector<std::uint32_t>;
@@ -447,4 +447,4 @@ TEST_P(ConformanceGraph, RefusesGraphsThatCannotRun)
 }
 
 } // namespace
-} // namespace warmgraph::backends::test
+} // namespace warmgraph::backends::test::conformance_graph_test

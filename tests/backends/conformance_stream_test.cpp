@@ -5,7 +5,7 @@
 #include "warmgraph/backends/event_wait.hpp"
 #include "warmgraph/backends/recording.hpp"
 
-namespace warmgraph::backends::test {
+namespace warmgraph::backends::test::conformance_stream_test {
 namespace {
 
 class ConformanceStream : public Conformance {};
@@ -240,4 +240,4 @@ TEST_P(ConformanceStream, RunsTwoStreamsOfTwoThreads)
 }
 
 } // namespace
-} // namespace warmgraph::backends::test
+} // namespace warmgraph::backends::test::conformance_stream_test

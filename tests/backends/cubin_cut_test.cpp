@@ -8,7 +8,7 @@
 #include "cubin_files.hpp"
 #include "expect_error.hpp"
 
-namespace warmgraph::backends::cuda::test {
+namespace warmgraph::backends::cuda::test::cubin_cut_test {
 namespace {
 
 using testing::Contains;
@@ -262,4 +262,4 @@ TEST(CutCubin, RefusesSectionsThatItDoesNotKnow)
 }
 
 } // namespace
-} // namespace warmgraph::backends::cuda::test
+} // namespace warmgraph::backends::cuda::test::cubin_cut_test

@@ -6,7 +6,7 @@
 #include "cubin_files.hpp"
 #include "expect_error.hpp"
 
-namespace warmgraph::backends::cuda::test {
+namespace warmgraph::backends::cuda::test::cubin_damage_test {
 namespace {
 
 using warmgraph::test::cubin_file;
@@ -106,4 +106,4 @@ TEST(CubinDamage, WithSectionsThatAllCoverTheFileIsRefused)
 }
 
 } // namespace
-} // namespace warmgraph::backends::cuda::test
+} // namespace warmgraph::backends::cuda::test::cubin_damage_test

@@ -4,7 +4,7 @@
 #include "cubin/image_table.hpp"
 #include "cubin_files.hpp"
 
-namespace warmgraph::backends::cuda::test {
+namespace warmgraph::backends::cuda::test::cubin_image_table_test {
 namespace {
 
 using Module = ModuleCall::Module;
@@ -141,4 +141,4 @@ TEST_F(ImageTables, TakeNothingThatIsNoCubin)
 }
 
 } // namespace
-} // namespace warmgraph::backends::cuda::test
+} // namespace warmgraph::backends::cuda::test::cubin_image_table_test

@@ -5,7 +5,7 @@
 #include "cubin_files.hpp"
 #include "expect_error.hpp"
 
-namespace warmgraph::backends::cuda::test {
+namespace warmgraph::backends::cuda::test::cubin_parse_test {
 namespace {
 
 using testing::ElementsAre;
@@ -164,4 +164,4 @@ TEST(Cubin, WithAVariableOutsideItsSectionIsCorrupt)
 }
 
 } // namespace
-} // namespace warmgraph::backends::cuda::test
+} // namespace warmgraph::backends::cuda::test::cubin_parse_test

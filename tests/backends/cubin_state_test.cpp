@@ -7,7 +7,7 @@
 #include "cubin_files.hpp"
 #include "expect_error.hpp"
 
-namespace warmgraph::backends::cuda::test {
+namespace warmgraph::backends::cuda::test::cubin_state_test {
 namespace {
 
 using warmgraph::test::cubin_file;
@@ -192,4 +192,4 @@ TEST(CubinState, ModulesWithWhatHeadersBringAlongAreShared)
 }
 
 } // namespace
-} // namespace warmgraph::backends::cuda::test
+} // namespace warmgraph::backends::cuda::test::cubin_state_test

@@ -10,7 +10,7 @@
 #include "temp_dir.hpp"
 #include "warmgraph/base/sha256.hpp"
 
-namespace warmgraph::backends::test {
+namespace warmgraph::backends::test::cuda_bulk_ptx_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -69,4 +69,4 @@ TEST(CudaBulkPtx, IsAssembledForEachArchitecture)
 }
 
 } // namespace
-} // namespace warmgraph::backends::test
+} // namespace warmgraph::backends::test::cuda_bulk_ptx_test

@@ -12,7 +12,7 @@
 #include "warmgraph/backends/recording.hpp"
 #include "warmgraph/base/process.hpp"
 
-namespace warmgraph::backends::test {
+namespace warmgraph::backends::test::cuda_device_test {
 namespace {
 
 using warmgraph::test::failed_with;
@@ -254,4 +254,4 @@ TEST_F(CudaDevice, AllocatesAndUploadsWhileItCaptures)
 }
 
 } // namespace
-} // namespace warmgraph::backends::test
+} // namespace warmgraph::backends::test::cuda_device_test

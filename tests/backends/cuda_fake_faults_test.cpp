@@ -8,7 +8,7 @@
 #include "warmgraph/backends/bulk_memory.hpp"
 #include "warmgraph/backends/compiler.hpp"
 
-namespace warmgraph::backends::test {
+namespace warmgraph::backends::test::cuda_fake_faults_test {
 namespace {
 
 using warmgraph::test::FakeCuda;
@@ -175,4 +175,4 @@ TEST(CudaTracking, StartsWithTheDeviceWhereTheEnvironmentAsksForIt)
 }
 
 } // namespace
-} // namespace warmgraph::backends::test
+} // namespace warmgraph::backends::test::cuda_fake_faults_test

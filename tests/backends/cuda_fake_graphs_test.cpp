@@ -11,7 +11,7 @@
 #include "warmgraph/backends/device.hpp"
 #include "warmgraph/backends/recording.hpp"
 
-namespace warmgraph::backends::test {
+namespace warmgraph::backends::test::cuda_fake_graphs_test {
 namespace {
 
 using warmgraph::test::failed_with;
@@ -163,4 +163,4 @@ TEST_F(CudaFakeGraphs, AreRefusedWithALaunchAttributeThatOnlyANewerDriverKnows)
 }
 
 } // namespace
-} // namespace warmgraph::backends::test
+} // namespace warmgraph::backends::test::cuda_fake_graphs_test

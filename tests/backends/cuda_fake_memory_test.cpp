@@ -12,7 +12,7 @@
 #include "warmgraph/backends/device.hpp"
 #include "warmgraph/backends/recording.hpp"
 
-namespace warmgraph::backends::test {
+namespace warmgraph::backends::test::cuda_fake_memory_test {
 namespace {
 
 using testing::HasSubstr;
@@ -61,7 +61,7 @@ TEST_F(CudaFakeMemory, OfTheHostIsToldWhereTheDeviceReadsItAndTheDriverDoesNotKn
         EXPECT_TRUE(device->recording().host_memory_at(flat_of(number.get()), mappings));
         EXPECT_EQ(device->recording().host_memory_at(of_the_stack, mappings), "[stack]");
         EXPECT_THAT(device->recording().host_memory_at(flat_of(&s_constant)).value_or(""),
-                    HasSubstr("cuda_fake_memory_test"));
+                    HasSubstr("backends_test"));
         EXPECT_EQ(device->recording().host_memory_at(12345, mappings), std::nullopt);
 
         const MemoryRef host = *device->allocate_host(512);
@@ -218,4 +218,4 @@ TEST_F(CudaFakeLargeUploads, FailAsASmallOneDoes)
 }
 
 } // namespace
-} // namespace warmgraph::backends::test
+} // namespace warmgraph::backends::test::cuda_fake_memory_test

@@ -7,7 +7,7 @@
 #include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/device.hpp"
 
-namespace warmgraph::backends::test {
+namespace warmgraph::backends::test::cuda_fake_variables_test {
 namespace {
 
 using testing::ElementsAre;
@@ -57,4 +57,4 @@ TEST_F(CudaFakeVariables, ThatOnlyResembleThoseAreLookedAt)
 }
 
 } // namespace
-} // namespace warmgraph::backends::test
+} // namespace warmgraph::backends::test::cuda_fake_variables_test

@@ -15,7 +15,7 @@
 #include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/device.hpp"
 
-namespace warmgraph::backends::test {
+namespace warmgraph::backends::test::cuda_fake_warm_up_test {
 namespace {
 
 using warmgraph::test::FakeCuda;
@@ -182,4 +182,4 @@ TEST_F(CudaFakeWarmUp, ThatFailsIsNobodysFailureAndLeavesNothing)
 }
 
 } // namespace
-} // namespace warmgraph::backends::test
+} // namespace warmgraph::backends::test::cuda_fake_warm_up_test

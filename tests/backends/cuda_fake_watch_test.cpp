@@ -11,7 +11,7 @@
 #include "warmgraph/backends/device.hpp"
 #include "warmgraph/backends/recording.hpp"
 
-namespace warmgraph::backends::test {
+namespace warmgraph::backends::test::cuda_fake_watch_test {
 namespace {
 
 using testing::HasSubstr;
@@ -364,4 +364,4 @@ TEST(CudaFakeWatchDeath, IsRefusedBeforeRecordingWasPrepared)
 }
 
 } // namespace
-} // namespace warmgraph::backends::test
+} // namespace warmgraph::backends::test::cuda_fake_watch_test

@@ -12,7 +12,7 @@
 #include "graph/host_pages.hpp"
 #include "lacking.hpp"
 
-namespace warmgraph::backends::cuda {
+namespace warmgraph::backends::cuda::cuda_host_pages_test {
 namespace {
 
 long page_faults_of_this_thread()
@@ -66,4 +66,4 @@ TEST(GrownHeap, LeavesNoPageFaultsAlsoWhereAHeapEnds)
 }
 
 } // namespace
-} // namespace warmgraph::backends::cuda
+} // namespace warmgraph::backends::cuda::cuda_host_pages_test

@@ -15,7 +15,7 @@
 #include "graph/nodes/semaphores_node.hpp"
 #include "warmgraph/backends/cuda.hpp"
 
-namespace warmgraph::backends::cuda {
+namespace warmgraph::backends::cuda::cuda_parts_test {
 namespace {
 
 using warmgraph::test::failed_with;
@@ -296,4 +296,4 @@ TEST(CudaSemaphores, NeedADriverThatHasThem)
 }
 
 } // namespace
-} // namespace warmgraph::backends::cuda
+} // namespace warmgraph::backends::cuda::cuda_parts_test

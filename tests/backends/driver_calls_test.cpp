@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace warmgraph::backends::test {
+namespace warmgraph::backends::test::driver_calls_test {
 namespace {
 
 std::vector<std::string> raw_calls(const std::string& source)
@@ -36,4 +36,4 @@ TEST(DriverCalls, AreFoundWhenRaw)
 }
 
 } // namespace
-} // namespace warmgraph::backends::test
+} // namespace warmgraph::backends::test::driver_calls_test

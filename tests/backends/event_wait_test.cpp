@@ -1,7 +1,7 @@
 #include "expect_error.hpp"
 #include "warmgraph/backends/event_wait.hpp"
 
-namespace warmgraph::backends::test {
+namespace warmgraph::backends::test::event_wait_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -73,4 +73,4 @@ TEST(EventWait, PassesAFailureOn)
 }
 
 } // namespace
-} // namespace warmgraph::backends::test
+} // namespace warmgraph::backends::test::event_wait_test

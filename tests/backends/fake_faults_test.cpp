@@ -2,7 +2,7 @@
 #include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/fake.hpp"
 
-namespace warmgraph::backends::test {
+namespace warmgraph::backends::test::fake_faults_test {
 namespace {
 
 using warmgraph::test::failed_with;
@@ -85,4 +85,4 @@ TEST_F(FakeFaults, CountWhatIsAlive)
 }
 
 } // namespace
-} // namespace warmgraph::backends::test
+} // namespace warmgraph::backends::test::fake_faults_test

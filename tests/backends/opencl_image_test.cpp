@@ -13,7 +13,7 @@
 #include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/opencl.hpp"
 
-namespace warmgraph::backends::test {
+namespace warmgraph::backends::test::opencl_image_test {
 namespace {
 
 using warmgraph::test::ChildProcess;
@@ -140,4 +140,4 @@ TEST(OpenclImage, ServesTwoImagesOfOneSourceInOneProcess)
 }
 
 } // namespace
-} // namespace warmgraph::backends::test
+} // namespace warmgraph::backends::test::opencl_image_test

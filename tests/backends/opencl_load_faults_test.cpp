@@ -13,7 +13,7 @@
 #include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/opencl.hpp"
 
-namespace warmgraph::backends::test {
+namespace warmgraph::backends::test::opencl_load_faults_test {
 namespace {
 
 using warmgraph::test::failed_with;
@@ -53,4 +53,4 @@ TEST(OpenclLoadFaults, SayWhetherTheImageIsToBlame)
 }
 
 } // namespace
-} // namespace warmgraph::backends::test
+} // namespace warmgraph::backends::test::opencl_load_faults_test

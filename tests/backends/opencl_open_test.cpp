@@ -13,7 +13,7 @@
 #include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/opencl.hpp"
 
-namespace warmgraph::backends::test {
+namespace warmgraph::backends::test::opencl_open_test {
 namespace {
 
 using warmgraph::test::ChildProcess;
@@ -148,4 +148,4 @@ TEST(OpenclOpen, SaysHowItReplaysAndWhy)
 }
 
 } // namespace
-} // namespace warmgraph::backends::test
+} // namespace warmgraph::backends::test::opencl_open_test

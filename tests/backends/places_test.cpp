@@ -5,7 +5,7 @@
 
 #include "warmgraph/backends/places.hpp"
 
-namespace warmgraph::backends {
+namespace warmgraph::backends::places_test {
 namespace {
 
 RawWork kernel()
@@ -89,4 +89,4 @@ TEST(Handles, AreThoseOfEventsAndSemaphores)
 }
 
 } // namespace
-} // namespace warmgraph::backends
+} // namespace warmgraph::backends::places_test

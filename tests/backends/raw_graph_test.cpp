@@ -2,7 +2,7 @@
 
 #include "warmgraph/backends/raw_graph.hpp"
 
-namespace warmgraph::backends::test {
+namespace warmgraph::backends::test::raw_graph_test {
 namespace {
 
 using enum MemoryOperationKind;
@@ -143,4 +143,4 @@ TEST(RawGraph, KnowsTheKernelsOfNcclByTheirNames)
 }
 
 } // namespace
-} // namespace warmgraph::backends::test
+} // namespace warmgraph::backends::test::raw_graph_test

@@ -2,7 +2,7 @@
 #include "warmgraph/backends/fake.hpp"
 #include "warmgraph/backends/registry.hpp"
 
-namespace warmgraph::backends::test {
+namespace warmgraph::backends::test::registry_test {
 namespace {
 
 using warmgraph::test::failed_with;
@@ -56,4 +56,4 @@ TEST_F(Registry, ReplacesABackendOfTheSameName)
 }
 
 } // namespace
-} // namespace warmgraph::backends::test
+} // namespace warmgraph::backends::test::registry_test

@@ -4,7 +4,7 @@
 
 #include "cubin/variable_access.hpp"
 
-namespace warmgraph::backends::cuda::test {
+namespace warmgraph::backends::cuda::test::variable_access_test {
 namespace {
 
 using Owner = VariableAccess::Owner;
@@ -104,4 +104,4 @@ TEST_F(VariableAccesses, WhatKnownLibrariesAskOfTheirOwnIsTheirs)
 }
 
 } // namespace
-} // namespace warmgraph::backends::cuda::test
+} // namespace warmgraph::backends::cuda::test::variable_access_test

@@ -12,7 +12,7 @@
 #include "warmgraph/base/exit_hook.hpp"
 #include "warmgraph/base/sha256.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::exit_hook_test {
 namespace {
 
 /// What `body` and the hooks that it makes write into the pipe, in a child that exits after it.
@@ -105,4 +105,4 @@ TEST(ExitHooks, EndAThreadThatWouldUseOpensslWhileItIsTakenDown)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::exit_hook_test

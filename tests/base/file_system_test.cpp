@@ -15,7 +15,7 @@
 #include "temp_dir.hpp"
 #include "warmgraph/base/file_system.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::file_system_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -200,4 +200,4 @@ TEST_F(PosixFiles, TooLongANameIsAFailureThatNamesIt)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::file_system_test

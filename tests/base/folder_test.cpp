@@ -28,7 +28,7 @@ extern "C" int mkdirat(int folder, const char* name, mode_t mode) noexcept
     return done;
 }
 
-namespace warmgraph::test {
+namespace warmgraph::test::folder_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -210,4 +210,4 @@ TEST_F(OpenedFolder, LocksBytesForOneProcessAtATime)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::folder_test

@@ -7,7 +7,7 @@
 
 #include "warmgraph/base/kernel_name.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::kernel_name_test {
 namespace {
 
 using testing::AllOf;
@@ -150,4 +150,4 @@ TEST(KernelName, OfGarbageIsShortAndPrintable)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::kernel_name_test

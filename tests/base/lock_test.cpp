@@ -31,7 +31,7 @@ extern "C" int flock(int file, int operation) noexcept
     return static_cast<int>(::syscall(SYS_flock, file, operation));
 }
 
-namespace warmgraph::test {
+namespace warmgraph::test::lock_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -164,4 +164,4 @@ TEST_F(Lock, RefusesFoldersLinksAndPipes)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::lock_test

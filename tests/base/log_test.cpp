@@ -11,7 +11,7 @@
 #include "temp_dir.hpp"
 #include "warmgraph/base/log.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::log_test {
 namespace {
 
 /// What a process with this WARMGRAPH_LOG prints to standard error when it logs one line at each level.
@@ -102,4 +102,4 @@ TEST(Log, LinesGoToAReceiverWhichChoosesAmongThem)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::log_test

@@ -23,7 +23,7 @@
 #include "temp_dir.hpp"
 #include "warmgraph/base/process.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::process_test {
 namespace {
 
 /// What binutils says of a file.
@@ -153,7 +153,7 @@ TEST(HostMappings, OfThisProcessHoldItsMemoryAndItsCode)
     const auto at = [&](const void* address) { return mappings.at(reinterpret_cast<std::uintptr_t>(address)); };
     EXPECT_EQ(mappings.at(of_the_stack), "[stack]");
     ASSERT_TRUE(at(&s_here));
-    EXPECT_NE(at(&s_here)->find("base_process_test"), std::string::npos);
+    EXPECT_NE(at(&s_here)->find("base_test"), std::string::npos);
     EXPECT_EQ(at(nullptr), std::nullopt);
 }
 
@@ -198,4 +198,4 @@ TEST(Process, AStartIsFoundWhateverTheProgramIsCalled)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::process_test

@@ -2,7 +2,7 @@
 
 #include "warmgraph/base/units.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::units_test {
 namespace {
 
 TEST(Units, SizesAreMultiplesOf1024)
@@ -37,4 +37,4 @@ TEST(Units, NounsFollowTheirCount)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::units_test

@@ -9,7 +9,7 @@
 #include "warmgraph/base/phases.hpp"
 #include "warmgraph/base/sha256.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::values_test {
 namespace {
 
 // Vectors of FIPS 180-4 (NIST, "SHA-256 examples").
@@ -138,4 +138,4 @@ TEST(Clock, WritesIso8601InUtc)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::values_test

@@ -1,7 +1,7 @@
 // Whether compiled programs and tuned configurations fit is told from what they say of themselves.
 #include "artifact_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::artifact_fit_test {
 namespace {
 
 using bundle::Verdict;
@@ -78,4 +78,4 @@ TEST_F(ArtifactFit, IsAskedOfTheMembersOfABundle)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::artifact_fit_test

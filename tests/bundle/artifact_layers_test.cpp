@@ -1,7 +1,7 @@
 // Compiled programs, tuned configurations and profiles that are read from a bundle where it lies.
 #include "artifact_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::artifact_layers_test {
 namespace {
 
 using testing::IsEmpty;
@@ -135,4 +135,4 @@ TEST_F(ArtifactLayers, AreComparedToExplainAMiss)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::artifact_layers_test

@@ -1,7 +1,7 @@
 // Every kind of artifact: into a bundle, into another folder, and what is hostile on the way.
 #include "artifact_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::artifacts_test {
 namespace {
 
 using testing::HasSubstr;
@@ -197,4 +197,4 @@ TEST_F(Artifacts, AreCopiedIntoAnotherBundleWhereTheyAreWantedAndWhole)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::artifacts_test

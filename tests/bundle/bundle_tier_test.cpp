@@ -4,7 +4,7 @@
 #include "warmgraph/guards/evaluate.hpp"
 #include "warmgraph/store/store.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::bundle_tier_test {
 namespace {
 
 class BundleTierTest : public BundleTest {
@@ -70,4 +70,4 @@ TEST_F(BundleTierTest, DoesNotGiveWhatWasRefusedAndIsNeverWritten)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::bundle_tier_test

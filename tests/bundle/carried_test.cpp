@@ -3,7 +3,7 @@
 
 #include "bundle_of_process.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::carried_test {
 namespace {
 
 using testing::Contains;
@@ -112,4 +112,4 @@ TEST_F(Carried, IsCompiledAgainWhereItIsDamagedAndCountsAsAFault)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::carried_test

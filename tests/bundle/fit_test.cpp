@@ -4,7 +4,7 @@
 
 #include "warmgraph/bundle/fit.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::fit_test {
 namespace {
 
 using bundle::judge;
@@ -58,4 +58,4 @@ TEST(BundleFit, SharesTheEnvironmentThatAllEntriesHave)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::fit_test

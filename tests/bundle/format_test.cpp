@@ -2,7 +2,7 @@
 #include "bundle_fixture.hpp"
 #include "warmgraph/cachefmt/compression.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::format_test {
 namespace {
 
 using testing::ElementsAre;
@@ -277,4 +277,4 @@ TEST_F(BundleFormat, FileThatOthersMayWriteIsNotTrusted)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::format_test

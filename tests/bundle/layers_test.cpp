@@ -2,7 +2,7 @@
 #include "bundle_fixture.hpp"
 #include "warmgraph/bundle/bundle_tier.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::layers_test {
 namespace {
 
 using testing::IsEmpty;
@@ -107,4 +107,4 @@ TEST_F(Layers, GiveNothingUnsignedWhereSignaturesAreRequired)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::layers_test

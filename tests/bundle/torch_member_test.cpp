@@ -3,7 +3,7 @@
 #include "warmgraph/bundle/bundle_tier.hpp"
 #include "warmgraph/store/torch_artifacts.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::torch_member_test {
 namespace {
 
 using testing::HasSubstr;
@@ -157,4 +157,4 @@ TEST_F(TorchMember, OverTheCapMakesTheBundleCorrupt)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::torch_member_test

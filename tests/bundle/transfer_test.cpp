@@ -1,7 +1,7 @@
 // Out of a folder, into a bundle, into another folder.
 #include "bundle_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::transfer_test {
 namespace {
 
 using testing::HasSubstr;
@@ -153,4 +153,4 @@ TEST_F(BundleTransfer, CopiesWhatIsWantedIntoAnotherBundle)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::transfer_test

@@ -8,6 +8,7 @@ void names_are_readable(void)
 {
     unsigned major, minor, patch;
     CHECK(sscanf(wg_version(), "%u.%u.%u", &major, &minor, &patch) == 3);
+    CHECK(contains(wg_backends(), "opencl"));
     CHECK(strcmp(wg_status_name(wg_ok), "ok") == 0);
     CHECK(strcmp(wg_status_name(wg_not_recordable), "not_recordable") == 0);
     CHECK(strcmp(wg_status_name(wg_internal), "internal") == 0);

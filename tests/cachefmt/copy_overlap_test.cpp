@@ -6,7 +6,7 @@
 #include "random_graph.hpp"
 #include "sample_entry.hpp"
 
-namespace warmgraph::cachefmt::test {
+namespace warmgraph::cachefmt::test::copy_overlap_test {
 namespace {
 
 using warmgraph::test::failed_with;
@@ -75,4 +75,4 @@ TEST(CopyOverlap, IsNeverMissedBetweenTwoPitches)
 }
 
 } // namespace
-} // namespace warmgraph::cachefmt::test
+} // namespace warmgraph::cachefmt::test::copy_overlap_test

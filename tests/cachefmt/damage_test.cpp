@@ -2,7 +2,7 @@
 #include "expect_error.hpp"
 #include "sample_entry.hpp"
 
-namespace warmgraph::cachefmt::test {
+namespace warmgraph::cachefmt::test::damage_test {
 namespace {
 
 using warmgraph::test::failed_with;
@@ -179,4 +179,4 @@ TEST_F(Envelope, WithUnknownFieldsIsRefusedEvenWhenResealed)
 }
 
 } // namespace
-} // namespace warmgraph::cachefmt::test
+} // namespace warmgraph::cachefmt::test::damage_test

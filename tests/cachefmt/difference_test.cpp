@@ -4,7 +4,7 @@
 #include "random_graph.hpp"
 #include "sample_entry.hpp"
 
-namespace warmgraph::cachefmt::test {
+namespace warmgraph::cachefmt::test::difference_test {
 namespace {
 
 using testing::ElementsAre;
@@ -243,4 +243,4 @@ TEST(Difference, IsEmptyExactlyWhenTheDigestsAreEqual)
 }
 
 } // namespace
-} // namespace warmgraph::cachefmt::test
+} // namespace warmgraph::cachefmt::test::difference_test

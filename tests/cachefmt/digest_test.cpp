@@ -4,7 +4,7 @@
 #include "expect_error.hpp"
 #include "sample_entry.hpp"
 
-namespace warmgraph::cachefmt::test {
+namespace warmgraph::cachefmt::test::digest_test {
 namespace {
 
 TEST(GuardsDigest, ChangesWithEveryGuardThatMustMatch)
@@ -99,4 +99,4 @@ TEST(GraphDigest, IgnoresWhatLiesUnderSlots)
 }
 
 } // namespace
-} // namespace warmgraph::cachefmt::test
+} // namespace warmgraph::cachefmt::test::digest_test

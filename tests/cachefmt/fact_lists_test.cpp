@@ -5,7 +5,7 @@
 #include "warmgraph/cachefmt/fact_lists.hpp"
 #include "warmgraph/cachefmt/readable.hpp"
 
-namespace warmgraph::cachefmt {
+namespace warmgraph::cachefmt::fact_lists_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -53,4 +53,4 @@ TEST(FactLists, APersonReadsTheFactsAndNoList)
 }
 
 } // namespace
-} // namespace warmgraph::cachefmt
+} // namespace warmgraph::cachefmt::fact_lists_test

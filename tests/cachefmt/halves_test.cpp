@@ -11,7 +11,7 @@
 #include "warmgraph/cachefmt/halves.hpp"
 #include "warmgraph/cachefmt/readable.hpp"
 
-namespace warmgraph::cachefmt::test {
+namespace warmgraph::cachefmt::test::halves_test {
 namespace {
 
 using testing::HasSubstr;
@@ -221,4 +221,4 @@ TEST(Halves, OfRandomGraphsAreMeaningfulOrRefused)
 }
 
 } // namespace
-} // namespace warmgraph::cachefmt::test
+} // namespace warmgraph::cachefmt::test::halves_test

@@ -10,7 +10,7 @@
 #include "random_graph.hpp"
 #include "sample_entry.hpp"
 
-namespace warmgraph::cachefmt::test {
+namespace warmgraph::cachefmt::test::hostile_bytes_test {
 namespace {
 
 using flatbuffers::FlatBufferBuilder;
@@ -234,4 +234,4 @@ TEST_F(HostileBytes, MutatedAnywhereAreRefusedOrMeanSomething)
 }
 
 } // namespace
-} // namespace warmgraph::cachefmt::test
+} // namespace warmgraph::cachefmt::test::hostile_bytes_test

@@ -1,7 +1,7 @@
 // F4: what CUDA adds to a graph, spoilt. Each fault is refused before any driver sees it.
 #include "hostile.hpp"
 
-namespace warmgraph::cachefmt::test {
+namespace warmgraph::cachefmt::test::hostile_cuda_test {
 namespace {
 
 using warmgraph::test::succeeded;
@@ -340,4 +340,4 @@ TEST(HarmlessCudaGraph, MayTreatPinnedHostMemoryAsTheDeviceDoes)
 }
 
 } // namespace
-} // namespace warmgraph::cachefmt::test
+} // namespace warmgraph::cachefmt::test::hostile_cuda_test

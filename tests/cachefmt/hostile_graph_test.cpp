@@ -1,7 +1,7 @@
 // F4: entries whose digests match and whose graph means nothing. Each is refused with a text that names the fault.
 #include "hostile.hpp"
 
-namespace warmgraph::cachefmt::test {
+namespace warmgraph::cachefmt::test::hostile_graph_test {
 namespace {
 
 using warmgraph::test::failed_with;
@@ -225,4 +225,4 @@ TEST(HarmlessGraph, IsRefusedWhenItsMemoryIsOverTheLimit)
 }
 
 } // namespace
-} // namespace warmgraph::cachefmt::test
+} // namespace warmgraph::cachefmt::test::hostile_graph_test

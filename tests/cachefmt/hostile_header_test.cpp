@@ -7,7 +7,7 @@
 #include "flat_writer.hpp"
 #include "sample_entry.hpp"
 
-namespace warmgraph::cachefmt::test {
+namespace warmgraph::cachefmt::test::hostile_header_test {
 namespace {
 
 using warmgraph::test::failed_with;
@@ -138,4 +138,4 @@ TEST_F(Header, IsHeldToTheCallersLimits)
 }
 
 } // namespace
-} // namespace warmgraph::cachefmt::test
+} // namespace warmgraph::cachefmt::test::hostile_header_test

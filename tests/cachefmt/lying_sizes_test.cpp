@@ -49,7 +49,7 @@ void operator delete[](void* pointer) noexcept { uncounted(pointer); }
 void operator delete(void* pointer, std::size_t) noexcept { uncounted(pointer); }
 void operator delete[](void* pointer, std::size_t) noexcept { uncounted(pointer); }
 
-namespace warmgraph::cachefmt::test {
+namespace warmgraph::cachefmt::test::lying_sizes_test {
 namespace {
 
 using warmgraph::test::failed_with;
@@ -432,4 +432,4 @@ TEST_F(RealCaps, WhatTheWriterMakesIsWithinThem)
 }
 
 } // namespace
-} // namespace warmgraph::cachefmt::test
+} // namespace warmgraph::cachefmt::test::lying_sizes_test

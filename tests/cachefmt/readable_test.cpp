@@ -6,7 +6,7 @@
 #include "sample_entry.hpp"
 #include "warmgraph/cachefmt/readable.hpp"
 
-namespace warmgraph::cachefmt::test {
+namespace warmgraph::cachefmt::test::readable_test {
 namespace {
 
 using nlohmann::json;
@@ -347,4 +347,4 @@ TEST(TensorText, IsShort)
 }
 
 } // namespace
-} // namespace warmgraph::cachefmt::test
+} // namespace warmgraph::cachefmt::test::readable_test

@@ -3,7 +3,7 @@
 #include "sample_entry.hpp"
 #include "warmgraph/cachefmt/image_use.hpp"
 
-namespace warmgraph::cachefmt::test {
+namespace warmgraph::cachefmt::test::round_trip_test {
 namespace {
 
 using warmgraph::test::failed_with;
@@ -184,4 +184,4 @@ TEST(DecodeHeader, NeedsNoByteOfThePayload)
 }
 
 } // namespace
-} // namespace warmgraph::cachefmt::test
+} // namespace warmgraph::cachefmt::test::round_trip_test

@@ -4,7 +4,7 @@
 #include "expect_error.hpp"
 #include "warmgraph/cachefmt/sealed.hpp"
 
-namespace warmgraph::cachefmt::test {
+namespace warmgraph::cachefmt::test::sealed_test {
 namespace {
 
 using warmgraph::test::failed_with;
@@ -101,4 +101,4 @@ TEST_F(Sealing, AFileCanBeOpenedWithoutItsContentsAndNotWithoutItsFacts)
 }
 
 } // namespace
-} // namespace warmgraph::cachefmt::test
+} // namespace warmgraph::cachefmt::test::sealed_test

@@ -3,7 +3,7 @@
 #include "sample_entry.hpp"
 #include "warmgraph/cachefmt/trust.hpp"
 
-namespace warmgraph::cachefmt::test {
+namespace warmgraph::cachefmt::test::signature_test {
 namespace {
 
 using warmgraph::test::failed_with;
@@ -213,4 +213,4 @@ TEST(SigningKeys, AreNotInWhatTheySign)
 }
 
 } // namespace
-} // namespace warmgraph::cachefmt::test
+} // namespace warmgraph::cachefmt::test::signature_test

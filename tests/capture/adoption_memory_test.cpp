@@ -1,7 +1,7 @@
 // What an adopted graph reads that is not its caller's: scratch that somebody filled, memory that nobody declared.
 #include "adoption_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::adoption_memory_test {
 namespace {
 
 using cachefmt::RegionKind;
@@ -294,4 +294,4 @@ TEST_F(UndeclaredAdoption, WhatHoldsAddressesOrIsTooMuchIsRefusedWithTheReason)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::adoption_memory_test

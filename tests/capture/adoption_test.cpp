@@ -2,7 +2,7 @@
 #include "adoption_fixture.hpp"
 #include "number_decl.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::adoption_test {
 namespace {
 
 using cachefmt::RegionKind;
@@ -164,9 +164,9 @@ TEST_F(AdoptionTest, AVariableThatTheProgramAskedForIsRefusedUnlessItIsFrozen)
     EXPECT_TRUE(adopted(first->capture, &second->capture));
 }
 
-class SemaphoreAdoption : public AdoptionTest {
+class AdoptedSemaphores : public AdoptionTest {
 protected:
-    SemaphoreAdoption()
+    AdoptedSemaphores()
     {
         semaphores_run().clear();
         use(*first, 100, 5);
@@ -189,7 +189,7 @@ protected:
     }
 };
 
-TEST_F(SemaphoreAdoption, NamesThemFollowsTheFrameAndRunsNone)
+TEST_F(AdoptedSemaphores, NamesThemFollowsTheFrameAndRunsNone)
 {
     declare_frame();
     auto recording = adopted(first->capture, &second->capture);
@@ -217,7 +217,7 @@ TEST_F(SemaphoreAdoption, NamesThemFollowsTheFrameAndRunsNone)
     EXPECT_EQ(semaphores_run().size(), 2U) << "a rehearsal runs none";
 }
 
-TEST_F(SemaphoreAdoption, AValueThatNoScalarExplainsIsRefused)
+TEST_F(AdoptedSemaphores, AValueThatNoScalarExplainsIsRefused)
 {
     expect_refused(adopted(first->capture, &second->capture), ErrorCode::not_recordable,
                    AllOf(HasSubstr("semaphore signal (node 2)"), HasSubstr("the value 6 and in another capture 9")));
@@ -228,7 +228,7 @@ TEST_F(SemaphoreAdoption, AValueThatNoScalarExplainsIsRefused)
     EXPECT_TRUE(semaphores_run().empty());
 }
 
-TEST_F(SemaphoreAdoption, AScalarMustDifferBetweenTheCapturesAndBeFollowed)
+TEST_F(AdoptedSemaphores, AScalarMustDifferBetweenTheCapturesAndBeFollowed)
 {
     declare_frame();
     second->capture.scalars = {5};
@@ -248,7 +248,7 @@ TEST_F(SemaphoreAdoption, AScalarMustDifferBetweenTheCapturesAndBeFollowed)
                    AllOf(HasSubstr("follows the scalar 'other'"), HasSubstr("Spec::values")));
 }
 
-TEST_F(SemaphoreAdoption, UndeclaredOnesAreRefused)
+TEST_F(AdoptedSemaphores, UndeclaredOnesAreRefused)
 {
     declare_frame();
     first->capture.handles.semaphores.pop_back();
@@ -257,7 +257,7 @@ TEST_F(SemaphoreAdoption, UndeclaredOnesAreRefused)
     EXPECT_TRUE(semaphores_run().empty());
 }
 
-TEST_F(SemaphoreAdoption, BesideMemoryOfTheGraphsOwnTheyAreRefused)
+TEST_F(AdoptedSemaphores, BesideMemoryOfTheGraphsOwnTheyAreRefused)
 {
     declare_frame();
     for (auto* one : {&*first, &*second}) one->graph.allocations = {{make(16, 0)}};
@@ -280,4 +280,4 @@ TEST_F(AdoptionTest, WrongArgumentsAreNamed)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::adoption_test

@@ -1,7 +1,7 @@
 // Words of an adopted graph's parameters that follow nothing: unused ones, stale ones, halves of such.
 #include "adoption_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::adoption_words_test {
 namespace {
 
 using testing::AllOf;
@@ -249,4 +249,4 @@ TEST_F(UnusedWordAdoption, WhatTheGraphUsesIsNotFree)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::adoption_words_test

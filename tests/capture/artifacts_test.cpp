@@ -2,7 +2,7 @@
 #include "facade_fixture.hpp"
 #include "warmgraph/base/log.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::artifacts_test {
 namespace {
 
 using testing::HasSubstr;
@@ -210,4 +210,4 @@ TEST_F(Artifacts, OfABundleThatSomebodyTruncatesAreAMiss)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::artifacts_test

@@ -5,7 +5,7 @@
 #include "facade_fixture.hpp"
 #include "lacking.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::bad_input_test {
 namespace {
 
 class BadInput : public FacadeTest {
@@ -310,4 +310,4 @@ TEST_F(BadInput, BufferCopiesThatDoNotFit)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::bad_input_test

@@ -3,7 +3,7 @@
 #include "number_decl.hpp"
 #include "warmgraph/backends/host_functions.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::classify_nodes_test {
 namespace {
 
 using namespace backends;
@@ -455,4 +455,4 @@ TEST_F(Allocations, AtTheSamePlaceInEveryCaptureProveNothing)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::classify_nodes_test

@@ -5,7 +5,7 @@
 #include "classify/classify.hpp"
 #include "number_decl.hpp"
 
-namespace warmgraph {
+namespace warmgraph::classify_test {
 namespace {
 
 using backends::ParamKind;
@@ -185,4 +185,4 @@ TEST_F(Classify, AFillPatternThatFollowsAScalarIsRefused)
 }
 
 } // namespace
-} // namespace warmgraph
+} // namespace warmgraph::classify_test

@@ -3,7 +3,7 @@
 #include "flat_device.hpp"
 #include "number_decl.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::classify_words_test {
 namespace {
 
 using testing::AllOf;
@@ -455,4 +455,4 @@ TEST_F(Unexplained, AreOneWordForEachEightBytes)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::classify_words_test

@@ -5,7 +5,7 @@
 
 #include <dlfcn.h>
 
-namespace warmgraph::test {
+namespace warmgraph::test::code_address_test {
 namespace {
 
 /// The file that the address which `function` of the plugin gives lies in.
@@ -26,4 +26,4 @@ TEST(CodeAddress, IsInThePluginThatWraps)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::code_address_test

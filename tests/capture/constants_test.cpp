@@ -1,7 +1,7 @@
 // Memory whose contents an entry carries: stored with it, given to processes that have none, never mistaken for other contents.
 #include "facade_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::constants_test {
 namespace {
 
 using testing::HasSubstr;
@@ -195,4 +195,4 @@ TEST_F(ConstantTest, TheirNamesAreBindingsNames)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::constants_test

@@ -7,7 +7,7 @@
 #include "warmgraph/backends/cuda.hpp"
 #include "warmgraph/capture/stored_capture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::cuda_adoption_test {
 namespace {
 
 class CudaAdoption : public CudaFacade {
@@ -364,4 +364,4 @@ TEST_F(CudaPairing, AFolderAndASecondCaptureAreTooMany)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::cuda_adoption_test

@@ -8,7 +8,7 @@
 #include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/cuda.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::cuda_facade_test {
 namespace {
 
 TEST_F(CudaFacade, RecordsReplaysLoadsAndOpensAhead)
@@ -396,4 +396,4 @@ TEST_F(CudaFacade, ATexturesHandleIsAScalarOrRefused)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::cuda_facade_test

@@ -6,7 +6,7 @@
 #include "cuda_or_fake.hpp"
 #include "facade_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::cuda_fake_fault_test {
 namespace {
 
 constexpr std::int32_t k_count = 32;
@@ -413,4 +413,4 @@ TEST_F(CudaFakeFacade, TheFirstOfThoseOpenedAheadNeedsNoInstantiationForItsFirst
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::cuda_fake_fault_test

@@ -15,7 +15,7 @@
 #include "temp_dir.hpp"
 #include "warmgraph/warmgraph.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::cuda_moved_calls_test {
 namespace {
 
 using std::int32_t;
@@ -166,11 +166,12 @@ TEST(MovedCalls, TenThousandAreCleanUnderMemcheck)
 #endif
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::cuda_moved_calls_test
 
 int main(int argc, char** argv)
 {
-    if (argc == 4 && std::string_view{argv[1]} == "--child") return warmgraph::test::child(argv[2], argv[3]);
+    if (argc == 4 && std::string_view{argv[1]} == "--child")
+        return warmgraph::test::cuda_moved_calls_test::child(argv[2], argv[3]);
     testing::InitGoogleTest(&argc, argv);
     return RUN_ALL_TESTS();
 }

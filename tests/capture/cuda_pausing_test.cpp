@@ -7,7 +7,7 @@
 #include "warmgraph/backends/compiler.hpp"
 #include "warmgraph/backends/cuda.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::cuda_pausing_test {
 namespace {
 
 using testing::HasSubstr;
@@ -175,4 +175,4 @@ TEST_F(CudaPausing, ThreadsReplayWhileItIsPausedAndBegunAgain)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::cuda_pausing_test

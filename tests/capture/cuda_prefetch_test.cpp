@@ -13,7 +13,7 @@
 #include "facade_fixture.hpp"
 #include "prepared.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::cuda_prefetch_test {
 namespace {
 
 constexpr std::int32_t k_count = 32;
@@ -239,4 +239,4 @@ TEST_F(PreparedRoom, IsWaitedForUntilOneGoesOrNobodyWantsItAnyMore)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::cuda_prefetch_test

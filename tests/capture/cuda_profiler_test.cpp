@@ -17,7 +17,7 @@
 #include "temp_dir.hpp"
 #include "warmgraph/warmgraph.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::cuda_profiler_test {
 namespace {
 
 constexpr std::int64_t k_count = 64;
@@ -98,11 +98,12 @@ TEST(CudaProfiler, KeepsFromRecordingWithTheCureAndNotFromReplaying)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::cuda_profiler_test
 
 int main(int argc, char** argv)
 {
-    if (argc == 4 && std::string_view{argv[1]} == "--child") return warmgraph::test::run_child(argv[2], argv[3]);
+    if (argc == 4 && std::string_view{argv[1]} == "--child")
+        return warmgraph::test::cuda_profiler_test::run_child(argv[2], argv[3]);
     testing::InitGoogleTest(&argc, argv);
     return RUN_ALL_TESTS();
 }

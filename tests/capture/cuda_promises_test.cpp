@@ -6,7 +6,7 @@
 #include "promise_device.hpp"
 #include "warmgraph/backends/compiler.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::cuda_promises_test {
 namespace {
 
 using testing::ElementsAre;
@@ -388,4 +388,4 @@ TEST_F(PromisedVariables, AResultThatIsCopiedIntoOneIsTheCallsOwn)
 #endif
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::cuda_promises_test

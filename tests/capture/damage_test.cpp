@@ -5,7 +5,7 @@
 #include "reseal.hpp"
 #include "warmgraph/cachefmt/codec.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::damage_test {
 namespace {
 
 class Damage : public FacadeTest {
@@ -247,4 +247,4 @@ TEST_F(Damage, AFullDiskAtAnyPointLeavesTheResultAndAUsableCache)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::damage_test

@@ -8,7 +8,7 @@
 #include "warmgraph/backends/fake.hpp"
 #include "warmgraph/backends/registry.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::driver_fault_test {
 namespace {
 
 constexpr const char* k_program =
@@ -252,4 +252,4 @@ TEST_F(DriverFaults, WhatWasForkedIsJoinedWhereTheCallableThrows)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::driver_fault_test

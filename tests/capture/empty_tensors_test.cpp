@@ -1,7 +1,7 @@
 // Tensors without elements, which most frameworks give no memory.
 #include "cuda_facade_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::empty_tensors_test {
 namespace {
 
 class EmptyTensors : public CudaFacade {
@@ -61,4 +61,4 @@ TEST_F(EmptyTensors, AreNotTheOnesWithElements)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::empty_tensors_test

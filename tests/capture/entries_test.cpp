@@ -6,7 +6,7 @@
 #include "facade_fixture.hpp"
 #include "warmgraph/cachefmt/codec.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::entries_test {
 namespace {
 
 void expect_thrown(ErrorCode code, const std::string& text, const std::function<void()>& f)
@@ -244,4 +244,4 @@ TEST_F(EntriesTest, ThatCannotBeReadAreLeftOut)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::entries_test

@@ -3,7 +3,7 @@
 #include "reseal.hpp"
 #include "warmgraph/cachefmt/codec.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::facade_test {
 namespace {
 
 using Facade = FacadeTest;
@@ -461,4 +461,4 @@ TEST_F(Facade, AliasingIsAGuardAndAliasedTensorsReplayRight)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::facade_test

@@ -2,7 +2,7 @@
 // published.
 #include "facade_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::facts_test {
 namespace {
 
 constexpr const char* k_variable = "WARMGRAPH_TEST_MODE";
@@ -127,4 +127,4 @@ TEST_F(Facts, AProgramThatTheSpecNamesMayBeLaunchedUnderAnotherName)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::facts_test

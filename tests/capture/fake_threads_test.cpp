@@ -12,7 +12,7 @@
 #include "warmgraph/backends/fake.hpp"
 #include "warmgraph/backends/registry.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::fake_threads_test {
 namespace {
 
 constexpr std::int32_t k_count = 32;
@@ -220,4 +220,4 @@ TEST_F(FakeOpeningAtExit, TheProgressCallbackMayBeWhatExits)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::fake_threads_test

@@ -2,7 +2,7 @@
 #include "expect_error.hpp"
 #include "facade_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::find_test {
 namespace {
 
 class FindTest : public FacadeTest {
@@ -151,4 +151,4 @@ TEST(PrepareRecordingTest, KnowsItsBackends)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::find_test

@@ -1,7 +1,7 @@
 // What only a device with flat addresses has, asked of one without: each refused by name, with what to do instead.
 #include "facade_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::foreign_test {
 namespace {
 
 class Foreign : public FacadeTest {
@@ -102,4 +102,4 @@ TEST_F(Foreign, HostFunctionsAreRegisteredOnce)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::foreign_test

@@ -3,7 +3,7 @@
 #include "flat_captures.hpp"
 #include "number_decl.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::host_addresses_test {
 namespace {
 
 using testing::AllOf;
@@ -200,4 +200,4 @@ TEST_F(NoHostAddresses, AreSoughtWhereCapturesDifferInStructure)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::host_addresses_test

@@ -8,7 +8,7 @@
 #include "classify/host_stack.hpp"
 #include "warmgraph/capture/clear_stack.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::host_stack_test {
 namespace {
 
 constexpr std::uint64_t k_stack_shift = 0x11240;
@@ -138,4 +138,4 @@ TEST(HostStackTest, IsClearedBelowItsCaller)
 #endif
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::host_stack_test

@@ -5,7 +5,7 @@
 #include "argument_reader.hpp"
 #include "warmgraph/warmgraph.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::interface_test {
 namespace {
 
 class ArgumentsTest : public testing::Test {
@@ -109,4 +109,4 @@ TEST_F(ArgumentsTest, AnotherFrameIsFilledFromTheStart)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::interface_test

@@ -10,7 +10,7 @@
 #include "warmgraph/backends/fake.hpp"
 #include "warmgraph/backends/registry.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::load_deaths_test {
 namespace {
 
 constexpr std::int32_t k_values = 32;
@@ -322,4 +322,4 @@ TEST_F(LoadDeaths, AHitCostsOneFileWhereCodeIsLoadedAndNoneWhereItIs)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::load_deaths_test

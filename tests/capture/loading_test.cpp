@@ -1,7 +1,7 @@
 // Functions without their callable: what was recorded elsewhere is replayed, and a miss is the caller's to know.
 #include "facade_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::loading_test {
 namespace {
 
 class Loading : public FacadeTest {
@@ -119,4 +119,4 @@ TEST_F(Loading, ANameIsFreeAgainWhenItsFunctionIsGone)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::loading_test

@@ -9,7 +9,7 @@
 
 #include "warmgraph/capture/numbers.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::numbers_test {
 namespace {
 
 std::uint64_t bits(std::int32_t value) { return static_cast<std::uint32_t>(value); }
@@ -154,4 +154,4 @@ TEST(ProofText, OfFloatsNeverSaysProven)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::numbers_test

@@ -7,7 +7,7 @@
 
 #include "facade_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::opening_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -446,4 +446,4 @@ TEST_F(OpenAll, InsideAFunctionIsRefused)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::opening_test

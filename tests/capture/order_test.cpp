@@ -6,7 +6,7 @@
 #include "warmgraph/backends/fake.hpp"
 #include "warmgraph/backends/registry.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::order_test {
 namespace {
 
 using testing::HasSubstr;
@@ -298,4 +298,4 @@ TEST_F(Order, ARecordingOnDemandHasRunNothingButTheAnswerUntilItsMoment)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::order_test

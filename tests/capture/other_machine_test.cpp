@@ -3,7 +3,7 @@
 #include "warmgraph/backends/fake.hpp"
 #include "warmgraph/backends/registry.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::other_machine_test {
 namespace {
 
 constexpr std::int32_t k_count = 32;
@@ -90,4 +90,4 @@ TEST_F(OtherMachine, MemoryOfAnotherDeviceIsRefusedByName)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::other_machine_test

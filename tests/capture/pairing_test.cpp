@@ -2,7 +2,7 @@
 #include "adoption_fixture.hpp"
 #include "warmgraph/capture/stored_capture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::pairing_test {
 namespace {
 
 using cachefmt::RegionKind;
@@ -272,4 +272,4 @@ TEST_F(SideBySide, TwoCapturesOfOneProcessThatMovedTogetherAreStillRefused)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::pairing_test

@@ -4,7 +4,7 @@
 
 #include "plan.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::plan_test {
 namespace {
 
 using cachefmt::EntryHeader;
@@ -316,4 +316,4 @@ TEST_F(PlanTest, AnEntryForAnotherDistanceIsNotReplayed)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::plan_test

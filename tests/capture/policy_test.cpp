@@ -4,7 +4,7 @@
 #include "log_lines.hpp"
 #include "warmgraph/store/local_store.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::policy_test {
 namespace {
 
 using Policies = FacadeTest;
@@ -195,4 +195,4 @@ TEST_F(Policies, AFunctionsOwnPolicyWins)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::policy_test

@@ -4,7 +4,7 @@
 
 #include "facade_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::prefetch_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -236,4 +236,4 @@ TEST_F(Prefetch, MayBeAskedForAtAnyTimeAndEndsWithItsCache)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::prefetch_test

@@ -12,7 +12,7 @@
 #include "warmgraph/base/file_system.hpp"
 #include "warmgraph/store/local_store.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::processes_test {
 namespace {
 
 constexpr int k_processes = 16;
@@ -101,4 +101,4 @@ TEST_F(Processes, AKilledLeaderIsReplaced)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::processes_test

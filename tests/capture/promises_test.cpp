@@ -6,7 +6,7 @@
 
 #include "promise_device.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::promises_test {
 namespace {
 
 using testing::ElementsAre;
@@ -254,4 +254,4 @@ TEST_F(PromisedHeaders, SoIsAChangedHeaderThatAnotherHeaderIncludes)
 #endif
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::promises_test

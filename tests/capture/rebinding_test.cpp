@@ -4,7 +4,7 @@
 
 #include "facade_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::rebinding_test {
 namespace {
 
 constexpr int k_cases = 300;
@@ -103,4 +103,4 @@ TEST_F(Rebinding, ThreeHundredRandomCallsEqualTheFunctionItself)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::rebinding_test

@@ -1,7 +1,7 @@
 // Recording around the call's own answer: what a later process would not do, trials that go wrong, memory that is short.
 #include "recording_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::recording_answer_test {
 namespace {
 
 using cachefmt::RegionKind;
@@ -169,4 +169,4 @@ TEST_F(ShortMemory, RefusesByNameWhatMayBeWrittenAndDoesNotFit)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::recording_answer_test

@@ -1,7 +1,7 @@
 // Recording where the callable works on the host: page-locked and managed regions.
 #include "recording_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::recording_host_test {
 namespace {
 
 using cachefmt::RegionKind;
@@ -94,4 +94,4 @@ TEST_F(RecordingTest, ManagedMemoryIsRefusedBeforeAnythingIsRun)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::recording_host_test

@@ -1,7 +1,7 @@
 // Recording on a device with flat addresses: variables of modules, registered modules, modules of equal code.
 #include "recording_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::recording_modules_test {
 namespace {
 
 using testing::AllOf;
@@ -206,4 +206,4 @@ TEST_F(EqualCode, LoadedAheadServesTheFirstFunctionThatRunsItAlsoWhereItKeepsSta
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::recording_modules_test

@@ -3,7 +3,7 @@
 #include "recording_fixture.hpp"
 #include "warmgraph/capture/numbers.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::recording_overlap_test {
 namespace {
 
 using cachefmt::RegionKind;
@@ -178,4 +178,4 @@ TEST_F(ScalarRanges, OfFloatsAreProbedAtZero)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::recording_overlap_test

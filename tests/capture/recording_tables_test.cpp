@@ -1,7 +1,7 @@
 // Addresses that lie in memory, which no replay could follow.
 #include "recording_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::recording_tables_test {
 namespace {
 
 using cachefmt::RegionKind;
@@ -73,4 +73,4 @@ TEST_F(TableTest, FloatingPointHoldsNone)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::recording_tables_test

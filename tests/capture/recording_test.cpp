@@ -3,7 +3,7 @@
 #include "recording_fixture.hpp"
 #include "warmgraph/capture/numbers.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::recording_test {
 namespace {
 
 using cachefmt::RegionKind;
@@ -208,4 +208,4 @@ TEST_F(RecordingTest, WhatIsChosenForAStrongerAlignmentThanAnyGuardHasIsNotRecor
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::recording_test

@@ -1,7 +1,7 @@
 // Memory of a library's own, which a callable's work reads and nobody declares.
 #include "recording_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::recording_undeclared_test {
 namespace {
 
 using cachefmt::RegionKind;
@@ -76,4 +76,4 @@ TEST_F(UndeclaredRecording, OfTheCallItselfIsNoConstant)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::recording_undeclared_test

@@ -1,7 +1,7 @@
 // What cannot be recorded is refused by name, and the caller still gets the function's own result.
 #include "facade_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::refusal_test {
 namespace {
 
 class Refusals : public FacadeTest {
@@ -293,4 +293,4 @@ TEST_F(Refusals, AFunctionIsNotAskedNorBoundInsideItself)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::refusal_test

@@ -3,7 +3,7 @@
 
 #include "facade_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::scalar_test {
 namespace {
 
 class Scalars : public FacadeTest {
@@ -266,4 +266,4 @@ TEST_F(Scalars, AValueOutsideItsRangeIsAnErrorThatNamesTheRange)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::scalar_test

@@ -2,7 +2,7 @@
 #include "flat_fixture.hpp"
 #include "verify/scratch_contents.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::scratch_contents_test {
 namespace {
 
 using Fill = ScratchContents::Fill;
@@ -107,4 +107,4 @@ TEST_F(ScratchContentsOfOneTest, SmallNumbersAreNoAddressesWhereMemoryLiesLow)
 INSTANTIATE_TEST_SUITE_P(Addresses, ScratchContentsTest, testing::Values(k_everywhere, 2, 3, k_few));
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::scratch_contents_test

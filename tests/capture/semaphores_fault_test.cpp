@@ -1,7 +1,7 @@
 // External semaphores and faults of the driver.
 #include "semaphores_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::semaphores_fault_test {
 namespace {
 
 // G1: whichever call of the driver fails, the result is right and the frame is signalled once.
@@ -20,7 +20,8 @@ TEST_F(Semaphores, FaultsOfTheDriverNeitherLoseNorRepeatASignal)
         const Device device{"cuda:0"};
         const Program program = device.program("small", k_fake_cuda_program);
         const Channel here = channel(12);
-        const Buffer x = device.upload<int32_t>(std::vector<int32_t>(k_count, 5)), y = device.allocate(k_bytes);
+        const Buffer x = device.upload<int32_t>(std::vector<int32_t>(k_semaphore_count, 5)),
+                     y = device.allocate(k_semaphore_bytes);
         Cache cache{options()};
         const Callable own = work(program, here);
         bool callable_threw = false;
@@ -77,7 +78,7 @@ TEST_F(Semaphores, FaultsOfTheDriverNeitherLoseNorRepeatASignal)
                                      to_string(answer.outcome), answer.reason));
             ASSERT_TRUE(answer.was_hit);
             ASSERT_EQ(fake.live(), before);
-            ASSERT_EQ(answer.values, std::vector<int32_t>(k_count, 6)); // of either call
+            ASSERT_EQ(answer.values, std::vector<int32_t>(k_semaphore_count, 6)); // of either call
             // The function's own failure, in its answer, passes through; whether it had signalled is its business.
             ASSERT_FALSE(replays && (answer.thrown || answer.thrown_second));
             if (answer.thrown_second) {
@@ -90,4 +91,4 @@ TEST_F(Semaphores, FaultsOfTheDriverNeitherLoseNorRepeatASignal)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::semaphores_fault_test

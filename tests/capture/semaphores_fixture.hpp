@@ -11,9 +11,9 @@ namespace warmgraph::test {
 
 using std::int32_t;
 
-inline constexpr int32_t k_count = 32;
-inline constexpr std::uint64_t k_bytes = k_count * 4;
-inline constexpr Launch k_launch{.grid = {1, 1, 1}, .block = {k_count, 1, 1}};
+inline constexpr int32_t k_semaphore_count = 32;
+inline constexpr std::uint64_t k_semaphore_bytes = k_semaphore_count * 4;
+inline constexpr Launch k_semaphore_launch{.grid = {1, 1, 1}, .block = {k_semaphore_count, 1, 1}};
 
 /// What another API's work and the graph's meet in.
 struct Channel {
@@ -37,8 +37,8 @@ protected:
     [[nodiscard]] static Spec spec_of(const Program& program, const Channel& channel)
     {
         Spec spec;
-        spec.inputs = {input("x", i32, {k_count})};
-        spec.outputs = {output("y", i32, {k_count})};
+        spec.inputs = {input("x", i32, {k_semaphore_count})};
+        spec.outputs = {output("y", i32, {k_semaphore_count})};
         spec.scalars = {scalar("frame", u64, 0, 1'000'000)};
         spec.code = {program};
         spec.version = "1"; // for Cache::load
@@ -75,10 +75,10 @@ protected:
         return [this, program, channel](Recorder& r) {
             const auto frame = r.scalar<std::uint64_t>("frame");
             wait(channel.ready, frame, r.stream().native());
-            const Address scratch = r.alloc("scratch", k_bytes);
-            r.stream().copy(scratch, r["x"], k_bytes);
-            r.stream().launch(program, "add_scalar", k_launch, scratch, int32_t{1}, k_count);
-            r.stream().copy(r["y"], scratch, k_bytes);
+            const Address scratch = r.alloc("scratch", k_semaphore_bytes);
+            r.stream().copy(scratch, r["x"], k_semaphore_bytes);
+            r.stream().launch(program, "add_scalar", k_semaphore_launch, scratch, int32_t{1}, k_semaphore_count);
+            r.stream().copy(r["y"], scratch, k_semaphore_bytes);
             signal(channel.shown, frame, r.stream().native());
         };
     }

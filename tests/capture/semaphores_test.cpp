@@ -3,7 +3,7 @@
 
 #include "semaphores_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::semaphores_test {
 namespace {
 
 using testing::AllOf;
@@ -14,14 +14,17 @@ class OnDevice : public Semaphores {
 protected:
     [[nodiscard]] Buffer numbers(int32_t value) const
     {
-        return device.upload<int32_t>(std::vector<int32_t>(k_count, value));
+        return device.upload<int32_t>(std::vector<int32_t>(k_semaphore_count, value));
     }
     [[nodiscard]] std::vector<int32_t> read(const Buffer& buffer) const
     {
         device.synchronize(); // reports a semaphore that was misused
         return buffer.read<int32_t>();
     }
-    [[nodiscard]] static std::vector<int32_t> all(int32_t value) { return std::vector<int32_t>(k_count, value); }
+    [[nodiscard]] static std::vector<int32_t> all(int32_t value)
+    {
+        return std::vector<int32_t>(k_semaphore_count, value);
+    }
     [[nodiscard]] Spec spec(const Channel& channel) const { return spec_of(program, channel); }
     [[nodiscard]] Function wrap(Cache& cache, const Channel& channel) const
     {
@@ -134,7 +137,7 @@ TEST_F(OnDevice, AValueOfTheFunctionsOwnCountingIsRefusedAndTheFunctionRunsAsItI
     std::atomic<std::uint64_t> count = 0;
     Cache cache{options()};
     Function f = cache.wrap("f", device, spec(here), [&](Recorder& r) {
-        r.stream().copy(r["y"], r["x"], k_bytes);
+        r.stream().copy(r["y"], r["x"], k_semaphore_bytes);
         signal(here.shown, ++count, r.stream().native());
     });
     const Buffer x = numbers(3), y = numbers(-1);
@@ -198,8 +201,8 @@ protected:
         CUgraph graph = nullptr;
         check(begin(native, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
         wait(channel.ready, frame, native);
-        check(copy(pool.address.flat(), x.address.flat(), k_bytes, native));
-        check(copy(y.address.flat(), pool.address.flat(), k_bytes, native));
+        check(copy(pool.address.flat(), x.address.flat(), k_semaphore_bytes, native));
+        check(copy(y.address.flat(), pool.address.flat(), k_semaphore_bytes, native));
         signal(channel.shown, frame + 1, native);
         check(fake.entry<decltype(::cuStreamEndCapture)>("cuStreamEndCapture")(native, &graph));
         graphs.push_back(graph);
@@ -218,8 +221,10 @@ TEST_F(SemaphoreAdoption, IsVerifiedWithoutThemAndMeetsThemInEveryCall)
 {
     const Channel one = channel(), two = channel();
     const Buffer x = numbers(3), y = numbers(-1), pool = numbers(0);
-    const Buffer x2 = numbers(3), y2 = device.allocate(2 * k_bytes), pool2 = device.allocate(3 * k_bytes);
-    const MemoryRef moved_y{y2.memory().address + k_bytes, k_bytes}, moved_pool{pool2.memory().address + 256, k_bytes};
+    const Buffer x2 = numbers(3), y2 = device.allocate(2 * k_semaphore_bytes),
+                 pool2 = device.allocate(3 * k_semaphore_bytes);
+    const MemoryRef moved_y{y2.memory().address + k_semaphore_bytes, k_semaphore_bytes},
+        moved_pool{pool2.memory().address + 256, k_semaphore_bytes};
     const Adoption adoption{.first = captured(x, pool, y, one, 40),
                             .second = captured(x2, moved_pool, moved_y, two, 47)};
     Spec declared = spec(one);
@@ -246,4 +251,4 @@ TEST_F(SemaphoreAdoption, IsVerifiedWithoutThemAndMeetsThemInEveryCall)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::semaphores_test

@@ -6,7 +6,7 @@
 #include "facade_fixture.hpp"
 #include "warmgraph/base/log.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::signing_test {
 namespace {
 
 using testing::HasSubstr;
@@ -151,4 +151,4 @@ TEST_F(Signing, NoSecretIsInAnyOutput)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::signing_test

@@ -4,7 +4,7 @@
 
 #include "recording_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::spread_by_chance_test {
 namespace {
 
 using cachefmt::RegionKind;
@@ -60,4 +60,4 @@ TEST_F(SpreadByChance, WhatIsFarFromItIsRefusedAtOnce)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::spread_by_chance_test

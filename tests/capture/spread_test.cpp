@@ -7,7 +7,7 @@
 #include "verify/spread.hpp"
 #include "verify/trials.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::spread_test {
 namespace {
 
 using testing::AllOf;
@@ -199,4 +199,4 @@ TEST_F(SpreadTest, RunsAreRepeatedOnlyWhereTheyDiffer)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::spread_test

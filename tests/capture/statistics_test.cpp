@@ -4,7 +4,7 @@
 
 #include "facade_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::statistics_test {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
@@ -49,4 +49,4 @@ TEST_F(StatisticsTest, WhatIsSavedIsWhatTheAnswerTookHoweverLateItIsRecorded)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::statistics_test

@@ -7,7 +7,7 @@
 #include "warmgraph/backends/fake.hpp"
 #include "warmgraph/backends/registry.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::step_faults_test {
 namespace {
 
 using backends::FaultLength;
@@ -194,4 +194,4 @@ TEST_F(StepFaults, NoMemoryInAnyStepCostsTheRecordingAlone)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::step_faults_test

@@ -4,7 +4,7 @@
 
 #include "sample_capture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::stored_capture_test {
 namespace {
 
 TEST(StoredCapture, IsReadAsItWasWritten)
@@ -63,4 +63,4 @@ TEST(StoredCapture, ThatLiesIsRefusedOrMeansSomething)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::stored_capture_test

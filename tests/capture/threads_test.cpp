@@ -4,7 +4,7 @@
 
 #include "facade_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::threads_test {
 namespace {
 
 using Threads = FacadeTest;
@@ -95,4 +95,4 @@ TEST_F(Threads, TwoCachesInOneProcessThatMissTogetherRecordOnce)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::threads_test

@@ -7,7 +7,7 @@
 #include "verify/trial_memory.hpp"
 #include "verify/trials.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::trial_memory_test {
 namespace {
 
 using cachefmt::RegionKind;
@@ -254,4 +254,4 @@ TEST_F(TrialMemoryTest, ATrialThatWritesACallersReadOnlyStateIsNoOrdinaryFailure
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::trial_memory_test

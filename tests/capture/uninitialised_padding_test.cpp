@@ -10,7 +10,7 @@
 #include "warmgraph/backends/registry.hpp"
 #include "warmgraph/capture/numbers.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::uninitialised_padding_test {
 namespace {
 
 using testing::HasSubstr;
@@ -391,4 +391,4 @@ TEST_F(UninitialisedPadding, AConstantThatMattersIsARecompiledFunction)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::uninitialised_padding_test

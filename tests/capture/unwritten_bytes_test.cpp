@@ -4,7 +4,7 @@
 #include "flat_captures.hpp"
 #include "number_decl.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::unwritten_bytes_test {
 namespace {
 
 class UnwrittenBytes : public FlatCaptures {
@@ -145,4 +145,4 @@ TEST_F(UnwrittenBytes, AreCountedByWord)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::unwritten_bytes_test

@@ -1,7 +1,7 @@
 // verify_on_load: a restored graph is held to the function itself before it is used.
 #include "facade_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::verify_on_load_test {
 namespace {
 
 class VerifyOnLoad : public FacadeTest {
@@ -180,4 +180,4 @@ TEST_F(VerifyOnLoad, HasNothingToCompareALoadedFunctionWith)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::verify_on_load_test

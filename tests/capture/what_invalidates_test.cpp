@@ -14,7 +14,7 @@
 #include "warmgraph/base/signing_key.hpp"
 #include "warmgraph/store/local_store.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::what_invalidates_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -474,4 +474,4 @@ INSTANTIATE_TEST_SUITE_P(Configuration, WhatInvalidates, testing::ValuesIn(k_con
 INSTANTIATE_TEST_SUITE_P(WhatIsCalled, WhatInvalidates, testing::ValuesIn(k_what_is_called), name_of);
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::what_invalidates_test

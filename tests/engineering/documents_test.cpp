@@ -8,7 +8,7 @@
 
 #include "repository.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::documents_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -143,4 +143,4 @@ TEST(Documents, ShowAnExampleOfAtMost25Lines)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::documents_test

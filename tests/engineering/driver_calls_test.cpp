@@ -5,7 +5,7 @@
 
 #include "repository.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::driver_calls_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -93,4 +93,4 @@ TEST(DriverCalls, NeedNoDriverHeaderOutsideItsBackend)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::driver_calls_test

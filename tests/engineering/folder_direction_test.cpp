@@ -8,7 +8,7 @@
 
 #include "repository.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::folder_direction_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -144,4 +144,4 @@ TEST(Folders, LetPublicHeadersAndSamplesSeeOnlyPublicHeaders)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::folder_direction_test

@@ -9,7 +9,7 @@
 
 #include "repository.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::mutants_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -114,4 +114,4 @@ TEST(Mutants, NameTestsThatThereAre)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::mutants_test

@@ -4,7 +4,7 @@
 
 #include "victim_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::fail_test {
 namespace {
 
 struct Failing {
@@ -78,4 +78,4 @@ INSTANTIATE_TEST_SUITE_P(Each, FailingAtEach,
                          [](const auto& failing) { return failing.param.name; });
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::fail_test

@@ -10,7 +10,7 @@
 #include "random_graph.hpp"
 #include "victim_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::kill_test {
 namespace {
 
 struct Moment {
@@ -97,4 +97,4 @@ TEST_F(Killed, AtRandomTimesItLeavesAUsableCacheAndNothingThatGrows)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::kill_test

@@ -13,7 +13,7 @@
 #include "lacking.hpp"
 #include "victim_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::odd_folders_test {
 namespace {
 
 constexpr unsigned k_user = 65534, k_other_user = 12345;
@@ -240,4 +240,4 @@ TEST_F(OddFolders, ThatAreRemovedMeanwhileAreMadeAgain)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::odd_folders_test

@@ -8,7 +8,7 @@
 #include "warmgraph/store/local_store.hpp"
 #include "warmgraph/warmgraph.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::fallback_test {
 namespace {
 
 constexpr const char* k_kernels = R"(
@@ -163,4 +163,4 @@ TEST_F(Fallback, NoMemoryToInstantiateRunsTheFunction)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::fallback_test

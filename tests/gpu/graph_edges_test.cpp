@@ -6,7 +6,7 @@
 
 #include "graph_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::graph_edges_test {
 namespace {
 
 class GraphEdges : public GraphTest {
@@ -127,4 +127,4 @@ TEST_F(GraphEdges, MustEndInEarlierNodesAndHaveDataForEach)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::graph_edges_test

@@ -4,7 +4,7 @@
 #include "graph/launch_attributes.hpp"
 #include "graph_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::graph_kernels_test {
 namespace {
 
 class GraphKernels : public GraphTest {
@@ -235,4 +235,4 @@ TEST_F(GraphKernels, TakeNewArgumentsButNoNewAttributes)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::graph_kernels_test

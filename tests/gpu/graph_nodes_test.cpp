@@ -8,7 +8,7 @@
 // By the plain name (# sees it before the header's macros do), with the type of the version that they choose.
 #define WARMGRAPH_FIND(name) native.find<decltype(&::name)>(#name)
 
-namespace warmgraph::test {
+namespace warmgraph::test::graph_nodes_test {
 namespace {
 
 class GraphNodes : public GraphTest {
@@ -335,4 +335,4 @@ TEST_F(GraphNodes, WaitForAndWriteSingleWords)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::graph_nodes_test

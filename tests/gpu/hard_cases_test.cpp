@@ -14,7 +14,7 @@
 #include "run_self.hpp"
 #include "temp_dir.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::hard_cases_test {
 namespace {
 
 std::vector<char> read(const std::string& path)
@@ -92,7 +92,7 @@ std::vector<std::string> names()
 INSTANTIATE_TEST_SUITE_P(All, HardCase, testing::ValuesIn(names()), [](const auto& tested) { return tested.param; });
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::hard_cases_test
 
 int main(int argc, char** argv)
 {

@@ -14,7 +14,7 @@
 #include "warmgraph/backends/cuda.hpp"
 #include "warmgraph/backends/recording.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::image_cut_test {
 namespace {
 
 using namespace backends; // NOLINT: these tests are about what is in it
@@ -230,4 +230,4 @@ TEST_F(Images, OfAProductOfCublasAreCutAndRun)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::image_cut_test

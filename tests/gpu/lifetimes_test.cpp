@@ -11,7 +11,7 @@
 #include "temp_dir.hpp"
 #include "warmgraph/warmgraph.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::lifetimes_test {
 namespace {
 
 constexpr const char* k_kernels = R"(
@@ -250,4 +250,4 @@ extern "C" __global__ void slow(const float* x, float* y) {
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::lifetimes_test

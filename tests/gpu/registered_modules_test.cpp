@@ -6,7 +6,7 @@
 #include "temp_dir.hpp"
 #include "warmgraph/warmgraph.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::registered_modules_test {
 namespace {
 
 constexpr std::int64_t k_count = 1024;
@@ -110,4 +110,4 @@ TEST_F(RegisteredModules, AreRecordedWheneverTheyWereLoadedAndReplaysSeeWhatTheH
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::registered_modules_test

@@ -13,7 +13,7 @@
 #include "vulkan_timeline.hpp"
 #include "warmgraph/warmgraph.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::semaphores_test {
 namespace {
 
 using std::int32_t;
@@ -243,4 +243,4 @@ TEST_F(GpuSemaphores, AnAdoptedGraphIsVerifiedWithoutThemAndFollowsTheFrame)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::semaphores_test

@@ -12,7 +12,7 @@
 #include "temp_dir.hpp"
 #include "warmgraph/warmgraph.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::torch_adoption_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -207,4 +207,4 @@ TEST_F(TorchAdoption, ADecodeStepOfSixteenLayersIsReplayed)
 TEST_F(TorchAdoption, OneCaptureAloneProvesNothing) { EXPECT_EQ(adopt("once"), 3); }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::torch_adoption_test

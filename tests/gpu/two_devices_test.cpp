@@ -12,7 +12,7 @@
 #include "native.hpp"
 #include "run_self.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::two_devices_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -336,11 +336,11 @@ TEST_F(TwoContexts, AKernelThatWasCapturedInTheOtherIsNotAdopted)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::two_devices_test
 
 int main(int argc, char** argv)
 {
-    if (argc == 4 && std::string_view{argv[1]} == "--child") return warmgraph::test::answer(argv[2], argv[3]);
+    if (argc == 4 && std::string_view{argv[1]} == "--child") return warmgraph::test::two_devices_test::answer(argv[2], argv[3]);
     testing::InitGoogleMock(&argc, argv);
     return RUN_ALL_TESTS();
 }

@@ -2,7 +2,7 @@
 
 #include "warmgraph/guards/call_guard.hpp"
 
-namespace warmgraph::guards {
+namespace warmgraph::guards::alias_groups_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -124,4 +124,4 @@ TEST(AlignmentClass, IsTheLargestPowerOfTwoUpTo256)
 }
 
 } // namespace
-} // namespace warmgraph::guards
+} // namespace warmgraph::guards::alias_groups_test

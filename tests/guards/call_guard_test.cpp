@@ -6,7 +6,7 @@
 
 #include "warmgraph/guards/call_guard.hpp"
 
-namespace warmgraph::guards {
+namespace warmgraph::guards::call_guard_test {
 namespace {
 
 TensorArg tensor(std::uint64_t base, std::uint64_t offset, DType dtype, const std::vector<std::int64_t>& sizes)
@@ -321,4 +321,4 @@ TEST(CallGuard, AgreesWithEvaluateOnRandomCalls)
 }
 
 } // namespace
-} // namespace warmgraph::guards
+} // namespace warmgraph::guards::call_guard_test

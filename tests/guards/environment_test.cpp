@@ -6,7 +6,7 @@
 #include "warmgraph/cachefmt/fact_names.hpp"
 #include "warmgraph/guards/environment.hpp"
 
-namespace warmgraph::guards {
+namespace warmgraph::guards::environment_test {
 namespace {
 
 using testing::ElementsAre;
@@ -105,4 +105,4 @@ TEST(Environment, OrderIsOfDriverAndRuntimeAlone)
 }
 
 } // namespace
-} // namespace warmgraph::guards
+} // namespace warmgraph::guards::environment_test

@@ -5,7 +5,7 @@
 #include "sample_guards.hpp"
 #include "warmgraph/guards/call_guard.hpp"
 
-namespace warmgraph::guards {
+namespace warmgraph::guards::evaluate_test {
 namespace {
 
 using test::Mutation;
@@ -260,4 +260,4 @@ TEST(Canonicalize, SortsAndKeepsTheLastOfEqualNames)
 }
 
 } // namespace
-} // namespace warmgraph::guards
+} // namespace warmgraph::guards::evaluate_test

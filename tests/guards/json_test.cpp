@@ -3,7 +3,7 @@
 #include "sample_guards.hpp"
 #include "warmgraph/guards/json.hpp"
 
-namespace warmgraph::guards {
+namespace warmgraph::guards::json_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -72,4 +72,4 @@ TEST(GuardsJson, RefusesWhatIsNoGuards)
 }
 
 } // namespace
-} // namespace warmgraph::guards
+} // namespace warmgraph::guards::json_test

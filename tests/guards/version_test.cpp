@@ -2,7 +2,7 @@
 
 #include "warmgraph/guards/evaluate.hpp"
 
-namespace warmgraph::guards {
+namespace warmgraph::guards::version_test {
 namespace {
 
 TEST(SameOrNewer, ComparesVersionsByTheirNumbers)
@@ -25,4 +25,4 @@ TEST(SameOrNewer, ComparesVersionsByTheirNumbers)
 }
 
 } // namespace
-} // namespace warmgraph::guards
+} // namespace warmgraph::guards::version_test

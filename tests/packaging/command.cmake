@@ -1,8 +1,7 @@
 cmake_minimum_required(VERSION 3.25)
 execute_process(COMMAND ${PREFIX}/bin/warmgraph --version OUTPUT_VARIABLE output COMMAND_ERROR_IS_FATAL ANY)
-string(FIND "${output}" "${VERSION}" at)
-if(at EQUAL -1)
-  message(FATAL_ERROR "warmgraph --version printed '${output}', expected ${VERSION}")
+if(NOT output STREQUAL "warmgraph ${VERSION} (opencl, cuda)\n")
+  message(FATAL_ERROR "warmgraph --version printed '${output}', expected warmgraph ${VERSION} (opencl, cuda)")
 endif()
 execute_process(COMMAND ${PREFIX}/bin/warmgraph ls --json --cache-dir ${WORK}/none OUTPUT_VARIABLE output
                 COMMAND_ERROR_IS_FATAL ANY)

@@ -1,7 +1,7 @@
 // What a pair refuses, by which code, and that it names what is wrong.
 #include "pair_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::pair_bad_input_test {
 namespace {
 
 using testing::AllOf;
@@ -254,4 +254,4 @@ TEST_F(PairBadInput, AForwardThatCannotBeRecordedRunsAsItIsAndSoDoesItsBackward)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::pair_bad_input_test

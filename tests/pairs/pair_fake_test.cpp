@@ -3,7 +3,7 @@
 #include "warmgraph/backends/fake.hpp"
 #include "warmgraph/backends/registry.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::pair_fake_test {
 namespace {
 
 using testing::HasSubstr;
@@ -177,4 +177,4 @@ TEST_F(PairFake, LeavesNothingBehind)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::pair_fake_test

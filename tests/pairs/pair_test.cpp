@@ -1,6 +1,6 @@
 #include "pair_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::pair_test {
 namespace {
 
 using testing::HasSubstr;
@@ -324,4 +324,4 @@ TEST_F(PairTest, IsRecordedByRecordPendingWhereThatIsAskedFor)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::pair_test

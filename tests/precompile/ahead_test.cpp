@@ -9,7 +9,7 @@
 #include "precompile/manifest.hpp"
 #include "warmgraph/backends/built.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::ahead_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -225,4 +225,4 @@ TEST(ManifestFile, SaysWhatIsWrongAndWhatWasExpected)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::ahead_test

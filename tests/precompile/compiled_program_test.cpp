@@ -5,7 +5,7 @@
 #include "expect_error.hpp"
 #include "sample_program.hpp"
 
-namespace warmgraph::precompile {
+namespace warmgraph::precompile::compiled_program_test {
 namespace {
 
 using test::sample_program;
@@ -110,4 +110,4 @@ TEST(ProgramKey, FollowsEverythingButTheName)
 }
 
 } // namespace
-} // namespace warmgraph::precompile
+} // namespace warmgraph::precompile::compiled_program_test

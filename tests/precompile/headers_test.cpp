@@ -8,7 +8,7 @@
 #include "temp_dir.hpp"
 #include "warmgraph/precompile/headers.hpp"
 
-namespace warmgraph::precompile {
+namespace warmgraph::precompile::headers_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -130,4 +130,4 @@ TEST_F(HeaderFiles, OfAComputedNameAreUnknownAlsoWithinHeaders)
 }
 
 } // namespace
-} // namespace warmgraph::precompile
+} // namespace warmgraph::precompile::headers_test

@@ -10,7 +10,7 @@
 #include "temp_dir.hpp"
 #include "warmgraph/precompile/program_library.hpp"
 
-namespace warmgraph::precompile {
+namespace warmgraph::precompile::program_library_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -162,4 +162,4 @@ TEST_F(CompiledFolder, TheLeastRecentlyUsedGiveWayToTheBudget)
 }
 
 } // namespace
-} // namespace warmgraph::precompile
+} // namespace warmgraph::precompile::program_library_test

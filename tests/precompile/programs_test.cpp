@@ -6,7 +6,7 @@
 #include "facade_fixture.hpp"
 #include "faulty_file_system.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::programs_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -296,4 +296,4 @@ TEST_F(ProgramTest, SignedFoldersTakeSignedImagesAlone)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::programs_test

@@ -3,7 +3,7 @@
 #include "facade_fixture.hpp"
 #include "warmgraph/precompile/compiled_program.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::savings_test {
 namespace {
 
 class SavingsTest : public FacadeTest {
@@ -139,4 +139,4 @@ TEST_F(SavingsTest, KindsAreClearedAndBudgetedByTheProgram)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::savings_test

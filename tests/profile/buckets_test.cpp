@@ -7,7 +7,7 @@
 #include "sample_profile.hpp"
 #include "warmgraph/profile/buckets.hpp"
 
-namespace warmgraph::profile {
+namespace warmgraph::profile::buckets_test {
 namespace {
 
 using testing::ElementsAre;
@@ -127,4 +127,4 @@ TEST(Buckets, StayAsLongAsTheyServe)
 }
 
 } // namespace
-} // namespace warmgraph::profile
+} // namespace warmgraph::profile::buckets_test

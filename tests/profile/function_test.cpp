@@ -5,7 +5,7 @@
 #include "profile_fixture.hpp"
 #include "warmgraph/profile/library.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::function_test {
 namespace {
 
 using testing::ElementsAre;
@@ -310,4 +310,4 @@ TEST_F(Profiled, AFullDiskCostsTheProfileAlone)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::function_test

@@ -10,7 +10,7 @@
 #include "warmgraph/profile/library.hpp"
 #include "warmgraph/store/local_store.hpp"
 
-namespace warmgraph::profile {
+namespace warmgraph::profile::library_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -178,4 +178,4 @@ TEST(ProfileTier, AnyTierWillDo)
 }
 
 } // namespace
-} // namespace warmgraph::profile
+} // namespace warmgraph::profile::library_test

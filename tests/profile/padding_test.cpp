@@ -1,7 +1,7 @@
 // Calls that are padded to buckets, on a device: results, what is written, what is recorded.
 #include "profile_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::padding_test {
 namespace {
 
 using testing::HasSubstr;
@@ -242,4 +242,4 @@ TEST_F(Padded, DeclarationsThatMakeNoSenseAreRefused)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::padding_test

@@ -8,7 +8,7 @@
 #include "sample_profile.hpp"
 #include "warmgraph/profile/profile_file.hpp"
 
-namespace warmgraph::profile {
+namespace warmgraph::profile::profile_file_test {
 namespace {
 
 using nlohmann::json;
@@ -154,4 +154,4 @@ TEST(ProfileFile, TheMostThatMayBeFits)
 }
 
 } // namespace
-} // namespace warmgraph::profile
+} // namespace warmgraph::profile::profile_file_test

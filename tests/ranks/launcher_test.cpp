@@ -4,7 +4,7 @@
 
 #include "warmgraph/ranks/launcher.hpp"
 
-namespace warmgraph::ranks {
+namespace warmgraph::ranks::launcher_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -106,4 +106,4 @@ TEST(RankFolder, IsNamedByWorldAndRanks)
 }
 
 } // namespace
-} // namespace warmgraph::ranks
+} // namespace warmgraph::ranks::launcher_test

@@ -9,7 +9,7 @@
 #include "warmgraph/backends/fake.hpp"
 #include "warmgraph/replay/executable.hpp"
 
-namespace warmgraph::replay {
+namespace warmgraph::replay::executable_test {
 namespace {
 
 using cachefmt::ParamKind;
@@ -311,4 +311,4 @@ TEST_F(ExecutableTest, NothingIsLeakedWhenInstantiatingFails)
 }
 
 } // namespace
-} // namespace warmgraph::replay
+} // namespace warmgraph::replay::executable_test

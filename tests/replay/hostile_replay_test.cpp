@@ -13,7 +13,7 @@
 #include "warmgraph/backends/fake.hpp"
 #include "warmgraph/replay/executable.hpp"
 
-namespace warmgraph::replay {
+namespace warmgraph::replay::hostile_replay_test {
 namespace {
 
 using cachefmt::CopyNode;
@@ -331,4 +331,4 @@ TEST_F(HostileReplay, OfAnyMutationIsHarmless)
 }
 
 } // namespace
-} // namespace warmgraph::replay
+} // namespace warmgraph::replay::hostile_replay_test

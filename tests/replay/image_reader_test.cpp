@@ -9,7 +9,7 @@
 
 #include "image_reader.hpp"
 
-namespace warmgraph::replay {
+namespace warmgraph::replay::image_reader_test {
 namespace {
 
 class ImageReaderTest : public testing::Test {
@@ -128,4 +128,4 @@ TEST_F(ImageReaderTest, ReadsFewAheadThatAreLarge)
 }
 
 } // namespace
-} // namespace warmgraph::replay
+} // namespace warmgraph::replay::image_reader_test

@@ -12,7 +12,7 @@
 #include "warmgraph/backends/fake.hpp"
 #include "warmgraph/replay/module_cache.hpp"
 
-namespace warmgraph::replay {
+namespace warmgraph::replay::module_cache_test {
 namespace {
 
 class ModuleCacheTest : public testing::Test {
@@ -138,4 +138,4 @@ TEST_F(ModuleCacheTest, ThreadsWithCachesOfTheirOwnLoadAnImageOnceWhileOneOfThem
 }
 
 } // namespace
-} // namespace warmgraph::replay
+} // namespace warmgraph::replay::module_cache_test

@@ -9,7 +9,7 @@
 #include "warmgraph/backends/host_functions.hpp"
 #include "warmgraph/replay/executable.hpp"
 
-namespace warmgraph::replay {
+namespace warmgraph::replay::rehearsal_test {
 namespace {
 
 using cachefmt::RegionKind;
@@ -132,4 +132,4 @@ TEST_F(RehearsalTest, RefusesBindingsThatAreTooSmall)
 }
 
 } // namespace
-} // namespace warmgraph::replay
+} // namespace warmgraph::replay::rehearsal_test

@@ -5,7 +5,7 @@
 #include "warmgraph/backends/host_functions.hpp"
 #include "warmgraph/replay/executable.hpp"
 
-namespace warmgraph::replay {
+namespace warmgraph::replay::resolve_test {
 namespace {
 
 using cachefmt::Slot;
@@ -160,4 +160,4 @@ TEST_F(Resolve, KeepsTheBoxOfACopy)
 }
 
 } // namespace
-} // namespace warmgraph::replay
+} // namespace warmgraph::replay::resolve_test

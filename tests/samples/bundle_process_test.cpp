@@ -1,7 +1,7 @@
 // A bundle of the sample's cache, made by the command: read where it lies, and loaded into an empty folder.
 #include "process_fixture.hpp"
 
-namespace llm {
+namespace llm::bundle_process_test {
 namespace {
 
 /// A bucket that the first start did not record.
@@ -41,4 +41,4 @@ TEST_F(BundleProcess, ANewShapeCompilesNothingWhereABundleHasItsPrograms)
 }
 
 } // namespace
-} // namespace llm
+} // namespace llm::bundle_process_test

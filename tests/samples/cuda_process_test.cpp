@@ -3,7 +3,7 @@
 #include "memcheck.hpp"
 #include "process_fixture.hpp"
 
-namespace llm {
+namespace llm::cuda_process_test {
 namespace {
 
 using testing::HasSubstr;
@@ -54,4 +54,4 @@ TEST_F(Process, ADeviceThatNamesItsBackendNeedsNoOtherOption)
 }
 
 } // namespace
-} // namespace llm
+} // namespace llm::cuda_process_test

@@ -13,7 +13,7 @@
 #include "temp_dir.hpp"
 #include "tokenizer.hpp"
 
-namespace llm {
+namespace llm::golden_test {
 namespace {
 
 namespace wg = warmgraph;
@@ -178,4 +178,4 @@ TEST_F(Golden, TheLastPositionIsReachedAndTheNextRefused)
 }
 
 } // namespace
-} // namespace llm
+} // namespace llm::golden_test

@@ -1,7 +1,7 @@
 // The smallest sample, in two processes.
 #include "process_fixture.hpp"
 
-namespace llm {
+namespace llm::hello_test {
 namespace {
 
 using testing::StartsWith;
@@ -17,4 +17,4 @@ TEST_F(Process, HelloIsRecordedThenReplayed)
 }
 
 } // namespace
-} // namespace llm
+} // namespace llm::hello_test

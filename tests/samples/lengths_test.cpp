@@ -1,7 +1,7 @@
 // warmgraph_llm_lengths in processes of its own: 40 lengths are at most six recordings, and none in the second start.
 #include "process_fixture.hpp"
 
-namespace llm {
+namespace llm::lengths_test {
 namespace {
 
 using testing::HasSubstr;
@@ -75,4 +75,4 @@ TEST_F(Lengths, WithoutAProfileEachSizeIsAVariant)
 }
 
 } // namespace
-} // namespace llm
+} // namespace llm::lengths_test

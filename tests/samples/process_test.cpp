@@ -1,7 +1,7 @@
 // The real binaries in real processes: cold, warm, and with a damaged or absent cache. Built once for each backend.
 #include "process_fixture.hpp"
 
-namespace llm {
+namespace llm::process_test {
 namespace {
 
 using testing::EndsWith;
@@ -237,4 +237,4 @@ TEST_F(Process, RunsFromAnyFolderThatItsFilesWereMovedTo)
 }
 
 } // namespace
-} // namespace llm
+} // namespace llm::process_test

@@ -7,7 +7,7 @@
 #include "safetensors.hpp"
 #include "temp_dir.hpp"
 
-namespace samples {
+namespace samples::safetensors_test {
 namespace {
 
 std::vector<std::byte> file_of(const std::string& header, std::size_t data, std::uint64_t length)
@@ -225,4 +225,4 @@ TEST(Safetensors, ReadsAFile)
 }
 
 } // namespace
-} // namespace samples
+} // namespace samples::safetensors_test

@@ -12,7 +12,7 @@
 #include "start.hpp"
 #include "states.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::serve_test {
 namespace {
 
 using nlohmann::json;
@@ -263,4 +263,4 @@ TEST(ServeMetadata, WhatIsNoneIsRefused)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::serve_test

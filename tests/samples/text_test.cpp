@@ -8,7 +8,7 @@
 #include "table.hpp"
 #include "tokenizer.hpp"
 
-namespace llm {
+namespace llm::text_test {
 namespace {
 
 using testing::ElementsAre;
@@ -123,4 +123,4 @@ TEST(PhaseTable, MergesThePhasesOfBothRunsInOrder)
 }
 
 } // namespace
-} // namespace llm
+} // namespace llm::text_test

@@ -3,7 +3,7 @@
 
 #include "process_fixture.hpp"
 
-namespace llm {
+namespace llm::train_test {
 namespace {
 
 using testing::HasSubstr;
@@ -58,4 +58,4 @@ TEST_F(Training, ReplayedGradientsAreThoseOfFiniteDifferences)
 }
 
 } // namespace
-} // namespace llm
+} // namespace llm::train_test

@@ -4,7 +4,7 @@
 #include "child_process.hpp"
 #include "store_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::check_test {
 namespace {
 
 /// A temporary as a process leaves it that dies while it publishes.
@@ -228,4 +228,4 @@ TEST_F(Check, RepairCuresWhatCheckFindsAndLeavesTheRest)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::check_test

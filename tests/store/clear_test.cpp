@@ -2,7 +2,7 @@
 #include "store_fixture.hpp"
 #include "warmgraph/cachefmt/key.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::clear_test {
 namespace {
 
 class Clear : public StoreTest {
@@ -157,4 +157,4 @@ TEST_F(Clear, LeavesForeignFilesAndLocksInUse)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::clear_test

@@ -46,7 +46,7 @@ extern "C" int renameat(int from_folder, const char* from, int to_folder, const 
     return static_cast<int>(::syscall(SYS_renameat2, from_folder, from, to_folder, to, 0));
 }
 
-namespace warmgraph::test {
+namespace warmgraph::test::commit_test {
 namespace {
 
 using testing::HasSubstr;
@@ -288,4 +288,4 @@ TEST_F(Replaced, InItsOwnPlaceItIsNotSetAside)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::commit_test

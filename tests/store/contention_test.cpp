@@ -14,7 +14,7 @@
 /// What reaches the disk is another test's question (power_cut_test.cpp). Without waiting for it the processes meet more often.
 extern "C" int fsync(int) { return 0; }
 
-namespace warmgraph::test {
+namespace warmgraph::test::contention_test {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -202,4 +202,4 @@ TEST_F(Budget, HoldsToWithinOneEntryForEachLivingWriter)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::contention_test

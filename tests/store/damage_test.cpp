@@ -10,7 +10,7 @@
 #include "reseal.hpp"
 #include "store_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::damage_test {
 namespace {
 
 using testing::EndsWith;
@@ -332,4 +332,4 @@ TEST_F(Damage, AFileOverTheCapIsNotReadAtAll)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::damage_test

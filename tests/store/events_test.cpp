@@ -1,7 +1,7 @@
 // Events by kind and reason: they add up across stores, and what is no word or one too many is "other".
 #include "store_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::events_test {
 namespace {
 
 using store::EventKind;
@@ -81,4 +81,4 @@ TEST_F(EventsOfAFunction, CountWhatIsEvictedAndDamaged)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::events_test

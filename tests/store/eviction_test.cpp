@@ -2,7 +2,7 @@
 #include "reseal.hpp"
 #include "store_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::eviction_test {
 namespace {
 
 class Eviction : public StoreTest {
@@ -108,4 +108,4 @@ TEST_F(Eviction, KeepsEveryImageWhileANewerFormatsEntryIsThere)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::eviction_test

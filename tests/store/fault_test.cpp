@@ -2,7 +2,7 @@
 #include "child_process.hpp"
 #include "store_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::fault_test {
 namespace {
 
 using Lasts = FaultyFileSystem::Lasts;
@@ -238,4 +238,4 @@ TEST_F(Faults, AProcessThatDiesAnywhereInPublishLeavesAUsableCache)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::fault_test

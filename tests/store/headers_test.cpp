@@ -2,7 +2,7 @@
 #include "store_fixture.hpp"
 #include "warmgraph/store/store.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::headers_test {
 namespace {
 
 /// A tier in memory that tells one state of an object from the next, and counts the bytes that it gives.
@@ -174,4 +174,4 @@ TEST_F(StoreHeaders, TakeABoundedAmountOfMemory)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::headers_test

@@ -2,7 +2,7 @@
 // reason, and makes room for a new recording.
 #include "store_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::kept_formats_test {
 namespace {
 
 using testing::HasSubstr;
@@ -75,4 +75,4 @@ TEST(KeptFormatsFolder, HasEveryOlderFormat)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::kept_formats_test

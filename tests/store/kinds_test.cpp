@@ -3,7 +3,7 @@
 #include "store_fixture.hpp"
 #include "warmgraph/store/settings.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::kinds_test {
 namespace {
 
 using std::chrono::minutes;
@@ -198,4 +198,4 @@ TEST(BudgetText, IsASizeForAllAndSizesByKind)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::kinds_test

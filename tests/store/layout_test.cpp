@@ -3,7 +3,7 @@
 
 #include "store_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::layout_test {
 namespace {
 
 using testing::ElementsAre;
@@ -199,4 +199,4 @@ TEST_F(Layout, ARecordingIsLockedForOneAndLeavesNothing)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::layout_test

@@ -7,7 +7,7 @@
 #include "store_fixture.hpp"
 #include "warmgraph/base/process.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::load_marks_test {
 namespace {
 
 using store::LoadMark;
@@ -326,4 +326,4 @@ TEST_F(LoadMarks, OfOtherFormsAreSomebodyElses)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::load_marks_test

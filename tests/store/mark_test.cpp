@@ -4,7 +4,7 @@
 
 #include "store_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::mark_test {
 namespace {
 
 using store::ClearKind;
@@ -233,4 +233,4 @@ TEST_F(Mark, DoesNotCoverWhatOthersPutIntoTheFolder)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::mark_test

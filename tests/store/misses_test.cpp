@@ -2,7 +2,7 @@
 #include "child_process.hpp"
 #include "store_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::misses_test {
 namespace {
 
 using store::Miss;
@@ -203,4 +203,4 @@ TEST_F(MissesOfAFunction, GoWithTheFunctionWhenItIsCleared)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::misses_test

@@ -2,7 +2,7 @@
 #include "store_fixture.hpp"
 #include "warmgraph/cachefmt/key.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::names_test {
 namespace {
 
 using namespace std::string_literals;
@@ -150,4 +150,4 @@ TEST(ModelOf, IsTheModelThatTheInfoWasMadeOf)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::names_test

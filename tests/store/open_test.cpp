@@ -5,7 +5,7 @@
 #include "child_process.hpp"
 #include "store_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::open_test {
 namespace {
 
 using store::Sharing;
@@ -200,4 +200,4 @@ TEST_F(Open, ReadOnlyReadsEverythingAndChangesNothing)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::open_test

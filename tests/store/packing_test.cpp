@@ -4,7 +4,7 @@
 #include "store_fixture.hpp"
 #include "warmgraph/store/packing.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::packing_test {
 namespace {
 
 using store::Blob;
@@ -208,4 +208,4 @@ TEST_F(StoredPacked, PayloadsFollowTheirOwnSetting)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::packing_test

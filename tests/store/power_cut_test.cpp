@@ -103,7 +103,7 @@ extern "C" int mkdirat(int folder, const char* name, mode_t mode) noexcept
     return done;
 }
 
-namespace warmgraph::test {
+namespace warmgraph::test::power_cut_test {
 namespace {
 
 /// How much of a write there is after the cut.
@@ -463,4 +463,4 @@ TEST_F(PowerCut, WhileEvictingSettingAsideAndClearingNothingIsWrong)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::power_cut_test

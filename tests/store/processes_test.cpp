@@ -4,7 +4,7 @@
 #include "child_process.hpp"
 #include "store_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::processes_test {
 namespace {
 
 constexpr int k_processes = 8;
@@ -126,4 +126,4 @@ TEST_F(Processes, KilledAtRandomTheyLeaveAUsableCacheAndNothingThatGrows)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::processes_test

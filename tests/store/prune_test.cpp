@@ -2,7 +2,7 @@
 #include "child_process.hpp"
 #include "store_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::prune_test {
 namespace {
 
 using std::chrono::minutes;
@@ -371,4 +371,4 @@ TEST_F(Prune, AnEntryThatIsSetAsideIsGoneUnlessItWasReplaced)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::prune_test

@@ -6,7 +6,7 @@
 #include "store_fixture.hpp"
 #include "warmgraph/store/signing.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::signing_test {
 namespace {
 
 using store::resolve_signing;
@@ -210,4 +210,4 @@ TEST_F(Sources, ForgetTheirKeys)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::signing_test

@@ -5,7 +5,7 @@
 
 #include "store_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::threads_test {
 namespace {
 
 constexpr int k_threads = 8;
@@ -132,4 +132,4 @@ TEST_F(Threads, PublishWhileTheCacheIsClearedAgainAndAgain)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::threads_test

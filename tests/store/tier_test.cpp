@@ -4,7 +4,7 @@
 #include "tier_conformance.hpp"
 #include "warmgraph/store/store.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::tier_test {
 namespace {
 
 using store::ImageName;
@@ -175,4 +175,4 @@ INSTANTIATE_TEST_SUITE_P(All, TierConformance, testing::ValuesIn(k_tiers),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::tier_test

@@ -2,7 +2,7 @@
 #include "store_fixture.hpp"
 #include "warmgraph/store/torch_artifacts.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::torch_test {
 namespace {
 
 using store::TorchFacts;
@@ -168,4 +168,4 @@ TEST_F(TorchArtifacts, CountForTheFoldersBudget)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::torch_test

@@ -1,7 +1,7 @@
 // Whose folders and files are used: D5 of the faults, what another user of the machine may have put there.
 #include "trust_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::trust_test {
 namespace {
 
 using store::Sharing;
@@ -396,4 +396,4 @@ TEST_F(Trust, AFolderOfAGroupIsSharedByItsMembersAndNobodyElse)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::trust_test

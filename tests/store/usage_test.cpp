@@ -9,7 +9,7 @@
 #include "never_destroyed.hpp"
 #include "store_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::usage_test {
 namespace {
 
 class Usage : public StoreTest {
@@ -338,4 +338,4 @@ TEST_F(Usage, NoFailureOfTheDiskReachesTheCaller)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::usage_test

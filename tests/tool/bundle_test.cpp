@@ -9,7 +9,7 @@
 #include "warmgraph/store/signing.hpp"
 #include "warmgraph/store/torch_artifacts.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::bundle_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -367,4 +367,4 @@ TEST_F(BundleCommand, SaysHowItIsUsed)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::bundle_test

@@ -1,6 +1,6 @@
 #include "command_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::clear_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -182,4 +182,4 @@ TEST_F(ClearElsewhere, TakesAnEmptyFolderForNoCacheAndDoesNotMarkIt)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::clear_test

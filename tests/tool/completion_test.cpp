@@ -4,7 +4,7 @@
 #include "command_fixture.hpp"
 #include "lacking.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::completion_test {
 namespace {
 
 using ::testing::Contains;
@@ -119,4 +119,4 @@ TEST_F(Manual, IsAPageThatManTakesWithoutAWarning)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::completion_test

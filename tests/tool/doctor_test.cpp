@@ -4,7 +4,7 @@
 #include "command_fixture.hpp"
 #include "lacking.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::doctor_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -167,4 +167,4 @@ TEST_F(Doctor, SaysWhenThereIsNoOpenClDevice)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::doctor_test

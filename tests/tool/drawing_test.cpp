@@ -3,7 +3,7 @@
 
 #include "report/drawing.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::drawing_test {
 namespace {
 
 using tool::draw;
@@ -76,4 +76,4 @@ TEST(TheDrawing, LeavesOutWhatCannotBeFolded)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::drawing_test

@@ -3,7 +3,7 @@
 #include "warmgraph/guards/evaluate.hpp"
 #include "warmgraph/guards/json.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::explain_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -175,4 +175,4 @@ TEST_F(Explain, ChangesNothingOnDisk)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::explain_test

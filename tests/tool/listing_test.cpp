@@ -1,6 +1,6 @@
 #include "command_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::listing_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -267,4 +267,4 @@ TEST_F(Show, KeepsEscapeSequencesOffTheTerminal)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::listing_test

@@ -1,6 +1,6 @@
 #include "command_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::maintenance_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -75,4 +75,4 @@ TEST_F(Check, RepairRefusesAFolderThatIsNoCache)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::maintenance_test

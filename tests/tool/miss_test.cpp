@@ -4,7 +4,7 @@
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/warmgraph.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::miss_test {
 namespace {
 
 using ::testing::AllOf;
@@ -291,4 +291,4 @@ TEST_F(Missed, AtStartTheLogSaysWhatFits)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::miss_test

@@ -3,7 +3,7 @@
 #include "sample_profile.hpp"
 #include "warmgraph/profile/library.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::profile_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -91,4 +91,4 @@ TEST_F(ProfileCommand, IsClearedAlone)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::profile_test

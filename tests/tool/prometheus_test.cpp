@@ -5,7 +5,7 @@
 
 #include "command_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::prometheus_test {
 namespace {
 
 using ::testing::Contains;
@@ -106,4 +106,4 @@ TEST_F(Prometheus, StatsNamesKindsAndReasonsToPeopleAndPrograms)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::prometheus_test

@@ -1,6 +1,6 @@
 #include "command_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::prune_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -101,4 +101,4 @@ TEST_F(PruneVerb, RefusesWhatIsNoSizeOrAge)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::prune_test

@@ -4,7 +4,7 @@
 #include "command_fixture.hpp"
 #include "lacking.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::report_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -295,4 +295,4 @@ TEST_F(ReportInABrowser, AnErrorInAPageIsSeen)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::report_test

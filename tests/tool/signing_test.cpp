@@ -3,7 +3,7 @@
 
 #include "command_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::signing_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -174,4 +174,4 @@ TEST_F(Signing, DoesNotShowSecretsOfTheEnvironment)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::signing_test

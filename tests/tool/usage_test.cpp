@@ -3,7 +3,7 @@
 
 #include "command_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::usage_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -141,4 +141,4 @@ TEST_F(Usage, TakesTheFolderFromTheOptionThenTheEnvironmentThenTheWorkingDirecto
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::usage_test

@@ -27,7 +27,7 @@ Result<void> require_built(std::string_view backend, std::string_view id)
     const auto known = backends();
     if (backend == k_cuda && std::ranges::find(known, k_cuda, &Backend::name) == known.end())
         return fail(ErrorCode::unsupported,
-                    "cannot open '{}': this build has no CUDA backend: configure where cuda.h is found", id);
+                    "cannot open '{}': this build has no CUDA backend: build with -DWARMGRAPH_CUDA=ON", id);
     return {};
 }
 
@@ -39,6 +39,8 @@ std::vector<std::string> names()
 }
 
 } // namespace
+
+std::string_view built_backend_names() noexcept { return WARMGRAPH_BACKENDS; }
 
 std::vector<std::shared_ptr<Backend>> make_built_backends()
 {

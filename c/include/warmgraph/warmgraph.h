@@ -128,6 +128,9 @@ typedef struct wg_artifacts wg_artifacts;
 /// "0.1.0". Static.
 WARMGRAPH_API const char* wg_version(void);
 
+/// The backends that this build of the library has: "opencl, cuda". Static.
+WARMGRAPH_API const char* wg_backends(void);
+
 /// The text of the last call that failed in this thread: what was expected, what was found and the cure. Never NULL,
 /// "" when none failed yet; a call that succeeds leaves it. Valid until the next failing call in this thread.
 WARMGRAPH_API const char* wg_last_error(void);

@@ -36,4 +36,7 @@ namespace warmgraph {
 /// "0.1.0"
 [[nodiscard]] WARMGRAPH_API std::string_view version() noexcept;
 
+/// The backends that this build has: "opencl, cuda". A build without CUDA's headers has "opencl" alone.
+[[nodiscard]] WARMGRAPH_API std::string_view built_backends() noexcept;
+
 } // namespace warmgraph

@@ -7,7 +7,7 @@
 #include "lacking.hpp"
 #include "promise_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::blas_test {
 namespace {
 
 constexpr std::int64_t k_side = 16, k_matrix = k_side * k_side, k_batch = 2;
@@ -119,4 +119,4 @@ TEST_F(PromisedBlas, ABatchedProductThatAddsThroughUndeclaredTablesAddsOncePerCa
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::blas_test

@@ -5,7 +5,7 @@
 
 #include "promise_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::facts_test {
 namespace {
 
 using testing::ElementsAre;
@@ -133,4 +133,4 @@ TEST_F(PromisedHeaders, AChangedHeaderInTheWorkingFolderIsAnotherProgram)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::facts_test

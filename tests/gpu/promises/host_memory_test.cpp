@@ -3,7 +3,7 @@
 
 #include "promise_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::host_memory_test {
 namespace {
 
 using testing::HasSubstr;
@@ -120,4 +120,4 @@ TEST_F(PromisedHostMemory, ManagedMemoryThatIsReadOnTheHostIsRefusedBeforeAnythi
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::host_memory_test

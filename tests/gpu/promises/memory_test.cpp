@@ -3,7 +3,7 @@
 
 #include "promise_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::memory_test {
 namespace {
 
 using testing::AnyOf;
@@ -129,4 +129,4 @@ TEST_F(PromisedMemory, AnOffsetOfAShortPeriodIsNoConstant)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::memory_test

@@ -1,7 +1,7 @@
 // Pointers that are no plain parameter: in tables, in halves, into the heap of device code.
 #include "promise_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::pointers_test {
 namespace {
 
 using testing::AllOf;
@@ -172,4 +172,4 @@ TEST_F(PromisedPointers, APointerOfTheHeapIsRefusedInKernelsOfOtherModulesToo)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::pointers_test

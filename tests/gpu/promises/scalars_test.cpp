@@ -3,7 +3,7 @@
 
 #include "promise_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::scalars_test {
 namespace {
 
 using testing::HasSubstr;
@@ -121,4 +121,4 @@ TEST_F(PromisedScalars, WhatWasRecordedInPlaceIsNotReplayedWhereTensorsOverlapOt
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::scalars_test

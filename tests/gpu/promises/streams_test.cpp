@@ -1,7 +1,7 @@
 // Calls inside the caller's own capture, and work that goes past the recorder's stream.
 #include "promise_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::streams_test {
 namespace {
 
 using testing::ElementsAre;
@@ -151,4 +151,4 @@ TEST_F(PromisedStreams, AGraphThatTheCallableLaunchesIsRefusedAndHarmsNobody)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::streams_test

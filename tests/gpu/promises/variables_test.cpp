@@ -5,7 +5,7 @@
 
 #include "promise_fixture.hpp"
 
-namespace warmgraph::test {
+namespace warmgraph::test::variables_test {
 namespace {
 
 using testing::AnyOf;
@@ -229,4 +229,4 @@ TEST_F(PromisedVariables, APhaseOfPeriodFourIsNoConstant)
 }
 
 } // namespace
-} // namespace warmgraph::test
+} // namespace warmgraph::test::variables_test

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "line/suggestion.hpp"
+#include "warmgraph/backends/built.hpp"
 #include "warmgraph/base/printable.hpp"
 
 namespace warmgraph::tool {
@@ -105,7 +106,9 @@ std::unique_ptr<CLI::App> make_app(Arguments& arguments)
     app->set_help_flag("-h,--help", "this help");
     app->get_formatter()->column_width(34);
     add_common(*app, arguments);
-    app->set_version_flag("--version", "warmgraph " WARMGRAPH_VERSION, "the version");
+    app->set_version_flag("--version",
+                          fmt::format("warmgraph {} ({})", WARMGRAPH_VERSION, backends::built_backend_names()),
+                          "the version, and the backends that this build has");
     app->footer(
         fmt::format("Examples:\n  warmgraph ls\n  warmgraph show tiny-llama/decode --only guards\n"
                     "  warmgraph explain tiny-llama/decode\nwarmgraph <subcommand> --help names its options.\n\n{}",

@@ -93,7 +93,8 @@ void report_cuda(Report& report, const Context& context, Json& list)
 {
     const auto backend = built_backend("cuda");
     if (!backend) {
-        report.section("CUDA") = {{"CUDA driver", "not looked for: this build has no CUDA backend"}};
+        report.section("CUDA") = {
+            {"CUDA driver", "not looked for: this build has no CUDA backend; build with -DWARMGRAPH_CUDA=ON"}};
         report.document["cuda_driver"] = false;
         return;
     }
@@ -147,12 +148,14 @@ void report_system(Report& report)
         {"CLI11", CLI11_VERSION}};
     auto& lines = report.section("warmgraph");
     lines = {{"version", WARMGRAPH_VERSION},
+             {"backends", std::string(backends::built_backend_names())},
              {"format", std::to_string(cachefmt::k_format_version)},
              {"platform", platform_text()}};
     lines.insert(lines.end(), libraries.begin(), libraries.end());
     Json versions = Json::object();
     for (const auto& [name, version] : libraries) versions[name] = version;
     report.document.update(Json{{"version", WARMGRAPH_VERSION},
+                                {"backends", backends::built_backend_names()},
                                 {"format", cachefmt::k_format_version},
                                 {"platform", platform_text()},
                                 {"libraries", versions}});

@@ -10,6 +10,9 @@
 
 namespace warmgraph::backends {
 
+/// "opencl, cuda". Static.
+[[nodiscard]] std::string_view built_backend_names() noexcept;
+
 /// Objects of the caller's own: another call gives others.
 [[nodiscard]] std::vector<std::shared_ptr<Backend>> make_built_backends();
 

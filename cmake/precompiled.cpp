@@ -1,0 +1,1 @@
+// Its target has the precompiled headers of all components (WarmgraphComponent.cmake).

@@ -1,0 +1,42 @@
+// The backends that need no device: the fake one, and the CUDA backend over a driver that runs on the host.
+#include "conformance.hpp"
+#include "fake_cuda/steering.hpp"
+#include "warmgraph/backends/fake.hpp"
+
+namespace warmgraph::backends::test {
+namespace {
+
+Subject fake()
+{
+    const std::string program = "kernel iota(memory x, value n)\n"
+                                "kernel add_scalar(memory x, value amount, value n)\n"
+                                "kernel scale(memory x, value factor, value n)\n"
+                                "kernel copy(memory to, memory from, value n)\n"
+                                "kernel add(memory out, memory a, memory b, value n)\n"
+                                "kernel sum(memory out, memory x, local scratch, value n)\n";
+    return {"fake", [] { return make_fake_backend()->open(""); }, program, program + "kernel explode(value n)\n",
+            "line 7"};
+}
+
+Subject cuda(const std::string& name, bool takes_kernels)
+{
+    using warmgraph::test::FakeCuda;
+    using warmgraph::test::k_fake_cuda_program;
+    const auto open = [takes_kernels] {
+        static const auto backend = make_cuda_backend(FakeCuda::options());
+        static const FakeCuda driver;
+        driver.take_bulk_kernels(takes_kernels);
+        return backend->open("");
+    };
+    return {name, open, k_fake_cuda_program, std::string(k_fake_cuda_program) + "kernel explode(value n)\n", "line 7"};
+}
+
+} // namespace
+
+std::vector<Subject> subjects()
+{
+    // Bulk memory work through the host, as where the driver has no compiler for PTX; and by the backend's kernels.
+    return {fake(), cuda("cuda_fake", false), cuda("cuda_fake_with_bulk_kernels", true)};
+}
+
+} // namespace warmgraph::backends::test
