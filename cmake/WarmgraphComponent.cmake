@@ -91,6 +91,16 @@ if(WARMGRAPH_UNITY)
   endif()
 endif()
 
+# The standard library's and fmt's headers are a tenth of the time of compiling a component. A source still includes what it uses:
+# the preset tidy compiles without.
+add_library(warmgraph_headers OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/precompiled.cpp)
+target_compile_features(warmgraph_headers PUBLIC cxx_std_23)
+target_link_libraries(warmgraph_headers PRIVATE warmgraph_options OpenSSL::Crypto ${WARMGRAPH_SPDLOG} ${WARMGRAPH_FMT} Threads::Threads)
+set_target_properties(warmgraph_headers PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+target_precompile_headers(warmgraph_headers PRIVATE
+  <algorithm> <array> <atomic> <bit> <chrono> <cstddef> <cstdint> <cstring> <expected> <filesystem> <functional> <map> <memory> <mutex>
+  <optional> <set> <span> <string> <string_view> <unordered_map> <utility> <variant> <vector> <fmt/format.h> <fmt/ranges.h>)
+
 set_property(GLOBAL PROPERTY WARMGRAPH_COMPONENTS "")
 set_property(GLOBAL PROPERTY WARMGRAPH_LIBRARIES "")
 
@@ -104,6 +114,7 @@ function(warmgraph_component name)
   list(TRANSFORM arg_LINKS PREPEND warmgraph_)
   target_link_libraries(${target} PUBLIC ${arg_LINKS} ${arg_LIBRARIES} PRIVATE warmgraph_options)
   set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  target_precompile_headers(${target} REUSE_FROM warmgraph_headers)
   if(NOT arg_TEST_ONLY)
     set_property(GLOBAL APPEND PROPERTY WARMGRAPH_COMPONENTS ${target})
     set_property(GLOBAL APPEND PROPERTY WARMGRAPH_LIBRARIES ${arg_LIBRARIES})

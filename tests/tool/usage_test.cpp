@@ -15,7 +15,7 @@ class Usage : public CommandTest {};
 TEST_F(Usage, PrintsItsVersionAndExitCodes)
 {
     EXPECT_EQ(run("--version").status, 0);
-    EXPECT_EQ(run("--version").out, "warmgraph " WARMGRAPH_VERSION "\n");
+    EXPECT_EQ(run("--version").out, "warmgraph " WARMGRAPH_VERSION " (opencl, cuda)\n");
     const CommandResult help = run("--help");
     EXPECT_EQ(help.status, 0);
     for (const char* text : {"Exit status", "ls", "show", "explain", "check", "stats", "report", "clear", "prune",

@@ -13,7 +13,24 @@
 
 namespace warmgraph {
 
-using namespace backends;
+using backends::HostFunction;
+using backends::Module;
+using backends::Place;
+using backends::PlaceKind;
+using backends::RawAttribute;
+using backends::RawCopy;
+using backends::RawEmpty;
+using backends::RawEventRecord;
+using backends::RawEventWait;
+using backends::RawFill;
+using backends::RawGraph;
+using backends::RawHost;
+using backends::RawKernel;
+using backends::RawMemoryOperation;
+using backends::RawMemoryOperations;
+using backends::RawNode;
+using backends::RawParam;
+using backends::RawSemaphores;
 using cachefmt::Slot;
 using cachefmt::SlotKind;
 

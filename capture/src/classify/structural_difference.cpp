@@ -10,7 +10,22 @@
 
 namespace warmgraph {
 
-using namespace backends;
+using backends::EdgeData;
+using backends::RawCopy;
+using backends::RawEmpty;
+using backends::RawEventRecord;
+using backends::RawEventWait;
+using backends::RawFill;
+using backends::RawGraph;
+using backends::RawHost;
+using backends::RawKernel;
+using backends::RawMemoryOperations;
+using backends::RawNode;
+using backends::RawSemaphores;
+using backends::RawWork;
+using backends::SemaphoreAction;
+using backends::canonical;
+using backends::kind_of;
 
 namespace {
 

@@ -47,7 +47,7 @@ void add_verb(CLI::App& app, const Verb& verb, Arguments& arguments)
                                                     fmt::join(verb.examples, "\n  ")));
 }
 
-std::vector<std::string> names_of(const std::vector<const CLI::Option*>& options)
+std::vector<std::string> option_names(const std::vector<const CLI::Option*>& options)
 {
     std::vector<std::string> names{"--help"};
     for (const CLI::Option* option : options) names.push_back(option->get_name());
@@ -69,7 +69,7 @@ std::string unexpected_text(const CLI::App& app, const CLI::App* sub)
     const bool is_option = word.starts_with("-");
     if (is_option)
         return fmt::format("there is no option '{}'{}", word,
-                           did_you_mean(word, names_of(named_options(sub != nullptr ? *sub : app))));
+                           did_you_mean(word, option_names(named_options(sub != nullptr ? *sub : app))));
     if (sub == nullptr) return fmt::format("there is no subcommand '{}'{}", word, did_you_mean(word, shown_names(app)));
     return fmt::format("'{}' is one argument too many", word);
 }

@@ -11,7 +11,7 @@ namespace warmgraph::tool {
 
 namespace {
 
-constexpr std::size_t k_most = 400; // bytes of a cell: what differs may be at the end of a long value
+constexpr std::size_t k_most_of_a_cell = 400; // bytes of a cell: what differs may be at the end of a long value
 
 std::string headline(const Context& context, const Explanation& explanation)
 {
@@ -62,7 +62,7 @@ std::string to_text(const Context& context, const cachefmt::FunctionKey& key, co
     if (comparison.mismatches.empty()) {
         text += fmt::format("  all {} agree\n", plural(comparison.compared, "fact"));
     } else {
-        Table table({{"fact"}, {"recorded"}, {"now"}, {"cure"}}, 2, k_most);
+        Table table({{"fact"}, {"recorded"}, {"now"}, {"cure"}}, 2, k_most_of_a_cell);
         for (const guards::Mismatch& m : comparison.mismatches) table.add({m.fact, m.recorded, m.now, m.cure});
         text += table.text(context.style) + rest_text(comparison.compared - comparison.mismatches.size());
     }
@@ -80,7 +80,7 @@ std::string to_text(const Context& context, const store::Miss& miss, std::string
     if (!miss.nearest || miss.differences.empty()) return text;
     text += fmt::format("  against variant {} as it was then, the nearest of {}:\n", short_hex(*miss.nearest),
                         count_text(miss.variants));
-    Table table({{"fact"}, {"recorded"}, {"now"}, {"cure"}}, 4, k_most);
+    Table table({{"fact"}, {"recorded"}, {"now"}, {"cure"}}, 4, k_most_of_a_cell);
     for (const store::MissedFact& fact : miss.differences) table.add({fact.fact, fact.recorded, fact.now, fact.cure});
     text += table.text(context.style);
     if (miss.more > 0) text += fmt::format("    and {}\n", plural(miss.more, "further difference"));
