@@ -446,6 +446,8 @@ class wg_adoption(ctypes.Structure):
         ("values", ctypes.POINTER(wg_named_number)),
         ("value_count", ctypes.c_uint64),
         ("captures", ctypes.c_char_p),
+        ("answer", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32, ctypes.c_char_p, ctypes.c_uint64)),
+        ("answer_user", ctypes.c_void_p),
     ]
 
 

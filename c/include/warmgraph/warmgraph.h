@@ -801,6 +801,15 @@ typedef struct wg_adoption {
     /// memory lay elsewhere, as far as the process's allocator put it elsewhere. Who may write the folder decides what is
     /// taken for proven: one that others may write is not read. NULL: none
     const char* captures;
+    /// A function may enqueue something else while it is captured, and then both captures and the entry agree with each
+    /// other, and not with the function. Whoever ran it as it is from the same contents holds the graph to that: this is
+    /// called after each run of the original (is_last 0), while its results lie in the first capture's memory, and once
+    /// more after the last of them (is_last 1), in the thread that adopts and once the graph is known to touch declared
+    /// memory alone. Nonzero refuses the graph: not_recordable, with the `text` that it writes (at most `size` bytes, with a
+    /// zero behind). With 0, the text of the last call is how they agree ("bitwise"), which `warmgraph show` says. NULL:
+    /// nothing proves that the graph does what the function does.
+    int32_t (*answer)(void* user, int32_t is_last, char* text, uint64_t size);
+    void* answer_user;
 } wg_adoption;
 
 /// The captured graph becomes an entry, under the guards that a call with the capture's memory and the declared shapes

@@ -70,6 +70,15 @@ def package_of(module: str | None, file: str | None = None) -> str:
     return parts[parts[0] in _SITES and len(parts) > 1].split(".")[0]
 
 
+def values_of(reached: _code.Reached) -> Iterator[Any]:
+    """What its functions close over, and the globals that they name."""
+    for function, names in zip(reached.functions, reached.globals):
+        yield from (function.__globals__[name] for name in names if name in function.__globals__)
+        for cell in function.__closure__ or ():
+            with contextlib.suppress(ValueError):  # an empty one
+                yield cell.cell_contents
+
+
 class Reached(_code.Reached):
     """As for other functions, but what is installed is never followed, even where the function itself is. Of installed classes that a call
     meets all methods count."""

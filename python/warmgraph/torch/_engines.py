@@ -18,7 +18,7 @@ from ..config import Config, unknown_option
 from . import _capture, _code, _collection, _gate, _mega_cache, _outside, _pausing, _recording, _regions, _sharing, _walking
 from ._bound import Bound
 from ._call import Call, Surroundings
-from ._function import TorchFunction, _policy, _Structural
+from ._function import TorchFunction, _policy
 from ._regions import Region
 from ._walking import Walker
 
@@ -217,7 +217,7 @@ class EngineFunction(TorchFunction):
         """(outcome, the variant on this memory). The work ran once. _Own is what forward_fn raised, MissForbidden the policy's."""
         try:
             return self._found_or_recorded(wrapped, self._read_all(self._owner, inputs))
-        except _Structural as change:  # the first answer made something: now it is there
+        except _recording.NextTime as change:  # the first answer made something: now it is there
             _log.info("graph %s is answered once more: %s", self._key_text, change)
             return self._found_or_recorded(wrapped, self._read_all(self._owner, inputs))
 
@@ -276,7 +276,7 @@ class EngineFunction(TorchFunction):
     def _expect_unchanged(self, wrapped: CachedFunction, call: Call, name: str) -> None:
         now, _ = self._walked(call.owner, call.arguments)
         if now.found.facts.keys() != call.walker.found.facts.keys():
-            raise _Structural(f"'{name}' made or dropped something that it uses: {difference(call.walker.found.facts, now.found.facts)}")
+            raise _recording.NextTime(f"'{name}' made or dropped something that it uses: {difference(call.walker.found.facts, now.found.facts)}")
         super()._expect_unchanged(wrapped, call, name)
 
     def _read_all(self, owner: Any, arguments: dict[str, Any]) -> Call:
