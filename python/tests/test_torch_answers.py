@@ -333,7 +333,65 @@ def test_what_a_captured_forward_saves_is_held_to_what_the_function_saves():
     assert refusal(cached) and not host.entries
 
 
-# --- operators
+# --- streams
+
+
+class Stray:
+    """A driver in which one stream captures."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 7
+        monkeypatch.setattr(_operators.ctypes, "CDLL", lambda name: None)
+        monkeypatch.setattr(_operators.InCapture, "_capture_of", lambda watch, stream: {7: 1, 8: 1, 9: 2}.get(stream))
+        monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda index: self.now, raising=False)
+
+
+@pytest.mark.parametrize("stream, name", [(0, "the default stream"), (9, "the stream 0x9"), (16, "the stream 0x10")])
+def test_work_in_a_stream_that_does_not_capture_is_refused_before_it_runs(monkeypatch, stream, name):
+    driver, x = Stray(monkeypatch), X.clone()
+    watch = _operators.InCapture(torch.device("cpu"))
+    with torch.no_grad(), _operators.shown_to(watch):
+        y = x + 1
+        driver.now = stream
+        view = x[:4]
+        with pytest.raises(errors.NotRecordable, match=f"it enqueues aten.mul_.Tensor in {name} of cuda:0"):
+            x.mul_(2)
+        driver.now = 8  # forked from it, and joined later
+        z = x + 2
+    assert torch.equal(x, X) and torch.equal(y, X + 1) and torch.equal(z, X + 2) and view.data_ptr() == x.data_ptr()
+
+
+def test_a_capture_with_work_in_another_stream_is_refused(monkeypatch):
+    driver = Stray(monkeypatch)
+    monkeypatch.setattr(host._capture, "watch", lambda device: [_operators.InCapture(device)])
+
+    class Default:
+        def __enter__(self) -> None:
+            driver.now = 0
+
+        def __exit__(self, *_: Any) -> None:
+            driver.now = 7
+
+    def work(x: Any) -> Any:
+        with Default():
+            weight = x * 2
+        return x + weight
+
+    cached = wrap(work)
+    for _ in range(2):
+        assert torch.equal(cached(X), X * 3)
+    assert "it enqueues aten.mul.Tensor in the default stream" in refusal(cached) and not host.entries
+
+
+def test_what_a_library_enqueues_in_another_stream_is_refused(monkeypatch):
+    @host.contextlib.contextmanager
+    def refused(device: Any) -> Iterator[None]:
+        yield
+        raise errors.NotRecordable("it enqueues cuLaunchKernel in the legacy default stream, which is not captured with it: ...")
+
+    monkeypatch.setattr(host._strays, "refused", refused)
+    cached = wrap(lambda x: x * 2)
+    assert torch.equal(cached(X), X * 2) and "cuLaunchKernel in the legacy default stream" in refusal(cached) and not host.entries
 
 
 def test_operators_of_a_tensors_subclass_are_shown_below_it():

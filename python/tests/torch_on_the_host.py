@@ -14,7 +14,7 @@ import torch
 
 from warmgraph import _c, errors
 from warmgraph._stored import each_fact
-from warmgraph.torch import _capture, _entry, _launching, _operators, _pair_recording, _recording, _tensors
+from warmgraph.torch import _capture, _entry, _launching, _operators, _pair_recording, _recording, _strays, _tensors
 
 gc.freeze()  # _storages looks at what Python's collector has: nothing of before
 entries: list[FakeEntry] = []
@@ -240,6 +240,8 @@ def use(monkeypatch: Any) -> None:
     monkeypatch.setattr(_capture, "generator_of", lambda device: FakeGenerator())
     monkeypatch.setattr(_capture, "own_generator", lambda device, seed=0, offset=0: contextlib.nullcontext())
     monkeypatch.setattr(_capture, "set_words", lambda capture, device, seed, offset: None)
+    monkeypatch.setattr(_capture, "watch", lambda device: [])
+    monkeypatch.setattr(_strays, "refused", lambda device: contextlib.nullcontext())
     monkeypatch.setattr(torch.cuda, "synchronize", lambda device=None: None)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", is_captured)
 

@@ -182,6 +182,22 @@ void entries_are_opened_ahead(void)
     OK(wg_buffer_destroy(y));
 }
 
+void a_watch_sees_nothing_here(void)
+{
+    wg_stream* stream = NULL;
+    wg_watch* watch = NULL;
+    char text[64] = "?";
+    OK(wg_stream_create(g_device, &stream));
+    OK(wg_stream_watch(stream, &watch));
+    OK(wg_watch_stray(watch, text, sizeof text, NULL));
+    CHECK(text[0] == '\0');
+    OK(wg_watch_destroy(watch));
+    OK(wg_watch_destroy(NULL));
+    FAILS(wg_stream_watch(NULL, &watch), wg_invalid_argument, "stream is null");
+    FAILS(wg_watch_stray(NULL, text, sizeof text, NULL), wg_invalid_argument, "watch is null");
+    OK(wg_stream_destroy(stream));
+}
+
 void graphs_of_others_are_refused_here(void)
 {
     wg_cache* cache = open_cache("adopt", wg_policy_read_write);

@@ -108,6 +108,19 @@ TEST_F(CudaAdoption, WhatIsNotWhatTheFunctionGaveIsRefusedAndTheMemoryPutBack)
     }
 }
 
+TEST_F(CudaAdoption, AWatchTellsOfWorkInAStreamThatDoesNotCapture)
+{
+    device.prepare_recording();
+    Stream belongs = device.stream(), forked = device.stream(), other = device.stream();
+    const StreamWatch watch{belongs};
+    belongs.zero(y.memory().address, k_bytes);
+    forked.wait(belongs.record());
+    forked.zero(y.memory().address, k_bytes);
+    EXPECT_EQ(watch.stray(), "");
+    other.zero(y2.memory().address, k_bytes);
+    EXPECT_THAT(watch.stray(), testing::HasSubstr("in another stream"));
+}
+
 TEST_F(CudaAdoption, TheSameWorkTwiceIsNoDifferenceAndOtherWorkIsRecompiled)
 {
     capture_again();

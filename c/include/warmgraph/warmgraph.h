@@ -115,6 +115,7 @@ typedef struct wg_buffer wg_buffer;
 typedef struct wg_program wg_program;
 typedef struct wg_stream wg_stream;
 typedef struct wg_event wg_event;
+typedef struct wg_watch wg_watch;
 typedef struct wg_cache wg_cache;
 typedef struct wg_function wg_function;
 typedef struct wg_pair wg_pair;
@@ -226,6 +227,16 @@ WARMGRAPH_API wg_status wg_stream_view(wg_device* device, void* native, wg_strea
 WARMGRAPH_API wg_status wg_stream_destroy(wg_stream* stream);
 /// 1: somebody captures what is enqueued in it; else 0, also for NULL.
 WARMGRAPH_API int wg_stream_is_capturing(const wg_stream* stream);
+/// Watches what this thread enqueues from now on, by any library, until wg_watch_destroy, which this thread calls. For programs
+/// that capture: begin it once the capture has begun, and end it before its end. What lies in a stream that does not capture
+/// has run at once, and is missing in the graph. `stream` is where the work belongs, and in streams that wait for it.
+/// not_recordable with the cure where the backend could watch and cannot yet (wg_device_prepare_recording); OpenCL sees
+/// nothing.
+WARMGRAPH_API wg_status wg_stream_watch(wg_stream* stream, wg_watch** out);
+/// The first work that lies elsewhere, "cuLaunchKernel in the legacy default stream"; empty: none so far. Written like
+/// wg_cache_summary.
+WARMGRAPH_API wg_status wg_watch_stray(const wg_watch* watch, char* text, uint64_t capacity, uint64_t* length);
+WARMGRAPH_API wg_status wg_watch_destroy(wg_watch* watch);
 /// Blocks until its work is done. not_recordable inside a function that is being captured.
 WARMGRAPH_API wg_status wg_stream_synchronize(wg_stream* stream);
 /// The driver's handle (CUstream), for libraries that enqueue by themselves; NULL on OpenCL. (CUDA's default stream is

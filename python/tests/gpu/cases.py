@@ -541,7 +541,7 @@ def pair_autocast(torch, options):
     return PairUnderAutocast(torch, options, _mlp_of(torch)), [(torch.randn(32, 64, device="cuda"),) for _ in range(STEPS)]
 
 
-# --- those that enqueue something else while they are captured, refused by name where a replay would be wrong
+# --- those that enqueue something else while they are captured, or elsewhere: refused by name where a replay would be wrong
 
 
 def logits_of(torch, options, model, **more):
@@ -587,6 +587,38 @@ def asks_pytorch_for_its_capture(torch, options):
     return asks_for_its_capture(torch, options, is_captured=True)
 
 
+def in_default_stream(torch, options):
+    """A dequantisation that an answer has in its stream, and a capture has not."""
+    whole, scale = torch.randint(-127, 127, (64, 64), device="cuda", dtype=torch.int8), torch.rand(64, 1, device="cuda")
+
+    def forward(x):
+        with torch.cuda.stream(torch.cuda.default_stream()):
+            weight = whole.float() * scale
+        return x @ weight
+
+    return wrapped(forward, options, {"compile": False}), [(torch.randn(8, 64, device="cuda"),) for _ in range(STEPS)]
+
+
+def triton_in_default_stream(torch, options):
+    """A kernel that no operator of PyTorch's launches."""
+    global tl
+    import triton
+    import triton.language as tl
+
+    @triton.jit
+    def twice(x, y, n: tl.constexpr):
+        at = tl.arange(0, n)
+        tl.store(y + at, tl.load(x + at) * 2)
+
+    def forward(x):
+        y = torch.empty_like(x)
+        with torch.cuda.stream(torch.cuda.default_stream()):
+            twice[(1,)](x, y, 512)
+        return y + 1
+
+    return wrapped(forward, options, {"compile": False}), [(torch.randn(512, device="cuda"),) for _ in range(STEPS)]
+
+
 def synchronises(torch, options):
     """What a capture cannot have ends it with an error, and nothing else: the case after it is recorded."""
     def forward(x):
@@ -595,15 +627,33 @@ def synchronises(torch, options):
     return wrapped(forward, options, {"compile": False}), [(torch.randn(512, device="cuda"),) for _ in range(STEPS)]
 
 
+def forked_stream(torch, options):
+    """A stream that is forked from the current one and joined again is recorded with it."""
+    weight = torch.randn(64, 64, device="cuda")
+
+    def forward(x):
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            y = x @ weight
+        z = x * 2
+        torch.cuda.current_stream().wait_stream(side)
+        return y + z
+
+    return wrapped(forward, options, {"compile": False}), [(torch.randn(8, 64, device="cuda"),) for _ in range(STEPS)]
+
+
 REFUSED = {"doge": "behaves differently under capture",
-           "asks_for_its_capture": "behaves differently under capture: result1", "synchronises": ""}
+           "asks_for_its_capture": "behaves differently under capture: result1", "in_default_stream": "in the default stream of cuda:0",
+           "triton_in_default_stream": "in the legacy default stream, which is not captured with it", "synchronises": ""}
 AS = ""  # how this process runs its case: "first", "cold", "warm" or "plain"
 IN_PAIRS = ("engine_pair", "engine_pair_that_stays")  # a process before the cold one leaves its captures
 CASES = {one.__name__: one for one in (
     mlp, mlp_compiled, function_with_global, torchair, torchair_eager, llama, llama_compiled, module, module_compiled,
     module_of_torch_compile, module_compiled_in_place, module_with_compiled_layer, borrowed, convolutions, dropout, fourier, running_state,
     several_shapes, engine_table, engine_pair, engine_pair_that_stays, pair_mlp, pair_dropout, pair_conv_batchnorm, pair_training,
-    pair_second_forward, pair_accumulation, pair_language_model, pair_autocast, doge, umt5, asks_for_its_capture, asks_pytorch_for_its_capture, synchronises)}
+    pair_second_forward, pair_accumulation, pair_language_model, pair_autocast, doge, umt5, asks_for_its_capture, asks_pytorch_for_its_capture, in_default_stream, triton_in_default_stream,
+    synchronises, forked_stream)}
 RECORDED = {"several_shapes": 3, "engine_table": 3, "torchair": 2, "torchair_eager": 2,
             **{name: 2 for name in CASES if name.startswith("pair_")}}  # entries, where it is not one
 

@@ -15,6 +15,7 @@ import torch
 
 from .. import errors
 from .._library import library
+from . import _operators
 
 SEED = 0x5EED  # of the generator's state that a capture gets
 _MOST_DISPLACED = 16  # segments of 2 MiB
@@ -137,6 +138,11 @@ def asked(as_answered: str) -> Iterator[list[str]]:
         yield asks
     finally:
         torch.cuda.is_current_stream_capturing = real
+
+
+def watch(device: torch.device) -> list[_operators.Show]:
+    """What looks at each operator of a capture that has begun."""
+    return [_operators.InCapture(device)]
 
 
 def plain_graph(work: Callable[[], Any], pool: Any, stream: Any) -> tuple[Any, Any]:

@@ -1,6 +1,7 @@
-"""The operators that a thread reaches, each shown before it runs: what it asks for, and what it writes."""
+"""The operators that a thread reaches, each shown before it runs: what it asks for, what it writes, and in which stream it lies."""
 from __future__ import annotations
 
+import ctypes
 import functools
 import sys
 from typing import Any, Callable, Iterator, Sequence
@@ -8,8 +9,10 @@ from typing import Any, Callable, Iterator, Sequence
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from .. import errors
 from . import _tensors
 
+CURE = "a replay would lack that work. Enqueue it in the current stream, or in one that waits for it (wait_stream) and is joined again"
 # (operator, arguments by position, arguments by name)
 Show = Callable[[Any, Sequence[Any], "dict[str, Any]"], None]
 # Beside modes of an older PyTorch compiled code runs uncompiled.
@@ -17,6 +20,7 @@ LEAVES_COMPILED_CODE = hasattr(TorchDispatchMode, "ignore_compile_internals")
 _MOST_ASKED = 200_000  # operators whose texts are kept
 _PLAIN = (bool, int, float, complex, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
 _ITSELF = torch.Tensor.__torch_dispatch__  # of who leaves operators to PyTorch
+_IS_CAPTURING = 1  # CU_STREAM_CAPTURE_STATUS_ACTIVE
 
 
 class Shown(TorchDispatchMode):
@@ -135,3 +139,50 @@ def written(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Iterator[
     """What the operator writes into."""
     for position, name in _written_by(func):
         yield from tensors_in([args[position] if position < len(args) else kwargs.get(name)])
+
+
+# --- where it lies
+
+
+class InCapture:
+    """Refuses work in a stream that does not capture with the one that is current when this is made: it would run at once, and in no replay."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._driver = ctypes.CDLL("libcuda.so.1")
+        self._id = self._capture_of(torch._C._cuda_getCurrentRawStream(device.index or 0))
+
+    def __call__(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        index = _device_of(args, kwargs)
+        if index is None or _only_looks(func):
+            return
+        stream = torch._C._cuda_getCurrentRawStream(index)
+        if self._id is None or self._capture_of(stream) != self._id:
+            raise errors.NotRecordable(f"it enqueues {func} in {_stream_text(stream)} of cuda:{index}, which is not captured with it: {CURE}")
+
+    def _capture_of(self, stream: int) -> int | None:
+        """The number of the capture that the stream is a part of. The legacy stream is a part of none."""
+        status, number = ctypes.c_int(), ctypes.c_uint64()
+        failed = self._driver.cuStreamGetCaptureInfo_v2(ctypes.c_void_p(stream), ctypes.byref(status), ctypes.byref(number), None, None, None) if stream else 1
+        return number.value if failed == 0 and status.value == _IS_CAPTURING else None
+
+
+def _device_of(args: Sequence[Any], kwargs: dict[str, Any]) -> int | None:
+    """The device in whose current stream it enqueues; None: it lies on the host."""
+    for one in tensors_in([*args, *kwargs.values()]):
+        if one.device.type == _tensors.DEVICE_TYPE:
+            return one.device.index or 0
+    made_on = kwargs.get("device")
+    if made_on is None or torch.device(made_on).type != _tensors.DEVICE_TYPE:
+        return None
+    index = torch.device(made_on).index
+    return index if index is not None else int(torch.cuda.current_device())
+
+
+@functools.lru_cache(maxsize=None)
+def _only_looks(func: Any) -> bool:
+    """It gives another view of a tensor, and enqueues nothing."""
+    return bool(getattr(func, "is_view", False))
+
+
+def _stream_text(stream: int) -> str:
+    return {0: "the default stream", 1: "the legacy default stream", 2: "the per-thread default stream"}.get(stream, f"the stream {stream:#x}")

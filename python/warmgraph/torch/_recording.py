@@ -11,7 +11,7 @@ import torch
 from .. import errors
 from .._compiled import CachedFunction
 from .._pools import pool_of
-from . import _answers, _bound, _capture, _copies, _declarations, _entry, _expecting, _launching, _operators, _outputs, _tensors
+from . import _answers, _bound, _capture, _copies, _declarations, _entry, _expecting, _launching, _operators, _outputs, _strays, _tensors
 from ._call import Call
 from ._regions import Region, storage_key
 from ._shadows import Shadows
@@ -244,7 +244,11 @@ class Recording:
         """A context for work that is captured, within the capture."""
         if not self._is_shown and (self._function.is_compiled or _operators.compiled_graphs()):
             return contextlib.nullcontext()
-        return _operators.shown_to(_capture.clear_stack, *shows)
+        return _operators.shown_to(_capture.clear_stack, *_capture.watch(self._call.device), *shows)
+
+    def _watched(self, work: Callable[[], None]) -> None:
+        with _strays.refused(self._call.device):
+            work()
 
     def captured(self, work: Callable[[], None], draws: bool) -> _capture.Capture:
         """NotRecordable where the host did more for it than to enqueue."""
@@ -254,7 +258,7 @@ class Recording:
         asking = _capture.asked(self._as_answered) if self._is_shown else contextlib.nullcontext(list[str]())
         with elsewhere, _capture.host_random() as drawn, asking as asks:
             try:
-                captured = _capture.captured(self._call.device, work, draws)
+                captured = _capture.captured(self._call.device, lambda: self._watched(work), draws)
             finally:
                 self._has_asked = self._has_asked or bool(asks)
         if drawn:
