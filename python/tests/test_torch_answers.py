@@ -333,6 +333,48 @@ def test_what_a_captured_forward_saves_is_held_to_what_the_function_saves():
     assert refusal(cached) and not host.entries
 
 
+class Recomputing(torch.autograd.Function):
+    """A checkpoint of one's own, whose backward calls backward."""
+
+    @staticmethod
+    def forward(ctx: Any, function: Any, x: Any) -> Any:
+        ctx.function = function
+        with torch.no_grad():
+            y = function(x)
+        ctx.save_for_backward(x)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        x = ctx.saved_tensors[0].detach().requires_grad_()
+        with torch.enable_grad():
+            y = ctx.function(x)
+        torch.autograd.backward(y, gradient)
+        return None, x.grad
+
+
+class Checkpointed(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(8, 8), torch.nn.Linear(8, 8)
+
+    def forward(self, x: Any) -> Any:
+        return self.second(Recomputing.apply(self.first, torch.relu(x)))
+
+
+def test_a_backward_that_puts_gradients_into_weights_by_itself_is_refused_by_name():
+    net = Checkpointed()
+    cached = wrap(net, pair=True, compile=None)
+    for _ in range(3):
+        net.zero_grad()
+        x = torch.randn(2, 8, requires_grad=True)
+        cached(x).square().mean().backward()
+        expected = torch.autograd.grad(net.second(net.first(torch.relu(x))).square().mean(), list(net.parameters()))
+        for found, right in zip(net.parameters(), expected):
+            torch.testing.assert_close(found.grad, right)
+    assert "its backward puts a gradient into self.first.weight by itself" in refusal(cached) and not host.entries
+
+
 # --- streams
 
 

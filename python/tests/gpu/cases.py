@@ -643,9 +643,40 @@ def forked_stream(torch, options):
     return wrapped(forward, options, {"compile": False}), [(torch.randn(8, 64, device="cuda"),) for _ in range(STEPS)]
 
 
+def pair_own_checkpoint(torch, options):
+    """A checkpoint of one's own, whose backward puts gradients into weights by itself."""
+    class Checkpoint(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, function, x):
+            ctx.function = function
+            with torch.no_grad():
+                y = function(x)
+            ctx.save_for_backward(x)
+            return y
+
+        @staticmethod
+        def backward(ctx, gradient):
+            x = ctx.saved_tensors[0].detach().requires_grad_()
+            with torch.enable_grad():
+                y = ctx.function(x)
+            torch.autograd.backward(y, gradient)
+            return None, x.grad
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = torch.nn.Linear(64, 64), torch.nn.Linear(64, 64)
+
+        def forward(self, x):
+            return self.second(Checkpoint.apply(self.first, torch.relu(x)))
+
+    return Pair(torch, options, Net()), [(torch.randn(32, 64, device="cuda"),) for _ in range(STEPS)]
+
+
 REFUSED = {"doge": "behaves differently under capture",
            "asks_for_its_capture": "behaves differently under capture: result1", "in_default_stream": "in the default stream of cuda:0",
-           "triton_in_default_stream": "in the legacy default stream, which is not captured with it", "synchronises": ""}
+           "triton_in_default_stream": "in the legacy default stream, which is not captured with it", "synchronises": "",
+           "pair_own_checkpoint": "its backward puts a gradient into self.first.weight by itself"}
 AS = ""  # how this process runs its case: "first", "cold", "warm" or "plain"
 IN_PAIRS = ("engine_pair", "engine_pair_that_stays")  # a process before the cold one leaves its captures
 CASES = {one.__name__: one for one in (
@@ -653,7 +684,8 @@ CASES = {one.__name__: one for one in (
     module_of_torch_compile, module_compiled_in_place, module_with_compiled_layer, borrowed, convolutions, dropout, fourier, running_state,
     several_shapes, engine_table, engine_pair, engine_pair_that_stays, pair_mlp, pair_dropout, pair_conv_batchnorm, pair_training,
     pair_second_forward, pair_accumulation, pair_language_model, pair_autocast, doge, umt5, asks_for_its_capture, asks_pytorch_for_its_capture, in_default_stream, triton_in_default_stream,
-    synchronises, forked_stream)}
+    synchronises, forked_stream,
+    pair_own_checkpoint)}
 RECORDED = {"several_shapes": 3, "engine_table": 3, "torchair": 2, "torchair_eager": 2,
             **{name: 2 for name in CASES if name.startswith("pair_")}}  # entries, where it is not one
 

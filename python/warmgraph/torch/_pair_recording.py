@@ -13,7 +13,7 @@ from .._pools import pool_of
 from . import _answers, _bound, _capture, _copies, _declarations, _entry, _expecting, _launching, _outputs, _pair_metadata, _tensors
 from ._call import Call
 from ._outputs import Output
-from ._recording import _MOST_TRIES, Recording
+from ._recording import _MOST_TRIES, Recording, version_of
 from ._saving import Saver
 from ._shadows import Shadows
 
@@ -49,6 +49,16 @@ class _Copy:
         self.objects = {path: value if id(value) in itself else memo.get(id(value), value) for path, value in call.objects().items()}
         self.leaves = [self.moved.of(one) for one in differentiable_of(call)]
         self._swapped = swapped if swaps else []
+        self._paths = {id(place.tensor): place.path for place in reversed(call.places)}
+        self._callers = [(one, *_gradient_of(one)) for one in differentiable_of(call)]
+
+    def path_with_gradient(self) -> str:
+        """The first tensor into which the function itself has put a gradient, here or into the caller's own; "": none."""
+        for leaf, (tensor, grad, version) in zip(self.leaves, self._callers):
+            now, its_version = _gradient_of(tensor)
+            if leaf.grad is not None or now is not grad or its_version != version:
+                return self._paths[id(tensor)]
+        return ""
 
     def in_place(self) -> Any:
         return _copies.swapped(self._swapped, self.moved)
@@ -239,7 +249,7 @@ class PairRecording(Recording):
         was = self._described
         if now.tree != was.tree or now.outputs != was.outputs or [a.requires_grad for a in now.fresh] != [a.requires_grad for a in was.fresh]:
             raise _answers.Differs(f"it returns something else at its second call: {now.tree} after {was.tree}")
-        if any(leaf.grad is not None for leaf in copy.leaves):
+        if copy.path_with_gradient():
             raise errors.NotRecordable("it calls backward() itself: return the loss, and call it outside")
         with torch.no_grad():
             for output, fresh in zip(results, now.fresh):
@@ -396,7 +406,18 @@ def backward_declaration(given: _entry.Declaration, name: str, forward: _outputs
 def _gradients(outputs: Sequence[torch.Tensor], copy: _Copy, given: Sequence[torch.Tensor]) -> Sequence[torch.Tensor | None]:
     """In this thread: a capture is its own. Without autocast, as backward is called."""
     with torch.autograd.set_multithreading_enabled(False), _no_autocast():
-        return torch.autograd.grad(list(outputs), copy.leaves, list(given), allow_unused=True)
+        found = torch.autograd.grad(list(outputs), copy.leaves, list(given), allow_unused=True)
+    written = copy.path_with_gradient()
+    if written:
+        raise errors.NotRecordable(f"its backward puts a gradient into {written} by itself (a backward() that it calls), which a replay would not: give it as a "
+                                   "result of the autograd function's backward, or use torch.utils.checkpoint with use_reentrant=False")
+    return found
+
+
+def _gradient_of(tensor: torch.Tensor) -> tuple[torch.Tensor | None, int | None]:
+    """(what it has as its gradient, how often that was written). PyTorch warns of who asks what is no leaf."""
+    grad = tensor.grad if tensor.is_leaf or tensor.retains_grad else None
+    return grad, None if grad is None else version_of(grad)
 
 
 def _no_autocast() -> Any:
