@@ -224,7 +224,8 @@ void Function::Impl::adopt(const Adoption& adoption)
     const auto keeps_code = value_or_raise(m_device->device->recording().hold_recording());
     auto recording = adopted(adoption, first, second ? &*second : nullptr, journey);
     if (!recording) {
-        count_refusal(to_string(recording.error().code));
+        if (recording.error().code != ErrorCode::not_found) // nobody has left a capture yet
+            count_refusal(to_string(recording.error().code));
         if (m_cache->store && is_for_unkept_code(recording.error())) note_unkept_code(*m_cache->store, m_key);
         raise(within(fmt::format("cannot adopt '{}'", m_name), recording.error()).error());
     }

@@ -182,6 +182,29 @@ void entries_are_opened_ahead(void)
     OK(wg_buffer_destroy(y));
 }
 
+void calls_that_their_caller_refuses_are_counted(void)
+{
+    wg_cache* cache = open_cache("refused", wg_policy_read_write);
+    wg_refusal refusal = {
+        .size = sizeof refusal, .word = "a_counter", .text = "a counter changes: pass it", .calls = 3};
+    wg_statistics statistics = {.size = sizeof statistics};
+    OK(wg_cache_note_refusal(cache, g_device, "f", &refusal));
+    refusal.calls = 2;
+    OK(wg_cache_note_refusal(cache, g_device, "f", &refusal));
+    OK(wg_cache_statistics(cache, &statistics));
+    CHECK(statistics.refusals == 5);
+    FAILS(wg_cache_note_refusal(cache, g_device, "../f", &refusal), wg_invalid_argument, "function name");
+    refusal.text = "";
+    FAILS(wg_cache_note_refusal(cache, g_device, "f", &refusal), wg_invalid_argument, "has no text");
+    refusal.text = NULL;
+    FAILS(wg_cache_note_refusal(cache, g_device, "f", &refusal), wg_invalid_argument, "text is null");
+    refusal.size = 0;
+    FAILS(wg_cache_note_refusal(cache, g_device, "f", &refusal), wg_invalid_argument, "wg_refusal has the size 0");
+    FAILS(wg_cache_note_refusal(cache, g_device, "f", NULL), wg_invalid_argument, "refusal is null");
+    FAILS(wg_cache_note_refusal(NULL, g_device, "f", &refusal), wg_invalid_argument, "cache is null");
+    OK(wg_cache_close(cache));
+}
+
 void a_watch_sees_nothing_here(void)
 {
     wg_stream* stream = NULL;

@@ -365,6 +365,19 @@ WARMGRAPH_API wg_status wg_cache_readable(const wg_cache* cache, const char* fun
                                           uint64_t* length);
 /// Why first calls missed, at most 64 lines such as "decode: no entry", written like wg_cache_summary.
 WARMGRAPH_API wg_status wg_cache_miss_reasons(const wg_cache* cache, char* text, uint64_t capacity, uint64_t* length);
+/// Why calls of a function run as they are, as their caller decided it.
+typedef struct wg_refusal {
+    uint64_t size;    ///< sizeof(wg_refusal)
+    const char* word; ///< they are counted by it: letters, digits, '.', '_' and '-'; anything else counts as "other"
+    const char* text; ///< what, expected against actual, the cure
+    uint64_t calls;   ///< since the last time; 0: the library counted them itself
+} wg_refusal;
+/// Counts calls that ran as they are because their caller did not have them recorded or replayed, and keeps the reason
+/// beside the function's misses: `warmgraph explain`, `ls` and `stats` show it. Takes a few milliseconds at most, so call it
+/// for the first call of a kind and then now and then. What cannot be written is no failure. invalid_argument for a name that
+/// no function can have, or no text. Thread-safe.
+WARMGRAPH_API wg_status wg_cache_note_refusal(wg_cache* cache, const wg_device* device, const char* function,
+                                              const wg_refusal* refusal);
 /// Records what calls left to be recorded, as far as their work is done. `recorded` may be NULL.
 WARMGRAPH_API wg_status wg_record_pending(wg_cache* cache, uint64_t* recorded);
 /// Removes this rank's entries of one function, or of all when `function` is NULL. `removed` may be NULL.

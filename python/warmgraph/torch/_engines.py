@@ -11,11 +11,11 @@ from typing import Any, Callable, Mapping, Sequence, Tuple, Union
 
 import torch
 
-from .. import _ahead, _code as _plain_code, _walk, errors
+from .. import _ahead, _code as _plain_code, _refusals, _walk, errors
 from .._compiled import CachedFunction, Options
 from .._facts import difference
 from ..config import Config, unknown_option
-from . import _capture, _code, _collection, _gate, _mega_cache, _outside, _pausing, _recording, _regions, _sharing, _walking
+from . import _capture, _code, _collection, _gate, _launching, _mega_cache, _outside, _pausing, _recording, _regions, _sharing, _walking
 from ._bound import Bound
 from ._call import Call, Surroundings
 from ._function import TorchFunction, _policy
@@ -162,6 +162,8 @@ class GraphCache:
         why = errors.text_of(error)
         if _policy(wrapped) == "require_hit":
             raise errors.MissForbidden(f"'{wrapped._name()}' cannot be replayed, and the policy is require_hit: {why}") from error
+        if not isinstance(error, _NotAsked):
+            _refusals.note(wrapped, why, _launching.current_device, is_counted=getattr(error, "is_counted", False))
         if why not in self._warned:
             self._warned.add(why)
             level = logging.INFO if isinstance(error, _NotAsked) else logging.WARNING

@@ -271,7 +271,10 @@ class Entry(Handle):
             try:
                 pointer = lib.made("wg_cache_adopt", cache.pointer, device.pointer, ctypes.byref(raw), ctypes.byref(adoption))
             except errors.Error as error:
-                raise (asked.raised if asked is not None and asked.raised is not None else error) from None
+                refusal = asked.raised if asked is not None and asked.raised is not None else error
+                if isinstance(refusal, errors.Error):
+                    refusal.is_counted = True
+                raise refusal from None
             del kept
         del keep
 

@@ -13,7 +13,7 @@ from typing import Any, Callable, Mapping
 
 import torch
 
-from .. import _ahead, _fork, _plain, errors
+from .. import _ahead, _fork, _plain, _refusals, errors
 from .._compiled import CachedFunction
 from .._facts import difference
 from .._pools import pool_of
@@ -346,7 +346,7 @@ class TorchFunction:
         with shared.lock:
             shared.variants[key] = variant  # type: ignore[assignment]
             shared.variants.move_to_end(key)
-            shared.last = variant  # type: ignore[assignment]
+            shared.last, shared.refused_report = variant, None  # type: ignore[assignment]
             while len(shared.variants) > max(1, wrapped.options.config.max_variants):
                 shared.variants.popitem(last=False)
                 self._quick.clear()
@@ -487,6 +487,7 @@ class TorchFunction:
 
     def _note(self, wrapped: CachedFunction, why: str, error: Exception | None) -> None:
         wrapped._shared.last_refusal = why
+        _refusals.note(wrapped, why, _launching.current_device, is_counted=getattr(error, "is_counted", False))
         if why not in wrapped._shared.refused:
             wrapped._shared.refused.add(why)
             _log.warning("cannot record '%s': %s", wrapped._name(), why)

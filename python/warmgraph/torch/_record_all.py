@@ -15,9 +15,9 @@ from typing import Any, Callable, Mapping, Sequence
 
 import torch
 
-from .. import _walk, errors
+from .. import _refusals, _walk, errors
 from .._compiled import CachedFunction
-from . import _capture, _copied_graph, _engines, _entry, _frames, _gate, _modes, _operators, _outputs, _outside, _pausing, _recording, _regions, _tensors, \
+from . import _capture, _copied_graph, _engines, _entry, _frames, _gate, _launching, _modes, _operators, _outputs, _outside, _pausing, _recording, _regions, _tensors, \
     _walking
 from ._call import Call, common_device
 from ._function import TorchFunction, _policy
@@ -176,9 +176,14 @@ class Recorder:
             return SeenGraph(name, "refused", f"the policy is {_policy(wrapped)}")
         with _gate.paused(), _recording.lock, _pausing.recording():
             try:
-                return _Seen(name, wrapped, variables, graph, begun).proven(self._folder)
+                seen = _Seen(name, wrapped, variables, graph, begun).proven(self._folder)
             except errors.Error as error:
-                return SeenGraph(name, "refused", str(error))
+                seen = SeenGraph(name, "refused", str(error))
+            else:
+                if seen.outcome != "refused":
+                    return seen
+        _refusals.note(wrapped, seen.why, _launching.current_device)
+        return seen
 
     def _name_of(self, frame: types.FrameType, variables: dict[str, Any]) -> str:
         if self._key is None:
