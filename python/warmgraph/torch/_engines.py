@@ -291,7 +291,7 @@ class EngineFunction(TorchFunction):
 
     def _walked(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _code.Reached]:
         # After an answer nothing is taken to be as it was.
-        return _walking.read(self.reached, arguments, owner, self._states, None if self._is_all_read else self._known)
+        return _walking.read(self.reached, arguments, owner, {**_code.operators_of(self.reached), **self._states}, None if self._is_all_read else self._known)
 
 
 def _free(bound: Bound, kept: list[Any]) -> None:

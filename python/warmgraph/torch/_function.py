@@ -292,7 +292,7 @@ class TorchFunction:
         return self._walked(owner, arguments)
 
     def _walked(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _code.Reached]:
-        return _walking.read(self.reached, arguments, owner)
+        return _walking.read(self.reached, arguments, owner, _code.operators_of(self.reached))
 
     def version(self, wrapped: CachedFunction, call: Call) -> str:
         return wrapped.options.version or f"torch {call.around.reached.digest()}"
