@@ -12,7 +12,7 @@ constexpr std::uint32_t k_threads = 256;
 constexpr std::uint32_t k_kernels = 8;
 
 // Values stay small whatever the length of the chain: each node halves what it gets.
-constexpr const char* k_source = R"cuda(
+constexpr const char* k_chain_source = R"cuda(
 #define STEP(name, term)                                                                                           \
     extern "C" __global__ void name(const float* x, const float* from, float* to, float factor, int position, int n) \
     {                                                                                                                \
@@ -39,7 +39,7 @@ std::vector<float> values(float first)
 } // namespace
 
 ChainDevice::ChainDevice()
-    : program(device.program("chain", k_source)),
+    : program(device.program("chain", k_chain_source)),
       x(device.upload(std::span<const float>(values(1.0F)))),
       other(device.upload(std::span<const float>(values(2.0F)))),
       y(device.allocate(k_items * sizeof(float)))

@@ -18,7 +18,7 @@
 namespace warmgraph::bench {
 namespace {
 
-constexpr int k_repetitions = 7;
+constexpr int k_restores = 7;
 /// Its processes vary by up to half of what they take: cuBLASLt loads 100 MB of libraries.
 constexpr int k_miss_repetitions = 16;
 
@@ -32,7 +32,7 @@ void restore(benchmark::State& state, const std::string& name, const std::filesy
     if (cold.at("outcome") != "recorded")
         throw std::runtime_error("not recorded: " + cold.at("reason").get<std::string>());
     std::map<std::string, std::vector<double>> figures;
-    for (int i = 0; i < k_repetitions; ++i) {
+    for (int i = 0; i < k_restores; ++i) {
         const auto warm = child(name, arguments);
         if (warm.at("outcome") != "replayed" || warm.at("result") != cold.at("result"))
             throw std::runtime_error("not replayed: " + warm.at("reason").get<std::string>());
@@ -113,7 +113,7 @@ void cuda_open_all(benchmark::State& state)
             throw std::runtime_error(
                 fmt::format("{} graphs recorded, expected {}", recorded.at("recorded").dump(), count));
         std::vector<double> cold, first, all, uploaded, instantiated;
-        for (int i = 0; i < k_repetitions; ++i) {
+        for (int i = 0; i < k_restores; ++i) {
             arguments.back() = "instantiate";
             instantiated.push_back(child("graphs", arguments).at("instantiate_ms"));
             arguments.back() = "open";

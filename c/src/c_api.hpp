@@ -50,6 +50,10 @@ struct wg_event {
     warmgraph::Event event;
 };
 
+struct wg_watch {
+    warmgraph::StreamWatch watch;
+};
+
 struct wg_cache {
     warmgraph::Cache cache;
     std::string directory, disabled_reason;

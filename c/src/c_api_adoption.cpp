@@ -1,4 +1,7 @@
 // The C interface: graphs that others captured.
+#include <array>
+#include <functional>
+#include <stdexcept>
 #include <vector>
 
 #include "c_api.hpp"
@@ -7,6 +10,8 @@ using namespace warmgraph;        // NOLINT: the functions of the C interface ar
 using namespace warmgraph::c_api; // NOLINT
 
 namespace {
+
+constexpr std::size_t k_longest_answer = 4096; ///< bytes of what a caller says of a run, with a zero behind
 
 std::vector<std::pair<std::string, MemoryRef>> to_regions(const wg_named_memory* first, std::uint64_t count,
                                                           std::string_view what)
@@ -58,6 +63,17 @@ Adoption to_adoption(const wg_adoption* given)
     result.unproven = from.allow_unproven != 0 ? Unproven::allow : Unproven::refuse;
     result.values = to_numbers(from.values, from.value_count, "the adoption's values");
     result.captures = from.captures != nullptr ? from.captures : "";
+    if (from.answer != nullptr) {
+        const auto ask = [answer = from.answer, user = from.answer_user](std::int32_t is_last) {
+            std::array<char, k_longest_answer> text{};
+            const bool is_refused = answer(user, is_last, text.data(), text.size() - 1) != 0;
+            std::string said = text.data();
+            if (is_refused) throw std::runtime_error(said.empty() ? "the caller refuses what the graph gives" : said);
+            return said;
+        };
+        result.after_run = [ask] { static_cast<void>(ask(0)); };
+        result.agreement = [ask] { return ask(1); };
+    }
     return result;
 }
 

@@ -198,6 +198,19 @@ wg_status wg_cache_clear_kind(wg_cache* cache, const char* kind, uint64_t* remov
     });
 }
 
+wg_status wg_cache_note_refusal(wg_cache* cache, const wg_device* device, const char* function,
+                                const wg_refusal* refusal)
+{
+    return guarded([&] {
+        need_cache(cache);
+        wg_refusal from{};
+        copy_versioned(&from, sizeof from, &need(refusal, "refusal", "a wg_refusal"), sizeof from, "wg_refusal");
+        const Refusal known{need_text(from.word, "the refusal's word"), need_text(from.text, "the refusal's text"),
+                            from.calls};
+        cache->cache.note_refusal(need_text(function, "function"), need_device(device).device, known);
+    });
+}
+
 wg_status wg_cache_statistics(const wg_cache* cache, wg_statistics* out)
 {
     return guarded([&] {

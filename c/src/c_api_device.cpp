@@ -220,6 +220,25 @@ int wg_stream_is_capturing(const wg_stream* stream)
     return stream != nullptr && stream->stream.is_capturing() ? 1 : 0;
 }
 
+wg_status wg_stream_watch(wg_stream* stream, wg_watch** out)
+{
+    return guarded([&] {
+        wg_watch*& handle = need_out(out);
+        handle = new wg_watch{StreamWatch{need_stream(stream).stream}};
+    });
+}
+
+wg_status wg_watch_stray(const wg_watch* watch, char* text, uint64_t capacity, uint64_t* length)
+{
+    return guarded(
+        [&] { write_text(need(watch, "watch", "one from wg_stream_watch").watch.stray(), text, capacity, length); });
+}
+
+wg_status wg_watch_destroy(wg_watch* watch)
+{
+    return guarded([&] { delete watch; });
+}
+
 wg_status wg_stream_synchronize(wg_stream* stream)
 {
     return guarded([&] { need_stream(stream).stream.synchronize(); });

@@ -35,7 +35,7 @@ public:
     void hit(double load_ms, double answer_ms);
     void miss(const std::string& function, const std::string& reason);
     void recording();
-    void refusal();
+    void refusal(std::uint64_t calls = 1);
     void cache_fault();
     void capture_written();
     void captures_read(std::uint64_t paired, std::uint64_t ignored);
@@ -89,6 +89,9 @@ struct Cache::Impl {
     std::set<std::string> told_what_fits; ///< ids of devices; guarded by mutex
     std::string why_code_is_kept;         ///< to the end, as an earlier process lost a recording; guarded by mutex
     QuietCalls quiet;
+    /// What callers refused to have recorded, by function and reason: the miss that is noted anew each time; guarded by
+    /// mutex.
+    std::map<std::pair<std::string, std::string>, store::Miss> refused_by_callers;
     std::set<cachefmt::EntryKey> touched;        ///< that this process recorded or hit; guarded by mutex
     std::set<store::ArtifactName> touched_tuned; ///< tuned configurations that it found or used; the same
     std::set<store::Name> touched_torch;         ///< what PyTorch compiled, that it put or got; the same

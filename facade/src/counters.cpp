@@ -24,10 +24,10 @@ void Counters::recording()
     ++m_statistics.recordings;
 }
 
-void Counters::refusal()
+void Counters::refusal(std::uint64_t calls)
 {
     const std::scoped_lock lock{m_mutex};
-    ++m_statistics.refusals;
+    m_statistics.refusals += calls;
 }
 
 void Counters::cache_fault()

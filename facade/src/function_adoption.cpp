@@ -149,14 +149,39 @@ Result<Recording> Function::Impl::adopted_with_others(const AdoptedCapture& firs
     return fail(ErrorCode::not_recordable, "{}", reasons.back());
 }
 
+namespace {
+
+/// What the caller throws is a refusal.
+template <class T>
+std::function<Result<T>()> refusing(const std::function<T()>& of_the_caller)
+{
+    if (!of_the_caller) return {};
+    return [&of_the_caller]() -> Result<T> {
+        try {
+            if constexpr (std::is_void_v<T>) {
+                of_the_caller();
+                return {};
+            } else {
+                return of_the_caller();
+            }
+        } catch (const std::exception& refusal) {
+            return fail(ErrorCode::not_recordable, "{}", refusal.what());
+        }
+    };
+}
+
+} // namespace
+
 Result<Recording> Function::Impl::adopted(const Adoption& adoption, const AdoptedCapture& first,
                                           const AdoptedCapture* second, Journey& journey)
 {
-    const AdoptOptions options{.proof = adoption.unproven == Unproven::allow ? Proof::allow_unproven : Proof::required,
-                               .unused = m_spec.strict ? UnusedWords::refused : UnusedWords::tried,
-                               .frozen_variables = m_spec.frozen_variables,
-                               .most_constant_bytes = m_spec.max_constant_bytes,
-                               .keeps_undeclared = m_spec.undeclared == Undeclared::constants};
+    AdoptOptions options{.proof = adoption.unproven == Unproven::allow ? Proof::allow_unproven : Proof::required,
+                         .unused = m_spec.strict ? UnusedWords::refused : UnusedWords::tried,
+                         .frozen_variables = m_spec.frozen_variables,
+                         .most_constant_bytes = m_spec.max_constant_bytes,
+                         .keeps_undeclared = m_spec.undeclared == Undeclared::constants};
+    options.after_run = refusing(adoption.after_run);
+    options.agreement = refusing(adoption.agreement);
     if (!adoption.captures.empty()) return adopted_with_others(first, options, adoption.captures, journey);
     return warmgraph::adopt(m_subject, m_frame, new_header(journey), first, second, options, m_cache->modules,
                             journey.phases);
@@ -199,7 +224,8 @@ void Function::Impl::adopt(const Adoption& adoption)
     const auto keeps_code = value_or_raise(m_device->device->recording().hold_recording());
     auto recording = adopted(adoption, first, second ? &*second : nullptr, journey);
     if (!recording) {
-        count_refusal(to_string(recording.error().code));
+        if (recording.error().code != ErrorCode::not_found) // nobody has left a capture yet
+            count_refusal(to_string(recording.error().code));
         if (m_cache->store && is_for_unkept_code(recording.error())) note_unkept_code(*m_cache->store, m_key);
         raise(within(fmt::format("cannot adopt '{}'", m_name), recording.error()).error());
     }

@@ -1,4 +1,5 @@
-// Function::Impl: a call that no entry could serve is kept as it was judged, in the process and beside the entries.
+// A call that no entry could serve, or that its caller does not let be recorded, is kept as it was judged, in the process and
+// beside the entries.
 #include <algorithm>
 #include <atomic>
 
@@ -42,6 +43,18 @@ std::string now_text()
     return text.insert(text.size() - 1, fmt::format(".{:03}", since % 1000));
 }
 
+/// Of a miss of this process, with nothing of its reason.
+store::Miss new_miss(Policy policy)
+{
+    store::Miss miss;
+    miss.id = new_miss_id();
+    miss.time = now_text();
+    miss.host = host_name();
+    miss.process = static_cast<std::uint64_t>(::getpid());
+    miss.policy = name_of(policy);
+    return miss;
+}
+
 Miss told(const store::Miss& miss)
 {
     Miss result{miss.time,
@@ -61,12 +74,7 @@ Miss told(const store::Miss& miss)
 void Function::Impl::begin_miss(Journey& journey, std::string reason, const Judgement& judgement) const
 {
     m_cache->quiet.note_miss();
-    store::Miss& miss = journey.miss.emplace();
-    miss.id = new_miss_id();
-    miss.time = now_text();
-    miss.host = host_name();
-    miss.process = static_cast<std::uint64_t>(::getpid());
-    miss.policy = name_of(m_policy);
+    store::Miss& miss = journey.miss.emplace(new_miss(m_policy));
     miss.reason = std::move(reason);
     miss.call = journey.digest;
     miss.variants = judgement.variants;
@@ -86,6 +94,34 @@ void Function::Impl::note_miss(const Journey& journey, store::MissEnd end)
     miss.end = end;
     if (m_cache->store) m_cache->store->note_miss(m_key, miss, guards::to_json(journey.now));
     store::add_miss(m_misses, std::move(miss));
+}
+
+/// What is noted again replaces what was noted, so that a reason has one line for each process.
+void Cache::note_refusal(const std::string& name, const Device& device, const Refusal& refusal)
+{
+    constexpr std::size_t k_most_refused = 1024; ///< reasons that one process counts
+    value_or_raise(cachefmt::check_name("function name", name));
+    if (refusal.text.empty()) raise({ErrorCode::invalid_argument, "a refusal has no text: say why"});
+    m_impl->counters.refusal(refusal.calls);
+    if (!m_impl->store) return;
+    const cachefmt::FunctionKey key = m_impl->key(name, *DeviceAccess::impl(device)->device);
+    store::FunctionUsage usage;
+    usage.refusals = refusal.calls;
+    if (refusal.calls != 0) usage.events.add(store::EventKind::refused, refusal.word, {refusal.calls, 0});
+    m_impl->store->add_usage_soon(key, usage);
+    store::Miss miss;
+    {
+        const std::scoped_lock lock{m_impl->mutex};
+        if (m_impl->refused_by_callers.size() >= k_most_refused) m_impl->refused_by_callers.clear();
+        store::Miss& known = m_impl->refused_by_callers[{name, refusal.text}];
+        store::Miss now = new_miss(m_impl->policy);
+        if (!known.id.empty()) now.id = known.id;
+        now.calls = known.calls + std::max<std::uint64_t>(refusal.calls, known.id.empty() ? 1 : 0);
+        now.reason = refusal.text;
+        now.end = store::MissEnd::refused;
+        miss = known = std::move(now);
+    }
+    m_impl->store->note_miss(key, miss, "");
 }
 
 std::vector<Miss> Function::Impl::misses() const

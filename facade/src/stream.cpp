@@ -7,6 +7,7 @@
 #include "device_impl.hpp"
 #include "stream_impl.hpp"
 #include "throwing.hpp"
+#include "warmgraph/backends/recording.hpp"
 #include "warmgraph/capture/run_context.hpp"
 
 namespace warmgraph {
@@ -135,5 +136,23 @@ void Stream::synchronize()
     value_or_raise(m_impl->stream->synchronize());
 }
 void* Stream::native() const noexcept { return m_impl ? m_impl->stream->native() : nullptr; }
+
+struct StreamWatch::Impl {
+    std::shared_ptr<backends::Device> device; ///< outlives the watch
+    std::unique_ptr<backends::EnqueueWatch> watch;
+};
+
+StreamWatch::StreamWatch(Stream& stream)
+{
+    const Stream::Impl& of = StreamAccess::impl(stream);
+    m_impl = std::make_unique<Impl>(of.device, value_or_raise(of.device->recording().watch_enqueues(*of.stream)));
+}
+StreamWatch::StreamWatch(StreamWatch&&) noexcept = default;
+StreamWatch& StreamWatch::operator=(StreamWatch&&) noexcept = default;
+StreamWatch::~StreamWatch() = default;
+std::string StreamWatch::stray() const
+{
+    return m_impl ? m_impl->watch->stray().value_or(std::string{}) : std::string{};
+}
 
 } // namespace warmgraph

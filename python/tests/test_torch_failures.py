@@ -22,7 +22,7 @@ import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from hostile_calls import X, Net, refusal, replays, wrap  # noqa: E402
 from warmgraph import _objects, errors  # noqa: E402
-from warmgraph.torch import GraphCache, _copies, _launching, _modules, _outside, _recording, _walking  # noqa: E402
+from warmgraph.torch import _answers, GraphCache, _copies, _launching, _modules, _outside, _recording, _walking  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -271,6 +271,8 @@ def test_whatever_of_ours_fails_the_result_is_the_functions_and_it_ran_once(part
     expected = net.a(X) + 1
     monkeypatch.setattr(_recording, "_MOST_TRIES", 1)
     monkeypatch.setattr(host._capture, "captured", lambda device, work, draws: host._captured(device, lambda: None, draws))  # runs nothing
+    monkeypatch.setattr(_answers.Judged, "after_run", lambda judge: None)  # so that its results are none
+    monkeypatch.setattr(_answers.Judged, "agreement", lambda judge: "bitwise")
     monkeypatch.setattr(owner, what, broken)
     assert torch.equal(wrap(work)(X), expected)
     assert count[0] > after and torch.equal(total, X)

@@ -353,7 +353,7 @@ print(len(host.entries[0].calls))
 
 def test_a_hit_of_a_module_that_was_compiled_loads_no_compiler(monkeypatch):
     monkeypatch.setattr(torch, "compile", lambda function, **options: function)
-    monkeypatch.setattr(host._capture, "compiled_graphs", lambda: 0)
+    monkeypatch.setattr(host._operators, "compiled_graphs", lambda: 0)
     cached = warmgraph.cache_compile(Net(), config=warmgraph.Config(model="net"))
     cached(torch.zeros(2, 4))
     done = subprocess.run([sys.executable, "-c", OTHER_PROCESS], input=json.dumps(host.kept), capture_output=True, text=True, check=False,

@@ -15,7 +15,7 @@ import torch_on_the_host as host  # noqa: E402
 import warmgraph  # noqa: E402
 from warmgraph import errors  # noqa: E402
 from warmgraph._stored import each_fact  # noqa: E402
-from warmgraph.torch import Recorder, _capture, _copied_graph, _frames, _pausing, _record_all, record_all  # noqa: E402
+from warmgraph.torch import Recorder, _capture, _copied_graph, _frames, _operators, _pausing, _record_all, record_all  # noqa: E402
 
 FOLDER = "captures"
 pools: list[torch.Tensor] = []  # memory of the graphs' pools
@@ -77,7 +77,7 @@ def on_the_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Iterator[None
     monkeypatch.setattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: None, raising=False)
     monkeypatch.setattr(torch._C, "_cuda_getDevice", lambda: 0, raising=False)
     monkeypatch.setattr(_capture, "_snapshot", snapshot)
-    monkeypatch.setattr(_capture, "compiled_graphs", lambda: 0)  # of other tests
+    monkeypatch.setattr(_operators, "compiled_graphs", lambda: 0)  # of other tests
     monkeypatch.setattr(_copied_graph, "CopiedGraph", FakeCopied)
     monkeypatch.chdir(tmp_path)
     yield

@@ -731,3 +731,47 @@ def test_hooks_of_all_modules_are_never_replayed_past():
     finally:
         handle.remove()
     assert replays() == before
+
+
+# --- operators that a function reaches by their names
+
+
+def operator_of(factor: float, helper: float) -> Any:
+    """A module with an operator of PyTorch's, registered as reports_of_tests::named."""
+    made = types.ModuleType("reports_of_tests")
+    exec(compile(f"""
+import torch
+
+def helper(x):
+    return x * {helper}
+
+@torch.library.custom_op("reports_of_tests::named", mutates_args=())
+def named(x: torch.Tensor) -> torch.Tensor:
+    return helper(x) * {factor}
+
+@named.register_fake
+def _(x):
+    return torch.empty_like(x)
+""", "/users/operators.py", "exec"), made.__dict__)
+    return made
+
+
+def by_name(x: Any) -> Any:
+    return torch.ops.reports_of_tests.named(x) + 1
+
+
+def by_another_name(x: Any) -> Any:
+    return torch.ops.aten.mul(x, 2)
+
+
+@pytest.mark.parametrize("factor, helper", [(3.0, 1.0), (2.0, 5.0)])
+def test_the_code_of_an_operator_that_is_called_by_its_name_counts(factor, helper):
+    kept, x = [operator_of(2.0, 1.0)], torch.arange(4.0)
+    before, other = wrap(by_name), wrap(by_another_name)
+    assert torch.equal(before(x), x * 2 + 1) and torch.equal(other(x), x * 2) and len(host.entries) == 2
+    wrap(by_name)(x), wrap(by_another_name)(x)
+    assert [one.captures is None for one in host.entries[2:]] == [True, True], "as it was"
+    kept.append(operator_of(factor, helper))
+    assert torch.equal(wrap(by_name)(x), x * helper * factor + 1) and host.entries[-1].captures is not None
+    wrap(by_another_name)(x)
+    assert host.entries[-1].captures is None and not refusal(before)

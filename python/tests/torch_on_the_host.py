@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import io
 import threading
 import types
@@ -13,8 +14,9 @@ import torch
 
 from warmgraph import _c, errors
 from warmgraph._stored import each_fact
-from warmgraph.torch import _capture, _entry, _launching, _pair_recording, _recording, _tensors
+from warmgraph.torch import _capture, _entry, _launching, _operators, _pair_recording, _recording, _strays, _tensors
 
+gc.freeze()  # _storages looks at what Python's collector has: nothing of before
 entries: list[FakeEntry] = []
 kept: dict[str, str] = {}  # metadata by facts
 latest: dict[str, str] = {}  # the last entry's, by function
@@ -28,11 +30,18 @@ _ENQUEUE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ct
 
 
 _IS_CAPTURING = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+under_way: list[Any] = []  # what is captured now
+
+
+def is_captured() -> bool:
+    return bool(under_way)
+
+
 captured_streams: set[int] = set()  # the library's handles
 
 
 class FakeEntry:
-    def __init__(self, cache: Any, device: Any, given: Any, captures: Any, destroyed: Any) -> None:
+    def __init__(self, cache: Any, device: Any, given: Any, captures: Any, destroyed: Any, judge: Any = None) -> None:
         self.device, self.given, self.captures, self.calls, self.is_closed = device, given, captures, [], False
         self.bound_states, self.lock = [one.pointer for one in given.states], threading.Lock()
         self._pointer = 1
@@ -44,6 +53,7 @@ class FakeEntry:
             end = others.get(captures[1], errors.NotFound("no other process's capture of this call is there"))
             if end is not None:
                 raise end
+        self.agreement = _judged(captures[0], judge) if captures is not None and judge is not None else ""
         entries.append(self)
         if captures is not None:
             kept[_key(given)] = latest[given.name] = given.metadata
@@ -88,6 +98,25 @@ class FakeEntry:
         return ""
 
 
+def _judged(captured: Any, judge: Any) -> str:
+    """As the library does: three runs from the contents that memory has now, which it has afterwards."""
+    graph = captures[captured.native - 1].graph
+    before = [(pointer, ctypes.string_at(pointer, nbytes)) for name, pointer, nbytes in captured.regions if not name.startswith("generator.")]
+
+    def put_back() -> None:
+        for pointer, contents in before:
+            ctypes.memmove(pointer, contents, len(contents))
+
+    try:
+        for _ in range(3):
+            put_back()
+            graph.run_again()
+            judge.after_run()
+        return str(judge.agreement())
+    finally:
+        put_back()
+
+
 class FakeGraph:
     """A replay calls what was captured, and writes to where its result was."""
 
@@ -106,13 +135,43 @@ class FakeGraph:
 
 
 class FakeCapturedGraph:
-    """A replay calls what was captured."""
+    """A capture runs what it captures, and puts back what it wrote, as one that runs nothing. A replay runs it again. `run_again` calls nothing: it
+    leaves what the capture left, for who runs it from the same contents of memory."""
 
     def __init__(self, work: Any) -> None:
+        before = {pointer: storage.clone() for pointer, storage in _storages().items()}
+        under_way.append(work)
+        try:
+            work()
+        finally:
+            under_way.pop()
         self.replay, self.is_reset = work, False
+        self._left = [(storage, storage.clone()) for pointer, storage in _storages().items()
+                      if pointer in before and not torch.equal(_bytes(storage), _bytes(before[pointer]))]
+        for storage, _ in self._left:
+            storage.copy_(before[storage.data_ptr()])
+
+    def run_again(self) -> None:
+        for storage, left in self._left:
+            storage.copy_(left)
 
     def reset(self) -> None:
-        self.is_reset = True
+        self.is_reset, self._left = True, []
+
+
+def _bytes(storage: Any) -> torch.Tensor:
+    return torch.empty(0, dtype=torch.uint8).set_(storage)
+
+
+def _storages() -> dict[int, Any]:
+    """Of the tensors that Python has."""
+    tensors = [one for one in gc.get_objects() if type(one) in (torch.Tensor, torch.nn.Parameter) and one.device.type == "cpu"
+               and one.layout == torch.strided and one.numel()]
+    found = {}
+    for one in tensors:
+        with contextlib.suppress(RuntimeError):  # a borrowed result that is stale
+            found[one.untyped_storage().data_ptr()] = one.untyped_storage()
+    return found
 
 
 def _write_capture(cache: Any, device: Any, given: Any, captured: Any, folder: str) -> None:
@@ -152,8 +211,7 @@ def _storage_at(pointer: int, size: int) -> Any:
 
 
 def _captured(device: Any, work: Any, draws: bool) -> Any:
-    work()
-    capture = _capture.Capture(FakeCapturedGraph(work), None, 1, [("pool0", 4096, 64)], [], [512, 1024] if draws else [])
+    capture = _capture.Capture(FakeCapturedGraph(work), None, len(captures) + 1, [("pool0", 4096, 64)], [], [512, 1024] if draws else [])
     captures.append(capture)
     return capture
 
@@ -180,13 +238,19 @@ def use(monkeypatch: Any) -> None:
     monkeypatch.setattr(_capture, "plain_graph", _plain_graph)
     monkeypatch.setattr(_capture, "Addresses", lambda index: io.StringIO())
     monkeypatch.setattr(_capture, "generator_of", lambda device: FakeGenerator())
-    monkeypatch.setattr(_capture, "own_generator", lambda device: contextlib.nullcontext())
-    monkeypatch.setattr(_capture, "run", lambda capture, device: None)  # it ran when it was captured
+    monkeypatch.setattr(_capture, "own_generator", lambda device, seed=0, offset=0: contextlib.nullcontext())
+    monkeypatch.setattr(_capture, "set_words", lambda capture, device, seed, offset: None)
+    monkeypatch.setattr(_capture, "watch", lambda device: [])
+    monkeypatch.setattr(_strays, "refused", lambda device: contextlib.nullcontext())
     monkeypatch.setattr(torch.cuda, "synchronize", lambda device=None: None)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", is_captured)
 
 
 class FakeGenerator:
     def get_offset(self) -> int:
+        return 0
+
+    def initial_seed(self) -> int:
         return 0
 
 

@@ -217,6 +217,15 @@ class wg_cache_options(ctypes.Structure):
     ]
 
 
+class wg_refusal(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_uint64),
+        ("word", ctypes.c_char_p),
+        ("text", ctypes.c_char_p),
+        ("calls", ctypes.c_uint64),
+    ]
+
+
 class wg_artifact_options(ctypes.Structure):
     _fields_ = [
         ("size", ctypes.c_uint64),
@@ -446,6 +455,8 @@ class wg_adoption(ctypes.Structure):
         ("values", ctypes.POINTER(wg_named_number)),
         ("value_count", ctypes.c_uint64),
         ("captures", ctypes.c_char_p),
+        ("answer", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32, ctypes.c_char_p, ctypes.c_uint64)),
+        ("answer_user", ctypes.c_void_p),
     ]
 
 
@@ -710,6 +721,7 @@ STRUCTS = [
     wg_kernel_arg,
     wg_launch_options,
     wg_cache_options,
+    wg_refusal,
     wg_artifact_options,
     wg_statistics,
     wg_tensor_decl,
@@ -784,6 +796,10 @@ FUNCTIONS = {
     "wg_stream_view": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]),
     "wg_stream_destroy": (ctypes.c_int32, [ctypes.c_void_p]),
     "wg_stream_is_capturing": (ctypes.c_int, [ctypes.c_void_p]),
+    "wg_stream_watch": (ctypes.c_int32, [ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]),
+    "wg_watch_stray": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64,
+        ctypes.POINTER(ctypes.c_uint64)]),
+    "wg_watch_destroy": (ctypes.c_int32, [ctypes.c_void_p]),
     "wg_stream_synchronize": (ctypes.c_int32, [ctypes.c_void_p]),
     "wg_stream_native": (ctypes.c_void_p, [ctypes.c_void_p]),
     "wg_stream_record": (ctypes.c_int32, [ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]),
@@ -806,6 +822,8 @@ FUNCTIONS = {
         ctypes.POINTER(ctypes.c_uint64)]),
     "wg_cache_miss_reasons": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64,
         ctypes.POINTER(ctypes.c_uint64)]),
+    "wg_cache_note_refusal": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p,
+        ctypes.POINTER(wg_refusal)]),
     "wg_record_pending": (ctypes.c_int32, [ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64)]),
     "wg_cache_clear": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_uint64)]),
     "wg_cache_clear_kind": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_uint64)]),
@@ -925,16 +943,17 @@ STATUS = frozenset({'wg_receive_log', 'wg_limit_log', 'wg_device_open', 'wg_devi
     'wg_prepare_recording', 'wg_prepare_recording_early', 'wg_device_warm_up', 'wg_register_module',
     'wg_register_host_function', 'wg_buffer_create', 'wg_buffer_create_host', 'wg_buffer_destroy', 'wg_buffer_upload',
     'wg_buffer_download', 'wg_program_create', 'wg_program_destroy', 'wg_stream_create', 'wg_stream_view',
-    'wg_stream_destroy', 'wg_stream_synchronize', 'wg_stream_record', 'wg_stream_wait', 'wg_event_destroy', 'wg_launch',
-    'wg_launch_with', 'wg_copy', 'wg_fill', 'wg_cache_options_init', 'wg_cache_open', 'wg_cache_close',
-    'wg_cache_summary', 'wg_cache_readable', 'wg_cache_miss_reasons', 'wg_record_pending', 'wg_cache_clear',
-    'wg_cache_clear_kind', 'wg_save_cache_artifacts', 'wg_save_cache_artifacts_with', 'wg_load_cache_artifacts',
-    'wg_artifacts_destroy', 'wg_cache_put_torch_artifacts', 'wg_cache_get_torch_artifacts', 'wg_cache_check_bundle',
-    'wg_cache_statistics', 'wg_wrap', 'wg_cache_load', 'wg_cache_find', 'wg_cache_entries', 'wg_cache_prefetch',
-    'wg_cache_pause_prefetch', 'wg_cache_latest_metadata', 'wg_pause_recording', 'wg_function_destroy', 'wg_bind',
-    'wg_call', 'wg_call_uncaptured', 'wg_profiled_call_sizes', 'wg_profiled_call_args', 'wg_record_profile',
-    'wg_function_shapes', 'wg_function_misses', 'wg_function_report', 'wg_report_destroy', 'wg_wrap_pair',
-    'wg_pair_destroy', 'wg_pair_bind', 'wg_pair_forward', 'wg_pair_backward', 'wg_pair_report', 'wg_cache_adopt',
-    'wg_capture_write', 'wg_open_all', 'wg_opening_wait', 'wg_opening_progress', 'wg_opening_destroy',
-    'wg_recorder_fork', 'wg_recorder_join', 'wg_recorder_address', 'wg_recorder_alloc', 'wg_recorder_scalar',
-    'wg_recorder_sizes', 'wg_recorder_dtype', 'wg_recorder_fail', 'wg_steady_call_create', 'wg_modules_create'})
+    'wg_stream_destroy', 'wg_stream_watch', 'wg_watch_stray', 'wg_watch_destroy', 'wg_stream_synchronize',
+    'wg_stream_record', 'wg_stream_wait', 'wg_event_destroy', 'wg_launch', 'wg_launch_with', 'wg_copy', 'wg_fill',
+    'wg_cache_options_init', 'wg_cache_open', 'wg_cache_close', 'wg_cache_summary', 'wg_cache_readable',
+    'wg_cache_miss_reasons', 'wg_cache_note_refusal', 'wg_record_pending', 'wg_cache_clear', 'wg_cache_clear_kind',
+    'wg_save_cache_artifacts', 'wg_save_cache_artifacts_with', 'wg_load_cache_artifacts', 'wg_artifacts_destroy',
+    'wg_cache_put_torch_artifacts', 'wg_cache_get_torch_artifacts', 'wg_cache_check_bundle', 'wg_cache_statistics',
+    'wg_wrap', 'wg_cache_load', 'wg_cache_find', 'wg_cache_entries', 'wg_cache_prefetch', 'wg_cache_pause_prefetch',
+    'wg_cache_latest_metadata', 'wg_pause_recording', 'wg_function_destroy', 'wg_bind', 'wg_call', 'wg_call_uncaptured',
+    'wg_profiled_call_sizes', 'wg_profiled_call_args', 'wg_record_profile', 'wg_function_shapes', 'wg_function_misses',
+    'wg_function_report', 'wg_report_destroy', 'wg_wrap_pair', 'wg_pair_destroy', 'wg_pair_bind', 'wg_pair_forward',
+    'wg_pair_backward', 'wg_pair_report', 'wg_cache_adopt', 'wg_capture_write', 'wg_open_all', 'wg_opening_wait',
+    'wg_opening_progress', 'wg_opening_destroy', 'wg_recorder_fork', 'wg_recorder_join', 'wg_recorder_address',
+    'wg_recorder_alloc', 'wg_recorder_scalar', 'wg_recorder_sizes', 'wg_recorder_dtype', 'wg_recorder_fail',
+    'wg_steady_call_create', 'wg_modules_create'})

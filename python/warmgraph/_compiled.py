@@ -15,12 +15,12 @@ import threading
 import types
 from typing import Any, Callable, Dict, Mapping
 
-from . import _ahead, _code, _fork, _plain, _run, _walk, errors
+from . import _ahead, _code, _fork, _plain, _refusals, _run, _walk, errors
 from ._array import Array, Tensor, like
 from ._device import Device, Program
 from ._facts import Changed, Changes
 from ._leaves import OfTorch, expect_apart
-from ._native import Scalar, Spec
+from ._native import Report, Scalar, Spec
 from ._pools import Where, pool_of
 from ._run import Run
 from ._steady_calls import OTHERWISE
@@ -69,6 +69,8 @@ class _Shared:
         self.refused_facts: dict[tuple[tuple[str, str], ...], str] = {}  # what was refused for that, by the other facts
         self.last: Variant | None = None
         self.last_refusal = ""
+        self.runs_as_it_is: dict[str, _refusals.Refused] = {}  # by reason
+        self.refused_report: Report | None = None  # of the last kind of call that was refused, until another one is recorded or replayed
         self.signature: inspect.Signature | None = None  # of a method, without its object
         self.frozen: dict[int, Any] = {}  # objects whose weights stay as they are, by id
         self.torchs: Any = None  # a torch.TorchFunction, once it was called with tensors of PyTorch's
@@ -281,14 +283,16 @@ class CachedFunction:
         self._shared.last = variant
         if variant(call) == "refused":
             self._remember_refusal(call, variant.refusal or variant.function.report().reason)
+        self._shared.refused_report = None  # the variant's own says it
         result = self._result(call)
         if self._is_hosted(call):
             variant.done_with(staging)
         return result
 
     def _remember_refusal(self, call: Call, why: Exception | str) -> None:
-        self._shared.last_refusal = str(why)
-        self._shared.refused.add(str(why))  # the library said so
+        self._shared.last_refusal = text = str(why)
+        self._shared.refused.add(text)  # the library said so
+        _refusals.note(self, text, lambda: call.device, is_counted=text not in self._shared.runs_as_it_is)
         # A counter has another value at each call: without this, each would be tried, and refused.
         if not isinstance(why, Changed) or why.change.was is None or why.change.now is None:
             return
@@ -348,6 +352,7 @@ class CachedFunction:
         call = Call(self, bound, found, self._device(found))
         call.result = self._declared_outputs(bound)
         self._place(call, Taken(call.device, {}, {}))
+        _refusals.note(self, why, lambda: call.device)
         with Run(self._name(), call.device, None, ()) as run:
             call.enqueue(run, {name: self._number(name, bound[name]) for name in self.options.scalars})
         return self._result(call)
@@ -443,7 +448,9 @@ class CachedFunction:
         return pool_of(self._where()).caches[0].directory
 
     def report(self) -> Any:
-        """Of its latest variant; None before the first call."""
+        """Of its latest variant, or of the call that was refused last; None before the first call."""
+        if self._shared.refused_report is not None:
+            return self._shared.refused_report
         last = self._shared.last
         return last.function.report() if last is not None else None
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from typing import Any
 
-from . import _command, errors
+from . import _command, _refusals, errors
 from ._compiled import CachedFunction
 from ._device import Device
 from ._native import Cache, CacheInfo, Statistics, paused_recording, saved_artifacts
@@ -26,6 +26,7 @@ class Cleared:
 
 def stats(function: CachedFunction | None = None) -> list[Statistics]:
     """Counters of this process: of the cache of one function, or of each cache that is open. Each says its folder."""
+    _refusals.keep_all()
     if function is not None:
         return [pool_of(function._where()).statistics()]
     return [pool.statistics() for pool in every_pool()]
@@ -34,6 +35,7 @@ def stats(function: CachedFunction | None = None) -> list[Statistics]:
 def explain(function: CachedFunction) -> str:
     """What became of a function's first calls in this process, and why: the folder, the last report, and each miss with the facts that
     differed from the nearest variant."""
+    _refusals.keep_all()
     lines = [f"{function!r} in {function.cache_dir}"]
     disabled = pool_of(function._where()).caches[0].disabled_reason
     if disabled:
@@ -41,10 +43,11 @@ def explain(function: CachedFunction) -> str:
     report = function.report()
     if report is None:
         lines.append("not called in this process")
-    else:
+    elif report.entry or report.outcome != "refused":
         reason = f": {report.reason}" if report.reason else ""
         lines.append(f"{report.outcome} in {report.first_call_ms:.1f} ms, entry {report.entry[:8] or 'none'}{reason}")
-    if function._shared.last_refusal:
+    lines += _refusals.lines_of(function)
+    if function._shared.last_refusal and function._shared.last_refusal not in function._shared.runs_as_it_is:
         lines.append(f"refused: {function._shared.last_refusal}")
     of_torch = sys.modules.get("warmgraph.torch._mega_cache")
     if of_torch is not None and of_torch.summary():

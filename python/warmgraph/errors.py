@@ -13,6 +13,7 @@ class Error(Exception):
 
     code: int = 0
     name: str = "unknown"
+    is_counted = False  # by the library, as a refusal
 
 
 class InvalidArgument(Error, ValueError):

@@ -33,10 +33,10 @@ protected:
     }
     ~CudaFakeWatch() override { device->release(memory); }
 
-#define CALL(name, ...) check(fake.entry<decltype(::name)>(#name)(__VA_ARGS__))
+#define WATCHED(name, ...) check(fake.entry<decltype(::name)>(#name)(__VA_ARGS__))
     [[nodiscard]] CUstream native() const { return static_cast<CUstream>(stream->native()); }
     [[nodiscard]] CUdeviceptr x() const { return memory.address.flat(); }
-    void fill(CUstream in) const { CALL(cuMemsetD8Async, x(), 1, k_bytes, in); }
+    void fill(CUstream in) const { WATCHED(cuMemsetD8Async, x(), 1, k_bytes, in); }
     [[nodiscard]] std::string stray() const { return watch->stray().value_or(""); }
     void expect_nothing() const
     {
@@ -76,8 +76,8 @@ TEST_F(CudaFakeWatch, WorkInTheGivenStreamBelongsThere)
     EXPECT_TRUE(
         succeeded(stream->launch({module.get(), "add_scalar", {1, 1, 1}, {1, 1, 1}, {pointer, number, number}})));
     fill(native());
-    CALL(cuStreamWriteValue32, native(), x(), 1, 0);
-    CALL(cuLaunchHostFunc, native(), [](void*) {}, nullptr);
+    WATCHED(cuStreamWriteValue32, native(), x(), 1, 0);
+    WATCHED(cuLaunchHostFunc, native(), [](void*) {}, nullptr);
     expect_nothing();
 }
 
@@ -101,18 +101,18 @@ TEST_F(CudaFakeWatch, ALaunchInTheLegacyStreamIsStrayAndTheFirstOneIsTold)
     CUmodule loaded = nullptr;
     CUfunction function = nullptr;
     const Bytes image = *module->image();
-    CALL(cuModuleLoadData, &loaded, image.data());
-    CALL(cuModuleGetFunction, &function, loaded, "iota");
+    WATCHED(cuModuleLoadData, &loaded, image.data());
+    WATCHED(cuModuleGetFunction, &function, loaded, "iota");
     expect_nothing();
     CUdeviceptr pointer = x();
     std::int32_t count = 1;
     std::array<void*, 2> arguments{&pointer, &count};
-    CALL(cuLaunchKernel, function, 1, 1, 1, 1, 1, 1, 0, nullptr, arguments.data(), nullptr);
+    WATCHED(cuLaunchKernel, function, 1, 1, 1, 1, 1, 1, 0, nullptr, arguments.data(), nullptr);
     EXPECT_EQ(stray(), "cuLaunchKernel in the legacy default stream");
     fill(other());
     EXPECT_EQ(stray(), "cuLaunchKernel in the legacy default stream");
     EXPECT_FALSE(watch->waits_outside());
-    CALL(cuModuleUnload, loaded);
+    WATCHED(cuModuleUnload, loaded);
 }
 
 TEST_F(CudaFakeWatch, ACallThatFailsEnqueuesNothing)
@@ -126,18 +126,18 @@ TEST_F(CudaFakeWatch, AnotherStreamIsStrayUntilItIsForked)
 {
     const CUstream side = other(), far = other();
     const CUevent fork = event(), deeper = event(), join = event();
-    CALL(cuEventRecord, fork, native());
-    CALL(cuStreamWaitEvent, side, fork, 0);
+    WATCHED(cuEventRecord, fork, native());
+    WATCHED(cuStreamWaitEvent, side, fork, 0);
     fill(side);
-    CALL(cuEventRecordWithFlags, deeper, side, 0);
-    CALL(cuStreamWaitEvent, far, deeper, 0);
-    CALL(cuMemcpyAsync, x(), x() + 128, 64, far);
-    CALL(cuEventRecord, join, far);
-    CALL(cuStreamWaitEvent, native(), join, 0);
+    WATCHED(cuEventRecordWithFlags, deeper, side, 0);
+    WATCHED(cuStreamWaitEvent, far, deeper, 0);
+    WATCHED(cuMemcpyAsync, x(), x() + 128, 64, far);
+    WATCHED(cuEventRecord, join, far);
+    WATCHED(cuStreamWaitEvent, native(), join, 0);
     fill(native());
     expect_nothing();
     const CUstream alone = other();
-    CALL(cuMemcpyAsync, x(), x() + 128, 64, alone);
+    WATCHED(cuMemcpyAsync, x(), x() + 128, 64, alone);
     EXPECT_EQ(stray(), fmt::format("cuMemcpyAsync in another stream ({:#x})", reinterpret_cast<std::uintptr_t>(alone)));
     EXPECT_FALSE(watch->waits_outside());
 }
@@ -146,15 +146,15 @@ TEST_F(CudaFakeWatch, AnEventThatWasRecordedElsewhereOrBeforeIsWorkOutside)
 {
     const CUstream side = other();
     const CUevent fork = event();
-    CALL(cuEventRecord, fork, native());
-    CALL(cuEventRecord, fork, side); // the last record counts
-    CALL(cuStreamWaitEvent, native(), fork, 0);
+    WATCHED(cuEventRecord, fork, native());
+    WATCHED(cuEventRecord, fork, side); // the last record counts
+    WATCHED(cuStreamWaitEvent, native(), fork, 0);
     EXPECT_TRUE(watch->waits_outside());
     EXPECT_EQ(watch->stray(), std::nullopt);
-    CALL(cuEventRecord, fork, native());
+    WATCHED(cuEventRecord, fork, native());
     watch.reset();
     watch = *device->recording().watch_enqueues(*stream);
-    CALL(cuStreamWaitEvent, side, fork, 0);
+    WATCHED(cuStreamWaitEvent, side, fork, 0);
     EXPECT_TRUE(watch->waits_outside()) << "recorded before the watch";
     fill(side);
     EXPECT_THAT(stray(), StartsWith("cuMemsetD8Async in another stream"));
@@ -177,16 +177,16 @@ TEST_F(CudaFakeWatch, SynchronousCallsAreInTheLegacyStream)
         call();
         return stray();
     };
-    EXPECT_EQ(in_new_watch([&] { CALL(cuMemcpyHtoD, x(), bytes.data(), 8); }),
+    EXPECT_EQ(in_new_watch([&] { WATCHED(cuMemcpyHtoD, x(), bytes.data(), 8); }),
               "cuMemcpyHtoD in the legacy default stream");
-    EXPECT_EQ(in_new_watch([&] { CALL(cuMemcpyDtoH, bytes.data(), x(), 8); }),
+    EXPECT_EQ(in_new_watch([&] { WATCHED(cuMemcpyDtoH, bytes.data(), x(), 8); }),
               "cuMemcpyDtoH in the legacy default stream");
-    EXPECT_EQ(in_new_watch([&] { CALL(cuMemcpyDtoD, x(), x() + 8, 8); }), "cuMemcpyDtoD in the legacy default stream");
-    EXPECT_EQ(in_new_watch([&] { CALL(cuMemsetD8, x(), 0, 8); }), "cuMemsetD8 in the legacy default stream");
-    EXPECT_EQ(in_new_watch([&] { CALL(cuStreamSynchronize, native()); }), "cuStreamSynchronize, which synchronises");
-    EXPECT_EQ(in_new_watch([&] { CALL(cuCtxSynchronize); }), "cuCtxSynchronize, which synchronises");
+    EXPECT_EQ(in_new_watch([&] { WATCHED(cuMemcpyDtoD, x(), x() + 8, 8); }), "cuMemcpyDtoD in the legacy default stream");
+    EXPECT_EQ(in_new_watch([&] { WATCHED(cuMemsetD8, x(), 0, 8); }), "cuMemsetD8 in the legacy default stream");
+    EXPECT_EQ(in_new_watch([&] { WATCHED(cuStreamSynchronize, native()); }), "cuStreamSynchronize, which synchronises");
+    EXPECT_EQ(in_new_watch([&] { WATCHED(cuCtxSynchronize); }), "cuCtxSynchronize, which synchronises");
     const CUevent done = event();
-    EXPECT_EQ(in_new_watch([&] { CALL(cuEventSynchronize, done); }), "cuEventSynchronize, which synchronises");
+    EXPECT_EQ(in_new_watch([&] { WATCHED(cuEventSynchronize, done); }), "cuEventSynchronize, which synchronises");
     EXPECT_FALSE(watch->waits_outside());
 }
 
@@ -212,34 +212,34 @@ TEST_F(CudaFakeWatch, WaitsForMemoryAndSemaphoresAreOutside)
         EXPECT_EQ(watch->stray(), std::nullopt);
         return watch->waits_outside();
     };
-    CALL(cuMemsetD8Async, x(), 0, k_bytes, native());
-    EXPECT_TRUE(waits([&] { CALL(cuStreamWaitValue32, native(), x(), 0, CU_STREAM_WAIT_VALUE_EQ); }));
-    EXPECT_TRUE(waits([&] { CALL(cuStreamWaitValue64, native(), x(), 0, CU_STREAM_WAIT_VALUE_EQ); }));
-    EXPECT_FALSE(waits([&] { CALL(cuStreamWriteValue64, native(), x(), 0, 0); }));
+    WATCHED(cuMemsetD8Async, x(), 0, k_bytes, native());
+    EXPECT_TRUE(waits([&] { WATCHED(cuStreamWaitValue32, native(), x(), 0, CU_STREAM_WAIT_VALUE_EQ); }));
+    EXPECT_TRUE(waits([&] { WATCHED(cuStreamWaitValue64, native(), x(), 0, CU_STREAM_WAIT_VALUE_EQ); }));
+    EXPECT_FALSE(waits([&] { WATCHED(cuStreamWriteValue64, native(), x(), 0, 0); }));
     std::array<CUstreamBatchMemOpParams, 2> batch{};
     batch[0].writeValue = {CU_STREAM_MEM_OP_WRITE_VALUE_32, x(), {0}, 0, 0};
     batch[1].waitValue = {CU_STREAM_MEM_OP_WAIT_VALUE_32, x(), {0}, CU_STREAM_WAIT_VALUE_EQ, 0};
-    EXPECT_FALSE(waits([&] { CALL(cuStreamBatchMemOp, native(), 1, batch.data(), 0); }));
-    EXPECT_TRUE(waits([&] { CALL(cuStreamBatchMemOp, native(), 2, batch.data(), 0); }));
+    EXPECT_FALSE(waits([&] { WATCHED(cuStreamBatchMemOp, native(), 1, batch.data(), 0); }));
+    EXPECT_TRUE(waits([&] { WATCHED(cuStreamBatchMemOp, native(), 2, batch.data(), 0); }));
 
     const auto semaphore = fake.semaphore(5);
     auto* const handle = static_cast<CUexternalSemaphore>(semaphore.get());
     EXPECT_TRUE(waits([&] {
         CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS wait{};
         wait.params.fence.value = 5;
-        CALL(cuWaitExternalSemaphoresAsync, &handle, &wait, 1, native());
+        WATCHED(cuWaitExternalSemaphoresAsync, &handle, &wait, 1, native());
     }));
     EXPECT_TRUE(waits([&] {
         CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS signal{};
         signal.params.fence.value = 6;
-        CALL(cuSignalExternalSemaphoresAsync, &handle, &signal, 1, native());
+        WATCHED(cuSignalExternalSemaphoresAsync, &handle, &signal, 1, native());
     }));
 }
 
 TEST_F(CudaFakeWatch, AWaitInAStreamThatDoesNotBelongIsBoth)
 {
-    CALL(cuMemsetD8Async, x(), 0, k_bytes, native());
-    CALL(cuStreamWaitValue32, other(), x(), 0, CU_STREAM_WAIT_VALUE_EQ);
+    WATCHED(cuMemsetD8Async, x(), 0, k_bytes, native());
+    WATCHED(cuStreamWaitValue32, other(), x(), 0, CU_STREAM_WAIT_VALUE_EQ);
     EXPECT_TRUE(watch->waits_outside());
     EXPECT_THAT(stray(), StartsWith("cuStreamWaitValue32 in another stream"));
 }
@@ -248,18 +248,18 @@ TEST_F(CudaFakeWatch, WorkThatIsCapturedDoesNotRunAndDoesNotCount)
 {
     const CUstream side = other(), forked = other();
     const CUevent fork = event(), join = event();
-    CALL(cuStreamBeginCapture, side, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+    WATCHED(cuStreamBeginCapture, side, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
     fill(side);
-    CALL(cuStreamWaitValue32, side, x(), 0, CU_STREAM_WAIT_VALUE_EQ);
-    CALL(cuEventRecord, fork, side);
-    CALL(cuStreamWaitEvent, forked, fork, 0);
+    WATCHED(cuStreamWaitValue32, side, x(), 0, CU_STREAM_WAIT_VALUE_EQ);
+    WATCHED(cuEventRecord, fork, side);
+    WATCHED(cuStreamWaitEvent, forked, fork, 0);
     fill(forked);
-    CALL(cuEventRecord, join, forked);
-    CALL(cuStreamWaitEvent, side, join, 0);
+    WATCHED(cuEventRecord, join, forked);
+    WATCHED(cuStreamWaitEvent, side, join, 0);
     CUgraph graph = nullptr;
-    CALL(cuStreamEndCapture, side, &graph);
+    WATCHED(cuStreamEndCapture, side, &graph);
     expect_nothing();
-    CALL(cuGraphDestroy, graph);
+    WATCHED(cuGraphDestroy, graph);
     fill(side);
     EXPECT_THAT(stray(), StartsWith("cuMemsetD8Async in another stream")) << "that ran";
 }

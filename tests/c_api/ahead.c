@@ -182,6 +182,45 @@ void entries_are_opened_ahead(void)
     OK(wg_buffer_destroy(y));
 }
 
+void calls_that_their_caller_refuses_are_counted(void)
+{
+    wg_cache* cache = open_cache("refused", wg_policy_read_write);
+    wg_refusal refusal = {
+        .size = sizeof refusal, .word = "a_counter", .text = "a counter changes: pass it", .calls = 3};
+    wg_statistics statistics = {.size = sizeof statistics};
+    OK(wg_cache_note_refusal(cache, g_device, "f", &refusal));
+    refusal.calls = 2;
+    OK(wg_cache_note_refusal(cache, g_device, "f", &refusal));
+    OK(wg_cache_statistics(cache, &statistics));
+    CHECK(statistics.refusals == 5);
+    FAILS(wg_cache_note_refusal(cache, g_device, "../f", &refusal), wg_invalid_argument, "function name");
+    refusal.text = "";
+    FAILS(wg_cache_note_refusal(cache, g_device, "f", &refusal), wg_invalid_argument, "has no text");
+    refusal.text = NULL;
+    FAILS(wg_cache_note_refusal(cache, g_device, "f", &refusal), wg_invalid_argument, "text is null");
+    refusal.size = 0;
+    FAILS(wg_cache_note_refusal(cache, g_device, "f", &refusal), wg_invalid_argument, "wg_refusal has the size 0");
+    FAILS(wg_cache_note_refusal(cache, g_device, "f", NULL), wg_invalid_argument, "refusal is null");
+    FAILS(wg_cache_note_refusal(NULL, g_device, "f", &refusal), wg_invalid_argument, "cache is null");
+    OK(wg_cache_close(cache));
+}
+
+void a_watch_sees_nothing_here(void)
+{
+    wg_stream* stream = NULL;
+    wg_watch* watch = NULL;
+    char text[64] = "?";
+    OK(wg_stream_create(g_device, &stream));
+    OK(wg_stream_watch(stream, &watch));
+    OK(wg_watch_stray(watch, text, sizeof text, NULL));
+    CHECK(text[0] == '\0');
+    OK(wg_watch_destroy(watch));
+    OK(wg_watch_destroy(NULL));
+    FAILS(wg_stream_watch(NULL, &watch), wg_invalid_argument, "stream is null");
+    FAILS(wg_watch_stray(NULL, text, sizeof text, NULL), wg_invalid_argument, "watch is null");
+    OK(wg_stream_destroy(stream));
+}
+
 void graphs_of_others_are_refused_here(void)
 {
     wg_cache* cache = open_cache("adopt", wg_policy_read_write);

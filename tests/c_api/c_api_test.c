@@ -28,6 +28,8 @@ int main(void)
         TEST_OF(signatures_are_required_on_demand),
         TEST_OF(loaded_functions_replay_and_say_why_they_miss),
         TEST_OF(entries_are_opened_ahead),
+        TEST_OF(calls_that_their_caller_refuses_are_counted),
+        TEST_OF(a_watch_sees_nothing_here),
         TEST_OF(graphs_of_others_are_refused_here),
         TEST_OF(launch_options_reach_the_kernel),
         TEST_OF(pointers_streams_and_host_functions_have_their_place),

@@ -61,6 +61,8 @@ void signatures_are_required_on_demand(void);
 void layouts_say_more_than_declarations(void);
 void loaded_functions_replay_and_say_why_they_miss(void);
 void entries_are_opened_ahead(void);
+void calls_that_their_caller_refuses_are_counted(void);
+void a_watch_sees_nothing_here(void);
 void graphs_of_others_are_refused_here(void);
 void launch_options_reach_the_kernel(void);
 void pointers_streams_and_host_functions_have_their_place(void);

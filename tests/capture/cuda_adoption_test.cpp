@@ -1,6 +1,7 @@
 // Graphs that somebody else captured on a CUDA device, through the facade.
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 
 #include "cuda_facade_fixture.hpp"
 #include "warmgraph/backends/compiler.hpp"
@@ -63,6 +64,61 @@ TEST_F(CudaAdoption, IsProvenBySecondCaptureAndReplaysElsewhereAlsoInTheNextCach
     const Buffer other = numbers(4), out = device.allocate(k_bytes);
     EXPECT_EQ(f({{"x", other}, {"y", out}}), Outcome::replayed);
     EXPECT_EQ(read(out), counting(4));
+}
+
+TEST_F(CudaAdoption, EachRunOfTheOriginalIsShownToWhoKnowsWhatTheFunctionGave)
+{
+    capture_again();
+    y.write(counting(77));
+    std::vector<std::vector<std::int32_t>> seen;
+    adoption.after_run = [&] { seen.push_back(read(y)); };
+    adoption.agreement = [&] {
+        EXPECT_EQ(seen.size(), 3U) << "after the last run";
+        return std::string{"bitwise"};
+    };
+    Cache cache{options()};
+    Function f = cache.adopt("copy", device, spec(), adoption);
+    EXPECT_THAT(seen, testing::Each(counting(0)));
+    EXPECT_EQ(read(y), counting(77)) << "the caller's memory is put back";
+    EXPECT_THAT(cache.readable("copy"), testing::HasSubstr("bitwise (3 runs), the answer bitwise"));
+}
+
+TEST_F(CudaAdoption, WhatIsNotWhatTheFunctionGaveIsRefusedAndTheMemoryPutBack)
+{
+    capture_again();
+    y.write(counting(77));
+    const auto refuse = [] { throw std::runtime_error("it gives another y than the function"); };
+    for (const bool at_once : {true, false}) {
+        adoption.after_run = [=] {
+            if (at_once) refuse();
+        };
+        adoption.agreement = [=]() -> std::string {
+            refuse();
+            return {};
+        };
+        Cache cache{options()};
+        const auto thrown = thrown_by([&] { (void)cache.adopt("copy", device, spec(), adoption); });
+        ASSERT_TRUE(thrown);
+        EXPECT_EQ(thrown->code(), ErrorCode::not_recordable);
+        EXPECT_THAT(thrown->what(), testing::HasSubstr("it gives another y than the function"));
+        EXPECT_EQ(read(y), counting(77));
+        EXPECT_EQ(cache.statistics().refusals, 1U);
+        EXPECT_EQ(cache.statistics().recordings, 0U);
+        EXPECT_THROW((void)cache.load("copy", device, spec())({{"x", x}, {"y", y}}), Exception) << "nothing is there";
+    }
+}
+
+TEST_F(CudaAdoption, AWatchTellsOfWorkInAStreamThatDoesNotCapture)
+{
+    device.prepare_recording();
+    Stream belongs = device.stream(), forked = device.stream(), other = device.stream();
+    const StreamWatch watch{belongs};
+    belongs.zero(y.memory().address, k_bytes);
+    forked.wait(belongs.record());
+    forked.zero(y.memory().address, k_bytes);
+    EXPECT_EQ(watch.stray(), "");
+    other.zero(y2.memory().address, k_bytes);
+    EXPECT_THAT(watch.stray(), testing::HasSubstr("in another stream"));
 }
 
 TEST_F(CudaAdoption, TheSameWorkTwiceIsNoDifferenceAndOtherWorkIsRecompiled)

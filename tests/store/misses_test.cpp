@@ -195,6 +195,22 @@ TEST_F(MissesOfAFunction, AreAllThereWhenManyProcessesMiss)
     EXPECT_GE(misses->list.size(), 1U) << "one that finds the lock taken for long gives up";
 }
 
+TEST_F(MissesOfAFunction, OfACallerThatRefusesHaveOneLineEachAndLeaveTheGuardsOfTheMissBefore)
+{
+    open()->note_miss(k_decode, miss("1"), R"({"facts": []})");
+    Miss refused = miss("refused", MissEnd::refused);
+    for (const std::uint64_t calls : {1U, 3U, 12U}) {
+        refused.calls = calls;
+        open()->note_miss(k_decode, refused, "");
+    }
+    const auto misses = open()->misses(k_decode);
+    ASSERT_TRUE(misses) << misses.error().message;
+    ASSERT_EQ(misses->list.size(), 2U);
+    EXPECT_EQ(misses->list.front().calls, 12U);
+    EXPECT_EQ(misses->list.back().calls, 0U) << "which nobody counted";
+    EXPECT_EQ(misses->newest_call, R"({"facts": []})");
+}
+
 TEST_F(MissesOfAFunction, GoWithTheFunctionWhenItIsCleared)
 {
     open()->note_miss(k_decode, miss("1"), "");

@@ -1,7 +1,8 @@
-// Misses, and facts that differ, as `explain` and `report` print them: docs/command.md names the keys.
+// Misses, refusals, and facts that differ, as `explain`, `ls`, `stats` and `report` print them: docs/command.md names the keys.
 #pragma once
 
 #include "context.hpp"
+#include "warmgraph/store/function_usage.hpp"
 #include "warmgraph/store/miss.hpp"
 
 namespace warmgraph::tool {
@@ -18,5 +19,10 @@ template <class Fact>
 
 [[nodiscard]] Json miss_json(const store::Miss& miss);
 [[nodiscard]] Json misses_json(const std::vector<store::Miss>& misses);
+
+/// The last miss, where the function ran as it is because it cannot be recorded or replayed; null where it did not.
+[[nodiscard]] const store::Miss* refused_last(const store::Misses& misses) noexcept;
+/// "9 412 calls: host_random", by the reason that most of them have; empty where none ran as it is for a refusal.
+[[nodiscard]] std::string refused_text(const store::FunctionUsage& usage);
 
 } // namespace warmgraph::tool

@@ -115,6 +115,7 @@ typedef struct wg_buffer wg_buffer;
 typedef struct wg_program wg_program;
 typedef struct wg_stream wg_stream;
 typedef struct wg_event wg_event;
+typedef struct wg_watch wg_watch;
 typedef struct wg_cache wg_cache;
 typedef struct wg_function wg_function;
 typedef struct wg_pair wg_pair;
@@ -229,6 +230,16 @@ WARMGRAPH_API wg_status wg_stream_view(wg_device* device, void* native, wg_strea
 WARMGRAPH_API wg_status wg_stream_destroy(wg_stream* stream);
 /// 1: somebody captures what is enqueued in it; else 0, also for NULL.
 WARMGRAPH_API int wg_stream_is_capturing(const wg_stream* stream);
+/// Watches what this thread enqueues from now on, by any library, until wg_watch_destroy, which this thread calls. For programs
+/// that capture: begin it once the capture has begun, and end it before its end. What lies in a stream that does not capture
+/// has run at once, and is missing in the graph. `stream` is where the work belongs, and in streams that wait for it.
+/// not_recordable with the cure where the backend could watch and cannot yet (wg_device_prepare_recording); OpenCL sees
+/// nothing.
+WARMGRAPH_API wg_status wg_stream_watch(wg_stream* stream, wg_watch** out);
+/// The first work that lies elsewhere, "cuLaunchKernel in the legacy default stream"; empty: none so far. Written like
+/// wg_cache_summary.
+WARMGRAPH_API wg_status wg_watch_stray(const wg_watch* watch, char* text, uint64_t capacity, uint64_t* length);
+WARMGRAPH_API wg_status wg_watch_destroy(wg_watch* watch);
 /// Blocks until its work is done. not_recordable inside a function that is being captured.
 WARMGRAPH_API wg_status wg_stream_synchronize(wg_stream* stream);
 /// The driver's handle (CUstream), for libraries that enqueue by themselves; NULL on OpenCL. (CUDA's default stream is
@@ -357,6 +368,19 @@ WARMGRAPH_API wg_status wg_cache_readable(const wg_cache* cache, const char* fun
                                           uint64_t* length);
 /// Why first calls missed, at most 64 lines such as "decode: no entry", written like wg_cache_summary.
 WARMGRAPH_API wg_status wg_cache_miss_reasons(const wg_cache* cache, char* text, uint64_t capacity, uint64_t* length);
+/// Why calls of a function run as they are, as their caller decided it.
+typedef struct wg_refusal {
+    uint64_t size;    ///< sizeof(wg_refusal)
+    const char* word; ///< they are counted by it: letters, digits, '.', '_' and '-'; anything else counts as "other"
+    const char* text; ///< what, expected against actual, the cure
+    uint64_t calls;   ///< since the last time; 0: the library counted them itself
+} wg_refusal;
+/// Counts calls that ran as they are because their caller did not have them recorded or replayed, and keeps the reason
+/// beside the function's misses: `warmgraph explain`, `ls` and `stats` show it. Takes a few milliseconds at most, so call it
+/// for the first call of a kind and then now and then. What cannot be written is no failure. invalid_argument for a name that
+/// no function can have, or no text. Thread-safe.
+WARMGRAPH_API wg_status wg_cache_note_refusal(wg_cache* cache, const wg_device* device, const char* function,
+                                              const wg_refusal* refusal);
 /// Records what calls left to be recorded, as far as their work is done. `recorded` may be NULL.
 WARMGRAPH_API wg_status wg_record_pending(wg_cache* cache, uint64_t* recorded);
 /// Removes this rank's entries of one function, or of all when `function` is NULL. `removed` may be NULL.
@@ -804,6 +828,15 @@ typedef struct wg_adoption {
     /// memory lay elsewhere, as far as the process's allocator put it elsewhere. Who may write the folder decides what is
     /// taken for proven: one that others may write is not read. NULL: none
     const char* captures;
+    /// A function may enqueue something else while it is captured, and then both captures and the entry agree with each
+    /// other, and not with the function. Whoever ran it as it is from the same contents holds the graph to that: this is
+    /// called after each run of the original (is_last 0), while its results lie in the first capture's memory, and once
+    /// more after the last of them (is_last 1), in the thread that adopts and once the graph is known to touch declared
+    /// memory alone. Nonzero refuses the graph: not_recordable, with the `text` that it writes (at most `size` bytes, with a
+    /// zero behind). With 0, the text of the last call is how they agree ("bitwise"), which `warmgraph show` says. NULL:
+    /// nothing proves that the graph does what the function does.
+    int32_t (*answer)(void* user, int32_t is_last, char* text, uint64_t size);
+    void* answer_user;
 } wg_adoption;
 
 /// The captured graph becomes an entry, under the guards that a call with the capture's memory and the declared shapes

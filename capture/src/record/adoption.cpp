@@ -221,6 +221,7 @@ Result<Recording> AdoptionSession::adopt(cachefmt::EntryHeader header, const Ado
     auto recording = restore_verified(*known, m_module_cache, {verify, [&] { return replays.is_abandoned(); }});
     if (!recording) return recording;
     recording->entry.header.info.verification = verification_text(*m_spread, recording->entry.graph);
+    if (!m_agreement.empty()) recording->entry.header.info.verification += ", the answer " + m_agreement;
     recording->entry.header.info.record_ms = Milliseconds{system_clock().steady() - started}.count();
     return recording;
 }

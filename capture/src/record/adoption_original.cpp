@@ -117,6 +117,16 @@ Result<void> AdoptionSession::judge_suspects(ScratchContents& scratch, Restorati
     return {};
 }
 
+/// The original gives what the function gave when it ran as it is, as far as somebody knows that.
+Result<void> AdoptionSession::hold_to_answer()
+{
+    if (!m_options.agreement) return {};
+    auto agreement = m_options.agreement();
+    if (!agreement) return std::unexpected(agreement.error());
+    m_agreement = std::move(*agreement);
+    return {};
+}
+
 /// Throws nothing: the caller's memory has to be put back.
 Result<void> AdoptionSession::run_original_within(ScratchContents& scratch, RestorationRequest& request)
 try {
@@ -125,9 +135,12 @@ try {
     const auto run = [&]() -> Result<std::size_t> {
         if (auto restored = scratch.restore(); !restored) return std::unexpected(restored.error());
         if (auto ran = original_run(**exec); !ran) return std::unexpected(ran.error());
+        if (m_options.after_run)
+            if (auto looked = m_options.after_run(); !looked) return std::unexpected(looked.error());
         return m_spread->add(m_trial->original());
     };
     if (auto learned = learn_spread(*m_spread, k_original_runs, run); !learned) return learned;
+    if (auto agreed = hold_to_answer(); !agreed) return agreed;
     if (auto judged = judge_scratch(scratch, **exec, request); !judged) return judged;
     if (auto judged = judge_suspects(scratch, request); !judged) return judged;
     return m_trial->check_in_place();

@@ -52,6 +52,7 @@ private:
     [[nodiscard]] Result<void> original_run(backends::GraphExec& exec);
     [[nodiscard]] Result<void> run_original(RestorationRequest& request);
     [[nodiscard]] Result<void> run_original_within(ScratchContents& scratch, RestorationRequest& request);
+    [[nodiscard]] Result<void> hold_to_answer();
     [[nodiscard]] Result<void> judge_scratch(ScratchContents& scratch, backends::GraphExec& exec,
                                              RestorationRequest& request);
     [[nodiscard]] Result<void> judge_suspects(ScratchContents& scratch, RestorationRequest& request);
@@ -78,6 +79,7 @@ private:
     std::vector<Neighbours> m_neighbours;        ///< that trials have to put apart
     backends::RawGraph m_suspicious;             ///< the first capture, where there are suspects
     std::optional<backends::RawGraph> m_reduced; ///< of an original that works with the outside: it is run without that
+    std::string m_agreement;                     ///< of the original with what the function gave; empty: not known
     std::chrono::nanoseconds m_took{0};          ///< the slowest run of the original
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -55,6 +56,14 @@ struct Adoption {
     /// memory lay elsewhere, as far as the process's allocator put it elsewhere. Who may write the folder decides what is
     /// taken for proven: one that others may write is not read.
     std::string captures{};
+    /// A function may enqueue something else while it is captured, and then both captures and the entry agree with each
+    /// other, and not with the function. Whoever ran it as it is from the same contents holds the graph to that:
+    /// `after_run` is called after each run of the original, while its results lie in the first capture's memory, and
+    /// `agreement` after the last of them. It gives how they agree ("bitwise"), which `warmgraph show` says. What either
+    /// throws refuses the graph (not_recordable, with its message). Both run in the thread that adopts, once the graph is
+    /// known to touch declared memory alone. Empty: nothing proves that the graph does what the function does.
+    std::function<void()> after_run{};
+    std::function<std::string()> agreement{};
 };
 
 } // namespace warmgraph

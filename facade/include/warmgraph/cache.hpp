@@ -76,6 +76,13 @@ struct SigningOptions {
     bool require = false;
 };
 
+/// Why calls of a function run as they are, as their caller decided it.
+struct Refusal {
+    std::string word; ///< they are counted by it: letters, digits, '.', '_' and '-'; anything else counts as "other"
+    std::string text; ///< what, expected against actual, the cure
+    std::uint64_t calls = 1; ///< since the last time; 0: the library counted them itself
+};
+
 struct CacheOptions {
     std::string model{};                         ///< folder name: letters, digits, '.', '_', '-'
     std::map<std::string, std::string> config{}; ///< the model's configuration: part of its identity
@@ -290,6 +297,11 @@ public:
     /// Entries of this model's function as text (as `warmgraph show`); one block for each variant. Counts as a use of
     /// each; what is damaged is moved to quarantine.
     [[nodiscard]] std::string readable(std::string_view function) const;
+    /// Counts calls that ran as they are because their caller did not have them recorded or replayed, and keeps the reason
+    /// beside the function's misses: `warmgraph explain`, `ls` and `stats` show it. A few milliseconds at most, so call it for
+    /// the first call of a kind and then now and then. What cannot be written is no failure. invalid_argument for a name that
+    /// no function can have, or no text. Thread-safe.
+    void note_refusal(const std::string& name, const Device& device, const Refusal& refusal);
     /// Removes this rank's entries of one function, or of all, with the images that nothing names then; returns how many
     /// entries.
     std::uint64_t clear(std::string_view function = {});

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <variant>
@@ -111,6 +112,26 @@ private:
     friend class Function;
     friend struct StreamAccess;
     explicit Stream(std::unique_ptr<Impl> impl) noexcept;
+    std::unique_ptr<Impl> m_impl;
+};
+
+/// Watches what the thread that makes it enqueues, for as long as it lives, by any library. For programs that capture: make it
+/// once the capture has begun and destroy it before its end. What lies in a stream that does not capture has run at once,
+/// and is missing in the graph. Destroy it in the thread that made it. not_recordable with the cure where the backend could
+/// watch and cannot yet (Device::prepare_recording); OpenCL sees nothing.
+class WARMGRAPH_API StreamWatch {
+public:
+    /// `stream` is where the work belongs, and in streams that wait for it.
+    explicit StreamWatch(Stream& stream);
+    StreamWatch(StreamWatch&&) noexcept;
+    StreamWatch& operator=(StreamWatch&&) noexcept;
+    ~StreamWatch();
+    /// The first work that lies elsewhere, "cuLaunchKernel in the legacy default stream"; empty: none so far.
+    [[nodiscard]] std::string stray() const;
+
+    struct Impl; ///< opaque
+
+private:
     std::unique_ptr<Impl> m_impl;
 };
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import dataclasses
+import functools
 import gc
 import secrets
 import sys
+import threading
 from typing import Any, Callable, Iterator
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from .. import errors
 from .._library import library
+from . import _operators
 
 SEED = 0x5EED  # of the generator's state that a capture gets
 _MOST_DISPLACED = 16  # segments of 2 MiB
@@ -111,10 +113,36 @@ def memory_of(pool: Any, before: dict[int, int]) -> tuple[list[tuple[str, int, i
     return ([(f"pool{i}", one["address"], one["total_size"]) for i, one in enumerate(segments)], _free_throughout(before, _free(snapshot)))
 
 
-def run(capture: Capture, device: torch.device) -> None:
-    """What was captured, once, on the memory that it was captured on."""
-    capture.graph.replay()
+def set_words(capture: Capture, device: torch.device, seed: int, offset: int) -> None:
+    """Runs of what was captured have the random numbers that a generator gives from there on."""
+    for address, value in zip(capture.words, (seed, offset)):
+        torch.as_tensor(_Word(address), device=device).fill_(value - (1 << 64) if value >= 1 << 63 else value)
     torch.cuda.synchronize(device)
+
+
+@contextlib.contextmanager
+def asked(as_answered: str) -> Iterator[list[str]]:
+    """Gives a list, which is not empty once this thread has asked torch.cuda.is_current_stream_capturing() within it. as_answered: "yes": it hears what
+    the function heard in its answer, that nothing captures; "no": the truth."""
+    real, me, asks = torch.cuda.is_current_stream_capturing, threading.get_ident(), list[str]()
+
+    @functools.wraps(real)
+    def is_current_stream_capturing() -> bool:
+        if threading.get_ident() != me:
+            return bool(real())
+        asks.append("torch.cuda.is_current_stream_capturing")
+        return as_answered == "no" and bool(real())
+
+    torch.cuda.is_current_stream_capturing = is_current_stream_capturing
+    try:
+        yield asks
+    finally:
+        torch.cuda.is_current_stream_capturing = real
+
+
+def watch(device: torch.device) -> list[_operators.Show]:
+    """What looks at each operator of a capture that has begun."""
+    return [_operators.InCapture(device)]
 
 
 def plain_graph(work: Callable[[], Any], pool: Any, stream: Any) -> tuple[Any, Any]:
@@ -143,16 +171,24 @@ def _capture_into(graph: Any, pool: Any, device: torch.device, work: Callable[[]
             except BaseException:
                 with contextlib.suppress(Exception):
                     graph.capture_end()
-                _abandoned.append((graph, pool))
+                _abandon(graph, pool, index)
                 raise
             try:
                 graph.capture_end()
             except BaseException:
-                _abandoned.append((graph, pool))
+                _abandon(graph, pool, index)
                 raise
     finally:
         if collects:
             gc.enable()
+
+
+def _abandon(graph: Any, pool: Any, index: int) -> None:
+    """Of a capture that CUDA has ended with an error, before PyTorch's allocator heard of its end: it would end the process as soon as any pool of
+    memory goes away."""
+    _abandoned.append((graph, pool))
+    with contextlib.suppress(Exception):  # it has heard of it
+        torch._C._cuda_endAllocateToPool(index, graph.pool() if pool is None else pool)
 
 
 def generator_of(device: torch.device) -> Any:
@@ -160,12 +196,13 @@ def generator_of(device: torch.device) -> Any:
 
 
 @contextlib.contextmanager
-def own_generator(device: torch.device) -> Iterator[Any]:
+def own_generator(device: torch.device, seed: int = SEED, offset: int = 0) -> Iterator[Any]:
     """The device's generator with a state of its own, and the caller's again."""
     generator = generator_of(device)
     callers = generator.graphsafe_get_state()
     state = torch.Generator(device)
-    state.manual_seed(SEED)
+    state.manual_seed(seed)
+    state.set_offset(offset)
     generator.graphsafe_set_state(state.graphsafe_get_state())
     try:
         yield generator
@@ -202,40 +239,9 @@ def _is_state(one: Any, other: Any) -> bool:
                                           if not isinstance(a, tuple) else a == b for a, b in zip(one, other))
 
 
-class _ClearedStack(TorchDispatchMode):
+def clear_stack(func: Any, args: Any, kwargs: Any) -> None:
     """Before each operator: bytes of parameters that it never writes are zeros then, and not what an earlier one left."""
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """PyTorch's own switch: else the first operator imports Dynamo, which takes seconds."""
-        return False
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        library().wg_clear_stack()
-        return func(*args, **(kwargs or {}))
-
-
-class _ClearedStackBesideDynamo(_ClearedStack):
-    """Where Dynamo is imported: a layer that it was to compile and left alone runs with its frame evaluation, which must not meet ours."""
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return True
-
-    __torch_dispatch__ = _ClearedStack.__torch_dispatch__  # PyTorch looks for it in the class itself
-
-
-def over_cleared_stack() -> Any:
-    """For work that is captured. Compiled functions guard on such modes and would be compiled again, so not where there are some."""
-    if compiled_graphs():
-        return contextlib.nullcontext()
-    return _ClearedStackBesideDynamo() if "torch._dynamo" in sys.modules else _ClearedStack()
-
-
-def compiled_graphs() -> int:
-    """How many graphs Dynamo compiled so far in this process."""
-    dynamo = sys.modules.get("torch._dynamo.utils")
-    return int(dynamo.counters["stats"]["unique_graphs"]) if dynamo is not None else 0
+    library().wg_clear_stack()
 
 
 class _Word:

@@ -70,6 +70,24 @@ def package_of(module: str | None, file: str | None = None) -> str:
     return parts[parts[0] in _SITES and len(parts) > 1].split(".")[0]
 
 
+def values_of(reached: _code.Reached) -> Iterator[Any]:
+    """What its functions close over, and the globals that they name."""
+    for function, names in zip(reached.functions, reached.globals):
+        yield from (function.__globals__[name] for name in names if name in function.__globals__)
+        for cell in function.__closure__ or ():
+            with contextlib.suppress(ValueError):  # an empty one
+                yield cell.cell_contents
+
+
+def operators_of(reached: _code.Reached) -> dict[str, Any]:
+    """By name, the operators in Python (torch.library.custom_op, triton_op) that its code may reach as torch.ops.<namespace>.<name>: what names both of
+    these among its attributes."""
+    names: set[str] = reached.attributes
+    defined = getattr(sys.modules.get("torch._library.custom_ops"), "OPDEFS", {}) if "ops" in names else {}
+    parts = {name: name.partition("::") for name in sorted(defined)}
+    return {f"torch.ops.{space}.{name}": defined[whole] for whole, (space, _, name) in parts.items() if space in names and name in names}
+
+
 class Reached(_code.Reached):
     """As for other functions, but what is installed is never followed, even where the function itself is. Of installed classes that a call
     meets all methods count."""

@@ -11,14 +11,14 @@ from typing import Any, Callable, Mapping, Sequence, Tuple, Union
 
 import torch
 
-from .. import _ahead, _code as _plain_code, _walk, errors
+from .. import _ahead, _code as _plain_code, _refusals, _walk, errors
 from .._compiled import CachedFunction, Options
 from .._facts import difference
 from ..config import Config, unknown_option
-from . import _capture, _code, _collection, _gate, _mega_cache, _outside, _pausing, _recording, _regions, _sharing, _walking
+from . import _capture, _code, _collection, _gate, _launching, _mega_cache, _outside, _pausing, _recording, _regions, _sharing, _walking
 from ._bound import Bound
 from ._call import Call, Surroundings
-from ._function import TorchFunction, _policy, _Structural
+from ._function import TorchFunction, _policy
 from ._regions import Region
 from ._walking import Walker
 
@@ -162,6 +162,8 @@ class GraphCache:
         why = errors.text_of(error)
         if _policy(wrapped) == "require_hit":
             raise errors.MissForbidden(f"'{wrapped._name()}' cannot be replayed, and the policy is require_hit: {why}") from error
+        if not isinstance(error, _NotAsked):
+            _refusals.note(wrapped, why, _launching.current_device, is_counted=getattr(error, "is_counted", False))
         if why not in self._warned:
             self._warned.add(why)
             level = logging.INFO if isinstance(error, _NotAsked) else logging.WARNING
@@ -217,7 +219,7 @@ class EngineFunction(TorchFunction):
         """(outcome, the variant on this memory). The work ran once. _Own is what forward_fn raised, MissForbidden the policy's."""
         try:
             return self._found_or_recorded(wrapped, self._read_all(self._owner, inputs))
-        except _Structural as change:  # the first answer made something: now it is there
+        except _recording.NextTime as change:  # the first answer made something: now it is there
             _log.info("graph %s is answered once more: %s", self._key_text, change)
             return self._found_or_recorded(wrapped, self._read_all(self._owner, inputs))
 
@@ -276,7 +278,7 @@ class EngineFunction(TorchFunction):
     def _expect_unchanged(self, wrapped: CachedFunction, call: Call, name: str) -> None:
         now, _ = self._walked(call.owner, call.arguments)
         if now.found.facts.keys() != call.walker.found.facts.keys():
-            raise _Structural(f"'{name}' made or dropped something that it uses: {difference(call.walker.found.facts, now.found.facts)}")
+            raise _recording.NextTime(f"'{name}' made or dropped something that it uses: {difference(call.walker.found.facts, now.found.facts)}")
         super()._expect_unchanged(wrapped, call, name)
 
     def _read_all(self, owner: Any, arguments: dict[str, Any]) -> Call:
@@ -289,7 +291,7 @@ class EngineFunction(TorchFunction):
 
     def _walked(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _code.Reached]:
         # After an answer nothing is taken to be as it was.
-        return _walking.read(self.reached, arguments, owner, self._states, None if self._is_all_read else self._known)
+        return _walking.read(self.reached, arguments, owner, {**_code.operators_of(self.reached), **self._states}, None if self._is_all_read else self._known)
 
 
 def _free(bound: Bound, kept: list[Any]) -> None:

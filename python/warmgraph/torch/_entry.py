@@ -8,9 +8,9 @@ import itertools
 import operator
 import struct
 import threading
-from typing import Any, Callable, Mapping, Sequence, Tuple
+from typing import Any, Callable, Mapping, Protocol, Sequence, Tuple
 
-from .. import _c, _objects, dtypes
+from .. import _c, _objects, dtypes, errors
 from .._device import Device, stream_view as stream_view
 from .._library import Handle, array_of, library
 from .._native import OUTCOMES, Cache, Report, found_metadata, report_of
@@ -178,7 +178,43 @@ def _raw_capture(one: Captured) -> tuple[Any, Any]:
     return raw, (regions, scratch, blocks)
 
 
-def _raw_adoption(first: Captured, second: Captured | str) -> tuple[Any, list[Any]]:
+class Judge(Protocol):
+    """Holds the graph that is adopted to what its function gave, as wg_adoption.answer says. What either raises refuses it."""
+
+    def after_run(self) -> None: ...
+
+    def agreement(self) -> str: ...
+
+
+# wg_adoption.answer, with the text as an address: ctypes makes a copy of a char* for a callback.
+_ANSWER = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p, ctypes.c_uint64)
+
+
+class _Asked:
+    """wg_adoption.answer for a judge. `raised`: what it raised."""
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self.raised: BaseException | None = None
+        self._callback = _ANSWER(self._ask)
+        kinds: dict[str, Any] = dict(_c.wg_adoption._fields_)  # type: ignore[arg-type]  # no member has bits
+        self.raw = ctypes.cast(self._callback, kinds["answer"])
+
+    def _ask(self, user: Any, is_last: int, text: int, size: int) -> int:
+        said, status = "", 0
+        try:
+            if is_last:
+                said = self._judge.agreement()
+            else:
+                self._judge.after_run()
+        except BaseException as error:  # nothing may leave into C: the adoption raises it
+            self.raised, said, status = error, str(error), 1
+        data = said.encode("utf-8", "replace")[:size]
+        ctypes.memmove(text, data, len(data))  # the rest are zeros
+        return status
+
+
+def _raw_adoption(first: Captured, second: Captured | str, asked: _Asked | None = None) -> tuple[Any, list[Any]]:
     raw, kept = _raw_capture(first)
     adoption, keep = _c.wg_adoption(size=ctypes.sizeof(_c.wg_adoption), first=ctypes.pointer(raw)), [raw, kept]
     if isinstance(second, str):
@@ -187,6 +223,8 @@ def _raw_adoption(first: Captured, second: Captured | str) -> tuple[Any, list[An
         other, kept = _raw_capture(second)
         adoption.second = ctypes.pointer(other)
         keep += [other, kept]
+    if asked is not None:
+        adoption.answer = asked.raw
     return adoption, keep
 
 
@@ -220,15 +258,23 @@ class Entry(Handle):
     _what = "function"
 
     def __init__(self, cache: Cache, device: Device, given: Declaration, captures: tuple[Captured, Captured | str] | None,
-                 destroyed: Callable[[], Any]) -> None:
-        """captures: None: it is loaded. Else it is adopted; where the second one is a folder, another process wrote it there."""
+                 destroyed: Callable[[], Any], judge: Judge | None = None) -> None:
+        """captures: None: it is loaded. Else it is adopted; where the second one is a folder, another process wrote it there. judge: holds it to what the
+        function gave; None: nobody does."""
         self.cache, self.device, self.name = cache, device, given.name
         lib, (raw, keep) = library(), raw_spec(given)
         if captures is None:
             pointer = lib.made("wg_cache_load", cache.pointer, device.pointer, ctypes.byref(raw))
         else:
-            adoption, kept = _raw_adoption(*captures)
-            pointer = lib.made("wg_cache_adopt", cache.pointer, device.pointer, ctypes.byref(raw), ctypes.byref(adoption))
+            asked = _Asked(judge) if judge is not None else None
+            adoption, kept = _raw_adoption(*captures, asked)
+            try:
+                pointer = lib.made("wg_cache_adopt", cache.pointer, device.pointer, ctypes.byref(raw), ctypes.byref(adoption))
+            except errors.Error as error:
+                refusal = asked.raised if asked is not None and asked.raised is not None else error
+                if isinstance(refusal, errors.Error):
+                    refusal.is_counted = True
+                raise refusal from None
             del kept
         del keep
 

@@ -13,12 +13,12 @@ from typing import Any, Callable, Mapping
 
 import torch
 
-from .. import _ahead, _fork, _plain, errors
+from .. import _ahead, _fork, _plain, _refusals, errors
 from .._compiled import CachedFunction
 from .._facts import difference
 from .._pools import pool_of
 from .._steady_calls import OTHERWISE, Tests
-from . import _bound, _code, _collection, _compiler, _declarations, _entry, _expecting, _gate, _launching, _listing, _loans, _mega_cache, _modes, _modules, _outputs, _outside, \
+from . import _bound, _code, _collection, _compiler, _declarations, _entry, _expecting, _gate, _launching, _listing, _loans, _mega_cache, _modes, _modules, _operators, _outputs, _outside, \
     _pausing, _recording, _regions, _steady, _walking
 from ._bound import Bound, Variant
 from ._call import Call, Surroundings, common_device
@@ -39,6 +39,7 @@ class TorchFunction:
     """What a wrapper has once it met tensors of PyTorch's. Shared by the objects of one class."""
 
     captures: str | None = None  # a folder of other processes' captures
+    is_shown_none = False  # its operators cannot be looked at: PyTorch compiles something that it calls
 
     def __init__(self, wrapped: CachedFunction) -> None:
         function = wrapped._function
@@ -60,6 +61,7 @@ class TorchFunction:
         self._refused: dict[Any, str] = {}
         self._made_in = _fork.generation()
         self._is_begun = False
+        self.writes: set[str] = set()  # regions that an answer wrote, and that nobody had kept
 
     @property
     def is_compiled_already(self) -> bool:
@@ -76,6 +78,13 @@ class TorchFunction:
         if self.is_compiled_already:
             return f"True {_plain.shortened(_modules.how_compiled(self._plain if self._module is None else self._module), 1000)}".strip()
         return f"True {_plain.shortened(_modules.text_of_options(self.how), 1000)}" if isinstance(self.how, dict) else "True"
+
+    def may_be_shown(self, call: Call) -> bool:
+        """Its operators may be looked at while it is answered: nothing that was read of it is compiled, which would run uncompiled then."""
+        if self.is_compiled or self.is_shown_none or call.walker.compiled_via or not _operators.LEAVES_COMPILED_CODE:
+            return False
+        values = [*call.objects().values(), *_code.values_of(call.around.reached)]
+        return not any("_torchdynamo_orig_callable" in getattr(one, "__dict__", ()) for one in values)
 
     # --- running
 
@@ -283,7 +292,7 @@ class TorchFunction:
         return self._walked(owner, arguments)
 
     def _walked(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _code.Reached]:
-        return _walking.read(self.reached, arguments, owner)
+        return _walking.read(self.reached, arguments, owner, _code.operators_of(self.reached))
 
     def version(self, wrapped: CachedFunction, call: Call) -> str:
         return wrapped.options.version or f"torch {call.around.reached.digest()}"
@@ -337,7 +346,7 @@ class TorchFunction:
         with shared.lock:
             shared.variants[key] = variant  # type: ignore[assignment]
             shared.variants.move_to_end(key)
-            shared.last = variant  # type: ignore[assignment]
+            shared.last, shared.refused_report = variant, None  # type: ignore[assignment]
             while len(shared.variants) > max(1, wrapped.options.config.max_variants):
                 shared.variants.popitem(last=False)
                 self._quick.clear()
@@ -417,7 +426,7 @@ class TorchFunction:
         result = recording.answer()
         try:
             variant = self._adopted(wrapped, call, given, recording)
-        except _Structural as change:
+        except _recording.NextTime as change:
             _log.info("'%s' is recorded at its next call: %s", given.name, change)
             wrapped._shared.last_refusal = str(change)
         except Exception as error:  # the caller has his result
@@ -454,11 +463,11 @@ class TorchFunction:
                                            "into the one that is there (copy_)")
             setting = _modes.changed(call.modes)
             if setting:
-                raise _Structural(f"it changed a setting of PyTorch's ({setting}), which a replay would not: do it outside")
+                raise _recording.NextTime(f"it changed a setting of PyTorch's ({setting}), which a replay would not: do it outside")
             return
         is_structure = change.was is None or change.now is None or change.was.startswith("tensor") or change.now.startswith("tensor")
         if is_structure or not wrapped._shared.changes.is_again(call.owner, change):
-            raise _Structural(f"{change}: a call that changes nothing is recorded")
+            raise _recording.NextTime(f"{change}: a call that changes nothing is recorded")
         wrapped._shared.changing.add(change.path)
         raise errors.NotRecordable(f"{change}: a replay would not change it. Keep it in device memory, or change it outside")
 
@@ -478,6 +487,7 @@ class TorchFunction:
 
     def _note(self, wrapped: CachedFunction, why: str, error: Exception | None) -> None:
         wrapped._shared.last_refusal = why
+        _refusals.note(wrapped, why, _launching.current_device, is_counted=getattr(error, "is_counted", False))
         if why not in wrapped._shared.refused:
             wrapped._shared.refused.add(why)
             _log.warning("cannot record '%s': %s", wrapped._name(), why)
@@ -496,10 +506,6 @@ def _reason(error: Exception) -> str:
 
 class _WrongOptions(Exception):
     """Of cache_compile, which the cache refuses. The cause says it."""
-
-
-class _Structural(Exception):
-    """The answer made something that is there at the next call."""
 
 
 def _loan(wrapped: CachedFunction, metadata: _outputs.Metadata, device: torch.device) -> _loans.Loan | None:

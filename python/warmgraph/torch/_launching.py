@@ -27,6 +27,10 @@ def device_of(index: int) -> Device:
         return _devices[index]
 
 
+def current_device() -> Device:
+    return device_of(torch.cuda.current_device())
+
+
 native_stream: Callable[[int], int] = getattr(torch._C, "_cuda_getCurrentRawStream", lambda index: 0)  # PyTorch's current one
 
 

@@ -10,10 +10,10 @@ import torch
 from .. import errors
 from .._compiled import HALVES, half_of
 from .._pools import pool_of
-from . import _bound, _capture, _copies, _declarations, _entry, _expecting, _launching, _outputs, _pair_metadata, _tensors
+from . import _answers, _bound, _capture, _copies, _declarations, _entry, _expecting, _launching, _outputs, _pair_metadata, _tensors
 from ._call import Call
 from ._outputs import Output
-from ._recording import _MOST_TRIES, Recording
+from ._recording import _MOST_TRIES, Recording, version_of
 from ._saving import Saver
 from ._shadows import Shadows
 
@@ -49,6 +49,16 @@ class _Copy:
         self.objects = {path: value if id(value) in itself else memo.get(id(value), value) for path, value in call.objects().items()}
         self.leaves = [self.moved.of(one) for one in differentiable_of(call)]
         self._swapped = swapped if swaps else []
+        self._paths = {id(place.tensor): place.path for place in reversed(call.places)}
+        self._callers = [(one, *_gradient_of(one)) for one in differentiable_of(call)]
+
+    def path_with_gradient(self) -> str:
+        """The first tensor into which the function itself has put a gradient, here or into the caller's own; "": none."""
+        for leaf, (tensor, grad, version) in zip(self.leaves, self._callers):
+            now, its_version = _gradient_of(tensor)
+            if leaf.grad is not None or now is not grad or its_version != version:
+                return self._paths[id(tensor)]
+        return ""
 
     def in_place(self) -> Any:
         return _copies.swapped(self._swapped, self.moved)
@@ -98,10 +108,10 @@ class _Captures:
         def backward() -> None:
             recording.ran_backward(outputs, self._copy, self.memory)
 
-        self._halves["forward"] = recording.captured(_over(forward), recording.draws)
+        self._halves["forward"] = recording.captured(_over(recording, forward), recording.draws)
         saver.end(list(recording.saver.used))
         self.filled = sorted(saver.filled)
-        self._halves["backward"] = recording.captured(_over(backward), False)
+        self._halves["backward"] = recording.captured(_over(recording, backward), False)
         outputs.clear()
 
     def half(self, half: str) -> _capture.Capture:
@@ -126,7 +136,7 @@ class PairRecording(Recording):
 
     def answer(self) -> Any:
         """The call's own result: autograd has it as the caller would."""
-        self._result = self._function.run(self._wrapped, self._call.owner, self._call.arguments)
+        self._result = self._answered()
         return self._result
 
     @property
@@ -150,12 +160,11 @@ class PairRecording(Recording):
         self._expect_possible()
         described = _outputs.described(self._result, call.objects(), call.regions)
         self._expect_differentiable(described)
-        if self._draws < 0:
-            raise errors.NotRecordable("it seeds the device's generator, or sets its offset: do it outside")
         self._described = described
-        with _uncached_autocast():
+        torch.cuda.synchronize(call.device)
+        with _uncached_autocast(), self._start.there():
             self._rehearse()
-            entry, metadata = self._captured_and_adopted(given)
+            entry, metadata = self.as_answered_too(lambda: self._captured_and_adopted(given))
         return entry, metadata, _bound.words_of_generator(call.device) if metadata.draws else None
 
     # --- what cannot be a pair
@@ -180,15 +189,16 @@ class PairRecording(Recording):
     # --- one run of both halves
 
     def _rehearse(self) -> None:
-        """Eagerly: libraries begin, what is saved is learnt and has contents that backward can be verified with, and the captured
-        gradients can be held to these. The caller's memory and generator stay as they are."""
+        """Eagerly, from what the answer started from: libraries begin, what is saved is learnt and has contents that backward can be verified
+        with, and captured gradients and what is saved can be held to these. The caller's memory and generator stay as they are."""
         call = self._call
         storages = {int(one.storage.data_ptr()): one.storage if _requires_grad(one) else one.storage.clone() for one in call.regions}
         copy = _Copy(self._function, call, storages, swaps=True)
         saver = Saver(copy.regions, call.device, self.draws)
-        with _capture.own_generator(call.device), _capture.host_random() as drawn, copy.in_place(), _NoHooks():
+        with _capture.own_generator(call.device, self._seed, self._offset), _capture.host_random() as drawn, copy.in_place(), _NoHooks():
             results = [one.made(call.device) for one in self._described.outputs]
             outputs = self.ran_forward(copy, saver, results)
+            self._own_saved = [one.clone() for one in saver.memory]
             given = [_pattern(self._described.outputs[i], call.device) for i in self._differentiable()]
             generator = _capture.generator_of(call.device)
             offset = generator.get_offset()
@@ -238,8 +248,8 @@ class PairRecording(Recording):
             now = _outputs.described(result, copy.objects, copy.regions)
         was = self._described
         if now.tree != was.tree or now.outputs != was.outputs or [a.requires_grad for a in now.fresh] != [a.requires_grad for a in was.fresh]:
-            raise errors.NotRecordable(f"it returns something else at its second call: {now.tree} after {was.tree}")
-        if any(leaf.grad is not None for leaf in copy.leaves):
+            raise _answers.Differs(f"it returns something else at its second call: {now.tree} after {was.tree}")
+        if copy.path_with_gradient():
             raise errors.NotRecordable("it calls backward() itself: return the loss, and call it outside")
         with torch.no_grad():
             for output, fresh in zip(results, now.fresh):
@@ -278,7 +288,6 @@ class PairRecording(Recording):
             why = _outputs.why_not_rebuilt(metadata, self._call.object)
             if why:
                 raise errors.NotRecordable(why)
-            self._expect_own_gradients()
             self._second = _Elsewhere(self)
             try:
                 self.backward = self._tried("backward", given, texts)
@@ -293,15 +302,18 @@ class PairRecording(Recording):
         storages = {int(one.storage.data_ptr()): one.storage for one in self._call.regions}
         return _Captures(self, _Copy(self._function, self._call, storages, swaps=False), self._memory)
 
-    def _expect_own_gradients(self) -> None:
-        """What was captured gives what the function gave."""
-        _capture.run(self._first.half("backward"), self._call.device)
-        for output, found, own in zip((one for one in self._gradients if one is not None), self._memory.gradients, self._own):
-            tolerance = _TOLERANCES.get(own.dtype, _LOW_TOLERANCE)
-            largest = float(torch.nan_to_num(own.abs().float(), 0.0, 0.0, 0.0).max()) if own.numel() else 0.0
-            if not torch.allclose(found.to(own.dtype), own, rtol=tolerance, atol=tolerance * largest, equal_nan=True):
-                raise errors.NotRecordable(f"the captured backward gives another {output.name} than the function itself: "
-                                           f"{float((found - own).abs().float().max()):.3g} apart, the largest is {largest:.3g}")
+    def _judge_of_half(self, half: str) -> _entry.Judge:
+        """Forward gives what the answer gave, and saves what the function saves when it runs as it is; backward gives the function's gradients."""
+        memory = self._memory
+        if half == "backward":
+            declared = [one for one in self._gradients if one is not None]
+            return _JudgedGradients([_answers.Given(one.name, own, found) for one, own, found in zip(declared, self._own, memory.gradients)])
+        results = [_answers.Given(one.name, answer.detach(), found)
+                   for one, answer, found in zip(self._described.outputs, self._described.fresh, memory.results)]
+        given_by_nobody = set() if self.draws else set(self.saver.of_host.values())  # what is drawn from, where nothing is drawn
+        saved = [_answers.Given(f"what it saves for backward ({self._saved[i].name})", self._own_saved[i], memory.saved[i])
+                 for i in self._first.filled if i not in given_by_nobody]
+        return self.judge_of([*results, *saved], None)
 
     def _tried(self, half: str, given: _entry.Declaration, texts: dict[str, str]) -> _entry.Entry:
         for tried in range(1, _MOST_TRIES + 1):
@@ -329,11 +341,31 @@ class PairRecording(Recording):
             declared = backward_declaration(given, self._wrapped._name(), metadata["forward"])
             inputs = [dataclasses.replace(one, pointer=self._first.where[one.name]) for one in declared.inputs]
             full = _declarations.completed(dataclasses.replace(declared, inputs=inputs), metadata[half], [], texts[half], self._memory.gradients)
+        judge = self._judge_of_half(half)
         device = _launching.device_of(self._call.device.index or 0)
         captures = (self._first.of(half, full), self._second.captures.of(half, full))
+        _capture.set_words(self._first.half(half), self._call.device, self._seed, self._offset)
         torch.cuda.synchronize(self._call.device)
         pool = pool_of(self._wrapped._where())
-        return _declarations.made(pool, full.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed))
+        return _declarations.made(pool, full.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed, judge))
+
+
+class _JudgedGradients:
+    """Gradients that a captured backward gives are the function's own. Its kernels may add up in another order each time."""
+
+    def __init__(self, given: Sequence[_answers.Given]) -> None:
+        self._given = given
+
+    def after_run(self) -> None:
+        for name, own, found in self._given:
+            tolerance = _TOLERANCES.get(own.dtype, _LOW_TOLERANCE)
+            largest = float(torch.nan_to_num(own.abs().float(), 0.0, 0.0, 0.0).max()) if own.numel() else 0.0
+            if not torch.allclose(found.to(own.dtype), own, rtol=tolerance, atol=tolerance * largest, equal_nan=True):
+                raise _answers.Differs(f"the captured backward gives another {name} than the function itself: "
+                                       f"{float((found - own).abs().float().max()):.3g} apart, the largest is {largest:.3g}")
+
+    def agreement(self) -> str:
+        return "within the tolerance of gradients"
 
 
 class _Elsewhere:
@@ -374,7 +406,18 @@ def backward_declaration(given: _entry.Declaration, name: str, forward: _outputs
 def _gradients(outputs: Sequence[torch.Tensor], copy: _Copy, given: Sequence[torch.Tensor]) -> Sequence[torch.Tensor | None]:
     """In this thread: a capture is its own. Without autocast, as backward is called."""
     with torch.autograd.set_multithreading_enabled(False), _no_autocast():
-        return torch.autograd.grad(list(outputs), copy.leaves, list(given), allow_unused=True)
+        found = torch.autograd.grad(list(outputs), copy.leaves, list(given), allow_unused=True)
+    written = copy.path_with_gradient()
+    if written:
+        raise errors.NotRecordable(f"its backward puts a gradient into {written} by itself (a backward() that it calls), which a replay would not: give it as a "
+                                   "result of the autograd function's backward, or use torch.utils.checkpoint with use_reentrant=False")
+    return found
+
+
+def _gradient_of(tensor: torch.Tensor) -> tuple[torch.Tensor | None, int | None]:
+    """(what it has as its gradient, how often that was written). PyTorch warns of who asks what is no leaf."""
+    grad = tensor.grad if tensor.is_leaf or tensor.retains_grad else None
+    return grad, None if grad is None else version_of(grad)
 
 
 def _no_autocast() -> Any:
@@ -394,9 +437,9 @@ def _uncached_autocast() -> Iterator[None]:
             torch.clear_autocast_cache()
 
 
-def _over(work: Callable[[], None]) -> Callable[[], None]:
+def _over(recording: Recording, work: Callable[[], None]) -> Callable[[], None]:
     def over() -> None:
-        with _uncached_autocast(), _capture.over_cleared_stack():
+        with _uncached_autocast(), recording.over():
             work()
 
     return over

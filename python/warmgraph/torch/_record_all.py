@@ -15,9 +15,9 @@ from typing import Any, Callable, Mapping, Sequence
 
 import torch
 
-from .. import _walk, errors
+from .. import _refusals, _walk, errors
 from .._compiled import CachedFunction
-from . import _capture, _copied_graph, _engines, _entry, _frames, _gate, _modes, _outputs, _outside, _pausing, _recording, _regions, _tensors, \
+from . import _capture, _copied_graph, _engines, _entry, _frames, _gate, _launching, _modes, _operators, _outputs, _outside, _pausing, _recording, _regions, _tensors, \
     _walking
 from ._call import Call, common_device
 from ._function import TorchFunction, _policy
@@ -176,9 +176,14 @@ class Recorder:
             return SeenGraph(name, "refused", f"the policy is {_policy(wrapped)}")
         with _gate.paused(), _recording.lock, _pausing.recording():
             try:
-                return _Seen(name, wrapped, variables, graph, begun).proven(self._folder)
+                seen = _Seen(name, wrapped, variables, graph, begun).proven(self._folder)
             except errors.Error as error:
-                return SeenGraph(name, "refused", str(error))
+                seen = SeenGraph(name, "refused", str(error))
+            else:
+                if seen.outcome != "refused":
+                    return seen
+        _refusals.note(wrapped, seen.why, _launching.current_device)
+        return seen
 
     def _name_of(self, frame: types.FrameType, variables: dict[str, Any]) -> str:
         if self._key is None:
@@ -208,7 +213,8 @@ class _Begun:
 
     def enter(self) -> None:
         """What operators pass as parameters is no longer what earlier ones left on the stack."""
-        self._over.enter_context(_capture.over_cleared_stack())
+        if not _operators.compiled_graphs():  # which guard on such modes, and would be compiled again
+            self._over.enter_context(_operators.shown_to(_capture.clear_stack))
 
     def leave(self) -> None:
         """In the thread that captures: modes of PyTorch's are a thread's own."""
@@ -317,6 +323,9 @@ class _First:
 
 class _Proof(_recording.Recording):
     """A recording of what the program captured itself."""
+
+    def _judge(self, first: Any) -> None:
+        """The program's own graph is the measure: nobody ran its work as it is."""
 
     def settled(self, folder: str, given: _entry.Declaration, metadata: _outputs.Metadata, text: str, first: Any) -> tuple[str, str]:
         """(outcome, why)."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Sequence, TypeVar
 
 import torch
 
 from .. import errors
 from .._compiled import CachedFunction
 from .._pools import pool_of
-from . import _bound, _capture, _copies, _declarations, _entry, _expecting, _launching, _outputs, _tensors
+from . import _answers, _bound, _capture, _copies, _declarations, _entry, _expecting, _launching, _operators, _outputs, _strays, _tensors
 from ._call import Call
 from ._regions import Region, storage_key
 from ._shadows import Shadows
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("warmgraph")
 _MOST_TRIES = 3
+_T = TypeVar("_T")
 lock = threading.RLock()  # one recording at a time: captures, generators, swapped tensors
 
 
@@ -33,6 +34,10 @@ class Written(Exception):
         self.graph, self.result = graph, result
 
 
+class NextTime(Exception):
+    """The next call is recorded: this one's answer made something that is there then, or showed what must be looked at before it."""
+
+
 class Recording:
     """One call that is answered and recorded."""
 
@@ -42,18 +47,39 @@ class Recording:
         self._draws = 0
         self._generator = _capture.generator_of(call.device)
         self._before = [(version_of(place.tensor), storage_key(place.tensor)) for place in call.places]
-        self._offset = self._generator.get_offset()
+        self._seed, self._offset = self._generator.initial_seed(), self._generator.get_offset()
+        self._start = _answers.Start(call.regions)
+        self._is_shown = False  # the operators of the answer were
+        self._as_answered = "no"  # "yes": captures hear what the answer heard (_capture.asked)
+        self._has_asked = False  # a capture did
 
     def answer(self) -> Any:
         """The call's own result, on the caller's memory. Nothing of ours may fail in between."""
         with torch.no_grad():
-            self._result = self._function.run(self._wrapped, self._call.owner, self._call.arguments)
+            self._result = self._answered()
         return self._result
+
+    def _answered(self) -> Any:
+        """The function's result. What it writes is kept before: by operators where they are shown, else what may be small and what an earlier answer
+        wrote."""
+        self._is_shown = self._function.may_be_shown(self._call)
+        self._start.keep_some(self._call.regions, self._function.writes, also_small=not self._is_shown)
+        with _operators.shown_to(self._start.shown) if self._is_shown else contextlib.nullcontext():
+            return self._function.run(self._wrapped, self._call.owner, self._call.arguments)
+
+    def expect_same_written(self, versions: Sequence[int | None]) -> None:
+        """Since tensors had these versions, a capture wrote nothing that the answer left alone."""
+        left_alone = {int(one.storage.data_ptr()) for one in self._call.regions if not one.is_written}
+        for place, before in zip(self._call.places, versions):
+            if before != version_of(place.tensor) and storage_key(place.tensor) in left_alone:
+                raise _answers.Differs(f"the function behaves differently under capture: it writes {place.path}, which its answer did not")
 
     def _notice(self) -> None:
         """What the answer wrote and drew."""
         call = self._call
         self._draws = self._generator.get_offset() - self._offset
+        if self._draws < 0 or self._generator.initial_seed() != self._seed:
+            raise errors.NotRecordable("it seeds the device's generator, or sets its offset: do it outside")
         for place, (_, key) in zip(call.places, self._before):
             if storage_key(place.tensor) != key:
                 raise errors.NotRecordable(f"{place.path} lies in other memory after the call: a replay writes where it lay. Write into it "
@@ -62,6 +88,18 @@ class Recording:
                    if before is None or before != version_of(place.tensor)}
         for region in call.regions:
             region.is_written = any(id(place.tensor) in written for place in region.places)
+        self._expect_kept(call.regions)
+
+    def _expect_kept(self, regions: Sequence[Region]) -> None:
+        """It is known what all that the answer wrote held before."""
+        if self._start.problem:
+            raise errors.NotRecordable(self._start.problem)
+        counted = {id(place.tensor) for place, (before, _) in zip(self._call.places, self._before) if before is not None}
+        missing = [one.name for one in regions if one.is_written and not self._start.has(one) and any(id(place.tensor) in counted for place in one.places)]
+        if missing:
+            self._function.writes.update(missing)
+            raise NextTime(f"it writes {missing[0]}, and what that held before is kept from the next call on, which is recorded")
+        self._start.end()
 
     def adopted(self, given: _entry.Declaration) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:
         """(entry, metadata, the generator's words). Raises what stands in the way; the caller's objects are as they were. Under
@@ -69,14 +107,30 @@ class Recording:
         call = self._call
         self._notice()
         described = _outputs.described(self._result, call.objects(), call.regions, takes_parts=True)
-        if self._draws < 0:
-            raise errors.NotRecordable("it seeds the device's generator, or sets its offset: do it outside")
         text = _outputs.to_text(described, call.regions, self._draws, call.around.objects, _expecting.names_of(call.walker))
         metadata = _outputs.from_text(text)
         why = _outputs.why_not_rebuilt(metadata, call.object)
         if why:
             raise errors.NotRecordable(why)
-        return self._adopted_within(given, described, metadata, text)
+        torch.cuda.synchronize(call.device)
+        with self._start.there():  # for the library, which runs the captured graph and the restored one from there
+            return self.as_answered_too(lambda: self._adopted_within(given, described, metadata, text))
+
+    def as_answered_too(self, adopt: Callable[[], _T]) -> _T:
+        """A function that asks whether its stream captures, and does something else then, is captured once more, and hears what it heard in its answer:
+        what it enqueues then is held to the answer as before."""
+        try:
+            return adopt()
+        except _answers.Differs as differs:
+            if not self._has_asked:
+                raise
+            _log.info("'%s' is captured once more, as if it were not: %s", self._wrapped._name(), differs)
+            self._as_answered = "yes"
+            try:
+                return adopt()
+            except Exception as error:
+                _log.info("'%s' cannot be captured so: %s", self._wrapped._name(), error)
+                raise differs from None
 
     def _adopted_within(self, given: _entry.Declaration, described: _outputs.Described, metadata: _outputs.Metadata,
                         text: str) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None]:
@@ -106,6 +160,19 @@ class Recording:
             torch.cuda.synchronize(call.device)
         raise AssertionError("unreachable")
 
+    def _judge(self, first: _First) -> _answers.Judged | None:
+        """Of what was captured: it gives what the function gave, from what that started from."""
+        results = [_answers.Given(one.name, answer, found) for one, answer, found in zip(first.described.outputs, first.described.fresh, first.outputs)]
+        return self.judge_of(results, (lambda: self._difference(first)) if self._is_shown else None)
+
+    def judge_of(self, results: Sequence[_answers.Given], difference: Callable[[], str] | None) -> _answers.Judged:
+        """`results`: besides what the answer wrote in place."""
+        given = [*results, *(_answers.Given(path, was, now) for path, was, now in self._start.left())]
+        return _answers.Judged([one for one in given if one.answer.numel()], difference)
+
+    def _difference(self, first: _First) -> str:
+        return self._start.asked.difference(first.asked)
+
     def _paired(self, folder: str, given: _entry.Declaration, metadata: _outputs.Metadata, text: str,
                 first: _First) -> tuple[_entry.Entry, _outputs.Metadata, torch.Tensor | None] | None:
         """With another process's capture. None: it proves nothing, and this process has to capture it elsewhere itself."""
@@ -115,6 +182,11 @@ class Recording:
             _log.info("'%s': %s", given.name, nothing)
         except (errors.NotRecordable, errors.VerificationFailed, errors.PermissionDenied, errors.IoFailed) as error:
             _log.info("'%s' is captured once more, elsewhere: %s", given.name, error)
+            return None
+        # No run of it is held to the answer: that is for who knows that it touches declared memory alone.
+        difference = "" if self._function.is_compiled else self._difference(first) if self._is_shown else "its operators are not known"
+        if difference:
+            _log.info("the capture of '%s' is not left for other processes: it may be of another work than its answer (%s)", given.name, difference)
             return None
         try:
             self._write(folder, given, metadata, text, first)
@@ -143,41 +215,61 @@ class Recording:
         captures = (_described_capture(first, names, sizes),
                     second if isinstance(second, str) else _described_capture(second, names, sizes))
         device = _launching.device_of(self._call.device.index or 0)
+        judge = self._judge(first)
+        _capture.set_words(first.capture, self._call.device, self._seed, self._offset)
         torch.cuda.synchronize(self._call.device)
         pool = pool_of(self._wrapped._where())
-        entry = _declarations.made(pool, given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed))
+        entry = _declarations.made(pool, given.name, lambda cache, destroyed: _entry.Entry(cache, device, full, captures, destroyed, judge))
         return entry, metadata, _bound.words_of_generator(self._call.device) if metadata.draws else None
 
     # --- what is captured
 
     def capture(self, owner: Any, arguments: dict[str, Any], described: _outputs.Described, outputs: Sequence[torch.Tensor],
-                objects: dict[str, Any], regions: Sequence[Region]) -> _capture.Capture:
-        """The function, and copies of its results to where the outputs are."""
-        over = _capture.over_cleared_stack() if not self._function.is_compiled else contextlib.nullcontext()
-
+                objects: dict[str, Any], regions: Sequence[Region], asked: _operators.Asked | None = None) -> _capture.Capture:
+        """The function, and copies of its results to where the outputs are. asked: takes what its operators ask for."""
         def work() -> None:
-            with torch.no_grad(), over:
-                now = _outputs.described(self._function.run(self._wrapped, owner, arguments), objects, regions, takes_parts=True)
+            with torch.no_grad():
+                with self.over(*([asked] if asked is not None else [])):
+                    result = self._function.run(self._wrapped, owner, arguments)
+                now = _outputs.described(result, objects, regions, takes_parts=True)
                 if now.tree != described.tree or now.outputs != described.outputs:
-                    raise errors.NotRecordable(f"it returns something else at its second call: {now.tree} after {described.tree}")
+                    raise _answers.Differs(f"it returns something else at its second call: {now.tree} after {described.tree}")
                 for output, fresh in zip(outputs, now.fresh):
                     if fresh.numel():
                         output.copy_(fresh)
 
         return self.captured(work, self._draws != 0)
 
+    def over(self, *shows: _operators.Show) -> Any:
+        """A context for work that is captured, within the capture."""
+        if not self._is_shown and (self._function.is_compiled or _operators.compiled_graphs()):
+            return contextlib.nullcontext()
+        return _operators.shown_to(_capture.clear_stack, *_capture.watch(self._call.device), *shows)
+
+    def _watched(self, work: Callable[[], None]) -> None:
+        with _strays.refused(self._call.device):
+            work()
+
     def captured(self, work: Callable[[], None], draws: bool) -> _capture.Capture:
         """NotRecordable where the host did more for it than to enqueue."""
-        compiled_before = _capture.compiled_graphs()
+        compiled_before = _operators.compiled_graphs()
         elsewhere = contextlib.closing(_capture.Addresses(self._call.device.index or 0)) if self._function.captures is not None else contextlib.nullcontext()
-        with elsewhere, _capture.host_random() as drawn:
-            captured = _capture.captured(self._call.device, work, draws)
+        # Compiled code guards on that function.
+        asking = _capture.asked(self._as_answered) if self._is_shown else contextlib.nullcontext(list[str]())
+        with elsewhere, _capture.host_random() as drawn, asking as asks:
+            try:
+                captured = _capture.captured(self._call.device, lambda: self._watched(work), draws)
+            finally:
+                self._has_asked = self._has_asked or bool(asks)
         if drawn:
             captured.close()
             raise errors.NotRecordable(f"it draws random numbers on the host ({', '.join(drawn)}), which a replay would not draw: pass them "
                                        "as tensors, or draw them on the device")
-        if _capture.compiled_graphs() != compiled_before:
+        if _operators.compiled_graphs() != compiled_before:
             captured.close()
+            if self._is_shown:  # while operators are shown, PyTorch compiles nothing
+                self._function.is_shown_none = True
+                raise NextTime("PyTorch compiles something that it calls: its operators are not looked at from the next call on, which is recorded")
             raise errors.NotRecordable("PyTorch compiled it again while it was captured: something that it depends on changed since its "
                                        "answer (TORCH_LOGS=recompiles says what)")
         return captured
@@ -188,8 +280,15 @@ class _First:
 
     def __init__(self, recording: Recording, described: _outputs.Described) -> None:
         call = recording._call
-        self.outputs = [one.made(call.device) for one in described.outputs]
-        self.capture = recording.capture(call.owner, call.arguments, described, self.outputs, call.objects(), call.regions)
+        self.described, self.outputs = described, [one.made(call.device) for one in described.outputs]
+        self.asked = _operators.Asked()
+        versions = [version_of(place.tensor) for place in call.places]
+        self.capture = recording.capture(call.owner, call.arguments, described, self.outputs, call.objects(), call.regions, self.asked)
+        try:
+            recording.expect_same_written(versions)
+        except BaseException:
+            self.capture.close()
+            raise
         self.pointers = [one.pointer for one in call.inputs] + [one.data_ptr() for one in self.outputs if one.numel()]
         self.pointers += [one.pointer for one in call.states] + self.capture.words
         self.is_given_away = False  # somebody replays it

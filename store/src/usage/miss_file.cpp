@@ -39,6 +39,7 @@ Json to_json(const Miss& miss)
               {"variants", miss.variants},  {"nearest", miss.nearest ? Json(to_hex(*miss.nearest)) : Json()},
               {"more", miss.more},          {"agree", miss.agree},
               {"differences", differences}};
+    if (miss.calls != 0) json["calls"] = miss.calls;
     if (!miss.program.empty()) json["program"] = cut(miss.program);
     return json;
 }
@@ -130,6 +131,7 @@ Result<Miss> parse_miss(const Json& json)
     std::string wrong = read_differences(reader, miss.differences);
     if (wrong.empty() && json.contains("nearest") && !json["nearest"].is_null())
         reader.digest("nearest", miss.nearest.emplace());
+    if (wrong.empty() && json.contains("calls")) reader.number("calls", miss.calls);
     if (wrong.empty() && json.contains("program")) reader.text("program", miss.program);
     if (wrong.empty()) wrong = reader.what_is_wrong();
     if (!wrong.empty()) return fail(ErrorCode::corrupt, "{}", wrong);

@@ -51,7 +51,7 @@ Result<void> write_miss(const Disk& disk, const Path& folder, const Miss& miss, 
         misses = Misses{};
     }
     add_miss(misses->list, miss);
-    misses->newest_call = call;
+    if (!call.empty()) misses->newest_call = call;
     const std::string lines = to_miss_lines(*misses);
     return commit(disk.files, folder / k_miss_file, as_bytes(lines), disk.modes, Durability::unsynced);
 }

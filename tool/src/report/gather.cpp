@@ -78,6 +78,7 @@ public:
         out["last_used"] = variants->empty() ? Json() : Json(to_iso8601(variants->front().last_used));
         out["start"] = {{"cold", to_json(usage.cold)}, {"warm", to_json(usage.warm)}};
         const auto misses = m_store.misses(key);
+        out["runs_as_it_is"] = refused_text(usage);
         out["last_misses"] = misses ? misses_json(misses->list) : Json::array();
         out["misses_problem"] = misses ? Json() : Json(misses.error().message);
         out["variants"] = Json::array();

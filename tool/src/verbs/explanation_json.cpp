@@ -18,6 +18,13 @@ Json to_json(const char* source, const Comparison& comparison)
     return item;
 }
 
+Json runs_as_it_is(const Explanation& explanation)
+{
+    const store::Miss* const refused = refused_last(explanation.misses);
+    if (refused == nullptr || explanation.variants != 0) return {};
+    return {{"reason", refused->reason}, {"time", refused->time}, {"calls", refused->calls}};
+}
+
 template <class Items, class Convert>
 Json list_of(const Items& items, Convert convert)
 {
@@ -44,6 +51,7 @@ Json to_json(const Explanation& explanation)
             {"variants", explanation.variants},
             {"comparisons",
              list_of(explanation.comparisons, [](const auto& item) { return to_json(item.first, item.second); })},
+            {"runs_as_it_is", runs_as_it_is(explanation)},
             {"misses", misses_json(explanation.misses.list)},
             {"elsewhere", list_of(explanation.elsewhere, elsewhere)},
             {"unusable", list_of(explanation.unusable,

@@ -1,7 +1,10 @@
 // What `warmgraph explain` says to people.
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "miss_json.hpp"
 #include "selection.hpp"
 #include "verbs/explanation.hpp"
 #include "warmgraph/base/printable.hpp"
@@ -26,6 +29,11 @@ std::string headline(const Context& context, const Explanation& explanation)
         return line(Colour::green, fmt::format("{} would hit, as far as can be seen from here: {}", function, on_disk));
     case Verdict::miss: break;
     }
+    if (const store::Miss* const refused = refused_last(explanation.misses); refused && explanation.variants == 0)
+        return line(Colour::red,
+                    fmt::format("{} runs as it is ({} of process {} on {}, the last at {}): it is refused", function,
+                                plural(std::max<std::uint64_t>(refused->calls, 1), "call"), refused->process,
+                                printable(refused->host, 80), printable(refused->time, 40)));
     std::string why = explanation.comparisons.empty() ? "none of them readable" : "";
     for (const auto& [source, comparison] : explanation.comparisons) {
         if (comparison.mismatches.empty()) continue;

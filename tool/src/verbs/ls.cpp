@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "commands.hpp"
+#include "miss_json.hpp"
 #include "selection.hpp"
 #include "verbs/environment.hpp"
 #include "warmgraph/cachefmt/key.hpp"
@@ -15,7 +16,7 @@ struct Row {
     std::uint64_t variants = 0, damaged = 0, untrusted = 0, tombstones = 0, size = 0;
     std::uint32_t nodes = 0, images = 0; ///< of the variant used last
     std::chrono::system_clock::time_point last_used{};
-    std::uint64_t hits = 0;
+    store::FunctionUsage usage{};
 };
 
 Result<Row> row_of(const store::LocalStore& store, const cachefmt::FunctionKey& key, Environments& environments)
@@ -23,7 +24,7 @@ Result<Row> row_of(const store::LocalStore& store, const cachefmt::FunctionKey& 
     const auto variants = store.variants(key);
     if (!variants) return std::unexpected(variants.error());
     Row row{.key = key};
-    row.hits = store.usage(key).hits;
+    row.usage = store.usage(key);
     for (const store::Variant& variant : *variants) {
         ++row.variants;
         row.size += variant.size;
@@ -74,7 +75,9 @@ Json to_json(const Context& context, const std::vector<Row>& rows, const Totals&
                              {"images", row.images},
                              {"bytes", row.size},
                              {"last_used", row.variants > 0 ? Json(to_iso8601(row.last_used)) : Json()},
-                             {"hits", row.hits}});
+                             {"hits", row.usage.hits},
+                             {"refusals", row.usage.refusals},
+                             {"runs_as_it_is", refused_text(row.usage)}});
     Json document{{"cache_dir", context.cache_dir.string()},
                   {"environments", tool::to_json(totals.environments.judge(machine))},
                   {"functions", functions},
@@ -99,11 +102,13 @@ std::string to_text(const Context& context, const std::vector<Row>& rows, const 
                  {"images", right},
                  {"size", right},
                  {"last used"},
-                 {"hits", right}});
+                 {"hits", right},
+                 {"runs as it is"}});
     for (const Row& row : rows)
         table.add({std::string(cachefmt::model_of(row.key.model_info)), row.key.rank, row.key.function,
                    variants_text(row), count_text(row.nodes), count_text(row.images), size_text(row.size),
-                   row.variants > 0 ? ago_text(row.last_used, context.clock.wall()) : "never", count_text(row.hits)});
+                   row.variants > 0 ? ago_text(row.last_used, context.clock.wall()) : "never",
+                   count_text(row.usage.hits), row.usage.refusals > 0 ? refused_text(row.usage) : "-"});
     std::string footer = fmt::format("{}, {} ({})", plural(rows.size(), "function"), plural(totals.variants, "variant"),
                                      size_text(totals.entry_bytes));
     if (totals.is_all)

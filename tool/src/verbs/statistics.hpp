@@ -1,6 +1,7 @@
 // What `warmgraph stats` adds up, in each of its forms.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "context.hpp"
@@ -12,6 +13,7 @@ struct FunctionStatistics {
     cachefmt::FunctionKey key;
     store::FunctionUsage usage;
     std::uint64_t variants = 0, entry_bytes = 0;
+    std::string refusal{}; ///< why its last miss ran as it is, where it is refused
 };
 
 /// One kind of what the folder keeps.

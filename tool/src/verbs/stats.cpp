@@ -2,8 +2,10 @@
 #include <algorithm>
 
 #include "commands.hpp"
+#include "miss_json.hpp"
 #include "selection.hpp"
 #include "verbs/statistics.hpp"
+#include "warmgraph/base/printable.hpp"
 #include "warmgraph/cachefmt/key.hpp"
 
 namespace warmgraph::tool {
@@ -41,12 +43,13 @@ Json to_json(const Context& context, const FolderStatistics& statistics, const s
     Json kinds = Json::object();
     for (const KindStatistics& of : statistics.kinds) kinds[std::string(to_string(of.kind))] = to_json(of);
     Json functions = Json::array();
-    for (const auto& [key, usage, variants, bytes] : statistics.functions) {
+    for (const auto& [key, usage, variants, bytes, refusal] : statistics.functions) {
         Json item{{"model", cachefmt::model_of(key.model_info)},
                   {"model_info", key.model_info},
                   {"rank", key.rank},
                   {"function", key.function}};
         item.update(to_json(usage));
+        item["refusal"] = refusal.empty() ? Json() : Json(refusal);
         item["last_used"] = usage.last_used.empty() ? Json() : Json(usage.last_used);
         functions.push_back(std::move(item));
     }
@@ -68,11 +71,22 @@ std::string functions_text(const Context& context, const std::vector<FunctionSta
                  {"recorded", right},
                  {"refused", right},
                  {"saved", right}});
-    for (const auto& [key, usage, variants, bytes] : functions)
+    for (const auto& [key, usage, variants, bytes, refusal] : functions)
         table.add({std::string(cachefmt::model_of(key.model_info)), key.rank, key.function, count_text(usage.hits),
                    count_text(usage.misses), rate_text(usage), count_text(usage.recordings), count_text(usage.refusals),
                    time_text(usage.saved_ms)});
     return functions.empty() ? "" : table.text(context.style);
+}
+
+/// Why functions ran as they are at their last miss, with what cures it.
+std::string refusals_text(const std::vector<FunctionStatistics>& functions)
+{
+    std::string text;
+    for (const FunctionStatistics& function : functions)
+        if (!function.refusal.empty())
+            text += fmt::format("{} runs as it is ({}): {}\n", function.key.function, refused_text(function.usage),
+                                printable(function.refusal, 1000));
+    return text;
 }
 
 std::string events_text(const Context& context, const store::Events& events)
@@ -114,7 +128,8 @@ std::string to_text(const Context& context, const FolderStatistics& statistics, 
     return functions_text(context, statistics.functions) +
            fmt::format("{}, {}, {} saved\n", plural(total.hits, "hit"), plural(total.misses, "miss"),
                        time_text(total.saved_ms)) +
-           kinds_text(context, statistics.kinds) + events_text(context, total.events);
+           refusals_text(statistics.functions) + kinds_text(context, statistics.kinds) +
+           events_text(context, total.events);
 }
 
 store::FunctionUsage total_of(const std::vector<FunctionStatistics>& functions)
@@ -139,6 +154,8 @@ Result<FolderStatistics> gather(const store::LocalStore& store, const std::vecto
         if (!variants) return std::unexpected(variants.error());
         auto& function = statistics.functions.emplace_back(FunctionStatistics{key, store.usage(key)});
         function.variants = variants->size();
+        if (const auto misses = store.misses(key))
+            if (const store::Miss* const refused = refused_last(*misses)) function.refusal = refused->reason;
         for (const store::Variant& variant : *variants) function.entry_bytes += variant.size;
     }
     const auto images = store.images();

@@ -1,6 +1,7 @@
 // Adoption: a graph that somebody else captured becomes an entry of a function.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +31,10 @@ struct AdoptOptions {
     bool keeps_undeclared = false;
     /// The second capture, where another process wrote it; adopt()'s own is null then. Nothing is asked of its addresses.
     const StoredCapture* stored = nullptr;
+    /// What the function gave when it ran as it is. `after_run` is called after each run of the original on its own memory,
+    /// where its results lie then, and `agreement` after the last of them: how they agree, or why not. Empty: nobody asks.
+    std::function<Result<void>()> after_run{};
+    std::function<Result<std::string>()> agreement{};
 };
 
 /// `frame` describes the first capture's call (its memory is first.regions and holds valid contents). `second`, where

@@ -144,7 +144,7 @@ public:
     void add_usage_soon(Kind kind, const FunctionUsage& more) noexcept;
     [[nodiscard]] FunctionUsage usage(Kind kind) const;
 
-    /// Keeps a miss beside the function's entries, with the guards of its call (guards::to_json). Also in a store that was
+    /// Keeps a miss beside the function's entries, with the guards of its call (guards::to_json; empty: not known). Also in a store that was
     /// opened read_only, where the folder lets it; a failure is swallowed, and costs a few milliseconds.
     void note_miss(const FunctionKey& function, const Miss& miss, std::string_view call) noexcept;
     /// The last of them, of all processes. `corrupt`: the file is not as note_miss writes it, which the next one mends.

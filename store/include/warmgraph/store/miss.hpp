@@ -41,7 +41,9 @@ struct Miss {
     std::vector<MissedFact> differences{}; ///< the first k_most_missed_facts of them
     std::uint64_t more = 0;                ///< further differences
     std::uint64_t agree = 0;               ///< facts that agree
-    std::string program{};                 ///< of a program that had to be compiled, its name; empty for a call
+    std::uint64_t calls = 0; ///< of a function that its caller refuses: calls of this process that ran as they are for
+                             ///< that reason; 0: one, which was not counted
+    std::string program{};   ///< of a program that had to be compiled, its name; empty for a call
 };
 
 struct Misses {

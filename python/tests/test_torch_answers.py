@@ -1,0 +1,495 @@
+"""What is recorded gives what the function gave: results and written states, from what the answer started from. As far as no GPU is needed; a capture
+runs what it captures here."""
+from __future__ import annotations
+
+from typing import Any, Callable, Iterator
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
+
+import torch_on_the_host as host  # noqa: E402
+import warmgraph  # noqa: E402
+from warmgraph import errors  # noqa: E402
+from warmgraph.torch import GraphCache, _answers, _operators  # noqa: E402
+from warmgraph.torch._function import TorchFunction  # noqa: E402
+
+OTHERWISE = "the function behaves differently under capture: "
+
+
+@pytest.fixture(autouse=True)
+def on_the_host(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    host.use(monkeypatch)
+    monkeypatch.setattr(_operators, "compiled_graphs", lambda: 0)  # other tests compile
+    yield
+
+
+def wrap(function: Any, **options: Any) -> Any:
+    return warmgraph.cache_compile(function, config=warmgraph.Config(model="net"), **{"compile": False, **options})
+
+
+def refusal(cached: Any) -> str:
+    return str(cached._shared.last_refusal)
+
+
+def agreement() -> str:
+    return host.entries[-1].agreement
+
+
+def is_captured() -> bool:
+    """Asked in a way that nobody sees."""
+    return host.is_captured()
+
+
+X = torch.arange(8.0)
+
+
+def test_a_function_that_gives_something_else_when_it_is_captured_is_refused_by_its_first_result():
+    def work(x: Any) -> Any:
+        mask = torch.ones_like(x) if is_captured() else torch.arange(8.0) % 2
+        return x + 1, x * mask
+
+    cached = wrap(work)
+    assert torch.equal(cached(X)[1], X * (torch.arange(8.0) % 2))
+    assert OTHERWISE + "result1" in refusal(cached) and "operator" in refusal(cached) and not host.entries
+    assert "element 2 was 0.0 in its answer and is 2.0 in the graph, 3 of 8 differ" in refusal(cached)
+    assert torch.equal(cached(X)[1], X * (torch.arange(8.0) % 2)), "it runs as it is"
+
+
+def test_a_state_that_is_written_with_something_else_is_refused_and_keeps_what_the_answer_left():
+    total = torch.zeros(8)
+
+    def work(x: Any) -> Any:
+        total.add_(x * 2 if is_captured() else x)
+        return x + 1
+
+    cached = wrap(work)
+    cached(X)
+    assert OTHERWISE + "work.total" in refusal(cached) and torch.equal(total, X)
+
+
+def test_the_graph_starts_from_what_the_answer_started_from():
+    total = torch.zeros(8)
+
+    def work(x: Any) -> Any:
+        total.add_(x)
+        return total * 2, total
+
+    cached = wrap(work)
+    assert torch.equal(cached(X)[0], X * 2)
+    assert not refusal(cached) and agreement() == "bitwise" and torch.equal(total, X)
+
+
+def test_an_argument_that_is_written_is_put_back_and_compared():
+    def work(x: Any) -> Any:
+        x.mul_(3 if is_captured() else 2)
+
+    cached, x = wrap(work), X.clone()
+    cached(x)
+    assert torch.equal(x, X * 2) and OTHERWISE + "x" in refusal(cached)
+
+
+def test_what_a_capture_alone_writes_is_refused_before_it_runs():
+    other = torch.zeros(8)
+
+    def work(x: Any) -> Any:
+        if is_captured():
+            other.add_(1)
+        return x + other
+
+    cached = wrap(work)
+    cached(X)
+    assert "it writes work.other, which its answer did not" in refusal(cached) and not host.entries
+
+
+def test_running_statistics_are_kept_before_they_are_written():
+    norm = torch.nn.BatchNorm1d(4).train()
+    regions = []
+
+    class Watching(_answers.Start):
+        def keep(self, region: Any) -> None:
+            regions.append(region.name)
+            super().keep(region)
+
+    cached, before = wrap(norm), norm.running_mean.clone()
+    monkey = pytest.MonkeyPatch()
+    with monkey.context() as patched:
+        patched.setattr(_answers, "Start", Watching)
+        cached(torch.randn(8, 4))
+    assert {"running_mean", "running_var", "num_batches_tracked"} <= set(regions)
+    assert not torch.equal(norm.running_mean, before) and norm.num_batches_tracked.item() == 1
+
+
+def test_a_function_that_asks_pytorch_whether_it_is_captured_hears_what_it_heard_in_its_answer():
+    total = torch.zeros(8)
+
+    def work(x: Any) -> Any:
+        factor = 3 if torch.cuda.is_current_stream_capturing() else 2
+        total.add_(x * factor)
+        return x * factor
+
+    cached, real = wrap(work), torch.cuda.is_current_stream_capturing
+    assert torch.equal(cached(X), X * 2) and torch.equal(total, X * 2)
+    assert not refusal(cached) and agreement() == "bitwise" and torch.cuda.is_current_stream_capturing is real
+
+
+def test_a_function_that_asks_and_cannot_be_captured_so_is_refused_by_what_differs():
+    def work(x: Any) -> Any:
+        if torch.cuda.is_current_stream_capturing():
+            return x * 3
+        if host.is_captured():
+            raise RuntimeError("it synchronises")
+        return x * 2
+
+    cached = wrap(work)
+    assert torch.equal(cached(X), X * 2) and OTHERWISE + "result0" in refusal(cached) and not host.entries
+
+
+def test_a_function_that_asks_and_does_the_same_is_captured_as_it_is():
+    def work(x: Any) -> Any:
+        return x * (2 if torch.cuda.is_current_stream_capturing() else 2)
+
+    heard: list[str] = []
+    cached, asked = wrap(work), host._capture.asked
+    monkey = pytest.MonkeyPatch()
+    with monkey.context() as patched:
+        patched.setattr(host._capture, "asked", lambda as_answered: (heard.append(as_answered), asked(as_answered))[1])
+        cached(X)
+    assert heard == ["no", "no"] and len(host.entries) == 1
+
+
+# --- how far apart
+
+
+def test_numbers_that_are_rounded_otherwise_by_the_same_operators_are_recorded():
+    factors = torch.full((8,), 2.0), torch.full((8,), 2.001)
+
+    def work(x: Any) -> Any:
+        return x * factors[is_captured()]
+
+    cached = wrap(work)
+    cached(X)
+    assert not refusal(cached) and agreement() == "within rounding"
+
+
+@pytest.mark.parametrize("other, dtype", [(2.1, torch.float32), (2.001, torch.float64), (3.0, torch.int32)])
+def test_what_is_further_apart_is_refused(other, dtype):
+    factors = torch.full((8,), 2.0, dtype=dtype), torch.full((8,), other, dtype=dtype)
+
+    def work(x: Any) -> Any:
+        return x * factors[is_captured()]
+
+    cached = wrap(work)
+    cached(X.to(dtype))
+    assert OTHERWISE + "result0" in refusal(cached) and "operator" not in refusal(cached)
+
+
+def test_a_little_less_by_other_operators_is_refused():
+    def work(x: Any) -> Any:
+        return x * 2.001 if is_captured() else x * 2
+
+    cached = wrap(work)
+    cached(X)
+    assert OTHERWISE in refusal(cached) and "operator 0 was aten.mul.Tensor(float32[8], 2), and is aten.mul.Tensor(float32[8], 2.001)" in refusal(cached)
+
+
+def judged(answer: torch.Tensor, *runs: list[float], difference: Any = None) -> str:
+    found = torch.zeros_like(answer)
+    judge = _answers.Judged([_answers.Given("result0", answer, found)], difference)
+    for run in runs:
+        found.copy_(torch.tensor(run))
+        judge.after_run()
+    return judge.agreement()
+
+
+@pytest.mark.parametrize("answer, agrees", [([1.0, 2.0], "bitwise"), ([1.1, 2.0], "within its spread"), ([1.15, 2.0], "within its spread"),
+                                            ([1.0, 2.5], None), ([3.0, 2.0], None), ([float("nan"), 2.0], None)])
+def test_an_answer_lies_within_what_the_graph_gives_by_itself(answer, agrees):
+    runs = [1.0, 2.0], [1.1, 2.0], [1.2, 2.0]
+    if agrees is not None:
+        assert judged(torch.tensor(answer), *runs) == agrees
+    else:
+        with pytest.raises(errors.NotRecordable, match="result0"):
+            judged(torch.tensor(answer), *runs)
+
+
+def test_a_graph_that_gives_the_same_each_time_has_no_spread():
+    with pytest.raises(errors.NotRecordable):
+        judged(torch.tensor([1.0001, 2.0]), *[[1.0, 2.0]] * 3, difference=lambda: "operator 3 was another")
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int64, torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64,
+                                   torch.float8_e4m3fn])
+def test_each_type_is_compared_by_its_bytes(dtype):
+    answer = torch.ones(2, 3).to(dtype).t()
+    other = answer.clone()
+    judge = _answers.Judged([_answers.Given("result0", answer, other)], None)
+    judge.after_run()
+    assert judge.agreement() == "bitwise"
+    other[0, 0] = 0
+    judge = _answers.Judged([_answers.Given("result0", answer, other)], None)
+    judge.after_run()
+    with pytest.raises(errors.NotRecordable, match="element 0 was"):
+        judge.agreement()
+
+
+# --- where operators are not shown
+
+
+def test_beside_compiled_code_what_may_be_written_is_kept_as_far_as_it_is_small(monkeypatch):
+    monkeypatch.setattr(TorchFunction, "may_be_shown", lambda self, call: False)
+    total = torch.zeros(8)
+
+    def work(x: Any) -> Any:
+        total.add_(x)
+        return total * 2
+
+    cached = wrap(work)
+    cached(X)
+    assert not refusal(cached) and len(host.entries) == 1 and torch.equal(total, X)
+
+
+def test_what_was_not_kept_is_known_at_the_next_call_which_is_recorded(monkeypatch):
+    monkeypatch.setattr(TorchFunction, "may_be_shown", lambda self, call: False)
+    monkeypatch.setattr(_answers, "_MOST_UNASKED", 0)
+    total = torch.zeros(8)
+
+    def work(x: Any) -> Any:
+        total.add_(x)
+        return total * 2
+
+    cached = wrap(work)
+    assert torch.equal(cached(X), X * 2) and not host.entries
+    assert torch.equal(cached(X), X * 4) and len(host.entries) == 1 and torch.equal(total, X * 2)
+
+
+def test_a_function_that_calls_compiled_code_is_not_looked_at(monkeypatch):
+    compiled = torch.compile(lambda x: x * 2, backend="eager")
+
+    def work(x: Any) -> Any:
+        return compiled(x) + 1
+
+    asked: list[bool] = []
+    may_be = TorchFunction.may_be_shown
+    monkeypatch.setattr(TorchFunction, "may_be_shown", lambda self, call: asked.append(may_be(self, call)) or asked[-1])
+    assert torch.equal(wrap(work)(X), X * 2 + 1) and asked == [False]
+
+
+def test_no_memory_to_keep_what_is_written_is_a_refusal(monkeypatch):
+    def nothing(storage: Any) -> Any:
+        raise torch.OutOfMemoryError("none left")
+
+    monkeypatch.setattr(_answers, "_copy_of", nothing)
+    total = torch.zeros(8)
+
+    def work(x: Any) -> Any:
+        return total.add_(x) * 2
+
+    cached = wrap(work)
+    assert torch.equal(cached(X), X * 2) and torch.equal(total, X)
+    assert "no memory to keep what it held" in refusal(cached)
+
+
+# --- the other ways in
+
+
+def test_a_graph_of_an_engine_is_held_to_its_answer(tmp_path):
+    def forward(x: Any = X.clone()) -> Any:
+        return x * 3 if is_captured() else x * 2
+
+    for captures in (None, tmp_path):
+        graph, _ = GraphCache(config=warmgraph.Config(model="engine"), captures=captures).capture_one(1, forward)
+        assert graph.outcome == "captured" and OTHERWISE + "result0" in graph.why and not host.entries and not host.written
+
+
+class Net(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.linspace(-1, 1, 8))
+        self.register_buffer("total", torch.zeros(8))
+
+    def forward(self, x: Any) -> Any:
+        self.total.add_(x.detach())
+        return torch.sigmoid(x * self.weight) + (1 if is_captured() else 0) + self.total
+
+
+class Saving(Net):
+    def forward(self, x: Any) -> Any:
+        y = torch.sigmoid(x * self.weight)
+        return (y * y) * 1 if not is_captured() else y.detach() * y.detach() + y * 0
+
+
+def test_the_forward_half_of_a_pair_is_held_to_its_answer():
+    net = Net()
+    cached = wrap(net, pair=True, compile=None)
+    cached(X).sum().backward()
+    assert OTHERWISE + "result0" in refusal(cached) and [one.given.name for one in host.entries] == ["Net.backward"], "which nobody looks for alone"
+    assert torch.equal(net.total, X) and torch.allclose(net.weight.grad, (lambda y: y * (1 - y) * X)(torch.sigmoid(X * net.weight.detach())))
+
+
+def test_what_a_captured_forward_saves_is_held_to_what_the_function_saves():
+    cached = wrap(Saving(), pair=True, compile=None)
+    cached(X).sum().backward()
+    assert refusal(cached) and not host.entries
+
+
+class Recomputing(torch.autograd.Function):
+    """A checkpoint of one's own, whose backward calls backward."""
+
+    @staticmethod
+    def forward(ctx: Any, function: Any, x: Any) -> Any:
+        ctx.function = function
+        with torch.no_grad():
+            y = function(x)
+        ctx.save_for_backward(x)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        x = ctx.saved_tensors[0].detach().requires_grad_()
+        with torch.enable_grad():
+            y = ctx.function(x)
+        torch.autograd.backward(y, gradient)
+        return None, x.grad
+
+
+class Checkpointed(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(8, 8), torch.nn.Linear(8, 8)
+
+    def forward(self, x: Any) -> Any:
+        return self.second(Recomputing.apply(self.first, torch.relu(x)))
+
+
+def test_a_backward_that_puts_gradients_into_weights_by_itself_is_refused_by_name():
+    net = Checkpointed()
+    cached = wrap(net, pair=True, compile=None)
+    for _ in range(3):
+        net.zero_grad()
+        x = torch.randn(2, 8, requires_grad=True)
+        cached(x).square().mean().backward()
+        expected = torch.autograd.grad(net.second(net.first(torch.relu(x))).square().mean(), list(net.parameters()))
+        for found, right in zip(net.parameters(), expected):
+            torch.testing.assert_close(found.grad, right)
+    assert "its backward puts a gradient into self.first.weight by itself" in refusal(cached) and not host.entries
+
+
+# --- streams
+
+
+class Stray:
+    """A driver in which one stream captures."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 7
+        monkeypatch.setattr(_operators.ctypes, "CDLL", lambda name: None)
+        monkeypatch.setattr(_operators.InCapture, "_capture_of", lambda watch, stream: {7: 1, 8: 1, 9: 2}.get(stream))
+        monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda index: self.now, raising=False)
+
+
+@pytest.mark.parametrize("stream, name", [(0, "the default stream"), (9, "the stream 0x9"), (16, "the stream 0x10")])
+def test_work_in_a_stream_that_does_not_capture_is_refused_before_it_runs(monkeypatch, stream, name):
+    driver, x = Stray(monkeypatch), X.clone()
+    watch = _operators.InCapture(torch.device("cpu"))
+    with torch.no_grad(), _operators.shown_to(watch):
+        y = x + 1
+        driver.now = stream
+        view = x[:4]
+        with pytest.raises(errors.NotRecordable, match=f"it enqueues aten.mul_.Tensor in {name} of cuda:0"):
+            x.mul_(2)
+        driver.now = 8  # forked from it, and joined later
+        z = x + 2
+    assert torch.equal(x, X) and torch.equal(y, X + 1) and torch.equal(z, X + 2) and view.data_ptr() == x.data_ptr()
+
+
+def test_a_capture_with_work_in_another_stream_is_refused(monkeypatch):
+    driver = Stray(monkeypatch)
+    monkeypatch.setattr(host._capture, "watch", lambda device: [_operators.InCapture(device)])
+
+    class Default:
+        def __enter__(self) -> None:
+            driver.now = 0
+
+        def __exit__(self, *_: Any) -> None:
+            driver.now = 7
+
+    def work(x: Any) -> Any:
+        with Default():
+            weight = x * 2
+        return x + weight
+
+    cached = wrap(work)
+    for _ in range(2):
+        assert torch.equal(cached(X), X * 3)
+    assert "it enqueues aten.mul.Tensor in the default stream" in refusal(cached) and not host.entries
+
+
+def test_what_a_library_enqueues_in_another_stream_is_refused(monkeypatch):
+    @host.contextlib.contextmanager
+    def refused(device: Any) -> Iterator[None]:
+        yield
+        raise errors.NotRecordable("it enqueues cuLaunchKernel in the legacy default stream, which is not captured with it: ...")
+
+    monkeypatch.setattr(host._strays, "refused", refused)
+    cached = wrap(lambda x: x * 2)
+    assert torch.equal(cached(X), X * 2) and "cuLaunchKernel in the legacy default stream" in refusal(cached) and not host.entries
+
+
+def test_operators_of_a_tensors_subclass_are_shown_below_it():
+    class Wrapped(torch.Tensor):
+        @staticmethod
+        def __new__(cls, held: Any) -> Any:
+            return torch.Tensor._make_wrapper_subclass(cls, held.shape, dtype=held.dtype)
+
+        def __init__(self, held: Any) -> None:
+            self.held = held
+
+        __torch_function__ = torch._C._disabled_torch_function_impl
+
+        @classmethod
+        def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return func(*(one.held if isinstance(one, Wrapped) else one for one in args), **(kwargs or {}))
+
+    asked = _operators.Asked()
+    with torch.no_grad(), _operators.shown_to(asked):
+        Wrapped(X).add(1)
+    assert asked.texts == ["aten.add.Tensor(float32[8], 1)"]
+
+
+def test_an_operator_of_higher_order_runs_as_without():
+    cached = wrap(lambda x: torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,)))
+    assert torch.equal(cached(X), X + 1)
+
+    asked = _operators.Asked()
+    with torch.no_grad(), _operators.shown_to(asked):
+        torch.cond(torch.tensor(True), lambda x: x + 1, lambda x: x - 1, (X,))
+    assert not asked.is_whole and asked.difference(asked) == "not all operators that it reaches are known"
+
+
+def test_what_no_operator_was_seen_to_write_is_kept_before_the_next_call(monkeypatch):
+    monkeypatch.setattr(_operators, "written", lambda func, args, kwargs: iter(()))
+    total = torch.zeros(8)
+
+    def work(x: Any) -> Any:
+        return total.add_(x) * 2
+
+    cached = wrap(work)
+    assert torch.equal(cached(X), X * 2) and not host.entries
+    assert torch.equal(cached(X), X * 4) and len(host.entries) == 1 and torch.equal(total, X * 2)
+
+
+def test_compiled_code_that_a_function_calls_runs_compiled_beside_what_looks_at_operators():
+    ran: list[str] = []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        ran.append("compiled")
+        return lambda *given: (ran.append("ran"), graph.forward(*given))[1]
+
+    compiled = torch.compile(lambda x: x * 2 + 1, backend=backend)
+    asked = _operators.Asked()
+    with torch.no_grad():
+        with _operators.shown_to(asked):
+            compiled(X)
+        compiled(X)
+    assert ran == ["compiled", "ran", "ran"], "as if nobody looked, then and later"
