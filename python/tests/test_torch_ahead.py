@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import warmgraph  # noqa: E402
-from warmgraph import _ahead, _fork  # noqa: E402
+from warmgraph import _ahead, _fork, _pools  # noqa: E402
 
 
 def doubled(x: Any) -> Any:
@@ -117,6 +117,7 @@ def test_a_child_has_a_thread_of_its_own(begun: Any, monkeypatch: pytest.MonkeyP
     kept = warmgraph.cache_compile(doubled)
     parents = _ahead._thread
     monkeypatch.setattr(_fork, "_generation", _fork.generation() + 1)
+    monkeypatch.setattr(_pools, "_pools", {})  # its caches are not the parent's, which other tests ask
     childs = warmgraph.cache_compile(doubled, name="childs")
     assert _ahead._thread is not parents and isinstance(_ahead._thread, threading.Thread)
     device.append(0)

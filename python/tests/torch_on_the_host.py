@@ -8,6 +8,7 @@ import gc
 import io
 import threading
 import types
+import weakref
 from typing import Any
 
 import torch
@@ -16,7 +17,6 @@ from warmgraph import _c, errors
 from warmgraph._stored import each_fact
 from warmgraph.torch import _capture, _entry, _launching, _operators, _pair_recording, _recording, _strays, _tensors
 
-gc.freeze()  # _storages looks at what Python's collector has: nothing of before
 entries: list[FakeEntry] = []
 kept: dict[str, str] = {}  # metadata by facts
 latest: dict[str, str] = {}  # the last entry's, by function
@@ -139,17 +139,17 @@ class FakeCapturedGraph:
     leaves what the capture left, for who runs it from the same contents of memory."""
 
     def __init__(self, work: Any) -> None:
-        before = {pointer: storage.clone() for pointer, storage in _storages().items()}
+        before = {pointer: (storage, storage.clone()) for pointer, storage in _storages().items()}
         under_way.append(work)
         try:
             work()
         finally:
             under_way.pop()
         self.replay, self.is_reset = work, False
-        self._left = [(storage, storage.clone()) for pointer, storage in _storages().items()
-                      if pointer in before and not torch.equal(_bytes(storage), _bytes(before[pointer]))]
-        for storage, _ in self._left:
-            storage.copy_(before[storage.data_ptr()])
+        written = [(storage, contents) for storage, contents in before.values() if not torch.equal(_bytes(storage), _bytes(contents))]
+        self._left = [(storage, storage.clone()) for storage, _ in written]
+        for storage, contents in written:
+            storage.copy_(contents)
 
     def run_again(self) -> None:
         for storage, left in self._left:
@@ -163,12 +163,27 @@ def _bytes(storage: Any) -> torch.Tensor:
     return torch.empty(0, dtype=torch.uint8).set_(storage)
 
 
+_known: dict[int, weakref.ref[Any]] = {}  # tensors that are older than the test
+
+
+def _tensors_of(objects: list[Any]) -> list[Any]:
+    return [one for one in objects if type(one) in (torch.Tensor, torch.nn.Parameter)]
+
+
+def _remember() -> None:
+    """Looking through all that Python has costs more than a test: the collector is asked for what is younger than the test alone."""
+    gc.collect()
+    for one in _tensors_of(gc.get_objects()):
+        _known[id(one)] = weakref.ref(one)
+    gc.freeze()
+
+
 def _storages() -> dict[int, Any]:
     """Of the tensors that Python has."""
-    tensors = [one for one in gc.get_objects() if type(one) in (torch.Tensor, torch.nn.Parameter) and one.device.type == "cpu"
-               and one.layout == torch.strided and one.numel()]
     found = {}
-    for one in tensors:
+    for one in [*(reference() for reference in list(_known.values())), *_tensors_of(gc.get_objects())]:
+        if one is None or one.device.type != "cpu" or one.layout != torch.strided or not one.numel():
+            continue
         with contextlib.suppress(RuntimeError):  # a borrowed result that is stale
             found[one.untyped_storage().data_ptr()] = one.untyped_storage()
     return found
@@ -224,6 +239,7 @@ def use(monkeypatch: Any) -> None:
     plain.clear()
     written.clear()
     others.clear()
+    _remember()
     monkeypatch.setattr(_tensors, "DEVICE_TYPE", "cpu")
     monkeypatch.setattr(_launching, "device_of", lambda index: types.SimpleNamespace(stream=0, _collect=lambda: None))
     monkeypatch.setattr(_entry, "Entry", FakeEntry)

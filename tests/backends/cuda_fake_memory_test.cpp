@@ -60,8 +60,7 @@ TEST_F(CudaFakeMemory, OfTheHostIsToldWhereTheDeviceReadsItAndTheDriverDoesNotKn
         const auto mappings = HostMappings::read();
         EXPECT_TRUE(device->recording().host_memory_at(flat_of(number.get()), mappings));
         EXPECT_EQ(device->recording().host_memory_at(of_the_stack, mappings), "[stack]");
-        EXPECT_THAT(device->recording().host_memory_at(flat_of(&s_constant)).value_or(""),
-                    HasSubstr("backends_test"));
+        EXPECT_THAT(device->recording().host_memory_at(flat_of(&s_constant)).value_or(""), HasSubstr("backends_test"));
         EXPECT_EQ(device->recording().host_memory_at(12345, mappings), std::nullopt);
 
         const MemoryRef host = *device->allocate_host(512);

@@ -181,7 +181,8 @@ TEST_F(CudaFakeWatch, SynchronousCallsAreInTheLegacyStream)
               "cuMemcpyHtoD in the legacy default stream");
     EXPECT_EQ(in_new_watch([&] { WATCHED(cuMemcpyDtoH, bytes.data(), x(), 8); }),
               "cuMemcpyDtoH in the legacy default stream");
-    EXPECT_EQ(in_new_watch([&] { WATCHED(cuMemcpyDtoD, x(), x() + 8, 8); }), "cuMemcpyDtoD in the legacy default stream");
+    EXPECT_EQ(in_new_watch([&] { WATCHED(cuMemcpyDtoD, x(), x() + 8, 8); }),
+              "cuMemcpyDtoD in the legacy default stream");
     EXPECT_EQ(in_new_watch([&] { WATCHED(cuMemsetD8, x(), 0, 8); }), "cuMemsetD8 in the legacy default stream");
     EXPECT_EQ(in_new_watch([&] { WATCHED(cuStreamSynchronize, native()); }), "cuStreamSynchronize, which synchronises");
     EXPECT_EQ(in_new_watch([&] { WATCHED(cuCtxSynchronize); }), "cuCtxSynchronize, which synchronises");

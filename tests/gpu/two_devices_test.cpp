@@ -340,7 +340,8 @@ TEST_F(TwoContexts, AKernelThatWasCapturedInTheOtherIsNotAdopted)
 
 int main(int argc, char** argv)
 {
-    if (argc == 4 && std::string_view{argv[1]} == "--child") return warmgraph::test::two_devices_test::answer(argv[2], argv[3]);
+    if (argc == 4 && std::string_view{argv[1]} == "--child")
+        return warmgraph::test::two_devices_test::answer(argv[2], argv[3]);
     testing::InitGoogleMock(&argc, argv);
     return RUN_ALL_TESTS();
 }

@@ -7,14 +7,14 @@
 
 namespace warmgraph {
 
+using backends::content_at;
+using backends::for_each_place;
 using backends::Place;
 using backends::PlaceKind;
 using backends::RawGraph;
 using backends::RawKernel;
 using backends::RawSemaphores;
 using backends::RawWork;
-using backends::content_at;
-using backends::for_each_place;
 
 namespace {
 

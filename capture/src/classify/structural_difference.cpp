@@ -10,7 +10,9 @@
 
 namespace warmgraph {
 
+using backends::canonical;
 using backends::EdgeData;
+using backends::kind_of;
 using backends::RawCopy;
 using backends::RawEmpty;
 using backends::RawEventRecord;
@@ -24,8 +26,6 @@ using backends::RawNode;
 using backends::RawSemaphores;
 using backends::RawWork;
 using backends::SemaphoreAction;
-using backends::canonical;
-using backends::kind_of;
 
 namespace {
 
