@@ -10,7 +10,7 @@ list(REMOVE_ITEM symbols "")
 
 set(strangers ${symbols})
 list(FILTER strangers EXCLUDE REGEX "^wg_[a-z_]+$|^warmgraph::[A-Z][A-Za-z]+::[A-Za-z~]+[^:]|^(vtable|typeinfo|typeinfo name) for warmgraph::Exception$")
-list(FILTER strangers EXCLUDE REGEX "^warmgraph::(to_string|parse_dtype|powers_of_two|definitions_of|register_host_function|version)\\(")
+list(FILTER strangers EXCLUDE REGEX "^warmgraph::(to_string|parse_dtype|powers_of_two|definitions_of|register_host_function|version|built_backends)\\(")
 set(nested ${symbols})
 list(FILTER nested INCLUDE REGEX "::Impl::|^warmgraph::(store|cachefmt|guards|replay|backends)::")
 if(strangers OR nested)
