@@ -140,10 +140,11 @@ TEST(Inventory, RunsEveryCaseThatIsWritten)
     std::size_t looked_at = 0;
     for (const fs::path& file : test_sources()) {
         const auto [first, last] = compiled.equal_range(file.string());
-        // A case may be for the GPU alone in a source that is built for the fake driver too.
-        if (std::any_of(first, last, [](const auto& target) { return needs_gpu(target.second); })) continue;
+        if (std::all_of(first, last, [](const auto& target) { return needs_gpu(target.second); })) continue;
         const std::string code = without_comments_and_strings(read_text(file));
         for (std::sregex_iterator at(code.begin(), code.end(), a_case), end; at != end; ++at) {
+            // The one case that a source for both drivers leaves to the GPU (#ifndef WARMGRAPH_FAKE_CUDA).
+            if (at->str(2) == "TenThousandAreCleanUnderMemcheck") continue;
             ++looked_at;
             // "Suite.Case", "Instance/Suite.Case/0" (TEST_P), "Suite/0.Case" (TYPED_TEST)
             const std::regex name("[./]" + at->str(1) + "(/[^.]+)?\\." + at->str(2) + "(/.*)?$");
