@@ -151,7 +151,7 @@ Result<Recording> Function::Impl::adopted_with_others(const AdoptedCapture& firs
 
 namespace {
 
-/// What the caller throws is a refusal.
+/// An exception of the caller's is a refusal.
 template <class T>
 std::function<Result<T>()> refusing(const std::function<T()>& of_the_caller)
 {

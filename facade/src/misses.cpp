@@ -43,7 +43,7 @@ std::string now_text()
     return text.insert(text.size() - 1, fmt::format(".{:03}", since % 1000));
 }
 
-/// Of a miss of this process, with nothing of its reason.
+/// The name of a miss of this process, without its reason.
 store::Miss new_miss(Policy policy)
 {
     store::Miss miss;
@@ -96,7 +96,7 @@ void Function::Impl::note_miss(const Journey& journey, store::MissEnd end)
     store::add_miss(m_misses, std::move(miss));
 }
 
-/// What is noted again replaces what was noted, so that a reason has one line for each process.
+/// A second note of the same reason replaces the first, so that a reason has one line for each process.
 void Cache::note_refusal(const std::string& name, const Device& device, const Refusal& refusal)
 {
     constexpr std::size_t k_most_refused = 1024; ///< reasons that one process counts

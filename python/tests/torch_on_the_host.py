@@ -179,7 +179,7 @@ def _remember() -> None:
 
 
 def _storages() -> dict[int, Any]:
-    """Of the tensors that Python has."""
+    """The storages of the tensors that Python has, by address."""
     found = {}
     for one in [*(reference() for reference in list(_known.values())), *_tensors_of(gc.get_objects())]:
         if one is None or one.device.type != "cpu" or one.layout != torch.strided or not one.numel():
