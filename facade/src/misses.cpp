@@ -43,7 +43,7 @@ std::string now_text()
     return text.insert(text.size() - 1, fmt::format(".{:03}", since % 1000));
 }
 
-/// The name of a miss of this process, without its reason.
+/// Makes a miss of this process, without its reason.
 store::Miss new_miss(Policy policy)
 {
     store::Miss miss;
