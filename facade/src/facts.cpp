@@ -20,7 +20,8 @@ Fact code_identity(const Spec& spec, const void* code)
     return {std::string(cachefmt::fact::k_build_id), build_id_of(code).value_or(cachefmt::k_unknown), Role::must_match};
 }
 
-std::string program_digest(const Program& program)
+/// Unknown where a header may change that nobody sees here, unless the caller answers for the code with a version.
+std::string program_digest(const Program& program, bool has_version)
 {
     std::string source = to_hex(ProgramAccess::source_digest(program));
     // Where headers lie is no guard, only what they hold: an installation may move.
@@ -31,15 +32,18 @@ std::string program_digest(const Program& program)
         for (const std::string& word : options.words) hash.update_field(word);
         source = to_hex(hash.finish());
     }
-    const std::string headers = included_headers(program.source(), program.options());
-    return headers.empty() ? source : to_hex(Sha256{}.update_field(source).update_field(headers).finish());
+    const IncludedHeaders headers = included_headers(program.source(), program.options());
+    if (!headers.why_unknown.empty() && !has_version) return cachefmt::k_unknown;
+    return headers.digest.empty() ? source
+                                  : to_hex(Sha256{}.update_field(source).update_field(headers.digest).finish());
 }
 
 /// One fact for each name: of several programs called the same, each counts, in their order.
-void add_programs(std::vector<Fact>& facts, const std::vector<Program>& programs)
+void add_programs(std::vector<Fact>& facts, const Spec& spec)
 {
     std::map<std::string, std::vector<std::string>> by_name;
-    for (const Program& program : programs) by_name[program.name()].push_back(program_digest(program));
+    for (const Program& program : spec.code)
+        by_name[program.name()].push_back(program_digest(program, !spec.version.empty()));
     for (const auto& [name, digests] : by_name) {
         if (digests.size() == 1) {
             facts.push_back({"program." + name, digests.front(), Role::must_match});
@@ -47,7 +51,25 @@ void add_programs(std::vector<Fact>& facts, const std::vector<Program>& programs
         }
         Sha256 all;
         for (const std::string& digest : digests) all.update_field(digest);
-        facts.push_back({"program." + name, to_hex(all.finish()), Role::must_match});
+        const bool is_unknown = std::ranges::find(digests, cachefmt::k_unknown) != digests.end();
+        facts.push_back({"program." + name, is_unknown ? cachefmt::k_unknown : to_hex(all.finish()), Role::must_match});
+    }
+}
+
+/// A device's facts `env.NAME` are flags that its compiler takes from the environment. Those that name files are unknown: the
+/// files may change. A variable that the function names itself is a guard already.
+void check_compiler_flags(std::vector<Fact>& facts, const Spec& spec)
+{
+    std::erase_if(facts, [&](const Fact& fact) {
+        return std::ranges::any_of(spec.environment, [&](const std::string& name) {
+            return fact.name == std::string(cachefmt::fact::k_environment) + name;
+        });
+    });
+    for (Fact& fact : facts) {
+        if (!fact.name.starts_with(cachefmt::fact::k_environment)) continue;
+        const auto flags = precompile::parse_options(fact.value);
+        if (!flags.folders.empty() || !flags.files.empty() || !flags.why_unknown.empty())
+            fact.value = cachefmt::k_unknown;
     }
 }
 
@@ -78,6 +100,7 @@ std::vector<Fact> gather_facts(const Cache::Impl& cache, const std::string& func
                                const backends::Device& device, const std::string& interface, const void* code)
 {
     std::vector<Fact> facts = device.facts();
+    check_compiler_flags(facts, spec);
     facts.push_back({"entry.format", std::to_string(cachefmt::k_format_version), Role::must_match});
     facts.push_back({k_interface_fact, interface, Role::must_match});
     for (const auto& [name, value] : spec.recorded_code) facts.push_back({name, value, Role::must_match});
@@ -89,7 +112,7 @@ std::vector<Fact> gather_facts(const Cache::Impl& cache, const std::string& func
     for (std::size_t i = 0; i < values.size(); ++i)
         facts.push_back(
             {std::string(cachefmt::fact::k_environment) + spec.environment[i], values[i], Role::must_match});
-    add_programs(facts, spec.code);
+    add_programs(facts, spec);
     if (spec.recorded_code.empty()) add_tuned(facts, spec.tuned);
 
     facts.push_back({"model.name", cache.options.model, Role::identity});

@@ -70,6 +70,13 @@ Result<void> Function::Impl::check_stored(const cachefmt::EntryKey& key, const c
         return agrees;
     }
     if (auto fits = check_constants_size(graph, m_spec.max_constant_bytes); !fits) return fits;
+    // One of the graph's own in its place would be seen by nobody outside.
+    for (const std::string& event : graph.events)
+        if (find_name(m_subject.handles.events, event) == m_subject.handles.events.end())
+            return fail(ErrorCode::not_recordable,
+                        "the graph has the event '{}', which the function does not declare here: declare it "
+                        "(Spec::events)",
+                        event);
     auto known = replay::check_exposed(*m_device->device, graph, m_cache->image_source(), m_spec.frozen_variables);
     if (!known && known.error().code == ErrorCode::not_recordable) withdraw(key);
     return known;

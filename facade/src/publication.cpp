@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "function_impl.hpp"
+#include "included_headers.hpp"
 #include "throwing.hpp"
 #include "warmgraph/base/log.hpp"
 #include "warmgraph/base/units.hpp"
@@ -16,7 +17,19 @@ std::string unusable_elsewhere(const std::vector<cachefmt::Fact>& facts)
     for (const auto& fact : facts)
         if (fact.role == cachefmt::Role::must_match && fact.value == cachefmt::k_unknown)
             return fmt::format("'{}' could not be found out here, so that nothing could ever match it{}", fact.name,
-                               fact.name == cachefmt::fact::k_build_id ? ": set Spec::version" : "");
+                               fact.name == cachefmt::fact::k_build_id                ? ": set Spec::version"
+                               : fact.name.starts_with(cachefmt::fact::k_environment) ? ": it names files that only "
+                                                                                        "the compiler reads"
+                                                                                      : "");
+    return {};
+}
+
+/// Of programs with headers that may change unseen: what includes them, and the cure.
+std::string unknown_headers(const std::vector<Program>& programs)
+{
+    for (const Program& program : programs)
+        if (const auto why = included_headers(program.source(), program.options()).why_unknown; !why.empty())
+            return fmt::format(": {}. Include it by its name, or set Spec::version", why);
     return {};
 }
 
@@ -90,7 +103,8 @@ std::string Function::Impl::tombstone_if_different(const Recording& recording, J
 std::string Function::Impl::publish(Phases& phases, Recording& recording)
 {
     const auto timer = phases.measure("publish");
-    if (const auto why = unusable_elsewhere(recording.entry.header.guards.facts); !why.empty()) {
+    if (auto why = unusable_elsewhere(recording.entry.header.guards.facts); !why.empty()) {
+        if (why.starts_with("'program.")) why += unknown_headers(m_spec.code);
         log().warn("{} is not published: {}", label(), why);
         return "not published: " + why;
     }

@@ -1,29 +1,14 @@
 #include "tuned_key.hpp"
 
-#include <sstream>
+#include <fmt/ranges.h>
 
 #include "included_headers.hpp"
 #include "warmgraph/autotune/code_text.hpp"
 #include "warmgraph/cachefmt/fact_names.hpp"
+#include "warmgraph/precompile/headers.hpp"
 
 namespace warmgraph {
 namespace {
-
-/// Without the folders of headers, whose contents count instead.
-std::string options_without_paths(const std::string& options)
-{
-    std::string result;
-    std::istringstream words{options};
-    for (std::string word; words >> word;) {
-        if (word == "-I" || word == "--include-path") {
-            words >> word;
-            continue;
-        }
-        if (word.starts_with("-I") || word.starts_with("--include-path=")) continue;
-        result += (result.empty() ? "" : " ") + word;
-    }
-    return result;
-}
 
 autotune::Facts facts_of(const backends::Device& device, bool (*wanted)(const cachefmt::Fact&))
 {
@@ -59,8 +44,9 @@ Digest tuned_key(const TunableKernel& kernel, const autotune::Facts& device)
     Sha256 hash;
     hash.update_field("warmgraph tuned kernel 1").update_field(kernel.name);
     hash.update_field(autotune::without_comments(kernel.source));
-    hash.update_field(included_headers(kernel.source, kernel.options));
-    hash.update_field(options_without_paths(kernel.options));
+    hash.update_field(included_headers(kernel.source, kernel.options).digest);
+    // Without the folders of headers, whose contents count instead.
+    hash.update_field(fmt::format("{}", fmt::join(precompile::parse_options(kernel.options).words, " ")));
     for (const auto& [name, size] : kernel.problem) hash.update_field(name).update_field(std::to_string(size));
     add_facts(hash, device);
     return hash.finish();

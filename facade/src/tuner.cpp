@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "included_headers.hpp"
 #include "throwing.hpp"
 #include "tuned_key.hpp"
 #include "tuner_impl.hpp"
@@ -182,6 +183,7 @@ std::shared_ptr<TunedKernel> Tuner::Impl::describe(const TunableKernel& kernel) 
     autotune::Wanted& wanted = shared->wanted;
     wanted.kernel = kernel.name;
     wanted.key = tuned_key(kernel, shared->device);
+    shared->why_not_kept = included_headers(kernel.source, kernel.options).why_unknown;
     wanted.space = space_of(kernel);
     wanted.driver = driver_facts(backend);
     if (options.search == TuningSearch::coordinate_descent) wanted.search = autotune::Search::coordinate_descent;
@@ -311,6 +313,7 @@ TuningReport Tuner::Impl::use_stored(TunedKernel& shared, const autotune::BestCo
 TuningReport Tuner::Impl::decide(TunedKernel& shared, const Ahead& ahead)
 {
     if (!library) return untuned(shared, cache->store ? switched_off("tuned configurations") : cache->disabled_reason);
+    if (!shared.why_not_kept.empty()) return untuned(shared, shared.why_not_kept);
     const Found found = look_up(shared, ahead);
     const std::string barred = why_not_tuned(shared);
     using Use = autotune::Judgement::Use;

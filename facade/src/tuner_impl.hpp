@@ -22,6 +22,7 @@ struct TunedKernel {
     TunableKernel kernel;
     autotune::Wanted wanted;
     autotune::Facts device;
+    std::string why_not_kept{};                 ///< empty; else which header may change unseen
     std::mutex mutex;                           ///< one validation at a time; guards what follows
     std::set<TunedConfig> proven{};             ///< held to the default's results in this process
     std::set<TunedConfig> rejected{};           ///< by that

@@ -47,7 +47,7 @@ Result<Ahead> compile_ahead(backends::AheadCompiler& compiler, std::string_view 
     auto identity = compiler.identity(text.options);
     if (!identity) return std::unexpected(identity.error());
     CompiledProgram program{{text.name, std::string(backend), sha256(as_bytes(text.source)), options.words,
-                             headers.found, identity->target, identity->compiler},
+                             headers.found, headers.search, identity->target, identity->compiler},
                             {}};
     Ahead ahead{.target = identity->target};
     if (const auto stored = library.find(program.ingredients); stored && *stored) {

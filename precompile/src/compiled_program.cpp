@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::json; // members in the order of their names: one spelling
 
 constexpr std::size_t k_longest_text = 64UL << 10;
-constexpr std::size_t k_members = 12;
+constexpr std::size_t k_members = 12; // and "search"
 constexpr std::size_t k_most_recorded_headers = 20'000, k_most_ready = 4096;
 
 constexpr cachefmt::SealedKind k_kind{.magic = "WGCOMPIL",
@@ -32,18 +32,20 @@ Json json_of(const CompiledProgram& program)
     const Ingredients& made_of = program.ingredients;
     Json headers = Json::array();
     for (const auto& [name, digest] : made_of.headers) headers.push_back({name, to_hex(digest)});
-    return {{"program", made_of.program},
-            {"backend", made_of.backend},
-            {"source", to_hex(made_of.source)},
-            {"options", made_of.options},
-            {"headers", headers},
-            {"target", made_of.target},
-            {"compiler", made_of.compiler},
-            {"ready", program.compiled.ready},
-            {"origin", to_hex(program.compiled.origin)},
-            {"image", to_hex(sha256(program.compiled.image))},
-            {"compile_ms", program.compile_ms},
-            {"written", program.written}};
+    Json json{{"program", made_of.program},
+              {"backend", made_of.backend},
+              {"source", to_hex(made_of.source)},
+              {"options", made_of.options},
+              {"headers", headers},
+              {"target", made_of.target},
+              {"compiler", made_of.compiler},
+              {"ready", program.compiled.ready},
+              {"origin", to_hex(program.compiled.origin)},
+              {"image", to_hex(sha256(program.compiled.image))},
+              {"compile_ms", program.compile_ms},
+              {"written", program.written}};
+    if (made_of.search != Digest{}) json["search"] = to_hex(made_of.search);
+    return json;
 }
 
 /// Reads members one after the other; the first that is wrong stays.
@@ -137,6 +139,8 @@ Result<Facts> parse_facts(ByteView text)
     members.digest("source", made_of.source);
     members.texts("options", made_of.options, k_most_option_words);
     members.headers("headers", made_of.headers);
+    const std::size_t has_search = json.is_object() && json.contains("search") ? 1 : 0;
+    if (has_search == 1) members.digest("search", made_of.search);
     members.text("target", made_of.target);
     members.text("compiler", made_of.compiler);
     members.texts("ready", facts.program.compiled.ready, k_most_ready);
@@ -145,8 +149,8 @@ Result<Facts> parse_facts(ByteView text)
     members.milliseconds("compile_ms", facts.program.compile_ms);
     members.text("written", facts.program.written);
     if (!members.what_is_wrong().empty()) return fail(ErrorCode::corrupt, "its facts: {}", members.what_is_wrong());
-    if (json.size() != k_members)
-        return fail(ErrorCode::corrupt, "its facts have {} members, expected {}", json.size(), k_members);
+    if (json.size() != k_members + has_search)
+        return fail(ErrorCode::corrupt, "its facts have {} members, expected {}", json.size(), k_members + has_search);
     return facts;
 }
 
@@ -180,6 +184,9 @@ std::string text_of(const std::vector<std::string>& words)
 {
     return words.empty() ? std::string(k_absent) : fmt::format("{}", fmt::join(words, " "));
 }
+
+/// Files from before 2026-11-30 do not say how headers were found.
+std::string digest_text(const Digest& digest) { return digest == Digest{} ? std::string(k_absent) : short_hex(digest); }
 
 /// The files that a name stands for.
 using ByName = std::map<std::string, std::vector<Digest>>;
@@ -224,6 +231,7 @@ Digest key_of(const Ingredients& ingredients)
     for (const std::string& word : ingredients.options) hash.update_field(word);
     hash.update_field(std::to_string(ingredients.headers.size()));
     for (const auto& [name, digest] : ingredients.headers) hash.update_field(name).update_field(digest.bytes);
+    if (ingredients.search != Digest{}) hash.update_field("search").update_field(ingredients.search.bytes);
     return hash.update_field(ingredients.target).update_field(ingredients.compiler).finish();
 }
 
@@ -238,7 +246,13 @@ std::vector<store::MissedFact> differences(const Ingredients& then, const Ingred
     if (then.options != now.options)
         found.push_back({"options", text_of(then.options), text_of(now.options),
                          "give the options that it was compiled with, or compile it with these"});
+    const std::size_t before = found.size();
     add_headers(then, now, found);
+    // Headers that are others explain it.
+    if (found.size() == before && then.search != now.search)
+        found.push_back({"header order", digest_text(then.search), digest_text(now.search),
+                         "headers or folders of one name changed places: give the order that it was compiled with, or "
+                         "compile it with this one"});
     compare("target", then.target, now.target, "compile it for this device (warmgraph precompile --arch)");
     compare("compiler", then.compiler, now.compiler, "compile it again with the compiler that is here");
     return found;

@@ -45,7 +45,15 @@ std::size_t skip_blanks(std::string_view text, std::size_t at)
     return at;
 }
 
-/// Behind a '#' or '%:': where the directive's operand begins. npos: it includes nothing.
+/// How many letters a hash sign has at `at`, which C may also spell as a digraph or a trigraph; 0: there is none.
+std::size_t hash_at(std::string_view text, std::size_t at)
+{
+    for (const std::string_view spelling : {"#", "%:", "?\?="}) // a trigraph would be a "#" here too
+        if (text.substr(at).starts_with(spelling)) return spelling.size();
+    return 0;
+}
+
+/// Behind a '#': where the directive's operand begins. npos: it includes nothing.
 std::size_t operand_of(std::string_view text, std::size_t at)
 {
     at = skip_blanks(text, at);
@@ -141,10 +149,11 @@ Includes scan_includes(std::string_view given)
     }
     Includes found;
     CodePlaces places(text);
-    for (std::size_t at = text.find_first_of("#%"); at != std::string_view::npos;
-         at = text.find_first_of("#%", at + 1)) {
-        if (text[at] == '%' && !text.substr(at).starts_with("%:")) continue;
-        const std::size_t operand = operand_of(text, at + (text[at] == '%' ? 2 : 1));
+    for (std::size_t at = text.find_first_of("#%?"); at != std::string_view::npos;
+         at = text.find_first_of("#%?", at + 1)) {
+        const std::size_t letters = hash_at(text, at);
+        if (letters == 0) continue;
+        const std::size_t operand = operand_of(text, at + letters);
         if (operand >= text.size()) continue;
         if (const std::string_view name = name_at(text, operand); !name.empty())
             add(found.names, name);
@@ -153,6 +162,7 @@ Includes scan_includes(std::string_view given)
                 text.substr(at, std::min({text.find('\n', operand) - at, text.size() - at, std::size_t{80}}));
     }
     add_asked_for(text, found.names);
+    if (found.computed.empty() && text.contains(".incbin")) found.computed = ".incbin"; // the assembler's
     return found;
 }
 

@@ -159,7 +159,8 @@ Result<MadeProgram> ProgramCache::make(backends::Device& device, const ProgramTe
         if (policy == ProgramPolicy::use_only) return std::unexpected(compile_forbidden(reason.text));
         return compile(device, text, std::move(reason));
     }
-    Ingredients here{text.name,        device.backend(),  sha256(as_bytes(text.source)), options.words, headers.found,
+    Ingredients here{text.name,        device.backend(),  sha256(as_bytes(text.source)),
+                     options.words,    headers.found,     headers.search,
                      identity->target, identity->compiler};
     LookUp look_up(m_library, device, text, policy);
     Reason reason{"policy refresh", "refresh"};
@@ -189,7 +190,8 @@ Result<bool> ProgramCache::keep(backends::Compiler& compiler, backends::Module& 
     if (!compiled) return false;
     if (origin.stored == Origin::Stored::yes && compiled->ready == origin.ready) return false;
     // A header that was edited while it was compiled: nobody knows which of the two it was compiled with.
-    if (headers_of(origin.source, parse_options(origin.options)).found != origin.ingredients.headers) return false;
+    const Headers headers = headers_of(origin.source, parse_options(origin.options));
+    if (headers.found != origin.ingredients.headers || headers.search != origin.ingredients.search) return false;
     const CompiledProgram program{origin.ingredients, std::move(*compiled), origin.compile_ms,
                                   to_iso8601(system_clock().wall())};
     if (auto done = m_library.put(program); !done) return std::unexpected(done.error());

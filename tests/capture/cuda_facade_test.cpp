@@ -207,6 +207,20 @@ TEST_F(CudaFacade, WhatLibrariesEnqueueOnTheNativeStreamIsRecordedHostFunctionsA
             EXPECT_EQ(read(y), counting(3));
         }
     }
+    {
+        Cache cache{options()};
+        Function f = wrap(cache, spec());
+        y.write(counting(0));
+        EXPECT_NE(f({{"x", x}, {"y", y}}), Outcome::replayed) << "the event of the graph would be one that nobody sees";
+        EXPECT_THAT(f.report().reason,
+                    testing::HasSubstr("the event 'done', which the function does not declare here"));
+        EXPECT_EQ(read(y), counting(3));
+    }
+    {
+        Cache cache{options()};
+        Function loaded = cache.load("native", device, spec());
+        EXPECT_THROW(loaded({{"x", x}, {"y", y}}), Exception);
+    }
     const int before = host_calls;
     Cache cache{options()};
     Function f = cache.load("native", device, declared);

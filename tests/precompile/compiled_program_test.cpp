@@ -53,6 +53,19 @@ TEST(CompiledFile, IsRefusedWhereAnyByteChanged)
     EXPECT_TRUE(failed_with(decode(longer), ErrorCode::corrupt));
 }
 
+TEST(CompiledFile, FromBeforeHeadersHadAnOrderIsReadAndIsAnother)
+{
+    CompiledProgram old = sample_program();
+    old.ingredients.search = {};
+    const auto again = decode(encoded(old));
+    ASSERT_TRUE(succeeded(again));
+    EXPECT_EQ(again->ingredients, old.ingredients);
+    const auto found = differences(old.ingredients, sample_program().ingredients);
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found.front().fact, "header order");
+    EXPECT_EQ(found.front().recorded, "(none)");
+}
+
 TEST(CompiledFile, OfAnotherFormatIsStale)
 {
     Bytes newer = encoded();
@@ -100,6 +113,7 @@ TEST(ProgramKey, FollowsEverythingButTheName)
     EXPECT_THAT(changed([](Ingredients& i) { i.options.pop_back(); }), ElementsAre(fact("options")));
     EXPECT_THAT(changed([](Ingredients& i) { i.headers[1].digest = {}; }), ElementsAre(fact("header types.h")));
     EXPECT_THAT(changed([](Ingredients& i) { i.headers.pop_back(); }), ElementsAre(fact("header types.h")));
+    EXPECT_THAT(changed([](Ingredients& i) { i.search = {}; }), ElementsAre(fact("header order")));
     EXPECT_THAT(changed([](Ingredients& i) { i.target = "sm_80"; }), ElementsAre(fact("target")));
     EXPECT_THAT(changed([](Ingredients& i) { i.compiler = "NVRTC 12.4"; }), ElementsAre(fact("compiler")));
     EXPECT_THAT(changed([](Ingredients& i) { i.backend = "opencl"; }), ElementsAre(fact("backend")));

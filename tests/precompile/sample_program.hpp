@@ -13,6 +13,7 @@ inline CompiledProgram sample_program()
                            sha256(as_bytes("source")),
                            {"-D", "ROWS=16", "a \"quoted\" word"},
                            {{"tile.h", sha256(as_bytes("tile"))}, {"types.h", sha256(as_bytes("types"))}},
+                           sha256(as_bytes("search")),
                            "sm_90",
                            "NVRTC 13.0 (build 65be0db342ad51a0)"};
     program.compiled = {Bytes(300, std::byte{7}), sha256(as_bytes("origin")), {"matmul 16x16x1 small"}};

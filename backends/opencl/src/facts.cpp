@@ -4,6 +4,7 @@
 #include <iterator>
 #include <sstream>
 
+#include "warmgraph/backends/compiler_variables.hpp"
 #include "warmgraph/base/process.hpp"
 #include "warmgraph/base/sha256.hpp"
 
@@ -72,11 +73,18 @@ std::string extensions_digest(cl_device_id device)
     return short_hex(hash.finish());
 }
 
+/// What PoCL takes from the environment that changes the code which it makes.
+constexpr std::array k_compiler_variables{
+    "POCL_WORK_GROUP_METHOD",        "POCL_WORK_GROUP_SPECIALIZATION",  "POCL_LLVM_CPU_NAME",
+    "POCL_WILOOPS_MAX_UNROLL_COUNT", "POCL_FULL_REPLICATION_THRESHOLD", "POCL_FORCE_PARALLEL_OUTER_LOOP",
+    "POCL_BINARY_SPECIALIZE_WG",     "POCL_MAX_WORK_GROUP_SIZE",        "POCL_KERNELLIB_NAME"};
+constexpr const char* k_build_flags = "POCL_EXTRA_BUILD_FLAGS";
+
 } // namespace
 
 std::vector<Fact> device_facts(cl_platform_id platform, cl_device_id device)
 {
-    return {
+    std::vector<Fact> facts{
         {"backend", "opencl", Role::must_match},
         {"device.address_bits", device_number<cl_uint>(device, CL_DEVICE_ADDRESS_BITS), Role::must_match},
         {"device.architecture", architecture(device), Role::must_match},
@@ -93,6 +101,9 @@ std::vector<Fact> device_facts(cl_platform_id platform, cl_device_id device)
                             cl_platform_info{CL_PLATFORM_VERSION})),
          Role::must_match},
     };
+    add_compiler_variables(facts, k_compiler_variables);
+    add_compiler_variables(facts, std::array{k_build_flags});
+    return facts;
 }
 
 std::string compiler_identity(cl_platform_id platform, cl_device_id device)
@@ -104,13 +115,9 @@ std::string compiler_identity(cl_platform_id platform, cl_device_id device)
 
 Result<CompilerIdentity> compiled_by(cl_platform_id platform, cl_device_id device)
 {
-    constexpr std::array k_variables{
-        "POCL_WORK_GROUP_METHOD",        "POCL_WORK_GROUP_SPECIALIZATION",  "POCL_LLVM_CPU_NAME",
-        "POCL_WILOOPS_MAX_UNROLL_COUNT", "POCL_FULL_REPLICATION_THRESHOLD", "POCL_FORCE_PARALLEL_OUTER_LOOP",
-        "POCL_BINARY_SPECIALIZE_WG",     "POCL_MAX_WORK_GROUP_SIZE",        "POCL_KERNELLIB_NAME"};
-    if (environment("POCL_EXTRA_BUILD_FLAGS"))
-        return fail(ErrorCode::unsupported,
-                    "POCL_EXTRA_BUILD_FLAGS is set, which may name files that only the compiler reads");
+    if (environment(k_build_flags))
+        return fail(ErrorCode::unsupported, "{} is set, which may name files that only the compiler reads",
+                    k_build_flags);
     const std::string driver = device_text(device, CL_DRIVER_VERSION);
     const std::string version = text_of(query_text("clGetPlatformInfo", opencl::driver().clGetPlatformInfo, platform,
                                                    cl_platform_info{CL_PLATFORM_VERSION}));
@@ -119,7 +126,7 @@ Result<CompilerIdentity> compiled_by(cl_platform_id platform, cl_device_id devic
         if (each == cachefmt::k_unknown)
             return fail(ErrorCode::unsupported, "the OpenCL driver does not say which version or device it is");
     std::string compiler = fmt::format("{}, driver {}", version, driver);
-    for (const char* variable : k_variables)
+    for (const char* variable : k_compiler_variables)
         if (const auto value = environment(variable)) compiler += fmt::format(", {}={}", variable, *value);
     return CompilerIdentity{std::move(compiler), target};
 }

@@ -177,7 +177,7 @@ std::optional<std::string> Nvrtc::identity() const
 
 Result<std::string> Nvrtc::compiler() const
 {
-    for (const char* flags : {"NVRTC_PREPEND_FLAGS", "NVRTC_APPEND_FLAGS"})
+    for (const char* flags : k_flag_variables)
         if (const auto text = environment(flags); text && !text->empty())
             return fail(ErrorCode::unsupported, "{} is set, which may name files that only NVRTC reads", flags);
     auto known = identity();

@@ -5,6 +5,9 @@
 #include <fstream>
 #include <sstream>
 
+#include "code/nvrtc.hpp"
+#include "warmgraph/backends/compiler_variables.hpp"
+
 namespace warmgraph::backends::cuda {
 namespace {
 
@@ -86,7 +89,7 @@ Result<std::string> device_name(const Driver& driver, CUdevice device)
 std::vector<Fact> device_facts(const Core& core)
 {
     const auto name = device_name(*core.driver, core.device);
-    return {
+    std::vector<Fact> facts{
         {"backend", "cuda", Role::must_match},
         {"device.architecture", fmt::format("sm_{}{}", core.compute_major, core.compute_minor), Role::must_match},
         {"device.local_memory", attribute(core, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
@@ -100,6 +103,8 @@ std::vector<Fact> device_facts(const Core& core)
         {"driver.version", driver_version(*core.driver), Role::must_match},
         {"runtime.version", version_text(core.driver->version), Role::must_match},
     };
+    add_compiler_variables(facts, Nvrtc::k_flag_variables); // also PyTorch's NVRTC reads them
+    return facts;
 }
 
 } // namespace warmgraph::backends::cuda

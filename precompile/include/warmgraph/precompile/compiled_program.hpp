@@ -27,6 +27,7 @@ struct Ingredients {
     Digest source;
     std::vector<std::string> options{}; ///< Options::words
     std::vector<Header> headers{};
+    Digest search{};      ///< Headers::search
     std::string target;   ///< as the compiler names it: "sm_90"
     std::string compiler; ///< with its version and build
     bool operator==(const Ingredients&) const = default;
