@@ -1,4 +1,8 @@
 // `warmgraph bundle`, as an operator uses it.
+#include <thread>
+
+#include <sys/stat.h>
+
 #include "command_fixture.hpp"
 #include "sample_best_config.hpp"
 #include "sample_profile.hpp"
@@ -55,6 +59,38 @@ protected:
     }
     const std::map<std::string, std::string> m_fits{{"WG_TEST", "4"}};
 };
+
+TEST_F(BundleCommand, LeavesADeviceOrAPipeWhatItIsAndWritesToIt)
+{
+    publish_some();
+    const auto pipe = dir() / "pipe";
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    ASSERT_EQ(run("bundle create whole.wgb").status, 0);
+    for (const std::string action : {"create pipe", "merge pipe whole.wgb", "strip whole.wgb pipe --arch unknown"}) {
+        std::thread reader([&] {
+            static_cast<void>(std::system(("cat " + pipe.string() + " >" + (dir() / "got.wgb").string()).c_str()));
+        });
+        const CommandResult done = run("bundle " + action);
+        reader.join();
+        EXPECT_EQ(done.status, 0) << action << done.error;
+        EXPECT_TRUE(std::filesystem::is_fifo(pipe)) << action;
+        EXPECT_EQ(run("bundle verify got.wgb").status, 0) << action;
+    }
+    const CommandResult full = run("bundle create /dev/full");
+    EXPECT_EQ(full.status, 3) << full.error;
+    EXPECT_THAT(full.error, HasSubstr("cannot write '/dev/full': No space left on device"));
+    EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
+}
+
+TEST_F(BundleCommand, WritesToStandardOutputOnRequest)
+{
+    publish_some();
+    const CommandResult done = run("bundle create -");
+    EXPECT_EQ(done.status, 0) << done.error;
+    std::ofstream(dir() / "got.wgb", std::ios::binary) << done.out;
+    EXPECT_EQ(run("bundle verify got.wgb").status, 0);
+    EXPECT_THAT(run("bundle create - --json").error, HasSubstr("'-' is standard output, where --json writes"));
+}
 
 TEST_F(BundleCommand, CarriesACacheToAnotherFolder)
 {

@@ -173,6 +173,18 @@ TEST_F(Report, WritesThePageWhereItIsAskedTo)
     EXPECT_EQ(run("report -o ''").status, 2);
 }
 
+TEST_F(Report, IsWrittenThroughALinkAndToStandardOutput)
+{
+    std::ofstream(dir() / "page.html") << "old";
+    std::filesystem::create_symlink("page.html", dir() / "link.html");
+    EXPECT_EQ(run("report -o link.html").status, 0);
+    EXPECT_TRUE(std::filesystem::is_symlink(dir() / "link.html"));
+    EXPECT_THAT(run("report -o -").out,
+                testing::AllOf(testing::StartsWith("<!DOCTYPE html>"), testing::HasSubstr("</html>")));
+    EXPECT_THAT(run("report -o /dev/full").error, HasSubstr("cannot write '/dev/full': No space left on device"));
+    EXPECT_NE(run("report -o - --json").status, 0);
+}
+
 TEST_F(Report, KeepsHostileNamesOutOfTheMarkup)
 {
     auto store = open_store();

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <limits>
 
+#include "warmgraph/base/output_file.hpp"
 #include "warmgraph/base/printable.hpp"
 #include "warmgraph/base/process.hpp"
 #include "warmgraph/store/settings.hpp"
@@ -132,6 +133,14 @@ Result<std::unique_ptr<store::LocalStore>> open_store_as_programs_do(const Conte
 void print(const Json& document) { print(document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"); }
 
 void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+Result<void> check_output(const Context& context, const std::string& file)
+{
+    if (context.output == Output::json && is_standard_output(file))
+        return fail(ErrorCode::invalid_argument,
+                    "'-' is standard output, where --json writes: give a file, or leave --json out");
+    return {};
+}
 
 int report_failure(Output output, const Error& error)
 {

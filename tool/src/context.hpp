@@ -57,6 +57,8 @@ struct Context {
 /// One document on standard output. Bytes that are no UTF-8 become U+FFFD.
 void print(const Json& document);
 void print(const std::string& text);
+/// invalid_argument: a file's bytes and the JSON document would be one stream.
+[[nodiscard]] Result<void> check_output(const Context& context, const std::string& file);
 
 /// Reports on standard error (and as a document with --json) and gives the exit status that fits.
 [[nodiscard]] int report_failure(Output output, const Error& error);

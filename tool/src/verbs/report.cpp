@@ -1,9 +1,8 @@
 // `warmgraph report`: what is cached and what it did, as a page for people and as JSON for programs.
-#include <fstream>
-
 #include "commands.hpp"
 #include "report/gather.hpp"
 #include "report/page.hpp"
+#include "warmgraph/base/output_file.hpp"
 
 namespace warmgraph::tool {
 
@@ -13,12 +12,11 @@ constexpr const char* k_default_file = "warmgraph-report.html";
 
 Result<void> write(const std::string& page, const std::string& path)
 {
-    errno = 0;
-    std::ofstream file(path, std::ios::binary | std::ios::trunc);
-    file << page;
-    if (file.flush()) return {};
-    return fail(ErrorCode::invalid_argument, "cannot write '{}': {}; give -o a file in a folder that you may write",
-                path, errno != 0 ? std::generic_category().message(errno) : "the file did not take it");
+    auto file = OutputFile::open(path, OutputFile::k_usual);
+    Result<void> done = file ? file->append(as_bytes(page)) : std::unexpected(file.error());
+    if (done) done = file->commit();
+    if (done) return {};
+    return fail(ErrorCode::invalid_argument, "{}; give -o a file in a folder that you may write", done.error().message);
 }
 
 std::string report_text(const Json& document, const std::string& page, const std::string& path)
@@ -38,10 +36,11 @@ Result<int> report(const Context& context, const std::optional<std::string>& fil
     const auto document = gather_report(context, store->get());
     if (!document) return std::unexpected(document.error());
     const bool is_json = context.output == Output::json;
+    if (auto free = check_output(context, file.value_or("")); !free) return std::unexpected(free.error());
     if (file || !is_json) {
         const std::string page = page_of(*document), path = file.value_or(k_default_file);
         if (const auto written = write(page, path); !written) return std::unexpected(written.error());
-        if (!is_json) print(report_text(*document, page, path));
+        if (!is_json && !is_standard_output(path)) print(report_text(*document, page, path));
     }
     if (is_json) print(*document);
     return k_ok;

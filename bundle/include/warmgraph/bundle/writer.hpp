@@ -25,7 +25,7 @@ public:
     [[nodiscard]] virtual Result<void> finish(ByteView first) = 0;
 };
 
-/// A file that is there as a whole or not at all: a temporary beside it, synced and renamed. Its mode is 0600.
+/// As warmgraph/base/output_file.hpp writes it: whole or not at all, through links, into devices and pipes. Its mode is 0600.
 [[nodiscard]] Result<std::unique_ptr<Sink>> into_file(const std::filesystem::path& path);
 /// `bytes` must outlive it.
 [[nodiscard]] std::unique_ptr<Sink> into_bytes(Bytes& bytes);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "verbs/bundle/actions.hpp"
+#include "warmgraph/base/output_file.hpp"
 #include "warmgraph/base/process.hpp"
 #include "warmgraph/bundle/fit.hpp"
 #include "warmgraph/bundle/writer.hpp"
@@ -17,8 +18,9 @@ namespace {
 using bundle::Transfer;
 using bundle::Verdict;
 
-Result<bundle::Writer> writer_to(const std::string& file, const cachefmt::Trust& trust)
+Result<bundle::Writer> writer_to(const Context& context, const std::string& file, const cachefmt::Trust& trust)
 {
+    if (auto free = check_output(context, file); !free) return std::unexpected(free.error());
     auto sink = bundle::into_file(file);
     if (!sink) return std::unexpected(sink.error());
     return bundle::Writer(std::move(*sink), {.sign_with = trust.sign_with.get()});
@@ -102,7 +104,7 @@ Result<int> finish(const Context& context, bundle::Writer& writer, const std::st
         return fail(ErrorCode::not_found, "there is nothing to put into {}{}", file, why);
     }
     if (auto done = writer.finish(); !done) return std::unexpected(done.error());
-    report_transfer(context, "wrote", file, transfer);
+    if (!is_standard_output(file)) report_transfer(context, "wrote", file, transfer);
     return k_ok;
 }
 
@@ -136,7 +138,7 @@ Result<int> bundle_create(const Context& context, const BundleOptions& options)
     if (!*store) return fail(ErrorCode::not_found, "{}", no_folder_text(context));
     const auto keys = entries_of(**store, *selection);
     if (!keys) return std::unexpected(keys.error());
-    auto writer = writer_to(options.files.front(), *trust);
+    auto writer = writer_to(context, options.files.front(), *trust);
     if (!writer) return std::unexpected(writer.error());
     const auto artifacts = artifacts_to_carry(**store, *selection);
     if (!artifacts) return std::unexpected(artifacts.error());
@@ -188,7 +190,7 @@ Result<int> bundle_merge(const Context& context, const BundleOptions& options)
     if (!selection) return std::unexpected(selection.error());
     const auto trust = trust_of(options);
     if (!trust) return std::unexpected(trust.error());
-    auto writer = writer_to(options.files.front(), *trust);
+    auto writer = writer_to(context, options.files.front(), *trust);
     if (!writer) return std::unexpected(writer.error());
     const auto of_entry = [&](const cachefmt::EntryHeader& header) {
         return selection->chooses(header.key.function) ? std::string() : std::string("not chosen");
@@ -212,7 +214,7 @@ Result<int> bundle_strip(const Context& context, const BundleOptions& options)
                     "bundle strip takes --arch: the architectures that stay, such as sm_80,sm_90");
     const auto trust = trust_of(options);
     if (!trust) return std::unexpected(trust.error());
-    auto writer = writer_to(options.files[1], *trust);
+    auto writer = writer_to(context, options.files[1], *trust);
     if (!writer) return std::unexpected(writer.error());
     const auto why_not = [&](const std::string& architecture) {
         const bool stays = std::ranges::any_of(options.architectures, [&](const std::string& wanted) {
