@@ -418,7 +418,7 @@ def test_a_layer_that_was_to_be_compiled_and_is_left_alone_meets_no_mode_of_ours
     with torch.no_grad():
         wanted = layer(x)
     monkeypatch.setattr(_operators, "compiled_graphs", lambda: 0)
-    with torch.no_grad(), _operators.shown_to(_capture.clear_stack):
+    with torch.no_grad(), _operators.shown_to(run=_capture.cleared):
         assert torch.equal(layer(x), wanted)
 
 

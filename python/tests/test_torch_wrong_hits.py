@@ -5,6 +5,8 @@ import contextlib
 import enum
 import fractions
 import functools
+import linecache
+import pathlib
 import sys
 import types
 import warnings
@@ -775,3 +777,91 @@ def test_the_code_of_an_operator_that_is_called_by_its_name_counts(factor, helpe
     assert torch.equal(wrap(by_name)(x), x * helper * factor + 1) and host.entries[-1].captures is not None
     wrap(by_another_name)(x)
     assert host.entries[-1].captures is None and not refusal(before)
+
+
+def library_of(folder: pathlib.Path, factor: float, text: str = "") -> Any:
+    """A module with an operator that torch.library.Library registers, in a file; `text`: more of it."""
+    file = folder / "registered.py"
+    file.write_text(f"""
+import torch
+
+lib = torch.library.Library("reports_of_tests", "FRAGMENT")
+lib.define("plain(Tensor x) -> Tensor")
+lib.impl("plain", lambda x: x * {factor}, "CPU")
+{text}
+""")
+    made = types.ModuleType("registered")
+    linecache.checkcache()
+    exec(compile(file.read_text(), str(file), "exec"), made.__dict__)
+    return made
+
+
+def by_registered_name(x: Any) -> Any:
+    return torch.ops.reports_of_tests.plain(x) + 1
+
+
+def test_the_file_that_registers_an_operator_counts(tmp_path):
+    x = torch.arange(4.0)
+    for factor in (2.0, 3.0, 2.0):
+        made = library_of(tmp_path, factor)
+        for again in (False, True):
+            result = wrap(by_registered_name)(x)
+            is_recorded = host.entries[-1].captures is not None
+            assert is_recorded == (not again and (factor == 3.0 or len(host.entries) == 1))
+            assert not is_recorded or torch.equal(result, x * factor + 1)
+        made.lib._destroy()
+
+
+@pytest.mark.filterwarnings("ignore:.*only once for all operators")
+def test_an_operator_of_pytorchs_that_is_replaced_counts(tmp_path):
+    x = torch.arange(4.0)
+    wrap(by_another_name)(x)
+    made = library_of(tmp_path, 2.0, "other = torch.library.Library('aten', 'IMPL')\nother.impl('mul.Tensor', lambda x, y: x + y, 'CPU')")
+    try:
+        wrap(by_another_name)(x)
+        assert host.entries[-1].captures is not None
+    finally:
+        made.lib._destroy(), made.other._destroy()
+    wrap(by_another_name)(x)
+    assert host.entries[-1].captures is None
+
+
+def kernel_of(factor: float) -> Any:
+    """As operator_of, with a kernel of its own for the device."""
+    made = types.ModuleType("reports_of_tests")
+    exec(compile(f"""
+import torch
+
+@torch.library.custom_op("reports_of_tests::named", mutates_args=())
+def named(x: torch.Tensor) -> torch.Tensor:
+    raise NotImplementedError
+
+@named.register_kernel("cpu")
+def _(x):
+    return x * {factor}
+""", "/users/operators.py", "exec"), made.__dict__)
+    return made
+
+
+def test_a_kernel_that_is_registered_for_an_operator_counts():
+    x, kept = torch.arange(4.0), []
+    for factor in (2.0, 3.0):
+        kept.append(kernel_of(factor))
+        assert torch.equal(wrap(by_name)(x), x * factor + 1) and host.entries[-1].captures is not None
+    wrap(by_name)(x)
+    assert host.entries[-1].captures is None
+
+
+def test_a_library_of_c_counts_by_its_build(tmp_path, monkeypatch):
+    from warmgraph.torch import _registered
+
+    def built(build: bytes) -> None:
+        (tmp_path / "ops.so").write_bytes(b"\x7fELF..." + _registered._BUILD_ID + build * 20 + b"...mine\0fused_norm(Tensor x) -> Tensor\0")
+        _registered._build_with.cache_clear()
+
+    monkeypatch.setattr(torch.ops, "loaded_libraries", {str(tmp_path / "ops.so")})
+    built(b"a")
+    before = _registered._libraries_with("mine::fused_norm")
+    assert before == (f"build {(b'a' * 20).hex()}",) and _registered._libraries_with("mine::other") == ()
+    built(b"b")
+    assert _registered._libraries_with("mine::fused_norm") != before

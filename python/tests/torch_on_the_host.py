@@ -15,7 +15,7 @@ import torch
 
 from warmgraph import _c, errors
 from warmgraph._stored import each_fact
-from warmgraph.torch import _capture, _entry, _launching, _operators, _pair_recording, _recording, _strays, _tensors
+from warmgraph.torch import _capture, _constants, _entry, _launching, _operators, _pair_recording, _recording, _strays, _tensors
 
 entries: list[FakeEntry] = []
 kept: dict[str, str] = {}  # metadata by facts
@@ -257,6 +257,7 @@ def use(monkeypatch: Any) -> None:
     monkeypatch.setattr(_capture, "own_generator", lambda device, seed=0, offset=0: contextlib.nullcontext())
     monkeypatch.setattr(_capture, "set_words", lambda capture, device, seed, offset: None)
     monkeypatch.setattr(_capture, "watch", lambda device: [])
+    monkeypatch.setattr(_constants, "enqueued_in", lambda device: lambda: 0)
     monkeypatch.setattr(_strays, "refused", lambda device: contextlib.nullcontext())
     monkeypatch.setattr(torch.cuda, "synchronize", lambda device=None: None)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", is_captured)

@@ -569,6 +569,77 @@ def umt5(torch, options):
     return logits_of(torch, options, UMT5ForConditionalGeneration(config), also=("decoder_input_ids",))
 
 
+def qwen2(torch, options):
+    """Without a cache or a mask: whether the sequences are packed is read from positions that it makes itself."""
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    config = Qwen2Config(vocab_size=512, hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2)
+    return logits_of(torch, options, Qwen2ForCausalLM(config))
+
+
+def mistral(torch, options):
+    from transformers import MistralConfig, MistralForCausalLM
+
+    config = MistralConfig(vocab_size=512, hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2)
+    return logits_of(torch, options, MistralForCausalLM(config))
+
+
+def gemma(torch, options):
+    from transformers import GemmaConfig, GemmaForCausalLM
+
+    config = GemmaConfig(vocab_size=512, hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=16)
+    return logits_of(torch, options, GemmaForCausalLM(config))
+
+
+def reads_a_constant(torch, options):
+    """A number that the host reads, and that follows from a shape alone."""
+    def forward(x):
+        positions = torch.arange(x.shape[0], device="cuda")
+        return x * 2 if bool((positions.diff() == 1).all()) else x + int(positions.sum())
+
+    return wrapped(forward, options, {"compile": False}), [(torch.randn(8, 64, device="cuda"),) for _ in range(STEPS)]
+
+
+def reads_what_a_kernel_wrote(torch, options):
+    """PyTorch's operators wrote zeros there, and somebody else something after them."""
+    global tl
+    import triton
+    import triton.language as tl
+
+    @triton.jit
+    def copy(x, y, n: tl.constexpr):
+        at = tl.arange(0, n)
+        tl.store(y + at, tl.load(x + at))
+
+    def forward(x):
+        y = torch.zeros(512, device="cuda")
+        copy[(1,)](x, y, 512)
+        return x * float(y[0])
+
+    return wrapped(forward, options, {"compile": False}), [(torch.randn(512, device="cuda"),) for _ in range(STEPS)]
+
+
+def in_own_thread(torch, options):
+    """A dequantisation in a thread of the function's, whose stream is the default one."""
+    import threading
+
+    whole, scale = torch.randint(-127, 127, (64, 64), device="cuda", dtype=torch.int8), torch.rand(64, 1, device="cuda")
+
+    def forward(x):
+        made = []
+
+        def dequantise():
+            with torch.no_grad():
+                made.append(whole.float() * scale)
+
+        thread = threading.Thread(target=dequantise)
+        thread.start()
+        thread.join()
+        return x @ made.pop()
+
+    return wrapped(forward, options, {"compile": False}), [(torch.randn(8, 64, device="cuda"),) for _ in range(STEPS)]
+
+
 def asks_for_its_capture(torch, options, is_captured=None):
     """The second result and a buffer are others in a capture."""
     total = torch.zeros(64, device="cuda")
@@ -673,9 +744,8 @@ def pair_own_checkpoint(torch, options):
     return Pair(torch, options, Net()), [(torch.randn(32, 64, device="cuda"),) for _ in range(STEPS)]
 
 
-REFUSED = {"doge": "behaves differently under capture",
-           "asks_for_its_capture": "behaves differently under capture: result1", "in_default_stream": "in the default stream of cuda:0",
-           "triton_in_default_stream": "in the legacy default stream, which is not captured with it", "synchronises": "",
+REFUSED = {"asks_for_its_capture": "behaves differently under capture: result1", "in_default_stream": "in the default stream of cuda:0",
+           "triton_in_default_stream": "in the legacy default stream, which is not captured with it", "synchronises": "", "reads_what_a_kernel_wrote": "", "in_own_thread": "",
            "pair_own_checkpoint": "its backward puts a gradient into self.first.weight by itself"}
 AS = ""  # how this process runs its case: "first", "cold", "warm" or "plain"
 IN_PAIRS = ("engine_pair", "engine_pair_that_stays")  # a process before the cold one leaves its captures
@@ -683,7 +753,7 @@ CASES = {one.__name__: one for one in (
     mlp, mlp_compiled, function_with_global, torchair, torchair_eager, llama, llama_compiled, module, module_compiled,
     module_of_torch_compile, module_compiled_in_place, module_with_compiled_layer, borrowed, convolutions, dropout, fourier, running_state,
     several_shapes, engine_table, engine_pair, engine_pair_that_stays, pair_mlp, pair_dropout, pair_conv_batchnorm, pair_training,
-    pair_second_forward, pair_accumulation, pair_language_model, pair_autocast, doge, umt5, asks_for_its_capture, asks_pytorch_for_its_capture, in_default_stream, triton_in_default_stream,
+    pair_second_forward, pair_accumulation, pair_language_model, pair_autocast, doge, umt5, qwen2, mistral, gemma, reads_a_constant, reads_what_a_kernel_wrote, in_own_thread, asks_for_its_capture, asks_pytorch_for_its_capture, in_default_stream, triton_in_default_stream,
     synchronises, forked_stream,
     pair_own_checkpoint)}
 RECORDED = {"several_shapes": 3, "engine_table": 3, "torchair": 2, "torchair_eager": 2,

@@ -8,7 +8,7 @@ from typing import Any, Callable, Container, Iterable, Iterator, NamedTuple, Seq
 import torch
 
 from .. import errors
-from . import _operators, _tensors
+from . import _constants, _operators, _tensors
 from ._regions import Region, storage_key
 
 _MOST_UNASKED = 256 << 20  # bytes of memory that is kept before it is known to be written
@@ -27,6 +27,7 @@ class Start:
         self._left: dict[int, Any] = {}  # copies of what the answer left there
         self.problem = ""  # why a copy could not be made
         self.asked = _operators.Asked()
+        self.reads = _constants.Reads(self.asked)
 
     def keep(self, region: Region) -> None:
         """Its memory as it is now, unless it is kept already."""

@@ -9,6 +9,7 @@ import gc
 import secrets
 import sys
 import threading
+import time
 from typing import Any, Callable, Iterator
 
 import torch
@@ -18,6 +19,7 @@ from .._library import library
 from . import _operators
 
 SEED = 0x5EED  # of the generator's state that a capture gets
+_MOST_ALLOCATIONS = 1 << 20  # that are looked through
 _MOST_DISPLACED = 16  # segments of 2 MiB
 _streams: dict[int, torch.cuda.Stream] = {}
 _abandoned: list[Any] = []  # what a broken capture left behind: taking it apart may end the process
@@ -91,8 +93,11 @@ def captured(device: torch.device, work: Callable[[], Any], draws: bool) -> Capt
     with own_generator(device) as generator:
         words = _words(graph, generator) if draws else []
         before = free_now()
-        _capture_into(graph, pool.id, device, work)
+        with allocated(device) as made:
+            _capture_into(graph, pool.id, device, work)
     scratch, free = memory_of(pool.id, before)
+    # What was allocated elsewhere meanwhile and is free again: whoever wrote there has run, and the graph may read it.
+    free = _outside({start: start + size for start, size in free}, made)
     segments = _segments(_snapshot())
     torch._C._cuda_clearCublasWorkspaces()
     torch.cuda.synchronize(device)
@@ -102,6 +107,25 @@ def captured(device: torch.device, work: Callable[[], Any], draws: bool) -> Capt
 def free_now() -> dict[int, int]:
     """{pointer: end} of what the allocator has free."""
     return _free(_snapshot())
+
+
+@contextlib.contextmanager
+def allocated(device: torch.device) -> Iterator[dict[int, int]]:
+    """Gives {pointer: end} of what anybody allocates on the device meanwhile, which is there behind it."""
+    made: dict[int, int] = {}
+    is_recorded = bool(torch._C._cuda_isHistoryEnabled())  # by somebody else, whose record stays
+    begin = time.time_ns() // 1000
+    if not is_recorded:
+        torch.cuda.memory._record_memory_history("all", context=None, max_entries=_MOST_ALLOCATIONS, clear_history=True)
+    try:
+        yield made
+    finally:
+        traces = torch.cuda.memory._snapshot(device)["device_traces"]
+        if not is_recorded:
+            torch.cuda.memory._record_memory_history(None)
+        for one in traces[device.index or 0]:
+            if one["action"] == "alloc" and one.get("time_us", begin) >= begin:
+                made[one["addr"]] = max(made.get(one["addr"], 0), one["addr"] + one["size"])
 
 
 def memory_of(pool: Any, before: dict[int, int]) -> tuple[list[tuple[str, int, int]], list[tuple[int, int]]]:
@@ -239,9 +263,10 @@ def _is_state(one: Any, other: Any) -> bool:
                                           if not isinstance(a, tuple) else a == b for a, b in zip(one, other))
 
 
-def clear_stack(func: Any, args: Any, kwargs: Any) -> None:
-    """Before each operator: bytes of parameters that it never writes are zeros then, and not what an earlier one left."""
+def cleared(func: Any, args: Any, kwargs: Any) -> Any:
+    """Runs an operator on a stack of zeros: bytes of parameters that it never writes are these then, and not what somebody left there before."""
     library().wg_clear_stack()
+    return func(*args, **kwargs)
 
 
 class _Word:

@@ -79,15 +79,6 @@ def values_of(reached: _code.Reached) -> Iterator[Any]:
                 yield cell.cell_contents
 
 
-def operators_of(reached: _code.Reached) -> dict[str, Any]:
-    """By name, the operators in Python (torch.library.custom_op, triton_op) that its code may reach as torch.ops.<namespace>.<name>: what names both of
-    these among its attributes."""
-    names: set[str] = reached.attributes
-    defined = getattr(sys.modules.get("torch._library.custom_ops"), "OPDEFS", {}) if "ops" in names else {}
-    parts = {name: name.partition("::") for name in sorted(defined)}
-    return {f"torch.ops.{space}.{name}": defined[whole] for whole, (space, _, name) in parts.items() if space in names and name in names}
-
-
 class Reached(_code.Reached):
     """As for other functions, but what is installed is never followed, even where the function itself is. Of installed classes that a call
     meets all methods count."""

@@ -15,7 +15,7 @@ from .. import _ahead, _code as _plain_code, _refusals, _walk, errors
 from .._compiled import CachedFunction, Options
 from .._facts import difference
 from ..config import Config, unknown_option
-from . import _capture, _code, _collection, _gate, _launching, _mega_cache, _outside, _pausing, _recording, _regions, _sharing, _walking
+from . import _capture, _code, _collection, _gate, _launching, _mega_cache, _outside, _pausing, _recording, _regions, _registered, _sharing, _walking
 from ._bound import Bound
 from ._call import Call, Surroundings
 from ._function import TorchFunction, _policy
@@ -291,7 +291,7 @@ class EngineFunction(TorchFunction):
 
     def _walked(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _code.Reached]:
         # After an answer nothing is taken to be as it was.
-        return _walking.read(self.reached, arguments, owner, {**_code.operators_of(self.reached), **self._states}, None if self._is_all_read else self._known)
+        return _walking.read(self.reached, arguments, owner, {**_registered.operators_of(self.reached), **self._states}, None if self._is_all_read else self._known)
 
 
 def _free(bound: Bound, kept: list[Any]) -> None:

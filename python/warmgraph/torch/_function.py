@@ -18,7 +18,7 @@ from .._compiled import CachedFunction
 from .._facts import difference
 from .._pools import pool_of
 from .._steady_calls import OTHERWISE, Tests
-from . import _bound, _code, _collection, _compiler, _declarations, _entry, _expecting, _gate, _launching, _listing, _loans, _mega_cache, _modes, _modules, _operators, _outputs, _outside, \
+from . import _bound, _code, _collection, _compiler, _declarations, _entry, _expecting, _gate, _launching, _listing, _loans, _mega_cache, _modes, _modules, _operators, _outputs, _outside, _registered, \
     _pausing, _recording, _regions, _steady, _walking
 from ._bound import Bound, Variant
 from ._call import Call, Surroundings, common_device
@@ -292,7 +292,7 @@ class TorchFunction:
         return self._walked(owner, arguments)
 
     def _walked(self, owner: Any, arguments: dict[str, Any]) -> tuple[Walker, _code.Reached]:
-        return _walking.read(self.reached, arguments, owner, _code.operators_of(self.reached))
+        return _walking.read(self.reached, arguments, owner, _registered.operators_of(self.reached))
 
     def version(self, wrapped: CachedFunction, call: Call) -> str:
         return wrapped.options.version or f"torch {call.around.reached.digest()}"

@@ -15,10 +15,11 @@ from . import _tensors
 CURE = "a replay would lack that work. Enqueue it in the current stream, or in one that waits for it (wait_stream) and is joined again"
 # (operator, arguments by position, arguments by name)
 Show = Callable[[Any, Sequence[Any], "dict[str, Any]"], None]
+Run = Callable[[Any, Sequence[Any], "dict[str, Any]"], Any]  # the same; gives the operator's result
 # Beside modes of an older PyTorch compiled code runs uncompiled.
 LEAVES_COMPILED_CODE = hasattr(TorchDispatchMode, "ignore_compile_internals")
 _MOST_ASKED = 200_000  # operators whose texts are kept
-_PLAIN = (bool, int, float, complex, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
+PLAIN = (bool, int, float, complex, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
 _ITSELF = torch.Tensor.__torch_dispatch__  # of who leaves operators to PyTorch
 _IS_CAPTURING = 1  # CU_STREAM_CAPTURE_STATUS_ACTIVE
 
@@ -35,9 +36,9 @@ class Shown(TorchDispatchMode):
         met here first, ever after."""
         return True
 
-    def __init__(self, shows: Sequence[Show]) -> None:
+    def __init__(self, shows: Sequence[Show], run: Run) -> None:
         super().__init__()
-        self._shows = shows
+        self._shows, self._run = shows, run
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -50,7 +51,7 @@ class Shown(TorchDispatchMode):
         named = kwargs or {}
         for show in self._shows:
             show(func, args, named)
-        return func(*args, **named)
+        return self._run(func, args, named)
 
 
 class _ShownBesideDynamo(Shown):
@@ -63,9 +64,14 @@ class _ShownBesideDynamo(Shown):
     __torch_dispatch__ = Shown.__torch_dispatch__  # PyTorch looks for it in the class itself
 
 
-def shown_to(*shows: Show) -> Any:
-    """A context in which they see each operator of this thread. Compiled functions guard on such modes, and would be compiled again."""
-    return (_ShownBesideDynamo if "torch._dynamo" in sys.modules else Shown)(shows)
+def as_it_is(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """The Run of who only looks."""
+    return func(*args, **kwargs)
+
+
+def shown_to(*shows: Show, run: Run = as_it_is) -> Any:
+    """A context in which they see each operator of this thread, which `run` runs. Compiled functions guard on such modes, and would be compiled again."""
+    return (_ShownBesideDynamo if "torch._dynamo" in sys.modules else Shown)(shows, run)
 
 
 def compiled_graphs() -> int:
@@ -95,7 +101,7 @@ class Asked:
     def __call__(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         self.is_whole = self.is_whole and len(self.texts) < _MOST_ASKED and hasattr(func, "_schema")  # none of higher order has one
         if len(self.texts) < _MOST_ASKED:
-            self.texts.append(_text(func, args, kwargs))
+            self.texts.append(text_of(func, args, kwargs))
 
     def difference(self, other: Asked) -> str:
         """The first operator that `other` has otherwise, in words; "" where they ask for the same."""
@@ -107,7 +113,7 @@ class Asked:
         return "" if self.is_whole and other.is_whole else "not all operators that it reaches are known"
 
 
-def _text(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
+def text_of(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
     given = [_attribute(one) for one in args] + [f"{name}={_attribute(one)}" for name, one in sorted(kwargs.items())]
     return f"{func}({', '.join(given)})"
 
@@ -115,7 +121,7 @@ def _text(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
 def _attribute(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         return f"{_tensors.text_of(value.dtype)}{list(value.size())}"
-    if isinstance(value, _PLAIN):
+    if isinstance(value, PLAIN):
         return repr(value)
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_attribute, value))}]"

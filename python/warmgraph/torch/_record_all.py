@@ -214,7 +214,7 @@ class _Begun:
     def enter(self) -> None:
         """What operators pass as parameters is no longer what earlier ones left on the stack."""
         if not _operators.compiled_graphs():  # which guard on such modes, and would be compiled again
-            self._over.enter_context(_operators.shown_to(_capture.clear_stack))
+            self._over.enter_context(_operators.shown_to(run=_capture.cleared))
 
     def leave(self) -> None:
         """In the thread that captures: modes of PyTorch's are a thread's own."""

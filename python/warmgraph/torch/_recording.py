@@ -11,7 +11,7 @@ import torch
 from .. import errors
 from .._compiled import CachedFunction
 from .._pools import pool_of
-from . import _answers, _bound, _capture, _copies, _declarations, _entry, _expecting, _launching, _operators, _outputs, _strays, _tensors
+from . import _answers, _bound, _capture, _constants, _copies, _declarations, _entry, _expecting, _launching, _operators, _outputs, _strays, _tensors
 from ._call import Call
 from ._regions import Region, storage_key
 from ._shadows import Shadows
@@ -64,7 +64,7 @@ class Recording:
         wrote."""
         self._is_shown = self._function.may_be_shown(self._call)
         self._start.keep_some(self._call.regions, self._function.writes, also_small=not self._is_shown)
-        with _operators.shown_to(self._start.shown) if self._is_shown else contextlib.nullcontext():
+        with _operators.shown_to(self._start.shown, run=self._start.reads) if self._is_shown else contextlib.nullcontext():
             return self._function.run(self._wrapped, self._call.owner, self._call.arguments)
 
     def expect_same_written(self, versions: Sequence[int | None]) -> None:
@@ -244,7 +244,9 @@ class Recording:
         """A context for work that is captured, within the capture."""
         if not self._is_shown and (self._function.is_compiled or _operators.compiled_graphs()):
             return contextlib.nullcontext()
-        return _operators.shown_to(_capture.clear_stack, *_capture.watch(self._call.device), *shows)
+        device = self._call.device
+        run = _constants.Heard(self._start.reads, _constants.enqueued_in(device), _capture.cleared) if self._is_shown else _capture.cleared
+        return _operators.shown_to(*_capture.watch(device), *shows, run=run)
 
     def _watched(self, work: Callable[[], None]) -> None:
         with _strays.refused(self._call.device):
