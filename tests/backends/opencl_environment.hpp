@@ -1,4 +1,4 @@
-// PoCL's kernel cache in a folder of this process, before its first OpenCL call. Included by one file of each binary.
+// Where PoCL keeps its kernels, before the first OpenCL call. Included by one file of each binary.
 #pragma once
 
 #include <cstdlib>
@@ -9,7 +9,7 @@ namespace warmgraph::backends::test {
 
 inline const bool k_has_own_pocl_cache = [] {
     static const warmgraph::test::TempDir folder;
-    ::setenv("POCL_CACHE_DIR", folder.path().c_str(), 1);
+    ::setenv("POCL_CACHE_DIR", folder.path().c_str(), 0); // ctest names one that all tests share
     ::unsetenv("POCL_KERNEL_CACHE"); // with the cache off, an image lacks what is launched after the first (NOTES.md)
     return true;
 }();

@@ -30,7 +30,7 @@ protected:
     int child_main(int startup_pipe)
     {
         try {
-            isolate_pocl();
+            use_pocl_cache();
             CacheOptions options;
             options.model = "toy";
             options.cache_dir = (dir.path() / "cache").string();

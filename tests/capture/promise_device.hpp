@@ -20,7 +20,7 @@ inline void prepare_process() { choose_driver(); }
 #else
 inline constexpr const char* k_promise_device = "opencl";
 inline constexpr const char* k_promise_program = backends::test::k_opencl_program;
-inline void prepare_process() { isolate_pocl(); }
+inline void prepare_process() { use_pocl_cache(); }
 #endif
 
 class DevicePromise : public PromiseTest {

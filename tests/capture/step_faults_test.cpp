@@ -4,6 +4,7 @@
 #include <set>
 
 #include "facade_fixture.hpp"
+#include "stride.hpp"
 #include "warmgraph/backends/fake.hpp"
 #include "warmgraph/backends/registry.hpp"
 
@@ -139,6 +140,7 @@ protected:
         const backends::LiveObjects before = fake->live();
         std::size_t unrecorded = 0, injected = 0;
         for (const CallSite& site : undisturbed.sites) {
+            if (!is_taken(site.nth)) continue;
             if (!steps.contains(site.step)) continue;
             const std::string what = fmt::format("{} call {} fails {}", site.entry, site.nth,
                                                  length == FaultLength::once ? "once" : "until the call returns");

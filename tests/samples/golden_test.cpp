@@ -10,6 +10,7 @@
 
 #include "carried.hpp"
 #include "generate.hpp"
+#include "pocl_cache.hpp"
 #include "temp_dir.hpp"
 #include "tokenizer.hpp"
 
@@ -72,12 +73,9 @@ void expect_golden(Session& session, const Case& golden)
 
 class Golden : public testing::Test {
 protected:
-    /// PoCL's kernel cache in a folder of this process. (Isolated rather than off: see process_test.cpp.)
     static void SetUpTestSuite()
     {
-        static const warmgraph::test::TempDir pocl;
-        ::setenv("POCL_KERNEL_CACHE", "1", 1);
-        ::setenv("POCL_CACHE_DIR", pocl.path().c_str(), 1);
+        warmgraph::test::use_pocl_cache();
         // The first test runs the model without the cache, and loads what later tests record.
         wg::Device{LLM_BACKEND}.prepare_recording();
     }

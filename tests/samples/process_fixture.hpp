@@ -36,12 +36,15 @@ struct Ended {
 
 class Process : public testing::Test {
 protected:
-    /// With a cache folder of this test, and an empty folder for PoCL's kernel cache in every run. It is isolated rather
-    /// than off: PoCL 3.1 sometimes aborts where it removes the files of an uncached program ("Can't get stat() on ...").
+    /// With a cache folder of this test, and the folder that all tests share for PoCL's kernel cache; `m_compiles`: with an empty one
+    /// in every run. It is never off: PoCL 3.1 sometimes aborts where it removes the files of an uncached program ("Can't get stat()
+    /// on ...").
     [[nodiscard]] Ended run(const fs::path& program, std::vector<std::string> arguments)
     {
         const std::string number = std::to_string(++m_runs);
-        const fs::path pocl = m_folder.path() / ("pocl" + number);
+        const fs::path own = m_folder.path() / ("pocl" + number);
+        const char* const shared = std::getenv("POCL_CACHE_DIR");
+        const fs::path pocl = m_compiles || shared == nullptr ? own : fs::path(shared);
         fs::create_directories(pocl);
         Command command{
             program, std::move(arguments), {}, m_folder.path() / ("out" + number), m_folder.path() / ("err" + number)};
@@ -94,6 +97,7 @@ protected:
 
     warmgraph::test::TempDir m_folder;
     std::map<std::string, std::string> m_environment; ///< of later runs, besides
+    bool m_compiles = false;                          ///< later runs do, for who compares times
     int m_runs = 0;
 };
 

@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pocl_cache.hpp"
 #include "temp_dir.hpp"
 #include "warmgraph/warmgraph.hpp"
 
@@ -26,18 +27,9 @@ __kernel void add(__global const float* a, __global const float* b, __global flo
 __kernel void put(__global float* y, int index, float value) { if (get_global_id(0) == 0) y[index] = value; }
 )";
 
-/// Gives this process a PoCL kernel cache of its own. Before the first OpenCL call, which reads the variables. Not
-/// POCL_KERNEL_CACHE=0: PoCL 3.1 then loses work-group functions (backends/opencl/NOTES.md).
-inline void isolate_pocl()
-{
-    static const TempDir own_cache;
-    ::setenv("POCL_CACHE_DIR", own_cache.path().c_str(), 1);
-    ::unsetenv("POCL_KERNEL_CACHE");
-}
-
 class FacadeTest : public testing::Test {
 protected:
-    FacadeTest() : device{(isolate_pocl(), "opencl")} {}
+    FacadeTest() : device{(use_pocl_cache(), "opencl")} {}
 
     static constexpr std::int64_t k_count = 64;
     static constexpr Launch k_launch{.grid = {4, 1, 1}, .block = {16, 1, 1}};
