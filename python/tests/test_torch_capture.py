@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 import types
 from typing import Any
 
@@ -73,7 +74,27 @@ def test_a_capture_says_what_the_allocator_had_at_its_end(monkeypatch: pytest.Mo
     monkeypatch.setattr(torch.cuda, "MemPool", lambda: types.SimpleNamespace(id=(0, 7)), raising=False)
     monkeypatch.setattr(torch.cuda, "CUDAGraph", lambda keep_graph: graph)
     monkeypatch.setattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: None, raising=False)
+    monkeypatch.setattr(_capture, "allocated", lambda device: contextlib.nullcontext({4 * MIB: 6 * MIB}))
     capture = _capture.captured(torch.device("cuda", 0), lambda: None, False)
     assert capture.scratch == [("pool0", 64 * MIB, 32 * MIB)] and capture.free_blocks() == []
+    snapshot[0] = segment(0, 20, active_allocated=(10, 10), inactive=(0, 10))
+    del snapshot[1]
+    again = _capture.captured(torch.device("cuda", 0), lambda: None, False)
+    assert in_mib(again.free) == [(0, 4), (6, 4)], "who wrote there meanwhile has run"
     snapshot.append(segment(128, 32, (0, 8), active_allocated=(128, 32)))
     assert in_mib(capture.free_blocks()) == [(128, 32)]
+
+
+def test_what_anybody_allocates_meanwhile_is_seen_by_the_allocators_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    for is_recorded in (False, True):
+        states: list[Any] = []
+        begin = time.time_ns() // 1000
+        record = [[], [{"action": action, "addr": addr, "size": 8, "time_us": begin + 10_000_000 * is_late} for action, addr, is_late in (
+            ("alloc", 64, True), ("free_completed", 96, True), ("alloc", 128, False))]]
+        record[1][2]["time_us"] = begin - 10
+        monkeypatch.setattr(torch._C, "_cuda_isHistoryEnabled", lambda: is_recorded, raising=False)
+        monkeypatch.setattr(torch.cuda.memory, "_record_memory_history", lambda enabled, **options: states.append(enabled))
+        monkeypatch.setattr(torch.cuda.memory, "_snapshot", lambda device: {"device_traces": record})
+        with _capture.allocated(torch.device("cuda", 1)) as made:
+            assert not made
+        assert made == {64: 72} and states == ([] if is_recorded else ["all", None]), "somebody's record stays as it is"

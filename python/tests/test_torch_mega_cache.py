@@ -25,6 +25,11 @@ import pytest, torch
 import torch_on_the_host as host
 import warmgraph as wg
 
+import torch._inductor.config, torch._inductor.cpu_vec_isa
+# Compiled once in each process, for kernels of 64 elements: PyTorch's headers, and a program for each kind of vector instructions.
+torch._inductor.config.cpp_cache_precompile_headers = False
+torch._inductor.cpu_vec_isa.valid_vec_isa_list = lambda: []
+
 host.use(pytest.MonkeyPatch())
 calls, bundle, options = json.loads(sys.argv[1])
 x = torch.arange(64.0)
