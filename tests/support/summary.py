@@ -21,6 +21,7 @@ PARTS = {
     "python": "Python tests without PyTorch",
     "torch": "Python tests with PyTorch, on the host",
 }
+WIDTH, SMALL_S = 44, 5
 PYTHON = ("python.tests", "python.torch")  # ctest's names of pytest's two runs, which python.xml and torch.xml list case by case
 
 
@@ -63,6 +64,14 @@ def duration(seconds: float) -> str:
     return f"{int(seconds) // 60} min {int(seconds) % 60:02} s"
 
 
+def steps(file: pathlib.Path) -> list[tuple[str, float]]:
+    """What took a few seconds is one line at the end."""
+    rows = [(what, float(seconds)) for what, seconds in (line.split("\t") for line in file.read_text().splitlines())]
+    small = sum(seconds for _, seconds in rows if seconds < SMALL_S)
+    long = [(what if len(what) <= WIDTH else f"{what[:WIDTH - 4]} ...", seconds) for what, seconds in rows if seconds >= SMALL_S]
+    return [*long, ("all that took less than 5 s each", small)]
+
+
 def main(folder: pathlib.Path) -> int:
     parts: dict[str, Part] = collections.defaultdict(Part)
     lists = [file for file in ("python", "torch") if (folder / f"{file}.xml").exists()]
@@ -85,10 +94,9 @@ def main(folder: pathlib.Path) -> int:
     left_out = folder / "left_out.txt"
     if left_out.exists():
         print("left out\n" + "".join(f"  {line}\n" for line in left_out.read_text().splitlines()), end="")
-    rows = [line.split("\t") for line in (folder / "parts.tsv").read_text().splitlines()]
     print("time")
-    for what, seconds in rows:
-        print(f"  {what:<44} {duration(float(seconds)):>12}")
+    for what, seconds in steps(folder / "parts.tsv"):
+        print(f"  {what:<44} {duration(seconds):>12}")
     total, processor = (float(word) for word in (folder / "processor.txt").read_text().split())
     print(f"  {'all, and of it processor time':<44} {duration(total):>12}   {duration(processor)}")
     passed, failed = sum(part.passed for part in parts.values()), sum(part.failed for part in parts.values())
