@@ -436,6 +436,34 @@ def test_what_a_library_enqueues_in_another_stream_is_refused(monkeypatch):
     assert torch.equal(cached(X), X * 2) and "cuLaunchKernel in the legacy default stream" in refusal(cached) and not host.entries
 
 
+def test_an_operator_that_breaks_its_library_in_a_capture_is_refused_by_name_before_it_runs():
+    matrix = torch.eye(4)
+    cached = wrap(lambda x: torch.linalg.eigvalsh(matrix).sum() + x)
+    for _ in range(2):
+        assert torch.equal(cached(X), X + 4)
+    assert "it calls aten._linalg_eigh.default, which no capture can have" in refusal(cached) and not host.entries
+
+
+def test_an_operator_whose_library_failed_in_a_capture_is_refused_from_then_on(monkeypatch):
+    monkeypatch.setattr(_operators, "_failed", set())
+
+    def fails(x: Any) -> Any:
+        if is_captured():
+            raise RuntimeError("cuFFT error: CUFFT_INTERNAL_ERROR")
+        return x * 2
+
+    library = torch.library.Library("warmgraph_answers", "DEF")
+    library.define("fragile(Tensor x) -> Tensor")
+    library.impl("fragile", fails, "CPU")
+    first, second = wrap(lambda x: torch.ops.warmgraph_answers.fragile(x)), wrap(lambda x: torch.ops.warmgraph_answers.fragile(x) + 1)
+    assert torch.equal(first(X), X * 2) and "CUFFT_INTERNAL_ERROR" in refusal(first)
+    assert torch.equal(second(X), X * 2 + 1) and "which failed in a capture before" in refusal(second)
+    assert torch.equal(second(X[:4]), X[:4] * 2 + 1) and "CUFFT_INTERNAL_ERROR" in refusal(second), "with other sizes it is another call"
+    _operators.note_failed(torch.ops.aten.mul.Tensor, (X, 2), {}, RuntimeError("Cannot copy between CPU and CUDA tensors during CUDA graph capture"))
+    assert torch.equal(wrap(lambda x: x * 2)(X), X * 2) and host.entries, "CUDA's own refusals say nothing of an operator"
+    library._destroy()
+
+
 def test_operators_of_a_tensors_subclass_are_shown_below_it():
     class Wrapped(torch.Tensor):
         @staticmethod

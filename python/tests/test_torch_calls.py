@@ -533,3 +533,13 @@ def test_names_of_states_are_those_of_their_paths() -> None:
         "model.layers_0_.mlp_1_2_.weight", "cache.layers_3_.keys", "x_0", "x_a_b", "d_0", "d", "0", "result0_", "result1_0", "x", ("p" * 120 + "_0")[-100:],
         "a_0_.b", "a_0_.b-2", "1", "tensor", "generator.seed_", "pair.saved0_", "y", "y_1"]
     assert len(names) == len(paths)
+
+
+@pytest.mark.parametrize("compiled", [lambda net: torch.compile(net, backend="eager"), lambda net: torch.compile(lambda x: net(x), backend="eager")])
+def test_a_wrapped_forward_that_is_traced_is_the_functions_own_with_its_object(compiled):
+    net, x = torch.nn.Sequential(torch.nn.Linear(4, 4)), torch.randn(2, 4)
+    with torch.no_grad():
+        wanted = net(x)
+        net.forward = warmgraph.cache_compile(net.forward, config=warmgraph.Config(model="net"))
+        assert torch.equal(compiled(net)(x), wanted)
+    assert not host.entries

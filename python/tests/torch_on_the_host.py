@@ -256,7 +256,7 @@ def use(monkeypatch: Any) -> None:
     monkeypatch.setattr(_capture, "generator_of", lambda device: FakeGenerator())
     monkeypatch.setattr(_capture, "own_generator", lambda device, seed=0, offset=0: contextlib.nullcontext())
     monkeypatch.setattr(_capture, "set_words", lambda capture, device, seed, offset: None)
-    monkeypatch.setattr(_capture, "watch", lambda device: [])
+    monkeypatch.setattr(_capture, "watch", lambda device: [_operators.expect_capturable])
     monkeypatch.setattr(_constants, "enqueued_in", lambda device: lambda: 0)
     monkeypatch.setattr(_strays, "refused", lambda device: contextlib.nullcontext())
     monkeypatch.setattr(torch.cuda, "synchronize", lambda device=None: None)

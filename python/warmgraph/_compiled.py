@@ -74,6 +74,7 @@ class _Shared:
         self.signature: inspect.Signature | None = None  # of a method, without its object
         self.frozen: dict[int, Any] = {}  # objects whose weights stay as they are, by id
         self.torchs: Any = None  # a torch.TorchFunction, once it was called with tensors of PyTorch's
+        self.given_up: dict[int, Any] = {}  # a torch._given_up.GivenUp of who is refused each time: by the same id
         self.steady: dict[int, list[Any]] = {}  # its calls that are like one before: by id of the wrapper's object, the last used first
 
 
@@ -105,6 +106,8 @@ class CachedFunction:
         self._description = description or _described(func)
         self._shared = _Shared()
         self._object = id(getattr(func, "__self__", None))  # whose later calls are known; no wrapper without a function shares any
+        if "torch" in sys.modules and not _run.tracing:
+            _run.tracing.append(sys.modules["torch"].compiler.is_compiling)
         if func is not None:
             functools.update_wrapper(self, func, updated=())
             self._sign()
@@ -139,6 +142,8 @@ class CachedFunction:
     # --- calls
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if _run.tracing and _run.tracing[0]():  # what is traced is the function itself, with its object
+            return self._itself()(*args, **kwargs)
         known = self._shared.steady.get(self._object)
         if known:
             result = known[0].call(args, kwargs)
@@ -149,6 +154,11 @@ class CachedFunction:
                                          "new one's method (warmgraph.cache_compile)")
         if _run.current() is not None:  # a part of the function that runs
             return self._function(*args, **kwargs)
+        given_up = self._shared.given_up.get(self._object)
+        if given_up is not None:
+            result = given_up.call(args, kwargs)
+            if result is not OTHERWISE:
+                return result
         if known and len(known) > 1:
             result = self._shared.torchs.again(self._object, args, kwargs)
             if result is not OTHERWISE:
@@ -242,6 +252,9 @@ class CachedFunction:
     def _call_function(self, arguments: dict[str, Any]) -> Any:
         assert self._function is not None
         return self._called(self._function, arguments)
+
+    def _itself(self) -> Any:
+        return self._function
 
     def _called(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         """With the arguments as the caller gave them, where that is known: a wrapper around a function may have another signature than it
@@ -494,6 +507,9 @@ class _BoundFunction(CachedFunction):
         self.__dict__.update(self._unbound.__dict__, _signature=shared.signature, __signature__=shared.signature, _object=id(self._instance),
                              _function=function)
         return getattr(self, name)
+
+    def _itself(self) -> Any:
+        return types.MethodType(self._unbound._function, self._instance)  # type: ignore[arg-type]
 
 
 _PICKLED = ("dynamic", "global_rank", "tp_rank", "pp_rank", "name", "version", "read_only", "borrow", "pair")

@@ -4,7 +4,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import threading
-from typing import TYPE_CHECKING, Any, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
 
 from . import _array, _c, errors
 from ._array import Array
@@ -21,6 +21,8 @@ class _State(threading.local):
 
 state = _State()
 threads: list[int] = []  # that run a function now, each as often as it is in one: where there are none, a call need not ask about its own
+
+tracing: list[Callable[[], bool]] = []  # of a framework that is there: whether it traces the code that asks
 
 
 def current() -> Run | None:

@@ -79,6 +79,30 @@ TEST_F(GraphKernels, KeepAClusterOfSixteen)
                  "cuFuncSetAttribute");
 }
 
+TEST_F(GraphKernels, KeepTheClusterThatAFunctionRequiresAndHowItIsScheduled)
+{
+    const auto set = [&](CUfunction_attribute id, int value) {
+        native.check(driver.cuFuncSetAttribute(function("touch"), id, value), "cuFuncSetAttribute");
+    };
+    const std::vector<std::pair<CUfunction_attribute, int>> wanted{
+        {CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, 2},
+        {CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT, 1},
+        {CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH, 1},
+        {CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE, CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING}};
+    for (const auto& [id, value] : wanted) set(id, value);
+    const NativeGraph captured = capture([&] { touch(stream, y, 4); });
+    const RawGraph raw = expect_same(captured);
+    for (const auto& [id, value] : wanted) EXPECT_EQ(function_attribute(raw, id), value) << id;
+    for (const auto& [id, value] : wanted) set(id, 0);
+    static_cast<void>(take(build_graph(gpu.core, raw)));
+    for (const auto& [id, value] : wanted) {
+        int now = -1;
+        native.check(driver.cuFuncGetAttribute(&now, id, function("touch")), "cuFuncGetAttribute");
+        EXPECT_EQ(now, value) << id;
+        set(id, 0);
+    }
+}
+
 TEST_F(GraphKernels, KeepCooperativeLaunches)
 {
     expect_kept(attribute(CU_LAUNCH_ATTRIBUTE_COOPERATIVE, [](auto& value) { value.cooperative = 1; }));

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import ctypes
 import dataclasses
 import faulthandler
 import fnmatch
@@ -640,6 +641,74 @@ def in_own_thread(torch, options):
     return wrapped(forward, options, {"compile": False}), [(torch.randn(8, 64, device="cuda"),) for _ in range(STEPS)]
 
 
+PEERS = []  # what a library keeps
+
+
+class Raw:
+    """Memory that no tensor has, as a library's is."""
+
+    def __init__(self, torch, nbytes):
+        torch.zeros(1, device="cuda")  # makes a context
+        self._driver, self._pointer, self.dtype = ctypes.CDLL("libcuda.so.1"), ctypes.c_uint64(), torch.int64
+        assert self._driver.cuMemAlloc_v2(ctypes.byref(self._pointer), ctypes.c_size_t(nbytes)) == 0
+
+    def data_ptr(self):
+        return self._pointer.value
+
+    def write(self, numbers):
+        values = (ctypes.c_uint64 * len(numbers))(*numbers)
+        assert self._driver.cuMemcpyHtoD_v2(self._pointer, values, ctypes.c_size_t(8 * len(numbers))) == 0
+
+
+def registered_after_capture(torch, options):
+    """A library whose kernels read a table of addresses, which it fills once a capture has ended, as custom all-reduces do."""
+    global tl
+    import triton
+    import triton.language as tl
+
+    @triton.jit
+    def add_through(table, x, y, n: tl.constexpr):
+        at = tl.arange(0, n)
+        other = tl.load(table).to(tl.pointer_type(tl.float32))
+        tl.store(y + at, tl.load(x + at) + tl.load(other + at))
+
+    table = Raw(torch, 64)
+    PEERS.append(torch.randn(512, device="cuda"))
+    table.write([PEERS[-1].data_ptr()])
+
+    def forward(x):
+        y = torch.empty_like(x)
+        add_through[(1,)](table, x, y, 512)
+        return y * 2
+
+    return wrapped(forward, options, {"compile": False}), [(torch.randn(512, device="cuda"),) for _ in range(STEPS)]
+
+
+def green_context(torch, options):
+    """Work in a stream of a context that has a part of the device's multiprocessors."""
+    driver, index = ctypes.CDLL("libcuda.so.1"), torch.cuda.current_device()
+    torch.zeros(1, device="cuda")
+    whole, part, rest = (ctypes.create_string_buffer(256) for _ in range(3))
+    groups, described, context, stream = ctypes.c_uint(1), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+    steps_of_it = [driver.cuDeviceGetDevResource(index, whole, 1),
+                   driver.cuDevSmResourceSplitByCount(part, ctypes.byref(groups), whole, rest, 0, 16),
+                   driver.cuDevResourceGenerateDesc(ctypes.byref(described), part, 1),
+                   driver.cuGreenCtxCreate(ctypes.byref(context), described, index, 1),
+                   driver.cuGreenCtxStreamCreate(ctypes.byref(stream), context, 1, 0)]
+    assert steps_of_it == [0] * 5, steps_of_it
+    os.environ["GREEN"], weight = str(stream.value), torch.randn(64, 64, device="cuda")
+
+    def forward(x):
+        side = torch.cuda.ExternalStream(int(os.environ["GREEN"]))
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            y = torch.relu(x * weight)
+        torch.cuda.current_stream().wait_stream(side)
+        return y + x
+
+    return wrapped(forward, options, {"compile": False}), [(torch.randn(64, 64, device="cuda"),) for _ in range(STEPS)]
+
+
 def asks_for_its_capture(torch, options, is_captured=None):
     """The second result and a buffer are others in a capture."""
     total = torch.zeros(64, device="cuda")
@@ -745,7 +814,9 @@ def pair_own_checkpoint(torch, options):
 
 
 REFUSED = {"asks_for_its_capture": "behaves differently under capture: result1", "in_default_stream": "in the default stream of cuda:0",
-           "triton_in_default_stream": "in the legacy default stream, which is not captured with it", "synchronises": "", "reads_what_a_kernel_wrote": "", "in_own_thread": "",
+           "triton_in_default_stream": "in the legacy default stream, which is not captured with it", "synchronises": "",
+           "reads_what_a_kernel_wrote": "", "in_own_thread": "", "registered_after_capture": "lies in no declared region",
+           "green_context": "it runs in another context than the device's primary one",
            "pair_own_checkpoint": "its backward puts a gradient into self.first.weight by itself"}
 AS = ""  # how this process runs its case: "first", "cold", "warm" or "plain"
 IN_PAIRS = ("engine_pair", "engine_pair_that_stays")  # a process before the cold one leaves its captures
@@ -753,8 +824,9 @@ CASES = {one.__name__: one for one in (
     mlp, mlp_compiled, function_with_global, torchair, torchair_eager, llama, llama_compiled, module, module_compiled,
     module_of_torch_compile, module_compiled_in_place, module_with_compiled_layer, borrowed, convolutions, dropout, fourier, running_state,
     several_shapes, engine_table, engine_pair, engine_pair_that_stays, pair_mlp, pair_dropout, pair_conv_batchnorm, pair_training,
-    pair_second_forward, pair_accumulation, pair_language_model, pair_autocast, doge, umt5, qwen2, mistral, gemma, reads_a_constant, reads_what_a_kernel_wrote, in_own_thread, asks_for_its_capture, asks_pytorch_for_its_capture, in_default_stream, triton_in_default_stream,
-    synchronises, forked_stream,
+    pair_second_forward, pair_accumulation, pair_language_model, pair_autocast, doge, umt5, qwen2, mistral, gemma, reads_a_constant,
+    reads_what_a_kernel_wrote, in_own_thread, registered_after_capture, green_context, asks_for_its_capture, asks_pytorch_for_its_capture,
+    in_default_stream, triton_in_default_stream, synchronises, forked_stream,
     pair_own_checkpoint)}
 RECORDED = {"several_shapes": 3, "engine_table": 3, "torchair": 2, "torchair_eager": 2,
             **{name: 2 for name in CASES if name.startswith("pair_")}}  # entries, where it is not one

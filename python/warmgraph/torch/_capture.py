@@ -166,7 +166,7 @@ def asked(as_answered: str) -> Iterator[list[str]]:
 
 def watch(device: torch.device) -> list[_operators.Show]:
     """What looks at each operator of a capture that has begun."""
-    return [_operators.InCapture(device)]
+    return [_operators.InCapture(device), _operators.expect_capturable]
 
 
 def plain_graph(work: Callable[[], Any], pool: Any, stream: Any) -> tuple[Any, Any]:
@@ -266,7 +266,11 @@ def _is_state(one: Any, other: Any) -> bool:
 def cleared(func: Any, args: Any, kwargs: Any) -> Any:
     """Runs an operator on a stack of zeros: bytes of parameters that it never writes are these then, and not what somebody left there before."""
     library().wg_clear_stack()
-    return func(*args, **kwargs)
+    try:
+        return func(*args, **kwargs)
+    except RuntimeError as error:
+        _operators.note_failed(func, args, kwargs, error)
+        raise
 
 
 class _Word:

@@ -13,13 +13,13 @@ from typing import Any, Callable, Mapping
 
 import torch
 
-from .. import _ahead, _fork, _plain, _refusals, errors
+from .. import _ahead, _code as _plain_code, _fork, _plain, _refusals, errors
 from .._compiled import CachedFunction
 from .._facts import difference
 from .._pools import pool_of
 from .._steady_calls import OTHERWISE, Tests
-from . import _bound, _code, _collection, _compiler, _declarations, _entry, _expecting, _gate, _launching, _listing, _loans, _mega_cache, _modes, _modules, _operators, _outputs, _outside, _registered, \
-    _pausing, _recording, _regions, _steady, _walking
+from . import _bound, _code, _collection, _compiler, _declarations, _entry, _expecting, _gate, _given_up, _launching, _listing, _loans, _mega_cache, _modes, \
+    _modules, _operators, _outputs, _outside, _pausing, _recording, _regions, _registered, _steady, _walking
 from ._bound import Bound, Variant
 from ._call import Call, Surroundings, common_device
 from ._regions import Region
@@ -39,6 +39,7 @@ class TorchFunction:
     """What a wrapper has once it met tensors of PyTorch's. Shared by the objects of one class."""
 
     captures: str | None = None  # a folder of other processes' captures
+    may_give_up = True  # calls that are refused each time are not asked about each time
     is_shown_none = False  # its operators cannot be looked at: PyTorch compiles something that it calls
 
     def __init__(self, wrapped: CachedFunction) -> None:
@@ -61,6 +62,11 @@ class TorchFunction:
         self._refused: dict[Any, str] = {}
         self._made_in = _fork.generation()
         self._is_begun = False
+        self._served = self._refusals = self._put_off = 0  # calls that were recorded or replayed, refused, and put off to the next one
+        self._keeps_grad = False  # the call that was refused last runs with gradients
+        self._in_a_row: collections.Counter[int] = collections.Counter()  # refused calls, by the wrapper's object
+        self._shapes: set[Any] = set()  # of calls that were not refused
+        self._given_up: dict[int, _given_up.GivenUp] = wrapped._shared.given_up
         self.writes: set[str] = set()  # regions that an answer wrote, and that nobody had kept
 
     @property
@@ -164,8 +170,42 @@ class TorchFunction:
         if not self._is_begun:
             self._is_begun = True
             self.begin(wrapped)
+        refusals, served = self._refusals + self._put_off, self._served
         with _gate.using, _collection.later:
-            return self._answered(wrapped, owner if owner is not None else self.held, arguments, args, kwargs)
+            result = self._answered(wrapped, owner if owner is not None else self.held, arguments, args, kwargs)
+        if self.may_give_up:
+            self._weigh(wrapped, owner, args, kwargs, self._refusals + self._put_off != refusals, self._served != served)
+        return result
+
+    def _weigh(self, wrapped: CachedFunction, owner: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], was_refused: bool, was_served: bool) -> None:
+        """Calls like this one are given up, or worth asking about again. was_refused: or put off to the next call."""
+        at, given_up = wrapped._object, self._given_up
+        if was_served:
+            self._in_a_row.pop(at, None)
+            given_up.pop(at, None)
+            _given_up.note_shapes(self._shapes, args, kwargs)
+        if was_served or not was_refused:
+            return
+        self._in_a_row[at] += 1
+        if self._in_a_row[at] < _given_up.FROM:
+            return
+        one = given_up.get(at)
+        if one is None:
+            while len(given_up) >= _MOST_OBJECTS:
+                given_up.pop(next(iter(given_up)), None)
+            why, function = wrapped._shared.last_refusal, _plain_code.function_of(self._plain)
+            one = given_up[at] = _given_up.GivenUp(
+                functools.partial(self._run_as_given, owner), lambda: getattr(function, "__code__", None),
+                lambda: _refusals.note(wrapped, why, _launching.current_device), self._keeps_grad)
+        one.add(args, kwargs)
+        one.spare(self._shapes)
+
+    def _run_as_given(self, owner: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """run() with the arguments as the caller gave them."""
+        function = self._callable()
+        target = function if owner is None or self.held is not None else functools.partial(function, owner)
+        with _outside.running, _collection.later.not_now, self._traced(function):
+            return target(*args, **kwargs)
 
     def begin(self, wrapped: CachedFunction) -> None:
         """Device code is loaded while the model is read. Which entry it will be is not known yet: mostly the last one's."""
@@ -192,6 +232,7 @@ class TorchFunction:
             return self._answered(wrapped, owner, arguments, args, kwargs)
         except _launching.NOT_LAUNCHED as error:
             return self._failed(wrapped, owner, arguments, error)
+        self._served += 1
         self._expect_more(wrapped, key, bound, args, kwargs)
         return bound.result()
 
@@ -231,6 +272,9 @@ class TorchFunction:
         self._around.clear()
         self.steady.clear()
         self._refused.clear()
+        self._in_a_row.clear()
+        self._shapes.clear()
+        self._given_up.clear()
 
     def _read(self, owner: Any, arguments: dict[str, Any]) -> tuple[Call, Any, Variant | None]:
         """(call, key among the variants that were used, the variant). The last two are None where everything had to be read."""
@@ -336,6 +380,7 @@ class TorchFunction:
             return self._record(wrapped, call, given, key, facts)
 
     def _keep_if_possible(self, wrapped: CachedFunction, call: Call, key: Any, variant: Variant) -> None:
+        self._served += 1
         try:
             self._keep(wrapped, call, key, variant)
         except Exception:  # the caller has his result
@@ -427,13 +472,19 @@ class TorchFunction:
         try:
             variant = self._adopted(wrapped, call, given, recording)
         except _recording.NextTime as change:
-            _log.info("'%s' is recorded at its next call: %s", given.name, change)
-            wrapped._shared.last_refusal = str(change)
+            self._keeps_grad = False
+            if self._in_a_row[wrapped._object] + 1 >= _given_up.FROM:  # a cache that grows at each call
+                self._note(wrapped, str(change), None)
+            else:
+                _log.info("'%s' is recorded at its next call: %s", given.name, change)
+                wrapped._shared.last_refusal = str(change)
+                self._put_off += 1
         except Exception as error:  # the caller has his result
             why = _reason(error)
             if len(self._refused) >= _MOST_REFUSED:
                 self._refused.clear()
             self._refused[_steady_facts(wrapped, facts)] = why
+            self._keeps_grad = False
             self._note(wrapped, why, error)
         else:
             self._keep_if_possible(wrapped, call, key, variant)
@@ -483,10 +534,12 @@ class TorchFunction:
         if _policy(wrapped) == "require_hit":
             raise errors.MissForbidden(f"'{wrapped._name()}' cannot be replayed, and the policy is require_hit: {why}")
         self._note(wrapped, why, None)
+        self._keeps_grad = keeps_grad
         return self.as_it_is(wrapped, owner, arguments, keeps_grad)
 
     def _note(self, wrapped: CachedFunction, why: str, error: Exception | None) -> None:
         wrapped._shared.last_refusal = why
+        self._refusals += 1
         _refusals.note(wrapped, why, _launching.current_device, is_counted=getattr(error, "is_counted", False))
         if why not in wrapped._shared.refused:
             wrapped._shared.refused.add(why)

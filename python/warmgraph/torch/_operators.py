@@ -147,6 +147,35 @@ def written(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Iterator[
         yield from tensors_in([args[position] if position < len(args) else kwargs.get(name)])
 
 
+# --- what must not run in a capture
+
+
+# In a capture they fail, and an eigenvalue decomposition leaves the handle of its library unusable: every later call fails too (cuSOLVER of CUDA 13.0).
+_NOT_CAPTURABLE = {"aten::_linalg_eigh", "aten::_linalg_svd", "aten::linalg_eig", "aten::linalg_lstsq", "aten::linalg_ldl_factor_ex"}
+# Errors that say nothing of a library: CUDA's about captures, and those of memory.
+_OF_CAPTURES = ("during CUDA graph capture", "when stream is capturing", "previous error during capture", "out of memory")
+_MOST_FAILED = 1024
+_failed: set[str] = set()  # operators with their attributes, during which a library failed in a capture of this process
+
+
+def expect_capturable(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """For shown_to, within a capture: refuses by name what may leave a library broken."""
+    name = func._schema.name if hasattr(func, "_schema") else ""
+    if name in _NOT_CAPTURABLE or _failed and _text_with_devices(func, args, kwargs) in _failed:
+        raise errors.NotRecordable(f"it calls {func}, which {'failed in a capture before' if name not in _NOT_CAPTURABLE else 'no capture can have'} and may leave "
+                                   "its library unusable: call it outside")
+
+
+def note_failed(func: Any, args: Sequence[Any], kwargs: dict[str, Any], error: Exception) -> None:
+    """An operator raised this in a capture."""
+    if len(_failed) < _MOST_FAILED and not any(one in str(error) for one in _OF_CAPTURES):
+        _failed.add(_text_with_devices(func, args, kwargs))
+
+
+def _text_with_devices(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
+    return f"{text_of(func, args, kwargs)} {[str(one.device) for one in tensors_in([*args, *kwargs.values()])]}"
+
+
 # --- where it lies
 
 

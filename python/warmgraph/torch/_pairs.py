@@ -179,6 +179,8 @@ class _Step(torch.autograd.Function):
 class PairFunction(TorchFunction):
     """A function that is a pair under gradients, and else like any other."""
 
+    may_give_up = False  # what runs as it is depends on gradients
+
     def __init__(self, wrapped: CachedFunction) -> None:
         super().__init__(wrapped)
         self._hooks: dict[int, list[Any]] = {}  # backward's, of the modules around, by the surroundings' number
